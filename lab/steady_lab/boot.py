@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Run one command on the lab kernel, in virtual time, next to an emulated device.
+
+The guest cannot write to the host outside its work folder: UML runs inside a bubblewrap sandbox in
+which everything but that folder is read-only, without network and without capabilities. Console
+and kernel log go to files, not pipes: a pipe that fills up would let the guest's clock run on while
+it waits for the reader, and results would depend on the host.
+"""
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from steady_lab.device_spec import load_device
+from steady_lab.errors import LabError
+from steady_lab.guest import ModuleLoad, init_script
+from steady_lab.kernel_build import LabKernel, build_kernel
+from steady_lab.kernel_log import find_exit_status, find_trouble
+from steady_lab.kernel_source import find_source
+from steady_lab.module_build import build_modules
+from steady_lab.paths import PROJECT
+
+WALL_TIMEOUT_S_DEFAULT = 600.0
+VIRTUAL_TIMEOUT_S_DEFAULT = 36_000
+MEMORY_MIB = {"base": 512, "debug": 1024}
+POLL_INTERVAL_S = 0.02
+# 2026-01-01 00:00:00 UTC in nanoseconds: every guest starts at the same time of day.
+VIRTUAL_START_NS = 1_767_225_600_000_000_000
+
+
+class BootError(LabError):
+    """The kernel misbehaved, the guest could not start, or a time limit was reached."""
+
+
+@dataclass(frozen=True)
+class BootRequest:
+    """What to run. `modules` names further in-tree modules to load, such as null_blk."""
+
+    command: Sequence[str]
+    work: Path
+    device: Path | None = None
+    flavour: str = "base"
+    kernel: LabKernel | None = None
+    modules: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    timeout_s: float = WALL_TIMEOUT_S_DEFAULT
+    virtual_timeout_s: int = VIRTUAL_TIMEOUT_S_DEFAULT
+    on_output: Callable[[str], None] | None = None
+
+
+@dataclass(frozen=True)
+class BootResult:
+    """How it ended: the command's exit status and output, and the whole kernel log."""
+
+    exit_status: int
+    output: str
+    kernel_log: str
+    wall_s: float
+
+
+def boot(request: BootRequest) -> BootResult:
+    """Boot, run the command, power off.
+
+    Raises BootError if the kernel log holds a sign of trouble, the time limit is reached or the
+    guest ends without reporting an exit status. The command's own failure is only reported.
+    """
+    work = request.work.absolute()
+    _check_paths(work)
+    private = work / ".steady"
+    shutil.rmtree(private, ignore_errors=True)
+    private.mkdir(parents=True)
+    kernel = request.kernel or build_kernel(find_source(), request.flavour)
+    init = private / "init.sh"
+    init.write_text(_init_text(request, kernel, work))
+    init.chmod(0o755)
+    start_s = time.monotonic()
+    output, log, ended = _run(request, kernel, work, init)
+    return _judge(request, output, log, ended, time.monotonic() - start_s)
+
+
+def _check_paths(work: Path) -> None:
+    for tool, package in (("bwrap", "bubblewrap"), ("setarch", "util-linux")):
+        if not shutil.which(tool):
+            raise BootError(f"{tool} is missing: run `make setup` (package {package})")
+    for path in (work, PROJECT):
+        if "," in str(path) or any(character.isspace() for character in str(path)):
+            raise BootError(
+                f"{path}: a comma or white space in the path, which mounting it in the guest "
+                "cannot express. Move the clone or the work folder."
+            )
+
+
+def _init_text(request: BootRequest, kernel: LabKernel, work: Path) -> str:
+    built = build_modules(kernel)
+    loads = [ModuleLoad(_in_tree_module(kernel, name)) for name in request.modules]
+    loads.append(ModuleLoad(built["k2"]))
+    node = None
+    if request.device:
+        device = load_device(request.device)
+        loads.append(ModuleLoad(built[device.module], device.module_params()))
+        node = device.node
+    return init_script(
+        command=request.command,
+        loads=loads,
+        node=node,
+        environment=request.environment,
+        host_work=work,
+        host_project=PROJECT,
+        virtual_timeout_s=request.virtual_timeout_s,
+    )
+
+
+def _in_tree_module(kernel: LabKernel, name: str) -> Path:
+    found = sorted(kernel.tree.rglob(f"{name}.ko"))
+    if not found:
+        raise BootError(f"the lab kernel has no module {name}; see lab/kernel/base.config")
+    return found[0]
+
+
+def _sandbox(work: Path) -> list[str]:
+    options = "--unshare-all --die-with-parent --new-session --cap-drop ALL --clearenv --chdir /"
+    places = "--ro-bind / / --dev /dev --proc /proc --tmpfs /dev/shm"
+    return ["bwrap", *options.split(), *places.split(), "--bind", str(work), str(work)]
+
+
+def _kernel_command(kernel: LabKernel, init: Path, console_fd: int, log_fd: int) -> list[str]:
+    return [
+        *("setarch", "-R", str(kernel.linux)),
+        f"mem={MEMORY_MIB[kernel.flavour]}M",
+        *("root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", f"init={init}"),
+        *("time-travel=inf-cpu", f"time-travel-start={VIRTUAL_START_NS}"),
+        *("norandmaps", "random.trust_cpu=on", "no_hash_pointers", "uml_dir=/dev/shm/"),
+        *(f"con0=null,fd:{console_fd}", f"con1=null,fd:{log_fd}", "con=null", "console=tty1"),
+        *("loglevel=7", "printk.devkmsg=on", "oops=panic", "sysctl.kernel.hung_task_panic=1"),
+    ]
+
+
+def _run(request: BootRequest, kernel: LabKernel, work: Path, init: Path) -> tuple[str, str, bool]:
+    """Returns console output, kernel log, and whether the guest ended within the time limit."""
+    console_path, log_path = init.parent / "console.log", init.parent / "kernel.log"
+    with console_path.open("ab") as console, log_path.open("ab") as log:
+        descriptors = (console.fileno(), log.fileno())
+        process = subprocess.Popen(
+            [*_sandbox(work), *_kernel_command(kernel, init, *descriptors)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=descriptors,
+            env={"PATH": os.defpath},
+        )
+        try:
+            ended = _follow(process, console_path, request)
+        finally:
+            process.kill()
+            process.wait()
+    return _text(console_path), _text(log_path), ended
+
+
+def _follow(process: "subprocess.Popen[bytes]", console: Path, request: BootRequest) -> bool:
+    """Pass the console on as it grows until the guest ends; False if it ran out of time."""
+    deadline_s = time.monotonic() + request.timeout_s
+    with console.open(encoding="utf-8", errors="replace") as stream:
+        while True:
+            ended = process.poll() is not None
+            text = stream.read()
+            if text and request.on_output:
+                request.on_output(text)
+            if ended:
+                return True
+            if time.monotonic() > deadline_s:
+                return False
+            time.sleep(POLL_INTERVAL_S)
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def _judge(request: BootRequest, output: str, log: str, ended: bool, wall_s: float) -> BootResult:
+    where = f"kernel log: {request.work.absolute()}/.steady/kernel.log"
+    trouble = find_trouble(log)
+    if trouble:
+        raise BootError(f"the kernel reported trouble: {trouble[0]}\n{_excerpt(log)}\n{where}")
+    if not ended:
+        raise BootError(
+            f"still running after {request.timeout_s:g} s, the wall time limit\n"
+            f"output so far:\n{_tail(output)}\n{_tail(log)}\n{where}"
+        )
+    status = find_exit_status(log)
+    if status is None:
+        raise BootError(f"the guest ended without an exit status\n{output}{_tail(log)}\n{where}")
+    return BootResult(status, output, log, wall_s)
+
+
+def _tail(log: str, lines: int = 25) -> str:
+    return "\n".join(log.splitlines()[-lines:])
+
+
+def _excerpt(log: str) -> str:
+    """The log from just before the first sign of trouble on."""
+    lines = log.splitlines()
+    first = next((index for index, line in enumerate(lines) if find_trouble(line)), 0)
+    return "\n".join(lines[max(0, first - 5) : first + 60])

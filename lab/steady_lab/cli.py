@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The command `steady-lab`: one subcommand per module, errors without traceback.
+
+Exit status: 0 done, 1 failed (the message says what), 2 wrong usage, 130 interrupted; `boot` passes
+on the exit status of the command that it ran.
+"""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from steady_lab import __version__
+from steady_lab.errors import LabError
+
+COMMAND_MODULES = ("kernel_command", "boot_command")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line, with each module's subcommand registered."""
+    parser = argparse.ArgumentParser(prog="steady-lab", description=__doc__.splitlines()[0])
+    parser.add_argument("--version", action="version", version=f"steady-lab {__version__}")
+    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
+    for name in COMMAND_MODULES:
+        importlib.import_module(f"steady_lab.{name}").register(subparsers)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point; returns the exit status."""
+    arguments = build_parser().parse_args(argv)
+    try:
+        status = arguments.func(arguments)
+    except LabError as error:
+        print(f"steady-lab: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nsteady-lab: interrupted; what was finished is kept", file=sys.stderr)
+        return 130
+    return int(status)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The one base class of errors that a user can mend; `steady-lab` prints them without a traceback."""
+
+
+class LabError(Exception):
+    """What was wrong, with which value, and what to do about it."""

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`steady-lab kernel build` and `steady-lab kernel modules`."""
+
+import argparse
+from pathlib import Path
+
+from steady_lab.kernel_build import FLAVOURS, LabKernel, build_kernel
+from steady_lab.kernel_source import find_source
+from steady_lab.module_build import build_modules
+
+
+def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the subcommand to the command line."""
+    kernel = subparsers.add_parser("kernel", help="build the lab kernel and its modules")
+    actions = kernel.add_subparsers(required=True, metavar="ACTION")
+    build = actions.add_parser(
+        "build", help="build the lab kernel (User Mode Linux) once and keep it in the cache"
+    )
+    modules = actions.add_parser(
+        "modules", help="build k2 and the emulated devices against the lab kernel"
+    )
+    for action in (build, modules):
+        add_kernel_arguments(action)
+    build.add_argument("--jobs", type=int, metavar="N", help="parallel compilations [all cores]")
+    build.set_defaults(func=_run_build)
+    modules.set_defaults(func=_run_modules)
+
+
+def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options that choose a kernel; shared with `boot`."""
+    parser.add_argument(
+        "--flavour",
+        choices=FLAVOURS,
+        default="base",
+        help="base: fast; debug: with lockdep, KASAN, fault injection [base]",
+    )
+    parser.add_argument(
+        "--source",
+        type=Path,
+        metavar="DIR",
+        help="a clean kernel tree, instead of the distribution's linux-source-6.1",
+    )
+
+
+def chosen_kernel(arguments: argparse.Namespace) -> LabKernel:
+    """The kernel that the shared options name, built if need be."""
+    jobs = getattr(arguments, "jobs", None)
+    return build_kernel(find_source(arguments.source), arguments.flavour, jobs)
+
+
+def _run_build(arguments: argparse.Namespace) -> int:
+    kernel = chosen_kernel(arguments)
+    print(kernel.linux)
+    return 0
+
+
+def _run_modules(arguments: argparse.Namespace) -> int:
+    for path in build_modules(chosen_kernel(arguments)).values():
+        print(path)
+    return 0

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Find signs of a kernel bug in a kernel log."""
+
+import re
+
+# What the kernel prints for WARN, BUG, Oops, lockdep, RCU, KASAN, hung tasks, lost requests, and the
+# like. A line that matches makes a boot fail.
+TROUBLE = re.compile(
+    r"""
+      \bWARNING:
+    | \bBUG:
+    | \bkernel\ BUG\ at
+    | \bOops\b
+    | Kernel\ panic
+    | Unable\ to\ handle\ kernel
+    | Segfault\ with\ no\ mm
+    | INFO:\ task\ .*\ blocked\ for\ more\ than
+    | INFO:\ (?:possible|inconsistent|rcu_\w+\ detected|rcu_\w+\ self-detected|trying\ to\ register)
+    | possible\ (?:recursive|circular)\ locking
+    | suspicious\ RCU\ usage
+    | bad\ unlock\ balance
+    | (?:held\ lock\ freed|lock\ held\ when\ returning)
+    | (?:KASAN|UBSAN|KFENCE|ODEBUG):
+    | refcount_t:
+    | list_(?:add|del)\ corruption
+    | kobject:.*(?:tried\ to|is\ not\ initialized)
+    | cannot\ create\ duplicate\ filename
+    | scheduling\ while\ atomic
+    | sleeping\ function\ called\ from\ invalid\ context
+    | Call\ Trace:
+    | steady-lab:\ trouble:
+    """,
+    re.VERBOSE,
+)
+# Reports that a fault-injection test asks for, each with its own "Call Trace".
+INJECTED = re.compile(r"FAULT_INJECTION: forcing a failure")
+EXIT_STATUS = re.compile(r"steady-lab: exit status (\d+)")
+
+
+def find_trouble(log: str) -> list[str]:
+    """The lines of `log` that report a kernel bug, in order."""
+    found = []
+    injected = False
+    for line in log.splitlines():
+        if INJECTED.search(line):
+            injected = True
+        elif "Call Trace:" in line and injected:
+            injected = False
+        elif TROUBLE.search(line):
+            found.append(line.strip())
+    return found
+
+
+def find_exit_status(log: str) -> int | None:
+    """The exit status that the guest's init reported, or None if it never came that far."""
+    match = EXIT_STATUS.search(log)
+    return int(match.group(1)) if match else None

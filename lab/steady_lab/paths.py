@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Where things are: the clone, its build folder, and the cache that outlives clones."""
+
+import os
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parents[2]
+BUILD = PROJECT / "build"
+KERNEL_CONFIGS = PROJECT / "lab" / "kernel"
+
+
+def cache_dir() -> Path:
+    """Folder for kernels and unpacked sources: $STEADYIO_CACHE, else the XDG cache folder."""
+    chosen = os.environ.get("STEADYIO_CACHE")
+    if chosen:
+        return Path(chosen).absolute()
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "steadyio"
