@@ -10,6 +10,7 @@ it waits for the reader, and results would depend on the host.
 import os
 import shutil
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,7 +39,10 @@ class BootError(LabError):
 
 @dataclass(frozen=True)
 class BootRequest:
-    """What to run. `modules` names further in-tree modules to load, such as null_blk."""
+    """What to run. `modules` names further in-tree modules to load, such as null_blk.
+
+    `cancelled`, once set by another thread, ends the guest and makes `boot` raise BootError.
+    """
 
     command: Sequence[str]
     work: Path
@@ -50,6 +54,7 @@ class BootRequest:
     timeout_s: float = WALL_TIMEOUT_S_DEFAULT
     virtual_timeout_s: int = VIRTUAL_TIMEOUT_S_DEFAULT
     on_output: Callable[[str], None] | None = None
+    cancelled: threading.Event | None = None
 
 
 @dataclass(frozen=True)
@@ -173,6 +178,8 @@ def _follow(process: "subprocess.Popen[bytes]", console: Path, request: BootRequ
                 return True
             if time.monotonic() > deadline_s:
                 return False
+            if request.cancelled and request.cancelled.is_set():
+                raise BootError("cancelled")
             time.sleep(POLL_INTERVAL_S)
 
 
