@@ -101,7 +101,7 @@ def _check_paths(work: Path) -> None:
 
 def _init_text(request: BootRequest, kernel: LabKernel, work: Path) -> str:
     built = build_modules(kernel)
-    loads = [ModuleLoad(_in_tree_module(kernel, name)) for name in request.modules]
+    loads = [_module_load(kernel, text) for text in request.modules]
     loads.append(ModuleLoad(built["k2"]))
     node = None
     if request.device:
@@ -117,6 +117,12 @@ def _init_text(request: BootRequest, kernel: LabKernel, work: Path) -> str:
         host_project=PROJECT,
         virtual_timeout_s=request.virtual_timeout_s,
     )
+
+
+def _module_load(kernel: LabKernel, text: str) -> ModuleLoad:
+    name, *params = text.split()
+    path = Path(name) if name.endswith(".ko") else _in_tree_module(kernel, name)
+    return ModuleLoad(path, params)
 
 
 def _in_tree_module(kernel: LabKernel, name: str) -> Path:

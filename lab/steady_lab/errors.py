@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The one base class of errors that a user can mend; `steady-lab` prints them without a traceback."""
+"""The base class of errors that a user can mend; `steady-lab` prints them without traceback."""
 
 
 class LabError(Exception):

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`steady-lab kernel build` and `steady-lab kernel modules`."""
+"""`steady-lab kernel`: build the lab kernel and the modules, or say where the source is."""
 
 import argparse
 from pathlib import Path
 
+from steady_lab.errors import LabError
 from steady_lab.kernel_build import FLAVOURS, LabKernel, build_kernel
 from steady_lab.kernel_source import find_source
-from steady_lab.module_build import build_modules
+from steady_lab.module_build import build_modules, sparse_findings
 
 
 def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -19,10 +20,13 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     modules = actions.add_parser(
         "modules", help="build k2 and the emulated devices against the lab kernel"
     )
-    for action in (build, modules):
+    source = actions.add_parser("source", help="print the folder of the unpacked kernel source")
+    for action in (build, modules, source):
         add_kernel_arguments(action)
     build.add_argument("--jobs", type=int, metavar="N", help="parallel compilations [all cores]")
+    modules.add_argument("--sparse", action="store_true", help="also check them with sparse")
     build.set_defaults(func=_run_build)
+    source.set_defaults(func=_run_source)
     modules.set_defaults(func=_run_modules)
 
 
@@ -55,6 +59,15 @@ def _run_build(arguments: argparse.Namespace) -> int:
 
 
 def _run_modules(arguments: argparse.Namespace) -> int:
-    for path in build_modules(chosen_kernel(arguments)).values():
+    kernel = chosen_kernel(arguments)
+    for path in build_modules(kernel).values():
         print(path)
+    findings = sparse_findings(kernel) if arguments.sparse else ""
+    if findings:
+        raise LabError(f"sparse:\n{findings}")
+    return 0
+
+
+def _run_source(arguments: argparse.Namespace) -> int:
+    print(find_source(arguments.source).tree)
     return 0

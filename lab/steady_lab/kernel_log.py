@@ -3,8 +3,8 @@
 
 import re
 
-# What the kernel prints for WARN, BUG, Oops, lockdep, RCU, KASAN, hung tasks, lost requests, and the
-# like. A line that matches makes a boot fail.
+# What the kernel prints for WARN, BUG, Oops, lockdep, RCU, KASAN, hung tasks and the like. A line
+# that matches makes a boot fail.
 TROUBLE = re.compile(
     r"""
       \bWARNING:

@@ -31,7 +31,13 @@ class KernelSource:
 
 
 def find_source(tree: Path | None = None) -> KernelSource:
-    """The tree at `tree`, or the distribution's package, unpacked into the cache and verified."""
+    """The tree at `tree`, or the distribution's package, unpacked into the cache and verified.
+
+    $STEADYIO_KERNEL_SOURCE stands in for `tree` where the system has no such package.
+    """
+    named = os.environ.get("STEADYIO_KERNEL_SOURCE")
+    if tree is None and named:
+        tree = Path(named)
     if tree is not None:
         return _user_tree(tree)
     return _packaged_source(_tarball())

@@ -8,6 +8,7 @@ first; only files whose content changed are written, which keeps rebuilds short.
 import fcntl
 import hashlib
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -26,17 +27,35 @@ SOURCE_NAMES = {"Kbuild", "Makefile"}
 
 def build_modules(kernel: LabKernel) -> dict[str, Path]:
     """Build all modules for `kernel`; returns module name -> .ko file."""
+    return {
+        name: build_module(kernel, name, sources, subfolder)
+        for name, (sources, subfolder) in MODULES.items()
+    }
+
+
+def build_module(kernel: LabKernel, name: str, sources: Path, subfolder: str = ".") -> Path:
+    """Build `name`.ko from the folder `sources` unless it is up to date; a warning is an error."""
     home = BUILD / "modules" / kernel.tree.name
     home.mkdir(parents=True, exist_ok=True)
-    built = {}
-    with (home / ".lock").open("w") as lock:
+    with (home / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        for name, (sources, subfolder) in MODULES.items():
-            built[name] = _build_module(kernel, home, name, sources, subfolder)
-    return built
+        return _build_locked(kernel, home, name, sources, subfolder)
 
 
-def _build_module(kernel: LabKernel, home: Path, name: str, sources: Path, subfolder: str) -> Path:
+def sparse_findings(kernel: LabKernel) -> str:
+    """What sparse says about the sources of all modules (not about the kernel's headers)."""
+    findings = []
+    for name, (sources, subfolder) in MODULES.items():
+        folder = build_module(kernel, name, sources, subfolder).parent
+        done = _make(kernel, folder, "C=2")
+        lines = (done.stdout + done.stderr).splitlines()
+        findings += [
+            line for line in lines if re.match(rf"{folder.parent}\S*: (warning|error)", line)
+        ]
+    return "\n".join(findings)
+
+
+def _build_locked(kernel: LabKernel, home: Path, name: str, sources: Path, subfolder: str) -> Path:
     mirror = home / sources.name
     folder = mirror / subfolder
     module = folder / f"{name}.ko"
@@ -46,16 +65,20 @@ def _build_module(kernel: LabKernel, home: Path, name: str, sources: Path, subfo
     if module.is_file() and stamp.is_file() and stamp.read_text() == digest:
         return module
     _mirror(files, sources, mirror)
-    command = ["make", "-C", str(kernel.tree), "ARCH=um", f"M={folder}", "modules"]
-    done = subprocess.run(
-        command, capture_output=True, text=True, env=os.environ | BUILD_IDENTITY, check=False
-    )
+    done = _make(kernel, folder)
     if done.returncode != 0 or not module.is_file():
         raise LabError(f"building {name}.ko failed:\n{done.stdout[-1500:]}{done.stderr[-4000:]}")
     if "warning:" in done.stderr:
         raise LabError(f"building {name}.ko gave warnings, which count as errors:\n{done.stderr}")
     stamp.write_text(digest)
     return module
+
+
+def _make(kernel: LabKernel, folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = ["make", "-C", str(kernel.tree), "ARCH=um", f"M={folder}", *arguments, "modules"]
+    return subprocess.run(
+        command, capture_output=True, text=True, env=os.environ | BUILD_IDENTITY, check=False
+    )
 
 
 def source_digest() -> str:

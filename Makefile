@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Thin entries; each does its own set-up, needs root or sudo only to install packages.
+
+LAB := build/bin/steady-lab
+FIGURES := experiments/figures/s1-fig5-randread.toml experiments/figures/s1-fig2-randread.toml
+
+.PHONY: help setup demo test lint bench clean
+
+help:
+	@echo "make demo    the main result: real-time latency next to a background load, 10 schedulers"
+	@echo "make test    everything that is tested"
+	@echo "make lint    formatting and static checks"
+	@echo "make bench   real-clock cost of the parts that virtual time cannot show"
+	@echo "make setup   only install and build what the demo needs"
+	@echo "make clean   remove build/ (the kernel cache stays, see ARCHITECTURE.md)"
+
+setup:
+	scripts/setup
+
+demo: setup
+	$(LAB) demo
+
+test:
+	scripts/test
+
+lint:
+	scripts/setup test
+	scripts/lint
+
+bench: setup
+	scripts/bench
+
+clean:
+	rm -rf build

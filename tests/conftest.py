@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What all tests share: lab kernels, and a fresh work folder below build/tests."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from steady_lab.kernel_build import LabKernel, build_kernel
+from steady_lab.kernel_source import find_source
+from steady_lab.paths import BUILD
+
+
+@pytest.fixture(scope="session")
+def base_kernel() -> LabKernel:
+    return build_kernel(find_source(), "base")
+
+
+@pytest.fixture(scope="session")
+def debug_kernel() -> LabKernel:
+    return build_kernel(find_source(), "debug")
+
+
+@pytest.fixture
+def work(request: pytest.FixtureRequest) -> Path:
+    """An empty folder named after the test; kept afterwards, to look at."""
+    folder = BUILD / "tests" / "work" / re.sub(r"[^\w.-]+", "_", request.node.name)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The lab's own promises: what a boot passes on, what it forbids, and that it notices every bug."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from steady_lab.boot import BootError, BootRequest, BootResult, boot
+from steady_lab.cli import main
+from steady_lab.kernel_build import LabKernel
+from steady_lab.kernel_log import find_exit_status, find_trouble
+from steady_lab.module_build import build_module
+from steady_lab.paths import PROJECT
+
+
+def shell(
+    work: Path, script: str, *, modules: Sequence[str] = (), flavour: str = "base"
+) -> BootResult:
+    request = BootRequest(["sh", "-c", script], work, flavour=flavour, modules=modules)
+    return boot(request)
+
+
+def test_exit_status_and_output_are_passed_on(work: Path) -> None:
+    result = shell(work, "echo out; echo err >&2; exit 7")
+    assert (result.exit_status, result.output) == (7, "out\nerr\n")
+
+
+def test_exit_status_is_that_of_the_command_line(work: Path) -> None:
+    assert main(["boot", "--work", str(work), "--", "sh", "-c", "exit 9"]) == 9
+
+
+def test_output_is_streamed_while_the_guest_runs(work: Path) -> None:
+    pieces: list[str] = []
+    command = ["sh", "-c", "echo first; i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo 2"]
+    boot(BootRequest(command, work, on_output=pieces.append))
+    assert len(pieces) > 1
+    assert "".join(pieces) == "first\n2\n"
+
+
+def test_a_long_sleep_takes_no_wall_time(work: Path) -> None:
+    result = shell(work, "sleep 10000; cut -d. -f1 /proc/uptime")
+    assert 10000 <= int(result.output) <= 10001
+    assert result.wall_s < 60
+
+
+def test_guest_writes_only_to_its_work_folder(work: Path) -> None:
+    outside = PROJECT / "build" / "tests" / "outside"
+    outside.unlink(missing_ok=True)
+    script = f"""
+        echo kept > inside
+        mount -o remount,rw /
+        for place in /etc/steadyio-leak /dev/shm/steadyio-leak {outside}; do echo x > $place; done
+        mkdir /run/h && mount -t hostfs none /run/h -o / && echo x > /run/h{outside}
+        true"""
+    assert shell(work, script).exit_status == 0
+    assert (work / "inside").read_text() == "kept\n"
+    assert not outside.exists()
+    assert not Path("/etc/steadyio-leak").exists()
+    assert not Path("/dev/shm/steadyio-leak").exists()
+
+
+def test_wall_time_limit_ends_the_guest(work: Path) -> None:
+    with pytest.raises(BootError, match="wall time limit"):
+        boot(BootRequest(["sh", "-c", "while :; do :; done"], work, timeout_s=3))
+
+
+def test_virtual_time_limit_ends_the_guest(work: Path) -> None:
+    with pytest.raises(BootError, match="still running after 50 virtual seconds"):
+        boot(BootRequest(["sleep", "1000"], work, virtual_timeout_s=50))
+
+
+def test_missing_module_is_named(work: Path) -> None:
+    with pytest.raises(BootError, match="no module no_such_thing"):
+        shell(work, "true", modules=["no_such_thing"])
+
+
+def test_setup_failure_in_the_guest_is_reported(work: Path) -> None:
+    result = shell(work, "true", modules=["null_blk no_such_parameter=x queue_mode=77"])
+    assert result.exit_status == 125
+    assert "insmod" in result.output
+
+
+@pytest.mark.parametrize(
+    ("bug", "sign"),
+    [
+        ("warn", "WARNING:"),
+        ("lock_order", "possible circular locking"),
+        ("use_after_free", "KASAN"),
+        ("list", "list_del corruption"),
+        ("hang", "blocked for more than"),
+    ],
+)
+def test_a_kernel_bug_fails_the_boot(
+    bug: str, sign: str, work: Path, debug_kernel: LabKernel
+) -> None:
+    canary = build_module(debug_kernel, "canary", PROJECT / "tests" / "canary")
+    with pytest.raises(BootError, match=sign):
+        shell(work, "sleep 400", modules=[f"{canary} bug={bug}"], flavour="debug")
+
+
+def test_no_bug_no_failure(work: Path, debug_kernel: LabKernel) -> None:
+    canary = build_module(debug_kernel, "canary", PROJECT / "tests" / "canary")
+    assert shell(work, "sleep 400", modules=[str(canary)], flavour="debug").exit_status == 0
+
+
+def test_panic_fails_the_boot(work: Path) -> None:
+    with pytest.raises(BootError, match="panic"):
+        shell(work, "echo c > /proc/sysrq-trigger")
+
+
+def test_find_trouble_ignores_ordinary_lines() -> None:
+    ordinary = "[    0.1] mmc0: new HS400 MMC card\n[    0.2] EXT4-fs (mmcblk0): mounted"
+    assert find_trouble(ordinary) == []
+
+
+def test_find_trouble_ignores_the_trace_of_an_injected_fault_only() -> None:
+    log = "FAULT_INJECTION: forcing a failure.\nCall Trace:\n dump\nCall Trace:\n"
+    assert len(find_trouble(log)) == 1
+
+
+def test_find_exit_status() -> None:
+    assert find_exit_status("x\n[ 1.0] steady-lab: exit status 42\n") == 42
+    assert find_exit_status("nothing") is None

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Runs every tests/kernel/*.sh in a guest; the script's header says next to which device.
+
+DESCRIPTION: what behaviour holds. DEVICE: a name in experiments/devices, or none. FLAVOUR: debug
+(default) or base. MODULES: a module of the kernel to load, with its parameters. Exit status 0
+passes, 77 skips (the last line says why), anything else fails, and so does a kernel log with a
+sign of trouble.
+"""
+
+import fcntl
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from steady_lab.boot import BootRequest, BootResult, boot
+from steady_lab.guest import GUEST_PROJECT
+from steady_lab.paths import BUILD, PROJECT
+
+SCRIPTS = PROJECT / "tests" / "kernel"
+HELPERS = BUILD / "tests" / "bin"
+STATUS_SKIP = 77
+
+
+def header(script: Path) -> dict[str, str]:
+    """The `# KEY: value` lines of a test script."""
+    return dict(re.findall(r"^# ([A-Z]+): (.+)$", script.read_text(), re.MULTILINE))
+
+
+def build_helpers() -> None:
+    """Compile tests/kernel/*.c, once for all workers."""
+    HELPERS.mkdir(parents=True, exist_ok=True)
+    with (HELPERS / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for source in SCRIPTS.glob("*.c"):
+            target = HELPERS / source.stem
+            if target.exists() and target.stat().st_mtime > source.stat().st_mtime:
+                continue
+            flags = "-O2 -g -Wall -Wextra -Werror -pthread".split()
+            subprocess.run(["gcc", *flags, "-o", str(target), str(source)], check=True)
+
+
+def run(script: Path, work: Path) -> BootResult:
+    keys = header(script)
+    device = None
+    if keys.get("DEVICE", "none") != "none":
+        device = PROJECT / "experiments" / "devices" / f"{keys['DEVICE']}.toml"
+    build_helpers()
+    return boot(
+        BootRequest(
+            command=["sh", f"{GUEST_PROJECT}/tests/kernel/{script.name}"],
+            work=work,
+            device=device,
+            flavour=keys.get("FLAVOUR", "debug"),
+            modules=[keys["MODULES"]] if "MODULES" in keys else [],
+            environment={
+                "STEADY_TESTS": f"{GUEST_PROJECT}/tests/kernel",
+                "STEADY_TESTS_BIN": f"{GUEST_PROJECT}/build/tests/bin",
+                "STEADY_DEVICE": "/dev/mmcblk0" if device else "",
+            },
+            timeout_s=180,
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    "script", sorted(set(SCRIPTS.glob("*.sh")) - {SCRIPTS / "lib.sh"}), ids=lambda path: path.stem
+)
+def test_kernel(script: Path, work: Path) -> None:
+    print(f"replay: scripts/test -k {script.stem}")
+    result = run(script, work)
+    print(result.output)
+    if result.exit_status == STATUS_SKIP:
+        pytest.skip(result.output.strip().splitlines()[-1])
+    assert result.exit_status == 0, f"{header(script)['DESCRIPTION']}\n{result.output[-3000:]}"
