@@ -36,7 +36,7 @@ def build_helpers() -> None:
             target = HELPERS / source.stem
             if target.exists() and target.stat().st_mtime > source.stat().st_mtime:
                 continue
-            flags = "-O2 -g -Wall -Wextra -Werror -pthread".split()
+            flags = ["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"]
             subprocess.run(["gcc", *flags, "-o", str(target), str(source)], check=True)
 
 

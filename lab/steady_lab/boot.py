@@ -39,8 +39,10 @@ class BootError(LabError):
 
 @dataclass(frozen=True)
 class BootRequest:
-    """What to run. `modules` names further in-tree modules to load, such as null_blk.
+    """What to run.
 
+    `modules` are further modules to load first: the name of one of the kernel's own, or the path of
+    a .ko file, each with its parameters behind it ("null_blk nr_devices=0").
     `cancelled`, once set by another thread, ends the guest and makes `boot` raise BootError.
     """
 
