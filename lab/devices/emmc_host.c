@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The host controller without command queue: one request at a time.
+ *
+ * A request runs on the card at once (the card says when it will be finished), its completion
+ * waits in a timer. A card that never answers is ended by the controller's own time limit, which
+ * the MMC core sets per request, as real controllers do.
+ */
+#include <linux/mmc/mmc.h>
+
+#include "emmc.h"
+
+/* The time limit the MMC core asked for: for data from the CSD, for busy in milliseconds. */
+static u64 time_limit_ns(const struct mmc_request *mrq)
+{
+	if (mrq->data)
+		return mrq->data->timeout_ns;
+	return (u64)(mrq->cmd->busy_timeout ?: MSEC_PER_SEC) * NSEC_PER_MSEC;
+}
+
+static enum hrtimer_restart complete_single(struct hrtimer *timer)
+{
+	struct emmc_task *task = container_of(timer, struct emmc_task, timer);
+	struct mmc_request *mrq = task->mrq;
+	struct emmc_host *host = task->host;
+
+	task->mrq = NULL;
+	/* Power went while the request was under way: the answer never came. */
+	if (READ_ONCE(host->card->dead) && mrq->data && !mrq->cmd->error) {
+		mrq->data->error = -ETIMEDOUT;
+		mrq->data->bytes_xfered = 0;
+	} else if (READ_ONCE(host->card->dead)) {
+		mrq->cmd->error = -ETIMEDOUT;
+	} else if (!mrq->cmd->error && !(mrq->data && mrq->data->error)) {
+		emmc_card_acknowledge(host->card, &task->answer);
+	}
+	mmc_request_done(host->mmc, mrq);
+	return HRTIMER_NORESTART;
+}
+
+/* Called by the MMC core with the host claimed, in process context. */
+static void emmc_request(struct mmc_host *mmc, struct mmc_request *mrq)
+{
+	struct emmc_host *host = mmc_priv(mmc);
+	struct emmc_task *task = &host->single;
+	u64 now_ns = ktime_get_ns(), due_ns;
+
+	WARN_ON(task->mrq);
+	emmc_card_command(host->card, mrq, now_ns, &task->answer);
+	due_ns = task->answer.finish_ns;
+	if (task->answer.silent)
+		due_ns = now_ns + time_limit_ns(mrq);
+	task->mrq = mrq;
+	hrtimer_start(&task->timer, ns_to_ktime(due_ns), HRTIMER_MODE_ABS_SOFT);
+}
+
+static void emmc_set_ios(struct mmc_host *mmc, struct mmc_ios *ios)
+{
+	struct emmc_host *host = mmc_priv(mmc);
+
+	if (ios->power_mode == MMC_POWER_OFF)
+		emmc_card_power_off(host->card);
+}
+
+static const struct mmc_host_ops emmc_host_ops = {
+	.request = emmc_request,
+	.set_ios = emmc_set_ios,
+};
+
+/* Called by probe before mmc_add_host(). */
+void emmc_host_setup(struct emmc_host *host)
+{
+	struct mmc_host *mmc = host->mmc;
+
+	host->single.host = host;
+	hrtimer_init(&host->single.timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+	host->single.timer.function = complete_single;
+
+	mmc->ops = &emmc_host_ops;
+	mmc->f_min = 400000;
+	mmc->f_max = 200000000;
+	mmc->ocr_avail = MMC_VDD_165_195 | MMC_VDD_32_33 | MMC_VDD_33_34;
+	mmc->caps = MMC_CAP_NONREMOVABLE | MMC_CAP_CMD23 | MMC_CAP_WAIT_WHILE_BUSY |
+		    MMC_CAP_8_BIT_DATA | MMC_CAP_MMC_HIGHSPEED;
+	mmc->caps2 = MMC_CAP2_NO_SD | MMC_CAP2_NO_SDIO | MMC_CAP2_HS200_1_8V_SDR |
+		     MMC_CAP2_HS400_1_8V;
+	mmc->max_segs = EMMC_SEGMENTS_MAX;
+	mmc->max_seg_size = EMMC_REQUEST_BYTES;
+	mmc->max_req_size = EMMC_REQUEST_BYTES;
+	mmc->max_blk_size = FLASH_SECTOR_BYTES;
+	mmc->max_blk_count = EMMC_REQUEST_BYTES / FLASH_SECTOR_BYTES;
+}
+
+/* Called after mmc_remove_host(): no request can come, but a timer may still be about to end. */
+void emmc_host_teardown(struct emmc_host *host)
+{
+	hrtimer_cancel(&host->single.timer);
+}

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the card holds, in two layers.
+ *
+ * Stable: pages in memory, or a file. Memory is sparse: pages never written, or written with
+ * zeroes only, cost nothing and read as zeroes. A file is sparse where the host's file system is,
+ * and outlives the guest: hostfs passes every write to the host at once.
+ *
+ * Cached: pages in memory on top, accepted by the card's volatile cache and not yet stable.
+ * A cached page is complete: its first write copies what is stable underneath, so draining is
+ * writing whole pages and losing power is forgetting them.
+ *
+ * Callers serialise (emmc_card's lock) and may sleep. Requests can come from memory reclaim,
+ * hence no allocation here may start I/O.
+ */
+#include <linux/err.h>
+#include <linux/fs.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/xarray.h>
+
+#include "emmc.h"
+
+#define STORE_PAGE 4096
+
+struct emmc_store {
+	struct xarray stable;		/* page number -> STORE_PAGE bytes; empty with a file */
+	struct xarray cached;
+	struct file *file;
+	u64 bytes;
+};
+
+struct emmc_store *emmc_store_create(u64 bytes, const char *path)
+{
+	struct emmc_store *store = kzalloc(sizeof(*store), GFP_KERNEL);
+
+	if (!store)
+		return ERR_PTR(-ENOMEM);
+	store->bytes = bytes;
+	xa_init(&store->stable);
+	xa_init(&store->cached);
+	if (*path) {
+		store->file = filp_open(path, O_RDWR | O_CREAT | O_LARGEFILE, 0644);
+		if (IS_ERR(store->file)) {
+			int err = PTR_ERR(store->file);
+
+			pr_err("steady_emmc: path=%s: cannot open for reading and writing: %d\n",
+			       path, err);
+			kfree(store);
+			return ERR_PTR(err);
+		}
+	}
+	return store;
+}
+
+static unsigned long pages_free(struct xarray *pages, unsigned long first, unsigned long last)
+{
+	unsigned long index, count = 0;
+	void *page;
+
+	xa_for_each_range(pages, index, page, first, last) {
+		xa_erase(pages, index);
+		kfree(page);
+		count++;
+	}
+	return count;
+}
+
+void emmc_store_destroy(struct emmc_store *store)
+{
+	pages_free(&store->cached, 0, ULONG_MAX);
+	pages_free(&store->stable, 0, ULONG_MAX);
+	xa_destroy(&store->cached);
+	xa_destroy(&store->stable);
+	if (store->file)
+		filp_close(store->file, NULL);
+	kfree(store);
+}
+
+static int file_read(struct emmc_store *store, u64 pos, void *to, size_t len)
+{
+	loff_t at = pos;
+	unsigned int noio = memalloc_noio_save();
+	ssize_t got = 0;
+
+	while (len) {
+		got = kernel_read(store->file, to, len, &at);
+		if (got <= 0)
+			break;
+		to += got;
+		len -= got;
+	}
+	memalloc_noio_restore(noio);
+	if (got < 0)
+		return got;
+	memset(to, 0, len);	/* behind the end of the file: never written */
+	return 0;
+}
+
+static int file_write(struct emmc_store *store, u64 pos, const void *from, size_t len)
+{
+	loff_t at = pos;
+	unsigned int noio = memalloc_noio_save();
+	ssize_t put = 0;
+
+	while (len) {
+		put = kernel_write(store->file, from, len, &at);
+		if (put <= 0)
+			break;
+		from += put;
+		len -= put;
+	}
+	memalloc_noio_restore(noio);
+	if (put < 0)
+		return put;
+	return len ? -EIO : 0;
+}
+
+/* Gives each page the range touches to @each, with the part of the buffer that belongs to it. */
+static int for_each_page(u64 pos, size_t len,
+			 int (*each)(void *context, unsigned long page, size_t at, size_t bytes,
+				     size_t done),
+			 void *context)
+{
+	size_t done = 0;
+
+	while (done < len) {
+		size_t at = (pos + done) % STORE_PAGE;
+		size_t bytes = min_t(size_t, STORE_PAGE - at, len - done);
+		int err = each(context, (pos + done) / STORE_PAGE, at, bytes, done);
+
+		if (err)
+			return err;
+		done += bytes;
+	}
+	return 0;
+}
+
+struct page_job {
+	struct emmc_store *store;
+	void *to;
+	const void *from;
+};
+
+static int stable_read_page(void *context, unsigned long page, size_t at, size_t bytes, size_t done)
+{
+	struct page_job *job = context;
+	void *data = xa_load(&job->store->stable, page);
+
+	if (data)
+		memcpy(job->to + done, data + at, bytes);
+	else
+		memset(job->to + done, 0, bytes);
+	return 0;
+}
+
+static int stable_read(struct emmc_store *store, u64 pos, void *to, size_t len)
+{
+	struct page_job job = { .store = store, .to = to };
+
+	if (store->file)
+		return file_read(store, pos, to, len);
+	return for_each_page(pos, len, stable_read_page, &job);
+}
+
+static int page_insert(struct xarray *pages, unsigned long index, void *page)
+{
+	int err = xa_err(xa_store(pages, index, page, GFP_NOIO));
+
+	if (err)
+		kfree(page);
+	return err;
+}
+
+static int stable_write_page(void *context, unsigned long page, size_t at, size_t bytes,
+			     size_t done)
+{
+	struct page_job *job = context;
+	struct xarray *stable = &job->store->stable;
+	void *data = xa_load(stable, page);
+
+	if (bytes == STORE_PAGE && !memchr_inv(job->from + done, 0, bytes)) {
+		pages_free(stable, page, page);
+		return 0;
+	}
+	if (!data) {
+		int err;
+
+		data = kzalloc(STORE_PAGE, GFP_NOIO);
+		if (!data)
+			return -ENOMEM;
+		err = page_insert(stable, page, data);
+		if (err)
+			return err;
+	}
+	memcpy(data + at, job->from + done, bytes);
+	return 0;
+}
+
+static int stable_write(struct emmc_store *store, u64 pos, const void *from, size_t len)
+{
+	struct page_job job = { .store = store, .from = from };
+
+	if (store->file)
+		return file_write(store, pos, from, len);
+	return for_each_page(pos, len, stable_write_page, &job);
+}
+
+static int cached_read_page(void *context, unsigned long page, size_t at, size_t bytes, size_t done)
+{
+	struct page_job *job = context;
+	void *data = xa_load(&job->store->cached, page);
+
+	if (data)
+		memcpy(job->to + done, data + at, bytes);
+	return 0;
+}
+
+int emmc_store_read(struct emmc_store *store, u64 pos, void *to, size_t len)
+{
+	struct page_job job = { .store = store, .to = to };
+	int err = stable_read(store, pos, to, len);
+
+	if (err || xa_empty(&store->cached))
+		return err;
+	return for_each_page(pos, len, cached_read_page, &job);
+}
+
+static int cached_update_page(void *context, unsigned long page, size_t at, size_t bytes,
+			      size_t done)
+{
+	struct page_job *job = context;
+	void *data = xa_load(&job->store->cached, page);
+
+	if (data)
+		memcpy(data + at, job->from + done, bytes);
+	return 0;
+}
+
+/* Straight to what survives; a cached page that lies on top must not hide it. */
+int emmc_store_write(struct emmc_store *store, u64 pos, const void *from, size_t len)
+{
+	struct page_job job = { .store = store, .from = from };
+	int err = stable_write(store, pos, from, len);
+
+	if (err || xa_empty(&store->cached))
+		return err;
+	return for_each_page(pos, len, cached_update_page, &job);
+}
+
+static int cached_write_page(void *context, unsigned long page, size_t at, size_t bytes,
+			     size_t done)
+{
+	struct page_job *job = context;
+	struct emmc_store *store = job->store;
+	void *data = xa_load(&store->cached, page);
+
+	if (!data) {
+		int err;
+
+		data = kmalloc(STORE_PAGE, GFP_NOIO);
+		if (!data)
+			return -ENOMEM;
+		err = stable_read(store, (u64)page * STORE_PAGE, data, STORE_PAGE);
+		if (err) {
+			kfree(data);
+			return err;
+		}
+		err = page_insert(&store->cached, page, data);
+		if (err)
+			return err;
+	}
+	memcpy(data + at, job->from + done, bytes);
+	return 0;
+}
+
+int emmc_store_write_cached(struct emmc_store *store, u64 pos, const void *from, size_t len)
+{
+	struct page_job job = { .store = store, .from = from };
+
+	return for_each_page(pos, len, cached_write_page, &job);
+}
+
+/* Everything cached becomes stable. On error the rest stays cached. */
+int emmc_store_drain(struct emmc_store *store)
+{
+	unsigned long index;
+	void *data;
+
+	xa_for_each(&store->cached, index, data) {
+		int err = stable_write(store, (u64)index * STORE_PAGE, data, STORE_PAGE);
+
+		if (err)
+			return err;
+		xa_erase(&store->cached, index);
+		kfree(data);
+	}
+	return 0;
+}
+
+/* Power is gone. Returns the number of pages lost. */
+unsigned long emmc_store_drop_cached(struct emmc_store *store)
+{
+	return pages_free(&store->cached, 0, ULONG_MAX);
+}
+
+static int zero_part(struct emmc_store *store, u64 pos, size_t len)
+{
+	static const u8 zeroes[2 * STORE_PAGE];
+
+	return len ? emmc_store_write(store, pos, zeroes, len) : 0;
+}
+
+static int zero_pages_of_file(struct emmc_store *store, u64 pos, u64 end)
+{
+	int err = 0;
+
+	end = min_t(u64, end, round_up(i_size_read(file_inode(store->file)), STORE_PAGE));
+	for (; pos < end && !err; pos += STORE_PAGE)
+		err = zero_part(store, pos, STORE_PAGE);
+	return err;
+}
+
+/* Erase and trim: the range reads as zeroes from now on, and still does after a power cut. */
+int emmc_store_zero(struct emmc_store *store, u64 pos, u64 len)
+{
+	u64 end = pos + len, first = round_up(pos, STORE_PAGE), last = round_down(end, STORE_PAGE);
+	int err;
+
+	if (first >= last)
+		return zero_part(store, pos, len);
+	err = zero_part(store, pos, first - pos) ?: zero_part(store, last, end - last);
+	if (err)
+		return err;
+	pages_free(&store->cached, first / STORE_PAGE, last / STORE_PAGE - 1);
+	if (store->file)
+		return zero_pages_of_file(store, first, last);
+	pages_free(&store->stable, first / STORE_PAGE, last / STORE_PAGE - 1);
+	return 0;
+}
+
+/* Discarded data may read as anything; dropping whole pages keeps memory small. */
+void emmc_store_discard(struct emmc_store *store, u64 pos, u64 len)
+{
+	u64 first = DIV_ROUND_UP(pos, STORE_PAGE), end = (pos + len) / STORE_PAGE;
+
+	if (first >= end)
+		return;
+	pages_free(&store->cached, first, end - 1);
+	pages_free(&store->stable, first, end - 1);
+}

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Timing model of managed flash; the header states problem, model and limits. */
+#include "flash_model.h"
+
+/* One stream of random numbers per purpose, so that adding one does not shift another. */
+enum flash_stream {
+	FLASH_STREAM_JITTER = 1,
+	FLASH_STREAM_EPISODE = 2,
+	FLASH_STREAM_FAULT = 16,	/* one per fault from here on */
+};
+
+static uint64_t max_time(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/*
+ * The n-th number of a stream, uniform in 0..limit-1. Random access instead of a generator with
+ * state, so that time alone selects an episode. Mixing function: splitmix64 (Steele, Lea, Flood,
+ * "Fast splittable pseudorandom number generators", 2014).
+ */
+static uint64_t draw(uint64_t seed, uint64_t stream, uint64_t n, uint64_t limit)
+{
+	uint64_t x = seed + (stream << 48) + n * 0x9e3779b97f4a7c15ull;
+
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+	x ^= x >> 31;
+	return x % limit;
+}
+
+static uint64_t sectors_ns(uint64_t sectors, uint32_t per_kib_ns)
+{
+	return sectors * per_kib_ns / 2;
+}
+
+/*
+ * One episode per period, its start seeded within the period's first quarter: runs of more than
+ * 1.25 periods always meet one, which keeps a 99th percentile of a few thousand requests stable.
+ */
+bool flash_is_slow(const struct flash_params *params, uint64_t time_ns)
+{
+	uint64_t window, offset_ns, into_ns;
+
+	if (!params->slow_length_ns)
+		return false;
+	window = time_ns / params->slow_period_ns;
+	into_ns = time_ns % params->slow_period_ns;
+	offset_ns = draw(params->seed, FLASH_STREAM_EPISODE, window,
+			 params->slow_period_ns / 4 + 1);
+	return into_ns >= offset_ns && into_ns - offset_ns < params->slow_length_ns;
+}
+
+static bool fault_valid(const struct flash_fault *fault)
+{
+	if (fault->outcome != FLASH_FAILED && fault->outcome != FLASH_SILENT)
+		return false;
+	switch (fault->when) {
+	case FLASH_AT_OP:
+		return fault->first > 0;
+	case FLASH_AT_SECTORS:
+		return fault->first <= fault->last;
+	case FLASH_AT_RANDOM:
+		return fault->first <= 1000000;
+	}
+	return false;
+}
+
+static bool params_valid(const struct flash_params *params)
+{
+	uint32_t i;
+
+	if (!params->depth || params->depth > FLASH_DEPTH_MAX || !params->units ||
+	    params->units > FLASH_UNITS_MAX || !params->stripe_sectors)
+		return false;
+	if (params->slow_length_ns > params->slow_period_ns / 4 * 3)
+		return false;
+	if (params->fault_count > FLASH_FAULTS_MAX)
+		return false;
+	for (i = 0; i < FLASH_OPS; i++)
+		if (params->cost[i].jitter_ns > params->cost[i].base_ns)
+			return false;
+	for (i = 0; i < params->fault_count; i++)
+		if (!fault_valid(&params->fault[i]))
+			return false;
+	return true;
+}
+
+bool flash_init(struct flash_model *model, const struct flash_params *params)
+{
+	if (!params_valid(params))
+		return false;
+	*model = (struct flash_model){ .params = *params };
+	return true;
+}
+
+void flash_power_off(struct flash_model *model)
+{
+	uint32_t i;
+
+	for (i = 0; i < FLASH_DEPTH_MAX; i++)
+		model->slot_free_ns[i] = 0;
+	for (i = 0; i < FLASH_UNITS_MAX; i++)
+		model->unit_free_ns[i] = 0;
+	model->bus_free_ns = 0;
+	model->cached_sectors = 0;
+}
+
+static bool fault_hits(struct flash_model *model, uint32_t i, const struct flash_request *request)
+{
+	const struct flash_fault *fault = &model->params.fault[i];
+	uint64_t seen;
+
+	if (fault->on != FLASH_ANY_OP && fault->on != request->op)
+		return false;
+	seen = ++model->fault_seen[i];
+	switch (fault->when) {
+	case FLASH_AT_OP:
+		return seen == fault->first;
+	case FLASH_AT_SECTORS:
+		return request->sectors && request->sector <= fault->last &&
+		       request->sector + request->sectors > fault->first;
+	case FLASH_AT_RANDOM:
+		return draw(model->params.seed, FLASH_STREAM_FAULT + i, seen, 1000000) <
+		       fault->first;
+	}
+	return false;
+}
+
+/* The first fault that hits decides; all are asked, because each counts its own operations. */
+static enum flash_outcome outcome_of(struct flash_model *model, const struct flash_request *request)
+{
+	enum flash_outcome outcome = FLASH_DONE;
+	uint32_t i;
+
+	for (i = 0; i < model->params.fault_count; i++)
+		if (fault_hits(model, i, request) && outcome == FLASH_DONE)
+			outcome = model->params.fault[i].outcome;
+	return outcome;
+}
+
+/* What the first piece on a unit pays: base, jitter and, in a slow episode, the slow time. */
+static uint64_t first_piece_ns(const struct flash_model *model, enum flash_op op, uint64_t start_ns)
+{
+	const struct flash_cost *cost = &model->params.cost[op];
+	uint64_t ns = cost->base_ns;
+
+	if (cost->jitter_ns)
+		ns = ns - cost->jitter_ns +
+		     draw(model->params.seed, FLASH_STREAM_JITTER, model->submitted,
+			  2ull * cost->jitter_ns + 1);
+	if (flash_is_slow(&model->params, start_ns))
+		ns += cost->slow_ns;
+	return ns;
+}
+
+/* A read leaves the array first and crosses the bus then; a write the other way round. */
+static uint64_t move_piece(struct flash_model *model, enum flash_op op, uint32_t unit,
+			   uint64_t start_ns, uint64_t array_ns, uint64_t bus_ns)
+{
+	uint64_t *unit_free = &model->unit_free_ns[unit];
+	uint64_t *bus_free = &model->bus_free_ns;
+
+	if (op == FLASH_WRITE) {
+		if (bus_ns) {
+			*bus_free = max_time(*bus_free, start_ns) + bus_ns;
+			start_ns = *bus_free;
+		}
+		*unit_free = max_time(*unit_free, start_ns) + array_ns;
+		return *unit_free;
+	}
+	*unit_free = max_time(*unit_free, start_ns) + array_ns;
+	if (!bus_ns)
+		return *unit_free;
+	*bus_free = max_time(*bus_free, *unit_free) + bus_ns;
+	return *bus_free;
+}
+
+/* Reads, and writes that reach the flash: piece by piece along the stripes. */
+static uint64_t transfer(struct flash_model *model, const struct flash_request *request,
+			 uint64_t start_ns)
+{
+	const struct flash_params *params = &model->params;
+	const struct flash_cost *cost = &params->cost[request->op];
+	uint64_t first_ns = first_piece_ns(model, request->op, start_ns);
+	uint64_t sector = request->sector, left = request->sectors, finish_ns = start_ns;
+	uint32_t paid = 0;
+
+	while (left) {
+		uint64_t stripe = sector / params->stripe_sectors;
+		uint32_t unit = stripe % params->units;
+		uint64_t sectors = left;
+		uint64_t array_ns;
+
+		if (params->units > 1)
+			sectors = params->stripe_sectors - sector % params->stripe_sectors;
+		if (sectors > left)
+			sectors = left;
+		array_ns = sectors_ns(sectors, cost->per_kib_ns);
+		if (!(paid & (1u << unit)))
+			array_ns += first_ns;
+		paid |= 1u << unit;
+		finish_ns = max_time(finish_ns,
+				     move_piece(model, request->op, unit, start_ns, array_ns,
+						sectors_ns(sectors, params->bus_per_kib_ns)));
+		sector += sectors;
+		left -= sectors;
+	}
+	return finish_ns;
+}
+
+/* Erase and flush: the whole card, after everything that is under way. */
+static uint64_t occupy_all(struct flash_model *model, uint64_t start_ns, uint64_t ns)
+{
+	uint32_t i;
+
+	for (i = 0; i < model->params.units; i++)
+		start_ns = max_time(start_ns, model->unit_free_ns[i]);
+	start_ns = max_time(start_ns, model->bus_free_ns) + ns;
+	for (i = 0; i < model->params.units; i++)
+		model->unit_free_ns[i] = start_ns;
+	model->bus_free_ns = start_ns;
+	return start_ns;
+}
+
+static uint64_t erase(struct flash_model *model, const struct flash_request *request,
+		      uint64_t start_ns)
+{
+	uint32_t per_kib_ns = model->params.cost[FLASH_ERASE].per_kib_ns;
+
+	return occupy_all(model, start_ns,
+			  first_piece_ns(model, FLASH_ERASE, start_ns) +
+			  sectors_ns(request->sectors, per_kib_ns));
+}
+
+static uint64_t flush(struct flash_model *model, uint64_t start_ns)
+{
+	uint64_t drain_ns = sectors_ns(model->cached_sectors,
+				       model->params.cost[FLASH_WRITE].per_kib_ns);
+
+	model->cached_sectors = 0;
+	return occupy_all(model, start_ns,
+			  first_piece_ns(model, FLASH_FLUSH, start_ns) + drain_ns);
+}
+
+/* The write that finds the cache full waits until the card has emptied all of it. */
+static uint64_t accept(struct flash_model *model, const struct flash_request *request,
+		       uint64_t start_ns, struct flash_result *result)
+{
+	const struct flash_params *params = &model->params;
+	uint64_t accept_ns = params->cache_base_ns +
+			     sectors_ns(request->sectors, params->cache_per_kib_ns) +
+			     sectors_ns(request->sectors, params->bus_per_kib_ns);
+
+	if (model->cached_sectors + request->sectors > 2ull * params->cache_kib) {
+		start_ns = flush(model, start_ns);
+		result->drained = true;
+	}
+	model->cached_sectors += request->sectors;
+	result->cached = true;
+	model->bus_free_ns = max_time(model->bus_free_ns, start_ns) + accept_ns;
+	return model->bus_free_ns;
+}
+
+static uint64_t write(struct flash_model *model, const struct flash_request *request,
+		      uint64_t start_ns, struct flash_result *result)
+{
+	if (!request->durable && request->sectors <= 2ull * model->params.cache_kib)
+		return accept(model, request, start_ns, result);
+	return transfer(model, request, start_ns);
+}
+
+void flash_submit(struct flash_model *model, const struct flash_request *request,
+		  uint64_t now_ns, struct flash_result *result)
+{
+	uint64_t *slot = &model->slot_free_ns[0];
+	uint32_t i;
+
+	for (i = 1; i < model->params.depth; i++)
+		if (model->slot_free_ns[i] < *slot)
+			slot = &model->slot_free_ns[i];
+	model->submitted++;
+	*result = (struct flash_result){
+		.start_ns = max_time(now_ns, *slot),
+		.outcome = outcome_of(model, request),
+	};
+	switch (request->op) {
+	case FLASH_WRITE:
+		result->finish_ns = write(model, request, result->start_ns, result);
+		break;
+	case FLASH_ERASE:
+		result->finish_ns = erase(model, request, result->start_ns);
+		break;
+	case FLASH_FLUSH:
+		result->finish_ns = flush(model, result->start_ns);
+		result->drained = true;
+		break;
+	default:
+		result->finish_ns = transfer(model, request, result->start_ns);
+		break;
+	}
+	*slot = result->finish_ns;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Timing model of managed flash: when does the card finish what it is asked to do?
+ *
+ * Problem: an emulated card must answer after the time a real one takes, with nothing left to
+ * chance, so that a figure computed today is computed again to the byte tomorrow.
+ *
+ * Model: a card works on at most `depth` commands at once (1: no command queue). A command is cut
+ * along stripes over `units` that work in parallel; what they deliver crosses one bus, one piece
+ * after the other. The first piece on a unit pays `base_ns`, every KiB pays `per_kib_ns`. Now and
+ * then the card keeps house: in a slow episode every command pays `slow_ns` more. Episodes are a
+ * function of (seed, time) alone, so neither load nor order of requests moves them. A volatile
+ * cache accepts writes early and is emptied by a flush, or by the write that finds no room.
+ *
+ * Not modelled: mapping tables, garbage collection that depends on what was written, wear,
+ * temperature, read-ahead inside the card.
+ *
+ * Pure C: no kernel headers, no floating point, no allocation, no clock, no locks; callers pass
+ * the time in and serialise calls. Compiled into the emulated devices and into the unit tests.
+ * 64-bit only: times are divided as 64-bit numbers.
+ */
+#ifndef STEADY_FLASH_MODEL_H
+#define STEADY_FLASH_MODEL_H
+
+#ifdef __KERNEL__
+#include <linux/types.h>
+#else
+#include <stdbool.h>
+#include <stdint.h>
+#endif
+
+#define FLASH_DEPTH_MAX 32	/* tasks of an eMMC command queue (JESD84-B51, CMDQ_DEPTH) */
+#define FLASH_UNITS_MAX 16
+#define FLASH_FAULTS_MAX 8
+#define FLASH_SECTOR_BYTES 512
+
+enum flash_op {
+	FLASH_READ,
+	FLASH_WRITE,
+	FLASH_ERASE,
+	FLASH_FLUSH,
+	FLASH_OPS,
+	FLASH_ANY_OP = FLASH_OPS,	/* in faults only */
+};
+
+enum flash_outcome {
+	FLASH_DONE,
+	FLASH_FAILED,		/* the card reports an error at finish_ns */
+	FLASH_SILENT,		/* the card never answers: the host's own time limit ends it */
+};
+
+/* Time of one operation: base + KiB * per_kib +- jitter, + slow in a slow episode. */
+struct flash_cost {
+	uint32_t base_ns;
+	uint32_t per_kib_ns;
+	uint32_t slow_ns;
+	uint32_t jitter_ns;	/* uniform in [-jitter_ns, +jitter_ns]; at most base_ns */
+};
+
+enum flash_fault_when {
+	FLASH_AT_OP,		/* the first-th operation of this kind, counted from 1 */
+	FLASH_AT_SECTORS,	/* every operation that touches sectors first..last */
+	FLASH_AT_RANDOM,	/* first in a million operations, by the seed */
+};
+
+struct flash_fault {
+	enum flash_op on;
+	enum flash_outcome outcome;	/* FLASH_FAILED or FLASH_SILENT */
+	enum flash_fault_when when;
+	uint64_t first;
+	uint64_t last;
+};
+
+struct flash_params {
+	uint64_t seed;
+	uint32_t depth;			/* 1..FLASH_DEPTH_MAX */
+	uint32_t units;			/* 1..FLASH_UNITS_MAX */
+	uint32_t stripe_sectors;	/* > 0: consecutive sectors on one unit */
+	uint32_t bus_per_kib_ns;
+	uint64_t slow_period_ns;	/* one episode in each period; 0: never slow */
+	uint64_t slow_length_ns;	/* at most 3/4 of the period */
+	uint32_t cache_kib;		/* 0: write-through */
+	uint32_t cache_base_ns;		/* time to accept a write into the cache */
+	uint32_t cache_per_kib_ns;
+	uint32_t fault_count;
+	struct flash_cost cost[FLASH_OPS];
+	struct flash_fault fault[FLASH_FAULTS_MAX];
+};
+
+struct flash_model {
+	struct flash_params params;
+	uint64_t slot_free_ns[FLASH_DEPTH_MAX];
+	uint64_t unit_free_ns[FLASH_UNITS_MAX];
+	uint64_t bus_free_ns;
+	uint64_t cached_sectors;	/* accepted, not yet on the flash */
+	uint64_t submitted;		/* operations so far: the jitter's counter */
+	uint64_t fault_seen[FLASH_FAULTS_MAX];
+};
+
+struct flash_request {
+	enum flash_op op;
+	uint64_t sector;
+	uint64_t sectors;		/* 0 for a flush */
+	bool durable;			/* write only: past the cache (reliable write, FUA) */
+};
+
+struct flash_result {
+	uint64_t start_ns;
+	uint64_t finish_ns;
+	enum flash_outcome outcome;
+	bool cached;			/* write: accepted by the cache, lost if power fails */
+	bool drained;			/* everything cached before is on the flash now */
+};
+
+/* Returns false, and leaves *model alone, if a value is outside the ranges stated above. */
+bool flash_init(struct flash_model *model, const struct flash_params *params);
+
+/*
+ * Called once per request in the order the card receives them; now_ns never decreases.
+ * Fills *result; the card's state already includes the request afterwards.
+ */
+void flash_submit(struct flash_model *model, const struct flash_request *request,
+		  uint64_t now_ns, struct flash_result *result);
+
+/* Power failed or was switched off: nothing is in flight and the cache is empty. */
+void flash_power_off(struct flash_model *model);
+
+/* Whether a command that starts at time_ns falls into a slow episode. */
+bool flash_is_slow(const struct flash_params *params, uint64_t time_ns);
+
+#endif
