@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Names of measured values, as figure specs write them: `rt.p99_ms`, `total.mib_s`.
+
+A name is class, dot, statistic, unit last. Latencies are stored in nanoseconds and shown
+in milliseconds; throughput is in MiB/s in both places.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+CLASSES = ("rt", "bg", "total")
+CLASS_WORDS = {"rt": "real-time", "bg": "background", "total": "total"}
+LATENCIES = {"p50": "p50", "p99": "p99", "p999": "p99.9", "p9999": "p99.99", "max": "max"}
+NS_PER_MS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One statistic of one class of I/O."""
+
+    class_name: str
+    statistic: str  # a key of LATENCIES, or "mib_s"
+
+    @property
+    def is_latency(self) -> bool:
+        """Tell whether values are latencies (ms) rather than throughput (MiB/s)."""
+        return self.statistic in LATENCIES
+
+    @property
+    def unit(self) -> str:
+        """Return the unit as printed."""
+        return "ms" if self.is_latency else "MiB/s"
+
+    @property
+    def label(self) -> str:
+        """Return the metric in words, without the unit."""
+        what = LATENCIES[self.statistic] if self.is_latency else "throughput"
+        return f"{CLASS_WORDS[self.class_name]} {what}"
+
+    @property
+    def name(self) -> str:
+        """Return the name as written in specs."""
+        suffix = f"{self.statistic}_ms" if self.is_latency else self.statistic
+        return f"{self.class_name}.{suffix}"
+
+
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for class_name in CLASSES
+    for metric in (Metric(class_name, statistic) for statistic in (*LATENCIES, "mib_s"))
+}

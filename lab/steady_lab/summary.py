@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`steady-lab summary` prints what figures found; `steady-lab readme` keeps README.md true.
+
+Both read the CSV that `steady-lab run` wrote: no number in a table or a sentence is typed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+from steady_lab.checks import evaluate
+from steady_lab.errors import LabError
+from steady_lab.figure_spec import figure_file, load_figure
+from steady_lab.paths import BUILD, PROJECT
+from steady_lab.rows import read_csv
+from steady_lab.table import check_lines, detail_table, summary_text, sweep_table
+
+BLOCK = re.compile(
+    r"(?P<open><!-- figure:(?P<name>[a-z0-9._-]+) -->\n).*?(?P<close><!-- /figure -->)", re.DOTALL
+)
+
+
+def figure_summary(name: str, results: Path) -> str:
+    """Return tables, checks and sentences of a figure, from its CSV in `results`."""
+    figure = load_figure(figure_file(name))
+    measured = read_csv(results / f"{figure.name}.csv")
+    parts = [
+        figure.title,
+        sweep_table(figure, measured).text(),
+        detail_table(figure, measured).text(),
+        "\n".join(check_lines(evaluate(figure.checks, measured))),
+        summary_text(figure, measured),
+    ]
+    return "\n\n".join(parts)
+
+
+def figure_markdown(name: str, results: Path) -> str:
+    """Return a figure's tables and sentences as Markdown, from its CSV in `results`."""
+    figure = load_figure(figure_file(name))
+    measured = read_csv(results / f"{figure.name}.csv")
+    parts = [
+        sweep_table(figure, measured).markdown(),
+        detail_table(figure, measured).markdown(),
+        summary_text(figure, measured),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def fill_blocks(text: str, results: Path) -> str:
+    """Return `text` with every block between figure markers made anew.
+
+    Raises LabError when there is no block, so a lost marker cannot go unnoticed.
+    """
+    if not BLOCK.search(text):
+        raise LabError("no block <!-- figure:NAME --> ... <!-- /figure --> found")
+
+    def fill(match: re.Match[str]) -> str:
+        return f"{match['open']}{figure_markdown(match['name'], results)}{match['close']}"
+
+    return BLOCK.sub(fill, text)
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the commands `summary` and `readme`."""
+    summary = subparsers.add_parser("summary", help="print what figures found, and what it means")
+    summary.add_argument("figures", nargs="+", metavar="FIGURE", help="name or file of a figure")
+    summary.add_argument("--build", type=Path, default=BUILD, help="folder of results and report")
+    summary.set_defaults(func=_summary)
+    readme = subparsers.add_parser("readme", help="write the figures' tables into a Markdown file")
+    readme.add_argument("file", nargs="?", type=Path, default=PROJECT / "README.md")
+    readme.add_argument("--build", type=Path, default=BUILD, help="folder of results and report")
+    readme.add_argument("--check", action="store_true", help="only tell whether it is up to date")
+    readme.set_defaults(func=_readme)
+
+
+def _summary(args: argparse.Namespace) -> int:
+    for name in args.figures:
+        print(figure_summary(name, args.build / "results"), end="\n\n")
+    report = args.build / "report" / "index.html"
+    if report.is_file():
+        print(f"report: {report}")
+    return 0
+
+
+def _readme(args: argparse.Namespace) -> int:
+    old = args.file.read_text(encoding="utf-8")
+    new = fill_blocks(old, args.build / "results")
+    if new == old:
+        print(f"{args.file}: up to date")
+        return 0
+    if args.check:
+        print(
+            f"{args.file}: tables differ from the results; run: steady-lab readme", file=sys.stderr
+        )
+        return 1
+    args.file.write_text(new, encoding="utf-8")
+    print(f"{args.file}: tables written")
+    return 0

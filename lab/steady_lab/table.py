@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""A figure's numbers as text: tables for the terminal and Markdown, checks, sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from steady_lab.checks import CheckResult
+from steady_lab.figure_spec import Figure
+from steady_lab.metric import METRICS
+from steady_lab.quantity import Quantity
+from steady_lab.rows import Measurements, point_text
+
+DETAIL_METRICS = ("rt.p50_ms", "rt.p99_ms", "rt.p999_ms", "rt.max_ms", "bg.mib_s", "total.mib_s")
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A table of strings: the first column is text, the others are numbers."""
+
+    caption: str
+    header: list[str]
+    body: list[list[str]]
+
+    def text(self) -> str:
+        """Return aligned columns for a terminal."""
+        lines = [self.header, *self.body]
+        widths = [max(len(line[n]) for line in lines) for n in range(len(self.header))]
+        first, *rest = widths
+        out = [self.caption]
+        for line in lines:
+            numbers = (cell.rjust(width) for cell, width in zip(line[1:], rest, strict=True))
+            out.append("  ".join([line[0].ljust(first), *numbers]).rstrip())
+        return "\n".join(out)
+
+    def markdown(self) -> str:
+        """Return a Markdown table under its caption."""
+        escaped = [[cell.replace("|", "\\|") for cell in line] for line in self.body]
+        lines = [self.header, ["---", *["---:"] * (len(self.header) - 1)], *escaped]
+        return "\n".join([f"{self.caption}:", "", *(f"| {' | '.join(line)} |" for line in lines)])
+
+
+def format_number(value: float) -> str:
+    """Return a number with three significant digits, but all digits of its whole part."""
+    magnitude = abs(value)
+    decimals = 0 if magnitude >= 99.95 else 1 if magnitude >= 9.995 else 2
+    return f"{value:.{decimals}f}"
+
+
+def sweep_table(figure: Figure, measured: Measurements) -> TextTable:
+    """Return the plotted metric by variant and sweep point."""
+    workload, metric = figure.workload, figure.plot.y_metric
+    caption = f"{figure.plot.y_label} by {figure.plot.x_label}"
+    if workload.points == (None,):
+        caption = figure.plot.y_label
+    body = [
+        [v.title, *(format_number(measured.value(v.name, p, metric)) for p in workload.points)]
+        for v in workload.variants
+    ]
+    header = [point_text(point) or metric.label for point in workload.points]
+    return TextTable(caption, ["", *header], body)
+
+
+def detail_table(figure: Figure, measured: Measurements) -> TextTable:
+    """Return percentiles and throughput of every variant at the figure's detail point."""
+    point = figure.plot.detail_point
+    classes = {row.class_name for row in measured.rows if row.point == point_text(point)}
+    metrics = [METRICS[name] for name in DETAIL_METRICS if name.split(".")[0] in classes]
+    body = [
+        [v.title, *(format_number(measured.value(v.name, point, metric)) for metric in metrics)]
+        for v in figure.workload.variants
+    ]
+    header = ["", *(f"{metric.label} [{metric.unit}]" for metric in metrics)]
+    return TextTable(f"Latency and throughput, {figure.plot.detail_label}", header, body)
+
+
+def check_lines(results: Sequence[CheckResult]) -> list[str]:
+    """Return one line per check: verdict, value, bound, the paper's value, and the claim."""
+    return [
+        f"{result.verdict}  {result.check.name}: {with_unit(result.value, result.check.quantity)}"
+        f" (wanted {result.check.bound}{_paper(result)}): {result.check.text}"
+        for result in results
+    ]
+
+
+def with_unit(value: float, quantity: Quantity) -> str:
+    """Return a value of a quantity, rounded for reading, with its unit."""
+    return f"{format_number(value)} {quantity.unit}"
+
+
+def _paper(result: CheckResult) -> str:
+    paper, unit = result.check.paper, result.check.quantity.unit
+    return "" if paper is None else f"; paper {paper:g} {unit}"
+
+
+def summary_text(figure: Figure, measured: Measurements) -> str:
+    """Return the figure's sentences with every `{name}` replaced by its measured value."""
+
+    def quote(quantity: Quantity) -> str:
+        value = quantity.evaluate(measured)
+        return format_number(value) if quantity.unit == "x" else with_unit(value, quantity)
+
+    values = {name: quote(quantity) for name, quantity in figure.summary.values.items()}
+    return " ".join(figure.summary.text.format(**values).split())

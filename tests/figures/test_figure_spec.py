@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Figure specs are read strictly: an error names the key, the value and what is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import figure_sample
+import pytest
+from steady_lab.device_spec import SpecError
+from steady_lab.figure_spec import EXPERIMENTS, figure_file, load_figure
+
+Raw = dict[str, Any]
+SHIPPED = sorted((EXPERIMENTS / "figures").glob("*.toml"))
+
+
+def drop(*keys: str) -> Callable[[Raw], object]:
+    """Return a change that removes one key, found by its path of keys."""
+    return lambda raw: inner(raw, keys[:-1]).pop(keys[-1])
+
+
+def put(value: object, *keys: str) -> Callable[[Raw], object]:
+    """Return a change that sets one key, found by its path of keys."""
+    return lambda raw: inner(raw, keys[:-1]).__setitem__(keys[-1], value)
+
+
+def inner(raw: Raw, keys: tuple[str, ...]) -> Any:
+    """Follow keys; an array of tables stands for its first table."""
+    for key in keys:
+        raw = raw[key][0] if isinstance(raw[key], list) else raw[key]
+    return raw
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (drop("title"), ["title is missing", "non-empty string"]),
+        (put("", "title"), ["title = ''", "non-empty string"]),
+        (put("steadyio.figure/9", "schema"), ["schema = 'steadyio.figure/9'", "steadyio.figure/1"]),
+        (put("Tiny!", "name"), ["name = 'Tiny!'", "a string like"]),
+        (put(1, "colour"), ["colour = 1", "unknown key"]),
+        (put("rt.p98_ms", "plot", "y_metric"), ["y_metric = 'rt.p98_ms'", "rt.p99_ms"]),
+        (put(["k3"], "plot", "highlight"), ["highlight = ['k3']", "k2, k2-split4"]),
+        (put([], "plot", "highlight"), ["highlight = []", "non-empty array"]),
+        (put(8, "plot", "detail_point"), ["detail_point = 8", "4, 512"]),
+        (put(True, "plot", "detail_point"), ["detail_point = True", "4, 512"]),
+        (put("k3", "published", "variant"), ["[[published]] 1", "variant = 'k3'", "k2-split4"]),
+        (put(-1, "published", "value"), ["value = -1", "from 0 to"]),
+        (put("nan", "published", "value"), ["value = 'nan'", "a number"]),
+        (put(float("nan"), "published", "value"), ["value = nan", "a number"]),
+        (put("mean", "check", "kind"), ["kind = 'mean'", "cell, ratio, spread"]),
+        (drop("check", "min"), ["(split-against-k2)", "min = None", "cannot fail"]),
+        (put(1.0, "check", "max"), ["min = 2.0", "at most max = 1"]),
+        (put(7, "check", "of", "points"), ["points = 7", "unknown key"]),
+        (drop("check", "to"), ["to is missing", "a table [to]"]),
+        (put("{gain} {loss}", "summary", "text"), ["text = ", "{gain}", "not {loss}"]),
+        (put("{gain:.9f}", "summary", "text"), ["text = ", "{gain}"]),
+        (put("nothing", "summary", "text"), ["quotes the value 'gain'"]),
+        (put("{gain", "summary", "text"), ["placeholders"]),
+        (put("k2", "summary"), ["summary = 'k2'", "a table [summary]"]),
+    ],
+)
+def test_bad_figure_is_refused(change: Callable[[Raw], object], says: list[str]) -> None:
+    raw = figure_sample.figure_raw()
+    change(raw)
+    with pytest.raises(SpecError) as caught:
+        figure_sample.figure(raw)
+    for words in says:
+        assert words in str(caught.value)
+
+
+def test_duplicate_check_is_refused() -> None:
+    raw = figure_sample.figure_raw()
+    raw["check"].append(dict(raw["check"][0]))
+    with pytest.raises(SpecError, match="split-against-k2.*used once"):
+        figure_sample.figure(raw)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (drop("variant"), ["variant is missing"]),
+        (put("k2-split4", "variant", "name"), ["names must differ"]),
+        (put("../up", "variant", "name"), ["name = '../up'", "a string like"]),
+        (put([], "sweep", "values"), ["values = []", "non-empty array"]),
+        (put([4, 4], "sweep", "values"), ["values = [4, 4]", "different"]),
+        (put([True], "sweep", "values"), ["values = [True]", "numbers or strings"]),
+        (put(-1, "seed"), ["seed = -1", "from 0 to"]),
+        (put("steadyio.workload/2", "schema"), ["steadyio.workload/1"]),
+    ],
+)
+def test_bad_workload_is_refused(change: Callable[[Raw], object], says: list[str]) -> None:
+    raw = figure_sample.workload_raw()
+    change(raw)
+    with pytest.raises(SpecError) as caught:
+        figure_sample.figure(workload=raw)
+    for words in says:
+        assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_shipped_figure_loads(path: Path) -> None:
+    figure = load_figure(path)
+    assert figure.checks, "a shipped figure claims something"
+    assert figure.name == path.stem
+
+
+def test_there_are_shipped_figures() -> None:
+    assert figure_file("s1-fig5-randread") in SHIPPED
+
+
+def test_file_and_name_must_agree(tmp_path: Path) -> None:
+    other = tmp_path / "other.toml"
+    other.write_text((figure_sample.HERE / "tiny.toml").read_text(encoding="utf-8"))
+    with pytest.raises(SpecError, match="name = 'tiny'.*'other'"):
+        load_figure(other)
+
+
+def test_missing_device_names_the_place_to_put_it(tmp_path: Path) -> None:
+    text = (figure_sample.HERE / "tiny.toml").read_text(encoding="utf-8")
+    file = tmp_path / "tiny.toml"
+    file.write_text(text.replace("foresee-ncemad9d-usb", "no-such-device"))
+    with pytest.raises(SpecError, match="device = 'no-such-device'.*experiments/devices"):
+        load_figure(file)
+
+
+def test_unreadable_and_broken_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="absent.toml: cannot be read"):
+        load_figure(tmp_path / "absent.toml")
+    broken = tmp_path / "broken.toml"
+    broken.write_text("name = ")
+    with pytest.raises(SpecError, match="broken.toml: not valid TOML"):
+        load_figure(broken)
