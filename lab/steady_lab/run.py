@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`steady-lab run`: boot every variant of figures, merge the records, evaluate the claims."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from steady_lab.boot_pool import run_all
+from steady_lab.checks import evaluate
+from steady_lab.device_spec import DeviceSpec, load_device
+from steady_lab.errors import LabError
+from steady_lab.figure_boot import FigureBoot, Platform, find_platform, finished_record, plan_boots
+from steady_lab.figure_spec import Figure, figure_file, load_figure
+from steady_lab.kernel_build import build_kernel
+from steady_lab.kernel_source import find_source
+from steady_lab.paths import BUILD
+from steady_lab.results import merge, write_result
+from steady_lab.table import check_lines
+
+JOBS_MAX = 64
+
+
+@dataclass(frozen=True)
+class PlannedFigure:
+    """A figure, its device, and its boots in spec order."""
+
+    figure: Figure
+    device: DeviceSpec
+    boots: list[FigureBoot]
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command `run`."""
+    parser = subparsers.add_parser(
+        "run",
+        help="run figures in the lab and check their claims",
+        description="Boots every variant of the figures, keeps what is finished, writes "
+        "results/NAME.json and NAME.csv below the build folder, and evaluates the checks.",
+        epilog="Exit status: 0 all claims hold, 1 a boot or a claim failed, 130 interrupted.",
+    )
+    parser.add_argument("figures", nargs="+", metavar="FIGURE", help="name or file of a figure")
+    parser.add_argument("--jobs", type=_jobs, default=2, help="boots side by side (default 2)")
+    parser.add_argument("--only", metavar="VARIANT", help="boot only this variant")
+    parser.add_argument("--fresh", action="store_true", help="run even what is finished")
+    parser.add_argument("--build", type=Path, default=BUILD, help="folder of work and results")
+    parser.set_defaults(func=_run)
+
+
+def _jobs(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= JOBS_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number from 1 to {JOBS_MAX}")
+    return int(text)
+
+
+def _run(args: argparse.Namespace) -> int:
+    figures = [load_figure(figure_file(name)) for name in args.figures]
+    _refuse_unknown_variant(figures, args.only)
+    devices = [load_device(figure.device_file) for figure in figures]
+    platform = find_platform(build_kernel(find_source()))
+    planned = [
+        PlannedFigure(figure, device, plan_boots(figure, device, platform, args.build / "work"))
+        for figure, device in zip(figures, devices, strict=True)
+    ]
+    _boot_what_is_missing(planned, platform, args)
+    held = [_conclude(item, platform, args.build / "results") for item in planned]
+    return 0 if all(held) else 1
+
+
+def _refuse_unknown_variant(figures: list[Figure], only: str | None) -> None:
+    names = sorted({variant.name for figure in figures for variant in figure.workload.variants})
+    if only is not None and only not in names:
+        raise LabError(f"--only {only}: must be one of {', '.join(names)}")
+
+
+def _boot_what_is_missing(
+    planned: list[PlannedFigure], platform: Platform, args: argparse.Namespace
+) -> None:
+    chosen = [
+        boot
+        for item in planned
+        for boot in item.boots
+        if args.only is None or boot.variant == args.only
+    ]
+    missing = [boot for boot in chosen if args.fresh or finished_record(boot) is None]
+    kept = len(chosen) - len(missing)
+    if kept:
+        print(f"{kept} of {len(chosen)} boots are finished and kept", file=sys.stderr)
+    run_all(missing, platform, args.jobs)
+
+
+def _conclude(item: PlannedFigure, platform: Platform, results: Path) -> bool:
+    """Merge, write and check one figure; False if a claim does not hold.
+
+    With boots of other variants missing (after --only) there is nothing to conclude yet.
+    """
+    records = [finished_record(boot) for boot in item.boots]
+    missing = [
+        boot.variant for boot, record in zip(item.boots, records, strict=True) if record is None
+    ]
+    if missing:
+        print(f"{item.figure.name}: no result yet, still to boot: {', '.join(missing)}")
+        return True
+    complete = [record for record in records if record is not None]
+    text = merge(item.figure, item.device.raw, complete, platform.sources)
+    measured = write_result(item.figure, text, results)
+    checked = evaluate(item.figure.checks, measured)
+    print(f"{item.figure.name}: {results / item.figure.name}.json and .csv")
+    for line in check_lines(checked):
+        print(f"  {line}")
+    for unmet in {str(need): None for record in complete for need in record["unmet"]}:
+        print(f"  unmet requirement: {unmet}")
+    return all(result.passed for result in checked)
