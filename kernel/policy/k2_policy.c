@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+#include "k2_policy.h"
+
+/* linux/ioprio.h, stable since 2.6.13: class in the top three bits, level in the low three. */
+#define IOPRIO_CLASS_SHIFT 13
+#define IOPRIO_CLASS_RT 1
+#define IOPRIO_LEVEL_MASK 7
+
+/* One tag in this many stays with real-time. */
+#define TAGS_KEPT_FRACTION 4
+
+u32 k2_policy_queue(u16 ioprio)
+{
+	if (ioprio >> IOPRIO_CLASS_SHIFT != IOPRIO_CLASS_RT)
+		return K2_QUEUE_BACKGROUND;
+	return ioprio & IOPRIO_LEVEL_MASK;
+}
+
+enum k2_class k2_policy_class(u32 queue)
+{
+	return queue == K2_QUEUE_BACKGROUND ? K2_CLASS_BACKGROUND : K2_CLASS_RT;
+}
+
+u32 k2_policy_inflight_default(u32 tags, bool is_mmc)
+{
+	/* The MMC driver takes 64 requests from a card without a queue, and serves one by one. */
+	if (is_mmc && tags > K2_MMC_SLOTS_MAX)
+		return 1;
+	if (tags < K2_INFLIGHT_MIN)
+		return K2_INFLIGHT_MIN;
+	return tags < K2_INFLIGHT_QUEUED ? tags : K2_INFLIGHT_QUEUED;
+}
+
+u32 k2_policy_background_depth(u32 tags, u32 word_shift)
+{
+	u32 word_tags = tags;
+	u32 kept;
+
+	if (word_shift < 32 && (1U << word_shift) < tags)
+		word_tags = 1U << word_shift;
+
+	kept = word_tags / TAGS_KEPT_FRACTION;
+	if (kept == 0)
+		kept = 1;
+	/* A word of one tag cannot be shared; background must not starve for ever. */
+	return word_tags > kept ? word_tags - kept : 1;
+}
+
+void k2_policy_init(struct k2_policy *policy, u32 inflight_max)
+{
+	*policy = (struct k2_policy){ .inflight_max = inflight_max };
+}
+
+bool k2_policy_set_inflight_max(struct k2_policy *policy, u32 inflight_max)
+{
+	if (inflight_max < K2_INFLIGHT_MIN || inflight_max > K2_INFLIGHT_LIMIT)
+		return false;
+	policy->inflight_max = inflight_max;
+	return true;
+}
+
+bool k2_policy_set_split_kib(struct k2_policy *policy, u32 split_kib, u32 block_bytes)
+{
+	u32 split_bytes;
+
+	if (split_kib > K2_SPLIT_KIB_LIMIT)
+		return false;
+	split_bytes = split_kib << 10;
+	if (split_bytes % block_bytes)
+		return false;
+	policy->split_bytes = split_bytes;
+	return true;
+}
+
+static u32 inflight_total(const struct k2_policy *policy)
+{
+	return policy->inflight[K2_CLASS_RT] + policy->inflight[K2_CLASS_BACKGROUND];
+}
+
+u32 k2_policy_next(const struct k2_policy *policy)
+{
+	u32 queue;
+
+	if (inflight_total(policy) >= policy->inflight_max)
+		return K2_QUEUE_NONE;
+	for (queue = 0; queue < K2_QUEUES; queue++) {
+		if (policy->queued[queue])
+			return queue;
+	}
+	return K2_QUEUE_NONE;
+}
+
+u32 k2_policy_piece_bytes(const struct k2_policy *policy, u32 queue, u32 bytes, u32 block_bytes)
+{
+	u32 split_bytes = policy->split_bytes;
+
+	if (queue != K2_QUEUE_BACKGROUND || split_bytes == 0)
+		return bytes;
+	/* The device's block may have grown since split_kib was set. */
+	split_bytes -= split_bytes % block_bytes;
+	if (split_bytes == 0)
+		split_bytes = block_bytes;
+	return bytes < split_bytes ? bytes : split_bytes;
+}
+
+bool k2_policy_may_merge(const struct k2_policy *policy, u32 queue, u64 bytes)
+{
+	if (queue != K2_QUEUE_BACKGROUND)
+		return false;
+	return policy->split_bytes || bytes <= K2_MERGE_BYTES_MAX;
+}
+
+static bool rt_queued(const struct k2_policy *policy)
+{
+	u32 queue;
+
+	for (queue = 0; queue < K2_RT_LEVELS; queue++) {
+		if (policy->queued[queue])
+			return true;
+	}
+	return false;
+}
+
+/* Called at the end of each transition: begin or end an episode of blocking. */
+static void note_rt_blocked(struct k2_policy *policy, u64 now_ns)
+{
+	bool blocked = policy->inflight[K2_CLASS_BACKGROUND] > 0 &&
+		       inflight_total(policy) >= policy->inflight_max && rt_queued(policy);
+
+	if (blocked && !policy->rt_blocked) {
+		policy->rt_blocked_since_ns = now_ns;
+		policy->rt_blocked_count++;
+	} else if (!blocked && policy->rt_blocked) {
+		u64 blocked_ns = now_ns - policy->rt_blocked_since_ns;
+
+		if (blocked_ns > policy->rt_blocked_ns_max)
+			policy->rt_blocked_ns_max = blocked_ns;
+	}
+	policy->rt_blocked = blocked;
+}
+
+void k2_policy_insert(struct k2_policy *policy, u32 queue, u64 now_ns)
+{
+	policy->queued[queue]++;
+	policy->counts[k2_policy_class(queue)].inserted++;
+	note_rt_blocked(policy, now_ns);
+}
+
+void k2_policy_merge(struct k2_policy *policy, u32 queue, u64 now_ns)
+{
+	policy->queued[queue]--;
+	policy->counts[k2_policy_class(queue)].merged++;
+	note_rt_blocked(policy, now_ns);
+}
+
+void k2_policy_dispatch(struct k2_policy *policy, u32 queue, u64 now_ns)
+{
+	enum k2_class class = k2_policy_class(queue);
+
+	policy->queued[queue]--;
+	policy->inflight[class]++;
+	policy->counts[class].dispatched++;
+	note_rt_blocked(policy, now_ns);
+}
+
+void k2_policy_give_back(struct k2_policy *policy, u32 queue, enum k2_back why, u64 now_ns)
+{
+	enum k2_class class = k2_policy_class(queue);
+
+	policy->inflight[class]--;
+	policy->queued[queue]++;
+	policy->counts[class].back[why]++;
+	note_rt_blocked(policy, now_ns);
+}
+
+void k2_policy_complete(struct k2_policy *policy, u32 queue, u64 now_ns)
+{
+	enum k2_class class = k2_policy_class(queue);
+
+	policy->inflight[class]--;
+	policy->counts[class].completed++;
+	note_rt_blocked(policy, now_ns);
+}
+
+static u64 backs_total(const struct k2_counts *counts)
+{
+	return counts->back[K2_BACK_REST] + counts->back[K2_BACK_RETRY] +
+	       counts->back[K2_BACK_DEFERRED];
+}
+
+bool k2_policy_balanced(const struct k2_policy *policy)
+{
+	u64 queued[K2_CLASSES] = { 0 };
+	u32 queue, class;
+
+	for (queue = 0; queue < K2_QUEUES; queue++)
+		queued[k2_policy_class(queue)] += policy->queued[queue];
+
+	for (class = 0; class < K2_CLASSES; class++) {
+		const struct k2_counts *counts = &policy->counts[class];
+		u32 inflight = policy->inflight[class];
+
+		if (counts->inserted !=
+		    counts->merged + counts->completed + queued[class] + inflight)
+			return false;
+		if (counts->dispatched != counts->completed + backs_total(counts) + inflight)
+			return false;
+	}
+	return true;
+}
+
+bool k2_policy_idle(const struct k2_policy *policy)
+{
+	u32 queue;
+
+	for (queue = 0; queue < K2_QUEUES; queue++) {
+		if (policy->queued[queue])
+			return false;
+	}
+	return inflight_total(policy) == 0;
+}

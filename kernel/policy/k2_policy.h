@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * k2's decisions: which queue is served next, whether one more request may be in flight, how
+ * much of a background request is dispatched at once, and the books that prove that no request
+ * was lost.
+ *
+ * Model. Nine first-in first-out queues: one per real-time priority level (0 is served first)
+ * and one for everything else, the background. A request is in exactly one of four states:
+ *
+ *	          insert             dispatch              complete
+ *	(new) ------------> queued ------------> in flight ----------> (done)
+ *	                     |  ^                    |
+ *	               merge |  +--------------------+
+ *	                     v         give back
+ *	                  (done)
+ *
+ * "In flight" means handed to blk-mq and not yet finished. A request is given back when only its
+ * first piece was dispatched (K2_BACK_REST), when the driver wants it dispatched again
+ * (K2_BACK_RETRY), or when it could not be cut for want of memory (K2_BACK_DEFERRED).
+ *
+ * The lists of requests belong to the caller; the policy sees counts, sizes and the time, which
+ * is passed in. No allocation, no lock, no clock: the caller serialises all calls on one policy,
+ * except k2_policy_next(), which may also be called without the lock as a hint.
+ *
+ * Not decided here: fairness within the background (the queue is FIFO), and writes against
+ * reads (ioprio alone decides).
+ */
+#ifndef K2_POLICY_H
+#define K2_POLICY_H
+
+#include "k2_types.h"
+
+#define K2_RT_LEVELS 8
+#define K2_QUEUE_BACKGROUND K2_RT_LEVELS
+#define K2_QUEUES (K2_RT_LEVELS + 1)
+/* k2_policy_next(): nothing may be dispatched now. */
+#define K2_QUEUE_NONE K2_QUEUES
+
+/* Range of inflight_max. The upper end only has to be above any hardware queue. */
+#define K2_INFLIGHT_MIN 1
+#define K2_INFLIGHT_LIMIT 1024
+/* inflight_max of devices with a queue of their own: deep enough to keep flash channels busy. */
+#define K2_INFLIGHT_QUEUED 32
+/* An eMMC command queue has at most this many slots (JESD84-B51, CMDQ_DEPTH). */
+#define K2_MMC_SLOTS_MAX 32
+
+/* Upper end of split_kib: what a request can hold at most, so more would mean nothing. */
+#define K2_SPLIT_KIB_LIMIT (1U << 20)
+
+/*
+ * Without splitting, background requests are merged up to this size only: a merged request would
+ * otherwise be a longer wait for real-time than any single submission. 128 KiB is the default
+ * read-ahead window, and what sequential small I/O gains from merging it has gained by then.
+ */
+#define K2_MERGE_BYTES_MAX (128U << 10)
+
+enum k2_class { K2_CLASS_RT, K2_CLASS_BACKGROUND, K2_CLASSES };
+
+enum k2_back { K2_BACK_REST, K2_BACK_RETRY, K2_BACK_DEFERRED, K2_BACKS };
+
+/* Totals since the policy was set up, per class. */
+struct k2_counts {
+	u64 inserted;
+	u64 merged;
+	u64 dispatched;
+	u64 back[K2_BACKS];
+	u64 completed;
+};
+
+struct k2_policy {
+	u32 inflight_max;	/* requests */
+	u32 split_bytes;	/* 0: off */
+
+	u32 queued[K2_QUEUES];
+	u32 inflight[K2_CLASSES];
+	struct k2_counts counts[K2_CLASSES];
+
+	/*
+	 * How long background kept real-time waiting: an episode lasts while a real-time request
+	 * is queued, no more may be in flight, and a background request is among those in flight.
+	 */
+	bool rt_blocked;
+	u64 rt_blocked_since_ns;
+	u64 rt_blocked_ns_max;
+	u64 rt_blocked_count;
+};
+
+/* Which queue a request with this ioprio (class << 13 | level, as in linux/ioprio.h) joins. */
+u32 k2_policy_queue(u16 ioprio);
+enum k2_class k2_policy_class(u32 queue);
+
+/*
+ * inflight_max of a device nobody has configured. @tags: the driver's tags. @is_mmc: the disk is
+ * an MMC block device.
+ */
+u32 k2_policy_inflight_default(u32 tags, bool is_mmc);
+
+/*
+ * How many bits of each sbitmap word background may take of @tags scheduler tags, when a word
+ * holds 1 << @word_shift of them: the rest is kept for real-time.
+ */
+u32 k2_policy_background_depth(u32 tags, u32 word_shift);
+
+void k2_policy_init(struct k2_policy *policy, u32 inflight_max);
+
+/* Knobs. False: out of range (or not a multiple of @block_bytes), and nothing was changed. */
+bool k2_policy_set_inflight_max(struct k2_policy *policy, u32 inflight_max);
+bool k2_policy_set_split_kib(struct k2_policy *policy, u32 split_kib, u32 block_bytes);
+
+/* The queue to dispatch from now, or K2_QUEUE_NONE. */
+u32 k2_policy_next(const struct k2_policy *policy);
+
+/*
+ * How much of a request of @bytes at the head of @queue to dispatch at once, in whole blocks of
+ * @block_bytes. @bytes itself: do not cut.
+ */
+u32 k2_policy_piece_bytes(const struct k2_policy *policy, u32 queue, u32 bytes, u32 block_bytes);
+
+/* May two background requests be merged into one of @bytes? */
+bool k2_policy_may_merge(const struct k2_policy *policy, u32 queue, u64 bytes);
+
+/* The transitions of the picture above, in the order a request goes through them. */
+void k2_policy_insert(struct k2_policy *policy, u32 queue, u64 now_ns);
+void k2_policy_merge(struct k2_policy *policy, u32 queue, u64 now_ns);
+void k2_policy_dispatch(struct k2_policy *policy, u32 queue, u64 now_ns);
+void k2_policy_give_back(struct k2_policy *policy, u32 queue, enum k2_back why, u64 now_ns);
+void k2_policy_complete(struct k2_policy *policy, u32 queue, u64 now_ns);
+
+/* Does every request ever inserted account for itself? Holds after each transition. */
+bool k2_policy_balanced(const struct k2_policy *policy);
+/* Is no request queued or in flight? */
+bool k2_policy_idle(const struct k2_policy *policy);
+
+#endif /* K2_POLICY_H */
