@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The request flag that says "the elevator's private fields are valid, call finish_request".
+ * 6.1: RQF_ELVPRIV; blk_mq_finish_request() clears it after each call of finish_request, so
+ * whoever keeps a request alive after that has to set it again.
+ */
+#ifndef K2_COMPAT_REQUEST_PRIVATE_H
+#define K2_COMPAT_REQUEST_PRIVATE_H
+
+#include <linux/blk-mq.h>
+
+static inline bool k2_rq_has_private(const struct request *rq)
+{
+	return rq->rq_flags & RQF_ELVPRIV;
+}
+
+static inline void k2_rq_claim_private(struct request *rq)
+{
+	rq->rq_flags |= RQF_ELVPRIV;
+}
+
+#endif /* K2_COMPAT_REQUEST_PRIVATE_H */

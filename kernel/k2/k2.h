@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the parts of the k2 module share: the state of a device and of a request. */
+#ifndef K2_H
+#define K2_H
+
+#include <linux/bio.h>
+#include <linux/blk-mq.h>
+#include <linux/spinlock.h>
+
+/* Private headers of the block layer, from the source of the kernel built against. */
+#include "elevator.h"
+#include "blk.h"
+#include "blk-mq.h"
+#include "blk-mq-debugfs.h"
+#include "blk-mq-sched.h"
+
+#include "../compat/kernel_version.h"
+#include "../compat/request_private.h"
+
+#include "k2_policy.h"
+
+/*
+ * One per device. The queues belong to the device, not to a hardware queue: inflight_max bounds
+ * what the device has in hand, whichever way it got there.
+ */
+struct k2_data {
+	struct request_queue *q;
+
+	/*
+	 * Protects all below except @clones. Taken from submission, from dispatch and from
+	 * completion, which may be in hard interrupt context. q->requeue_lock, hctx->lock and
+	 * the allocator are never taken inside.
+	 */
+	spinlock_t lock;
+	struct k2_policy policy;
+	struct list_head queues[K2_QUEUES];
+	/* The mergeable ones of the background queue, by start sector: reads and writes. */
+	struct rb_root sorted[2];
+
+	/* Where the front of a bio cut in two comes from. */
+	struct bio_set clones;
+
+	/* How many bits of a sbitmap word background may use, see k2_policy_background_depth(). */
+	unsigned int background_depth;
+};
+
+/* Counted in the policy: finish_request has to take it off the books. */
+#define K2_RQ_COUNTED	BIT(0)
+/* Handed to blk-mq. Stays set while a driver keeps the request back for a retry. */
+#define K2_RQ_INFLIGHT	BIT(1)
+/* In the merge hash and in k2_data.sorted. */
+#define K2_RQ_SORTED	BIT(2)
+/* Only the front is in rq->bio; the rest waits in rq->end_io_data, see k2_split.c. */
+#define K2_RQ_PIECE	BIT(3)
+/* A piece is done and the request comes back for the next one. */
+#define K2_RQ_REST	BIT(4)
+/* k2 took RQF_IO_STAT away, so that a piece is not counted as an I/O. */
+#define K2_RQ_MUTED	BIT(5)
+
+/* What k2 knows of a request; lives in rq->elv.priv[0]. rq->elv.priv[1]: see k2_split.c. */
+struct k2_rq {
+	u8 queue;
+	u8 flags;
+	u16 phys_segments;
+};
+
+static_assert(sizeof(struct k2_rq) <= sizeof(void *));
+static_assert(K2_QUEUES <= U8_MAX);
+
+static inline struct k2_rq *k2_rq(struct request *rq)
+{
+	return (struct k2_rq *)&rq->elv.priv[0];
+}
+
+static inline const char *k2_queue_name(unsigned int queue)
+{
+	static const char * const names[K2_QUEUES] = {
+		"rt0", "rt1", "rt2", "rt3", "rt4", "rt5", "rt6", "rt7", "background",
+	};
+
+	return queue < K2_QUEUES ? names[queue] : "none";
+}
+
+/* k2_split.c */
+int k2_split_init(struct k2_data *k2);
+void k2_split_exit(struct k2_data *k2);
+bool k2_may_split(struct request *rq);
+bool k2_split(struct k2_data *k2, struct request *rq, unsigned int piece_bytes);
+void k2_piece_mute_stats(struct request *rq);
+
+/* k2_sysfs.c */
+extern struct elv_fs_entry k2_sysfs_attrs[];
+
+#ifdef CONFIG_BLK_DEBUG_FS
+/* k2_debugfs.c */
+extern const struct blk_mq_debugfs_attr k2_debugfs_attrs[];
+#endif
+
+#endif /* K2_H */

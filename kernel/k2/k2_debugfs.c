@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* debugfs, block/DEVICE/sched/: the queued requests, what is in flight, and the books. */
+#include <linux/seq_file.h>
+
+#include "k2.h"
+
+static int k2_inflight_show(void *data, struct seq_file *m)
+{
+	struct request_queue *q = data;
+	struct k2_data *k2 = q->elevator->elevator_data;
+	unsigned int rt, background;
+
+	spin_lock_irq(&k2->lock);
+	rt = k2->policy.inflight[K2_CLASS_RT];
+	background = k2->policy.inflight[K2_CLASS_BACKGROUND];
+	spin_unlock_irq(&k2->lock);
+
+	seq_printf(m, "rt %u\nbackground %u\n", rt, background);
+	return 0;
+}
+
+static int k2_counters_show(void *data, struct seq_file *m)
+{
+	static const char * const class_names[K2_CLASSES] = { "rt", "background" };
+	struct request_queue *q = data;
+	struct k2_data *k2 = q->elevator->elevator_data;
+	struct k2_policy policy;
+	unsigned int class;
+
+	spin_lock_irq(&k2->lock);
+	policy = k2->policy;
+	spin_unlock_irq(&k2->lock);
+
+	for (class = 0; class < K2_CLASSES; class++) {
+		const struct k2_counts *counts = &policy.counts[class];
+		const char *name = class_names[class];
+
+		seq_printf(m, "%s inserted %llu\n", name, counts->inserted);
+		seq_printf(m, "%s merged %llu\n", name, counts->merged);
+		seq_printf(m, "%s dispatched %llu\n", name, counts->dispatched);
+		seq_printf(m, "%s split %llu\n", name, counts->back[K2_BACK_REST]);
+		seq_printf(m, "%s retried %llu\n", name, counts->back[K2_BACK_RETRY]);
+		seq_printf(m, "%s deferred %llu\n", name, counts->back[K2_BACK_DEFERRED]);
+		seq_printf(m, "%s completed %llu\n", name, counts->completed);
+	}
+	seq_printf(m, "rt blocked_by_background %llu\n", policy.rt_blocked_count);
+	seq_printf(m, "rt blocked_by_background_ns_max %llu\n", policy.rt_blocked_ns_max);
+	return 0;
+}
+
+static int k2_background_tags_show(void *data, struct seq_file *m)
+{
+	struct request_queue *q = data;
+	struct k2_data *k2 = q->elevator->elevator_data;
+
+	seq_printf(m, "%u of each word\n", k2->background_depth);
+	return 0;
+}
+
+/* The first request of @queue or of the queues after it. */
+static struct list_head *k2_queued_first(struct k2_data *k2, unsigned int queue)
+{
+	for (; queue < K2_QUEUES; queue++) {
+		if (!list_empty(&k2->queues[queue]))
+			return k2->queues[queue].next;
+	}
+	return NULL;
+}
+
+static struct list_head *k2_queued_following(struct k2_data *k2, struct list_head *entry)
+{
+	unsigned int queue = k2_rq(list_entry_rq(entry))->queue;
+
+	if (!list_is_last(entry, &k2->queues[queue]))
+		return entry->next;
+	return k2_queued_first(k2, queue + 1);
+}
+
+static void *k2_queued_start(struct seq_file *m, loff_t *pos)
+	__acquires(&k2->lock)
+{
+	struct request_queue *q = m->private;
+	struct k2_data *k2 = q->elevator->elevator_data;
+	struct list_head *entry;
+	loff_t left = *pos;
+
+	spin_lock_irq(&k2->lock);
+	entry = k2_queued_first(k2, 0);
+	while (entry && left--)
+		entry = k2_queued_following(k2, entry);
+	return entry;
+}
+
+static void *k2_queued_next(struct seq_file *m, void *v, loff_t *pos)
+{
+	struct request_queue *q = m->private;
+
+	++*pos;
+	return k2_queued_following(q->elevator->elevator_data, v);
+}
+
+static void k2_queued_stop(struct seq_file *m, void *v)
+	__releases(&k2->lock)
+{
+	struct request_queue *q = m->private;
+	struct k2_data *k2 = q->elevator->elevator_data;
+
+	spin_unlock_irq(&k2->lock);
+}
+
+static int k2_queued_show(struct seq_file *m, void *v)
+{
+	struct request *rq = list_entry_rq((struct list_head *)v);
+
+	seq_printf(m, "%s %llu + %u bytes ", k2_queue_name(k2_rq(rq)->queue),
+		   (unsigned long long)blk_rq_pos(rq), blk_rq_bytes(rq));
+	return __blk_mq_debugfs_rq_show(m, rq);
+}
+
+static const struct seq_operations k2_queued_seq_ops = {
+	.start	= k2_queued_start,
+	.next	= k2_queued_next,
+	.stop	= k2_queued_stop,
+	.show	= k2_queued_show,
+};
+
+const struct blk_mq_debugfs_attr k2_debugfs_attrs[] = {
+	{ "queued", 0400, .seq_ops = &k2_queued_seq_ops },
+	{ "inflight", 0400, k2_inflight_show },
+	{ "counters", 0400, k2_counters_show },
+	{ "background_tags", 0400, k2_background_tags_show },
+	{ },
+};

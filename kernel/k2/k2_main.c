@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * k2: an I/O scheduler that bounds how long real-time requests wait for the device.
+ *
+ * Real-time requests (ioprio class RT, eight levels) are served strictly first, the rest in order
+ * of arrival. No more than inflight_max requests are with the device at a time, so that a
+ * real-time request finds little in front of it, and background requests can be dispatched in
+ * pieces (split_kib), so that what it finds there is short. The decisions are in k2_policy.c; this
+ * file keeps the lists and ties them to blk-mq. Begin reading at the table at the end.
+ *
+ * Life of a request: prepare_request, insert_requests, dispatch_request, finish_request. Not all
+ * requests live all of it. Flushes, and on 6.1 all writes with FUA or a preceding flush, go
+ * straight to the driver and are unknown here, except that a driver may ask for a FUA write to be
+ * inserted later on. Passthrough requests are prepared and finished but not inserted. Requests
+ * merged into another are finished without dispatch. Each request therefore carries flags
+ * (k2_rq.flags) that say what is on the books for it.
+ *
+ * Waking up. Whatever inflight_max holds back is dispatched after a completion, so
+ * k2_finish_request() runs the hardware queues if something may now be dispatched. It does so
+ * with the change made under the lock: an insertion either comes before, and is seen there, or
+ * after, and then the run that follows the insertion sees the room.
+ */
+#include <linux/blkdev.h>
+#include <linux/ioprio.h>
+#include <linux/ktime.h>
+#include <linux/major.h>
+#include <linux/module.h>
+#include <linux/sbitmap.h>
+#include <linux/slab.h>
+
+#include <trace/events/block.h>
+
+#include "k2.h"
+
+#define CREATE_TRACE_POINTS
+#include "k2_trace.h"
+
+/* k2_policy_queue() takes an ioprio apart without the kernel's headers. */
+static_assert(IOPRIO_CLASS_SHIFT == 13 && IOPRIO_CLASS_RT == 1);
+static_assert(IOPRIO_NR_LEVELS == K2_RT_LEVELS);
+
+/* Lists. All are called with the lock held. */
+
+static void k2_sort(struct k2_data *k2, struct request *rq)
+{
+	elv_rqhash_add(k2->q, rq);
+	elv_rb_add(&k2->sorted[rq_data_dir(rq)], rq);
+	k2_rq(rq)->flags |= K2_RQ_SORTED;
+}
+
+/* Take @rq off its queue and out of the reach of merging. */
+static void k2_remove(struct k2_data *k2, struct request *rq)
+{
+	lockdep_assert_held(&k2->lock);
+
+	list_del_init(&rq->queuelist);
+	if (!(k2_rq(rq)->flags & K2_RQ_SORTED))
+		return;
+	elv_rqhash_del(k2->q, rq);
+	elv_rb_del(&k2->sorted[rq_data_dir(rq)], rq);
+	if (k2->q->last_merge == rq)
+		k2->q->last_merge = NULL;
+	k2_rq(rq)->flags &= ~K2_RQ_SORTED;
+}
+
+static bool k2_mergeable(struct request *rq)
+{
+	if (k2_rq(rq)->queue != K2_QUEUE_BACKGROUND || !rq_mergeable(rq))
+		return false;
+	return req_op(rq) == REQ_OP_READ || req_op(rq) == REQ_OP_WRITE;
+}
+
+/*
+ * A request comes for the first time, or comes back: its rest, or a driver's retry. One that
+ * comes back is in flight until it is here, keeps its place at the head, and is not merged: a rest
+ * that new neighbours are added to would never end.
+ */
+static void k2_insert(struct k2_data *k2, struct request *rq, bool at_head, u64 now_ns)
+{
+	struct k2_rq *k2r = k2_rq(rq);
+	bool is_new = false;
+
+	lockdep_assert_held(&k2->lock);
+
+	if (!k2_rq_has_private(rq)) {
+		/* A FUA write, which blk-mq never had prepared. */
+		k2_rq_claim_private(rq);
+		*k2r = (struct k2_rq){ 0 };
+	}
+
+	if (k2r->flags & K2_RQ_INFLIGHT) {
+		k2_policy_give_back(&k2->policy, k2r->queue,
+				    k2r->flags & K2_RQ_REST ? K2_BACK_REST : K2_BACK_RETRY,
+				    now_ns);
+		k2r->flags &= ~(K2_RQ_INFLIGHT | K2_RQ_REST);
+	} else {
+		k2r->queue = k2_policy_queue(req_get_ioprio(rq));
+		k2r->flags = K2_RQ_COUNTED;
+		k2_policy_insert(&k2->policy, k2r->queue, now_ns);
+		is_new = true;
+	}
+
+	trace_block_rq_insert(rq);
+	if (at_head)
+		list_add(&rq->queuelist, &k2->queues[k2r->queue]);
+	else
+		list_add_tail(&rq->queuelist, &k2->queues[k2r->queue]);
+	if (is_new && !at_head && k2_mergeable(rq))
+		k2_sort(k2, rq);
+}
+
+/* Requests, in the order of their life. */
+
+static void k2_prepare_request(struct request *rq)
+{
+	*k2_rq(rq) = (struct k2_rq){ 0 };
+}
+
+static void k2_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list, bool at_head)
+{
+	struct k2_data *k2 = hctx->queue->elevator->elevator_data;
+	u64 now_ns = ktime_get_ns();
+	struct request *rq, *next;
+	unsigned long flags;
+
+	spin_lock_irqsave(&k2->lock, flags);
+	list_for_each_entry_safe(rq, next, list, queuelist) {
+		list_del_init(&rq->queuelist);
+		k2_insert(k2, rq, at_head, now_ns);
+	}
+	spin_unlock_irqrestore(&k2->lock, flags);
+}
+
+/* A hint, without the lock: see "Waking up" above for why a wrong one does no harm. */
+static bool k2_has_work(struct blk_mq_hw_ctx *hctx)
+{
+	struct k2_data *k2 = hctx->queue->elevator->elevator_data;
+
+	return data_race(k2_policy_next(&k2->policy)) != K2_QUEUE_NONE;
+}
+
+/*
+ * No clone to be had: back to the head of the queue. All reserved clones are with pieces in
+ * flight, so a completion comes. Should the last one come before the request is back, then blk-mq
+ * looks again in 3 ms, as always when has_work was true and no request came out.
+ */
+static void k2_defer(struct k2_data *k2, struct request *rq)
+{
+	struct k2_rq *k2r = k2_rq(rq);
+	u64 now_ns = ktime_get_ns();
+	unsigned long flags;
+
+	spin_lock_irqsave(&k2->lock, flags);
+	k2_policy_give_back(&k2->policy, k2r->queue, K2_BACK_DEFERRED, now_ns);
+	k2r->flags &= ~K2_RQ_INFLIGHT;
+	list_add(&rq->queuelist, &k2->queues[k2r->queue]);
+	spin_unlock_irqrestore(&k2->lock, flags);
+}
+
+static struct request *k2_dispatch_request(struct blk_mq_hw_ctx *hctx)
+{
+	struct request_queue *q = hctx->queue;
+	struct k2_data *k2 = q->elevator->elevator_data;
+	unsigned int queue, inflight, piece_bytes;
+	u64 now_ns = ktime_get_ns();
+	struct request *rq;
+	unsigned long flags;
+
+	spin_lock_irqsave(&k2->lock, flags);
+	queue = k2_policy_next(&k2->policy);
+	if (queue == K2_QUEUE_NONE) {
+		spin_unlock_irqrestore(&k2->lock, flags);
+		return NULL;
+	}
+	rq = list_first_entry(&k2->queues[queue], struct request, queuelist);
+	k2_remove(k2, rq);
+	k2_rq(rq)->flags |= K2_RQ_INFLIGHT;
+	k2_policy_dispatch(&k2->policy, queue, now_ns);
+	inflight = k2->policy.inflight[K2_CLASS_RT] + k2->policy.inflight[K2_CLASS_BACKGROUND];
+	piece_bytes = k2_policy_piece_bytes(&k2->policy, queue, blk_rq_bytes(rq),
+					    queue_logical_block_size(q));
+	spin_unlock_irqrestore(&k2->lock, flags);
+
+	if (piece_bytes < blk_rq_bytes(rq) && k2_may_split(rq) &&
+	    !k2_split(k2, rq, piece_bytes)) {
+		k2_defer(k2, rq);
+		return NULL;
+	}
+	trace_k2_dispatch(rq, queue, inflight);
+	return rq;
+}
+
+/* Called for every request with an elevator that ends, flushes included. */
+static void k2_completed_request(struct request *rq, u64 now_ns)
+{
+	if (k2_rq_has_private(rq))
+		k2_piece_mute_stats(rq);
+}
+
+/* Called when a request ends or is freed; for a piece too, but then the request goes on. */
+static void k2_finish_request(struct request *rq)
+{
+	struct request_queue *q = rq->q;
+	struct k2_data *k2 = q->elevator->elevator_data;
+	struct k2_rq *k2r = k2_rq(rq);
+	u64 now_ns;
+	unsigned long flags;
+	bool run;
+
+	if (!(k2r->flags & K2_RQ_COUNTED) || (k2r->flags & K2_RQ_PIECE))
+		return;
+	if (WARN_ON_ONCE(!(k2r->flags & K2_RQ_INFLIGHT)))
+		return;
+
+	now_ns = ktime_get_ns();
+	spin_lock_irqsave(&k2->lock, flags);
+	k2_policy_complete(&k2->policy, k2r->queue, now_ns);
+	k2r->flags = 0;
+	run = k2_policy_next(&k2->policy) != K2_QUEUE_NONE;
+	spin_unlock_irqrestore(&k2->lock, flags);
+
+	if (run)
+		blk_mq_run_hw_queues(q, true);
+}
+
+/*
+ * Merging, of background reads and writes only. All is decided when a bio is submitted:
+ * merging whole requests at insertion could not be bounded, for its candidates are found by
+ * elv_rqhash_find(), which modules cannot call.
+ */
+
+static bool k2_bio_merge(struct request_queue *q, struct bio *bio, unsigned int nr_segs)
+{
+	struct k2_data *k2 = q->elevator->elevator_data;
+	struct request *free = NULL;
+	unsigned long flags;
+	bool merged;
+
+	if (k2_policy_queue(bio_prio(bio)) != K2_QUEUE_BACKGROUND)
+		return false;
+
+	spin_lock_irqsave(&k2->lock, flags);
+	merged = blk_mq_sched_try_merge(q, bio, nr_segs, &free);
+	spin_unlock_irqrestore(&k2->lock, flags);
+
+	if (free)
+		blk_mq_free_request(free);
+	return merged;
+}
+
+/* May @bio join @rq? Asked by elv_bio_merge_ok(), from k2_bio_merge(). */
+static bool k2_allow_merge(struct request_queue *q, struct request *rq, struct bio *bio)
+{
+	struct k2_data *k2 = q->elevator->elevator_data;
+
+	lockdep_assert_held(&k2->lock);
+	return k2_policy_may_merge(&k2->policy, k2_rq(rq)->queue,
+				   (u64)blk_rq_bytes(rq) + bio->bi_iter.bi_size);
+}
+
+/* A request that @bio ends where it begins. blk-mq looks for the other side in the hash. */
+static int k2_request_merge(struct request_queue *q, struct request **found, struct bio *bio)
+{
+	struct k2_data *k2 = q->elevator->elevator_data;
+	struct request *rq = elv_rb_find(&k2->sorted[bio_data_dir(bio)], bio_end_sector(bio));
+
+	if (!rq || !elv_bio_merge_ok(rq, bio))
+		return ELEVATOR_NO_MERGE;
+	*found = rq;
+	return ELEVATOR_FRONT_MERGE;
+}
+
+static void k2_request_merged(struct request_queue *q, struct request *rq, enum elv_merge type)
+{
+	struct k2_data *k2 = q->elevator->elevator_data;
+	struct rb_root *root = &k2->sorted[rq_data_dir(rq)];
+
+	if (type != ELEVATOR_FRONT_MERGE)
+		return;
+	/* Its start sector changed. */
+	elv_rb_del(root, rq);
+	elv_rb_add(root, rq);
+}
+
+/* @next became the end of @rq and is about to be freed. */
+static void k2_requests_merged(struct request_queue *q, struct request *rq, struct request *next)
+{
+	struct k2_data *k2 = q->elevator->elevator_data;
+
+	lockdep_assert_held(&k2->lock);
+
+	/* The merged request has the earlier of the two start times: give it that place, too. */
+	if (next->start_time_ns == rq->start_time_ns)
+		list_move(&rq->queuelist, &next->queuelist);
+	k2_remove(k2, next);
+	k2_policy_merge(&k2->policy, k2_rq(next)->queue, ktime_get_ns());
+	k2_rq(next)->flags = 0;
+}
+
+/* @neighbour touches @rq or not, blk-mq checks that; here: would the two be too large? */
+static struct request *k2_bounded(struct request *rq, struct request *neighbour)
+{
+	struct k2_data *k2 = rq->q->elevator->elevator_data;
+
+	if (!neighbour)
+		return NULL;
+	if (!k2_policy_may_merge(&k2->policy, k2_rq(rq)->queue,
+				 (u64)blk_rq_bytes(rq) + blk_rq_bytes(neighbour)))
+		return NULL;
+	return neighbour;
+}
+
+static struct request *k2_former_request(struct request_queue *q, struct request *rq)
+{
+	return k2_bounded(rq, elv_rb_former_request(q, rq));
+}
+
+static struct request *k2_next_request(struct request_queue *q, struct request *rq)
+{
+	return k2_bounded(rq, elv_rb_latter_request(q, rq));
+}
+
+/* Tags. */
+
+/*
+ * Called before a tag is allocated. The bio is not known here, so what counts is the ioprio of the
+ * task, not that of a single I/O.
+ */
+static void k2_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
+{
+	struct k2_data *k2 = data->q->elevator->elevator_data;
+
+	if (k2_policy_queue(get_current_ioprio()) == K2_QUEUE_BACKGROUND)
+		data->shallow_depth = k2->background_depth;
+}
+
+/* Called with the queue frozen when nr_requests was changed, and by k2_init_hctx(). */
+static void k2_depth_updated(struct blk_mq_hw_ctx *hctx)
+{
+	struct k2_data *k2 = hctx->queue->elevator->elevator_data;
+	struct sbitmap_queue *tags = &hctx->sched_tags->bitmap_tags;
+
+	k2->background_depth = k2_policy_background_depth(tags->sb.depth, tags->sb.shift);
+	sbitmap_queue_min_shallow_depth(tags, k2->background_depth);
+}
+
+/* Setting up and taking down. */
+
+static int k2_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int hctx_idx)
+{
+	k2_depth_updated(hctx);
+	return 0;
+}
+
+static int k2_init_sched(struct request_queue *q, struct elevator_type *e)
+{
+	bool is_mmc = q->disk && q->disk->major == MMC_BLOCK_MAJOR;
+	struct elevator_queue *eq;
+	struct k2_data *k2;
+	unsigned int i;
+	int ret = -ENOMEM;
+
+	eq = elevator_alloc(q, e);
+	if (!eq)
+		return ret;
+
+	k2 = kzalloc_node(sizeof(*k2), GFP_KERNEL, q->node);
+	if (!k2)
+		goto put_queue;
+
+	k2->q = q;
+	spin_lock_init(&k2->lock);
+	k2_policy_init(&k2->policy,
+		       k2_policy_inflight_default(q->tag_set->queue_depth, is_mmc));
+	for (i = 0; i < K2_QUEUES; i++)
+		INIT_LIST_HEAD(&k2->queues[i]);
+	for (i = 0; i < ARRAY_SIZE(k2->sorted); i++)
+		k2->sorted[i] = RB_ROOT;
+
+	ret = k2_split_init(k2);
+	if (ret)
+		goto free_data;
+
+	/* Dispatch does not ask which hardware queue a request belongs to. */
+	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
+	eq->elevator_data = k2;
+	q->elevator = eq;
+	return 0;
+
+free_data:
+	kfree(k2);
+put_queue:
+	kobject_put(&eq->kobj);
+	return ret;
+}
+
+static void k2_warn_lost(const struct k2_policy *policy)
+{
+	unsigned int class;
+
+	for (class = 0; class < K2_CLASSES; class++) {
+		const struct k2_counts *counts = &policy->counts[class];
+
+		pr_warn("k2: %s: inserted %llu merged %llu dispatched %llu split %llu retried %llu deferred %llu completed %llu inflight %u\n",
+			class == K2_CLASS_RT ? "rt" : "background", counts->inserted,
+			counts->merged, counts->dispatched, counts->back[K2_BACK_REST],
+			counts->back[K2_BACK_RETRY], counts->back[K2_BACK_DEFERRED],
+			counts->completed, policy->inflight[class]);
+	}
+}
+
+/* Called with the queue frozen: every request that came in must have gone out. */
+static void k2_exit_sched(struct elevator_queue *e)
+{
+	struct k2_data *k2 = e->elevator_data;
+	unsigned int i;
+
+	if (WARN_ON(!k2_policy_idle(&k2->policy) || !k2_policy_balanced(&k2->policy)))
+		k2_warn_lost(&k2->policy);
+	for (i = 0; i < K2_QUEUES; i++)
+		WARN_ON(!list_empty(&k2->queues[i]));
+
+	k2_split_exit(k2);
+	kfree(k2);
+}
+
+static struct elevator_type k2_elevator = {
+	.ops = {
+		.init_sched		= k2_init_sched,
+		.exit_sched		= k2_exit_sched,
+		.init_hctx		= k2_init_hctx,
+		.depth_updated		= k2_depth_updated,
+		.limit_depth		= k2_limit_depth,
+		.prepare_request	= k2_prepare_request,
+		.insert_requests	= k2_insert_requests,
+		.has_work		= k2_has_work,
+		.dispatch_request	= k2_dispatch_request,
+		.completed_request	= k2_completed_request,
+		.finish_request		= k2_finish_request,
+		.bio_merge		= k2_bio_merge,
+		.allow_merge		= k2_allow_merge,
+		.request_merge		= k2_request_merge,
+		.request_merged		= k2_request_merged,
+		.requests_merged	= k2_requests_merged,
+		.former_request		= k2_former_request,
+		.next_request		= k2_next_request,
+	},
+	.elevator_attrs		= k2_sysfs_attrs,
+#ifdef CONFIG_BLK_DEBUG_FS
+	.queue_debugfs_attrs	= k2_debugfs_attrs,
+#endif
+	.elevator_name		= "k2",
+	.elevator_owner		= THIS_MODULE,
+};
+
+static int __init k2_init(void)
+{
+	return elv_register(&k2_elevator);
+}
+
+static void __exit k2_exit(void)
+{
+	elv_unregister(&k2_elevator);
+}
+
+module_init(k2_init);
+module_exit(k2_exit);
+
+MODULE_DESCRIPTION("k2 I/O scheduler: bounded waiting for real-time requests");
+MODULE_LICENSE("GPL");
+MODULE_ALIAS("k2-iosched");

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Splitting at dispatch: a large background request goes to the driver in pieces, so that
+ * real-time never waits for more than one piece.
+ *
+ * Problem. A device without a queue cannot be interrupted: whoever comes next waits until the
+ * request in hand is done, milliseconds for 512 KiB. The size has to be right when a request is
+ * dispatched, not when it is submitted: pieces made at submission are merged again, each needs a
+ * tag, some never pass the hook that could cut them, and their size can no longer be changed.
+ *
+ * Model. One request, one tag, one life, several dispatches:
+ *
+ *   k2_split()          cuts the bio chain after the piece. Where the cut falls inside a bio, a
+ *                       clone of its front takes its place and is chained to it: the original
+ *                       ends once the clone and all that is left of it have ended. The rest is
+ *                       put aside in the request itself, which now looks to the driver like one
+ *                       of the piece's size, and is given an end_io.
+ *   blk-mq, driver      as for any request. A piece that the driver wants to retry comes back to
+ *                       the queue and is dispatched again as it is.
+ *   completed_request   -> k2_piece_mute_stats(): an I/O is counted when its last piece ends.
+ *   finish_request      leaves a piece alone: the request is still in flight.
+ *   k2_piece_end_io()   the driver is done with the piece and its bios have ended. An error ends
+ *                       the whole request with that error, as it would have unsplit. Otherwise
+ *                       the rest becomes the request and blk_mq_requeue_request() brings it back
+ *                       to the head of its queue; that also gives the driver's tag back.
+ *
+ * The last piece is an ordinary dispatch: no end_io, no trace left of what went before.
+ *
+ * Where the rest lives: rq->end_io_data has its first bio (end_io is ours, so is its data),
+ * rq->elv.priv[1] its last. Its size needs no place: the bios of a read or write are contiguous.
+ * nr_phys_segments of the whole bounds that of each piece and of each rest, since cutting a
+ * segment in two leaves no side with more segments than there were.
+ *
+ * Memory. A clone lives as long as its piece is in flight, and comes from a reserve of the
+ * device's own. If the reserve is used up then pieces are in flight, so the request can wait at
+ * the head of its queue for one of them to end: no progress is lost and nothing is ever
+ * dispatched larger than asked for.
+ *
+ * Rejected: lowering __data_len alone (drivers map the bio chain, not the length); shrinking the
+ * original bio in place (whoever steals bios from a request, as NVMe failover does, would lose
+ * the rest); a second request for each piece (cannot be had while the queue is being frozen, and
+ * waits for a tag in dispatch).
+ */
+#include <linux/blk-crypto.h>
+#include <linux/blk-integrity.h>
+
+#include "k2.h"
+#include "k2_trace.h"
+
+/* Enough that the default inflight_max never waits for a clone. */
+#define K2_CLONES_RESERVED K2_INFLIGHT_QUEUED
+
+int k2_split_init(struct k2_data *k2)
+{
+	return bioset_init(&k2->clones, K2_CLONES_RESERVED, 0, 0);
+}
+
+void k2_split_exit(struct k2_data *k2)
+{
+	bioset_exit(&k2->clones);
+}
+
+/*
+ * Requests whose parts cannot stand for themselves: those that carry something computed over the
+ * whole (integrity, encryption), that someone polls for or has marked as his own (NVMe multipath
+ * takes bios out of REQ_DRV requests), whose order the device insists on (zoned writes), or that
+ * already have an end_io.
+ */
+bool k2_may_split(struct request *rq)
+{
+	if (req_op(rq) != REQ_OP_READ && req_op(rq) != REQ_OP_WRITE)
+		return false;
+	if (req_op(rq) == REQ_OP_WRITE && blk_queue_is_zoned(rq->q))
+		return false;
+	if (rq->cmd_flags & (REQ_POLLED | REQ_DRV))
+		return false;
+	if (rq->rq_flags & RQF_SPECIAL_PAYLOAD)
+		return false;
+	if (blk_integrity_rq(rq) || bio_has_crypt_ctx(rq->bio))
+		return false;
+	/* Also true of a piece that the driver gave back: its size is settled. */
+	return !rq->end_io;
+}
+
+/* The rest becomes the request again. */
+static void k2_restore_rest(struct request *rq)
+{
+	struct bio *first = rq->end_io_data;
+	struct bio *last = rq->elv.priv[1];
+	struct k2_rq *k2r = k2_rq(rq);
+
+	rq->bio = first;
+	rq->biotail = last;
+	rq->__sector = first->bi_iter.bi_sector;
+	rq->__data_len = (bio_end_sector(last) - rq->__sector) << SECTOR_SHIFT;
+	rq->nr_phys_segments = k2r->phys_segments;
+
+	/* Merged bios may differ in this; the request has the flags of its first. */
+	if (rq->rq_flags & RQF_MIXED_MERGE) {
+		rq->cmd_flags &= ~REQ_FAILFAST_MASK;
+		rq->cmd_flags |= first->bi_opf & REQ_FAILFAST_MASK;
+	}
+	if (k2r->flags & K2_RQ_MUTED)
+		rq->rq_flags |= RQF_IO_STAT;
+
+	rq->end_io = NULL;
+	rq->end_io_data = NULL;
+	k2r->flags &= ~(K2_RQ_PIECE | K2_RQ_MUTED);
+	/* finish_request was called for the piece; it is due again when the request ends. */
+	k2_rq_claim_private(rq);
+}
+
+static enum rq_end_io_ret k2_piece_end_io(struct request *rq, blk_status_t error)
+{
+	k2_restore_rest(rq);
+
+	if (error) {
+		/* The device's time is in the statistics already, with the piece. */
+		rq->rq_flags &= ~RQF_STATS;
+		blk_mq_end_request(rq, error);
+		return RQ_END_IO_NONE;
+	}
+
+	k2_rq(rq)->flags |= K2_RQ_REST;
+	/*
+	 * SCSI, NVMe and MMC set this when they prepare a command. Left on, the rest would bypass
+	 * the scheduler, and SCSI would send the piece's command once more.
+	 */
+	rq->rq_flags &= ~RQF_DONTPREP;
+	blk_mq_requeue_request(rq, true);
+	return RQ_END_IO_NONE;
+}
+
+/*
+ * Leave the first @piece_bytes, fewer than it has, in @rq and put the rest aside. False: no
+ * memory for it now, and nothing was changed. Called from dispatch with no lock held: @rq is on
+ * no list, so nobody else has it.
+ */
+bool k2_split(struct k2_data *k2, struct request *rq, unsigned int piece_bytes)
+{
+	unsigned int rest_bytes = blk_rq_bytes(rq) - piece_bytes;
+	unsigned int left_bytes = piece_bytes;
+	struct bio *bio = rq->bio;
+	struct bio *last = NULL;
+
+	while (bio->bi_iter.bi_size <= left_bytes) {
+		left_bytes -= bio->bi_iter.bi_size;
+		last = bio;
+		bio = bio->bi_next;
+	}
+
+	if (left_bytes) {
+		struct bio *front = bio_split(bio, left_bytes >> SECTOR_SHIFT, GFP_NOWAIT,
+					      &k2->clones);
+
+		if (!front)
+			return false;
+		bio_chain(front, bio);
+		if (last)
+			last->bi_next = front;
+		else
+			rq->bio = front;
+		last = front;
+	}
+	last->bi_next = NULL;
+
+	k2_rq(rq)->phys_segments = rq->nr_phys_segments;
+	k2_rq(rq)->flags |= K2_RQ_PIECE;
+	rq->elv.priv[1] = rq->biotail;
+	rq->end_io_data = bio;
+	rq->end_io = k2_piece_end_io;
+	rq->biotail = last;
+	rq->__data_len = piece_bytes;
+
+	trace_k2_split(rq, rest_bytes);
+	return true;
+}
+
+/*
+ * Called when a request ends, just before blk-mq counts it as one I/O: a piece that is not the
+ * last is none. Its sectors are counted all the same. k2_restore_rest() undoes it.
+ */
+void k2_piece_mute_stats(struct request *rq)
+{
+	struct k2_rq *k2r = k2_rq(rq);
+
+	if (!(k2r->flags & K2_RQ_PIECE) || !(rq->rq_flags & RQF_IO_STAT))
+		return;
+	rq->rq_flags &= ~RQF_IO_STAT;
+	k2r->flags |= K2_RQ_MUTED;
+}
