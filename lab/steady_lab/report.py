@@ -23,7 +23,7 @@ from steady_lab.errors import LabError
 from steady_lab.figure_spec import Figure, parse_figure
 from steady_lab.paths import BUILD
 from steady_lab.report_plot import plot_data, variant_styles
-from steady_lab.results import FigureResult, read_result
+from steady_lab.results import FigureResult, read_result, write_atomically
 from steady_lab.rows import csv_text, point_text
 from steady_lab.screenshot import take_screenshot
 from steady_lab.table import TextTable, detail_table, format_number, sweep_table, with_unit
@@ -80,18 +80,28 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _run(args: argparse.Namespace) -> int:
-    results = [read_result(path) for path in sorted((args.build / "results").glob("*.json"))]
-    if not results:
-        raise LabError(f"no results in {args.build / 'results'}: run `steady-lab run FIGURE` first")
-    sections = [make_section(result) for result in results]
-    page = args.build / "report" / "index.html"
-    page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(render(sections), encoding="utf-8")
-    print(f"report: {page}")
+    sections = read_sections(args.build / "results")
+    print(f"report: {write_page(sections, args.build)}")
     if args.screenshot:
         _picture(sections, args.screenshot)
         print(f"screenshot: {args.screenshot}")
     return 0
+
+
+def read_sections(results: Path) -> list[Section]:
+    """Return one section per result file; raises LabError when there is none or one is bad."""
+    sections = [make_section(read_result(path)) for path in sorted(results.glob("*.json"))]
+    if not sections:
+        raise LabError(f"no results in {results}: run `steady-lab run FIGURE` first")
+    return sections
+
+
+def write_page(sections: Sequence[Section], build: Path) -> Path:
+    """Write report/index.html below `build` and return its path; raises OSError."""
+    page = build / "report" / "index.html"
+    page.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(page, render(sections))
+    return page
 
 
 def _picture(sections: Sequence[Section], target: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +21,19 @@ from steady_lab.paths import BUILD
 from steady_lab.results import merge, write_result
 from steady_lab.table import check_lines
 
+JOBS_DEFAULT = 2
 JOBS_MAX = 64
+
+
+@dataclass(frozen=True)
+class RunOrder:
+    """What to run: figures by name or file; `only` one variant; `fresh`, even if finished."""
+
+    figures: Sequence[str]
+    build: Path = BUILD
+    jobs: int = JOBS_DEFAULT
+    only: str | None = None
+    fresh: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,7 +55,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         epilog="Exit status: 0 all claims hold, 1 a boot or a claim failed, 130 interrupted.",
     )
     parser.add_argument("figures", nargs="+", metavar="FIGURE", help="name or file of a figure")
-    parser.add_argument("--jobs", type=_jobs, default=2, help="boots side by side (default 2)")
+    parser.add_argument("--jobs", type=_jobs, default=JOBS_DEFAULT, help="boots side by side [2]")
     parser.add_argument("--only", metavar="VARIANT", help="boot only this variant")
     parser.add_argument("--fresh", action="store_true", help="run even what is finished")
     parser.add_argument("--build", type=Path, default=BUILD, help="folder of work and results")
@@ -56,17 +69,27 @@ def _jobs(text: str) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    figures = [load_figure(figure_file(name)) for name in args.figures]
-    _refuse_unknown_variant(figures, args.only)
+    order = RunOrder(args.figures, args.build, args.jobs, args.only, args.fresh)
+    return 0 if run_figures(order) else 1
+
+
+def run_figures(order: RunOrder) -> bool:
+    """Boot what is missing, write the results, print the checks; True if all of them hold.
+
+    Raises LabError when a spec is wrong or a boot fails, KeyboardInterrupt on Ctrl-C; what
+    was finished until then is kept.
+    """
+    figures = [load_figure(figure_file(name)) for name in order.figures]
+    _refuse_unknown_variant(figures, order.only)
     devices = [load_device(figure.device_file) for figure in figures]
     platform = find_platform(build_kernel(find_source()))
     planned = [
-        PlannedFigure(figure, device, plan_boots(figure, device, platform, args.build / "work"))
+        PlannedFigure(figure, device, plan_boots(figure, device, platform, order.build / "work"))
         for figure, device in zip(figures, devices, strict=True)
     ]
-    _boot_what_is_missing(planned, platform, args)
-    held = [_conclude(item, platform, args.build / "results") for item in planned]
-    return 0 if all(held) else 1
+    _boot_what_is_missing(planned, platform, order)
+    held = [_conclude(item, platform, order.build / "results") for item in planned]
+    return all(held)
 
 
 def _refuse_unknown_variant(figures: list[Figure], only: str | None) -> None:
@@ -76,19 +99,19 @@ def _refuse_unknown_variant(figures: list[Figure], only: str | None) -> None:
 
 
 def _boot_what_is_missing(
-    planned: list[PlannedFigure], platform: Platform, args: argparse.Namespace
+    planned: list[PlannedFigure], platform: Platform, order: RunOrder
 ) -> None:
     chosen = [
         boot
         for item in planned
         for boot in item.boots
-        if args.only is None or boot.variant == args.only
+        if order.only is None or boot.variant == order.only
     ]
-    missing = [boot for boot in chosen if args.fresh or finished_record(boot) is None]
+    missing = [boot for boot in chosen if order.fresh or finished_record(boot) is None]
     kept = len(chosen) - len(missing)
     if kept:
         print(f"{kept} of {len(chosen)} boots are finished and kept", file=sys.stderr)
-    run_all(missing, platform, args.jobs)
+    run_all(missing, platform, order.jobs)
 
 
 def _conclude(item: PlannedFigure, platform: Platform, results: Path) -> bool:

@@ -11,12 +11,11 @@ import re
 import sys
 from pathlib import Path
 
-from steady_lab.checks import evaluate
 from steady_lab.errors import LabError
 from steady_lab.figure_spec import figure_file, load_figure
 from steady_lab.paths import BUILD, PROJECT
 from steady_lab.rows import read_csv
-from steady_lab.table import check_lines, detail_table, summary_text, sweep_table
+from steady_lab.table import detail_table, summary_text, sweep_table
 
 BLOCK = re.compile(
     r"(?P<open><!-- figure:(?P<name>[a-z0-9._-]+) -->\n).*?(?P<close><!-- /figure -->)", re.DOTALL
@@ -24,14 +23,13 @@ BLOCK = re.compile(
 
 
 def figure_summary(name: str, results: Path) -> str:
-    """Return tables, checks and sentences of a figure, from its CSV in `results`."""
+    """Return tables and sentences of a figure, from its CSV in `results`."""
     figure = load_figure(figure_file(name))
     measured = read_csv(results / f"{figure.name}.csv")
     parts = [
         figure.title,
         sweep_table(figure, measured).text(),
         detail_table(figure, measured).text(),
-        "\n".join(check_lines(evaluate(figure.checks, measured))),
         summary_text(figure, measured),
     ]
     return "\n\n".join(parts)
@@ -79,9 +77,6 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def _summary(args: argparse.Namespace) -> int:
     for name in args.figures:
         print(figure_summary(name, args.build / "results"), end="\n\n")
-    report = args.build / "report" / "index.html"
-    if report.is_file():
-        print(f"report: {report}")
     return 0
 
 

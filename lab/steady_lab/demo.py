@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`steady-lab demo`: run the figures of the main claim, report them, say what they mean."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from steady_lab.paths import BUILD
+from steady_lab.report import read_sections, write_page
+from steady_lab.run import RunOrder, run_figures
+from steady_lab.summary import figure_summary
+
+DEMO_FIGURES = ("s1-fig2-randread", "s1-fig5-randread")
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command `demo`."""
+    parser = subparsers.add_parser(
+        "demo", help="run the main figures, write the report, say what they mean"
+    )
+    parser.add_argument("--build", type=Path, default=BUILD, help="folder of work and results")
+    parser.set_defaults(func=_run)
+
+
+def _run(args: argparse.Namespace) -> int:
+    start_s = time.monotonic()
+    held = run_figures(RunOrder(DEMO_FIGURES, args.build))
+    page = write_page(read_sections(args.build / "results"), args.build)
+    for name in DEMO_FIGURES:
+        print(f"\n{figure_summary(name, args.build / 'results')}")
+    print(f"\nreport: {page}  ({time.monotonic() - start_s:.0f} s)")
+    return 0 if held else 1

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The report in a real browser: nothing fails, nothing is fetched, everything is drawn."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+from steady_lab.report import render
+from steady_lab.rows import read_csv
+from steady_lab.screenshot import chromium_flags, find_chromium
+from steady_lab.table import format_number
+
+CHROMIUM = find_chromium()
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+DESKTOP = {"width": 1280, "height": 900}
+PHONE = {"width": 390, "height": 844}
+VARIANTS = {"k2": "k2", "k2-split4": "k2, split_kib=4"}
+POINTS = ("4", "512")
+PANELS = ".plot .cartesianlayer .subplot .scatterlayer"
+
+
+@dataclass
+class Seen:
+    """A page, and what it said and asked for while loading and after."""
+
+    page: Page
+    console: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=chromium_flags())
+        yield launched
+        launched.close()
+
+
+def open_report(browser: Browser, file: Path, size: dict[str, int]) -> Seen:
+    """Open the report in a fresh page of the given size, watching it."""
+    page = browser.new_page(viewport={"width": size["width"], "height": size["height"]})
+    seen = Seen(page)
+    page.on("console", lambda message: seen.console.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: seen.console.append(f"error: {error}"))
+    page.on("request", lambda request: seen.requests.append(request.url))
+    page.goto(file.as_uri())
+    page.wait_for_selector(".plot .legendpoints")
+    return seen
+
+
+@pytest.fixture(scope="module")
+def report(browser: Browser, tiny_build: Path) -> Iterator[Seen]:
+    """A page for the tests that only look and point."""
+    seen = open_report(browser, tiny_build / "report" / "index.html", DESKTOP)
+    yield seen
+    seen.page.close()
+
+
+@pytest.fixture
+def own_report(browser: Browser, tiny_build: Path) -> Iterator[Seen]:
+    """A page for a test that changes it."""
+    seen = open_report(browser, tiny_build / "report" / "index.html", DESKTOP)
+    yield seen
+    seen.page.close()
+
+
+def boxes(page: Page, selector: str) -> list[dict[str, float]]:
+    """Return the drawn size and place of every element."""
+    script = "all => all.map(e => { const b = e.getBoundingClientRect();"
+    script += " return {x: b.x, y: b.y, width: b.width, height: b.height}; })"
+    found: list[dict[str, float]] = page.eval_on_selector_all(selector, script)
+    return found
+
+
+def hover_text(page: Page, trace: int, point: int) -> str:
+    """Put the mouse on a point of a trace, as it is drawn, and return the label's text."""
+    place: dict[str, float] = page.evaluate(
+        """([trace, point]) => {
+            const plot = document.querySelector('.plot'), full = plot._fullData[trace];
+            const own = plot._fullLayout, suffix = full.xaxis === 'x2' ? '2' : '';
+            const x = own['xaxis' + suffix], y = own['yaxis' + suffix];
+            const box = plot.getBoundingClientRect();
+            return {x: box.x + x._offset + x.c2p(x.d2c(full.x[point])),
+                    y: box.y + y._offset + y.c2p(y.d2c(full.y[point]))};
+        }""",
+        [trace, point],
+    )
+    page.mouse.move(5, 5)
+    page.mouse.move(place["x"] - 3, place["y"])
+    page.mouse.move(place["x"], place["y"])
+    page.wait_for_selector(".plot .hovertext")
+    return str(page.text_content(".plot .hovertext"))
+
+
+def plot_data(page: Page) -> dict[str, Any]:
+    """Return what the page was given to draw."""
+    data: dict[str, Any] = json.loads(str(page.text_content("script.plot-data")))
+    return data
+
+
+def test_page_is_silent_and_fetches_nothing(own_report: Seen, tiny_build: Path) -> None:
+    assert own_report.console == []
+    assert own_report.requests == [(tiny_build / "report" / "index.html").as_uri()]
+    own_report.page.evaluate("fetch('http://127.0.0.1:9/').catch(() => 'refused')")
+    assert any("Content Security Policy" in line for line in own_report.console)
+
+
+def test_every_trace_is_drawn(report: Seen) -> None:
+    data = plot_data(report.page)
+    lines = boxes(report.page, ".plot .scatterlayer .trace .lines path")
+    wanted = [trace for trace in data["traces"] if "lines" in trace["mode"]]
+    assert len(lines) == len(wanted) == 2 * len(VARIANTS)
+    assert all(box["width"] > 50 or box["height"] > 50 for box in lines)
+    marks = boxes(report.page, ".plot .scatterlayer .trace .points path")
+    assert len(marks) == sum(len(t["x"]) for t in data["traces"] if "markers" in t["mode"])
+    assert all(box["width"] > 3 and box["height"] > 3 for box in marks)
+
+
+def test_panels_stand_side_by_side_and_stack_on_a_phone(
+    browser: Browser, report: Seen, tiny_build: Path
+) -> None:
+    left, right = boxes(report.page, PANELS)
+    assert right["x"] > left["x"] + left["width"] - 1
+    phone = open_report(browser, tiny_build / "report" / "index.html", PHONE)
+    upper, lower = boxes(phone.page, PANELS)
+    assert lower["y"] > upper["y"] + upper["height"] - 1
+    width = phone.page.evaluate("document.documentElement.scrollWidth")
+    assert width <= PHONE["width"]
+    assert phone.console == []
+    phone.page.close()
+
+
+def test_hover_tells_all_values(report: Seen, tiny_build: Path) -> None:
+    measured = read_csv(tiny_build / "results" / "tiny.csv")
+    text = hover_text(report.page, 0, 1)
+    row = measured.row("k2", 512, "rt")
+    assert "k2" in text
+    for value_ns in (row.p50_ns, row.p99_ns, row.p999_ns, row.p9999_ns, row.max_ns):
+        assert f"{value_ns / 1e6:.3f} ms" in text
+    assert str(row.count) in text
+    for class_name in ("rt", "bg", "total"):
+        assert f"{measured.row('k2', 512, class_name).mib_s:.2f} MiB/s" in text
+
+
+def test_ccdf_is_drawn_down_to_one_io(report: Seen, tiny_build: Path) -> None:
+    document = json.loads((tiny_build / "results" / "tiny.json").read_text(encoding="utf-8"))
+    data = plot_data(report.page)
+    lines = [t for t in data["traces"] if t.get("xaxis") == "x2" and t["mode"] == "lines"]
+    assert [line["legendgroup"] for line in lines] == list(VARIANTS)
+    for line in lines:
+        (result,) = (
+            item
+            for item in document["results"]
+            if (item["variant"], item["point"]) == (line["legendgroup"], 512)
+        )
+        histogram = result["classes"]["rt"]["histogram_ns"]
+        assert line["x"] == [value / 1e6 for value, _ in histogram]
+        assert line["y"][0] == 1
+        assert line["y"][-1] == pytest.approx(histogram[-1][1] / result["classes"]["rt"]["count"])
+    assert "P(latency" in hover_text(report.page, 1, 0)
+
+
+def test_legend_hides_a_variant_in_both_panels(own_report: Seen) -> None:
+    lines = own_report.page.locator(".plot .scatterlayer .trace .lines path")
+    expect(lines).to_have_count(2 * len(VARIANTS))
+    own_report.page.locator(".plot .legendtoggle").first.click()
+    expect(lines).to_have_count(2 * (len(VARIANTS) - 1))
+
+
+def test_tables_equal_the_csv(report: Seen, tiny_build: Path) -> None:
+    measured = read_csv(tiny_build / "results" / "tiny.csv")
+    tables = report.page.eval_on_selector_all(
+        "table.values",
+        "all => all.map(t => [...t.rows].map(r => [...r.cells].map(c => c.innerText.trim())))",
+    )
+    sweep, detail = tables
+    assert sweep[0] == ["", *POINTS]
+    for line, (variant, title) in zip(sweep[1:], VARIANTS.items(), strict=True):
+        values = [measured.row(variant, int(point), "rt").p99_ns / 1e6 for point in POINTS]
+        assert line == [title, *(format_number(value) for value in values)]
+    for line, (variant, title) in zip(detail[1:], VARIANTS.items(), strict=True):
+        rt = measured.row(variant, 512, "rt")
+        latencies = [rt.p50_ns, rt.p99_ns, rt.p999_ns, rt.max_ns]
+        rates = [measured.row(variant, 512, name).mib_s for name in ("bg", "total")]
+        numbers = [*(value / 1e6 for value in latencies), *rates]
+        assert line == [title, *(format_number(value) for value in numbers)]
+
+
+def test_downloads_are_the_result_files(report: Seen, tiny_build: Path) -> None:
+    for name in ("tiny.csv", "tiny.json"):
+        with report.page.expect_download() as waiting:
+            report.page.click(f"a[download='{name}']")
+        content = Path(waiting.value.path()).read_bytes()
+        assert content == (tiny_build / "results" / name).read_bytes()
+
+
+def test_text_of_specs_is_escaped(report: Seen) -> None:
+    assert report.page.text_content("h2") == "Two variants, two sizes & <few> I/Os"
+    assert report.page.locator("few").count() == 0
+
+
+def test_checks_are_shown_with_their_verdict(report: Seen) -> None:
+    verdicts = report.page.eval_on_selector_all(
+        "table.checks tbody tr td:first-child", "all => all.map(e => e.innerText)"
+    )
+    assert verdicts == ["PASS", "PASS"]
+
+
+def test_screenshot_command_pictures_the_plot(
+    tiny_build: Path, tmp_path: Path, steady_lab: Callable[..., str]
+) -> None:
+    target = tmp_path / "tiny.png"
+    steady_lab("report", "--build", str(tiny_build), "--screenshot", str(target))
+    kind = subprocess.run(["file", "-b", target], capture_output=True, text=True, check=True).stdout
+    assert kind.startswith("PNG image data, 2400 x 1120")
+
+
+def test_page_without_figures_still_renders() -> None:
+    assert "<h1>" in render([])
