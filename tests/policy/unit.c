@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* One property of k2's policy per function, in terms a reader can check by hand. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "k2_policy.h"
+
+#define BACKGROUND K2_QUEUE_BACKGROUND
+#define IOPRIO(class, level) ((u16)((class) << 13 | (level)))
+
+static int failed;
+
+#define EXPECT(actual, expected) \
+	expect(__FILE__, __LINE__, #actual, (uint64_t)(actual), (uint64_t)(expected))
+
+static void expect(const char *file, int line, const char *what, uint64_t actual,
+		   uint64_t expected)
+{
+	if (actual == expected)
+		return;
+	printf("%s:%d: %s is %" PRIu64 ", expected %" PRIu64 "\n", file, line, what, actual,
+	       expected);
+	failed = 1;
+}
+
+static struct k2_policy policy_with(u32 inflight_max)
+{
+	struct k2_policy policy;
+
+	k2_policy_init(&policy, inflight_max);
+	return policy;
+}
+
+/* Dispatch from the queue the policy names, and say which it was. */
+static u32 dispatch_next(struct k2_policy *policy)
+{
+	u32 queue = k2_policy_next(policy);
+
+	if (queue != K2_QUEUE_NONE)
+		k2_policy_dispatch(policy, queue, 0);
+	return queue;
+}
+
+static void rt_class_has_a_queue_per_level(void)
+{
+	for (u16 level = 0; level < K2_RT_LEVELS; level++)
+		EXPECT(k2_policy_queue(IOPRIO(1, level)), level);
+}
+
+static void all_other_classes_are_background(void)
+{
+	EXPECT(k2_policy_queue(IOPRIO(0, 0)), BACKGROUND);
+	EXPECT(k2_policy_queue(IOPRIO(2, 0)), BACKGROUND);
+	EXPECT(k2_policy_queue(IOPRIO(2, 7)), BACKGROUND);
+	EXPECT(k2_policy_queue(IOPRIO(3, 0)), BACKGROUND);
+	EXPECT(k2_policy_queue(IOPRIO(7, 7)), BACKGROUND);
+}
+
+/* Newer kernels keep hints between the level and the class. */
+static void hints_do_not_change_the_level(void)
+{
+	EXPECT(k2_policy_queue(IOPRIO(1, 5 | 3 << 3)), 5);
+}
+
+static void serves_levels_strictly_in_order(void)
+{
+	struct k2_policy policy = policy_with(8);
+
+	k2_policy_insert(&policy, BACKGROUND, 0);
+	k2_policy_insert(&policy, 7, 0);
+	k2_policy_insert(&policy, 0, 0);
+	k2_policy_insert(&policy, 3, 0);
+	EXPECT(dispatch_next(&policy), 0);
+	EXPECT(dispatch_next(&policy), 3);
+	EXPECT(dispatch_next(&policy), 7);
+	EXPECT(dispatch_next(&policy), BACKGROUND);
+	EXPECT(dispatch_next(&policy), K2_QUEUE_NONE);
+}
+
+static void holds_back_at_inflight_max(void)
+{
+	struct k2_policy policy = policy_with(2);
+
+	for (int i = 0; i < 3; i++)
+		k2_policy_insert(&policy, BACKGROUND, 0);
+	EXPECT(dispatch_next(&policy), BACKGROUND);
+	EXPECT(dispatch_next(&policy), BACKGROUND);
+	EXPECT(k2_policy_next(&policy), K2_QUEUE_NONE);
+	k2_policy_complete(&policy, BACKGROUND, 0);
+	EXPECT(k2_policy_next(&policy), BACKGROUND);
+}
+
+static void lowered_inflight_max_takes_nothing_back(void)
+{
+	struct k2_policy policy = policy_with(2);
+
+	for (int i = 0; i < 3; i++)
+		k2_policy_insert(&policy, 0, 0);
+	dispatch_next(&policy);
+	dispatch_next(&policy);
+	EXPECT(k2_policy_set_inflight_max(&policy, 1), true);
+	k2_policy_complete(&policy, 0, 0);
+	EXPECT(k2_policy_next(&policy), K2_QUEUE_NONE);
+	k2_policy_complete(&policy, 0, 0);
+	EXPECT(k2_policy_next(&policy), 0);
+}
+
+static void inflight_max_has_a_range(void)
+{
+	struct k2_policy policy = policy_with(5);
+
+	EXPECT(k2_policy_set_inflight_max(&policy, 0), false);
+	EXPECT(k2_policy_set_inflight_max(&policy, K2_INFLIGHT_LIMIT + 1), false);
+	EXPECT(k2_policy_set_inflight_max(&policy, UINT32_MAX), false);
+	EXPECT(policy.inflight_max, 5);
+	EXPECT(k2_policy_set_inflight_max(&policy, K2_INFLIGHT_LIMIT), true);
+	EXPECT(policy.inflight_max, K2_INFLIGHT_LIMIT);
+}
+
+static void inflight_default_is_one_without_a_device_queue(void)
+{
+	/* eMMC without command queue: the driver offers 64 tags; with one: 32 or 31. */
+	EXPECT(k2_policy_inflight_default(64, true), 1);
+	EXPECT(k2_policy_inflight_default(32, true), 32);
+	EXPECT(k2_policy_inflight_default(31, true), 31);
+	/* USB mass storage, then NVMe. */
+	EXPECT(k2_policy_inflight_default(1, false), 1);
+	EXPECT(k2_policy_inflight_default(1023, false), 32);
+	EXPECT(k2_policy_inflight_default(0, false), 1);
+}
+
+static void split_kib_must_be_whole_blocks(void)
+{
+	struct k2_policy policy = policy_with(1);
+
+	EXPECT(k2_policy_set_split_kib(&policy, 4, 512), true);
+	EXPECT(k2_policy_set_split_kib(&policy, 6, 4096), false);
+	EXPECT(k2_policy_set_split_kib(&policy, K2_SPLIT_KIB_LIMIT + 1, 512), false);
+	EXPECT(k2_policy_set_split_kib(&policy, UINT32_MAX, 512), false);
+	EXPECT(policy.split_bytes, 4096);
+	EXPECT(k2_policy_set_split_kib(&policy, 0, 4096), true);
+	EXPECT(policy.split_bytes, 0);
+	EXPECT(k2_policy_set_split_kib(&policy, K2_SPLIT_KIB_LIMIT, 512), true);
+	EXPECT(policy.split_bytes, 1U << 30);
+}
+
+static void cuts_background_only(void)
+{
+	struct k2_policy policy = policy_with(1);
+
+	EXPECT(k2_policy_piece_bytes(&policy, BACKGROUND, 512 << 10, 512), 512 << 10);
+	k2_policy_set_split_kib(&policy, 4, 512);
+	EXPECT(k2_policy_piece_bytes(&policy, BACKGROUND, 512 << 10, 512), 4096);
+	EXPECT(k2_policy_piece_bytes(&policy, BACKGROUND, 4096, 512), 4096);
+	EXPECT(k2_policy_piece_bytes(&policy, BACKGROUND, 512, 512), 512);
+	for (u32 level = 0; level < K2_RT_LEVELS; level++)
+		EXPECT(k2_policy_piece_bytes(&policy, level, 512 << 10, 512), 512 << 10);
+}
+
+/* The knob was checked against 512-byte blocks; then the device was formatted anew. */
+static void pieces_are_whole_blocks_of_a_changed_device(void)
+{
+	struct k2_policy policy = policy_with(1);
+
+	k2_policy_set_split_kib(&policy, 6, 512);
+	EXPECT(k2_policy_piece_bytes(&policy, BACKGROUND, 64 << 10, 4096), 4096);
+	k2_policy_set_split_kib(&policy, 1, 512);
+	EXPECT(k2_policy_piece_bytes(&policy, BACKGROUND, 64 << 10, 4096), 4096);
+}
+
+static void unsplit_merges_are_bounded(void)
+{
+	struct k2_policy policy = policy_with(1);
+
+	EXPECT(k2_policy_may_merge(&policy, BACKGROUND, K2_MERGE_BYTES_MAX), true);
+	EXPECT(k2_policy_may_merge(&policy, BACKGROUND, K2_MERGE_BYTES_MAX + 512), false);
+	k2_policy_set_split_kib(&policy, 4, 512);
+	EXPECT(k2_policy_may_merge(&policy, BACKGROUND, 1U << 30), true);
+}
+
+static void rt_is_never_merged(void)
+{
+	struct k2_policy policy = policy_with(1);
+
+	k2_policy_set_split_kib(&policy, 4, 512);
+	for (u32 level = 0; level < K2_RT_LEVELS; level++)
+		EXPECT(k2_policy_may_merge(&policy, level, 1024), false);
+}
+
+/*
+ * sbitmap starts with words of 64 bits and halves them until there are four; resizing later keeps
+ * the word size, so the number of tags may also be smaller than a word.
+ */
+static void a_quarter_of_each_word_is_kept_for_rt(void)
+{
+	EXPECT(k2_policy_background_depth(256, 6), 48);
+	EXPECT(k2_policy_background_depth(64, 4), 12);
+	EXPECT(k2_policy_background_depth(8, 1), 1);
+	EXPECT(k2_policy_background_depth(4, 4), 3);
+	EXPECT(k2_policy_background_depth(2, 6), 1);
+}
+
+static void background_never_starves_for_a_tag(void)
+{
+	/* One tag, or words of one bit: nothing can be kept. */
+	EXPECT(k2_policy_background_depth(1, 6), 1);
+	EXPECT(k2_policy_background_depth(4, 0), 1);
+}
+
+static void a_split_request_is_one_on_the_books(void)
+{
+	struct k2_policy policy = policy_with(1);
+
+	k2_policy_insert(&policy, BACKGROUND, 0);
+	for (int piece = 0; piece < 3; piece++) {
+		EXPECT(dispatch_next(&policy), BACKGROUND);
+		EXPECT(k2_policy_balanced(&policy), true);
+		k2_policy_give_back(&policy, BACKGROUND, K2_BACK_REST, 0);
+		EXPECT(k2_policy_balanced(&policy), true);
+	}
+	EXPECT(dispatch_next(&policy), BACKGROUND);
+	k2_policy_complete(&policy, BACKGROUND, 0);
+
+	EXPECT(policy.counts[K2_CLASS_BACKGROUND].inserted, 1);
+	EXPECT(policy.counts[K2_CLASS_BACKGROUND].completed, 1);
+	EXPECT(policy.counts[K2_CLASS_BACKGROUND].dispatched, 4);
+	EXPECT(policy.counts[K2_CLASS_BACKGROUND].back[K2_BACK_REST], 3);
+	EXPECT(k2_policy_balanced(&policy), true);
+	EXPECT(k2_policy_idle(&policy), true);
+}
+
+static void a_lost_request_shows_in_the_books(void)
+{
+	struct k2_policy policy = policy_with(4);
+
+	k2_policy_insert(&policy, BACKGROUND, 0);
+	k2_policy_insert(&policy, 2, 0);
+	policy.queued[2] = 0;
+	EXPECT(k2_policy_balanced(&policy), false);
+	EXPECT(k2_policy_idle(&policy), false);
+	policy.queued[2] = 1;
+	EXPECT(k2_policy_balanced(&policy), true);
+	dispatch_next(&policy);
+	policy.inflight[K2_CLASS_RT] = 0;
+	EXPECT(k2_policy_balanced(&policy), false);
+}
+
+static void measures_how_long_background_blocked_rt(void)
+{
+	struct k2_policy policy = policy_with(1);
+
+	k2_policy_insert(&policy, BACKGROUND, 100);
+	k2_policy_dispatch(&policy, BACKGROUND, 100);
+	k2_policy_insert(&policy, 0, 1000);
+	EXPECT(policy.rt_blocked_count, 1);
+	k2_policy_insert(&policy, 4, 1200);
+	k2_policy_complete(&policy, BACKGROUND, 1500);
+	EXPECT(policy.rt_blocked_ns_max, 500);
+	/* Level 4 now waits for level 0: that is not background's doing. */
+	k2_policy_dispatch(&policy, 0, 1500);
+	k2_policy_complete(&policy, 0, 9000);
+	EXPECT(policy.rt_blocked_ns_max, 500);
+	EXPECT(policy.rt_blocked_count, 1);
+}
+
+static void background_waiting_for_rt_is_not_blocking(void)
+{
+	struct k2_policy policy = policy_with(1);
+
+	k2_policy_insert(&policy, 0, 0);
+	k2_policy_dispatch(&policy, 0, 0);
+	k2_policy_insert(&policy, BACKGROUND, 10);
+	k2_policy_complete(&policy, 0, 500);
+	EXPECT(policy.rt_blocked_count, 0);
+	EXPECT(policy.rt_blocked_ns_max, 0);
+}
+
+#define TEST(name) { #name, name }
+
+int main(void)
+{
+	static const struct {
+		const char *name;
+		void (*run)(void);
+	} tests[] = {
+		TEST(rt_class_has_a_queue_per_level),
+		TEST(all_other_classes_are_background),
+		TEST(hints_do_not_change_the_level),
+		TEST(serves_levels_strictly_in_order),
+		TEST(holds_back_at_inflight_max),
+		TEST(lowered_inflight_max_takes_nothing_back),
+		TEST(inflight_max_has_a_range),
+		TEST(inflight_default_is_one_without_a_device_queue),
+		TEST(split_kib_must_be_whole_blocks),
+		TEST(cuts_background_only),
+		TEST(pieces_are_whole_blocks_of_a_changed_device),
+		TEST(unsplit_merges_are_bounded),
+		TEST(rt_is_never_merged),
+		TEST(a_quarter_of_each_word_is_kept_for_rt),
+		TEST(background_never_starves_for_a_tag),
+		TEST(a_split_request_is_one_on_the_books),
+		TEST(a_lost_request_shows_in_the_books),
+		TEST(measures_how_long_background_blocked_rt),
+		TEST(background_waiting_for_rt_is_not_blocking),
+	};
+	int status = EXIT_SUCCESS;
+
+	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
+		failed = 0;
+		tests[i].run();
+		printf("%s policy: %s\n", failed ? "FAIL" : "ok  ", tests[i].name);
+		if (failed)
+			status = EXIT_FAILURE;
+	}
+	return status;
+}
