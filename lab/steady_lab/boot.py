@@ -114,11 +114,16 @@ def _init_text(request: BootRequest, kernel: LabKernel, work: Path) -> str:
         command=request.command,
         loads=loads,
         node=node,
-        environment=request.environment,
+        environment=_module_variables(built) | dict(request.environment),
         host_work=work,
         host_project=PROJECT,
         virtual_timeout_s=request.virtual_timeout_s,
     )
+
+
+def _module_variables(built: Mapping[str, Path]) -> dict[str, str]:
+    """STEADY_MODULE_K2 and so on: for tests that load a module again, with other parameters."""
+    return {f"STEADY_MODULE_{name.upper()}": str(path) for name, path in built.items()}
 
 
 def _module_load(kernel: LabKernel, text: str) -> ModuleLoad:
