@@ -44,6 +44,7 @@ static const struct kernel_param_ops number_ops = {
 	.get = number_get,
 };
 
+/* The parameter's name is the variable's, hence the one argument used three times. */
 #define NUMBER(name, preset, lowest, highest)						\
 	static struct emmc_number name = {						\
 		.value = (preset), .min = (lowest), .max = (highest),			\
@@ -62,12 +63,16 @@ NUMBER(bus_per_kib_ns, 0, 0, PER_KIB_NS_MAX);
 NUMBER(status_ns, 0, 0, TIME_NS_MAX);
 NUMBER(read_base_ns, 100000, 0, TIME_NS_MAX);
 NUMBER(read_per_kib_ns, 4000, 0, PER_KIB_NS_MAX);
+NUMBER(read_jump_ns, 0, 0, TIME_NS_MAX);
 NUMBER(read_slow_ns, 0, 0, TIME_NS_MAX);
 NUMBER(read_jitter_ns, 0, 0, TIME_NS_MAX);
 NUMBER(write_base_ns, 200000, 0, TIME_NS_MAX);
 NUMBER(write_per_kib_ns, 8000, 0, PER_KIB_NS_MAX);
+NUMBER(write_jump_ns, 0, 0, TIME_NS_MAX);
 NUMBER(write_slow_ns, 0, 0, TIME_NS_MAX);
 NUMBER(write_jitter_ns, 0, 0, TIME_NS_MAX);
+NUMBER(write_pause_kib, 0, 0, 1024 * 1024);
+NUMBER(write_pause_ns, 0, 0, TIME_NS_MAX);
 NUMBER(erase_base_ns, 1000000, 0, TIME_NS_MAX);
 NUMBER(erase_per_kib_ns, 0, 0, PER_KIB_NS_MAX);
 NUMBER(flush_base_ns, 200000, 0, TIME_NS_MAX);
@@ -152,8 +157,8 @@ static int name_load(struct emmc_config *config)
 		if (!isgraph(name[i]))
 			len = 0;
 	if (!len || len > EMMC_NAME_CHARS) {
-		pr_err("%s: name=%s: must be 1..%d printable characters without spaces\n", KBUILD_MODNAME, name,
-		       EMMC_NAME_CHARS);
+		pr_err("%s: name=%s: must be 1..%d printable characters without spaces\n",
+		       KBUILD_MODNAME, name, EMMC_NAME_CHARS);
 		return -EINVAL;
 	}
 	strscpy(config->name, name, sizeof(config->name));
@@ -207,18 +212,22 @@ int emmc_params_load(struct emmc_config *config)
 	flash->bus_per_kib_ns = bus_per_kib_ns.value;
 	flash->slow_period_ns = slow_period_us.value * NSEC_PER_USEC;
 	flash->slow_length_ns = slow_length_us.value * NSEC_PER_USEC;
+	flash->pause_sectors = write_pause_kib.value * 2;
+	flash->pause_ns = write_pause_ns.value;
 	flash->cache_kib = cache_kib.value;
 	flash->cache_base_ns = cache_base_ns.value;
 	flash->cache_per_kib_ns = cache_per_kib_ns.value;
 	flash->cost[FLASH_READ] = (struct flash_cost){
 		.base_ns = read_base_ns.value,
 		.per_kib_ns = read_per_kib_ns.value,
+		.jump_ns = read_jump_ns.value,
 		.slow_ns = read_slow_ns.value,
 		.jitter_ns = read_jitter_ns.value,
 	};
 	flash->cost[FLASH_WRITE] = (struct flash_cost){
 		.base_ns = write_base_ns.value,
 		.per_kib_ns = write_per_kib_ns.value,
+		.jump_ns = write_jump_ns.value,
 		.slow_ns = write_slow_ns.value,
 		.jitter_ns = write_jitter_ns.value,
 	};

@@ -117,11 +117,10 @@ static int file_write(struct emmc_store *store, u64 pos, const void *from, size_
 	return len ? -EIO : 0;
 }
 
-/* Gives each page the range touches to @each, with the part of the buffer that belongs to it. */
-static int for_each_page(u64 pos, size_t len,
-			 int (*each)(void *context, unsigned long page, size_t at, size_t bytes,
-				     size_t done),
-			 void *context)
+/* What to do with @bytes at offset @at of a page; they lie at @done in the job's buffer. */
+typedef int page_fn(void *context, unsigned long page, size_t at, size_t bytes, size_t done);
+
+static int for_each_page(u64 pos, size_t len, page_fn *each, void *context)
 {
 	size_t done = 0;
 

@@ -90,7 +90,7 @@ bool flash_init(struct flash_model *model, const struct flash_params *params)
 {
 	if (!params_valid(params))
 		return false;
-	*model = (struct flash_model){ .params = *params };
+	*model = (struct flash_model){ .params = *params, .last_op = FLASH_OPS };
 	return true;
 }
 
@@ -104,6 +104,7 @@ void flash_power_off(struct flash_model *model)
 		model->unit_free_ns[i] = 0;
 	model->bus_free_ns = 0;
 	model->cached_sectors = 0;
+	model->last_op = FLASH_OPS;
 }
 
 static bool fault_hits(struct flash_model *model, uint32_t i, const struct flash_request *request)
@@ -137,6 +138,29 @@ static enum flash_outcome outcome_of(struct flash_model *model, const struct fla
 		if (fault_hits(model, i, request) && outcome == FLASH_DONE)
 			outcome = model->params.fault[i].outcome;
 	return outcome;
+}
+
+/* Whether the request goes on where the last read or write ended; remembers this one's end. */
+static bool continues(struct flash_model *model, const struct flash_request *request)
+{
+	bool yes = model->last_op == request->op && model->next_sector == request->sector;
+
+	model->last_op = request->op;
+	model->next_sector = request->sector + request->sectors;
+	return yes;
+}
+
+/* The pauses that writing this many sectors to the flash runs into. */
+static uint64_t pauses_ns(struct flash_model *model, uint64_t sectors)
+{
+	const struct flash_params *params = &model->params;
+	uint64_t before = model->written_sectors;
+
+	model->written_sectors += sectors;
+	if (!params->pause_sectors)
+		return 0;
+	return (model->written_sectors / params->pause_sectors - before / params->pause_sectors) *
+	       params->pause_ns;
 }
 
 /* What the first piece on a unit pays: base, jitter and, in a slow episode, the slow time. */
@@ -186,6 +210,10 @@ static uint64_t transfer(struct flash_model *model, const struct flash_request *
 	uint64_t sector = request->sector, left = request->sectors, finish_ns = start_ns;
 	uint32_t paid = 0;
 
+	if (!continues(model, request))
+		first_ns += cost->jump_ns;
+	if (request->op == FLASH_WRITE)
+		first_ns += pauses_ns(model, request->sectors);
 	while (left) {
 		uint64_t stripe = sector / params->stripe_sectors;
 		uint32_t unit = stripe % params->units;
@@ -236,7 +264,8 @@ static uint64_t erase(struct flash_model *model, const struct flash_request *req
 static uint64_t flush(struct flash_model *model, uint64_t start_ns)
 {
 	uint64_t drain_ns = sectors_ns(model->cached_sectors,
-				       model->params.cost[FLASH_WRITE].per_kib_ns);
+				       model->params.cost[FLASH_WRITE].per_kib_ns) +
+			    pauses_ns(model, model->cached_sectors);
 
 	model->cached_sectors = 0;
 	return occupy_all(model, start_ns,
@@ -256,6 +285,7 @@ static uint64_t accept(struct flash_model *model, const struct flash_request *re
 		start_ns = flush(model, start_ns);
 		result->drained = true;
 	}
+	continues(model, request);
 	model->cached_sectors += request->sectors;
 	result->cached = true;
 	model->bus_free_ns = max_time(model->bus_free_ns, start_ns) + accept_ns;

@@ -7,13 +7,16 @@
  *
  * Model: a card works on at most `depth` commands at once (1: no command queue). A command is cut
  * along stripes over `units` that work in parallel; what they deliver crosses one bus, one piece
- * after the other. The first piece on a unit pays `base_ns`, every KiB pays `per_kib_ns`. Now and
- * then the card keeps house: in a slow episode every command pays `slow_ns` more. Episodes are a
- * function of (seed, time) alone, so neither load nor order of requests moves them. A volatile
- * cache accepts writes early and is emptied by a flush, or by the write that finds no room.
+ * after the other. The first piece on a unit pays `base_ns`, every KiB pays `per_kib_ns`, and a
+ * command that does not continue where the one before it ended pays `jump_ns` (mapping looked up,
+ * what was read ahead is useless). Each time `pause_sectors` more have been written, a write waits
+ * `pause_ns` (a block is full, the next one is prepared). Now and then the card keeps house: in a
+ * slow episode every command pays `slow_ns` more. Episodes are a function of (seed, time) alone,
+ * so neither load nor order of requests moves them. A volatile cache accepts writes early and is
+ * emptied by a flush, or by the write that finds no room.
  *
  * Not modelled: mapping tables, garbage collection that depends on what was written, wear,
- * temperature, read-ahead inside the card.
+ * temperature.
  *
  * Pure C: no kernel headers, no floating point, no allocation, no clock, no locks; callers pass
  * the time in and serialise calls. Compiled into the emulated devices and into the unit tests.
@@ -49,10 +52,11 @@ enum flash_outcome {
 	FLASH_SILENT,		/* the card never answers: the host's own time limit ends it */
 };
 
-/* Time of one operation: base + KiB * per_kib +- jitter, + slow in a slow episode. */
+/* Time of one operation: base + KiB * per_kib +- jitter, + jump, + slow in a slow episode. */
 struct flash_cost {
 	uint32_t base_ns;
 	uint32_t per_kib_ns;
+	uint32_t jump_ns;	/* reads and writes only */
 	uint32_t slow_ns;
 	uint32_t jitter_ns;	/* uniform in [-jitter_ns, +jitter_ns]; at most base_ns */
 };
@@ -79,6 +83,8 @@ struct flash_params {
 	uint32_t bus_per_kib_ns;
 	uint64_t slow_period_ns;	/* one episode in each period; 0: never slow */
 	uint64_t slow_length_ns;	/* at most 3/4 of the period */
+	uint64_t pause_sectors;		/* 0: never */
+	uint64_t pause_ns;
 	uint32_t cache_kib;		/* 0: write-through */
 	uint32_t cache_base_ns;		/* time to accept a write into the cache */
 	uint32_t cache_per_kib_ns;
@@ -92,6 +98,9 @@ struct flash_model {
 	uint64_t slot_free_ns[FLASH_DEPTH_MAX];
 	uint64_t unit_free_ns[FLASH_UNITS_MAX];
 	uint64_t bus_free_ns;
+	uint64_t next_sector;		/* where the last read or write ended */
+	enum flash_op last_op;
+	uint64_t written_sectors;	/* on the flash, since the start */
 	uint64_t cached_sectors;	/* accepted, not yet on the flash */
 	uint64_t submitted;		/* operations so far: the jitter's counter */
 	uint64_t fault_seen[FLASH_FAULTS_MAX];

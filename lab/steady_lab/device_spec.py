@@ -56,8 +56,10 @@ def _costs(table: str, low_base_default: int | None, note: str) -> tuple[Number,
     )  # fmt: skip
 
 
-def _slow_and_jitter(table: str) -> tuple[Number, ...]:
+def _jump_slow_jitter(table: str) -> tuple[Number, ...]:
     return (
+        Number(table, "jump_ns", f"{table}_jump_ns", 0, _SECOND_NS, 0, "ns",
+               "time added unless it continues where the last read or write ended"),
         Number(table, "slow_ns", f"{table}_slow_ns", 0, _SECOND_NS, 0, "ns",
                "time added in a slow episode"),
         Number(table, "jitter_ns", f"{table}_jitter_ns", 0, _SECOND_NS, 0, "ns",
@@ -77,9 +79,12 @@ NUMBERS: tuple[Number, ...] = (
            "CMD13, which the kernel sends after every write"),
     Number("queue", "depth", "queue_depth", 0, 32, 0, "", "command queue; 0: none, else 3..32"),
     *_costs("read", None, "read"),
-    *_slow_and_jitter("read"),
+    *_jump_slow_jitter("read"),
     *_costs("write", None, "write that reaches the flash"),
-    *_slow_and_jitter("write"),
+    *_jump_slow_jitter("write"),
+    Number("write", "pause_kib", "write_pause_kib", 0, 1024 * 1024, 0, "KiB",
+           "a write waits each time this much more is written; 0: never"),
+    Number("write", "pause_ns", "write_pause_ns", 0, _SECOND_NS, 0, "ns", "length of that wait"),
     *_costs("erase", 1_000_000, "erase, trim or discard"),
     Number("flush", "base_ns", "flush_base_ns", 0, _SECOND_NS, 200_000, "ns",
            "time of a flush, next to writing what is cached"),
