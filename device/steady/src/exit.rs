@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Exit statuses of all subcommands.
+
+use std::process::ExitCode;
+
+/// Text for `--help`; the reference page says the same.
+pub const HELP: &str = "Exit status: 0 done; 1 failed; 2 the command line or the workload is \
+wrong; 3 done, but I/Os failed or optional knobs were not set (see the record); \
+130 interrupted. Knobs are put back in every case.";
+
+/// How a subcommand ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Everything as asked for.
+    Done = 0,
+    /// No result.
+    Failed = 1,
+    /// Wrong command line or workload; nothing was touched.
+    Usage = 2,
+    /// A result, with failed I/Os or unmet requirements.
+    Flawed = 3,
+    /// Ended by a signal; no result.
+    Interrupted = 130,
+}
+
+impl From<Status> for ExitCode {
+    fn from(status: Status) -> ExitCode {
+        ExitCode::from(status as u8)
+    }
+}
+
+/// An error with the status it leads to.
+#[derive(Debug)]
+pub struct Failure {
+    /// How to exit.
+    pub status: Status,
+    /// What to say.
+    pub source: anyhow::Error,
+}
+
+impl Failure {
+    /// Shorthand for `map_err`.
+    pub fn with<E: Into<anyhow::Error>>(status: Status) -> impl FnOnce(E) -> Failure {
+        move |source| Failure { status, source: source.into() }
+    }
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The block device under test, as sysfs describes it.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+/// A device that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DeviceError {
+    /// The node cannot be looked at.
+    #[error("{}: {source}", node.display())]
+    Node {
+        /// As given.
+        node: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Files, character devices and the like.
+    #[error(
+        "{}: is {kind}, not a block device; to measure a file's storage, name the block device \
+         below it, or put a loop device on the file (losetup)", node.display()
+    )]
+    NotBlock {
+        /// As given.
+        node: PathBuf,
+        /// What it is instead.
+        kind: &'static str,
+    },
+    /// sysfs is missing or incomplete.
+    #[error("{}: cannot be read: {source} (is sysfs mounted on /sys?)", path.display())]
+    Sysfs {
+        /// File or directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// A block device and its places in sysfs.
+#[derive(Debug, Clone)]
+pub struct Device {
+    /// The node, as given.
+    pub node: PathBuf,
+    /// Kernel name, for example `mmcblk0p1`.
+    pub name: String,
+    /// Kernel name of the whole disk; the same as `name` if this is not a partition.
+    pub disk: String,
+    /// Directory of the device.
+    pub sysfs: PathBuf,
+    /// Directory with the knobs; a partition has those of its disk.
+    pub queue: PathBuf,
+    /// Size in bytes.
+    pub size_bytes: u64,
+}
+
+/// What a record says about the device. No serial number: records are meant to be shared.
+#[derive(Debug, Clone, Serialize)]
+pub struct DeviceInfo {
+    /// Kernel name.
+    pub name: String,
+    /// Kernel name of the whole disk.
+    pub disk: String,
+    /// Model, if the driver gives one.
+    pub model: Option<String>,
+    /// Size in bytes.
+    pub size_bytes: u64,
+    /// Smallest unit of access in bytes.
+    pub logical_block_bytes: Option<u64>,
+    /// Smallest unit the device writes without reading first, in bytes.
+    pub physical_block_bytes: Option<u64>,
+    /// Largest request the hardware takes in KiB.
+    pub max_hw_sectors_kb: Option<u64>,
+    /// `write back` or `write through`.
+    pub write_cache: Option<String>,
+}
+
+fn kind_of(kind: fs::FileType) -> &'static str {
+    if kind.is_dir() {
+        "a directory"
+    } else if kind.is_char_device() {
+        "a character device"
+    } else if kind.is_file() {
+        "a regular file"
+    } else {
+        "something else"
+    }
+}
+
+fn read_trimmed(path: &Path) -> io::Result<String> {
+    fs::read_to_string(path).map(|text| text.trim().to_string())
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+impl Device {
+    /// Looks a device node up in sysfs.
+    pub fn open(node: &Path) -> Result<Device, DeviceError> {
+        let node = node.to_path_buf();
+        let meta = fs::metadata(&node)
+            .map_err(|source| DeviceError::Node { node: node.clone(), source })?;
+        if !meta.file_type().is_block_device() {
+            return Err(DeviceError::NotBlock { node, kind: kind_of(meta.file_type()) });
+        }
+        let (major, minor) = (rustix::fs::major(meta.rdev()), rustix::fs::minor(meta.rdev()));
+        let link = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
+        let sysfs =
+            fs::canonicalize(&link).map_err(|source| DeviceError::Sysfs { path: link, source })?;
+        let disk_dir = match sysfs.join("partition").exists() {
+            true => sysfs.parent().map(Path::to_path_buf).unwrap_or_default(),
+            false => sysfs.clone(),
+        };
+        let size_path = sysfs.join("size");
+        let sysfs_error = |source| DeviceError::Sysfs { path: size_path.clone(), source };
+        // sysfs counts in 512-byte sectors whatever the device's block size is.
+        let sectors: u64 = read_trimmed(&size_path)
+            .and_then(|text| text.parse().map_err(io::Error::other))
+            .map_err(sysfs_error)?;
+        Ok(Device {
+            node,
+            name: file_name(&sysfs),
+            disk: file_name(&disk_dir),
+            queue: disk_dir.join("queue"),
+            sysfs,
+            size_bytes: sectors * 512,
+        })
+    }
+
+    /// Whether this is a partition of a disk.
+    pub fn is_partition(&self) -> bool {
+        self.name != self.disk
+    }
+
+    fn queue_number(&self, attribute: &str) -> Option<u64> {
+        read_trimmed(&self.queue.join(attribute)).ok()?.parse().ok()
+    }
+
+    /// Smallest unit of access in bytes.
+    pub fn logical_block_bytes(&self) -> u64 {
+        self.queue_number("logical_block_size").unwrap_or(512)
+    }
+
+    /// Description for the record.
+    pub fn info(&self) -> DeviceInfo {
+        let device = self.queue.with_file_name("device");
+        // SCSI and NVMe call it model, MMC calls it name.
+        let model = ["model", "name"].iter().find_map(|key| read_trimmed(&device.join(key)).ok());
+        DeviceInfo {
+            name: self.name.clone(),
+            disk: self.disk.clone(),
+            model: model.filter(|model| !model.is_empty()),
+            size_bytes: self.size_bytes,
+            logical_block_bytes: self.queue_number("logical_block_size"),
+            physical_block_bytes: self.queue_number("physical_block_size"),
+            max_hw_sectors_kb: self.queue_number("max_hw_sectors_kb"),
+            write_cache: read_trimmed(&self.queue.join("write_cache")).ok(),
+        }
+    }
+}

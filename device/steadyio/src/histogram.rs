@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Latency histograms: merging, and the one rule for percentiles.
+//!
+//! The bins are fio's: 64 linear steps per power of two, so a bin is at most 1/64 wide
+//! relative to its value and a bin value is off by less than 0.8 %. Minimum and maximum are
+//! exact.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+/// Latencies of a set of I/Os in ns.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Histogram {
+    bins: BTreeMap<u64, u64>,
+    min: Option<u64>,
+    max: Option<u64>,
+}
+
+/// The figures of a histogram in ns; None when it is empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Percentiles {
+    /// Shortest latency, exact.
+    pub min: Option<u64>,
+    /// Median.
+    pub p50: Option<u64>,
+    /// 99th percentile.
+    pub p99: Option<u64>,
+    /// 99.9th percentile.
+    pub p999: Option<u64>,
+    /// 99.99th percentile.
+    pub p9999: Option<u64>,
+    /// Longest latency, exact.
+    pub max: Option<u64>,
+}
+
+impl Histogram {
+    /// A histogram from bins (value to count) and the exact extremes; empty if no bin counts.
+    pub fn new(bins: impl IntoIterator<Item = (u64, u64)>, min: u64, max: u64) -> Histogram {
+        let bins: BTreeMap<u64, u64> = bins.into_iter().filter(|&(_, count)| count > 0).collect();
+        if bins.is_empty() {
+            return Histogram::default();
+        }
+        Histogram { bins, min: Some(min), max: Some(max) }
+    }
+
+    /// Adds all latencies of another histogram.
+    pub fn merge(&mut self, other: &Histogram) {
+        for (&value, &count) in &other.bins {
+            *self.bins.entry(value).or_default() += count;
+        }
+        self.min = self.min.into_iter().chain(other.min).min();
+        self.max = self.max.max(other.max);
+    }
+
+    /// How many latencies.
+    pub fn count(&self) -> u64 {
+        self.bins.values().sum()
+    }
+
+    /// Bins as (value in ns, count), values rising.
+    pub fn bins(&self) -> Vec<(u64, u64)> {
+        self.bins.iter().map(|(&value, &count)| (value, count)).collect()
+    }
+
+    /// Nearest rank: the smallest bin value with at least `numerator / denominator` of all
+    /// latencies at or below it, kept within the exact extremes.
+    pub fn quantile(&self, numerator: u64, denominator: u64) -> Option<u64> {
+        let wide = u128::from(self.count()) * u128::from(numerator);
+        let rank = wide.div_ceil(u128::from(denominator)).max(1);
+        let mut seen = 0u128;
+        for (&value, &count) in &self.bins {
+            seen += u128::from(count);
+            if seen >= rank {
+                return Some(value.clamp(self.min?, self.max?));
+            }
+        }
+        None
+    }
+
+    /// The figures a record shows.
+    pub fn percentiles(&self) -> Percentiles {
+        Percentiles {
+            min: self.min,
+            p50: self.quantile(50, 100),
+            p99: self.quantile(99, 100),
+            p999: self.quantile(999, 1_000),
+            p9999: self.quantile(9_999, 10_000),
+            max: self.max,
+        }
+    }
+}

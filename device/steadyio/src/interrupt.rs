@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Ctrl-C and friends: a flag that the waiting loops look at.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+/// Whether the run was asked to stop; clones share the answer.
+#[derive(Debug, Clone, Default)]
+pub struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Sets the flag on SIGINT, SIGTERM and SIGHUP instead of dying at once.
+    pub fn on_signals() -> io::Result<Interrupt> {
+        let flag = Interrupt::default();
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            signal_hook::flag::register(signal, Arc::clone(&flag.0))?;
+        }
+        Ok(flag)
+    }
+
+    /// Whether to stop.
+    pub fn requested(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}

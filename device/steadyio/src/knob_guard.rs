@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Putting knobs back whatever happens.
+//!
+//! Life of a guard: `take` locks the disk's state file, puts back what a killed run left in
+//! it, saves every attribute to it; `reset` goes back to the saved values between variants;
+//! `finish` does so for good and empties the file. Dropping does what `finish` does. Only
+//! SIGKILL or a power cut leaves the file filled, and the next `take` mends that.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FlockOperation;
+
+use crate::device::Device;
+use crate::knobs::{Attributes, KnobError, Queue};
+
+/// Where the state files lie; emptied by a reboot, as the knobs are.
+pub const STATE_DIR: &str = "/run/steadyio/knobs";
+
+/// Knobs could not be taken under guard, or not be put back.
+#[derive(Debug, thiserror::Error)]
+pub enum GuardError {
+    /// The state file cannot be used.
+    #[error("{}: {source}; the knobs' values are kept there while they are changed", path.display())]
+    State {
+        /// State file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Another run holds the state file.
+    #[error("{0}: another run is changing its knobs, wait for its end")]
+    Busy(String),
+    /// Some knobs kept the values of the run.
+    #[error("not put back: {}", .0.iter().map(KnobError::to_string).collect::<Vec<_>>().join("; "))]
+    Restore(Vec<KnobError>),
+}
+
+/// Holds the values that the knobs had before.
+#[derive(Debug)]
+pub struct KnobGuard {
+    queue: Queue,
+    saved: Attributes,
+    state: File,
+    done: bool,
+}
+
+impl KnobGuard {
+    /// Saves the knobs of a device's disk; `note` is told if an earlier run had to be mended.
+    pub fn take(device: &Device, note: &mut dyn FnMut(String)) -> Result<KnobGuard, GuardError> {
+        let queue = Queue::new(&device.queue, &device.disk);
+        KnobGuard::take_in(Path::new(STATE_DIR), queue, &device.disk, note)
+    }
+
+    fn take_in(
+        dir: &Path,
+        queue: Queue,
+        disk: &str,
+        note: &mut dyn FnMut(String),
+    ) -> Result<KnobGuard, GuardError> {
+        let path = dir.join(format!("{}.json", disk.replace('!', "-")));
+        let state_error = |source| GuardError::State { path: path.clone(), source };
+        fs::create_dir_all(dir).map_err(state_error)?;
+        let mut options = OpenOptions::new();
+        let mut state = options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(state_error)?;
+        rustix::fs::flock(&state, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| GuardError::Busy(disk.to_string()))?;
+        if let Some(left) = read_state(&mut state).map_err(state_error)? {
+            let failed = queue.restore(&left);
+            if !failed.is_empty() {
+                return Err(GuardError::Restore(failed));
+            }
+            note(format!("{disk}: an earlier run was killed; its knobs have been put back"));
+        }
+        let saved = queue.snapshot();
+        write_state(&mut state, Some(&saved)).map_err(state_error)?;
+        Ok(KnobGuard { queue, saved, state, done: false })
+    }
+
+    /// The knobs under guard.
+    pub fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    /// Puts the saved values back and stays on guard.
+    pub fn reset(&self) -> Result<(), GuardError> {
+        let failed = self.queue.restore(&self.saved);
+        if failed.is_empty() { Ok(()) } else { Err(GuardError::Restore(failed)) }
+    }
+
+    /// Puts the saved values back for good.
+    pub fn finish(mut self) -> Result<(), GuardError> {
+        self.done = true;
+        self.reset()?;
+        // A filled file would only put the same values back once more.
+        let _ = write_state(&mut self.state, None);
+        Ok(())
+    }
+}
+
+impl Drop for KnobGuard {
+    fn drop(&mut self) {
+        if self.done {
+            return;
+        }
+        match self.reset() {
+            Ok(()) => drop(write_state(&mut self.state, None)),
+            Err(error) => eprintln!("steady: {error}"),
+        }
+    }
+}
+
+fn read_state(state: &mut File) -> io::Result<Option<Attributes>> {
+    let mut text = String::new();
+    state.seek(SeekFrom::Start(0))?;
+    state.read_to_string(&mut text)?;
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    serde_json::from_str(&text).map(Some).map_err(io::Error::other)
+}
+
+fn write_state(state: &mut File, saved: Option<&Attributes>) -> io::Result<()> {
+    state.seek(SeekFrom::Start(0))?;
+    state.set_len(0)?;
+    if let Some(saved) = saved {
+        serde_json::to_writer(&mut *state, saved)?;
+    }
+    state.flush()
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Measuring and keeping storage latency on Linux.
+//!
+//! The path of a bench, in reading order: [`spec`] and [`spec_check`] read a workload,
+//! [`expand`] turns it into points, [`safety`] decides whether it may write, [`knob_guard`]
+//! and [`knobs`] set the device up and put it back, [`fio_job`] and [`think`] say it in fio's
+//! words, [`fio`] runs it, [`fio_output`], [`histogram`], [`point`] and [`record`] hold what
+//! came out; [`bench`] leads through all of it.
+
+pub mod bench;
+pub mod device;
+pub mod expand;
+pub mod fio;
+pub mod fio_job;
+pub mod fio_output;
+pub mod histogram;
+pub mod interrupt;
+pub mod knob_guard;
+pub mod knobs;
+pub mod point;
+mod range;
+pub mod record;
+pub mod safety;
+pub mod spec;
+pub mod spec_check;
+pub mod think;
+pub mod virtual_time;

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The bench record (`docs/spec/bench-record-1.schema.json`).
+//!
+//! No clock times, host names or paths: the same kernel, spec and seed give the same bytes where
+//! time is virtual. Fields are written in the order they have here, maps in order of their keys.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::device::DeviceInfo;
+use crate::fio_output::JobOutput;
+use crate::histogram::{Histogram, Percentiles};
+use crate::knobs::{KnobReading, Unmet};
+use crate::spec::{Job, Value};
+
+/// Schema written by this version.
+pub const RECORD_SCHEMA: &str = "steadyio.bench/1";
+
+/// Everything one `steady bench` found out.
+#[derive(Debug, Serialize)]
+pub struct Record {
+    /// Always [`RECORD_SCHEMA`].
+    pub schema: &'static str,
+    /// The workload file as written.
+    pub spec: serde_json::Value,
+    /// Seed of the workload.
+    pub seed: u64,
+    /// What measured.
+    pub tool: Tool,
+    /// What was measured.
+    pub kernel: Kernel,
+    /// What was measured on.
+    pub device: DeviceInfo,
+    /// Optional knobs that could not be set.
+    pub unmet: Vec<Unmet>,
+    /// Variants in the order of the workload, points inside.
+    pub results: Vec<PointResult>,
+}
+
+/// Versions of the measuring programs.
+#[derive(Debug, Serialize)]
+pub struct Tool {
+    /// steady.
+    pub steady: &'static str,
+    /// fio, as it names itself.
+    pub fio: String,
+}
+
+/// The running kernel, as `uname` says.
+#[derive(Debug, Serialize)]
+pub struct Kernel {
+    /// `uname -r`.
+    pub release: String,
+    /// `uname -v`.
+    pub version: String,
+}
+
+impl Kernel {
+    /// The kernel this runs on.
+    pub fn running() -> Kernel {
+        let uname = rustix::system::uname();
+        Kernel {
+            release: uname.release().to_string_lossy().into_owned(),
+            version: uname.version().to_string_lossy().into_owned(),
+        }
+    }
+}
+
+/// One point of one variant.
+#[derive(Debug, Serialize)]
+pub struct PointResult {
+    /// Name of the variant.
+    pub variant: String,
+    /// Value of the swept key; null without a sweep.
+    pub point: Option<Value>,
+    /// The variant's knobs.
+    pub knobs: BTreeMap<String, KnobReading>,
+    /// Scheduler, its attributes and the queue's limits during the run.
+    pub queue: BTreeMap<String, Value>,
+    /// Length of the point: of the real-time jobs, or of all if there are none.
+    pub duration_ns: u64,
+    /// `rt`, `bg` (where there are such jobs) and `total`.
+    pub classes: BTreeMap<&'static str, ClassResult>,
+}
+
+/// All jobs of one class together.
+#[derive(Debug, Serialize)]
+pub struct ClassResult {
+    /// Operation; several different ones are joined by `+`.
+    pub op: String,
+    /// Size of one I/O; null if the jobs differ.
+    pub bs_kib: Option<u64>,
+    /// Completed I/Os.
+    pub count: u64,
+    /// Bytes moved.
+    pub bytes: u64,
+    /// Sum of the jobs' throughputs.
+    pub mib_s: f64,
+    /// I/Os that failed.
+    pub errors: u64,
+    /// Nearest rank on the bins below; extremes exact.
+    pub latency_ns: Percentiles,
+    /// (Bin value in ns, count), values rising.
+    pub histogram_ns: Vec<(u64, u64)>,
+}
+
+impl ClassResult {
+    /// Merges the jobs of a class.
+    pub fn of(jobs: &[(&Job, &JobOutput)]) -> ClassResult {
+        let mut latency = Histogram::default();
+        let mut ops: Vec<&str> = Vec::new();
+        for (job, output) in jobs {
+            latency.merge(&output.latency);
+            if !ops.contains(&job.op.word()) {
+                ops.push(job.op.word());
+            }
+        }
+        let first_bs = jobs.first().map(|(job, _)| job.bs_kib);
+        let same = jobs.iter().all(|(job, _)| Some(job.bs_kib) == first_bs);
+        ClassResult {
+            op: ops.join("+"),
+            bs_kib: first_bs.filter(|_| same),
+            count: jobs.iter().map(|(_, output)| output.count).sum(),
+            bytes: jobs.iter().map(|(_, output)| output.bytes).sum(),
+            mib_s: rounded(jobs.iter().map(|(_, output)| mib_s(output)).sum()),
+            errors: jobs.iter().map(|(_, output)| output.errors).sum(),
+            latency_ns: latency.percentiles(),
+            histogram_ns: latency.bins(),
+        }
+    }
+}
+
+fn mib_s(output: &JobOutput) -> f64 {
+    match output.duration_ns {
+        0 => 0.0,
+        duration_ns => output.bytes as f64 / f64::from(1 << 20) * 1e9 / duration_ns as f64,
+    }
+}
+
+/// fio gives the duration in ms, so more digits would say nothing.
+fn rounded(value: f64) -> f64 {
+    (value * 1_000.0).round() / 1_000.0
+}
+
+impl Record {
+    /// Failed I/Os of all points.
+    pub fn errors(&self) -> u64 {
+        self.results.iter().filter_map(|result| result.classes.get("total")).map(|c| c.errors).sum()
+    }
+
+    /// The record as one line of JSON.
+    pub fn to_json(&self) -> serde_json::Result<String> {
+        Ok(serde_json::to_string(self)? + "\n")
+    }
+
+    /// Writes the record so that `path` is either as before or complete.
+    pub fn write(&self, path: &Path) -> io::Result<()> {
+        let dir = match path.parent() {
+            Some(dir) if !dir.as_os_str().is_empty() => dir,
+            _ => Path::new("."),
+        };
+        let mut file = tempfile::Builder::new().prefix(".steady-").tempfile_in(dir)?;
+        file.write_all(self.to_json()?.as_bytes())?;
+        file.as_file().sync_all()?;
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+        fs::set_permissions(file.path(), mode)?;
+        file.persist(path)?;
+        Ok(())
+    }
+}

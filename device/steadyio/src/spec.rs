@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The workload specification (`docs/spec/workload-1.md`): parsing and checking.
+//!
+//! A file is parsed twice: once as written, to report mistakes with their line, and once per
+//! sweep point with the point's value put in (see [`crate::expand`]), so that a swept value
+//! passes the same checks as a written one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::de::{Deserializer, Error as _};
+use serde::{Deserialize, Serialize};
+
+use crate::range::bounded;
+
+/// The only schema this version reads.
+pub const WORKLOAD_SCHEMA: &str = "steadyio.workload/1";
+/// Knob value that stands for the value of the sweep point.
+pub const POINT_PLACEHOLDER: &str = "$point";
+/// `sweep.key` that puts the point's value in place of [`POINT_PLACEHOLDER`].
+pub const SWEEP_KNOBS: &str = "knobs";
+
+/// A workload that cannot be used; the text names key, value and what is allowed.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct SpecError(pub String);
+
+/// A whole workload file.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// Always [`WORKLOAD_SCHEMA`].
+    pub schema: String,
+    /// Identifies the workload in file names and results.
+    pub name: String,
+    /// One line for people.
+    #[serde(default)]
+    pub title: String,
+    /// Decides every random offset, length and think time of the workload.
+    #[serde(deserialize_with = "bounded::<_, 0, { i64::MAX as u64 }>")]
+    pub seed: u64,
+    /// Idle time before each point in ms, so that one point's writes do not delay the next.
+    #[serde(default = "settle_ms_default", deserialize_with = "bounded::<_, 1, 600_000>")]
+    pub settle_ms: u64,
+    /// When a point ends.
+    pub length: Length,
+    /// What runs at the same time.
+    pub job: Vec<Job>,
+    /// What changes from point to point.
+    pub sweep: Option<Sweep>,
+    /// The settings of the device that are compared.
+    pub variant: Vec<Variant>,
+}
+
+fn settle_ms_default() -> u64 {
+    500
+}
+
+/// When a point ends: exactly one of the two is set.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Length {
+    /// I/Os of the first real-time job; the other jobs run until it is done.
+    #[serde(default, deserialize_with = "optional_ios")]
+    pub ios: Option<u64>,
+    /// Time for all jobs in s.
+    #[serde(default, deserialize_with = "optional_seconds")]
+    pub seconds: Option<u64>,
+}
+
+fn optional_ios<'de, D: Deserializer<'de>>(de: D) -> Result<Option<u64>, D::Error> {
+    bounded::<D, 1, 100_000_000>(de).map(Some)
+}
+
+fn optional_seconds<'de, D: Deserializer<'de>>(de: D) -> Result<Option<u64>, D::Error> {
+    bounded::<D, 1, 86_400>(de).map(Some)
+}
+
+/// Class of results: whose latency is protected, and from what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Class {
+    /// Real-time: the latency that counts.
+    Rt,
+    /// Background: the load next to it.
+    Bg,
+}
+
+/// Kind of access, in fio's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Op {
+    /// Sequential reads.
+    Read,
+    /// Sequential writes.
+    Write,
+    /// Sequential reads and writes.
+    ReadWrite,
+    /// Reads at uniformly random offsets.
+    RandRead,
+    /// Writes at uniformly random offsets.
+    RandWrite,
+    /// Reads and writes at uniformly random offsets.
+    RandRw,
+}
+
+impl Op {
+    /// The word used in spec, record and fio job file.
+    pub fn word(self) -> &'static str {
+        match self {
+            Op::Read => "read",
+            Op::Write => "write",
+            Op::ReadWrite => "readwrite",
+            Op::RandRead => "randread",
+            Op::RandWrite => "randwrite",
+            Op::RandRw => "randrw",
+        }
+    }
+
+    /// Whether the operation changes data.
+    pub fn writes(self) -> bool {
+        !matches!(self, Op::Read | Op::RandRead)
+    }
+
+    /// Whether reads and writes alternate, so that `read_percent` has a meaning.
+    pub fn mixed(self) -> bool {
+        matches!(self, Op::ReadWrite | Op::RandRw)
+    }
+
+    /// Whether offsets are random.
+    pub fn random(self) -> bool {
+        matches!(self, Op::RandRead | Op::RandWrite | Op::RandRw)
+    }
+}
+
+/// I/O priority of a job, as `ionice` and `ioprio_set(2)` have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ioprio {
+    /// Real-time class, level 0 (first) to 7.
+    RealTime(u8),
+    /// Best-effort class, level 0 (first) to 7.
+    BestEffort(u8),
+    /// Idle class.
+    Idle,
+    /// Not set: the kernel derives it from the nice value.
+    None,
+}
+
+impl<'de> Deserialize<'de> for Ioprio {
+    fn deserialize<D: Deserializer<'de>>(de: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(de)?;
+        let level = |digits: &str| match digits.parse::<u8>() {
+            Ok(level) if level <= 7 && digits.len() == 1 => Ok(level),
+            _ => Err(()),
+        };
+        let parsed = match text.split_once('/') {
+            Some(("rt", digits)) => level(digits).map(Ioprio::RealTime),
+            Some(("be", digits)) => level(digits).map(Ioprio::BestEffort),
+            None if text == "idle" => Ok(Ioprio::Idle),
+            None if text == "none" => Ok(Ioprio::None),
+            _ => Err(()),
+        };
+        parsed.map_err(|()| {
+            let allowed =
+                "must be \"rt/0\" to \"rt/7\", \"be/0\" to \"be/7\", \"idle\" or \"none\"";
+            D::Error::custom(format!("ioprio = \"{text}\": {allowed}"))
+        })
+    }
+}
+
+/// One stream of I/O.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Job {
+    /// Unique in the workload; `sweep.key` refers to it.
+    pub name: String,
+    /// Where its latencies are counted.
+    pub class: Class,
+    /// Kind of access.
+    pub op: Op,
+    /// Size of one I/O in KiB.
+    #[serde(deserialize_with = "bounded::<_, 1, 65_536>")]
+    pub bs_kib: u64,
+    /// I/Os kept outstanding: 1 = synchronous, more = libaio.
+    #[serde(default = "one", deserialize_with = "bounded::<_, 1, 4_096>")]
+    pub depth: u64,
+    /// I/O priority.
+    #[serde(default = "ioprio_default")]
+    pub ioprio: Ioprio,
+    /// Pause between the completion of one I/O and the issue of the next, in us.
+    #[serde(default, deserialize_with = "bounded::<_, 0, 60_000_000>")]
+    pub think_us: u64,
+    /// The pause is drawn uniformly from `think_us` plus or minus this, in us.
+    #[serde(default, deserialize_with = "bounded::<_, 0, 60_000_000>")]
+    pub think_jitter_us: u64,
+    /// Share of reads of a mixed operation in percent.
+    #[serde(default, deserialize_with = "optional_percent")]
+    pub read_percent: Option<u64>,
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn ioprio_default() -> Ioprio {
+    Ioprio::None
+}
+
+fn optional_percent<'de, D: Deserializer<'de>>(de: D) -> Result<Option<u64>, D::Error> {
+    bounded::<D, 0, 100>(de).map(Some)
+}
+
+/// A number or a word: the value of a knob or of a sweep point.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// A number.
+    Number(i64),
+    /// A word.
+    Word(String),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Number(number) => write!(f, "{number}"),
+            Value::Word(word) => f.write_str(word),
+        }
+    }
+}
+
+impl Value {
+    /// Number if the text is one, else word; the inverse of `to_string`.
+    pub fn from_text(text: &str) -> Value {
+        match text.parse::<i64>() {
+            Ok(number) if number.to_string() == text => Value::Number(number),
+            _ => Value::Word(text.to_string()),
+        }
+    }
+}
+
+/// One key that takes several values, one per point.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sweep {
+    /// `JOB.KEY`, or `knobs` for every knob whose value is `"$point"`.
+    pub key: String,
+    /// The points, in running order.
+    pub values: Vec<Value>,
+}
+
+/// One setting of the device's knobs.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// Unique in the workload.
+    pub name: String,
+    /// One line for people.
+    #[serde(default)]
+    pub title: String,
+    /// `scheduler`, `iosched/NAME`, `queue/NAME`, with the value wanted.
+    #[serde(default)]
+    pub knobs: BTreeMap<String, Value>,
+    /// Knobs the device may lack or refuse; that is then noted in the record's `unmet`.
+    #[serde(default)]
+    pub optional: BTreeSet<String>,
+}
+
+impl Workload {
+    /// Jobs of one class, in order.
+    pub fn jobs_of(&self, class: Class) -> impl Iterator<Item = &Job> {
+        self.job.iter().filter(move |job| job.class == class)
+    }
+
+    /// Whether any job changes data on the device.
+    pub fn writes(&self) -> bool {
+        self.job.iter().any(|job| job.op.writes())
+    }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Think times with jitter, as a list of I/Os that fio replays.
+//!
+//! fio's own `thinktime` is fixed, and a fixed pause locks in phase with the device. fio can
+//! replay a list with times (`read_iolog`, version 3), but waits from the *issue* of one I/O to
+//! the issue of the next. An `open` entry for a file that is open already does nothing except
+//! that fio then counts the wait from there. With one before each I/O the wait starts at the
+//! completion of the I/O before, which is what a think time is. What a pause takes too long
+//! (timer, scheduling) fio takes off the next one, so the mean stays right.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use crate::device::Device;
+use crate::spec::{Job, Op};
+
+/// Seeded generator (splitmix64); the same everywhere, so that lists are the same everywhere.
+struct SplitMix(u64);
+
+impl SplitMix {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    }
+
+    /// Uniform in `0..bound`; off by less than `bound / 2^64`.
+    fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(bound.max(1))) >> 64) as u64
+    }
+}
+
+/// A list of I/Os with the pauses between them.
+#[derive(Debug)]
+pub struct ThinkLog {
+    path: PathBuf,
+    text: String,
+    node: String,
+}
+
+impl ThinkLog {
+    /// `ios` I/Os of a job; offsets, directions and pauses are drawn from `seed`.
+    pub fn new(path: PathBuf, job: &Job, device: &Device, ios: u64, seed: u64) -> ThinkLog {
+        let mut random = SplitMix(seed);
+        let block = job.bs_kib * 1_024;
+        let blocks = (device.size_bytes / block).max(1);
+        let mut text = String::from("fio version 3 iolog\n1 device add\n1 device open\n");
+        // In us; fio takes a time of 0 for "none given".
+        let mut time = 1;
+        for index in 0..ios {
+            let at = if job.op.random() { random.below(blocks) } else { index % blocks };
+            let direction = if is_read(job, &mut random) { "read" } else { "write" };
+            let pause =
+                job.think_us - job.think_jitter_us + random.below(2 * job.think_jitter_us + 1);
+            let _ = writeln!(text, "{time} device open");
+            time += pause;
+            let _ = writeln!(text, "{time} device {direction} {} {block}", at * block);
+        }
+        ThinkLog { path, text, node: device.node.display().to_string() }
+    }
+
+    /// fio options that make a job replay the list on the device.
+    pub fn options(&self) -> String {
+        format!("read_iolog={}\nreplay_redirect={}", self.path.display(), self.node)
+    }
+
+    /// Writes the list where `options` says it is.
+    pub fn write(&self) -> io::Result<()> {
+        fs::write(&self.path, &self.text)
+    }
+
+    /// The list, for tests.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+fn is_read(job: &Job, random: &mut SplitMix) -> bool {
+    match job.op {
+        Op::Read | Op::RandRead => true,
+        Op::Write | Op::RandWrite => false,
+        Op::ReadWrite | Op::RandRw => random.below(100) < job.read_percent.unwrap_or(50),
+    }
+}
