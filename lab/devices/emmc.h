@@ -25,19 +25,19 @@
 
 #include "flash_model.h"
 
-#define EMMC_NAME_CHARS 6	/* product name in the CID */
+#define EMMC_NAME_CHARS	   6 /* product name in the CID */
 #define EMMC_REQUEST_BYTES (512 * 1024)
-#define EMMC_SEGMENTS_MAX 128
+#define EMMC_SEGMENTS_MAX  128
 #define EMMC_EXT_CSD_BYTES 512
 
 struct emmc_config {
 	struct flash_params flash;
 	char name[EMMC_NAME_CHARS + 1];
-	const char *path;		/* backing file, empty: memory */
+	const char *path; /* backing file, empty: memory */
 	u64 sectors;
-	u32 queue_depth;		/* 0: no command queue */
-	u32 status_ns;			/* CMD13 */
-	u64 power_cut_after_writes;	/* 0: never */
+	u32 queue_depth; /* 0: no command queue */
+	u32 status_ns; /* CMD13 */
+	u64 power_cut_after_writes; /* 0: never */
 };
 
 int emmc_params_load(struct emmc_config *config);
@@ -59,7 +59,7 @@ struct emmc_stats {
 	u64 durable_writes;
 	u64 failed;
 	u64 silent;
-	u64 lost_pages;			/* 4 KiB each, dropped from the cache at power off */
+	u64 lost_pages; /* 4 KiB each, dropped from the cache at power off */
 	u32 inflight;
 	u32 inflight_max;
 };
@@ -67,16 +67,16 @@ struct emmc_stats {
 struct emmc_card {
 	const struct emmc_config *config;
 	struct emmc_store *store;
-	struct mutex lock;		/* everything below but dead, writes_acked and stats */
+	struct mutex lock; /* everything below but dead, writes_acked and stats */
 	struct flash_model flash;
-	u32 state;			/* R1_STATE_* */
-	u32 errors;			/* R1 error bits the next R1 answer carries */
-	bool reliable;			/* CMD23 asked the next write to be durable */
+	u32 state; /* R1_STATE_* */
+	u32 errors; /* R1 error bits the next R1 answer carries */
+	bool reliable; /* CMD23 asked the next write to be durable */
 	u64 erase_first;
 	u64 erase_last;
 	u8 ext_csd[EMMC_EXT_CSD_BYTES];
-	void *bounce;			/* EMMC_REQUEST_BYTES */
-	bool dead;			/* power was cut; set in any context */
+	void *bounce; /* EMMC_REQUEST_BYTES */
+	bool dead; /* power was cut; set in any context */
 	atomic64_t writes_acked;
 	struct emmc_stats stats;
 };
@@ -84,8 +84,8 @@ struct emmc_card {
 /* Answers of the card to one request. */
 struct emmc_answer {
 	u64 finish_ns;
-	bool silent;			/* never answers; the host's time limit applies */
-	bool write;			/* counts for power_cut_after_writes when acknowledged */
+	bool silent; /* never answers; the host's time limit applies */
+	bool write; /* counts for power_cut_after_writes when acknowledged */
 };
 
 int emmc_card_create(struct emmc_card *card, const struct emmc_config *config);
@@ -107,22 +107,22 @@ void emmc_registers_ext_csd(const struct emmc_config *config, u8 *ext_csd);
 struct emmc_task {
 	struct emmc_host *host;
 	struct hrtimer timer;
-	struct mmc_request *mrq;	/* NULL: free */
+	struct mmc_request *mrq; /* NULL: free */
 	struct emmc_answer answer;
-	bool finished;			/* command queue only: its time came during recovery */
-	int error;			/* command queue only */
+	bool finished; /* command queue only: its time came during recovery */
+	int error; /* command queue only */
 };
 
 struct emmc_host {
 	struct mmc_host *mmc;
 	struct emmc_card *card;
-	struct emmc_task single;	/* without command queue: one at a time */
+	struct emmc_task single; /* without command queue: one at a time */
 
-	spinlock_t lock;		/* the queue below */
+	spinlock_t lock; /* the queue below */
 	wait_queue_head_t idle;
 	struct emmc_task task[FLASH_DEPTH_MAX];
 	u32 queued;
-	bool halted;			/* an error or a time-out waits for recovery */
+	bool halted; /* an error or a time-out waits for recovery */
 };
 
 void emmc_host_setup(struct emmc_host *host);

@@ -188,7 +188,7 @@ static void do_switch(struct emmc_card *card, struct mmc_command *cmd, u64 now_n
 		      struct emmc_answer *answer)
 {
 	u8 index = cmd->arg >> 16, value = cmd->arg >> 8;
-	struct flash_request request = { .op = FLASH_FLUSH };
+	struct flash_request request = {.op = FLASH_FLUSH};
 	struct flash_result result;
 
 	if (cmd->arg >> 24 != MMC_SWITCH_MODE_WRITE_BYTE) {
@@ -214,7 +214,7 @@ static void do_switch(struct emmc_card *card, struct mmc_command *cmd, u64 now_n
 static void do_erase(struct emmc_card *card, struct mmc_command *cmd, u64 now_ns,
 		     struct emmc_answer *answer)
 {
-	struct flash_request request = { .op = FLASH_ERASE, .sector = card->erase_first };
+	struct flash_request request = {.op = FLASH_ERASE, .sector = card->erase_first};
 	struct flash_result result;
 	u64 pos = request.sector * FLASH_SECTOR_BYTES;
 
@@ -229,11 +229,14 @@ static void do_erase(struct emmc_card *card, struct mmc_command *cmd, u64 now_ns
 	if (cmd->arg == MMC_DISCARD_ARG)
 		emmc_store_discard(card->store, pos, request.sectors * FLASH_SECTOR_BYTES);
 	else
-		cmd->error = emmc_store_zero(card->store, pos,
-					     request.sectors * FLASH_SECTOR_BYTES);
+		cmd->error =
+			emmc_store_zero(card->store, pos, request.sectors * FLASH_SECTOR_BYTES);
 }
 
-/* R1: the state the command found, and the errors since the last R1. */
+/*
+ * R1: the state the command found, and the errors since the last R1. It is sent before the command
+ * is executed, so what goes wrong then is in the next one: the kernel asks with CMD13.
+ */
 static void answer_r1(struct emmc_card *card, struct mmc_command *cmd)
 {
 	cmd->resp[0] = card->errors | R1_READY_FOR_DATA | (card->state << 9);
@@ -255,7 +258,6 @@ static void identify(struct emmc_card *card, struct mmc_command *cmd)
 		card->state = R1_STATE_IDENT;
 		break;
 	case MMC_SET_RELATIVE_ADDR:
-		answer_r1(card, cmd);
 		card->state = R1_STATE_STBY;
 		break;
 	case MMC_SEND_CSD:
@@ -270,6 +272,8 @@ static void identify(struct emmc_card *card, struct mmc_command *cmd)
 static void run_command(struct emmc_card *card, struct mmc_command *cmd, struct mmc_data *data,
 			u64 now_ns, struct emmc_answer *answer)
 {
+	if (mmc_resp_type(cmd) == MMC_RSP_R1 || mmc_resp_type(cmd) == MMC_RSP_R1B)
+		answer_r1(card, cmd);
 	switch (cmd->opcode) {
 	case MMC_GO_IDLE_STATE:
 	case MMC_SEND_OP_COND:
@@ -278,7 +282,7 @@ static void run_command(struct emmc_card *card, struct mmc_command *cmd, struct 
 	case MMC_SEND_CSD:
 	case MMC_SEND_CID:
 		identify(card, cmd);
-		return;
+		break;
 	case MMC_SELECT_CARD:
 		card->state = cmd->arg >> 16 ? R1_STATE_TRAN : R1_STATE_STBY;
 		break;
@@ -286,11 +290,10 @@ static void run_command(struct emmc_card *card, struct mmc_command *cmd, struct 
 		do_switch(card, cmd, now_ns, answer);
 		break;
 	case MMC_SEND_EXT_CSD:
-		if (!data) {		/* SD's CMD8: this is no SD card */
-			cmd->error = -ETIMEDOUT;
-			return;
-		}
-		send_ext_csd(card, data);
+		if (data)
+			send_ext_csd(card, data);
+		else
+			cmd->error = -ETIMEDOUT; /* SD's CMD8: this is no SD card */
 		break;
 	case MMC_SEND_STATUS:
 		answer->finish_ns = now_ns + card->config->status_ns;
@@ -302,8 +305,8 @@ static void run_command(struct emmc_card *card, struct mmc_command *cmd, struct 
 		transfer(card, data, cmd->arg, card->reliable, now_ns, answer);
 		card->reliable = false;
 		if (data->error)
-			card->errors |= data->flags & MMC_DATA_WRITE ? R1_ERROR :
-								       R1_CARD_ECC_FAILED;
+			card->errors |= data->flags & MMC_DATA_WRITE ? R1_ERROR
+								     : R1_CARD_ECC_FAILED;
 		break;
 	case MMC_ERASE_GROUP_START:
 		card->erase_first = cmd->arg;
@@ -320,9 +323,8 @@ static void run_command(struct emmc_card *card, struct mmc_command *cmd, struct 
 		break;
 	default:
 		cmd->error = -ETIMEDOUT;
-		return;
+		break;
 	}
-	answer_r1(card, cmd);
 }
 
 /* CMD23: the length comes with the data anyway; what counts is the reliable write bit. */
@@ -336,7 +338,7 @@ static void prepare_transfer(struct emmc_card *card, struct mmc_command *sbc)
 void emmc_card_command(struct emmc_card *card, struct mmc_request *mrq, u64 now_ns,
 		       struct emmc_answer *answer)
 {
-	*answer = (struct emmc_answer){ .finish_ns = now_ns };
+	*answer = (struct emmc_answer){.finish_ns = now_ns};
 	if (READ_ONCE(card->dead)) {
 		mrq->cmd->error = -ETIMEDOUT;
 		return;
@@ -354,7 +356,7 @@ void emmc_card_command(struct emmc_card *card, struct mmc_request *mrq, u64 now_
 void emmc_card_task(struct emmc_card *card, struct mmc_request *mrq, u64 now_ns,
 		    struct emmc_answer *answer)
 {
-	*answer = (struct emmc_answer){ .finish_ns = now_ns };
+	*answer = (struct emmc_answer){.finish_ns = now_ns};
 	if (READ_ONCE(card->dead)) {
 		answer->silent = true;
 		return;

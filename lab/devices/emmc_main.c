@@ -56,9 +56,7 @@ static int emmc_remove(struct platform_device *pdev)
 static struct platform_driver emmc_driver = {
 	.probe = emmc_probe,
 	.remove = emmc_remove,
-	.driver = {
-		.name = EMMC_DRIVER,
-	},
+	.driver.name = EMMC_DRIVER,
 };
 
 static int __init emmc_init(void)

@@ -44,15 +44,16 @@ static const struct kernel_param_ops number_ops = {
 	.get = number_get,
 };
 
-/* The parameter's name is the variable's, hence the one argument used three times. */
-#define NUMBER(name, preset, lowest, highest)						\
-	static struct emmc_number name = {						\
-		.value = (preset), .min = (lowest), .max = (highest),			\
-	};										\
-	module_param_cb(name, &number_ops, &name, 0444)
+#define NUMBER(name, preset, lowest, highest)                                                      \
+	static struct emmc_number name##_param = {                                                 \
+		.value = (preset),                                                                 \
+		.min = (lowest),                                                                   \
+		.max = (highest),                                                                  \
+	};                                                                                         \
+	module_param_cb(name, &number_ops, &name##_param, 0444)
 
-#define TIME_NS_MAX 1000000000ull	/* 1 s for a base, a jitter, a slow time */
-#define PER_KIB_NS_MAX 10000000ull	/* 10 ms per KiB: 0.1 MiB/s */
+#define TIME_NS_MAX    1000000000ull /* 1 s for a base, a jitter, a slow time */
+#define PER_KIB_NS_MAX 10000000ull /* 10 ms per KiB: 0.1 MiB/s */
 
 NUMBER(seed, 1, 0, U64_MAX);
 NUMBER(capacity_mib, 1024, 1, 1024 * 1024);
@@ -92,12 +93,14 @@ static char *fault[FLASH_FAULTS_MAX];
 static unsigned int fault_count;
 module_param_array(fault, charp, &fault_count, 0444);
 
-static const char * const fault_ops[] = { "read", "write", "erase", "flush", "any" };
-static const char * const fault_outcomes[] = { "", "error", "timeout" };
-static const char * const fault_whens[] = { "op", "sectors", "ppm" };
+static const char fault_syntax[] = "read|write|erase|flush|any:error|timeout:"
+				   "op:1..|sectors:FIRST-LAST|ppm:0..1000000";
+static const char *const fault_ops[] = {"read", "write", "erase", "flush", "any"};
+static const char *const fault_outcomes[] = {"", "error", "timeout"};
+static const char *const fault_whens[] = {"op", "sectors", "ppm"};
 
 /* Cuts the next word off *rest and finds it in @words. */
-static int next_word(char **rest, const char * const *words, size_t count)
+static int next_word(char **rest, const char *const *words, size_t count)
 {
 	char *word = strsep(rest, ":");
 
@@ -118,7 +121,7 @@ static int fault_parse(const char *text, struct flash_fault *to)
 	when = next_word(&rest, fault_whens, ARRAY_SIZE(fault_whens));
 	if (on < 0 || outcome < 0 || when < 0 || !rest)
 		return -EINVAL;
-	*to = (struct flash_fault){ .on = on, .outcome = outcome, .when = when };
+	*to = (struct flash_fault){.on = on, .outcome = outcome, .when = when};
 	last = rest;
 	rest = strsep(&last, "-");
 	if (kstrtoull(rest, 10, &to->first) || (last && kstrtoull(last, 10, &to->last)))
@@ -141,8 +144,7 @@ static int faults_load(struct flash_params *flash)
 	for (i = 0; i < fault_count; i++) {
 		if (!fault_parse(fault[i], &flash->fault[i]))
 			continue;
-		pr_err("%s: fault=%s: must be read|write|erase|flush|any:error|timeout:op:1..|sectors:FIRST-LAST|ppm:0..1000000\n",
-		       KBUILD_MODNAME, fault[i]);
+		pr_err("%s: fault=%s: must be %s\n", KBUILD_MODNAME, fault[i], fault_syntax);
 		return -EINVAL;
 	}
 	flash->fault_count = fault_count;
@@ -178,17 +180,17 @@ static int at_most(const char *key, u64 value, u64 limit, const char *of)
 static int relations_check(void)
 {
 	/* The MMC core leaves queues of 1 or 2 unused. */
-	if (queue_depth.value == 1 || queue_depth.value == 2) {
+	if (queue_depth_param.value == 1 || queue_depth_param.value == 2) {
 		pr_err("%s: queue_depth=%llu: must be 0 or a number in 3..%d\n", KBUILD_MODNAME,
-		       queue_depth.value, FLASH_DEPTH_MAX);
+		       queue_depth_param.value, FLASH_DEPTH_MAX);
 		return -EINVAL;
 	}
-	return at_most("read_jitter_ns", read_jitter_ns.value, read_base_ns.value,
+	return at_most("read_jitter_ns", read_jitter_ns_param.value, read_base_ns_param.value,
 		       "read_base_ns") ?:
-	       at_most("write_jitter_ns", write_jitter_ns.value, write_base_ns.value,
+	       at_most("write_jitter_ns", write_jitter_ns_param.value, write_base_ns_param.value,
 		       "write_base_ns") ?:
-	       at_most("slow_length_us", slow_length_us.value, slow_period_us.value / 4 * 3,
-		       "3/4 of slow_period_us");
+	       at_most("slow_length_us", slow_length_us_param.value,
+		       slow_period_us_param.value / 4 * 3, "3/4 of slow_period_us");
 }
 
 /* Called once, by module init. */
@@ -200,41 +202,41 @@ int emmc_params_load(struct emmc_config *config)
 	if (err)
 		return err;
 	config->path = path;
-	config->sectors = capacity_mib.value * 2048;
-	config->queue_depth = queue_depth.value;
-	config->status_ns = status_ns.value;
-	config->power_cut_after_writes = power_cut_after_writes.value;
+	config->sectors = capacity_mib_param.value * 2048;
+	config->queue_depth = queue_depth_param.value;
+	config->status_ns = status_ns_param.value;
+	config->power_cut_after_writes = power_cut_after_writes_param.value;
 
-	flash->seed = seed.value;
-	flash->depth = queue_depth.value ?: 1;
-	flash->units = units.value;
-	flash->stripe_sectors = stripe_kib.value * 2;
-	flash->bus_per_kib_ns = bus_per_kib_ns.value;
-	flash->slow_period_ns = slow_period_us.value * NSEC_PER_USEC;
-	flash->slow_length_ns = slow_length_us.value * NSEC_PER_USEC;
-	flash->pause_sectors = write_pause_kib.value * 2;
-	flash->pause_ns = write_pause_ns.value;
-	flash->cache_kib = cache_kib.value;
-	flash->cache_base_ns = cache_base_ns.value;
-	flash->cache_per_kib_ns = cache_per_kib_ns.value;
+	flash->seed = seed_param.value;
+	flash->depth = queue_depth_param.value ?: 1;
+	flash->units = units_param.value;
+	flash->stripe_sectors = stripe_kib_param.value * 2;
+	flash->bus_per_kib_ns = bus_per_kib_ns_param.value;
+	flash->slow_period_ns = slow_period_us_param.value * NSEC_PER_USEC;
+	flash->slow_length_ns = slow_length_us_param.value * NSEC_PER_USEC;
+	flash->pause_sectors = write_pause_kib_param.value * 2;
+	flash->pause_ns = write_pause_ns_param.value;
+	flash->cache_kib = cache_kib_param.value;
+	flash->cache_base_ns = cache_base_ns_param.value;
+	flash->cache_per_kib_ns = cache_per_kib_ns_param.value;
 	flash->cost[FLASH_READ] = (struct flash_cost){
-		.base_ns = read_base_ns.value,
-		.per_kib_ns = read_per_kib_ns.value,
-		.jump_ns = read_jump_ns.value,
-		.slow_ns = read_slow_ns.value,
-		.jitter_ns = read_jitter_ns.value,
+		.base_ns = read_base_ns_param.value,
+		.per_kib_ns = read_per_kib_ns_param.value,
+		.jump_ns = read_jump_ns_param.value,
+		.slow_ns = read_slow_ns_param.value,
+		.jitter_ns = read_jitter_ns_param.value,
 	};
 	flash->cost[FLASH_WRITE] = (struct flash_cost){
-		.base_ns = write_base_ns.value,
-		.per_kib_ns = write_per_kib_ns.value,
-		.jump_ns = write_jump_ns.value,
-		.slow_ns = write_slow_ns.value,
-		.jitter_ns = write_jitter_ns.value,
+		.base_ns = write_base_ns_param.value,
+		.per_kib_ns = write_per_kib_ns_param.value,
+		.jump_ns = write_jump_ns_param.value,
+		.slow_ns = write_slow_ns_param.value,
+		.jitter_ns = write_jitter_ns_param.value,
 	};
 	flash->cost[FLASH_ERASE] = (struct flash_cost){
-		.base_ns = erase_base_ns.value,
-		.per_kib_ns = erase_per_kib_ns.value,
+		.base_ns = erase_base_ns_param.value,
+		.per_kib_ns = erase_per_kib_ns_param.value,
 	};
-	flash->cost[FLASH_FLUSH] = (struct flash_cost){ .base_ns = flush_base_ns.value };
+	flash->cost[FLASH_FLUSH] = (struct flash_cost){.base_ns = flush_base_ns_param.value};
 	return 0;
 }

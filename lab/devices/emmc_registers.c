@@ -26,12 +26,12 @@ void emmc_registers_cid(const struct emmc_config *config, u32 cid[4])
 	unsigned int i;
 
 	memset(cid, 0, 4 * sizeof(*cid));
-	put_bits(cid, 112, 2, 1);		/* CBX: BGA, embedded */
+	put_bits(cid, 112, 2, 1); /* CBX: BGA, embedded */
 	for (i = 0; i < EMMC_NAME_CHARS; i++)
 		put_bits(cid, 96 - 8 * i, 8, config->name[i] ?: ' ');
-	put_bits(cid, 48, 8, 0x10);		/* PRV 1.0 */
+	put_bits(cid, 48, 8, 0x10); /* PRV 1.0 */
 	put_bits(cid, 16, 32, (u32)config->flash.seed);
-	put_bits(cid, 8, 8, 0x1b);		/* MDT: January 2024 */
+	put_bits(cid, 8, 8, 0x1b); /* MDT: January 2024 */
 	put_bits(cid, 0, 1, 1);
 }
 
@@ -45,16 +45,16 @@ void emmc_registers_csd(u32 csd[4])
 	 * time-out costs 500 ms, and 2^R2W_FACTOR times that for writes.
 	 */
 	put_bits(csd, 112, 8, 0x67);
-	put_bits(csd, 96, 8, 0x32);		/* TRAN_SPEED 26 MHz */
-	put_bits(csd, 84, 12, CCC_BASIC | CCC_BLOCK_READ | CCC_BLOCK_WRITE | CCC_ERASE |
-			      CCC_SWITCH);
-	put_bits(csd, 80, 4, 9);		/* READ_BL_LEN: 512 */
-	put_bits(csd, 62, 12, 0xfff);		/* C_SIZE: size is in EXT_CSD */
-	put_bits(csd, 47, 3, 7);		/* C_SIZE_MULT */
-	put_bits(csd, 42, 5, 31);		/* ERASE_GRP_SIZE and _MULT: 1024 sectors */
+	put_bits(csd, 96, 8, 0x32); /* TRAN_SPEED 26 MHz */
+	put_bits(csd, 84, 12,
+		 CCC_BASIC | CCC_BLOCK_READ | CCC_BLOCK_WRITE | CCC_ERASE | CCC_SWITCH);
+	put_bits(csd, 80, 4, 9); /* READ_BL_LEN: 512 */
+	put_bits(csd, 62, 12, 0xfff); /* C_SIZE: size is in EXT_CSD */
+	put_bits(csd, 47, 3, 7); /* C_SIZE_MULT */
+	put_bits(csd, 42, 5, 31); /* ERASE_GRP_SIZE and _MULT: 1024 sectors */
 	put_bits(csd, 37, 5, 31);
-	put_bits(csd, 26, 3, 2);		/* R2W_FACTOR */
-	put_bits(csd, 22, 4, 9);		/* WRITE_BL_LEN: 512 */
+	put_bits(csd, 26, 3, 2); /* R2W_FACTOR */
+	put_bits(csd, 22, 4, 9); /* WRITE_BL_LEN: 512 */
 	put_bits(csd, 0, 1, 1);
 }
 
@@ -69,12 +69,12 @@ static void put_le32(u8 *ext_csd, unsigned int at, u32 value)
 void emmc_registers_ext_csd(const struct emmc_config *config, u8 *ext_csd)
 {
 	memset(ext_csd, 0, EMMC_EXT_CSD_BYTES);
-	ext_csd[EXT_CSD_REV] = 8;		/* eMMC 5.1 */
+	ext_csd[EXT_CSD_REV] = 8; /* eMMC 5.1 */
 	ext_csd[EXT_CSD_STRUCTURE] = 2;
 	ext_csd[EXT_CSD_CARD_TYPE] = EXT_CSD_CARD_TYPE_HS | EXT_CSD_CARD_TYPE_HS200_1_8V |
 				     EXT_CSD_CARD_TYPE_HS400_1_8V;
 	put_le32(ext_csd, EXT_CSD_SEC_CNT, config->sectors);
-	ext_csd[EXT_CSD_HC_ERASE_GRP_SIZE] = 1;	/* 512 KiB */
+	ext_csd[EXT_CSD_HC_ERASE_GRP_SIZE] = 1; /* 512 KiB */
 	ext_csd[EXT_CSD_HC_WP_GRP_SIZE] = 1;
 	ext_csd[EXT_CSD_ERASE_TIMEOUT_MULT] = 1;
 	ext_csd[EXT_CSD_TRIM_MULT] = 1;

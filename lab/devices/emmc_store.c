@@ -25,7 +25,7 @@
 #define STORE_PAGE 4096
 
 struct emmc_store {
-	struct xarray stable;		/* page number -> STORE_PAGE bytes; empty with a file */
+	struct xarray stable; /* page number -> STORE_PAGE bytes; empty with a file */
 	struct xarray cached;
 	struct file *file;
 	u64 bytes;
@@ -94,7 +94,7 @@ static int file_read(struct emmc_store *store, u64 pos, void *to, size_t len)
 	memalloc_noio_restore(noio);
 	if (got < 0)
 		return got;
-	memset(to, 0, len);	/* behind the end of the file: never written */
+	memset(to, 0, len); /* behind the end of the file: never written */
 	return 0;
 }
 
@@ -120,7 +120,7 @@ static int file_write(struct emmc_store *store, u64 pos, const void *from, size_
 /* What to do with @bytes at offset @at of a page; they lie at @done in the job's buffer. */
 typedef int page_fn(void *context, unsigned long page, size_t at, size_t bytes, size_t done);
 
-static int for_each_page(u64 pos, size_t len, page_fn *each, void *context)
+static int walk_pages(u64 pos, size_t len, page_fn *each, void *context)
 {
 	size_t done = 0;
 
@@ -156,11 +156,11 @@ static int stable_read_page(void *context, unsigned long page, size_t at, size_t
 
 static int stable_read(struct emmc_store *store, u64 pos, void *to, size_t len)
 {
-	struct page_job job = { .store = store, .to = to };
+	struct page_job job = {.store = store, .to = to};
 
 	if (store->file)
 		return file_read(store, pos, to, len);
-	return for_each_page(pos, len, stable_read_page, &job);
+	return walk_pages(pos, len, stable_read_page, &job);
 }
 
 static int page_insert(struct xarray *pages, unsigned long index, void *page)
@@ -199,11 +199,11 @@ static int stable_write_page(void *context, unsigned long page, size_t at, size_
 
 static int stable_write(struct emmc_store *store, u64 pos, const void *from, size_t len)
 {
-	struct page_job job = { .store = store, .from = from };
+	struct page_job job = {.store = store, .from = from};
 
 	if (store->file)
 		return file_write(store, pos, from, len);
-	return for_each_page(pos, len, stable_write_page, &job);
+	return walk_pages(pos, len, stable_write_page, &job);
 }
 
 static int cached_read_page(void *context, unsigned long page, size_t at, size_t bytes, size_t done)
@@ -218,12 +218,12 @@ static int cached_read_page(void *context, unsigned long page, size_t at, size_t
 
 int emmc_store_read(struct emmc_store *store, u64 pos, void *to, size_t len)
 {
-	struct page_job job = { .store = store, .to = to };
+	struct page_job job = {.store = store, .to = to};
 	int err = stable_read(store, pos, to, len);
 
 	if (err || xa_empty(&store->cached))
 		return err;
-	return for_each_page(pos, len, cached_read_page, &job);
+	return walk_pages(pos, len, cached_read_page, &job);
 }
 
 static int cached_update_page(void *context, unsigned long page, size_t at, size_t bytes,
@@ -240,12 +240,12 @@ static int cached_update_page(void *context, unsigned long page, size_t at, size
 /* Straight to what survives; a cached page that lies on top must not hide it. */
 int emmc_store_write(struct emmc_store *store, u64 pos, const void *from, size_t len)
 {
-	struct page_job job = { .store = store, .from = from };
+	struct page_job job = {.store = store, .from = from};
 	int err = stable_write(store, pos, from, len);
 
 	if (err || xa_empty(&store->cached))
 		return err;
-	return for_each_page(pos, len, cached_update_page, &job);
+	return walk_pages(pos, len, cached_update_page, &job);
 }
 
 static int cached_write_page(void *context, unsigned long page, size_t at, size_t bytes,
@@ -276,9 +276,9 @@ static int cached_write_page(void *context, unsigned long page, size_t at, size_
 
 int emmc_store_write_cached(struct emmc_store *store, u64 pos, const void *from, size_t len)
 {
-	struct page_job job = { .store = store, .from = from };
+	struct page_job job = {.store = store, .from = from};
 
-	return for_each_page(pos, len, cached_write_page, &job);
+	return walk_pages(pos, len, cached_write_page, &job);
 }
 
 /* Everything cached becomes stable. On error the rest stays cached. */

@@ -6,10 +6,10 @@
 enum flash_stream {
 	FLASH_STREAM_JITTER = 1,
 	FLASH_STREAM_EPISODE = 2,
-	FLASH_STREAM_FAULT = 16,	/* one per fault from here on */
+	FLASH_STREAM_FAULT = 16, /* one per fault from here on */
 };
 
-static uint64_t max_time(uint64_t a, uint64_t b)
+static u64 max_time(u64 a, u64 b)
 {
 	return a > b ? a : b;
 }
@@ -19,9 +19,9 @@ static uint64_t max_time(uint64_t a, uint64_t b)
  * state, so that time alone selects an episode. Mixing function: splitmix64 (Steele, Lea, Flood,
  * "Fast splittable pseudorandom number generators", 2014).
  */
-static uint64_t draw(uint64_t seed, uint64_t stream, uint64_t n, uint64_t limit)
+static u64 draw(u64 seed, u64 stream, u64 n, u64 limit)
 {
-	uint64_t x = seed + (stream << 48) + n * 0x9e3779b97f4a7c15ull;
+	u64 x = seed + (stream << 48) + n * 0x9e3779b97f4a7c15ull;
 
 	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
 	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
@@ -29,7 +29,7 @@ static uint64_t draw(uint64_t seed, uint64_t stream, uint64_t n, uint64_t limit)
 	return x % limit;
 }
 
-static uint64_t sectors_ns(uint64_t sectors, uint32_t per_kib_ns)
+static u64 sectors_ns(u64 sectors, u32 per_kib_ns)
 {
 	return sectors * per_kib_ns / 2;
 }
@@ -38,16 +38,16 @@ static uint64_t sectors_ns(uint64_t sectors, uint32_t per_kib_ns)
  * One episode per period, its start seeded within the period's first quarter: runs of more than
  * 1.25 periods always meet one, which keeps a 99th percentile of a few thousand requests stable.
  */
-bool flash_is_slow(const struct flash_params *params, uint64_t time_ns)
+bool flash_is_slow(const struct flash_params *params, u64 time_ns)
 {
-	uint64_t window, offset_ns, into_ns;
+	u64 window, offset_ns, into_ns;
 
 	if (!params->slow_length_ns)
 		return false;
 	window = time_ns / params->slow_period_ns;
 	into_ns = time_ns % params->slow_period_ns;
-	offset_ns = draw(params->seed, FLASH_STREAM_EPISODE, window,
-			 params->slow_period_ns / 4 + 1);
+	offset_ns =
+		draw(params->seed, FLASH_STREAM_EPISODE, window, params->slow_period_ns / 4 + 1);
 	return into_ns >= offset_ns && into_ns - offset_ns < params->slow_length_ns;
 }
 
@@ -68,7 +68,7 @@ static bool fault_valid(const struct flash_fault *fault)
 
 static bool params_valid(const struct flash_params *params)
 {
-	uint32_t i;
+	u32 i;
 
 	if (!params->depth || params->depth > FLASH_DEPTH_MAX || !params->units ||
 	    params->units > FLASH_UNITS_MAX || !params->stripe_sectors)
@@ -90,13 +90,13 @@ bool flash_init(struct flash_model *model, const struct flash_params *params)
 {
 	if (!params_valid(params))
 		return false;
-	*model = (struct flash_model){ .params = *params, .last_op = FLASH_OPS };
+	*model = (struct flash_model){.params = *params, .last_op = FLASH_OPS};
 	return true;
 }
 
 void flash_power_off(struct flash_model *model)
 {
-	uint32_t i;
+	u32 i;
 
 	for (i = 0; i < FLASH_DEPTH_MAX; i++)
 		model->slot_free_ns[i] = 0;
@@ -107,10 +107,10 @@ void flash_power_off(struct flash_model *model)
 	model->last_op = FLASH_OPS;
 }
 
-static bool fault_hits(struct flash_model *model, uint32_t i, const struct flash_request *request)
+static bool fault_hits(struct flash_model *model, u32 i, const struct flash_request *request)
 {
 	const struct flash_fault *fault = &model->params.fault[i];
-	uint64_t seen;
+	u64 seen;
 
 	if (fault->on != FLASH_ANY_OP && fault->on != request->op)
 		return false;
@@ -132,7 +132,7 @@ static bool fault_hits(struct flash_model *model, uint32_t i, const struct flash
 static enum flash_outcome outcome_of(struct flash_model *model, const struct flash_request *request)
 {
 	enum flash_outcome outcome = FLASH_DONE;
-	uint32_t i;
+	u32 i;
 
 	for (i = 0; i < model->params.fault_count; i++)
 		if (fault_hits(model, i, request) && outcome == FLASH_DONE)
@@ -151,10 +151,10 @@ static bool continues(struct flash_model *model, const struct flash_request *req
 }
 
 /* The pauses that writing this many sectors to the flash runs into. */
-static uint64_t pauses_ns(struct flash_model *model, uint64_t sectors)
+static u64 pauses_ns(struct flash_model *model, u64 sectors)
 {
 	const struct flash_params *params = &model->params;
-	uint64_t before = model->written_sectors;
+	u64 before = model->written_sectors;
 
 	model->written_sectors += sectors;
 	if (!params->pause_sectors)
@@ -164,10 +164,10 @@ static uint64_t pauses_ns(struct flash_model *model, uint64_t sectors)
 }
 
 /* What the first piece on a unit pays: base, jitter and, in a slow episode, the slow time. */
-static uint64_t first_piece_ns(const struct flash_model *model, enum flash_op op, uint64_t start_ns)
+static u64 first_piece_ns(const struct flash_model *model, enum flash_op op, u64 start_ns)
 {
 	const struct flash_cost *cost = &model->params.cost[op];
-	uint64_t ns = cost->base_ns;
+	u64 ns = cost->base_ns;
 
 	if (cost->jitter_ns)
 		ns = ns - cost->jitter_ns +
@@ -179,11 +179,11 @@ static uint64_t first_piece_ns(const struct flash_model *model, enum flash_op op
 }
 
 /* A read leaves the array first and crosses the bus then; a write the other way round. */
-static uint64_t move_piece(struct flash_model *model, enum flash_op op, uint32_t unit,
-			   uint64_t start_ns, uint64_t array_ns, uint64_t bus_ns)
+static u64 move_piece(struct flash_model *model, enum flash_op op, u32 unit, u64 start_ns,
+		      u64 array_ns, u64 bus_ns)
 {
-	uint64_t *unit_free = &model->unit_free_ns[unit];
-	uint64_t *bus_free = &model->bus_free_ns;
+	u64 *unit_free = &model->unit_free_ns[unit];
+	u64 *bus_free = &model->bus_free_ns;
 
 	if (op == FLASH_WRITE) {
 		if (bus_ns) {
@@ -201,24 +201,23 @@ static uint64_t move_piece(struct flash_model *model, enum flash_op op, uint32_t
 }
 
 /* Reads, and writes that reach the flash: piece by piece along the stripes. */
-static uint64_t transfer(struct flash_model *model, const struct flash_request *request,
-			 uint64_t start_ns)
+static u64 transfer(struct flash_model *model, const struct flash_request *request, u64 start_ns)
 {
 	const struct flash_params *params = &model->params;
 	const struct flash_cost *cost = &params->cost[request->op];
-	uint64_t first_ns = first_piece_ns(model, request->op, start_ns);
-	uint64_t sector = request->sector, left = request->sectors, finish_ns = start_ns;
-	uint32_t paid = 0;
+	u64 first_ns = first_piece_ns(model, request->op, start_ns);
+	u64 sector = request->sector, left = request->sectors, finish_ns = start_ns;
+	u32 paid = 0;
 
 	if (!continues(model, request))
 		first_ns += cost->jump_ns;
 	if (request->op == FLASH_WRITE)
 		first_ns += pauses_ns(model, request->sectors);
 	while (left) {
-		uint64_t stripe = sector / params->stripe_sectors;
-		uint32_t unit = stripe % params->units;
-		uint64_t sectors = left;
-		uint64_t array_ns;
+		u64 stripe = sector / params->stripe_sectors;
+		u32 unit = stripe % params->units;
+		u64 sectors = left;
+		u64 array_ns;
 
 		if (params->units > 1)
 			sectors = params->stripe_sectors - sector % params->stripe_sectors;
@@ -238,9 +237,9 @@ static uint64_t transfer(struct flash_model *model, const struct flash_request *
 }
 
 /* Erase and flush: the whole card, after everything that is under way. */
-static uint64_t occupy_all(struct flash_model *model, uint64_t start_ns, uint64_t ns)
+static u64 occupy_all(struct flash_model *model, u64 start_ns, u64 ns)
 {
-	uint32_t i;
+	u32 i;
 
 	for (i = 0; i < model->params.units; i++)
 		start_ns = max_time(start_ns, model->unit_free_ns[i]);
@@ -251,35 +250,33 @@ static uint64_t occupy_all(struct flash_model *model, uint64_t start_ns, uint64_
 	return start_ns;
 }
 
-static uint64_t erase(struct flash_model *model, const struct flash_request *request,
-		      uint64_t start_ns)
+static u64 erase(struct flash_model *model, const struct flash_request *request, u64 start_ns)
 {
-	uint32_t per_kib_ns = model->params.cost[FLASH_ERASE].per_kib_ns;
+	u32 per_kib_ns = model->params.cost[FLASH_ERASE].per_kib_ns;
 
 	return occupy_all(model, start_ns,
 			  first_piece_ns(model, FLASH_ERASE, start_ns) +
-			  sectors_ns(request->sectors, per_kib_ns));
+				  sectors_ns(request->sectors, per_kib_ns));
 }
 
-static uint64_t flush(struct flash_model *model, uint64_t start_ns)
+static u64 flush(struct flash_model *model, u64 start_ns)
 {
-	uint64_t drain_ns = sectors_ns(model->cached_sectors,
-				       model->params.cost[FLASH_WRITE].per_kib_ns) +
-			    pauses_ns(model, model->cached_sectors);
+	u64 drain_ns =
+		sectors_ns(model->cached_sectors, model->params.cost[FLASH_WRITE].per_kib_ns) +
+		pauses_ns(model, model->cached_sectors);
 
 	model->cached_sectors = 0;
-	return occupy_all(model, start_ns,
-			  first_piece_ns(model, FLASH_FLUSH, start_ns) + drain_ns);
+	return occupy_all(model, start_ns, first_piece_ns(model, FLASH_FLUSH, start_ns) + drain_ns);
 }
 
 /* The write that finds the cache full waits until the card has emptied all of it. */
-static uint64_t accept(struct flash_model *model, const struct flash_request *request,
-		       uint64_t start_ns, struct flash_result *result)
+static u64 accept(struct flash_model *model, const struct flash_request *request, u64 start_ns,
+		  struct flash_result *result)
 {
 	const struct flash_params *params = &model->params;
-	uint64_t accept_ns = params->cache_base_ns +
-			     sectors_ns(request->sectors, params->cache_per_kib_ns) +
-			     sectors_ns(request->sectors, params->bus_per_kib_ns);
+	u64 accept_ns = params->cache_base_ns +
+			sectors_ns(request->sectors, params->cache_per_kib_ns) +
+			sectors_ns(request->sectors, params->bus_per_kib_ns);
 
 	if (model->cached_sectors + request->sectors > 2ull * params->cache_kib) {
 		start_ns = flush(model, start_ns);
@@ -292,19 +289,19 @@ static uint64_t accept(struct flash_model *model, const struct flash_request *re
 	return model->bus_free_ns;
 }
 
-static uint64_t write(struct flash_model *model, const struct flash_request *request,
-		      uint64_t start_ns, struct flash_result *result)
+static u64 write(struct flash_model *model, const struct flash_request *request, u64 start_ns,
+		 struct flash_result *result)
 {
 	if (!request->durable && request->sectors <= 2ull * model->params.cache_kib)
 		return accept(model, request, start_ns, result);
 	return transfer(model, request, start_ns);
 }
 
-void flash_submit(struct flash_model *model, const struct flash_request *request,
-		  uint64_t now_ns, struct flash_result *result)
+void flash_submit(struct flash_model *model, const struct flash_request *request, u64 now_ns,
+		  struct flash_result *result)
 {
-	uint64_t *slot = &model->slot_free_ns[0];
-	uint32_t i;
+	u64 *slot = &model->slot_free_ns[0];
+	u32 i;
 
 	for (i = 1; i < model->params.depth; i++)
 		if (model->slot_free_ns[i] < *slot)

@@ -29,12 +29,15 @@
 #include <linux/types.h>
 #else
 #include <stdbool.h>
-#include <stdint.h>
+
+/* The kernel's names, in user space. */
+typedef unsigned int u32;
+typedef unsigned long long u64;
 #endif
 
-#define FLASH_DEPTH_MAX 32	/* tasks of an eMMC command queue (JESD84-B51, CMDQ_DEPTH) */
-#define FLASH_UNITS_MAX 16
-#define FLASH_FAULTS_MAX 8
+#define FLASH_DEPTH_MAX	   32 /* tasks of an eMMC command queue (JESD84-B51, CMDQ_DEPTH) */
+#define FLASH_UNITS_MAX	   16
+#define FLASH_FAULTS_MAX   8
 #define FLASH_SECTOR_BYTES 512
 
 enum flash_op {
@@ -43,82 +46,82 @@ enum flash_op {
 	FLASH_ERASE,
 	FLASH_FLUSH,
 	FLASH_OPS,
-	FLASH_ANY_OP = FLASH_OPS,	/* in faults only */
+	FLASH_ANY_OP = FLASH_OPS, /* in faults only */
 };
 
 enum flash_outcome {
 	FLASH_DONE,
-	FLASH_FAILED,		/* the card reports an error at finish_ns */
-	FLASH_SILENT,		/* the card never answers: the host's own time limit ends it */
+	FLASH_FAILED, /* the card reports an error at finish_ns */
+	FLASH_SILENT, /* the card never answers: the host's own time limit ends it */
 };
 
 /* Time of one operation: base + KiB * per_kib +- jitter, + jump, + slow in a slow episode. */
 struct flash_cost {
-	uint32_t base_ns;
-	uint32_t per_kib_ns;
-	uint32_t jump_ns;	/* reads and writes only */
-	uint32_t slow_ns;
-	uint32_t jitter_ns;	/* uniform in [-jitter_ns, +jitter_ns]; at most base_ns */
+	u32 base_ns;
+	u32 per_kib_ns;
+	u32 jump_ns; /* reads and writes only */
+	u32 slow_ns;
+	u32 jitter_ns; /* uniform in [-jitter_ns, +jitter_ns]; at most base_ns */
 };
 
 enum flash_fault_when {
-	FLASH_AT_OP,		/* the first-th operation of this kind, counted from 1 */
-	FLASH_AT_SECTORS,	/* every operation that touches sectors first..last */
-	FLASH_AT_RANDOM,	/* first in a million operations, by the seed */
+	FLASH_AT_OP, /* the first-th operation of this kind, counted from 1 */
+	FLASH_AT_SECTORS, /* every operation that touches sectors first..last */
+	FLASH_AT_RANDOM, /* first in a million operations, by the seed */
 };
 
 struct flash_fault {
 	enum flash_op on;
-	enum flash_outcome outcome;	/* FLASH_FAILED or FLASH_SILENT */
+	enum flash_outcome outcome; /* FLASH_FAILED or FLASH_SILENT */
 	enum flash_fault_when when;
-	uint64_t first;
-	uint64_t last;
+	u64 first;
+	u64 last;
 };
 
 struct flash_params {
-	uint64_t seed;
-	uint32_t depth;			/* 1..FLASH_DEPTH_MAX */
-	uint32_t units;			/* 1..FLASH_UNITS_MAX */
-	uint32_t stripe_sectors;	/* > 0: consecutive sectors on one unit */
-	uint32_t bus_per_kib_ns;
-	uint64_t slow_period_ns;	/* one episode in each period; 0: never slow */
-	uint64_t slow_length_ns;	/* at most 3/4 of the period */
-	uint64_t pause_sectors;		/* 0: never */
-	uint64_t pause_ns;
-	uint32_t cache_kib;		/* 0: write-through */
-	uint32_t cache_base_ns;		/* time to accept a write into the cache */
-	uint32_t cache_per_kib_ns;
-	uint32_t fault_count;
+	u64 seed;
+	u32 depth; /* 1..FLASH_DEPTH_MAX */
+	u32 units; /* 1..FLASH_UNITS_MAX */
+	u32 stripe_sectors; /* > 0: consecutive sectors on one unit */
+	u32 bus_per_kib_ns;
+	u64 slow_period_ns; /* one episode in each period; 0: never slow */
+	u64 slow_length_ns; /* at most 3/4 of the period */
+	u64 pause_sectors; /* 0: never */
+	u64 pause_ns;
+	u32 cache_kib; /* 0: write-through */
+	u32 cache_base_ns; /* time to accept a write into the cache */
+	u32 cache_per_kib_ns;
+	u32 fault_count;
 	struct flash_cost cost[FLASH_OPS];
 	struct flash_fault fault[FLASH_FAULTS_MAX];
 };
 
 struct flash_model {
 	struct flash_params params;
-	uint64_t slot_free_ns[FLASH_DEPTH_MAX];
-	uint64_t unit_free_ns[FLASH_UNITS_MAX];
-	uint64_t bus_free_ns;
-	uint64_t next_sector;		/* where the last read or write ended */
+	u64 slot_free_ns[FLASH_DEPTH_MAX];
+	u64 unit_free_ns[FLASH_UNITS_MAX];
+	u64 bus_free_ns;
+	u64 next_sector; /* where the last read or write ended */
 	enum flash_op last_op;
-	uint64_t written_sectors;	/* on the flash, since the start */
-	uint64_t cached_sectors;	/* accepted, not yet on the flash */
-	uint64_t submitted;		/* operations so far: the jitter's counter */
-	uint64_t fault_seen[FLASH_FAULTS_MAX];
+	u64 written_sectors; /* on the flash, since the start */
+	u64 cached_sectors; /* accepted, not yet on the flash */
+	u64 submitted; /* operations so far: the jitter's counter */
+	u64 fault_seen[FLASH_FAULTS_MAX];
 };
 
 struct flash_request {
 	enum flash_op op;
-	uint64_t sector;
-	uint64_t sectors;		/* 0 for a flush */
-	bool durable;			/* write only: past the cache (reliable write, FUA) */
+	u64 sector;
+	u64 sectors; /* 0 for a flush */
+	bool durable; /* write only: past the cache (reliable write, FUA) */
 };
 
 struct flash_result {
-	uint64_t start_ns;
-	uint64_t finish_ns;
+	u64 start_ns;
+	u64 finish_ns;
 	enum flash_outcome outcome;
-	bool cached;			/* write: accepted by the cache, lost if power fails */
-	bool drained;			/* everything cached before is on the flash now */
+	bool cached; /* write: accepted by the cache, lost if power fails */
+	bool drained; /* everything cached before is on the flash now */
 };
 
 /* Returns false, and leaves *model alone, if a value is outside the ranges stated above. */
@@ -128,13 +131,13 @@ bool flash_init(struct flash_model *model, const struct flash_params *params);
  * Called once per request in the order the card receives them; now_ns never decreases.
  * Fills *result; the card's state already includes the request afterwards.
  */
-void flash_submit(struct flash_model *model, const struct flash_request *request,
-		  uint64_t now_ns, struct flash_result *result);
+void flash_submit(struct flash_model *model, const struct flash_request *request, u64 now_ns,
+		  struct flash_result *result);
 
 /* Power failed or was switched off: nothing is in flight and the cache is empty. */
 void flash_power_off(struct flash_model *model);
 
 /* Whether a command that starts at time_ns falls into a slow episode. */
-bool flash_is_slow(const struct flash_params *params, uint64_t time_ns);
+bool flash_is_slow(const struct flash_params *params, u64 time_ns);
 
 #endif
