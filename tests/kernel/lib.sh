@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# shellcheck shell=sh
+# Helpers for the kernel tests; source as:  . "$STEADY_TESTS/lib.sh"
+
+CONFIGFS=/sys/kernel/config
+SCRATCH=/run/scratch
+mkdir -p "$SCRATCH"
+
+fail() {
+	echo "FAIL: $*"
+	exit 1
+}
+
+# expect WHAT ACTUAL EXPECTED
+expect() {
+	[ "$2" = "$3" ] || fail "$1 is '$2', expected '$3'"
+}
+
+# expect_at_most WHAT ACTUAL LIMIT (integers)
+expect_at_most() {
+	[ "$2" -le "$3" ] || fail "$1 is $2, expected at most $3"
+}
+
+expect_at_least() {
+	[ "$2" -ge "$3" ] || fail "$1 is $2, expected at least $3"
+}
+
+# null_blk_create NAME [KEY=VALUE]...: /dev/NAME, 64 MiB in memory, one queue, done by a timer.
+null_blk_create() {
+	mountpoint -q "$CONFIGFS" || mount -t configfs configfs "$CONFIGFS"
+	folder=$CONFIGFS/nullb/$1
+	name=$1
+	shift
+	mkdir "$folder"
+	for setting in size=64 irqmode=2 submit_queues=1 memory_backed=1 max_sectors=1024 "$@"; do
+		echo "${setting#*=}" >"$folder/${setting%%=*}" ||
+			fail "null_blk refuses $setting"
+	done
+	echo 1 >"$folder/power"
+	[ -b "/dev/$name" ] || fail "no /dev/$name"
+}
+
+null_blk_remove() {
+	rmdir "$CONFIGFS/nullb/$1"
+}
+
+# knob DISK FILE [VALUE]: read or write a file below queue/.
+knob() {
+	if [ $# -eq 2 ]; then
+		cat "/sys/block/$1/queue/$2"
+	else
+		echo "$3" >"/sys/block/$1/queue/$2"
+	fi
+}
+
+# use_k2 DISK INFLIGHT_MAX SPLIT_KIB
+use_k2() {
+	knob "$1" scheduler k2
+	knob "$1" iosched/inflight_max "$2"
+	knob "$1" iosched/split_kib "$3"
+}
+
+# k2_count DISK CLASS NAME, such as: k2_count nullb0 background split
+k2_count() {
+	awk -v key="$2 $3" '$1 " " $2 == key { print $3 }' \
+		"/sys/kernel/debug/block/$1/sched/counters"
+}
+
+# k2_expect_settled DISK: what went in came out, and nothing is in flight.
+k2_expect_settled() {
+	for class in rt background; do
+		inserted=$(k2_count "$1" $class inserted)
+		merged=$(k2_count "$1" $class merged)
+		completed=$(k2_count "$1" $class completed)
+		expect "$class inserted" "$inserted" "$((merged + completed))"
+	done
+	expect inflight "$(tr '\n' ' ' <"/sys/kernel/debug/block/$1/sched/inflight")" \
+		"rt 0 background 0 "
+	expect queued "$(cat "/sys/kernel/debug/block/$1/sched/queued")" ""
+}
+
+# trace_begin EVENT...: in a clean buffer; trace_end prints it and stops.
+trace_begin() {
+	echo 0 >/sys/kernel/tracing/tracing_on
+	echo mono >/sys/kernel/tracing/trace_clock
+	echo >/sys/kernel/tracing/trace
+	for event in "$@"; do
+		echo 1 >"/sys/kernel/tracing/events/$event/enable"
+	done
+	echo 1 >/sys/kernel/tracing/tracing_on
+}
+
+trace_end() {
+	echo 0 >/sys/kernel/tracing/tracing_on
+	echo 0 >/sys/kernel/tracing/events/enable
+	grep -v '^#' /sys/kernel/tracing/trace
+}
+
+# pattern TEXT BYTES: text that differs in every line, so a block in the wrong place shows.
+pattern() {
+	seq -f "$1 %09.0f" 1 $(($2 / 11 + 1)) | head -c "$2"
+}
+
+EMMC_DEBUGFS=/sys/kernel/debug/steady_emmc
+
+# emmc_stat KEY: a line of the emulated eMMC's debugfs.
+emmc_stat() {
+	sed -n "s/^$1 //p" "$EMMC_DEBUGFS/stats"
+}
+
+emmc_power_cut() {
+	echo 1 >"$EMMC_DEBUGFS/power_cut" || fail "power_cut"
+}
+
+emmc_wait() {
+	for _ in $(seq 500); do
+		[ -b /dev/mmcblk0 ] && return
+		sleep 0.01
+	done
+	fail "/dev/mmcblk0 does not appear"
+}
+
+# emmc_reload KEY=VALUE...: load the module again with other parameters.
+emmc_reload() {
+	rmmod steady_emmc || fail "rmmod steady_emmc"
+	insmod "$STEADY_MODULE_STEADY_EMMC" "$@" || fail "insmod steady_emmc $*"
+	emmc_wait
+}
+
+emmc_unbind() {
+	echo steady_emmc >/sys/bus/platform/drivers/steady_emmc/unbind || fail "unbind"
+}
+
+emmc_bind() {
+	echo steady_emmc >/sys/bus/platform/drivers/steady_emmc/bind || fail "bind"
+	emmc_wait
+}
