@@ -4,7 +4,8 @@
 "use strict";
 
 (function () {
-  const NARROW_PX = 760;
+  const NARROW_PX = 640;
+  const ONE_LINE_CAPTION_PX = 1000;
   const PRINT_WIDTH_PX = 700;
   const FONT = '"Source Sans 3", "Helvetica Neue", Arial, "Liberation Sans", sans-serif';
   const INK = "#1a1a1a";
@@ -31,10 +32,11 @@
   }
 
   // Panel domains in paper coordinates; the legend lies below the panels in both modes.
-  function domains(narrow) {
+  function domains(narrow, wrapped) {
+    const top = wrapped ? 0.9 : 0.94;
     return narrow
       ? { x: [0, 1], y: [0.58, 0.97], x2: [0, 1], y2: [0, 0.4] }
-      : { x: [0, 0.455], y: [0, 0.94], x2: [0.555, 1], y2: [0, 0.94] };
+      : { x: [0, 0.455], y: [0, top], x2: [0.555, 1], y2: [0, top] };
   }
 
   function caption(text, x, y) {
@@ -44,16 +46,17 @@
     };
   }
 
-  function wrap(text, narrow) {
-    return narrow ? text.replace(", ", ",<br>") : text;
+  function wrap(text, wrapped) {
+    return wrapped ? text.replace(", ", ",<br>") : text;
   }
 
   function layout(data, width) {
     const narrow = width < NARROW_PX;
-    const at = domains(narrow);
+    const wrapped = width < ONE_LINE_CAPTION_PX;
+    const at = domains(narrow, wrapped);
     return {
       width: width,
-      height: narrow ? 980 : 540,
+      height: narrow ? 980 : Math.min(540, Math.max(420, 0.48 * width)),
       margin: { l: narrow ? 56 : 64, r: narrow ? 10 : 16, t: BARE ? 4 : 30, b: 60 },
       paper_bgcolor: "#fff",
       plot_bgcolor: "#fff",
@@ -61,13 +64,13 @@
       hovermode: "closest",
       hoverlabel: { bgcolor: "#fff", bordercolor: INK, font: { family: FONT, size: 12, color: INK } },
       legend: {
-        orientation: "h", x: 0, xanchor: "left", y: narrow ? -0.09 : -0.16, yanchor: "top",
+        orientation: "h", x: 0, xanchor: "left", y: narrow ? -0.09 : -0.17, yanchor: "top",
         font: { size: 12 }, itemwidth: 44, groupclick: "togglegroup",
         traceorder: "normal", tracegroupgap: 0,
       },
       annotations: [
-        caption(wrap(data.captions[0], narrow), at.x[0], at.y[1] + 0.015),
-        caption(wrap(data.captions[1], narrow), at.x2[0], at.y2[1] + 0.015),
+        caption(wrap(data.captions[0], wrapped), at.x[0], at.y[1] + 0.015),
+        caption(wrap(data.captions[1], wrapped), at.x2[0], at.y2[1] + 0.015),
       ],
       xaxis: axis(data.xaxis, { domain: at.x, anchor: "y" }),
       yaxis: axis(data.yaxis, { domain: at.y, anchor: "x" }),
