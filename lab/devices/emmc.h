@@ -67,7 +67,7 @@ struct emmc_stats {
 struct emmc_card {
 	const struct emmc_config *config;
 	struct emmc_store *store;
-	struct mutex lock; /* everything below but dead, writes_acked and stats */
+	struct mutex lock; /* everything below but dead, cut_due, writes_acked, stats */
 	struct flash_model flash;
 	u32 state; /* R1_STATE_* */
 	u32 errors; /* R1 error bits the next R1 answer carries */
@@ -77,6 +77,7 @@ struct emmc_card {
 	u8 ext_csd[EMMC_EXT_CSD_BYTES];
 	void *bounce; /* EMMC_REQUEST_BYTES */
 	bool dead; /* power was cut; set in any context */
+	bool cut_due; /* power_cut_after_writes was reached */
 	atomic64_t writes_acked;
 	struct emmc_stats stats;
 };
@@ -97,6 +98,7 @@ void emmc_card_command(struct emmc_card *card, struct mmc_request *mrq, u64 now_
 		       struct emmc_answer *answer);
 void emmc_card_task(struct emmc_card *card, struct mmc_request *mrq, u64 now_ns,
 		    struct emmc_answer *answer);
+void emmc_card_cut_if_due(struct emmc_card *card);
 void emmc_card_acknowledge(struct emmc_card *card, const struct emmc_answer *answer);
 
 void emmc_registers_cid(const struct emmc_config *config, u32 cid[4]);

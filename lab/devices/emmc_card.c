@@ -83,7 +83,7 @@ void emmc_card_power_off(struct emmc_card *card)
 	mutex_unlock(&card->lock);
 }
 
-/* Called from debugfs, and from a completion when power_cut_after_writes is reached. */
+/* Called from debugfs, and when power_cut_after_writes is reached; in any context. */
 void emmc_card_cut_power(struct emmc_card *card)
 {
 	if (!xchg(&card->dead, true))
@@ -95,6 +95,16 @@ void emmc_card_acknowledge(struct emmc_card *card, const struct emmc_answer *ans
 {
 	if (answer->write &&
 	    atomic64_inc_return(&card->writes_acked) == card->config->power_cut_after_writes)
+		WRITE_ONCE(card->cut_due, true);
+}
+
+/*
+ * power_cut_after_writes was reached. Without queue this waits for the next command that is not
+ * CMD13: the kernel takes a write as done only after that status, and N writes shall be done.
+ */
+void emmc_card_cut_if_due(struct emmc_card *card)
+{
+	if (xchg(&card->cut_due, false))
 		emmc_card_cut_power(card);
 }
 
@@ -339,6 +349,8 @@ void emmc_card_command(struct emmc_card *card, struct mmc_request *mrq, u64 now_
 		       struct emmc_answer *answer)
 {
 	*answer = (struct emmc_answer){.finish_ns = now_ns};
+	if (mrq->cmd->opcode != MMC_SEND_STATUS)
+		emmc_card_cut_if_due(card);
 	if (READ_ONCE(card->dead)) {
 		mrq->cmd->error = -ETIMEDOUT;
 		return;

@@ -54,6 +54,7 @@ static enum hrtimer_restart task_due(struct hrtimer *timer)
 	} else {
 		done = take(host, task);
 		emmc_card_acknowledge(host->card, &task->answer);
+		emmc_card_cut_if_due(host->card);
 	}
 	spin_unlock_irqrestore(&host->lock, flags);
 
