@@ -13,7 +13,15 @@ from collections.abc import Sequence
 from steady_lab import __version__
 from steady_lab.errors import LabError
 
-COMMAND_MODULES = ("kernel_command", "boot_command", "run", "report", "summary", "demo")
+COMMAND_MODULES = (
+    "kernel_command",
+    "boot_command",
+    "device_fit",
+    "run",
+    "report",
+    "summary",
+    "demo",
+)
 
 
 def build_parser() -> argparse.ArgumentParser:
