@@ -1,0 +1,44 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# DESCRIPTION: inflight_max and split_kib refuse bad values with EINVAL and keep the old one
+# DEVICE: none
+# MODULES: null_blk nr_devices=0
+. "$STEADY_TESTS/lib.sh"
+
+refuses() {
+	printf '%b' "$2" >"$SCRATCH/value"
+	if dd if="$SCRATCH/value" of="/sys/block/$disk/queue/iosched/$1" status=none \
+		2>"$SCRATCH/error"; then
+		fail "$1 took '$2'"
+	fi
+	grep -q "Invalid argument" "$SCRATCH/error" || fail "$1 '$2': $(cat "$SCRATCH/error")"
+}
+
+null_blk_create nullb0 blocksize=4096 completion_nsec=10000
+disk=nullb0
+knob nullb0 scheduler k2
+# null_blk has 64 tags: a device with a queue.
+expect "default inflight_max" "$(knob nullb0 iosched/inflight_max)" 32
+expect "default split_kib" "$(knob nullb0 iosched/split_kib)" 0
+
+knob nullb0 iosched/inflight_max 7 || fail "inflight_max refuses 7"
+for value in 0 -1 1025 4294967296 99999999999999999999 seven 7x "7 8" 0x7 7.5 '\n'; do
+	refuses inflight_max "$value"
+	expect "inflight_max after '$value'" "$(knob nullb0 iosched/inflight_max)" 7
+done
+knob nullb0 iosched/split_kib 8 || fail "split_kib refuses 8"
+for value in -4 2 6 1048577 1048580 4294967296 4294967300 four 4k "4 4" 0x4 4.0 '\n'; do
+	refuses split_kib "$value"
+	expect "split_kib after '$value'" "$(knob nullb0 iosched/split_kib)" 8
+done
+for value in 4 12 1048576 0; do
+	knob nullb0 iosched/split_kib $value || fail "split_kib refuses $value"
+	expect split_kib "$(knob nullb0 iosched/split_kib)" $value
+done
+for value in 1 1024; do
+	knob nullb0 iosched/inflight_max $value || fail "inflight_max refuses $value"
+	expect inflight_max "$(knob nullb0 iosched/inflight_max)" $value
+done
+
+knob nullb0 scheduler none
+null_blk_remove nullb0

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * A real-time reader next to background: rt_reader DEV RT_KIB RT_COUNT BG_KIB BG_THREADS
+ * read|write. The reader has ioprio real-time, level 0, and reads at random places one at a time;
+ * BG_THREADS threads of the idle class read or write at random places until it is done. Prints
+ * "rt_max_ns N bg_count N".
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/ioprio.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define THREADS_MAX 256
+
+static int fd;
+static uint64_t device_bytes;
+static size_t bg_bytes;
+static bool bg_write;
+static volatile bool done;
+static volatile bool failed;
+static uint64_t bg_count;
+
+static void set_ioprio(int ioprio)
+{
+	if (syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, ioprio)) {
+		perror("ioprio_set");
+		exit(1);
+	}
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static off_t random_place(uint64_t *state, size_t bytes)
+{
+	*state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (off_t)((*state >> 33) % (device_bytes / bytes) * bytes);
+}
+
+static char *buffer(size_t bytes)
+{
+	void *data;
+
+	if (posix_memalign(&data, 4096, bytes)) {
+		fprintf(stderr, "rt_reader: out of memory\n");
+		exit(1);
+	}
+	memset(data, 0x5a, bytes);
+	return data;
+}
+
+static void *background(void *argument)
+{
+	uint64_t state = (uint64_t)(uintptr_t)argument;
+	char *data = buffer(bg_bytes);
+
+	set_ioprio(IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0));
+	while (!done) {
+		off_t place = random_place(&state, bg_bytes);
+		ssize_t size = bg_write ? pwrite(fd, data, bg_bytes, place) :
+					  pread(fd, data, bg_bytes, place);
+
+		if (size != (ssize_t)bg_bytes)
+			failed = true;
+		__atomic_fetch_add(&bg_count, 1, __ATOMIC_RELAXED);
+	}
+	free(data);
+	return NULL;
+}
+
+static uint64_t read_in_real_time(size_t bytes, int count)
+{
+	char *data = buffer(bytes);
+	uint64_t state = 1, max_ns = 0;
+
+	set_ioprio(IOPRIO_PRIO_VALUE(IOPRIO_CLASS_RT, 0));
+	for (int i = 0; i < count; i++) {
+		off_t place = random_place(&state, bytes);
+		uint64_t begin_ns = now_ns(), latency_ns;
+
+		if (pread(fd, data, bytes, place) != (ssize_t)bytes)
+			failed = true;
+		latency_ns = now_ns() - begin_ns;
+		if (latency_ns > max_ns)
+			max_ns = latency_ns;
+	}
+	free(data);
+	return max_ns;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t threads[THREADS_MAX];
+	uint64_t max_ns;
+	int count;
+
+	if (argc != 7 || atoi(argv[5]) < 0 || atoi(argv[5]) > THREADS_MAX) {
+		fprintf(stderr, "usage: rt_reader DEV RT_KIB RT_COUNT BG_KIB BG_THREADS(0-%d) "
+			"read|write\n", THREADS_MAX);
+		return 2;
+	}
+	bg_bytes = (size_t)atoi(argv[4]) << 10;
+	count = atoi(argv[5]);
+	bg_write = strcmp(argv[6], "write") == 0;
+	fd = open(argv[1], O_RDWR | O_DIRECT);
+	if (fd < 0) {
+		perror(argv[1]);
+		return 1;
+	}
+	device_bytes = (uint64_t)lseek(fd, 0, SEEK_END);
+	for (int i = 0; i < count; i++) {
+		if (pthread_create(&threads[i], NULL, background, (void *)(uintptr_t)(i + 2))) {
+			perror("pthread_create");
+			return 1;
+		}
+	}
+	/* All of background is queued before the first read. */
+	usleep(20000);
+	max_ns = read_in_real_time((size_t)atoi(argv[2]) << 10, atoi(argv[3]));
+	done = true;
+	for (int i = 0; i < count; i++)
+		pthread_join(threads[i], NULL);
+	printf("rt_max_ns %" PRIu64 " bg_count %" PRIu64 "\n", max_ns, bg_count);
+	return failed ? 1 : 0;
+}
