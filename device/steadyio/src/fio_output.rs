@@ -46,7 +46,6 @@ struct Direction {
     io_bytes: u64,
     /// In ms.
     runtime: u64,
-    total_ios: u64,
     lat_ns: Latency,
 }
 
@@ -92,11 +91,12 @@ pub fn parse(text: &str) -> Result<BTreeMap<String, JobOutput>, OutputError> {
 fn job_output(job: RawJob) -> Result<JobOutput, OutputError> {
     let mut output = JobOutput { errors: job.total_err, fatal: job.error, ..JobOutput::default() };
     for direction in [&job.read, &job.write] {
-        output.count += direction.total_ios;
         output.bytes += direction.io_bytes;
         output.duration_ns = output.duration_ns.max(direction.runtime * 1_000_000);
         output.latency.merge(&histogram(&job.jobname, &direction.lat_ns)?);
     }
+    // fio's own count (total_ios) includes the I/Os that failed.
+    output.count = output.latency.count();
     Ok(output)
 }
 

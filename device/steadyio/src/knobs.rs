@@ -166,7 +166,8 @@ impl Queue {
         }
         match self.read(attribute) {
             Ok(now) if now == value => Ok(()),
-            Ok(now) => Err(format!("the kernel took it but shows {now}")),
+            // Limits and clock ticks round values; what was measured must be what is written.
+            Ok(now) => Err(format!("the kernel made it {now}; ask for a value that it keeps")),
             Err(error) => Err(format!("set, but cannot be read back: {error}")),
         }
     }
