@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The fit of the emulated eMMC: reproducible, in the spec, on the page, and good enough."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from steady_lab.device_fit import (
+    DEVICE,
+    FITTED,
+    PAGE,
+    PUBLISHED,
+    Cell,
+    Timing,
+    compare,
+    fit,
+    load_published,
+    markdown,
+    mismatches,
+    page_with,
+    predict,
+    rms,
+    timing_of,
+)
+from steady_lab.device_spec import SpecError, load_device
+
+SPEC = load_device(DEVICE)
+CELLS = load_published(PUBLISHED)
+
+
+def cell(rt_kib: int, bg_kib: int, pieces: int = 1, op: str = "read") -> Cell:
+    return Cell("test", op, "random", rt_kib, pieces, bg_kib)
+
+
+def p99_ms(rt_kib: int, bg_kib: int, pieces: int = 1) -> float:
+    return predict(timing_of(SPEC, "read"), cell(rt_kib, bg_kib, pieces))[1]
+
+
+def test_the_spec_holds_what_the_fit_gives() -> None:
+    assert mismatches(SPEC, CELLS) == []
+
+
+def test_the_page_shows_the_fit_of_the_spec() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert page_with(page, markdown(SPEC, CELLS)) == page
+
+
+@pytest.mark.parametrize(("op", "limit"), [("read", 0.08), ("write", 0.13)])
+def test_the_fit_is_as_close_as_the_page_says(op: str, limit: float) -> None:
+    figures = compare(timing_of(SPEC, op), [c for c in CELLS if c.op == op])
+    assert len(figures) > 50
+    assert rms(figures) < limit
+
+
+def test_prediction_by_hand() -> None:
+    """Two commands, 68 KiB, two jumps; nothing slow: 2 x 100 + 68 x 10 + 2 x 50 us."""
+    timing = Timing(100, 10, 50, 0, 0, 0, 0)
+    throughput, p99 = predict(timing, cell(64, 4))
+    assert p99 == pytest.approx(0.98)
+    assert throughput == pytest.approx(68 / 1024 / 0.98e-3)
+    # A slow command costs 200 us more, 5 % of the time: the 99th percentile is a slow cycle.
+    slow = dataclasses.replace(timing, slow=200, slow_share=0.05)
+    assert predict(slow, cell(64, 4))[1] == pytest.approx(1.38)
+    # Half a percent of the time is not seen by the 99th percentile.
+    assert predict(dataclasses.replace(slow, slow_share=0.005), cell(64, 4))[1] == p99
+    # A pause each 1 MiB hits 6.6 % of these cycles, each 16 MiB too few.
+    pause = dataclasses.replace(timing, pause=1000, pause_kib=1024)
+    assert predict(pause, cell(64, 4))[1] == pytest.approx(1.98)
+    assert predict(dataclasses.replace(pause, pause_kib=16384), cell(64, 4))[1] == p99
+
+
+@pytest.mark.parametrize("op", FITTED)
+def test_the_fit_finds_the_timing_behind_made_up_figures(op: str) -> None:
+    true = Timing(150, 12, 60, 300, 2500, 4096, 0.05)
+    if op == "read":
+        true = dataclasses.replace(true, pause=0, pause_kib=0)
+    made = []
+    for published in CELLS:
+        if published.op == op:
+            throughput, p99 = predict(true, published)
+            made.append(
+                dataclasses.replace(published, total_mib_s=throughput, rt_p99_ms=p99, left_out="")
+            )
+    found = fit(SPEC, op, made)
+    for key, value in found.items():
+        wanted = getattr(true, key.removesuffix("_ns")) * 1000
+        assert value == pytest.approx(wanted, rel=0.01), key
+
+
+def test_the_device_shows_the_effect_that_splitting_is_about() -> None:
+    """S1: K2 / split 5 times, max_sectors_kb / split 3.8 times."""
+    assert p99_ms(64, 512) / p99_ms(64, 4) > 4.5
+    assert p99_ms(64, 4, pieces=16) / p99_ms(64, 4) > 2.5
+
+
+def test_bad_figures_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "published.toml"
+    for text, part in [
+        ('schema = "steadyio.published/9"', "schema"),
+        ('schema = "steadyio.published/1"\n[[cell]]\nop = "seek"', "op = 'seek'"),
+        ('schema = "steadyio.published/1"\n[[cell]]\nop = "read"\nrt_kib = 0', "must be a number"),
+        ('schema = "steadyio.published/1"\n[[cell]]\ncolour = 1', "colour: unknown key"),
+    ]:
+        path.write_text(text)
+        with pytest.raises(SpecError, match=part):
+            load_published(path)
+    with pytest.raises(SpecError, match="markers"):
+        page_with("no markers", "table")
