@@ -59,6 +59,7 @@ class Summary:
 class Figure:
     """A loaded figure spec with its workload, and where device and workload specs are."""
 
+    where: str  # the file it was read from, as it was given
     raw: dict[str, Any]
     name: str
     title: str
@@ -104,6 +105,7 @@ def parse_figure(
     table.text("device", FILE_REFERENCE)
     table.text("workload", FILE_REFERENCE)
     figure = Figure(
+        where=where,
         raw=raw,
         name=table.text("name", NAME_PATTERN),
         title=table.text("title"),

@@ -26,7 +26,14 @@ from steady_lab.report_plot import plot_data, variant_styles
 from steady_lab.results import FigureResult, read_result, write_atomically
 from steady_lab.rows import csv_text, point_text
 from steady_lab.screenshot import take_screenshot
-from steady_lab.table import TextTable, detail_table, format_number, sweep_table, with_unit
+from steady_lab.table import (
+    TextTable,
+    detail_table,
+    format_number,
+    summary_text,
+    sweep_table,
+    with_unit,
+)
 from steady_lab.workload_spec import parse_workload
 
 SCREENSHOT_SIZE_PX = (1200, 560)
@@ -56,6 +63,7 @@ class Section:
     """One figure as the template shows it."""
 
     figure: Figure
+    meaning: str
     plot_json: str
     tables: list[TextTable]
     colours: dict[str, str]  # of table rows, by variant title
@@ -137,6 +145,7 @@ def make_section(result: FigureResult) -> Section:
     styles = variant_styles(figure)
     return Section(
         figure=figure,
+        meaning=summary_text(figure, result.measured),
         plot_json=script_json(plot_data(figure, result)),
         tables=[sweep_table(figure, result.measured), detail_table(figure, result.measured)],
         colours={variant.title: styles[variant.name].colour for variant in workload.variants},

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,9 +89,22 @@ def run_figures(order: RunOrder) -> bool:
         PlannedFigure(figure, device, plan_boots(figure, device, platform, order.build / "work"))
         for figure, device in zip(figures, devices, strict=True)
     ]
-    _boot_what_is_missing(planned, platform, order)
-    held = [_conclude(item, platform, order.build / "results") for item in planned]
+    with _sole_user(order.build / "work"):
+        _boot_what_is_missing(planned, platform, order)
+        held = [_conclude(item, platform, order.build / "results") for item in planned]
     return all(held)
+
+
+@contextmanager
+def _sole_user(work: Path) -> Iterator[None]:
+    """Keep other runs out of the work folders; raises LabError when one is in there."""
+    work.mkdir(parents=True, exist_ok=True)
+    with (work / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise LabError(f"another steady-lab run is at work in {work}") from error
+        yield
 
 
 def _refuse_unknown_variant(figures: list[Figure], only: str | None) -> None:

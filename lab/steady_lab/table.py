@@ -51,7 +51,8 @@ def format_number(value: float) -> str:
 def sweep_table(figure: Figure, measured: Measurements) -> TextTable:
     """Return the plotted metric by variant and sweep point."""
     workload, metric = figure.workload, figure.plot.y_metric
-    caption = f"{figure.plot.y_label} by {figure.plot.x_label}"
+    x_label = figure.plot.x_label[0].lower() + figure.plot.x_label[1:]
+    caption = f"{figure.plot.y_label} by {x_label}"
     if workload.points == (None,):
         caption = figure.plot.y_label
     body = [

@@ -27,15 +27,15 @@ RUN_TIMEOUT_S = 300
 END_TIMEOUT_S = 20
 
 
-def run_command(build: Path, *options: str) -> list[str]:
+def run_command(build: Path, *options: str, figure: Path = TINY) -> list[str]:
     """Return the command that runs the tiny figure below `build`."""
-    return [*STEADY_LAB, "run", str(TINY), "--build", str(build), *options]
+    return [*STEADY_LAB, "run", str(figure), "--build", str(build), *options]
 
 
-def run(build: Path, *options: str) -> subprocess.CompletedProcess[str]:
+def run(build: Path, *options: str, figure: Path = TINY) -> subprocess.CompletedProcess[str]:
     """Run the tiny figure to its end."""
     return subprocess.run(
-        run_command(build, *options),
+        run_command(build, *options, figure=figure),
         capture_output=True,
         text=True,
         timeout=RUN_TIMEOUT_S,
@@ -152,6 +152,21 @@ def test_only_boots_one_variant_and_concludes_nothing(
     assert "still to boot: k2-split4" in partial.stdout
     assert finished_boots(tmp_path) == ["k2"]
     assert not (tmp_path / "results").exists()
+
+
+def test_failed_boot_says_why_and_how_to_replay(base_kernel: LabKernel, tmp_path: Path) -> None:
+    workload = TINY.with_name("tiny-workload.toml").read_text(encoding="utf-8")
+    broken = workload.replace('{ scheduler = "k2" }', '{ scheduler = "no-such" }')
+    (tmp_path / "tiny-workload.toml").write_text(broken, encoding="utf-8")
+    figure = tmp_path / "tiny.toml"
+    figure.write_text(TINY.read_text(encoding="utf-8"), encoding="utf-8")
+    failed = run(tmp_path / "build", "--jobs", "1", figure=figure)
+    assert failed.returncode == 1
+    assert "tiny/k2 failed" in failed.stderr
+    assert "scheduler = no-such" in failed.stderr
+    assert "io scheduler k2 registered" in failed.stderr, "the kernel log's tail is shown"
+    assert f"replay: steady-lab run {figure} --only k2 --fresh --jobs 1" in failed.stderr
+    assert finished_boots(tmp_path / "build") == [], "no boot is started after a failure"
 
 
 def test_unknown_variant_is_refused(tmp_path: Path) -> None:

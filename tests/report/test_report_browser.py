@@ -3,20 +3,26 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import subprocess
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
+from steady_lab.kernel_build import LabKernel
+from steady_lab.paths import BUILD, PROJECT
 from steady_lab.report import render
 from steady_lab.rows import read_csv
 from steady_lab.screenshot import chromium_flags, find_chromium
 from steady_lab.table import format_number
 
+TINY = PROJECT / "tests" / "figures" / "tiny.toml"
+RUN_TIMEOUT_S = 300
 CHROMIUM = find_chromium()
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 DESKTOP = {"width": 1280, "height": 900}
@@ -33,6 +39,30 @@ class Seen:
     page: Page
     console: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
+
+
+def steady_lab(*arguments: str) -> None:
+    """Run steady-lab; its failure fails the test."""
+    done = subprocess.run(
+        [sys.executable, "-m", "steady_lab.cli", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=RUN_TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="session")
+def tiny_build(base_kernel: LabKernel) -> Path:
+    """Results and report of real boots of the tiny figure, kept between runs of the tests."""
+    build = BUILD / "tests" / "report"
+    build.mkdir(parents=True, exist_ok=True)
+    with (build / ".lock").open("w") as lock:  # one worker makes it
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        steady_lab("run", str(TINY), "--build", str(build))
+        steady_lab("report", "--build", str(build))
+    return build
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +147,7 @@ def test_every_trace_is_drawn(report: Seen) -> None:
     lines = boxes(report.page, ".plot .scatterlayer .trace .lines path")
     wanted = [trace for trace in data["traces"] if "lines" in trace["mode"]]
     assert len(lines) == len(wanted) == 2 * len(VARIANTS)
-    assert all(box["width"] > 50 or box["height"] > 50 for box in lines)
+    assert all(max(box["width"], box["height"]) > 10 for box in lines), lines
     marks = boxes(report.page, ".plot .scatterlayer .trace .points path")
     assert len(marks) == sum(len(t["x"]) for t in data["traces"] if "markers" in t["mode"])
     assert all(box["width"] > 3 and box["height"] > 3 for box in marks)
@@ -213,9 +243,7 @@ def test_checks_are_shown_with_their_verdict(report: Seen) -> None:
     assert verdicts == ["PASS", "PASS"]
 
 
-def test_screenshot_command_pictures_the_plot(
-    tiny_build: Path, tmp_path: Path, steady_lab: Callable[..., str]
-) -> None:
+def test_screenshot_command_pictures_the_plot(tiny_build: Path, tmp_path: Path) -> None:
     target = tmp_path / "tiny.png"
     steady_lab("report", "--build", str(tiny_build), "--screenshot", str(target))
     kind = subprocess.run(["file", "-b", target], capture_output=True, text=True, check=True).stdout
