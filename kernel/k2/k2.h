@@ -14,7 +14,6 @@
 #include "blk-mq-debugfs.h"
 #include "blk-mq-sched.h"
 
-#include "../compat/kernel_version.h"
 #include "../compat/request_private.h"
 
 #include "k2_policy.h"
@@ -45,17 +44,17 @@ struct k2_data {
 };
 
 /* Counted in the policy: finish_request has to take it off the books. */
-#define K2_RQ_COUNTED	BIT(0)
+#define K2_RQ_COUNTED BIT(0)
 /* Handed to blk-mq. Stays set while a driver keeps the request back for a retry. */
-#define K2_RQ_INFLIGHT	BIT(1)
+#define K2_RQ_INFLIGHT BIT(1)
 /* In the merge hash and in k2_data.sorted. */
-#define K2_RQ_SORTED	BIT(2)
+#define K2_RQ_SORTED BIT(2)
 /* Only the front is in rq->bio; the rest waits in rq->end_io_data, see k2_split.c. */
-#define K2_RQ_PIECE	BIT(3)
+#define K2_RQ_PIECE BIT(3)
 /* A piece is done and the request comes back for the next one. */
-#define K2_RQ_REST	BIT(4)
+#define K2_RQ_REST BIT(4)
 /* k2 took RQF_IO_STAT away, so that a piece is not counted as an I/O. */
-#define K2_RQ_MUTED	BIT(5)
+#define K2_RQ_MUTED BIT(5)
 
 /* What k2 knows of a request; lives in rq->elv.priv[0]. rq->elv.priv[1]: see k2_split.c. */
 struct k2_rq {
@@ -74,7 +73,7 @@ static inline struct k2_rq *k2_rq(struct request *rq)
 
 static inline const char *k2_queue_name(unsigned int queue)
 {
-	static const char * const names[K2_QUEUES] = {
+	static const char *const names[K2_QUEUES] = {
 		"rt0", "rt1", "rt2", "rt3", "rt4", "rt5", "rt6", "rt7", "background",
 	};
 

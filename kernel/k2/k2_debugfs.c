@@ -21,19 +21,19 @@ static int k2_inflight_show(void *data, struct seq_file *m)
 
 static int k2_counters_show(void *data, struct seq_file *m)
 {
-	static const char * const class_names[K2_CLASSES] = { "rt", "background" };
+	static const char *const class_names[K2_CLASSES] = {"rt", "background"};
 	struct request_queue *q = data;
 	struct k2_data *k2 = q->elevator->elevator_data;
 	struct k2_policy policy;
-	unsigned int class;
+	unsigned int cls;
 
 	spin_lock_irq(&k2->lock);
 	policy = k2->policy;
 	spin_unlock_irq(&k2->lock);
 
-	for (class = 0; class < K2_CLASSES; class++) {
-		const struct k2_counts *counts = &policy.counts[class];
-		const char *name = class_names[class];
+	for (cls = 0; cls < K2_CLASSES; cls++) {
+		const struct k2_counts *counts = &policy.counts[cls];
+		const char *name = class_names[cls];
 
 		seq_printf(m, "%s inserted %llu\n", name, counts->inserted);
 		seq_printf(m, "%s merged %llu\n", name, counts->merged);
@@ -76,8 +76,7 @@ static struct list_head *k2_queued_following(struct k2_data *k2, struct list_hea
 	return k2_queued_first(k2, queue + 1);
 }
 
-static void *k2_queued_start(struct seq_file *m, loff_t *pos)
-	__acquires(&k2->lock)
+static void *k2_queued_start(struct seq_file *m, loff_t *pos) __acquires(&k2->lock)
 {
 	struct request_queue *q = m->private;
 	struct k2_data *k2 = q->elevator->elevator_data;
@@ -99,8 +98,7 @@ static void *k2_queued_next(struct seq_file *m, void *v, loff_t *pos)
 	return k2_queued_following(q->elevator->elevator_data, v);
 }
 
-static void k2_queued_stop(struct seq_file *m, void *v)
-	__releases(&k2->lock)
+static void k2_queued_stop(struct seq_file *m, void *v) __releases(&k2->lock)
 {
 	struct request_queue *q = m->private;
 	struct k2_data *k2 = q->elevator->elevator_data;
@@ -118,16 +116,16 @@ static int k2_queued_show(struct seq_file *m, void *v)
 }
 
 static const struct seq_operations k2_queued_seq_ops = {
-	.start	= k2_queued_start,
-	.next	= k2_queued_next,
-	.stop	= k2_queued_stop,
-	.show	= k2_queued_show,
+	.start = k2_queued_start,
+	.next = k2_queued_next,
+	.stop = k2_queued_stop,
+	.show = k2_queued_show,
 };
 
 const struct blk_mq_debugfs_attr k2_debugfs_attrs[] = {
-	{ "queued", 0400, .seq_ops = &k2_queued_seq_ops },
-	{ "inflight", 0400, k2_inflight_show },
-	{ "counters", 0400, k2_counters_show },
-	{ "background_tags", 0400, k2_background_tags_show },
-	{ },
+	{"queued", 0400, .seq_ops = &k2_queued_seq_ops},
+	{"inflight", 0400, k2_inflight_show},
+	{"counters", 0400, k2_counters_show},
+	{"background_tags", 0400, k2_background_tags_show},
+	{},
 };

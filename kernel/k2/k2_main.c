@@ -85,13 +85,12 @@ static void k2_insert(struct k2_data *k2, struct request *rq, bool at_head, u64 
 	if (!k2_rq_has_private(rq)) {
 		/* A FUA write, which blk-mq never had prepared. */
 		k2_rq_claim_private(rq);
-		*k2r = (struct k2_rq){ 0 };
+		*k2r = (struct k2_rq){0};
 	}
 
 	if (k2r->flags & K2_RQ_INFLIGHT) {
 		k2_policy_give_back(&k2->policy, k2r->queue,
-				    k2r->flags & K2_RQ_REST ? K2_BACK_REST : K2_BACK_RETRY,
-				    now_ns);
+				    k2r->flags & K2_RQ_REST ? K2_BACK_REST : K2_BACK_RETRY, now_ns);
 		k2r->flags &= ~(K2_RQ_INFLIGHT | K2_RQ_REST);
 	} else {
 		k2r->queue = k2_policy_queue(req_get_ioprio(rq));
@@ -113,7 +112,7 @@ static void k2_insert(struct k2_data *k2, struct request *rq, bool at_head, u64 
 
 static void k2_prepare_request(struct request *rq)
 {
-	*k2_rq(rq) = (struct k2_rq){ 0 };
+	*k2_rq(rq) = (struct k2_rq){0};
 }
 
 static void k2_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list, bool at_head)
@@ -131,11 +130,11 @@ static void k2_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *lis
 	spin_unlock_irqrestore(&k2->lock, flags);
 }
 
-/* A hint, without the lock: see "Waking up" above for why a wrong one does no harm. */
 static bool k2_has_work(struct blk_mq_hw_ctx *hctx)
 {
 	struct k2_data *k2 = hctx->queue->elevator->elevator_data;
 
+	/* A hint, without the lock: "Waking up" above says why a wrong one does no harm. */
 	return data_race(k2_policy_next(&k2->policy)) != K2_QUEUE_NONE;
 }
 
@@ -181,8 +180,7 @@ static struct request *k2_dispatch_request(struct blk_mq_hw_ctx *hctx)
 					    queue_logical_block_size(q));
 	spin_unlock_irqrestore(&k2->lock, flags);
 
-	if (piece_bytes < blk_rq_bytes(rq) && k2_may_split(rq) &&
-	    !k2_split(k2, rq, piece_bytes)) {
+	if (piece_bytes < blk_rq_bytes(rq) && k2_may_split(rq) && !k2_split(k2, rq, piece_bytes)) {
 		k2_defer(k2, rq);
 		return NULL;
 	}
@@ -370,8 +368,7 @@ static int k2_init_sched(struct request_queue *q, struct elevator_type *e)
 
 	k2->q = q;
 	spin_lock_init(&k2->lock);
-	k2_policy_init(&k2->policy,
-		       k2_policy_inflight_default(q->tag_set->queue_depth, is_mmc));
+	k2_policy_init(&k2->policy, k2_policy_inflight_default(q->tag_set->queue_depth, is_mmc));
 	for (i = 0; i < K2_QUEUES; i++)
 		INIT_LIST_HEAD(&k2->queues[i]);
 	for (i = 0; i < ARRAY_SIZE(k2->sorted); i++)
@@ -396,16 +393,16 @@ put_queue:
 
 static void k2_warn_lost(const struct k2_policy *policy)
 {
-	unsigned int class;
+	unsigned int cls;
 
-	for (class = 0; class < K2_CLASSES; class++) {
-		const struct k2_counts *counts = &policy->counts[class];
+	for (cls = 0; cls < K2_CLASSES; cls++) {
+		const struct k2_counts *counts = &policy->counts[cls];
 
-		pr_warn("k2: %s: inserted %llu merged %llu dispatched %llu split %llu retried %llu deferred %llu completed %llu inflight %u\n",
-			class == K2_CLASS_RT ? "rt" : "background", counts->inserted,
-			counts->merged, counts->dispatched, counts->back[K2_BACK_REST],
-			counts->back[K2_BACK_RETRY], counts->back[K2_BACK_DEFERRED],
-			counts->completed, policy->inflight[class]);
+		pr_warn("k2: %s: inserted %llu merged %llu dispatched %llu split %llu retried %llu "
+			"deferred %llu completed %llu inflight %u\n",
+			cls == K2_CLASS_RT ? "rt" : "background", counts->inserted, counts->merged,
+			counts->dispatched, counts->back[K2_BACK_REST], counts->back[K2_BACK_RETRY],
+			counts->back[K2_BACK_DEFERRED], counts->completed, policy->inflight[cls]);
 	}
 }
 
@@ -424,6 +421,7 @@ static void k2_exit_sched(struct elevator_queue *e)
 	kfree(k2);
 }
 
+/* clang-format off */
 static struct elevator_type k2_elevator = {
 	.ops = {
 		.init_sched		= k2_init_sched,
@@ -452,6 +450,8 @@ static struct elevator_type k2_elevator = {
 	.elevator_name		= "k2",
 	.elevator_owner		= THIS_MODULE,
 };
+
+/* clang-format on */
 
 static int __init k2_init(void)
 {

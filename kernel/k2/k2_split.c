@@ -150,8 +150,8 @@ bool k2_split(struct k2_data *k2, struct request *rq, unsigned int piece_bytes)
 	}
 
 	if (left_bytes) {
-		struct bio *front = bio_split(bio, left_bytes >> SECTOR_SHIFT, GFP_NOWAIT,
-					      &k2->clones);
+		struct bio *front =
+			bio_split(bio, left_bytes >> SECTOR_SHIFT, GFP_NOWAIT, &k2->clones);
 
 		if (!front)
 			return false;

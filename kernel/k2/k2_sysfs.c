@@ -48,14 +48,11 @@ static ssize_t k2_split_kib_store(struct elevator_queue *e, const char *page, si
 		return -EINVAL;
 
 	spin_lock_irq(&k2->lock);
-	valid = k2_policy_set_split_kib(&k2->policy, split_kib,
-					queue_logical_block_size(k2->q));
+	valid = k2_policy_set_split_kib(&k2->policy, split_kib, queue_logical_block_size(k2->q));
 	spin_unlock_irq(&k2->lock);
 	return valid ? length : -EINVAL;
 }
 
 struct elv_fs_entry k2_sysfs_attrs[] = {
 	__ATTR(inflight_max, 0644, k2_inflight_max_show, k2_inflight_max_store),
-	__ATTR(split_kib, 0644, k2_split_kib_show, k2_split_kib_store),
-	__ATTR_NULL
-};
+	__ATTR(split_kib, 0644, k2_split_kib_show, k2_split_kib_store), __ATTR_NULL};

@@ -8,58 +8,50 @@
 #include <linux/blk-mq.h>
 #include <linux/tracepoint.h>
 
+/* clang-format off */
+/* (It does not know that these macros take statements.) */
+
 /* One dispatch: what goes to the driver (a piece, if cut), and how much is in flight with it. */
 TRACE_EVENT(k2_dispatch,
-	TP_PROTO(struct request *rq, unsigned int queue, unsigned int inflight),
-	TP_ARGS(rq, queue, inflight),
-
-	TP_STRUCT__entry(
-		__field(dev_t,		dev)
-		__field(sector_t,	sector)
-		__field(unsigned int,	bytes)
-		__field(unsigned int,	queue)
-		__field(unsigned int,	inflight)
-		__field(bool,		write)
-	),
-
-	TP_fast_assign(
-		__entry->dev = rq->q->disk ? disk_devt(rq->q->disk) : 0;
-		__entry->sector = blk_rq_pos(rq);
-		__entry->bytes = blk_rq_bytes(rq);
-		__entry->queue = queue;
-		__entry->inflight = inflight;
-		__entry->write = op_is_write(req_op(rq));
-	),
-
-	TP_printk("%d,%d %s %llu + %u bytes queue %u (8 is background) inflight %u",
-		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->write ? "W" : "R",
-		  (unsigned long long)__entry->sector, __entry->bytes, __entry->queue,
-		  __entry->inflight)
+	    TP_PROTO(struct request *rq, unsigned int queue, unsigned int inflight),
+	    TP_ARGS(rq, queue, inflight),
+	    TP_STRUCT__entry(__field(dev_t, dev)
+			     __field(sector_t, sector)
+			     __field(unsigned int, bytes)
+			     __field(unsigned int, queue)
+			     __field(unsigned int, inflight)
+			     __field(bool, write)),
+	    TP_fast_assign(__entry->dev = rq->q->disk ? disk_devt(rq->q->disk) : 0;
+			   __entry->sector = blk_rq_pos(rq);
+			   __entry->bytes = blk_rq_bytes(rq);
+			   __entry->queue = queue;
+			   __entry->inflight = inflight;
+			   __entry->write = op_is_write(req_op(rq));),
+	    TP_printk("%d,%d %s %llu + %u bytes queue %u (8 is background) inflight %u",
+		      MAJOR(__entry->dev), MINOR(__entry->dev), __entry->write ? "W" : "R",
+		      (unsigned long long)__entry->sector, __entry->bytes, __entry->queue,
+		      __entry->inflight)
 );
 
 /* One cut: the piece about to be dispatched, and what stays behind. */
 TRACE_EVENT(k2_split,
-	TP_PROTO(struct request *rq, unsigned int rest_bytes),
-	TP_ARGS(rq, rest_bytes),
-
-	TP_STRUCT__entry(
-		__field(dev_t,		dev)
-		__field(sector_t,	sector)
-		__field(unsigned int,	piece_bytes)
-		__field(unsigned int,	rest_bytes)
-	),
-
-	TP_fast_assign(
-		__entry->dev = rq->q->disk ? disk_devt(rq->q->disk) : 0;
-		__entry->sector = blk_rq_pos(rq);
-		__entry->piece_bytes = blk_rq_bytes(rq);
-		__entry->rest_bytes = rest_bytes;
-	),
-
-	TP_printk("%d,%d %llu piece %u bytes rest %u bytes",
-		  MAJOR(__entry->dev), MINOR(__entry->dev),
-		  (unsigned long long)__entry->sector, __entry->piece_bytes, __entry->rest_bytes)
+	    TP_PROTO(struct request *rq, unsigned int rest_bytes),
+	    TP_ARGS(rq, rest_bytes),
+	    TP_STRUCT__entry(__field(dev_t, dev)
+			     __field(sector_t, sector)
+			     __field(unsigned int, piece_bytes)
+			     __field(unsigned int, rest_bytes)),
+	    TP_fast_assign(__entry->dev = rq->q->disk ? disk_devt(rq->q->disk) : 0;
+			   __entry->sector = blk_rq_pos(rq);
+			   __entry->piece_bytes = blk_rq_bytes(rq);
+			   __entry->rest_bytes = rest_bytes;),
+	    TP_printk("%d,%d %llu piece %u bytes rest %u bytes",
+		      MAJOR(__entry->dev), MINOR(__entry->dev),
+		      (unsigned long long)__entry->sector, __entry->piece_bytes,
+		      __entry->rest_bytes)
 );
+
+/* clang-format on */
 
 #endif /* K2_TRACE_H */
 

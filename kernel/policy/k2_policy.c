@@ -3,8 +3,8 @@
 
 /* linux/ioprio.h, stable since 2.6.13: class in the top three bits, level in the low three. */
 #define IOPRIO_CLASS_SHIFT 13
-#define IOPRIO_CLASS_RT 1
-#define IOPRIO_LEVEL_MASK 7
+#define IOPRIO_CLASS_RT	   1
+#define IOPRIO_LEVEL_MASK  7
 
 /* One tag in this many stays with real-time. */
 #define TAGS_KEPT_FRACTION 4
@@ -48,7 +48,7 @@ u32 k2_policy_background_depth(u32 tags, u32 word_shift)
 
 void k2_policy_init(struct k2_policy *policy, u32 inflight_max)
 {
-	*policy = (struct k2_policy){ .inflight_max = inflight_max };
+	*policy = (struct k2_policy){.inflight_max = inflight_max};
 }
 
 bool k2_policy_set_inflight_max(struct k2_policy *policy, u32 inflight_max)
@@ -155,30 +155,30 @@ void k2_policy_merge(struct k2_policy *policy, u32 queue, u64 now_ns)
 
 void k2_policy_dispatch(struct k2_policy *policy, u32 queue, u64 now_ns)
 {
-	enum k2_class class = k2_policy_class(queue);
+	enum k2_class cls = k2_policy_class(queue);
 
 	policy->queued[queue]--;
-	policy->inflight[class]++;
-	policy->counts[class].dispatched++;
+	policy->inflight[cls]++;
+	policy->counts[cls].dispatched++;
 	note_rt_blocked(policy, now_ns);
 }
 
 void k2_policy_give_back(struct k2_policy *policy, u32 queue, enum k2_back why, u64 now_ns)
 {
-	enum k2_class class = k2_policy_class(queue);
+	enum k2_class cls = k2_policy_class(queue);
 
-	policy->inflight[class]--;
+	policy->inflight[cls]--;
 	policy->queued[queue]++;
-	policy->counts[class].back[why]++;
+	policy->counts[cls].back[why]++;
 	note_rt_blocked(policy, now_ns);
 }
 
 void k2_policy_complete(struct k2_policy *policy, u32 queue, u64 now_ns)
 {
-	enum k2_class class = k2_policy_class(queue);
+	enum k2_class cls = k2_policy_class(queue);
 
-	policy->inflight[class]--;
-	policy->counts[class].completed++;
+	policy->inflight[cls]--;
+	policy->counts[cls].completed++;
 	note_rt_blocked(policy, now_ns);
 }
 
@@ -190,18 +190,17 @@ static u64 backs_total(const struct k2_counts *counts)
 
 bool k2_policy_balanced(const struct k2_policy *policy)
 {
-	u64 queued[K2_CLASSES] = { 0 };
-	u32 queue, class;
+	u64 queued[K2_CLASSES] = {0};
+	u32 queue, cls;
 
 	for (queue = 0; queue < K2_QUEUES; queue++)
 		queued[k2_policy_class(queue)] += policy->queued[queue];
 
-	for (class = 0; class < K2_CLASSES; class++) {
-		const struct k2_counts *counts = &policy->counts[class];
-		u32 inflight = policy->inflight[class];
+	for (cls = 0; cls < K2_CLASSES; cls++) {
+		const struct k2_counts *counts = &policy->counts[cls];
+		u32 inflight = policy->inflight[cls];
 
-		if (counts->inserted !=
-		    counts->merged + counts->completed + queued[class] + inflight)
+		if (counts->inserted != counts->merged + counts->completed + queued[cls] + inflight)
 			return false;
 		if (counts->dispatched != counts->completed + backs_total(counts) + inflight)
 			return false;

@@ -30,14 +30,14 @@
 
 #include "k2_types.h"
 
-#define K2_RT_LEVELS 8
+#define K2_RT_LEVELS	    8
 #define K2_QUEUE_BACKGROUND K2_RT_LEVELS
-#define K2_QUEUES (K2_RT_LEVELS + 1)
+#define K2_QUEUES	    (K2_RT_LEVELS + 1)
 /* k2_policy_next(): nothing may be dispatched now. */
 #define K2_QUEUE_NONE K2_QUEUES
 
 /* Range of inflight_max. The upper end only has to be above any hardware queue. */
-#define K2_INFLIGHT_MIN 1
+#define K2_INFLIGHT_MIN	  1
 #define K2_INFLIGHT_LIMIT 1024
 /* inflight_max of devices with a queue of their own: deep enough to keep flash channels busy. */
 #define K2_INFLIGHT_QUEUED 32
@@ -45,7 +45,7 @@
 #define K2_MMC_SLOTS_MAX 32
 
 /* Upper end of split_kib: what a request can hold at most, so more would mean nothing. */
-#define K2_SPLIT_KIB_LIMIT (1U << 20)
+#define K2_SPLIT_KIB_LIMIT 1048576U
 
 /*
  * Without splitting, background requests are merged up to this size only: a merged request would
@@ -54,9 +54,18 @@
  */
 #define K2_MERGE_BYTES_MAX (128U << 10)
 
-enum k2_class { K2_CLASS_RT, K2_CLASS_BACKGROUND, K2_CLASSES };
+enum k2_class {
+	K2_CLASS_RT,
+	K2_CLASS_BACKGROUND,
+	K2_CLASSES
+};
 
-enum k2_back { K2_BACK_REST, K2_BACK_RETRY, K2_BACK_DEFERRED, K2_BACKS };
+enum k2_back {
+	K2_BACK_REST,
+	K2_BACK_RETRY,
+	K2_BACK_DEFERRED,
+	K2_BACKS
+};
 
 /* Totals since the policy was set up, per class. */
 struct k2_counts {
@@ -68,8 +77,8 @@ struct k2_counts {
 };
 
 struct k2_policy {
-	u32 inflight_max;	/* requests */
-	u32 split_bytes;	/* 0: off */
+	u32 inflight_max; /* requests */
+	u32 split_bytes; /* 0: off */
 
 	u32 queued[K2_QUEUES];
 	u32 inflight[K2_CLASSES];

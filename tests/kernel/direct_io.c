@@ -94,8 +94,10 @@ int main(int argc, char **argv)
 	int fd;
 
 	if (argc != 8 || atoi(argv[6]) < 1 || atoi(argv[6]) > THREADS_MAX) {
-		fprintf(stderr, "usage: direct_io write|verify DEV FROM_KIB LEN_KIB BLOCK_BYTES "
-			"THREADS(1-%d) SEED\n", THREADS_MAX);
+		fprintf(stderr,
+			"usage: direct_io write|verify DEV FROM_KIB LEN_KIB BLOCK_BYTES "
+			"THREADS(1-%d) SEED\n",
+			THREADS_MAX);
 		return 2;
 	}
 	write = strcmp(argv[1], "write") == 0;

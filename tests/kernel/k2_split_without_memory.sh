@@ -13,7 +13,7 @@ io="$STEADY_TESTS_BIN/direct_io"
 # Every slab allocation that may not sleep fails from here on, the clones among them.
 cd /sys/kernel/debug/failslab
 echo 0 >verbose
-echo -1 >times
+echo -1 >"times"
 echo 100 >probability
 "$io" write /dev/nullb0 0 3072 65536 48 1
 "$io" verify /dev/nullb0 0 3072 65536 48 1

@@ -6,7 +6,7 @@
 . "$STEADY_TESTS/lib.sh"
 set -e
 
-null_blk_create nullb0 completion_nsec=20000
+null_blk_create nullb0 completion_nsec=200000
 use_k2 nullb0 2 4
 io="$STEADY_TESTS_BIN/direct_io"
 (

@@ -70,8 +70,8 @@ static void *background(void *argument)
 	set_ioprio(IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0));
 	while (!done) {
 		off_t place = random_place(&state, bg_bytes);
-		ssize_t size = bg_write ? pwrite(fd, data, bg_bytes, place) :
-					  pread(fd, data, bg_bytes, place);
+		ssize_t size = bg_write ? pwrite(fd, data, bg_bytes, place)
+					: pread(fd, data, bg_bytes, place);
 
 		if (size != (ssize_t)bg_bytes)
 			failed = true;
@@ -108,8 +108,10 @@ int main(int argc, char **argv)
 	int count;
 
 	if (argc != 7 || atoi(argv[5]) < 0 || atoi(argv[5]) > THREADS_MAX) {
-		fprintf(stderr, "usage: rt_reader DEV RT_KIB RT_COUNT BG_KIB BG_THREADS(0-%d) "
-			"read|write\n", THREADS_MAX);
+		fprintf(stderr,
+			"usage: rt_reader DEV RT_KIB RT_COUNT BG_KIB BG_THREADS(0-%d) "
+			"read|write\n",
+			THREADS_MAX);
 		return 2;
 	}
 	bg_bytes = (size_t)atoi(argv[4]) << 10;

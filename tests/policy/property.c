@@ -14,19 +14,24 @@
 
 #include "k2_policy.h"
 
-#define REQUESTS_MAX 400
+#define REQUESTS_MAX  400
 #define STEPS_DEFAULT 1500
 #define SEEDS_DEFAULT 100
-#define BLOCK_BYTES 512
+#define BLOCK_BYTES   512
 
-enum state { QUEUED, IN_FLIGHT, COMPLETED, MERGED };
+enum state {
+	QUEUED,
+	IN_FLIGHT,
+	COMPLETED,
+	MERGED
+};
 
 struct model_request {
 	enum state state;
 	u32 queue;
-	u32 bytes;	/* still to be done */
+	u32 bytes; /* still to be done */
 	u32 piece_bytes; /* of that, in flight */
-	u64 order;	/* queued with a smaller one: served first */
+	u64 order; /* queued with a smaller one: served first */
 	u64 dispatched, rest, retried, deferred;
 };
 
@@ -35,8 +40,8 @@ struct model {
 	u32 count;
 	u32 inflight_max;
 	u32 split_bytes;
-	u64 order_next;	/* of the next insertion at the tail */
-	u64 order_head;	/* of the next insertion at the head */
+	u64 order_next; /* of the next insertion at the tail */
+	u64 order_head; /* of the next insertion at the head */
 	bool blocked;
 	u64 blocked_since_ns, blocked_ns_max, blocked_count;
 };
@@ -56,8 +61,8 @@ static u32 random_below(u32 bound)
 
 static void differ(const char *what, uint64_t policy, uint64_t model)
 {
-	printf("FAIL policy: property: seed %" PRIu64 ", step %" PRIu64
-	       ": %s: policy says %" PRIu64 ", model says %" PRIu64 "\n"
+	printf("FAIL policy: property: seed %" PRIu64 ", step %" PRIu64 ": %s: policy says %" PRIu64
+	       ", model says %" PRIu64 "\n"
 	       "replay: build/tests/policy/property %" PRIu64 " %" PRIu64 "\n",
 	       seed, step, what, policy, model, seed, step + 1);
 	exit(EXIT_FAILURE);
@@ -152,13 +157,12 @@ static bool step_dispatch(struct k2_policy *policy, struct model *model, u64 now
 		return false;
 	head = head_of(model, queue);
 	piece_bytes = head->bytes;
-	if (queue == K2_QUEUE_BACKGROUND && model->split_bytes &&
-	    model->split_bytes < piece_bytes)
+	if (queue == K2_QUEUE_BACKGROUND && model->split_bytes && model->split_bytes < piece_bytes)
 		piece_bytes = model->split_bytes;
 	/* A piece that was given back for a retry keeps its size. */
 	if (head->piece_bytes == 0) {
-		same("piece bytes",
-		     k2_policy_piece_bytes(policy, queue, head->bytes, BLOCK_BYTES), piece_bytes);
+		same("piece bytes", k2_policy_piece_bytes(policy, queue, head->bytes, BLOCK_BYTES),
+		     piece_bytes);
 		head->piece_bytes = piece_bytes;
 	}
 	head->state = IN_FLIGHT;
@@ -272,16 +276,15 @@ static void model_note_blocked(struct model *model, u64 now_ns)
 {
 	bool rt_waits = count_state(model, QUEUED, 0, K2_RT_LEVELS - 1) > 0;
 	bool full = count_state(model, IN_FLIGHT, 0, K2_QUEUES - 1) >= model->inflight_max;
-	bool background = count_state(model, IN_FLIGHT, K2_QUEUE_BACKGROUND,
-				      K2_QUEUE_BACKGROUND) > 0;
+	bool background = count_state(model, IN_FLIGHT, K2_QUEUE_BACKGROUND, K2_QUEUE_BACKGROUND) >
+			  0;
 	bool blocked = rt_waits && full && background;
 
 	if (blocked && !model->blocked) {
 		model->blocked_since_ns = now_ns;
 		model->blocked_count++;
 	}
-	if (!blocked && model->blocked &&
-	    now_ns - model->blocked_since_ns > model->blocked_ns_max)
+	if (!blocked && model->blocked && now_ns - model->blocked_since_ns > model->blocked_ns_max)
 		model->blocked_ns_max = now_ns - model->blocked_since_ns;
 	model->blocked = blocked;
 }
@@ -320,13 +323,13 @@ static void compare(const struct k2_policy *policy, struct model *model)
 	for (u32 queue = 0; queue < K2_QUEUES; queue++)
 		same("queued", policy->queued[queue], count_state(model, QUEUED, queue, queue));
 	compare_class(policy, model, K2_CLASS_RT, 0, K2_RT_LEVELS - 1);
-	compare_class(policy, model, K2_CLASS_BACKGROUND, K2_QUEUE_BACKGROUND,
-		      K2_QUEUE_BACKGROUND);
+	compare_class(policy, model, K2_CLASS_BACKGROUND, K2_QUEUE_BACKGROUND, K2_QUEUE_BACKGROUND);
 	same("next", k2_policy_next(policy), model_next(model));
 	same("balanced", k2_policy_balanced(policy), true);
 	same("idle", k2_policy_idle(policy),
 	     count_state(model, QUEUED, 0, K2_QUEUES - 1) +
-	     count_state(model, IN_FLIGHT, 0, K2_QUEUES - 1) == 0);
+			     count_state(model, IN_FLIGHT, 0, K2_QUEUES - 1) ==
+		     0);
 	same("blocked count", policy->rt_blocked_count, model->blocked_count);
 	same("blocked ns", policy->rt_blocked_ns_max, model->blocked_ns_max);
 }
@@ -335,11 +338,21 @@ static void compare(const struct k2_policy *policy, struct model *model)
 static bool take_step(struct k2_policy *policy, struct model *model, u64 now_ns)
 {
 	switch (random_below(16)) {
-	case 0: case 1: case 2: case 3:
+	case 0:
+	case 1:
+	case 2:
+	case 3:
 		return step_insert(policy, model, now_ns);
-	case 4: case 5: case 6: case 7: case 8:
+	case 4:
+	case 5:
+	case 6:
+	case 7:
+	case 8:
 		return step_dispatch(policy, model, now_ns);
-	case 9: case 10: case 11: case 12:
+	case 9:
+	case 10:
+	case 11:
+	case 12:
 		return step_end(policy, model, now_ns);
 	case 13:
 		if (random_below(4) == 0)

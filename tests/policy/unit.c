@@ -6,16 +6,15 @@
 
 #include "k2_policy.h"
 
-#define BACKGROUND K2_QUEUE_BACKGROUND
+#define BACKGROUND	     K2_QUEUE_BACKGROUND
 #define IOPRIO(class, level) ((u16)((class) << 13 | (level)))
 
 static int failed;
 
-#define EXPECT(actual, expected) \
+#define EXPECT(actual, expected)                                                                   \
 	expect(__FILE__, __LINE__, #actual, (uint64_t)(actual), (uint64_t)(expected))
 
-static void expect(const char *file, int line, const char *what, uint64_t actual,
-		   uint64_t expected)
+static void expect(const char *file, int line, const char *what, uint64_t actual, uint64_t expected)
 {
 	if (actual == expected)
 		return;
@@ -276,7 +275,10 @@ static void background_waiting_for_rt_is_not_blocking(void)
 	EXPECT(policy.rt_blocked_ns_max, 0);
 }
 
-#define TEST(name) { #name, name }
+#define TEST(name)                                                                                 \
+	{                                                                                          \
+#name, name                                                                        \
+	}
 
 int main(void)
 {
