@@ -143,7 +143,7 @@ fn wait_for_fio(disk: &Loop, steady: u32) -> u32 {
 }
 
 fn signal(pid: u32, signal: Signal) {
-    kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
+    kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
 }
 
 fn gone(pid: u32) -> bool {

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use serde::de::{Deserializer, Error as _};
+use serde::de::{Deserializer, Error as _, Visitor};
 use serde::{Deserialize, Serialize};
 
 use crate::range::bounded;
@@ -211,13 +211,37 @@ fn optional_percent<'de, D: Deserializer<'de>>(de: D) -> Result<Option<u64>, D::
 }
 
 /// A number or a word: the value of a knob or of a sweep point.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(untagged)]
 pub enum Value {
     /// A number.
     Number(i64),
     /// A word.
     Word(String),
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(de: D) -> Result<Self, D::Error> {
+        de.deserialize_any(ValueVisitor)
+    }
+}
+
+struct ValueVisitor;
+
+impl Visitor<'_> for ValueVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a whole number or a string")
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
+        Ok(Value::Number(number))
+    }
+
+    fn visit_str<E>(self, word: &str) -> Result<Value, E> {
+        Ok(Value::Word(word.to_string()))
+    }
 }
 
 impl fmt::Display for Value {

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Workload files: what is accepted, and what is said about mistakes.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, missing_docs)]
+
+use std::fs;
+
+use proptest::prelude::*;
+use steadyio::expand::{Selection, Spec};
+use steadyio::spec::{Ioprio, Value};
+
+const GOOD: &str = r#"schema = "steadyio.workload/1"
+name = "w"
+seed = 1
+
+[length]
+ios = 10
+
+[[job]]
+name = "rt"
+class = "rt"
+op = "randread"
+bs_kib = 64
+ioprio = "rt/0"
+
+[[job]]
+name = "bg"
+class = "bg"
+op = "randread"
+bs_kib = 512
+depth = 1
+ioprio = "idle"
+
+[sweep]
+key = "bg.bs_kib"
+values = [4, 512]
+
+[[variant]]
+name = "none"
+knobs = { scheduler = "none", "queue/nr_requests" = 64 }
+"#;
+
+fn refusal(from: &str, to: &str) -> String {
+    assert!(GOOD.contains(from), "{from} is not in the workload");
+    match Spec::parse(&GOOD.replace(from, to)) {
+        Ok(_) => panic!("{to} was accepted"),
+        Err(error) => error.0,
+    }
+}
+
+#[test]
+fn the_good_one_is_good() {
+    let spec = Spec::parse(GOOD).unwrap();
+    assert_eq!(spec.workload.job[0].ioprio, Ioprio::RealTime(0));
+    assert_eq!(spec.workload.job[0].depth, 1);
+    assert_eq!(spec.points(), [4, 512].map(|n| Some(Value::Number(n))));
+    assert!(!spec.workload.writes());
+}
+
+#[test]
+fn published_workloads_are_good() {
+    let mut seen = 0;
+    for entry in fs::read_dir("../../experiments/workloads").unwrap().flatten() {
+        let text = fs::read_to_string(entry.path()).unwrap();
+        let spec = Spec::parse(&text).unwrap_or_else(|e| panic!("{}: {e}", entry.path().display()));
+        assert_eq!(Some(spec.workload.name.as_str()), entry.path().file_stem().unwrap().to_str());
+        seen += 1;
+    }
+    assert!(seen >= 2);
+}
+
+/// From, to, and what the refusal must name.
+const MISTAKES: &[(&str, &str, &[&str])] = &[
+    ("workload/1", "workload/2", &["schema", "workload/2", "workload/1"]),
+    ("name = \"w\"", "name = \"W x\"", &["name", "W x", "a-z"]),
+    ("name = \"w\"", "nmae = \"w\"", &["nmae", "unknown field", "line 2"]),
+    ("seed = 1", "seed = -1", &["seed = -1", "must be 0 to 9223372036854775807"]),
+    ("seed = 1", "seed = 1\nsettle_ms = 0", &["settle_ms = 0", "must be 1 to 600000"]),
+    ("ios = 10", "", &["length", "ios", "seconds"]),
+    ("ios = 10", "ios = 10\nseconds = 1", &["exactly one", "ios", "seconds"]),
+    ("ios = 10", "ios = 0", &["ios = 0", "must be 1 to 100000000"]),
+    ("ios = 10", "seconds = 86401", &["seconds = 86401", "must be 1 to 86400"]),
+    ("class = \"rt\"", "class = \"fast\"", &["class", "fast", "`rt`", "`bg`"]),
+    ("class = \"rt\"", "class = \"bg\"", &["ios", "class \"rt\"", "seconds"]),
+    ("op = \"randread\"", "op = \"trim\"", &["op", "trim", "randread"]),
+    ("bs_kib = 64", "bs_kib = 65537", &["bs_kib = 65537", "must be 1 to 65536"]),
+    ("bs_kib = 64", "bs_kib = \"64\"", &["bs_kib", "line 12", "whole number from 1 to"]),
+    ("depth = 1", "depth = 4097", &["depth = 4097", "must be 1 to 4096"]),
+    ("ioprio = \"rt/0\"", "ioprio = \"rt/8\"", &["ioprio", "rt/8", "\"rt/7\"", "idle"]),
+    ("ioprio = \"rt/0\"", "think_us = -1", &["think_us = -1", "must be 0 to 60000000"]),
+    ("ioprio = \"rt/0\"", "think_us = 5\ndepth = 2", &["think_us = 5", "depth = 2"]),
+    ("ioprio = \"rt/0\"", "think_us = 5\nthink_jitter_us = 6", &["think_jitter_us = 6", "0 to"]),
+    ("ioprio = \"idle\"", "think_us = 5\nthink_jitter_us = 1", &["job bg", "think_jitter_us"]),
+    ("ioprio = \"rt/0\"", "read_percent = 50", &["read_percent", "randrw", "randread"]),
+    ("name = \"bg\"", "name = \"rt\"", &["job.name", "rt", "twice"]),
+    ("key = \"bg.bs_kib\"", "key = \"bg.bs\"", &["sweep.key", "bg.bs", "JOB.KEY"]),
+    ("key = \"bg.bs_kib\"", "key = \"xx.bs_kib\"", &["sweep.key", "xx.bs_kib"]),
+    ("key = \"bg.bs_kib\"", "key = \"bg.name\"", &["sweep.key", "bg.name"]),
+    ("key = \"bg.bs_kib\"", "key = \"knobs\"", &["sweep.key", "knobs", "$point"]),
+    ("values = [4, 512]", "values = []", &["sweep.values", "at least one"]),
+    ("values = [4, 512]", "values = [4, 4]", &["sweep.values", "twice"]),
+    ("values = [4, 512]", "values = [4, 0]", &["bg.bs_kib = 0", "0 is out of range", "65536"]),
+    ("scheduler = \"none\"", "\"../x\" = 1", &["variant none", "../x", "iosched/NAME"]),
+    ("scheduler = \"none\"", "\"queue/../ro\" = 1", &["queue/../ro", "queue/NAME"]),
+    ("scheduler = \"none\"", "scheduler = \"$point\"", &["$point", "[sweep]", "knobs"]),
+    ("scheduler = \"none\"", "scheduler = 1.5", &["scheduler", "line", "whole number or a string"]),
+    ("[[variant]]", "[[variant]]\noptional = [\"x\"]", &["optional", "x", "none of its knobs"]),
+];
+
+#[test]
+fn mistakes_are_refused_with_key_value_and_what_is_allowed() {
+    for (from, to, parts) in MISTAKES {
+        let said = refusal(from, to);
+        for part in *parts {
+            assert!(said.contains(part), "{to}: {part} is not in: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_selection_keeps_order_and_position() {
+    let spec = Spec::parse(GOOD).unwrap();
+    let selection = Selection { variants: vec!["none".into()], points: vec!["512".into()] };
+    let plan = spec.plan(&selection).unwrap();
+    let point = &plan[0].groups[0].points[0];
+    assert_eq!((point.index, point.value.clone()), (1, Some(Value::Number(512))));
+    assert_eq!(point.jobs[1].bs_kib, 512);
+    for (variants, points, missing) in [
+        (vec!["bfq".to_string()], vec![], "--variant bfq"),
+        (vec![], vec!["5".into()], "--point 5"),
+    ] {
+        let error = spec.plan(&Selection { variants, points }).unwrap_err();
+        assert!(error.0.contains(missing), "{error}");
+    }
+}
+
+#[test]
+fn points_share_a_process_as_long_as_they_share_the_knobs() {
+    let plan = Spec::parse(GOOD).unwrap().plan(&Selection::default()).unwrap();
+    assert_eq!(plan[0].groups.len(), 1);
+    let knobs = GOOD.replace("\"bg.bs_kib\"", "\"knobs\"").replace("= 64 }", "= \"$point\" }");
+    let plan = Spec::parse(&knobs).unwrap().plan(&Selection::default()).unwrap();
+    let set: Vec<_> = plan[0].groups.iter().map(|g| &g.knobs["queue/nr_requests"]).collect();
+    assert_eq!(set, [&Value::Number(4), &Value::Number(512)]);
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(text in "\\PC{0,200}") {
+        let _ = Spec::parse(&text);
+    }
+
+    #[test]
+    fn a_changed_character_is_read_or_refused(at in 0..GOOD.len(), to in "\\PC") {
+        let mut text = GOOD.to_string();
+        text.replace_range(at..at + 1, &to);
+        if let Ok(spec) = Spec::parse(&text) {
+            spec.plan(&Selection::default()).unwrap();
+        }
+    }
+
+    #[test]
+    fn values_survive_the_way_through_sysfs(number in any::<i64>(), word in "[a-z-]{1,9}") {
+        prop_assert_eq!(Value::from_text(&number.to_string()), Value::Number(number));
+        prop_assert_eq!(Value::from_text(&word), Value::Word(word));
+    }
+}
