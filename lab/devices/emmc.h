@@ -120,6 +120,7 @@ struct emmc_host {
 	struct emmc_card *card;
 	struct emmc_task single; /* without command queue: one at a time */
 
+	struct mutex submitting; /* held while a task is put into the queue */
 	spinlock_t lock; /* the queue below */
 	wait_queue_head_t idle;
 	struct emmc_task task[FLASH_DEPTH_MAX];

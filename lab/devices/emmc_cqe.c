@@ -9,6 +9,7 @@
  * back from recovery_finish: failed ones with their error, all others to be sent once more.
  * A card that never answers is noticed by the block layer's time limit (30 s).
  */
+#include <linux/minmax.h>
 #include <linux/wait.h>
 
 #include "emmc.h"
@@ -65,19 +66,12 @@ static enum hrtimer_restart task_due(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* Called by the MMC core for each data request, one at a time, in process context. */
-static int emmc_cqe_request(struct mmc_host *mmc, struct mmc_request *mrq)
+/* Takes a slot of the queue. -EBUSY while an error waits for recovery. */
+static int enter(struct emmc_host *host, struct emmc_task *task, struct mmc_request *mrq)
 {
-	struct emmc_host *host = mmc_priv(mmc);
-	struct emmc_task *task;
-	struct emmc_answer answer;
+	struct emmc_stats *stats = &host->card->stats;
 	unsigned long flags;
 	int err = 0;
-
-	if (!mrq->data || mrq->tag < 0 || mrq->tag >= FLASH_DEPTH_MAX)
-		return -EINVAL;
-	task = &host->task[mrq->tag];
-	mmc->cqe_on = true;
 
 	spin_lock_irqsave(&host->lock, flags);
 	if (host->halted) {
@@ -85,22 +79,38 @@ static int emmc_cqe_request(struct mmc_host *mmc, struct mmc_request *mrq)
 	} else {
 		task->mrq = mrq;
 		host->queued++;
-		host->card->stats.inflight = host->queued;
-		if (host->queued > host->card->stats.inflight_max)
-			host->card->stats.inflight_max = host->queued;
+		stats->inflight = host->queued;
+		stats->inflight_max = max(stats->inflight_max, host->queued);
 	}
 	spin_unlock_irqrestore(&host->lock, flags);
-	if (err)
-		return err;
+	return err;
+}
 
-	emmc_card_task(host->card, mrq, ktime_get_ns(), &answer);
-	spin_lock_irqsave(&host->lock, flags);
-	task->answer = answer;
-	task->error = answer.silent ? 0 : mrq->data->error;
-	if (!answer.silent)
-		hrtimer_start(&task->timer, ns_to_ktime(answer.finish_ns), HRTIMER_MODE_ABS_SOFT);
-	spin_unlock_irqrestore(&host->lock, flags);
-	return 0;
+/* Called by the MMC core for each data request, one at a time, in process context. */
+static int emmc_cqe_request(struct mmc_host *mmc, struct mmc_request *mrq)
+{
+	struct emmc_host *host = mmc_priv(mmc);
+	struct emmc_task *task;
+	int err;
+
+	if (!mrq->data || mrq->tag < 0 || mrq->tag >= FLASH_DEPTH_MAX)
+		return -EINVAL;
+	task = &host->task[mrq->tag];
+	mmc->cqe_on = true;
+
+	mutex_lock(&host->submitting);
+	err = enter(host, task, mrq);
+	if (err)
+		goto out;
+	emmc_card_task(host->card, mrq, ktime_get_ns(), &task->answer);
+	if (!task->answer.silent) {
+		task->error = mrq->data->error;
+		hrtimer_start(&task->timer, ns_to_ktime(task->answer.finish_ns),
+			      HRTIMER_MODE_ABS_SOFT);
+	}
+out:
+	mutex_unlock(&host->submitting);
+	return err;
 }
 
 static int emmc_cqe_enable(struct mmc_host *mmc, struct mmc_card *card)
@@ -143,12 +153,17 @@ static bool emmc_cqe_timeout(struct mmc_host *mmc, struct mmc_request *mrq, bool
 	return pending;
 }
 
-/* The queue must stay halted, and no completion may slip in, until recovery_finish. */
+/*
+ * The queue must stay halted, and no completion may slip in, until recovery_finish. A submission
+ * that began before the queue was halted may still be copying data: it ends first.
+ */
 static void emmc_cqe_recovery_start(struct mmc_host *mmc)
 {
 	struct emmc_host *host = mmc_priv(mmc);
 	unsigned int i;
 
+	mutex_lock(&host->submitting);
+	mutex_unlock(&host->submitting);
 	for (i = 0; i < FLASH_DEPTH_MAX; i++)
 		hrtimer_cancel(&host->task[i].timer);
 	mmc->cqe_on = false;
@@ -207,6 +222,9 @@ void emmc_cqe_setup(struct emmc_host *host)
 		hrtimer_init(&task->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
 		task->timer.function = task_due;
 	}
+	spin_lock_init(&host->lock);
+	mutex_init(&host->submitting);
+	init_waitqueue_head(&host->idle);
 	host->mmc->caps2 |= MMC_CAP2_CQE;
 	host->mmc->cqe_ops = &emmc_cqe_ops;
 	host->mmc->cqe_qdepth = host->card->config->queue_depth;
@@ -218,4 +236,5 @@ void emmc_cqe_teardown(struct emmc_host *host)
 
 	for (i = 0; i < FLASH_DEPTH_MAX; i++)
 		hrtimer_cancel(&host->task[i].timer);
+	mutex_destroy(&host->submitting);
 }

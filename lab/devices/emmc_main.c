@@ -26,8 +26,6 @@ static int emmc_probe(struct platform_device *pdev)
 	host = mmc_priv(mmc);
 	host->mmc = mmc;
 	host->card = &card;
-	spin_lock_init(&host->lock);
-	init_waitqueue_head(&host->idle);
 	emmc_host_setup(host);
 	if (config.queue_depth)
 		emmc_cqe_setup(host);

@@ -14,28 +14,27 @@ import argparse
 import math
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from steady_lab.device_spec import DeviceSpec, SpecError, load_device
+from steady_lab.device_spec import NUMBERS, DeviceSpec, SpecError, load_device
 from steady_lab.paths import PROJECT
 
 DEVICE = PROJECT / "experiments/devices/foresee-ncemad9d-usb.toml"
 PUBLISHED = PROJECT / "experiments/devices/published/s1.toml"
 PAGE = PROJECT / "docs/devices.md"
-BEGIN, END = "<!-- fit: begin, written by `steady-lab device fit` -->", "<!-- fit: end -->"
 SCHEMA = "steadyio.published/1"
 ROUND_NS = 100  # finer than any published figure
 # Changes of operation per cycle that do not continue where the last one ended: the real-time
 # request's first piece and the background piece.
 JUMPS_PER_CYCLE = 2
 FITTED = {
-    "read": ("base_ns", "per_kib_ns", "jump_ns", "slow_ns"),
-    "write": ("base_ns", "per_kib_ns", "jump_ns", "slow_ns", "pause_ns"),
+    "read": ("base", "per_kib", "jump", "slow"),
+    "write": ("base", "per_kib", "jump", "slow", "pause"),
 }
 # Where the search starts, in us: round numbers, so that the result does not depend on the spec.
 START = {"base": 200.0, "per_kib": 10.0, "jump": 100.0, "slow": 200.0, "pause": 2000.0}
@@ -185,31 +184,31 @@ def rms(figures: list[Figure]) -> float:
     return math.sqrt(sum(error * error for error in errors) / len(errors))
 
 
-def fit(spec: DeviceSpec, op: str, cells: list[Cell]) -> dict[str, int]:
-    """Least squares of relative errors; returns spec keys with values in ns, rounded.
+def fit(fixed: Timing, op: str, cells: list[Cell], without: str = "") -> Timing:
+    """Least squares of relative errors. What the figures leave open is taken from `fixed`.
 
-    From the spec it takes what the figures leave open: share of slow time and data per pause.
+    `without` names a term of the model to leave out (it is zero then).
     """
-    fixed = timing_of(spec, op)
     fitted = [cell for cell in cells if cell.op == op and not cell.left_out]
+    keys = [key for key in FITTED[op] if key != without]
+    zero: dict[str, Any] = dict.fromkeys(FITTED["write"], 0.0)
+
+    def timing(x: Vector) -> Timing:
+        found = {key: max(float(us), 0.0) for key, us in zip(keys, x, strict=True)}
+        return replace(fixed, **(zero | found))
 
     def residuals(x: Vector) -> Vector:
-        timing = _timing_from(x, fixed)
-        return np.array([figure.error for figure in compare(timing, fitted)])
+        return np.array([figure.error for figure in compare(timing(x), fitted)])
 
-    start = [START[key.removesuffix("_ns")] for key in FITTED[op]]
-    best = _levenberg_marquardt(residuals, np.array(start))
+    start = np.array([START[key] for key in keys])
+    return timing(_levenberg_marquardt(residuals, start))
+
+
+def spec_values(timing: Timing, op: str) -> dict[str, int]:
+    """A fit as keys and values of a device spec, in ns."""
     return {
-        key: round(us * 1000 / ROUND_NS) * ROUND_NS
-        for key, us in zip(FITTED[op], best, strict=True)
+        f"{key}_ns": round(getattr(timing, key) * 1000 / ROUND_NS) * ROUND_NS for key in FITTED[op]
     }
-
-
-def _timing_from(x: Vector, like: Timing) -> Timing:
-    base, per_kib, jump, slow, pause = [max(float(value), 0.0) for value in x] + [0.0] * (
-        5 - len(x)
-    )
-    return Timing(base, per_kib, jump, slow, pause, like.pause_kib, like.slow_share)
 
 
 def _levenberg_marquardt(residuals: Callable[[Vector], Vector], x: Vector) -> Vector:
@@ -235,7 +234,7 @@ def _levenberg_marquardt(residuals: Callable[[Vector], Vector], x: Vector) -> Ve
     return x
 
 
-def markdown(spec: DeviceSpec, cells: list[Cell]) -> str:
+def fit_markdown(spec: DeviceSpec, cells: list[Cell]) -> str:
     """The fit as docs/devices.md shows it: one table per direction, errors included."""
     lines = []
     for op in FITTED:
@@ -254,6 +253,57 @@ def markdown(spec: DeviceSpec, cells: list[Cell]) -> str:
     return "\n".join(lines)
 
 
+def choices_markdown(spec: DeviceSpec, cells: list[Cell]) -> str:
+    """What each term of the model and each assumption is worth: the error of other fits."""
+    share = spec.values["slow_length_us"] / spec.values["slow_period_us"]
+    choices: list[tuple[str, str, dict[str, Any]]] = [
+        ("as in the spec", "", {}),
+        ("without jump", "jump", {}),
+        ("without slow episodes", "slow", {}),
+        ("without write pauses", "pause", {}),
+        *((f"slow for {s:.0%} of the time", "", {"slow_share": s}) for s in (0.03, 0.08)),
+        *((f"a pause per {kib} KiB", "", {"pause_kib": kib}) for kib in (2560, 6144)),
+    ]
+    lines = [
+        f"| model (spec: slow for {share:.0%} of the time, a pause per "
+        f"{spec.values['write_pause_kib']} KiB) | reads, error | writes, error | K2 / split "
+        "| max_sectors_kb / split |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
+    for name, without, changed in choices:
+        fits = {
+            op: fit(replace(timing_of(spec, op), **changed), op, cells, without) for op in FITTED
+        }
+        errors = [
+            f"{rms(compare(fits[op], [c for c in cells if c.op == op])):.1%}" for op in FITTED
+        ]
+        ratios = [f"{ratio:.2f}" for ratio in headline(fits["read"])]
+        lines.append(f"| {' | '.join([name, *errors, *ratios])} |")
+    return "\n".join([*lines, ""])
+
+
+def headline(read: Timing) -> tuple[float, float]:
+    """Real-time p99, 64 KiB next to 512 KiB: K2 and max_sectors_kb=4 over split_kib=4."""
+
+    def p99_ms(pieces: int, bg_kib: int) -> float:
+        return predict(read, Cell("", "read", "random", 64, pieces, bg_kib))[1]
+
+    return p99_ms(1, 512) / p99_ms(1, 4), p99_ms(16, 4) / p99_ms(1, 4)
+
+
+def keys_markdown() -> str:
+    """Every number of a device spec with unit, range and default."""
+    lines = ["| key | unit | range | default | meaning |", "| --- | --- | --- | --- | --- |"]
+    for number in NUMBERS:
+        high = "2^64 - 1" if number.high == 2**64 - 1 else f"{number.high}"
+        default = "required" if number.default is None else f"{number.default}"
+        lines.append(
+            f"| `{number.name}` | {number.unit or '-'} | {number.low} .. {high} | {default} "
+            f"| {number.meaning} |"
+        )
+    return "\n".join([*lines, ""])
+
+
 def _row(figure: Figure) -> str:
     cell = figure.cell
     rt = f"{cell.rt_kib}" if cell.rt_pieces == 1 else (
@@ -267,20 +317,27 @@ def _row(figure: Figure) -> str:
     )
 
 
-def page_with(text: str, table: str) -> str:
-    """The page with the part between the markers replaced. Raises SpecError without markers."""
-    head, begin, rest = text.partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not begin or not end:
-        raise SpecError(f"{PAGE}: markers {BEGIN!r} and {END!r} are missing")
-    return f"{head}{BEGIN}\n\n{table}\n{END}{tail}"
+def written_page(text: str, spec: DeviceSpec, cells: list[Cell]) -> str:
+    """The page with its computed parts written anew. Raises SpecError if a marker is missing."""
+    text = _with_part(text, "fit", fit_markdown(spec, cells))
+    text = _with_part(text, "choices", choices_markdown(spec, cells))
+    return _with_part(text, "keys", keys_markdown())
+
+
+def _with_part(text: str, name: str, part: str) -> str:
+    begin, end = f"<!-- {name}: written by `steady-lab device fit` -->", f"<!-- /{name} -->"
+    head, found, rest = text.partition(begin)
+    _, found_end, tail = rest.partition(end)
+    if not found or not found_end:
+        raise SpecError(f"{PAGE}: markers {begin!r} and {end!r} are missing")
+    return f"{head}{begin}\n\n{part}\n{end}{tail}"
 
 
 def mismatches(spec: DeviceSpec, cells: list[Cell]) -> list[str]:
     """Where the spec's values differ from what the fit gives for it."""
     found = []
     for op in FITTED:
-        for key, value in fit(spec, op, cells).items():
+        for key, value in spec_values(fit(timing_of(spec, op), op, cells), op).items():
             have = spec.values[f"{op}_{key}"]
             if have != value:
                 found.append(f"{op}.{key} = {have}, fitted {value}")
@@ -292,7 +349,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     device = subparsers.add_parser("device", help="emulated devices: fit their timing")
     actions = device.add_subparsers(required=True, metavar="ACTION")
     action = actions.add_parser(
-        "fit", help="fit the eMMC to published figures and write the table in docs/devices.md"
+        "fit", help="fit the eMMC to published figures and write the tables in docs/devices.md"
     )
     action.add_argument("--device", type=Path, default=DEVICE, help="spec to start from and check")
     action.add_argument("--published", type=Path, default=PUBLISHED, help="figures to fit to")
@@ -303,12 +360,12 @@ def _run_fit(arguments: argparse.Namespace) -> int:
     spec, cells = load_device(arguments.device), load_published(arguments.published)
     for op in FITTED:
         print(f"[{op}]")
-        for key, value in fit(spec, op, cells).items():
+        for key, value in spec_values(fit(timing_of(spec, op), op, cells), op).items():
             print(f"{key} = {value}")
     wrong = mismatches(spec, cells)
     if wrong:
         print(f"\n{arguments.device} holds other values: {'; '.join(wrong)}")
         return 1
-    PAGE.write_text(page_with(PAGE.read_text(encoding="utf-8"), markdown(spec, cells)))
-    print(f"\n{arguments.device} holds these values; table written to {PAGE}")
+    PAGE.write_text(written_page(PAGE.read_text(encoding="utf-8"), spec, cells))
+    print(f"\n{arguments.device} holds these values; tables written to {PAGE}")
     return 0
