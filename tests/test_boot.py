@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The lab's own promises: what a boot passes on, what it forbids, and that it notices every bug."""
 
+import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -57,6 +59,19 @@ def test_guest_writes_only_to_its_work_folder(work: Path) -> None:
     assert not outside.exists()
     assert not Path("/etc/steadyio-leak").exists()
     assert not Path("/dev/shm/steadyio-leak").exists()
+
+
+def test_one_work_folder_serves_one_guest_at_a_time(work: Path) -> None:
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(
+            boot, BootRequest(["sh", "-c", "while :; do :; done"], work, timeout_s=4)
+        )
+        while not (work / ".steady" / "kernel.log").exists():
+            time.sleep(0.05)
+        with pytest.raises(BootError, match="another guest"):
+            shell(work, "true")
+        with pytest.raises(BootError, match="wall time limit"):
+            first.result()
 
 
 def test_wall_time_limit_ends_the_guest(work: Path) -> None:

@@ -7,12 +7,14 @@ and kernel log go to files, not pipes: a pipe that fills up would let the guest'
 it waits for the reader, and results would depend on the host.
 """
 
+import fcntl
 import os
 import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -77,9 +79,29 @@ def boot(request: BootRequest) -> BootResult:
     """
     work = request.work.absolute()
     _check_paths(work)
+    work.mkdir(parents=True, exist_ok=True)
+    with _owned(work):
+        return _boot_in(request, work)
+
+
+@contextmanager
+def _owned(work: Path) -> Iterator[None]:
+    """Hold the work folder for one guest: a second one would take the first one's logs away."""
+    descriptor = os.open(work, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BootError(f"{work}: another guest is using this work folder") from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _boot_in(request: BootRequest, work: Path) -> BootResult:
     private = work / ".steady"
     shutil.rmtree(private, ignore_errors=True)
-    private.mkdir(parents=True)
+    private.mkdir()
     kernel = request.kernel or build_kernel(find_source(), request.flavour)
     init = private / "init.sh"
     init.write_text(_init_text(request, kernel, work))
