@@ -11,8 +11,9 @@
  * Life of a request: prepare_request, insert_requests, dispatch_request, finish_request. Not all
  * requests live all of it. Flushes, and on 6.1 all writes with FUA or a preceding flush, go
  * straight to the driver and are unknown here, except that a driver may ask for a FUA write to be
- * inserted later on. Passthrough requests are prepared and finished but not inserted. Requests
- * merged into another are finished without dispatch. Each request therefore carries flags
+ * inserted later on. Passthrough requests are prepared and finished, but inserted only if they
+ * come out of a plug (io_uring's commands do). Requests merged into another are finished without
+ * dispatch. Each request therefore carries flags
  * (k2_rq.flags) that say what is on the books for it.
  *
  * Waking up. Whatever inflight_max holds back is dispatched after a completion, so
@@ -63,6 +64,14 @@ static void k2_remove(struct k2_data *k2, struct request *rq)
 	k2_rq(rq)->flags &= ~K2_RQ_SORTED;
 }
 
+/* Passthrough commands have no ioprio (the field keeps that of the request's former life). */
+static unsigned int k2_queue_of(struct request *rq)
+{
+	if (blk_rq_is_passthrough(rq))
+		return K2_QUEUE_BACKGROUND;
+	return k2_policy_queue(req_get_ioprio(rq));
+}
+
 static bool k2_mergeable(struct request *rq)
 {
 	if (k2_rq(rq)->queue != K2_QUEUE_BACKGROUND || !rq_mergeable(rq))
@@ -93,7 +102,7 @@ static void k2_insert(struct k2_data *k2, struct request *rq, bool at_head, u64 
 				    k2r->flags & K2_RQ_REST ? K2_BACK_REST : K2_BACK_RETRY, now_ns);
 		k2r->flags &= ~(K2_RQ_INFLIGHT | K2_RQ_REST);
 	} else {
-		k2r->queue = k2_policy_queue(req_get_ioprio(rq));
+		k2r->queue = k2_queue_of(rq);
 		k2r->flags = K2_RQ_COUNTED;
 		k2_policy_insert(&k2->policy, k2r->queue, now_ns);
 		is_new = true;
