@@ -4,36 +4,46 @@
 # DEVICE: test-file
 . "$STEADY_TESTS/lib.sh"
 
-at() {
-	dd if=/dev/mmcblk0 bs=4096 skip="$1" count=1 iflag=direct 2>/dev/null
+# Four pages of text to write, and one of zeroes.
+for page in flushed fua newer cached; do
+	pattern $page 4096 >/run/$page
+done
+head -c 4096 /dev/zero >/run/zeroes
+
+# put PAGE NAME [dd options]
+put() {
+	page=$1 name=$2
+	shift 2
+	dd if="/run/$name" of=/dev/mmcblk0 bs=4096 seek="$page" "$@" 2>/dev/null
 }
 
-# put PAGE TEXT [dd options]
-put() {
-	page=$1 text=$2
-	shift 2
-	pattern "$text" 4096 | dd of=/dev/mmcblk0 bs=4096 seek="$page" iflag=fullblock "$@" 2>/dev/null
+# holds PAGE NAME WHEN
+holds() {
+	dd if=/dev/mmcblk0 bs=4096 skip="$1" count=1 iflag=direct 2>/dev/null | cmp -s - "/run/$2" ||
+		fail "$3, page $1 is not '$2'"
 }
 
 check() {
 	expect "write cache" "$(cat /sys/block/mmcblk0/queue/write_cache)" "write back"
 	put 1 flushed oflag=direct conv=fsync || fail "flushed write"
-	flushes=$(emmc_stat flushes)
-	[ "$flushes" -gt 0 ] || fail "fsync did not reach the card as a flush"
+	[ "$(emmc_stat flushes)" -gt 0 ] || fail "fsync did not reach the card as a flush"
 	durable=$(emmc_stat writes_durable)
 	put 2 fua oflag=direct,dsync || fail "FUA write"
 	[ "$(emmc_stat writes_durable)" -gt "$durable" ] || fail "FUA did not reach the card"
+	put 3 zeroes oflag=direct conv=fsync || fail "zeroes"
 	put 1 newer oflag=direct || fail "cached write over a flushed one"
 	put 3 cached oflag=direct || fail "cached write"
-	expect "cached write, before the cut" "$(at 3)" "$(pattern cached 4096)"
+	holds 1 newer "before the cut"
+	holds 3 cached "before the cut"
 
 	emmc_power_cut
-	at 1 >/run/dead && [ -s /run/dead ] && fail "a card without power answers"
+	dd if=/dev/mmcblk0 of=/run/dead bs=4096 count=1 iflag=direct 2>/dev/null &&
+		fail "a card without power answers"
 	emmc_unbind
 	emmc_bind
-	expect "flushed" "$(at 1)" "$(pattern flushed 4096)"
-	expect "FUA" "$(at 2)" "$(pattern fua 4096)"
-	expect "cached write, after the cut" "$(at 3 | tr -d '\0' | wc -c)" 0
+	holds 1 flushed "after the cut"
+	holds 2 fua "after the cut"
+	holds 3 zeroes "after the cut"
 	expect "KiB lost" "$(emmc_stat lost_kib)" 8
 }
 
@@ -41,8 +51,6 @@ check
 rmmod steady_emmc
 insmod "$STEADY_MODULE_STEADY_EMMC" capacity_mib=64 cache_kib=512 path=/run/steadyio/work/card.img
 emmc_wait
-expect "flushed, after loading again" "$(at 1)" "$(pattern flushed 4096)"
-emmc_reload capacity_mib=64 cache_kib=512
-check
+holds 1 flushed "after loading again"
 emmc_reload capacity_mib=64 cache_kib=512 queue_depth=8
 check
