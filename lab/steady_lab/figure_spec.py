@@ -33,6 +33,8 @@ class Plot:
     x_label: str
     y_label: str
     y_metric: Metric
+    cost_label: str
+    cost_metric: Metric
     highlight: tuple[str, ...]
     detail_point: Point
     detail_label: str
@@ -138,6 +140,8 @@ def _plot(table: Table, workload: Workload) -> Plot:
         x_label=table.text("x_label"),
         y_label=table.text("y_label"),
         y_metric=take_metric(table, "y_metric"),
+        cost_label=table.text("cost_label"),
+        cost_metric=take_metric(table, "cost_metric"),
         highlight=_highlight(table, workload),
         detail_point=table.point("detail_point", workload.points),
         detail_label=table.text("detail_label"),

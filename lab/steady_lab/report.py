@@ -36,7 +36,7 @@ from steady_lab.table import (
 )
 from steady_lab.workload_spec import parse_workload
 
-SCREENSHOT_SIZE_PX = (1200, 560)
+SCREENSHOT_SIZE_PX = (1200, 520)
 
 
 @dataclass(frozen=True)

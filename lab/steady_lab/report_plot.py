@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A figure's plot as Plotly data: (a) the sweep, (b) the CCDF at the detail point.
+"""A figure's plot as Plotly data: (a) the sweep, (b) what it costs, (c) the CCDF at one point.
 
-Both panels are one Plotly figure, so a click on the legend hides a variant in both. Style:
+The panels are one Plotly figure, so a click on the legend hides a variant in all of them. Style:
 highlighted variants get the Okabe-Ito colours, which stay apart for colour-blind readers and
 in grey; the others are muted, with larger open markers that show under a coinciding line.
 Every variant also differs in marker and dash, so nothing depends on colour alone.
@@ -49,22 +49,35 @@ class Style:
 
 
 def plot_data(figure: Figure, result: FigureResult) -> dict[str, Any]:
-    """Return traces, axes and captions for report.js; plain JSON values only."""
-    styles = variant_styles(figure)
+    """Return traces and panels for report.js; plain JSON values only."""
+    styles, plot = variant_styles(figure), figure.plot
     traces = []
     for name in _drawing_order(figure):
-        traces.append(_sweep_trace(figure, result, name, styles[name]))
+        traces.append(_sweep_trace(figure, result, name, plot.y_metric, "", styles[name]))
+        traces.append(_sweep_trace(figure, result, name, plot.cost_metric, "2", styles[name]))
         traces += _ccdf_traces(figure, result, name, styles[name])
-    published = _published_trace(figure, styles)
+    traces.append(_published_trace(figure, plot.y_metric, "", styles))
+    traces.append(_published_trace(figure, plot.cost_metric, "2", styles))
     return {
-        "traces": traces + ([published] if published else []),
-        "xaxis": _sweep_x_axis(figure),
-        "yaxis": _value_axis(figure.plot.y_label, _plotted_values(figure, result)),
-        "xaxis2": _value_axis("Latency x of real-time I/Os (ms)", _ccdf_span(figure, result)),
-        "yaxis2": _probability_axis(figure, result),
-        "captions": [
-            f"<b>(a)</b> {_escape(figure.plot.y_metric.label)}",
-            f"<b>(b)</b> CCDF of the real-time latency, {_escape(figure.plot.detail_label)}",
+        "traces": [trace for trace in traces if trace["x"]],
+        "panels": [
+            {
+                "caption": f"<b>(a)</b> {_escape(plot.y_metric.label)}",
+                "x": _sweep_x_axis(figure),
+                "y": _value_axis(plot.y_label, _plotted_values(figure, result, plot.y_metric)),
+            },
+            {
+                "caption": f"<b>(b)</b> {_escape(plot.cost_metric.label)}",
+                "x": _sweep_x_axis(figure),
+                "y": _value_axis(
+                    plot.cost_label, _plotted_values(figure, result, plot.cost_metric)
+                ),
+            },
+            {
+                "caption": f"<b>(c)</b> real-time CCDF, {_escape(plot.detail_label)}",
+                "x": _value_axis("Latency x (ms)", _ccdf_span(figure, result)),
+                "y": _probability_axis(figure, result),
+            },
         ],
     }
 
@@ -107,23 +120,26 @@ def _drawing_order(figure: Figure) -> list[str]:
     return [n for n in names if n not in strong] + [n for n in names if n in strong]
 
 
-def _sweep_trace(figure: Figure, result: FigureResult, name: str, style: Style) -> dict[str, Any]:
+def _sweep_trace(
+    figure: Figure, result: FigureResult, name: str, metric: Metric, panel: str, style: Style
+) -> dict[str, Any]:
     points = figure.workload.points
-    values = [result.measured.value(name, point, figure.plot.y_metric) for point in points]
+    values = [result.measured.value(name, point, metric) for point in points]
     return {
         "type": "scatter",
         "mode": "lines+markers",
         "name": figure.workload.title_of(name),
         "legendgroup": name,
         "legendrank": _rank(figure, name),
+        "showlegend": panel == "",
         "x": [_x_value(point) for point in points],
         "y": values,
         "line": {"color": style.colour, "width": style.width_px, "dash": style.dash},
         "marker": _marker(style),
         "text": [_hover_text(figure, result, name, point) for point in points],
         "hovertemplate": "%{text}<extra></extra>",
-        "xaxis": "x",
-        "yaxis": "y",
+        "xaxis": f"x{panel}",
+        "yaxis": f"y{panel}",
     }
 
 
@@ -140,8 +156,8 @@ def _ccdf_traces(
         "name": figure.workload.title_of(name),
         "legendgroup": name,
         "showlegend": False,
-        "xaxis": "x2",
-        "yaxis": "y2",
+        "xaxis": "x3",
+        "yaxis": "y3",
         "hovertemplate": "<b>%{fullData.name}</b><br>P(latency ≥ %{x:.3f} ms) = %{y:.3g}"
         "<extra></extra>",
     }
@@ -158,15 +174,17 @@ def _ccdf_traces(
     ]
 
 
-def _published_trace(figure: Figure, styles: dict[str, Style]) -> dict[str, Any] | None:
-    shown = [item for item in figure.published if item.cell.metric == figure.plot.y_metric]
-    if not shown:
-        return None
+def _published_trace(
+    figure: Figure, metric: Metric, panel: str, styles: dict[str, Style]
+) -> dict[str, Any]:
+    shown = [item for item in figure.published if item.cell.metric == metric]
     return {
         "type": "scatter",
         "mode": "markers",
         "name": PUBLISHED_NAME,
+        "legendgroup": PUBLISHED_NAME,
         "legendrank": 2000,
+        "showlegend": panel == "",
         "x": [_x_value(item.cell.point) for item in shown],
         "y": [item.value for item in shown],
         "marker": {
@@ -181,8 +199,8 @@ def _published_trace(figure: Figure, styles: dict[str, Style]) -> dict[str, Any]
             for item in shown
         ],
         "hovertemplate": "%{text}<extra></extra>",
-        "xaxis": "x",
-        "yaxis": "y",
+        "xaxis": f"x{panel}",
+        "yaxis": f"y{panel}",
     }
 
 
@@ -238,8 +256,7 @@ def _sweep_x_axis(figure: Figure) -> dict[str, Any]:
     return axis | {"type": "log", "range": [math.log10(low) - margin, math.log10(high) + margin]}
 
 
-def _plotted_values(figure: Figure, result: FigureResult) -> list[float]:
-    metric = figure.plot.y_metric
+def _plotted_values(figure: Figure, result: FigureResult, metric: Metric) -> list[float]:
     values = [
         result.measured.value(variant.name, point, metric)
         for variant in figure.workload.variants

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +115,7 @@ def hover_text(page: Page, trace: int, point: int) -> str:
     place: dict[str, float] = page.evaluate(
         """([trace, point]) => {
             const plot = document.querySelector('.plot'), full = plot._fullData[trace];
-            const own = plot._fullLayout, suffix = full.xaxis === 'x2' ? '2' : '';
+            const own = plot._fullLayout, suffix = full.xaxis.slice(1);
             const x = own['xaxis' + suffix], y = own['yaxis' + suffix];
             const box = plot.getBoundingClientRect();
             return {x: box.x + x._offset + x.c2p(x.d2c(full.x[point])),
@@ -146,7 +147,7 @@ def test_every_trace_is_drawn(report: Seen) -> None:
     data = plot_data(report.page)
     lines = boxes(report.page, ".plot .scatterlayer .trace .lines path")
     wanted = [trace for trace in data["traces"] if "lines" in trace["mode"]]
-    assert len(lines) == len(wanted) == 2 * len(VARIANTS)
+    assert len(lines) == len(wanted) == 3 * len(VARIANTS)
     assert all(max(box["width"], box["height"]) > 10 for box in lines), lines
     marks = boxes(report.page, ".plot .scatterlayer .trace .points path")
     assert len(marks) == sum(len(t["x"]) for t in data["traces"] if "markers" in t["mode"])
@@ -156,11 +157,13 @@ def test_every_trace_is_drawn(report: Seen) -> None:
 def test_panels_stand_side_by_side_and_stack_on_a_phone(
     browser: Browser, report: Seen, tiny_build: Path
 ) -> None:
-    left, right = boxes(report.page, PANELS)
-    assert right["x"] > left["x"] + left["width"] - 1
+    panels = boxes(report.page, PANELS)
+    assert len(panels) == 3
+    for left, right in pairwise(panels):
+        assert right["x"] > left["x"] + left["width"] - 1
     phone = open_report(browser, tiny_build / "report" / "index.html", PHONE)
-    upper, lower = boxes(phone.page, PANELS)
-    assert lower["y"] > upper["y"] + upper["height"] - 1
+    for upper, lower in pairwise(boxes(phone.page, PANELS)):
+        assert lower["y"] > upper["y"] + upper["height"] - 1
     width = phone.page.evaluate("document.documentElement.scrollWidth")
     assert width <= PHONE["width"]
     assert phone.console == []
@@ -182,7 +185,7 @@ def test_hover_tells_all_values(report: Seen, tiny_build: Path) -> None:
 def test_ccdf_is_drawn_down_to_one_io(report: Seen, tiny_build: Path) -> None:
     document = json.loads((tiny_build / "results" / "tiny.json").read_text(encoding="utf-8"))
     data = plot_data(report.page)
-    lines = [t for t in data["traces"] if t.get("xaxis") == "x2" and t["mode"] == "lines"]
+    lines = [t for t in data["traces"] if t["xaxis"] == "x3" and t["mode"] == "lines"]
     assert [line["legendgroup"] for line in lines] == list(VARIANTS)
     for line in lines:
         (result,) = (
@@ -194,14 +197,14 @@ def test_ccdf_is_drawn_down_to_one_io(report: Seen, tiny_build: Path) -> None:
         assert line["x"] == [value / 1e6 for value, _ in histogram]
         assert line["y"][0] == 1
         assert line["y"][-1] == pytest.approx(histogram[-1][1] / result["classes"]["rt"]["count"])
-    assert "P(latency" in hover_text(report.page, 1, 0)
+    assert "P(latency" in hover_text(report.page, 2, 0)
 
 
-def test_legend_hides_a_variant_in_both_panels(own_report: Seen) -> None:
+def test_legend_hides_a_variant_in_all_panels(own_report: Seen) -> None:
     lines = own_report.page.locator(".plot .scatterlayer .trace .lines path")
-    expect(lines).to_have_count(2 * len(VARIANTS))
+    expect(lines).to_have_count(3 * len(VARIANTS))
     own_report.page.locator(".plot .legendtoggle").first.click()
-    expect(lines).to_have_count(2 * (len(VARIANTS) - 1))
+    expect(lines).to_have_count(3 * (len(VARIANTS) - 1))
 
 
 def test_tables_equal_the_csv(report: Seen, tiny_build: Path) -> None:
@@ -247,7 +250,7 @@ def test_screenshot_command_pictures_the_plot(tiny_build: Path, tmp_path: Path) 
     target = tmp_path / "tiny.png"
     steady_lab("report", "--build", str(tiny_build), "--screenshot", str(target))
     kind = subprocess.run(["file", "-b", target], capture_output=True, text=True, check=True).stdout
-    assert kind.startswith("PNG image data, 2400 x 1120")
+    assert kind.startswith("PNG image data, 2400 x 1040")
 
 
 def test_page_without_figures_still_renders() -> None:

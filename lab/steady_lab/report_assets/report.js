@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Draws each figure: two panels side by side, stacked where the page is narrow.
+// Draws each figure: its panels side by side, stacked where the page is narrow.
 // Traces and axes come ready from report_plot.py; here is only what depends on the width.
 "use strict";
 
@@ -7,6 +7,8 @@
   const NARROW_PX = 640;
   const ONE_LINE_CAPTION_PX = 1000;
   const PRINT_WIDTH_PX = 700;
+  const GAP_PX = 72; // between panels: room for ticks and label of the right one
+  const STACKED_PANEL_PX = 440;
   const FONT = '"Source Sans 3", "Helvetica Neue", Arial, "Liberation Sans", sans-serif';
   const INK = "#1a1a1a";
   const BARE = document.body.classList.contains("bare");
@@ -31,17 +33,20 @@
     );
   }
 
-  // Panel domains in paper coordinates; the legend lies below the panels in both modes.
-  function domains(narrow, wrapped) {
-    const top = wrapped ? 0.9 : 0.94;
-    return narrow
-      ? { x: [0, 1], y: [0.58, 0.97], x2: [0, 1], y2: [0, 0.4] }
-      : { x: [0, 0.455], y: [0, top], x2: [0.555, 1], y2: [0, top] };
+  // Panel n's place in paper coordinates; the legend lies below all panels.
+  function place(n, count, narrow, width, top) {
+    if (narrow) {
+      const share = 1 / count;
+      return { x: [0, 1], y: [1 - (n + 0.8) * share, 1 - (n + 0.1) * share] };
+    }
+    const gap = GAP_PX / width;
+    const share = (1 - gap * (count - 1)) / count;
+    return { x: [n * (share + gap), n * (share + gap) + share], y: [0, top] };
   }
 
   function caption(text, x, y) {
     return {
-      text: text, x: x, y: y, xref: "paper", yref: "paper", xanchor: "left", yanchor: "bottom",
+      text: text, x: x, y: y, xref: "paper", yref: "paper", xanchor: "left", yanchor: "bottom", align: "left",
       showarrow: false, font: { size: 14, color: INK },
     };
   }
@@ -52,31 +57,32 @@
 
   function layout(data, width) {
     const narrow = width < NARROW_PX;
-    const wrapped = width < ONE_LINE_CAPTION_PX;
-    const at = domains(narrow, wrapped);
-    return {
+    const small = width < ONE_LINE_CAPTION_PX;
+    const count = data.panels.length;
+    const made = {
       width: width,
-      height: narrow ? 980 : Math.min(540, Math.max(420, 0.48 * width)),
-      margin: { l: narrow ? 56 : 64, r: narrow ? 10 : 16, t: BARE ? 4 : 30, b: 60 },
+      height: narrow ? STACKED_PANEL_PX * count + 160 : Math.min(500, Math.max(400, 0.42 * width)),
+      margin: { l: narrow ? 56 : 60, r: narrow ? 10 : 14, t: BARE ? 4 : 30, b: narrow ? 220 : 60 },
       paper_bgcolor: "#fff",
       plot_bgcolor: "#fff",
-      font: { family: FONT, size: 12, color: INK },
+      font: { family: FONT, size: small ? 11 : 12, color: INK },
       hovermode: "closest",
       hoverlabel: { bgcolor: "#fff", bordercolor: INK, font: { family: FONT, size: 12, color: INK } },
       legend: {
-        orientation: "h", x: 0, xanchor: "left", y: narrow ? -0.09 : -0.17, yanchor: "top",
+        orientation: "h", x: 0, xanchor: "left", y: narrow ? 0 : -0.17, yanchor: "top",
         font: { size: 12 }, itemwidth: 44, groupclick: "togglegroup",
         traceorder: "normal", tracegroupgap: 0,
       },
-      annotations: [
-        caption(wrap(data.captions[0], wrapped), at.x[0], at.y[1] + 0.015),
-        caption(wrap(data.captions[1], wrapped), at.x2[0], at.y2[1] + 0.015),
-      ],
-      xaxis: axis(data.xaxis, { domain: at.x, anchor: "y" }),
-      yaxis: axis(data.yaxis, { domain: at.y, anchor: "x" }),
-      xaxis2: axis(data.xaxis2, { domain: at.x2, anchor: "y2" }),
-      yaxis2: axis(data.yaxis2, { domain: at.y2, anchor: "x2" }),
+      annotations: [],
     };
+    data.panels.forEach(function (panel, n) {
+      const at = place(n, count, narrow, width, small ? 0.9 : 0.94);
+      const suffix = n === 0 ? "" : String(n + 1);
+      made["xaxis" + suffix] = axis(panel.x, { domain: at.x, anchor: "y" + suffix });
+      made["yaxis" + suffix] = axis(panel.y, { domain: at.y, anchor: "x" + suffix });
+      made.annotations.push(caption(wrap(panel.caption, small), at.x[0], at.y[1] + 0.012));
+    });
+    return made;
   }
 
   function draw(plot, data, width) {
