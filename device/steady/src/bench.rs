@@ -10,7 +10,7 @@ use steadyio::bench::{Bench, BenchError};
 use steadyio::device::Device;
 use steadyio::expand::{PlannedVariant, Selection, Spec};
 use steadyio::interrupt::Interrupt;
-use steadyio::record::Record;
+use steadyio::record::{Record, RecordFile};
 
 use crate::exit::{Failure, HELP, Status};
 use crate::progress::Progress;
@@ -72,9 +72,12 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         let (_, plan) = bench.check().map_err(bench_failure)?;
         return print(&plan_text(&plan, &device)).map(|()| Status::Done);
     }
+    let out = arguments.out.as_deref().map(record_file).transpose()?;
     let mut progress = Progress::new();
-    let record = bench.run(&mut |event| progress.event(event)).map_err(bench_failure)?;
-    deliver(&record, arguments)?;
+    let (record, restored) =
+        bench.run(&mut |event| progress.event(event)).map_err(bench_failure)?;
+    deliver(&record, out, arguments.json)?;
+    restored.map_err(Failure::with(Status::Failed))?;
     Ok(if record.errors() > 0 || !record.unmet.is_empty() { Status::Flawed } else { Status::Done })
 }
 
@@ -92,11 +95,14 @@ fn bench_failure(error: BenchError) -> Failure {
     Failure { status, source: error.into() }
 }
 
-fn deliver(record: &Record, arguments: &Arguments) -> Result<(), Failure> {
-    let failed = || Failure::with::<anyhow::Error>(Status::Failed);
-    if let Some(path) = &arguments.out {
-        let written = record.write(path).with_context(|| path.display().to_string());
-        written.map_err(failed())?;
+fn record_file(path: &Path) -> Result<RecordFile, Failure> {
+    let file = RecordFile::create(path).with_context(|| format!("--out {}", path.display()));
+    file.map_err(Failure::with(Status::Failed))
+}
+
+fn deliver(record: &Record, out: Option<RecordFile>, json: bool) -> Result<(), Failure> {
+    if let Some(file) = out {
+        file.finish(record).context("--out").map_err(Failure::with(Status::Failed))?;
     }
     for unmet in &record.unmet {
         let (variant, knob) = (&unmet.variant, &unmet.knob);
@@ -106,7 +112,7 @@ fn deliver(record: &Record, arguments: &Arguments) -> Result<(), Failure> {
         0 => {}
         errors => eprintln!("steady: {errors} I/Os failed"),
     }
-    match arguments.json {
+    match json {
         true => print(&record.to_json().map_err(Failure::with(Status::Failed))?),
         false => print(&table::render(record)),
     }

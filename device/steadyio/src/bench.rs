@@ -116,8 +116,12 @@ impl Bench<'_> {
         Ok((Fio::find()?, plan))
     }
 
-    /// Runs everything; the knobs are as before when this returns, whatever it returns.
-    pub fn run(&self, event: &mut dyn FnMut(Event)) -> Result<Record, BenchError> {
+    /// Runs everything; the knobs are as before when this returns, whatever it returns. If they
+    /// could not be put back, that comes next to the record, which is worth keeping.
+    pub fn run(
+        &self,
+        event: &mut dyn FnMut(Event),
+    ) -> Result<(Record, Result<(), GuardError>), BenchError> {
         let (fio, plan) = self.check()?;
         let _claim = match self.spec.workload.writes() {
             true => Some(safety::allow_writes(self.device, self.destroy_data)?),
@@ -134,10 +138,8 @@ impl Bench<'_> {
                 self.run_group(&fio, guard.as_ref(), variant, group, &mut record, event)?;
             }
         }
-        if let Some(guard) = guard {
-            guard.finish()?;
-        }
-        Ok(record)
+        let restored = guard.map_or(Ok(()), KnobGuard::finish);
+        Ok((record, restored))
     }
 
     fn check_sizes(&self, plan: &[PlannedVariant]) -> Result<(), SpecError> {

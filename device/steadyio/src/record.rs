@@ -5,11 +5,13 @@
 //! time is virtual. Fields are written in the order they have here, maps in order of their keys.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::Permissions;
 use std::io::{self, Write};
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use tempfile::NamedTempFile;
 
 use crate::device::DeviceInfo;
 use crate::fio_output::JobOutput;
@@ -156,19 +158,32 @@ impl Record {
     pub fn to_json(&self) -> serde_json::Result<String> {
         Ok(serde_json::to_string(self)? + "\n")
     }
+}
 
-    /// Writes the record so that `path` is either as before or complete.
-    pub fn write(&self, path: &Path) -> io::Result<()> {
+/// A file for a record that is either as before or complete.
+#[derive(Debug)]
+pub struct RecordFile {
+    path: PathBuf,
+    temporary: NamedTempFile,
+}
+
+impl RecordFile {
+    /// Makes sure that `path` can be written; to be called before the measurement.
+    pub fn create(path: &Path) -> io::Result<RecordFile> {
         let dir = match path.parent() {
             Some(dir) if !dir.as_os_str().is_empty() => dir,
             _ => Path::new("."),
         };
-        let mut file = tempfile::Builder::new().prefix(".steady-").tempfile_in(dir)?;
-        file.write_all(self.to_json()?.as_bytes())?;
-        file.as_file().sync_all()?;
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-        fs::set_permissions(file.path(), mode)?;
-        file.persist(path)?;
+        let temporary = tempfile::Builder::new().prefix(".steady-").tempfile_in(dir)?;
+        Ok(RecordFile { path: path.to_path_buf(), temporary })
+    }
+
+    /// Writes the record and gives the file its name.
+    pub fn finish(mut self, record: &Record) -> io::Result<()> {
+        self.temporary.write_all(record.to_json()?.as_bytes())?;
+        self.temporary.as_file().sync_all()?;
+        self.temporary.as_file().set_permissions(Permissions::from_mode(0o644))?;
+        self.temporary.persist(&self.path)?;
         Ok(())
     }
 }

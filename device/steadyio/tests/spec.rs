@@ -69,6 +69,19 @@ fn published_workloads_are_good() {
     assert!(seen >= 2);
 }
 
+#[test]
+fn the_documented_examples_are_good() {
+    let page = fs::read_to_string("../../docs/spec/workload-1.md").unwrap();
+    let examples: Vec<&str> = page.split("```toml\n").skip(1).collect();
+    let blocks: Vec<&str> = examples.iter().filter_map(|rest| rest.split("```").next()).collect();
+    let [whole, knob_sweep] = blocks[..] else { panic!("{} examples", blocks.len()) };
+    assert_eq!(Spec::parse(whole).unwrap().points().len(), 3);
+    // The second example replaces the end of the first.
+    let (head, _) = whole.split_once("[sweep]").unwrap();
+    let plan = Spec::parse(&format!("{head}{knob_sweep}")).unwrap().plan(&Selection::default());
+    assert_eq!(plan.unwrap().iter().map(|variant| variant.groups.len()).sum::<usize>(), 6);
+}
+
 /// From, to, and what the refusal must name.
 const MISTAKES: &[(&str, &str, &[&str])] = &[
     ("workload/1", "workload/2", &["schema", "workload/2", "workload/1"]),
