@@ -176,6 +176,9 @@ fn the_next_run_mends_what_a_killed_one_left() {
     let mut steady =
         disk.bench(&workload(LONG, &[DEADLINE])).stderr(Stdio::null()).spawn().unwrap();
     let fio = wait_for_fio(&disk, steady.id());
+    let second = disk.bench(&workload(IOS, &[DEADLINE])).output().unwrap();
+    assert_eq!(second.status.code(), Some(1));
+    assert!(stderr(&second).contains("another run"), "{}", stderr(&second));
     signal(steady.id(), Signal::KILL);
     steady.wait().unwrap();
     let deadline = Instant::now() + Duration::from_secs(10);
@@ -230,6 +233,39 @@ fn knobs_the_kernel_refuses_are_errors_unless_optional() {
         assert!(unmet[0]["reason"].as_str().unwrap().contains(reason));
         assert_knobs(&disk, &before);
     }
+}
+
+#[test]
+fn a_partition_has_its_disks_knobs_and_protects_its_disk() {
+    let Some(disk) = loop_device() else { return };
+    // Start and length in sectors.
+    let added = Command::new("addpart").args([&disk.node, "1", "2048", "65536"]).status();
+    if !added.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: no addpart, or no partitions on loop devices");
+        return;
+    }
+    let before = knobs_before(&disk);
+    let partition = format!("{}p1", disk.node);
+    let node_there = std::path::Path::new(&partition).exists();
+    let whole = disk.bench(&writing()).output().unwrap();
+    let part = node_there.then(|| {
+        disk.bench_on(&partition, &workload(IOS, &[DEADLINE])).arg("--json").output().unwrap()
+    });
+    let removed = Command::new("delpart").args([&disk.node, "1"]).status().unwrap();
+    assert!(removed.success());
+    assert_eq!(whole.status.code(), Some(1));
+    assert!(stderr(&whole).contains("partitions ("), "{}", stderr(&whole));
+    let Some(part) = part else {
+        eprintln!("partly skipped: /dev has no node for the partition");
+        return;
+    };
+    assert_eq!(part.status.code(), Some(0), "{}", stderr(&part));
+    let record = valid_record(&part);
+    assert_eq!(record["device"]["name"], format!("{}p1", disk.name()));
+    assert_eq!(record["device"]["disk"], disk.name());
+    assert_eq!(record["device"]["size_bytes"], 65536 * 512);
+    assert_eq!(record["results"][0]["queue"]["scheduler"], "mq-deadline");
+    assert_knobs(&disk, &before);
 }
 
 fn writing() -> String {

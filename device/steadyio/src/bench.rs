@@ -54,7 +54,7 @@ pub enum BenchError {
         reason: String,
     },
     /// Working files.
-    #[error("{what}: {source}")]
+    #[error("{what}")]
     Io {
         /// File, or what was tried.
         what: String,

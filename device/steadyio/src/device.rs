@@ -12,7 +12,7 @@ use serde::Serialize;
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
     /// The node cannot be looked at.
-    #[error("{}: {source}", node.display())]
+    #[error("{}", node.display())]
     Node {
         /// As given.
         node: PathBuf,
@@ -31,7 +31,7 @@ pub enum DeviceError {
         kind: &'static str,
     },
     /// sysfs is missing or incomplete.
-    #[error("{}: cannot be read: {source} (is sysfs mounted on /sys?)", path.display())]
+    #[error("{} cannot be read (is sysfs mounted on /sys?)", path.display())]
     Sysfs {
         /// File or directory.
         path: PathBuf,

@@ -43,7 +43,7 @@ pub enum FioError {
         version: String,
     },
     /// Files or processes.
-    #[error("{what}: {source}")]
+    #[error("{what}")]
     Io {
         /// What was tried.
         what: String,

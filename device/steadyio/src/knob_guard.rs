@@ -22,7 +22,7 @@ pub const STATE_DIR: &str = "/run/steadyio/knobs";
 #[derive(Debug, thiserror::Error)]
 pub enum GuardError {
     /// The state file cannot be used.
-    #[error("{}: {source}; the knobs' values are kept there while they are changed", path.display())]
+    #[error("{} must hold the values of the knobs while they are changed", path.display())]
     State {
         /// State file.
         path: PathBuf,

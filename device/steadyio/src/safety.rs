@@ -49,7 +49,7 @@ pub enum SafetyError {
     #[error("{0} is read-only, but the workload writes to it")]
     ReadOnly(String),
     /// The device cannot be examined.
-    #[error("{device}: cannot be examined: {source}")]
+    #[error("{device} cannot be examined")]
     Examine {
         /// Kernel name.
         device: String,

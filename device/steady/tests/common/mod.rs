@@ -65,10 +65,15 @@ impl Loop {
 
     /// `steady bench` on this device with a workload given as text.
     pub fn bench(&self, workload: &str) -> Command {
+        self.bench_on(&self.node, workload)
+    }
+
+    /// The same on another node, such as a partition.
+    pub fn bench_on(&self, node: &str, workload: &str) -> Command {
         let spec = self.dir.path().join("workload.toml");
         fs::write(&spec, workload).expect("workload");
         let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
-        command.args(["bench", "--device", &self.node]).arg(spec);
+        command.args(["bench", "--device", node]).arg(spec);
         command
     }
 }
