@@ -112,6 +112,20 @@ fn a_sweep_over_knobs_sets_each_value() {
 }
 
 #[test]
+fn a_point_may_move_more_than_the_device_holds() {
+    let Some(disk) = loop_device() else { return };
+    for op in ["read", "randread"] {
+        let jobs = JOBS.replace("\"randread\"", &format!("\"{op}\""));
+        let spec = format!("length = {{ ios = 1500 }}\n{jobs}[[variant]]\nname = \"as-is\"\n");
+        let output = disk.bench(&spec).arg("--json").output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let rt = &valid_record(&output)["results"][0]["classes"]["rt"];
+        assert_eq!((&rt["count"], &rt["errors"]), (&json!(1500), &json!(0)));
+        assert!(rt["bytes"].as_u64().unwrap() > common::DISK_MIB << 20);
+    }
+}
+
+#[test]
 fn think_times_with_jitter_are_kept() {
     let Some(disk) = loop_device() else { return };
     let jobs = JOBS.replace("ioprio = \"rt/0\"", "think_us = 2000\nthink_jitter_us = 500");

@@ -121,10 +121,8 @@ fn read_state(state: &mut File) -> io::Result<Option<Attributes>> {
     let mut text = String::new();
     state.seek(SeekFrom::Start(0))?;
     state.read_to_string(&mut text)?;
-    if text.trim().is_empty() {
-        return Ok(None);
-    }
-    serde_json::from_str(&text).map(Some).map_err(io::Error::other)
+    // A file cut off in the middle is from a run that was killed before it changed anything.
+    Ok(serde_json::from_str(&text).ok())
 }
 
 fn write_state(state: &mut File, saved: Option<&Attributes>) -> io::Result<()> {

@@ -14,7 +14,9 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Spins of fio's calibration (`calibrate_cpu_clock` in its gettime.c, 3.33 to 3.41).
+/// Spins of fio 3.33's calibration (`calibrate_cpu_clock` in its gettime.c). If another version
+/// spins more often, the rest takes its time; if less often, the stops left over fall into the
+/// settling before the first point.
 const SPINS: u32 = 51;
 /// Long enough for fio to start the next spin, short enough to save reads.
 const SPIN_STARTED: Duration = Duration::from_micros(50);
