@@ -13,7 +13,7 @@ expect "default inflight_max" "$(knob "$disk" iosched/inflight_max)" 1
 
 # max_ns BG_KIB BG_THREADS OP: the reader's longest wait, 64 KiB reads
 max_ns() {
-	"$reader" "$STEADY_DEVICE" 64 100 "$1" "$2" "$3" | awk '{ print $2 }'
+	"$reader" "$STEADY_DEVICE" 64 40 3000 "$1" "$2" "$3" | awk '{ print $2 }'
 }
 
 alone_ns=$(max_ns 4 0 read)
@@ -28,7 +28,7 @@ many_small_unsplit_ns=$(max_ns 4 128 read)
 echo "alone $alone_ns unsplit $unsplit_ns split $split_ns 16x512K $many_large_ns" \
 	"128x4K $many_small_ns unsplit 128x4K $many_small_unsplit_ns"
 
-piece_ns=$("$reader" "$STEADY_DEVICE" 4 100 4 0 read | awk '{ print $2 }')
+piece_ns=$("$reader" "$STEADY_DEVICE" 4 40 3000 4 0 read | awk '{ print $2 }')
 # 5 % for what happens between the piece's end and the next dispatch.
 bound_ns=$(((alone_ns + piece_ns) * 105 / 100))
 expect_at_most "real-time next to 512 KiB in pieces" "$split_ns" "$bound_ns"

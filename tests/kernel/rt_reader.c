@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A real-time reader next to background: rt_reader DEV RT_KIB RT_COUNT BG_KIB BG_THREADS
- * read|write. The reader has ioprio real-time, level 0, and reads at random places one at a time;
+ * A real-time reader next to background: rt_reader DEV RT_KIB RT_COUNT PAUSE_US BG_KIB
+ * BG_THREADS read|write. The reader has ioprio real-time, level 0, and reads at random places one at
+ * a time, with a pause of 0 to PAUSE_US before each, so that it meets the device in any state;
  * BG_THREADS threads of the idle class read or write at random places until it is done. Prints
  * "rt_max_ns N bg_count N".
  */
@@ -81,7 +82,7 @@ static void *background(void *argument)
 	return NULL;
 }
 
-static uint64_t read_in_real_time(size_t bytes, int count)
+static uint64_t read_in_real_time(size_t bytes, int count, unsigned int pause_us)
 {
 	char *data = buffer(bytes);
 	uint64_t state = 1, max_ns = 0;
@@ -89,8 +90,11 @@ static uint64_t read_in_real_time(size_t bytes, int count)
 	set_ioprio(IOPRIO_PRIO_VALUE(IOPRIO_CLASS_RT, 0));
 	for (int i = 0; i < count; i++) {
 		off_t place = random_place(&state, bytes);
-		uint64_t begin_ns = now_ns(), latency_ns;
+		uint64_t begin_ns, latency_ns;
 
+		if (pause_us)
+			usleep((useconds_t)((state >> 33) % pause_us));
+		begin_ns = now_ns();
 		if (pread(fd, data, bytes, place) != (ssize_t)bytes)
 			failed = true;
 		latency_ns = now_ns() - begin_ns;
@@ -107,16 +111,16 @@ int main(int argc, char **argv)
 	uint64_t max_ns;
 	int count;
 
-	if (argc != 7 || atoi(argv[5]) < 0 || atoi(argv[5]) > THREADS_MAX) {
+	if (argc != 8 || atoi(argv[6]) < 0 || atoi(argv[6]) > THREADS_MAX) {
 		fprintf(stderr,
-			"usage: rt_reader DEV RT_KIB RT_COUNT BG_KIB BG_THREADS(0-%d) "
-			"read|write\n",
+			"usage: rt_reader DEV RT_KIB RT_COUNT PAUSE_US BG_KIB "
+			"BG_THREADS(0-%d) read|write\n",
 			THREADS_MAX);
 		return 2;
 	}
-	bg_bytes = (size_t)atoi(argv[4]) << 10;
-	count = atoi(argv[5]);
-	bg_write = strcmp(argv[6], "write") == 0;
+	bg_bytes = (size_t)atoi(argv[5]) << 10;
+	count = atoi(argv[6]);
+	bg_write = strcmp(argv[7], "write") == 0;
 	fd = open(argv[1], O_RDWR | O_DIRECT);
 	if (fd < 0) {
 		perror(argv[1]);
@@ -131,7 +135,8 @@ int main(int argc, char **argv)
 	}
 	/* All of background is queued before the first read. */
 	usleep(20000);
-	max_ns = read_in_real_time((size_t)atoi(argv[2]) << 10, atoi(argv[3]));
+	max_ns = read_in_real_time((size_t)atoi(argv[2]) << 10, atoi(argv[3]),
+				   (unsigned int)atoi(argv[4]));
 	done = true;
 	for (int i = 0; i < count; i++)
 		pthread_join(threads[i], NULL);
