@@ -20,12 +20,12 @@ from pathlib import Path
 
 from steady_lab.device_spec import load_device
 from steady_lab.errors import LabError
-from steady_lab.guest import ModuleLoad, init_script
+from steady_lab.guest import GUEST_KERNEL, GUEST_PROJECT, ModuleLoad, init_script
 from steady_lab.kernel_build import LabKernel, build_kernel
 from steady_lab.kernel_log import find_exit_status, find_trouble
 from steady_lab.kernel_source import find_source
 from steady_lab.module_build import build_modules
-from steady_lab.paths import PROJECT
+from steady_lab.paths import PROJECT, cache_dir
 
 WALL_TIMEOUT_S_DEFAULT = 600.0
 VIRTUAL_TIMEOUT_S_DEFAULT = 36_000
@@ -115,16 +115,16 @@ def _check_paths(work: Path) -> None:
     for tool, package in (("bwrap", "bubblewrap"), ("setarch", "util-linux")):
         if not shutil.which(tool):
             raise BootError(f"{tool} is missing: run `make setup` (package {package})")
-    for path in (work, PROJECT):
+    for path in (work, PROJECT, cache_dir()):
         if "," in str(path) or any(character.isspace() for character in str(path)):
             raise BootError(
                 f"{path}: a comma or white space in the path, which mounting it in the guest "
-                "cannot express. Move the clone or the work folder."
+                "cannot express. Move the clone, the work folder or the cache."
             )
 
 
 def _init_text(request: BootRequest, kernel: LabKernel, work: Path) -> str:
-    built = build_modules(kernel)
+    built = {name: _seen_by_guest(path, kernel) for name, path in build_modules(kernel).items()}
     loads = [_module_load(kernel, text) for text in request.modules]
     loads.append(ModuleLoad(built["k2"]))
     node = None
@@ -139,6 +139,7 @@ def _init_text(request: BootRequest, kernel: LabKernel, work: Path) -> str:
         environment=_module_variables(built) | dict(request.environment),
         host_work=work,
         host_project=PROJECT,
+        host_kernel=kernel.tree,
         virtual_timeout_s=request.virtual_timeout_s,
     )
 
@@ -150,8 +151,16 @@ def _module_variables(built: Mapping[str, Path]) -> dict[str, str]:
 
 def _module_load(kernel: LabKernel, text: str) -> ModuleLoad:
     name, *params = text.split()
-    path = Path(name) if name.endswith(".ko") else _in_tree_module(kernel, name)
-    return ModuleLoad(path, params)
+    path = Path(name).absolute() if name.endswith(".ko") else _in_tree_module(kernel, name)
+    return ModuleLoad(_seen_by_guest(path, kernel), params)
+
+
+def _seen_by_guest(path: Path, kernel: LabKernel) -> Path:
+    """The guest's own /tmp and /run hide what the host has there: go through its mounts."""
+    for host, guest in ((PROJECT, GUEST_PROJECT), (kernel.tree, GUEST_KERNEL)):
+        if path.is_relative_to(host):
+            return Path(guest) / path.relative_to(host)
+    return path
 
 
 def _in_tree_module(kernel: LabKernel, name: str) -> Path:

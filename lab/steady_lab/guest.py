@@ -12,13 +12,14 @@ from pathlib import Path
 
 GUEST_WORK = "/run/steadyio/work"
 GUEST_PROJECT = "/run/steadyio/project"
+GUEST_KERNEL = "/run/steadyio/kernel"
 # Exit status of the guest when it could not even start the command.
 STATUS_SETUP_FAILED = 125
 
 
 @dataclass(frozen=True)
 class ModuleLoad:
-    """One insmod: module file on the host and its parameters (`key=value`)."""
+    """One insmod: module file as the guest sees it, and its parameters (`key=value`)."""
 
     path: Path
     params: Sequence[str] = ()
@@ -68,9 +69,10 @@ for place in /run /tmp /dev/shm; do
 done
 need mount -t debugfs debugfs /sys/kernel/debug
 need mount -t tracefs tracefs /sys/kernel/tracing
-mkdir -p {work} {project} "$HOME"
+mkdir -p {work} {project} {kernel} "$HOME"
 need mount -t hostfs none {work} -o {host_work}
 need mount -t hostfs none {project} -o ro,{host_project}
+need mount -t hostfs none {kernel} -o ro,{host_kernel}
 cd {work} || power_off {setup_failed}
 ( sleep {virtual_timeout_s}; say "trouble: still running after {virtual_timeout_s} virtual seconds"
   echo o >/proc/sysrq-trigger ) &
@@ -93,6 +95,7 @@ def init_script(
     environment: Mapping[str, str],
     host_work: Path,
     host_project: Path,
+    host_kernel: Path,
     virtual_timeout_s: int,
 ) -> str:
     """The text of the init script for one boot."""
@@ -105,8 +108,10 @@ def init_script(
         setup_failed=STATUS_SETUP_FAILED,
         work=GUEST_WORK,
         project=GUEST_PROJECT,
+        kernel=GUEST_KERNEL,
         host_work=shlex.quote(str(host_work)),
         host_project=shlex.quote(str(host_project)),
+        host_kernel=shlex.quote(str(host_kernel)),
         virtual_timeout_s=virtual_timeout_s,
         insmods="\n".join(insmods),
         exports="\n".join(exports),
