@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 from steady_lab.checks import CheckResult
 from steady_lab.figure_spec import Figure
-from steady_lab.metric import METRICS
+from steady_lab.metric import CLASS_WORDS, LATENCIES, METRICS
 from steady_lab.quantity import Quantity
 from steady_lab.rows import Measurements, point_text
 
-DETAIL_METRICS = ("rt.p50_ms", "rt.p99_ms", "rt.p999_ms", "rt.max_ms", "bg.mib_s", "total.mib_s")
+DETAIL_LATENCIES = ("rt.p50_ms", "rt.p99_ms", "rt.p999_ms", "rt.max_ms")
+DETAIL_THROUGHPUTS = ("rt.mib_s", "bg.mib_s", "total.mib_s")
 
 
 @dataclass(frozen=True)
@@ -64,16 +65,27 @@ def sweep_table(figure: Figure, measured: Measurements) -> TextTable:
 
 
 def detail_table(figure: Figure, measured: Measurements) -> TextTable:
-    """Return percentiles and throughput of every variant at the figure's detail point."""
+    """Return latencies, count and throughputs of every variant at the figure's detail point."""
     point = figure.plot.detail_point
     classes = {row.class_name for row in measured.rows if row.point == point_text(point)}
-    metrics = [METRICS[name] for name in DETAIL_METRICS if name.split(".")[0] in classes]
-    body = [
-        [v.title, *(format_number(measured.value(v.name, point, metric)) for metric in metrics)]
-        for v in figure.workload.variants
-    ]
-    header = ["", *(f"{metric.label} [{metric.unit}]" for metric in metrics)]
-    return TextTable(f"Latency and throughput, {figure.plot.detail_label}", header, body)
+    throughputs = [METRICS[name] for name in DETAIL_THROUGHPUTS if name.split(".")[0] in classes]
+    latencies = [METRICS[name] for name in DETAIL_LATENCIES]
+
+    def line(variant: str) -> list[str]:
+        values = [
+            format_number(measured.value(variant, point, metric))
+            for metric in (*latencies, *throughputs)
+        ]
+        values.insert(len(latencies), str(measured.row(variant, point, "rt").count))
+        return values
+
+    header = [f"{LATENCIES[metric.statistic]} ms" for metric in latencies] + ["count"]
+    header += [f"{CLASS_WORDS[metric.class_name]} MiB/s" for metric in throughputs]
+    return TextTable(
+        f"Real-time latency and count, and throughput; {figure.plot.detail_label}",
+        ["", *header],
+        [[v.title, *line(v.name)] for v in figure.workload.variants],
+    )
 
 
 def check_lines(results: Sequence[CheckResult]) -> list[str]:

@@ -40,7 +40,7 @@ def test_block_is_filled_and_the_rest_left_alone(build: Path) -> None:
     assert filled.endswith(f"{CLOSE}\nafter\n")
     assert "old" not in filled
     assert "| k2, split_kib=4 | 2.34 | 2.34 | 2.34 | 2.34 | 2.34 | 2.34 | 2.34 |" in filled
-    assert "| none | 1.00 | 2.34 | 3.00 | 5.00 | 12.5 | 12.5 |" in filled
+    assert "| none | 1.00 | 2.34 | 3.00 | 5.00 | 4000 | 12.5 | 12.5 | 12.5 |" in filled
     assert fill_blocks(filled, build / "results") == filled
 
 

@@ -221,9 +221,9 @@ def test_tables_equal_the_csv(report: Seen, tiny_build: Path) -> None:
     for line, (variant, title) in zip(detail[1:], VARIANTS.items(), strict=True):
         rt = measured.row(variant, 512, "rt")
         latencies = [rt.p50_ns, rt.p99_ns, rt.p999_ns, rt.max_ns]
-        rates = [measured.row(variant, 512, name).mib_s for name in ("bg", "total")]
-        numbers = [*(value / 1e6 for value in latencies), *rates]
-        assert line == [title, *(format_number(value) for value in numbers)]
+        rates = [measured.row(variant, 512, name).mib_s for name in ("rt", "bg", "total")]
+        numbers = [format_number(value / 1e6) for value in latencies]
+        assert line == [title, *numbers, str(rt.count), *(format_number(rate) for rate in rates)]
 
 
 def test_downloads_are_the_result_files(report: Seen, tiny_build: Path) -> None:
