@@ -165,7 +165,7 @@ def test_failed_boot_says_why_and_how_to_replay(base_kernel: LabKernel, tmp_path
     assert "tiny/k2 failed" in failed.stderr
     assert "scheduler = no-such" in failed.stderr
     assert "io scheduler k2 registered" in failed.stderr, "the kernel log's tail is shown"
-    assert f"replay: steady-lab run {figure} --only k2 --fresh --jobs 1" in failed.stderr
+    assert f"replay: build/bin/steady-lab run {figure} --only k2 --fresh --jobs 1" in failed.stderr
     assert finished_boots(tmp_path / "build") == [], "no boot is started after a failure"
 
 
