@@ -31,6 +31,12 @@ def test_exit_status_is_that_of_the_command_line(work: Path) -> None:
     assert main(["boot", "--work", str(work), "--", "sh", "-c", "exit 9"]) == 9
 
 
+def test_missing_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["boot", "--flavour", "debug"])
+    assert "CMD" in capsys.readouterr().err
+
+
 def test_output_is_streamed_while_the_guest_runs(work: Path) -> None:
     pieces: list[str] = []
     command = ["sh", "-c", "echo first; i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo 2"]

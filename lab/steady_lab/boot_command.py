@@ -7,7 +7,6 @@ import tempfile
 from pathlib import Path
 
 from steady_lab.boot import VIRTUAL_TIMEOUT_S_DEFAULT, WALL_TIMEOUT_S_DEFAULT, BootRequest, boot
-from steady_lab.errors import LabError
 from steady_lab.kernel_command import add_kernel_arguments, chosen_kernel
 
 EPILOG = """
@@ -23,6 +22,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = subparsers.add_parser(
         "boot",
         help="run a command on the lab kernel",
+        usage="steady-lab boot [options] -- CMD ...",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -35,17 +35,14 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
                         help="wall time limit [%(default)g]")  # fmt: skip
     parser.add_argument("--virtual-timeout", type=int, default=VIRTUAL_TIMEOUT_S_DEFAULT,
                         metavar="S", help="limit in virtual time [%(default)s]")  # fmt: skip
-    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- CMD ...")
+    parser.add_argument("command", nargs="+", metavar="CMD", help="and its arguments, behind --")
     parser.set_defaults(func=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
-    if not command:
-        raise LabError("no command given: steady-lab boot [options] -- CMD ...")
     with tempfile.TemporaryDirectory(prefix="steadyio-boot-") as scratch:
         request = BootRequest(
-            command=command,
+            command=arguments.command,
             work=arguments.work or Path(scratch),
             device=arguments.device,
             flavour=arguments.flavour,

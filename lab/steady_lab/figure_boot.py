@@ -59,7 +59,9 @@ class FigureBoot:
     @property
     def replay(self) -> str:
         """Return the command that repeats this boot alone, with the same result."""
-        return f"build/bin/steady-lab run {self.figure.where} --only {self.variant} --fresh --jobs 1"
+        return (
+            f"build/bin/steady-lab run {self.figure.where} --only {self.variant} --fresh --jobs 1"
+        )
 
 
 def find_platform(kernel: LabKernel) -> Platform:

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Kernels come from a checked source, are built once, and a half-built one is never used."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from steady_lab import kernel_build, kernel_source
+from steady_lab.errors import LabError
+from steady_lab.kernel_build import LabKernel, build_kernel, config_fragments, unmet_options
+from steady_lab.kernel_source import KernelSource, find_source
+
+
+def test_options_that_did_not_survive_are_named() -> None:
+    wanted = {"CONFIG_A": "y", "CONFIG_B": "m", "CONFIG_C": "n", "CONFIG_D": "n"}
+    config = "CONFIG_A=y\nCONFIG_B=y\nCONFIG_C=y\n# CONFIG_D is not set\n"
+    assert unmet_options(wanted, config) == ["CONFIG_B=m", "CONFIG_C=n"]
+
+
+def test_impossible_option_fails_before_compiling(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = find_source()
+    for fragment in config_fragments("debug"):
+        (tmp_path / fragment.name).write_bytes(fragment.read_bytes())
+    (tmp_path / "base.config").write_text("CONFIG_NO_SUCH_OPTION=y\n")
+    monkeypatch.setattr(kernel_build, "KERNEL_CONFIGS", tmp_path)
+    monkeypatch.setenv("STEADYIO_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(LabError, match="CONFIG_NO_SUCH_OPTION=y"):
+        build_kernel(source, "base")
+
+
+def test_finished_kernel_is_not_built_again(base_kernel: LabKernel) -> None:
+    before = base_kernel.linux.stat().st_mtime_ns
+    assert build_kernel(find_source(), "base") == base_kernel
+    assert base_kernel.linux.stat().st_mtime_ns == before
+
+
+def test_damaged_kernel_is_not_used(tmp_path: Path) -> None:
+    (tmp_path / "linux").write_bytes(b"cut off")
+    stamp = {"linux_sha256": "0" * 64, "config_sha256": "0" * 64}
+    (tmp_path / "steady-built.json").write_text(json.dumps(stamp))
+    assert kernel_build._finished(tmp_path, "base", "key") is None
+
+
+def test_configuration_is_part_of_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = KernelSource(tree=tmp_path, content_key="same", name="same")
+    (tmp_path / "base.config").write_text("CONFIG_A=y\n")
+    monkeypatch.setattr(kernel_build, "KERNEL_CONFIGS", tmp_path)
+    first = kernel_build._content_key(source, "base")
+    (tmp_path / "base.config").write_text("CONFIG_A=n\n")
+    assert kernel_build._content_key(source, "base") != first
+
+
+def kernel_tree(folder: Path) -> Path:
+    (folder / "arch" / "um").mkdir(parents=True)
+    (folder / "Kbuild").write_text("")
+    return folder
+
+
+def test_any_tree_can_be_named(tmp_path: Path) -> None:
+    tree = kernel_tree(tmp_path / "tree")
+    first = find_source(tree)
+    assert first.tree == tree
+    (tree / "Kbuild").write_text("changed")
+    assert find_source(tree).content_key != first.content_key
+
+
+def test_folder_without_kernel_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match="not a kernel tree"):
+        find_source(tmp_path)
+
+
+def test_tree_built_in_place_is_refused(tmp_path: Path) -> None:
+    tree = kernel_tree(tmp_path / "tree")
+    (tree / ".config").write_text("")
+    with pytest.raises(LabError, match="mrproper"):
+        find_source(tree)
+
+
+def test_damaged_archive_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = tmp_path / "linux-source-6.1.tar.xz"
+    archive.write_bytes(b"not an archive")
+    monkeypatch.setenv("STEADYIO_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(kernel_source, "_tarball", lambda: archive)
+    with pytest.raises(LabError, match="Reinstall"):
+        find_source()
+    assert list((tmp_path / "cache" / "src").iterdir()) == []
+
+
+def compiled(cache: Path) -> dict[Path, int]:
+    """Objects of the build below `cache`, with their modification times."""
+    return {path: path.stat().st_mtime_ns for path in cache.glob("kernels/*/kernel/*.o")}
+
+
+def interrupted_build(source: Path, cache: Path, until_objects: int) -> dict[Path, int]:
+    """Start a build, press Ctrl-C once enough is compiled, and return what was compiled."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "steady_lab.cli", "kernel", "build", "--source", str(source)],
+        env=os.environ | {"STEADYIO_CACHE": str(cache)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    while len(compiled(cache)) < until_objects:
+        assert process.poll() is None, "the build ended by itself"
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(timeout=60) == 130
+    return compiled(cache)
+
+
+def test_interrupted_build_goes_on_where_it_was(tmp_path: Path) -> None:
+    source = find_source().tree
+    first = interrupted_build(source, tmp_path, until_objects=5)
+    second = interrupted_build(source, tmp_path, until_objects=len(first) + 5)
+    assert not list(tmp_path.glob("kernels/*/steady-built.json"))
+    kept = [path for path, time_ns in first.items() if second.get(path) == time_ns]
+    # make deletes the objects that it was just writing.
+    assert len(kept) >= len(first) - 4
