@@ -3,12 +3,17 @@
 
 import re
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
 from steady_lab.kernel_build import LabKernel, build_kernel
 from steady_lab.kernel_source import find_source
 from steady_lab.paths import BUILD
+
+# A shell starts background jobs with SIGINT ignored, and so would be every program started here;
+# tests that press Ctrl-C need it as it is in a terminal.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
