@@ -172,7 +172,7 @@ def _in_tree_module(kernel: LabKernel, name: str) -> Path:
 
 def _sandbox(work: Path) -> list[str]:
     options = "--unshare-all --die-with-parent --new-session --cap-drop ALL --clearenv --chdir /"
-    places = "--ro-bind / / --dev /dev --proc /proc --tmpfs /dev/shm"
+    places = "--ro-bind / / --dev /dev --tmpfs /dev/shm"
     return ["bwrap", *options.split(), *places.split(), "--bind", str(work), str(work)]
 
 
