@@ -68,8 +68,8 @@ def fill_blocks(text: str, results: Path) -> str:
 def is_current(old: str, new: str) -> bool:
     """Tell whether two texts differ only in numbers, and in those by no more than the tolerance.
 
-    fio and its libraries are the machine's own. Others read the clock at other moments, which
-    moves latencies by steps of 256 ns, and now and then the last digit of a table.
+    What else is installed on a machine shifts the guest's clock reads, and latencies with them, by
+    steps of 256 ns (ARCHITECTURE.md, current problems), and now and then a table's last digit.
     """
     if NUMBER.sub("#", old) != NUMBER.sub("#", new):
         return False
