@@ -37,6 +37,17 @@ def test_missing_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> N
     assert "CMD" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "options", [["--timeout", "0"], ["--timeout", "inf"], ["--virtual-timeout", "-5"]]
+)
+def test_impossible_time_limit_is_wrong_usage(
+    options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["boot", *options, "--", "true"])
+    assert options[1] in capsys.readouterr().err
+
+
 def test_output_is_streamed_while_the_guest_runs(work: Path) -> None:
     pieces: list[str] = []
     command = ["sh", "-c", "echo first; i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo 2"]

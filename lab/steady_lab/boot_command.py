@@ -6,6 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from steady_lab.arguments import positive_int, seconds
 from steady_lab.boot import VIRTUAL_TIMEOUT_S_DEFAULT, WALL_TIMEOUT_S_DEFAULT, BootRequest, boot
 from steady_lab.kernel_command import add_kernel_arguments, chosen_kernel
 
@@ -31,9 +32,9 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--work", type=Path, metavar="DIR", help="work folder [a temporary one]")
     parser.add_argument("--module", action="append", default=[], metavar="NAME",
                         help="also load this module of the kernel, such as null_blk")  # fmt: skip
-    parser.add_argument("--timeout", type=float, default=WALL_TIMEOUT_S_DEFAULT, metavar="S",
+    parser.add_argument("--timeout", type=seconds, default=WALL_TIMEOUT_S_DEFAULT, metavar="S",
                         help="wall time limit [%(default)g]")  # fmt: skip
-    parser.add_argument("--virtual-timeout", type=int, default=VIRTUAL_TIMEOUT_S_DEFAULT,
+    parser.add_argument("--virtual-timeout", type=positive_int, default=VIRTUAL_TIMEOUT_S_DEFAULT,
                         metavar="S", help="limit in virtual time [%(default)s]")  # fmt: skip
     parser.add_argument("command", nargs="+", metavar="CMD", help="and its arguments, behind --")
     parser.set_defaults(func=_run)

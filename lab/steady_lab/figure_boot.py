@@ -27,6 +27,7 @@ from steady_lab.paths import PROJECT
 from steady_lab.results import Record, Sources, read_record, sha256_file, write_atomically
 
 BENCH = "build/bin/steady"  # in the project, on the host and in the guest
+GUEST_SETUP = ("boot.py", "guest.py")  # the kernel's command line and the guest's init
 KEY_VERSION = 1
 BOOT_TIMEOUT_S = 900.0
 LOG_LINES_SHOWN = 30
@@ -72,6 +73,7 @@ def find_platform(kernel: LabKernel) -> Platform:
     if fio is None:
         raise LabError("fio is missing: run `make setup` (package fio)")
     files = {"steady": bench, "fio": Path(fio), **build_modules(kernel)}
+    files |= {name: PROJECT / "lab" / "steady_lab" / name for name in GUEST_SETUP}
     hashes = {name: sha256_file(path) for name, path in sorted(files.items())}
     return Platform(kernel, Sources(kernel.config_sha256, source_digest()), hashes)
 

@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -82,6 +83,8 @@ def config_fragments(flavour: str) -> list[Path]:
 
 
 def _content_key(source: KernelSource, flavour: str) -> str:
+    if not shutil.which("gcc"):
+        raise LabError("gcc is missing: run `make setup`")
     compiler = subprocess.run(
         ["gcc", "--version"], capture_output=True, text=True, check=True
     ).stdout.splitlines()[0]

@@ -4,6 +4,7 @@
 import argparse
 from pathlib import Path
 
+from steady_lab.arguments import positive_int
 from steady_lab.errors import LabError
 from steady_lab.kernel_build import FLAVOURS, LabKernel, build_kernel
 from steady_lab.kernel_source import find_source
@@ -23,7 +24,9 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     source = actions.add_parser("source", help="print the folder of the unpacked kernel source")
     for action in (build, modules, source):
         add_kernel_arguments(action)
-    build.add_argument("--jobs", type=int, metavar="N", help="parallel compilations [all cores]")
+    build.add_argument(
+        "--jobs", type=positive_int, metavar="N", help="parallel compilations [all cores]"
+    )
     modules.add_argument("--sparse", action="store_true", help="also check them with sparse")
     build.set_defaults(func=_run_build)
     source.set_defaults(func=_run_source)

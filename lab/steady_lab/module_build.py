@@ -48,6 +48,8 @@ def sparse_findings(kernel: LabKernel) -> str:
     for name, (sources, subfolder) in MODULES.items():
         folder = build_module(kernel, name, sources, subfolder).parent
         done = _make(kernel, folder, "C=2")
+        if done.returncode != 0:
+            raise LabError(f"sparse could not check {name}:\n{done.stderr[-2000:]}")
         lines = (done.stdout + done.stderr).splitlines()
         findings += [
             line for line in lines if re.match(rf"{folder.parent}\S*: (warning|error)", line)
