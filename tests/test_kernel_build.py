@@ -26,7 +26,7 @@ def test_impossible_option_fails_before_compiling(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = find_source()
-    for fragment in config_fragments("debug"):
+    for fragment in config_fragments("debug", source.release):
         (tmp_path / fragment.name).write_bytes(fragment.read_bytes())
     (tmp_path / "base.config").write_text("CONFIG_NO_SUCH_OPTION=y\n")
     monkeypatch.setattr(kernel_build, "KERNEL_CONFIGS", tmp_path)
@@ -45,11 +45,20 @@ def test_damaged_kernel_is_not_used(tmp_path: Path) -> None:
     (tmp_path / "linux").write_bytes(b"cut off")
     stamp = {"linux_sha256": "0" * 64, "config_sha256": "0" * 64}
     (tmp_path / "steady-built.json").write_text(json.dumps(stamp))
-    assert kernel_build._finished(tmp_path, "base", "key") is None
+    source = KernelSource(tree=tmp_path, content_key="same", name="same", release="6.1")
+    assert kernel_build._finished(tmp_path, source, "base", "key") is None
+
+
+def test_release_adds_its_own_fragment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("base", "debug", "debug-6.12"):
+        (tmp_path / f"{name}.config").write_text("")
+    monkeypatch.setattr(kernel_build, "KERNEL_CONFIGS", tmp_path)
+    names = [[path.stem for path in config_fragments("debug", r)] for r in ("6.1", "6.12")]
+    assert names == [["base", "debug"], ["base", "debug", "debug-6.12"]]
 
 
 def test_configuration_is_part_of_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = KernelSource(tree=tmp_path, content_key="same", name="same")
+    source = KernelSource(tree=tmp_path, content_key="same", name="same", release="6.1")
     (tmp_path / "base.config").write_text("CONFIG_A=y\n")
     monkeypatch.setattr(kernel_build, "KERNEL_CONFIGS", tmp_path)
     first = kernel_build._content_key(source, "base")
@@ -59,16 +68,25 @@ def test_configuration_is_part_of_the_key(tmp_path: Path, monkeypatch: pytest.Mo
 
 def kernel_tree(folder: Path) -> Path:
     (folder / "arch" / "um").mkdir(parents=True)
-    (folder / "Kbuild").write_text("")
+    (folder / "Makefile").write_text("VERSION = 6\nPATCHLEVEL = 12\n")
     return folder
 
 
 def test_any_tree_can_be_named(tmp_path: Path) -> None:
     tree = kernel_tree(tmp_path / "tree")
     first = find_source(tree)
-    assert first.tree == tree
+    assert (first.tree, first.release) == (tree, "6.12")
     (tree / "Kbuild").write_text("changed")
     assert find_source(tree).content_key != first.content_key
+
+
+def test_tree_from_the_environment_serves_its_release_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = kernel_tree(tmp_path / "tree")
+    monkeypatch.setenv("STEADYIO_KERNEL_SOURCE", str(tree))
+    assert find_source(release="6.12").tree == tree
+    assert find_source(release="6.1").tree != tree
 
 
 def test_folder_without_kernel_is_refused(tmp_path: Path) -> None:
@@ -89,7 +107,7 @@ def test_damaged_archive_leaves_nothing_behind(
     archive = tmp_path / "linux-source-6.1.tar.xz"
     archive.write_bytes(b"not an archive")
     monkeypatch.setenv("STEADYIO_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(kernel_source, "_tarball", lambda: archive)
+    monkeypatch.setattr(kernel_source, "_tarball", lambda package: archive)
     with pytest.raises(LabError, match="Reinstall"):
         find_source()
     assert list((tmp_path / "cache" / "src").iterdir()) == []

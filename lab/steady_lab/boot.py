@@ -23,7 +23,7 @@ from steady_lab.errors import LabError
 from steady_lab.guest import GUEST_KERNEL, GUEST_PROJECT, ModuleLoad, init_script
 from steady_lab.kernel_build import LabKernel, build_kernel
 from steady_lab.kernel_log import find_exit_status, find_trouble
-from steady_lab.kernel_source import find_source
+from steady_lab.kernel_source import RELEASES, find_source
 from steady_lab.module_build import build_modules
 from steady_lab.paths import PROJECT, cache_dir
 
@@ -45,6 +45,7 @@ class BootRequest:
 
     `modules` are further modules to load first: the name of one of the kernel's own, or the path of
     a .ko file, each with its parameters behind it ("null_blk nr_devices=0").
+    `kernel` stands for `flavour` and `release`.
     `cancelled`, once set by another thread, ends the guest and makes `boot` raise BootError.
     """
 
@@ -52,6 +53,7 @@ class BootRequest:
     work: Path
     device: Path | None = None
     flavour: str = "base"
+    release: str = RELEASES[0]
     kernel: LabKernel | None = None
     modules: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -102,7 +104,7 @@ def _boot_in(request: BootRequest, work: Path) -> BootResult:
     private = work / ".steady"
     shutil.rmtree(private, ignore_errors=True)
     private.mkdir()
-    kernel = request.kernel or build_kernel(find_source(), request.flavour)
+    kernel = request.kernel or build_kernel(find_source(None, request.release), request.flavour)
     init = private / "init.sh"
     init.write_text(_init_text(request, kernel, work))
     init.chmod(0o755)

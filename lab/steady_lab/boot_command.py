@@ -46,7 +46,6 @@ def _run(arguments: argparse.Namespace) -> int:
             command=arguments.command,
             work=arguments.work or Path(scratch),
             device=arguments.device,
-            flavour=arguments.flavour,
             kernel=chosen_kernel(arguments),
             modules=arguments.module,
             timeout_s=arguments.timeout,

@@ -25,7 +25,7 @@ from steady_lab.progress import Progress
 FLAVOURS = ("base", "debug")
 RECIPE_VERSION = 1
 # Lines that `make` prints for one build, counted on 6.1.192; only the estimate depends on them.
-LINES_EXPECTED = {"base": 1290, "debug": 1340}
+LINES_EXPECTED = {"base": 1440, "debug": 1490}
 TARGETS = ("linux", "modules_prepare", "modules")
 # Fixed, so that the kernel's version string is the same on every machine.
 BUILD_IDENTITY = {
@@ -42,6 +42,7 @@ class LabKernel:
     """A built kernel: `tree` is its object folder, `linux` the program to run."""
 
     tree: Path
+    release: str
     flavour: str
     key: str
     config_sha256: str
@@ -58,28 +59,32 @@ def build_kernel(source: KernelSource, flavour: str = "base", jobs: int | None =
     Raises LabError when the configuration cannot be met or the build fails.
     """
     key = _content_key(source, flavour)
-    tree = cache_dir() / "kernels" / f"{flavour}-{key[:16]}"
-    finished = _finished(tree, flavour, key)
+    tree = cache_dir() / "kernels" / f"{source.release}-{flavour}-{key[:16]}"
+    finished = _finished(tree, source, flavour, key)
     if finished:
         return finished
     tree.mkdir(parents=True, exist_ok=True)
     with _locked(tree / ".lock"):
-        finished = _finished(tree, flavour, key)
+        finished = _finished(tree, source, flavour, key)
         if finished:
             return finished
         _configure(source, tree, flavour)
         _compile(source, tree, flavour, jobs or os.cpu_count() or 1)
         _stamp(tree, source)
-    finished = _finished(tree, flavour, key)
+    finished = _finished(tree, source, flavour, key)
     if not finished:
         raise LabError(f"the build of {tree} ended well, but left no kernel; see {tree}/build.log")
     return finished
 
 
-def config_fragments(flavour: str) -> list[Path]:
-    """The configuration files of a flavour, in the order in which they apply."""
-    names = ["base.config"] if flavour == "base" else ["base.config", f"{flavour}.config"]
-    return [KERNEL_CONFIGS / name for name in names]
+def config_fragments(flavour: str, release: str) -> list[Path]:
+    """The configuration files of a flavour, in the order in which they apply.
+
+    FLAVOUR.config is for all releases, FLAVOUR-RELEASE.config for what one of them needs besides.
+    """
+    flavours = ["base"] if flavour == "base" else ["base", flavour]
+    names = [name for part in flavours for name in (f"{part}.config", f"{part}-{release}.config")]
+    return [KERNEL_CONFIGS / name for name in names if (KERNEL_CONFIGS / name).is_file()]
 
 
 def _content_key(source: KernelSource, flavour: str) -> str:
@@ -89,12 +94,12 @@ def _content_key(source: KernelSource, flavour: str) -> str:
         ["gcc", "--version"], capture_output=True, text=True, check=True
     ).stdout.splitlines()[0]
     digest = hashlib.sha256(f"{RECIPE_VERSION}\n{source.content_key}\n{compiler}\n".encode())
-    for fragment in config_fragments(flavour):
+    for fragment in config_fragments(flavour, source.release):
         digest.update(fragment.read_bytes())
     return digest.hexdigest()
 
 
-def _finished(tree: Path, flavour: str, key: str) -> LabKernel | None:
+def _finished(tree: Path, source: KernelSource, flavour: str, key: str) -> LabKernel | None:
     """The kernel in `tree` if its build was completed and its program is what was built."""
     try:
         stamp = json.loads((tree / "steady-built.json").read_text())
@@ -104,7 +109,7 @@ def _finished(tree: Path, flavour: str, key: str) -> LabKernel | None:
         return None
     if stamp.get("linux_sha256") != digest:
         return None
-    return LabKernel(tree, flavour, key, stamp["config_sha256"])
+    return LabKernel(tree, source.release, flavour, key, stamp["config_sha256"])
 
 
 def _stamp(tree: Path, source: KernelSource) -> None:
@@ -140,10 +145,10 @@ def _configure(source: KernelSource, tree: Path, flavour: str) -> None:
     before = (tree / ".config").read_bytes() if (tree / ".config").exists() else b""
     _run_quietly(_make(source, tree, "tinyconfig"), environment)
     with (tree / ".config").open("ab") as config:
-        for fragment in config_fragments(flavour):
+        for fragment in config_fragments(flavour, source.release):
             config.write(fragment.read_bytes())
     _run_quietly(_make(source, tree, "olddefconfig"), environment)
-    missing = unmet_options(_wanted(flavour), (tree / ".config").read_text())
+    missing = unmet_options(_wanted(flavour, source.release), (tree / ".config").read_text())
     if missing:
         raise LabError(
             f"this kernel source cannot have {', '.join(missing)}: the options do not exist or "
@@ -153,9 +158,9 @@ def _configure(source: KernelSource, tree: Path, flavour: str) -> None:
         print(f"going on with the build in {tree}", flush=True)
 
 
-def _wanted(flavour: str) -> dict[str, str]:
+def _wanted(flavour: str, release: str) -> dict[str, str]:
     wanted = {}
-    for fragment in config_fragments(flavour):
+    for fragment in config_fragments(flavour, release):
         for line in fragment.read_text().splitlines():
             if line.startswith("CONFIG_"):
                 name, _, value = line.partition("=")

@@ -7,7 +7,7 @@ from pathlib import Path
 from steady_lab.arguments import positive_int
 from steady_lab.errors import LabError
 from steady_lab.kernel_build import FLAVOURS, LabKernel, build_kernel
-from steady_lab.kernel_source import find_source
+from steady_lab.kernel_source import RELEASES, find_source
 from steady_lab.module_build import build_modules, sparse_findings
 
 
@@ -41,18 +41,26 @@ def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
         default="base",
         help="base: fast; debug: with lockdep, KASAN, fault injection [base]",
     )
-    parser.add_argument(
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument(
+        "--kernel",
+        choices=RELEASES,
+        default=RELEASES[0],
+        help=f"release, from the distribution's linux-source package [{RELEASES[0]}]",
+    )
+    chosen.add_argument(
         "--source",
         type=Path,
         metavar="DIR",
-        help="a clean kernel tree, instead of the distribution's linux-source-6.1",
+        help="a clean kernel tree, instead of the distribution's package",
     )
 
 
 def chosen_kernel(arguments: argparse.Namespace) -> LabKernel:
     """The kernel that the shared options name, built if need be."""
     jobs = getattr(arguments, "jobs", None)
-    return build_kernel(find_source(arguments.source), arguments.flavour, jobs)
+    source = find_source(arguments.source, arguments.kernel)
+    return build_kernel(source, arguments.flavour, jobs)
 
 
 def _run_build(arguments: argparse.Namespace) -> int:
@@ -72,5 +80,5 @@ def _run_modules(arguments: argparse.Namespace) -> int:
 
 
 def _run_source(arguments: argparse.Namespace) -> int:
-    print(find_source(arguments.source).tree)
+    print(find_source(arguments.source, arguments.kernel).tree)
     return 0
