@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* debugfs, block/DEVICE/sched/: the queued requests, what is in flight, and the books. */
+#include <linux/ktime.h>
 #include <linux/seq_file.h>
 
 #include "k2.h"
@@ -24,11 +25,13 @@ static int k2_counters_show(void *data, struct seq_file *m)
 	static const char *const class_names[K2_CLASSES] = {"rt", "background"};
 	struct request_queue *q = data;
 	struct k2_data *k2 = q->elevator->elevator_data;
+	u64 background_wait_ns;
 	struct k2_policy policy;
 	unsigned int cls;
 
 	spin_lock_irq(&k2->lock);
 	policy = k2->policy;
+	background_wait_ns = k2_policy_background_wait_ns(&policy, ktime_get_ns());
 	spin_unlock_irq(&k2->lock);
 
 	for (cls = 0; cls < K2_CLASSES; cls++) {
@@ -45,6 +48,8 @@ static int k2_counters_show(void *data, struct seq_file *m)
 	}
 	seq_printf(m, "rt blocked_by_background %llu\n", policy.rt_blocked_count);
 	seq_printf(m, "rt blocked_by_background_ns_max %llu\n", policy.rt_blocked_ns_max);
+	seq_printf(m, "background forced %llu\n", policy.background_forced_count);
+	seq_printf(m, "background wait_ns_max %llu\n", background_wait_ns);
 	return 0;
 }
 

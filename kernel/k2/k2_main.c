@@ -144,7 +144,7 @@ static bool k2_has_work(struct blk_mq_hw_ctx *hctx)
 	struct k2_data *k2 = hctx->queue->elevator->elevator_data;
 
 	/* A hint, without the lock: "Waking up" above says why a wrong one does no harm. */
-	return data_race(k2_policy_next(&k2->policy)) != K2_QUEUE_NONE;
+	return data_race(k2_policy_has_work(&k2->policy));
 }
 
 /*
@@ -175,7 +175,7 @@ static struct request *k2_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	unsigned long flags;
 
 	spin_lock_irqsave(&k2->lock, flags);
-	queue = k2_policy_next(&k2->policy);
+	queue = k2_policy_next(&k2->policy, now_ns);
 	if (queue == K2_QUEUE_NONE) {
 		spin_unlock_irqrestore(&k2->lock, flags);
 		return NULL;
@@ -223,7 +223,7 @@ static void k2_finish_request(struct request *rq)
 	spin_lock_irqsave(&k2->lock, flags);
 	k2_policy_complete(&k2->policy, k2r->queue, now_ns);
 	k2r->flags = 0;
-	run = k2_policy_next(&k2->policy) != K2_QUEUE_NONE;
+	run = k2_policy_has_work(&k2->policy);
 	spin_unlock_irqrestore(&k2->lock, flags);
 
 	if (run)

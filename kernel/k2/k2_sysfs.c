@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The knobs in queue/iosched/. Both take effect at the next dispatch: a larger inflight_max
- * needs no run of the hardware queues, because whenever it held something back, a request is in
- * flight whose completion does that.
+ * The knobs in queue/iosched/. All take effect at the next dispatch. None needs a run of the
+ * hardware queues: whenever inflight_max or real-time held something back, a request is in flight
+ * whose completion does that.
  */
 #include <linux/kstrtox.h>
 #include <linux/sysfs.h>
@@ -53,6 +53,33 @@ static ssize_t k2_split_kib_store(struct elevator_queue *e, const char *page, si
 	return valid ? length : -EINVAL;
 }
 
+static ssize_t k2_background_wait_ms_max_show(struct elevator_queue *e, char *page)
+{
+	struct k2_data *k2 = e->elevator_data;
+
+	return sysfs_emit(page, "%u\n", READ_ONCE(k2->policy.background_wait_ms_max));
+}
+
+static ssize_t k2_background_wait_ms_max_store(struct elevator_queue *e, const char *page,
+					       size_t length)
+{
+	struct k2_data *k2 = e->elevator_data;
+	unsigned int wait_ms;
+	bool valid;
+
+	if (kstrtouint(page, 10, &wait_ms))
+		return -EINVAL;
+
+	spin_lock_irq(&k2->lock);
+	valid = k2_policy_set_background_wait_ms_max(&k2->policy, wait_ms);
+	spin_unlock_irq(&k2->lock);
+	return valid ? length : -EINVAL;
+}
+
 struct elv_fs_entry k2_sysfs_attrs[] = {
 	__ATTR(inflight_max, 0644, k2_inflight_max_show, k2_inflight_max_store),
-	__ATTR(split_kib, 0644, k2_split_kib_show, k2_split_kib_store), __ATTR_NULL};
+	__ATTR(split_kib, 0644, k2_split_kib_show, k2_split_kib_store),
+	__ATTR(background_wait_ms_max, 0644, k2_background_wait_ms_max_show,
+	       k2_background_wait_ms_max_store),
+	__ATTR_NULL,
+};

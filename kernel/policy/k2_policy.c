@@ -6,6 +6,8 @@
 #define IOPRIO_CLASS_RT	   1
 #define IOPRIO_LEVEL_MASK  7
 
+#define NS_PER_MS 1000000ULL
+
 /* One tag in this many stays with real-time. */
 #define TAGS_KEPT_FRACTION 4
 
@@ -72,17 +74,68 @@ bool k2_policy_set_split_kib(struct k2_policy *policy, u32 split_kib, u32 block_
 	return true;
 }
 
+bool k2_policy_set_background_wait_ms_max(struct k2_policy *policy, u32 wait_ms)
+{
+	if (wait_ms > K2_BACKGROUND_WAIT_MS_LIMIT)
+		return false;
+	policy->background_wait_ms_max = wait_ms;
+	return true;
+}
+
 static u32 inflight_total(const struct k2_policy *policy)
 {
 	return policy->inflight[K2_CLASS_RT] + policy->inflight[K2_CLASS_BACKGROUND];
 }
 
-u32 k2_policy_next(const struct k2_policy *policy)
+static bool may_dispatch(const struct k2_policy *policy)
+{
+	return inflight_total(policy) < policy->inflight_max;
+}
+
+static bool rt_queued(const struct k2_policy *policy)
 {
 	u32 queue;
 
-	if (inflight_total(policy) >= policy->inflight_max)
+	for (queue = 0; queue < K2_RT_LEVELS; queue++) {
+		if (policy->queued[queue])
+			return true;
+	}
+	return false;
+}
+
+bool k2_policy_has_work(const struct k2_policy *policy)
+{
+	return may_dispatch(policy) && (policy->queued[K2_QUEUE_BACKGROUND] || rt_queued(policy));
+}
+
+/* Two CPUs may read the clock in one order and take the caller's lock in the other. */
+static u64 elapsed_ns(u64 since_ns, u64 now_ns)
+{
+	return now_ns > since_ns ? now_ns - since_ns : 0;
+}
+
+static u64 background_waits_ns(const struct k2_policy *policy, u64 now_ns)
+{
+	if (!policy->background_waits)
+		return 0;
+	return elapsed_ns(policy->background_waits_since_ns, now_ns);
+}
+
+static bool background_is_due(const struct k2_policy *policy, u64 now_ns)
+{
+	u64 wait_ns_max = policy->background_wait_ms_max * NS_PER_MS;
+
+	return wait_ns_max && background_waits_ns(policy, now_ns) >= wait_ns_max;
+}
+
+u32 k2_policy_next(const struct k2_policy *policy, u64 now_ns)
+{
+	u32 queue;
+
+	if (!may_dispatch(policy))
 		return K2_QUEUE_NONE;
+	if (background_is_due(policy, now_ns))
+		return K2_QUEUE_BACKGROUND;
 	for (queue = 0; queue < K2_QUEUES; queue++) {
 		if (policy->queued[queue])
 			return queue;
@@ -110,28 +163,17 @@ bool k2_policy_may_merge(const struct k2_policy *policy, u32 queue, u64 bytes)
 	return policy->split_bytes || bytes <= K2_MERGE_BYTES_MAX;
 }
 
-static bool rt_queued(const struct k2_policy *policy)
-{
-	u32 queue;
-
-	for (queue = 0; queue < K2_RT_LEVELS; queue++) {
-		if (policy->queued[queue])
-			return true;
-	}
-	return false;
-}
-
-/* Called at the end of each transition: begin or end an episode of blocking. */
+/* Begin or end an episode of background blocking real-time. */
 static void note_rt_blocked(struct k2_policy *policy, u64 now_ns)
 {
-	bool blocked = policy->inflight[K2_CLASS_BACKGROUND] > 0 &&
-		       inflight_total(policy) >= policy->inflight_max && rt_queued(policy);
+	bool blocked = policy->inflight[K2_CLASS_BACKGROUND] > 0 && !may_dispatch(policy) &&
+		       rt_queued(policy);
 
 	if (blocked && !policy->rt_blocked) {
 		policy->rt_blocked_since_ns = now_ns;
 		policy->rt_blocked_count++;
 	} else if (!blocked && policy->rt_blocked) {
-		u64 blocked_ns = now_ns - policy->rt_blocked_since_ns;
+		u64 blocked_ns = elapsed_ns(policy->rt_blocked_since_ns, now_ns);
 
 		if (blocked_ns > policy->rt_blocked_ns_max)
 			policy->rt_blocked_ns_max = blocked_ns;
@@ -139,28 +181,50 @@ static void note_rt_blocked(struct k2_policy *policy, u64 now_ns)
 	policy->rt_blocked = blocked;
 }
 
+/* Begin or end an episode of background waiting. */
+static void note_background_waits(struct k2_policy *policy, u64 now_ns)
+{
+	bool waits = policy->queued[K2_QUEUE_BACKGROUND] > 0 &&
+		     policy->inflight[K2_CLASS_BACKGROUND] == 0;
+
+	if (waits && !policy->background_waits)
+		policy->background_waits_since_ns = now_ns;
+	else if (!waits && policy->background_waits)
+		policy->background_wait_ns_longest = k2_policy_background_wait_ns(policy, now_ns);
+	policy->background_waits = waits;
+}
+
+/* Called at the end of each transition. */
+static void note_waiting(struct k2_policy *policy, u64 now_ns)
+{
+	note_rt_blocked(policy, now_ns);
+	note_background_waits(policy, now_ns);
+}
+
 void k2_policy_insert(struct k2_policy *policy, u32 queue, u64 now_ns)
 {
 	policy->queued[queue]++;
 	policy->counts[k2_policy_class(queue)].inserted++;
-	note_rt_blocked(policy, now_ns);
+	note_waiting(policy, now_ns);
 }
 
 void k2_policy_merge(struct k2_policy *policy, u32 queue, u64 now_ns)
 {
 	policy->queued[queue]--;
 	policy->counts[k2_policy_class(queue)].merged++;
-	note_rt_blocked(policy, now_ns);
+	note_waiting(policy, now_ns);
 }
 
 void k2_policy_dispatch(struct k2_policy *policy, u32 queue, u64 now_ns)
 {
 	enum k2_class cls = k2_policy_class(queue);
 
+	if (cls == K2_CLASS_BACKGROUND && rt_queued(policy))
+		policy->background_forced_count++;
 	policy->queued[queue]--;
 	policy->inflight[cls]++;
 	policy->counts[cls].dispatched++;
-	note_rt_blocked(policy, now_ns);
+	note_waiting(policy, now_ns);
 }
 
 void k2_policy_give_back(struct k2_policy *policy, u32 queue, enum k2_back why, u64 now_ns)
@@ -170,7 +234,7 @@ void k2_policy_give_back(struct k2_policy *policy, u32 queue, enum k2_back why, 
 	policy->inflight[cls]--;
 	policy->queued[queue]++;
 	policy->counts[cls].back[why]++;
-	note_rt_blocked(policy, now_ns);
+	note_waiting(policy, now_ns);
 }
 
 void k2_policy_complete(struct k2_policy *policy, u32 queue, u64 now_ns)
@@ -179,7 +243,15 @@ void k2_policy_complete(struct k2_policy *policy, u32 queue, u64 now_ns)
 
 	policy->inflight[cls]--;
 	policy->counts[cls].completed++;
-	note_rt_blocked(policy, now_ns);
+	note_waiting(policy, now_ns);
+}
+
+u64 k2_policy_background_wait_ns(const struct k2_policy *policy, u64 now_ns)
+{
+	u64 wait_ns = background_waits_ns(policy, now_ns);
+	u64 longest_ns = policy->background_wait_ns_longest;
+
+	return wait_ns > longest_ns ? wait_ns : longest_ns;
 }
 
 static u64 backs_total(const struct k2_counts *counts)

@@ -20,7 +20,14 @@
  *
  * The lists of requests belong to the caller; the policy sees counts, sizes and the time, which
  * is passed in. No allocation, no lock, no clock: the caller serialises all calls on one policy,
- * except k2_policy_next(), which may also be called without the lock as a hint.
+ * except k2_policy_has_work(), which may also be called without the lock as a hint.
+ *
+ * Fairness. Real-time that always has something queued leaves nothing for the background, by
+ * default. With background_wait_ms_max set, background that has waited so long (queued, and none
+ * of it in flight) is served next, before all real-time, with one request or piece; then its wait
+ * begins anew. So real-time has the device for at least background_wait_ms_max between two such
+ * pieces, however long a piece takes. No timer is needed: a wait can only run out while real-time
+ * is served, and each time real-time frees a place, k2_policy_next() is asked.
  *
  * Not decided here: fairness within the background (the queue is FIFO), and writes against
  * reads (ioprio alone decides).
@@ -46,6 +53,9 @@
 
 /* Upper end of split_kib: what a request can hold at most, so more would mean nothing. */
 #define K2_SPLIT_KIB_LIMIT 1048576U
+
+/* Upper end of background_wait_ms_max: half of what the kernel takes for a hung task. */
+#define K2_BACKGROUND_WAIT_MS_LIMIT 60000U
 
 /*
  * Without splitting, background requests are merged up to this size only: a merged request would
@@ -79,6 +89,7 @@ struct k2_counts {
 struct k2_policy {
 	u32 inflight_max; /* requests */
 	u32 split_bytes; /* 0: off */
+	u32 background_wait_ms_max; /* 0: off */
 
 	u32 queued[K2_QUEUES];
 	u32 inflight[K2_CLASSES];
@@ -92,6 +103,16 @@ struct k2_policy {
 	u64 rt_blocked_since_ns;
 	u64 rt_blocked_ns_max;
 	u64 rt_blocked_count;
+
+	/*
+	 * How long background waits: while some is queued and none in flight. The longest wait is
+	 * measured also when nothing bounds it.
+	 */
+	bool background_waits;
+	u64 background_waits_since_ns;
+	u64 background_wait_ns_longest;
+	/* Dispatches of background although real-time was queued. */
+	u64 background_forced_count;
 };
 
 /* Which queue a request with this ioprio (class << 13 | level, as in linux/ioprio.h) joins. */
@@ -115,9 +136,12 @@ void k2_policy_init(struct k2_policy *policy, u32 inflight_max);
 /* Knobs. False: out of range (or not a multiple of @block_bytes), and nothing was changed. */
 bool k2_policy_set_inflight_max(struct k2_policy *policy, u32 inflight_max);
 bool k2_policy_set_split_kib(struct k2_policy *policy, u32 split_kib, u32 block_bytes);
+bool k2_policy_set_background_wait_ms_max(struct k2_policy *policy, u32 wait_ms);
 
 /* The queue to dispatch from now, or K2_QUEUE_NONE. */
-u32 k2_policy_next(const struct k2_policy *policy);
+u32 k2_policy_next(const struct k2_policy *policy, u64 now_ns);
+/* Would k2_policy_next() name a queue? That does not depend on the time; which one may. */
+bool k2_policy_has_work(const struct k2_policy *policy);
 
 /*
  * How much of a request of @bytes at the head of @queue to dispatch at once, in whole blocks of
@@ -134,6 +158,9 @@ void k2_policy_merge(struct k2_policy *policy, u32 queue, u64 now_ns);
 void k2_policy_dispatch(struct k2_policy *policy, u32 queue, u64 now_ns);
 void k2_policy_give_back(struct k2_policy *policy, u32 queue, enum k2_back why, u64 now_ns);
 void k2_policy_complete(struct k2_policy *policy, u32 queue, u64 now_ns);
+
+/* The longest time background has waited, the current wait included. */
+u64 k2_policy_background_wait_ns(const struct k2_policy *policy, u64 now_ns);
 
 /* Does every request ever inserted account for itself? Holds after each transition. */
 bool k2_policy_balanced(const struct k2_policy *policy);

@@ -27,7 +27,7 @@ static void policy_step(struct k2_policy *policy, unsigned long i)
 	u32 queue = i & 1 ? K2_QUEUE_BACKGROUND : i & 7;
 
 	k2_policy_insert(policy, queue, i);
-	queue = k2_policy_next(policy);
+	queue = k2_policy_next(policy, i);
 	if (queue == K2_QUEUE_NONE)
 		abort();
 	if (k2_policy_piece_bytes(policy, queue, 524288, BLOCK_BYTES) > 524288)

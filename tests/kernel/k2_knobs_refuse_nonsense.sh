@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: inflight_max and split_kib refuse bad values with EINVAL and keep the old one
+# DESCRIPTION: the knobs refuse bad values with EINVAL and keep the old one
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
 . "$STEADY_TESTS/lib.sh"
@@ -20,6 +20,7 @@ knob nullb0 scheduler k2
 # null_blk has 64 tags: a device with a queue.
 expect "default inflight_max" "$(knob nullb0 iosched/inflight_max)" 32
 expect "default split_kib" "$(knob nullb0 iosched/split_kib)" 0
+expect "default background_wait_ms_max" "$(knob nullb0 iosched/background_wait_ms_max)" 0
 
 knob nullb0 iosched/inflight_max 7 || fail "inflight_max refuses 7"
 for value in 0 -1 1025 4294967296 99999999999999999999 seven 7x "7 8" 0x7 7.5 '\n'; do
@@ -30,6 +31,17 @@ knob nullb0 iosched/split_kib 8 || fail "split_kib refuses 8"
 for value in -4 2 6 1048577 1048580 4294967296 4294967300 four 4k "4 4" 0x4 4.0 '\n'; do
 	refuses split_kib "$value"
 	expect "split_kib after '$value'" "$(knob nullb0 iosched/split_kib)" 8
+done
+knob nullb0 iosched/background_wait_ms_max 9 || fail "background_wait_ms_max refuses 9"
+for value in -1 60001 4294967296 4294967300 nine 9ms "9 9" 0x9 9.0 '\n'; do
+	refuses background_wait_ms_max "$value"
+	expect "background_wait_ms_max after '$value'" \
+		"$(knob nullb0 iosched/background_wait_ms_max)" 9
+done
+for value in 1 60000 0; do
+	knob nullb0 iosched/background_wait_ms_max $value ||
+		fail "background_wait_ms_max refuses $value"
+	expect background_wait_ms_max "$(knob nullb0 iosched/background_wait_ms_max)" $value
 done
 for value in 4 12 1048576 0; do
 	knob nullb0 iosched/split_kib $value || fail "split_kib refuses $value"

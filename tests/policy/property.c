@@ -44,6 +44,9 @@ struct model {
 	u64 order_head; /* of the next insertion at the head */
 	bool blocked;
 	u64 blocked_since_ns, blocked_ns_max, blocked_count;
+	u32 wait_ms_max;
+	bool waits;
+	u64 waits_since_ns, wait_ns_longest, forced_count;
 };
 
 static uint64_t random_state;
@@ -101,10 +104,18 @@ static struct model_request *head_of(struct model *model, u32 queue)
 	return head;
 }
 
-static u32 model_next(struct model *model)
+static bool model_is_due(const struct model *model, u64 now_ns)
+{
+	return model->wait_ms_max && model->waits &&
+	       now_ns - model->waits_since_ns >= model->wait_ms_max * 1000000ULL;
+}
+
+static u32 model_next(struct model *model, u64 now_ns)
 {
 	if (count_state(model, IN_FLIGHT, 0, K2_QUEUES - 1) >= model->inflight_max)
 		return K2_QUEUE_NONE;
+	if (model_is_due(model, now_ns))
+		return K2_QUEUE_BACKGROUND;
 	for (u32 queue = 0; queue < K2_QUEUES; queue++) {
 		if (head_of(model, queue))
 			return queue;
@@ -149,7 +160,7 @@ static bool step_insert(struct k2_policy *policy, struct model *model, u64 now_n
 
 static bool step_dispatch(struct k2_policy *policy, struct model *model, u64 now_ns)
 {
-	u32 queue = k2_policy_next(policy);
+	u32 queue = k2_policy_next(policy, now_ns);
 	struct model_request *head;
 	u32 piece_bytes;
 
@@ -167,6 +178,8 @@ static bool step_dispatch(struct k2_policy *policy, struct model *model, u64 now
 	}
 	head->state = IN_FLIGHT;
 	head->dispatched++;
+	if (queue == K2_QUEUE_BACKGROUND && count_state(model, QUEUED, 0, K2_RT_LEVELS - 1))
+		model->forced_count++;
 	k2_policy_dispatch(policy, queue, now_ns);
 	return true;
 }
@@ -255,8 +268,16 @@ static void step_knob(struct k2_policy *policy, struct model *model)
 {
 	u32 inflight_max = random_below(5);
 	u32 split_kib = random_below(2) ? 0 : 1U << random_below(22);
+	u32 wait_ms_max = random_below(4) ? random_below(3) : random_below(100000);
 
 	if (random_below(2)) {
+		bool valid = wait_ms_max <= 60000;
+
+		same("set background_wait_ms_max",
+		     k2_policy_set_background_wait_ms_max(policy, wait_ms_max), valid);
+		if (valid)
+			model->wait_ms_max = wait_ms_max;
+	} else if (random_below(2)) {
 		bool valid = inflight_max >= 1;
 
 		same("set inflight_max", k2_policy_set_inflight_max(policy, inflight_max), valid);
@@ -289,6 +310,24 @@ static void model_note_blocked(struct model *model, u64 now_ns)
 	model->blocked = blocked;
 }
 
+static void model_note_waits(struct model *model, u64 now_ns)
+{
+	bool waits = count_state(model, QUEUED, K2_QUEUE_BACKGROUND, K2_QUEUE_BACKGROUND) &&
+		     !count_state(model, IN_FLIGHT, K2_QUEUE_BACKGROUND, K2_QUEUE_BACKGROUND);
+
+	if (waits && !model->waits)
+		model->waits_since_ns = now_ns;
+	if (model->waits && now_ns - model->waits_since_ns > model->wait_ns_longest)
+		model->wait_ns_longest = now_ns - model->waits_since_ns;
+	model->waits = waits;
+}
+
+static void model_note(struct model *model, u64 now_ns)
+{
+	model_note_blocked(model, now_ns);
+	model_note_waits(model, now_ns);
+}
+
 static void compare_class(const struct k2_policy *policy, const struct model *model, u32 class,
 			  u32 queue_first, u32 queue_last)
 {
@@ -318,13 +357,16 @@ static void compare_class(const struct k2_policy *policy, const struct model *mo
 	     count_state(model, IN_FLIGHT, queue_first, queue_last));
 }
 
-static void compare(const struct k2_policy *policy, struct model *model)
+static void compare(const struct k2_policy *policy, struct model *model, u64 now_ns)
 {
+	u64 waits_ns = model->waits ? now_ns - model->waits_since_ns : 0;
+
 	for (u32 queue = 0; queue < K2_QUEUES; queue++)
 		same("queued", policy->queued[queue], count_state(model, QUEUED, queue, queue));
 	compare_class(policy, model, K2_CLASS_RT, 0, K2_RT_LEVELS - 1);
 	compare_class(policy, model, K2_CLASS_BACKGROUND, K2_QUEUE_BACKGROUND, K2_QUEUE_BACKGROUND);
-	same("next", k2_policy_next(policy), model_next(model));
+	same("next", k2_policy_next(policy, now_ns), model_next(model, now_ns));
+	same("has work", k2_policy_has_work(policy), model_next(model, now_ns) != K2_QUEUE_NONE);
 	same("balanced", k2_policy_balanced(policy), true);
 	same("idle", k2_policy_idle(policy),
 	     count_state(model, QUEUED, 0, K2_QUEUES - 1) +
@@ -332,6 +374,9 @@ static void compare(const struct k2_policy *policy, struct model *model)
 		     0);
 	same("blocked count", policy->rt_blocked_count, model->blocked_count);
 	same("blocked ns", policy->rt_blocked_ns_max, model->blocked_ns_max);
+	same("forced count", policy->background_forced_count, model->forced_count);
+	same("background wait ns", k2_policy_background_wait_ns(policy, now_ns),
+	     waits_ns > model->wait_ns_longest ? waits_ns : model->wait_ns_longest);
 }
 
 /* Did a request move? Knobs move none: the policy looks at them at the next transition. */
@@ -380,19 +425,20 @@ static u64 run(u64 steps)
 	k2_policy_init(&policy, model.inflight_max);
 
 	for (step = 0; step < steps; step++) {
-		now_ns += random_below(1000);
+		/* Mostly short, now and then so long that a wait runs out. */
+		now_ns += random_below(8) ? random_below(1000) : random_below(3000000);
 		if (take_step(&policy, &model, now_ns))
-			model_note_blocked(&model, now_ns);
-		compare(&policy, &model);
+			model_note(&model, now_ns);
+		compare(&policy, &model, now_ns);
 	}
 	/* Drain: whatever was put in comes out. */
 	for (; !k2_policy_idle(&policy); step++) {
 		if (step_dispatch(&policy, &model, now_ns))
-			model_note_blocked(&model, now_ns);
+			model_note(&model, now_ns);
 		if (step_end(&policy, &model, now_ns))
-			model_note_blocked(&model, now_ns);
+			model_note(&model, now_ns);
 	}
-	compare(&policy, &model);
+	compare(&policy, &model, now_ns);
 	return step;
 }
 

@@ -7,6 +7,7 @@
 #include "k2_policy.h"
 
 #define BACKGROUND	     K2_QUEUE_BACKGROUND
+#define MS		     1000000ULL
 #define IOPRIO(class, level) ((u16)((class) << 13 | (level)))
 
 static int failed;
@@ -32,13 +33,19 @@ static struct k2_policy policy_with(u32 inflight_max)
 }
 
 /* Dispatch from the queue the policy names, and say which it was. */
+static u32 dispatch_next_at(struct k2_policy *policy, u64 now_ns)
+{
+	u32 queue = k2_policy_next(policy, now_ns);
+
+	EXPECT(k2_policy_has_work(policy), queue != K2_QUEUE_NONE);
+	if (queue != K2_QUEUE_NONE)
+		k2_policy_dispatch(policy, queue, now_ns);
+	return queue;
+}
+
 static u32 dispatch_next(struct k2_policy *policy)
 {
-	u32 queue = k2_policy_next(policy);
-
-	if (queue != K2_QUEUE_NONE)
-		k2_policy_dispatch(policy, queue, 0);
-	return queue;
+	return dispatch_next_at(policy, 0);
 }
 
 static void rt_class_has_a_queue_per_level(void)
@@ -85,9 +92,9 @@ static void holds_back_at_inflight_max(void)
 		k2_policy_insert(&policy, BACKGROUND, 0);
 	EXPECT(dispatch_next(&policy), BACKGROUND);
 	EXPECT(dispatch_next(&policy), BACKGROUND);
-	EXPECT(k2_policy_next(&policy), K2_QUEUE_NONE);
+	EXPECT(k2_policy_next(&policy, 0), K2_QUEUE_NONE);
 	k2_policy_complete(&policy, BACKGROUND, 0);
-	EXPECT(k2_policy_next(&policy), BACKGROUND);
+	EXPECT(k2_policy_next(&policy, 0), BACKGROUND);
 }
 
 static void lowered_inflight_max_takes_nothing_back(void)
@@ -100,9 +107,9 @@ static void lowered_inflight_max_takes_nothing_back(void)
 	dispatch_next(&policy);
 	EXPECT(k2_policy_set_inflight_max(&policy, 1), true);
 	k2_policy_complete(&policy, 0, 0);
-	EXPECT(k2_policy_next(&policy), K2_QUEUE_NONE);
+	EXPECT(k2_policy_next(&policy, 0), K2_QUEUE_NONE);
 	k2_policy_complete(&policy, 0, 0);
-	EXPECT(k2_policy_next(&policy), 0);
+	EXPECT(k2_policy_next(&policy, 0), 0);
 }
 
 static void inflight_max_has_a_range(void)
@@ -275,6 +282,131 @@ static void background_waiting_for_rt_is_not_blocking(void)
 	EXPECT(policy.rt_blocked_ns_max, 0);
 }
 
+static void background_wait_has_a_range(void)
+{
+	struct k2_policy policy = policy_with(1);
+
+	EXPECT(policy.background_wait_ms_max, 0);
+	EXPECT(k2_policy_set_background_wait_ms_max(&policy, K2_BACKGROUND_WAIT_MS_LIMIT), true);
+	EXPECT(k2_policy_set_background_wait_ms_max(&policy, K2_BACKGROUND_WAIT_MS_LIMIT + 1),
+	       false);
+	EXPECT(k2_policy_set_background_wait_ms_max(&policy, UINT32_MAX), false);
+	EXPECT(policy.background_wait_ms_max, K2_BACKGROUND_WAIT_MS_LIMIT);
+	EXPECT(k2_policy_set_background_wait_ms_max(&policy, 0), true);
+	EXPECT(policy.background_wait_ms_max, 0);
+}
+
+/* Two of @level queued, or one queued and one with the device: real-time without a gap. */
+static void keep_rt_busy(struct k2_policy *policy, u32 level, u64 now_ns)
+{
+	while (policy->queued[level] < 2)
+		k2_policy_insert(policy, level, now_ns);
+}
+
+static void without_a_bound_background_starves_and_it_shows(void)
+{
+	struct k2_policy policy = policy_with(1);
+	u64 now_ns = 0;
+
+	k2_policy_insert(&policy, BACKGROUND, 0);
+	for (int i = 0; i < 1000; i++) {
+		keep_rt_busy(&policy, 7, now_ns);
+		EXPECT(dispatch_next_at(&policy, now_ns), 7);
+		now_ns += MS;
+		k2_policy_complete(&policy, 7, now_ns);
+	}
+	EXPECT(k2_policy_background_wait_ns(&policy, now_ns), 1000 * MS);
+	EXPECT(policy.background_forced_count, 0);
+}
+
+static void background_goes_first_once_its_wait_is_over(void)
+{
+	struct k2_policy policy = policy_with(1);
+
+	k2_policy_set_background_wait_ms_max(&policy, 5);
+	k2_policy_insert(&policy, BACKGROUND, 100 * MS);
+	keep_rt_busy(&policy, 0, 100 * MS);
+	EXPECT(dispatch_next_at(&policy, 105 * MS - 1), 0);
+	/* The device is busy: not even background that is due goes on top. */
+	EXPECT(dispatch_next_at(&policy, 106 * MS), K2_QUEUE_NONE);
+	k2_policy_complete(&policy, 0, 107 * MS);
+	EXPECT(policy.background_forced_count, 0);
+	EXPECT(dispatch_next_at(&policy, 107 * MS), BACKGROUND);
+	EXPECT(policy.background_forced_count, 1);
+	EXPECT(k2_policy_background_wait_ns(&policy, 200 * MS), 7 * MS);
+}
+
+/* However long a piece takes, real-time then has the device for as long as background waits. */
+static void the_wait_begins_when_the_last_piece_ends(void)
+{
+	struct k2_policy policy = policy_with(1);
+
+	k2_policy_set_background_wait_ms_max(&policy, 5);
+	k2_policy_insert(&policy, BACKGROUND, 0);
+	EXPECT(dispatch_next_at(&policy, 0), BACKGROUND);
+	keep_rt_busy(&policy, 0, 1 * MS);
+	k2_policy_give_back(&policy, BACKGROUND, K2_BACK_REST, 50 * MS);
+	EXPECT(dispatch_next_at(&policy, 50 * MS), 0);
+	k2_policy_complete(&policy, 0, 54 * MS);
+	EXPECT(dispatch_next_at(&policy, 54 * MS), 0);
+	k2_policy_complete(&policy, 0, 55 * MS);
+	keep_rt_busy(&policy, 0, 55 * MS);
+	EXPECT(dispatch_next_at(&policy, 55 * MS), BACKGROUND);
+}
+
+/* With room for more in flight, background that is being served does not wait. */
+static void background_in_flight_does_not_wait(void)
+{
+	struct k2_policy policy = policy_with(2);
+
+	k2_policy_set_background_wait_ms_max(&policy, 5);
+	k2_policy_insert(&policy, BACKGROUND, 0);
+	k2_policy_insert(&policy, BACKGROUND, 0);
+	EXPECT(dispatch_next_at(&policy, 0), BACKGROUND);
+	keep_rt_busy(&policy, 3, 0);
+	EXPECT(dispatch_next_at(&policy, 60 * MS), 3);
+	k2_policy_complete(&policy, BACKGROUND, 61 * MS);
+	EXPECT(dispatch_next_at(&policy, 65 * MS), 3);
+	k2_policy_complete(&policy, 3, 66 * MS);
+	keep_rt_busy(&policy, 3, 66 * MS);
+	EXPECT(dispatch_next_at(&policy, 66 * MS), BACKGROUND);
+}
+
+/* Background that came out of a merge or an empty queue begins to wait when it comes. */
+static void an_empty_queue_does_not_wait(void)
+{
+	struct k2_policy policy = policy_with(1);
+
+	k2_policy_set_background_wait_ms_max(&policy, 5);
+	k2_policy_insert(&policy, BACKGROUND, 0);
+	k2_policy_dispatch(&policy, BACKGROUND, 0);
+	k2_policy_complete(&policy, BACKGROUND, 1 * MS);
+	keep_rt_busy(&policy, 0, 90 * MS);
+	k2_policy_insert(&policy, BACKGROUND, 100 * MS);
+	EXPECT(dispatch_next_at(&policy, 104 * MS), 0);
+	k2_policy_complete(&policy, 0, 104 * MS);
+	keep_rt_busy(&policy, 0, 104 * MS);
+	EXPECT(dispatch_next_at(&policy, 105 * MS), BACKGROUND);
+}
+
+/* Another CPU read the clock a little earlier and got the lock a little later. */
+static void time_that_seems_to_go_back_is_no_wait(void)
+{
+	struct k2_policy policy = policy_with(1);
+
+	k2_policy_set_background_wait_ms_max(&policy, 5);
+	k2_policy_insert(&policy, BACKGROUND, 1000);
+	k2_policy_insert(&policy, 0, 999);
+	EXPECT(k2_policy_background_wait_ns(&policy, 999), 0);
+	EXPECT(dispatch_next_at(&policy, 999), 0);
+	k2_policy_complete(&policy, 0, 998);
+	k2_policy_dispatch(&policy, BACKGROUND, 997);
+	k2_policy_insert(&policy, 0, 996);
+	k2_policy_complete(&policy, BACKGROUND, 995);
+	EXPECT(k2_policy_background_wait_ns(&policy, 995), 0);
+	EXPECT(policy.rt_blocked_ns_max, 0);
+}
+
 #define TEST(name)                                                                                 \
 	{                                                                                          \
 #name, name                                                                        \
@@ -305,6 +437,13 @@ int main(void)
 		TEST(a_lost_request_shows_in_the_books),
 		TEST(measures_how_long_background_blocked_rt),
 		TEST(background_waiting_for_rt_is_not_blocking),
+		TEST(background_wait_has_a_range),
+		TEST(without_a_bound_background_starves_and_it_shows),
+		TEST(background_goes_first_once_its_wait_is_over),
+		TEST(the_wait_begins_when_the_last_piece_ends),
+		TEST(background_in_flight_does_not_wait),
+		TEST(an_empty_queue_does_not_wait),
+		TEST(time_that_seems_to_go_back_is_no_wait),
 	};
 	int status = EXIT_SUCCESS;
 
