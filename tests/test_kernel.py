@@ -2,9 +2,9 @@
 """Runs every tests/kernel/*.sh in a guest; the script's header says next to which device.
 
 DESCRIPTION: what behaviour holds. DEVICE: a name in experiments/devices, or none. FLAVOUR: debug
-(default) or base. MODULES: a module of the kernel to load, with its parameters. Exit status 0
-passes, 77 skips (the last line says why), anything else fails, and so does a kernel log with a
-sign of trouble.
+(default) or base. MODULES: modules of the kernel to load, each with its parameters, `;` between
+them. Exit status 0 passes, 77 skips (the last line says why), anything else fails, and so does a
+kernel log with a sign of trouble.
 """
 
 import fcntl
@@ -52,7 +52,7 @@ def run(script: Path, work: Path) -> BootResult:
             work=work,
             device=device,
             flavour=keys.get("FLAVOUR", "debug"),
-            modules=[keys["MODULES"]] if "MODULES" in keys else [],
+            modules=keys["MODULES"].split(";") if "MODULES" in keys else [],
             environment={
                 "STEADY_TESTS": f"{GUEST_PROJECT}/tests/kernel",
                 "STEADY_TESTS_BIN": f"{GUEST_PROJECT}/build/tests/bin",

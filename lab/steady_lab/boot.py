@@ -44,7 +44,8 @@ class BootRequest:
     """What to run.
 
     `modules` are further modules to load first: the name of one of the kernel's own, or the path of
-    a .ko file, each with its parameters behind it ("null_blk nr_devices=0").
+    a .ko file, each with its parameters behind it ("null_blk nr_devices=0"). What they need is
+    loaded before them.
     `kernel` stands for `flavour` and `release`.
     `cancelled`, once set by another thread, ends the guest and makes `boot` raise BootError.
     """
@@ -127,7 +128,7 @@ def _check_paths(work: Path) -> None:
 
 def _init_text(request: BootRequest, kernel: LabKernel, work: Path) -> str:
     built = {name: _seen_by_guest(path, kernel) for name, path in build_modules(kernel).items()}
-    loads = [_module_load(kernel, text) for text in request.modules]
+    loads = _module_loads(kernel, request.modules)
     loads.append(ModuleLoad(built["k2"]))
     node = None
     if request.device:
@@ -151,10 +152,31 @@ def _module_variables(built: Mapping[str, Path]) -> dict[str, str]:
     return {f"STEADY_MODULE_{name.upper()}": str(path) for name, path in built.items()}
 
 
-def _module_load(kernel: LabKernel, text: str) -> ModuleLoad:
-    name, *params = text.split()
-    path = Path(name).absolute() if name.endswith(".ko") else _in_tree_module(kernel, name)
-    return ModuleLoad(_seen_by_guest(path, kernel), params)
+def _module_loads(kernel: LabKernel, texts: Sequence[str]) -> list[ModuleLoad]:
+    """What to insert, in order: each module behind those it needs, none twice."""
+    loads: dict[Path, ModuleLoad] = {}
+    for text in texts:
+        name, *params = text.split()
+        path = Path(name).absolute() if name.endswith(".ko") else _in_tree_module(kernel, name)
+        for needed in _needed_modules(kernel, path):
+            loads.setdefault(needed, ModuleLoad(_seen_by_guest(needed, kernel), unload=False))
+        loads[path] = ModuleLoad(_seen_by_guest(path, kernel), params)
+    return list(loads.values())
+
+
+def _needed_modules(kernel: LabKernel, path: Path) -> list[Path]:
+    """All that `path` needs, directly or not, in the order of loading."""
+    # Where it is, few users have in their PATH.
+    modinfo = shutil.which("modinfo", path=f"{os.defpath}:/usr/sbin:/sbin")
+    if not modinfo:
+        raise BootError("modinfo is missing: run `make setup` (package kmod)")
+    command = [modinfo, "--field", "depends", str(path)]
+    names = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    needed: list[Path] = []
+    for name in filter(None, names.split(",")):
+        module = _in_tree_module(kernel, name)
+        needed += [*_needed_modules(kernel, module), module]
+    return list(dict.fromkeys(needed))
 
 
 def _seen_by_guest(path: Path, kernel: LabKernel) -> Path:

@@ -19,10 +19,15 @@ STATUS_SETUP_FAILED = 125
 
 @dataclass(frozen=True)
 class ModuleLoad:
-    """One insmod: module file as the guest sees it, and its parameters (`key=value`)."""
+    """One insmod: module file as the guest sees it, and its parameters (`key=value`).
+
+    `unload`: must be possible after the command. Not so for what only others need; some of the
+    kernel's own modules cannot be unloaded.
+    """
 
     path: Path
     params: Sequence[str] = ()
+    unload: bool = True
 
 
 _TEMPLATE = """#!/bin/sh
@@ -103,7 +108,7 @@ def init_script(
         f"need insmod {shlex.join([str(load.path), *load.params])}".rstrip() for load in loads
     ]
     exports = [f"export {key}={shlex.quote(value)}" for key, value in environment.items()]
-    unload = [load.path.stem for load in reversed(loads)]
+    unload = [load.path.stem for load in reversed(loads) if load.unload]
     return _TEMPLATE.format(
         setup_failed=STATUS_SETUP_FAILED,
         work=GUEST_WORK,
