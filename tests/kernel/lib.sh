@@ -135,3 +135,20 @@ emmc_bind() {
 	echo steady_emmc >/sys/bus/platform/drivers/steady_emmc/bind || fail "bind"
 	emmc_wait
 }
+
+# scsi_disk: the name of scsi_debug's one disk, once its node is there.
+scsi_disk() {
+	for _ in $(seq 500); do
+		for folder in /sys/bus/pseudo/drivers/scsi_debug/adapter0/host*/target*/*:*/block/*; do
+			[ -b "/dev/${folder##*/}" ] && echo "${folder##*/}" && return
+		done
+		sleep 0.01
+	done
+	fail "scsi_debug's disk does not appear"
+}
+
+# stream_sum FIELD FILE: the sum over io_stream's processes of done, failed or refused.
+stream_sum() {
+	awk -v key="$1" '{ for (i = 1; i < NF; i++) if ($i == key) sum += $(i + 1) }
+		END { print sum + 0 }' "$2"
+}
