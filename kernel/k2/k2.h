@@ -14,6 +14,8 @@
 #include "blk-mq-debugfs.h"
 #include "blk-mq-sched.h"
 
+#include "../compat/insert_flags.h"
+#include "../compat/request_atomic.h"
 #include "../compat/request_private.h"
 
 #include "k2_policy.h"
@@ -39,8 +41,9 @@ struct k2_data {
 	/* Where the front of a bio cut in two comes from. */
 	struct bio_set clones;
 
-	/* How many bits of a sbitmap word background may use, see k2_policy_background_depth(). */
-	unsigned int background_depth;
+	/* How many tags background may use of each @tags_whole, see compat/shallow_depth.h. */
+	unsigned int background_tags;
+	unsigned int tags_whole;
 };
 
 /* Counted in the policy: finish_request has to take it off the books. */

@@ -58,7 +58,7 @@ static int k2_background_tags_show(void *data, struct seq_file *m)
 	struct request_queue *q = data;
 	struct k2_data *k2 = q->elevator->elevator_data;
 
-	seq_printf(m, "%u of each word\n", k2->background_depth);
+	seq_printf(m, "%u of each %u\n", k2->background_tags, k2->tags_whole);
 	return 0;
 }
 

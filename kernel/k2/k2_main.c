@@ -9,12 +9,16 @@
  * file keeps the lists and ties them to blk-mq. Begin reading at the table at the end.
  *
  * Life of a request: prepare_request, insert_requests, dispatch_request, finish_request. Not all
- * requests live all of it. Flushes, and on 6.1 all writes with FUA or a preceding flush, go
- * straight to the driver and are unknown here, except that a driver may ask for a FUA write to be
- * inserted later on. Passthrough requests are prepared and finished, but inserted only if they
- * come out of a plug (io_uring's commands do). Requests merged into another are finished without
- * dispatch. Each request therefore carries flags
- * (k2_rq.flags) that say what is on the books for it.
+ * requests live all of it. Requests merged into another are finished without dispatch. Flushes go
+ * straight to the driver and are unknown here. For two more kinds it depends on the kernel:
+ *
+ *   writes with FUA       6.1: go straight to the driver, too, except that a driver may ask for
+ *   or a preceding flush  one to be inserted later on, never prepared. 6.12: live as all others,
+ *                         but the data of a write with a preceding flush comes at the head.
+ *   passthrough           6.1: prepared and finished, but inserted only if they come out of a plug
+ *                         (io_uring's commands do). 6.12: never inserted, and seldom prepared.
+ *
+ * Each request therefore carries flags (k2_rq.flags) that say what is on the books for it.
  *
  * Waking up. Whatever inflight_max holds back is dispatched after a completion, so
  * k2_finish_request() runs the hardware queues if something may now be dispatched. It does so
@@ -32,6 +36,8 @@
 #include <trace/events/block.h>
 
 #include "k2.h"
+
+#include "../compat/shallow_depth.h"
 
 #define CREATE_TRACE_POINTS
 #include "k2_trace.h"
@@ -92,7 +98,10 @@ static void k2_insert(struct k2_data *k2, struct request *rq, bool at_head, u64 
 	lockdep_assert_held(&k2->lock);
 
 	if (!k2_rq_has_private(rq)) {
-		/* A FUA write, which blk-mq never had prepared. */
+		/*
+		 * Never prepared. 6.1: a FUA write. 6.12: a request that a plug had allocated for a
+		 * passthrough command, and then used for this.
+		 */
 		k2_rq_claim_private(rq);
 		*k2r = (struct k2_rq){0};
 	}
@@ -124,7 +133,7 @@ static void k2_prepare_request(struct request *rq)
 	*k2_rq(rq) = (struct k2_rq){0};
 }
 
-static void k2_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list, bool at_head)
+static void k2_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list, blk_insert_t how)
 {
 	struct k2_data *k2 = hctx->queue->elevator->elevator_data;
 	u64 now_ns = ktime_get_ns();
@@ -134,7 +143,7 @@ static void k2_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *lis
 	spin_lock_irqsave(&k2->lock, flags);
 	list_for_each_entry_safe(rq, next, list, queuelist) {
 		list_del_init(&rq->queuelist);
-		k2_insert(k2, rq, at_head, now_ns);
+		k2_insert(k2, rq, how & BLK_MQ_INSERT_AT_HEAD, now_ns);
 	}
 	spin_unlock_irqrestore(&k2->lock, flags);
 }
@@ -197,7 +206,7 @@ static struct request *k2_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	return rq;
 }
 
-/* Called for every request with an elevator that ends, flushes included. */
+/* Called when a request ends, on 6.1 for flushes, too. */
 static void k2_completed_request(struct request *rq, u64 now_ns)
 {
 	if (k2_rq_has_private(rq))
@@ -338,7 +347,7 @@ static void k2_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	struct k2_data *k2 = data->q->elevator->elevator_data;
 
 	if (k2_policy_queue(get_current_ioprio()) == K2_QUEUE_BACKGROUND)
-		data->shallow_depth = k2->background_depth;
+		data->shallow_depth = k2->background_tags;
 }
 
 /* Called with the queue frozen when nr_requests was changed, and by k2_init_hctx(). */
@@ -347,8 +356,9 @@ static void k2_depth_updated(struct blk_mq_hw_ctx *hctx)
 	struct k2_data *k2 = hctx->queue->elevator->elevator_data;
 	struct sbitmap_queue *tags = &hctx->sched_tags->bitmap_tags;
 
-	k2->background_depth = k2_policy_background_depth(tags->sb.depth, tags->sb.shift);
-	sbitmap_queue_min_shallow_depth(tags, k2->background_depth);
+	k2->tags_whole = k2_shallow_depth_whole(&tags->sb);
+	k2->background_tags = k2_policy_background_tags(k2->tags_whole);
+	sbitmap_queue_min_shallow_depth(tags, k2->background_tags);
 }
 
 /* Setting up and taking down. */
@@ -464,6 +474,10 @@ static struct elevator_type k2_elevator = {
 
 static int __init k2_init(void)
 {
+	int ret = k2_shallow_depth_probe();
+
+	if (ret)
+		return ret;
 	return elv_register(&k2_elevator);
 }
 

@@ -63,8 +63,9 @@ void k2_split_exit(struct k2_data *k2)
 /*
  * Requests whose parts cannot stand for themselves: those that carry something computed over the
  * whole (integrity, encryption), that someone polls for or has marked as his own (NVMe multipath
- * takes bios out of REQ_DRV requests), whose order the device insists on (zoned writes), or that
- * already have an end_io.
+ * takes bios out of REQ_DRV requests), that the device takes whole or not at all (atomic writes),
+ * whose order it insists on (zoned writes), or that already have an end_io (blk-flush.c's, for data
+ * that a flush precedes or follows).
  */
 bool k2_may_split(struct request *rq)
 {
@@ -72,7 +73,7 @@ bool k2_may_split(struct request *rq)
 		return false;
 	if (req_op(rq) == REQ_OP_WRITE && blk_queue_is_zoned(rq->q))
 		return false;
-	if (rq->cmd_flags & (REQ_POLLED | REQ_DRV))
+	if (rq->cmd_flags & (REQ_POLLED | REQ_DRV | REQ_ATOMIC))
 		return false;
 	if (rq->rq_flags & RQF_SPECIAL_PAYLOAD)
 		return false;

@@ -33,19 +33,14 @@ u32 k2_policy_inflight_default(u32 tags, bool is_mmc)
 	return tags < K2_INFLIGHT_QUEUED ? tags : K2_INFLIGHT_QUEUED;
 }
 
-u32 k2_policy_background_depth(u32 tags, u32 word_shift)
+u32 k2_policy_background_tags(u32 tags)
 {
-	u32 word_tags = tags;
-	u32 kept;
+	u32 kept = tags / TAGS_KEPT_FRACTION;
 
-	if (word_shift < 32 && (1U << word_shift) < tags)
-		word_tags = 1U << word_shift;
-
-	kept = word_tags / TAGS_KEPT_FRACTION;
 	if (kept == 0)
 		kept = 1;
-	/* A word of one tag cannot be shared; background must not starve for ever. */
-	return word_tags > kept ? word_tags - kept : 1;
+	/* One tag cannot be shared; background must not starve for ever. */
+	return tags > kept ? tags - kept : 1;
 }
 
 void k2_policy_init(struct k2_policy *policy, u32 inflight_max)

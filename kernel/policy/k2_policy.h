@@ -125,11 +125,8 @@ enum k2_class k2_policy_class(u32 queue);
  */
 u32 k2_policy_inflight_default(u32 tags, bool is_mmc);
 
-/*
- * How many bits of each sbitmap word background may take of @tags scheduler tags, when a word
- * holds 1 << @word_shift of them: the rest is kept for real-time.
- */
-u32 k2_policy_background_depth(u32 tags, u32 word_shift);
+/* How many of each @tags scheduler tags background may take: the rest is kept for real-time. */
+u32 k2_policy_background_tags(u32 tags);
 
 void k2_policy_init(struct k2_policy *policy, u32 inflight_max);
 

@@ -38,7 +38,7 @@ static int emmc_probe(struct platform_device *pdev)
 	return err;
 }
 
-static int emmc_remove(struct platform_device *pdev)
+static void emmc_remove(struct platform_device *pdev)
 {
 	struct emmc_host *host = platform_get_drvdata(pdev);
 
@@ -48,12 +48,12 @@ static int emmc_remove(struct platform_device *pdev)
 		emmc_cqe_teardown(host);
 	emmc_card_power_off(&card);
 	mmc_free_host(host->mmc);
-	return 0;
 }
 
 static struct platform_driver emmc_driver = {
 	.probe = emmc_probe,
-	.remove = emmc_remove,
+	/* .remove returns int in 6.1 and void in 6.12; this is void in both. */
+	.remove_new = emmc_remove,
 	.driver.name = EMMC_DRIVER,
 };
 

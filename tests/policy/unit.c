@@ -194,24 +194,18 @@ static void rt_is_never_merged(void)
 		EXPECT(k2_policy_may_merge(&policy, level, 1024), false);
 }
 
-/*
- * sbitmap starts with words of 64 bits and halves them until there are four; resizing later keeps
- * the word size, so the number of tags may also be smaller than a word.
- */
-static void a_quarter_of_each_word_is_kept_for_rt(void)
+static void a_quarter_of_the_tags_is_kept_for_rt(void)
 {
-	EXPECT(k2_policy_background_depth(256, 6), 48);
-	EXPECT(k2_policy_background_depth(64, 4), 12);
-	EXPECT(k2_policy_background_depth(8, 1), 1);
-	EXPECT(k2_policy_background_depth(4, 4), 3);
-	EXPECT(k2_policy_background_depth(2, 6), 1);
+	EXPECT(k2_policy_background_tags(256), 192);
+	EXPECT(k2_policy_background_tags(16), 12);
+	EXPECT(k2_policy_background_tags(4), 3);
+	EXPECT(k2_policy_background_tags(2), 1);
 }
 
 static void background_never_starves_for_a_tag(void)
 {
-	/* One tag, or words of one bit: nothing can be kept. */
-	EXPECT(k2_policy_background_depth(1, 6), 1);
-	EXPECT(k2_policy_background_depth(4, 0), 1);
+	/* Nothing can be kept of one. */
+	EXPECT(k2_policy_background_tags(1), 1);
 }
 
 static void a_split_request_is_one_on_the_books(void)
@@ -431,7 +425,7 @@ int main(void)
 		TEST(pieces_are_whole_blocks_of_a_changed_device),
 		TEST(unsplit_merges_are_bounded),
 		TEST(rt_is_never_merged),
-		TEST(a_quarter_of_each_word_is_kept_for_rt),
+		TEST(a_quarter_of_the_tags_is_kept_for_rt),
 		TEST(background_never_starves_for_a_tag),
 		TEST(a_split_request_is_one_on_the_books),
 		TEST(a_lost_request_shows_in_the_books),

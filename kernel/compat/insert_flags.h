@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * How blk-mq says where requests are to be inserted: since 6.4 in flags. On 6.1 in a bool, "at the
+ * head", which is told here as that flag.
+ */
+#ifndef K2_COMPAT_INSERT_FLAGS_H
+#define K2_COMPAT_INSERT_FLAGS_H
+
+#include "blk-mq.h"
+
+#ifndef BLK_MQ_INSERT_AT_HEAD
+#define BLK_MQ_INSERT_AT_HEAD true
+#define blk_insert_t	      bool
+#endif
+
+#endif /* K2_COMPAT_INSERT_FLAGS_H */

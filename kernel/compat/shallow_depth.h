@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What blk_mq_alloc_data.shallow_depth limits: the tags taken of each word of the bitmap (6.1, and
+ * 6.12 up to 6.12.42), or of the whole bitmap (from 6.12.43 on). No header tells the two apart, and
+ * distributions move such changes about, so the code itself is asked when the module is loaded.
+ */
+#ifndef K2_COMPAT_SHALLOW_DEPTH_H
+#define K2_COMPAT_SHALLOW_DEPTH_H
+
+#include <linux/init.h>
+#include <linux/minmax.h>
+#include <linux/sbitmap.h>
+
+static bool k2_shallow_depth_per_word __ro_after_init;
+
+static inline int __init k2_shallow_depth_probe(void)
+{
+	struct sbitmap_queue two_words;
+	unsigned int taken = 0;
+	int ret;
+
+	ret = sbitmap_queue_init_node(&two_words, 4, 1, false, GFP_KERNEL, NUMA_NO_NODE);
+	if (ret)
+		return ret;
+
+	sbitmap_queue_min_shallow_depth(&two_words, 1);
+	while (sbitmap_queue_get_shallow(&two_words, 1) >= 0)
+		taken++;
+	k2_shallow_depth_per_word = taken > 1;
+	sbitmap_queue_free(&two_words);
+	return 0;
+}
+
+/* How many tags a shallow_depth is a part of. */
+static inline unsigned int k2_shallow_depth_whole(const struct sbitmap *tags)
+{
+	return k2_shallow_depth_per_word ? min(tags->depth, 1U << tags->shift) : tags->depth;
+}
+
+#endif /* K2_COMPAT_SHALLOW_DEPTH_H */
