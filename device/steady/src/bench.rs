@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use steadyio::bench::{Bench, BenchError};
 use steadyio::device::Device;
-use steadyio::expand::{PlannedVariant, Selection, Spec};
+use steadyio::expand::{PlannedVariant, Selection, Setting, Spec};
 use steadyio::interrupt::Interrupt;
 use steadyio::record::{Record, RecordFile};
 
@@ -36,6 +36,9 @@ pub struct Arguments {
     /// Run this sweep point only; may be repeated
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     point: Vec<String>,
+    /// Replace a value of the workload, for example rt.op=randwrite; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<Setting>,
     /// Write the bench record (JSON) to this file
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -55,7 +58,7 @@ pub struct Arguments {
 
 /// Runs the subcommand.
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
-    let spec = read_spec(&arguments.spec).map_err(Failure::with(Status::Usage))?;
+    let spec = read_spec(&arguments.spec, &arguments.set).map_err(Failure::with(Status::Usage))?;
     let device = Device::open(&arguments.device).map_err(Failure::with(Status::Usage))?;
     let stop = Interrupt::on_signals().map_err(Failure::with(Status::Failed))?;
     let selection =
@@ -81,9 +84,9 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     Ok(if record.errors() > 0 || !record.unmet.is_empty() { Status::Flawed } else { Status::Done })
 }
 
-fn read_spec(path: &Path) -> anyhow::Result<Spec> {
+fn read_spec(path: &Path, settings: &[Setting]) -> anyhow::Result<Spec> {
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    Spec::parse(&text).with_context(|| path.display().to_string())
+    Spec::parse_with(&text, settings).with_context(|| path.display().to_string())
 }
 
 fn bench_failure(error: BenchError) -> Failure {

@@ -226,7 +226,6 @@ impl Bench<'_> {
         let workload = &self.spec.workload;
         let job_file = JobFile {
             device: self.device,
-            length: &workload.length,
             settle_ms: workload.settle_ms,
             seed: workload.seed,
             dir: &dir,
@@ -265,7 +264,7 @@ impl Bench<'_> {
             let name = job_name(point, job);
             let output = outputs.get(&name).cloned().unwrap_or_default();
             let wanted = match is_first_rt(&point.jobs, index) {
-                true => self.spec.workload.length.ios.unwrap_or_default(),
+                true => point.length.ios.unwrap_or_default(),
                 false => 0,
             };
             if let Some(reason) = shortfall(&output, wanted) {

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::spec::{Job, POINT_PLACEHOLDER, SWEEP_KNOBS, SpecError, Sweep, Value, Workload};
+use crate::spec::{
+    Job, LENGTH, Length, POINT_PLACEHOLDER, SWEEP_KNOBS, SpecError, Value, Workload,
+};
 use crate::spec_check;
 
 /// A workload file: as checked, and as written.
@@ -12,6 +14,26 @@ pub struct Spec {
     /// The file with defaults filled in; a swept key has the value written for its job.
     pub workload: Workload,
     table: toml::Table,
+}
+
+/// A value put in place of a written one, so that one file serves several similar workloads.
+#[derive(Debug, Clone)]
+pub struct Setting {
+    /// `JOB.KEY` or `length.KEY`; the file must have that key.
+    pub key: String,
+    /// What it becomes.
+    pub value: Value,
+}
+
+impl std::str::FromStr for Setting {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Setting, SpecError> {
+        match text.split_once('=') {
+            Some((key, value)) => Ok(Setting { key: key.into(), value: Value::from_text(value) }),
+            None => Err(SpecError(format!("\"{text}\": must be KEY=VALUE"))),
+        }
+    }
 }
 
 /// What to leave out; empty lists leave out nothing.
@@ -32,6 +54,8 @@ pub struct PlannedPoint {
     pub value: Option<Value>,
     /// Jobs with the value put in.
     pub jobs: Vec<Job>,
+    /// When it ends.
+    pub length: Length,
 }
 
 /// Points that run one after the other under the same knobs, in one fio process.
@@ -57,11 +81,31 @@ pub struct PlannedVariant {
 impl Spec {
     /// Parses and checks a whole file, every sweep point included.
     pub fn parse(text: &str) -> Result<Spec, SpecError> {
-        let workload: Workload =
+        Spec::parse_with(text, &[])
+    }
+
+    /// The same with some values replaced; the file must be good without them, too.
+    pub fn parse_with(text: &str, settings: &[Setting]) -> Result<Spec, SpecError> {
+        let mut workload: Workload =
             toml::from_str(text).map_err(|error| SpecError(error.to_string()))?;
         spec_check::check(&workload)?;
-        let table: toml::Table =
+        let mut table: toml::Table =
             text.parse().map_err(|error: toml::de::Error| SpecError(error.to_string()))?;
+        for setting in settings {
+            let place = (setting.key != SWEEP_KNOBS).then_some(setting.key.as_str());
+            place
+                .and_then(|key| put(&mut table, key, &setting.value))
+                .ok_or_else(|| not_set(&setting.key))?;
+            let with = |error: String| {
+                let text = error.trim_end();
+                SpecError(format!("with {} = {}: {text}", setting.key, setting.value))
+            };
+            workload = table
+                .clone()
+                .try_into()
+                .map_err(|error: toml::de::Error| with(error.to_string()))?;
+            spec_check::check(&workload).map_err(|error| with(error.0))?;
+        }
         let spec = Spec { workload, table };
         for value in spec.points() {
             spec.at(value.as_ref())?;
@@ -91,7 +135,7 @@ impl Spec {
             SpecError(format!("at the sweep point {} = {value}: {}", sweep.key, error.trim_end()))
         };
         let mut table = self.table.clone();
-        substitute(&mut table, sweep, value)?;
+        put(&mut table, &sweep.key, value).ok_or_else(|| unknown_key(&sweep.key))?;
         let mut workload: Workload =
             table.try_into().map_err(|error: toml::de::Error| at_point(error.to_string()))?;
         workload.sweep = None;
@@ -128,7 +172,7 @@ impl Spec {
             }
             let workload = self.at(value.as_ref())?;
             let knobs = workload.variant[variant].knobs.clone();
-            let point = PlannedPoint { index, value, jobs: workload.job };
+            let point = PlannedPoint { index, value, jobs: workload.job, length: workload.length };
             match groups.last_mut() {
                 Some(last) if last.knobs == knobs => last.points.push(point),
                 _ => groups.push(KnobGroup { knobs, points: vec![point] }),
@@ -157,31 +201,43 @@ fn check_selected<S: AsRef<str>>(
     }
 }
 
-/// Puts a point's value where `sweep.key` says.
-fn substitute(table: &mut toml::Table, sweep: &Sweep, value: &Value) -> Result<(), SpecError> {
+/// Puts a value where `key` says; None if there is no such place.
+fn put(table: &mut toml::Table, key: &str, value: &Value) -> Option<()> {
     let value = match value {
         Value::Number(number) => toml::Value::Integer(*number),
         Value::Word(word) => toml::Value::String(word.clone()),
     };
-    let places =
-        if sweep.key == SWEEP_KNOBS { knob_places(table) } else { job_places(table, &sweep.key) };
+    let places = match key.split_once('.') {
+        None if key == SWEEP_KNOBS => knob_places(table),
+        Some((LENGTH, key)) => length_places(table, key),
+        _ => job_places(table, key),
+    };
     if places.is_empty() {
-        return Err(SpecError(unknown_key(&sweep.key)));
+        return None;
     }
     for place in places {
         *place = value.clone();
     }
-    Ok(())
+    Some(())
 }
 
-fn unknown_key(key: &str) -> String {
+fn unknown_key(key: &str) -> SpecError {
     if key == SWEEP_KNOBS {
-        return format!("sweep.key = \"{key}\": no variant has a knob = \"{POINT_PLACEHOLDER}\"");
+        return SpecError(format!(
+            "sweep.key = \"{key}\": no variant has a knob = \"{POINT_PLACEHOLDER}\""
+        ));
     }
-    format!(
+    SpecError(format!(
         "sweep.key = \"{key}\": must be JOB.KEY, with the name of a job and a key that this job \
-         sets, or \"{SWEEP_KNOBS}\""
-    )
+         sets, \"{LENGTH}.KEY\" with the key that the file has, or \"{SWEEP_KNOBS}\""
+    ))
+}
+
+fn not_set(key: &str) -> SpecError {
+    SpecError(format!(
+        "cannot set \"{key}\": must be JOB.KEY, with the name of a job and a key that this job sets, \
+         or \"{LENGTH}.KEY\" with the key that the file has"
+    ))
 }
 
 fn tables<'a>(table: &'a mut toml::Table, key: &str) -> impl Iterator<Item = &'a mut toml::Table> {
@@ -199,6 +255,11 @@ fn job_places<'a>(table: &'a mut toml::Table, key: &str) -> Vec<&'a mut toml::Va
         .filter(|job| job.get("name").and_then(toml::Value::as_str) == Some(name))
         .filter_map(|job| job.get_mut(key))
         .collect()
+}
+
+fn length_places<'a>(table: &'a mut toml::Table, key: &str) -> Vec<&'a mut toml::Value> {
+    let length = table.get_mut(LENGTH).and_then(toml::Value::as_table_mut);
+    length.and_then(|length| length.get_mut(key)).into_iter().collect()
 }
 
 fn knob_places(table: &mut toml::Table) -> Vec<&mut toml::Value> {

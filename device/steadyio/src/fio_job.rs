@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use crate::device::Device;
 use crate::expand::PlannedPoint;
-use crate::spec::{Class, Ioprio, Job, Length};
+use crate::spec::{Class, Data, Ioprio, Job, Length};
 use crate::think::ThinkLog;
 
 /// Time limit of the jobs that run until another ends, in s: a point is never that long.
@@ -26,8 +26,6 @@ const SEED_STRIDE: u64 = 1_000;
 pub struct JobFile<'a> {
     /// Device under test.
     pub device: &'a Device,
-    /// Length of each point.
-    pub length: &'a Length,
     /// Idle time before each point in ms.
     pub settle_ms: u64,
     /// Seed of the workload.
@@ -60,7 +58,7 @@ impl JobFile<'_> {
                     let _ = writeln!(text, "{}", log.options());
                     logs.push(log);
                 }
-                text.push_str(&self.job(job, seed, is_first_rt(&point.jobs, index)));
+                text.push_str(&self.job(point, index, seed));
             }
         }
         (text, logs)
@@ -104,7 +102,8 @@ impl JobFile<'_> {
         )
     }
 
-    fn job(&self, job: &Job, seed: u64, ends_point: bool) -> String {
+    fn job(&self, point: &PlannedPoint, index: usize, seed: u64) -> String {
+        let job = &point.jobs[index];
         let block = job.bs_kib * 1_024;
         let engine = if job.depth == 1 { "psync" } else { "libaio" };
         let mut text = format!(
@@ -125,28 +124,31 @@ impl JobFile<'_> {
         if job.think_us > 0 && job.think_jitter_us == 0 {
             let _ = writeln!(text, "thinktime={}", job.think_us);
         }
-        text.push_str(&self.end(job, block, ends_point));
-        text
-    }
-
-    fn end(&self, job: &Job, block: u64, ends_point: bool) -> String {
-        match (self.length.ios, self.length.seconds) {
-            // The list of think times is as long as the point.
-            (Some(_), _) if ends_point && job.think_jitter_us > 0 => String::new(),
-            // io_size lets the job go on after as many bytes as the device has.
-            (Some(ios), _) if ends_point => {
-                format!("number_ios={ios}\nio_size={}\n", ios.saturating_mul(block))
-            }
-            (_, seconds) => {
-                format!("time_based=1\nruntime={}s\n", seconds.unwrap_or(UNTIL_ENDED_S))
-            }
+        if job.op.writes() && job.data == Data::Zero {
+            text.push_str("zero_buffers=1\n");
         }
+        text.push_str(&end(&point.length, job, block, is_first_rt(&point.jobs, index)));
+        text
     }
 
     fn think_log(&self, point: &PlannedPoint, job: &Job, seed: u64) -> ThinkLog {
         let path = self.dir.join(format!("{}.iolog", job_name(point, job)));
-        let ios = self.length.ios.unwrap_or_default();
+        let ios = point.length.ios.unwrap_or_default();
         ThinkLog::new(path, job, self.device, ios, seed)
+    }
+}
+
+fn end(length: &Length, job: &Job, block: u64, ends_point: bool) -> String {
+    match (length.ios, length.seconds) {
+        // The list of think times is as long as the point.
+        (Some(_), _) if ends_point && job.think_jitter_us > 0 => String::new(),
+        // io_size lets the job go on after as many bytes as the device has.
+        (Some(ios), _) if ends_point => {
+            format!("number_ios={ios}\nio_size={}\n", ios.saturating_mul(block))
+        }
+        (_, seconds) => {
+            format!("time_based=1\nruntime={}s\n", seconds.unwrap_or(UNTIL_ENDED_S))
+        }
     }
 }
 

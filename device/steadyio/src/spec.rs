@@ -19,6 +19,8 @@ pub const WORKLOAD_SCHEMA: &str = "steadyio.workload/1";
 pub const POINT_PLACEHOLDER: &str = "$point";
 /// `sweep.key` that puts the point's value in place of [`POINT_PLACEHOLDER`].
 pub const SWEEP_KNOBS: &str = "knobs";
+/// The table whose keys a sweep reaches as `length.KEY`; so no job may have this name.
+pub const LENGTH: &str = "length";
 
 /// A workload that cannot be used; the text names key, value and what is allowed.
 #[derive(Debug, thiserror::Error)]
@@ -193,9 +195,23 @@ pub struct Job {
     /// The pause is drawn uniformly from `think_us` plus or minus this, in us.
     #[serde(default, deserialize_with = "bounded::<_, 0, 60_000_000>")]
     pub think_jitter_us: u64,
+    /// What is written.
+    #[serde(default)]
+    pub data: Data,
     /// Share of reads of a mixed operation in percent.
     #[serde(default, deserialize_with = "optional_percent")]
     pub read_percent: Option<u64>,
+}
+
+/// Content of what a job writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Data {
+    /// Made once per job: not compressible, repeats every block.
+    #[default]
+    Random,
+    /// Zeroes, which cost an emulated device no memory.
+    Zero,
 }
 
 fn one() -> u64 {

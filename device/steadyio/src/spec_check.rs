@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::spec::{
-    Class, Job, POINT_PLACEHOLDER, SWEEP_KNOBS, SpecError, Value, Variant, WORKLOAD_SCHEMA,
+    Class, Job, LENGTH, POINT_PLACEHOLDER, SWEEP_KNOBS, SpecError, Value, Variant, WORKLOAD_SCHEMA,
     Workload,
 };
 
@@ -74,6 +74,9 @@ fn check_length(workload: &Workload) -> Result<(), SpecError> {
 
 fn check_job(job: &Job, workload: &Workload) -> Result<(), SpecError> {
     let name = &job.name;
+    if name == LENGTH {
+        return refuse(format!("job.name = \"{name}\": is taken by [{LENGTH}]"));
+    }
     if job.read_percent.is_some() && !job.op.mixed() {
         let op = job.op.word();
         return refuse(format!(

@@ -6,7 +6,7 @@
 use std::fs;
 
 use proptest::prelude::*;
-use steadyio::expand::{Selection, Spec};
+use steadyio::expand::{Selection, Setting, Spec};
 use steadyio::spec::{Ioprio, Value};
 
 const GOOD: &str = r#"schema = "steadyio.workload/1"
@@ -177,4 +177,41 @@ proptest! {
         prop_assert_eq!(Value::from_text(&number.to_string()), Value::Number(number));
         prop_assert_eq!(Value::from_text(&word), Value::Word(word));
     }
+}
+
+fn with(settings: &[&str]) -> Result<Spec, String> {
+    let settings: Result<Vec<Setting>, _> = settings.iter().map(|text| text.parse()).collect();
+    Spec::parse_with(GOOD, &settings.map_err(|error| error.to_string())?)
+        .map_err(|error| error.to_string())
+}
+
+#[test]
+fn values_can_be_set_from_outside() {
+    let spec = with(&["rt.op=randwrite", "rt.bs_kib=4", "length.ios=99"]).unwrap();
+    assert!(spec.workload.writes());
+    assert_eq!((spec.workload.job[0].bs_kib, spec.workload.length.ios), (4, Some(99)));
+    let written = spec.to_json().unwrap();
+    assert_eq!(written["job"][0]["op"], "randwrite", "the record says what was run");
+    for (settings, says) in [
+        (["rt.op"], "must be KEY=VALUE"),
+        (["rt.op=eat"], "with rt.op = eat"),
+        (["rt.bs_kib=0"], "with rt.bs_kib = 0"),
+        (["rt.depth=2"], "a key that this job sets"),
+        (["fg.op=read"], "cannot set \"fg.op\""),
+        (["length.seconds=1"], "the key that the file has"),
+        (["knobs=1"], "cannot set \"knobs\""),
+    ] {
+        let error = with(&settings).map(|_| ()).unwrap_err();
+        assert!(error.contains(says), "{error} lacks {says}");
+    }
+}
+
+#[test]
+fn the_length_can_be_swept() {
+    let text = GOOD.replace("bg.bs_kib", "length.ios").replace("[4, 512]", "[20, 30]");
+    let plan = Spec::parse(&text).unwrap().plan(&Selection::default()).unwrap();
+    let ios: Vec<_> = plan[0].groups[0].points.iter().map(|point| point.length.ios).collect();
+    assert_eq!(ios, [Some(20), Some(30)]);
+    assert!(refusal("bg.bs_kib", "length.seconds").contains("length.KEY"));
+    assert!(refusal("name = \"bg\"", "name = \"length\"").contains("is taken by [length]"));
 }
