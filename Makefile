@@ -2,7 +2,6 @@
 # Thin entries; each does its own set-up, needs root or sudo only to install packages.
 
 LAB := build/bin/steady-lab
-FIGURES := experiments/figures/s1-fig5-randread.toml experiments/figures/s1-fig2-randread.toml
 
 .PHONY: help setup demo test lint bench clean
 

@@ -7,6 +7,7 @@ import argparse
 import time
 from pathlib import Path
 
+from steady_lab.figure_spec import load_figure
 from steady_lab.paths import BUILD
 from steady_lab.report import read_sections, write_page
 from steady_lab.run import RunOrder, run_figures
@@ -29,6 +30,6 @@ def _run(args: argparse.Namespace) -> int:
     held = run_figures(RunOrder(DEMO_FIGURES, args.build))
     page = write_page(read_sections(args.build / "results"), args.build)
     for name in DEMO_FIGURES:
-        print(f"\n{figure_summary(name, args.build / 'results')}")
+        print(f"\n{figure_summary(load_figure(name), args.build / 'results')}")
     print(f"\nreport: {page}  ({time.monotonic() - start_s:.0f} s)")
     return 0 if held else 1

@@ -160,6 +160,7 @@ def bench_command(planned: FigureBoot) -> list[str]:
         f"{GUEST_WORK}/workload.toml",
         *("--device", planned.device.node),
         *("--variant", planned.variant),
+        *(f"--set={key}={value}" for key, value in planned.figure.settings.items()),
         *("--out", f"{GUEST_WORK}/record.json"),
     ]
 

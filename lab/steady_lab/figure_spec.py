@@ -3,6 +3,7 @@
 
 Files are experiments/figures/NAME.toml, schema "steadyio.figure/1"; every key is described
 in docs/reference/figures.md. Loading is strict: an unknown key, variant or point is an error.
+A file with [[panel]] holds several figures (figure_panels.py), named FIGURE-PANEL.
 """
 
 from __future__ import annotations
@@ -14,11 +15,18 @@ from typing import Any
 
 from steady_lab.checks import Check, take_check
 from steady_lab.device_spec import SpecError
+from steady_lab.figure_panels import (
+    expand,
+    take_settings,
+    take_variants,
+    with_settings,
+    with_variants,
+)
 from steady_lab.metric import Metric
 from steady_lab.paths import PROJECT
 from steady_lab.quantity import Cell, Quantity, take_metric, take_quantity, take_variant
 from steady_lab.toml_table import NAME_PATTERN, Point, Table, load_toml
-from steady_lab.workload_spec import Workload, load_workload
+from steady_lab.workload_spec import Workload, parse_workload
 
 FIGURE_SCHEMA = "steadyio.figure/1"
 VALUE_MAX = 1e9
@@ -61,7 +69,7 @@ class Summary:
 class Figure:
     """A loaded figure spec with its workload, and where device and workload specs are."""
 
-    where: str  # the file it was read from, as it was given
+    where: str  # how to refer to it: its file's path, ending in NAME.toml
     raw: dict[str, Any]
     name: str
     title: str
@@ -70,52 +78,91 @@ class Figure:
     device_file: Path
     workload_file: Path
     workload: Workload
+    settings: dict[str, int | str]  # what `workload` has in place of the file's values
     plot: Plot
     published: tuple[Published, ...]
     checks: tuple[Check, ...]
     summary: Summary
 
 
-def figure_file(name: str) -> Path:
-    """Return the file of a figure given by path (ends in .toml) or by name."""
-    return Path(name) if name.endswith(".toml") else EXPERIMENTS / "figures" / f"{name}.toml"
+def load_figures(reference: str | Path) -> list[Figure]:
+    """Read the figures that a reference means; raises SpecError naming key, value, allowed.
 
-
-def load_figure(path: Path) -> Figure:
-    """Read a figure and its workload; raises SpecError naming key, value and what is allowed.
-
-    `device` and `workload` are names in experiments/devices and experiments/workloads, or,
-    when they end in .toml, paths relative to the figure's file.
+    A reference is NAME (experiments/figures/NAME.toml: all its panels), NAME-PANEL (that one), or
+    the same as a path that ends in .toml.
     """
+    path = _figure_path(str(reference))
+    if path.is_file():
+        return _load_file(path)
+    for file in sorted(path.parent.glob("*.toml")):
+        if path.stem.startswith(f"{file.stem}-"):
+            chosen = [figure for figure in _load_file(file) if figure.name == path.stem]
+            if chosen:
+                return chosen
+    raise SpecError(f"{path}: cannot be read: no such file, nor a panel of a figure next to it")
+
+
+def load_figure(reference: str | Path) -> Figure:
+    """Read the one figure that a reference means; raises SpecError also when there are several."""
+    figures = load_figures(reference)
+    if len(figures) > 1:
+        names = ", ".join(figure.name for figure in figures)
+        raise SpecError(f"{reference}: has panels: must be one of {names}")
+    return figures[0]
+
+
+def _figure_path(reference: str) -> Path:
+    if reference.endswith(".toml"):
+        return Path(reference)
+    return EXPERIMENTS / "figures" / f"{reference}.toml"
+
+
+def _load_file(path: Path) -> list[Figure]:
     raw = load_toml(path)
     table = Table(raw, str(path))
     if table.text("name", NAME_PATTERN) != path.stem:
         raise table.fail("name", f"the file's name, {path.stem!r}")
+    return [_load_plain(plain, path) for plain in expand(raw, str(path))]
+
+
+def _load_plain(raw: dict[str, Any], path: Path) -> Figure:
+    """Read a figure without panels, and its workload with the figure's settings in it.
+
+    `device` and `workload` are names in experiments/devices and experiments/workloads, or,
+    when they end in .toml, paths relative to the figure's file.
+    """
+    table = Table(raw, str(path))
     files = _reference(table, "device", path), _reference(table, "workload", path)
-    return parse_figure(raw, str(path), files, load_workload(files[1]))
+    settings = take_settings(table)
+    workload = with_settings(load_toml(files[1]), settings, str(path))
+    workload = with_variants(workload, take_variants(table), str(path))
+    return parse_figure(raw, str(path), files, parse_workload(workload, str(files[1])))
 
 
 def parse_figure(
     raw: dict[str, Any], where: str, files: tuple[Path, Path], workload: Workload
 ) -> Figure:
-    """Check a parsed figure against its workload; `where` starts the text of a SpecError.
+    """Check a parsed figure without panels; `where` starts the text of a SpecError.
 
-    `files` are the device's and the workload's spec.
+    `files` are the device's and the workload's spec, `workload` has the figure's settings in it.
     """
     table = Table(raw, where)
     table.choice("schema", (FIGURE_SCHEMA,))
     table.text("device", FILE_REFERENCE)
     table.text("workload", FILE_REFERENCE)
+    take_variants(table)  # `workload` has only these
+    name = table.text("name", NAME_PATTERN)
     figure = Figure(
-        where=where,
+        where=str(Path(where).with_name(f"{name}.toml")),
         raw=raw,
-        name=table.text("name", NAME_PATTERN),
+        name=name,
         title=table.text("title"),
         source=table.text("source"),
         text=table.text("text"),
         device_file=files[0],
         workload_file=files[1],
         workload=workload,
+        settings=take_settings(table),
         plot=_plot(table.table("plot"), workload),
         published=tuple(_published(item, workload) for item in table.tables("published")),
         checks=tuple(take_check(item, workload) for item in table.tables("check")),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Numbers a figure spec derives from measured cells: a cell, a ratio, a spread.
+"""Numbers a figure spec derives from measured cells: a cell, a ratio, a spread, a best point.
 
 Checks bound them and the summary's sentences quote them, so a claim and the text about it
 come from one definition.
@@ -16,7 +16,7 @@ from steady_lab.rows import Measurements, ResultError
 from steady_lab.toml_table import Point, Table
 from steady_lab.workload_spec import Workload
 
-KINDS = ("cell", "ratio", "spread")
+KINDS = ("cell", "ratio", "spread", "lowest")
 
 
 class Quantity(Protocol):
@@ -77,6 +77,21 @@ class Spread:
         return 100.0 * _divide(high - low, low, self.variant)
 
 
+@dataclass(frozen=True)
+class Lowest:
+    """The sweep value at which a variant's metric is lowest; the first of equals."""
+
+    variant: str
+    points: tuple[Point, ...]
+    metric: Metric
+    unit: str = ""
+
+    def evaluate(self, measured: Measurements) -> float:
+        """Return the sweep value."""
+        best = min(self.points, key=lambda at: measured.value(self.variant, at, self.metric))
+        return float(best or 0)
+
+
 def _divide(dividend: float, divisor: float, variant: str) -> float:
     if divisor == 0 or not math.isfinite(dividend / divisor):
         raise ResultError(f"cannot divide by {divisor:g}, measured for variant {variant}")
@@ -93,7 +108,12 @@ def take_quantity(table: Table, workload: Workload) -> Quantity:
     variant = take_variant(table, workload)
     if kind == "cell":
         return Cell(variant, table.point("point", workload.points), metric)
-    return Spread(variant, _points(table, workload), metric)
+    points = _points(table, workload)
+    if kind == "spread":
+        return Spread(variant, points, metric)
+    if not all(isinstance(point, int) for point in points):
+        raise table.fail("kind", "another than lowest: the sweep's values are no numbers")
+    return Lowest(variant, points, metric)
 
 
 def take_metric(table: Table, key: str) -> Metric:

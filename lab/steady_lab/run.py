@@ -16,7 +16,7 @@ from steady_lab.checks import evaluate
 from steady_lab.device_spec import DeviceSpec, load_device
 from steady_lab.errors import LabError
 from steady_lab.figure_boot import FigureBoot, Platform, find_platform, finished_record, plan_boots
-from steady_lab.figure_spec import Figure, figure_file, load_figure
+from steady_lab.figure_spec import Figure, load_figures
 from steady_lab.kernel_build import build_kernel
 from steady_lab.kernel_source import find_source
 from steady_lab.paths import BUILD
@@ -29,7 +29,7 @@ JOBS_MAX = 64
 
 @dataclass(frozen=True)
 class RunOrder:
-    """What to run: figures by name or file; `only` one variant; `fresh`, even if finished."""
+    """What to run: figures by reference; `only` one variant; `fresh`, even if finished."""
 
     figures: Sequence[str]
     build: Path = BUILD
@@ -56,7 +56,9 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "results/NAME.json and NAME.csv below the build folder, and evaluates the checks.",
         epilog="Exit status: 0 all claims hold, 1 a boot or a claim failed, 130 interrupted.",
     )
-    parser.add_argument("figures", nargs="+", metavar="FIGURE", help="name or file of a figure")
+    parser.add_argument(
+        "figures", nargs="+", metavar="FIGURE", help="figure, or FIGURE-PANEL; name or file"
+    )
     parser.add_argument("--jobs", type=_jobs, default=JOBS_DEFAULT, help="boots side by side [2]")
     parser.add_argument("--only", metavar="VARIANT", help="boot only this variant")
     parser.add_argument("--fresh", action="store_true", help="run even what is finished")
@@ -81,7 +83,7 @@ def run_figures(order: RunOrder) -> bool:
     Raises LabError when a spec is wrong or a boot fails, KeyboardInterrupt on Ctrl-C; what
     was finished until then is kept.
     """
-    figures = [load_figure(figure_file(name)) for name in order.figures]
+    figures = [figure for name in order.figures for figure in load_figures(name)]
     _refuse_unknown_variant(figures, order.only)
     devices = [load_device(figure.device_file) for figure in figures]
     platform = find_platform(build_kernel(find_source()))

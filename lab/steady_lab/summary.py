@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from steady_lab.errors import LabError
-from steady_lab.figure_spec import figure_file, load_figure
+from steady_lab.figure_spec import Figure, load_figure, load_figures
 from steady_lab.paths import BUILD, PROJECT
 from steady_lab.rows import read_csv
 from steady_lab.table import detail_table, summary_text, sweep_table
@@ -26,9 +26,8 @@ NUMBER = re.compile(r"\d+(?:\.\d+)?")
 TOLERANCE = 0.05
 
 
-def figure_summary(name: str, results: Path) -> str:
+def figure_summary(figure: Figure, results: Path) -> str:
     """Return tables and sentences of a figure, from its CSV in `results`."""
-    figure = load_figure(figure_file(name))
     measured = read_csv(results / f"{figure.name}.csv")
     parts = [
         figure.title,
@@ -41,7 +40,7 @@ def figure_summary(name: str, results: Path) -> str:
 
 def figure_markdown(name: str, results: Path) -> str:
     """Return a figure's tables and sentences as Markdown, from its CSV in `results`."""
-    figure = load_figure(figure_file(name))
+    figure = load_figure(name)
     measured = read_csv(results / f"{figure.name}.csv")
     parts = [
         sweep_table(figure, measured).markdown(),
@@ -95,8 +94,8 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _summary(args: argparse.Namespace) -> int:
-    for name in args.figures:
-        print(figure_summary(name, args.build / "results"), end="\n\n")
+    for figure in [figure for name in args.figures for figure in load_figures(name)]:
+        print(figure_summary(figure, args.build / "results"), end="\n\n")
     return 0
 
 

@@ -99,7 +99,7 @@ def check_lines(results: Sequence[CheckResult]) -> list[str]:
 
 def with_unit(value: float, quantity: Quantity) -> str:
     """Return a value of a quantity, rounded for reading, with its unit."""
-    return f"{format_number(value)} {quantity.unit}"
+    return f"{format_number(value)} {quantity.unit}" if quantity.unit else f"{value:g}"
 
 
 def _paper(result: CheckResult) -> str:

@@ -8,11 +8,10 @@ variant, and labels what comes back.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from steady_lab.device_spec import SpecError
-from steady_lab.toml_table import NAME_PATTERN, Point, Table, load_toml
+from steady_lab.toml_table import NAME_PATTERN, Point, Table
 
 WORKLOAD_SCHEMA = "steadyio.workload/1"
 SEED_MAX = 2**63 - 1
@@ -40,11 +39,6 @@ class Workload:
     def title_of(self, variant: str) -> str:
         """Return the title of a variant of this workload."""
         return next(v.title for v in self.variants if v.name == variant)
-
-
-def load_workload(path: Path) -> Workload:
-    """Read a workload file; raises SpecError naming key, value and what is allowed."""
-    return parse_workload(load_toml(path), str(path))
 
 
 def parse_workload(raw: dict[str, Any], where: str) -> Workload:

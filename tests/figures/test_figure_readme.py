@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from steady_lab.cli import main
 from steady_lab.errors import LabError
-from steady_lab.figure_spec import figure_file, load_figure
+from steady_lab.figure_spec import load_figure
 from steady_lab.metric import CLASSES
 from steady_lab.rows import Row, csv_text, point_text
 from steady_lab.summary import fill_blocks
@@ -20,7 +20,7 @@ OPEN, CLOSE = f"<!-- figure:{NAME} -->\n", "<!-- /figure -->"
 @pytest.fixture
 def build(tmp_path: Path) -> Path:
     """A build folder whose CSV gives every cell of the figure the same, known latencies."""
-    workload = load_figure(figure_file(NAME)).workload
+    workload = load_figure(NAME).workload
     rows = [
         Row(NAME, variant.name, point_text(point), class_name, "randread", "64",
             1_000_000, 2_340_000, 3_000_000, 4_000_000, 5_000_000, 4000, 12.5)

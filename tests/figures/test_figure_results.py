@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from steady_lab.checks import evaluate
 from steady_lab.metric import METRICS, NS_PER_MS
+from steady_lab.quantity import Lowest
 from steady_lab.report_plot import ccdf
 from steady_lab.results import merge, read_record, read_result, result_rows, write_result
 from steady_lab.rows import COLUMNS, Measurements, ResultError, Row, csv_text, read_csv
@@ -143,6 +144,12 @@ def test_checks_are_plain_arithmetic(k2_ms: list[float], split_ms: list[float]) 
     wanted = 100 * abs(first_ns - last_ns) / min(first_ns, last_ns)
     assert math.isclose(spread.value, wanted, abs_tol=1e-9)
     assert spread.passed == (spread.value <= 5.0)
+
+
+def test_lowest_is_where_the_metric_is_lowest() -> None:
+    lowest = Lowest("k2", (4, 512), METRICS["rt.p99_ms"])
+    assert lowest.evaluate(measured([3, 1], [1, 1])) == 512
+    assert lowest.evaluate(measured([1, 1], [1, 1])) == 4
 
 
 def test_check_lines_tell_value_bound_and_paper() -> None:

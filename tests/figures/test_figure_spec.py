@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ from typing import Any
 import figure_sample
 import pytest
 from steady_lab.device_spec import SpecError
-from steady_lab.figure_spec import EXPERIMENTS, figure_file, load_figure
+from steady_lab.figure_panels import expand, take_settings, with_settings
+from steady_lab.figure_spec import EXPERIMENTS, load_figure, load_figures
+from steady_lab.toml_table import Table
 
 Raw = dict[str, Any]
 SHIPPED = sorted((EXPERIMENTS / "figures").glob("*.toml"))
@@ -50,7 +53,7 @@ def inner(raw: Raw, keys: tuple[str, ...]) -> Any:
         (put(-1, "published", "value"), ["value = -1", "from 0 to"]),
         (put("nan", "published", "value"), ["value = 'nan'", "a number"]),
         (put(float("nan"), "published", "value"), ["value = nan", "a number"]),
-        (put("mean", "check", "kind"), ["kind = 'mean'", "cell, ratio, spread"]),
+        (put("mean", "check", "kind"), ["kind = 'mean'", "cell, ratio, spread, lowest"]),
         (drop("check", "min"), ["(split-against-k2)", "min = None", "cannot fail"]),
         (put(1.0, "check", "max"), ["min = 2.0", "at most max = 1"]),
         (put(7, "check", "of", "points"), ["points = 7", "unknown key"]),
@@ -102,13 +105,82 @@ def test_bad_workload_is_refused(change: Callable[[Raw], object], says: list[str
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_figure_loads(path: Path) -> None:
-    figure = load_figure(path)
-    assert figure.checks, "a shipped figure claims something"
-    assert figure.name == path.stem
+    for figure in load_figures(path):
+        assert figure.checks, f"{figure.name}: a shipped figure claims something"
+        assert figure.name.startswith(path.stem)
 
 
-def test_there_are_shipped_figures() -> None:
-    assert figure_file("s1-fig5-randread") in SHIPPED
+def test_a_reference_means_a_figure_or_one_of_its_panels() -> None:
+    names = [figure.name for figure in load_figures("s1-fig5")]
+    assert names == [f"s1-fig5-{op}" for op in ("randread", "read", "randwrite", "write")]
+    panel = load_figure("s1-fig5-randwrite")
+    assert panel.settings == {"rt.op": "randwrite", "bg.op": "randwrite"}
+    assert [job["op"] for job in panel.workload.raw["job"]] == ["randwrite", "randwrite"]
+    assert load_figure(panel.where).raw == panel.raw
+    with pytest.raises(SpecError, match="must be one of s1-fig5-randread, s1-fig5-read"):
+        load_figure("s1-fig5")
+    with pytest.raises(SpecError, match="s1-fig5-readrand.toml: cannot be read: no such file"):
+        load_figures("s1-fig5-readrand")
+
+
+PANELS: Raw = {
+    "panel": [
+        {"name": "few", "title": "few", "set": {"length.ios": 100}},
+        {"name": "many", "title": "many", "set": {"length.ios": 1000, "rt.bs_kib": 4}},
+    ]
+}
+
+
+def test_panels_are_figures_of_their_own() -> None:
+    raw = figure_sample.figure_raw() | PANELS
+    raw["check"][0]["panels"] = ["many"]
+    few, many = expand(raw, "figure")
+    assert (few["name"], many["name"]) == ("tiny-few", "tiny-many")
+    assert few["title"] == "Two variants, two sizes & <few> I/Os: few"
+    assert [len(each["check"]) for each in (few, many)] == [1, 2]
+    assert len(few["published"]) == len(many["published"]) == 1
+    workload = with_settings(figure_sample.workload_raw(), take_settings(Table(many, "f")), "f")
+    assert (workload["length"]["ios"], workload["job"][0]["bs_kib"]) == (1000, 4)
+    assert figure_sample.figure(many, workload).settings["rt.bs_kib"] == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (put(["most"], "check", "panels"), ["panels = ['most']", "few, many"]),
+        (put([], "published", "panels"), ["panels = []", "few, many"]),
+        (put("few", "panel"), ["panel = 'few'", "tables [[panel]]"]),
+        (put([], "panel"), ["[[panel]]", "one or more"]),
+        (put("many", "panel", "name"), ["different names"]),
+        (drop("panel", "title"), ["[[panel]] 1", "title is missing"]),
+        (put(1, "panel", "colour"), ["[[panel]] 1", "colour = 1", "unknown key"]),
+    ],
+)
+def test_bad_panels_are_refused(change: Callable[[Raw], object], says: list[str]) -> None:
+    raw = copy.deepcopy(figure_sample.figure_raw() | PANELS)
+    change(raw)
+    with pytest.raises(SpecError) as caught:
+        expand(raw, "figure")
+    for words in says:
+        assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"rt.depth_max": 1}, "[set] rt.depth_max = 1: the key must be JOB.KEY"),
+        ({"fg.op": "read"}, "fg.op"),
+        ({"rt.name": "x"}, "rt.name"),
+        ({"length.seconds": 3}, "length.seconds"),
+        ({"rt.op": True}, "rt.op = True: must be a whole number or a string"),
+        ("rt.op", "set = 'rt.op': must be a table [set]"),
+    ],
+)
+def test_bad_settings_are_refused(settings: object, says: str) -> None:
+    raw = figure_sample.figure_raw() | {"set": settings}
+    with pytest.raises(SpecError) as caught:
+        with_settings(figure_sample.workload_raw(), take_settings(Table(raw, "f")), "f")
+    assert says in str(caught.value)
 
 
 def test_file_and_name_must_agree(tmp_path: Path) -> None:

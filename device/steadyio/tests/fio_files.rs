@@ -8,10 +8,10 @@ use std::process::Command;
 
 use proptest::prelude::*;
 use steadyio::device::Device;
-use steadyio::expand::{Selection, Spec};
+use steadyio::expand::{Selection, Setting, Spec};
 use steadyio::fio_job::JobFile;
 use steadyio::fio_output;
-use steadyio::spec::{Class, Ioprio, Job, Op};
+use steadyio::spec::{Class, Data, Ioprio, Job, Op};
 use steadyio::think::ThinkLog;
 
 const SIZE_BYTES: u64 = (1 << 30) + 512;
@@ -29,17 +29,22 @@ fn device() -> Device {
 
 /// Job file of the first variant of a published workload.
 fn job_file(dir: &Path, points: &[&str]) -> String {
-    let text = std::fs::read_to_string("../../experiments/workloads/s1-fig5-randread.toml");
+    let text = std::fs::read_to_string("../../experiments/workloads/s1-fig5.toml");
     let spec = Spec::parse(&text.unwrap()).unwrap();
     let points = points.iter().map(|point| point.to_string()).collect();
     let plan = spec.plan(&Selection { variants: Vec::new(), points }).unwrap();
-    let file = JobFile {
-        device: &device(),
-        length: &spec.workload.length,
-        settle_ms: 500,
-        seed: spec.workload.seed,
-        dir,
-    };
+    let file = JobFile { device: &device(), settle_ms: 500, seed: spec.workload.seed, dir };
+    file.render(&plan[0].groups[0].points).0
+}
+
+/// Job file of the first variant of a published workload with some values replaced.
+fn job_file_with(settings: &[&str]) -> String {
+    let text = std::fs::read_to_string("../../experiments/workloads/s1-fig5.toml").unwrap();
+    let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
+    let spec = Spec::parse_with(&text, &settings).unwrap();
+    let plan = spec.plan(&Selection::default()).unwrap();
+    let dir = Path::new("/tmp");
+    let file = JobFile { device: &device(), settle_ms: 500, seed: spec.workload.seed, dir };
     file.render(&plan[0].groups[0].points).0
 }
 
@@ -47,6 +52,16 @@ fn job_file(dir: &Path, points: &[&str]) -> String {
 fn section<'a>(text: &'a str, name: &str) -> &'a str {
     let (_, from) = text.split_once(&format!("[{name}]\n")).expect("section");
     from.split("\n[").next().unwrap_or(from)
+}
+
+#[test]
+fn what_is_set_reaches_fio() {
+    let text = job_file_with(&["rt.op=write", "bg.op=randwrite", "length.ios=77"]);
+    let (rt, bg) = (section(&text, "p6.rt"), section(&text, "p6.bg"));
+    assert!(rt.contains("rw=write\n") && rt.contains("number_ios=77\n"), "{rt}");
+    assert!(bg.contains("rw=randwrite\n") && bg.contains("bs=524288\n"), "{bg}");
+    assert!(rt.contains("zero_buffers=1\n") && bg.contains("zero_buffers=1\n"));
+    assert!(!job_file_with(&[]).contains("zero_buffers"), "reads have no data of their own");
 }
 
 #[test]
@@ -98,7 +113,18 @@ fn job(op: Op, bs_kib: u64, think_us: u64, think_jitter_us: u64) -> Job {
     let read_percent = op.mixed().then_some(70);
     let (name, ioprio) = ("rt".to_string(), Ioprio::None);
     let class = Class::Rt;
-    Job { name, class, op, bs_kib, depth: 1, ioprio, think_us, think_jitter_us, read_percent }
+    Job {
+        name,
+        class,
+        op,
+        bs_kib,
+        depth: 1,
+        ioprio,
+        think_us,
+        think_jitter_us,
+        data: Data::Random,
+        read_percent,
+    }
 }
 
 proptest! {
