@@ -24,7 +24,7 @@ from steady_lab.guest import GUEST_KERNEL, GUEST_PROJECT, ModuleLoad, init_scrip
 from steady_lab.kernel_build import LabKernel, build_kernel
 from steady_lab.kernel_log import find_exit_status, find_trouble
 from steady_lab.kernel_source import RELEASES, find_source
-from steady_lab.module_build import build_modules
+from steady_lab.module_build import SHADOW_MODULE, build_modules
 from steady_lab.paths import PROJECT, cache_dir
 
 WALL_TIMEOUT_S_DEFAULT = 600.0
@@ -131,7 +131,8 @@ def _check_paths(work: Path) -> None:
 
 def _init_text(request: BootRequest, kernel: LabKernel, work: Path) -> str:
     built = {name: _seen_by_guest(path, kernel) for name, path in build_modules(kernel).items()}
-    loads = _module_loads(kernel, request.modules)
+    loads = [ModuleLoad(built[name], unload=False) for name in built if name == SHADOW_MODULE[0]]
+    loads += _module_loads(kernel, request.modules)
     loads.append(ModuleLoad(built["k2"]))
     node = None
     if request.device:

@@ -21,16 +21,23 @@ MODULES = {
     "k2": (PROJECT / "kernel", "k2"),
     "steady_emmc": (PROJECT / "lab" / "devices", "."),
 }
+# What the debug kernel of 6.12 needs besides, before all others; its source says why.
+SHADOW_MODULE = ("module_shadow", (PROJECT / "lab" / "kernel" / "module_shadow", "."))
 SOURCE_SUFFIXES = {".c", ".h"}
 SOURCE_NAMES = {"Kbuild", "Makefile"}
 
 
 def build_modules(kernel: LabKernel) -> dict[str, Path]:
-    """Build all modules for `kernel`; returns module name -> .ko file."""
+    """Build all modules for `kernel`; returns module name -> .ko file, in the order of loading."""
     return {
         name: build_module(kernel, name, sources, subfolder)
-        for name, (sources, subfolder) in MODULES.items()
+        for name, (sources, subfolder) in _modules_for(kernel).items()
     }
+
+
+def _modules_for(kernel: LabKernel) -> dict[str, tuple[Path, str]]:
+    needs_shadow = kernel.flavour == "debug" and kernel.release == "6.12"
+    return dict([SHADOW_MODULE]) | MODULES if needs_shadow else MODULES
 
 
 def build_module(kernel: LabKernel, name: str, sources: Path, subfolder: str = ".") -> Path:
@@ -45,7 +52,7 @@ def build_module(kernel: LabKernel, name: str, sources: Path, subfolder: str = "
 def sparse_findings(kernel: LabKernel) -> str:
     """What sparse says about the sources of all modules (not about the kernel's headers)."""
     findings = []
-    for name, (sources, subfolder) in MODULES.items():
+    for name, (sources, subfolder) in _modules_for(kernel).items():
         folder = build_module(kernel, name, sources, subfolder).parent
         done = _make(kernel, folder, "C=2")
         if done.returncode != 0:

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Lets the debug kernel load a module again: loaded by boot.py before all others.
+ *
+ * KASAN marks the gaps between a module's global variables when the module is loaded, and nobody
+ * unmarks them when it goes. Other architectures give each module a shadow of its own; UML has one
+ * for all addresses. Since 6.9 vmalloc soon gives out the same addresses again, and the next module
+ * there is reported as out of bounds when load_module() clears its memory.
+ */
+#include <linux/kasan.h>
+#include <linux/module.h>
+#include <linux/notifier.h>
+
+/* Byte by byte: memset() would check the shadow of the shadow. */
+static void unmark(const struct module_memory *memory)
+{
+	u8 *shadow = kasan_mem_to_shadow(memory->base);
+	size_t i;
+
+	for (i = 0; i < DIV_ROUND_UP(memory->size, 1 << KASAN_SHADOW_SCALE_SHIFT); i++)
+		WRITE_ONCE(shadow[i], 0);
+}
+
+static int module_changes(struct notifier_block *nb, unsigned long state, void *data)
+{
+	const struct module *mod = data;
+
+	if (state != MODULE_STATE_GOING)
+		return NOTIFY_DONE;
+	for_each_mod_mem_type(type)
+		unmark(&mod->mem[type]);
+	return NOTIFY_OK;
+}
+
+static struct notifier_block notifier = {
+	.notifier_call = module_changes,
+};
+
+static int __init module_shadow_init(void)
+{
+	return register_module_notifier(&notifier);
+}
+
+/* Stays: what is loaded after it relies on it. */
+module_init(module_shadow_init);
+
+MODULE_DESCRIPTION("KASAN on UML: forget modules that go");
+MODULE_LICENSE("GPL");
