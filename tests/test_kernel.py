@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Runs every tests/kernel/*.sh in a guest; the script's header says next to which device.
+"""Runs every tests/kernel/*.sh in a guest of each release; its header says next to which device.
 
 DESCRIPTION: what behaviour holds. DEVICE: a name in experiments/devices, or none. FLAVOUR: debug
 (default) or base. MODULES: modules of the kernel to load, each with its parameters, `;` between
-them. Exit status 0 passes, 77 skips (the last line says why), anything else fails, and so does a
-kernel log with a sign of trouble.
+them. KERNELS: the releases that have this behaviour [all]; the script says why the others do not.
+Exit status 0 passes, 77 skips (the last line says why), anything else fails, and so does a kernel
+log with a sign of trouble. The script finds its release in $STEADY_KERNEL.
 """
 
 import fcntl
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 from steady_lab.boot import BootRequest, BootResult, boot
 from steady_lab.guest import GUEST_PROJECT
+from steady_lab.kernel_source import RELEASES
 from steady_lab.paths import BUILD, PROJECT
 
 SCRIPTS = PROJECT / "tests" / "kernel"
@@ -40,7 +42,22 @@ def build_helpers() -> None:
             subprocess.run(["gcc", *flags, "-o", str(target), str(source)], check=True)
 
 
-def run(script: Path, work: Path) -> BootResult:
+def cases() -> list[tuple[str, Path]]:
+    """Each release with each script that is for it."""
+    scripts = sorted(set(SCRIPTS.glob("*.sh")) - {SCRIPTS / "lib.sh"})
+    return [(release, path) for release in RELEASES for path in scripts if is_for(path, release)]
+
+
+def is_for(script: Path, release: str) -> bool:
+    """Whether the header wants this release; raises ValueError if it names an unknown one."""
+    wanted = header(script).get("KERNELS", " ".join(RELEASES)).split()
+    for name in wanted:
+        if name not in RELEASES:
+            raise ValueError(f"{script}: KERNELS: {name}: expected {' or '.join(RELEASES)}")
+    return release in wanted
+
+
+def run(script: Path, release: str, work: Path) -> BootResult:
     keys = header(script)
     device = None
     if keys.get("DEVICE", "none") != "none":
@@ -52,11 +69,13 @@ def run(script: Path, work: Path) -> BootResult:
             work=work,
             device=device,
             flavour=keys.get("FLAVOUR", "debug"),
+            release=release,
             modules=keys["MODULES"].split(";") if "MODULES" in keys else [],
             environment={
                 "STEADY_TESTS": f"{GUEST_PROJECT}/tests/kernel",
                 "STEADY_TESTS_BIN": f"{GUEST_PROJECT}/build/tests/bin",
                 "STEADY_DEVICE": "/dev/mmcblk0" if device else "",
+                "STEADY_KERNEL": release,
             },
             timeout_s=180,
         )
@@ -64,11 +83,11 @@ def run(script: Path, work: Path) -> BootResult:
 
 
 @pytest.mark.parametrize(
-    "script", sorted(set(SCRIPTS.glob("*.sh")) - {SCRIPTS / "lib.sh"}), ids=lambda path: path.stem
+    ("release", "script"), [pytest.param(*case, id=f"{case[0]}-{case[1].stem}") for case in cases()]
 )
-def test_kernel(script: Path, work: Path) -> None:
-    print(f"replay: scripts/test -k {script.stem}")
-    result = run(script, work)
+def test_kernel(release: str, script: Path, work: Path) -> None:
+    print(f"replay: scripts/test -k {release}-{script.stem}")
+    result = run(script, release, work)
     print(result.output)
     if result.exit_status == STATUS_SKIP:
         pytest.skip(result.output.strip().splitlines()[-1])

@@ -136,11 +136,13 @@ emmc_bind() {
 	emmc_wait
 }
 
-# scsi_disk: the name of scsi_debug's one disk, once its node is there.
+# scsi_disk: the name of scsi_debug's one disk, once its node is there and nobody probes it any
+# longer: on 6.12 the node comes early, and a probe holds the module.
 scsi_disk() {
 	for _ in $(seq 500); do
 		for folder in /sys/bus/pseudo/drivers/scsi_debug/adapter0/host*/target*/*:*/block/*; do
-			[ -b "/dev/${folder##*/}" ] && echo "${folder##*/}" && return
+			[ -b "/dev/${folder##*/}" ] && [ "$(cat /sys/module/scsi_debug/refcnt)" = 0 ] &&
+				echo "${folder##*/}" && return
 		done
 		sleep 0.01
 	done
