@@ -154,3 +154,17 @@ stream_sum() {
 	awk -v key="$1" '{ for (i = 1; i < NF; i++) if ($i == key) sum += $(i + 1) }
 		END { print sum + 0 }' "$2"
 }
+
+# dispatched COMMAND...: one line "OP SECTOR BYTES QUEUE" for each dispatch by k2 while it ran.
+dispatched() {
+	trace_begin k2/k2_dispatch
+	"$@" >"$SCRATCH/dispatched.out" 2>&1 || fail "$*: $(cat "$SCRATCH/dispatched.out")"
+	trace_end | sed -n 's/.*k2_dispatch: [0-9,]* \([RW]\) \([0-9]*\) + \([0-9]*\) bytes queue \([0-9]\) .*/\1 \2 \3 \4/p'
+}
+
+# expect_dispatched "LINE;LINE;..." COMMAND...: exactly these, in this order.
+expect_dispatched() {
+	expected=$1
+	shift
+	expect "dispatched under '$*'" "$(dispatched "$@" | tr '\n' ';')" "$expected"
+}
