@@ -159,6 +159,7 @@ def bench_command(planned: FigureBoot) -> list[str]:
         "bench",
         f"{GUEST_WORK}/workload.toml",
         *("--device", planned.device.node),
+        *("--destroy-data", Path(planned.device.node).name),
         *("--variant", planned.variant),
         *(f"--set={key}={value}" for key, value in planned.figure.settings.items()),
         *("--out", f"{GUEST_WORK}/record.json"),

@@ -7,8 +7,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::beside::{self, Beside, BesideError};
 use crate::device::Device;
-use crate::expand::{KnobGroup, PlannedPoint, PlannedVariant, Selection, Spec};
+use crate::expand::{KnobGroup, PlannedPoint, PlannedVariant, Selection, Spec, VariantFilesystem};
+use crate::filesystem::{FilesystemError, Mounted};
 use crate::fio::{Fio, FioError};
 use crate::fio_job::{JobFile, is_first_rt, job_name};
 use crate::fio_output::JobOutput;
@@ -17,8 +19,8 @@ use crate::knob_guard::{GuardError, KnobGuard};
 use crate::knobs::{KnobError, Queue, Unmet};
 use crate::point::point_result;
 use crate::record::{Kernel, RECORD_SCHEMA, Record, Tool};
-use crate::safety::{self, SafetyError};
-use crate::spec::{Job, SpecError};
+use crate::safety::{self, Claim, SafetyError};
+use crate::spec::{Filesystem, Job, SpecError};
 
 /// Why a bench ended without a record.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +42,12 @@ pub enum BenchError {
     /// Knobs could not be guarded or put back.
     #[error(transparent)]
     Guard(#[from] GuardError),
+    /// The file system.
+    #[error(transparent)]
+    Filesystem(#[from] FilesystemError),
+    /// A program beside the jobs.
+    #[error(transparent)]
+    Beside(#[from] BesideError),
     /// The engine.
     #[error(transparent)]
     Fio(#[from] FioError),
@@ -123,10 +131,7 @@ impl Bench<'_> {
         event: &mut dyn FnMut(Event),
     ) -> Result<(Record, Result<(), GuardError>), BenchError> {
         let (fio, plan) = self.check()?;
-        let _claim = match self.spec.workload.writes() {
-            true => Some(safety::allow_writes(self.device, self.destroy_data)?),
-            false => None,
-        };
+        let _claim = self.allow()?;
         let mut record = self.empty_record(&fio)?;
         let sets_knobs = plan.iter().flat_map(|v| &v.groups).any(|group| !group.knobs.is_empty());
         let guard = match sets_knobs {
@@ -142,15 +147,38 @@ impl Bench<'_> {
         Ok((record, restored))
     }
 
+    /// Asks for the right to write, if the workload writes. The claim is held while it does.
+    fn allow(&self) -> Result<Option<Claim>, SafetyError> {
+        let workload = &self.spec.workload;
+        if workload.filesystem.is_some() {
+            return safety::allow_formatting(self.device, self.destroy_data).map(|()| None);
+        }
+        match workload.writes() {
+            true => safety::allow_writes(self.device, self.destroy_data).map(Some),
+            false => Ok(None),
+        }
+    }
+
     fn check_sizes(&self, plan: &[PlannedVariant]) -> Result<(), SpecError> {
         let (size, unit) = (self.device.size_bytes, self.device.logical_block_bytes());
+        if let Some(filesystem) = &self.spec.workload.filesystem {
+            if filesystem.mib > size >> 20 {
+                return Err(SpecError(format!(
+                    "filesystem.mib = {}: must be at most the {} MiB of {}",
+                    filesystem.mib,
+                    size >> 20,
+                    self.device.name
+                )));
+            }
+        }
         let points = plan.iter().flat_map(|variant| &variant.groups).flat_map(|g| &g.points);
         for job in points.flat_map(|point| &point.jobs) {
             let block = job.bs_kib * 1_024;
+            let size = job.file.as_ref().map_or(size, |file| file.mib << 20);
             if block > size || block % unit != 0 {
                 return Err(SpecError(format!(
                     "job {}: bs_kib = {}: must be a multiple of {}'s block of {unit} bytes and at \
-                     most its size of {} KiB",
+                     most the {} KiB of the device or the job's file",
                     job.name,
                     job.bs_kib,
                     self.device.name,
@@ -224,8 +252,17 @@ impl Bench<'_> {
             .map_err(|source| BenchError::Io { what, source })?;
         let dir = self.keep_dir(variant, group)?.unwrap_or_else(|| temporary.path().to_path_buf());
         let workload = &self.spec.workload;
+        let prepared = match &workload.filesystem {
+            Some(filesystem) => {
+                event(Event::Note(format!("{}: making a file system", self.device.name)));
+                Some(Prepared::new(self.device, filesystem, &variant.filesystem, &group.points)?)
+            }
+            None => None,
+        };
+        let mounted = prepared.as_ref().map(|prepared| prepared.mounted.path.as_path());
         let job_file = JobFile {
             device: self.device,
+            mount: mounted,
             settle_ms: workload.settle_ms,
             seed: workload.seed,
             dir: &dir,
@@ -236,7 +273,9 @@ impl Bench<'_> {
             log.write().map_err(|source| BenchError::Io { what, source })?;
         }
         let mut tick = |elapsed| event(Event::Running { variant: variant.name.as_str(), elapsed });
-        Ok(fio.run(&text, &dir, self.stop, &mut tick)?)
+        let outputs = fio.run(&text, &dir, self.stop, &mut tick)?;
+        prepared.map_or(Ok(()), Prepared::finish)?;
+        Ok(outputs)
     }
 
     fn keep_dir(
@@ -274,6 +313,39 @@ impl Bench<'_> {
             jobs.push((job, output));
         }
         Ok(jobs)
+    }
+}
+
+/// A point's file system, and the programs that use it beside the jobs. The programs end first.
+struct Prepared {
+    beside: Beside,
+    mounted: Mounted,
+}
+
+impl Prepared {
+    fn new(
+        device: &Device,
+        filesystem: &Filesystem,
+        variant: &VariantFilesystem,
+        points: &[PlannedPoint],
+    ) -> Result<Prepared, BenchError> {
+        let mounted = Mounted::new(device, filesystem, variant)?;
+        if !variant.prepare.is_empty() {
+            beside::run_once(&variant.prepare, &mounted.path, device)?;
+        }
+        let mut programs = Beside::default();
+        for point in points {
+            mounted.lay_out(&point.jobs)?;
+            for command in &point.commands {
+                programs.start(command, &mounted.path, device)?;
+            }
+        }
+        Ok(Prepared { beside: programs, mounted })
+    }
+
+    fn finish(self) -> Result<(), BenchError> {
+        self.beside.finish()?;
+        Ok(self.mounted.unmount()?)
     }
 }
 

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use crate::spec::{
-    Job, LENGTH, Length, POINT_PLACEHOLDER, SWEEP_KNOBS, SpecError, Value, Workload,
+    Command, Job, LENGTH, Length, POINT_PLACEHOLDER, SWEEP_AT, SWEEP_KNOBS, SpecError, Value,
+    Workload,
 };
 use crate::spec_check;
 
@@ -56,15 +57,29 @@ pub struct PlannedPoint {
     pub jobs: Vec<Job>,
     /// When it ends.
     pub length: Length,
+    /// What runs beside them.
+    pub commands: Vec<Command>,
 }
 
-/// Points that run one after the other under the same knobs, in one fio process.
+/// Points that run one after the other under the same knobs, in one fio process; with a file
+/// system, which is made anew for each point, only one.
 #[derive(Debug, Clone)]
 pub struct KnobGroup {
     /// Wanted values by key.
     pub knobs: BTreeMap<String, Value>,
     /// At least one.
     pub points: Vec<PlannedPoint>,
+}
+
+/// What a variant has of its own on the file system.
+#[derive(Debug, Clone, Default)]
+pub struct VariantFilesystem {
+    /// Arguments of mkfs beside those of the file system.
+    pub mkfs: Vec<String>,
+    /// Mount options beside those of the file system.
+    pub mount: String,
+    /// Shell commands that run after it was mounted.
+    pub prepare: String,
 }
 
 /// One variant with everything to run for it.
@@ -74,6 +89,8 @@ pub struct PlannedVariant {
     pub name: String,
     /// Knobs that may be missing or refused.
     pub optional: std::collections::BTreeSet<String>,
+    /// Arguments of mkfs, mount options and preparation that are its own.
+    pub filesystem: VariantFilesystem,
     /// In running order.
     pub groups: Vec<KnobGroup>,
 }
@@ -135,7 +152,10 @@ impl Spec {
             SpecError(format!("at the sweep point {} = {value}: {}", sweep.key, error.trim_end()))
         };
         let mut table = self.table.clone();
-        put(&mut table, &sweep.key, value).ok_or_else(|| unknown_key(&sweep.key))?;
+        match sweep.key == SWEEP_AT {
+            true => select_at(&mut table, value),
+            false => put(&mut table, &sweep.key, value).ok_or_else(|| unknown_key(&sweep.key))?,
+        }
         let mut workload: Workload =
             table.try_into().map_err(|error: toml::de::Error| at_point(error.to_string()))?;
         workload.sweep = None;
@@ -158,6 +178,11 @@ impl Spec {
             plan.push(PlannedVariant {
                 name: variant.name.clone(),
                 optional: variant.optional.clone(),
+                filesystem: VariantFilesystem {
+                    mkfs: variant.mkfs.clone(),
+                    mount: variant.mount.clone(),
+                    prepare: variant.prepare.clone(),
+                },
                 groups: self.groups(position, &selection.points)?,
             });
         }
@@ -172,9 +197,16 @@ impl Spec {
             }
             let workload = self.at(value.as_ref())?;
             let knobs = workload.variant[variant].knobs.clone();
-            let point = PlannedPoint { index, value, jobs: workload.job, length: workload.length };
+            let alone = workload.filesystem.is_some();
+            let point = PlannedPoint {
+                index,
+                value,
+                jobs: workload.job,
+                length: workload.length,
+                commands: workload.command,
+            };
             match groups.last_mut() {
-                Some(last) if last.knobs == knobs => last.points.push(point),
+                Some(last) if last.knobs == knobs && !alone => last.points.push(point),
                 _ => groups.push(KnobGroup { knobs, points: vec![point] }),
             }
         }
@@ -221,6 +253,24 @@ fn put(table: &mut toml::Table, key: &str, value: &Value) -> Option<()> {
     Some(())
 }
 
+/// Leaves out the jobs and commands that do not run at this point.
+fn select_at(table: &mut toml::Table, value: &Value) {
+    for list in ["job", "command"] {
+        let Some(items) = table.get_mut(list).and_then(toml::Value::as_array_mut) else { continue };
+        items.retain_mut(|item| match item.as_table_mut().and_then(|item| item.remove(SWEEP_AT)) {
+            Some(at) => at.as_array().is_some_and(|at| at.iter().any(|one| is(one, value))),
+            None => true,
+        });
+    }
+}
+
+fn is(one: &toml::Value, value: &Value) -> bool {
+    match value {
+        Value::Number(number) => one.as_integer() == Some(*number),
+        Value::Word(word) => one.as_str() == Some(word),
+    }
+}
+
 fn unknown_key(key: &str) -> SpecError {
     if key == SWEEP_KNOBS {
         return SpecError(format!(
@@ -229,7 +279,7 @@ fn unknown_key(key: &str) -> SpecError {
     }
     SpecError(format!(
         "sweep.key = \"{key}\": must be JOB.KEY, with the name of a job and a key that this job \
-         sets, \"{LENGTH}.KEY\" with the key that the file has, or \"{SWEEP_KNOBS}\""
+         sets, \"{LENGTH}.KEY\" with the key that the file has, \"{SWEEP_KNOBS}\" or \"{SWEEP_AT}\""
     ))
 }
 

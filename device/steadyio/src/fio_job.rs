@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use crate::device::Device;
 use crate::expand::PlannedPoint;
-use crate::spec::{Class, Data, Ioprio, Job, Length};
-use crate::think::ThinkLog;
+use crate::spec::{Class, Data, FileSync, Ioprio, Job, Length};
+use crate::think::{Target, ThinkLog};
 
 /// Time limit of the jobs that run until another ends, in s: a point is never that long.
 const UNTIL_ENDED_S: u64 = 24 * 3_600;
@@ -26,12 +26,19 @@ const SEED_STRIDE: u64 = 1_000;
 pub struct JobFile<'a> {
     /// Device under test.
     pub device: &'a Device,
+    /// Where the jobs' files are; None: the jobs use the device itself.
+    pub mount: Option<&'a Path>,
     /// Idle time before each point in ms.
     pub settle_ms: u64,
     /// Seed of the workload.
     pub seed: u64,
     /// Where lists of think times go, and fio runs.
     pub dir: &'a Path,
+}
+
+/// A job's file on the file system mounted at `mount`.
+pub(crate) fn file_path(mount: &Path, job: &Job) -> PathBuf {
+    mount.join(format!("{}.dat", job.name))
 }
 
 /// fio's name for a job of a point.
@@ -67,10 +74,14 @@ impl JobFile<'_> {
     fn global(&self) -> String {
         // clock_gettime: the CPU's own counter does not follow virtual time. lat needs the
         // clock reads of clat, so only its percentiles can be left out.
+        // A job's own file name would be added to one given here.
+        let device = match self.mount {
+            Some(_) => String::new(),
+            None => format!("filename={}\ndirect=1\n", escaped(&self.device.node)),
+        };
         format!(
             "[global]\n\
-             filename={}\n\
-             direct=1\n\
+             {device}\
              thread=1\n\
              clocksource=clock_gettime\n\
              norandommap=1\n\
@@ -81,8 +92,7 @@ impl JobFile<'_> {
              continue_on_error=io\n\
              lat_percentiles=1\n\
              clat_percentiles=0\n\
-             disable_bw_measurement=1\n",
-            escaped(&self.device.node)
+             disable_bw_measurement=1\n"
         )
     }
 
@@ -106,12 +116,14 @@ impl JobFile<'_> {
         let job = &point.jobs[index];
         let block = job.bs_kib * 1_024;
         let engine = if job.depth == 1 { "psync" } else { "libaio" };
+        let (path, size_bytes) = self.target(job);
         let mut text = format!(
             "rw={}\nbs={block}\nsize={}\nioengine={engine}\niodepth={}\nrandseed={seed}\n",
             job.op.word(),
-            self.device.size_bytes / block * block,
+            size_bytes / block * block,
             job.depth,
         );
+        text.push_str(&file_options(job, &path));
         match job.ioprio {
             Ioprio::RealTime(level) => _ = write!(text, "prioclass=1\nprio={level}\n"),
             Ioprio::BestEffort(level) => _ = write!(text, "prioclass=2\nprio={level}\n"),
@@ -134,8 +146,33 @@ impl JobFile<'_> {
     fn think_log(&self, point: &PlannedPoint, job: &Job, seed: u64) -> ThinkLog {
         let path = self.dir.join(format!("{}.iolog", job_name(point, job)));
         let ios = point.length.ios.unwrap_or_default();
-        ThinkLog::new(path, job, self.device, ios, seed)
+        let (target, size_bytes) = self.target(job);
+        ThinkLog::new(path, job, Target { path: &target, size_bytes }, ios, seed)
     }
+
+    /// What the job reads and writes, and its size in bytes.
+    fn target(&self, job: &Job) -> (PathBuf, u64) {
+        match (self.mount, &job.file) {
+            (Some(mount), Some(file)) => (file_path(mount, job), file.mib << 20),
+            _ => (self.device.node.clone(), self.device.size_bytes),
+        }
+    }
+}
+
+/// What a job on a file has beside one on the device.
+fn file_options(job: &Job, path: &Path) -> String {
+    let Some(file) = &job.file else { return String::new() };
+    let sync = match file.sync {
+        FileSync::None => "none",
+        FileSync::Dsync => "dsync",
+        FileSync::Full => "sync",
+    };
+    format!(
+        "filename={}\ndirect={}\nsync={sync}\nfallocate=none\noverwrite={}\n",
+        escaped(path),
+        u8::from(!file.buffered),
+        u8::from(!file.grow),
+    )
 }
 
 fn end(length: &Length, job: &Job, block: u64, ends_point: bool) -> String {

@@ -4,12 +4,15 @@
 //! The path of a bench, in reading order: [`spec`] and [`spec_check`] read a workload,
 //! [`expand`] turns it into points, [`safety`] decides whether it may write, [`knob_guard`]
 //! and [`knobs`] set the device up and put it back, [`fio_job`] and [`think`] say it in fio's
-//! words, [`fio`] runs it, [`fio_output`], [`histogram`], [`point`] and [`record`] hold what
+//! words, [`filesystem`] makes and mounts one if asked to, [`beside`] runs programs next to it,
+//! [`fio`] runs it, [`fio_output`], [`histogram`], [`point`] and [`record`] hold what
 //! came out; [`bench`] leads through all of it.
 
 pub mod bench;
+pub mod beside;
 pub mod device;
 pub mod expand;
+pub mod filesystem;
 pub mod fio;
 pub mod fio_job;
 pub mod fio_output;

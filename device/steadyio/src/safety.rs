@@ -37,6 +37,12 @@ pub enum SafetyError {
         /// What was found.
         what: String,
     },
+    /// Formatting needs consent even if nothing is known to be lost.
+    #[error(
+        "the workload makes a file system on {0} for each point, which destroys what it holds: to \
+         allow this, add --destroy-data {0}"
+    )]
+    Formats(String),
     /// The consent names another device.
     #[error("--destroy-data {given}: the device is called {device}; the two must be the same")]
     WrongName {
@@ -84,6 +90,15 @@ const SIGNATURES: [(u64, &[u8], &str); 17] = [
 ];
 /// Up to where the signatures reach.
 const HEAD_BYTES: u64 = 0x1_0048;
+
+/// As [`allow_writes`], for a workload that makes a file system. The claim is given up again: from
+/// here on mkfs and the mount, which open the device exclusively themselves, keep others away.
+pub fn allow_formatting(device: &Device, destroy: Option<&str>) -> Result<(), SafetyError> {
+    if destroy.is_none() {
+        return Err(SafetyError::Formats(device.name.clone()));
+    }
+    allow_writes(device, destroy).map(drop)
+}
 
 /// Asks both questions; the claim must be held while writing.
 pub fn allow_writes(device: &Device, destroy: Option<&str>) -> Result<Claim, SafetyError> {

@@ -21,6 +21,8 @@ pub const POINT_PLACEHOLDER: &str = "$point";
 pub const SWEEP_KNOBS: &str = "knobs";
 /// The table whose keys a sweep reaches as `length.KEY`; so no job may have this name.
 pub const LENGTH: &str = "length";
+/// `sweep.key` that selects, by their key of this name, which jobs and commands run.
+pub const SWEEP_AT: &str = "at";
 
 /// A workload that cannot be used; the text names key, value and what is allowed.
 #[derive(Debug, thiserror::Error)]
@@ -46,8 +48,13 @@ pub struct Workload {
     pub settle_ms: u64,
     /// When a point ends.
     pub length: Length,
+    /// The file system that the jobs' files are on; None: the jobs use the device itself.
+    pub filesystem: Option<Filesystem>,
     /// What runs at the same time.
     pub job: Vec<Job>,
+    /// Programs that run beside the jobs.
+    #[serde(default)]
+    pub command: Vec<Command>,
     /// What changes from point to point.
     pub sweep: Option<Sweep>,
     /// The settings of the device that are compared.
@@ -201,6 +208,42 @@ pub struct Job {
     /// Share of reads of a mixed operation in percent.
     #[serde(default, deserialize_with = "optional_percent")]
     pub read_percent: Option<u64>,
+    /// How the job uses its file; needed with a file system, and only then allowed.
+    pub file: Option<JobFile>,
+    /// Sweep points at which it runs; empty: all.
+    #[serde(default)]
+    pub at: Vec<Value>,
+}
+
+/// A job's own file on the file system.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobFile {
+    /// Size in MiB.
+    #[serde(deserialize_with = "bounded::<_, 1, 1_048_576>")]
+    pub mib: u64,
+    /// Starts empty and grows with each write; otherwise written in full before the point.
+    #[serde(default)]
+    pub grow: bool,
+    /// Through the page cache instead of direct.
+    #[serde(default)]
+    pub buffered: bool,
+    /// When a write counts as done.
+    #[serde(default)]
+    pub sync: FileSync,
+}
+
+/// When a write to a file counts as done, as `open(2)` has it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileSync {
+    /// When the kernel (buffered) or the device (direct) has taken it.
+    #[default]
+    None,
+    /// `O_DSYNC`: as if each were followed by fdatasync.
+    Dsync,
+    /// `O_SYNC`: as if each were followed by fsync.
+    Full,
 }
 
 /// Content of what a job writes.
@@ -279,11 +322,55 @@ impl Value {
     }
 }
 
+/// The file system made anew for each point.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Filesystem {
+    /// Kind.
+    #[serde(rename = "type")]
+    pub kind: FilesystemKind,
+    /// Size in MiB, from the start of the device.
+    #[serde(deserialize_with = "bounded::<_, 64, 16_777_216>")]
+    pub mib: u64,
+    /// Further arguments of mkfs.
+    #[serde(default)]
+    pub mkfs: Vec<String>,
+    /// Mount options, comma-separated.
+    #[serde(default)]
+    pub mount: String,
+}
+
+/// Kind of file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FilesystemKind {
+    /// ext4
+    Ext4,
+    /// F2FS
+    F2fs,
+}
+
+/// A program that runs beside the jobs of a point and is ended with it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Command {
+    /// Unique in the workload.
+    pub name: String,
+    /// Shell commands.
+    pub run: String,
+    /// I/O priority.
+    #[serde(default = "ioprio_default")]
+    pub ioprio: Ioprio,
+    /// Sweep points at which it runs; empty: all.
+    #[serde(default)]
+    pub at: Vec<Value>,
+}
+
 /// One key that takes several values, one per point.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sweep {
-    /// `JOB.KEY`, or `knobs` for every knob whose value is `"$point"`.
+    /// `JOB.KEY`, `knobs` for every knob whose value is `"$point"`, or `at` for who runs when.
     pub key: String,
     /// The points, in running order.
     pub values: Vec<Value>,
@@ -304,6 +391,15 @@ pub struct Variant {
     /// Knobs the device may lack or refuse; that is then noted in the record's `unmet`.
     #[serde(default)]
     pub optional: BTreeSet<String>,
+    /// Arguments of mkfs beside those of the file system.
+    #[serde(default)]
+    pub mkfs: Vec<String>,
+    /// Mount options beside those of the file system.
+    #[serde(default)]
+    pub mount: String,
+    /// Shell commands that run after the file system was mounted, before the files are written.
+    #[serde(default)]
+    pub prepare: String,
 }
 
 impl Workload {
@@ -312,8 +408,8 @@ impl Workload {
         self.job.iter().filter(move |job| job.class == class)
     }
 
-    /// Whether any job changes data on the device.
+    /// Whether any job, or making a file system, changes data on the device.
     pub fn writes(&self) -> bool {
-        self.job.iter().any(|job| job.op.writes())
+        self.filesystem.is_some() || self.job.iter().any(|job| job.op.writes())
     }
 }

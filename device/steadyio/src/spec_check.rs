@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use crate::spec::{
-    Class, Job, LENGTH, POINT_PLACEHOLDER, SWEEP_KNOBS, SpecError, Value, Variant, WORKLOAD_SCHEMA,
-    Workload,
+    Class, Job, LENGTH, Op, POINT_PLACEHOLDER, SWEEP_AT, SWEEP_KNOBS, SpecError, Value, Variant,
+    WORKLOAD_SCHEMA, Workload,
 };
 
 /// Longest list of think times that is written out for fio (one line per I/O, about 40 bytes).
@@ -23,7 +23,11 @@ pub fn check(workload: &Workload) -> Result<(), SpecError> {
     check_name("name", &workload.name)?;
     check_unique("job", workload.job.iter().map(|job| job.name.as_str()))?;
     check_unique("variant", workload.variant.iter().map(|variant| variant.name.as_str()))?;
+    if !workload.command.is_empty() {
+        check_unique("command", workload.command.iter().map(|command| command.name.as_str()))?;
+    }
     check_length(workload)?;
+    check_filesystem(workload)?;
     for job in &workload.job {
         check_job(job, workload)?;
     }
@@ -70,6 +74,42 @@ fn check_length(workload: &Workload) -> Result<(), SpecError> {
         ),
         _ => Ok(()),
     }
+}
+
+fn check_no_filesystem(workload: &Workload) -> Result<(), SpecError> {
+    let has_own = |v: &&Variant| !(v.mkfs.is_empty() && v.mount.is_empty() && v.prepare.is_empty());
+    let job = workload.job.iter().find(|job| job.file.is_some());
+    let variant = workload.variant.iter().find(has_own);
+    let user = (job.map(|job| format!("job {}: file", job.name)))
+        .or(workload.command.first().map(|command| format!("command {}", command.name)))
+        .or(variant.map(|variant| format!("variant {}: mkfs, mount or prepare", variant.name)));
+    user.map_or(Ok(()), |user| refuse(format!("{user}: only allowed with a [filesystem]")))
+}
+
+/// Files: each job has one, of a kind that suits it, and all together there is room for them.
+fn check_filesystem(workload: &Workload) -> Result<(), SpecError> {
+    let Some(filesystem) = &workload.filesystem else { return check_no_filesystem(workload) };
+    let mut files_mib = 0;
+    for job in &workload.job {
+        let name = &job.name;
+        let Some(file) = &job.file else {
+            return refuse(format!(
+                "job {name}: file is missing: with a [filesystem] it is needed"
+            ));
+        };
+        if file.grow && !matches!(job.op, Op::Write) {
+            let op = job.op.word();
+            return refuse(format!("job {name}: file.grow needs op = \"write\", not \"{op}\""));
+        }
+        files_mib += file.mib;
+    }
+    if files_mib >= filesystem.mib {
+        return refuse(format!(
+            "filesystem.mib = {}: must be more than the {files_mib} MiB of the jobs' files",
+            filesystem.mib
+        ));
+    }
+    Ok(())
 }
 
 fn check_job(job: &Job, workload: &Workload) -> Result<(), SpecError> {
@@ -152,6 +192,7 @@ fn check_sweep(workload: &Workload) -> Result<(), SpecError> {
             variant.name
         ));
     }
+    check_at(workload)?;
     let Some(sweep) = &workload.sweep else { return Ok(()) };
     if sweep.values.is_empty() {
         return refuse("sweep.values = []: at least one value is needed".into());
@@ -161,4 +202,25 @@ fn check_sweep(workload: &Workload) -> Result<(), SpecError> {
         return refuse("sweep.values: a value appears twice, values must differ".into());
     }
     Ok(())
+}
+
+/// `at` names points of a sweep over `at`.
+fn check_at(workload: &Workload) -> Result<(), SpecError> {
+    let sweep = workload.sweep.as_ref().filter(|sweep| sweep.key == SWEEP_AT);
+    let points = sweep.map_or(&[][..], |sweep| &sweep.values);
+    let jobs = workload.job.iter().map(|job| ("job", &job.name, &job.at));
+    let commands = workload.command.iter().map(|command| ("command", &command.name, &command.at));
+    for (table, name, at) in jobs.chain(commands) {
+        if let Some(unknown) = at.iter().find(|value| !points.contains(value)) {
+            return refuse(format!(
+                "{table} {name}: at has {unknown}: must be values of a [sweep] with key = \"at\""
+            ));
+        }
+    }
+    let used = workload.job.iter().any(|job| !job.at.is_empty())
+        || workload.command.iter().any(|command| !command.at.is_empty());
+    match sweep {
+        Some(_) if !used => refuse("sweep.key = \"at\": no job or command has the key at".into()),
+        _ => Ok(()),
+    }
 }

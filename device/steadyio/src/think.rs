@@ -11,9 +11,8 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::device::Device;
 use crate::spec::{Job, Op};
 
 /// Seeded generator (splitmix64); the same everywhere, so that lists are the same everywhere.
@@ -34,6 +33,15 @@ impl SplitMix {
     }
 }
 
+/// What a job reads and writes: the device, or its file.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'a> {
+    /// Node or file.
+    pub path: &'a Path,
+    /// Size in bytes.
+    pub size_bytes: u64,
+}
+
 /// A list of I/Os with the pauses between them.
 #[derive(Debug)]
 pub struct ThinkLog {
@@ -43,11 +51,11 @@ pub struct ThinkLog {
 }
 
 impl ThinkLog {
-    /// `ios` I/Os of a job; offsets, directions and pauses are drawn from `seed`.
-    pub fn new(path: PathBuf, job: &Job, device: &Device, ios: u64, seed: u64) -> ThinkLog {
+    /// `ios` I/Os of a job on `target`; offsets, directions and pauses are drawn from `seed`.
+    pub fn new(path: PathBuf, job: &Job, target: Target, ios: u64, seed: u64) -> ThinkLog {
         let mut random = SplitMix(seed);
         let block = job.bs_kib * 1_024;
-        let blocks = (device.size_bytes / block).max(1);
+        let blocks = (target.size_bytes / block).max(1);
         let mut text = String::from("fio version 3 iolog\n1 device add\n1 device open\n");
         // In us; fio takes a time of 0 for "none given".
         let mut time = 1;
@@ -60,10 +68,10 @@ impl ThinkLog {
             time += pause;
             let _ = writeln!(text, "{time} device {direction} {} {block}", at * block);
         }
-        ThinkLog { path, text, node: device.node.display().to_string() }
+        ThinkLog { path, text, node: target.path.display().to_string() }
     }
 
-    /// fio options that make a job replay the list on the device.
+    /// fio options that make a job replay the list on its target.
     pub fn options(&self) -> String {
         format!("read_iolog={}\nreplay_redirect={}", self.path.display(), self.node)
     }

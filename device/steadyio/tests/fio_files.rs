@@ -12,7 +12,7 @@ use steadyio::expand::{Selection, Setting, Spec};
 use steadyio::fio_job::JobFile;
 use steadyio::fio_output;
 use steadyio::spec::{Class, Data, Ioprio, Job, Op};
-use steadyio::think::ThinkLog;
+use steadyio::think::{Target, ThinkLog};
 
 const SIZE_BYTES: u64 = (1 << 30) + 512;
 
@@ -27,13 +27,18 @@ fn device() -> Device {
     }
 }
 
+fn target(device: &Device) -> Target<'_> {
+    Target { path: &device.node, size_bytes: device.size_bytes }
+}
+
 /// Job file of the first variant of a published workload.
 fn job_file(dir: &Path, points: &[&str]) -> String {
     let text = std::fs::read_to_string("../../experiments/workloads/s1-fig5.toml");
     let spec = Spec::parse(&text.unwrap()).unwrap();
     let points = points.iter().map(|point| point.to_string()).collect();
     let plan = spec.plan(&Selection { variants: Vec::new(), points }).unwrap();
-    let file = JobFile { device: &device(), settle_ms: 500, seed: spec.workload.seed, dir };
+    let file =
+        JobFile { device: &device(), mount: None, settle_ms: 500, seed: spec.workload.seed, dir };
     file.render(&plan[0].groups[0].points).0
 }
 
@@ -44,7 +49,8 @@ fn job_file_with(settings: &[&str]) -> String {
     let spec = Spec::parse_with(&text, &settings).unwrap();
     let plan = spec.plan(&Selection::default()).unwrap();
     let dir = Path::new("/tmp");
-    let file = JobFile { device: &device(), settle_ms: 500, seed: spec.workload.seed, dir };
+    let file =
+        JobFile { device: &device(), mount: None, settle_ms: 500, seed: spec.workload.seed, dir };
     file.render(&plan[0].groups[0].points).0
 }
 
@@ -124,6 +130,8 @@ fn job(op: Op, bs_kib: u64, think_us: u64, think_jitter_us: u64) -> Job {
         think_jitter_us,
         data: Data::Random,
         read_percent,
+        file: None,
+        at: Vec::new(),
     }
 }
 
@@ -136,7 +144,7 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let job = job(op, bs_kib, think, jitter);
-        let log = ThinkLog::new("x.iolog".into(), &job, &device(), 200, seed);
+        let log = ThinkLog::new("x.iolog".into(), &job, target(&device()), 200, seed);
         let mut time = 1;
         let mut ios = 0;
         for line in log.text().lines().skip(1) {
@@ -153,7 +161,7 @@ proptest! {
             time = at;
         }
         prop_assert_eq!(ios, 200);
-        let again = ThinkLog::new("x.iolog".into(), &job, &device(), 200, seed);
+        let again = ThinkLog::new("x.iolog".into(), &job, target(&device()), 200, seed);
         prop_assert_eq!(log.text(), again.text());
     }
 

@@ -74,12 +74,14 @@ fn the_documented_examples_are_good() {
     let page = fs::read_to_string("../../docs/spec/workload-1.md").unwrap();
     let examples: Vec<&str> = page.split("```toml\n").skip(1).collect();
     let blocks: Vec<&str> = examples.iter().filter_map(|rest| rest.split("```").next()).collect();
-    let [whole, knob_sweep] = blocks[..] else { panic!("{} examples", blocks.len()) };
+    let [whole, filesystem, knob_sweep] = blocks[..] else { panic!("{} examples", blocks.len()) };
     assert_eq!(Spec::parse(whole).unwrap().points().len(), 3);
-    // The second example replaces the end of the first.
+    // The last example replaces the end of the first.
     let (head, _) = whole.split_once("[sweep]").unwrap();
     let plan = Spec::parse(&format!("{head}{knob_sweep}")).unwrap().plan(&Selection::default());
     assert_eq!(plan.unwrap().iter().map(|variant| variant.groups.len()).sum::<usize>(), 6);
+    let on_files = whole.replace("ioprio", "file = { mib = 64 }\nioprio");
+    assert!(Spec::parse(&format!("{on_files}\n{filesystem}")).unwrap().workload.writes());
 }
 
 /// From, to, and what the refusal must name.

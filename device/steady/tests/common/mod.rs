@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A loop device with knobs of its own, and the real command run on it.
 
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
