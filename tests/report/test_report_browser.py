@@ -8,7 +8,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from steady_lab.kernel_build import LabKernel
 from steady_lab.paths import BUILD, PROJECT
-from steady_lab.report import render
+from steady_lab.report import read_sections, render
 from steady_lab.rows import read_csv
 from steady_lab.screenshot import chromium_flags, find_chromium
 from steady_lab.table import format_number
@@ -168,6 +168,24 @@ def test_panels_stand_side_by_side_and_stack_on_a_phone(
     assert width <= PHONE["width"]
     assert phone.console == []
     phone.page.close()
+
+
+def test_plots_are_drawn_when_they_come_near(browser: Browser, tiny_build: Path) -> None:
+    (section,) = read_sections(tiny_build / "results")
+    names = [f"copy-{n}" for n in range(4)]
+    sections = [replace(section, figure=replace(section.figure, name=name)) for name in names]
+    file = tiny_build / "report" / "copies.html"
+    file.write_text(render(sections), encoding="utf-8")
+    seen = open_report(browser, file, DESKTOP)
+    last = seen.page.locator("#copy-3 .plot")
+    assert last.locator(".legendpoints").count() == 0
+    empty = last.bounding_box()
+    last.scroll_into_view_if_needed()
+    expect(last.locator(".legendpoints").first).to_be_visible()
+    drawn = last.bounding_box()
+    assert empty and drawn and abs(empty["height"] - drawn["height"]) < 2, "nothing jumps"
+    assert seen.console == []
+    seen.page.close()
 
 
 def test_hover_tells_all_values(report: Seen, tiny_build: Path) -> None:
