@@ -111,35 +111,28 @@ pub struct ClassResult {
 }
 
 impl ClassResult {
-    /// Merges the jobs of a class.
-    pub fn of(jobs: &[(&Job, &JobOutput)]) -> ClassResult {
+    /// Merges the jobs of a class, each with its throughput in MiB/s.
+    pub fn of(jobs: &[(&Job, &JobOutput, f64)]) -> ClassResult {
         let mut latency = Histogram::default();
         let mut ops: Vec<&str> = Vec::new();
-        for (job, output) in jobs {
+        for (job, output, _) in jobs {
             latency.merge(&output.latency);
             if !ops.contains(&job.op.word()) {
                 ops.push(job.op.word());
             }
         }
-        let first_bs = jobs.first().map(|(job, _)| job.bs_kib);
-        let same = jobs.iter().all(|(job, _)| Some(job.bs_kib) == first_bs);
+        let first_bs = jobs.first().map(|(job, ..)| job.bs_kib);
+        let same = jobs.iter().all(|(job, ..)| Some(job.bs_kib) == first_bs);
         ClassResult {
             op: ops.join("+"),
             bs_kib: first_bs.filter(|_| same),
-            count: jobs.iter().map(|(_, output)| output.count).sum(),
-            bytes: jobs.iter().map(|(_, output)| output.bytes).sum(),
-            mib_s: rounded(jobs.iter().map(|(_, output)| mib_s(output)).sum()),
-            errors: jobs.iter().map(|(_, output)| output.errors).sum(),
+            count: jobs.iter().map(|(_, output, _)| output.count).sum(),
+            bytes: jobs.iter().map(|(_, output, _)| output.bytes).sum(),
+            mib_s: rounded(jobs.iter().map(|(_, _, mib_s)| mib_s).sum()),
+            errors: jobs.iter().map(|(_, output, _)| output.errors).sum(),
             latency_ns: latency.percentiles(),
             histogram_ns: latency.bins(),
         }
-    }
-}
-
-fn mib_s(output: &JobOutput) -> f64 {
-    match output.duration_ns {
-        0 => 0.0,
-        duration_ns => output.bytes as f64 / f64::from(1 << 20) * 1e9 / duration_ns as f64,
     }
 }
 
