@@ -16,7 +16,10 @@ BOUND_MAX = 1e12
 
 @dataclass(frozen=True)
 class Check:
-    """A claim: `quantity` lies within the bounds; `paper` is what the paper found."""
+    """A claim: `quantity` lies within the bounds; `paper` is what the paper found.
+
+    `reason` says why the measured value is another, where it is.
+    """
 
     name: str
     text: str
@@ -24,6 +27,7 @@ class Check:
     min: float | None
     max: float | None
     paper: float | None
+    reason: str
 
     @property
     def bound(self) -> str:
@@ -58,8 +62,9 @@ def take_check(table: Table, workload: Workload) -> Check:
         raise table.fail("min", "given, or max, or both: a check without a bound cannot fail")
     if low is not None and high is not None and low > high:
         raise table.fail("min", f"at most max = {high:g}")
+    reason = table.text("reason", default="")
     table.close()
-    return Check(name, text, quantity, low, high, paper)
+    return Check(name, text, quantity, low, high, paper, reason)
 
 
 def _bound(table: Table, key: str) -> float | None:

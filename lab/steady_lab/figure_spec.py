@@ -50,11 +50,15 @@ class Plot:
 
 @dataclass(frozen=True)
 class Published:
-    """A value the source states for one cell, in the metric's unit, and where it does."""
+    """A value the source states for one cell, in the metric's unit, and where it does.
+
+    `reason` says why the measured value is another, where it is.
+    """
 
     cell: Cell
     value: float
     where: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -212,7 +216,8 @@ def _published(table: Table, workload: Workload) -> Published:
         table.point("point", workload.points),
         take_metric(table, "metric"),
     )
-    published = Published(cell, table.number("value", 0, VALUE_MAX), table.text("where"))
+    value = table.number("value", 0, VALUE_MAX)
+    published = Published(cell, value, table.text("where"), table.text("reason", default=""))
     table.close()
     return published
 

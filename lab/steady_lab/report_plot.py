@@ -15,7 +15,7 @@ from typing import Any
 
 from steady_lab.figure_spec import Figure
 from steady_lab.metric import CLASS_WORDS, LATENCIES, NS_PER_MS, Metric
-from steady_lab.results import FigureResult
+from steady_lab.results import Drawable
 from steady_lab.rows import point_text
 from steady_lab.toml_table import Point
 
@@ -48,7 +48,7 @@ class Style:
     marker_px: int
 
 
-def plot_data(figure: Figure, result: FigureResult) -> dict[str, Any]:
+def plot_data(figure: Figure, result: Drawable) -> dict[str, Any]:
     """Return traces and panels for report.js; plain JSON values only."""
     styles, plot = variant_styles(figure), figure.plot
     traces = []
@@ -121,7 +121,7 @@ def _drawing_order(figure: Figure) -> list[str]:
 
 
 def _sweep_trace(
-    figure: Figure, result: FigureResult, name: str, metric: Metric, panel: str, style: Style
+    figure: Figure, result: Drawable, name: str, metric: Metric, panel: str, style: Style
 ) -> dict[str, Any]:
     points = figure.workload.points
     values = [result.measured.value(name, point, metric) for point in points]
@@ -143,9 +143,7 @@ def _sweep_trace(
     }
 
 
-def _ccdf_traces(
-    figure: Figure, result: FigureResult, name: str, style: Style
-) -> list[dict[str, Any]]:
+def _ccdf_traces(figure: Figure, result: Drawable, name: str, style: Style) -> list[dict[str, Any]]:
     """Return the step line and the marker at the largest latency, which ends the line."""
     histogram = result.histogram_ns(name, figure.plot.detail_point, "rt")
     latencies_ms, probabilities = ccdf(histogram)
@@ -217,7 +215,7 @@ def _rank(figure: Figure, name: str) -> int:
     return 1000 + [variant.name for variant in figure.workload.variants].index(name)
 
 
-def _hover_text(figure: Figure, result: FigureResult, name: str, point: Point) -> str:
+def _hover_text(figure: Figure, result: Drawable, name: str, point: Point) -> str:
     """Return all values of one cell, real-time percentiles first."""
     lines = [f"<b>{_escape(figure.workload.title_of(name))}</b>"]
     if point is not None:
@@ -256,7 +254,7 @@ def _sweep_x_axis(figure: Figure) -> dict[str, Any]:
     return axis | {"type": "log", "range": [math.log10(low) - margin, math.log10(high) + margin]}
 
 
-def _plotted_values(figure: Figure, result: FigureResult, metric: Metric) -> list[float]:
+def _plotted_values(figure: Figure, result: Drawable, metric: Metric) -> list[float]:
     values = [
         result.measured.value(variant.name, point, metric)
         for variant in figure.workload.variants
@@ -265,7 +263,7 @@ def _plotted_values(figure: Figure, result: FigureResult, metric: Metric) -> lis
     return values + [item.value for item in figure.published if item.cell.metric == metric]
 
 
-def _ccdf_span(figure: Figure, result: FigureResult) -> list[float]:
+def _ccdf_span(figure: Figure, result: Drawable) -> list[float]:
     ends = []
     for variant in figure.workload.variants:
         histogram = result.histogram_ns(variant.name, figure.plot.detail_point, "rt")
@@ -299,7 +297,7 @@ def _value_axis(label: str, values: list[float]) -> dict[str, Any]:
     }
 
 
-def _probability_axis(figure: Figure, result: FigureResult) -> dict[str, Any]:
+def _probability_axis(figure: Figure, result: Drawable) -> dict[str, Any]:
     """Return a log axis from 1 down to one I/O out of all, with powers of ten as ticks."""
     counts = [
         result.measured.row(variant.name, figure.plot.detail_point, "rt").count

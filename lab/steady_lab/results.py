@@ -12,7 +12,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from steady_lab.figure_spec import Figure
 from steady_lab.metric import CLASSES
@@ -33,6 +33,17 @@ class Sources:
 
     kernel_config: str
     modules: str
+
+
+class Drawable(Protocol):
+    """What tables and plots need of a figure's result."""
+
+    @property
+    def measured(self) -> Measurements:
+        """Return the rows."""
+
+    def histogram_ns(self, variant: str, point: Point, class_name: str) -> list[tuple[int, int]]:
+        """Return [(latency ns, count)] of one cell, ascending; empty when it has none."""
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,12 @@ import re
 import sys
 from pathlib import Path
 
-from steady_lab.errors import LabError
-from steady_lab.figure_spec import Figure, load_figure, load_figures
+from steady_lab.figure_spec import Figure, load_figures
+from steady_lab.page_blocks import fill_blocks
 from steady_lab.paths import BUILD, PROJECT
 from steady_lab.rows import read_csv
 from steady_lab.table import detail_table, summary_text, sweep_table
 
-BLOCK = re.compile(
-    r"(?P<open><!-- figure:(?P<name>[a-z0-9._-]+) -->\n).*?(?P<close><!-- /figure -->)", re.DOTALL
-)
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 # Relative, and absolute for numbers near zero: as wide as the tightest check of a figure.
 TOLERANCE = 0.05
@@ -36,32 +33,6 @@ def figure_summary(figure: Figure, results: Path) -> str:
         summary_text(figure, measured),
     ]
     return "\n\n".join(parts)
-
-
-def figure_markdown(name: str, results: Path) -> str:
-    """Return a figure's tables and sentences as Markdown, from its CSV in `results`."""
-    figure = load_figure(name)
-    measured = read_csv(results / f"{figure.name}.csv")
-    parts = [
-        sweep_table(figure, measured).markdown(),
-        detail_table(figure, measured).markdown(),
-        summary_text(figure, measured),
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
-def fill_blocks(text: str, results: Path) -> str:
-    """Return `text` with every block between figure markers made anew.
-
-    Raises LabError when there is no block, so a lost marker cannot go unnoticed.
-    """
-    if not BLOCK.search(text):
-        raise LabError("no block <!-- figure:NAME --> ... <!-- /figure --> found")
-
-    def fill(match: re.Match[str]) -> str:
-        return f"{match['open']}{figure_markdown(match['name'], results)}{match['close']}"
-
-    return BLOCK.sub(fill, text)
 
 
 def is_current(old: str, new: str) -> bool:
