@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* debugfs, block/DEVICE/sched/: the queued requests, what is in flight, and the books. */
-#include <linux/ktime.h>
 #include <linux/seq_file.h>
 
 #include "k2.h"
@@ -31,7 +30,7 @@ static int k2_counters_show(void *data, struct seq_file *m)
 
 	spin_lock_irq(&k2->lock);
 	policy = k2->policy;
-	background_wait_ns = k2_policy_background_wait_ns(&policy, ktime_get_ns());
+	background_wait_ns = k2_policy_background_wait_ns(&policy);
 	spin_unlock_irq(&k2->lock);
 
 	for (cls = 0; cls < K2_CLASSES; cls++) {

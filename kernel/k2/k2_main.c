@@ -46,6 +46,12 @@
 static_assert(IOPRIO_CLASS_SHIFT == 13 && IOPRIO_CLASS_RT == 1);
 static_assert(IOPRIO_NR_LEVELS == K2_RT_LEVELS);
 
+/* For k2_policy.c. */
+u64 k2_clock_ns(void)
+{
+	return ktime_get_ns();
+}
+
 /* Lists. All are called with the lock held. */
 
 static void k2_sort(struct k2_data *k2, struct request *rq)
@@ -90,7 +96,7 @@ static bool k2_mergeable(struct request *rq)
  * comes back is in flight until it is here, keeps its place at the head, and is not merged: a rest
  * that new neighbours are added to would never end.
  */
-static void k2_insert(struct k2_data *k2, struct request *rq, bool at_head, u64 now_ns)
+static void k2_insert(struct k2_data *k2, struct request *rq, bool at_head)
 {
 	struct k2_rq *k2r = k2_rq(rq);
 	bool is_new = false;
@@ -108,12 +114,12 @@ static void k2_insert(struct k2_data *k2, struct request *rq, bool at_head, u64 
 
 	if (k2r->flags & K2_RQ_INFLIGHT) {
 		k2_policy_give_back(&k2->policy, k2r->queue,
-				    k2r->flags & K2_RQ_REST ? K2_BACK_REST : K2_BACK_RETRY, now_ns);
+				    k2r->flags & K2_RQ_REST ? K2_BACK_REST : K2_BACK_RETRY);
 		k2r->flags &= ~(K2_RQ_INFLIGHT | K2_RQ_REST);
 	} else {
 		k2r->queue = k2_queue_of(rq);
 		k2r->flags = K2_RQ_COUNTED;
-		k2_policy_insert(&k2->policy, k2r->queue, now_ns);
+		k2_policy_insert(&k2->policy, k2r->queue);
 		is_new = true;
 	}
 
@@ -136,14 +142,13 @@ static void k2_prepare_request(struct request *rq)
 static void k2_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list, blk_insert_t how)
 {
 	struct k2_data *k2 = hctx->queue->elevator->elevator_data;
-	u64 now_ns = ktime_get_ns();
 	struct request *rq, *next;
 	unsigned long flags;
 
 	spin_lock_irqsave(&k2->lock, flags);
 	list_for_each_entry_safe(rq, next, list, queuelist) {
 		list_del_init(&rq->queuelist);
-		k2_insert(k2, rq, how & BLK_MQ_INSERT_AT_HEAD, now_ns);
+		k2_insert(k2, rq, how & BLK_MQ_INSERT_AT_HEAD);
 	}
 	spin_unlock_irqrestore(&k2->lock, flags);
 }
@@ -164,11 +169,10 @@ static bool k2_has_work(struct blk_mq_hw_ctx *hctx)
 static void k2_defer(struct k2_data *k2, struct request *rq)
 {
 	struct k2_rq *k2r = k2_rq(rq);
-	u64 now_ns = ktime_get_ns();
 	unsigned long flags;
 
 	spin_lock_irqsave(&k2->lock, flags);
-	k2_policy_give_back(&k2->policy, k2r->queue, K2_BACK_DEFERRED, now_ns);
+	k2_policy_give_back(&k2->policy, k2r->queue, K2_BACK_DEFERRED);
 	k2r->flags &= ~K2_RQ_INFLIGHT;
 	list_add(&rq->queuelist, &k2->queues[k2r->queue]);
 	spin_unlock_irqrestore(&k2->lock, flags);
@@ -179,12 +183,11 @@ static struct request *k2_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	struct request_queue *q = hctx->queue;
 	struct k2_data *k2 = q->elevator->elevator_data;
 	unsigned int queue, inflight, piece_bytes;
-	u64 now_ns = ktime_get_ns();
 	struct request *rq;
 	unsigned long flags;
 
 	spin_lock_irqsave(&k2->lock, flags);
-	queue = k2_policy_next(&k2->policy, now_ns);
+	queue = k2_policy_next(&k2->policy);
 	if (queue == K2_QUEUE_NONE) {
 		spin_unlock_irqrestore(&k2->lock, flags);
 		return NULL;
@@ -192,7 +195,7 @@ static struct request *k2_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	rq = list_first_entry(&k2->queues[queue], struct request, queuelist);
 	k2_remove(k2, rq);
 	k2_rq(rq)->flags |= K2_RQ_INFLIGHT;
-	k2_policy_dispatch(&k2->policy, queue, now_ns);
+	k2_policy_dispatch(&k2->policy, queue);
 	inflight = k2->policy.inflight[K2_CLASS_RT] + k2->policy.inflight[K2_CLASS_BACKGROUND];
 	piece_bytes = k2_policy_piece_bytes(&k2->policy, queue, blk_rq_bytes(rq),
 					    queue_logical_block_size(q));
@@ -219,7 +222,6 @@ static void k2_finish_request(struct request *rq)
 	struct request_queue *q = rq->q;
 	struct k2_data *k2 = q->elevator->elevator_data;
 	struct k2_rq *k2r = k2_rq(rq);
-	u64 now_ns;
 	unsigned long flags;
 	bool run;
 
@@ -228,9 +230,8 @@ static void k2_finish_request(struct request *rq)
 	if (WARN_ON_ONCE(!(k2r->flags & K2_RQ_INFLIGHT)))
 		return;
 
-	now_ns = ktime_get_ns();
 	spin_lock_irqsave(&k2->lock, flags);
-	k2_policy_complete(&k2->policy, k2r->queue, now_ns);
+	k2_policy_complete(&k2->policy, k2r->queue);
 	k2r->flags = 0;
 	run = k2_policy_has_work(&k2->policy);
 	spin_unlock_irqrestore(&k2->lock, flags);
@@ -309,7 +310,7 @@ static void k2_requests_merged(struct request_queue *q, struct request *rq, stru
 	if (next->start_time_ns == rq->start_time_ns)
 		list_move(&rq->queuelist, &next->queuelist);
 	k2_remove(k2, next);
-	k2_policy_merge(&k2->policy, k2_rq(next)->queue, ktime_get_ns());
+	k2_policy_merge(&k2->policy, k2_rq(next)->queue);
 	k2_rq(next)->flags = 0;
 }
 

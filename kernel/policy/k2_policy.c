@@ -8,6 +8,10 @@
 
 #define NS_PER_MS 1000000ULL
 
+/* Bits of queues_waiting. */
+#define QUEUE_BIT(queue) (1U << (queue))
+#define RT_QUEUES	 (QUEUE_BIT(K2_RT_LEVELS) - 1)
+
 /* One tag in this many stays with real-time. */
 #define TAGS_KEPT_FRACTION 4
 
@@ -89,53 +93,37 @@ static bool may_dispatch(const struct k2_policy *policy)
 
 static bool rt_queued(const struct k2_policy *policy)
 {
-	u32 queue;
-
-	for (queue = 0; queue < K2_RT_LEVELS; queue++) {
-		if (policy->queued[queue])
-			return true;
-	}
-	return false;
+	return policy->queues_waiting & RT_QUEUES;
 }
 
 bool k2_policy_has_work(const struct k2_policy *policy)
 {
-	return may_dispatch(policy) && (policy->queued[K2_QUEUE_BACKGROUND] || rt_queued(policy));
+	return may_dispatch(policy) && policy->queues_waiting;
 }
 
-/* Two CPUs may read the clock in one order and take the caller's lock in the other. */
-static u64 elapsed_ns(u64 since_ns, u64 now_ns)
+static u64 background_waits_ns(const struct k2_policy *policy)
 {
-	return now_ns > since_ns ? now_ns - since_ns : 0;
+	return policy->background_waits ? k2_clock_ns() - policy->background_waits_since_ns : 0;
 }
 
-static u64 background_waits_ns(const struct k2_policy *policy, u64 now_ns)
-{
-	if (!policy->background_waits)
-		return 0;
-	return elapsed_ns(policy->background_waits_since_ns, now_ns);
-}
-
-static bool background_is_due(const struct k2_policy *policy, u64 now_ns)
+static bool background_is_due(const struct k2_policy *policy)
 {
 	u64 wait_ns_max = policy->background_wait_ms_max * NS_PER_MS;
 
-	return wait_ns_max && background_waits_ns(policy, now_ns) >= wait_ns_max;
+	return wait_ns_max && background_waits_ns(policy) >= wait_ns_max;
 }
 
-u32 k2_policy_next(const struct k2_policy *policy, u64 now_ns)
+u32 k2_policy_next(const struct k2_policy *policy)
 {
-	u32 queue;
+	u32 queue = 0;
 
-	if (!may_dispatch(policy))
+	if (!k2_policy_has_work(policy))
 		return K2_QUEUE_NONE;
-	if (background_is_due(policy, now_ns))
+	if (!rt_queued(policy) || background_is_due(policy))
 		return K2_QUEUE_BACKGROUND;
-	for (queue = 0; queue < K2_QUEUES; queue++) {
-		if (policy->queued[queue])
-			return queue;
-	}
-	return K2_QUEUE_NONE;
+	while (!(policy->queues_waiting & QUEUE_BIT(queue)))
+		queue++;
+	return queue;
 }
 
 u32 k2_policy_piece_bytes(const struct k2_policy *policy, u32 queue, u32 bytes, u32 block_bytes)
@@ -159,91 +147,108 @@ bool k2_policy_may_merge(const struct k2_policy *policy, u32 queue, u64 bytes)
 }
 
 /* Begin or end an episode of background blocking real-time. */
-static void note_rt_blocked(struct k2_policy *policy, u64 now_ns)
+static void note_rt_blocked(struct k2_policy *policy)
 {
-	bool blocked = policy->inflight[K2_CLASS_BACKGROUND] > 0 && !may_dispatch(policy) &&
+	bool blocked = policy->inflight[K2_CLASS_BACKGROUND] && !may_dispatch(policy) &&
 		       rt_queued(policy);
+	u64 now_ns;
 
-	if (blocked && !policy->rt_blocked) {
+	if (blocked == policy->rt_blocked)
+		return;
+	now_ns = k2_clock_ns();
+	if (blocked) {
 		policy->rt_blocked_since_ns = now_ns;
 		policy->rt_blocked_count++;
-	} else if (!blocked && policy->rt_blocked) {
-		u64 blocked_ns = elapsed_ns(policy->rt_blocked_since_ns, now_ns);
-
-		if (blocked_ns > policy->rt_blocked_ns_max)
-			policy->rt_blocked_ns_max = blocked_ns;
+	} else if (now_ns - policy->rt_blocked_since_ns > policy->rt_blocked_ns_max) {
+		policy->rt_blocked_ns_max = now_ns - policy->rt_blocked_since_ns;
 	}
 	policy->rt_blocked = blocked;
 }
 
-/* Begin or end an episode of background waiting. */
-static void note_background_waits(struct k2_policy *policy, u64 now_ns)
+/* Begin or end a wait of background. */
+static void note_background_waits(struct k2_policy *policy)
 {
-	bool waits = policy->queued[K2_QUEUE_BACKGROUND] > 0 &&
-		     policy->inflight[K2_CLASS_BACKGROUND] == 0;
+	bool waits = policy->queued[K2_QUEUE_BACKGROUND] && !policy->inflight[K2_CLASS_BACKGROUND];
 
-	if (waits && !policy->background_waits)
-		policy->background_waits_since_ns = now_ns;
-	else if (!waits && policy->background_waits)
-		policy->background_wait_ns_longest = k2_policy_background_wait_ns(policy, now_ns);
+	if (!policy->background_waits)
+		waits = waits && (policy->inflight[K2_CLASS_RT] || rt_queued(policy));
+	if (waits == policy->background_waits)
+		return;
+	if (waits)
+		policy->background_waits_since_ns = k2_clock_ns();
+	else
+		policy->background_wait_ns_longest = k2_policy_background_wait_ns(policy);
 	policy->background_waits = waits;
 }
 
 /* Called at the end of each transition. */
-static void note_waiting(struct k2_policy *policy, u64 now_ns)
+static void note_waiting(struct k2_policy *policy)
 {
-	note_rt_blocked(policy, now_ns);
-	note_background_waits(policy, now_ns);
+	note_rt_blocked(policy);
+	note_background_waits(policy);
 }
 
-void k2_policy_insert(struct k2_policy *policy, u32 queue, u64 now_ns)
+static void enqueue(struct k2_policy *policy, u32 queue)
 {
 	policy->queued[queue]++;
-	policy->counts[k2_policy_class(queue)].inserted++;
-	note_waiting(policy, now_ns);
+	policy->queues_waiting |= QUEUE_BIT(queue);
 }
 
-void k2_policy_merge(struct k2_policy *policy, u32 queue, u64 now_ns)
+static void dequeue(struct k2_policy *policy, u32 queue)
 {
 	policy->queued[queue]--;
-	policy->counts[k2_policy_class(queue)].merged++;
-	note_waiting(policy, now_ns);
+	if (policy->queued[queue] == 0)
+		policy->queues_waiting &= ~QUEUE_BIT(queue);
 }
 
-void k2_policy_dispatch(struct k2_policy *policy, u32 queue, u64 now_ns)
+void k2_policy_insert(struct k2_policy *policy, u32 queue)
+{
+	enqueue(policy, queue);
+	policy->counts[k2_policy_class(queue)].inserted++;
+	note_waiting(policy);
+}
+
+void k2_policy_merge(struct k2_policy *policy, u32 queue)
+{
+	dequeue(policy, queue);
+	policy->counts[k2_policy_class(queue)].merged++;
+	note_waiting(policy);
+}
+
+void k2_policy_dispatch(struct k2_policy *policy, u32 queue)
 {
 	enum k2_class cls = k2_policy_class(queue);
 
 	if (cls == K2_CLASS_BACKGROUND && rt_queued(policy))
 		policy->background_forced_count++;
-	policy->queued[queue]--;
+	dequeue(policy, queue);
 	policy->inflight[cls]++;
 	policy->counts[cls].dispatched++;
-	note_waiting(policy, now_ns);
+	note_waiting(policy);
 }
 
-void k2_policy_give_back(struct k2_policy *policy, u32 queue, enum k2_back why, u64 now_ns)
+void k2_policy_give_back(struct k2_policy *policy, u32 queue, enum k2_back why)
 {
 	enum k2_class cls = k2_policy_class(queue);
 
 	policy->inflight[cls]--;
-	policy->queued[queue]++;
+	enqueue(policy, queue);
 	policy->counts[cls].back[why]++;
-	note_waiting(policy, now_ns);
+	note_waiting(policy);
 }
 
-void k2_policy_complete(struct k2_policy *policy, u32 queue, u64 now_ns)
+void k2_policy_complete(struct k2_policy *policy, u32 queue)
 {
 	enum k2_class cls = k2_policy_class(queue);
 
 	policy->inflight[cls]--;
 	policy->counts[cls].completed++;
-	note_waiting(policy, now_ns);
+	note_waiting(policy);
 }
 
-u64 k2_policy_background_wait_ns(const struct k2_policy *policy, u64 now_ns)
+u64 k2_policy_background_wait_ns(const struct k2_policy *policy)
 {
-	u64 wait_ns = background_waits_ns(policy, now_ns);
+	u64 wait_ns = background_waits_ns(policy);
 	u64 longest_ns = policy->background_wait_ns_longest;
 
 	return wait_ns > longest_ns ? wait_ns : longest_ns;

@@ -18,16 +18,17 @@
  * first piece was dispatched (K2_BACK_REST), when the driver wants it dispatched again
  * (K2_BACK_RETRY), or when it could not be cut for want of memory (K2_BACK_DEFERRED).
  *
- * The lists of requests belong to the caller; the policy sees counts, sizes and the time, which
- * is passed in. No allocation, no lock, no clock: the caller serialises all calls on one policy,
- * except k2_policy_has_work(), which may also be called without the lock as a hint.
+ * The lists of requests belong to the caller; the policy sees counts and sizes. No allocation, no
+ * lock: the caller serialises all calls on one policy, except k2_policy_has_work(), which may also
+ * be called without the lock as a hint. The time is asked for, from k2_clock_ns(), only where a
+ * wait begins or ends: a stream of one class alone reads no clock.
  *
  * Fairness. Real-time that always has something queued leaves nothing for the background, by
- * default. With background_wait_ms_max set, background that has waited so long (queued, and none
- * of it in flight) is served next, before all real-time, with one request or piece; then its wait
- * begins anew. So real-time has the device for at least background_wait_ms_max between two such
- * pieces, however long a piece takes. No timer is needed: a wait can only run out while real-time
- * is served, and each time real-time frees a place, k2_policy_next() is asked.
+ * default. With background_wait_ms_max set, background that has waited so long for real-time
+ * (queued, and none of it in flight) is served next, before all real-time, with one request or
+ * piece; then its wait begins anew. So real-time has the device for at least that time between two
+ * such pieces, however long a piece takes. No timer is needed: a wait can only run out while
+ * real-time is served, and each time real-time frees a place, k2_policy_next() is asked.
  *
  * Not decided here: fairness within the background (the queue is FIFO), and writes against
  * reads (ioprio alone decides).
@@ -92,6 +93,7 @@ struct k2_policy {
 	u32 background_wait_ms_max; /* 0: off */
 
 	u32 queued[K2_QUEUES];
+	u32 queues_waiting; /* one bit for each queue that is not empty */
 	u32 inflight[K2_CLASSES];
 	struct k2_counts counts[K2_CLASSES];
 
@@ -105,8 +107,9 @@ struct k2_policy {
 	u64 rt_blocked_count;
 
 	/*
-	 * How long background waits: while some is queued and none in flight. The longest wait is
-	 * measured also when nothing bounds it.
+	 * How long background waits: from when some is queued, none in flight, and real-time is
+	 * there, until it is dispatched. Real-time that leaves for a moment does not end a wait.
+	 * The longest is measured also when nothing bounds it.
 	 */
 	bool background_waits;
 	u64 background_waits_since_ns;
@@ -114,6 +117,9 @@ struct k2_policy {
 	/* Dispatches of background although real-time was queued. */
 	u64 background_forced_count;
 };
+
+/* The time, monotonic. Whoever links the policy defines it; called with the caller's lock held. */
+u64 k2_clock_ns(void);
 
 /* Which queue a request with this ioprio (class << 13 | level, as in linux/ioprio.h) joins. */
 u32 k2_policy_queue(u16 ioprio);
@@ -136,7 +142,7 @@ bool k2_policy_set_split_kib(struct k2_policy *policy, u32 split_kib, u32 block_
 bool k2_policy_set_background_wait_ms_max(struct k2_policy *policy, u32 wait_ms);
 
 /* The queue to dispatch from now, or K2_QUEUE_NONE. */
-u32 k2_policy_next(const struct k2_policy *policy, u64 now_ns);
+u32 k2_policy_next(const struct k2_policy *policy);
 /* Would k2_policy_next() name a queue? That does not depend on the time; which one may. */
 bool k2_policy_has_work(const struct k2_policy *policy);
 
@@ -150,14 +156,14 @@ u32 k2_policy_piece_bytes(const struct k2_policy *policy, u32 queue, u32 bytes, 
 bool k2_policy_may_merge(const struct k2_policy *policy, u32 queue, u64 bytes);
 
 /* The transitions of the picture above, in the order a request goes through them. */
-void k2_policy_insert(struct k2_policy *policy, u32 queue, u64 now_ns);
-void k2_policy_merge(struct k2_policy *policy, u32 queue, u64 now_ns);
-void k2_policy_dispatch(struct k2_policy *policy, u32 queue, u64 now_ns);
-void k2_policy_give_back(struct k2_policy *policy, u32 queue, enum k2_back why, u64 now_ns);
-void k2_policy_complete(struct k2_policy *policy, u32 queue, u64 now_ns);
+void k2_policy_insert(struct k2_policy *policy, u32 queue);
+void k2_policy_merge(struct k2_policy *policy, u32 queue);
+void k2_policy_dispatch(struct k2_policy *policy, u32 queue);
+void k2_policy_give_back(struct k2_policy *policy, u32 queue, enum k2_back why);
+void k2_policy_complete(struct k2_policy *policy, u32 queue);
 
 /* The longest time background has waited, the current wait included. */
-u64 k2_policy_background_wait_ns(const struct k2_policy *policy, u64 now_ns);
+u64 k2_policy_background_wait_ns(const struct k2_policy *policy);
 
 /* Does every request ever inserted account for itself? Holds after each transition. */
 bool k2_policy_balanced(const struct k2_policy *policy);

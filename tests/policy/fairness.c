@@ -29,7 +29,6 @@ struct rt_request {
 
 struct simulation {
 	struct k2_policy policy;
-	u64 now_ns;
 	u64 wait_ns_max; /* the knob */
 	u64 piece_ns_max, rt_ns_max;
 	u64 rt_served_ns; /* time the device spent on real-time so far */
@@ -40,8 +39,14 @@ struct simulation {
 	u64 rt_percent; /* how likely another real-time request comes along */
 };
 
+static u64 now_ns;
 static uint64_t random_state;
 static uint64_t seed;
+
+u64 k2_clock_ns(void)
+{
+	return now_ns;
+}
 
 static u64 random_below(u64 bound)
 {
@@ -68,15 +73,15 @@ static void insert_rt(struct simulation *sim)
 
 	if (queued == RT_QUEUED_MAX)
 		return;
-	sim->waiting[level][queued] = (struct rt_request){sim->now_ns, sim->rt_served_ns};
-	k2_policy_insert(&sim->policy, level, sim->now_ns);
+	sim->waiting[level][queued] = (struct rt_request){now_ns, sim->rt_served_ns};
+	k2_policy_insert(&sim->policy, level);
 }
 
 static void insert_background(struct simulation *sim)
 {
 	if (sim->policy.queued[K2_QUEUE_BACKGROUND] == 0)
-		sim->background_since_ns = sim->now_ns;
-	k2_policy_insert(&sim->policy, K2_QUEUE_BACKGROUND, sim->now_ns);
+		sim->background_since_ns = now_ns;
+	k2_policy_insert(&sim->policy, K2_QUEUE_BACKGROUND);
 }
 
 /* Called at the start of a service, the worst time to come, and when the device is idle. */
@@ -95,29 +100,29 @@ static void serve_rt(struct simulation *sim, u32 level)
 	u64 pieces = 1 + others_ns / sim->wait_ns_max;
 	u64 service_ns = 1 + random_below(sim->rt_ns_max);
 
-	at_most("a real-time wait (ns)", sim->now_ns - request.arrival_ns,
+	at_most("a real-time wait (ns)", now_ns - request.arrival_ns,
 		others_ns + pieces * sim->piece_ns_max);
-	k2_policy_dispatch(&sim->policy, level, sim->now_ns);
+	k2_policy_dispatch(&sim->policy, level);
 	for (u32 i = 0; i < sim->policy.queued[level]; i++)
 		sim->waiting[level][i] = sim->waiting[level][i + 1];
 	arrivals(sim);
-	sim->now_ns += service_ns;
+	now_ns += service_ns;
 	sim->rt_served_ns += service_ns;
-	k2_policy_complete(&sim->policy, level, sim->now_ns);
+	k2_policy_complete(&sim->policy, level);
 }
 
 static void serve_background(struct simulation *sim)
 {
-	at_most("a wait of background (ns)", sim->now_ns - sim->background_since_ns,
+	at_most("a wait of background (ns)", now_ns - sim->background_since_ns,
 		sim->wait_ns_max + sim->rt_ns_max);
-	k2_policy_dispatch(&sim->policy, K2_QUEUE_BACKGROUND, sim->now_ns);
+	k2_policy_dispatch(&sim->policy, K2_QUEUE_BACKGROUND);
 	arrivals(sim);
-	sim->now_ns += 1 + random_below(sim->piece_ns_max);
+	now_ns += 1 + random_below(sim->piece_ns_max);
 	if (random_below(16))
-		k2_policy_give_back(&sim->policy, K2_QUEUE_BACKGROUND, K2_BACK_REST, sim->now_ns);
+		k2_policy_give_back(&sim->policy, K2_QUEUE_BACKGROUND, K2_BACK_REST);
 	else
-		k2_policy_complete(&sim->policy, K2_QUEUE_BACKGROUND, sim->now_ns);
-	sim->background_since_ns = sim->now_ns;
+		k2_policy_complete(&sim->policy, K2_QUEUE_BACKGROUND);
+	sim->background_since_ns = now_ns;
 }
 
 /* Returns how often background went before real-time. */
@@ -126,6 +131,7 @@ static u64 run(void)
 	static struct simulation sim;
 	u32 wait_ms;
 
+	now_ns = 0;
 	random_state = seed * 0x9e3779b97f4a7c15ULL + 1;
 	wait_ms = 1 + (u32)random_below(50);
 	sim = (struct simulation){
@@ -136,11 +142,11 @@ static u64 run(void)
 	};
 	k2_policy_init(&sim.policy, 1);
 	k2_policy_set_background_wait_ms_max(&sim.policy, wait_ms);
-	while (sim.now_ns < RUN_NS) {
-		u32 queue = k2_policy_next(&sim.policy, sim.now_ns);
+	while (now_ns < RUN_NS) {
+		u32 queue = k2_policy_next(&sim.policy);
 
 		if (queue == K2_QUEUE_NONE) {
-			sim.now_ns += random_below(NS_PER_MS);
+			now_ns += random_below(NS_PER_MS);
 			arrivals(&sim);
 		} else if (queue == K2_QUEUE_BACKGROUND) {
 			serve_background(&sim);

@@ -49,9 +49,15 @@ struct model {
 	u64 waits_since_ns, wait_ns_longest, forced_count;
 };
 
+static u64 now_ns;
 static uint64_t random_state;
 static uint64_t seed;
 static uint64_t step;
+
+u64 k2_clock_ns(void)
+{
+	return now_ns;
+}
 
 /* xorshift64*, Vigna 2016: good enough, and the same on every machine. */
 static u32 random_below(u32 bound)
@@ -104,17 +110,17 @@ static struct model_request *head_of(struct model *model, u32 queue)
 	return head;
 }
 
-static bool model_is_due(const struct model *model, u64 now_ns)
+static bool model_is_due(const struct model *model)
 {
 	return model->wait_ms_max && model->waits &&
 	       now_ns - model->waits_since_ns >= model->wait_ms_max * 1000000ULL;
 }
 
-static u32 model_next(struct model *model, u64 now_ns)
+static u32 model_next(struct model *model)
 {
 	if (count_state(model, IN_FLIGHT, 0, K2_QUEUES - 1) >= model->inflight_max)
 		return K2_QUEUE_NONE;
-	if (model_is_due(model, now_ns))
+	if (model_is_due(model))
 		return K2_QUEUE_BACKGROUND;
 	for (u32 queue = 0; queue < K2_QUEUES; queue++) {
 		if (head_of(model, queue))
@@ -139,7 +145,7 @@ static struct model_request *pick(struct model *model, enum state state)
 	return NULL;
 }
 
-static bool step_insert(struct k2_policy *policy, struct model *model, u64 now_ns)
+static bool step_insert(struct k2_policy *policy, struct model *model)
 {
 	struct model_request *request;
 	u32 class = random_below(4), level = random_below(8);
@@ -154,13 +160,13 @@ static bool step_insert(struct k2_policy *policy, struct model *model, u64 now_n
 		.order = model->order_next++,
 	};
 	same("queue of ioprio", k2_policy_queue((u16)(class << 13 | level)), request->queue);
-	k2_policy_insert(policy, request->queue, now_ns);
+	k2_policy_insert(policy, request->queue);
 	return true;
 }
 
-static bool step_dispatch(struct k2_policy *policy, struct model *model, u64 now_ns)
+static bool step_dispatch(struct k2_policy *policy, struct model *model)
 {
-	u32 queue = k2_policy_next(policy, now_ns);
+	u32 queue = k2_policy_next(policy);
 	struct model_request *head;
 	u32 piece_bytes;
 
@@ -180,7 +186,7 @@ static bool step_dispatch(struct k2_policy *policy, struct model *model, u64 now
 	head->dispatched++;
 	if (queue == K2_QUEUE_BACKGROUND && count_state(model, QUEUED, 0, K2_RT_LEVELS - 1))
 		model->forced_count++;
-	k2_policy_dispatch(policy, queue, now_ns);
+	k2_policy_dispatch(policy, queue);
 	return true;
 }
 
@@ -191,7 +197,7 @@ static void back_to_head(struct model *model, struct model_request *request)
 }
 
 /* The device is done with a piece, or with all of it. */
-static bool step_end(struct k2_policy *policy, struct model *model, u64 now_ns)
+static bool step_end(struct k2_policy *policy, struct model *model)
 {
 	struct model_request *request = pick(model, IN_FLIGHT);
 
@@ -202,27 +208,27 @@ static bool step_end(struct k2_policy *policy, struct model *model, u64 now_ns)
 	if (request->bytes) {
 		back_to_head(model, request);
 		request->rest++;
-		k2_policy_give_back(policy, request->queue, K2_BACK_REST, now_ns);
+		k2_policy_give_back(policy, request->queue, K2_BACK_REST);
 	} else {
 		request->state = COMPLETED;
-		k2_policy_complete(policy, request->queue, now_ns);
+		k2_policy_complete(policy, request->queue);
 	}
 	return true;
 }
 
 /* An error ends a request whatever is left of it. */
-static bool step_error(struct k2_policy *policy, struct model *model, u64 now_ns)
+static bool step_error(struct k2_policy *policy, struct model *model)
 {
 	struct model_request *request = pick(model, IN_FLIGHT);
 
 	if (!request)
 		return false;
 	request->state = COMPLETED;
-	k2_policy_complete(policy, request->queue, now_ns);
+	k2_policy_complete(policy, request->queue);
 	return true;
 }
 
-static bool step_retry(struct k2_policy *policy, struct model *model, u64 now_ns)
+static bool step_retry(struct k2_policy *policy, struct model *model)
 {
 	struct model_request *request = pick(model, IN_FLIGHT);
 	bool defer = random_below(2);
@@ -236,12 +242,11 @@ static bool step_retry(struct k2_policy *policy, struct model *model, u64 now_ns
 	} else {
 		request->retried++;
 	}
-	k2_policy_give_back(policy, request->queue, defer ? K2_BACK_DEFERRED : K2_BACK_RETRY,
-			    now_ns);
+	k2_policy_give_back(policy, request->queue, defer ? K2_BACK_DEFERRED : K2_BACK_RETRY);
 	return true;
 }
 
-static bool step_merge(struct k2_policy *policy, struct model *model, u64 now_ns)
+static bool step_merge(struct k2_policy *policy, struct model *model)
 {
 	struct model_request *request = pick(model, QUEUED);
 	struct model_request *into = pick(model, QUEUED);
@@ -260,7 +265,7 @@ static bool step_merge(struct k2_policy *policy, struct model *model, u64 now_ns
 		return false;
 	into->bytes += request->bytes;
 	request->state = MERGED;
-	k2_policy_merge(policy, request->queue, now_ns);
+	k2_policy_merge(policy, request->queue);
 	return true;
 }
 
@@ -293,7 +298,7 @@ static void step_knob(struct k2_policy *policy, struct model *model)
 	}
 }
 
-static void model_note_blocked(struct model *model, u64 now_ns)
+static void model_note_blocked(struct model *model)
 {
 	bool rt_waits = count_state(model, QUEUED, 0, K2_RT_LEVELS - 1) > 0;
 	bool full = count_state(model, IN_FLIGHT, 0, K2_QUEUES - 1) >= model->inflight_max;
@@ -310,11 +315,16 @@ static void model_note_blocked(struct model *model, u64 now_ns)
 	model->blocked = blocked;
 }
 
-static void model_note_waits(struct model *model, u64 now_ns)
+static void model_note_waits(struct model *model)
 {
 	bool waits = count_state(model, QUEUED, K2_QUEUE_BACKGROUND, K2_QUEUE_BACKGROUND) &&
 		     !count_state(model, IN_FLIGHT, K2_QUEUE_BACKGROUND, K2_QUEUE_BACKGROUND);
 
+	bool rt_there = count_state(model, QUEUED, 0, K2_RT_LEVELS - 1) ||
+			count_state(model, IN_FLIGHT, 0, K2_RT_LEVELS - 1);
+
+	if (!model->waits)
+		waits = waits && rt_there;
 	if (waits && !model->waits)
 		model->waits_since_ns = now_ns;
 	if (model->waits && now_ns - model->waits_since_ns > model->wait_ns_longest)
@@ -322,10 +332,10 @@ static void model_note_waits(struct model *model, u64 now_ns)
 	model->waits = waits;
 }
 
-static void model_note(struct model *model, u64 now_ns)
+static void model_note(struct model *model)
 {
-	model_note_blocked(model, now_ns);
-	model_note_waits(model, now_ns);
+	model_note_blocked(model);
+	model_note_waits(model);
 }
 
 static void compare_class(const struct k2_policy *policy, const struct model *model, u32 class,
@@ -357,7 +367,7 @@ static void compare_class(const struct k2_policy *policy, const struct model *mo
 	     count_state(model, IN_FLIGHT, queue_first, queue_last));
 }
 
-static void compare(const struct k2_policy *policy, struct model *model, u64 now_ns)
+static void compare(const struct k2_policy *policy, struct model *model)
 {
 	u64 waits_ns = model->waits ? now_ns - model->waits_since_ns : 0;
 
@@ -365,8 +375,8 @@ static void compare(const struct k2_policy *policy, struct model *model, u64 now
 		same("queued", policy->queued[queue], count_state(model, QUEUED, queue, queue));
 	compare_class(policy, model, K2_CLASS_RT, 0, K2_RT_LEVELS - 1);
 	compare_class(policy, model, K2_CLASS_BACKGROUND, K2_QUEUE_BACKGROUND, K2_QUEUE_BACKGROUND);
-	same("next", k2_policy_next(policy, now_ns), model_next(model, now_ns));
-	same("has work", k2_policy_has_work(policy), model_next(model, now_ns) != K2_QUEUE_NONE);
+	same("next", k2_policy_next(policy), model_next(model));
+	same("has work", k2_policy_has_work(policy), model_next(model) != K2_QUEUE_NONE);
 	same("balanced", k2_policy_balanced(policy), true);
 	same("idle", k2_policy_idle(policy),
 	     count_state(model, QUEUED, 0, K2_QUEUES - 1) +
@@ -375,36 +385,36 @@ static void compare(const struct k2_policy *policy, struct model *model, u64 now
 	same("blocked count", policy->rt_blocked_count, model->blocked_count);
 	same("blocked ns", policy->rt_blocked_ns_max, model->blocked_ns_max);
 	same("forced count", policy->background_forced_count, model->forced_count);
-	same("background wait ns", k2_policy_background_wait_ns(policy, now_ns),
+	same("background wait ns", k2_policy_background_wait_ns(policy),
 	     waits_ns > model->wait_ns_longest ? waits_ns : model->wait_ns_longest);
 }
 
 /* Did a request move? Knobs move none: the policy looks at them at the next transition. */
-static bool take_step(struct k2_policy *policy, struct model *model, u64 now_ns)
+static bool take_step(struct k2_policy *policy, struct model *model)
 {
 	switch (random_below(16)) {
 	case 0:
 	case 1:
 	case 2:
 	case 3:
-		return step_insert(policy, model, now_ns);
+		return step_insert(policy, model);
 	case 4:
 	case 5:
 	case 6:
 	case 7:
 	case 8:
-		return step_dispatch(policy, model, now_ns);
+		return step_dispatch(policy, model);
 	case 9:
 	case 10:
 	case 11:
 	case 12:
-		return step_end(policy, model, now_ns);
+		return step_end(policy, model);
 	case 13:
 		if (random_below(4) == 0)
-			return step_error(policy, model, now_ns);
-		return step_retry(policy, model, now_ns);
+			return step_error(policy, model);
+		return step_retry(policy, model);
 	case 14:
-		return step_merge(policy, model, now_ns);
+		return step_merge(policy, model);
 	default:
 		step_knob(policy, model);
 		return false;
@@ -415,8 +425,8 @@ static u64 run(u64 steps)
 {
 	static struct model model;
 	struct k2_policy policy;
-	u64 now_ns = 0;
 
+	now_ns = 0;
 	random_state = seed * 0x9e3779b97f4a7c15ULL + 1;
 	memset(&model, 0, sizeof(model));
 	model.order_next = 1ULL << 32;
@@ -427,18 +437,18 @@ static u64 run(u64 steps)
 	for (step = 0; step < steps; step++) {
 		/* Mostly short, now and then so long that a wait runs out. */
 		now_ns += random_below(8) ? random_below(1000) : random_below(3000000);
-		if (take_step(&policy, &model, now_ns))
-			model_note(&model, now_ns);
-		compare(&policy, &model, now_ns);
+		if (take_step(&policy, &model))
+			model_note(&model);
+		compare(&policy, &model);
 	}
 	/* Drain: whatever was put in comes out. */
 	for (; !k2_policy_idle(&policy); step++) {
-		if (step_dispatch(&policy, &model, now_ns))
-			model_note(&model, now_ns);
-		if (step_end(&policy, &model, now_ns))
-			model_note(&model, now_ns);
+		if (step_dispatch(&policy, &model))
+			model_note(&model);
+		if (step_end(&policy, &model))
+			model_note(&model);
 	}
-	compare(&policy, &model, now_ns);
+	compare(&policy, &model);
 	return step;
 }
 
