@@ -5,6 +5,7 @@ mod bench;
 mod exit;
 mod progress;
 mod table;
+mod with;
 
 use std::process::ExitCode;
 
@@ -21,12 +22,14 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Bench(bench::Arguments),
+    With(with::Arguments),
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let outcome = match arguments.command {
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::With(arguments) => return with::run(&arguments),
     };
     match outcome {
         Ok(status) => status.into(),

@@ -67,3 +67,20 @@ fn only_block_devices_are_measured() {
     assert_eq!(status, Some(2));
     assert!(said.contains("No such file"), "{said}");
 }
+
+#[test]
+fn with_names_what_is_wrong_with_a_knob() {
+    for (knob, says) in [
+        ("scheduler", "KEY=VALUE"),
+        ("scheduler=", "the value is missing"),
+        ("nr_requests=4", "scheduler, iosched/NAME or queue/NAME"),
+    ] {
+        let output = steady(&["with", "--device", "/dev/null", "--knob", knob, "--", "true"]);
+        assert_eq!(output.status.code(), Some(2));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains(says), "{says} is not in: {said}");
+    }
+    let output = steady(&["with", "--device", "/dev/null", "--", "true"]);
+    assert_eq!(output.status.code(), Some(125));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("a character device"));
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady with` on a real block device (a loop device of this machine).
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, missing_docs)]
+
+mod common;
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::{Loop, loop_device, stderr};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+fn with(disk: &Loop, knobs: &[&str], program: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
+    command.args(["with", "--device", &disk.node]);
+    command.args(knobs.iter().flat_map(|knob| ["--knob", knob]));
+    command.arg("--").args(program);
+    command
+}
+
+fn set_up(disk: &Loop) {
+    disk.set_knob("scheduler", "none");
+    disk.set_knob("max_sectors_kb", "512");
+}
+
+fn assert_put_back(disk: &Loop) {
+    assert!(disk.knob("scheduler").contains("[none]"), "{}", disk.knob("scheduler"));
+    assert_eq!(disk.knob("max_sectors_kb"), "512");
+}
+
+const KNOBS: [&str; 3] =
+    ["scheduler=mq-deadline", "iosched/read_expire=120", "queue/max_sectors_kb=64"];
+
+#[test]
+fn the_program_sees_the_knobs_and_its_status_is_passed_on() {
+    let Some(disk) = loop_device() else { return };
+    set_up(&disk);
+    let look = "cd /sys/block/$STEADY_DISK/queue && cat scheduler iosched/read_expire \
+                max_sectors_kb && test -b $STEADY_DEVICE && exit 7";
+    let output = with(&disk, &KNOBS, &["sh", "-c", look]).output().unwrap();
+    assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
+    let seen = String::from_utf8(output.stdout).unwrap();
+    assert!(seen.contains("[mq-deadline]") && seen.ends_with("120\n64\n"), "{seen}");
+    assert_put_back(&disk);
+}
+
+#[test]
+fn the_report_says_what_was_set() {
+    let Some(disk) = loop_device() else { return };
+    set_up(&disk);
+    let path = disk.dir.path().join("settings.json");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
+    command.args(["with", "--device", &disk.node, "--knob", KNOBS[2], "--out"]).arg(&path);
+    let output = command.args(["--", "true"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let report: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    assert_eq!(report["knobs"], json!({"queue/max_sectors_kb": {"wanted": 64, "read_back": 64}}));
+    assert_eq!(report["queue"]["max_sectors_kb"], 64);
+    assert_eq!(report["device"]["name"], disk.name());
+    assert_put_back(&disk);
+}
+
+#[test]
+fn knobs_are_put_back_when_it_is_terminated() {
+    let Some(disk) = loop_device() else { return };
+    set_up(&disk);
+    let mut child = with(&disk, &KNOBS, &["sleep", "60"]).stderr(Stdio::piped()).spawn().unwrap();
+    let started = Instant::now();
+    while disk.knob("max_sectors_kb") != "64" {
+        assert!(started.elapsed() < Duration::from_secs(10), "the knobs were never set");
+        thread::sleep(Duration::from_millis(10));
+    }
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
+    assert!(started.elapsed() < Duration::from_secs(30), "sleep went on");
+    assert_put_back(&disk);
+}
+
+#[test]
+fn nothing_runs_when_a_knob_is_refused() {
+    let Some(disk) = loop_device() else { return };
+    set_up(&disk);
+    for (knob, says) in [
+        ("iosched/nonsense=1", "there is no such knob"),
+        ("queue/max_sectors_kb=1", "refused by the kernel"),
+    ] {
+        let output = with(&disk, &["scheduler=bfq", knob], &["echo", "ran"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(125));
+        assert!(stderr(&output).contains(says), "{}", stderr(&output));
+        assert!(output.stdout.is_empty());
+        assert_put_back(&disk);
+    }
+}
+
+#[test]
+fn a_program_that_is_missing_is_named() {
+    let Some(disk) = loop_device() else { return };
+    set_up(&disk);
+    let output = with(&disk, &KNOBS, &["no-such-program"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(125));
+    assert!(stderr(&output).contains("no-such-program"), "{}", stderr(&output));
+    assert_put_back(&disk);
+}
