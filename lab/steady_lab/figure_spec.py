@@ -22,7 +22,7 @@ from steady_lab.figure_panels import (
     with_settings,
     with_variants,
 )
-from steady_lab.metric import Metric
+from steady_lab.metric import LATENCIES, Metric
 from steady_lab.paths import PROJECT
 from steady_lab.quantity import Cell, Quantity, take_metric, take_quantity, take_variant
 from steady_lab.toml_table import NAME_PATTERN, Point, Table, load_toml
@@ -30,6 +30,7 @@ from steady_lab.workload_spec import Workload, parse_workload
 
 FIGURE_SCHEMA = "steadyio.figure/1"
 VALUE_MAX = 1e9
+DETAIL_LATENCIES = ("p50", "p99", "p999", "max")
 EXPERIMENTS = PROJECT / "experiments"
 FILE_REFERENCE = r"[A-Za-z0-9._/-]{1,200}"
 
@@ -46,6 +47,7 @@ class Plot:
     highlight: tuple[str, ...]
     detail_point: Point
     detail_label: str
+    detail_latencies: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -196,9 +198,20 @@ def _plot(table: Table, workload: Workload) -> Plot:
         highlight=_highlight(table, workload),
         detail_point=table.point("detail_point", workload.points),
         detail_label=table.text("detail_label"),
+        detail_latencies=_detail_latencies(table),
     )
     table.close()
     return plot
+
+
+def _detail_latencies(table: Table) -> tuple[str, ...]:
+    if not table.has("detail_latencies"):
+        return DETAIL_LATENCIES
+    allowed = "a non-empty array of latencies out of " + ", ".join(LATENCIES)
+    chosen = table.items("detail_latencies", allowed)
+    if any(name not in LATENCIES for name in chosen):
+        raise table.fail("detail_latencies", allowed)
+    return tuple(chosen)
 
 
 def _highlight(table: Table, workload: Workload) -> tuple[str, ...]:

@@ -11,7 +11,15 @@ from dataclasses import dataclass
 
 CLASSES = ("rt", "bg", "total")
 CLASS_WORDS = {"rt": "real-time", "bg": "background", "total": "total"}
-LATENCIES = {"p50": "p50", "p99": "p99", "p999": "p99.9", "p9999": "p99.99", "max": "max"}
+LATENCIES = {
+    "min": "min",
+    "p50": "p50",
+    "p95": "p95",
+    "p99": "p99",
+    "p999": "p99.9",
+    "p9999": "p99.99",
+    "max": "max",
+}
 NS_PER_MS = 1_000_000
 
 

@@ -222,10 +222,13 @@ def _hover_text(figure: Figure, result: Drawable, name: str, point: Point) -> st
         lines.append(f"{_escape(figure.plot.x_label)}: {_escape(point_text(point))}")
     row = result.measured.row(name, point, "rt")
     for statistic, words in LATENCIES.items():
-        lines.append(f"{words}: {row.value(Metric('rt', statistic)):.3f} ms")
+        latency_ms = row.reported(Metric("rt", statistic))
+        if latency_ms is not None:
+            lines.append(f"{words}: {latency_ms:.3f} ms")
     lines.append(f"real-time I/Os: {row.count}")
     for each in result.measured.rows:
-        if (each.variant, each.point) == (name, point_text(point)):
+        same = (each.variant, each.point) == (name, point_text(point))
+        if same and each.mib_s is not None:
             lines.append(f"{CLASS_WORDS[each.class_name]}: {each.mib_s:.2f} MiB/s")
     return "<br>".join(lines)
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from steady_lab.figure_spec import Figure
-from steady_lab.metric import CLASSES
+from steady_lab.histogram import nearest_rank
+from steady_lab.metric import CLASSES, LATENCIES
 from steady_lab.rows import Measurements, ResultError, Row, csv_text, point_text
 from steady_lab.toml_table import Point
 
@@ -162,7 +163,7 @@ def write_atomically(path: Path, text: str) -> None:
 
 def _row(name: str, result: dict[str, Any], class_name: str) -> Row:
     stats = result["classes"][class_name]
-    latency_ns = stats["latency_ns"]
+    latency_ns = _latencies(stats)
     return Row(
         figure=name,
         variant=result["variant"],
@@ -170,7 +171,9 @@ def _row(name: str, result: dict[str, Any], class_name: str) -> Row:
         class_name=class_name,
         op=str(stats.get("op") or ""),
         bs_kib="" if stats.get("bs_kib") is None else str(stats["bs_kib"]),
+        min_ns=latency_ns["min"],
         p50_ns=latency_ns["p50"],
+        p95_ns=latency_ns["p95"],
         p99_ns=latency_ns["p99"],
         p999_ns=latency_ns["p999"],
         p9999_ns=latency_ns["p9999"],
@@ -178,6 +181,18 @@ def _row(name: str, result: dict[str, Any], class_name: str) -> Row:
         count=stats["count"],
         mib_s=stats["mib_s"],
     )
+
+
+def _latencies(stats: dict[str, Any]) -> dict[str, int | None]:
+    """Return the latencies by name; all None for a class whose latencies nobody measured."""
+    latency_ns: dict[str, int | None] | None = stats["latency_ns"]
+    if latency_ns is None:
+        return dict.fromkeys(LATENCIES)
+    p95 = nearest_rank(stats["histogram_ns"], 9_500)
+    low, high = latency_ns["min"], latency_ns["max"]
+    if p95 is not None and low is not None and high is not None:
+        p95 = min(max(p95, low), high)
+    return latency_ns | {"p95": p95}
 
 
 def _in_order_once(items: list[Any]) -> list[Any]:

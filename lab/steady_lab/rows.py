@@ -23,7 +23,9 @@ COLUMNS = (
     "class",
     "op",
     "bs_kib",
+    "min_ns",
     "p50_ns",
+    "p95_ns",
     "p99_ns",
     "p999_ns",
     "p9999_ns",
@@ -39,7 +41,10 @@ class ResultError(LabError):
 
 @dataclass(frozen=True)
 class Row:
-    """What one class of I/O got at one point of one variant; latencies in nanoseconds."""
+    """What one class of I/O got at one point of one variant; latencies in nanoseconds.
+
+    None is what the load generator does not report; the CSV has an empty cell there.
+    """
 
     figure: str
     variant: str
@@ -47,19 +52,32 @@ class Row:
     class_name: str
     op: str
     bs_kib: str  # a number, or empty where the class mixes sizes
-    p50_ns: int
-    p99_ns: int
-    p999_ns: int
-    p9999_ns: int
-    max_ns: int
+    min_ns: int | None
+    p50_ns: int | None
+    p95_ns: int | None
+    p99_ns: int | None
+    p999_ns: int | None
+    p9999_ns: int | None
+    max_ns: int | None
     count: int
-    mib_s: float
+    mib_s: float | None
 
     def value(self, metric: Metric) -> float:
-        """Return a metric of this row's class, in the metric's unit (ms or MiB/s)."""
-        if metric.is_latency:
-            return float(getattr(self, f"{metric.statistic}_ns")) / NS_PER_MS
-        return self.mib_s
+        """Return a metric of this row's class, in the metric's unit (ms or MiB/s).
+
+        Raises ResultError when its load generator does not report it.
+        """
+        found = self.reported(metric)
+        if found is None:
+            raise ResultError(f"variant {self.variant} has no {metric.name}: it is not reported")
+        return found
+
+    def reported(self, metric: Metric) -> float | None:
+        """Return the same, None where there is no such value."""
+        if not metric.is_latency:
+            return self.mib_s
+        latency_ns: int | None = getattr(self, f"{metric.statistic}_ns")
+        return None if latency_ns is None else latency_ns / NS_PER_MS
 
 
 def point_text(point: Point) -> str:
@@ -104,13 +122,15 @@ def csv_text(rows: list[Row]) -> str:
                 row.class_name,
                 row.op,
                 row.bs_kib,
+                row.min_ns,
                 row.p50_ns,
+                row.p95_ns,
                 row.p99_ns,
                 row.p999_ns,
                 row.p9999_ns,
                 row.max_ns,
                 row.count,
-                f"{row.mib_s:.3f}",
+                "" if row.mib_s is None else f"{row.mib_s:.3f}",
             ]
         )
     return out.getvalue()
@@ -132,12 +152,12 @@ def read_csv(path: Path) -> Measurements:
 def _row(path: Path, line: int, cells: list[str]) -> Row:
     try:
         figure, variant, point, class_name, op, bs_kib = cells[:6]
-        p50, p99, p999, p9999, top, count = (int(cell) for cell in cells[6:12])
-        (mib_s,) = (float(cell) for cell in cells[12:])
-    except ValueError as error:
+        low, p50, p95, p99, p999, p9999, top = (int(cell) if cell else None for cell in cells[6:13])
+        count = int(cells[13])
+        (mib_s,) = (float(cell) if cell else None for cell in cells[14:])
+    except (ValueError, IndexError) as error:
         raise ResultError(f"{path}:{line}: {error}") from error
     if class_name not in CLASSES:
         raise ResultError(f"{path}:{line}: class {class_name!r} must be one of {CLASSES}")
-    return Row(
-        figure, variant, point, class_name, op, bs_kib, p50, p99, p999, p9999, top, count, mib_s
-    )
+    latencies = (low, p50, p95, p99, p999, p9999, top)
+    return Row(figure, variant, point, class_name, op, bs_kib, *latencies, count, mib_s)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from steady_lab.checks import CheckResult
 from steady_lab.figure_spec import Figure
-from steady_lab.metric import CLASS_WORDS, LATENCIES, METRICS
+from steady_lab.metric import CLASS_WORDS, LATENCIES, METRICS, Metric
 from steady_lab.quantity import Quantity
 from steady_lab.rows import Measurements, point_text
+from steady_lab.toml_table import Point
 
-DETAIL_LATENCIES = ("rt.p50_ms", "rt.p99_ms", "rt.p999_ms", "rt.max_ms")
-DETAIL_THROUGHPUTS = ("rt.mib_s", "bg.mib_s", "total.mib_s")
+DETAIL_THROUGHPUTS = tuple(METRICS[name] for name in ("rt.mib_s", "bg.mib_s", "total.mib_s"))
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,8 @@ def sweep_table(figure: Figure, measured: Measurements) -> TextTable:
 def detail_table(figure: Figure, measured: Measurements) -> TextTable:
     """Return latencies, count and throughputs of every variant at the figure's detail point."""
     point = figure.plot.detail_point
-    classes = {row.class_name for row in measured.rows if row.point == point_text(point)}
-    throughputs = [METRICS[name] for name in DETAIL_THROUGHPUTS if name.split(".")[0] in classes]
-    latencies = [METRICS[name] for name in DETAIL_LATENCIES]
+    throughputs = [metric for metric in DETAIL_THROUGHPUTS if _is_reported(measured, point, metric)]
+    latencies = [Metric("rt", statistic) for statistic in figure.plot.detail_latencies]
 
     def line(variant: str) -> list[str]:
         values = [
@@ -85,6 +84,14 @@ def detail_table(figure: Figure, measured: Measurements) -> TextTable:
         f"Real-time latency and count, and throughput; {figure.plot.detail_label}",
         ["", *header],
         [[v.title, *line(v.name)] for v in figure.workload.variants],
+    )
+
+
+def _is_reported(measured: Measurements, point: Point, metric: Metric) -> bool:
+    """Tell whether any variant has the class, and its load generator reports the value."""
+    rows = [row for row in measured.rows if row.point == point_text(point)]
+    return any(
+        row.class_name == metric.class_name and row.reported(metric) is not None for row in rows
     )
 
 

@@ -23,7 +23,8 @@ def build(tmp_path: Path) -> Path:
     workload = load_figure(NAME).workload
     rows = [
         Row(NAME, variant.name, point_text(point), class_name, "randread", "64",
-            1_000_000, 2_340_000, 3_000_000, 4_000_000, 5_000_000, 4000, 12.5)
+            500_000, 1_000_000, 2_000_000, 2_340_000, 3_000_000, 4_000_000, 5_000_000,
+            4000, 12.5)
         for variant in workload.variants
         for point in workload.points
         for class_name in CLASSES

@@ -43,34 +43,41 @@ def test_csv_holds_what_the_record_says(histogram: dict[int, int], mib_s: float)
     lines = csv_text(result_rows("tiny", record["results"])).splitlines()
     assert lines[0] == ",".join(COLUMNS)
     cells = dict(zip(COLUMNS, lines[1].split(","), strict=True))
-    for name in ("p50", "p99", "p999", "p9999", "max"):
+    for name in ("min", "p50", "p99", "p999", "p9999", "max"):
         assert int(cells[f"{name}_ns"]) == stats["latency_ns"][name]
+    at_or_below = sum(n for value, n in histogram.items() if value <= int(cells["p95_ns"]))
+    below = sum(n for value, n in histogram.items() if value < int(cells["p95_ns"]))
+    assert below < 0.95 * sum(histogram.values()) <= at_or_below
     assert int(cells["count"]) == sum(histogram.values())
     assert math.isclose(float(cells["mib_s"]), mib_s, abs_tol=0.0005001)
 
 
 @given(
-    st.lists(st.integers(0, 2**62), min_size=6, max_size=6),
+    st.lists(st.integers(0, 2**62), min_size=8, max_size=8),
     st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"), min_size=1, max_size=20),
     st.integers(0, 10**9),
 )
 def test_csv_reads_back_as_written(
     tmp_path_factory: pytest.TempPathFactory, numbers: list[int], point: str, thousandths: int
 ) -> None:
-    p50, p99, p999, p9999, top, count = numbers
-    mib_s = thousandths / 1000
-    row = Row("f", "v", point, "rt", "read", "", p50, p99, p999, p9999, top, count, mib_s)
+    a, b, c, d, e, f, g, count = numbers
+    measured = Row(
+        "f", "v", point, "rt", "read", "", a, b, c, d, e, f, g, count, thousandths / 1000
+    )
+    nothing = (None, None, None, None, None, None, None)
+    unreported = Row("f", "v", point, "bg", "copy", "", *nothing, count, None)
+    rows = [measured, unreported]
     path = tmp_path_factory.mktemp("csv") / "f.csv"
-    path.write_text(csv_text([row]), encoding="utf-8", newline="")
-    assert read_csv(path).rows == [row]
+    path.write_text(csv_text(rows), encoding="utf-8", newline="")
+    assert read_csv(path).rows == rows
 
 
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("tiny,k2,4,rt,randread,64,1,2,3,4,5,x,1.0", "f.csv:2: .*'x'"),
+        ("tiny,k2,4,rt,randread,64,1,2,3,4,5,6,7,x,1.0", "f.csv:2: .*'x'"),
         ("tiny,k2,4,rt,randread,64,1,2,3", "f.csv:2"),
-        ("tiny,k2,4,idle,randread,64,1,2,3,4,5,6,1.0", "f.csv:2: class 'idle'"),
+        ("tiny,k2,4,idle,randread,64,1,2,3,4,5,6,7,8,1.0", "f.csv:2: class 'idle'"),
     ],
 )
 def test_bad_csv_names_the_line(tmp_path: Path, line: str, says: str) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from steady_lab.kernel_build import LabKernel
+from steady_lab.metric import CLASSES, LATENCIES, Metric
 from steady_lab.paths import BUILD, PROJECT
 from steady_lab.report import read_sections, render
 from steady_lab.rows import read_csv
@@ -193,11 +194,11 @@ def test_hover_tells_all_values(report: Seen, tiny_build: Path) -> None:
     text = hover_text(report.page, 0, 1)
     row = measured.row("k2", 512, "rt")
     assert "k2" in text
-    for value_ns in (row.p50_ns, row.p99_ns, row.p999_ns, row.p9999_ns, row.max_ns):
-        assert f"{value_ns / 1e6:.3f} ms" in text
+    for statistic in LATENCIES:
+        assert f"{row.value(Metric('rt', statistic)):.3f} ms" in text
     assert str(row.count) in text
     for class_name in ("rt", "bg", "total"):
-        assert f"{measured.row('k2', 512, class_name).mib_s:.2f} MiB/s" in text
+        assert f"{measured.value('k2', 512, Metric(class_name, 'mib_s')):.2f} MiB/s" in text
 
 
 def test_ccdf_is_drawn_down_to_one_io(report: Seen, tiny_build: Path) -> None:
@@ -234,13 +235,13 @@ def test_tables_equal_the_csv(report: Seen, tiny_build: Path) -> None:
     sweep, detail = tables
     assert sweep[0] == ["", *POINTS]
     for line, (variant, title) in zip(sweep[1:], VARIANTS.items(), strict=True):
-        values = [measured.row(variant, int(point), "rt").p99_ns / 1e6 for point in POINTS]
+        values = [measured.value(variant, int(point), Metric("rt", "p99")) for point in POINTS]
         assert line == [title, *(format_number(value) for value in values)]
     for line, (variant, title) in zip(detail[1:], VARIANTS.items(), strict=True):
         rt = measured.row(variant, 512, "rt")
-        latencies = [rt.p50_ns, rt.p99_ns, rt.p999_ns, rt.max_ns]
-        rates = [measured.row(variant, 512, name).mib_s for name in ("rt", "bg", "total")]
-        numbers = [format_number(value / 1e6) for value in latencies]
+        latencies = [rt.value(Metric("rt", name)) for name in ("p50", "p99", "p999", "max")]
+        rates = [measured.value(variant, 512, Metric(name, "mib_s")) for name in CLASSES]
+        numbers = [format_number(value) for value in latencies]
         assert line == [title, *numbers, str(rt.count), *(format_number(rate) for rate in rates)]
 
 
