@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from steady_lab.device_spec import load_device
@@ -49,6 +49,7 @@ class BootRequest:
     `modules` are further modules to load first: the name of one of the kernel's own, or the path of
     a .ko file, each with its parameters behind it ("null_blk nr_devices=0"). What they need is
     loaded before them.
+    `card_image` is a file in `work` with the card's contents, whatever the device's spec says.
     `kernel` stands for `flavour` and `release`.
     `cancelled`, once set by another thread, ends the guest and makes `boot` raise BootError.
     """
@@ -56,6 +57,7 @@ class BootRequest:
     command: Sequence[str]
     work: Path
     device: Path | None = None
+    card_image: str | None = None
     flavour: str = "base"
     release: str = RELEASES[0]
     kernel: LabKernel | None = None
@@ -137,6 +139,8 @@ def _init_text(request: BootRequest, kernel: LabKernel, work: Path) -> str:
     node = None
     if request.device:
         device = load_device(request.device)
+        if request.card_image:
+            device = replace(device, backing_file=request.card_image)
         loads.append(ModuleLoad(built[device.module], device.module_params()))
         node = device.node
     return init_script(

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from steady_lab.application import CARD_IMAGE, Prepared, give, prepare, take_back
+from steady_lab.application_record import application_record
 from steady_lab.boot import BootRequest, boot
 from steady_lab.device_spec import DeviceSpec
 from steady_lab.errors import LabError
@@ -51,6 +53,7 @@ class FigureBoot:
     variant: str
     folder: Path
     key: str
+    prepared: Prepared | None = None  # what an application needs
 
     @property
     def label(self) -> str:
@@ -81,8 +84,13 @@ def find_platform(kernel: LabKernel) -> Platform:
 def plan_boots(
     figure: Figure, device: DeviceSpec, platform: Platform, work: Path
 ) -> list[FigureBoot]:
-    """Return the boots of a figure in spec order; `work` holds one folder per figure."""
+    """Return the boots of a figure in spec order; `work` holds one folder per figure.
+
+    Prepares the figure's application, if it has one; raises LabError if that fails.
+    """
     boots = []
+    application = figure.workload.application
+    prepared = prepare(application) if application else None
     for variant in figure.workload.variants:
         decides = {
             "version": KEY_VERSION,
@@ -92,9 +100,11 @@ def plan_boots(
             "workload": figure.workload.raw,
             "variant": variant.name,
         }
+        if prepared:
+            decides["application"] = prepared.sha256
         key = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
         folder = work / figure.name / variant.name
-        boots.append(FigureBoot(figure, device, variant.name, folder, key))
+        boots.append(FigureBoot(figure, device, variant.name, folder, key, prepared))
     return boots
 
 
@@ -126,11 +136,14 @@ def run_boot(planned: FigureBoot, platform: Platform, cancelled: threading.Event
     (folder / "figure.json").write_text(raw + "\n", encoding="utf-8")
     shutil.copyfile(planned.figure.workload_file, folder / "workload.toml")
     shutil.copyfile(planned.figure.device_file, folder / "device.toml")
+    if planned.prepared:
+        give(planned.prepared, folder)
     result = boot(
         BootRequest(
-            command=bench_command(planned),
+            command=application_command(planned) if planned.prepared else bench_command(planned),
             work=folder,
             device=planned.figure.device_file,
+            card_image=CARD_IMAGE if planned.prepared else None,
             kernel=platform.kernel,
             timeout_s=BOOT_TIMEOUT_S,
             cancelled=cancelled,
@@ -138,10 +151,14 @@ def run_boot(planned: FigureBoot, platform: Platform, cancelled: threading.Event
     )
     if result.exit_status != 0:
         raise LabError(
-            f"steady bench ended with status {result.exit_status}\n{_tail(result.output)}\n"
+            f"steady ended with status {result.exit_status}\n{_tail(result.output)}\n"
             f"kernel log, last lines:\n{_tail(result.kernel_log)}"
         )
     record = folder / "record.json"
+    if planned.prepared:
+        take_back(planned.prepared, folder)
+        found = application_record(planned.figure.workload, planned.variant, folder)
+        write_atomically(record, json.dumps(found) + "\n")
     read_record(record, planned.figure, planned.variant)
     note = {
         "key": planned.key,
@@ -163,6 +180,21 @@ def bench_command(planned: FigureBoot) -> list[str]:
         *("--variant", planned.variant),
         *(f"--set={key}={value}" for key, value in planned.figure.settings.items()),
         *("--out", f"{GUEST_WORK}/record.json"),
+    ]
+
+
+def application_command(planned: FigureBoot) -> list[str]:
+    """Return the same for an application; its outputs become the record afterwards."""
+    workload = planned.figure.workload
+    application = workload.application
+    assert application is not None
+    variant = next(v for v in workload.variants if v.name == planned.variant)
+    return [
+        *(f"{GUEST_PROJECT}/{BENCH}", "with", "--device", planned.device.node),
+        *(f"--knob={key}={value}" for key, value in variant.knobs.items()),
+        *("--out", f"{GUEST_WORK}/settings.json", "--"),
+        f"{GUEST_PROJECT}/{application.folder.relative_to(PROJECT)}/run",
+        *(str(application.events), str(workload.seed), application.background),
     ]
 
 

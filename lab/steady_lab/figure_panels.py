@@ -16,7 +16,7 @@ from steady_lab.device_spec import SpecError
 from steady_lab.toml_table import NAME_PATTERN, Table
 
 Raw = dict[str, Any]
-LENGTH = "length"
+TABLES = ("length", "application")
 FOR_PANELS = ("published", "check")
 
 
@@ -84,7 +84,7 @@ def take_settings(table: Table) -> dict[str, int | str]:
 def with_settings(workload: Raw, settings: dict[str, int | str], where: str) -> Raw:
     """Return a parsed workload with values replaced; each key must be there already.
 
-    Keys are JOB.KEY or length.KEY, the same as `steady bench --set` takes.
+    Keys are JOB.KEY or length.KEY, the same as `steady bench --set` takes, or application.KEY.
     """
     changed = copy.deepcopy(workload)
     for key, value in settings.items():
@@ -93,7 +93,7 @@ def with_settings(workload: Raw, settings: dict[str, int | str], where: str) -> 
         if place is None or last not in place or last in ("name", "class"):
             raise SpecError(
                 f"{where}: [set] {key} = {value!r}: the key must be JOB.KEY, with the name of a "
-                "job and a key that this job sets, or length.KEY"
+                "job and a key that this job sets, length.KEY or application.KEY"
             )
         place[last] = value
     return changed
@@ -124,8 +124,8 @@ def with_variants(workload: Raw, chosen: list[str] | None, where: str) -> Raw:
 
 def _place(workload: Raw, key: str) -> Raw | None:
     owner = key.rsplit(".", 1)[0]
-    if owner == LENGTH:
-        found = workload.get(LENGTH)
+    if owner in TABLES:
+        found = workload.get(owner)
         return found if isinstance(found, dict) else None
     jobs = workload.get("job")
     for job in jobs if isinstance(jobs, list) else []:

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""A real database answers a few transactions in the lab, and the same boot gives the same bytes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from steady_lab.application import APPLICATIONS
+from steady_lab.figure_spec import EXPERIMENTS
+from steady_lab.kernel_build import LabKernel
+
+VARIANT = "k2-split4"
+EVENTS = 5
+RUN_TIMEOUT_S = 300
+
+
+def small_figure(folder: Path) -> Path:
+    """Write Figure 9 with few transactions; return its file."""
+    figure, spec = folder / "figures" / "s1-fig8.toml", folder / "applications" / "s1-oltp.toml"
+    for target in (figure, spec):
+        target.parent.mkdir()
+    original = (EXPERIMENTS / "figures" / "s1-fig8.toml").read_text(encoding="utf-8")
+    figure.write_text(original, encoding="utf-8")
+    original = (APPLICATIONS / "s1-oltp.toml").read_text(encoding="utf-8")
+    shortened = original.replace("events = 1000", f"events = {EVENTS}")
+    assert shortened != original
+    spec.write_text(shortened, encoding="utf-8")
+    return figure.with_name("s1-fig8-write.toml")
+
+
+def test_a_database_runs_in_virtual_time(base_kernel: LabKernel, work: Path) -> None:
+    figure, build = small_figure(work), work / "build"
+    command = [sys.executable, "-m", "steady_lab.cli", "run", str(figure), "--build", str(build)]
+    records = []
+    for _ in range(2):
+        done = subprocess.run(
+            [*command, "--only", VARIANT, "--fresh"],
+            capture_output=True,
+            text=True,
+            timeout=RUN_TIMEOUT_S,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        folder = build / "work" / figure.stem / VARIANT
+        records.append((folder / "record.json").read_bytes())
+    assert records[0] == records[1]
+    assert not (folder / "card.img").exists()
+    (result,) = json.loads(records[0])["results"]
+    rt, bg = result["classes"]["rt"], result["classes"]["bg"]
+    assert result["knobs"]["iosched/split_kib"] == {"wanted": 4, "read_back": 4}
+    assert (rt["count"], rt["errors"]) == (EVENTS, 0)
+    # 16 queries read some 20 pages of 16 KiB, which the card alone needs 0.3 ms each for.
+    assert 5e6 < rt["latency_ns"]["min"] < rt["latency_ns"]["max"] < 50e6
+    assert bg["bytes"] >= 2 * 512 * 1024
