@@ -107,7 +107,8 @@ def run_all(boots: Sequence[FigureBoot], platform: Platform, jobs: int) -> None:
             board.finished(boot, run_boot(boot, platform, cancelled))
         except LabError as error:
             stopping.set()
-            raise BootFailedError(f"{boot.label} failed: {error}\nreplay: {boot.replay}") from error
+            replay = f"{boot.replay} --kernel {platform.kernel.release}"
+            raise BootFailedError(f"{boot.label} failed: {error}\nreplay: {replay}") from error
         except BaseException:
             stopping.set()
             raise

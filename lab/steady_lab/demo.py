@@ -5,12 +5,10 @@ from __future__ import annotations
 
 import argparse
 import time
-from pathlib import Path
 
 from steady_lab.figure_spec import load_figure
-from steady_lab.paths import BUILD
 from steady_lab.report import read_sections, write_page
-from steady_lab.run import RunOrder, run_figures
+from steady_lab.run import RunOrder, add_release_arguments, run_figures
 from steady_lab.summary import figure_summary
 
 DEMO_FIGURES = ("s1-fig2-randread", "s1-fig5-randread")
@@ -21,15 +19,16 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = subparsers.add_parser(
         "demo", help="run the main figures, write the report, say what they mean"
     )
-    parser.add_argument("--build", type=Path, default=BUILD, help="folder of work and results")
+    add_release_arguments(parser)
     parser.set_defaults(func=_run)
 
 
 def _run(args: argparse.Namespace) -> int:
     start_s = time.monotonic()
-    held = run_figures(RunOrder(DEMO_FIGURES, args.build))
-    page = write_page(read_sections(args.build / "results"), args.build)
+    order = RunOrder(DEMO_FIGURES, args.build, args.kernel)
+    held = run_figures(order)
+    page = write_page(read_sections(order.folder / "results"), order.folder)
     for name in DEMO_FIGURES:
-        print(f"\n{figure_summary(load_figure(name), args.build / 'results')}")
+        print(f"\n{figure_summary(load_figure(name), order.folder / 'results')}")
     print(f"\nreport: {page}  ({time.monotonic() - start_s:.0f} s)")
     return 0 if held else 1

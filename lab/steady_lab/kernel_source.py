@@ -21,6 +21,11 @@ from steady_lab.paths import cache_dir
 RELEASES = ("6.1", "6.12")
 
 
+def release_folder(build: Path, release: str) -> Path:
+    """Where the work and results of a release are, so that those of two never mix in a report."""
+    return build if release == RELEASES[0] else build / release
+
+
 @dataclass(frozen=True)
 class KernelSource:
     """A kernel tree ready for out-of-tree builds.

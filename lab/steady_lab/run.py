@@ -18,7 +18,7 @@ from steady_lab.errors import LabError
 from steady_lab.figure_boot import FigureBoot, Platform, find_platform, finished_record, plan_boots
 from steady_lab.figure_spec import Figure, load_figures
 from steady_lab.kernel_build import build_kernel
-from steady_lab.kernel_source import find_source
+from steady_lab.kernel_source import RELEASES, find_source, release_folder
 from steady_lab.paths import BUILD
 from steady_lab.results import merge, write_result
 from steady_lab.table import check_lines
@@ -29,13 +29,22 @@ JOBS_MAX = 64
 
 @dataclass(frozen=True)
 class RunOrder:
-    """What to run: figures by reference; `only` one variant; `fresh`, even if finished."""
+    """What to run: figures by reference; `only` one variant; `fresh`, even if finished.
+
+    `release`: of the kernel.
+    """
 
     figures: Sequence[str]
     build: Path = BUILD
+    release: str = RELEASES[0]
     jobs: int = JOBS_DEFAULT
     only: str | None = None
     fresh: bool = False
+
+    @property
+    def folder(self) -> Path:
+        """Where work and results of this order's release are."""
+        return release_folder(self.build, self.release)
 
 
 @dataclass(frozen=True)
@@ -53,7 +62,8 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "run",
         help="run figures in the lab and check their claims",
         description="Boots every variant of the figures, keeps what is finished, writes "
-        "results/NAME.json and NAME.csv below the build folder, and evaluates the checks.",
+        "results/NAME.json and NAME.csv below the build folder, and evaluates the checks. Another "
+        f"kernel than {RELEASES[0]} has a folder of its own in there.",
         epilog="Exit status: 0 all claims hold, 1 a boot or a claim failed, 130 interrupted.",
     )
     parser.add_argument(
@@ -62,8 +72,16 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--jobs", type=_jobs, default=JOBS_DEFAULT, help="boots side by side [2]")
     parser.add_argument("--only", metavar="VARIANT", help="boot only this variant")
     parser.add_argument("--fresh", action="store_true", help="run even what is finished")
-    parser.add_argument("--build", type=Path, default=BUILD, help="folder of work and results")
+    add_release_arguments(parser)
     parser.set_defaults(func=_run)
+
+
+def add_release_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options that say on which kernel, and where the results are kept; shared with `demo`."""
+    parser.add_argument(
+        "--kernel", choices=RELEASES, default=RELEASES[0], help=f"release [{RELEASES[0]}]"
+    )
+    parser.add_argument("--build", type=Path, default=BUILD, help="folder of work and results")
 
 
 def _jobs(text: str) -> int:
@@ -73,7 +91,7 @@ def _jobs(text: str) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    order = RunOrder(args.figures, args.build, args.jobs, args.only, args.fresh)
+    order = RunOrder(args.figures, args.build, args.kernel, args.jobs, args.only, args.fresh)
     return 0 if run_figures(order) else 1
 
 
@@ -86,14 +104,14 @@ def run_figures(order: RunOrder) -> bool:
     figures = [figure for name in order.figures for figure in load_figures(name)]
     _refuse_unknown_variant(figures, order.only)
     devices = [load_device(figure.device_file) for figure in figures]
-    platform = find_platform(build_kernel(find_source()))
+    platform = find_platform(build_kernel(find_source(release=order.release)))
     planned = [
-        PlannedFigure(figure, device, plan_boots(figure, device, platform, order.build / "work"))
+        PlannedFigure(figure, device, plan_boots(figure, device, platform, order.folder / "work"))
         for figure, device in zip(figures, devices, strict=True)
     ]
-    with _sole_user(order.build / "work"):
+    with _sole_user(order.folder / "work"):
         _boot_what_is_missing(planned, platform, order)
-        held = [_conclude(item, platform, order.build / "results") for item in planned]
+        held = [_conclude(item, platform, order.folder / "results") for item in planned]
     return all(held)
 
 

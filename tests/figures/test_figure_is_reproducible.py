@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from steady_lab.kernel_build import LabKernel
 from steady_lab.paths import BUILD
+from steady_lab.run import RunOrder
 
 TINY = Path(__file__).parent / "tiny.toml"
 STEADY_LAB = [sys.executable, "-m", "steady_lab.cli"]
@@ -181,3 +182,8 @@ def test_results_do_not_depend_on_where_the_project_is(interrupted: tuple[Path, 
     text = (build / "results" / "tiny.json").read_text(encoding="utf-8")
     for secret in (str(build), str(BUILD.parent), os.uname().nodename):
         assert secret not in text
+
+
+def test_another_release_keeps_its_results_apart(tmp_path: Path) -> None:
+    assert RunOrder(["tiny"], tmp_path).folder == tmp_path
+    assert RunOrder(["tiny"], tmp_path, release="6.12").folder == tmp_path / "6.12"
