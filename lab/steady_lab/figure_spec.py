@@ -90,6 +90,11 @@ class Figure:
     checks: tuple[Check, ...]
     summary: Summary
 
+    @property
+    def is_swept(self) -> bool:
+        """Tell whether the workload has a sweep; if not, the plot shows latencies side by side."""
+        return self.workload.points != (None,)
+
 
 def load_figures(reference: str | Path) -> list[Figure]:
     """Read the figures that a reference means; raises SpecError naming key, value, allowed.

@@ -24,7 +24,7 @@ from steady_lab.figure_spec import Figure, load_figure, load_figures
 from steady_lab.metric import LATENCIES, Metric
 from steady_lab.published import claims_markdown, published_markdown
 from steady_lab.rows import Measurements, point_text, read_csv
-from steady_lab.table import TextTable, detail_table, format_number, summary_text, sweep_table
+from steady_lab.table import TextTable, detail_table, figure_tables, format_number, summary_text
 from steady_lab.throughput_share import share_markdown
 
 PANEL_STATISTICS = ("p50", "p99", "p999", "max")
@@ -61,8 +61,7 @@ def _figure(name: str, results: Path) -> str:
     figure = load_figure(name)
     measured = measured_in(figure, results)
     parts = [
-        sweep_table(figure, measured).markdown(),
-        detail_table(figure, measured).markdown(),
+        *(table.markdown() for table in figure_tables(figure, measured)),
         summary_text(figure, measured),
     ]
     return "\n\n".join(parts)

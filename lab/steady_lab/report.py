@@ -28,10 +28,9 @@ from steady_lab.rows import csv_text, point_text
 from steady_lab.screenshot import take_screenshot
 from steady_lab.table import (
     TextTable,
-    detail_table,
+    figure_tables,
     format_number,
     summary_text,
-    sweep_table,
     with_unit,
 )
 from steady_lab.workload_spec import parse_workload
@@ -147,7 +146,7 @@ def make_section(result: FigureResult) -> Section:
         figure=figure,
         meaning=summary_text(figure, result.measured),
         plot_json=script_json(plot_data(figure, result)),
-        tables=[sweep_table(figure, result.measured), detail_table(figure, result.measured)],
+        tables=figure_tables(figure, result.measured),
         colours={variant.title: styles[variant.name].colour for variant in workload.variants},
         checks=evaluate(figure.checks, result.measured),
         comparisons=_comparisons(figure, result),

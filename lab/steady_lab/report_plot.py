@@ -62,8 +62,8 @@ def plot_data(figure: Figure, result: Drawable) -> dict[str, Any]:
         "traces": [trace for trace in traces if trace["x"]],
         "panels": [
             {
-                "caption": f"<b>(a)</b> {_escape(plot.y_metric.label)}",
-                "x": _sweep_x_axis(figure),
+                "caption": f"<b>(a)</b> {_escape(_first_caption(figure))}",
+                "x": _sweep_x_axis(figure) | {"title": {"text": plot.x_label}},
                 "y": _value_axis(plot.y_label, _plotted_values(figure, result, plot.y_metric)),
             },
             {
@@ -123,8 +123,7 @@ def _drawing_order(figure: Figure) -> list[str]:
 def _sweep_trace(
     figure: Figure, result: Drawable, name: str, metric: Metric, panel: str, style: Style
 ) -> dict[str, Any]:
-    points = figure.workload.points
-    values = [result.measured.value(name, point, metric) for point in points]
+    places = _places(figure, metric)
     return {
         "type": "scatter",
         "mode": "lines+markers",
@@ -132,11 +131,11 @@ def _sweep_trace(
         "legendgroup": name,
         "legendrank": _rank(figure, name),
         "showlegend": panel == "",
-        "x": [_x_value(point) for point in points],
-        "y": values,
+        "x": [x for x, _, _ in places],
+        "y": [result.measured.value(name, point, each) for _, point, each in places],
         "line": {"color": style.colour, "width": style.width_px, "dash": style.dash},
         "marker": _marker(style),
-        "text": [_hover_text(figure, result, name, point) for point in points],
+        "text": [_hover_text(figure, result, name, point) for _, point, _ in places],
         "hovertemplate": "%{text}<extra></extra>",
         "xaxis": f"x{panel}",
         "yaxis": f"y{panel}",
@@ -238,12 +237,28 @@ def _escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
+def _places(figure: Figure, metric: Metric) -> list[tuple[float | int | str, Point, Metric]]:
+    """Return what a line of a panel connects: the sweep's points; without one, the latencies."""
+    points = figure.workload.points
+    if not figure.is_swept and metric.is_latency:
+        chosen = figure.plot.detail_latencies
+        return [(LATENCIES[name], None, Metric(metric.class_name, name)) for name in chosen]
+    return [(_x_value(point), point, metric) for point in points]
+
+
+def _first_caption(figure: Figure) -> str:
+    metric = figure.plot.y_metric
+    return metric.label if figure.is_swept else f"{CLASS_WORDS[metric.class_name]} latency"
+
+
 def _x_value(point: Point) -> float | int | str:
     return "" if point is None else point
 
 
 def _sweep_x_axis(figure: Figure) -> dict[str, Any]:
     """Numbers that span more than a factor of 8 go on a log axis, with a tick at each point."""
+    if not figure.is_swept:
+        return {"title": {"text": ""}, "type": "category"}
     points = figure.workload.points
     numbers = [point for point in points if isinstance(point, int | float)]
     axis: dict[str, Any] = {"title": {"text": figure.plot.x_label}}
@@ -259,9 +274,9 @@ def _sweep_x_axis(figure: Figure) -> dict[str, Any]:
 
 def _plotted_values(figure: Figure, result: Drawable, metric: Metric) -> list[float]:
     values = [
-        result.measured.value(variant.name, point, metric)
+        result.measured.value(variant.name, point, each)
         for variant in figure.workload.variants
-        for point in figure.workload.points
+        for _, point, each in _places(figure, metric)
     ]
     return values + [item.value for item in figure.published if item.cell.metric == metric]
 

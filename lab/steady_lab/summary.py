@@ -16,7 +16,7 @@ from steady_lab.figure_spec import Figure, load_figures
 from steady_lab.page_blocks import fill_blocks
 from steady_lab.paths import BUILD, PROJECT
 from steady_lab.rows import read_csv
-from steady_lab.table import detail_table, summary_text, sweep_table
+from steady_lab.table import figure_tables, summary_text
 
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 # Relative, and absolute for numbers near zero: as wide as the tightest check of a figure.
@@ -28,8 +28,7 @@ def figure_summary(figure: Figure, results: Path) -> str:
     measured = read_csv(results / f"{figure.name}.csv")
     parts = [
         figure.title,
-        sweep_table(figure, measured).text(),
-        detail_table(figure, measured).text(),
+        *(table.text() for table in figure_tables(figure, measured)),
         summary_text(figure, measured),
     ]
     return "\n\n".join(parts)

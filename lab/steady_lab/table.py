@@ -49,18 +49,22 @@ def format_number(value: float) -> str:
     return f"{value:.{decimals}f}"
 
 
+def figure_tables(figure: Figure, measured: Measurements) -> list[TextTable]:
+    """Return the figure's tables; without a sweep, one has all there is to say."""
+    details = detail_table(figure, measured)
+    return [sweep_table(figure, measured), details] if figure.is_swept else [details]
+
+
 def sweep_table(figure: Figure, measured: Measurements) -> TextTable:
     """Return the plotted metric by variant and sweep point."""
     workload, metric = figure.workload, figure.plot.y_metric
     x_label = figure.plot.x_label[0].lower() + figure.plot.x_label[1:]
     caption = f"{figure.plot.y_label} by {x_label}"
-    if workload.points == (None,):
-        caption = figure.plot.y_label
     body = [
         [v.title, *(format_number(measured.value(v.name, p, metric)) for p in workload.points)]
         for v in workload.variants
     ]
-    header = [point_text(point) or metric.label for point in workload.points]
+    header = [point_text(point) for point in workload.points]
     return TextTable(caption, ["", *header], body)
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +12,11 @@ from steady_lab.application import APPLICATIONS
 from steady_lab.application_record import copies, transactions
 from steady_lab.device_spec import SpecError
 from steady_lab.errors import LabError
-from steady_lab.results import result_rows
+from steady_lab.figure_spec import load_figure
+from steady_lab.report_plot import plot_data
+from steady_lab.results import Sources, merge, read_result, result_rows, write_result
 from steady_lab.rows import csv_text
+from steady_lab.table import figure_tables
 from steady_lab.toml_table import load_toml
 from steady_lab.workload_spec import parse_workload
 
@@ -96,6 +100,33 @@ def test_csv_leaves_empty_what_is_not_reported() -> None:
     assert rt.startswith("f,k2,,rt,transaction,,8910000,9560000,9560000,112670000,")
     assert rt.endswith(",1005250000,100,")
     assert bg == "f,k2,,bg,copy,512,,,,,,,,128,32.000"
+
+
+def test_a_figure_of_an_application_shows_its_latencies_side_by_side(tmp_path: Path) -> None:
+    figure = load_figure("s1-fig8-write")
+    assert figure.workload.application is not None
+    assert figure.workload.application.background == "write"
+    classes = {"rt": transactions(REPORT), "bg": copies([DD])}
+    shared = dict.fromkeys(("spec", "seed", "device"), 1)
+    records = [
+        {
+            **shared,
+            "tool": {"sysbench": "1.0.20"},
+            "kernel": {"release": "6.1"},
+            "unmet": [],
+            "results": [{"variant": variant.name, "point": None, "classes": classes}],
+        }
+        for variant in figure.workload.variants
+    ]
+    text = merge(figure, {}, records, Sources("c" * 64, "d" * 64))
+    measured = write_result(figure, text, tmp_path)
+    data = plot_data(figure, read_result(tmp_path / "s1-fig8-write.json"))
+    (line,) = (t for t in data["traces"] if t["name"] == "kyber" and t["xaxis"] == "x")
+    assert line["x"] == ["min", "p50", "p95", "p99", "p99.9", "max"]
+    assert line["y"] == [8.91, 9.56, 9.56, 112.67, 1005.25, 1005.25]
+    (table,) = figure_tables(figure, measured)
+    assert table.header[-2:] == ["count", "background MiB/s"]
+    assert table.body[0] == ["none", "8.91", "9.56", "9.56", "113", "1005", "1005", "100", "32.0"]
 
 
 @pytest.mark.parametrize(
