@@ -323,6 +323,16 @@ static void choose_memory(struct job *job, struct io *io)
 	io->parts[1] = (struct iovec){io->data + first, bytes - first};
 }
 
+static void announce(const struct job *job, const struct io *io, uint16_t ioprio)
+{
+	if (!options.marks)
+		return;
+	dprintf(job->marks, "stream %c %" PRIu64 " + %" PRIu64 " ioprio %d %d\n",
+		io->write_number ? 'W' : 'R',
+		(job->region_first + io->first) * options.block_bytes / 512,
+		io->blocks * options.block_bytes / 512, ioprio >> IOPRIO_CLASS_SHIFT, ioprio & 7);
+}
+
 static void prepare(struct job *job, struct io *io)
 {
 	bool write = chance(job, options.write_percent);
@@ -355,10 +365,7 @@ static void prepare(struct job *job, struct io *io)
 	job->next = io->first + io->blocks;
 	io->in_flight = true;
 	job->in_flight++;
-	if (options.marks)
-		dprintf(job->marks, "stream %c %" PRIu64 " + %zu ioprio %d %d\n", write ? 'W' : 'R',
-			offset / 512, io->blocks * options.block_bytes / 512,
-			ioprio >> IOPRIO_CLASS_SHIFT, ioprio & 7);
+	announce(job, io, ioprio);
 }
 
 /* What io_submit() does not take has failed, as if its completion had said so. */
@@ -408,6 +415,8 @@ static void read_all(struct job *job)
 		io->first = first;
 		io->blocks = job->region_blocks - first < largest ? job->region_blocks - first
 								  : largest;
+		io->write_number = 0;
+		announce(job, io, job->ioprio);
 		size = pread(job->fd, io->memory, io->blocks * options.block_bytes,
 			     (off_t)((job->region_first + first) * options.block_bytes));
 		io->data = io->memory;

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The model that judges k2 accepts what is right and names each kind of wrong."""
+
+import k2_model
+import pytest
+
+IO = "tracing_mark_write: stream {} {} + {} ioprio {}"
+INSERT = "block_rq_insert: 252,0 {} 4096 () {} + {} [io]"
+DISPATCH = "k2_dispatch: 252,0 {} {} + {} bytes queue {} (8 is background) inflight {}"
+COMPLETE = "block_rq_complete: 252,0 {} () {} + {} [{}]"
+BACKMERGE = "block_bio_backmerge: 252,0 {} {} + {} [io]"
+
+
+def trace(*events: str) -> list[str]:
+    """The events, one every 100 us."""
+    return [
+        f" io-1 [000] ..... {index / 10_000:.6f}: {event}" for index, event in enumerate(events)
+    ]
+
+
+# A background read of 8 KiB in two pieces, and a real-time read that comes between them.
+GOOD = (
+    IO.format("R", 0, 16, "2 0"),
+    INSERT.format("R", 0, 16),
+    DISPATCH.format("R", 0, 4096, 8, 1),
+    IO.format("R", 64, 16, "1 3"),
+    INSERT.format("R", 64, 16),
+    COMPLETE.format("R", 0, 8, 0),
+    INSERT.format("R", 8, 8),
+    DISPATCH.format("R", 64, 8192, 3, 1),
+    COMPLETE.format("R", 64, 16, 0),
+    DISPATCH.format("R", 8, 4096, 8, 1),
+    COMPLETE.format("R", 8, 8, 0),
+)
+
+
+def check(*events: str, wait_ms: int = 0, split_kib: int = 4, inflight_max: int = 1) -> None:
+    k2_model.Model(inflight_max, split_kib, wait_ms).check(trace(*events))
+
+
+def changed(index: int, event: str) -> list[str]:
+    return [*GOOD[:index], event, *GOOD[index + 1 :]]
+
+
+def test_accepts_what_is_right() -> None:
+    check(*GOOD)
+
+
+@pytest.mark.parametrize(
+    ("index", "event", "complaint"),
+    [
+        (2, DISPATCH.format("R", 0, 8192, 8, 1), "a piece of 16 sectors"),
+        (2, DISPATCH.format("R", 0, 4096, 3, 1), "should be in queue 8"),
+        (2, DISPATCH.format("W", 0, 4096, 8, 1), "reads for writes"),
+        (2, DISPATCH.format("R", 0, 4096, 8, 2), "2 in flight, inflight_max is 1"),
+        (2, DISPATCH.format("R", 32, 4096, 8, 1), "what is not queued"),
+        (4, INSERT.format("R", 64, 24), "nobody asked for"),
+        (4, INSERT.format("W", 64, 16), "mixes reads and writes"),
+        (6, INSERT.format("R", 0, 16), "nobody asked for"),
+        (7, DISPATCH.format("R", 64, 4096, 3, 1), "real-time in pieces"),
+        (7, DISPATCH.format("R", 8, 4096, 8, 1), "background before queue 3"),
+        (8, COMPLETE.format("R", 64, 8, 0), "completes 8 of 16"),
+    ],
+)
+def test_names_what_is_wrong(index: int, event: str, complaint: str) -> None:
+    with pytest.raises(k2_model.ModelError, match=complaint):
+        check(*changed(index, event))
+
+
+def test_nothing_may_be_lost() -> None:
+    with pytest.raises(k2_model.ModelError, match="never completed"):
+        check(*GOOD[:-1])
+    with pytest.raises(k2_model.ModelError, match="never dispatched"):
+        check(*GOOD[:-2])
+    with pytest.raises(k2_model.ModelError, match="never served"):
+        check(*GOOD, IO.format("R", 200, 8, "2 0"))
+
+
+def test_an_error_ends_the_request() -> None:
+    failed = COMPLETE.format("R", 0, 8, -5)
+    check(*GOOD[:3], failed, COMPLETE.format("R", 8, 8, -5))
+    with pytest.raises(k2_model.ModelError, match="succeeds after"):
+        check(*GOOD[:3], failed, COMPLETE.format("R", 8, 8, 0))
+    with pytest.raises(k2_model.ModelError, match="a second time"):
+        check(*GOOD[:3], failed, INSERT.format("R", 8, 8))
+
+
+def test_a_queue_is_first_in_first_out() -> None:
+    announced = [IO.format("R", at, 8, "2 0") for at in (0, 100)]
+    inserted = [INSERT.format("R", at, 8) for at in (0, 100)]
+    with pytest.raises(k2_model.ModelError, match="which was first"):
+        check(*announced, *inserted, DISPATCH.format("R", 100, 4096, 8, 1))
+
+
+def test_merging_is_bounded_and_leaves_rests_alone() -> None:
+    small = (IO.format("R", 0, 8, "2 0"), INSERT.format("R", 0, 8))
+    large = (IO.format("R", 8, 512, "2 0"), BACKMERGE.format("R", 8, 512))
+    with pytest.raises(k2_model.ModelError, match="merges to 520 sectors"):
+        check(*small, *large, split_kib=0)
+    real_time = (IO.format("R", 8, 8, "1 0"), BACKMERGE.format("R", 8, 8))
+    with pytest.raises(k2_model.ModelError, match="merges real-time into background"):
+        check(*small, *real_time)
+    rest = (*GOOD[:3], GOOD[5], GOOD[6], IO.format("R", 16, 8, "2 0"), BACKMERGE.format("R", 16, 8))
+    with pytest.raises(k2_model.ModelError, match="what is left"):
+        check(*rest)
+
+
+def test_background_waits_as_long_as_it_may_and_no_longer() -> None:
+    announced = [IO.format("R", 0, 8, "2 0"), IO.format("R", 100, 8, "1 0")]
+    inserted = [INSERT.format("R", 0, 8), INSERT.format("R", 100, 8)]
+    pause = ["nothing: at all"] * 12  # of 100 us each
+    background = DISPATCH.format("R", 0, 4096, 8, 1)
+    real_time = DISPATCH.format("R", 100, 4096, 0, 1)
+    with pytest.raises(k2_model.ModelError, match="background before"):
+        check(*announced, *inserted, background, wait_ms=1)
+    with pytest.raises(k2_model.ModelError, match="although background has waited"):
+        check(*announced, *inserted, *pause, real_time, wait_ms=1)
+    check(
+        *(*announced, *inserted, *pause, background, COMPLETE.format("R", 0, 8, 0)),
+        *(real_time, COMPLETE.format("R", 100, 8, 0)),
+        wait_ms=1,
+    )
