@@ -51,6 +51,7 @@ class BootRequest:
     loaded before them.
     `card_image` is a file in `work` with the card's contents, whatever the device's spec says.
     `kernel` stands for `flavour` and `release`.
+    `wrapper` is a command that runs the kernel, given to it as further arguments.
     `cancelled`, once set by another thread, ends the guest and makes `boot` raise BootError.
     """
 
@@ -66,6 +67,7 @@ class BootRequest:
     timeout_s: float = WALL_TIMEOUT_S_DEFAULT
     virtual_timeout_s: int = VIRTUAL_TIMEOUT_S_DEFAULT
     on_output: Callable[[str], None] | None = None
+    wrapper: Sequence[str] = ()
     cancelled: threading.Event | None = None
 
 
@@ -227,7 +229,7 @@ def _run(request: BootRequest, kernel: LabKernel, work: Path, init: Path) -> tup
     with console_path.open("ab") as console, log_path.open("ab") as log:
         descriptors = (console.fileno(), log.fileno())
         process = subprocess.Popen(
-            [*_sandbox(work), *_kernel_command(kernel, init, *descriptors)],
+            [*_sandbox(work), *request.wrapper, *_kernel_command(kernel, init, *descriptors)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

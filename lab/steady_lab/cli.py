@@ -17,6 +17,7 @@ COMMAND_MODULES = (
     "kernel_command",
     "boot_command",
     "device_fit",
+    "cpu_cost",
     "run",
     "report",
     "summary",
