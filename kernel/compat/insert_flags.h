@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How blk-mq says where requests are to be inserted: since 6.4 in flags. On 6.1 in a bool, "at the
+ * How blk-mq says where requests are to be inserted: on 6.12 in flags; on 6.1 in a bool, "at the
  * head", which is told here as that flag.
  */
 #ifndef K2_COMPAT_INSERT_FLAGS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The request flag that says "the elevator's private fields are valid, call finish_request".
- * 6.1: RQF_ELVPRIV. Since 6.5: RQF_USE_SCHED. Either way blk_mq_finish_request() clears it after
+ * 6.1: RQF_ELVPRIV. 6.12: RQF_USE_SCHED. Either way blk_mq_finish_request() clears it after
  * each call of finish_request, so whoever keeps a request alive after that has to set it again.
  */
 #ifndef K2_COMPAT_REQUEST_PRIVATE_H

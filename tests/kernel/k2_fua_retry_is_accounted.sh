@@ -4,7 +4,7 @@
 # DEVICE: none
 # MODULES: null_blk nr_devices=0 requeue=3,100,0,-1
 # KERNELS: 6.1
-# Since 6.5 a FUA write enters the scheduler like any other, prepared, the first time already.
+# On 6.12 a FUA write enters the scheduler like any other, prepared, the first time already.
 . "$STEADY_TESTS/lib.sh"
 set -e
 

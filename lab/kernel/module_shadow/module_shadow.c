@@ -4,7 +4,7 @@
  *
  * KASAN marks the gaps between a module's global variables when the module is loaded, and nobody
  * unmarks them when it goes. Other architectures give each module a shadow of its own; UML has one
- * for all addresses. Since 6.9 vmalloc soon gives out the same addresses again, and the next module
+ * for all addresses. 6.12's vmalloc soon gives out the same addresses again, and the next module
  * there is reported as out of bounds when load_module() clears its memory.
  */
 #include <linux/kasan.h>
