@@ -10,6 +10,8 @@ is written by hand. README.md, docs/results/s1.md and the guides are pages with 
     claims:NAME     all panels: the checks, with what the paper found
     published:NAME  all panels: published values, ratio, and the reason where it is far from 1
     share:throughput  what the device model says on the throughput that splitting leaves
+
+`<!-- KIND:NAME kernel:6.12 -->` takes the results of that release instead of the default one's.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from pathlib import Path
 from steady_lab.checks import evaluate
 from steady_lab.errors import LabError
 from steady_lab.figure_spec import Figure, load_figure, load_figures
+from steady_lab.kernel_source import RELEASES, release_folder
 from steady_lab.metric import LATENCIES, Metric
 from steady_lab.published import claims_markdown, published_markdown
 from steady_lab.rows import Measurements, point_text, read_csv
@@ -40,7 +43,8 @@ def fill_blocks(text: str, results: Path) -> str:
         raise LabError("no block <!-- figure:NAME --> ... <!-- /figure --> found")
 
     def fill(match: re.Match[str]) -> str:
-        made = KINDS[match["kind"]](match["name"], results)
+        folder = release_folder(results.parent, match["kernel"] or RELEASES[0]) / results.name
+        made = KINDS[match["kind"]](match["name"], folder)
         return f"{match['open']}{made.rstrip()}\n{match['close']}"
 
     return BLOCK.sub(fill, text)
@@ -149,7 +153,8 @@ KINDS: dict[str, Callable[[str, Path], str]] = {
     "share": _share,
 }
 BLOCK = re.compile(
-    rf"(?P<open><!-- (?P<kind>{'|'.join(KINDS)}):(?P<name>[a-z0-9._-]+) -->\n).*?"
+    rf"(?P<open><!-- (?P<kind>{'|'.join(KINDS)}):(?P<name>[a-z0-9._-]+)"
+    rf"(?: kernel:(?P<kernel>{'|'.join(map(re.escape, RELEASES))}))? -->\n).*?"
     r"(?P<close><!-- /(?P=kind) -->)",
     re.DOTALL,
 )

@@ -45,6 +45,19 @@ def test_block_is_filled_and_the_rest_left_alone(build: Path) -> None:
     assert fill_blocks(filled, build / "results") == filled
 
 
+def test_block_of_another_release_has_its_results(build: Path) -> None:
+    other = build / "6.12" / "results"
+    other.mkdir(parents=True)
+    text = (build / "results" / f"{NAME}.csv").read_text(encoding="utf-8")
+    (other / f"{NAME}.csv").write_text(text.replace("2340000", "7770000"), encoding="utf-8")
+    marker = OPEN.replace(" -->", " kernel:6.12 -->")
+    filled = fill_blocks(f"{OPEN}{CLOSE}\n{marker}{CLOSE}\n", build / "results")
+    first, second = filled.split(marker)
+    assert "2.34" in first
+    assert "7.77" not in first
+    assert "7.77" in second
+
+
 def test_lost_markers_are_an_error(build: Path) -> None:
     with pytest.raises(LabError, match="no block"):
         fill_blocks("nothing here", build / "results")
