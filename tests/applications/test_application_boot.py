@@ -25,7 +25,7 @@ def small_figure(folder: Path) -> Path:
     original = (EXPERIMENTS / "figures" / "s1-fig8.toml").read_text(encoding="utf-8")
     figure.write_text(original, encoding="utf-8")
     original = (APPLICATIONS / "s1-oltp.toml").read_text(encoding="utf-8")
-    shortened = original.replace("events = 1000", f"events = {EVENTS}")
+    shortened = original.replace("events = 500", f"events = {EVENTS}")
     assert shortened != original
     spec.write_text(shortened, encoding="utf-8")
     return figure.with_name("s1-fig8-write.toml")
