@@ -34,7 +34,7 @@ class Check:
         """Return the bounds in words, with the unit."""
         parts = [f">= {self.min:g}"] if self.min is not None else []
         parts += [f"<= {self.max:g}"] if self.max is not None else []
-        return " and ".join(parts) + f" {self.quantity.unit}"
+        return f"{' and '.join(parts)} {self.quantity.unit}".rstrip()
 
 
 @dataclass(frozen=True)

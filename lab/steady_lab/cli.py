@@ -21,6 +21,7 @@ COMMAND_MODULES = (
     "run",
     "report",
     "summary",
+    "results_pages",
     "demo",
 )
 

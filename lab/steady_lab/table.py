@@ -115,7 +115,7 @@ def with_unit(value: float, quantity: Quantity) -> str:
 
 def _paper(result: CheckResult) -> str:
     paper, unit = result.check.paper, result.check.quantity.unit
-    return "" if paper is None else f"; paper {paper:g} {unit}"
+    return "" if paper is None else f"; paper {paper:g} {unit}".rstrip()
 
 
 def summary_text(figure: Figure, measured: Measurements) -> str:

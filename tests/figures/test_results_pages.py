@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The result pages say what the committed records say, and the records what the lab measures."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import figure_sample
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from steady_lab.boot import BootRequest, boot
+from steady_lab.checks import evaluate
+from steady_lab.cli import main
+from steady_lab.device_fit import load_published
+from steady_lab.device_spec import load_device
+from steady_lab.errors import LabError
+from steady_lab.figure_boot import FigureBoot, bench_command
+from steady_lab.figure_spec import load_figure, load_figures
+from steady_lab.kernel_build import LabKernel
+from steady_lab.metric import METRICS
+from steady_lab.page_blocks import fill_blocks
+from steady_lab.paths import PROJECT
+from steady_lab.published import claims_markdown, published_markdown
+from steady_lab.records import read_provenance, read_record, write_record
+from steady_lab.report_plot import plot_data
+from steady_lab.results import merge, read_result, result_rows, write_result
+from steady_lab.results_pages import PAGES, PICTURES, RECORDS, make_all
+from steady_lab.rows import Measurements, ResultError, read_csv
+from steady_lab.svg_plot import column_svg
+from steady_lab.throughput_share import Cycle, fixed_us_for
+from steady_lab.toml_table import Point
+
+TOLERANCE = 0.05
+SVG_BYTES_MAX = 100_000
+# Two points that nothing else in the tests measures: figure, variant, point.
+RERUN: tuple[tuple[str, str, Point], ...] = (
+    ("s1-fig5-randwrite", "k2-split4", 512),
+    ("s1-table3-read", "k2-maxsectors16", 64),
+)
+
+
+def tiny_rows(k2_ms: list[float], split_ms: list[float]) -> Measurements:
+    """Return the tiny figure's rows with the given real-time p99 values."""
+    records = [figure_sample.record("k2", k2_ms), figure_sample.record("k2-split4", split_ms)]
+    return Measurements(result_rows("tiny", [r for each in records for r in each["results"]]))
+
+
+def test_pages_and_pictures_are_what_the_records_give(capsys: pytest.CaptureFixture[str]) -> None:
+    made = make_all(RECORDS)
+    assert set(made) == {*PAGES, *(picture.file for picture in PICTURES)}
+    for path, text in made.items():
+        assert path.read_text(encoding="utf-8") == text, f"{path}: run: steady-lab results"
+    assert main(["results", "--check"]) == 0
+    assert "up to date" in capsys.readouterr().out
+
+
+def test_another_record_gives_another_page(tmp_path: Path) -> None:
+    records = tmp_path / "records"
+    shutil.copytree(RECORDS, records)
+    file = records / "s1-table3-randread.csv"
+    p99_ns = read_csv(file).row("k2-split4", 64, "rt").p99_ns or 0
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace(f",{p99_ns},", f",{p99_ns * 21 // 20},"), encoding="utf-8")
+    page = next(page for page in PAGES if page.name == "s1.md")
+    assert make_all(records)[page] != page.read_text(encoding="utf-8")
+    file.unlink()
+    with pytest.raises(ResultError, match=r"s1-table3-randread\.csv: cannot be read"):
+        make_all(records)
+
+
+def test_every_recorded_figure_says_what_measured_it() -> None:
+    recorded = {path.stem for path in RECORDS.glob("*.csv") if "." not in path.stem}
+    assert recorded - {"provenance"} == set(read_provenance(RECORDS))
+
+
+@pytest.mark.parametrize(("name", "variant", "point"), RERUN, ids=lambda value: str(value))
+def test_the_lab_measures_what_is_recorded(
+    base_kernel: LabKernel, work: Path, name: str, variant: str, point: Point
+) -> None:
+    figure = load_figure(name)
+    shutil.copyfile(figure.workload_file, work / "workload.toml")
+    planned = FigureBoot(figure, load_device(figure.device_file), variant, work, key="")
+    command = [*bench_command(planned), "--point", str(point)]
+    result = boot(BootRequest(command, work, figure.device_file, kernel=base_kernel))
+    assert result.exit_status == 0, result.output
+    (measured,) = json.loads((work / "record.json").read_text(encoding="utf-8"))["results"]
+    rows = Measurements(result_rows(name, [measured]))
+    recorded = read_csv(RECORDS / f"{name}.csv")
+    for metric in ("rt.p50_ms", "rt.p99_ms", "rt.mib_s", "total.mib_s"):
+        now = rows.value(variant, point, METRICS[metric])
+        then = recorded.value(variant, point, METRICS[metric])
+        assert math.isclose(now, then, rel_tol=TOLERANCE), f"{metric}: {now}, recorded {then}"
+
+
+def test_a_difference_without_a_reason_is_refused() -> None:
+    figure = figure_sample.figure()
+    far, near = tiny_rows([1, 4], [1, 1]), tiny_rows([1, 8.5], [1, 1.7])
+    assert "| 8 | 8.50 | 1.06 | section 5.1 |" in published_markdown([(figure, near)])
+    with pytest.raises(
+        LabError, match=r"needs a `reason` where ours / published is not 0.8 to 1.25"
+    ):
+        published_markdown([(figure, far)])
+    explained = replace(figure, published=(replace(figure.published[0], reason="half the size"),))
+    assert "| 0.50 | half the size (section 5.1) |" in published_markdown([(explained, far)])
+
+
+def test_a_claim_far_from_the_paper_needs_a_reason() -> None:
+    figure = figure_sample.figure()
+    near, far = (evaluate(figure.checks, tiny_rows([1, p99], [1, 1])) for p99 in (4.8, 3))
+    assert "| PASS | few> I/Os |" not in claims_markdown([(figure, near)])
+    assert "Splitting shortens the p99 | 4.80 x | >= 2 x | 5 x |  |" in claims_markdown(
+        [(figure, near)]
+    )
+    with pytest.raises(
+        LabError, match="split-against-k2: 3 against the paper's 5 needs a `reason`"
+    ):
+        claims_markdown([(figure, far)])
+
+
+def test_table_3_is_the_one_that_the_device_is_fitted_to() -> None:
+    fitted = {
+        (cell.op, cell.pattern, cell.rt_kib, quantity, getattr(cell, quantity))
+        for cell in load_published(PROJECT / "experiments/devices/published/s1.toml")
+        if cell.where.startswith("Table 3")
+        for quantity in ("total_mib_s", "rt_p99_ms")
+        if getattr(cell, quantity) is not None
+    }
+    shown = set()
+    for panel in load_figures("s1-table3"):
+        op = panel.name.rsplit("-", 1)[-1]
+        pattern = "random" if op.startswith("rand") else "sequential"
+        for item in panel.published:
+            quantity = "rt_p99_ms" if item.cell.metric.is_latency else "total_mib_s"
+            kib = item.cell.point
+            shown.add((op.removeprefix("rand"), pattern, kib, quantity, item.value))
+    assert shown == fitted
+    assert sum(len(panel.published) for panel in load_figures("s1-table3")) == 7 * 8 * 2
+
+
+def test_record_reads_back_as_written(tmp_path: Path) -> None:
+    figure = figure_sample.figure()
+    records = [figure_sample.record("k2", [1, 8]), figure_sample.record("k2-split4", [1, 2])]
+    text = merge(figure, figure_sample.DEVICE, records, figure_sample.SOURCES)
+    write_result(figure, text, tmp_path)
+    result = read_result(tmp_path / "tiny.json")
+    write_record(figure, result, tmp_path / "records")
+    recorded = read_record(figure, tmp_path / "records")
+    assert recorded.measured.rows == result.measured.rows
+    assert recorded.histogram_ns("k2", 512, "rt") == [(4_000_000, 90), (8_000_000, 10)]
+    assert plot_data(figure, recorded) == plot_data(figure, result)
+
+
+def test_pictures_are_small_and_well_formed() -> None:
+    for picture in PICTURES:
+        text = picture.file.read_text(encoding="utf-8")
+        assert len(text) < SVG_BYTES_MAX, picture.file
+        root = ElementTree.fromstring(text)
+        assert root.tag.endswith("svg")
+        for variant in load_figures(picture.figure)[0].workload.variants:
+            assert f">{variant.title}</text>" in text
+
+
+def test_picture_shows_each_value_at_its_place() -> None:
+    figure = figure_sample.figure()
+    rows = tiny_rows([1, 8], [2, 2])
+
+    class Result:
+        measured = rows
+
+        def histogram_ns(self, *cell: object) -> list[tuple[int, int]]:
+            return [(1_000_000, 1)]
+
+    svg = column_svg([("a & b", plot_data(figure, Result()))], 0)
+    assert "a &amp; b" in svg
+    root = ElementTree.fromstring(svg)
+    lines = [e.get("d", "") for e in root.iter() if e.get("stroke-width") in ("2.4", "1.4")]
+    falling = [d for d in lines if d.startswith("M") and "L" in d]
+    (flat,) = [d for d in falling if d.split("L")[0].split()[-1] == d.split()[-1]]
+    (rising,) = [d for d in falling if d != flat]
+    first, last = (float(part.split()[-1]) for part in rising.split("L"))
+    assert last < first, "a larger latency lies higher"
+
+
+@given(st.floats(10, 2000), st.floats(1, 50))
+def test_fixed_time_for_a_share_is_the_inverse_of_the_share(
+    fixed_us: float, per_kib: float
+) -> None:
+    def cycle(bg_kib: int, us: float) -> Cycle:
+        data_us = (64 + bg_kib) * per_kib
+        return Cycle(bg_kib, us, data_us, (64 + bg_kib) / (us + data_us))
+
+    split, whole = cycle(4, fixed_us), cycle(512, fixed_us)
+    share = split.mib_s / whole.mib_s
+    found_us = fixed_us_for(share, cycle(4, 0), cycle(512, 0))
+    assert math.isclose(found_us, fixed_us, rel_tol=1e-6)
+
+
+def test_unknown_kinds_of_blocks_stay_as_they_are(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match="no block"):
+        fill_blocks("<!-- colour:s1-fig5 -->\n<!-- /colour -->\n", tmp_path)
