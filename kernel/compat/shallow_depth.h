@@ -8,6 +8,7 @@
 #define K2_COMPAT_SHALLOW_DEPTH_H
 
 #include <linux/init.h>
+#include <linux/log2.h>
 #include <linux/minmax.h>
 #include <linux/sbitmap.h>
 
@@ -29,6 +30,24 @@ static inline int __init k2_shallow_depth_probe(void)
 	k2_shallow_depth_per_word = taken > 1;
 	sbitmap_queue_free(&two_words);
 	return 0;
+}
+
+/*
+ * Of words of one bit, no part can be kept back: any request may take any of them. The kernel makes
+ * such words for 4 to 7 tags. Make one word of them instead; should there be no memory for it, they
+ * stay as they are. No tag may be in use: the queue is frozen, so nobody waits for one either.
+ */
+static inline void k2_shallow_depth_prepare(struct sbitmap_queue *tags, int node)
+{
+	struct sbitmap_queue one_word;
+
+	if (!k2_shallow_depth_per_word || tags->sb.shift || tags->sb.depth > BITS_PER_LONG)
+		return;
+	if (sbitmap_queue_init_node(&one_word, tags->sb.depth, ilog2(BITS_PER_LONG),
+				    tags->sb.round_robin, GFP_NOIO | __GFP_NOWARN, node))
+		return;
+	sbitmap_queue_free(tags);
+	*tags = one_word;
 }
 
 /* How many tags a shallow_depth is a part of. */

@@ -357,6 +357,7 @@ static void k2_depth_updated(struct blk_mq_hw_ctx *hctx)
 	struct k2_data *k2 = hctx->queue->elevator->elevator_data;
 	struct sbitmap_queue *tags = &hctx->sched_tags->bitmap_tags;
 
+	k2_shallow_depth_prepare(tags, hctx->numa_node);
 	k2->tags_whole = k2_shallow_depth_whole(&tags->sb);
 	k2->background_tags = k2_policy_background_tags(k2->tags_whole);
 	sbitmap_queue_min_shallow_depth(tags, k2->background_tags);
