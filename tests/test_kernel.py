@@ -34,9 +34,11 @@ def build_helpers() -> None:
     HELPERS.mkdir(parents=True, exist_ok=True)
     with (HELPERS / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        headers_s = max(header.stat().st_mtime for header in SCRIPTS.glob("*.h"))
         for source in SCRIPTS.glob("*.c"):
             target = HELPERS / source.stem
-            if target.exists() and target.stat().st_mtime > source.stat().st_mtime:
+            newest_s = max(headers_s, source.stat().st_mtime)
+            if target.exists() and target.stat().st_mtime > newest_s:
                 continue
             flags = ["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"]
             subprocess.run(["gcc", *flags, "-o", str(target), str(source)], check=True)

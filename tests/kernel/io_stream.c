@@ -31,6 +31,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "stamp.h"
+
 #define DEPTH_MAX 128
 #define PAGE	  4096
 
@@ -120,67 +122,36 @@ static bool chance(struct job *job, uint64_t percent)
 	return random_below(job, 100) < percent;
 }
 
-static uint32_t crc32c(const void *data, size_t bytes)
-{
-	static uint32_t table[256];
-	const uint8_t *at = data;
-	uint32_t crc = ~0U;
-
-	if (!table[1]) {
-		for (uint32_t i = 0; i < 256; i++) {
-			table[i] = i;
-			for (int bit = 0; bit < 8; bit++)
-				table[i] = table[i] >> 1 ^ (table[i] & 1 ? 0x82f63b78 : 0);
-		}
-	}
-	while (bytes--)
-		crc = crc >> 8 ^ table[(crc ^ *at++) & 0xff];
-	return ~crc;
-}
-
-struct header {
-	uint64_t block;
-	uint32_t write_number, job;
-};
-
-static uint32_t *crc_of(char *block)
-{
-	return (uint32_t *)(block + options.block_bytes) - 1;
-}
-
 static void fill(const struct job *job, const struct io *io)
 {
 	for (uint32_t i = 0; i < io->blocks; i++) {
-		char *block = io->data + i * options.block_bytes;
-		struct header *header = (struct header *)block;
-
-		memset(block, (int)(io->write_number + i), options.block_bytes);
-		*header = (struct header){
+		struct stamp stamp = {
 			.block = job->region_first + io->first + i,
 			.write_number = io->write_number,
 			.job = job->number,
 		};
-		*crc_of(block) = crc32c(block, options.block_bytes - sizeof(uint32_t));
+
+		stamp_put(io->data + i * options.block_bytes, options.block_bytes, &stamp);
 	}
 }
 
-static const char *what_is_wrong(const struct job *job, char *block, uint32_t number)
+static const char *what_is_wrong(const struct job *job, const char *block, uint32_t number)
 {
-	const struct header *header = (const struct header *)block;
+	const struct stamp *stamp = (const struct stamp *)block;
 
-	if (job->newest[number] == 0 || (job->oldest[number] == 0 && header->write_number == 0)) {
+	if (job->newest[number] == 0 || (job->oldest[number] == 0 && stamp->write_number == 0)) {
 		for (size_t i = 0; i < options.block_bytes; i++)
 			if (block[i])
 				return "data where nothing was written";
 		return NULL;
 	}
-	if (*crc_of(block) != crc32c(block, options.block_bytes - sizeof(uint32_t)))
+	if (!stamp_is_intact(block, options.block_bytes))
 		return "wrong crc32c";
-	if (header->block != job->region_first + number || header->job != job->number)
+	if (stamp->block != job->region_first + number || stamp->job != job->number)
 		return "data of another place";
-	if (header->write_number < job->oldest[number])
+	if (stamp->write_number < job->oldest[number])
 		return "old data";
-	if (header->write_number > job->newest[number])
+	if (stamp->write_number > job->newest[number])
 		return "data not yet written";
 	return NULL;
 }
@@ -190,7 +161,7 @@ static void check(struct job *job, const struct io *io)
 	for (uint32_t i = 0; i < io->blocks && !job->wrong; i++) {
 		char *block = io->data + i * options.block_bytes;
 		const char *wrong = what_is_wrong(job, block, io->first + i);
-		const struct header *header = (const struct header *)block;
+		const struct stamp *stamp = (const struct stamp *)block;
 
 		if (!wrong)
 			continue;
@@ -199,7 +170,7 @@ static void check(struct job *job, const struct io *io)
 		       " write %u..%u)\n",
 		       job->device, options.seed, job->number,
 		       (job->region_first + io->first + i) * options.block_bytes, wrong,
-		       header->block, header->write_number, job->region_first + io->first + i,
+		       stamp->block, stamp->write_number, job->region_first + io->first + i,
 		       job->oldest[io->first + i], job->newest[io->first + i]);
 		job->wrong = true;
 	}

@@ -29,7 +29,7 @@ zeroed() {
 	expect_at_least "dispatched" "$(k2_count "$name" background dispatched)" $((before + 1))
 	dd if="/dev/$name" bs=1M skip=8 count=1 iflag=direct status=none | cmp - "$SCRATCH/wanted" ||
 		fail "$name: after blkdiscard $*"
-	dd if=/dev/zero of="/dev/$name" bs=1M count=8 oflag=direct status=none
+	dd if=/dev/zero of="/dev/$name" bs=1M count=1 oflag=direct status=none
 }
 
 for name in "$disk" nullb0 mmcblk0; do

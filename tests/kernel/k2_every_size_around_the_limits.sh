@@ -34,7 +34,7 @@ for block in 512 4096; do
 	step=$((block / 512))
 	last=$((64 * 2048 - step))
 	{
-		for start in 0 $step $((24 + step)) $((64 - step)); do
+		for start in 0 $step $((64 - step)); do
 			for middle in 32 64 96 128; do
 				printf "$start %d\n" $((middle - step)) $middle $((middle + step))
 			done

@@ -8,7 +8,7 @@ set -e
 
 null_blk_create nullb0 completion_nsec=50000
 use_k2 nullb0 2 4
-"$STEADY_TESTS_BIN/io_stream" /dev/nullb0 jobs=4 rt_jobs=1 ios=120 region_kib=1024 largest_kib=128 \
+"$STEADY_TESTS_BIN/io_stream" /dev/nullb0 jobs=4 rt_jobs=1 ios=80 region_kib=1024 largest_kib=128 \
 	hint_percent=20 sync_percent=5 &
 stream=$!
 (
@@ -22,7 +22,7 @@ reader=$!
 round=0
 for scheduler in k2 none k2 mq-deadline k2 bfq k2 kyber k2; do
 	knob nullb0 scheduler $scheduler
-	for nr_requests in 2 4 5 64 256; do
+	for nr_requests in 4 5 64 256; do
 		round=$((round + 1))
 		# "none" has no more requests than the driver has tags.
 		knob nullb0 nr_requests $nr_requests 2>/dev/null || true

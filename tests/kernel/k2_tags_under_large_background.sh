@@ -14,7 +14,7 @@ null_blk_create nullb1 completion_nsec=200000
 use_k2 nullb0 1 64
 use_k2 nullb1 1 64
 measure() {
-	"$STEADY_TESTS_BIN/rt_reader" "/dev/$1" 64 25 4000 512 128 "$2" >"$SCRATCH/reader" ||
+	"$STEADY_TESTS_BIN/rt_reader" "/dev/$1" 64 15 4000 512 128 "$2" >"$SCRATCH/reader" ||
 		fail "an I/O failed next to 128 x 512 KiB, $2"
 	read -r _ max_ns _ bg_count _ <"$SCRATCH/reader"
 	echo "nr_requests=$(knob "$1" nr_requests) 128 x 512 KiB $2: rt max $max_ns ns," \
