@@ -14,6 +14,7 @@ from steady_lab import kernel_build, kernel_source
 from steady_lab.errors import LabError
 from steady_lab.kernel_build import LabKernel, build_kernel, config_fragments, unmet_options
 from steady_lab.kernel_source import KernelSource, find_source
+from steady_lab.paths import PROJECT
 
 
 def test_options_that_did_not_survive_are_named() -> None:
@@ -111,6 +112,13 @@ def test_damaged_archive_leaves_nothing_behind(
     with pytest.raises(LabError, match="Reinstall"):
         find_source()
     assert list((tmp_path / "cache" / "src").iterdir()) == []
+
+
+def test_k2_refuses_a_release_it_was_not_tested_on() -> None:
+    command = ["make", "-f", str(PROJECT / "kernel" / "k2" / "Kbuild"), "VERSION=6", "PATCHLEVEL=6"]
+    refused = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert refused.returncode != 0
+    assert "k2 supports Linux 6.1 and 6.12, not 6.6" in refused.stderr
 
 
 def compiled(cache: Path) -> dict[Path, int]:
