@@ -41,7 +41,7 @@ class Picture:
 PICTURES = (
     *(
         Picture(PROJECT / "docs" / "results" / f"{name}.svg", name, SWEEP)
-        for name in ("s1-fig2", "s1-fig5", "s1-fig7")
+        for name in ("s1-fig2", "s1-fig2-writes", "s1-fig5", "s1-fig7")
     ),
     Picture(PROJECT / "docs" / "results" / "s1-fig6.svg", "s1-fig5", CCDF),
     Picture(PROJECT / "docs" / "results" / "s1-table3-throughput.svg", "s1-table3", COST),
