@@ -84,7 +84,8 @@ trace_begin() {
 	echo 0 >/sys/kernel/tracing/tracing_on
 	echo mono >/sys/kernel/tracing/trace_clock
 	echo >/sys/kernel/tracing/trace
-	for event in "$@"; do
+	trace_events=$*
+	for event in $trace_events; do
 		echo 1 >"/sys/kernel/tracing/events/$event/enable"
 	done
 	echo 1 >/sys/kernel/tracing/tracing_on
@@ -92,7 +93,10 @@ trace_begin() {
 
 trace_end() {
 	echo 0 >/sys/kernel/tracing/tracing_on
-	echo 0 >/sys/kernel/tracing/events/enable
+	# One by one: switching off all there are takes long on a debug kernel.
+	for event in $trace_events; do
+		echo 0 >"/sys/kernel/tracing/events/$event/enable"
+	done
 	grep -v '^#' /sys/kernel/tracing/trace
 }
 
