@@ -9,7 +9,7 @@ help:
 	@echo "make demo    the main result: real-time latency next to a background load, 10 schedulers"
 	@echo "make test    everything that is tested"
 	@echo "make lint    formatting and static checks"
-	@echo "make bench   real-clock cost of the parts that virtual time cannot show"
+	@echo "make bench   CPU cost, which virtual time cannot show: instructions, then real clock"
 	@echo "make setup   only install and build what the demo needs"
 	@echo "make clean   remove build/ (the kernel cache stays, see ARCHITECTURE.md)"
 

@@ -84,8 +84,7 @@ trace_begin() {
 	echo 0 >/sys/kernel/tracing/tracing_on
 	echo mono >/sys/kernel/tracing/trace_clock
 	echo >/sys/kernel/tracing/trace
-	trace_events=$*
-	for event in $trace_events; do
+	for event in "$@"; do
 		echo 1 >"/sys/kernel/tracing/events/$event/enable"
 	done
 	echo 1 >/sys/kernel/tracing/tracing_on
@@ -93,10 +92,7 @@ trace_begin() {
 
 trace_end() {
 	echo 0 >/sys/kernel/tracing/tracing_on
-	# One by one: switching off all there are takes long on a debug kernel.
-	for event in $trace_events; do
-		echo 0 >"/sys/kernel/tracing/events/$event/enable"
-	done
+	echo 0 >/sys/kernel/tracing/events/enable
 	grep -v '^#' /sys/kernel/tracing/trace
 }
 
