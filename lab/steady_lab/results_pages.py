@@ -13,6 +13,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from steady_lab.errors import LabError
 from steady_lab.figure_spec import Figure, load_figures
 from steady_lab.page_blocks import figures_on, fill_blocks
 from steady_lab.paths import BUILD, PROJECT
@@ -64,7 +65,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         nargs="?",
         const=BUILD,
         metavar="DIR",
-        help="first take the pages' figures from this build folder into the records",
+        help="first take those of the pages' figures that this build folder has into the records",
     )
     source.add_argument(
         "--check", action="store_true", help="only tell whether pages and pictures are up to date"
@@ -89,12 +90,20 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def take_records(results: Path, records: Path) -> None:
-    """Copy the numbers of all figures on the pages from `results`; raises LabError, OSError."""
+    """Copy what `results` has of the pages' figures; the others stay as they are recorded.
+
+    Raises LabError, also if it has none of them, and OSError.
+    """
     taken = {}
     for figure in _figures():
-        result = read_result(results / f"{figure.name}.json")
-        write_record(figure, result, records)
-        taken[figure.name] = result
+        file = results / f"{figure.name}.json"
+        if not file.exists():
+            print(f"{figure.name}: not in {results}, stays as recorded")
+            continue
+        taken[figure.name] = read_result(file)
+        write_record(figure, taken[figure.name], records)
+    if not taken:
+        raise LabError(f"{results}: has none of the pages' figures; run: steady-lab run FIGURE")
     write_provenance(taken, records)
 
 

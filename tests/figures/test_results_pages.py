@@ -30,7 +30,7 @@ from steady_lab.published import claims_markdown, published_markdown
 from steady_lab.records import read_provenance, read_record, write_record
 from steady_lab.report_plot import plot_data
 from steady_lab.results import merge, read_result, result_rows, write_result
-from steady_lab.results_pages import PAGES, PICTURES, RECORDS, make_all
+from steady_lab.results_pages import PAGES, PICTURES, RECORDS, make_all, take_records
 from steady_lab.rows import Measurements, ResultError, read_csv
 from steady_lab.svg_plot import column_svg
 from steady_lab.throughput_share import Cycle, fixed_us_for
@@ -72,6 +72,31 @@ def test_another_record_gives_another_page(tmp_path: Path) -> None:
     file.unlink()
     with pytest.raises(ResultError, match=r"s1-table3-randread\.csv: cannot be read"):
         make_all(records)
+
+
+def test_figures_that_a_build_lacks_stay_as_recorded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records, results = tmp_path / "records", tmp_path / "results"
+    shutil.copytree(RECORDS, records)
+    results.mkdir()
+    with pytest.raises(LabError, match="has none of the pages' figures"):
+        take_records(results, records)
+    figure = next(f for f in load_figures("s1-fig5") if f.name == "s1-fig5-read")
+    sample = figure_sample.record("k2", [3, 3])
+    result = sample["results"][0]
+    made = [
+        {
+            **sample,
+            "results": [{**result, "variant": v.name, "point": p} for p in figure.workload.points],
+        }
+        for v in figure.workload.variants
+    ]
+    write_result(figure, merge(figure, figure_sample.DEVICE, made, figure_sample.SOURCES), results)
+    take_records(results, records)
+    changed = {p.name for p in records.iterdir() if p.read_text() != (RECORDS / p.name).read_text()}
+    assert changed == {f"{figure.name}.csv", f"{figure.name}.tail.csv", "provenance.csv"}
+    assert "s1-fig5-write: not in" in capsys.readouterr().out
 
 
 def test_every_recorded_figure_says_what_measured_it() -> None:
