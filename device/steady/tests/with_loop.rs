@@ -65,6 +65,36 @@ fn the_report_says_what_was_set() {
 }
 
 #[test]
+fn a_discard_limit_that_the_kernel_refuses_is_put_back_as_far_as_possible() {
+    let Some(disk) = loop_device() else { return };
+    let number = |attribute: &str| disk.knob(attribute).parse::<u64>().unwrap();
+    let (before, granularity) = (number("discard_max_bytes"), number("discard_granularity"));
+    if granularity == 0 {
+        eprintln!("skipped: {} does not discard", disk.node);
+        return;
+    }
+    // A loop device's own limit is 4 GiB less 512 bytes, usually no multiple; and what would be
+    // lowered to it is more than the kernel takes.
+    let after = before.min(u32::MAX.into()) / granularity * granularity;
+    let knob = format!("queue/discard_max_bytes={}", 16 * granularity);
+    let look = "cat /sys/block/$STEADY_DISK/queue/discard_max_bytes";
+    let output = with(&disk, &[&knob], &["sh", "-c", look]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(output.stdout, format!("{}\n", 16 * granularity).into_bytes());
+    assert_eq!(number("discard_max_bytes"), after);
+    let said = format!("discard_max_bytes was {before}, which the kernel does not take back");
+    assert_eq!(stderr(&output).contains(&said), after != before, "{}", stderr(&output));
+
+    // A value of one's own has to be one that the kernel takes.
+    let knob = format!("queue/discard_max_bytes={}", granularity + 1);
+    let output = with(&disk, &[&knob], &["true"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(125));
+    let hint = format!("it takes multiples of discard_granularity, here {granularity}");
+    assert!(stderr(&output).contains(&hint), "{}", stderr(&output));
+    assert_eq!(number("discard_max_bytes"), after);
+}
+
+#[test]
 fn knobs_are_put_back_when_it_is_terminated() {
     let Some(disk) = loop_device() else { return };
     set_up(&disk);

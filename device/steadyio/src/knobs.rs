@@ -16,6 +16,8 @@ use crate::spec_check::knob_attribute;
 
 /// Attribute that chooses the I/O scheduler; changing it resets others, so it goes first.
 const SCHEDULER: &str = "scheduler";
+/// Longest discard at once; a driver's own value need not be one that the kernel accepts.
+const DISCARD_MAX: &str = "discard_max_bytes";
 const SCHEDULER_TRIES: u32 = 3;
 const SCHEDULER_PAUSE: Duration = Duration::from_millis(100);
 
@@ -82,6 +84,16 @@ fn chosen(text: &str) -> &str {
     }
 }
 
+/// The multiples of `granularity` to try for a limit in bytes: the largest that fits below it and
+/// into 32 bits, and the smallest that is not below it.
+fn discard_multiples(limit: &str, granularity: u64) -> Option<(u64, u64)> {
+    let limit: u64 = limit.parse().ok()?;
+    let below = limit.min(u32::MAX.into()).checked_div(granularity)? * granularity;
+    let above = limit.checked_next_multiple_of(granularity)?;
+    // Zero would be no discards at all.
+    (below != 0).then_some((below, above))
+}
+
 impl Queue {
     /// The queue whose attributes are in `dir` (`/sys/block/DISK/queue`).
     pub fn new(dir: &Path, disk: &str) -> Queue {
@@ -139,7 +151,7 @@ impl Queue {
             if self.read(attribute).is_ok_and(|now| now == *value) {
                 continue;
             }
-            if let Err(error) = self.set(attribute, value) {
+            if let Err(error) = self.put_back(attribute, value) {
                 failed.push(self.error(attribute, value, error));
             }
         }
@@ -151,8 +163,50 @@ impl Queue {
         KnobError { knob, wanted, disk: self.disk.clone(), reason }
     }
 
+    /// Sets an attribute to a value that the kernel showed before.
+    fn put_back(&self, attribute: &str, value: &str) -> Result<(), String> {
+        match self.set(attribute, value) {
+            Err(reason) if attribute == DISCARD_MAX => self.put_back_discard_max(value, reason),
+            result => result,
+        }
+    }
+
+    /// Puts back a driver's own limit that the kernel refused for `reason`.
+    ///
+    /// The kernel accepts multiples of the granularity below 4 GiB only, and lowers what is above
+    /// the driver's limit to it: so the next multiple gives the very value back, if it is small
+    /// enough, and else the largest one accepted comes closest.
+    fn put_back_discard_max(&self, value: &str, reason: String) -> Result<(), String> {
+        let Some((below, above)) = discard_multiples(value, self.discard_granularity()) else {
+            return Err(reason);
+        };
+        if self.set_to(DISCARD_MAX, &above.to_string(), value).is_ok() {
+            return Ok(());
+        }
+        let below = below.to_string();
+        let already = self.read(DISCARD_MAX).is_ok_and(|now| now == below);
+        self.set(DISCARD_MAX, &below).map_err(|_| reason)?;
+        if !already {
+            eprintln!(
+                "steady: {}: {DISCARD_MAX} was {value}, which the kernel does not take back; it \
+                 is now {below}, the most it takes",
+                self.disk
+            );
+        }
+        Ok(())
+    }
+
+    fn discard_granularity(&self) -> u64 {
+        self.read("discard_granularity").ok().and_then(|text| text.parse().ok()).unwrap_or(0)
+    }
+
     /// Sets one attribute and makes sure that it took; the error is a reason for people.
     fn set(&self, attribute: &str, value: &str) -> Result<(), String> {
+        self.set_to(attribute, value, value)
+    }
+
+    /// Writes a value and makes sure that the kernel shows the one expected.
+    fn set_to(&self, attribute: &str, value: &str, expected: &str) -> Result<(), String> {
         let mut tries = if attribute == SCHEDULER { SCHEDULER_TRIES } else { 1 };
         loop {
             tries -= 1;
@@ -165,7 +219,7 @@ impl Queue {
             }
         }
         match self.read(attribute) {
-            Ok(now) if now == value => Ok(()),
+            Ok(now) if now == expected => Ok(()),
             // Limits and clock ticks round values; what was measured must be what is written.
             Ok(now) => Err(format!("the kernel made it {now}; ask for a value that it keeps")),
             Err(error) => Err(format!("set, but cannot be read back: {error}")),
@@ -183,6 +237,10 @@ impl Queue {
             SCHEDULER => format!(
                 "refused by the kernel ({error}); offered: {}; if it is a module, load it first",
                 self.read_raw(SCHEDULER).unwrap_or_else(|_| "nothing".into())
+            ),
+            DISCARD_MAX => format!(
+                "refused by the kernel ({error}); it takes multiples of discard_granularity, here {}",
+                self.discard_granularity()
             ),
             _ => format!("refused by the kernel ({error})"),
         }
