@@ -273,7 +273,8 @@ def _judge(request: BootRequest, output: str, log: str, ended: bool, wall_s: flo
         raise BootError(f"the kernel reported trouble: {trouble[0]}\n{_excerpt(log)}\n{where}")
     if not ended:
         raise BootError(
-            f"still running after {request.timeout_s:g} s, the wall time limit\n"
+            f"still running after {request.timeout_s:g} s, the wall time limit; a loop that never "
+            "waits would make the guest's clock stand still (docs/reference/steady-lab.md)\n"
             f"output so far:\n{_tail(output)}\n{_tail(log)}\n{where}"
         )
     status = find_exit_status(log)
