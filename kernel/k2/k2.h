@@ -35,7 +35,7 @@ struct k2_data {
 	spinlock_t lock;
 	struct k2_policy policy;
 	struct list_head queues[K2_QUEUES];
-	/* The mergeable ones of the background queue, by start sector: reads and writes. */
+	/* The mergeable ones of the background queues, by start sector: reads and writes. */
 	struct rb_root sorted[2];
 
 	/* Where the front of a bio cut in two comes from. */
@@ -77,7 +77,7 @@ static inline struct k2_rq *k2_rq(struct request *rq)
 static inline const char *k2_queue_name(unsigned int queue)
 {
 	static const char *const names[K2_QUEUES] = {
-		"rt0", "rt1", "rt2", "rt3", "rt4", "rt5", "rt6", "rt7", "background",
+		"rt0", "rt1", "rt2", "rt3", "rt4", "rt5", "rt6", "rt7", "metadata", "background",
 	};
 
 	return queue < K2_QUEUES ? names[queue] : "none";

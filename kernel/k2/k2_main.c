@@ -2,8 +2,8 @@
 /*
  * k2: an I/O scheduler that bounds how long real-time requests wait for the device.
  *
- * Real-time requests (ioprio class RT, eight levels) are served strictly first, the rest in order
- * of arrival. No more than inflight_max requests are with the device at a time, so that a
+ * Real-time requests (ioprio class RT, eight levels) are served strictly first, then metadata of
+ * file systems, then the rest, each in order of arrival. No more than inflight_max requests are with the device at a time, so that a
  * real-time request finds little in front of it, and background requests can be dispatched in
  * pieces (split_kib), so that what it finds there is short. The decisions are in k2_policy.c; this
  * file keeps the lists and ties them to blk-mq. Begin reading at the table at the end.
@@ -81,12 +81,17 @@ static unsigned int k2_queue_of(struct request *rq)
 {
 	if (blk_rq_is_passthrough(rq))
 		return K2_QUEUE_BACKGROUND;
-	return k2_policy_queue(req_get_ioprio(rq));
+	return k2_policy_queue(req_get_ioprio(rq), rq->cmd_flags & REQ_META);
+}
+
+static unsigned int k2_queue_of_bio(struct bio *bio)
+{
+	return k2_policy_queue(bio_prio(bio), bio->bi_opf & REQ_META);
 }
 
 static bool k2_mergeable(struct request *rq)
 {
-	if (k2_rq(rq)->queue != K2_QUEUE_BACKGROUND || !rq_mergeable(rq))
+	if (k2_policy_class(k2_rq(rq)->queue) == K2_CLASS_RT || !rq_mergeable(rq))
 		return false;
 	return req_op(rq) == REQ_OP_READ || req_op(rq) == REQ_OP_WRITE;
 }
@@ -253,7 +258,7 @@ static bool k2_bio_merge(struct request_queue *q, struct bio *bio, unsigned int 
 	unsigned long flags;
 	bool merged;
 
-	if (k2_policy_queue(bio_prio(bio)) != K2_QUEUE_BACKGROUND)
+	if (k2_policy_class(k2_queue_of_bio(bio)) == K2_CLASS_RT)
 		return false;
 
 	spin_lock_irqsave(&k2->lock, flags);
@@ -271,6 +276,9 @@ static bool k2_allow_merge(struct request_queue *q, struct request *rq, struct b
 	struct k2_data *k2 = q->elevator->elevator_data;
 
 	lockdep_assert_held(&k2->lock);
+	/* Metadata that joined other background would wait with it. */
+	if (k2_rq(rq)->queue != k2_queue_of_bio(bio))
+		return false;
 	return k2_policy_may_merge(&k2->policy, k2_rq(rq)->queue,
 				   (u64)blk_rq_bytes(rq) + bio->bi_iter.bi_size);
 }
@@ -314,12 +322,12 @@ static void k2_requests_merged(struct request_queue *q, struct request *rq, stru
 	k2_rq(next)->flags = 0;
 }
 
-/* @neighbour touches @rq or not, blk-mq checks that; here: would the two be too large? */
+/* @neighbour touches @rq or not, blk-mq checks that; here: one queue, and not too large together? */
 static struct request *k2_bounded(struct request *rq, struct request *neighbour)
 {
 	struct k2_data *k2 = rq->q->elevator->elevator_data;
 
-	if (!neighbour)
+	if (!neighbour || k2_rq(neighbour)->queue != k2_rq(rq)->queue)
 		return NULL;
 	if (!k2_policy_may_merge(&k2->policy, k2_rq(rq)->queue,
 				 (u64)blk_rq_bytes(rq) + blk_rq_bytes(neighbour)))
@@ -347,7 +355,7 @@ static void k2_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct k2_data *k2 = data->q->elevator->elevator_data;
 
-	if (k2_policy_queue(get_current_ioprio()) == K2_QUEUE_BACKGROUND)
+	if (k2_policy_class(k2_policy_queue(get_current_ioprio(), false)) == K2_CLASS_BACKGROUND)
 		data->shallow_depth = k2->background_tags;
 }
 

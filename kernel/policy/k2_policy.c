@@ -9,22 +9,23 @@
 #define NS_PER_MS 1000000ULL
 
 /* Bits of queues_waiting. */
-#define QUEUE_BIT(queue) (1U << (queue))
-#define RT_QUEUES	 (QUEUE_BIT(K2_RT_LEVELS) - 1)
+#define QUEUE_BIT(queue)  (1U << (queue))
+#define RT_QUEUES	  (QUEUE_BIT(K2_RT_LEVELS) - 1)
+#define BACKGROUND_QUEUES (QUEUE_BIT(K2_QUEUE_METADATA) | QUEUE_BIT(K2_QUEUE_BACKGROUND))
 
 /* One tag in this many stays with real-time. */
 #define TAGS_KEPT_FRACTION 4
 
-u32 k2_policy_queue(u16 ioprio)
+u32 k2_policy_queue(u16 ioprio, bool is_metadata)
 {
-	if (ioprio >> IOPRIO_CLASS_SHIFT != IOPRIO_CLASS_RT)
-		return K2_QUEUE_BACKGROUND;
-	return ioprio & IOPRIO_LEVEL_MASK;
+	if (ioprio >> IOPRIO_CLASS_SHIFT == IOPRIO_CLASS_RT)
+		return ioprio & IOPRIO_LEVEL_MASK;
+	return is_metadata ? K2_QUEUE_METADATA : K2_QUEUE_BACKGROUND;
 }
 
 enum k2_class k2_policy_class(u32 queue)
 {
-	return queue == K2_QUEUE_BACKGROUND ? K2_CLASS_BACKGROUND : K2_CLASS_RT;
+	return queue < K2_RT_LEVELS ? K2_CLASS_RT : K2_CLASS_BACKGROUND;
 }
 
 u32 k2_policy_inflight_default(u32 tags, bool is_mmc)
@@ -96,6 +97,16 @@ static bool rt_queued(const struct k2_policy *policy)
 	return policy->queues_waiting & RT_QUEUES;
 }
 
+static bool background_queued(const struct k2_policy *policy)
+{
+	return policy->queues_waiting & BACKGROUND_QUEUES;
+}
+
+static bool is_waiting(const struct k2_policy *policy, u32 queue)
+{
+	return policy->queues_waiting & QUEUE_BIT(queue);
+}
+
 bool k2_policy_has_work(const struct k2_policy *policy)
 {
 	return may_dispatch(policy) && policy->queues_waiting;
@@ -113,6 +124,17 @@ static bool background_is_due(const struct k2_policy *policy)
 	return wait_ns_max && background_waits_ns(policy) >= wait_ns_max;
 }
 
+/* Called with some background queued. */
+static u32 background_next(const struct k2_policy *policy)
+{
+	if (!is_waiting(policy, K2_QUEUE_METADATA))
+		return K2_QUEUE_BACKGROUND;
+	if (!is_waiting(policy, K2_QUEUE_BACKGROUND))
+		return K2_QUEUE_METADATA;
+	return policy->metadata_streak < K2_METADATA_STREAK_MAX ? K2_QUEUE_METADATA
+								: K2_QUEUE_BACKGROUND;
+}
+
 u32 k2_policy_next(const struct k2_policy *policy)
 {
 	u32 queue = 0;
@@ -120,8 +142,8 @@ u32 k2_policy_next(const struct k2_policy *policy)
 	if (!k2_policy_has_work(policy))
 		return K2_QUEUE_NONE;
 	if (!rt_queued(policy) || background_is_due(policy))
-		return K2_QUEUE_BACKGROUND;
-	while (!(policy->queues_waiting & QUEUE_BIT(queue)))
+		return background_next(policy);
+	while (!is_waiting(policy, queue))
 		queue++;
 	return queue;
 }
@@ -130,7 +152,7 @@ u32 k2_policy_piece_bytes(const struct k2_policy *policy, u32 queue, u32 bytes, 
 {
 	u32 split_bytes = policy->split_bytes;
 
-	if (queue != K2_QUEUE_BACKGROUND || split_bytes == 0)
+	if (k2_policy_class(queue) == K2_CLASS_RT || split_bytes == 0)
 		return bytes;
 	/* The device's block may have grown since split_kib was set. */
 	split_bytes -= split_bytes % block_bytes;
@@ -141,7 +163,7 @@ u32 k2_policy_piece_bytes(const struct k2_policy *policy, u32 queue, u32 bytes, 
 
 bool k2_policy_may_merge(const struct k2_policy *policy, u32 queue, u64 bytes)
 {
-	if (queue != K2_QUEUE_BACKGROUND)
+	if (k2_policy_class(queue) == K2_CLASS_RT)
 		return false;
 	return policy->split_bytes || bytes <= K2_MERGE_BYTES_MAX;
 }
@@ -168,7 +190,7 @@ static void note_rt_blocked(struct k2_policy *policy)
 /* Begin or end a wait of background. */
 static void note_background_waits(struct k2_policy *policy)
 {
-	bool waits = policy->queued[K2_QUEUE_BACKGROUND] && !policy->inflight[K2_CLASS_BACKGROUND];
+	bool waits = background_queued(policy) && !policy->inflight[K2_CLASS_BACKGROUND];
 
 	if (!policy->background_waits)
 		waits = waits && (policy->inflight[K2_CLASS_RT] || rt_queued(policy));
@@ -215,12 +237,21 @@ void k2_policy_merge(struct k2_policy *policy, u32 queue)
 	note_waiting(policy);
 }
 
+static void note_metadata_streak(struct k2_policy *policy, u32 queue)
+{
+	if (queue == K2_QUEUE_BACKGROUND)
+		policy->metadata_streak = 0;
+	else if (queue == K2_QUEUE_METADATA && is_waiting(policy, K2_QUEUE_BACKGROUND))
+		policy->metadata_streak++;
+}
+
 void k2_policy_dispatch(struct k2_policy *policy, u32 queue)
 {
 	enum k2_class cls = k2_policy_class(queue);
 
 	if (cls == K2_CLASS_BACKGROUND && rt_queued(policy))
 		policy->background_forced_count++;
+	note_metadata_streak(policy, queue);
 	dequeue(policy, queue);
 	policy->inflight[cls]++;
 	policy->counts[cls].dispatched++;

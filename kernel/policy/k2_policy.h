@@ -4,8 +4,9 @@
  * much of a background request is dispatched at once, and the books that prove that no request
  * was lost.
  *
- * Model. Nine first-in first-out queues: one per real-time priority level (0 is served first)
- * and one for everything else, the background. A request is in exactly one of four states:
+ * Model. Ten first-in first-out queues: one per real-time priority level (0 is served first), and
+ * two for everything else, the background: metadata of file systems, then the rest. A request is
+ * in exactly one of four states:
  *
  *	          insert             dispatch              complete
  *	(new) ------------> queued ------------> in flight ----------> (done)
@@ -30,8 +31,14 @@
  * such pieces, however long a piece takes. No timer is needed: a wait can only run out while
  * real-time is served, and each time real-time frees a place, k2_policy_next() is asked.
  *
- * Not decided here: fairness within the background (the queue is FIFO), and writes against
- * reads (ioprio alone decides).
+ * Metadata. A file system locks a block of metadata while it is being written, and whoever has to
+ * change that block waits, a real-time fsync among others. So metadata goes before the rest of the
+ * background: behind all that the flusher has queued, such a block would be locked for seconds.
+ * Not without end, since any process can have metadata read: after K2_METADATA_STREAK_MAX requests
+ * in a row that went before the rest, one of the rest is next.
+ *
+ * Not decided here: fairness among processes of the background (its queues are FIFO), and writes
+ * against reads (ioprio alone decides).
  */
 #ifndef K2_POLICY_H
 #define K2_POLICY_H
@@ -39,8 +46,9 @@
 #include "k2_types.h"
 
 #define K2_RT_LEVELS	    8
-#define K2_QUEUE_BACKGROUND K2_RT_LEVELS
-#define K2_QUEUES	    (K2_RT_LEVELS + 1)
+#define K2_QUEUE_METADATA   K2_RT_LEVELS
+#define K2_QUEUE_BACKGROUND (K2_RT_LEVELS + 1)
+#define K2_QUEUES	    (K2_RT_LEVELS + 2)
 /* k2_policy_next(): nothing may be dispatched now. */
 #define K2_QUEUE_NONE K2_QUEUES
 
@@ -64,6 +72,12 @@
  * read-ahead window, and what sequential small I/O gains from merging it has gained by then.
  */
 #define K2_MERGE_BYTES_MAX (128U << 10)
+
+/*
+ * The rest of the background gets at least every 17th dispatch of the background. More would keep
+ * metadata waiting longer for nothing: a flusher submits it in bursts of a few dozen blocks.
+ */
+#define K2_METADATA_STREAK_MAX 16
 
 enum k2_class {
 	K2_CLASS_RT,
@@ -91,6 +105,8 @@ struct k2_policy {
 	u32 inflight_max; /* requests */
 	u32 split_bytes; /* 0: off */
 	u32 background_wait_ms_max; /* 0: off */
+
+	u32 metadata_streak; /* dispatches of metadata since the last of other background that waited */
 
 	u32 queued[K2_QUEUES];
 	u32 queues_waiting; /* one bit for each queue that is not empty */
@@ -121,8 +137,11 @@ struct k2_policy {
 /* The time, monotonic. Whoever links the policy defines it; called with the caller's lock held. */
 u64 k2_clock_ns(void);
 
-/* Which queue a request with this ioprio (class << 13 | level, as in linux/ioprio.h) joins. */
-u32 k2_policy_queue(u16 ioprio);
+/*
+ * Which queue a request with this ioprio (class << 13 | level, as in linux/ioprio.h) joins.
+ * @is_metadata: the file system says so (REQ_META).
+ */
+u32 k2_policy_queue(u16 ioprio, bool is_metadata);
 enum k2_class k2_policy_class(u32 queue);
 
 /*
@@ -152,7 +171,7 @@ bool k2_policy_has_work(const struct k2_policy *policy);
  */
 u32 k2_policy_piece_bytes(const struct k2_policy *policy, u32 queue, u32 bytes, u32 block_bytes);
 
-/* May two background requests be merged into one of @bytes? */
+/* May two requests of @queue be merged into one of @bytes? Those of different queues never may. */
 bool k2_policy_may_merge(const struct k2_policy *policy, u32 queue, u64 bytes);
 
 /* The transitions of the picture above, in the order a request goes through them. */

@@ -12,9 +12,9 @@ read_as() {
 	"$@" dd if=/dev/nullb0 of=/dev/null bs=4k count=1 iflag=direct status=none
 }
 for nice in -20 -10 0 10 19; do
-	expect_dispatched "R 0 4096 8;" read_as nice -n $nice
+	expect_dispatched "R 0 4096 9;" read_as nice -n $nice
 done
-expect_dispatched "R 0 4096 8;" read_as chrt -b 0
+expect_dispatched "R 0 4096 9;" read_as chrt -b 0
 expect_dispatched "R 0 4096 4;" read_as chrt -f 1
 expect_dispatched "R 0 4096 4;" read_as chrt -r 99
 expect_dispatched "R 0 4096 4;" read_as chrt -d -T 1000000 -P 10000000 0

@@ -11,7 +11,7 @@ use_k2 nullb0 1 4
 one() {
 	"$STEADY_TESTS_BIN/one_io" "$1" read /dev/nullb0 0 8192 ioprio="$2"
 }
-cut="R 0 4096 8;R 8 4096 8;"
+cut="R 0 4096 9;R 8 4096 9;"
 for engine in aio uring; do
 	expect_dispatched "R 0 8192 0;" one $engine 1:0
 	expect_dispatched "R 0 8192 7;" one $engine 1:7

@@ -15,7 +15,7 @@ expected() {
 			request = left < 64 ? left : 64
 			for (end = at + request; at < end; at += piece) {
 				piece = end - at < 32 ? end - at : 32
-				printf "R %d %d 8\n", at, piece * 512
+				printf "R %d %d 9\n", at, piece * 512
 			}
 		}
 	}'

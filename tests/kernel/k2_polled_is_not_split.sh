@@ -12,8 +12,8 @@ use_k2 nullb0 4 4
 polled() {
 	"$STEADY_TESTS_BIN/one_io" uring "$1" /dev/nullb0 8388608 65536 poll=1 count="$2"
 }
-expect_dispatched "R 16384 65536 8;" polled read 1
-expect_dispatched "W 16384 65536 8;" polled write 1
+expect_dispatched "R 16384 65536 9;" polled read 1
+expect_dispatched "W 16384 65536 9;" polled write 1
 "$STEADY_TESTS_BIN/one_io" uring read /dev/nullb0 65536 65536 >"$SCRATCH/unpolled"
 expect "split of the unpolled" "$(k2_count nullb0 background split)" 15
 

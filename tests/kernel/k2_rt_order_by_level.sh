@@ -29,7 +29,7 @@ read_as 1 2 80
 wait
 trace_end | sed -n 's/.*k2_dispatch:.* R \([0-9]*\) + 4096 bytes queue \([0-9]\) .*/\2 \1/p' \
 	>"$SCRATCH/order"
-printf '%s\n' "8 8" "0 560" "2 640" "5 400" "5 480" "7 320" "8 160" "8 240" >"$SCRATCH/expected"
+printf '%s\n' "9 8" "0 560" "2 640" "5 400" "5 480" "7 320" "9 160" "9 240" >"$SCRATCH/expected"
 cmp "$SCRATCH/order" "$SCRATCH/expected" || fail "order: $(tr '\n' ',' <"$SCRATCH/order")"
 
 k2_expect_settled nullb0

@@ -22,7 +22,7 @@ write_zone() {
 	dd if="$SCRATCH/pattern" of=/dev/nullb0 bs=256k count=16 seek=16 oflag=direct status=none
 }
 dispatched write_zone >"$SCRATCH/lines"
-expect "writes" "$(grep -c '^W [0-9]* 262144 8$' "$SCRATCH/lines")" 16
+expect "writes" "$(grep -c '^W [0-9]* 262144 9$' "$SCRATCH/lines")" 16
 dd if=/dev/nullb0 bs=256k count=16 skip=16 iflag=direct status=none | cmp - "$SCRATCH/pattern"
 # Reads are split.
 expect "split" "$(k2_count nullb0 background split)" $((16 * 63))

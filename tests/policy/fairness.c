@@ -77,11 +77,16 @@ static void insert_rt(struct simulation *sim)
 	k2_policy_insert(&sim->policy, level);
 }
 
+static u32 background_queued(const struct simulation *sim)
+{
+	return sim->policy.queued[K2_QUEUE_METADATA] + sim->policy.queued[K2_QUEUE_BACKGROUND];
+}
+
 static void insert_background(struct simulation *sim)
 {
-	if (sim->policy.queued[K2_QUEUE_BACKGROUND] == 0)
+	if (background_queued(sim) == 0)
 		sim->background_since_ns = now_ns;
-	k2_policy_insert(&sim->policy, K2_QUEUE_BACKGROUND);
+	k2_policy_insert(&sim->policy, random_below(2) ? K2_QUEUE_METADATA : K2_QUEUE_BACKGROUND);
 }
 
 /* Called at the start of a service, the worst time to come, and when the device is idle. */
@@ -89,7 +94,7 @@ static void arrivals(struct simulation *sim)
 {
 	while (random_below(100) < sim->rt_percent)
 		insert_rt(sim);
-	if (sim->policy.queued[K2_QUEUE_BACKGROUND] < 4 && random_below(2))
+	if (background_queued(sim) < 4 && random_below(2))
 		insert_background(sim);
 }
 
@@ -111,17 +116,17 @@ static void serve_rt(struct simulation *sim, u32 level)
 	k2_policy_complete(&sim->policy, level);
 }
 
-static void serve_background(struct simulation *sim)
+static void serve_background(struct simulation *sim, u32 queue)
 {
 	at_most("a wait of background (ns)", now_ns - sim->background_since_ns,
 		sim->wait_ns_max + sim->rt_ns_max);
-	k2_policy_dispatch(&sim->policy, K2_QUEUE_BACKGROUND);
+	k2_policy_dispatch(&sim->policy, queue);
 	arrivals(sim);
 	now_ns += 1 + random_below(sim->piece_ns_max);
 	if (random_below(16))
-		k2_policy_give_back(&sim->policy, K2_QUEUE_BACKGROUND, K2_BACK_REST);
+		k2_policy_give_back(&sim->policy, queue, K2_BACK_REST);
 	else
-		k2_policy_complete(&sim->policy, K2_QUEUE_BACKGROUND);
+		k2_policy_complete(&sim->policy, queue);
 	sim->background_since_ns = now_ns;
 }
 
@@ -148,8 +153,8 @@ static u64 run(void)
 		if (queue == K2_QUEUE_NONE) {
 			now_ns += random_below(NS_PER_MS);
 			arrivals(&sim);
-		} else if (queue == K2_QUEUE_BACKGROUND) {
-			serve_background(&sim);
+		} else if (k2_policy_class(queue) == K2_CLASS_BACKGROUND) {
+			serve_background(&sim, queue);
 		} else {
 			serve_rt(&sim, queue);
 		}

@@ -47,6 +47,7 @@ struct model {
 	u32 wait_ms_max;
 	bool waits;
 	u64 waits_since_ns, wait_ns_longest, forced_count;
+	u32 metadata_in_a_row; /* while other background was queued */
 };
 
 static u64 now_ns;
@@ -118,11 +119,14 @@ static bool model_is_due(const struct model *model)
 
 static u32 model_next(struct model *model)
 {
+	bool metadata_pauses = model->metadata_in_a_row >= 16 &&
+			       head_of(model, K2_QUEUE_BACKGROUND);
+
 	if (count_state(model, IN_FLIGHT, 0, K2_QUEUES - 1) >= model->inflight_max)
 		return K2_QUEUE_NONE;
-	if (model_is_due(model))
-		return K2_QUEUE_BACKGROUND;
-	for (u32 queue = 0; queue < K2_QUEUES; queue++) {
+	for (u32 queue = model_is_due(model) ? K2_RT_LEVELS : 0; queue < K2_QUEUES; queue++) {
+		if (queue == K2_QUEUE_METADATA && metadata_pauses)
+			continue;
 		if (head_of(model, queue))
 			return queue;
 	}
@@ -149,17 +153,21 @@ static bool step_insert(struct k2_policy *policy, struct model *model)
 {
 	struct model_request *request;
 	u32 class = random_below(4), level = random_below(8);
+	bool metadata = random_below(4) != 0;
 
 	if (model->count == REQUESTS_MAX)
 		return false;
 	request = &model->requests[model->count++];
 	*request = (struct model_request){
 		.state = QUEUED,
-		.queue = class == 1 ? level : K2_QUEUE_BACKGROUND,
+		.queue = class == 1 ? level
+			 : metadata ? K2_QUEUE_METADATA
+				    : K2_QUEUE_BACKGROUND,
 		.bytes = BLOCK_BYTES * (1 + random_below(1024)),
 		.order = model->order_next++,
 	};
-	same("queue of ioprio", k2_policy_queue((u16)(class << 13 | level)), request->queue);
+	same("queue of ioprio", k2_policy_queue((u16)(class << 13 | level), metadata),
+	     request->queue);
 	k2_policy_insert(policy, request->queue);
 	return true;
 }
@@ -174,7 +182,7 @@ static bool step_dispatch(struct k2_policy *policy, struct model *model)
 		return false;
 	head = head_of(model, queue);
 	piece_bytes = head->bytes;
-	if (queue == K2_QUEUE_BACKGROUND && model->split_bytes && model->split_bytes < piece_bytes)
+	if (queue >= K2_RT_LEVELS && model->split_bytes && model->split_bytes < piece_bytes)
 		piece_bytes = model->split_bytes;
 	/* A piece that was given back for a retry keeps its size. */
 	if (head->piece_bytes == 0) {
@@ -184,8 +192,12 @@ static bool step_dispatch(struct k2_policy *policy, struct model *model)
 	}
 	head->state = IN_FLIGHT;
 	head->dispatched++;
-	if (queue == K2_QUEUE_BACKGROUND && count_state(model, QUEUED, 0, K2_RT_LEVELS - 1))
+	if (queue >= K2_RT_LEVELS && count_state(model, QUEUED, 0, K2_RT_LEVELS - 1))
 		model->forced_count++;
+	if (queue == K2_QUEUE_METADATA && head_of(model, K2_QUEUE_BACKGROUND))
+		model->metadata_in_a_row++;
+	if (queue == K2_QUEUE_BACKGROUND)
+		model->metadata_in_a_row = 0;
 	k2_policy_dispatch(policy, queue);
 	return true;
 }
@@ -258,8 +270,7 @@ static bool step_merge(struct k2_policy *policy, struct model *model)
 	if (request->dispatched || into->dispatched)
 		return false;
 	bytes = (u64)request->bytes + into->bytes;
-	allowed = request->queue == K2_QUEUE_BACKGROUND &&
-		  (model->split_bytes || bytes <= 128 * 1024);
+	allowed = request->queue >= K2_RT_LEVELS && (model->split_bytes || bytes <= 128 * 1024);
 	same("may merge", k2_policy_may_merge(policy, into->queue, bytes), allowed);
 	if (!allowed)
 		return false;
@@ -302,8 +313,7 @@ static void model_note_blocked(struct model *model)
 {
 	bool rt_waits = count_state(model, QUEUED, 0, K2_RT_LEVELS - 1) > 0;
 	bool full = count_state(model, IN_FLIGHT, 0, K2_QUEUES - 1) >= model->inflight_max;
-	bool background = count_state(model, IN_FLIGHT, K2_QUEUE_BACKGROUND, K2_QUEUE_BACKGROUND) >
-			  0;
+	bool background = count_state(model, IN_FLIGHT, K2_RT_LEVELS, K2_QUEUES - 1) > 0;
 	bool blocked = rt_waits && full && background;
 
 	if (blocked && !model->blocked) {
@@ -317,8 +327,8 @@ static void model_note_blocked(struct model *model)
 
 static void model_note_waits(struct model *model)
 {
-	bool waits = count_state(model, QUEUED, K2_QUEUE_BACKGROUND, K2_QUEUE_BACKGROUND) &&
-		     !count_state(model, IN_FLIGHT, K2_QUEUE_BACKGROUND, K2_QUEUE_BACKGROUND);
+	bool waits = count_state(model, QUEUED, K2_RT_LEVELS, K2_QUEUES - 1) &&
+		     !count_state(model, IN_FLIGHT, K2_RT_LEVELS, K2_QUEUES - 1);
 
 	bool rt_there = count_state(model, QUEUED, 0, K2_RT_LEVELS - 1) ||
 			count_state(model, IN_FLIGHT, 0, K2_RT_LEVELS - 1);
@@ -374,7 +384,7 @@ static void compare(const struct k2_policy *policy, struct model *model)
 	for (u32 queue = 0; queue < K2_QUEUES; queue++)
 		same("queued", policy->queued[queue], count_state(model, QUEUED, queue, queue));
 	compare_class(policy, model, K2_CLASS_RT, 0, K2_RT_LEVELS - 1);
-	compare_class(policy, model, K2_CLASS_BACKGROUND, K2_QUEUE_BACKGROUND, K2_QUEUE_BACKGROUND);
+	compare_class(policy, model, K2_CLASS_BACKGROUND, K2_RT_LEVELS, K2_QUEUES - 1);
 	same("next", k2_policy_next(policy), model_next(model));
 	same("has work", k2_policy_has_work(policy), model_next(model) != K2_QUEUE_NONE);
 	same("balanced", k2_policy_balanced(policy), true);

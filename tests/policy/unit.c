@@ -7,6 +7,7 @@
 #include "k2_policy.h"
 
 #define BACKGROUND	     K2_QUEUE_BACKGROUND
+#define METADATA	     K2_QUEUE_METADATA
 #define MS		     1000000ULL
 #define IOPRIO(class, level) ((u16)((class) << 13 | (level)))
 
@@ -56,22 +57,76 @@ static u32 dispatch_next(struct k2_policy *policy)
 static void rt_class_has_a_queue_per_level(void)
 {
 	for (u16 level = 0; level < K2_RT_LEVELS; level++)
-		EXPECT(k2_policy_queue(IOPRIO(1, level)), level);
+		EXPECT(k2_policy_queue(IOPRIO(1, level), false), level);
 }
 
 static void all_other_classes_are_background(void)
 {
-	EXPECT(k2_policy_queue(IOPRIO(0, 0)), BACKGROUND);
-	EXPECT(k2_policy_queue(IOPRIO(2, 0)), BACKGROUND);
-	EXPECT(k2_policy_queue(IOPRIO(2, 7)), BACKGROUND);
-	EXPECT(k2_policy_queue(IOPRIO(3, 0)), BACKGROUND);
-	EXPECT(k2_policy_queue(IOPRIO(7, 7)), BACKGROUND);
+	EXPECT(k2_policy_queue(IOPRIO(0, 0), false), BACKGROUND);
+	EXPECT(k2_policy_queue(IOPRIO(2, 0), false), BACKGROUND);
+	EXPECT(k2_policy_queue(IOPRIO(2, 7), false), BACKGROUND);
+	EXPECT(k2_policy_queue(IOPRIO(3, 0), false), BACKGROUND);
+	EXPECT(k2_policy_queue(IOPRIO(7, 7), false), BACKGROUND);
 }
 
 /* Newer kernels keep hints between the level and the class. */
 static void hints_do_not_change_the_level(void)
 {
-	EXPECT(k2_policy_queue(IOPRIO(1, 5 | 3 << 3)), 5);
+	EXPECT(k2_policy_queue(IOPRIO(1, 5 | 3 << 3), false), 5);
+}
+
+static void metadata_has_a_queue_unless_it_is_rt(void)
+{
+	EXPECT(k2_policy_queue(IOPRIO(0, 0), true), METADATA);
+	EXPECT(k2_policy_queue(IOPRIO(2, 7), true), METADATA);
+	EXPECT(k2_policy_queue(IOPRIO(3, 0), true), METADATA);
+	EXPECT(k2_policy_queue(IOPRIO(1, 6), true), 6);
+	EXPECT(k2_policy_class(METADATA), K2_CLASS_BACKGROUND);
+}
+
+static void metadata_goes_between_rt_and_the_rest(void)
+{
+	struct k2_policy policy = policy_with(8);
+
+	k2_policy_insert(&policy, BACKGROUND);
+	k2_policy_insert(&policy, METADATA);
+	k2_policy_insert(&policy, 7);
+	EXPECT(dispatch_next(&policy), 7);
+	EXPECT(dispatch_next(&policy), METADATA);
+	EXPECT(dispatch_next(&policy), BACKGROUND);
+}
+
+/* Any process can have metadata read, as fast as it likes. */
+static void metadata_does_not_starve_the_rest(void)
+{
+	struct k2_policy policy = policy_with(1);
+
+	for (int round = 0; round < 3; round++) {
+		k2_policy_insert(&policy, BACKGROUND);
+		for (int i = 0; i < K2_METADATA_STREAK_MAX; i++) {
+			k2_policy_insert(&policy, METADATA);
+			k2_policy_insert(&policy, METADATA);
+			EXPECT(dispatch_next(&policy), METADATA);
+			k2_policy_complete(&policy, METADATA);
+		}
+		EXPECT(dispatch_next(&policy), BACKGROUND);
+		k2_policy_complete(&policy, BACKGROUND);
+	}
+}
+
+/* Nobody waited while it was alone. */
+static void metadata_alone_uses_up_no_turns(void)
+{
+	struct k2_policy policy = policy_with(1);
+
+	for (int i = 0; i < 2 * K2_METADATA_STREAK_MAX; i++) {
+		k2_policy_insert(&policy, METADATA);
+		EXPECT(dispatch_next(&policy), METADATA);
+		k2_policy_complete(&policy, METADATA);
+	}
+	k2_policy_insert(&policy, BACKGROUND);
+	k2_policy_insert(&policy, METADATA);
+	EXPECT(dispatch_next(&policy), METADATA);
 }
 
 static void serves_levels_strictly_in_order(void)
@@ -165,6 +220,7 @@ static void cuts_background_only(void)
 	EXPECT(k2_policy_piece_bytes(&policy, BACKGROUND, 512 << 10, 512), 4096);
 	EXPECT(k2_policy_piece_bytes(&policy, BACKGROUND, 4096, 512), 4096);
 	EXPECT(k2_policy_piece_bytes(&policy, BACKGROUND, 512, 512), 512);
+	EXPECT(k2_policy_piece_bytes(&policy, METADATA, 512 << 10, 512), 4096);
 	for (u32 level = 0; level < K2_RT_LEVELS; level++)
 		EXPECT(k2_policy_piece_bytes(&policy, level, 512 << 10, 512), 512 << 10);
 }
@@ -186,6 +242,8 @@ static void unsplit_merges_are_bounded(void)
 
 	EXPECT(k2_policy_may_merge(&policy, BACKGROUND, K2_MERGE_BYTES_MAX), true);
 	EXPECT(k2_policy_may_merge(&policy, BACKGROUND, K2_MERGE_BYTES_MAX + 512), false);
+	EXPECT(k2_policy_may_merge(&policy, METADATA, K2_MERGE_BYTES_MAX), true);
+	EXPECT(k2_policy_may_merge(&policy, METADATA, K2_MERGE_BYTES_MAX + 512), false);
 	k2_policy_set_split_kib(&policy, 4, 512);
 	EXPECT(k2_policy_may_merge(&policy, BACKGROUND, 1U << 30), true);
 }
@@ -367,6 +425,27 @@ static void the_wait_begins_when_the_last_piece_ends(void)
 	EXPECT(dispatch_next(&policy), BACKGROUND);
 }
 
+/* Both background queues wait together; the one with metadata is let through first. */
+static void metadata_waits_as_background_does(void)
+{
+	struct k2_policy policy = policy_with(1);
+
+	k2_policy_set_background_wait_ms_max(&policy, 5);
+	k2_policy_insert(&policy, METADATA);
+	k2_policy_insert(&policy, BACKGROUND);
+	keep_rt_busy(&policy, 0);
+	EXPECT(dispatch_next(&policy), 0);
+	now_ns = 5 * MS;
+	k2_policy_complete(&policy, 0);
+	EXPECT(dispatch_next(&policy), METADATA);
+	k2_policy_complete(&policy, METADATA);
+	EXPECT(dispatch_next(&policy), 0);
+	now_ns = 10 * MS;
+	k2_policy_complete(&policy, 0);
+	keep_rt_busy(&policy, 0);
+	EXPECT(dispatch_next(&policy), BACKGROUND);
+}
+
 /* With room for more in flight, background that is being served does not wait. */
 static void background_in_flight_does_not_wait(void)
 {
@@ -463,6 +542,10 @@ int main(void)
 		TEST(rt_class_has_a_queue_per_level),
 		TEST(all_other_classes_are_background),
 		TEST(hints_do_not_change_the_level),
+		TEST(metadata_has_a_queue_unless_it_is_rt),
+		TEST(metadata_goes_between_rt_and_the_rest),
+		TEST(metadata_does_not_starve_the_rest),
+		TEST(metadata_alone_uses_up_no_turns),
 		TEST(serves_levels_strictly_in_order),
 		TEST(holds_back_at_inflight_max),
 		TEST(lowered_inflight_max_takes_nothing_back),
@@ -483,6 +566,7 @@ int main(void)
 		TEST(without_a_bound_background_starves_and_it_shows),
 		TEST(background_goes_first_once_its_wait_is_over),
 		TEST(the_wait_begins_when_the_last_piece_ends),
+		TEST(metadata_waits_as_background_does),
 		TEST(background_in_flight_does_not_wait),
 		TEST(an_empty_queue_does_not_wait),
 		TEST(one_class_alone_reads_no_clock),

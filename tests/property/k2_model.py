@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-BACKGROUND = 8
+BACKGROUND = 9
 SECTOR = 512
 MERGE_BYTES_MAX = 128 * 1024
 # Between k2's look at the clock and the event in the trace; each clock read in a guest is 0.256 us.

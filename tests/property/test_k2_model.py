@@ -6,7 +6,7 @@ import pytest
 
 IO = "tracing_mark_write: stream {} {} + {} ioprio {}"
 INSERT = "block_rq_insert: 252,0 {} 4096 () {} + {} [io]"
-DISPATCH = "k2_dispatch: 252,0 {} {} + {} bytes queue {} (8 is background) inflight {}"
+DISPATCH = "k2_dispatch: 252,0 {} {} + {} bytes queue {} (8 metadata, 9 background) inflight {}"
 COMPLETE = "block_rq_complete: 252,0 {} () {} + {} [{}]"
 BACKMERGE = "block_bio_backmerge: 252,0 {} {} + {} [io]"
 
@@ -22,14 +22,14 @@ def trace(*events: str) -> list[str]:
 GOOD = (
     IO.format("R", 0, 16, "2 0"),
     INSERT.format("R", 0, 16),
-    DISPATCH.format("R", 0, 4096, 8, 1),
+    DISPATCH.format("R", 0, 4096, 9, 1),
     IO.format("R", 64, 16, "1 3"),
     INSERT.format("R", 64, 16),
     COMPLETE.format("R", 0, 8, 0),
     INSERT.format("R", 8, 8),
     DISPATCH.format("R", 64, 8192, 3, 1),
     COMPLETE.format("R", 64, 16, 0),
-    DISPATCH.format("R", 8, 4096, 8, 1),
+    DISPATCH.format("R", 8, 4096, 9, 1),
     COMPLETE.format("R", 8, 8, 0),
 )
 
@@ -49,16 +49,16 @@ def test_accepts_what_is_right() -> None:
 @pytest.mark.parametrize(
     ("index", "event", "complaint"),
     [
-        (2, DISPATCH.format("R", 0, 8192, 8, 1), "a piece of 16 sectors"),
-        (2, DISPATCH.format("R", 0, 4096, 3, 1), "should be in queue 8"),
-        (2, DISPATCH.format("W", 0, 4096, 8, 1), "reads for writes"),
-        (2, DISPATCH.format("R", 0, 4096, 8, 2), "2 in flight, inflight_max is 1"),
-        (2, DISPATCH.format("R", 32, 4096, 8, 1), "what is not queued"),
+        (2, DISPATCH.format("R", 0, 8192, 9, 1), "a piece of 16 sectors"),
+        (2, DISPATCH.format("R", 0, 4096, 3, 1), "should be in queue 9"),
+        (2, DISPATCH.format("W", 0, 4096, 9, 1), "reads for writes"),
+        (2, DISPATCH.format("R", 0, 4096, 9, 2), "2 in flight, inflight_max is 1"),
+        (2, DISPATCH.format("R", 32, 4096, 9, 1), "what is not queued"),
         (4, INSERT.format("R", 64, 24), "nobody asked for"),
         (4, INSERT.format("W", 64, 16), "mixes reads and writes"),
         (6, INSERT.format("R", 0, 16), "nobody asked for"),
         (7, DISPATCH.format("R", 64, 4096, 3, 1), "real-time in pieces"),
-        (7, DISPATCH.format("R", 8, 4096, 8, 1), "background before queue 3"),
+        (7, DISPATCH.format("R", 8, 4096, 9, 1), "background before queue 3"),
         (8, COMPLETE.format("R", 64, 8, 0), "completes 8 of 16"),
     ],
 )
@@ -89,7 +89,7 @@ def test_a_queue_is_first_in_first_out() -> None:
     announced = [IO.format("R", at, 8, "2 0") for at in (0, 100)]
     inserted = [INSERT.format("R", at, 8) for at in (0, 100)]
     with pytest.raises(k2_model.ModelError, match="which was first"):
-        check(*announced, *inserted, DISPATCH.format("R", 100, 4096, 8, 1))
+        check(*announced, *inserted, DISPATCH.format("R", 100, 4096, 9, 1))
 
 
 def test_merging_is_bounded_and_leaves_rests_alone() -> None:
@@ -109,7 +109,7 @@ def test_background_waits_as_long_as_it_may_and_no_longer() -> None:
     announced = [IO.format("R", 0, 8, "2 0"), IO.format("R", 100, 8, "1 0")]
     inserted = [INSERT.format("R", 0, 8), INSERT.format("R", 100, 8)]
     pause = ["nothing: at all"] * 12  # of 100 us each
-    background = DISPATCH.format("R", 0, 4096, 8, 1)
+    background = DISPATCH.format("R", 0, 4096, 9, 1)
     real_time = DISPATCH.format("R", 100, 4096, 0, 1)
     with pytest.raises(k2_model.ModelError, match="background before"):
         check(*announced, *inserted, background, wait_ms=1)
