@@ -3,10 +3,11 @@
  * k2: an I/O scheduler that bounds how long real-time requests wait for the device.
  *
  * Real-time requests (ioprio class RT, eight levels) are served strictly first, then metadata of
- * file systems, then the rest, each in order of arrival. No more than inflight_max requests are with the device at a time, so that a
- * real-time request finds little in front of it, and background requests can be dispatched in
- * pieces (split_kib), so that what it finds there is short. The decisions are in k2_policy.c; this
- * file keeps the lists and ties them to blk-mq. Begin reading at the table at the end.
+ * file systems, then the rest, each in order of arrival. No more than inflight_max requests are
+ * with the device at a time, so that a real-time request finds little in front of it, and
+ * background requests can be dispatched in pieces (split_kib), so that what it finds there is
+ * short. The decisions are in k2_policy.c; this file keeps the lists and ties them to blk-mq.
+ * Begin reading at the table at the end.
  *
  * Life of a request: prepare_request, insert_requests, dispatch_request, finish_request. Not all
  * requests live all of it. Requests merged into another are finished without dispatch. Flushes go
@@ -322,7 +323,7 @@ static void k2_requests_merged(struct request_queue *q, struct request *rq, stru
 	k2_rq(next)->flags = 0;
 }
 
-/* @neighbour touches @rq or not, blk-mq checks that; here: one queue, and not too large together? */
+/* @neighbour touches @rq or not, blk-mq checks that; here: same queue, and not too large? */
 static struct request *k2_bounded(struct request *rq, struct request *neighbour)
 {
 	struct k2_data *k2 = rq->q->elevator->elevator_data;

@@ -106,7 +106,8 @@ struct k2_policy {
 	u32 split_bytes; /* 0: off */
 	u32 background_wait_ms_max; /* 0: off */
 
-	u32 metadata_streak; /* dispatches of metadata since the last of other background that waited */
+	/* Dispatches of metadata, while other background waited, since the last of that. */
+	u32 metadata_streak;
 
 	u32 queued[K2_QUEUES];
 	u32 queues_waiting; /* one bit for each queue that is not empty */
