@@ -23,6 +23,7 @@ pub mod knobs;
 pub mod point;
 mod range;
 pub mod record;
+pub mod recorder;
 pub mod safety;
 pub mod spec;
 pub mod spec_check;

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Schemas and channels, encoded once: the same bytes stand at the head of every segment and in
+//! its summary.
+
+use super::wire::{Get, Put, RECORD_HEAD_BYTES, op};
+
+/// At most as many channels per recording: the ledger and every block have room for all of them.
+pub const CHANNELS_MAX: usize = 1_024;
+/// At most as many bytes of schemas and channels together.
+pub const DEFINITION_BYTES_MAX: usize = 1 << 20;
+
+/// What the messages of one or more channels look like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SchemaSpec {
+    /// Type name, for example `sensor_msgs/Imu`.
+    pub name: String,
+    /// `protobuf`, `ros2msg`, `jsonschema`, ...; empty if there is no description.
+    pub encoding: String,
+    /// The description itself.
+    pub data: Vec<u8>,
+}
+
+/// One stream of messages. Its id in the file is its position in the list, from 0.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChannelSpec {
+    /// Topic.
+    pub topic: String,
+    /// `cdr`, `protobuf`, `json`, ...; empty if it is nobody's business.
+    pub message_encoding: String,
+    /// Position in the list of schemas.
+    pub schema: Option<usize>,
+    /// Free keys and values.
+    pub metadata: Vec<(String, String)>,
+}
+
+/// What is wrong with schemas and channels.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DefinitionError {
+    /// Too many or none.
+    #[error("{0} channels: there must be 1 to {CHANNELS_MAX}")]
+    Channels(usize),
+    /// Too many.
+    #[error("{0} schemas: there can be {CHANNELS_MAX}")]
+    Schemas(usize),
+    /// Too long.
+    #[error("schemas and channels take {0} bytes: they may take {DEFINITION_BYTES_MAX}")]
+    Bytes(usize),
+    /// Not in the list.
+    #[error("channel {topic}: schema {schema} is not defined: there are {schemas}")]
+    UnknownSchema {
+        /// Channel.
+        topic: String,
+        /// As given.
+        schema: usize,
+        /// Defined.
+        schemas: usize,
+    },
+    /// Readers refuse such maps.
+    #[error("channel {topic}: metadata key {key} is given twice")]
+    KeyTwice {
+        /// Channel.
+        topic: String,
+        /// As given.
+        key: String,
+    },
+    /// The specification wants it empty.
+    #[error("schema {0}: without an encoding its data must be empty")]
+    DataWithoutEncoding(String),
+}
+
+/// Schemas and channels of a recording, as records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Definitions {
+    schemas: Vec<u8>,
+    channels: Vec<u8>,
+    schema_count: u16,
+    channel_ids: Vec<u16>,
+    topics: Vec<String>,
+}
+
+impl Definitions {
+    /// Checks and encodes.
+    pub fn new(
+        schemas: &[SchemaSpec],
+        channels: &[ChannelSpec],
+    ) -> Result<Definitions, DefinitionError> {
+        if channels.is_empty() || channels.len() > CHANNELS_MAX {
+            return Err(DefinitionError::Channels(channels.len()));
+        }
+        if schemas.len() > CHANNELS_MAX {
+            return Err(DefinitionError::Schemas(schemas.len()));
+        }
+        let bytes = schemas.iter().map(schema_bytes).sum::<usize>()
+            + channels.iter().map(channel_bytes).sum::<usize>();
+        if bytes > DEFINITION_BYTES_MAX {
+            return Err(DefinitionError::Bytes(bytes));
+        }
+        let mut encoded = Definitions::empty();
+        for (id, schema) in (1..).zip(schemas) {
+            encoded.add_schema(id, schema)?;
+        }
+        for (id, channel) in (0..).zip(channels) {
+            encoded.add_channel(id, channel, schemas.len())?;
+        }
+        Ok(encoded)
+    }
+
+    /// Of a file that was found; to be filled by [`Definitions::add_record`].
+    pub fn empty() -> Definitions {
+        Definitions {
+            schemas: Vec::new(),
+            channels: Vec::new(),
+            schema_count: 0,
+            channel_ids: Vec::new(),
+            topics: Vec::new(),
+        }
+    }
+
+    fn add_schema(&mut self, id: u16, schema: &SchemaSpec) -> Result<(), DefinitionError> {
+        if schema.encoding.is_empty() && !schema.data.is_empty() {
+            return Err(DefinitionError::DataWithoutEncoding(schema.name.clone()));
+        }
+        let mut buffer = vec![0; schema_bytes(schema)];
+        let mut put = Put::new(&mut buffer);
+        let opened = put.open_record(op::SCHEMA);
+        put.u16(id);
+        put.string(&schema.name);
+        put.string(&schema.encoding);
+        put.u32(schema.data.len() as u32);
+        put.bytes(&schema.data);
+        put.close_record(opened);
+        self.schemas.append(&mut buffer);
+        self.schema_count += 1;
+        Ok(())
+    }
+
+    fn add_channel(
+        &mut self,
+        id: u16,
+        channel: &ChannelSpec,
+        schemas: usize,
+    ) -> Result<(), DefinitionError> {
+        let topic = channel.topic.clone();
+        if let Some(schema) = channel.schema.filter(|schema| *schema >= schemas) {
+            return Err(DefinitionError::UnknownSchema { topic, schema, schemas });
+        }
+        for (at, (key, _)) in channel.metadata.iter().enumerate() {
+            if channel.metadata[..at].iter().any(|(earlier, _)| earlier == key) {
+                return Err(DefinitionError::KeyTwice { topic, key: key.clone() });
+            }
+        }
+        let mut buffer = vec![0; channel_bytes(channel)];
+        let mut put = Put::new(&mut buffer);
+        let opened = put.open_record(op::CHANNEL);
+        put.u16(id);
+        put.u16(channel.schema.map_or(0, |schema| schema as u16 + 1));
+        put.string(&channel.topic);
+        put.string(&channel.message_encoding);
+        let map = put.open_u32();
+        for (key, value) in &channel.metadata {
+            put.string(key);
+            put.string(value);
+        }
+        put.close_u32(map);
+        put.close_record(opened);
+        self.channels.append(&mut buffer);
+        self.channel_ids.push(id);
+        self.topics.push(topic);
+        Ok(())
+    }
+
+    /// Takes over a schema or channel record that was read; repeated ones are no news. `None` if
+    /// it is malformed.
+    pub fn add_record(&mut self, opcode: u8, content: &[u8]) -> Option<()> {
+        let mut get = Get::new(content);
+        let id = get.u16()?;
+        match opcode {
+            op::SCHEMA if id != 0 && !self.has_schema(id) => {
+                append_record(&mut self.schemas, opcode, content);
+                self.schema_count = self.schema_count.checked_add(1)?;
+            }
+            op::CHANNEL if !self.channel_ids.contains(&id) => {
+                let _schema = get.u16()?;
+                self.topics.push(get.string()?.to_owned());
+                append_record(&mut self.channels, opcode, content);
+                self.channel_ids.push(id);
+            }
+            _ => {}
+        }
+        Some(())
+    }
+
+    fn has_schema(&self, id: u16) -> bool {
+        let mut get = Get::new(&self.schemas);
+        std::iter::from_fn(|| get.record()).any(|(_, content)| Get::new(content).u16() == Some(id))
+    }
+
+    /// Schema records, then channel records.
+    pub fn records(&self) -> [&[u8]; 2] {
+        [&self.schemas, &self.channels]
+    }
+
+    /// Length of [`Definitions::records`].
+    pub fn bytes(&self) -> usize {
+        self.schemas.len() + self.channels.len()
+    }
+
+    /// Number of schemas.
+    pub fn schema_count(&self) -> u16 {
+        self.schema_count
+    }
+
+    /// Ids in the file, in order of definition.
+    pub fn channel_ids(&self) -> &[u16] {
+        &self.channel_ids
+    }
+
+    /// Topics, in the same order.
+    pub fn topics(&self) -> &[String] {
+        &self.topics
+    }
+}
+
+fn append_record(records: &mut Vec<u8>, opcode: u8, content: &[u8]) {
+    records.push(opcode);
+    records.extend_from_slice(&(content.len() as u64).to_le_bytes());
+    records.extend_from_slice(content);
+}
+
+fn schema_bytes(schema: &SchemaSpec) -> usize {
+    RECORD_HEAD_BYTES + 2 + 12 + schema.name.len() + schema.encoding.len() + schema.data.len()
+}
+
+fn channel_bytes(channel: &ChannelSpec) -> usize {
+    let map: usize = channel.metadata.iter().map(|(key, value)| 8 + key.len() + value.len()).sum();
+    RECORD_HEAD_BYTES + 4 + 12 + channel.topic.len() + channel.message_encoding.len() + map
+}

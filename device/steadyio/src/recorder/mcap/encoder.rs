@@ -1,0 +1,504 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Messages in, blocks out. No I/O, no clock, and no allocation once it is made.
+//!
+//! Called by the writer thread, which owns the buffers and the files. The life of a segment, as
+//! the encoder sees it:
+//!
+//! 1. [`Encoder::begin`] a life. In a recycled file write [`Encoder::blank_tail`] and
+//!    [`Encoder::head`] (in any order, both durable before anything else): the old summary must be
+//!    gone before the first old block is overwritten. A growing file needs the head only.
+//! 2. [`Encoder::definitions`].
+//! 3. [`Encoder::push`] messages into a block's buffer; [`Encoder::flush`] it when it is full or
+//!    the loss window ends. Blocks are reported durable in order, or not at all.
+//! 4. [`Encoder::end_block`], then, when that is durable, [`Encoder::tail`], then, when that is
+//!    durable, [`Encoder::open_gate`]. Steps left out are made up for by the recovery.
+//!
+//! Each step fills the caller's buffer and says where in the file that belongs. Steps out of order
+//! are a bug of the caller and panic.
+
+use crc32fast::Hasher;
+
+use super::definitions::Definitions;
+use super::index::{ChunkPlace, MetadataPlace, SegmentIndex};
+use super::layout::{
+    ALIGN_BYTES, HEAD_BYTES, Layout, Placement, align_up, block_overhead_bytes, chunk_index_bytes,
+    message_bytes,
+};
+use super::private::{
+    BLOCK_RECORD_BYTES, BlockKind, BlockRecord, ChannelLedger, CompletedBy, Identity, Life,
+    SEAL_RECORD_BYTES, Seal, private_op, put_head, put_ledger, put_ledger_metadata, put_padding,
+};
+use super::wire::{
+    CHUNK_HEAD_BYTES, MESSAGE_HEAD_BYTES, MESSAGE_INDEX_ENTRY_BYTES, Put, RECORD_HEAD_BYTES, op,
+};
+
+/// Where the beginning of a buffer belongs in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub struct Place {
+    /// In the file. A multiple of 4096, but for the tail of a growing file.
+    pub offset: u64,
+    /// How much of the buffer. A multiple of 4096, but for the tail of a growing file.
+    pub bytes: usize,
+}
+
+/// A message to write.
+#[derive(Debug, Clone, Copy)]
+pub struct Message<'a> {
+    /// Position of the channel in the definitions.
+    pub channel: u16,
+    /// Counts the messages offered on the channel, lost ones included: a gap shows a loss.
+    pub sequence: u32,
+    /// When it was appended.
+    pub log_time_ns: u64,
+    /// When it was made.
+    pub publish_time_ns: u64,
+    /// In one or two pieces, as a ring hands it out; the second may be empty.
+    pub payload: [&'a [u8]; 2],
+}
+
+impl Message<'_> {
+    fn payload_bytes(&self) -> usize {
+        self.payload[0].len() + self.payload[1].len()
+    }
+}
+
+/// Why a message was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Full {
+    /// Flush, then push it again.
+    #[error("the block is full")]
+    Block,
+    /// Finish, begin the next segment, then push it again. Nothing is pending.
+    #[error("the segment is full")]
+    Segment,
+    /// It never fits.
+    #[error("a message of {bytes} bytes: a block takes {bytes_max} at most")]
+    TooLong {
+        /// Payload.
+        bytes: usize,
+        /// [`Layout::payload_bytes_max`].
+        bytes_max: usize,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    New,
+    Begun,
+    Data,
+    Ended { end_offset: u64, seal_offset: u64 },
+    Sealed,
+}
+
+/// One message of the chunk in the making, for the message index.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    slot: u16,
+    offset: u32,
+    log_time_ns: u64,
+}
+
+/// A channel's part of the chunk in the making.
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    messages: u32,
+    /// Of its message index in the block.
+    index_at: usize,
+    /// Of the next entry in it.
+    entry_at: usize,
+    start_ns: u64,
+    end_ns: u64,
+}
+
+const RECORDS_AT: usize = BLOCK_RECORD_BYTES + RECORD_HEAD_BYTES + CHUNK_HEAD_BYTES;
+
+/// Turns the messages of a recording into segments.
+#[derive(Debug)]
+pub struct Encoder {
+    layout: Layout,
+    definitions: Definitions,
+    index: SegmentIndex,
+    life: Life,
+    step: Step,
+    offset: u64,
+    number: u32,
+    /// End of the records in the block in the making; 0 if there is none.
+    at: usize,
+    /// What the block would need now, at worst.
+    needed_bytes: usize,
+    records_crc: Hasher,
+    entries: Vec<Entry>,
+    slots: Vec<Slot>,
+    lost_written: Vec<u64>,
+}
+
+impl Encoder {
+    /// Takes all the memory it will ever need.
+    pub fn new(layout: Layout, definitions: Definitions) -> Encoder {
+        let channels = definitions.channel_ids().len();
+        assert_eq!(channels, layout.channels(), "the layout was made for other channels");
+        let config = *layout.config();
+        let life = Life {
+            identity: Identity { recording_id: [0; 16], sequence: 0 },
+            created_ns: 0,
+            placement: config.placement,
+            segment_bytes: config.segment_bytes,
+            block_bytes_max: config.block_bytes_max as u32,
+            index_bytes: config.index_bytes as u32,
+        };
+        Encoder {
+            index: SegmentIndex::new(&definitions, config.index_bytes),
+            entries: Vec::with_capacity(layout.block_messages_max()),
+            slots: vec![Slot::default(); channels],
+            lost_written: vec![0; channels],
+            layout,
+            definitions,
+            life,
+            step: Step::New,
+            offset: 0,
+            number: 0,
+            at: 0,
+            needed_bytes: 0,
+            records_crc: Hasher::new(),
+        }
+    }
+
+    /// The next life; messages that were not flushed are gone.
+    pub fn begin(&mut self, identity: Identity, created_ns: u64) {
+        self.life = Life { identity, created_ns, ..self.life };
+        self.index.clear();
+        self.clear_block();
+        self.lost_written.fill(0);
+        self.step = Step::Begun;
+        self.offset = HEAD_BYTES as u64;
+        self.number = 0;
+    }
+
+    /// Goes on behind blocks that were found. Called by the recovery only.
+    pub fn resume(&mut self, life: Life, index: SegmentIndex, offset: u64, number: u32) {
+        self.life = life;
+        self.index = index;
+        self.step = Step::Data;
+        self.offset = offset;
+        self.number = number;
+    }
+
+    /// Sizes.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// What the segment holds so far, flushed blocks only.
+    pub fn index(&self) -> &SegmentIndex {
+        &self.index
+    }
+
+    /// Messages pushed and not flushed.
+    pub fn pending(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The block that the file begins with. In a recycled file its gate is closed.
+    pub fn head(&self, buffer: &mut [u8]) -> Place {
+        assert_eq!(self.step, Step::Begun, "the head is written first");
+        put_head(&mut buffer[..HEAD_BYTES], &self.life, self.is_growing());
+        Place { offset: 0, bytes: HEAD_BYTES }
+    }
+
+    /// What replaces the footer of the file's former life. `None` for a growing file, which has
+    /// none.
+    pub fn blank_tail(&self, buffer: &mut [u8]) -> Option<Place> {
+        assert_eq!(self.step, Step::Begun, "the tail is blanked first");
+        if self.is_growing() {
+            return None;
+        }
+        buffer[..ALIGN_BYTES].fill(0);
+        let offset = self.layout.segment_bytes() - ALIGN_BYTES as u64;
+        Some(Place { offset, bytes: ALIGN_BYTES })
+    }
+
+    /// The block of schemas and channels, with the ledger as the segment begins.
+    pub fn definitions(&mut self, buffer: &mut [u8], ledger: &[ChannelLedger]) -> Place {
+        assert_eq!(self.step, Step::Begun, "definitions come behind the head");
+        let mut put = Put::new(&mut buffer[..self.layout.definitions_bytes()]);
+        put.zeros_to(BLOCK_RECORD_BYTES);
+        self.life.put(&mut put);
+        let metadata = put.at();
+        self.life.put_metadata(&mut put);
+        self.index.metadata[0] = self.metadata_place(metadata, put.at());
+        for records in self.definitions.records() {
+            put.bytes(records);
+        }
+        self.put_ledger(&mut put, ledger);
+        let block_bytes = self.layout.definitions_bytes();
+        put_padding(&mut put, block_bytes);
+        self.step = Step::Data;
+        let body_crc = crc32fast::hash(&buffer[BLOCK_RECORD_BYTES..block_bytes]);
+        self.close_block(buffer, block_bytes, BlockKind::Definitions, body_crc)
+    }
+
+    /// Takes a message into the block in the making. Until [`Encoder::flush`] the buffer must be the
+    /// same and stay as it is.
+    pub fn push(&mut self, block: &mut [u8], message: &Message<'_>) -> Result<(), Full> {
+        assert_eq!(self.step, Step::Data, "messages come behind the definitions");
+        let payload_bytes = message.payload_bytes();
+        let bytes_max = self.layout.payload_bytes_max();
+        if payload_bytes > bytes_max {
+            return Err(Full::TooLong { bytes: payload_bytes, bytes_max });
+        }
+        if self.at == 0 {
+            self.open_block(payload_bytes)?;
+        } else if self.needed_bytes + message_bytes(payload_bytes) > self.block_room_bytes() {
+            return Err(Full::Block);
+        }
+        self.needed_bytes += message_bytes(payload_bytes);
+        self.note(message);
+        let start = self.at;
+        let mut put = Put::new(&mut block[start..]);
+        put.record(op::MESSAGE, (MESSAGE_HEAD_BYTES + payload_bytes) as u64);
+        put.u16(self.definitions.channel_ids()[message.channel as usize]);
+        put.u32(message.sequence);
+        put.u64(message.log_time_ns);
+        put.u64(message.publish_time_ns);
+        put.bytes(message.payload[0]);
+        put.bytes(message.payload[1]);
+        self.at += put.at();
+        self.records_crc.update(&block[start..self.at]);
+        Ok(())
+    }
+
+    fn open_block(&mut self, payload_bytes: usize) -> Result<(), Full> {
+        let channels = self.layout.channels();
+        let needed_bytes = block_overhead_bytes(channels);
+        if needed_bytes + message_bytes(payload_bytes) > self.block_room_bytes()
+            || !self.index.has_room(chunk_index_bytes(channels))
+        {
+            return Err(Full::Segment);
+        }
+        self.needed_bytes = needed_bytes;
+        self.at = RECORDS_AT;
+        Ok(())
+    }
+
+    /// What the next block may take.
+    fn block_room_bytes(&self) -> usize {
+        let left = self.layout.data_end() - self.offset;
+        let max = self.layout.config().block_bytes_max;
+        usize::try_from(left).map_or(max, |left| left.min(max))
+    }
+
+    fn note(&mut self, message: &Message<'_>) {
+        let log_time_ns = message.log_time_ns;
+        let offset = (self.at - RECORDS_AT) as u32;
+        self.entries.push(Entry { slot: message.channel, offset, log_time_ns });
+        let slot = &mut self.slots[message.channel as usize];
+        let first = slot.messages == 0;
+        slot.start_ns = if first { log_time_ns } else { slot.start_ns.min(log_time_ns) };
+        slot.end_ns = if first { log_time_ns } else { slot.end_ns.max(log_time_ns) };
+        slot.messages += 1;
+    }
+
+    /// Completes the block; `None` if no message is pending. The ledger goes into it if there were
+    /// losses since the last one.
+    pub fn flush(&mut self, block: &mut [u8], ledger: &[ChannelLedger]) -> Option<Place> {
+        if self.at == 0 {
+            return None;
+        }
+        self.put_chunk_head(block);
+        let indexes_end = self.put_message_indexes(block);
+        self.add_to_index(indexes_end);
+        let mut put = Put::new(&mut block[indexes_end..]);
+        if ledger.iter().zip(&self.lost_written).any(|(now, then)| now.lost != *then) {
+            self.put_ledger(&mut put, ledger);
+        }
+        let block_bytes = align_up(indexes_end + put.at() + RECORD_HEAD_BYTES);
+        put_padding(&mut put, block_bytes - indexes_end);
+        // Each byte of payload is summed once, when it was copied; the sums are then joined.
+        let mut body_crc = Hasher::new();
+        body_crc.update(&block[BLOCK_RECORD_BYTES..RECORDS_AT]);
+        body_crc.combine(&self.records_crc);
+        let mut rest_crc = Hasher::new();
+        rest_crc.update(&block[self.at..block_bytes]);
+        body_crc.combine(&rest_crc);
+        self.clear_block();
+        Some(self.close_block(block, block_bytes, BlockKind::Data, body_crc.finalize()))
+    }
+
+    fn put_chunk_head(&self, block: &mut [u8]) {
+        let records_bytes = (self.at - RECORDS_AT) as u64;
+        let (start_ns, end_ns) = self.block_times_ns();
+        let mut put = Put::new(&mut block[BLOCK_RECORD_BYTES..RECORDS_AT]);
+        put.record(op::CHUNK, CHUNK_HEAD_BYTES as u64 + records_bytes);
+        put.u64(start_ns);
+        put.u64(end_ns);
+        put.u64(records_bytes);
+        put.u32(self.records_crc.clone().finalize());
+        put.string("");
+        put.u64(records_bytes);
+    }
+
+    fn block_times_ns(&self) -> (u64, u64) {
+        let used = || self.slots.iter().filter(|slot| slot.messages > 0);
+        let start_ns = used().map(|slot| slot.start_ns).min().unwrap_or(0);
+        let end_ns = used().map(|slot| slot.end_ns).max().unwrap_or(0);
+        (start_ns, end_ns)
+    }
+
+    /// The heads of all message indexes, then each message into that of its channel.
+    fn put_message_indexes(&mut self, block: &mut [u8]) -> usize {
+        let mut at = self.at;
+        for (slot, id) in self.slots.iter_mut().zip(self.definitions.channel_ids()) {
+            if slot.messages > 0 {
+                let bytes = slot.messages as usize * MESSAGE_INDEX_ENTRY_BYTES;
+                let mut put = Put::new(&mut block[at..]);
+                put.record(op::MESSAGE_INDEX, (2 + 4 + bytes) as u64);
+                put.u16(*id);
+                put.u32(bytes as u32);
+                (slot.index_at, slot.entry_at) = (at, at + put.at());
+                at = slot.entry_at + bytes;
+            }
+        }
+        for entry in &self.entries {
+            let slot = &mut self.slots[entry.slot as usize];
+            let mut put = Put::new(&mut block[slot.entry_at..]);
+            put.u64(entry.log_time_ns);
+            put.u64(u64::from(entry.offset));
+            slot.entry_at += MESSAGE_INDEX_ENTRY_BYTES;
+        }
+        at
+    }
+
+    fn add_to_index(&mut self, indexes_end: usize) {
+        let (start_ns, end_ns) = self.block_times_ns();
+        let records_bytes = (self.at - RECORDS_AT) as u64;
+        let chunk = ChunkPlace {
+            start_ns,
+            end_ns,
+            offset: self.offset + BLOCK_RECORD_BYTES as u64,
+            record_bytes: (self.at - BLOCK_RECORD_BYTES) as u64,
+            message_index_bytes: (indexes_end - self.at) as u64,
+            compression: "",
+            compressed_bytes: records_bytes,
+            uncompressed_bytes: records_bytes,
+        };
+        let slots = self.slots.iter().zip(self.definitions.channel_ids());
+        let used = slots.filter(|(slot, _)| slot.messages > 0);
+        let offset = self.offset;
+        self.index.add_chunk(&chunk, used.map(|(slot, id)| (*id, offset + slot.index_at as u64)));
+        for (at, slot) in self.slots.iter().enumerate() {
+            self.index.add_messages(at, u64::from(slot.messages), slot.start_ns, slot.end_ns);
+        }
+    }
+
+    fn clear_block(&mut self) {
+        self.at = 0;
+        self.needed_bytes = 0;
+        self.records_crc = Hasher::new();
+        self.entries.clear();
+        self.slots.fill(Slot::default());
+    }
+
+    /// The last block: the ledger, and padding up to the tail.
+    pub fn end_block(
+        &mut self,
+        buffer: &mut [u8],
+        ledger: &[ChannelLedger],
+        by: CompletedBy,
+    ) -> Place {
+        assert_eq!(self.step, Step::Data, "the end comes behind the data");
+        assert_eq!(self.at, 0, "messages are pending: flush them first");
+        let end_bytes = self.layout.end_bytes();
+        let tail_bytes = SEAL_RECORD_BYTES + self.index.summary_bytes(&self.definitions);
+        let end_offset = self.offset;
+        let seal_offset = match self.life.placement {
+            Placement::Recycled => self.layout.segment_bytes() - tail_bytes as u64,
+            Placement::Growing => end_offset + end_bytes as u64,
+        };
+        let mut put = Put::new(&mut buffer[..end_bytes]);
+        put.zeros_to(BLOCK_RECORD_BYTES);
+        self.put_ledger(&mut put, ledger);
+        let metadata = put.at();
+        put_ledger_metadata(&mut put, by, self.definitions.channel_ids(), ledger);
+        self.index.metadata[1] = self.metadata_place(metadata, put.at());
+        let padding_at = end_offset + (put.at() + RECORD_HEAD_BYTES) as u64;
+        put.record(private_op::PADDING, seal_offset - padding_at);
+        put.zeros_to(end_bytes);
+        let body_crc = crc32fast::hash(&buffer[BLOCK_RECORD_BYTES..end_bytes]);
+        let place = self.close_block(buffer, end_bytes, BlockKind::End, body_crc);
+        self.step = Step::Ended { end_offset, seal_offset };
+        place
+    }
+
+    /// Seal, summary and footer, up to the end of the file.
+    pub fn tail(&mut self, buffer: &mut [u8]) -> Place {
+        let Step::Ended { end_offset, seal_offset } = self.step else {
+            unreachable!("the tail comes behind the end block, not behind {:?}", self.step)
+        };
+        let offset = match self.life.placement {
+            Placement::Recycled => seal_offset - seal_offset % ALIGN_BYTES as u64,
+            Placement::Growing => seal_offset,
+        };
+        let seal_at = (seal_offset - offset) as usize;
+        let summary_at = seal_at + SEAL_RECORD_BYTES;
+        let bytes = summary_at + self.index.summary_bytes(&self.definitions);
+        let mut put = Put::new(&mut buffer[..bytes]);
+        put.zeros_to(summary_at);
+        self.index.put_summary(&mut put, offset + summary_at as u64, &self.definitions);
+        assert_eq!(put.at(), bytes, "the summary is as long as it said");
+        let tail_crc = crc32fast::hash(&buffer[summary_at..bytes]);
+        let seal = Seal { identity: self.life.identity, end_offset, tail_crc };
+        seal.put(&mut Put::new(&mut buffer[seal_at..summary_at]));
+        self.step = Step::Sealed;
+        Place { offset, bytes }
+    }
+
+    /// The head once more, now without hiding the rest. `None` for a growing file, which never
+    /// hid anything.
+    pub fn open_gate(&self, buffer: &mut [u8]) -> Option<Place> {
+        assert_eq!(self.step, Step::Sealed, "the gate opens last");
+        if self.is_growing() {
+            return None;
+        }
+        put_head(&mut buffer[..HEAD_BYTES], &self.life, true);
+        Some(Place { offset: 0, bytes: HEAD_BYTES })
+    }
+
+    fn is_growing(&self) -> bool {
+        self.life.placement == Placement::Growing
+    }
+
+    fn metadata_place(&self, start: usize, end: usize) -> MetadataPlace {
+        MetadataPlace { offset: self.offset + start as u64, record_bytes: (end - start) as u64 }
+    }
+
+    fn put_ledger(&mut self, put: &mut Put<'_>, ledger: &[ChannelLedger]) {
+        assert_eq!(ledger.len(), self.layout.channels(), "the ledger has all channels");
+        put_ledger(put, ledger);
+        for (written, channel) in self.lost_written.iter_mut().zip(ledger) {
+            *written = channel.lost;
+        }
+    }
+
+    fn close_block(
+        &mut self,
+        block: &mut [u8],
+        block_bytes: usize,
+        kind: BlockKind,
+        body_crc: u32,
+    ) -> Place {
+        let record = BlockRecord {
+            identity: self.life.identity,
+            offset: self.offset,
+            block_bytes: block_bytes as u32,
+            number: self.number,
+            kind,
+            body_crc,
+        };
+        record.put(&mut Put::new(block));
+        let place = Place { offset: self.offset, bytes: block_bytes };
+        self.offset += block_bytes as u64;
+        self.number += 1;
+        place
+    }
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the summary at the end of a segment says: chunk indexes and statistics, gathered block by
+//! block by the encoder or, after a crash, by the recovery.
+//!
+//! All memory is taken when it is made; [`SegmentIndex::has_room`] is asked before each block.
+
+use super::definitions::Definitions;
+use super::layout::{SUMMARY_GROUPS, SUMMARY_OFFSET_BYTES, metadata_index_bytes, statistics_bytes};
+use super::private::{LEDGER_NAME, LIFE_NAME};
+use super::wire::{DATA_END_BYTES, FOOTER_BYTES, MAGIC, Put, RECORD_HEAD_BYTES, op};
+
+/// A chunk that lies in the file.
+#[derive(Debug, Clone, Copy)]
+pub struct ChunkPlace<'a> {
+    /// Earliest log time.
+    pub start_ns: u64,
+    /// Latest log time.
+    pub end_ns: u64,
+    /// Of the chunk record in the file.
+    pub offset: u64,
+    /// Of the chunk record, with its head.
+    pub record_bytes: u64,
+    /// Of the message indexes behind it.
+    pub message_index_bytes: u64,
+    /// Name, or empty.
+    pub compression: &'a str,
+    /// Of its records as they lie there.
+    pub compressed_bytes: u64,
+    /// Of its records.
+    pub uncompressed_bytes: u64,
+}
+
+/// A metadata record that lies in the file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MetadataPlace {
+    /// In the file.
+    pub offset: u64,
+    /// With its head.
+    pub record_bytes: u64,
+}
+
+/// Messages of one channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChannelCount {
+    /// In the file.
+    pub id: u16,
+    /// How many.
+    pub messages: u64,
+}
+
+/// Chunk indexes and statistics of a segment.
+#[derive(Debug)]
+pub struct SegmentIndex {
+    chunk_indexes: Vec<u8>,
+    bytes_max: usize,
+    chunk_count: u32,
+    channels: Vec<ChannelCount>,
+    start_ns: u64,
+    end_ns: u64,
+    scratch: Vec<u8>,
+    /// Of the segment's identity, and of its ledger.
+    pub metadata: [MetadataPlace; 2],
+}
+
+impl SegmentIndex {
+    /// Takes the memory.
+    pub fn new(definitions: &Definitions, index_bytes: usize) -> SegmentIndex {
+        let count = |id: &u16| ChannelCount { id: *id, messages: 0 };
+        let channels: Vec<_> = definitions.channel_ids().iter().map(count).collect();
+        let scratch = Vec::with_capacity(statistics_bytes(channels.len()) + metadata_bytes());
+        SegmentIndex {
+            chunk_indexes: Vec::with_capacity(index_bytes),
+            bytes_max: index_bytes,
+            chunk_count: 0,
+            channels,
+            start_ns: 0,
+            end_ns: 0,
+            scratch,
+            metadata: [MetadataPlace::default(); 2],
+        }
+    }
+
+    /// For the next segment.
+    pub fn clear(&mut self) {
+        self.chunk_indexes.clear();
+        self.chunk_count = 0;
+        self.channels.iter_mut().for_each(|channel| channel.messages = 0);
+        (self.start_ns, self.end_ns) = (0, 0);
+        self.metadata = [MetadataPlace::default(); 2];
+    }
+
+    /// Whether one more entry fits.
+    pub fn has_room(&self, entry_bytes: usize) -> bool {
+        self.bytes_max - self.chunk_indexes.len() >= entry_bytes
+    }
+
+    /// Notes a chunk, with the place of the message index of each channel in it.
+    pub fn add_chunk(
+        &mut self,
+        chunk: &ChunkPlace<'_>,
+        message_indexes: impl Iterator<Item = (u16, u64)> + Clone,
+    ) {
+        let map_bytes = message_indexes.clone().count() * (2 + 8);
+        let bytes = 4 * 8 + 4 + map_bytes + 8 + 4 + chunk.compression.len() + 2 * 8;
+        let start = self.chunk_indexes.len();
+        self.chunk_indexes.resize(start + RECORD_HEAD_BYTES + bytes, 0);
+        let mut put = Put::new(&mut self.chunk_indexes[start..]);
+        put.record(op::CHUNK_INDEX, bytes as u64);
+        for number in [chunk.start_ns, chunk.end_ns, chunk.offset, chunk.record_bytes] {
+            put.u64(number);
+        }
+        put.u32(map_bytes as u32);
+        for (id, offset) in message_indexes {
+            put.u16(id);
+            put.u64(offset);
+        }
+        put.u64(chunk.message_index_bytes);
+        put.string(chunk.compression);
+        put.u64(chunk.compressed_bytes);
+        put.u64(chunk.uncompressed_bytes);
+        self.chunk_count += 1;
+    }
+
+    /// Counts messages of a channel (by its position) and the times they span.
+    pub fn add_messages(&mut self, slot: usize, count: u64, start_ns: u64, end_ns: u64) {
+        if count == 0 {
+            return;
+        }
+        let first = self.messages() == 0;
+        self.start_ns = if first { start_ns } else { self.start_ns.min(start_ns) };
+        self.end_ns = if first { end_ns } else { self.end_ns.max(end_ns) };
+        self.channels[slot].messages += count;
+    }
+
+    /// Number of messages.
+    pub fn messages(&self) -> u64 {
+        self.channels.iter().map(|channel| channel.messages).sum()
+    }
+
+    /// Number of chunks.
+    pub fn chunks(&self) -> u32 {
+        self.chunk_count
+    }
+
+    /// Messages per channel, in order of definition.
+    pub fn channels(&self) -> &[ChannelCount] {
+        &self.channels
+    }
+
+    /// Earliest and latest log time; zero without messages.
+    pub fn times_ns(&self) -> (u64, u64) {
+        (self.start_ns, self.end_ns)
+    }
+
+    /// Length of what [`SegmentIndex::put_summary`] writes.
+    pub fn summary_bytes(&self, definitions: &Definitions) -> usize {
+        let records = [
+            definitions.records()[0].len(),
+            definitions.records()[1].len(),
+            statistics_bytes(self.channels.len()),
+            self.chunk_indexes.len(),
+            metadata_bytes(),
+        ];
+        let groups = records.iter().filter(|bytes| **bytes > 0).count();
+        RECORD_HEAD_BYTES
+            + DATA_END_BYTES
+            + records.iter().sum::<usize>()
+            + groups * SUMMARY_OFFSET_BYTES
+            + RECORD_HEAD_BYTES
+            + FOOTER_BYTES
+            + MAGIC.len()
+    }
+
+    /// Data end, summary, footer and magic. `offset` is that of the first byte in the file.
+    pub fn put_summary(&mut self, put: &mut Put<'_>, offset: u64, definitions: &Definitions) {
+        let statistics_bytes = statistics_bytes(self.channels.len());
+        self.scratch.clear();
+        self.scratch.resize(statistics_bytes + metadata_bytes(), 0);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let (statistics, metadata) = scratch.split_at_mut(statistics_bytes);
+        let schemas = definitions.schema_count();
+        self.put_statistics(&mut Put::new(statistics), schemas, self.metadata.len() as u32);
+        let mut index = Put::new(metadata);
+        for (place, name) in self.metadata.iter().zip([LIFE_NAME, LEDGER_NAME]) {
+            put_metadata_index(&mut index, *place, name);
+        }
+        let groups: [(u8, &[u8]); SUMMARY_GROUPS] = [
+            (op::SCHEMA, definitions.records()[0]),
+            (op::CHANNEL, definitions.records()[1]),
+            (op::STATISTICS, statistics),
+            (op::CHUNK_INDEX, &self.chunk_indexes),
+            (op::METADATA_INDEX, metadata),
+        ];
+        put_summary(put, offset, &groups);
+        self.scratch = scratch;
+    }
+
+    fn put_statistics(&self, put: &mut Put<'_>, schemas: u16, metadata: u32) {
+        put.record(op::STATISTICS, (statistics_bytes(self.channels.len()) - 9) as u64);
+        put.u64(self.messages());
+        put.u16(schemas);
+        put.u32(self.channels.len() as u32);
+        put.u32(0);
+        put.u32(metadata);
+        put.u32(self.chunk_count);
+        put.u64(self.start_ns);
+        put.u64(self.end_ns);
+        put.u32((self.channels.len() * 10) as u32);
+        for channel in &self.channels {
+            put.u16(channel.id);
+            put.u64(channel.messages);
+        }
+    }
+}
+
+fn metadata_bytes() -> usize {
+    metadata_index_bytes(LIFE_NAME) + metadata_index_bytes(LEDGER_NAME)
+}
+
+/// A metadata index record.
+pub fn put_metadata_index(put: &mut Put<'_>, place: MetadataPlace, name: &str) {
+    let opened = put.open_record(op::METADATA_INDEX);
+    put.u64(place.offset);
+    put.u64(place.record_bytes);
+    put.string(name);
+    put.close_record(opened);
+}
+
+/// Data end, these groups of records, their offsets, footer and magic.
+pub fn put_summary(put: &mut Put<'_>, offset: u64, groups: &[(u8, &[u8])]) {
+    let base = offset - put.at() as u64;
+    put.record(op::DATA_END, DATA_END_BYTES as u64);
+    // No checksum of the whole data section: the recycled file between end block and tail is in it.
+    put.u32(0);
+    let summary = put.at();
+    for (_, records) in groups {
+        put.bytes(records);
+    }
+    let offsets = put.at();
+    let mut at = base + summary as u64;
+    for (opcode, records) in groups.iter().filter(|(_, records)| !records.is_empty()) {
+        put.record(op::SUMMARY_OFFSET, (SUMMARY_OFFSET_BYTES - RECORD_HEAD_BYTES) as u64);
+        put.u8(*opcode);
+        put.u64(at);
+        put.u64(records.len() as u64);
+        at += records.len() as u64;
+    }
+    let any = put.at() > summary;
+    put.record(op::FOOTER, FOOTER_BYTES as u64);
+    put.u64(if any { base + summary as u64 } else { 0 });
+    put.u64(if any { base + offsets as u64 } else { 0 });
+    let crc = crc32fast::hash(put.written(summary..put.at()));
+    put.u32(crc);
+    put.bytes(&MAGIC);
+}

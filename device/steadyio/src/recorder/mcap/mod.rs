@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Recording segments: MCAP files of a fixed size, written in place and recycled.
+//!
+//! The official writers grow a file, keep an index that grows with it, and write the footer
+//! where the data ended. A recorder that recycles files of a fixed size can do none of these: its
+//! memory is bounded, its file is as long as before, and behind its last block lies what an
+//! earlier recording left there. So this is a writer of its own, of the same format. The bytes are
+//! specified in `docs/spec/recording-segment-1.md`.
+//!
+//! In reading order: [`wire`] (numbers and records), [`definitions`] (schemas and channels),
+//! [`layout`] (sizes and bounds), [`private`] (our own records), [`index`] (what the summary
+//! needs), [`encoder`]; then the way back.
+
+pub mod definitions;
+pub mod encoder;
+pub mod index;
+pub mod layout;
+pub mod private;
+pub mod wire;

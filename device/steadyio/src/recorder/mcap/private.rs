@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Our own records, with opcodes that MCAP leaves to applications: readers skip them.
+//!
+//! - *life*: whose data this file holds now: a recording id and a sequence number that grows with
+//!   each use of a file of the pool. Each use of a file is called a life.
+//! - *gate*: closed, it spans the rest of the file, so that a reader from the start sees nothing
+//!   of a segment that is not finished; opened last, it ends with the head.
+//! - *block*: at the start of each block: its life, its place, its checksum. What an earlier life
+//!   left in the file has another life in it.
+//! - *ledger*: what became of the messages of each channel.
+//! - *padding*: to the next boundary, or in a finished segment to the tail.
+//! - *seal*: in front of the data end: this tail belongs to this life.
+
+use super::layout::{ALIGN_BYTES, HEAD_BYTES, Placement};
+use super::wire::{Get, MAGIC, Put, RECORD_HEAD_BYTES, op};
+
+/// Version of the layout, in the life record and the metadata.
+pub const FORMAT_VERSION: u16 = 1;
+
+/// Opcodes.
+pub mod private_op {
+    /// Start of a block.
+    pub const BLOCK: u8 = 0xe0;
+    /// Whose data it is.
+    pub const LIFE: u8 = 0xe1;
+    /// Hides an unfinished segment.
+    pub const GATE: u8 = 0xe2;
+    /// Counters.
+    pub const LEDGER: u8 = 0xe3;
+    /// Nothing.
+    pub const PADDING: u8 = 0xe4;
+    /// Ties the tail to its life.
+    pub const SEAL: u8 = 0xe5;
+}
+
+/// Length of the block record.
+pub const BLOCK_RECORD_BYTES: usize = RECORD_HEAD_BYTES + 16 + 8 + 8 + 4 + 4 + 4 + 4 + 4;
+/// Length of the life record.
+pub const LIFE_RECORD_BYTES: usize = RECORD_HEAD_BYTES + 2 + 2 + 16 + 8 + 8 + 8 + 4 + 4 + 4;
+/// Length of the seal record.
+pub const SEAL_RECORD_BYTES: usize = RECORD_HEAD_BYTES + 16 + 8 + 8 + 4 + 4;
+/// The last 512 bytes of the head: written over an old gate, they are replaced at once.
+pub const GATE_OFFSET: usize = HEAD_BYTES - 512;
+/// Name of the metadata record of a segment's identity.
+pub const LIFE_NAME: &str = "steadyio.segment";
+/// Name of the metadata record of the ledger.
+pub const LEDGER_NAME: &str = "steadyio.ledger";
+
+const LIBRARY: &str = concat!("steadyio ", env!("CARGO_PKG_VERSION"));
+// The life must lie within one sector, which is replaced at once or not at all.
+const _: () = assert!(MAGIC.len() + RECORD_HEAD_BYTES + 8 + 32 + LIFE_RECORD_BYTES <= 512);
+const _: () = assert!(LIBRARY.len() <= 32 && GATE_OFFSET % 512 == 0);
+
+/// One use of a file by one recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Identity {
+    /// Random, new for each recording.
+    pub recording_id: [u8; 16],
+    /// Greater than that of any earlier use of a file in the same directory.
+    pub sequence: u64,
+}
+
+/// What a segment says about itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Life {
+    /// Who.
+    pub identity: Identity,
+    /// When it began, as the recorder's clock for log times says.
+    pub created_ns: u64,
+    /// Recycled or growing.
+    pub placement: Placement,
+    /// Size of the file, or the most it grows to.
+    pub segment_bytes: u64,
+    /// Largest block.
+    pub block_bytes_max: u32,
+    /// Room for chunk indexes.
+    pub index_bytes: u32,
+}
+
+fn checksum(bytes: &[u8]) -> u32 {
+    crc32fast::hash(bytes)
+}
+
+/// Ends a record of ours with the checksum of all of it.
+fn close_checked(put: &mut Put<'_>, start: usize) {
+    let crc = checksum(put.written(start..put.at()));
+    put.u32(crc);
+}
+
+/// The content of a record of this opcode and length whose checksum is right.
+fn checked(bytes: &[u8], opcode: u8, record_bytes: usize) -> Option<Get<'_>> {
+    let (record, crc) = bytes.get(..record_bytes)?.split_at_checked(record_bytes - 4)?;
+    if Get::new(crc).u32()? != checksum(record) {
+        return None;
+    }
+    let mut get = Get::new(record);
+    let fits = get.u8()? == opcode && get.u64()? == (record_bytes - RECORD_HEAD_BYTES) as u64;
+    fits.then_some(get)
+}
+
+fn put_identity(put: &mut Put<'_>, identity: &Identity) {
+    put.bytes(&identity.recording_id);
+    put.u64(identity.sequence);
+}
+
+fn get_identity(get: &mut Get<'_>) -> Option<Identity> {
+    Some(Identity { recording_id: get.id()?, sequence: get.u64()? })
+}
+
+impl Life {
+    /// The record.
+    pub fn put(&self, put: &mut Put<'_>) {
+        let start = put.at();
+        put.record(private_op::LIFE, (LIFE_RECORD_BYTES - RECORD_HEAD_BYTES) as u64);
+        put.u16(FORMAT_VERSION);
+        put.u16(match self.placement {
+            Placement::Recycled => 1,
+            Placement::Growing => 2,
+        });
+        put_identity(put, &self.identity);
+        put.u64(self.created_ns);
+        put.u64(self.segment_bytes);
+        put.u32(self.block_bytes_max);
+        put.u32(self.index_bytes);
+        close_checked(put, start);
+    }
+
+    /// Out of a record with a right checksum.
+    pub fn get(bytes: &[u8]) -> Option<Life> {
+        let mut get = checked(bytes, private_op::LIFE, LIFE_RECORD_BYTES)?;
+        if get.u16()? != FORMAT_VERSION {
+            return None;
+        }
+        let placement = match get.u16()? {
+            1 => Placement::Recycled,
+            2 => Placement::Growing,
+            _ => return None,
+        };
+        Some(Life {
+            identity: get_identity(&mut get)?,
+            created_ns: get.u64()?,
+            placement,
+            segment_bytes: get.u64()?,
+            block_bytes_max: get.u32()?,
+            index_bytes: get.u32()?,
+        })
+    }
+
+    /// The same for the users of MCAP: a metadata record.
+    pub fn put_metadata(&self, put: &mut Put<'_>) {
+        let opened = put.open_record(op::METADATA);
+        put.string(LIFE_NAME);
+        let map = put.open_u32();
+        put_number(put, "format", u64::from(FORMAT_VERSION));
+        put.string("recording_id");
+        put.u32(32);
+        for byte in self.identity.recording_id {
+            put.bytes(&[hex(byte >> 4), hex(byte & 15)]);
+        }
+        put_number(put, "sequence", self.identity.sequence);
+        put_number(put, "created_ns", self.created_ns);
+        put_number(put, "segment_bytes", self.segment_bytes);
+        put.close_u32(map);
+        put.close_record(opened);
+    }
+}
+
+/// Room for the metadata of a life.
+pub fn life_metadata_bytes_max() -> usize {
+    RECORD_HEAD_BYTES + 4 + LIFE_NAME.len() + 4 + 4 * (8 + 16 + DIGITS_MAX) + 8 + 16 + 32
+}
+
+fn hex(digit: u8) -> u8 {
+    if digit < 10 { b'0' + digit } else { b'a' + digit - 10 }
+}
+
+/// Digits of the largest number.
+const DIGITS_MAX: usize = 20;
+
+/// Key and value of a map; without allocation.
+fn put_number(put: &mut Put<'_>, key: &str, value: u64) {
+    put.string(key);
+    put_decimal(put, value);
+}
+
+fn put_decimal(put: &mut Put<'_>, value: u64) {
+    let opened = put.open_u32();
+    put_digits(put, value);
+    put.close_u32(opened);
+}
+
+fn put_digits(put: &mut Put<'_>, mut value: u64) {
+    let mut digits = [0; DIGITS_MAX];
+    let mut at = DIGITS_MAX;
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    put.bytes(&digits[at..]);
+}
+
+/// The head of a file: magic, header, life, gate.
+pub fn put_head(buffer: &mut [u8], life: &Life, gate_open: bool) {
+    let mut put = Put::new(buffer);
+    put.bytes(&MAGIC);
+    let opened = put.open_record(op::HEADER);
+    put.string("");
+    put.string(LIBRARY);
+    put.close_record(opened);
+    life.put(&mut put);
+    put_padding(&mut put, GATE_OFFSET);
+    let gate_end = if gate_open { HEAD_BYTES as u64 } else { life.segment_bytes };
+    put.record(private_op::GATE, gate_end - (GATE_OFFSET + RECORD_HEAD_BYTES) as u64);
+    put.zeros_to(HEAD_BYTES);
+}
+
+/// The life in a head, and whether its gate is open. Only what is needed is checked: a head may
+/// be half old and half new.
+pub fn get_head(head: &[u8]) -> Option<(Life, bool)> {
+    let mut get = Get::new(head);
+    if get.bytes(MAGIC.len())? != MAGIC || get.record()?.0 != op::HEADER {
+        return None;
+    }
+    let life = Life::get(get.rest())?;
+    let mut gate = Get::new(head.get(GATE_OFFSET..)?);
+    let open = gate.u8()? == private_op::GATE
+        && gate.u64()? == (HEAD_BYTES - GATE_OFFSET - RECORD_HEAD_BYTES) as u64;
+    Some((life, open))
+}
+
+/// A padding record up to a position in the buffer.
+pub fn put_padding(put: &mut Put<'_>, end: usize) {
+    put.record(private_op::PADDING, (end - put.at() - RECORD_HEAD_BYTES) as u64);
+    put.zeros_to(end);
+}
+
+/// What a block is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockKind {
+    /// The first: life, schemas, channels.
+    Definitions,
+    /// A chunk of messages.
+    Data,
+    /// The last.
+    End,
+}
+
+/// The record at the start of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockRecord {
+    /// Whose block it is.
+    pub identity: Identity,
+    /// Where in the file it belongs.
+    pub offset: u64,
+    /// How long it is.
+    pub block_bytes: u32,
+    /// Number of blocks before it.
+    pub number: u32,
+    /// What for.
+    pub kind: BlockKind,
+    /// Of everything behind this record.
+    pub body_crc: u32,
+}
+
+impl BlockRecord {
+    /// The record.
+    pub fn put(&self, put: &mut Put<'_>) {
+        let start = put.at();
+        put.record(private_op::BLOCK, (BLOCK_RECORD_BYTES - RECORD_HEAD_BYTES) as u64);
+        put_identity(put, &self.identity);
+        put.u64(self.offset);
+        put.u32(self.block_bytes);
+        put.u32(self.number);
+        put.u32(match self.kind {
+            BlockKind::Definitions => 1,
+            BlockKind::Data => 2,
+            BlockKind::End => 3,
+        });
+        put.u32(self.body_crc);
+        close_checked(put, start);
+    }
+
+    /// Out of the first bytes of a block, if its own checksum is right and its length sensible.
+    pub fn get(bytes: &[u8]) -> Option<BlockRecord> {
+        let mut get = checked(bytes, private_op::BLOCK, BLOCK_RECORD_BYTES)?;
+        let record = BlockRecord {
+            identity: get_identity(&mut get)?,
+            offset: get.u64()?,
+            block_bytes: get.u32()?,
+            number: get.u32()?,
+            kind: match get.u32()? {
+                1 => BlockKind::Definitions,
+                2 => BlockKind::Data,
+                3 => BlockKind::End,
+                _ => return None,
+            },
+            body_crc: get.u32()?,
+        };
+        let bytes = record.block_bytes as usize;
+        (bytes > 0 && bytes % ALIGN_BYTES == 0).then_some(record)
+    }
+
+    /// Whether the block as a whole is what was written.
+    pub fn fits(&self, block: &[u8]) -> bool {
+        block.len() == self.block_bytes as usize
+            && checksum(&block[BLOCK_RECORD_BYTES..]) == self.body_crc
+    }
+}
+
+/// What became of the messages of a channel, counted by the recorder since the recording began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ChannelLedger {
+    /// Offered by the application.
+    pub received: u64,
+    /// Given to a file.
+    pub written: u64,
+    /// Known to survive a power cut.
+    pub durable: u64,
+    /// Not taken, because there was no room.
+    pub lost: u64,
+    /// Their bytes.
+    pub lost_bytes: u64,
+    /// Log time of the first lost one.
+    pub lost_first_ns: u64,
+    /// Log time of the last lost one.
+    pub lost_last_ns: u64,
+}
+
+const LEDGER_FIELDS: [&str; 7] =
+    ["received", "written", "durable", "lost", "lost_bytes", "lost_first_ns", "lost_last_ns"];
+
+impl ChannelLedger {
+    fn fields(&self) -> [u64; 7] {
+        [
+            self.received,
+            self.written,
+            self.durable,
+            self.lost,
+            self.lost_bytes,
+            self.lost_first_ns,
+            self.lost_last_ns,
+        ]
+    }
+}
+
+/// Length of a ledger record.
+pub fn ledger_record_bytes(channels: usize) -> usize {
+    RECORD_HEAD_BYTES + channels * 8 * LEDGER_FIELDS.len()
+}
+
+/// A ledger record: the counters of all channels in order of definition.
+pub fn put_ledger(put: &mut Put<'_>, ledger: &[ChannelLedger]) {
+    let bytes = ledger_record_bytes(ledger.len()) - RECORD_HEAD_BYTES;
+    put.record(private_op::LEDGER, bytes as u64);
+    for number in ledger.iter().flat_map(ChannelLedger::fields) {
+        put.u64(number);
+    }
+}
+
+/// Reads the content of a ledger record into as many channels.
+pub fn get_ledger(content: &[u8], ledger: &mut [ChannelLedger]) -> Option<()> {
+    let mut get = Get::new(content);
+    for channel in ledger {
+        *channel = ChannelLedger {
+            received: get.u64()?,
+            written: get.u64()?,
+            durable: get.u64()?,
+            lost: get.u64()?,
+            lost_bytes: get.u64()?,
+            lost_first_ns: get.u64()?,
+            lost_last_ns: get.u64()?,
+        };
+    }
+    Some(())
+}
+
+/// Who ended a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CompletedBy {
+    /// The recording went on in the next one, or ended.
+    Recorder,
+    /// Something else ended it; the ledger is the last one found.
+    Recovery,
+}
+
+/// The ledger for the users of MCAP: a metadata record with keys such as `0.lost`.
+pub fn put_ledger_metadata(
+    put: &mut Put<'_>,
+    by: CompletedBy,
+    ids: &[u16],
+    ledger: &[ChannelLedger],
+) {
+    let opened = put.open_record(op::METADATA);
+    put.string(LEDGER_NAME);
+    let map = put.open_u32();
+    put.string("completed_by");
+    put.string(match by {
+        CompletedBy::Recorder => "recorder",
+        CompletedBy::Recovery => "recovery",
+    });
+    for (id, channel) in ids.iter().zip(ledger) {
+        for (name, value) in LEDGER_FIELDS.iter().zip(channel.fields()) {
+            let key = put.open_u32();
+            put_digits(put, u64::from(*id));
+            put.bytes(b".");
+            put.bytes(name.as_bytes());
+            put.close_u32(key);
+            put_decimal(put, value);
+        }
+    }
+    put.close_u32(map);
+    put.close_record(opened);
+}
+
+/// Room for the metadata of the ledger.
+pub fn ledger_metadata_bytes_max(channels: usize) -> usize {
+    let key = 4 + "65535.".len() + LEDGER_FIELDS[6].len().max(LEDGER_FIELDS[5].len());
+    let entry = key + 4 + DIGITS_MAX;
+    let head = RECORD_HEAD_BYTES + 4 + LEDGER_NAME.len() + 4 + 8 + "completed_by".len() + 8;
+    head + channels * LEDGER_FIELDS.len() * entry
+}
+
+/// Ties a tail to the life and the end block that it was written for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seal {
+    /// Whose tail it is.
+    pub identity: Identity,
+    /// Where the end block is.
+    pub end_offset: u64,
+    /// Of everything behind this record, to the end of the file.
+    pub tail_crc: u32,
+}
+
+impl Seal {
+    /// The record.
+    pub fn put(&self, put: &mut Put<'_>) {
+        let start = put.at();
+        put.record(private_op::SEAL, (SEAL_RECORD_BYTES - RECORD_HEAD_BYTES) as u64);
+        put_identity(put, &self.identity);
+        put.u64(self.end_offset);
+        put.u32(self.tail_crc);
+        close_checked(put, start);
+    }
+
+    /// Out of a record with a right checksum.
+    pub fn get(bytes: &[u8]) -> Option<Seal> {
+        let mut get = checked(bytes, private_op::SEAL, SEAL_RECORD_BYTES)?;
+        Some(Seal {
+            identity: get_identity(&mut get)?,
+            end_offset: get.u64()?,
+            tail_crc: get.u32()?,
+        })
+    }
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Numbers, strings and records as MCAP has them: little-endian, lengths in front.
+//!
+//! [`Put`] writes into a buffer whose size the layout has proven sufficient, and panics otherwise:
+//! that would be a bug of ours. [`Get`] reads bytes that anybody may have written, and never panics.
+
+/// First and last bytes of a file.
+pub const MAGIC: [u8; 8] = [0x89, b'M', b'C', b'A', b'P', b'0', b'\r', b'\n'];
+/// Opcode and length.
+pub const RECORD_HEAD_BYTES: usize = 9;
+
+/// Opcodes of the specification that are written or read here.
+pub mod op {
+    #![allow(missing_docs, reason = "the specification's own names")]
+    pub const HEADER: u8 = 0x01;
+    pub const FOOTER: u8 = 0x02;
+    pub const SCHEMA: u8 = 0x03;
+    pub const CHANNEL: u8 = 0x04;
+    pub const MESSAGE: u8 = 0x05;
+    pub const CHUNK: u8 = 0x06;
+    pub const MESSAGE_INDEX: u8 = 0x07;
+    pub const CHUNK_INDEX: u8 = 0x08;
+    pub const STATISTICS: u8 = 0x0b;
+    pub const METADATA: u8 = 0x0c;
+    pub const METADATA_INDEX: u8 = 0x0d;
+    pub const SUMMARY_OFFSET: u8 = 0x0e;
+    pub const DATA_END: u8 = 0x0f;
+}
+
+/// Channel id, sequence, log time, publish time.
+pub const MESSAGE_HEAD_BYTES: usize = 2 + 4 + 8 + 8;
+/// Of a chunk without compression: times, size, CRC, empty string, size.
+pub const CHUNK_HEAD_BYTES: usize = 8 + 8 + 8 + 4 + 4 + 8;
+/// Log time and offset.
+pub const MESSAGE_INDEX_ENTRY_BYTES: usize = 8 + 8;
+/// Record head, channel id and array length.
+pub const MESSAGE_INDEX_HEAD_BYTES: usize = RECORD_HEAD_BYTES + 2 + 4;
+/// Summary start, summary offset start, CRC.
+pub const FOOTER_BYTES: usize = 8 + 8 + 4;
+/// The CRC of the data section.
+pub const DATA_END_BYTES: usize = 4;
+
+/// Writes behind each other into a buffer.
+#[derive(Debug)]
+pub struct Put<'a> {
+    buffer: &'a mut [u8],
+    at: usize,
+}
+
+impl<'a> Put<'a> {
+    /// From the beginning of the buffer.
+    pub fn new(buffer: &'a mut [u8]) -> Put<'a> {
+        Put { buffer, at: 0 }
+    }
+
+    /// Bytes written so far.
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Raw bytes.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        self.buffer[self.at..self.at + bytes.len()].copy_from_slice(bytes);
+        self.at += bytes.len();
+    }
+
+    /// Zeros up to a position.
+    pub fn zeros_to(&mut self, end: usize) {
+        self.buffer[self.at..end].fill(0);
+        self.at = end;
+    }
+
+    /// One byte.
+    pub fn u8(&mut self, value: u8) {
+        self.bytes(&[value]);
+    }
+
+    /// Two bytes.
+    pub fn u16(&mut self, value: u16) {
+        self.bytes(&value.to_le_bytes());
+    }
+
+    /// Four bytes.
+    pub fn u32(&mut self, value: u32) {
+        self.bytes(&value.to_le_bytes());
+    }
+
+    /// Eight bytes.
+    pub fn u64(&mut self, value: u64) {
+        self.bytes(&value.to_le_bytes());
+    }
+
+    /// A length and the text.
+    pub fn string(&mut self, text: &str) {
+        self.u32(text.len() as u32);
+        self.bytes(text.as_bytes());
+    }
+
+    /// Opcode and length of a record whose content follows.
+    pub fn record(&mut self, opcode: u8, content_bytes: u64) {
+        self.u8(opcode);
+        self.u64(content_bytes);
+    }
+
+    /// Leaves room for a length that is filled in by [`Put::close_u32`].
+    pub fn open_u32(&mut self) -> usize {
+        self.u32(0);
+        self.at
+    }
+
+    /// Fills in the bytes written since.
+    pub fn close_u32(&mut self, opened: usize) {
+        let bytes = (self.at - opened) as u32;
+        self.buffer[opened - 4..opened].copy_from_slice(&bytes.to_le_bytes());
+    }
+
+    /// Leaves room for the length of a record that is filled in by [`Put::close_record`].
+    pub fn open_record(&mut self, opcode: u8) -> usize {
+        self.record(opcode, 0);
+        self.at
+    }
+
+    /// Fills in the bytes written since.
+    pub fn close_record(&mut self, opened: usize) {
+        let bytes = (self.at - opened) as u64;
+        self.buffer[opened - 8..opened].copy_from_slice(&bytes.to_le_bytes());
+    }
+
+    /// What was written between two positions.
+    pub fn written(&self, range: std::ops::Range<usize>) -> &[u8] {
+        &self.buffer[range]
+    }
+}
+
+/// Reads behind each other out of bytes; `None` as soon as they do not suffice.
+#[derive(Debug, Clone, Copy)]
+pub struct Get<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Get<'a> {
+    /// From the first byte.
+    pub fn new(bytes: &'a [u8]) -> Get<'a> {
+        Get { bytes }
+    }
+
+    /// What was not read yet.
+    pub fn rest(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The next bytes.
+    pub fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.bytes.split_at_checked(count)?;
+        self.bytes = rest;
+        Some(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.bytes(N)?.try_into().ok()
+    }
+
+    /// One byte.
+    pub fn u8(&mut self) -> Option<u8> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    /// Two bytes.
+    pub fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    /// Four bytes.
+    pub fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    /// Eight bytes.
+    pub fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// Sixteen bytes.
+    pub fn id(&mut self) -> Option<[u8; 16]> {
+        self.array()
+    }
+
+    /// Bytes behind their length of four bytes.
+    pub fn prefixed(&mut self) -> Option<&'a [u8]> {
+        let count = self.u32()?;
+        self.bytes(usize::try_from(count).ok()?)
+    }
+
+    /// A text behind its length.
+    pub fn string(&mut self) -> Option<&'a str> {
+        std::str::from_utf8(self.prefixed()?).ok()
+    }
+
+    /// A record that is there as a whole: opcode and content.
+    pub fn record(&mut self) -> Option<(u8, &'a [u8])> {
+        let mut ahead = *self;
+        let opcode = ahead.u8()?;
+        let count = usize::try_from(ahead.u64()?).ok()?;
+        let content = ahead.bytes(count)?;
+        *self = ahead;
+        Some((opcode, content))
+    }
+}
