@@ -7,8 +7,8 @@ import signal
 from pathlib import Path
 
 import pytest
-from steady_lab.kernel_build import LabKernel, build_kernel
-from steady_lab.kernel_source import find_source
+from steady_lab.kernels.build import LabKernel, build_kernel
+from steady_lab.kernels.source import find_source
 from steady_lab.paths import BUILD
 
 # A shell starts background jobs with SIGINT ignored, and so would be every program started here;

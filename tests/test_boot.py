@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from steady_lab.boot import BootError, BootRequest, BootResult, boot
+from steady_lab.boots.boot import BootError, BootRequest, BootResult, boot
+from steady_lab.boots.kernel_log import find_exit_status, find_trouble
 from steady_lab.cli import main
-from steady_lab.kernel_build import LabKernel, build_kernel
-from steady_lab.kernel_log import find_exit_status, find_trouble
-from steady_lab.kernel_source import find_source
-from steady_lab.module_build import build_module
+from steady_lab.kernels.build import LabKernel, build_kernel
+from steady_lab.kernels.modules import build_module
+from steady_lab.kernels.source import find_source
 from steady_lab.paths import PROJECT
 
 

@@ -14,10 +14,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from steady_lab.boot import BootRequest, BootResult, boot
-from steady_lab.guest import GUEST_PROJECT
-from steady_lab.kernel_source import RELEASES
-from steady_lab.paths import BUILD, PROJECT
+from steady_lab.boots.boot import BootRequest, BootResult, boot
+from steady_lab.kernels.source import RELEASES
+from steady_lab.paths import BUILD, GUEST_PROJECT, PROJECT
 
 SCRIPTS = PROJECT / "tests" / "kernel"
 HELPERS = BUILD / "tests" / "bin"

@@ -10,10 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
-from steady_lab import kernel_build, kernel_source
 from steady_lab.errors import LabError
-from steady_lab.kernel_build import LabKernel, build_kernel, config_fragments, unmet_options
-from steady_lab.kernel_source import KernelSource, find_source
+from steady_lab.kernels import build as kernel_build
+from steady_lab.kernels import source as kernel_source
+from steady_lab.kernels.build import LabKernel, build_kernel, config_fragments, unmet_options
+from steady_lab.kernels.source import KernelSource, find_source
 from steady_lab.paths import PROJECT
 
 

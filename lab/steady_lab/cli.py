@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The command `steady-lab`: one subcommand per module, errors without traceback.
+"""The command `steady-lab`: subcommands from commands/, errors without traceback.
 
 Exit status: 0 done, 1 failed (the message says what), 2 wrong usage, 130 interrupted; `boot` passes
 on the exit status of the command that it ran.
@@ -14,14 +14,14 @@ from steady_lab import __version__
 from steady_lab.errors import LabError
 
 COMMAND_MODULES = (
-    "kernel_command",
-    "boot_command",
-    "device_fit",
+    "kernel",
+    "boot",
+    "device",
     "cpu_cost",
     "run",
     "report",
     "summary",
-    "results_pages",
+    "results",
     "demo",
 )
 
@@ -32,7 +32,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"steady-lab {__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
     for name in COMMAND_MODULES:
-        importlib.import_module(f"steady_lab.{name}").register(subparsers)
+        importlib.import_module(f"steady_lab.commands.{name}").register(subparsers)
     return parser
 
 

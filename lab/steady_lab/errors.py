@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The base class of errors that a user can mend; `steady-lab` prints them without traceback."""
+"""Errors that a user can mend; `steady-lab` prints them without traceback."""
 
 
 class LabError(Exception):
     """What was wrong, with which value, and what to do about it."""
+
+
+class SpecError(LabError):
+    """A spec that cannot be used. The text names file, key, value and what is allowed."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Where things are: the clone, its build folder, and the cache that outlives clones."""
+"""Where things are: the clone, its build folder, the cache that outlives clones; the guest's."""
 
 import os
 from pathlib import Path
@@ -7,6 +7,10 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parents[2]
 BUILD = PROJECT / "build"
 KERNEL_CONFIGS = PROJECT / "lab" / "kernel"
+# Where the guest finds its work folder, the clone and the kernel's objects.
+GUEST_WORK = "/run/steadyio/work"
+GUEST_PROJECT = "/run/steadyio/project"
+GUEST_KERNEL = "/run/steadyio/kernel"
 
 
 def cache_dir() -> Path:

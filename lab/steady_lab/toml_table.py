@@ -12,7 +12,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from steady_lab.device_spec import SpecError
+from steady_lab.errors import SpecError
 
 Point = int | float | str | None
 """One value of a sweep; None stands for the only point of a workload without a sweep."""

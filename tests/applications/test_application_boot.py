@@ -8,9 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from steady_lab.application import APPLICATIONS
-from steady_lab.figure_spec import EXPERIMENTS
-from steady_lab.kernel_build import LabKernel
+from steady_lab.boots.application import APPLICATIONS
+from steady_lab.figures.spec import EXPERIMENTS
+from steady_lab.kernels.build import LabKernel
 
 VARIANT = "k2-split4"
 EVENTS = 5

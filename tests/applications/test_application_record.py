@@ -8,17 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from steady_lab.application import APPLICATIONS
-from steady_lab.application_record import copies, transactions
-from steady_lab.device_spec import SpecError
-from steady_lab.errors import LabError
-from steady_lab.figure_spec import load_figure
-from steady_lab.report_plot import plot_data
-from steady_lab.results import Sources, merge, read_result, result_rows, write_result
-from steady_lab.rows import csv_text
-from steady_lab.table import figure_tables
+from steady_lab.boots.application import APPLICATIONS
+from steady_lab.errors import LabError, SpecError
+from steady_lab.figures.application_record import copies, transactions
+from steady_lab.figures.results import Sources, merge, read_result, result_rows, write_result
+from steady_lab.figures.rows import csv_text
+from steady_lab.figures.spec import load_figure
+from steady_lab.figures.table import figure_tables
+from steady_lab.figures.workload import parse_workload
+from steady_lab.pages.plot import plot_data
 from steady_lab.toml_table import load_toml
-from steady_lab.workload_spec import parse_workload
 
 # As sysbench 1.0.20 prints it.
 REPORT = """sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The guest's part of steady_lab/cpu_cost.py: for each line of $PWD/cases, reads from a null_blk device
+# The guest's part of steady_lab/figures/cpu_cost.py: for each line of $PWD/cases, reads from a null_blk device
 # with step.c's marks around them. A line: TAGS SCHEDULER KNOBS CLASS BYTES DEPTH ROUNDS, with KNOBS
 # as name=value,... or -, and CLASS as for ionice -c.
 STEADY_TESTS=/run/steadyio/project/tests/kernel

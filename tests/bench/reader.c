@@ -2,7 +2,7 @@
 /*
  * reader DEV BYTES DEPTH ROUNDS: reads at random places, DEPTH at once, and waits for all of them;
  * ROUNDS times, after as many to warm up. sched_rr_get_interval(), which nothing else calls, marks
- * begin and end for step.c. Runs in the guest of steady_lab/cpu_cost.py, under SCHED_FIFO: when the
+ * begin and end for step.c. Runs in the guest of steady_lab/figures/cpu_cost.py, under SCHED_FIFO: when the
  * kernel's workers run then does not depend on how much CPU time they had before.
  */
 #define _GNU_SOURCE

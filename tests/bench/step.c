@@ -8,7 +8,7 @@
  * and ends when it gets there again, and so on in pairs. Processes of the guest are processes of
  * their own here and are not counted. Per pair, a line "window N" and then a line "ADDRESS COUNT"
  * for each instruction executed are written to OUT. Ends as COMMAND does. Started by
- * steady_lab/cpu_cost.py.
+ * steady_lab/figures/cpu_cost.py.
  */
 #include <errno.h>
 #include <inttypes.h>

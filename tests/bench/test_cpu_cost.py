@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Which part of the kernel instructions are counted for, and when k2 counts as too dear."""
 
-from steady_lab.cpu_cost import (
+from steady_lab.figures.cpu_cost import (
     K2,
     MQ_DEADLINE,
     NONE,
@@ -11,8 +11,8 @@ from steady_lab.cpu_cost import (
     missed_goals,
     tables,
 )
-from steady_lab.instructions import Functions, kernel_functions
-from steady_lab.kernel_build import LabKernel
+from steady_lab.figures.instructions import Functions, kernel_functions
+from steady_lab.kernels.build import LabKernel
 
 
 def cost(instructions: float) -> Cost:

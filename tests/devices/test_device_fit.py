@@ -5,10 +5,9 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from steady_lab.device_fit import (
+from steady_lab.devices.fit import (
     DEVICE,
     FITTED,
-    PAGE,
     PUBLISHED,
     Cell,
     Timing,
@@ -20,9 +19,10 @@ from steady_lab.device_fit import (
     predict,
     rms,
     timing_of,
-    written_page,
 )
-from steady_lab.device_spec import SpecError, load_device
+from steady_lab.devices.spec import load_device
+from steady_lab.errors import LabError, SpecError
+from steady_lab.pages.device_page import PAGE, written_page
 
 SPEC = load_device(DEVICE)
 CELLS = load_published(PUBLISHED)
@@ -100,5 +100,5 @@ def test_bad_figures_are_refused(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(SpecError, match=part):
             load_published(path)
-    with pytest.raises(SpecError, match="markers"):
+    with pytest.raises(LabError, match="markers"):
         written_page("no markers", SPEC, CELLS)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from steady_lab.device_spec import NUMBERS, Number, SpecError, load_device, parse_device
-from steady_lab.guest import GUEST_WORK
-from steady_lab.paths import PROJECT
+from steady_lab.devices.spec import NUMBERS, Number, load_device, parse_device
+from steady_lab.errors import SpecError
+from steady_lab.paths import GUEST_WORK, PROJECT
 
 DEVICES = sorted((PROJECT / "experiments" / "devices").glob("*.toml"))
 PARAMS_SOURCE = PROJECT / "lab" / "devices" / "emmc_params.c"

@@ -8,9 +8,9 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from steady_lab.figure_spec import Figure, parse_figure
-from steady_lab.results import Sources
-from steady_lab.workload_spec import parse_workload
+from steady_lab.figures.results import Sources
+from steady_lab.figures.spec import Figure, parse_figure
+from steady_lab.figures.workload import parse_workload
 
 HERE = Path(__file__).parent
 SOURCES = Sources(kernel_config="c" * 64, modules="d" * 64)

@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from steady_lab.kernel_build import LabKernel
+from steady_lab.figures.run import RunOrder
+from steady_lab.kernels.build import LabKernel
 from steady_lab.paths import BUILD
-from steady_lab.run import RunOrder
 
 TINY = Path(__file__).parent / "tiny.toml"
 STEADY_LAB = [sys.executable, "-m", "steady_lab.cli"]

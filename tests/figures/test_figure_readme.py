@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from steady_lab.cli import main
 from steady_lab.errors import LabError
-from steady_lab.figure_spec import load_figure
-from steady_lab.metric import CLASSES
-from steady_lab.page_blocks import fill_blocks
-from steady_lab.rows import Row, csv_text, point_text
+from steady_lab.figures.metric import CLASSES
+from steady_lab.figures.rows import Row, csv_text, point_text
+from steady_lab.figures.spec import load_figure
+from steady_lab.pages.blocks import fill_blocks
 
 NAME = "s1-fig5-randread"
 OPEN, CLOSE = f"<!-- figure:{NAME} -->\n", "<!-- /figure -->"

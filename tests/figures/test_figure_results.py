@@ -11,13 +11,13 @@ import figure_sample
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from steady_lab.checks import evaluate
-from steady_lab.metric import METRICS, NS_PER_MS
-from steady_lab.quantity import Lowest
-from steady_lab.report_plot import ccdf
-from steady_lab.results import merge, read_record, read_result, result_rows, write_result
-from steady_lab.rows import COLUMNS, Measurements, ResultError, Row, csv_text, read_csv
-from steady_lab.table import check_lines, format_number, summary_text, sweep_table
+from steady_lab.figures.checks import evaluate
+from steady_lab.figures.metric import METRICS, NS_PER_MS
+from steady_lab.figures.quantity import Lowest
+from steady_lab.figures.results import merge, read_record, read_result, result_rows, write_result
+from steady_lab.figures.rows import COLUMNS, Measurements, ResultError, Row, csv_text, read_csv
+from steady_lab.figures.table import check_lines, format_number, summary_text, sweep_table
+from steady_lab.pages.plot import ccdf
 
 HISTOGRAMS = st.dictionaries(st.integers(1, 10**12), st.integers(1, 10**6), min_size=1)
 P99_MS = st.floats(0.01, 10_000)

@@ -10,9 +10,9 @@ from typing import Any
 
 import figure_sample
 import pytest
-from steady_lab.device_spec import SpecError
-from steady_lab.figure_panels import expand, take_settings, with_settings
-from steady_lab.figure_spec import EXPERIMENTS, load_figure, load_figures
+from steady_lab.errors import SpecError
+from steady_lab.figures.panels import expand, take_settings, with_settings
+from steady_lab.figures.spec import EXPERIMENTS, load_figure, load_figures
 from steady_lab.toml_table import Table
 
 Raw = dict[str, Any]

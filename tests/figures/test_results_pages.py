@@ -14,26 +14,26 @@ import figure_sample
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from steady_lab.boot import BootRequest, boot
-from steady_lab.checks import evaluate
+from steady_lab.boots.boot import BootRequest, boot
 from steady_lab.cli import main
-from steady_lab.device_fit import load_published
-from steady_lab.device_spec import load_device
+from steady_lab.devices.fit import load_published
+from steady_lab.devices.spec import load_device
 from steady_lab.errors import LabError
-from steady_lab.figure_boot import FigureBoot, bench_command
-from steady_lab.figure_spec import load_figure, load_figures
-from steady_lab.kernel_build import LabKernel
-from steady_lab.metric import METRICS
-from steady_lab.page_blocks import fill_blocks
+from steady_lab.figures.checks import evaluate
+from steady_lab.figures.figure_boot import FigureBoot, bench_command
+from steady_lab.figures.metric import METRICS
+from steady_lab.figures.results import merge, read_result, result_rows, write_result
+from steady_lab.figures.rows import Measurements, ResultError, read_csv
+from steady_lab.figures.spec import load_figure, load_figures
+from steady_lab.kernels.build import LabKernel
+from steady_lab.pages.blocks import fill_blocks
+from steady_lab.pages.plot import plot_data
+from steady_lab.pages.published import claims_markdown, published_markdown
+from steady_lab.pages.records import read_provenance, read_record, write_record
+from steady_lab.pages.results import PAGES, PICTURES, RECORDS, make_all, take_records
+from steady_lab.pages.svg import column_svg
+from steady_lab.pages.throughput_share import Cycle, fixed_us_for
 from steady_lab.paths import PROJECT
-from steady_lab.published import claims_markdown, published_markdown
-from steady_lab.records import read_provenance, read_record, write_record
-from steady_lab.report_plot import plot_data
-from steady_lab.results import merge, read_result, result_rows, write_result
-from steady_lab.results_pages import PAGES, PICTURES, RECORDS, make_all, take_records
-from steady_lab.rows import Measurements, ResultError, read_csv
-from steady_lab.svg_plot import column_svg
-from steady_lab.throughput_share import Cycle, fixed_us_for
 from steady_lab.toml_table import Point
 
 TOLERANCE = 0.05

@@ -15,9 +15,9 @@ import pytest
 import test_kernel
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from steady_lab.boot import BootRequest, boot
-from steady_lab.guest import GUEST_PROJECT
-from steady_lab.kernel_source import RELEASES
+from steady_lab.boots.boot import BootRequest, boot
+from steady_lab.kernels.source import RELEASES
+from steady_lab.paths import GUEST_PROJECT
 
 # Each is a boot of some seconds.
 EXAMPLES = 5

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
-from steady_lab.kernel_build import LabKernel
-from steady_lab.metric import CLASSES, LATENCIES, Metric
+from steady_lab.figures.metric import CLASSES, LATENCIES, Metric
+from steady_lab.figures.rows import read_csv
+from steady_lab.figures.table import format_number
+from steady_lab.kernels.build import LabKernel
+from steady_lab.pages.report import read_sections, render
+from steady_lab.pages.screenshot import chromium_flags, find_chromium
 from steady_lab.paths import BUILD, PROJECT
-from steady_lab.report import read_sections, render
-from steady_lab.rows import read_csv
-from steady_lab.screenshot import chromium_flags, find_chromium
-from steady_lab.table import format_number
 
 TINY = PROJECT / "tests" / "figures" / "tiny.toml"
 RUN_TIMEOUT_S = 300

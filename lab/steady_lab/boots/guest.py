@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The guest's init: a shell script that prepares the guest, runs one command and powers off.
+
+Called by `boot`. The host's root is the guest's root, read-only; everything that needs writing is a
+tmpfs of the guest or the one work folder.
+"""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from steady_lab.paths import GUEST_KERNEL, GUEST_PROJECT, GUEST_WORK
+
+# Exit status of the guest when it could not even start the command.
+STATUS_SETUP_FAILED = 125
+
+
+@dataclass(frozen=True)
+class ModuleLoad:
+    """One insmod: module file as the guest sees it, and its parameters (`key=value`).
+
+    `unload`: must be possible after the command. Not so for what only others need; some of the
+    kernel's own modules cannot be unloaded.
+    """
+
+    path: Path
+    params: Sequence[str] = ()
+    unload: bool = True
+
+
+_TEMPLATE = """#!/bin/sh
+# Written by steady-lab for one boot.
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export HOME=/run/home LANG=C LC_ALL=C TZ=UTC
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs devtmpfs /dev
+exec </dev/null >/dev/tty0 2>&1
+stty -F /dev/tty0 -opost
+
+say() {{ echo "steady-lab: $*" >/dev/kmsg; }}
+power_off() {{
+    sync
+    say "exit status $1"
+    echo o >/proc/sysrq-trigger
+    sleep 100
+}}
+need() {{
+    "$@" && return
+    echo "steady-lab: in the guest, failed: $*"
+    power_off {setup_failed}
+}}
+wait_for_node() {{
+    for _ in $(seq 1000); do
+        [ -b "$1" ] && return
+        sleep 0.01
+    done
+    return 1
+}}
+teardown() {{
+    for scheduler in /sys/block/*/queue/scheduler; do
+        case $(cat "$scheduler" 2>/dev/null) in *'[k2]'*) echo none >"$scheduler" ;; esac
+    done
+    for module in {unload}; do
+        rmmod "$module" || say "trouble: rmmod $module failed after the command had ended"
+    done
+}}
+
+for place in /run /tmp /dev/shm; do
+    [ -d $place ] || mkdir $place
+    need mount -t tmpfs tmpfs $place
+done
+need mount -t debugfs debugfs /sys/kernel/debug
+need mount -t tracefs tracefs /sys/kernel/tracing
+mkdir -p {work} {project} {kernel} "$HOME"
+need mount -t hostfs none {work} -o {host_work}
+need mount -t hostfs none {project} -o ro,{host_project}
+need mount -t hostfs none {kernel} -o ro,{host_kernel}
+cd {work} || power_off {setup_failed}
+( sleep {virtual_timeout_s}; say "trouble: still running after {virtual_timeout_s} virtual seconds"
+  echo o >/proc/sysrq-trigger ) &
+{insmods}
+{exports}
+{wait_for_node}
+{command}
+status=$?
+cd /
+[ $status -ne 0 ] || teardown
+power_off $status
+"""
+
+
+def init_script(
+    *,
+    command: Sequence[str],
+    loads: Sequence[ModuleLoad],
+    node: str | None,
+    environment: Mapping[str, str],
+    host_work: Path,
+    host_project: Path,
+    host_kernel: Path,
+    virtual_timeout_s: int,
+) -> str:
+    """The text of the init script for one boot."""
+    insmods = [
+        f"need insmod {shlex.join([str(load.path), *load.params])}".rstrip() for load in loads
+    ]
+    exports = [f"export {key}={shlex.quote(value)}" for key, value in environment.items()]
+    unload = [load.path.stem for load in reversed(loads) if load.unload]
+    return _TEMPLATE.format(
+        setup_failed=STATUS_SETUP_FAILED,
+        work=GUEST_WORK,
+        project=GUEST_PROJECT,
+        kernel=GUEST_KERNEL,
+        host_work=shlex.quote(str(host_work)),
+        host_project=shlex.quote(str(host_project)),
+        host_kernel=shlex.quote(str(host_kernel)),
+        virtual_timeout_s=virtual_timeout_s,
+        insmods="\n".join(insmods),
+        exports="\n".join(exports),
+        wait_for_node=f"need wait_for_node {node}" if node else ":",
+        unload=" ".join(unload) or '""',
+        command=shlex.join(command),
+    )

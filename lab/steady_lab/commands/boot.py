@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`steady-lab boot`: run a command in a guest, next to an emulated device."""
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from steady_lab.boots.boot import (
+    VIRTUAL_TIMEOUT_S_DEFAULT,
+    WALL_TIMEOUT_S_DEFAULT,
+    BootRequest,
+    boot,
+)
+from steady_lab.commands.arguments import positive_int, seconds
+from steady_lab.commands.kernel import add_kernel_arguments, chosen_kernel
+
+EPILOG = """
+The guest's root is this machine's root, read-only. The command starts in the work folder, the only
+place on this machine that it can write to (in the guest: /run/steadyio/work); this clone is at
+/run/steadyio/project. /tmp, /run and /dev are the guest's own. The exit status is the command's;
+1 with a message if the kernel misbehaved, 125 if the guest could not start the command.
+"""
+
+
+def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the subcommand to the command line."""
+    parser = subparsers.add_parser(
+        "boot",
+        help="run a command on the lab kernel",
+        usage="steady-lab boot [options] -- CMD ...",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_kernel_arguments(parser)
+    parser.add_argument("--device", type=Path, metavar="SPEC", help="device spec (TOML)")
+    parser.add_argument("--work", type=Path, metavar="DIR", help="work folder [a temporary one]")
+    parser.add_argument("--module", action="append", default=[], metavar="NAME",
+                        help="also load this module of the kernel, such as null_blk")  # fmt: skip
+    parser.add_argument("--timeout", type=seconds, default=WALL_TIMEOUT_S_DEFAULT, metavar="S",
+                        help="wall time limit [%(default)g]")  # fmt: skip
+    parser.add_argument("--virtual-timeout", type=positive_int, default=VIRTUAL_TIMEOUT_S_DEFAULT,
+                        metavar="S", help="limit in virtual time [%(default)s]")  # fmt: skip
+    parser.add_argument("command", nargs="+", metavar="CMD", help="and its arguments, behind --")
+    parser.set_defaults(func=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    with tempfile.TemporaryDirectory(prefix="steadyio-boot-") as scratch:
+        request = BootRequest(
+            command=arguments.command,
+            work=arguments.work or Path(scratch),
+            device=arguments.device,
+            kernel=chosen_kernel(arguments),
+            modules=arguments.module,
+            timeout_s=arguments.timeout,
+            virtual_timeout_s=arguments.virtual_timeout,
+            on_output=_print_output,
+        )
+        return boot(request).exit_status
+
+
+def _print_output(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()

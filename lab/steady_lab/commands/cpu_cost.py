@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`steady-lab cpu-cost`: count instructions, print the tables, hold k2 to its goals."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from steady_lab.commands.kernel import add_kernel_arguments, chosen_kernel
+from steady_lab.figures.cpu_cost import (
+    LOADS,
+    SCHEDULERS,
+    SMALL_LOAD,
+    SMALL_SCHEDULERS,
+    SPLIT_LOAD,
+    SPLIT_SCHEDULERS,
+    measure,
+    missed_goals,
+    tables,
+)
+from steady_lab.pages.marked_part import with_part
+from steady_lab.paths import BUILD, PROJECT
+
+PAGE = PROJECT / "docs" / "reference" / "cpu-cost.md"
+COMMAND = "steady-lab cpu-cost --write"
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the subcommand to the command line."""
+    parser = subparsers.add_parser(
+        "cpu-cost", help="count the instructions per request under each scheduler"
+    )
+    add_kernel_arguments(parser)
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--small", action="store_true", help="three cases only, within seconds")
+    chosen.add_argument("--write", action="store_true", help=f"write the tables into {PAGE.name}")
+    parser.set_defaults(func=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    kernel = chosen_kernel(arguments)
+    if arguments.small:
+        cases = [(SMALL_LOAD, scheduler) for scheduler in SMALL_SCHEDULERS]
+    else:
+        cases = [(load, scheduler) for load in LOADS for scheduler in SCHEDULERS]
+        cases += [(SPLIT_LOAD, scheduler) for scheduler in SPLIT_SCHEDULERS]
+    if not arguments.small:
+        print(f"counting {len(cases)} cases takes some minutes", file=sys.stderr)
+    costs = measure(kernel, cases, BUILD / "work" / "cpu-cost")
+    made = tables(costs)
+    print("\n\n".join(table.text() for table in made))
+    if arguments.write:
+        text = "\n\n".join(table.markdown() for table in made)
+        page = with_part(PAGE.read_text(encoding="utf-8"), "tables", COMMAND, f"{text}\n")
+        PAGE.write_text(page, encoding="utf-8")
+        print(f"\n{PAGE}: tables written")
+    missed = missed_goals(costs)
+    for line in missed:
+        print(f"\nk2 costs more than mq-deadline: {line}")
+    return 1 if missed else 0

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`steady-lab device fit`: fit the eMMC and keep docs/devices.md true."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from steady_lab.devices.fit import (
+    DEVICE,
+    FITTED,
+    PUBLISHED,
+    fit,
+    load_published,
+    mismatches,
+    spec_values,
+    timing_of,
+)
+from steady_lab.devices.spec import load_device
+from steady_lab.pages.device_page import PAGE, written_page
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the subcommand to the command line."""
+    device = subparsers.add_parser("device", help="emulated devices: fit their timing")
+    actions = device.add_subparsers(required=True, metavar="ACTION")
+    action = actions.add_parser(
+        "fit", help="fit the eMMC to published figures and write the tables in docs/devices.md"
+    )
+    action.add_argument("--device", type=Path, default=DEVICE, help="spec to start from and check")
+    action.add_argument("--published", type=Path, default=PUBLISHED, help="figures to fit to")
+    action.set_defaults(func=_run_fit)
+
+
+def _run_fit(arguments: argparse.Namespace) -> int:
+    spec, cells = load_device(arguments.device), load_published(arguments.published)
+    for op in FITTED:
+        print(f"[{op}]")
+        for key, value in spec_values(fit(timing_of(spec, op), op, cells), op).items():
+            print(f"{key} = {value}")
+    wrong = mismatches(spec, cells)
+    if wrong:
+        print(f"\n{arguments.device} holds other values: {'; '.join(wrong)}")
+        return 1
+    PAGE.write_text(written_page(PAGE.read_text(encoding="utf-8"), spec, cells))
+    print(f"\n{arguments.device} holds these values; tables written to {PAGE}")
+    return 0

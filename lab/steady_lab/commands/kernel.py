@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`steady-lab kernel`: build the lab kernel and the modules, or say where the source is."""
+
+import argparse
+from pathlib import Path
+
+from steady_lab.commands.arguments import positive_int
+from steady_lab.errors import LabError
+from steady_lab.kernels.build import FLAVOURS, LabKernel, build_kernel
+from steady_lab.kernels.modules import build_modules, sparse_findings
+from steady_lab.kernels.source import RELEASES, find_source
+
+
+def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the subcommand to the command line."""
+    kernel = subparsers.add_parser("kernel", help="build the lab kernel and its modules")
+    actions = kernel.add_subparsers(required=True, metavar="ACTION")
+    build = actions.add_parser(
+        "build", help="build the lab kernel (User Mode Linux) once and keep it in the cache"
+    )
+    modules = actions.add_parser(
+        "modules", help="build k2 and the emulated devices against the lab kernel"
+    )
+    source = actions.add_parser("source", help="print the folder of the unpacked kernel source")
+    for action in (build, modules, source):
+        add_kernel_arguments(action)
+    build.add_argument(
+        "--jobs", type=positive_int, metavar="N", help="parallel compilations [all cores]"
+    )
+    modules.add_argument("--sparse", action="store_true", help="also check them with sparse")
+    build.set_defaults(func=_run_build)
+    source.set_defaults(func=_run_source)
+    modules.set_defaults(func=_run_modules)
+
+
+def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options that choose a kernel; shared with `boot`."""
+    parser.add_argument(
+        "--flavour",
+        choices=FLAVOURS,
+        default="base",
+        help="base: fast; debug: with lockdep, KASAN, fault injection [base]",
+    )
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument(
+        "--kernel",
+        choices=RELEASES,
+        default=RELEASES[0],
+        help=f"release, from the distribution's linux-source package [{RELEASES[0]}]",
+    )
+    chosen.add_argument(
+        "--source",
+        type=Path,
+        metavar="DIR",
+        help="a clean kernel tree, instead of the distribution's package",
+    )
+
+
+def chosen_kernel(arguments: argparse.Namespace) -> LabKernel:
+    """The kernel that the shared options name, built if need be."""
+    jobs = getattr(arguments, "jobs", None)
+    source = find_source(arguments.source, arguments.kernel)
+    return build_kernel(source, arguments.flavour, jobs)
+
+
+def _run_build(arguments: argparse.Namespace) -> int:
+    kernel = chosen_kernel(arguments)
+    print(kernel.linux)
+    return 0
+
+
+def _run_modules(arguments: argparse.Namespace) -> int:
+    kernel = chosen_kernel(arguments)
+    for path in build_modules(kernel).values():
+        print(path)
+    findings = sparse_findings(kernel) if arguments.sparse else ""
+    if findings:
+        raise LabError(f"sparse:\n{findings}")
+    return 0
+
+
+def _run_source(arguments: argparse.Namespace) -> int:
+    print(find_source(arguments.source, arguments.kernel).tree)
+    return 0

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`steady-lab report`: write the report of a build folder, and picture a figure of it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from steady_lab.errors import LabError
+from steady_lab.pages.report import Section, read_sections, render, write_page
+from steady_lab.pages.screenshot import take_screenshot
+from steady_lab.paths import BUILD
+
+SCREENSHOT_SIZE_PX = (1200, 520)
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command `report`."""
+    parser = subparsers.add_parser("report", help="write one HTML page from all results")
+    parser.add_argument("--build", type=Path, default=BUILD, help="folder of results and report")
+    parser.add_argument(
+        "--screenshot",
+        type=Path,
+        metavar="FILE.png",
+        help="also picture the figure that FILE is named after (needs chromium)",
+    )
+    parser.set_defaults(func=_run)
+
+
+def _run(args: argparse.Namespace) -> int:
+    sections = read_sections(args.build / "results")
+    print(f"report: {write_page(sections, args.build)}")
+    if args.screenshot:
+        _picture(sections, args.screenshot)
+        print(f"screenshot: {args.screenshot}")
+    return 0
+
+
+def _picture(sections: Sequence[Section], target: Path) -> None:
+    named = [section for section in sections if section.figure.name == target.stem]
+    if not named:
+        names = ", ".join(section.figure.name for section in sections)
+        raise LabError(f"--screenshot {target}: the file must be named after one of {names}")
+    take_screenshot(render(named, bare=True), target, SCREENSHOT_SIZE_PX)

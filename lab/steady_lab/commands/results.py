@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`steady-lab results`: write the pages on measured results, or tell whether they are current."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from steady_lab.figures.results import write_atomically
+from steady_lab.pages.results import RECORDS, make_all, take_records
+from steady_lab.paths import BUILD
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command `results`."""
+    parser = subparsers.add_parser(
+        "results",
+        help="take results into docs/results/records and write the pages made of them",
+        description="Without --build or --check: write pages and pictures from the records.",
+    )
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument(
+        "--build",
+        type=Path,
+        nargs="?",
+        const=BUILD,
+        metavar="DIR",
+        help="first take those of the pages' figures that this build folder has into the records",
+    )
+    source.add_argument(
+        "--check", action="store_true", help="only tell whether pages and pictures are up to date"
+    )
+    parser.set_defaults(func=_run)
+
+
+def _run(args: argparse.Namespace) -> int:
+    if args.build:
+        take_records(args.build / "results", RECORDS)
+    made = make_all(RECORDS)
+    stale = [path for path, text in made.items() if _text(path) != text]
+    for path in stale:
+        if args.check:
+            print(f"{path}: differs from the records; run: steady-lab results", file=sys.stderr)
+        else:
+            write_atomically(path, made[path])
+            print(f"{path}: written")
+    if not stale:
+        print(f"{len(made)} pages and pictures: up to date")
+    return 1 if stale and args.check else 0
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.is_file() else ""

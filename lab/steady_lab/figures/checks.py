@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The claims of a figure: a quantity with bounds, evaluated on the measured rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from steady_lab.figures.quantity import Quantity, take_quantity
+from steady_lab.figures.rows import Measurements
+from steady_lab.figures.workload import Workload
+from steady_lab.toml_table import NAME_PATTERN, Table
+
+BOUND_MAX = 1e12
+
+
+@dataclass(frozen=True)
+class Check:
+    """A claim: `quantity` lies within the bounds; `paper` is what the paper found.
+
+    `reason` says why the measured value is another, where it is.
+    """
+
+    name: str
+    text: str
+    quantity: Quantity
+    min: float | None
+    max: float | None
+    paper: float | None
+    reason: str
+
+    @property
+    def bound(self) -> str:
+        """Return the bounds in words, with the unit."""
+        parts = [f">= {self.min:g}"] if self.min is not None else []
+        parts += [f"<= {self.max:g}"] if self.max is not None else []
+        return f"{' and '.join(parts)} {self.quantity.unit}".rstrip()
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """A check, its measured value, and whether it holds."""
+
+    check: Check
+    value: float
+    passed: bool
+
+    @property
+    def verdict(self) -> str:
+        """Return PASS or FAIL."""
+        return "PASS" if self.passed else "FAIL"
+
+
+def take_check(table: Table, workload: Workload) -> Check:
+    """Read one [[check]]; raises SpecError, also when it has no bound or min > max."""
+    name = table.text("name", NAME_PATTERN)
+    table.where = f"{table.where} ({name})"
+    text = table.text("text")
+    quantity = take_quantity(table, workload)
+    low, high, paper = (_bound(table, key) for key in ("min", "max", "paper"))
+    if low is None and high is None:
+        raise table.fail("min", "given, or max, or both: a check without a bound cannot fail")
+    if low is not None and high is not None and low > high:
+        raise table.fail("min", f"at most max = {high:g}")
+    reason = table.text("reason", default="")
+    table.close()
+    return Check(name, text, quantity, low, high, paper, reason)
+
+
+def _bound(table: Table, key: str) -> float | None:
+    return table.number(key, -BOUND_MAX, BOUND_MAX) if table.has(key) else None
+
+
+def evaluate(checks: Sequence[Check], measured: Measurements) -> list[CheckResult]:
+    """Evaluate all checks in order; raises ResultError when a cell they need is missing."""
+    results = []
+    for check in checks:
+        value = check.quantity.evaluate(measured)
+        above = check.min is None or value >= check.min
+        below = check.max is None or value <= check.max
+        results.append(CheckResult(check, value, above and below))
+    return results

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What a request costs the CPU under each scheduler, in instructions.
+
+One boot of the lab kernel runs all cases next to null_blk, and tests/bench/step.c counts every
+instruction between two marks. In virtual time nothing depends on the host, so the counts are the
+same each time, and a difference of 1 % is a difference.
+
+Counted are the scheduler, the block layer, what they call in lib/ and kernel/ (wake-ups, work
+queues, clocks, timers), and the driver. Not counted is what is the same for all schedulers or what
+only UML has: the system call, memory, and the emulation of interrupts and of the clock.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from steady_lab.boots.boot import BootRequest, boot
+from steady_lab.errors import LabError
+from steady_lab.figures.instructions import (
+    Function,
+    Functions,
+    Window,
+    kernel_functions,
+    module_functions,
+    read_windows,
+)
+from steady_lab.figures.table import TextTable
+from steady_lab.kernels.build import LabKernel
+from steady_lab.kernels.modules import build_modules
+from steady_lab.paths import BUILD, GUEST_PROJECT, PROJECT
+
+SOURCES = PROJECT / "tests" / "bench"
+MARK = "sys_sched_rr_get_interval"  # see reader.c
+PARTS = ("scheduler", "block", "lib", "kernel", "null_blk")
+TIMEOUT_S = 3600.0
+NORMAL_CLASS, RT_CLASS = 2, 1  # as for ionice
+
+
+@dataclass(frozen=True)
+class Load:
+    """`rounds` times, `depth` random reads of `kib` at once, from a device with `tags`."""
+
+    title: str
+    tags: int
+    kib: int
+    depth: int
+    rounds: int
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    """A scheduler with its knobs, and the I/O class of the reads."""
+
+    title: str
+    name: str
+    knobs: str = "-"
+    io_class: int = NORMAL_CLASS
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one load under one scheduler: instructions by part, and events, all per request."""
+
+    parts: dict[str, float]
+    clock_reads: float
+    dispatches: float
+
+    @property
+    def total(self) -> float:
+        """Return the instructions of all parts."""
+        return sum(self.parts.values())
+
+
+LOADS = (
+    Load("one at a time", 64, 4, 1, 4),
+    Load("16 at once", 64, 4, 16, 1),
+    Load("16 at once, 1 tag", 1, 4, 16, 1),
+)
+NONE = Scheduler("none", "none")
+MQ_DEADLINE = Scheduler("mq-deadline", "mq-deadline")
+MQ_DEADLINE_RT = Scheduler("mq-deadline, real-time class", "mq-deadline", io_class=RT_CLASS)
+K2 = Scheduler("k2", "k2")
+K2_RT = Scheduler("k2, real-time class", "k2", io_class=RT_CLASS)
+SCHEDULERS = (
+    NONE,
+    MQ_DEADLINE,
+    Scheduler("kyber", "kyber"),
+    Scheduler("bfq", "bfq"),
+    K2,
+    MQ_DEADLINE_RT,
+    K2_RT,
+)
+# The first may cost as much as the second, at most.
+GOALS = ((K2, MQ_DEADLINE), (K2_RT, MQ_DEADLINE_RT))
+SPLIT_LOAD = Load("64 KiB", 64, 64, 1, 2)
+SPLIT_SCHEDULERS = (
+    MQ_DEADLINE,
+    Scheduler("k2, splitting off", "k2"),
+    Scheduler("k2, split_kib 16", "k2", "split_kib=16"),
+    Scheduler("k2, split_kib 4", "k2", "split_kib=4"),
+)
+SMALL_LOAD = Load("one at a time", 64, 4, 1, 2)
+SMALL_SCHEDULERS = (NONE, MQ_DEADLINE, K2)
+Case = tuple[Load, Scheduler]
+
+
+def measure(kernel: LabKernel, cases: Sequence[Case], work: Path) -> dict[Case, Cost]:
+    """Boot once and count all cases."""
+    step, reader = (_compiled(name) for name in ("step", "reader"))
+    work.mkdir(parents=True, exist_ok=True)
+    (work / "cases").write_text("".join(f"{_case_line(case)}\n" for case in cases))
+    counts = work / "counts"
+    result = boot(
+        BootRequest(
+            command=["sh", f"{GUEST_PROJECT}/tests/bench/cpu_cost.sh"],
+            work=work,
+            kernel=kernel,
+            modules=["null_blk nr_devices=0"],
+            environment={"READER": f"{GUEST_PROJECT}/{reader.relative_to(PROJECT)}"},
+            wrapper=[str(step), str(counts), _mark_address(kernel)],
+            timeout_s=TIMEOUT_S,
+        )
+    )
+    if result.exit_status:
+        raise LabError(f"counting instructions failed: {result.output}")
+    functions = Functions([*kernel_functions(kernel.tree), *_modules(kernel, result.output)])
+    windows = list(read_windows(counts, functions))
+    if len(windows) != len(cases):
+        raise LabError(f"{counts}: {len(windows)} windows for {len(cases)} cases")
+    return {
+        case: _cost(window, case[0].depth * case[0].rounds)
+        for case, window in zip(cases, windows, strict=True)
+    }
+
+
+def _compiled(name: str) -> Path:
+    program = BUILD / "bench" / name
+    program.parent.mkdir(parents=True, exist_ok=True)
+    flags = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run(["gcc", *flags, "-o", str(program), str(SOURCES / f"{name}.c")], check=True)
+    return program
+
+
+def _case_line(case: Case) -> str:
+    load, scheduler = case
+    return (
+        f"{load.tags} {scheduler.name} {scheduler.knobs} {scheduler.io_class}"
+        f" {load.kib * 1024} {load.depth} {load.rounds}"
+    )
+
+
+def _mark_address(kernel: LabKernel) -> str:
+    for line in (kernel.tree / "System.map").read_text(encoding="utf-8").splitlines():
+        address, _, name = line.split()[:3]
+        if name == MARK:
+            return address
+    raise LabError(f"{kernel.tree}/System.map: no {MARK}")
+
+
+def _modules(kernel: LabKernel, output: str) -> list[Function]:
+    """The modules' functions; the guest said where they are: `module NAME ADDRESS`."""
+    files = {
+        "k2": (build_modules(kernel)["k2"], "scheduler"),
+        "null_blk": (next(kernel.tree.rglob("null_blk.ko")), "null_blk"),
+    }
+    found = []
+    for name, address in re.findall(r"^module (\w+) (0x[0-9a-f]+)$", output, re.MULTILINE):
+        file, part = files[name]
+        found += module_functions(file, part, int(address, 16))
+    return found
+
+
+def _cost(window: Window, requests: int) -> Cost:
+    parts = dict.fromkeys(PARTS, 0.0)
+    for function, executed in window.executed.items():
+        if function.part in parts:
+            parts[function.part] += executed / requests
+    return Cost(
+        parts,
+        window.entered["ktime_get"] / requests,
+        window.entered["blk_mq_start_request"] / requests,
+    )
+
+
+def tables(costs: dict[Case, Cost]) -> list[TextTable]:
+    """Return the tables of whatever was measured."""
+    loads = [load for load in (*LOADS, SMALL_LOAD) if any(case[0] is load for case in costs)]
+    schedulers = [
+        scheduler for scheduler in SCHEDULERS if any((load, scheduler) in costs for load in loads)
+    ]
+    made = [
+        TextTable(
+            "Instructions per read of 4 KiB",
+            ["", *(load.title for load in loads)],
+            [
+                [scheduler.title, *(f"{costs[load, scheduler].total:.0f}" for load in loads)]
+                for scheduler in schedulers
+            ],
+        ),
+        _parts_table(costs, loads[0], schedulers),
+    ]
+    if any(case[0] is SPLIT_LOAD for case in costs):
+        made.append(_split_table(costs))
+    return made
+
+
+def _parts_table(costs: dict[Case, Cost], load: Load, schedulers: list[Scheduler]) -> TextTable:
+    def line(scheduler: Scheduler) -> list[str]:
+        cost = costs[load, scheduler]
+        return [
+            scheduler.title,
+            *(f"{cost.parts[part]:.0f}" for part in PARTS),
+            f"{cost.clock_reads:.1f}",
+        ]
+
+    return TextTable(
+        f"Where they are executed, and how often the clock is read; {load.title}",
+        ["", *PARTS, "clock reads"],
+        [line(scheduler) for scheduler in schedulers],
+    )
+
+
+def _split_table(costs: dict[Case, Cost]) -> TextTable:
+    def line(scheduler: Scheduler) -> list[str]:
+        cost = costs[SPLIT_LOAD, scheduler]
+        return [
+            scheduler.title,
+            f"{cost.total:.0f}",
+            f"{cost.dispatches:.0f}",
+            f"{cost.total / cost.dispatches:.0f}",
+        ]
+
+    return TextTable(
+        "Instructions per read of 64 KiB, one at a time",
+        ["", "per read", "pieces", "per piece"],
+        [line(scheduler) for scheduler in SPLIT_SCHEDULERS],
+    )
+
+
+def missed_goals(costs: dict[Case, Cost]) -> list[str]:
+    """Return where k2 costs more than mq-deadline does for the same load and class."""
+    missed = []
+    for load in (*LOADS, SMALL_LOAD):
+        for ours, theirs in GOALS:
+            pair = costs.get((load, ours)), costs.get((load, theirs))
+            if pair[0] and pair[1] and pair[0].total > pair[1].total:
+                missed.append(
+                    f"{load.title}: {ours.title} {pair[0].total:.0f}"
+                    f" instructions per read, {theirs.title} {pair[1].total:.0f}"
+                )
+    return missed

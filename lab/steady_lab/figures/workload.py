@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What the lab needs to know of a workload: its name, seed, variants and sweep points.
+
+`steady bench` owns the format and checks the rest of it; the lab only plans one boot per
+variant, and labels what comes back. An application's spec (docs/spec/application-1.md) stands in
+for a workload; that is the lab's own format, so it is checked here in full.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from steady_lab.boots.application import Application, take_application
+from steady_lab.errors import SpecError
+from steady_lab.toml_table import NAME_PATTERN, Point, Table
+
+WORKLOAD_SCHEMA = "steadyio.workload/1"
+APPLICATION_SCHEMA = "steadyio.application/1"
+SEED_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One setting of the device's knobs; a line of the figure."""
+
+    name: str
+    title: str
+    knobs: dict[str, int | str] = field(default_factory=dict)  # of an application only
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A workload file as the lab sees it; `points` is (None,) without a sweep."""
+
+    raw: dict[str, Any]
+    name: str
+    seed: int
+    variants: tuple[Variant, ...]
+    sweep_key: str | None
+    points: tuple[Point, ...]
+    application: Application | None = None  # what runs instead of jobs
+
+    def title_of(self, variant: str) -> str:
+        """Return the title of a variant of this workload."""
+        return next(v.title for v in self.variants if v.name == variant)
+
+
+def parse_workload(raw: dict[str, Any], where: str) -> Workload:
+    """Take what the lab needs from a parsed workload; `where` starts the text of a SpecError."""
+    table = Table(raw, where)
+    schema = table.choice("schema", (WORKLOAD_SCHEMA, APPLICATION_SCHEMA))
+    is_application = schema == APPLICATION_SCHEMA
+    sweep_key, points = (None, (None,)) if is_application else _sweep(table)
+    workload = Workload(
+        raw=raw,
+        name=table.text("name", NAME_PATTERN),
+        seed=table.integer("seed", 0, SEED_MAX),
+        variants=_variants(table, is_application),
+        sweep_key=sweep_key,
+        points=points,
+        application=take_application(table) if is_application else None,
+    )
+    if is_application:
+        table.text("title")
+        table.close()
+    return workload
+
+
+def _variants(table: Table, in_full: bool) -> tuple[Variant, ...]:
+    variants = tuple(_variant(item, in_full) for item in table.tables("variant"))
+    if not variants:
+        raise SpecError(
+            f"{table.where}: variant is missing: must be one or more tables [[variant]]"
+        )
+    names = [variant.name for variant in variants]
+    if len(set(names)) != len(names):
+        raise SpecError(f"{table.where}: variant: names must differ, got {', '.join(names)}")
+    return variants
+
+
+def _variant(table: Table, in_full: bool) -> Variant:
+    name = table.text("name", NAME_PATTERN)
+    variant = Variant(name, table.text("title", default=name))
+    if in_full:
+        variant = Variant(variant.name, variant.title, _knobs(table))
+        table.close()
+    return variant
+
+
+def _knobs(table: Table) -> dict[str, int | str]:
+    """Read the knobs of an application's variant; `steady with` knows which keys there are."""
+    allowed = "a table of whole numbers and strings"
+    knobs = table.take("knobs", allowed)
+    values = knobs.values() if isinstance(knobs, dict) else [None]
+    if not all(isinstance(v, int | str) and not isinstance(v, bool) for v in values):
+        raise table.fail("knobs", allowed)
+    return dict(knobs)
+
+
+def _sweep(table: Table) -> tuple[str | None, tuple[Point, ...]]:
+    if not table.has("sweep"):
+        return None, (None,)
+    sweep = table.table("sweep")
+    allowed = "a non-empty array of different numbers or strings"
+    values = sweep.items("values", allowed)
+    plain = all(isinstance(v, int | float | str) and not isinstance(v, bool) for v in values)
+    if not plain or len(set(values)) != len(values):
+        raise sweep.fail("values", allowed)
+    return sweep.text("key"), tuple(values)

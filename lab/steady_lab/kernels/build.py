@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Build the lab kernel (User Mode Linux) once and keep it in the cache, by content key.
+
+The key covers the source, the configuration fragments, the compiler and this recipe: the same key
+means the same kernel, so that nothing is ever rebuilt without need. An interrupted build goes on
+where it stopped, because `make` does.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from steady_lab.errors import LabError
+from steady_lab.kernels.progress import Progress
+from steady_lab.kernels.source import KernelSource
+from steady_lab.paths import KERNEL_CONFIGS, cache_dir
+
+FLAVOURS = ("base", "debug")
+RECIPE_VERSION = 1
+# Lines that `make` prints for one build, counted on 6.1.192; only the estimate depends on them.
+LINES_EXPECTED = {"base": 1440, "debug": 1490}
+TARGETS = ("linux", "modules_prepare", "modules")
+# Fixed, so that the kernel's version string is the same on every machine.
+BUILD_IDENTITY = {
+    "KBUILD_BUILD_TIMESTAMP": "2026-01-01 00:00:00 UTC",
+    "KBUILD_BUILD_USER": "steadyio",
+    "KBUILD_BUILD_HOST": "lab",
+    "KBUILD_BUILD_VERSION": "1",
+    "LC_ALL": "C",
+}
+
+
+@dataclass(frozen=True)
+class LabKernel:
+    """A built kernel: `tree` is its object folder, `linux` the program to run."""
+
+    tree: Path
+    release: str
+    flavour: str
+    key: str
+    config_sha256: str
+
+    @property
+    def linux(self) -> Path:
+        """The UML program."""
+        return self.tree / "linux"
+
+
+def build_kernel(source: KernelSource, flavour: str = "base", jobs: int | None = None) -> LabKernel:
+    """Build the kernel, or return the finished one from the cache.
+
+    Raises LabError when the configuration cannot be met or the build fails.
+    """
+    key = _content_key(source, flavour)
+    tree = cache_dir() / "kernels" / f"{source.release}-{flavour}-{key[:16]}"
+    finished = _finished(tree, source, flavour, key)
+    if finished:
+        return finished
+    tree.mkdir(parents=True, exist_ok=True)
+    with _locked(tree / ".lock"):
+        finished = _finished(tree, source, flavour, key)
+        if finished:
+            return finished
+        _configure(source, tree, flavour)
+        _compile(source, tree, flavour, jobs or os.cpu_count() or 1)
+        _stamp(tree, source)
+    finished = _finished(tree, source, flavour, key)
+    if not finished:
+        raise LabError(f"the build of {tree} ended well, but left no kernel; see {tree}/build.log")
+    return finished
+
+
+def config_fragments(flavour: str, release: str) -> list[Path]:
+    """The configuration files of a flavour, in the order in which they apply.
+
+    FLAVOUR.config is for all releases, FLAVOUR-RELEASE.config for what one of them needs besides.
+    """
+    flavours = ["base"] if flavour == "base" else ["base", flavour]
+    names = [name for part in flavours for name in (f"{part}.config", f"{part}-{release}.config")]
+    return [KERNEL_CONFIGS / name for name in names if (KERNEL_CONFIGS / name).is_file()]
+
+
+def _content_key(source: KernelSource, flavour: str) -> str:
+    if not shutil.which("gcc"):
+        raise LabError("gcc is missing: run `make setup`")
+    compiler = subprocess.run(
+        ["gcc", "--version"], capture_output=True, text=True, check=True
+    ).stdout.splitlines()[0]
+    digest = hashlib.sha256(f"{RECIPE_VERSION}\n{source.content_key}\n{compiler}\n".encode())
+    for fragment in config_fragments(flavour, source.release):
+        digest.update(fragment.read_bytes())
+    return digest.hexdigest()
+
+
+def _finished(tree: Path, source: KernelSource, flavour: str, key: str) -> LabKernel | None:
+    """The kernel in `tree` if its build was completed and its program is what was built."""
+    try:
+        stamp = json.loads((tree / "steady-built.json").read_text())
+        with (tree / "linux").open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    except (OSError, ValueError):
+        return None
+    if stamp.get("linux_sha256") != digest:
+        return None
+    return LabKernel(tree, source.release, flavour, key, stamp["config_sha256"])
+
+
+def _stamp(tree: Path, source: KernelSource) -> None:
+    stamp = {
+        "source": source.name,
+        "linux_sha256": hashlib.sha256((tree / "linux").read_bytes()).hexdigest(),
+        "config_sha256": hashlib.sha256((tree / ".config").read_bytes()).hexdigest(),
+    }
+    scratch = tree / "steady-built.json.new"
+    scratch.write_text(json.dumps(stamp, indent=1) + "\n")
+    scratch.rename(tree / "steady-built.json")
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Wait until no other process builds in the same folder."""
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"waiting for another build in {path.parent}", flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _make(source: KernelSource, tree: Path, *arguments: str) -> list[str]:
+    return ["make", "-C", str(source.tree), "ARCH=um", f"O={tree}", *arguments]
+
+
+def _configure(source: KernelSource, tree: Path, flavour: str) -> None:
+    """tinyconfig plus our fragments; fails if an option did not survive the dependencies."""
+    environment = os.environ | BUILD_IDENTITY
+    before = (tree / ".config").read_bytes() if (tree / ".config").exists() else b""
+    _run_quietly(_make(source, tree, "tinyconfig"), environment)
+    with (tree / ".config").open("ab") as config:
+        for fragment in config_fragments(flavour, source.release):
+            config.write(fragment.read_bytes())
+    _run_quietly(_make(source, tree, "olddefconfig"), environment)
+    missing = unmet_options(_wanted(flavour, source.release), (tree / ".config").read_text())
+    if missing:
+        raise LabError(
+            f"this kernel source cannot have {', '.join(missing)}: the options do not exist or "
+            f"their dependencies are not met. Change {KERNEL_CONFIGS}/{flavour}.config."
+        )
+    if (tree / ".config").read_bytes() == before:
+        print(f"going on with the build in {tree}", flush=True)
+
+
+def _wanted(flavour: str, release: str) -> dict[str, str]:
+    wanted = {}
+    for fragment in config_fragments(flavour, release):
+        for line in fragment.read_text().splitlines():
+            if line.startswith("CONFIG_"):
+                name, _, value = line.partition("=")
+                wanted[name] = value
+    return wanted
+
+
+def unmet_options(wanted: dict[str, str], config: str) -> list[str]:
+    """Which wanted `NAME=value` options a finished .config does not have."""
+    lines = set(config.splitlines())
+    unmet = []
+    for name, value in wanted.items():
+        met = f"{name}={value}" in lines
+        if value == "n":
+            met = not any(line.startswith(f"{name}=") for line in lines)
+        if not met:
+            unmet.append(f"{name}={value}")
+    return unmet
+
+
+def _run_quietly(command: list[str], environment: dict[str, str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    if done.returncode != 0:
+        raise LabError(f"{' '.join(command)} failed:\n{done.stderr.strip()[-2000:]}")
+
+
+def _compile(source: KernelSource, tree: Path, flavour: str, jobs: int) -> None:
+    print(
+        f"building the {flavour} lab kernel from {source.name} in {tree}\n"
+        f"(once; 4 to 8 minutes on two cores; Ctrl-C is safe, the next run goes on from there)",
+        flush=True,
+    )
+    command = _make(source, tree, f"-j{jobs}", *TARGETS)
+    progress = Progress(f"{flavour} kernel, files", LINES_EXPECTED[flavour])
+    log_path = tree / "build.log"
+    with log_path.open("w") as log:
+        process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=os.environ | BUILD_IDENTITY,
+        )
+        assert process.stdout is not None
+        try:
+            for done, line in enumerate(process.stdout):
+                log.write(line)
+                progress.update(done, line.strip()[:60])
+            status = process.wait()
+        except BaseException:
+            process.terminate()
+            process.wait()
+            raise
+    if status != 0:
+        tail = "".join(log_path.read_text().splitlines(keepends=True)[-30:])
+        raise LabError(f"building the kernel failed (make: {status}), log {log_path}:\n{tail}")
+    progress.finish(f"{flavour} kernel built")

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The computed parts of docs/devices.md: the fit of the eMMC, and the keys of a device spec."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from steady_lab.devices.fit import (
+    FITTED,
+    Cell,
+    Figure,
+    compare,
+    fit,
+    headline,
+    rms,
+    timing_of,
+)
+from steady_lab.devices.spec import NUMBERS, DeviceSpec
+from steady_lab.pages.marked_part import with_part
+from steady_lab.paths import PROJECT
+
+PAGE = PROJECT / "docs/devices.md"
+COMMAND = "steady-lab device fit"
+
+
+def fit_markdown(spec: DeviceSpec, cells: list[Cell]) -> str:
+    """The fit as docs/devices.md shows it: one table per direction, errors included."""
+    lines = []
+    for op in FITTED:
+        figures = compare(timing_of(spec, op), [cell for cell in cells if cell.op == op])
+        worst = max((f for f in figures if not f.cell.left_out), key=lambda f: abs(f.error))
+        lines += [
+            f"**{op.capitalize()}s**: root mean square error {rms(figures):.1%}, "
+            f"largest {worst.error:+.0%}.",
+            "",
+            "| published in | pattern | real-time KiB | background KiB | quantity | published "
+            "| model | error |",
+            "| --- | --- | ---: | ---: | --- | ---: | ---: | ---: |",
+            *map(_row, figures),
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def choices_markdown(spec: DeviceSpec, cells: list[Cell]) -> str:
+    """What each term of the model and each assumption is worth: the error of other fits."""
+    share = spec.values["slow_length_us"] / spec.values["slow_period_us"]
+    choices: list[tuple[str, str, dict[str, Any]]] = [
+        ("as in the spec", "", {}),
+        ("without jump", "jump", {}),
+        ("without slow episodes", "slow", {}),
+        ("without write pauses", "pause", {}),
+        *((f"slow for {s:.0%} of the time", "", {"slow_share": s}) for s in (0.03, 0.08)),
+        *((f"a pause per {kib} KiB", "", {"pause_kib": kib}) for kib in (2560, 6144)),
+    ]
+    lines = [
+        f"| model (spec: slow for {share:.0%} of the time, a pause per "
+        f"{spec.values['write_pause_kib']} KiB) | reads, error | writes, error | K2 / split "
+        "| max_sectors_kb / split |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
+    for name, without, changed in choices:
+        fits = {
+            op: fit(replace(timing_of(spec, op), **changed), op, cells, without) for op in FITTED
+        }
+        errors = [
+            f"{rms(compare(fits[op], [c for c in cells if c.op == op])):.1%}" for op in FITTED
+        ]
+        ratios = [f"{ratio:.2f}" for ratio in headline(fits["read"])]
+        lines.append(f"| {' | '.join([name, *errors, *ratios])} |")
+    return "\n".join([*lines, ""])
+
+
+def keys_markdown() -> str:
+    """Every number of a device spec with unit, range and default."""
+    lines = ["| key | unit | range | default | meaning |", "| --- | --- | --- | --- | --- |"]
+    for number in NUMBERS:
+        high = "2^64 - 1" if number.high == 2**64 - 1 else f"{number.high}"
+        default = "required" if number.default is None else f"{number.default}"
+        lines.append(
+            f"| `{number.name}` | {number.unit or '-'} | {number.low} .. {high} | {default} "
+            f"| {number.meaning} |"
+        )
+    return "\n".join([*lines, ""])
+
+
+def _row(figure: Figure) -> str:
+    cell = figure.cell
+    rt = f"{cell.rt_kib}" if cell.rt_pieces == 1 else (
+        f"{cell.rt_pieces} x {cell.rt_kib // cell.rt_pieces}"
+    )  # fmt: skip
+    unit = {"total_mib_s": "throughput, MiB/s", "rt_p99_ms": "p99, ms"}[figure.quantity]
+    mark = " (not fitted)" if cell.left_out else " (*)" if cell.note else ""
+    return (
+        f"| {cell.where}{mark} | {cell.pattern} | {rt} | {cell.bg_kib} | {unit} "
+        f"| {figure.published:.2f} | {figure.modelled:.2f} | {figure.error:+.0%} |"
+    )
+
+
+def written_page(text: str, spec: DeviceSpec, cells: list[Cell]) -> str:
+    """The page with its computed parts written anew. Raises LabError if a marker is missing."""
+    text = with_part(text, "fit", COMMAND, fit_markdown(spec, cells))
+    text = with_part(text, "choices", COMMAND, choices_markdown(spec, cells))
+    return with_part(text, "keys", COMMAND, keys_markdown())

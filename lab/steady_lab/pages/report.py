@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The report: one self-contained HTML page from all results, no network needed.
+
+Everything on the page comes from build/results/*.json; text from specs is escaped by the
+template engine, data for the script by `script_json`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from steady_lab.errors import LabError
+from steady_lab.figures.checks import CheckResult, evaluate
+from steady_lab.figures.results import FigureResult, read_result, write_atomically
+from steady_lab.figures.rows import csv_text, point_text
+from steady_lab.figures.spec import Figure, parse_figure
+from steady_lab.figures.table import (
+    TextTable,
+    figure_tables,
+    format_number,
+    summary_text,
+    with_unit,
+)
+from steady_lab.figures.workload import parse_workload
+from steady_lab.pages.plot import plot_data, variant_styles
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file the page carries within itself."""
+
+    name: str
+    href: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A published value beside the measured one, both with their unit."""
+
+    what: str
+    published: str
+    measured: str
+    deviation: str
+    where: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """One figure as the template shows it."""
+
+    figure: Figure
+    meaning: str
+    plot_json: str
+    tables: list[TextTable]
+    colours: dict[str, str]  # of table rows, by variant title
+    checks: list[CheckResult]
+    comparisons: list[Comparison]
+    provenance: dict[str, str]
+    specs: dict[str, str]
+    downloads: list[Download]
+
+
+def read_sections(results: Path) -> list[Section]:
+    """Return one section per result file; raises LabError when there is none or one is bad."""
+    sections = [make_section(read_result(path)) for path in sorted(results.glob("*.json"))]
+    if not sections:
+        raise LabError(f"no results in {results}: run `steady-lab run FIGURE` first")
+    return sections
+
+
+def write_page(sections: Sequence[Section], build: Path) -> Path:
+    """Write report/index.html below `build` and return its path; raises OSError."""
+    page = build / "report" / "index.html"
+    page.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(page, render(sections))
+    return page
+
+
+def render(sections: Sequence[Section], bare: bool = False) -> str:
+    """Return the page; `bare` leaves only the plots, for a picture of them."""
+    assets = files("steady_lab.pages") / "assets"
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["with_unit"] = with_unit
+    template = environment.from_string((assets / "page.html").read_text(encoding="utf-8"))
+    return template.render(
+        sections=sections,
+        bare=bare,
+        style=(assets / "report.css").read_text(encoding="utf-8"),
+        plotly=(files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8"),
+        script=(assets / "report.js").read_text(encoding="utf-8"),
+    )
+
+
+def make_section(result: FigureResult) -> Section:
+    """Return a figure's part of the page; raises LabError when the result is inconsistent."""
+    document, where = result.document, str(result.path)
+    workload = parse_workload(document["workload"], where)
+    figure = parse_figure(document["figure"], where, (result.path, result.path), workload)
+    styles = variant_styles(figure)
+    return Section(
+        figure=figure,
+        meaning=summary_text(figure, result.measured),
+        plot_json=script_json(plot_data(figure, result)),
+        tables=figure_tables(figure, result.measured),
+        colours={variant.title: styles[variant.name].colour for variant in workload.variants},
+        checks=evaluate(figure.checks, result.measured),
+        comparisons=_comparisons(figure, result),
+        provenance=_provenance(document),
+        specs={
+            "Device": json.dumps(document["device"], indent=2, ensure_ascii=False),
+            "Workload": json.dumps(document["workload"], indent=2, ensure_ascii=False),
+        },
+        downloads=_downloads(figure, result),
+    )
+
+
+def script_json(value: Any) -> str:
+    """Return JSON that is safe inside a script element, whatever the strings hold."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _comparisons(figure: Figure, result: FigureResult) -> list[Comparison]:
+    comparisons = []
+    for item in figure.published:
+        measured = item.cell.evaluate(result.measured)
+        point = point_text(item.cell.point)
+        title = figure.workload.title_of(item.cell.variant)
+        deviation = f"{100 * (measured / item.value - 1):+.0f} %" if item.value else "–"
+        comparisons.append(
+            Comparison(
+                what=f"{title}{f' at {point}' if point else ''}: {item.cell.metric.label}",
+                published=f"{item.value:g} {item.cell.unit}",
+                measured=f"{format_number(measured)} {item.cell.unit}",
+                deviation=deviation,
+                where=item.where,
+            )
+        )
+    return comparisons
+
+
+def _provenance(document: dict[str, Any]) -> dict[str, str]:
+    kernel = document["kernel"]
+    tools = ", ".join(f"{name} {version}" for name, version in sorted(document["tool"].items()))
+    return {
+        "Kernel": kernel["release"],
+        "Kernel configuration (sha256)": kernel["config_sha256"],
+        "Kernel modules, sources (sha256)": kernel["modules_sha256"],
+        "Tools": tools,
+        "Seed": str(document["seed"]),
+        "Unmet requirements": "; ".join(map(str, document["unmet"])) or "none",
+    }
+
+
+def _downloads(figure: Figure, result: FigureResult) -> list[Download]:
+    table = csv_text(result.measured.rows).encode()
+    return [
+        Download(f"{figure.name}.csv", _data_link("text/csv", table)),
+        Download(f"{figure.name}.json", _data_link("application/json", result.path.read_bytes())),
+    ]
+
+
+def _data_link(kind: str, content: bytes) -> str:
+    return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"

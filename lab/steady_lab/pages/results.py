@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The pages on measured results, from committed records.
+
+A page is a Markdown file with blocks (blocks.py). `steady-lab results` takes the results of
+`steady-lab run` into docs/results/records/ (records.py), and writes the pages' blocks and the
+pictures next to them from there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from steady_lab.errors import LabError
+from steady_lab.figures.results import read_result
+from steady_lab.figures.spec import Figure, load_figures
+from steady_lab.pages.blocks import figures_on, fill_blocks
+from steady_lab.pages.plot import plot_data
+from steady_lab.pages.records import read_record, write_provenance, write_record
+from steady_lab.pages.svg import column_svg
+from steady_lab.paths import PROJECT
+
+RECORDS = PROJECT / "docs" / "results" / "records"
+PAGES = (
+    PROJECT / "docs" / "results" / "s1.md",
+    PROJECT / "docs" / "guides" / "choosing-knobs.md",
+)
+SWEEP, COST, CCDF = range(3)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An SVG file: one column of the report's plots over all panels of a figure."""
+
+    file: Path
+    figure: str
+    column: int
+
+
+PICTURES = (
+    *(
+        Picture(PROJECT / "docs" / "results" / f"{name}.svg", name, SWEEP)
+        for name in ("s1-fig2", "s1-fig2-writes", "s1-fig5", "s1-fig7")
+    ),
+    Picture(PROJECT / "docs" / "results" / "s1-fig6.svg", "s1-fig5", CCDF),
+    Picture(PROJECT / "docs" / "results" / "s1-table3-throughput.svg", "s1-table3", COST),
+    Picture(PROJECT / "docs" / "guides" / "knobs-latency.svg", "knobs", SWEEP),
+    Picture(PROJECT / "docs" / "guides" / "knobs-background.svg", "knobs", COST),
+)
+
+
+def take_records(results: Path, records: Path) -> None:
+    """Copy what `results` has of the pages' figures; the others stay as they are recorded.
+
+    Raises LabError, also if it has none of them, and OSError.
+    """
+    taken = {}
+    for figure in _figures():
+        file = results / f"{figure.name}.json"
+        if not file.exists():
+            print(f"{figure.name}: not in {results}, stays as recorded")
+            continue
+        taken[figure.name] = read_result(file)
+        write_record(figure, taken[figure.name], records)
+    if not taken:
+        raise LabError(f"{results}: has none of the pages' figures; run: steady-lab run FIGURE")
+    write_provenance(taken, records)
+
+
+def make_all(records: Path) -> dict[Path, str]:
+    """Return every page and picture as the records give it; raises LabError."""
+    made = {page: fill_blocks(page.read_text(encoding="utf-8"), records) for page in PAGES}
+    for picture in PICTURES:
+        plots = [
+            (figure.title.rsplit(": ", 1)[-1], plot_data(figure, read_record(figure, records)))
+            for figure in load_figures(picture.figure)
+        ]
+        made[picture.file] = column_svg(plots, picture.column)
+    return made
+
+
+def _figures() -> list[Figure]:
+    names = [name for page in PAGES for name in figures_on(page.read_text(encoding="utf-8"))]
+    figures = [figure for name in names for figure in load_figures(name)]
+    return list({figure.name: figure for figure in figures}.values())
