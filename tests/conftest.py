@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from steady_lab.kernels.build import LabKernel, build_kernel
 from steady_lab.kernels.source import find_source
 from steady_lab.paths import BUILD
@@ -14,6 +15,10 @@ from steady_lab.paths import BUILD
 # A shell starts background jobs with SIGINT ignored, and so would be every program started here;
 # tests that press Ctrl-C need it as it is in a terminal.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# How long an example takes says something about the machine only.
+settings.register_profile("steadyio", deadline=None)
+settings.load_profile("steadyio")
 
 
 @pytest.fixture(scope="session")

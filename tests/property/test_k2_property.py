@@ -102,7 +102,6 @@ def test_k2_keeps_to_the_model(release: str, work: Path) -> None:
         max_examples=EXAMPLES,
         derandomize=True,
         database=None,
-        deadline=None,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
