@@ -7,6 +7,8 @@
 //! words, [`filesystem`] makes and mounts one if asked to, [`beside`] runs programs next to it,
 //! [`fio`] runs it, [`fio_output`], [`histogram`], [`point`] and [`record`] hold what
 //! came out; [`bench`] leads through all of it.
+//!
+//! [`recorder`] puts periodic data on a disk while its caller never waits; it has a path of its own.
 
 pub mod bench;
 pub mod beside;

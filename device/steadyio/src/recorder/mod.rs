@@ -1,4 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Recording periodic data so that the caller never waits for the disk.
+//! Recording periodic data without ever making the caller wait.
+//!
+//! A thread that appends to a file waits for block allocation, for the journal and for the
+//! flusher, now and then for longer than its period. Here the real-time thread copies its record
+//! into a ring in locked memory and is done; whatever the file system does, it does to the writer
+//! thread.
+//!
+//! Reading order: [`config`] and [`recipe`] say what is wanted; [`ring`] and [`channel`] are the
+//! append side, which makes no system call, takes no lock and allocates nothing; [`ledger`]
+//! counts what became of every record; [`memory`] is where blocks and rings live.
 
+pub mod channel;
+pub mod config;
+pub mod ledger;
 pub mod mcap;
+pub mod memory;
+pub mod recipe;
+pub mod ring;

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The append side: copy the record, count it, return.
+//!
+//! No system call, lock, allocation, clock or wait; the number of instructions depends on the
+//! length of the record only. `tests/append_path.rs` counts system calls and allocations.
+
+use std::sync::Arc;
+
+use super::config::ChannelConfig;
+use super::ledger::{Account, Ledger};
+use super::memory::MemoryError;
+use super::ring::{Header, RingReader, RingWriter, ring};
+
+/// The record was not taken; it is counted as lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Lost {
+    /// The writer thread is behind by a whole ring.
+    #[error("the ring is full")]
+    RingFull,
+    /// Longer than the configuration promised.
+    #[error("the record is longer than the channel's record_bytes_max")]
+    TooLong,
+}
+
+/// The caller's end of a channel. Not to be shared: one channel, one thread.
+#[derive(Debug)]
+pub struct Channel {
+    ring: RingWriter,
+    ledger: Arc<Ledger>,
+    record_bytes_max: usize,
+}
+
+/// The writer thread's end of a channel.
+#[derive(Debug)]
+pub struct Outlet {
+    /// What the caller appended.
+    pub ring: RingReader,
+    /// Shared with the channel.
+    pub ledger: Arc<Ledger>,
+}
+
+/// Both ends of a channel whose configuration was checked.
+pub fn open(config: &ChannelConfig, locked: bool) -> Result<(Channel, Outlet), MemoryError> {
+    // A length beyond the address space has no memory either, and mapping it says so.
+    let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    let record_bytes_max = size(config.record_bytes_max);
+    let (writer, reader) = ring(size(config.ring_bytes), record_bytes_max, locked)?;
+    let ledger = Arc::new(Ledger::default());
+    let channel = Channel { ring: writer, ledger: Arc::clone(&ledger), record_bytes_max };
+    Ok((channel, Outlet { ring: reader, ledger }))
+}
+
+impl Channel {
+    /// Takes a record, or counts it as lost.
+    ///
+    /// `log_time_ns` is on the caller's clock and need not rise.
+    pub fn append(&mut self, log_time_ns: u64, data: &[u8]) -> Result<(), Lost> {
+        let bytes = data.len() as u64;
+        let number = self.ledger.received(log_time_ns, bytes);
+        let lost = match u32::try_from(data.len()) {
+            Ok(bytes) if data.len() <= self.record_bytes_max => {
+                // MCAP's sequence numbers are of 32 bits and wrap.
+                let header = Header { log_time_ns, sequence: number as u32, bytes };
+                if self.ring.push(header, data) {
+                    return Ok(());
+                }
+                Lost::RingFull
+            }
+            _ => Lost::TooLong,
+        };
+        self.ledger.lost(log_time_ns, bytes);
+        Err(lost)
+    }
+
+    /// What became of this channel's records so far.
+    pub fn account(&self) -> Account {
+        self.ledger.snapshot()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_ring_and_a_long_record_are_counted_as_lost() {
+        let config = ChannelConfig {
+            topic: "a".into(),
+            message_encoding: String::new(),
+            schema: None,
+            record_bytes_max: 1_000,
+            period: None,
+            ring_bytes: 4_000,
+        };
+        let (mut channel, mut outlet) = open(&config, false).unwrap();
+        let record = [5; 1_000];
+        assert_eq!(channel.append(1, &[0; 1_001]), Err(Lost::TooLong));
+        for i in 2..=5 {
+            assert_eq!(
+                channel.append(i, &record),
+                if i < 5 { Ok(()) } else { Err(Lost::RingFull) }
+            );
+        }
+        outlet.ring.next(|header, payload| {
+            // The gap in the sequence shows the loss to whoever reads the file.
+            assert_eq!((header.sequence, payload), (2, &record[..]));
+            true
+        });
+        assert_eq!(channel.append(6, &record), Ok(()));
+        let account = channel.account();
+        assert_eq!((account.received.records, account.lost_ring_full.records), (6, 2));
+        assert_eq!((account.first_lost_ns, account.last_lost_ns), (Some(1), Some(5)));
+    }
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What became of every record: received, buffered, written, durable or lost.
+//!
+//! Each counter has one thread that writes it (the caller or the writer thread), so counting is a
+//! load and a store, never a lock. A snapshot reads the counters against the flow of the records,
+//! durable first and received last; so in every snapshot durable <= written, and written + lost <=
+//! received, at whatever moment it is taken.
+
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU64, Ordering};
+#[cfg(not(loom))]
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::Serialize;
+
+/// A number of records and their bytes, payload only.
+#[derive(Debug, Default)]
+struct Count {
+    records: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// A number of records and their bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Amount {
+    /// How many records.
+    pub records: u64,
+    /// Bytes of their payloads.
+    pub bytes: u64,
+}
+
+impl Amount {
+    /// Both added up.
+    pub fn plus(self, other: Amount) -> Amount {
+        Amount { records: self.records + other.records, bytes: self.bytes + other.bytes }
+    }
+
+    fn minus(self, other: Amount) -> Amount {
+        Amount {
+            records: self.records.saturating_sub(other.records),
+            bytes: self.bytes.saturating_sub(other.bytes),
+        }
+    }
+}
+
+/// Adds to a counter that only the calling thread writes.
+fn add(counter: &AtomicU64, more: u64) -> u64 {
+    let sum = counter.load(Ordering::Relaxed) + more;
+    counter.store(sum, Ordering::Release);
+    sum
+}
+
+fn raise(counter: &AtomicU64, value: u64) {
+    if value > counter.load(Ordering::Relaxed) {
+        counter.store(value, Ordering::Release);
+    }
+}
+
+impl Count {
+    fn add(&self, amount: Amount) {
+        add(&self.bytes, amount.bytes);
+        // Last: who sees the record also sees its bytes.
+        add(&self.records, amount.records);
+    }
+
+    fn get(&self) -> Amount {
+        let records = self.records.load(Ordering::Acquire);
+        Amount { records, bytes: self.bytes.load(Ordering::Acquire) }
+    }
+}
+
+/// The counters of the caller, on cache lines that the writer thread does not write.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct CallerSide {
+    received: Count,
+    lost: Count,
+    last_received_ns: AtomicU64,
+    first_lost_ns: AtomicU64,
+    last_lost_ns: AtomicU64,
+}
+
+/// The counters of the writer thread.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct WriterSide {
+    written: Count,
+    durable: Count,
+    lost: Count,
+    last_durable_ns: AtomicU64,
+    ring_used_bytes: AtomicU64,
+    ring_used_bytes_max: AtomicU64,
+}
+
+/// The account of one channel.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    caller: CallerSide,
+    writer: WriterSide,
+}
+
+impl Ledger {
+    /// By the caller, for each record before anything else; returns its number, from 1.
+    pub fn received(&self, log_time_ns: u64, bytes: u64) -> u64 {
+        self.caller.last_received_ns.store(log_time_ns, Ordering::Relaxed);
+        add(&self.caller.received.bytes, bytes);
+        add(&self.caller.received.records, 1)
+    }
+
+    /// By the caller, for a record that found no room.
+    pub fn lost(&self, log_time_ns: u64, bytes: u64) {
+        if self.caller.lost.records.load(Ordering::Relaxed) == 0 {
+            self.caller.first_lost_ns.store(log_time_ns, Ordering::Relaxed);
+        }
+        self.caller.last_lost_ns.store(log_time_ns, Ordering::Relaxed);
+        self.caller.lost.add(Amount { records: 1, bytes });
+    }
+
+    /// By the writer thread: handed to the kernel, and the kernel did it.
+    pub fn written(&self, amount: Amount) {
+        self.writer.written.add(amount);
+    }
+
+    /// By the writer thread: survives a power cut from now on; `last_ns` is the newest of them.
+    pub fn durable(&self, amount: Amount, last_ns: u64) {
+        if amount.records > 0 {
+            self.writer.last_durable_ns.store(last_ns, Ordering::Relaxed);
+            self.writer.durable.add(amount);
+        }
+    }
+
+    /// By the writer thread: taken from the ring and then not written, because the device failed.
+    pub fn lost_in_writing(&self, amount: Amount) {
+        self.writer.lost.add(amount);
+    }
+
+    /// By the writer thread, whenever it looks at the ring.
+    pub fn ring_used(&self, bytes: u64) {
+        self.writer.ring_used_bytes.store(bytes, Ordering::Relaxed);
+        raise(&self.writer.ring_used_bytes_max, bytes);
+    }
+
+    /// The account at this moment, by any thread.
+    pub fn snapshot(&self) -> Account {
+        let durable = self.writer.durable.get();
+        let last_durable_ns = self.writer.last_durable_ns.load(Ordering::Relaxed);
+        let written = self.writer.written.get();
+        let lost_in_writing = self.writer.lost.get();
+        let lost_ring_full = self.caller.lost.get();
+        let received = self.caller.received.get();
+        let lost = lost_in_writing.plus(lost_ring_full);
+        let time = |have: u64, at: &AtomicU64| (have > 0).then(|| at.load(Ordering::Relaxed));
+        Account {
+            received,
+            buffered: received.minus(lost).minus(written),
+            written,
+            durable,
+            lost_ring_full,
+            lost_in_writing,
+            last_received_ns: time(received.records, &self.caller.last_received_ns),
+            last_durable_ns: (durable.records > 0).then_some(last_durable_ns),
+            first_lost_ns: time(lost_ring_full.records, &self.caller.first_lost_ns),
+            last_lost_ns: time(lost_ring_full.records, &self.caller.last_lost_ns),
+            ring_used_bytes: self.writer.ring_used_bytes.load(Ordering::Relaxed),
+            ring_used_bytes_max: self.writer.ring_used_bytes_max.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// A snapshot of a ledger. Times are log times, as the caller gave them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Account {
+    /// All that the caller handed over.
+    pub received: Amount,
+    /// In the ring, or on the way to the device.
+    pub buffered: Amount,
+    /// Written, durable or not.
+    pub written: Amount,
+    /// Written, and on the medium.
+    pub durable: Amount,
+    /// Refused: the ring was full.
+    pub lost_ring_full: Amount,
+    /// Taken, but the device or the file system failed.
+    pub lost_in_writing: Amount,
+    /// The newest record that was received.
+    pub last_received_ns: Option<u64>,
+    /// The newest record that is durable.
+    pub last_durable_ns: Option<u64>,
+    /// The first record that the ring refused.
+    pub first_lost_ns: Option<u64>,
+    /// The last record that the ring refused.
+    pub last_lost_ns: Option<u64>,
+    /// Of the ring, when the writer thread last looked.
+    pub ring_used_bytes: u64,
+    /// The most that the writer thread ever found in the ring.
+    pub ring_used_bytes_max: u64,
+}
+
+impl Account {
+    /// Everything that was lost, for whatever reason.
+    pub fn lost(&self) -> Amount {
+        self.lost_ring_full.plus(self.lost_in_writing)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const fn amount(records: u64) -> Amount {
+        Amount { records, bytes: records * 100 }
+    }
+
+    #[test]
+    fn every_record_is_in_one_place() {
+        let ledger = Ledger::default();
+        for i in 1..=10 {
+            assert_eq!(ledger.received(i * 1_000, 100), i);
+        }
+        ledger.lost(9_000, 100);
+        ledger.lost(10_000, 100);
+        ledger.written(amount(5));
+        ledger.durable(amount(3), 3_000);
+        ledger.lost_in_writing(amount(1));
+        let account = ledger.snapshot();
+        assert_eq!(account.received, amount(10));
+        assert_eq!(account.buffered, amount(2));
+        assert_eq!(account.lost(), amount(3));
+        assert_eq!(account.durable, amount(3));
+        assert_eq!((account.first_lost_ns, account.last_lost_ns), (Some(9_000), Some(10_000)));
+        assert_eq!(
+            (account.last_received_ns, account.last_durable_ns),
+            (Some(10_000), Some(3_000))
+        );
+    }
+
+    #[test]
+    fn nothing_has_no_times() {
+        let account = Ledger::default().snapshot();
+        assert_eq!(account, Account::default());
+    }
+}

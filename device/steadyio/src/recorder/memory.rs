@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Memory that no page fault can hit: mapped, written once and locked before it is used.
+//!
+//! Page-aligned, as direct I/O wants its buffers.
+
+use std::ffi::c_void;
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+use rustix::mm::{MapFlags, ProtFlags, mlock, mmap_anonymous, munmap};
+
+/// Memory could not be had or not be locked.
+#[derive(Debug, thiserror::Error)]
+pub enum MemoryError {
+    /// The kernel has none left for us.
+    #[error("cannot map {bytes} bytes of memory")]
+    Map {
+        /// How much was asked for.
+        bytes: usize,
+        /// Why.
+        source: io::Error,
+    },
+    /// Over RLIMIT_MEMLOCK, most often.
+    #[error(
+        "cannot lock {bytes} bytes of memory: raise the limit (ulimit -l, LimitMEMLOCK= in a \
+         systemd unit), give the process CAP_IPC_LOCK, or switch locking off and accept page faults"
+    )]
+    Lock {
+        /// How much was asked for.
+        bytes: usize,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Locks a range that is mapped; the range stays locked until it is unmapped.
+pub fn lock(range: &mut [u8]) -> Result<(), MemoryError> {
+    let bytes = range.len();
+    // SAFETY: the range is a live, exclusive borrow; locking changes none of its bytes.
+    unsafe { mlock(range.as_mut_ptr().cast::<c_void>(), bytes) }
+        .map_err(|error| MemoryError::Lock { bytes, source: error.into() })
+}
+
+/// A page-aligned buffer of its own mapping, zeroed.
+#[derive(Debug)]
+pub struct AlignedBuffer {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: the buffer owns its mapping, as a Box owns its memory.
+unsafe impl Send for AlignedBuffer {}
+
+impl AlignedBuffer {
+    /// Maps `bytes` (at least one) with all pages present, locked if asked for.
+    pub fn new(bytes: usize, locked: bool) -> Result<AlignedBuffer, MemoryError> {
+        let map_error = |source: io::Error| MemoryError::Map { bytes, source };
+        let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
+        let start = unsafe {
+            mmap_anonymous(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, flags)
+        }
+        .map_err(|error| map_error(error.into()))?;
+        let start = NonNull::new(start.cast()).ok_or(map_error(io::Error::other("null")))?;
+        let mut buffer = AlignedBuffer { start, bytes };
+        if locked {
+            lock(&mut buffer)?;
+        }
+        Ok(buffer)
+    }
+}
+
+impl Deref for AlignedBuffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the mapping is live and initialised (zeroed by the kernel) for `bytes`.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
+    }
+}
+
+impl DerefMut for AlignedBuffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`, and `self` is borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
+    }
+}
+
+impl Drop for AlignedBuffer {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and nobody can borrow it any more.
+        let unmapped = unsafe { munmap(self.start.as_ptr().cast::<c_void>(), self.bytes) };
+        debug_assert!(unmapped.is_ok(), "the mapping was ours");
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_aligned_zeroed_and_writable() {
+        let mut buffer = AlignedBuffer::new(10_000, false).unwrap();
+        assert_eq!(buffer.as_ptr() as usize % 4096, 0);
+        assert_eq!(buffer.len(), 10_000);
+        assert!(buffer.iter().all(|&byte| byte == 0));
+        buffer.fill(7);
+        assert!(buffer.iter().all(|&byte| byte == 7));
+    }
+}

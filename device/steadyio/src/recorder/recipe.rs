@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The ways to get records onto a device: complete, named, and comparable.
+//!
+//! All but `pool` are those that S4 (real-time recording on ext4) measured: the caller's own thread
+//! calls write() into the page cache, and a second thread writes the pages back. Each choice of S4
+//! is a field here, and its names are W (write: append or preallocated), S (sync: fdatasync, "all",
+//! or sync_file_range, "data") and F (flusher on or off).
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+
+/// How the caller's write() finds its blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blocks {
+    /// S4's W_APPEND: the file grows with each write().
+    Append,
+    /// S4's W_PRE: fallocate() of the whole file, size included, before the first write().
+    Preallocated,
+}
+
+/// How the second thread writes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sync {
+    /// S4's S_ALL: fdatasync(), which may commit the journal.
+    Fdatasync,
+    /// S4's S_DATA: sync_file_range(), which writes pages and nothing else.
+    SyncFileRange,
+}
+
+/// What else is done to the file system while recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Background {
+    /// Nothing.
+    None,
+    /// S4's BG_TRUNC: files of earlier recordings are cut down, step by step.
+    Truncate,
+    /// S4's BG_ALL: files are cut down, and the next one is preallocated.
+    All,
+}
+
+/// One of S4's methods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallerWrites {
+    /// W in S4's names.
+    pub blocks: Blocks,
+    /// S in S4's names.
+    pub sync: Sync,
+    /// F in S4's names: whether the kernel's flusher keeps the machine's settings.
+    pub flusher: bool,
+    /// BG in S4's names.
+    pub background: Background,
+}
+
+/// Who writes, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The caller writes.
+    CallerWrites(CallerWrites),
+    /// The caller appends to a ring; a writer thread writes to a pool of recycled segments.
+    Pool,
+}
+
+/// A named way to record; the only ones are those of [`RECIPES`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recipe {
+    name: &'static str,
+    s4_column: Option<&'static str>,
+    kind: Kind,
+}
+
+const fn s4(
+    name: &'static str,
+    column: &'static str,
+    (blocks, sync, flusher): (Blocks, Sync, bool),
+    background: Background,
+) -> Recipe {
+    let kind = Kind::CallerWrites(CallerWrites { blocks, sync, flusher, background });
+    Recipe { name, s4_column: Some(column), kind }
+}
+
+const NONE: (Blocks, Sync, bool) = (Blocks::Append, Sync::Fdatasync, true);
+const ALL: (Blocks, Sync, bool) = (Blocks::Preallocated, Sync::SyncFileRange, false);
+const APPEND_DATA: (Blocks, Sync, bool) = (Blocks::Append, Sync::SyncFileRange, false);
+const APPEND_ALL: (Blocks, Sync, bool) = (Blocks::Append, Sync::Fdatasync, false);
+const PRE_ALL: (Blocks, Sync, bool) = (Blocks::Preallocated, Sync::Fdatasync, false);
+const PRE_DATA_ON: (Blocks, Sync, bool) = (Blocks::Preallocated, Sync::SyncFileRange, true);
+
+/// Every recipe: S4's twelve in the order of its Table 1, then ours. A name without `flusher` or
+/// `noflusher` is one of S4's two methods as S4 defines it, NONE with and ALL without the flusher.
+pub const RECIPES: [Recipe; 13] = [
+    s4("append-fdatasync", "NONE", NONE, Background::None),
+    s4("prealloc-syncrange", "ALL", ALL, Background::None),
+    s4("prealloc-syncrange-BGtrunc", "ALL-BG_TRUNC", ALL, Background::Truncate),
+    s4("prealloc-syncrange-BGall", "ALL-BG_ALL", ALL, Background::All),
+    s4("append-syncrange-noflusher", "W_APPEND-S_DATA-F_OFF", APPEND_DATA, Background::None),
+    s4("append-fdatasync-noflusher", "W_APPEND-S_ALL-F_OFF", APPEND_ALL, Background::None),
+    s4("prealloc-fdatasync-noflusher", "W_PRE-S_ALL-F_OFF", PRE_ALL, Background::None),
+    s4(
+        "prealloc-fdatasync-noflusher-BGtrunc",
+        "W_PRE-S_ALL-F_OFF-BG_TRUNC",
+        PRE_ALL,
+        Background::Truncate,
+    ),
+    s4("prealloc-fdatasync-noflusher-BGall", "W_PRE-S_ALL-F_OFF-BG_ALL", PRE_ALL, Background::All),
+    s4("prealloc-syncrange-flusher", "W_PRE-S_DATA-F_ON", PRE_DATA_ON, Background::None),
+    s4(
+        "prealloc-syncrange-flusher-BGtrunc",
+        "W_PRE-S_DATA-F_ON-BG_TRUNC",
+        PRE_DATA_ON,
+        Background::Truncate,
+    ),
+    s4(
+        "prealloc-syncrange-flusher-BGall",
+        "W_PRE-S_DATA-F_ON-BG_ALL",
+        PRE_DATA_ON,
+        Background::All,
+    ),
+    Recipe { name: "pool", s4_column: None, kind: Kind::Pool },
+];
+
+impl Recipe {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        self.name
+    }
+
+    /// The column of S4's Table 1 that it is; None for what S4 does not have.
+    pub fn s4_column(self) -> Option<&'static str> {
+        self.s4_column
+    }
+
+    /// What it does.
+    pub fn kind(self) -> Kind {
+        self.kind
+    }
+}
+
+/// There is no such recipe.
+#[derive(Debug, thiserror::Error)]
+#[error("no recipe {0:?}; there are: {names}", names = names())]
+pub struct UnknownRecipe(String);
+
+fn names() -> String {
+    RECIPES.iter().map(|recipe| recipe.name).collect::<Vec<_>>().join(", ")
+}
+
+impl FromStr for Recipe {
+    type Err = UnknownRecipe;
+
+    fn from_str(text: &str) -> Result<Recipe, UnknownRecipe> {
+        let found = RECIPES.iter().find(|recipe| recipe.name == text);
+        found.copied().ok_or_else(|| UnknownRecipe(text.to_string()))
+    }
+}
+
+impl fmt::Display for Recipe {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl Serialize for Recipe {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_recipe() {
+        for recipe in RECIPES {
+            assert_eq!(recipe.name().parse::<Recipe>().unwrap(), recipe);
+            assert_eq!(RECIPES.iter().filter(|other| other.kind == recipe.kind).count(), 1);
+        }
+        let said = "pol".parse::<Recipe>().unwrap_err().to_string();
+        assert!(said.contains("append-fdatasync") && said.contains("pool"), "{said}");
+    }
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The ring between a channel and the writer: records of any length in a fixed piece of memory.
+//!
+//! One producer, one consumer, each wait-free (`rtrb`). A record is a header and its payload,
+//! handed over as a whole or not at all. The memory is touched and locked when the ring is made.
+
+use std::mem::MaybeUninit;
+
+use rtrb::{Consumer, Producer, RingBuffer};
+
+use super::memory::{AlignedBuffer, MemoryError, lock};
+
+/// What a record needs in the ring beside its payload.
+pub const HEADER_BYTES: usize = 16;
+
+/// Where a record lies in its channel, and how long it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// Time of the record, of the caller's clock.
+    pub log_time_ns: u64,
+    /// Counts every record of the channel, also lost ones: a gap shows a loss.
+    pub sequence: u32,
+    /// Length of the payload.
+    pub bytes: u32,
+}
+
+impl Header {
+    fn encode(self) -> [u8; HEADER_BYTES] {
+        let mut raw = [0; HEADER_BYTES];
+        raw[..8].copy_from_slice(&self.log_time_ns.to_le_bytes());
+        raw[8..12].copy_from_slice(&self.sequence.to_le_bytes());
+        raw[12..].copy_from_slice(&self.bytes.to_le_bytes());
+        raw
+    }
+
+    fn decode(raw: [u8; HEADER_BYTES]) -> Header {
+        let [t0, t1, t2, t3, t4, t5, t6, t7, s0, s1, s2, s3, b0, b1, b2, b3] = raw;
+        Header {
+            log_time_ns: u64::from_le_bytes([t0, t1, t2, t3, t4, t5, t6, t7]),
+            sequence: u32::from_le_bytes([s0, s1, s2, s3]),
+            bytes: u32::from_le_bytes([b0, b1, b2, b3]),
+        }
+    }
+}
+
+/// The side of the caller.
+#[derive(Debug)]
+pub struct RingWriter {
+    producer: Producer<u8>,
+}
+
+/// The side of the writer thread.
+#[derive(Debug)]
+pub struct RingReader {
+    consumer: Consumer<u8>,
+    /// Holds a payload that wraps around the end of the ring, so that readers see it in one piece.
+    joined: AlignedBuffer,
+    capacity: usize,
+}
+
+/// A ring of `bytes` for payloads of at most `payload_bytes_max`.
+pub fn ring(
+    bytes: usize,
+    payload_bytes_max: usize,
+    locked: bool,
+) -> Result<(RingWriter, RingReader), MemoryError> {
+    let (mut producer, consumer) = RingBuffer::new(bytes);
+    if let Ok(mut whole) = producer.write_chunk_uninit(bytes) {
+        let (memory, _) = whole.as_mut_slices();
+        memory.fill(MaybeUninit::new(0));
+        if locked {
+            // SAFETY: all of it was written just above.
+            lock(unsafe { std::slice::from_raw_parts_mut(memory.as_mut_ptr().cast(), bytes) })?;
+        }
+    }
+    let joined = AlignedBuffer::new(payload_bytes_max.max(1), locked)?;
+    Ok((RingWriter { producer }, RingReader { consumer, joined, capacity: bytes }))
+}
+
+impl RingWriter {
+    /// Copies a record in; false, and nothing changed, if there is no room for it.
+    pub fn push(&mut self, header: Header, payload: &[u8]) -> bool {
+        debug_assert_eq!(header.bytes as usize, payload.len());
+        let Ok(mut chunk) = self.producer.write_chunk_uninit(HEADER_BYTES + payload.len()) else {
+            return false;
+        };
+        let (first, second) = chunk.as_mut_slices();
+        let raw = header.encode();
+        let (head, rest) = raw.split_at(raw.len().min(first.len()));
+        copy(head, &mut first[..head.len()]);
+        copy(rest, &mut second[..rest.len()]);
+        let (first, second) = (&mut first[head.len()..], &mut second[rest.len()..]);
+        let (start, end) = payload.split_at(payload.len().min(first.len()));
+        copy(start, first);
+        copy(end, second);
+        // SAFETY: header and payload together have the length of the chunk, and all was copied.
+        unsafe { chunk.commit_all() };
+        true
+    }
+}
+
+fn copy(from: &[u8], to: &mut [MaybeUninit<u8>]) {
+    debug_assert_eq!(from.len(), to.len());
+    // SAFETY: lengths are equal, the ranges cannot overlap, and u8 needs no dropping.
+    unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_mut_ptr().cast(), from.len()) };
+}
+
+impl RingReader {
+    /// Shows the oldest record to `take`, and removes it if `take` returns true. None if the ring
+    /// is empty.
+    pub fn next(&mut self, take: impl FnOnce(Header, &[u8]) -> bool) -> Option<bool> {
+        let mut raw = [0; HEADER_BYTES];
+        {
+            let chunk = self.consumer.read_chunk(HEADER_BYTES).ok()?;
+            let (first, second) = chunk.as_slices();
+            raw[..first.len()].copy_from_slice(first);
+            raw[first.len()..].copy_from_slice(second);
+        }
+        let header = Header::decode(raw);
+        let bytes = header.bytes as usize;
+        // Header and payload were handed over together.
+        let chunk = self.consumer.read_chunk(HEADER_BYTES + bytes).ok()?;
+        let (first, second) = chunk.as_slices();
+        let taken = match (first.get(HEADER_BYTES..), second) {
+            (Some(payload), []) => take(header, payload),
+            (Some(start), end) if !start.is_empty() => {
+                self.joined[..start.len()].copy_from_slice(start);
+                self.joined[start.len()..bytes].copy_from_slice(end);
+                take(header, &self.joined[..bytes])
+            }
+            (_, end) => take(header, &end[end.len() - bytes..]),
+        };
+        if taken {
+            chunk.commit_all();
+        }
+        Some(taken)
+    }
+
+    /// Bytes in use.
+    pub fn used(&self) -> usize {
+        self.consumer.slots()
+    }
+
+    /// Bytes in all.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        // Against a queue: whatever order of pushes and pops, whatever wraps where.
+        #[test]
+        fn records_come_out_as_they_went_in(
+            steps in prop::collection::vec((0u32..90, any::<bool>(), any::<bool>()), 1..300),
+        ) {
+            let (mut writer, mut reader) = ring(257, 100, false).unwrap();
+            let mut model: VecDeque<(Header, Vec<u8>)> = VecDeque::new();
+            let mut used = 0;
+            for (sequence, (bytes, push, take)) in steps.into_iter().enumerate() {
+                let sequence = u32::try_from(sequence).unwrap();
+                if push {
+                    let header = Header { log_time_ns: !u64::from(sequence), sequence, bytes };
+                    let payload: Vec<u8> = (0..bytes).map(|i| (i + sequence) as u8).collect();
+                    let fits = used + HEADER_BYTES + payload.len() <= 257;
+                    prop_assert_eq!(writer.push(header, &payload), fits);
+                    if fits {
+                        used += HEADER_BYTES + payload.len();
+                        model.push_back((header, payload));
+                    }
+                } else {
+                    let mut seen = None;
+                    let popped = reader.next(|header, payload| {
+                        seen = Some((header, payload.to_vec()));
+                        take
+                    });
+                    prop_assert_eq!(seen.as_ref(), model.front());
+                    prop_assert_eq!(popped, seen.is_some().then_some(take));
+                    if popped == Some(true) {
+                        used -= HEADER_BYTES + model.pop_front().unwrap().1.len();
+                    }
+                }
+                prop_assert_eq!(reader.used(), used);
+            }
+        }
+    }
+}
