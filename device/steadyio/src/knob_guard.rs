@@ -30,11 +30,46 @@ pub enum GuardError {
         source: io::Error,
     },
     /// Another run holds the state file.
-    #[error("{0}: another run is changing its knobs, wait for its end")]
+    #[error("{0}: another run is changing its settings, wait for its end")]
     Busy(String),
     /// Some knobs kept the values of the run.
     #[error("not put back: {}", .0.iter().map(KnobError::to_string).collect::<Vec<_>>().join("; "))]
     Restore(Vec<KnobError>),
+}
+
+/// What was saved while it is changed, for the next run if this one is killed. Locked: one run at
+/// a time.
+#[derive(Debug)]
+pub struct StateFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl StateFile {
+    /// Locks the file of `name`, and returns it with what a killed run left in it.
+    pub fn lock(dir: &Path, name: &str) -> Result<(StateFile, Option<Attributes>), GuardError> {
+        let path = dir.join(format!("{}.json", name.replace('!', "-")));
+        let state_error = |source| GuardError::State { path: path.clone(), source };
+        fs::create_dir_all(dir).map_err(state_error)?;
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(state_error)?;
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| GuardError::Busy(name.to_string()))?;
+        let left = read_state(&mut file).map_err(state_error)?;
+        Ok((StateFile { path, file }, left))
+    }
+
+    /// Replaces what it holds.
+    pub fn write(&mut self, saved: Option<&Attributes>) -> Result<(), GuardError> {
+        write_state(&mut self.file, saved)
+            .map_err(|source| GuardError::State { path: self.path.clone(), source })
+    }
 }
 
 /// Holds the values that the knobs had before.
@@ -42,7 +77,7 @@ pub enum GuardError {
 pub struct KnobGuard {
     queue: Queue,
     saved: Attributes,
-    state: File,
+    state: StateFile,
     done: bool,
 }
 
@@ -59,20 +94,8 @@ impl KnobGuard {
         disk: &str,
         note: &mut dyn FnMut(String),
     ) -> Result<KnobGuard, GuardError> {
-        let path = dir.join(format!("{}.json", disk.replace('!', "-")));
-        let state_error = |source| GuardError::State { path: path.clone(), source };
-        fs::create_dir_all(dir).map_err(state_error)?;
-        let mut options = OpenOptions::new();
-        let mut state = options
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(state_error)?;
-        rustix::fs::flock(&state, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|_| GuardError::Busy(disk.to_string()))?;
-        if let Some(left) = read_state(&mut state).map_err(state_error)? {
+        let (mut state, left) = StateFile::lock(dir, disk)?;
+        if let Some(left) = left {
             let failed = queue.restore(&left);
             if !failed.is_empty() {
                 return Err(GuardError::Restore(failed));
@@ -80,7 +103,7 @@ impl KnobGuard {
             note(format!("{disk}: an earlier run was killed; its knobs have been put back"));
         }
         let saved = queue.snapshot();
-        write_state(&mut state, Some(&saved)).map_err(state_error)?;
+        state.write(Some(&saved))?;
         Ok(KnobGuard { queue, saved, state, done: false })
     }
 
@@ -100,7 +123,7 @@ impl KnobGuard {
         self.done = true;
         self.reset()?;
         // A filled file would only put the same values back once more.
-        let _ = write_state(&mut self.state, None);
+        let _ = self.state.write(None);
         Ok(())
     }
 }
@@ -111,7 +134,7 @@ impl Drop for KnobGuard {
             return;
         }
         match self.reset() {
-            Ok(()) => drop(write_state(&mut self.state, None)),
+            Ok(()) => drop(self.state.write(None)),
             Err(error) => eprintln!("steady: {error}"),
         }
     }

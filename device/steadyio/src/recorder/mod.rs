@@ -10,10 +10,15 @@
 //! append side, which makes no system call, takes no lock and allocates nothing; [`ledger`]
 //! counts what became of every record; [`memory`] is where blocks and rings live.
 
+pub mod caller;
 pub mod channel;
 pub mod config;
+pub mod latency;
 pub mod ledger;
 pub mod mcap;
 pub mod memory;
 pub mod recipe;
+pub mod recipes;
 pub mod ring;
+pub mod source;
+pub mod task;

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How S4's recipes work; their names are in [`super::recipe`].
+
+pub mod background;
+pub mod caller_writes;
+pub mod flusher;
+pub mod sync_thread;
