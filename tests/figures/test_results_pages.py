@@ -20,7 +20,7 @@ from steady_lab.devices.fit import load_published
 from steady_lab.devices.spec import load_device
 from steady_lab.errors import LabError
 from steady_lab.figures.checks import evaluate
-from steady_lab.figures.figure_boot import FigureBoot, bench_command
+from steady_lab.figures.loads import BenchLoad
 from steady_lab.figures.metric import METRICS
 from steady_lab.figures.results import merge, read_result, result_rows, write_result
 from steady_lab.figures.rows import Measurements, ResultError, read_csv
@@ -110,8 +110,8 @@ def test_the_lab_measures_what_is_recorded(
 ) -> None:
     figure = load_figure(name)
     shutil.copyfile(figure.workload_file, work / "workload.toml")
-    planned = FigureBoot(figure, load_device(figure.device_file), variant, work, key="")
-    command = [*bench_command(planned), "--point", str(point)]
+    device = load_device(figure.device_file)
+    command = [*BenchLoad(figure).command(device, variant), "--point", str(point)]
     result = boot(BootRequest(command, work, figure.device_file, kernel=base_kernel))
     assert result.exit_status == 0, result.output
     (measured,) = json.loads((work / "record.json").read_text(encoding="utf-8"))["results"]

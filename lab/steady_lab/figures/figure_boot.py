@@ -16,18 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from steady_lab.boots.application import CARD_IMAGE, Prepared, give, prepare, take_back
 from steady_lab.boots.boot import BootRequest, boot
 from steady_lab.devices.spec import DeviceSpec
 from steady_lab.errors import LabError
-from steady_lab.figures.application_record import application_record
+from steady_lab.figures.loads import BENCH, Load, load_of
 from steady_lab.figures.results import Record, Sources, read_record, sha256_file, write_atomically
 from steady_lab.figures.spec import Figure
 from steady_lab.kernels.build import LabKernel
 from steady_lab.kernels.modules import build_modules, source_digest
-from steady_lab.paths import GUEST_PROJECT, GUEST_WORK, PROJECT
+from steady_lab.paths import PROJECT
 
-BENCH = "build/bin/steady"  # in the project, on the host and in the guest
 # They decide the kernel's command line and the guest's init.
 GUEST_SETUP = tuple(PROJECT / "lab/steady_lab/boots" / name for name in ("boot.py", "guest.py"))
 KEY_VERSION = 1
@@ -53,7 +51,7 @@ class FigureBoot:
     variant: str
     folder: Path
     key: str
-    prepared: Prepared | None = None  # what an application needs
+    load: Load
 
     @property
     def label(self) -> str:
@@ -86,11 +84,10 @@ def plan_boots(
 ) -> list[FigureBoot]:
     """Return the boots of a figure in spec order; `work` holds one folder per figure.
 
-    Prepares the figure's application, if it has one; raises LabError if that fails.
+    Prepares what the figure's load needs; raises LabError if that fails.
     """
     boots = []
-    application = figure.workload.application
-    prepared = prepare(application) if application else None
+    load = load_of(figure)
     for variant in figure.workload.variants:
         decides = {
             "version": KEY_VERSION,
@@ -99,12 +96,11 @@ def plan_boots(
             "device": [device.module, *device.module_params()],
             "workload": figure.workload.raw,
             "variant": variant.name,
+            **load.identity(),
         }
-        if prepared:
-            decides["application"] = prepared.sha256
         key = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
         folder = work / figure.name / variant.name
-        boots.append(FigureBoot(figure, device, variant.name, folder, key, prepared))
+        boots.append(FigureBoot(figure, device, variant.name, folder, key, load))
     return boots
 
 
@@ -136,14 +132,13 @@ def run_boot(planned: FigureBoot, platform: Platform, cancelled: threading.Event
     (folder / "figure.json").write_text(raw + "\n", encoding="utf-8")
     shutil.copyfile(planned.figure.workload_file, folder / "workload.toml")
     shutil.copyfile(planned.figure.device_file, folder / "device.toml")
-    if planned.prepared:
-        give(planned.prepared, folder)
+    planned.load.give(folder)
     result = boot(
         BootRequest(
-            command=application_command(planned) if planned.prepared else bench_command(planned),
+            command=planned.load.command(planned.device, planned.variant),
             work=folder,
             device=planned.figure.device_file,
-            card_image=CARD_IMAGE if planned.prepared else None,
+            card_image=planned.load.card_image,
             kernel=platform.kernel,
             timeout_s=BOOT_TIMEOUT_S,
             cancelled=cancelled,
@@ -155,9 +150,8 @@ def run_boot(planned: FigureBoot, platform: Platform, cancelled: threading.Event
             f"kernel log, last lines:\n{_tail(result.kernel_log)}"
         )
     record = folder / "record.json"
-    if planned.prepared:
-        take_back(planned.prepared, folder)
-        found = application_record(planned.figure.workload, planned.variant, folder)
+    found = planned.load.finish(planned.variant, folder)
+    if found is not None:
         write_atomically(record, json.dumps(found) + "\n")
     read_record(record, planned.figure, planned.variant)
     note = {
@@ -167,35 +161,6 @@ def run_boot(planned: FigureBoot, platform: Platform, cancelled: threading.Event
     }
     write_atomically(folder / "boot.json", json.dumps(note, indent=1) + "\n")
     return result.wall_s
-
-
-def bench_command(planned: FigureBoot) -> list[str]:
-    """Return what the guest runs; its paths are the guest's."""
-    return [
-        f"{GUEST_PROJECT}/{BENCH}",
-        "bench",
-        f"{GUEST_WORK}/workload.toml",
-        *("--device", planned.device.node),
-        *("--destroy-data", Path(planned.device.node).name),
-        *("--variant", planned.variant),
-        *(f"--set={key}={value}" for key, value in planned.figure.settings.items()),
-        *("--out", f"{GUEST_WORK}/record.json"),
-    ]
-
-
-def application_command(planned: FigureBoot) -> list[str]:
-    """Return the same for an application; its outputs become the record afterwards."""
-    workload = planned.figure.workload
-    application = workload.application
-    assert application is not None
-    variant = next(v for v in workload.variants if v.name == planned.variant)
-    return [
-        *(f"{GUEST_PROJECT}/{BENCH}", "with", "--device", planned.device.node),
-        *(f"--knob={key}={value}" for key, value in variant.knobs.items()),
-        *("--out", f"{GUEST_WORK}/settings.json", "--"),
-        f"{GUEST_PROJECT}/{application.folder.relative_to(PROJECT)}/run",
-        *(str(application.events), str(workload.seed), application.background),
-    ]
 
 
 def _clear(planned: FigureBoot) -> None:

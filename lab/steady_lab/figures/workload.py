@@ -41,9 +41,13 @@ class Workload:
     points: tuple[Point, ...]
     application: Application | None = None  # what runs instead of jobs
 
+    def variant(self, name: str) -> Variant:
+        """Return a variant of this workload."""
+        return next(variant for variant in self.variants if variant.name == name)
+
     def title_of(self, variant: str) -> str:
         """Return the title of a variant of this workload."""
-        return next(v.title for v in self.variants if v.name == variant)
+        return self.variant(variant).title
 
 
 def parse_workload(raw: dict[str, Any], where: str) -> Workload:
