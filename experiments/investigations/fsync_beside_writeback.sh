@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
 # Where does a real-time append with fsync wait, beside a buffered writer? Prints its latencies, and the
-# kernel's stacks of all tasks that are blocked every 0.7 s, the real-time dd among them. For the lab:
+# kernel's stacks of all tasks that are blocked every 0.2 s, the real-time dd among them. Arguments go to
+# mkfs.ext4 (-O fast_commit, for one). For the lab:
 #
 #	steady-lab boot --device experiments/devices/foresee-ncemad9d-cache.toml --work DIR -- \
 #		sh /run/steadyio/project/experiments/investigations/fsync_beside_writeback.sh
@@ -19,7 +20,7 @@ mount=/run/mount
 	echo "no emulated eMMC here: this formats /dev/$disk, and runs in the lab only" >&2
 	exit 1
 }
-mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 /dev/$disk
+mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 "$@" /dev/$disk
 mkdir -p $mount
 mount /dev/$disk $mount
 echo k2 >/sys/block/$disk/queue/scheduler
@@ -42,7 +43,7 @@ for _ in $(seq 60); do
 done &
 appends=$!
 while kill -0 $appends 2>/dev/null; do
-	sleep 0.7
+	sleep 0.2
 	echo w >/proc/sysrq-trigger
 done
 kill $writer 2>/dev/null || true

@@ -41,9 +41,8 @@ struct k2_data {
 	/* Where the front of a bio cut in two comes from. */
 	struct bio_set clones;
 
-	/* How many tags background may use of each @tags_whole, see compat/shallow_depth.h. */
-	unsigned int background_tags;
-	unsigned int tags_whole;
+	/* How many tags each queue may use of each tags[0], see compat/shallow_depth.h. */
+	unsigned int tags[K2_QUEUES];
 };
 
 /* Counted in the policy: finish_request has to take it off the books. */

@@ -52,12 +52,13 @@ static int k2_counters_show(void *data, struct seq_file *m)
 	return 0;
 }
 
-static int k2_background_tags_show(void *data, struct seq_file *m)
+static int k2_tags_show(void *data, struct seq_file *m)
 {
 	struct request_queue *q = data;
 	struct k2_data *k2 = q->elevator->elevator_data;
 
-	seq_printf(m, "%u of each %u\n", k2->background_tags, k2->tags_whole);
+	seq_printf(m, "of each %u\nmetadata %u\nbackground %u\n", k2->tags[0],
+		   k2->tags[K2_QUEUE_METADATA], k2->tags[K2_QUEUE_BACKGROUND]);
 	return 0;
 }
 
@@ -130,6 +131,6 @@ const struct blk_mq_debugfs_attr k2_debugfs_attrs[] = {
 	{"queued", 0400, .seq_ops = &k2_queued_seq_ops},
 	{"inflight", 0400, k2_inflight_show},
 	{"counters", 0400, k2_counters_show},
-	{"background_tags", 0400, k2_background_tags_show},
+	{"tags", 0400, k2_tags_show},
 	{},
 };

@@ -355,9 +355,10 @@ static struct request *k2_next_request(struct request_queue *q, struct request *
 static void k2_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct k2_data *k2 = data->q->elevator->elevator_data;
+	unsigned int queue = k2_policy_queue(get_current_ioprio(), opf & REQ_META);
 
-	if (k2_policy_class(k2_policy_queue(get_current_ioprio(), false)) == K2_CLASS_BACKGROUND)
-		data->shallow_depth = k2->background_tags;
+	if (k2_policy_class(queue) == K2_CLASS_BACKGROUND)
+		data->shallow_depth = k2->tags[queue];
 }
 
 /* Called with the queue frozen when nr_requests was changed, and by k2_init_hctx(). */
@@ -365,11 +366,13 @@ static void k2_depth_updated(struct blk_mq_hw_ctx *hctx)
 {
 	struct k2_data *k2 = hctx->queue->elevator->elevator_data;
 	struct sbitmap_queue *tags = &hctx->sched_tags->bitmap_tags;
+	unsigned int queue, whole;
 
 	k2_shallow_depth_prepare(tags, hctx->numa_node);
-	k2->tags_whole = k2_shallow_depth_whole(&tags->sb);
-	k2->background_tags = k2_policy_background_tags(k2->tags_whole);
-	sbitmap_queue_min_shallow_depth(tags, k2->background_tags);
+	whole = k2_shallow_depth_whole(&tags->sb);
+	for (queue = 0; queue < K2_QUEUES; queue++)
+		k2->tags[queue] = k2_policy_tags(whole, queue);
+	sbitmap_queue_min_shallow_depth(tags, k2->tags[K2_QUEUE_BACKGROUND]);
 }
 
 /* Setting up and taking down. */

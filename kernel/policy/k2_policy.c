@@ -13,8 +13,9 @@
 #define RT_QUEUES	  (QUEUE_BIT(K2_RT_LEVELS) - 1)
 #define BACKGROUND_QUEUES (QUEUE_BIT(K2_QUEUE_METADATA) | QUEUE_BIT(K2_QUEUE_BACKGROUND))
 
-/* One tag in this many stays with real-time. */
-#define TAGS_KEPT_FRACTION 4
+/* One tag in this many is kept from metadata, and from the rest of the background. */
+#define TAGS_KEPT_METADATA   8
+#define TAGS_KEPT_BACKGROUND 4
 
 u32 k2_policy_queue(u16 ioprio, bool is_metadata)
 {
@@ -38,10 +39,13 @@ u32 k2_policy_inflight_default(u32 tags, bool is_mmc)
 	return tags < K2_INFLIGHT_QUEUED ? tags : K2_INFLIGHT_QUEUED;
 }
 
-u32 k2_policy_background_tags(u32 tags)
+u32 k2_policy_tags(u32 tags, u32 queue)
 {
-	u32 kept = tags / TAGS_KEPT_FRACTION;
+	u32 kept;
 
+	if (k2_policy_class(queue) == K2_CLASS_RT)
+		return tags;
+	kept = tags / (queue == K2_QUEUE_METADATA ? TAGS_KEPT_METADATA : TAGS_KEPT_BACKGROUND);
 	if (kept == 0)
 		kept = 1;
 	/* One tag cannot be shared; background must not starve for ever. */

@@ -34,8 +34,9 @@
  * Metadata. A file system locks a block of metadata while it is being written, and whoever has to
  * change that block waits, a real-time fsync among others. So metadata goes before the rest of the
  * background: behind all that the flusher has queued, such a block would be locked for seconds.
- * Not without end, since any process can have metadata read: after K2_METADATA_STREAK_MAX requests
- * in a row that went before the rest, one of the rest is next.
+ * It finds a tag, too, when the rest has taken all that it may: the block is locked before. But it
+ * does not go first without end, since any process can have metadata read: after
+ * K2_METADATA_STREAK_MAX requests in a row that went before the rest, one of the rest is next.
  *
  * Not decided here: fairness among processes of the background (its queues are FIFO), and writes
  * against reads (ioprio alone decides).
@@ -151,8 +152,11 @@ enum k2_class k2_policy_class(u32 queue);
  */
 u32 k2_policy_inflight_default(u32 tags, bool is_mmc);
 
-/* How many of each @tags scheduler tags background may take: the rest is kept for real-time. */
-u32 k2_policy_background_tags(u32 tags);
+/*
+ * How many of each @tags scheduler tags requests of @queue may take. What the rest of the background
+ * must leave is for real-time and metadata, what metadata must leave is for real-time.
+ */
+u32 k2_policy_tags(u32 tags, u32 queue);
 
 void k2_policy_init(struct k2_policy *policy, u32 inflight_max);
 
@@ -172,7 +176,7 @@ bool k2_policy_has_work(const struct k2_policy *policy);
  */
 u32 k2_policy_piece_bytes(const struct k2_policy *policy, u32 queue, u32 bytes, u32 block_bytes);
 
-/* May two requests of @queue be merged into one of @bytes? Those of different queues never may. */
+/* May two requests of @queue become one of @bytes? Those of different queues never may. */
 bool k2_policy_may_merge(const struct k2_policy *policy, u32 queue, u64 bytes);
 
 /* The transitions of the picture above, in the order a request goes through them. */

@@ -17,7 +17,7 @@ reader="$STEADY_TESTS_BIN/rt_reader"
 measure() {
 	max_ns=$("$reader" "/dev/$1" 4 20 5000 4 128 read | awk '{ print $2 }')
 	echo "$1 nr_requests=$(knob "$1" nr_requests):" \
-		"$(cat "/sys/kernel/debug/block/$1/sched/background_tags"): $max_ns ns"
+		"$(tr '\n' ' ' <"/sys/kernel/debug/block/$1/sched/tags"): $max_ns ns"
 	expect_at_most "rt latency with $(knob "$1" nr_requests) tags" "$max_ns" 2100000
 	k2_expect_settled "$1"
 }

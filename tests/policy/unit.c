@@ -259,16 +259,25 @@ static void rt_is_never_merged(void)
 
 static void a_quarter_of_the_tags_is_kept_for_rt(void)
 {
-	EXPECT(k2_policy_background_tags(256), 192);
-	EXPECT(k2_policy_background_tags(16), 12);
-	EXPECT(k2_policy_background_tags(4), 3);
-	EXPECT(k2_policy_background_tags(2), 1);
+	EXPECT(k2_policy_tags(256, BACKGROUND), 192);
+	EXPECT(k2_policy_tags(16, BACKGROUND), 12);
+	EXPECT(k2_policy_tags(4, BACKGROUND), 3);
+	EXPECT(k2_policy_tags(2, BACKGROUND), 1);
+}
+
+static void an_eighth_of_the_tags_is_kept_from_metadata(void)
+{
+	EXPECT(k2_policy_tags(256, METADATA), 224);
+	EXPECT(k2_policy_tags(8, METADATA), 7);
+	EXPECT(k2_policy_tags(4, METADATA), 3);
+	EXPECT(k2_policy_tags(1, METADATA), 1);
+	EXPECT(k2_policy_tags(256, 7), 256);
 }
 
 static void background_never_starves_for_a_tag(void)
 {
 	/* Nothing can be kept of one. */
-	EXPECT(k2_policy_background_tags(1), 1);
+	EXPECT(k2_policy_tags(1, BACKGROUND), 1);
 }
 
 static void a_split_request_is_one_on_the_books(void)
@@ -557,6 +566,7 @@ int main(void)
 		TEST(unsplit_merges_are_bounded),
 		TEST(rt_is_never_merged),
 		TEST(a_quarter_of_the_tags_is_kept_for_rt),
+		TEST(an_eighth_of_the_tags_is_kept_from_metadata),
 		TEST(background_never_starves_for_a_tag),
 		TEST(a_split_request_is_one_on_the_books),
 		TEST(a_lost_request_shows_in_the_books),
