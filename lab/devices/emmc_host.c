@@ -45,7 +45,17 @@ static void emmc_request(struct mmc_host *mmc, struct mmc_request *mrq)
 	struct emmc_task *task = &host->single;
 	u64 now_ns = ktime_get_ns(), due_ns;
 
-	WARN_ON(task->mrq);
+	if (task->mrq) {
+		/*
+		 * A controller refuses. Nobody asks with a card that lives; but when resetting a
+		 * dead one has failed, mmc_blk_mq_issue_rq() selects the partition again, without
+		 * waiting for the request before (seen on 6.1).
+		 */
+		WARN_ON(!READ_ONCE(host->card->dead));
+		mrq->cmd->error = -EBUSY;
+		mmc_request_done(mmc, mrq);
+		return;
+	}
 	emmc_card_command(host->card, mrq, now_ns, &task->answer);
 	due_ns = task->answer.finish_ns;
 	if (task->answer.silent)
