@@ -5,6 +5,8 @@
  *
  *   emmc_params     module parameters -> struct emmc_config
  *   emmc_store      what the card holds: stable pages or a file, and the volatile cache
+ *   emmc_log        the write log: what was done to it, for rebuilding it at any moment
+ *   emmc_file       files of the host, for both
  *   emmc_registers  CID, CSD, EXT_CSD
  *   emmc_card       commands -> answers, data moved, and the time it takes (flash_model)
  *   emmc_host       mmc_host: runs a command on the card, completes it when its time has come
@@ -34,6 +36,7 @@ struct emmc_config {
 	struct flash_params flash;
 	char name[EMMC_NAME_CHARS + 1];
 	const char *path; /* backing file, empty: memory */
+	const char *write_log; /* empty: none */
 	u64 sectors;
 	u32 queue_depth; /* 0: no command queue */
 	u32 status_ns; /* CMD13 */
@@ -41,6 +44,10 @@ struct emmc_config {
 };
 
 int emmc_params_load(struct emmc_config *config);
+
+struct file *emmc_file_open(const char *key, const char *path, int flags);
+int emmc_file_read(struct file *file, u64 pos, void *to, size_t len);
+int emmc_file_write(struct file *file, u64 pos, const void *from, size_t len);
 
 struct emmc_store;
 
@@ -53,6 +60,26 @@ int emmc_store_zero(struct emmc_store *store, u64 pos, u64 len);
 void emmc_store_discard(struct emmc_store *store, u64 pos, u64 len);
 int emmc_store_drain(struct emmc_store *store);
 unsigned long emmc_store_drop_cached(struct emmc_store *store);
+
+/* What a record of the write log is about; part of the file's format. */
+enum emmc_log_kind {
+	EMMC_LOG_WRITE = 1,
+	EMMC_LOG_ZERO = 2, /* erase, trim: reads as zeroes, and is stable */
+	EMMC_LOG_DISCARD = 3,
+	EMMC_LOG_FLUSH = 4, /* what is cached becomes stable */
+	EMMC_LOG_POWER_OFF = 5, /* what is cached is gone */
+};
+
+struct emmc_log;
+
+/* Without a log, NULL stands for it, and these do nothing. */
+struct emmc_log *emmc_log_create(const struct emmc_config *config);
+void emmc_log_destroy(struct emmc_log *log);
+void emmc_log_write(struct emmc_log *log, const struct flash_request *request, u64 arrived_ns,
+		    const struct flash_result *result, const void *data);
+void emmc_log_no_data(struct emmc_log *log, enum emmc_log_kind kind,
+		      const struct flash_request *request, u64 arrived_ns, u64 finish_ns);
+void emmc_log_power_off(struct emmc_log *log);
 
 struct emmc_stats {
 	u64 ops[FLASH_OPS];
@@ -67,6 +94,7 @@ struct emmc_stats {
 struct emmc_card {
 	const struct emmc_config *config;
 	struct emmc_store *store;
+	struct emmc_log *log; /* NULL: none */
 	struct mutex lock; /* everything below but dead, cut_due, writes_acked, stats */
 	struct flash_model flash;
 	u32 state; /* R1_STATE_* */

@@ -20,6 +20,8 @@
 
 int emmc_card_create(struct emmc_card *card, const struct emmc_config *config)
 {
+	int err;
+
 	memset(card, 0, sizeof(*card));
 	card->config = config;
 	mutex_init(&card->lock);
@@ -30,14 +32,28 @@ int emmc_card_create(struct emmc_card *card, const struct emmc_config *config)
 		return -ENOMEM;
 	card->store = emmc_store_create(config->sectors * FLASH_SECTOR_BYTES, config->path);
 	if (IS_ERR(card->store)) {
-		kvfree(card->bounce);
-		return PTR_ERR(card->store);
+		err = PTR_ERR(card->store);
+		goto out_bounce;
+	}
+	if (*config->write_log) {
+		card->log = emmc_log_create(config);
+		if (IS_ERR(card->log)) {
+			err = PTR_ERR(card->log);
+			goto out_store;
+		}
 	}
 	return 0;
+
+out_store:
+	emmc_store_destroy(card->store);
+out_bounce:
+	kvfree(card->bounce);
+	return err;
 }
 
 void emmc_card_destroy(struct emmc_card *card)
 {
+	emmc_log_destroy(card->log);
 	emmc_store_destroy(card->store);
 	kvfree(card->bounce);
 	mutex_destroy(&card->lock);
@@ -48,6 +64,7 @@ static void lose_cache(struct emmc_card *card)
 	unsigned long pages;
 
 	lockdep_assert_held(&card->lock);
+	emmc_log_power_off(card->log);
 	pages = emmc_store_drop_cached(card->store);
 	card->stats.lost_pages += pages;
 	if (pages)
@@ -125,15 +142,22 @@ static int submit(struct emmc_card *card, const struct flash_request *request, u
 		card->stats.failed++;
 		return -EIO;
 	}
+	if (request->op == FLASH_FLUSH)
+		emmc_log_no_data(card->log, EMMC_LOG_FLUSH, request, now_ns, result->finish_ns);
 	if (result->drained)
 		return emmc_store_drain(card->store);
 	return 0;
 }
 
-static int write_data(struct emmc_card *card, struct mmc_data *data, u64 pos, size_t len,
+static int write_data(struct emmc_card *card, struct mmc_data *data,
+		      const struct flash_request *request, u64 now_ns,
 		      const struct flash_result *result)
 {
+	u64 pos = request->sector * FLASH_SECTOR_BYTES;
+	size_t len = request->sectors * FLASH_SECTOR_BYTES;
+
 	sg_copy_to_buffer(data->sg, data->sg_len, card->bounce, len);
+	emmc_log_write(card->log, request, now_ns, result, card->bounce);
 	if (result->cached)
 		return emmc_store_write_cached(card->store, pos, card->bounce, len);
 	card->stats.durable_writes++;
@@ -176,7 +200,7 @@ static void transfer(struct emmc_card *card, struct mmc_data *data, u64 sector, 
 	if (data->error)
 		return;
 	if (write)
-		data->error = write_data(card, data, sector * FLASH_SECTOR_BYTES, len, &result);
+		data->error = write_data(card, data, &request, now_ns, &result);
 	else
 		data->error = read_data(card, data, sector * FLASH_SECTOR_BYTES, len);
 	if (data->error)
@@ -225,6 +249,7 @@ static void do_erase(struct emmc_card *card, struct mmc_command *cmd, u64 now_ns
 		     struct emmc_answer *answer)
 {
 	struct flash_request request = {.op = FLASH_ERASE, .sector = card->erase_first};
+	bool discard = cmd->arg == MMC_DISCARD_ARG;
 	struct flash_result result;
 	u64 pos = request.sector * FLASH_SECTOR_BYTES;
 
@@ -236,7 +261,9 @@ static void do_erase(struct emmc_card *card, struct mmc_command *cmd, u64 now_ns
 	cmd->error = submit(card, &request, now_ns, answer, &result);
 	if (cmd->error)
 		return;
-	if (cmd->arg == MMC_DISCARD_ARG)
+	emmc_log_no_data(card->log, discard ? EMMC_LOG_DISCARD : EMMC_LOG_ZERO, &request, now_ns,
+			 result.finish_ns);
+	if (discard)
 		emmc_store_discard(card->store, pos, request.sectors * FLASH_SECTOR_BYTES);
 	else
 		cmd->error =

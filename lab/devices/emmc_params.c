@@ -88,6 +88,8 @@ static char *name = "STEADY";
 module_param(name, charp, 0444);
 static char *path = "";
 module_param(path, charp, 0444);
+static char *write_log = "";
+module_param(write_log, charp, 0444);
 /* operation:outcome:when:first[-last], for instance read:error:sectors:2048-4095 */
 static char *fault[FLASH_FAULTS_MAX];
 static unsigned int fault_count;
@@ -202,6 +204,7 @@ int emmc_params_load(struct emmc_config *config)
 	if (err)
 		return err;
 	config->path = path;
+	config->write_log = write_log;
 	config->sectors = capacity_mib_param.value * 2048;
 	config->queue_depth = queue_depth_param.value;
 	config->status_ns = status_ns_param.value;

@@ -3,8 +3,8 @@
  * What the card holds, in two layers.
  *
  * Stable: pages in memory, or a file. Memory is sparse: pages never written, or written with
- * zeroes only, cost nothing and read as zeroes. A file is sparse where the host's file system is,
- * and outlives the guest: hostfs passes every write to the host at once.
+ * zeroes only, cost nothing and read as zeroes. A file (emmc_file) is sparse where the host's file
+ * system is, and outlives the guest.
  *
  * Cached: pages in memory on top, accepted by the card's volatile cache and not yet stable.
  * A cached page is complete: its first write copies what is stable underneath, so draining is
@@ -15,7 +15,6 @@
  */
 #include <linux/err.h>
 #include <linux/fs.h>
-#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/xarray.h>
@@ -41,12 +40,10 @@ struct emmc_store *emmc_store_create(u64 bytes, const char *path)
 	xa_init(&store->stable);
 	xa_init(&store->cached);
 	if (*path) {
-		store->file = filp_open(path, O_RDWR | O_CREAT | O_LARGEFILE, 0644);
+		store->file = emmc_file_open("path", path, 0);
 		if (IS_ERR(store->file)) {
 			int err = PTR_ERR(store->file);
 
-			pr_err("steady_emmc: path=%s: cannot open for reading and writing: %d\n",
-			       path, err);
 			kfree(store);
 			return ERR_PTR(err);
 		}
@@ -76,45 +73,6 @@ void emmc_store_destroy(struct emmc_store *store)
 	if (store->file)
 		filp_close(store->file, NULL);
 	kfree(store);
-}
-
-static int file_read(struct emmc_store *store, u64 pos, void *to, size_t len)
-{
-	loff_t at = pos;
-	unsigned int noio = memalloc_noio_save();
-	ssize_t got = 0;
-
-	while (len) {
-		got = kernel_read(store->file, to, len, &at);
-		if (got <= 0)
-			break;
-		to += got;
-		len -= got;
-	}
-	memalloc_noio_restore(noio);
-	if (got < 0)
-		return got;
-	memset(to, 0, len); /* behind the end of the file: never written */
-	return 0;
-}
-
-static int file_write(struct emmc_store *store, u64 pos, const void *from, size_t len)
-{
-	loff_t at = pos;
-	unsigned int noio = memalloc_noio_save();
-	ssize_t put = 0;
-
-	while (len) {
-		put = kernel_write(store->file, from, len, &at);
-		if (put <= 0)
-			break;
-		from += put;
-		len -= put;
-	}
-	memalloc_noio_restore(noio);
-	if (put < 0)
-		return put;
-	return len ? -EIO : 0;
 }
 
 /* What to do with @bytes at offset @at of a page; they lie at @done in the job's buffer. */
@@ -159,7 +117,7 @@ static int stable_read(struct emmc_store *store, u64 pos, void *to, size_t len)
 	struct page_job job = {.store = store, .to = to};
 
 	if (store->file)
-		return file_read(store, pos, to, len);
+		return emmc_file_read(store->file, pos, to, len);
 	return walk_pages(pos, len, stable_read_page, &job);
 }
 
@@ -202,7 +160,7 @@ static int stable_write(struct emmc_store *store, u64 pos, const void *from, siz
 	struct page_job job = {.store = store, .from = from};
 
 	if (store->file)
-		return file_write(store, pos, from, len);
+		return emmc_file_write(store->file, pos, from, len);
 	return walk_pages(pos, len, stable_write_page, &job);
 }
 

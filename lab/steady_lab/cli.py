@@ -17,6 +17,7 @@ COMMAND_MODULES = (
     "kernel",
     "boot",
     "device",
+    "power_cut",
     "cpu_cost",
     "run",
     "report",

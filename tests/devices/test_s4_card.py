@@ -4,8 +4,8 @@
 import tomllib
 from pathlib import Path
 
-from steady_lab.boot import BootRequest, boot
-from steady_lab.kernel_build import LabKernel
+from steady_lab.boots.boot import BootRequest, boot
+from steady_lab.kernels.build import LabKernel
 from steady_lab.paths import PROJECT
 
 DEVICES = PROJECT / "experiments" / "devices"

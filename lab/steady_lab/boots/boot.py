@@ -49,7 +49,8 @@ class BootRequest:
     `modules` are further modules to load first: the name of one of the kernel's own, or the path of
     a .ko file, each with its parameters behind it ("null_blk nr_devices=0"). What they need is
     loaded before them.
-    `card_image` is a file in `work` with the card's contents, whatever the device's spec says.
+    `card_image` is a file in `work` with the card's contents, whatever the device's spec says;
+    `write_log` one for everything that is done to them (docs/devices.md).
     `kernel` stands for `flavour` and `release`.
     `wrapper` is a command that runs the kernel, given to it as further arguments.
     `cancelled`, once set by another thread, ends the guest and makes `boot` raise BootError.
@@ -59,6 +60,7 @@ class BootRequest:
     work: Path
     device: Path | None = None
     card_image: str | None = None
+    write_log: str | None = None
     flavour: str = "base"
     release: str = RELEASES[0]
     kernel: LabKernel | None = None
@@ -143,6 +145,7 @@ def _init_text(request: BootRequest, kernel: LabKernel, work: Path) -> str:
         device = load_device(request.device)
         if request.card_image:
             device = replace(device, backing_file=request.card_image)
+        device = replace(device, write_log=request.write_log)
         loads.append(ModuleLoad(built[device.module], device.module_params()))
         node = device.node
     return init_script(

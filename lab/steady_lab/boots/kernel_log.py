@@ -29,6 +29,7 @@ TROUBLE = re.compile(
     | sleeping\ function\ called\ from\ invalid\ context
     | Call\ Trace:
     | steady-lab:\ trouble:
+    | steady_emmc:\ write_log\ ends\ early
     """,
     re.VERBOSE,
 )

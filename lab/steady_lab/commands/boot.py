@@ -35,6 +35,8 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     add_kernel_arguments(parser)
     parser.add_argument("--device", type=Path, metavar="SPEC", help="device spec (TOML)")
     parser.add_argument("--work", type=Path, metavar="DIR", help="work folder [a temporary one]")
+    parser.add_argument("--write-log", metavar="FILE",
+                        help="log what is done to the device, in the work folder")  # fmt: skip
     parser.add_argument("--module", action="append", default=[], metavar="NAME",
                         help="also load this module of the kernel, such as null_blk")  # fmt: skip
     parser.add_argument("--timeout", type=seconds, default=WALL_TIMEOUT_S_DEFAULT, metavar="S",
@@ -51,6 +53,7 @@ def _run(arguments: argparse.Namespace) -> int:
             command=arguments.command,
             work=arguments.work or Path(scratch),
             device=arguments.device,
+            write_log=arguments.write_log,
             kernel=chosen_kernel(arguments),
             modules=arguments.module,
             timeout_s=arguments.timeout,

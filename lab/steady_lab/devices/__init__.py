@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Emulated devices: their specs, and the fit of their timing to published values."""
+"""Emulated devices: their specs, the fit of their timing, and power cuts."""

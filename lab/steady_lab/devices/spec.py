@@ -107,7 +107,10 @@ for _number in NUMBERS:
 
 @dataclass(frozen=True)
 class DeviceSpec:
-    """A checked spec. `values` maps module parameters to numbers, defaults filled in."""
+    """A checked spec. `values` maps module parameters to numbers, defaults filled in.
+
+    `write_log`, which no spec gives, is a file in the work folder for the card's write log.
+    """
 
     name: str
     title: str
@@ -118,6 +121,7 @@ class DeviceSpec:
     backing_file: str | None
     faults: tuple[str, ...]
     raw: dict[str, Any] = field(repr=False)
+    write_log: str | None = None
 
     @property
     def node(self) -> str:
@@ -130,6 +134,8 @@ class DeviceSpec:
         params.append(f"name={self.product}")
         if self.backing_file is not None:
             params.append(f"path={GUEST_WORK}/{self.backing_file}")
+        if self.write_log is not None:
+            params.append(f"write_log={GUEST_WORK}/{self.write_log}")
         if self.faults:
             params.append(f"fault={','.join(self.faults)}")
         return params
