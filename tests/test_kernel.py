@@ -28,13 +28,13 @@ def header(script: Path) -> dict[str, str]:
     return dict(re.findall(r"^# ([A-Z]+): (.+)$", script.read_text(), re.MULTILINE))
 
 
-def build_helpers() -> None:
-    """Compile tests/kernel/*.c, once for all workers."""
+def build_helpers(folder: Path = SCRIPTS) -> None:
+    """Compile a folder's *.c, once for all workers."""
     HELPERS.mkdir(parents=True, exist_ok=True)
     with (HELPERS / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        headers_s = max(header.stat().st_mtime for header in SCRIPTS.glob("*.h"))
-        for source in SCRIPTS.glob("*.c"):
+        headers_s = max((path.stat().st_mtime for path in folder.glob("*.h")), default=0.0)
+        for source in folder.glob("*.c"):
             target = HELPERS / source.stem
             newest_s = max(headers_s, source.stat().st_mtime)
             if target.exists() and target.stat().st_mtime > newest_s:

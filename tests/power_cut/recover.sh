@@ -1,0 +1,25 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# For each NAME.img: a card with this content gets power, the file system is mounted (and its journal
+# replayed), $POWER_CUT_RECOVER runs, and the folder kept is copied to NAME/. What the card did
+# meanwhile is in NAME.log.
+# shellcheck source=../kernel/lib.sh
+. "$STEADY_TESTS/lib.sh"
+
+mkdir /run/mnt
+for image in *.img; do
+	name=${image%.img}
+	# shellcheck disable=SC2086
+	insmod "$STEADY_MODULE_STEADY_EMMC" $POWER_CUT_CARD path="$PWD/$image" write_log="$PWD/$name.log" ||
+		fail "insmod"
+	emmc_wait
+	mkdir "$name"
+	if ! mount -t ext4 -o noatime /dev/mmcblk0 /run/mnt; then
+		echo "mount" >"$name/failed"
+	else
+		sh -c "$POWER_CUT_RECOVER" >"$name/recover.txt" 2>&1 || echo "recover" >"$name/failed"
+		cp -r /run/mnt/kept "$name/" || echo "copy" >"$name/failed"
+		umount /run/mnt || fail "umount"
+	fi
+	rmmod steady_emmc || fail "rmmod"
+done
