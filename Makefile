@@ -3,11 +3,12 @@
 
 LAB := build/bin/steady-lab
 
-.PHONY: help setup demo test lint bench clean
+.PHONY: help setup demo test soak lint bench clean
 
 help:
 	@echo "make demo    the main result: real-time latency next to a background load, 10 schedulers"
 	@echo "make test    everything that is tested"
+	@echo "make soak    hundreds of power cuts, of which make test has some"
 	@echo "make lint    formatting and static checks"
 	@echo "make bench   CPU cost, which virtual time cannot show: instructions, then real clock"
 	@echo "make setup   only install and build what the demo needs"
@@ -21,6 +22,9 @@ demo: setup
 
 test:
 	scripts/test
+
+soak:
+	scripts/soak
 
 lint:
 	scripts/setup test
