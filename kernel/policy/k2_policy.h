@@ -153,7 +153,7 @@ enum k2_class k2_policy_class(u32 queue);
 u32 k2_policy_inflight_default(u32 tags, bool is_mmc);
 
 /*
- * How many of each @tags scheduler tags requests of @queue may take. What the rest of the background
+ * How many of each @tags scheduler tags requests of @queue may take. What the rest of background
  * must leave is for real-time and metadata, what metadata must leave is for real-time.
  */
 u32 k2_policy_tags(u32 tags, u32 queue);
