@@ -2,7 +2,6 @@
 //! `steady bench`: measure the latency of a workload on a block device.
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -13,6 +12,7 @@ use steadyio::interrupt::Interrupt;
 use steadyio::record::{Record, RecordFile};
 
 use crate::exit::{Failure, HELP, Status};
+use crate::output::print;
 use crate::progress::Progress;
 use crate::table;
 
@@ -138,14 +138,4 @@ fn plan_text(plan: &[PlannedVariant], device: &Device) -> String {
         }
     }
     text
-}
-
-/// A reader that has seen enough (`| head`) is no error.
-fn print(text: &str) -> Result<(), Failure> {
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::with(Status::Failed)(error))
-        }
-        _ => Ok(()),
-    }
 }

@@ -3,7 +3,9 @@
 
 mod bench;
 mod exit;
+mod output;
 mod progress;
+mod recover;
 mod table;
 mod with;
 
@@ -22,6 +24,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Bench(bench::Arguments),
+    Recover(recover::Arguments),
     With(with::Arguments),
 }
 
@@ -29,6 +32,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let outcome = match arguments.command {
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Recover(arguments) => recover::run(&arguments),
         Command::With(arguments) => return with::run(&arguments),
     };
     match outcome {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A record as a table for people.
+//! Tables for people.
 
 use steadyio::record::{ClassResult, Record};
 
@@ -27,7 +27,7 @@ fn row(variant: &str, point: &str, class: &str, result: &ClassResult) -> [String
     ]
 }
 
-/// The table, with a line per variant, point and class.
+/// A record, with a line per variant, point and class.
 pub fn render(record: &Record) -> String {
     let mut rows = vec![HEAD.map(String::from)];
     for result in &record.results {
@@ -40,12 +40,17 @@ pub fn render(record: &Record) -> String {
             }
         }
     }
+    align(&rows, &WORDS)
+}
+
+/// Columns below each other; words to the left, numbers to the right.
+pub fn align<const N: usize>(rows: &[[String; N]], words: &[usize]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..HEAD.len()).map(width).collect();
-    let cell = |(column, text): (usize, &String)| match WORDS.contains(&column) {
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let cell = |(column, text): (usize, &String)| match words.contains(&column) {
         true => format!("{text:<0$}", widths[column]),
         false => format!("{text:>0$}", widths[column]),
     };
-    let line = |row: &[String; 9]| row.iter().enumerate().map(cell).collect::<Vec<_>>().join("  ");
+    let line = |row: &[String; N]| row.iter().enumerate().map(cell).collect::<Vec<_>>().join("  ");
     rows.iter().map(|row| line(row).trim_end().to_string() + "\n").collect()
 }

@@ -3,6 +3,8 @@
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+pub mod disk;
+
 use std::borrow::Cow;
 
 use steadyio::recorder::mcap::definitions::{ChannelSpec, Definitions, SchemaSpec};

@@ -106,7 +106,7 @@ impl Definitions {
     }
 
     /// Of a file that was found; to be filled by [`Definitions::add_record`].
-    pub fn empty() -> Definitions {
+    pub(super) fn empty() -> Definitions {
         Definitions {
             schemas: Vec::new(),
             channels: Vec::new(),
@@ -171,7 +171,7 @@ impl Definitions {
 
     /// Takes over a schema or channel record that was read; repeated ones are no news. `None` if
     /// it is malformed.
-    pub fn add_record(&mut self, opcode: u8, content: &[u8]) -> Option<()> {
+    pub(super) fn add_record(&mut self, opcode: u8, content: &[u8]) -> Option<()> {
         let mut get = Get::new(content);
         let id = get.u16()?;
         match opcode {

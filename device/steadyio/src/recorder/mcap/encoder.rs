@@ -28,6 +28,7 @@ use super::private::{
     BLOCK_RECORD_BYTES, BlockKind, BlockRecord, ChannelLedger, CompletedBy, Identity, Life,
     SEAL_RECORD_BYTES, Seal, private_op, put_head, put_ledger, put_ledger_metadata, put_padding,
 };
+use super::scan::{EndBlock, Scanned};
 use super::wire::{
     CHUNK_HEAD_BYTES, MESSAGE_HEAD_BYTES, MESSAGE_INDEX_ENTRY_BYTES, Put, RECORD_HEAD_BYTES, op,
 };
@@ -175,13 +176,28 @@ impl Encoder {
         self.number = 0;
     }
 
-    /// Goes on behind blocks that were found. Called by the recovery only.
-    pub fn resume(&mut self, life: Life, index: SegmentIndex, offset: u64, number: u32) {
-        self.life = life;
-        self.index = index;
-        self.step = Step::Data;
-        self.offset = offset;
-        self.number = number;
+    /// Goes on behind what was found of a life. Called by the recovery only.
+    pub(super) fn resume(life: Life, found: Scanned) -> Encoder {
+        let mut encoder = Encoder::new(found.layout, found.definitions);
+        encoder.life = life;
+        encoder.index = found.index;
+        encoder.offset = found.offset;
+        encoder.number = found.blocks;
+        encoder.step = Step::Data;
+        if let Some(EndBlock { offset, seal_offset }) = found.end {
+            if encoder.seal_offset(offset) == seal_offset {
+                encoder.step = Step::Ended { end_offset: offset, seal_offset };
+            } else {
+                encoder.offset = offset;
+                encoder.number -= 1;
+            }
+        }
+        encoder
+    }
+
+    /// Whether the end block is there already. Asked by the recovery only.
+    pub(super) fn is_ended(&self) -> bool {
+        matches!(self.step, Step::Ended { .. })
     }
 
     /// Sizes.
@@ -409,12 +425,8 @@ impl Encoder {
         assert_eq!(self.step, Step::Data, "the end comes behind the data");
         assert_eq!(self.at, 0, "messages are pending: flush them first");
         let end_bytes = self.layout.end_bytes();
-        let tail_bytes = SEAL_RECORD_BYTES + self.index.summary_bytes(&self.definitions);
         let end_offset = self.offset;
-        let seal_offset = match self.life.placement {
-            Placement::Recycled => self.layout.segment_bytes() - tail_bytes as u64,
-            Placement::Growing => end_offset + end_bytes as u64,
-        };
+        let seal_offset = self.seal_offset(end_offset);
         let mut put = Put::new(&mut buffer[..end_bytes]);
         put.zeros_to(BLOCK_RECORD_BYTES);
         self.put_ledger(&mut put, ledger);
@@ -428,6 +440,15 @@ impl Encoder {
         let place = self.close_block(buffer, end_bytes, BlockKind::End, body_crc);
         self.step = Step::Ended { end_offset, seal_offset };
         place
+    }
+
+    /// Where the tail begins if the end block is at this place.
+    fn seal_offset(&self, end_offset: u64) -> u64 {
+        let tail_bytes = SEAL_RECORD_BYTES + self.index.summary_bytes(&self.definitions);
+        match self.life.placement {
+            Placement::Recycled => self.layout.segment_bytes() - tail_bytes as u64,
+            Placement::Growing => end_offset + self.layout.end_bytes() as u64,
+        }
     }
 
     /// Seal, summary and footer, up to the end of the file.

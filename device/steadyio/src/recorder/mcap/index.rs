@@ -100,24 +100,7 @@ impl SegmentIndex {
         chunk: &ChunkPlace<'_>,
         message_indexes: impl Iterator<Item = (u16, u64)> + Clone,
     ) {
-        let map_bytes = message_indexes.clone().count() * (2 + 8);
-        let bytes = 4 * 8 + 4 + map_bytes + 8 + 4 + chunk.compression.len() + 2 * 8;
-        let start = self.chunk_indexes.len();
-        self.chunk_indexes.resize(start + RECORD_HEAD_BYTES + bytes, 0);
-        let mut put = Put::new(&mut self.chunk_indexes[start..]);
-        put.record(op::CHUNK_INDEX, bytes as u64);
-        for number in [chunk.start_ns, chunk.end_ns, chunk.offset, chunk.record_bytes] {
-            put.u64(number);
-        }
-        put.u32(map_bytes as u32);
-        for (id, offset) in message_indexes {
-            put.u16(id);
-            put.u64(offset);
-        }
-        put.u64(chunk.message_index_bytes);
-        put.string(chunk.compression);
-        put.u64(chunk.compressed_bytes);
-        put.u64(chunk.uncompressed_bytes);
+        append_chunk_index(&mut self.chunk_indexes, chunk, message_indexes);
         self.chunk_count += 1;
     }
 
@@ -178,8 +161,15 @@ impl SegmentIndex {
         self.scratch.resize(statistics_bytes + metadata_bytes(), 0);
         let mut scratch = std::mem::take(&mut self.scratch);
         let (statistics, metadata) = scratch.split_at_mut(statistics_bytes);
-        let schemas = definitions.schema_count();
-        self.put_statistics(&mut Put::new(statistics), schemas, self.metadata.len() as u32);
+        let counts = Statistics {
+            schemas: definitions.schema_count(),
+            attachments: 0,
+            metadata: self.metadata.len() as u32,
+            chunks: self.chunk_count,
+            times_ns: self.times_ns(),
+            channels: &self.channels,
+        };
+        counts.put(&mut Put::new(statistics));
         let mut index = Put::new(metadata);
         for (place, name) in self.metadata.iter().zip([LIFE_NAME, LEDGER_NAME]) {
             put_metadata_index(&mut index, *place, name);
@@ -194,22 +184,62 @@ impl SegmentIndex {
         put_summary(put, offset, &groups);
         self.scratch = scratch;
     }
+}
 
-    fn put_statistics(&self, put: &mut Put<'_>, schemas: u16, metadata: u32) {
-        put.record(op::STATISTICS, (statistics_bytes(self.channels.len()) - 9) as u64);
-        put.u64(self.messages());
-        put.u16(schemas);
+/// Appends a chunk index record, with the place of the message index of each channel in the chunk.
+pub(super) fn append_chunk_index(
+    records: &mut Vec<u8>,
+    chunk: &ChunkPlace<'_>,
+    message_indexes: impl Iterator<Item = (u16, u64)> + Clone,
+) {
+    let map_bytes = message_indexes.clone().count() * (2 + 8);
+    let bytes = 4 * 8 + 4 + map_bytes + 8 + 4 + chunk.compression.len() + 2 * 8;
+    let start = records.len();
+    records.resize(start + RECORD_HEAD_BYTES + bytes, 0);
+    let mut put = Put::new(&mut records[start..]);
+    put.record(op::CHUNK_INDEX, bytes as u64);
+    for number in [chunk.start_ns, chunk.end_ns, chunk.offset, chunk.record_bytes] {
+        put.u64(number);
+    }
+    put.u32(map_bytes as u32);
+    for (id, offset) in message_indexes {
+        put.u16(id);
+        put.u64(offset);
+    }
+    put.u64(chunk.message_index_bytes);
+    put.string(chunk.compression);
+    put.u64(chunk.compressed_bytes);
+    put.u64(chunk.uncompressed_bytes);
+}
+
+/// The counts of a statistics record.
+pub(super) struct Statistics<'a> {
+    pub(super) schemas: u16,
+    pub(super) attachments: u32,
+    pub(super) metadata: u32,
+    pub(super) chunks: u32,
+    pub(super) times_ns: (u64, u64),
+    pub(super) channels: &'a [ChannelCount],
+}
+
+impl Statistics<'_> {
+    pub(super) fn put(&self, put: &mut Put<'_>) {
+        let opened = put.open_record(op::STATISTICS);
+        put.u64(self.channels.iter().map(|channel| channel.messages).sum());
+        put.u16(self.schemas);
         put.u32(self.channels.len() as u32);
-        put.u32(0);
-        put.u32(metadata);
-        put.u32(self.chunk_count);
-        put.u64(self.start_ns);
-        put.u64(self.end_ns);
-        put.u32((self.channels.len() * 10) as u32);
-        for channel in &self.channels {
+        put.u32(self.attachments);
+        put.u32(self.metadata);
+        put.u32(self.chunks);
+        put.u64(self.times_ns.0);
+        put.u64(self.times_ns.1);
+        let map = put.open_u32();
+        for channel in self.channels {
             put.u16(channel.id);
             put.u64(channel.messages);
         }
+        put.close_u32(map);
+        put.close_record(opened);
     }
 }
 

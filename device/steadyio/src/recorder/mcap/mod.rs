@@ -9,11 +9,19 @@
 //!
 //! In reading order: [`wire`] (numbers and records), [`definitions`] (schemas and channels),
 //! [`layout`] (sizes and bounds), [`private`] (our own records), [`index`] (what the summary
-//! needs), [`encoder`]; then the way back.
+//! needs), [`encoder`]. The way back: [`scan`] follows the blocks, [`sealed`] trusts a tail,
+//! [`recover`] decides and completes, [`plain`] does so for files of other writers, [`files`] for
+//! directories. Only [`storage`] and [`files`] know what a file is.
 
 pub mod definitions;
 pub mod encoder;
+pub mod files;
 pub mod index;
 pub mod layout;
+pub mod plain;
 pub mod private;
+pub mod recover;
+pub mod scan;
+pub mod sealed;
+pub mod storage;
 pub mod wire;

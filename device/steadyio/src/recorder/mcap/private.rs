@@ -232,6 +232,19 @@ pub fn get_head(head: &[u8]) -> Option<(Life, bool)> {
     Some((life, open))
 }
 
+/// Whether a recorder of ours wrote it, readable or not: stale blocks may lie in such a file, so it
+/// must not be read like any other.
+pub fn is_ours(head: &[u8]) -> bool {
+    let mut get = Get::new(head.get(MAGIC.len()..).unwrap_or_default());
+    let library = get.record().and_then(|(_, content)| {
+        let mut strings = Get::new(content);
+        strings.string().and_then(|_profile| strings.string())
+    });
+    library.is_some_and(|library| library.starts_with("steadyio "))
+        || get.u8() == Some(private_op::LIFE)
+        || head.get(GATE_OFFSET) == Some(&private_op::GATE)
+}
+
 /// A padding record up to a position in the buffer.
 pub fn put_padding(put: &mut Put<'_>, end: usize) {
     put.record(private_op::PADDING, (end - put.at() - RECORD_HEAD_BYTES) as u64);

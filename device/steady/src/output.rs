@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Standard output.
+
+use std::io::{self, Write};
+
+use crate::exit::{Failure, Status};
+
+/// A reader that has seen enough (`| head`) is no error.
+pub fn print(text: &str) -> Result<(), Failure> {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::with(Status::Failed)(error))
+        }
+        _ => Ok(()),
+    }
+}

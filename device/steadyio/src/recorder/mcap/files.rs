@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Recovery of the files of a directory: which they are, the lock, one after the other.
+//!
+//! Called by `steady recover`, and by a recorder that starts in a directory with earlier segments.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::recover::{Found, RecoverError, State, examine};
+
+/// A file, directory or lock that cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum FilesError {
+    /// Opening or reading failed.
+    #[error("{}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A recorder holds this lock.
+    #[error("{}: a recorder or another recovery is at work here: stop it first", .0.display())]
+    Busy(PathBuf),
+    /// A wrong directory, probably.
+    #[error("{}: there is no *.mcap file: give the directory of a recording", .0.display())]
+    NoFiles(PathBuf),
+    /// This file was not completed.
+    #[error("{}: {source}", path.display())]
+    Recover {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: RecoverError,
+    },
+    /// What was completed must read as finished.
+    #[error("{}: is {state} although it was completed: this is a bug", path.display())]
+    NotFinished {
+        /// Which.
+        path: PathBuf,
+        /// What it is.
+        state: &'static str,
+    },
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> FilesError {
+    let path = path.to_path_buf();
+    move |source| FilesError::Io { path, source }
+}
+
+/// The `*.mcap` files of a directory, by name.
+pub fn recordings(directory: &Path) -> Result<Vec<PathBuf>, FilesError> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory).map_err(at(directory))? {
+        let path = entry.map_err(at(directory))?.path();
+        if path.extension().is_some_and(|extension| extension == "mcap") && path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    match files.is_empty() {
+        true => Err(FilesError::NoFiles(directory.into())),
+        false => Ok(files),
+    }
+}
+
+/// Keeps recorders and other recoveries out of a directory as long as it lives.
+#[derive(Debug)]
+pub struct DirectoryLock(#[allow(dead_code, reason = "held for its lock")] File);
+
+/// Takes the lock that a recorder holds while it records into the directory.
+pub fn lock_directory(directory: &Path) -> Result<DirectoryLock, FilesError> {
+    let file = File::open(directory).map_err(at(directory))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(DirectoryLock(file)),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(FilesError::Busy(directory.into())),
+        Err(error) => Err(at(directory)(error.into())),
+    }
+}
+
+/// What a file was, and what it is now.
+#[derive(Debug)]
+pub struct Recovered {
+    /// As it was found.
+    pub before: State,
+    /// Whether it was completed.
+    pub completed: bool,
+    /// As it is now.
+    pub found: Found,
+}
+
+/// What a file is; changes nothing. With `verify`, finished files are read to their end too.
+pub fn examine_file(path: &Path, verify: bool) -> Result<Recovered, FilesError> {
+    let file = File::open(path).map_err(at(path))?;
+    let found = examine(&file, verify).map_err(recover_error(path))?;
+    Ok(Recovered { before: found.state, completed: false, found })
+}
+
+/// Completes a file if something is missing. The directory must be locked.
+pub fn recover_file(path: &Path, verify: bool) -> Result<Recovered, FilesError> {
+    let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(at(path))?;
+    let found = examine(&file, verify).map_err(recover_error(path))?;
+    let before = found.state;
+    if !before.is_incomplete() {
+        return Ok(Recovered { before, completed: false, found });
+    }
+    found.complete(&mut file).map_err(at(path))?;
+    // What is reported is what is there now.
+    let found = examine(&file, true).map_err(recover_error(path))?;
+    match found.state {
+        State::Finished => Ok(Recovered { before, completed: true, found }),
+        state => Err(FilesError::NotFinished { path: path.into(), state: state.describe() }),
+    }
+}
+
+fn recover_error(path: &Path) -> impl FnOnce(RecoverError) -> FilesError {
+    let path = path.to_path_buf();
+    move |source| FilesError::Recover { path, source }
+}

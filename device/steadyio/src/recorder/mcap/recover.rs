@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Completes what a power cut, a kill or a crash left unfinished, in place.
+//!
+//! The order makes a second cut at any point harmless: no block of data is ever written; the end
+//! block goes behind the last one, and what it overwrites was no valid block; the tail comes when
+//! the end block is durable, the gate opens when the tail is. Whoever starts again finds the same
+//! blocks and writes the same bytes.
+
+use std::io;
+
+use super::encoder::{Encoder, Place};
+use super::layout::{ALIGN_BYTES, HEAD_BYTES, Placement};
+use super::plain::{self, Plain};
+use super::private::{
+    BLOCK_RECORD_BYTES, BlockKind, BlockRecord, ChannelLedger, CompletedBy, FORMAT_VERSION,
+    Identity, Life, get_head, is_ours, put_head,
+};
+use super::scan::{ChannelDigest, Scanned, Scanner, Stop};
+use super::sealed::{Sealed, read_exactly, sealed};
+use super::storage::Storage;
+use super::wire::MAGIC;
+
+/// Why a file is left as it is.
+#[derive(Debug, thiserror::Error)]
+pub enum RecoverError {
+    /// Reading or writing failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// Something else.
+    #[error("is no MCAP file: it begins with other bytes")]
+    NotMcap,
+    /// Of our own, of another version or damaged in head and definitions.
+    #[error(
+        "is a segment of a steadyio recorder, but head and definitions are damaged, or of another \
+         version than {FORMAT_VERSION}: it was not changed"
+    )]
+    UnknownLife,
+    /// Cutting it off there would lose what follows.
+    #[error(
+        "is damaged at byte {0}, and data follows: it was not changed; a tool that copies what is \
+         good, such as 'mcap recover', may save more than cutting it off"
+    )]
+    Damaged(u64),
+    /// Of our own, and larger than it says.
+    #[error("has {file} bytes, but its head says {head}: it was changed by something else")]
+    WrongSize {
+        /// Found.
+        file: u64,
+        /// Recorded.
+        head: u64,
+    },
+}
+
+/// What a file was found to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Zeros: a segment of the pool that was never used.
+    Unused,
+    /// A life was begun, and nothing was recorded in it.
+    Blank,
+    /// Nothing to do.
+    Finished,
+    /// Complete, but still hidden or without a good head: the head is to be rewritten.
+    Hidden,
+    /// Ended by something else than the recorder.
+    Unfinished,
+}
+
+impl State {
+    /// For reports.
+    pub fn describe(self) -> &'static str {
+        match self {
+            State::Unused => "unused",
+            State::Blank => "blank",
+            State::Finished => "finished",
+            State::Hidden => "hidden",
+            State::Unfinished => "unfinished",
+        }
+    }
+
+    /// Whether [`Found::complete`] has something to write.
+    pub fn is_incomplete(self) -> bool {
+        matches!(self, State::Hidden | State::Unfinished)
+    }
+}
+
+/// A channel of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChannelFound {
+    /// In the file.
+    pub id: u16,
+    /// Name.
+    pub topic: String,
+    /// How many.
+    pub messages: u64,
+    /// If all blocks were read.
+    pub digest: Option<ChannelDigest>,
+    /// The last one found; not in plain files.
+    pub ledger: Option<ChannelLedger>,
+}
+
+/// What a file holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contents {
+    /// In order of definition.
+    pub channels: Vec<ChannelFound>,
+    /// Earliest and latest log time; zero without messages.
+    pub times_ns: (u64, u64),
+    /// Number of chunks.
+    pub chunks: u64,
+    /// Behind the last byte that counts.
+    pub data_end: u64,
+}
+
+/// What was found, and how to go on.
+#[derive(Debug)]
+pub struct Found {
+    /// What it is.
+    pub state: State,
+    /// Not of plain files.
+    pub life: Option<Life>,
+    /// Not of unused and blank files.
+    pub contents: Option<Contents>,
+    /// Why the data ends, if all blocks were read.
+    pub stop: Option<Stop>,
+    /// A finished file whose blocks do not reach its end block: something changed them.
+    pub damaged: bool,
+    rest: Rest,
+}
+
+#[derive(Debug)]
+enum Rest {
+    Nothing,
+    Gate(Life),
+    Blocks(Box<(Life, Scanned)>),
+    Plain(Box<Plain>),
+}
+
+/// Looks at a file and changes nothing. With `verify`, finished files are read to their end too.
+pub fn examine(storage: &dyn Storage, verify: bool) -> Result<Found, RecoverError> {
+    let Some((life, head_good)) = find_life(storage)? else { return examine_other(storage) };
+    let file = storage.bytes()?;
+    if file > life.segment_bytes && life.placement == Placement::Recycled {
+        return Err(RecoverError::WrongSize { file, head: life.segment_bytes });
+    }
+    if let Some(tail) = sealed(storage, &life)? {
+        let state = if head_good { State::Finished } else { State::Hidden };
+        let rest = if head_good { Rest::Nothing } else { Rest::Gate(life) };
+        let scanned = if verify { Some(scan(storage, life)?) } else { None };
+        return Ok(finished(state, life, &tail, scanned, rest));
+    }
+    let (stop, scanned) = scan(storage, life)?;
+    let Some(scanned) = scanned else {
+        let nothing = Found::new(State::Blank, Some(life), None, Rest::Nothing);
+        return Ok(Found { stop: Some(stop), ..nothing });
+    };
+    let contents = Some(scanned_contents(&scanned));
+    let rest = Rest::Blocks(Box::new((life, scanned)));
+    Ok(Found { stop: Some(stop), ..Found::new(State::Unfinished, Some(life), contents, rest) })
+}
+
+fn finished(
+    state: State,
+    life: Life,
+    tail: &Sealed,
+    scanned: Option<(Stop, Option<Scanned>)>,
+    rest: Rest,
+) -> Found {
+    let mut found = Found::new(state, Some(life), Some(sealed_contents(tail)), rest);
+    if let Some((stop, scanned)) = scanned {
+        let read = scanned.as_ref().map(scanned_contents);
+        let complete = scanned
+            .is_some_and(|scanned| scanned.end.is_some_and(|end| end.offset == tail.end_offset));
+        found.damaged = !complete;
+        found.stop = Some(stop);
+        found.contents = read.or(found.contents);
+    }
+    found
+}
+
+fn examine_other(storage: &dyn Storage) -> Result<Found, RecoverError> {
+    let mut start = [0; ALIGN_BYTES];
+    let count = storage.read(0, &mut start)?;
+    if start[..count].iter().all(|byte| *byte == 0) {
+        return Ok(Found::new(State::Unused, None, None, Rest::Nothing));
+    }
+    if !start[..count].starts_with(&MAGIC) {
+        return Err(RecoverError::NotMcap);
+    }
+    if is_ours(&start) {
+        return Err(RecoverError::UnknownLife);
+    }
+    let plain = plain::read(storage)?;
+    let contents = Some(plain.contents());
+    match (plain.is_finished(), plain.damage()) {
+        (true, damage) => {
+            let found = Found::new(State::Finished, None, contents, Rest::Nothing);
+            Ok(Found { damaged: damage.is_some(), ..found })
+        }
+        (false, Some(at)) => Err(RecoverError::Damaged(at)),
+        (false, None) => {
+            Ok(Found::new(State::Unfinished, None, contents, Rest::Plain(Box::new(plain))))
+        }
+    }
+}
+
+/// The newest life in the file, and whether the head says so and shows it. Where the head was
+/// lost, the definitions block has a copy.
+fn find_life(storage: &dyn Storage) -> io::Result<Option<(Life, bool)>> {
+    let head = read_exactly(storage, 0, HEAD_BYTES)?;
+    let head = head.as_deref().and_then(get_head);
+    let copy = life_copy(storage)?;
+    let newest = |copy: &Life| match &head {
+        Some((life, _)) => copy.identity.sequence > life.identity.sequence,
+        None => true,
+    };
+    Ok(match copy.filter(newest) {
+        Some(life) => Some((life, false)),
+        None => head,
+    })
+}
+
+fn life_copy(storage: &dyn Storage) -> io::Result<Option<Life>> {
+    let Some(start) = read_exactly(storage, HEAD_BYTES as u64, ALIGN_BYTES)? else {
+        return Ok(None);
+    };
+    let copy = BlockRecord::get(&start)
+        .filter(|record| record.kind == BlockKind::Definitions)
+        .zip(Life::get(&start[BLOCK_RECORD_BYTES..]))
+        .filter(|(record, life)| record.identity == life.identity);
+    Ok(copy.map(|(_, life)| life))
+}
+
+/// Follows the blocks from the first to where they end.
+fn scan(storage: &dyn Storage, life: Life) -> io::Result<(Stop, Option<Scanned>)> {
+    let mut scanner = Scanner::new(life);
+    let mut start = [0; ALIGN_BYTES];
+    let mut block = Vec::new();
+    let stop = loop {
+        let count = storage.read(scanner.offset(), &mut start)?;
+        match scanner.block_bytes(&start[..count]) {
+            Ok(bytes) => block.resize(bytes, 0),
+            Err(stop) => break stop,
+        }
+        let count = storage.read(scanner.offset(), &mut block)?;
+        if let Err(stop) = scanner.accept(&block[..count]) {
+            break stop;
+        }
+    };
+    Ok((stop, scanner.finish()))
+}
+
+fn scanned_contents(scanned: &Scanned) -> Contents {
+    let counts = scanned.index.channels().iter();
+    let channels = counts.enumerate().map(|(at, channel)| ChannelFound {
+        id: channel.id,
+        topic: scanned.definitions.topics()[at].clone(),
+        messages: channel.messages,
+        digest: Some(scanned.digests[at]),
+        ledger: Some(scanned.ledger[at]),
+    });
+    Contents {
+        channels: channels.collect(),
+        times_ns: scanned.index.times_ns(),
+        chunks: u64::from(scanned.index.chunks()),
+        data_end: scanned.end.map_or(scanned.offset, |end| end.offset),
+    }
+}
+
+fn sealed_contents(tail: &Sealed) -> Contents {
+    let ids = tail.definitions.channel_ids().iter();
+    let channels = ids.enumerate().map(|(at, id)| ChannelFound {
+        id: *id,
+        topic: tail.definitions.topics()[at].clone(),
+        messages: tail.counts.iter().find(|c| c.id == *id).map_or(0, |c| c.messages),
+        digest: None,
+        ledger: Some(tail.ledger[at]),
+    });
+    Contents {
+        channels: channels.collect(),
+        times_ns: tail.times_ns,
+        chunks: u64::from(tail.chunks),
+        data_end: tail.end_offset,
+    }
+}
+
+impl Found {
+    fn new(state: State, life: Option<Life>, contents: Option<Contents>, rest: Rest) -> Found {
+        Found { state, life, contents, stop: None, damaged: false, rest }
+    }
+
+    /// Whose data it is; not of plain files.
+    pub fn identity(&self) -> Option<Identity> {
+        self.life.map(|life| life.identity)
+    }
+
+    /// Completes the file; does nothing if nothing is missing.
+    pub fn complete(self, storage: &mut dyn Storage) -> io::Result<()> {
+        match self.rest {
+            Rest::Nothing => Ok(()),
+            Rest::Gate(life) => open_gate(storage, &life),
+            Rest::Plain(plain) => plain.complete(storage),
+            Rest::Blocks(blocks) => {
+                let (life, scanned) = *blocks;
+                complete_blocks(storage, life, scanned)
+            }
+        }
+    }
+}
+
+fn complete_blocks(storage: &mut dyn Storage, life: Life, scanned: Scanned) -> io::Result<()> {
+    let ledger = scanned.ledger.clone();
+    let mut encoder = Encoder::resume(life, scanned);
+    let mut buffer = vec![0; encoder.layout().buffer_bytes()];
+    if !encoder.is_ended() {
+        let place = encoder.end_block(&mut buffer, &ledger, CompletedBy::Recovery);
+        put(storage, place, &buffer)?;
+    }
+    let place = encoder.tail(&mut buffer);
+    put(storage, place, &buffer)?;
+    if life.placement == Placement::Growing {
+        storage.truncate(place.offset + place.bytes as u64)?;
+        storage.sync()?;
+    }
+    open_gate(storage, &life)
+}
+
+/// Each write is durable before the next one.
+fn put(storage: &mut dyn Storage, place: Place, buffer: &[u8]) -> io::Result<()> {
+    storage.write(place.offset, &buffer[..place.bytes])?;
+    storage.sync()
+}
+
+fn open_gate(storage: &mut dyn Storage, life: &Life) -> io::Result<()> {
+    let mut head = [0; HEAD_BYTES];
+    put_head(&mut head, life, true);
+    storage.write(0, &head)?;
+    storage.sync()
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether a tail belongs to a life, and what it says. Reads the tail and the end block only.
+
+use std::io;
+
+use super::definitions::Definitions;
+use super::index::ChannelCount;
+use super::layout::{ALIGN_BYTES, BLOCK_BYTES_LIMIT, Placement};
+use super::private::{
+    BLOCK_RECORD_BYTES, BlockKind, BlockRecord, ChannelLedger, Life, SEAL_RECORD_BYTES, Seal,
+    get_ledger, private_op,
+};
+use super::storage::Storage;
+use super::wire::{DATA_END_BYTES, FOOTER_BYTES, Get, MAGIC, RECORD_HEAD_BYTES, op};
+
+/// Footer record and magic.
+pub const ENDING_BYTES: usize = RECORD_HEAD_BYTES + FOOTER_BYTES + MAGIC.len();
+/// Longer tails are not read: index, definitions and statistics at their limits are shorter.
+const TAIL_BYTES_LIMIT: u64 = 80 << 20;
+
+/// What the tail and the end block of a finished segment say.
+#[derive(Debug)]
+pub struct Sealed {
+    /// Channels.
+    pub definitions: Definitions,
+    /// Messages per channel.
+    pub counts: Vec<ChannelCount>,
+    /// Earliest and latest log time.
+    pub times_ns: (u64, u64),
+    /// Number of chunks.
+    pub chunks: u32,
+    /// Of the end block.
+    pub ledger: Vec<ChannelLedger>,
+    /// Where the end block is.
+    pub end_offset: u64,
+}
+
+/// Exactly these bytes, or none if the file is shorter.
+pub(super) fn read_exactly(
+    storage: &dyn Storage,
+    offset: u64,
+    bytes: usize,
+) -> io::Result<Option<Vec<u8>>> {
+    let mut buffer = vec![0; bytes];
+    let count = storage.read(offset, &mut buffer)?;
+    Ok((count == bytes).then_some(buffer))
+}
+
+/// Where the summary begins, if the file ends like a finished one.
+pub(super) fn summary_start(storage: &dyn Storage) -> io::Result<Option<u64>> {
+    let Some(offset) = storage.bytes()?.checked_sub(ENDING_BYTES as u64) else { return Ok(None) };
+    let Some(ending) = read_exactly(storage, offset, ENDING_BYTES)? else { return Ok(None) };
+    let mut get = Get::new(&ending);
+    let start = match get.record() {
+        Some((op::FOOTER, content)) if get.rest() == MAGIC => Get::new(content).u64(),
+        _ => None,
+    };
+    Ok(start)
+}
+
+/// The tail of this life, if it was written to its end and nothing of it has changed.
+pub fn sealed(storage: &dyn Storage, life: &Life) -> io::Result<Option<Sealed>> {
+    let file_bytes = storage.bytes()?;
+    if life.placement == Placement::Recycled && file_bytes != life.segment_bytes {
+        return Ok(None);
+    }
+    let Some(summary) = summary_start(storage)? else { return Ok(None) };
+    let before = (SEAL_RECORD_BYTES + RECORD_HEAD_BYTES + DATA_END_BYTES) as u64;
+    let Some(offset) = summary.checked_sub(before) else { return Ok(None) };
+    let Some(bytes) = file_bytes.checked_sub(offset).filter(|bytes| *bytes <= TAIL_BYTES_LIMIT)
+    else {
+        return Ok(None);
+    };
+    let Some(tail) = read_exactly(storage, offset, bytes as usize)? else { return Ok(None) };
+    let (seal, tail) = tail.split_at(SEAL_RECORD_BYTES);
+    let seal = Seal::get(seal)
+        .filter(|seal| seal.identity == life.identity && seal.tail_crc == crc32fast::hash(tail));
+    let Some(seal) = seal else { return Ok(None) };
+    let Some(end) = end_block(storage, life, seal.end_offset)? else { return Ok(None) };
+    Ok(read_tail(tail, &end, seal.end_offset))
+}
+
+fn end_block(storage: &dyn Storage, life: &Life, offset: u64) -> io::Result<Option<Vec<u8>>> {
+    let Some(start) = read_exactly(storage, offset, ALIGN_BYTES)? else { return Ok(None) };
+    let Some(record) = BlockRecord::get(&start) else { return Ok(None) };
+    let bytes = record.block_bytes as usize;
+    let ours = record.identity == life.identity && record.offset == offset;
+    if !ours || record.kind != BlockKind::End || bytes > BLOCK_BYTES_LIMIT {
+        return Ok(None);
+    }
+    let block = read_exactly(storage, offset, bytes)?;
+    Ok(block.filter(|block| record.fits(block)))
+}
+
+fn read_tail(tail: &[u8], end_block: &[u8], end_offset: u64) -> Option<Sealed> {
+    let mut definitions = Definitions::empty();
+    let mut statistics = None;
+    let mut records = Get::new(tail);
+    while let Some((opcode, content)) = records.record() {
+        match opcode {
+            op::SCHEMA | op::CHANNEL => definitions.add_record(opcode, content)?,
+            op::STATISTICS => statistics = Some(content),
+            _ => {}
+        }
+    }
+    let (chunks, times_ns, counts) = read_statistics(statistics?)?;
+    let mut ledger = vec![ChannelLedger::default(); definitions.channel_ids().len()];
+    let mut records = Get::new(end_block.get(BLOCK_RECORD_BYTES..)?);
+    while let Some((opcode, content)) = records.record() {
+        if opcode == private_op::LEDGER {
+            get_ledger(content, &mut ledger)?;
+        }
+    }
+    Some(Sealed { definitions, counts, times_ns, chunks, ledger, end_offset })
+}
+
+type Statistics = (u32, (u64, u64), Vec<ChannelCount>);
+
+fn read_statistics(content: &[u8]) -> Option<Statistics> {
+    let mut get = Get::new(content);
+    let _messages = get.u64()?;
+    let _counts_of_schemas_channels_attachments_metadata = get.bytes(2 + 3 * 4)?;
+    let chunks = get.u32()?;
+    let times_ns = (get.u64()?, get.u64()?);
+    let mut map = Get::new(get.prefixed()?);
+    let counts = std::iter::from_fn(|| Some(ChannelCount { id: map.u16()?, messages: map.u64()? }));
+    Some((chunks, times_ns, counts.collect()))
+}

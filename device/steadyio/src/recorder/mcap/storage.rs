@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the recovery needs of a file; the tests give it one whose power can be cut.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// A file that is examined and completed in place.
+pub trait Storage {
+    /// Its length.
+    fn bytes(&self) -> io::Result<u64>;
+    /// Fills the buffer, or less of it at the end of the file.
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
+    /// Writes all of it.
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+    /// Cuts it off.
+    fn truncate(&mut self, bytes: u64) -> io::Result<()>;
+    /// Returns when all of it would survive a power cut.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+impl Storage for File {
+    fn bytes(&self) -> io::Result<u64> {
+        self.metadata().map(|metadata| metadata.len())
+    }
+
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match self.read_at(&mut buffer[filled..], offset + filled as u64) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(filled)
+    }
+
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.write_all_at(bytes, offset)
+    }
+
+    fn truncate(&mut self, bytes: u64) -> io::Result<()> {
+        self.set_len(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_all()
+    }
+}
