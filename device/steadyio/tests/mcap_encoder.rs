@@ -5,6 +5,7 @@
 
 mod segment;
 
+use segment::doctor;
 use segment::{GROWING, RECYCLED, Script, Sent, read_indexed, read_linear};
 use steadyio::recorder::mcap::layout::{Layout, LayoutConfig};
 
@@ -30,6 +31,7 @@ fn finished_segments_read_the_same_from_the_start_and_by_index() {
     for config in [RECYCLED, GROWING] {
         let script = full_script(config);
         let image = script.image(Vec::new());
+        doctor::examine(&image);
         assert_eq!(read_linear(&image).unwrap(), script.sent, "{config:?}");
         assert_eq!(read_indexed(&image).unwrap(), script.sent, "{config:?}");
         assert!(script.sent.len() > 40, "{}", script.sent.len());
@@ -112,6 +114,7 @@ fn a_segment_without_messages_is_a_valid_file() {
         let mut script = Script::begin(config, 1, 1);
         script.finish();
         let image = script.image(Vec::new());
+        doctor::examine(&image);
         assert_eq!(read_linear(&image).unwrap(), []);
         assert_eq!(read_indexed(&image).unwrap(), []);
     }

@@ -6,8 +6,9 @@
 mod segment;
 
 use segment::disk::{recover, recover_and_cut};
+use segment::doctor;
 use segment::{GROWING, RECYCLED, Script, Sent, apply, read_indexed, read_linear};
-use steadyio::recorder::mcap::layout::{LayoutConfig, Placement};
+use steadyio::recorder::mcap::layout::{HEAD_BYTES, LayoutConfig, Placement};
 use steadyio::recorder::mcap::recover::State;
 
 /// What a disk replaces at once.
@@ -51,6 +52,7 @@ fn durable(script: &Script, writes: usize) -> usize {
 
 /// All messages, found in both ways.
 fn messages(image: &[u8]) -> Vec<Sent> {
+    doctor::examine(image);
     let linear = read_linear(image).unwrap();
     assert_eq!(read_indexed(image).unwrap(), linear);
     linear
@@ -108,6 +110,18 @@ fn sectors_of_a_torn_write_may_arrive_in_any_order() {
             check(image, &script, &former.sent, durable(&script, writes));
         }
     }
+}
+
+#[test]
+fn a_head_that_is_there_before_the_old_footer_is_gone_hides_the_old_messages() {
+    let base = life(SMALL, 1).image(Vec::new());
+    let script = life(SMALL, 2);
+    let mut image = base;
+    apply(&mut image, &script.writes[1], HEAD_BYTES);
+    assert!(read_linear(&image).is_err(), "the gate is closed");
+    let (recovered, found) = recover(image.clone()).unwrap();
+    assert_eq!(found.state, State::Blank);
+    assert_eq!(recovered, image);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 pub mod disk;
+pub mod doctor;
 
 use std::borrow::Cow;
 

@@ -218,18 +218,20 @@ pub fn put_head(buffer: &mut [u8], life: &Life, gate_open: bool) {
     put.zeros_to(HEAD_BYTES);
 }
 
-/// The life in a head, and whether its gate is open. Only what is needed is checked: a head may
-/// be half old and half new.
+/// The life in a head, and whether readers from the start get past it: the gate is open, and the
+/// records lie behind each other. The life alone is enough to go on: a head may be half old and
+/// half new.
 pub fn get_head(head: &[u8]) -> Option<(Life, bool)> {
     let mut get = Get::new(head);
     if get.bytes(MAGIC.len())? != MAGIC || get.record()?.0 != op::HEADER {
         return None;
     }
     let life = Life::get(get.rest())?;
-    let mut gate = Get::new(head.get(GATE_OFFSET..)?);
-    let open = gate.u8()? == private_op::GATE
-        && gate.u64()? == (HEAD_BYTES - GATE_OFFSET - RECORD_HEAD_BYTES) as u64;
-    Some((life, open))
+    get.bytes(LIFE_RECORD_BYTES)?;
+    let padding = get.record().is_some_and(|(opcode, _)| opcode == private_op::PADDING);
+    let at_gate = get.rest().len() == HEAD_BYTES - GATE_OFFSET;
+    let gate = get.record().is_some_and(|(opcode, _)| opcode == private_op::GATE);
+    Some((life, padding && at_gate && gate && get.rest().is_empty()))
 }
 
 /// Whether a recorder of ours wrote it, readable or not: stale blocks may lie in such a file, so it
