@@ -14,10 +14,11 @@ FLUSH_SHARE = 0.25
 
 
 def plan_cuts(log: WriteLog, count: int, seed: int, from_ns: int, to_ns: int) -> list[Cut]:
-    """Return about `count` cuts at operations that begin in from_ns..to_ns, by time.
+    """Return `count` cuts at operations that begin in from_ns..to_ns, by time; none without any.
 
-    `count` is met unless the log has fewer operations. A cut during an operation is as late in it
-    as possible, one after it as late before the next: the most is reported durable by then.
+    A cut during an operation is as late in it as possible, one after it as late before the next:
+    the most is reported durable by then. With more cuts than operations, each has several, with
+    other fates.
     """
     next_ns = _next_arrivals(log.records)
     chosen = [record for record in log.records if from_ns <= record.arrived_ns <= to_ns]
@@ -36,9 +37,9 @@ def plan_cuts(log: WriteLog, count: int, seed: int, from_ns: int, to_ns: int) ->
 
 
 def evenly(records: Sequence[Record], count: int) -> list[Record]:
-    """Return `count` of them, evenly spread; all if there are no more."""
-    if count >= len(records):
-        return list(records)
+    """Return `count` of them, evenly spread; each several times if there are fewer."""
+    if not records:
+        return []
     return [records[number * len(records) // count] for number in range(count)]
 
 
