@@ -44,7 +44,7 @@ pub fn open(config: &ChannelConfig, locked: bool) -> Result<(Channel, Outlet), M
     // A length beyond the address space has no memory either, and mapping it says so.
     let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     let record_bytes_max = size(config.record_bytes_max);
-    let (writer, reader) = ring(size(config.ring_bytes), record_bytes_max, locked)?;
+    let (writer, reader) = ring(size(config.ring_bytes), locked)?;
     let ledger = Arc::new(Ledger::default());
     let channel = Channel { ring: writer, ledger: Arc::clone(&ledger), record_bytes_max };
     Ok((channel, Outlet { ring: reader, ledger }))
@@ -104,7 +104,7 @@ mod tests {
         }
         outlet.ring.next(|header, payload| {
             // The gap in the sequence shows the loss to whoever reads the file.
-            assert_eq!((header.sequence, payload), (2, &record[..]));
+            assert_eq!((header.sequence, payload.concat()), (2, record.to_vec()));
             true
         });
         assert_eq!(channel.append(6, &record), Ok(()));

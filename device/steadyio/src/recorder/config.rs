@@ -89,9 +89,23 @@ pub struct IoPriority {
     pub level: u8,
 }
 
+/// How the writer thread reaches the device.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum EngineChoice {
+    /// io_uring if the kernel has it and allows it, else pwrite.
+    #[default]
+    Best,
+    /// io_uring, or an error.
+    IoUring,
+    /// pwrite() and fdatasync().
+    Pwrite,
+}
+
 /// How the writer thread runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WriterConfig {
+    /// How it reaches the device.
+    pub engine: EngineChoice,
     /// SCHED_FIFO at this priority.
     pub fifo_priority: Option<u8>,
     /// On this CPU only.

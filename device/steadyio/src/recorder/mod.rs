@@ -17,6 +17,7 @@ pub mod latency;
 pub mod ledger;
 pub mod mcap;
 pub mod memory;
+pub mod pool;
 pub mod recipe;
 pub mod recipes;
 pub mod ring;

@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 
 use rtrb::{Consumer, Producer, RingBuffer};
 
-use super::memory::{AlignedBuffer, MemoryError, lock};
+use super::memory::{MemoryError, lock};
 
 /// What a record needs in the ring beside its payload.
 pub const HEADER_BYTES: usize = 16;
@@ -53,17 +53,11 @@ pub struct RingWriter {
 #[derive(Debug)]
 pub struct RingReader {
     consumer: Consumer<u8>,
-    /// Holds a payload that wraps around the end of the ring, so that readers see it in one piece.
-    joined: AlignedBuffer,
     capacity: usize,
 }
 
-/// A ring of `bytes` for payloads of at most `payload_bytes_max`.
-pub fn ring(
-    bytes: usize,
-    payload_bytes_max: usize,
-    locked: bool,
-) -> Result<(RingWriter, RingReader), MemoryError> {
+/// A ring of `bytes`, headers included.
+pub fn ring(bytes: usize, locked: bool) -> Result<(RingWriter, RingReader), MemoryError> {
     let (mut producer, consumer) = RingBuffer::new(bytes);
     if let Ok(mut whole) = producer.write_chunk_uninit(bytes) {
         let (memory, _) = whole.as_mut_slices();
@@ -73,8 +67,7 @@ pub fn ring(
             lock(unsafe { std::slice::from_raw_parts_mut(memory.as_mut_ptr().cast(), bytes) })?;
         }
     }
-    let joined = AlignedBuffer::new(payload_bytes_max.max(1), locked)?;
-    Ok((RingWriter { producer }, RingReader { consumer, joined, capacity: bytes }))
+    Ok((RingWriter { producer }, RingReader { consumer, capacity: bytes }))
 }
 
 impl RingWriter {
@@ -107,8 +100,8 @@ fn copy(from: &[u8], to: &mut [MaybeUninit<u8>]) {
 
 impl RingReader {
     /// Shows the oldest record to `take`, and removes it if `take` returns true. None if the ring
-    /// is empty.
-    pub fn next(&mut self, take: impl FnOnce(Header, &[u8]) -> bool) -> Option<bool> {
+    /// is empty. The payload is in two pieces, because it may wrap around the end of the ring.
+    pub fn next(&mut self, take: impl FnOnce(Header, [&[u8]; 2]) -> bool) -> Option<bool> {
         let mut raw = [0; HEADER_BYTES];
         {
             let chunk = self.consumer.read_chunk(HEADER_BYTES).ok()?;
@@ -121,14 +114,10 @@ impl RingReader {
         // Header and payload were handed over together.
         let chunk = self.consumer.read_chunk(HEADER_BYTES + bytes).ok()?;
         let (first, second) = chunk.as_slices();
-        let taken = match (first.get(HEADER_BYTES..), second) {
-            (Some(payload), []) => take(header, payload),
-            (Some(start), end) if !start.is_empty() => {
-                self.joined[..start.len()].copy_from_slice(start);
-                self.joined[start.len()..bytes].copy_from_slice(end);
-                take(header, &self.joined[..bytes])
-            }
-            (_, end) => take(header, &end[end.len() - bytes..]),
+        let taken = match first.get(HEADER_BYTES..) {
+            Some(start) => take(header, [start, second]),
+            // The header itself wraps.
+            None => take(header, [&second[second.len() - bytes..], &[]]),
         };
         if taken {
             chunk.commit_all();
@@ -162,7 +151,7 @@ mod tests {
         fn records_come_out_as_they_went_in(
             steps in prop::collection::vec((0u32..90, any::<bool>(), any::<bool>()), 1..300),
         ) {
-            let (mut writer, mut reader) = ring(257, 100, false).unwrap();
+            let (mut writer, mut reader) = ring(257, false).unwrap();
             let mut model: VecDeque<(Header, Vec<u8>)> = VecDeque::new();
             let mut used = 0;
             for (sequence, (bytes, push, take)) in steps.into_iter().enumerate() {
@@ -179,7 +168,7 @@ mod tests {
                 } else {
                     let mut seen = None;
                     let popped = reader.next(|header, payload| {
-                        seen = Some((header, payload.to_vec()));
+                        seen = Some((header, payload.concat()));
                         take
                     });
                     prop_assert_eq!(seen.as_ref(), model.front());

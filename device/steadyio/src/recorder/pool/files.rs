@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The files of the pool: made once, written once, then recorded over for ever.
+//!
+//! Writing them once is what makes later writes cheap: the blocks of a file that was only
+//! preallocated are marked unwritten, and each first write to one would have to change metadata.
+//! While a recording runs nothing here creates, grows, cuts, renames or removes a file.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock, statvfs};
+
+use crate::recorder::mcap::layout::HEAD_BYTES;
+use crate::recorder::mcap::private::get_head;
+use crate::recorder::memory::{AlignedBuffer, MemoryError};
+
+const FILL_BYTES: usize = 1 << 20;
+const PREFIX: &str = "segment-";
+const SUFFIX: &str = ".mcap";
+/// A segment that is not filled yet; left over if making the pool was interrupted.
+const UNFINISHED: &str = ".new";
+
+/// The pool cannot be made or used.
+#[derive(Debug, thiserror::Error)]
+pub enum PoolError {
+    /// File or directory.
+    #[error("{}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Two recorders in one directory would overwrite each other.
+    #[error("{}: another recorder is recording here", .0.display())]
+    Busy(PathBuf),
+    /// Made with another configuration.
+    #[error(
+        "{} has {found} bytes, but segments are to have {wanted}: record with --segment-size \
+         {found}, or into another directory, or remove the old segments", path.display()
+    )]
+    OtherSize {
+        /// A segment.
+        path: PathBuf,
+        /// What it has.
+        found: u64,
+        /// What it should have.
+        wanted: u64,
+    },
+    /// Made with another configuration.
+    #[error(
+        "{} holds {found} segments, but {wanted} are to be kept: record with --segments {found}, \
+         or into another directory, or remove the old segments", dir.display()
+    )]
+    TooMany {
+        /// Directory.
+        dir: PathBuf,
+        /// How many there are.
+        found: usize,
+        /// How many there should be.
+        wanted: usize,
+    },
+    /// Found before anything was created.
+    #[error(
+        "{}: the segments need {needed} bytes more, but only {free} are free: keep fewer or \
+         smaller segments", dir.display()
+    )]
+    NoSpace {
+        /// Directory.
+        dir: PathBuf,
+        /// Missing segments.
+        needed: u64,
+        /// Free for us.
+        free: u64,
+    },
+    /// No buffer for filling.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> PoolError {
+    let path = path.to_path_buf();
+    move |source| PoolError::Io { path, source }
+}
+
+#[derive(Debug)]
+struct Segment {
+    path: PathBuf,
+    /// Of its last life; None if it never had one.
+    sequence: Option<u64>,
+}
+
+/// The segments of one directory, locked for one recorder.
+#[derive(Debug)]
+pub struct Pool {
+    segments: Vec<Segment>,
+    sequence: u64,
+    direct: bool,
+    _lock: File,
+}
+
+impl Pool {
+    /// Opens the pool in a directory, and makes what is missing of it. `note` is told how far that
+    /// is.
+    pub fn open(
+        dir: &Path,
+        count: usize,
+        segment_bytes: u64,
+        note: &mut dyn FnMut(String),
+    ) -> Result<Pool, PoolError> {
+        fs::create_dir_all(dir).map_err(at(dir))?;
+        let lock = File::open(dir).map_err(at(dir))?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| PoolError::Busy(dir.to_path_buf()))?;
+        let mut paths = existing(dir, segment_bytes)?;
+        if paths.len() > count {
+            let (found, wanted) = (paths.len(), count);
+            return Err(PoolError::TooMany { dir: dir.to_path_buf(), found, wanted });
+        }
+        create_missing(dir, &mut paths, count, segment_bytes, note)?;
+        lock.sync_all().map_err(at(dir))?;
+        let mut segments = Vec::with_capacity(count);
+        for path in paths {
+            let sequence = last_sequence(&path)?;
+            segments.push(Segment { path, sequence });
+        }
+        let sequence = segments.iter().filter_map(|segment| segment.sequence).max().unwrap_or(0);
+        let direct = open_segment(&segments[0].path, true).is_ok();
+        Ok(Pool { segments, sequence, direct, _lock: lock })
+    }
+
+    /// Whether the file system takes direct I/O; if not, the page cache is used.
+    pub fn is_direct(&self) -> bool {
+        self.direct
+    }
+
+    /// How many segments.
+    pub fn count(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// Opens the segment that was recorded longest ago, or never, for its next life, and returns
+    /// it with the sequence number of that life.
+    pub fn open_oldest(&mut self) -> Result<(File, u64), PoolError> {
+        self.sequence += 1;
+        let sequence = self.sequence;
+        // A Pool has segments: the configuration was checked.
+        let oldest = (0..self.segments.len()).min_by_key(|&i| self.segments[i].sequence);
+        let segment = &mut self.segments[oldest.unwrap_or(0)];
+        segment.sequence = Some(sequence);
+        let file = open_segment(&segment.path, self.direct).map_err(at(&segment.path))?;
+        Ok((file, sequence))
+    }
+}
+
+fn existing(dir: &Path, segment_bytes: u64) -> Result<Vec<PathBuf>, PoolError> {
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(dir).map_err(at(dir))? {
+        let entry = entry.map_err(at(dir))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if !(name.starts_with(PREFIX) && name.ends_with(SUFFIX)) {
+            continue;
+        }
+        let path = entry.path();
+        let found = entry.metadata().map_err(at(&path))?.len();
+        if found != segment_bytes {
+            return Err(PoolError::OtherSize { path, found, wanted: segment_bytes });
+        }
+        paths.push(path);
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+fn create_missing(
+    dir: &Path,
+    paths: &mut Vec<PathBuf>,
+    count: usize,
+    segment_bytes: u64,
+    note: &mut dyn FnMut(String),
+) -> Result<(), PoolError> {
+    let missing = count - paths.len();
+    let needed = missing as u64 * segment_bytes;
+    let stat = statvfs(dir).map_err(|error| at(dir)(error.into()))?;
+    let free = stat.f_bavail * stat.f_frsize;
+    if needed > free {
+        return Err(PoolError::NoSpace { dir: dir.to_path_buf(), needed, free });
+    }
+    let mut number = 0;
+    while paths.len() < count {
+        let path = dir.join(format!("{PREFIX}{number:05}{SUFFIX}"));
+        number += 1;
+        if paths.contains(&path) {
+            continue;
+        }
+        note(format!("making segment {} of {count}, {segment_bytes} bytes", paths.len() + 1));
+        create(&path, segment_bytes)?;
+        paths.push(path);
+    }
+    Ok(())
+}
+
+/// Under its name it is whole: it gets that last.
+fn create(path: &Path, segment_bytes: u64) -> Result<(), PoolError> {
+    let unfinished = path.with_extension(&UNFINISHED[1..]);
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(&unfinished)
+        .map_err(at(&unfinished))?;
+    let fill = || -> Result<(), PoolError> {
+        fallocate(&file, FallocateFlags::empty(), 0, segment_bytes)
+            .map_err(|error| at(path)(error.into()))?;
+        let direct = open_segment(&unfinished, true);
+        let zeroes = AlignedBuffer::new(FILL_BYTES, false)?;
+        let mut offset = 0;
+        while offset < segment_bytes {
+            let bytes = usize::try_from(segment_bytes - offset).unwrap_or(FILL_BYTES);
+            let zeroes = &zeroes[..bytes.min(FILL_BYTES)];
+            direct.as_ref().unwrap_or(&file).write_all_at(zeroes, offset).map_err(at(path))?;
+            offset += zeroes.len() as u64;
+        }
+        file.sync_all().map_err(at(path))?;
+        fs::rename(&unfinished, path).map_err(at(path))
+    };
+    // Half a segment is of no use to anybody.
+    fill().inspect_err(|_| drop(fs::remove_file(&unfinished)))
+}
+
+fn open_segment(path: &Path, direct: bool) -> io::Result<File> {
+    let flags = if direct { libc::O_DIRECT } else { 0 };
+    OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)
+}
+
+fn last_sequence(path: &Path) -> Result<Option<u64>, PoolError> {
+    let mut head = vec![0; HEAD_BYTES];
+    let file = File::open(path).map_err(at(path))?;
+    file.read_exact_at(&mut head, 0).map_err(at(path))?;
+    Ok(get_head(&head).map(|(life, _)| life.identity.sequence))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const BYTES: u64 = 64 << 10;
+
+    #[test]
+    fn a_pool_is_made_once_and_used_oldest_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut notes = Vec::new();
+        let mut pool = Pool::open(dir.path(), 3, BYTES, &mut |note| notes.push(note)).unwrap();
+        assert_eq!(notes.len(), 3);
+        let sequences = [1, 2, 3, 4].map(|_| pool.open_oldest().unwrap().1);
+        assert_eq!(sequences, [1, 2, 3, 4]);
+        assert!(matches!(Pool::open(dir.path(), 3, BYTES, &mut |_| ()), Err(PoolError::Busy(_))));
+        drop(pool);
+        Pool::open(dir.path(), 3, BYTES, &mut |_| unreachable!("all are there")).unwrap();
+    }
+
+    #[test]
+    fn a_pool_of_other_sizes_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(Pool::open(dir.path(), 3, BYTES, &mut |_| ()).unwrap());
+        let smaller = Pool::open(dir.path(), 2, BYTES, &mut |_| ()).unwrap_err().to_string();
+        assert!(smaller.contains("holds 3 segments, but 2 are to be kept"), "{smaller}");
+        let other = Pool::open(dir.path(), 3, 2 * BYTES, &mut |_| ()).unwrap_err().to_string();
+        assert!(other.contains("has 65536 bytes, but segments are to have 131072"), "{other}");
+        let huge = Pool::open(dir.path(), 4_000, 1 << 60, &mut |_| ());
+        assert!(huge.is_err());
+    }
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The writer thread: looks at the rings, again and again, and keeps the loss window.
+//!
+//! It looks instead of being woken, because waking somebody is a system call, which the append side
+//! must not make.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::meters::{Ended, Meters, WriterReport, raise};
+use super::stage::{AllFull, Stage};
+use crate::recorder::channel::Outlet;
+use crate::recorder::config::WriterConfig;
+use crate::recorder::ledger::Amount;
+use crate::recorder::ring::{HEADER_BYTES, Header};
+use crate::recorder::source::{now_ns, sleep_until_ns};
+use crate::recorder::task::{Probe, set_cpu, set_fifo, set_io_priority};
+
+/// The thread's content.
+pub struct Writer {
+    /// The rings.
+    pub outlets: Vec<Outlet>,
+    /// Where records go.
+    pub stage: Stage,
+    /// How often to look.
+    pub poll: Duration,
+    /// Set when no more records come.
+    pub stop: Arc<AtomicBool>,
+    /// Told to others.
+    pub meters: Arc<Meters>,
+}
+
+/// Gives the calling thread what the configuration asks for.
+pub fn prepare_thread(config: &WriterConfig) -> io::Result<()> {
+    let named = |what: &'static str| {
+        move |error: io::Error| io::Error::new(error.kind(), format!("{what}: {error}"))
+    };
+    if let Some(cpu) = config.cpu {
+        set_cpu(cpu).map_err(named("CPU of the writer thread"))?;
+    }
+    if let Some(priority) = config.io_priority {
+        set_io_priority(priority).map_err(named("I/O priority of the writer thread"))?;
+    }
+    if let Some(priority) = config.fifo_priority {
+        set_fifo(priority).map_err(named("SCHED_FIFO of the writer thread"))?;
+    }
+    Ok(())
+}
+
+impl Writer {
+    /// Runs until told to stop, or until no segment is left.
+    pub fn run(mut self) -> WriterReport {
+        let probe = Probe::new();
+        let ended = self.record();
+        let (engine, direct) = self.stage.engine();
+        WriterReport {
+            engine,
+            direct,
+            writes: self.stage.writes.clone(),
+            syncs: self.stage.syncs.clone(),
+            rotations: self.stage.rotations.clone(),
+            kernel: probe.read(),
+            ended,
+        }
+    }
+
+    fn record(&mut self) -> Ended {
+        let mut failures = 0;
+        let mut looked_ns = now_ns();
+        loop {
+            // Before the look: what was appended before the stop is then seen.
+            let stopping = self.stop.load(Ordering::Acquire);
+            let since_ns = looked_ns;
+            looked_ns = now_ns();
+            raise(&self.meters.look_gap_ns_max, looked_ns - since_ns);
+            match self.round(since_ns, looked_ns, stopping) {
+                Ok(()) if stopping => return Ended::Finished,
+                Ok(()) => failures = 0,
+                Err(error) => {
+                    failures += 1;
+                    if let Some(ended) = self.go_on(error, failures) {
+                        self.discard();
+                        return ended;
+                    }
+                }
+            }
+        }
+    }
+
+    fn round(&mut self, since_ns: u64, looked_ns: u64, stopping: bool) -> io::Result<()> {
+        self.drain(since_ns)?;
+        if stopping {
+            return self.stage.finish_segment();
+        }
+        self.stage.keep_time()?;
+        self.sleep(looked_ns + self.poll.as_nanos() as u64)
+    }
+
+    /// Empties the rings, as far as they were filled at the beginning.
+    fn drain(&mut self, since_ns: u64) -> io::Result<()> {
+        for (number, outlet) in self.outlets.iter_mut().enumerate() {
+            let mut left = outlet.ring.used();
+            outlet.ledger.ring_used(left as u64);
+            while left > 0 {
+                let stage = &mut self.stage;
+                let mut pushed = Ok(());
+                let shown = outlet.ring.next(|header, payload| {
+                    left = left.saturating_sub(HEADER_BYTES + header.bytes as usize);
+                    pushed = stage.push(number, header, payload, since_ns);
+                    pushed.is_ok()
+                });
+                pushed?;
+                if shown.is_none() {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// After an error, in another segment, until each of them has failed in a row.
+    fn go_on(&mut self, error: io::Error, failures: usize) -> Option<Ended> {
+        let full = error.get_ref().is_some_and(|inner| inner.is::<AllFull>());
+        self.meters.set_trouble(error.to_string());
+        if full {
+            return Some(Ended::Full);
+        }
+        self.stage.abandon();
+        if failures > self.stage.segments() {
+            return Some(Ended::Failed);
+        }
+        match self.stage.next_segment() {
+            Ok(()) => None,
+            Err(error) => self.go_on(error, failures + 1),
+        }
+    }
+
+    fn sleep(&mut self, until_ns: u64) -> io::Result<()> {
+        while now_ns() < until_ns {
+            if self.stage.is_idle() {
+                // A signal only makes the next look early.
+                let _ = sleep_until_ns(until_ns);
+                return Ok(());
+            }
+            self.stage.wait(until_ns);
+            self.stage.keep_time()?;
+        }
+        Ok(())
+    }
+
+    /// Nothing can be written any more: what comes is lost, and counted, until the stop.
+    fn discard(&mut self) {
+        loop {
+            let stopping = self.stop.load(Ordering::Acquire);
+            let next_ns = now_ns() + self.poll.as_nanos() as u64;
+            for outlet in &mut self.outlets {
+                let ledger = &outlet.ledger;
+                let count = |header: Header| {
+                    ledger.lost_in_writing(Amount { records: 1, bytes: header.bytes.into() });
+                    true
+                };
+                while outlet.ring.next(|header, _| count(header)).is_some() {}
+            }
+            if stopping {
+                return;
+            }
+            let _ = sleep_until_ns(next_ns);
+        }
+    }
+}
