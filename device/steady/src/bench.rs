@@ -98,14 +98,15 @@ fn bench_failure(error: BenchError) -> Failure {
     Failure { status, source: error.into() }
 }
 
-fn record_file(path: &Path) -> Result<RecordFile, Failure> {
+pub fn record_file(path: &Path) -> Result<RecordFile, Failure> {
     let file = RecordFile::create(path).with_context(|| format!("--out {}", path.display()));
     file.map_err(Failure::with(Status::Failed))
 }
 
 fn deliver(record: &Record, out: Option<RecordFile>, json: bool) -> Result<(), Failure> {
+    let text = record.to_json().map_err(Failure::with(Status::Failed))?;
     if let Some(file) = out {
-        file.finish(record).context("--out").map_err(Failure::with(Status::Failed))?;
+        file.finish(&text).context("--out").map_err(Failure::with(Status::Failed))?;
     }
     for unmet in &record.unmet {
         let (variant, knob) = (&unmet.variant, &unmet.knob);
@@ -116,7 +117,7 @@ fn deliver(record: &Record, out: Option<RecordFile>, json: bool) -> Result<(), F
         errors => eprintln!("steady: {errors} I/Os failed"),
     }
     match json {
-        true => print(&record.to_json().map_err(Failure::with(Status::Failed))?),
+        true => print(&text),
         false => print(&table::render(record)),
     }
 }

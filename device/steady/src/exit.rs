@@ -8,6 +8,12 @@ pub const HELP: &str = "Exit status: 0 done; 1 failed; 2 the command line or the
 wrong; 3 done, but I/Os failed or optional knobs were not set (see the record); \
 130 interrupted. Knobs are put back in every case.";
 
+/// The same for recordings.
+pub const RECORD_HELP: &str = "Exit status: 0 done, nothing lost; 1 failed; 2 the command line is \
+wrong; 3 done, but records were lost (see the result); 130 interrupted before --total or \
+--duration. Without those, Ctrl-C is how a recording ends. In every case what was taken is made \
+durable, and settings are put back.";
+
 /// How a subcommand ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {

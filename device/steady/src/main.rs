@@ -5,6 +5,8 @@ mod bench;
 mod exit;
 mod output;
 mod progress;
+mod quantity;
+mod record;
 mod recover;
 mod table;
 mod with;
@@ -24,6 +26,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Bench(bench::Arguments),
+    Record(record::Arguments),
     Recover(recover::Arguments),
     With(with::Arguments),
 }
@@ -32,6 +35,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let outcome = match arguments.command {
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Record(arguments) => record::run(&arguments),
         Command::Recover(arguments) => recover::run(&arguments),
         Command::With(arguments) => return with::run(&arguments),
     };

@@ -171,9 +171,9 @@ impl RecordFile {
         Ok(RecordFile { path: path.to_path_buf(), temporary })
     }
 
-    /// Writes the record and gives the file its name.
-    pub fn finish(mut self, record: &Record) -> io::Result<()> {
-        self.temporary.write_all(record.to_json()?.as_bytes())?;
+    /// Writes the record, as JSON, and gives the file its name.
+    pub fn finish(mut self, json: &str) -> io::Result<()> {
+        self.temporary.write_all(json.as_bytes())?;
         self.temporary.as_file().sync_all()?;
         self.temporary.as_file().set_permissions(Permissions::from_mode(0o644))?;
         self.temporary.persist(&self.path)?;

@@ -82,16 +82,19 @@ pub struct CallerReport {
     pub duration_ns: u64,
     /// Whether it was asked to stop before the source ended.
     pub interrupted: bool,
+    /// What ended it before the source did.
+    pub error: Option<String>,
 }
 
-/// Runs a source into a sink until the source ends or `stop` is set. `late_after_ns` is the period.
+/// Runs a source into a sink until the source ends, one of them fails, or `stop` is set.
+/// `late_after_ns` is the period.
 pub fn run(
     source: &mut dyn Source,
     sink: &mut dyn Sink,
     late_after_ns: u64,
     stop: &Interrupt,
     gauge: &Gauge,
-) -> io::Result<CallerReport> {
+) -> CallerReport {
     let probe = Probe::new();
     let first = probe.read();
     let started_ns = now_ns();
@@ -105,34 +108,14 @@ pub fn run(
         kernel: Counters::default(),
         duration_ns: 0,
         interrupted: false,
+        error: None,
     };
-    let mut number = 0;
-    while !stop.requested() {
-        let record = match source.next() {
-            Ok(Some(record)) => record,
-            Ok(None) => break,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        let before = probe.read();
-        let start_ns = now_ns();
-        sink.take(&record)?;
-        let ns = now_ns() - start_ns;
-        let kernel = probe.read().since(&before);
-        if let Some(due_ns) = record.due_ns {
-            let late_ns = start_ns.saturating_sub(due_ns);
-            report.lateness.add(late_ns);
-            report.late += u64::from(late_ns >= late_after_ns);
-        }
-        report.count(number, ns, kernel);
-        gauge.call_ns_max.store(report.calls.max(), Ordering::Relaxed);
-        sink.settle()?;
-        number += 1;
-    }
+    let ended = report.run(source, sink, late_after_ns, stop, gauge, &probe);
+    report.error = ended.err().map(|error| error.to_string());
     report.interrupted = stop.requested();
     report.kernel = probe.read().since(&first);
     report.duration_ns = now_ns() - started_ns;
-    Ok(report)
+    report
 }
 
 fn cause(kernel: &Counters) -> Cause {
@@ -145,6 +128,42 @@ fn cause(kernel: &Counters) -> Cause {
 }
 
 impl CallerReport {
+    fn run(
+        &mut self,
+        source: &mut dyn Source,
+        sink: &mut dyn Sink,
+        late_after_ns: u64,
+        stop: &Interrupt,
+        gauge: &Gauge,
+        probe: &Probe,
+    ) -> io::Result<()> {
+        let mut number = 0;
+        while !stop.requested() {
+            let record = match source.next() {
+                Ok(Some(record)) => record,
+                Ok(None) => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            let before = probe.read();
+            let start_ns = now_ns();
+            let taken = sink.take(&record);
+            let ns = now_ns() - start_ns;
+            let kernel = probe.read().since(&before);
+            taken?;
+            if let Some(due_ns) = record.due_ns {
+                let late_ns = start_ns.saturating_sub(due_ns);
+                self.lateness.add(late_ns);
+                self.late += u64::from(late_ns >= late_after_ns);
+            }
+            self.count(number, ns, kernel);
+            gauge.call_ns_max.store(self.calls.max(), Ordering::Relaxed);
+            sink.settle()?;
+            number += 1;
+        }
+        Ok(())
+    }
+
     fn count(&mut self, record: u64, ns: u64, kernel: Counters) {
         self.calls.add(ns);
         let cause = cause(&kernel);
@@ -159,7 +178,6 @@ impl CallerReport {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use std::thread;
     use std::time::Duration;
@@ -188,7 +206,7 @@ mod tests {
         let mut source = Periodic::new(Duration::from_millis(1), 8, 30);
         let mut sink = SleepsOnce { at: 7, taken: Vec::new() };
         let gauge = Gauge::default();
-        let report = run(&mut source, &mut sink, 1_000_000, &Interrupt::default(), &gauge).unwrap();
+        let report = run(&mut source, &mut sink, 1_000_000, &Interrupt::default(), &gauge);
         assert_eq!(sink.taken, (0..30).collect::<Vec<u8>>());
         let worst = report.worst[0];
         assert_eq!((worst.record, worst.cause), (7, Cause::Blocked));

@@ -197,6 +197,25 @@ pub struct Account {
 }
 
 impl Account {
+    /// Two channels together.
+    pub fn plus(&self, other: &Account) -> Account {
+        let earliest = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
+        Account {
+            received: self.received.plus(other.received),
+            buffered: self.buffered.plus(other.buffered),
+            written: self.written.plus(other.written),
+            durable: self.durable.plus(other.durable),
+            lost_ring_full: self.lost_ring_full.plus(other.lost_ring_full),
+            lost_in_writing: self.lost_in_writing.plus(other.lost_in_writing),
+            last_received_ns: self.last_received_ns.max(other.last_received_ns),
+            last_durable_ns: self.last_durable_ns.max(other.last_durable_ns),
+            first_lost_ns: earliest(self.first_lost_ns, other.first_lost_ns),
+            last_lost_ns: self.last_lost_ns.max(other.last_lost_ns),
+            ring_used_bytes: self.ring_used_bytes + other.ring_used_bytes,
+            ring_used_bytes_max: self.ring_used_bytes_max + other.ring_used_bytes_max,
+        }
+    }
+
     /// Everything that was lost, for whatever reason.
     pub fn lost(&self) -> Amount {
         self.lost_ring_full.plus(self.lost_in_writing)

@@ -100,6 +100,18 @@ impl Default for Probe {
     }
 }
 
+/// CPU time of the whole process so far, its finished threads included.
+pub fn process_cpu_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
+        + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
+/// Locks everything the process has mapped, code and stacks too, into memory.
+pub fn lock_process() -> io::Result<()> {
+    Ok(rustix::mm::mlockall(rustix::mm::MlockAllFlags::CURRENT)?)
+}
+
 /// Runs the calling thread under SCHED_FIFO.
 pub fn set_fifo(priority: u8) -> io::Result<()> {
     let parameter = libc::sched_param { sched_priority: priority.into() };

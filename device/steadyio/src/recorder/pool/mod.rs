@@ -179,6 +179,16 @@ impl Recorder {
         Stats { channels: channels.map(stats).collect(), meters: &self.meters }
     }
 
+    /// The accounts, in the order of the channels; they outlive the recorder.
+    pub fn ledgers(&self) -> &[Arc<Ledger>] {
+        &self.ledgers
+    }
+
+    /// What the writer thread tells; outlives the recorder.
+    pub fn meters(&self) -> &Arc<Meters> {
+        &self.meters
+    }
+
     /// Makes durable what was appended before, and ends the segment. What is appended later is
     /// never looked at.
     pub fn finish(&mut self) -> io::Result<WriterReport> {

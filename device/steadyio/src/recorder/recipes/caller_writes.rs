@@ -128,7 +128,10 @@ fn open_next(
     left_bytes: u64,
 ) -> io::Result<File> {
     let path = files.dir.join(format!("recording-{number:04}.raw"));
-    let file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
+    let file =
+        OpenOptions::new().write(true).create_new(true).open(&path).map_err(|error| {
+            io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+        })?;
     if recipe.blocks == Blocks::Preallocated {
         allocate(&file, files.file_bytes.min(left_bytes).max(1))?;
     }

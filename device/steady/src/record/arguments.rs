@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The command line of `steady record`, and the plan that it makes.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{anyhow, bail, ensure};
+use steadyio::recorder::config::{
+    ChannelConfig, EngineChoice, IoPriority, RecorderConfig, Retention, WhenFull, WriterConfig,
+};
+use steadyio::recorder::recipe::{Kind, RECIPES, Recipe};
+use steadyio::recorder::ring::HEADER_BYTES;
+use steadyio::recorder::session::{CallerConfig, Plan};
+use steadyio::recorder::source::{Periodic, Source};
+
+use crate::exit::RECORD_HELP;
+use crate::quantity::{duration, size};
+
+const TOPIC: &str = "/periodic";
+const MIB: u64 = 1 << 20;
+/// Written at once by default: enough for any flash device to be fast.
+const POOL_UNIT_BYTES: u64 = MIB;
+/// What S4 writes back at once, where its device is as fast as it gets.
+const S4_UNIT_BYTES: u64 = 2 * MIB;
+const SEGMENT_BYTES: u64 = 64 * MIB;
+const SEGMENTS: u64 = 8;
+/// Ring for a source that is not paced.
+const UNPACED_RING_BYTES: u64 = 32 * MIB;
+/// A ring lasts as long by default: more than most devices ever stall.
+const RING_TIME: Duration = Duration::from_secs(1);
+
+/// Record periodic data: a record per period, by a recipe that does or does not make the caller wait
+///
+/// The default recipe, `pool`, copies each record into a ring in locked memory; a thread writes it
+/// to segments that are recorded over for ever. Each segment is an MCAP file. The other recipes
+/// call write(), as S4 (real-time recording on ext4) measured it; they are here to be compared.
+#[derive(clap::Args)]
+#[command(after_help = RECORD_HELP)]
+pub struct Arguments {
+    /// Directory of the recording; made if it is not there
+    #[arg(long)]
+    dir: PathBuf,
+    /// How to record
+    #[arg(long, default_value = "pool", value_parser = recipe_values())]
+    recipe: String,
+    /// Time between records; 0: as fast as they are taken
+    #[arg(long, value_name = "TIME", default_value = "5ms", value_parser = duration)]
+    period: Duration,
+    /// Size of a record
+    #[arg(long, default_value = "16KiB", value_parser = size)]
+    size: u64,
+    /// End after so many bytes of records
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    total: Option<u64>,
+    /// End after this time
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "total")]
+    duration: Option<Duration>,
+    /// Most that may be lost in a power cut, in time (pool)
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = duration)]
+    loss_window: Duration,
+    /// Size of a segment; default 64MiB. Of S4's recipes: of a file; default all in one
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    segment_size: Option<u64>,
+    /// Keep so many segments; default 8 (pool)
+    #[arg(long, value_name = "N", group = "keep")]
+    segments: Option<u64>,
+    /// Keep as many segments as fit into this (pool)
+    #[arg(long, value_name = "SIZE", value_parser = size, group = "keep")]
+    keep_size: Option<u64>,
+    /// Keep as many segments as leave this free on the file system (pool)
+    #[arg(long, value_name = "SIZE", value_parser = size, group = "keep")]
+    keep_free: Option<u64>,
+    /// Keep enough segments for this time (pool)
+    #[arg(long, value_name = "TIME", value_parser = duration, group = "keep")]
+    keep_time: Option<Duration>,
+    /// End when all segments are full, instead of recording over the oldest (pool)
+    #[arg(long)]
+    stop_when_full: bool,
+    /// Largest write, default 1MiB; of S4's recipes: what is written back at once, default 2MiB
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    unit: Option<u64>,
+    /// Memory between caller and writer; default one second of records (pool)
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    ring: Option<u64>,
+    /// How the writer reaches the device (pool)
+    #[arg(long, default_value = "best", value_parser = ["best", "io_uring", "pwrite"])]
+    engine: String,
+    /// Run the caller under SCHED_FIFO
+    #[arg(long, value_name = "1..99")]
+    priority: Option<u8>,
+    /// Run the caller on this CPU only
+    #[arg(long, value_name = "N")]
+    cpu: Option<usize>,
+    /// Run the writer under SCHED_FIFO (pool)
+    #[arg(long, value_name = "1..99")]
+    writer_priority: Option<u8>,
+    /// Run the writer on this CPU only (pool)
+    #[arg(long, value_name = "N")]
+    writer_cpu: Option<usize>,
+    /// I/O priority of the writer, as in ionice(1): 1:0 is the highest (pool)
+    #[arg(long, value_name = "CLASS:LEVEL", value_parser = io_priority)]
+    writer_ionice: Option<IoPriority>,
+    /// Do not lock memory; page faults may then delay the caller
+    #[arg(long)]
+    no_lock: bool,
+    /// Print the result as JSON (docs/spec/recording-1.schema.json)
+    #[arg(long)]
+    pub json: bool,
+    /// Write the result as JSON to this file
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// No live line on a terminal
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+fn recipe_values() -> clap::builder::PossibleValuesParser {
+    RECIPES.map(Recipe::name).into()
+}
+
+fn io_priority(text: &str) -> Result<IoPriority, String> {
+    let wrong = || "must be CLASS:LEVEL, 1 to 3 and 0 to 7".to_string();
+    let (class, level) = text.split_once(':').ok_or_else(wrong)?;
+    let number = |text: &str| text.parse().map_err(|_| wrong());
+    Ok(IoPriority { class: number(class)?, level: number(level)? })
+}
+
+impl Arguments {
+    /// The recording, and what it records.
+    pub fn plan(&self) -> anyhow::Result<(Plan, Box<dyn Source + Send>)> {
+        let recipe: Recipe = self.recipe.parse()?;
+        ensure!(self.size > 0, "--size 0: must be at least 1");
+        let records = self.records()?;
+        let total_bytes = match records {
+            u64::MAX => None,
+            records => Some(records.checked_mul(self.size).ok_or_else(|| anyhow!("too long"))?),
+        };
+        let plan = Plan {
+            recipe,
+            config: self.config(recipe, total_bytes),
+            caller: CallerConfig { fifo_priority: self.priority, cpu: self.cpu },
+            period: self.period,
+            total_bytes,
+        };
+        match recipe.kind() {
+            Kind::Pool => drop(plan.config.check()?),
+            Kind::CallerWrites(_) => self.check_caller_writes(&plan)?,
+        }
+        let size = usize::try_from(self.size)?;
+        Ok((plan, Box::new(Periodic::new(self.period, size, records))))
+    }
+
+    /// As many as there is no end to, without --total and --duration.
+    fn records(&self) -> anyhow::Result<u64> {
+        match (self.total, self.duration) {
+            (Some(total), _) if total < self.size => {
+                bail!("--total {total}: must be at least one record (--size {})", self.size)
+            }
+            (Some(total), _) => Ok(total / self.size),
+            (_, Some(_)) if self.period.is_zero() => {
+                bail!("--duration: needs a --period; say --total instead")
+            }
+            (_, Some(duration)) => {
+                let records = duration.as_nanos() / self.period.as_nanos();
+                ensure!(records > 0, "--duration {duration:?}: must be at least one period");
+                Ok(u64::try_from(records)?)
+            }
+            (None, None) => Ok(u64::MAX),
+        }
+    }
+
+    /// Not the recorder's own check: most of its limits are those of rings and segments.
+    fn check_caller_writes(&self, plan: &Plan) -> anyhow::Result<()> {
+        let name = plan.recipe.name();
+        ensure!(plan.total_bytes.is_some(), "--recipe {name}: needs an end, --total or --duration");
+        ensure!(plan.config.segment_bytes >= self.size, "--segment-size: less than one record");
+        ensure!(plan.config.unit_bytes > 0, "--unit 0: must be at least 1");
+        let paced = !self.period.is_zero();
+        ensure!(paced || !name.contains("-BG"), "--recipe {name}: needs a --period");
+        Ok(())
+    }
+
+    fn config(&self, recipe: Recipe, total_bytes: Option<u64>) -> RecorderConfig {
+        let pool = recipe.kind() == Kind::Pool;
+        let unit_bytes = if pool { POOL_UNIT_BYTES } else { S4_UNIT_BYTES };
+        let segment_bytes = if pool { SEGMENT_BYTES } else { total_bytes.unwrap_or(u64::MAX) };
+        RecorderConfig {
+            dir: self.dir.clone(),
+            channels: vec![self.channel()],
+            loss_window: self.loss_window,
+            unit_bytes: self.unit.unwrap_or(unit_bytes),
+            segment_bytes: self.segment_size.unwrap_or(segment_bytes),
+            retention: self.retention(),
+            when_full: if self.stop_when_full { WhenFull::Stop } else { WhenFull::Recycle },
+            writer: WriterConfig {
+                engine: match self.engine.as_str() {
+                    "io_uring" => EngineChoice::IoUring,
+                    "pwrite" => EngineChoice::Pwrite,
+                    _ => EngineChoice::Best,
+                },
+                fifo_priority: self.writer_priority,
+                cpu: self.writer_cpu,
+                io_priority: self.writer_ionice,
+            },
+            lock_memory: !self.no_lock,
+        }
+    }
+
+    fn channel(&self) -> ChannelConfig {
+        let paced = !self.period.is_zero();
+        let slot = self.size.saturating_add(HEADER_BYTES as u64);
+        let per_ring = match paced {
+            true => RING_TIME.as_nanos().div_ceil(self.period.as_nanos()) as u64,
+            false => UNPACED_RING_BYTES.div_ceil(slot),
+        };
+        ChannelConfig {
+            topic: TOPIC.into(),
+            message_encoding: String::new(),
+            schema: None,
+            record_bytes_max: self.size,
+            period: paced.then_some(self.period),
+            ring_bytes: self.ring.unwrap_or(slot.saturating_mul(per_ring).max(MIB)),
+        }
+    }
+
+    fn retention(&self) -> Retention {
+        match (self.keep_size, self.keep_free, self.keep_time) {
+            (Some(bytes), _, _) => Retention::Bytes(bytes),
+            (_, Some(bytes), _) => Retention::MinFreeBytes(bytes),
+            (_, _, Some(time)) => Retention::Time(time),
+            _ => Retention::Segments(self.segments.unwrap_or(SEGMENTS)),
+        }
+    }
+}

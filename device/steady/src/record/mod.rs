@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady record`: record periodic data so that the caller does not wait.
+
+mod arguments;
+mod live;
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use anyhow::Context;
+use steadyio::interrupt::Interrupt;
+use steadyio::recorder::recipes::flusher::FlusherError;
+use steadyio::recorder::result::{End, RecordingResult};
+use steadyio::recorder::session::{Live, Plan, SessionError};
+
+pub use self::arguments::Arguments;
+use self::live::LiveLine;
+use crate::bench::record_file;
+use crate::exit::{Failure, Status};
+use crate::output::print;
+
+/// Between two updates of the live line.
+const LIVE_EVERY: Duration = Duration::from_millis(500);
+
+/// Runs the subcommand.
+pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
+    let (plan, source) = arguments.plan().map_err(Failure::with(Status::Usage))?;
+    let out = arguments.out.as_deref().map(record_file).transpose()?;
+    let stop = Interrupt::on_signals().map_err(Failure::with(Status::Failed))?;
+    let mut note = |text| eprintln!("steady: {text}");
+    let mut line = LiveLine::new();
+    let mut tell = |live: &Live| line.show(live);
+    let watched = std::io::stderr().is_terminal() && !arguments.quiet;
+    let watch = watched.then_some((LIVE_EVERY, &mut tell as &mut dyn FnMut(&Live)));
+    let outcome = plan.record(source, &stop, &mut note, watch);
+    line.end();
+    let result = RecordingResult::new(&plan, &outcome.map_err(failure)?);
+    let json = result.to_json().map_err(Failure::with(Status::Failed))?;
+    if let Some(file) = out {
+        file.finish(&json).context("--out").map_err(Failure::with(Status::Failed))?;
+    }
+    print(&if arguments.json { json } else { result.to_text() })?;
+    Ok(status(&plan, &result))
+}
+
+fn failure(error: SessionError) -> Failure {
+    use steadyio::recorder::pool::StartError;
+    let status = match &error {
+        SessionError::Start(StartError::Config(_) | StartError::Layout(_))
+        | SessionError::Endless(_)
+        | SessionError::Flusher(FlusherError::Refused { .. }) => Status::Usage,
+        _ => Status::Failed,
+    };
+    Failure { status, source: error.into() }
+}
+
+fn status(plan: &Plan, result: &RecordingResult) -> Status {
+    if let Some(trouble) = result.trouble() {
+        eprintln!("steady: {trouble}");
+    }
+    let lost = result.total().lost().records;
+    if lost > 0 {
+        eprintln!("steady: {lost} records were lost");
+    }
+    match result.end() {
+        End::Failed => Status::Failed,
+        // Without an end of its own, a signal is how a recording ends.
+        End::Interrupted if plan.total_bytes.is_some() => Status::Interrupted,
+        _ if lost > 0 => Status::Flawed,
+        _ => Status::Done,
+    }
+}
