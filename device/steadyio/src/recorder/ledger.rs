@@ -6,12 +6,10 @@
 //! durable first and received last; so in every snapshot durable <= written, and written + lost <=
 //! received, at whatever moment it is taken.
 
-#[cfg(loom)]
-use loom::sync::atomic::{AtomicU64, Ordering};
-#[cfg(not(loom))]
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use serde::Serialize;
+
+// Not std's: `tests/ledger_model.rs` compiles this file with those of the model checker.
+use super::atomic::{AtomicU64, Ordering};
 
 /// A number of records and their bytes, payload only.
 #[derive(Debug, Default)]
@@ -219,43 +217,5 @@ impl Account {
     /// Everything that was lost, for whatever reason.
     pub fn lost(&self) -> Amount {
         self.lost_ring_full.plus(self.lost_in_writing)
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    const fn amount(records: u64) -> Amount {
-        Amount { records, bytes: records * 100 }
-    }
-
-    #[test]
-    fn every_record_is_in_one_place() {
-        let ledger = Ledger::default();
-        for i in 1..=10 {
-            assert_eq!(ledger.received(i * 1_000, 100), i);
-        }
-        ledger.lost(9_000, 100);
-        ledger.lost(10_000, 100);
-        ledger.written(amount(5));
-        ledger.durable(amount(3), 3_000);
-        ledger.lost_in_writing(amount(1));
-        let account = ledger.snapshot();
-        assert_eq!(account.received, amount(10));
-        assert_eq!(account.buffered, amount(2));
-        assert_eq!(account.lost(), amount(3));
-        assert_eq!(account.durable, amount(3));
-        assert_eq!((account.first_lost_ns, account.last_lost_ns), (Some(9_000), Some(10_000)));
-        assert_eq!(
-            (account.last_received_ns, account.last_durable_ns),
-            (Some(10_000), Some(3_000))
-        );
-    }
-
-    #[test]
-    fn nothing_has_no_times() {
-        let account = Ledger::default().snapshot();
-        assert_eq!(account, Account::default());
     }
 }

@@ -10,6 +10,7 @@
 //! append side, which makes no system call, takes no lock and allocates nothing; [`ledger`]
 //! counts what became of every record; [`memory`] is where blocks and rings live.
 
+mod atomic;
 pub mod caller;
 pub mod channel;
 pub mod config;
