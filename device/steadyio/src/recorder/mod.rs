@@ -7,8 +7,10 @@
 //! thread.
 //!
 //! Reading order: [`config`] and [`recipe`] say what is wanted; [`ring`] and [`channel`] are the
-//! append side, which makes no system call, takes no lock and allocates nothing; [`ledger`]
-//! counts what became of every record; [`memory`] is where blocks and rings live.
+//! append side, which makes no system call, takes no lock and allocates nothing; [`ledger`] counts
+//! what became of every record; [`pool`] is the recorder, [`mcap`] its format; [`source`],
+//! [`caller`] and [`task`] are a measured caller, [`recipes`] those of its ways to record in which it
+//! writes itself; [`session`] leads through all of it, [`result`] says what came out.
 
 mod atomic;
 pub mod caller;
