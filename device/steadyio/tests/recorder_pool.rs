@@ -162,6 +162,31 @@ fn the_oldest_segment_is_recorded_over_and_no_file_comes_or_goes() {
 }
 
 #[test]
+fn a_recording_that_was_cut_off_is_completed_when_the_next_one_starts() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = config(dir.path());
+    let (recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+    append(&recorder, &mut channels, 40);
+    while recorder.stats().channels.iter().any(|channel| channel.account.buffered.records > 0) {
+        thread::sleep(Duration::from_millis(1));
+    }
+    // What a crash at this moment leaves: the files as they are.
+    let crashed = tempfile::tempdir().unwrap();
+    for path in segments(dir.path()) {
+        fs::copy(&path, crashed.path().join(path.file_name().unwrap())).unwrap();
+    }
+    assert!(read_all(crashed.path()).is_empty());
+    let config = RecorderConfig { dir: crashed.path().into(), ..config };
+    let mut notes = Vec::new();
+    let started = Recorder::start(&config, &mut |note| notes.push(note)).unwrap();
+    assert!(notes.len() == 1 && notes[0].ends_with("was cut off, and has been completed"));
+    drop(started);
+    let records = read_all(crashed.path());
+    assert_eq!(records.len(), 40);
+    assert_each(&records, beginning);
+}
+
+#[test]
 fn records_become_durable_without_anything_else_coming() {
     let dir = tempfile::tempdir().unwrap();
     let (recorder, mut channels) = Recorder::start(&config(dir.path()), &mut |_| ()).unwrap();

@@ -10,10 +10,9 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock, statvfs};
+use rustix::fs::{FallocateFlags, fallocate, statvfs};
 
-use crate::recorder::mcap::layout::HEAD_BYTES;
-use crate::recorder::mcap::private::get_head;
+use crate::recorder::mcap::files::{DirectoryLock, FilesError, lock_directory, recover_file};
 use crate::recorder::memory::{AlignedBuffer, MemoryError};
 
 const FILL_BYTES: usize = 1 << 20;
@@ -33,9 +32,9 @@ pub enum PoolError {
         /// Why.
         source: io::Error,
     },
-    /// Two recorders in one directory would overwrite each other.
-    #[error("{}: another recorder is recording here", .0.display())]
-    Busy(PathBuf),
+    /// Another recorder is at work here, or an earlier segment cannot be completed.
+    #[error(transparent)]
+    Recover(#[from] FilesError),
     /// Made with another configuration.
     #[error(
         "{} has {found} bytes, but segments are to have {wanted}: record with --segment-size \
@@ -98,12 +97,12 @@ pub struct Pool {
     segments: Vec<Segment>,
     sequence: u64,
     direct: bool,
-    _lock: File,
+    _lock: DirectoryLock,
 }
 
 impl Pool {
-    /// Opens the pool in a directory, and makes what is missing of it. `note` is told how far that
-    /// is.
+    /// Opens the pool in a directory, completes segments that were cut off, and makes those that
+    /// are missing. `note` is told about both.
     pub fn open(
         dir: &Path,
         count: usize,
@@ -111,21 +110,25 @@ impl Pool {
         note: &mut dyn FnMut(String),
     ) -> Result<Pool, PoolError> {
         fs::create_dir_all(dir).map_err(at(dir))?;
-        let lock = File::open(dir).map_err(at(dir))?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|_| PoolError::Busy(dir.to_path_buf()))?;
+        let lock = lock_directory(dir)?;
         let mut paths = existing(dir, segment_bytes)?;
         if paths.len() > count {
             let (found, wanted) = (paths.len(), count);
             return Err(PoolError::TooMany { dir: dir.to_path_buf(), found, wanted });
         }
-        create_missing(dir, &mut paths, count, segment_bytes, note)?;
-        lock.sync_all().map_err(at(dir))?;
         let mut segments = Vec::with_capacity(count);
-        for path in paths {
-            let sequence = last_sequence(&path)?;
-            segments.push(Segment { path, sequence });
+        for path in &paths {
+            let recovered = recover_file(path, false)?;
+            if recovered.completed {
+                note(format!("{}: was cut off, and has been completed", path.display()));
+            }
+            let sequence = recovered.found.identity().map(|identity| identity.sequence);
+            segments.push(Segment { path: path.clone(), sequence });
         }
+        create_missing(dir, &mut paths, count, segment_bytes, note)?;
+        let made = paths.split_off(segments.len());
+        segments.extend(made.into_iter().map(|path| Segment { path, sequence: None }));
+        File::open(dir).and_then(|dir| dir.sync_all()).map_err(at(dir))?;
         let sequence = segments.iter().filter_map(|segment| segment.sequence).max().unwrap_or(0);
         let direct = open_segment(&segments[0].path, true).is_ok();
         Ok(Pool { segments, sequence, direct, _lock: lock })
@@ -235,13 +238,6 @@ fn open_segment(path: &Path, direct: bool) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)
 }
 
-fn last_sequence(path: &Path) -> Result<Option<u64>, PoolError> {
-    let mut head = vec![0; HEAD_BYTES];
-    let file = File::open(path).map_err(at(path))?;
-    file.read_exact_at(&mut head, 0).map_err(at(path))?;
-    Ok(get_head(&head).map(|(life, _)| life.identity.sequence))
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -257,7 +253,10 @@ mod tests {
         assert_eq!(notes.len(), 3);
         let sequences = [1, 2, 3, 4].map(|_| pool.open_oldest().unwrap().1);
         assert_eq!(sequences, [1, 2, 3, 4]);
-        assert!(matches!(Pool::open(dir.path(), 3, BYTES, &mut |_| ()), Err(PoolError::Busy(_))));
+        assert!(matches!(
+            Pool::open(dir.path(), 3, BYTES, &mut |_| ()),
+            Err(PoolError::Recover(FilesError::Busy(_)))
+        ));
         drop(pool);
         Pool::open(dir.path(), 3, BYTES, &mut |_| unreachable!("all are there")).unwrap();
     }

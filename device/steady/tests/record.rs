@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady record` on the file system of the temporary directory.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, missing_docs)]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::{stderr, valid_json};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+use serde_json::Value;
+use steadyio::recorder::recipe::{Kind, RECIPES};
+
+/// The flusher's settings are the machine's: one test at a time.
+static FLUSHER: Mutex<()> = Mutex::new(());
+const SCHEMA: &str = "recording-1.schema.json";
+
+fn record(dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
+    command.args(["record", "--json", "--no-lock", "--size", "4K", "--period", "1ms", "--dir"]);
+    command.arg(dir).args(arguments);
+    command
+}
+
+fn pool(dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = record(dir, &["--segments", "2", "--segment-size", "1M", "--unit", "64K"]);
+    command.args(arguments);
+    command
+}
+
+fn records(result: &Value, what: &str) -> u64 {
+    result["ledger"]["total"][what]["records"].as_u64().unwrap()
+}
+
+/// Files named so, and their lengths together.
+fn files(dir: &Path, prefix: &str) -> (usize, u64) {
+    let entries = fs::read_dir(dir).unwrap().map(Result::unwrap);
+    let named = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
+    named.fold((0, 0), |(count, bytes), entry| (count + 1, bytes + entry.metadata().unwrap().len()))
+}
+
+#[test]
+fn every_recipe_records_everything_and_says_how_long_the_caller_took() {
+    let _guard = FLUSHER.lock().unwrap_or_else(PoisonError::into_inner);
+    for recipe in RECIPES {
+        let caller_writes = match recipe.kind() {
+            Kind::Pool => None,
+            Kind::CallerWrites(how) => Some(how),
+        };
+        if caller_writes.is_some_and(|how| !how.flusher) && !geteuid().is_root() {
+            eprintln!("skipped: {}: switching the flusher off needs root", recipe.name());
+            continue;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let arguments = ["--recipe", recipe.name(), "--total", "400K", "--segment-size", "256K"];
+        let unit = ["--unit", "32K"];
+        let output = record(dir.path(), &[&arguments[..], &unit[..]].concat()).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}: {}", recipe.name(), stderr(&output));
+        let result = valid_json(&output, SCHEMA);
+        assert_eq!(result["recipe"]["name"], recipe.name());
+        assert_eq!((records(&result, "received"), records(&result, "durable")), (100, 100));
+        assert_eq!(result["caller"]["calls"]["count"], 100);
+        assert_eq!(result["ended"], "finished");
+        assert_eq!(result["caller_writes"].is_null(), caller_writes.is_none());
+        assert_eq!(result["pool"].is_null(), caller_writes.is_some());
+        if let Some(how) = caller_writes {
+            assert_eq!(files(dir.path(), "recording-"), (2, 400 << 10));
+            assert_eq!(files(dir.path(), "background-").0, 0, "they go when it ends");
+            let ratio = &result["flusher"]["dirty_background_ratio"];
+            assert_eq!(ratio == 100, !how.flusher, "{}: {ratio}", recipe.name());
+        }
+    }
+}
+
+#[test]
+fn records_that_were_lost_have_an_exit_status() {
+    let dir = tempfile::tempdir().unwrap();
+    // Twice as much as the pool holds.
+    let arguments = ["--stop-when-full", "--total", "4M", "--period", "100us"];
+    let output = {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
+        command.args(["record", "--json", "--no-lock", "--size", "4K", "--segments", "2"]);
+        command.args(["--segment-size", "1M", "--unit", "64K", "--dir"]).arg(dir.path());
+        command.args(arguments).output().unwrap()
+    };
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let result = valid_json(&output, SCHEMA);
+    assert_eq!(result["ended"], "full");
+    let lost = records(&result, "lost_in_writing");
+    assert!(lost > 100);
+    assert_eq!(records(&result, "durable") + lost, 1_024);
+    assert!(stderr(&output).contains(&format!("{lost} records were lost")));
+}
+
+fn running(mut command: Command, there: &Path) -> Child {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let started = Instant::now();
+    while !there.exists() {
+        assert!(started.elapsed() < Duration::from_secs(20), "it never began");
+        thread::sleep(Duration::from_millis(5));
+    }
+    child
+}
+
+fn end(child: Child, signal: Signal) -> Output {
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, signal).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn a_signal_ends_a_recording_with_everything_durable() {
+    // Without an end of its own that is how it ends; with one it is too early.
+    for (arguments, status) in [(&[][..], 0), (&["--duration", "1h"][..], 130)] {
+        let dir = tempfile::tempdir().unwrap();
+        let child = running(pool(dir.path(), arguments), &dir.path().join("segment-00001.mcap"));
+        thread::sleep(Duration::from_millis(100));
+        let output = end(child, Signal::INT);
+        assert_eq!(output.status.code(), Some(status), "{}", stderr(&output));
+        let result = valid_json(&output, SCHEMA);
+        assert_eq!(result["ended"], "interrupted");
+        assert_eq!(records(&result, "durable"), records(&result, "received"));
+        assert_eq!(records(&result, "buffered"), 0);
+    }
+}
+
+#[test]
+fn the_flusher_is_put_back_when_it_is_terminated() {
+    if !geteuid().is_root() {
+        eprintln!("skipped: switching the flusher off needs root");
+        return;
+    }
+    let _guard = FLUSHER.lock().unwrap_or_else(PoisonError::into_inner);
+    let expire = || fs::read_to_string("/proc/sys/vm/dirty_expire_centisecs").unwrap();
+    let before = expire();
+    let dir = tempfile::tempdir().unwrap();
+    let recording = record(dir.path(), &["--recipe", "prealloc-syncrange", "--duration", "60s"]);
+    let child = running(recording, &dir.path().join("recording-0000.raw"));
+    assert_eq!(expire(), "300000\n");
+    let output = end(child, Signal::TERM);
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert_eq!(expire(), before);
+    // What was not written is cut off.
+    let result = valid_json(&output, SCHEMA);
+    assert_eq!(files(dir.path(), "recording-").1, records(&result, "durable") * 4_096);
+}
+
+#[test]
+fn a_wrong_command_line_is_named_and_creates_nothing() {
+    let cases: [(&[&str], &str); 8] = [
+        (&["--recipe", "pol"], "possible values: append-fdatasync"),
+        (&["--size", "0"], "--size 0: must be at least 1"),
+        (&["--size", "1.5K"], "must be a whole number"),
+        (&["--period", "5"], "must be a whole number with ns"),
+        (&["--total", "1K"], "must be at least one record (--size 4096)"),
+        (&["--recipe", "append-fdatasync"], "needs an end, --total or --duration"),
+        (&["--ring", "4K"], "ring_bytes = 4096: must be at least"),
+        (&["--segments", "1"], "number of segments = 1: must be 2 to 10000"),
+    ];
+    for (arguments, says) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().join("recording");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
+        command.arg("record").arg("--dir").arg(&dir);
+        if !arguments.contains(&"--size") {
+            command.args(["--size", "4K"]);
+        }
+        let output = command.args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(says), "{arguments:?}: {}", stderr(&output));
+        assert!(!dir.exists());
+    }
+}
+
+#[test]
+fn a_result_goes_into_a_file_as_well() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("result.json");
+    let mut command = pool(&dir.path().join("recording"), &["--total", "40K"]);
+    let output = command.arg("--out").arg(&file).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(fs::read(&file).unwrap(), output.stdout);
+}
