@@ -7,9 +7,9 @@ use std::time::Duration;
 use anyhow::{anyhow, bail, ensure};
 use steadyio::recorder::config::{
     ChannelConfig, EngineChoice, IoPriority, RecorderConfig, Retention, WhenFull, WriterConfig,
+    defaults,
 };
 use steadyio::recorder::recipe::{Kind, RECIPES, Recipe};
-use steadyio::recorder::ring::HEADER_BYTES;
 use steadyio::recorder::session::{CallerConfig, Plan};
 use steadyio::recorder::source::{Periodic, Source};
 
@@ -17,17 +17,8 @@ use crate::exit::RECORD_HELP;
 use crate::quantity::{duration, size};
 
 const TOPIC: &str = "/periodic";
-const MIB: u64 = 1 << 20;
-/// Written at once by default: enough for any flash device to be fast.
-const POOL_UNIT_BYTES: u64 = MIB;
 /// What S4 writes back at once, where its device is as fast as it gets.
-const S4_UNIT_BYTES: u64 = 2 * MIB;
-const SEGMENT_BYTES: u64 = 64 * MIB;
-const SEGMENTS: u64 = 8;
-/// Ring for a source that is not paced.
-const UNPACED_RING_BYTES: u64 = 32 * MIB;
-/// A ring lasts as long by default: more than most devices ever stall.
-const RING_TIME: Duration = Duration::from_secs(1);
+const S4_UNIT_BYTES: u64 = 2 << 20;
 
 /// Record periodic data: a record per period, by a recipe that does or does not make the caller wait
 ///
@@ -182,8 +173,9 @@ impl Arguments {
 
     fn config(&self, recipe: Recipe, total_bytes: Option<u64>) -> RecorderConfig {
         let pool = recipe.kind() == Kind::Pool;
-        let unit_bytes = if pool { POOL_UNIT_BYTES } else { S4_UNIT_BYTES };
-        let segment_bytes = if pool { SEGMENT_BYTES } else { total_bytes.unwrap_or(u64::MAX) };
+        let unit_bytes = if pool { defaults::UNIT_BYTES } else { S4_UNIT_BYTES };
+        let segment_bytes =
+            if pool { defaults::SEGMENT_BYTES } else { total_bytes.unwrap_or(u64::MAX) };
         RecorderConfig {
             dir: self.dir.clone(),
             channels: vec![self.channel()],
@@ -207,19 +199,14 @@ impl Arguments {
     }
 
     fn channel(&self) -> ChannelConfig {
-        let paced = !self.period.is_zero();
-        let slot = self.size.saturating_add(HEADER_BYTES as u64);
-        let per_ring = match paced {
-            true => RING_TIME.as_nanos().div_ceil(self.period.as_nanos()) as u64,
-            false => UNPACED_RING_BYTES.div_ceil(slot),
-        };
+        let period = (!self.period.is_zero()).then_some(self.period);
         ChannelConfig {
             topic: TOPIC.into(),
             message_encoding: String::new(),
             schema: None,
             record_bytes_max: self.size,
-            period: paced.then_some(self.period),
-            ring_bytes: self.ring.unwrap_or(slot.saturating_mul(per_ring).max(MIB)),
+            period,
+            ring_bytes: self.ring.unwrap_or_else(|| defaults::ring_bytes(self.size, period)),
         }
     }
 
@@ -228,7 +215,7 @@ impl Arguments {
             (Some(bytes), _, _) => Retention::Bytes(bytes),
             (_, Some(bytes), _) => Retention::MinFreeBytes(bytes),
             (_, _, Some(time)) => Retention::Time(time),
-            _ => Retention::Segments(self.segments.unwrap_or(SEGMENTS)),
+            _ => Retention::Segments(self.segments.unwrap_or(defaults::SEGMENTS)),
         }
     }
 }

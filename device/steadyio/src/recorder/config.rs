@@ -29,6 +29,36 @@ const POLL: (Duration, Duration) = (Duration::from_millis(1), Duration::from_mil
 /// A ring must last for this many looks, or a single late one would lose records.
 const POLLS_PER_RING_MIN: u32 = 4;
 
+/// What to use where nobody said.
+pub mod defaults {
+    use std::time::Duration;
+
+    use super::{HEADER_BYTES, MIB};
+
+    /// Most that may be lost in a power cut, in time.
+    pub const LOSS_WINDOW: Duration = Duration::from_millis(500);
+    /// Enough for any flash device to be fast.
+    pub const UNIT_BYTES: u64 = MIB;
+    /// Rotation is cheap, and no more than this is lost to retention at once.
+    pub const SEGMENT_BYTES: u64 = 64 * MIB;
+    /// How many are kept.
+    pub const SEGMENTS: u64 = 8;
+    /// A ring lasts as long: more than most devices ever stall.
+    const RING_TIME: Duration = Duration::from_secs(1);
+    /// Ring for records that are not paced.
+    const UNPACED_RING_BYTES: u64 = 32 * MIB;
+
+    /// Ring for records of up to so many bytes.
+    pub fn ring_bytes(record_bytes_max: u64, period: Option<Duration>) -> u64 {
+        let slot = record_bytes_max.saturating_add(HEADER_BYTES as u64);
+        let slots = match period.map_or(0, |period| period.as_nanos()) {
+            0 => UNPACED_RING_BYTES.div_ceil(slot),
+            ns => u64::try_from(RING_TIME.as_nanos().div_ceil(ns)).unwrap_or(u64::MAX),
+        };
+        slot.saturating_mul(slots).max(MIB)
+    }
+}
+
 /// How the bytes of a channel are to be understood, as MCAP has it; names may be empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Schema {
