@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * steadyio: record from a real-time thread that never waits.
+ *
+ * A recording is a directory of segments of equal size, each a plain MCAP file, recorded over for
+ * ever. Its life:
+ *
+ *	steadyio_open()		remembers what is wanted
+ *	steadyio_add_channel()	one stream of records; as often as needed
+ *	steadyio_start()	checks everything, makes the segments, starts the writer thread
+ *	steadyio_append()	copies a record into locked memory; wait-free
+ *	steadyio_flush()	waits until what was appended so far is durable; not for real-time threads
+ *	steadyio_finish()	makes everything durable, ends the segment, stops the writer thread
+ *	steadyio_close()	frees the recorder and its channels
+ *
+ * Functions return an enum steadyio_status, but where it says otherwise. Negative values are
+ * mistakes and failures: nothing was done, and steadyio_error() says what was wrong with which
+ * argument.
+ *
+ * Threads: a channel belongs to one appending thread at a time. A recorder may be used from several
+ * threads. After steadyio_close() neither may be used.
+ *
+ * Structs begin with their own size, so that a program keeps working with later versions of the
+ * library, in which they may be longer. Fields that are 0 or NULL have the value named as default:
+ *
+ *	struct steadyio_config config = { .struct_bytes = sizeof(config), .dir = "/data/run" };
+ */
+#ifndef STEADYIO_H
+#define STEADYIO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum steadyio_status {
+	STEADYIO_OK = 0,
+	/* The record was not taken and is counted as lost: the writer is behind by a whole ring. */
+	STEADYIO_RING_FULL = 1,
+	/* The record was not taken and is counted as lost: longer than record_bytes_max. */
+	STEADYIO_TOO_LONG = 2,
+	/* Not everything became durable in time. */
+	STEADYIO_TIMEOUT = 3,
+	/* The recording ended because all segments are full (STEADYIO_STOP). */
+	STEADYIO_FULL = 4,
+	/* An argument or a field of a struct is wrong. */
+	STEADYIO_INVALID = -1,
+	/* Not possible now: not started yet, already finished, or used by another thread. */
+	STEADYIO_STATE = -2,
+	/* The system, the file system or the device failed. */
+	STEADYIO_FAILED = -3,
+	/* A bug in the library. Close the recorder; recovery completes what was written. */
+	STEADYIO_PANIC = -4,
+};
+
+/* How much is kept: what `keep` counts. */
+enum steadyio_keep_by {
+	STEADYIO_KEEP_SEGMENTS = 0,
+	/* As many segments as fit into so many bytes. */
+	STEADYIO_KEEP_BYTES = 1,
+	/* As many segments as leave so many bytes of the file system free. */
+	STEADYIO_KEEP_FREE_BYTES = 2,
+	/* Enough segments for so many milliseconds; every channel needs a period. */
+	STEADYIO_KEEP_MS = 3,
+};
+
+/* What happens when all segments are full. */
+enum steadyio_when_full {
+	/* The oldest is recorded over. */
+	STEADYIO_RECYCLE = 0,
+	/* Recording ends; what comes later is lost, and counted. */
+	STEADYIO_STOP = 1,
+};
+
+/* How the writer thread reaches the device. */
+enum steadyio_engine {
+	/* io_uring if the kernel has it and allows it, else pwrite. */
+	STEADYIO_BEST = 0,
+	STEADYIO_IO_URING = 1,
+	STEADYIO_PWRITE = 2,
+};
+
+enum steadyio_flags {
+	/* Do not lock rings and buffers into memory. A page fault can then delay an append. */
+	STEADYIO_NO_LOCK = 1,
+	/* Run the writer thread on writer_cpu only. */
+	STEADYIO_WRITER_CPU = 2,
+};
+
+struct steadyio_config {
+	/* sizeof(struct steadyio_config) */
+	size_t struct_bytes;
+	/* Where the segments are; nothing else should be there. Made if it is not. */
+	const char *dir;
+	/* Most that may be lost in a power cut, in time. Default 500. */
+	uint64_t loss_window_ms;
+	/* Largest write, best a multiple of what the device erases. Default 1 MiB. */
+	uint64_t unit_bytes;
+	/* Default 64 MiB. */
+	uint64_t segment_bytes;
+	/* How much is kept, in what keep_by says. Default 8 segments. */
+	uint64_t keep;
+	/* enum steadyio_keep_by */
+	uint32_t keep_by;
+	/* enum steadyio_when_full */
+	uint32_t when_full;
+	/* enum steadyio_engine */
+	uint32_t engine;
+	/* enum steadyio_flags, or-ed */
+	uint32_t flags;
+	/* SCHED_FIFO priority of the writer thread, 1 to 99; 0: not under SCHED_FIFO. */
+	uint32_t writer_fifo_priority;
+	/* With STEADYIO_WRITER_CPU. */
+	uint32_t writer_cpu;
+	/* As in ionice(1): 1 real-time, 2 best effort, 3 idle; 0: as the process. */
+	uint32_t writer_io_class;
+	/* 0 (first) to 7. */
+	uint32_t writer_io_level;
+	/* Is told by steadyio_start() what takes long; NULL: nobody. Called in its thread. */
+	void (*note)(void *context, const char *text);
+	void *note_context;
+};
+
+struct steadyio_channel_config {
+	/* sizeof(struct steadyio_channel_config) */
+	size_t struct_bytes;
+	/* Name of the channel. */
+	const char *topic;
+	/* Encoding of the records: "json", "cdr", ... Default: none. */
+	const char *message_encoding;
+	/* Name of the records' type. NULL: no schema; then the other schema fields must be 0 too. */
+	const char *schema_name;
+	/* Language of the schema: "jsonschema", "ros2msg", ... Default: none. */
+	const char *schema_encoding;
+	const void *schema_data;
+	size_t schema_bytes;
+	/* Longest record. */
+	uint64_t record_bytes_max;
+	/* Time between records. Default: they come as they come. */
+	uint64_t period_ns;
+	/* Memory between append and writer. Default: one second of records; without a period 32 MiB. */
+	uint64_t ring_bytes;
+};
+
+struct steadyio_amount {
+	uint64_t records;
+	/* Of the records themselves, without anything the format adds. */
+	uint64_t bytes;
+};
+
+/* What became of a channel's records: received = buffered + written + lost_*. */
+struct steadyio_account {
+	/* sizeof(struct steadyio_account) */
+	size_t struct_bytes;
+	/* Handed to steadyio_append(). */
+	struct steadyio_amount received;
+	/* In the ring, or on the way to the device. */
+	struct steadyio_amount buffered;
+	/* Written, durable or not. */
+	struct steadyio_amount written;
+	/* Of those: on the medium. */
+	struct steadyio_amount durable;
+	/* Not taken: the ring was full, or the record too long. */
+	struct steadyio_amount lost_ring_full;
+	/* Taken, but the device or the file system failed. */
+	struct steadyio_amount lost_in_writing;
+	/* Log times; 0 if there is no such record. */
+	uint64_t last_received_ns;
+	uint64_t last_durable_ns;
+	/* Of records that were not taken. */
+	uint64_t first_lost_ns;
+	uint64_t last_lost_ns;
+	/* Of the ring, when the writer thread last looked, and the most it ever found. */
+	uint64_t ring_used_bytes;
+	uint64_t ring_used_bytes_max;
+};
+
+/* What the writer thread tells. */
+struct steadyio_stats {
+	/* sizeof(struct steadyio_stats) */
+	size_t struct_bytes;
+	/* Longest time from one look at the rings to the next. */
+	uint64_t look_gap_ns_max;
+	/* From an append to its record being durable, of the latest sync and the longest. */
+	uint64_t durable_lag_ns;
+	uint64_t durable_lag_ns_max;
+	/* Syncs that came later than the loss window allows. */
+	uint64_t window_exceeded;
+	/* Times the recording went on in another segment. */
+	uint64_t rotations;
+	/* Handed to the device, with format and padding. */
+	uint64_t device_bytes;
+	/* Given up because a write or sync failed; steadyio_trouble() says why. */
+	uint64_t failed_segments;
+};
+
+struct steadyio_recorder;
+struct steadyio_channel;
+
+/* Nothing is created on any disk before steadyio_start(). */
+int steadyio_open(const struct steadyio_config *config, struct steadyio_recorder **recorder);
+
+/* Before steadyio_start(). The channel lives as long as the recorder. */
+int steadyio_add_channel(struct steadyio_recorder *recorder,
+			 const struct steadyio_channel_config *config,
+			 struct steadyio_channel **channel);
+
+/*
+ * Checks the configuration before anything is created, locks the memory, makes missing segments
+ * (which writes all of them once: it may take minutes) and starts the writer thread.
+ */
+int steadyio_start(struct steadyio_recorder *recorder);
+
+/*
+ * Takes a record, or counts it as lost. Makes no system call, takes no lock, allocates nothing and
+ * never waits; its time depends on the length of the record only. log_time_ns goes into the
+ * recording, by custom in ns since 1970, and need not rise.
+ */
+int steadyio_append(struct steadyio_channel *channel, uint64_t log_time_ns, const void *data,
+		    size_t bytes);
+
+/* Waits until what was appended before is durable or lost. STEADYIO_TIMEOUT if that takes longer. */
+int steadyio_flush(struct steadyio_recorder *recorder, uint64_t timeout_ms);
+
+/* Makes no system call either, and may be called while others append. */
+int steadyio_channel_account(const struct steadyio_channel *channel,
+			     struct steadyio_account *account);
+
+int steadyio_recorder_stats(const struct steadyio_recorder *recorder, struct steadyio_stats *stats);
+
+/*
+ * Why the latest segment failed or the recording ended, as text with its 0, cut to text_bytes.
+ * Returns the length of the whole text; 0 if nothing is wrong.
+ */
+size_t steadyio_trouble(const struct steadyio_recorder *recorder, char *text, size_t text_bytes);
+
+/*
+ * Makes durable what was appended before, and ends the segment. STEADYIO_FULL or STEADYIO_FAILED if
+ * recording had ended before that; the accounts say what was lost.
+ */
+int steadyio_finish(struct steadyio_recorder *recorder);
+
+/* Finishes if that was not done, and tells nobody how. NULL does nothing. */
+void steadyio_close(struct steadyio_recorder *recorder);
+
+/*
+ * What was wrong in the latest call of this thread that returned a negative value. Never NULL;
+ * valid until the next such call.
+ */
+const char *steadyio_error(void);
+
+/* What a status means, without details. Never NULL. */
+const char *steadyio_status_text(int status);
+
+/* Version of the library. */
+const char *steadyio_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Pointers from C, checked as far as that is possible.
+//!
+//! A struct begins with its own size, as the program that calls was compiled with: so both sides can
+//! be older than the other. What a shorter library does not know must be 0, which means default.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::mem;
+use std::ptr;
+use std::slice;
+
+use crate::status::{Error, Status};
+
+/// A struct of the header.
+///
+/// # Safety
+/// `repr(C)`, begins with `struct_bytes: usize`, and every pattern of bits is a value.
+pub unsafe trait CStruct: Copy {
+    /// Its name in the header.
+    const NAME: &'static str;
+    /// What its first version had; a program can't have less.
+    const BYTES_MIN: usize = mem::size_of::<Self>();
+}
+
+fn null(name: &'static str, what: &str) -> Error {
+    Error::invalid(name, "NULL", &format!("must be {what}"))
+}
+
+/// What a pointer that must not be NULL points to.
+///
+/// # Safety
+/// It is NULL or valid for `'a`.
+pub unsafe fn reference<'a, T>(
+    name: &'static str,
+    pointer: *const T,
+    what: &'static str,
+) -> Result<&'a T, Error> {
+    // SAFETY: the caller's promise.
+    unsafe { pointer.as_ref() }.ok_or_else(|| null(name, what))
+}
+
+/// Stores a result in the caller's variable; `value` is not made if there is no variable.
+///
+/// # Safety
+/// The pointer is NULL or valid.
+pub unsafe fn store<T>(
+    name: &'static str,
+    pointer: *mut T,
+    value: impl FnOnce() -> T,
+) -> Result<(), Error> {
+    if pointer.is_null() {
+        return Err(null(name, "where to store the result"));
+    }
+    // SAFETY: the caller's promise.
+    unsafe { pointer.write(value()) };
+    Ok(())
+}
+
+fn check_size<T: CStruct>(name: &'static str, struct_bytes: usize) -> Result<(), Error> {
+    if struct_bytes >= T::BYTES_MIN {
+        return Ok(());
+    }
+    let reason = format!("must be at least {}: sizeof(struct {})", T::BYTES_MIN, T::NAME);
+    Err(Error::invalid(&format!("{name}->struct_bytes"), struct_bytes, &reason))
+}
+
+/// A copy of the caller's struct, of whatever version.
+///
+/// # Safety
+/// The pointer is NULL or valid for as many bytes as the struct says.
+pub unsafe fn input<T: CStruct>(name: &'static str, pointer: *const T) -> Result<T, Error> {
+    if pointer.is_null() {
+        return Err(null(name, &format!("a struct {}", T::NAME)));
+    }
+    // SAFETY: every struct begins with its size.
+    let struct_bytes = unsafe { pointer.cast::<usize>().read() };
+    check_size::<T>(name, struct_bytes)?;
+    let known = mem::size_of::<T>().min(struct_bytes);
+    // SAFETY: the caller's promise.
+    let bytes = unsafe { slice::from_raw_parts(pointer.cast::<u8>(), struct_bytes) };
+    if bytes[known..].iter().any(|&byte| byte != 0) {
+        let reason = format!(
+            "the library knows {known} bytes of it, and what comes after is not 0: the program \
+             needs a newer libsteadyio"
+        );
+        return Err(Error::invalid(&format!("{name}->struct_bytes"), struct_bytes, &reason));
+    }
+    // SAFETY: zero is a value, and so is whatever is copied over it.
+    unsafe {
+        let mut value: T = mem::zeroed();
+        ptr::copy_nonoverlapping(bytes.as_ptr(), ptr::from_mut(&mut value).cast(), known);
+        Ok(value)
+    }
+}
+
+/// Fills the caller's struct, of whatever version; its size stays as the caller set it.
+///
+/// # Safety
+/// The pointer is NULL or valid for as many bytes as the struct says.
+pub unsafe fn output<T: CStruct>(
+    name: &'static str,
+    pointer: *mut T,
+    value: T,
+) -> Result<(), Error> {
+    if pointer.is_null() {
+        return Err(null(name, &format!("a struct {}", T::NAME)));
+    }
+    // SAFETY: every struct begins with its size.
+    let struct_bytes = unsafe { pointer.cast::<usize>().read() };
+    check_size::<T>(name, struct_bytes)?;
+    let known = mem::size_of::<T>().min(struct_bytes);
+    let head = mem::size_of::<usize>();
+    // SAFETY: the caller's promise, and the lengths add up to the struct's.
+    unsafe {
+        let to = pointer.cast::<u8>();
+        ptr::copy_nonoverlapping(
+            ptr::from_ref(&value).cast::<u8>().add(head),
+            to.add(head),
+            known - head,
+        );
+        ptr::write_bytes(to.add(known), 0, struct_bytes - known);
+    }
+    Ok(())
+}
+
+/// The memory that a pointer and a length say. No bytes need no pointer.
+///
+/// # Safety
+/// The pointer is NULL or valid for so many bytes, which nobody changes meanwhile.
+pub unsafe fn bytes_of<'a>(
+    name: &'static str,
+    pointer: *const c_void,
+    length_name: &'static str,
+    length: usize,
+) -> Result<&'a [u8], Error> {
+    match (pointer.is_null(), length) {
+        (_, 0) => Ok(&[]),
+        (true, _) => Err(null(name, &format!("a pointer to data, since {length_name} = {length}"))),
+        (false, ..) if isize::try_from(length).is_err() => {
+            Err(Error::invalid(length_name, length, "no object is so long"))
+        }
+        // SAFETY: the caller's promise.
+        (false, _) => Ok(unsafe { slice::from_raw_parts(pointer.cast(), length) }),
+    }
+}
+
+/// A string; None if it is NULL.
+///
+/// # Safety
+/// The pointer is NULL or a string that ends with 0.
+pub unsafe fn string(name: &'static str, pointer: *const c_char) -> Result<Option<String>, Error> {
+    if pointer.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: the caller's promise.
+    let bytes = unsafe { CStr::from_ptr(pointer) };
+    match bytes.to_str() {
+        Ok(text) => Ok(Some(text.to_string())),
+        Err(_) => Err(Error::new(Status::Invalid, format!("{name} = {bytes:?}: must be UTF-8"))),
+    }
+}
