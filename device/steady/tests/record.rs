@@ -187,3 +187,19 @@ fn a_result_goes_into_a_file_as_well() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(fs::read(&file).unwrap(), output.stdout);
 }
+
+#[test]
+fn the_account_log_ends_with_all_that_was_recorded() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("account");
+    let mut command = pool(&dir.path().join("recording"), &["--total", "200K"]);
+    let output = command.arg("--account-log").arg(&file).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = fs::read_to_string(&file).unwrap();
+    let number = |text: &str| text.parse::<u64>().unwrap();
+    let line = |line: &str| line.split(' ').map(number).collect::<Vec<u64>>();
+    let lines: Vec<Vec<u64>> = text.lines().map(line).collect();
+    assert!(lines.windows(2).all(|pair| pair[0].iter().zip(&pair[1]).all(|(a, b)| a <= b)));
+    assert!(lines.iter().all(|line| line[1] >= line[2] && line[2] >= line[3]));
+    assert_eq!(lines.last().unwrap()[1..], [50, 50, 50, 0]);
+}

@@ -100,6 +100,10 @@ pub struct Arguments {
     /// Write the result as JSON to this file
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// Write a line to this file every millisecond: monotonic time in ns, then records received,
+    /// written, durable and lost so far
+    #[arg(long, value_name = "FILE")]
+    pub account_log: Option<PathBuf>,
     /// No live line on a terminal
     #[arg(long)]
     pub quiet: bool,

@@ -17,8 +17,14 @@ impl LiveLine {
         LiveLine { shown: 0, last: (Duration::ZERO, 0) }
     }
 
-    /// Shows how it goes.
-    pub fn show(&mut self, live: &Live) {
+    /// Shows how it goes, unless it did so a short while ago.
+    pub fn show_every(&mut self, every: Duration, live: &Live) {
+        if live.elapsed >= self.last.0 + every {
+            self.show(live);
+        }
+    }
+
+    fn show(&mut self, live: &Live) {
         let (then, bytes_then) = self.last;
         self.last = (live.elapsed, live.account.received.bytes);
         let seconds = live.elapsed.saturating_sub(then).as_secs_f64().max(1e-9);

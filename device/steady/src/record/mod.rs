@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `steady record`: record periodic data so that the caller does not wait.
 
+mod account_log;
 mod arguments;
 mod live;
 
@@ -13,6 +14,7 @@ use steadyio::recorder::recipes::flusher::FlusherError;
 use steadyio::recorder::result::{End, RecordingResult};
 use steadyio::recorder::session::{Live, Plan, SessionError};
 
+use self::account_log::{AccountLog, LINE_EVERY};
 pub use self::arguments::Arguments;
 use self::live::LiveLine;
 use crate::bench::record_file;
@@ -27,14 +29,29 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let (plan, source) = arguments.plan().map_err(Failure::with(Status::Usage))?;
     let out = arguments.out.as_deref().map(record_file).transpose()?;
     let stop = Interrupt::on_signals().map_err(Failure::with(Status::Failed))?;
+    let log = arguments.account_log.as_deref().map(AccountLog::create).transpose();
+    let mut log = log.context("--account-log").map_err(Failure::with(Status::Usage))?;
     let mut note = |text| eprintln!("steady: {text}");
     let mut line = LiveLine::new();
-    let mut tell = |live: &Live| line.show(live);
-    let watched = std::io::stderr().is_terminal() && !arguments.quiet;
-    let watch = watched.then_some((LIVE_EVERY, &mut tell as &mut dyn FnMut(&Live)));
+    let live = std::io::stderr().is_terminal() && !arguments.quiet;
+    let every = if log.is_some() { LINE_EVERY } else { LIVE_EVERY };
+    let mut tell = |now: &Live| {
+        if let Some(log) = &mut log {
+            log.line(&now.account);
+        }
+        if live {
+            line.show_every(LIVE_EVERY, now);
+        }
+    };
+    let watch = (live || arguments.account_log.is_some())
+        .then_some((every, &mut tell as &mut dyn FnMut(&Live)));
     let outcome = plan.record(source, &stop, &mut note, watch);
     line.end();
     let result = RecordingResult::new(&plan, &outcome.map_err(failure)?);
+    if let Some(log) = log {
+        let finished = log.finish(result.total());
+        finished.context("--account-log").map_err(Failure::with(Status::Failed))?;
+    }
     let json = result.to_json().map_err(Failure::with(Status::Failed))?;
     if let Some(file) = out {
         file.finish(&json).context("--out").map_err(Failure::with(Status::Failed))?;
