@@ -88,7 +88,7 @@ pub struct Recovered {
     pub before: State,
     /// Whether it was completed.
     pub completed: bool,
-    /// As it is now.
+    /// As it is now; but the stop is where the data ended before.
     pub found: Found,
 }
 
@@ -103,13 +103,14 @@ pub fn examine_file(path: &Path, verify: bool) -> Result<Recovered, FilesError> 
 pub fn recover_file(path: &Path, verify: bool) -> Result<Recovered, FilesError> {
     let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(at(path))?;
     let found = examine(&file, verify).map_err(recover_error(path))?;
-    let before = found.state;
+    let (before, stop) = (found.state, found.stop);
     if !before.is_incomplete() {
         return Ok(Recovered { before, completed: false, found });
     }
     found.complete(&mut file).map_err(at(path))?;
     // What is reported is what is there now.
-    let found = examine(&file, true).map_err(recover_error(path))?;
+    let mut found = examine(&file, true).map_err(recover_error(path))?;
+    found.stop = stop;
     match found.state {
         State::Finished => Ok(Recovered { before, completed: true, found }),
         state => Err(FilesError::NotFinished { path: path.into(), state: state.describe() }),

@@ -158,15 +158,14 @@ impl Scanner {
 
     /// Length of the next block, from its first bytes.
     pub fn block_bytes(&self, start: &[u8]) -> Result<usize, Stop> {
+        if self.end.is_some() {
+            return Err(Stop::End);
+        }
         let record = BlockRecord::get(start).ok_or(Stop::NoBlock)?;
         if record.identity != self.life.identity {
             return Err(Stop::EarlierLife);
         }
-        let expected = match (&self.defined, self.end) {
-            (_, Some(_)) => return Err(Stop::End),
-            (None, None) => record.kind == BlockKind::Definitions,
-            (Some(_), None) => record.kind != BlockKind::Definitions,
-        };
+        let expected = self.defined.is_none() == (record.kind == BlockKind::Definitions);
         let end = self.offset.saturating_add(u64::from(record.block_bytes));
         let end_max = match (&self.defined, record.kind) {
             (Some(defined), BlockKind::Data) => defined.layout.data_end(),
