@@ -13,15 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from steady_lab.errors import LabError
+from steady_lab.figures.dd_output import throughput
 from steady_lab.figures.histogram import nearest_rank
 from steady_lab.figures.workload import Workload
 
 NS_PER_MS = 1_000_000
-MIB = 1 << 20
 BACKGROUND_KIB = 512
 PERCENTILES = {"p50": 5_000, "p95": 9_500, "p99": 9_900, "p999": 9_990, "p9999": 9_999}
 BIN = re.compile(r"^ +([0-9.]+) \|\**\s+(\d+)$", re.MULTILINE)
-DD_LINE = re.compile(r"^(\d+) bytes (?:\(.*\) )?copied, ([0-9.e+-]+) s,", re.MULTILINE)
 
 
 def application_record(workload: Workload, variant: str, folder: Path) -> dict[str, Any]:
@@ -87,12 +86,9 @@ def copies(outputs: list[str]) -> dict[str, Any]:
         raise LabError("no output of dd")
     total_bytes, mib_s = 0, 0.0
     for output in outputs:
-        runs = [(int(size), float(seconds)) for size, seconds in DD_LINE.findall(output)]
-        if not runs:
-            raise LabError(f"dd said nothing of its throughput: {output!r}")
-        copied = sum(size for size, _ in runs)
-        total_bytes += copied
-        mib_s += copied / MIB / sum(seconds for _, seconds in runs)
+        copied_bytes, copied_mib_s = throughput(output)
+        total_bytes += copied_bytes
+        mib_s += copied_mib_s
     return {
         "op": "copy",
         "bs_kib": BACKGROUND_KIB,

@@ -29,7 +29,6 @@ from steady_lab.paths import PROJECT
 # They decide the kernel's command line and the guest's init.
 GUEST_SETUP = tuple(PROJECT / "lab/steady_lab/boots" / name for name in ("boot.py", "guest.py"))
 KEY_VERSION = 1
-BOOT_TIMEOUT_S = 900.0
 LOG_LINES_SHOWN = 30
 
 
@@ -132,7 +131,7 @@ def run_boot(planned: FigureBoot, platform: Platform, cancelled: threading.Event
     (folder / "figure.json").write_text(raw + "\n", encoding="utf-8")
     shutil.copyfile(planned.figure.workload_file, folder / "workload.toml")
     shutil.copyfile(planned.figure.device_file, folder / "device.toml")
-    planned.load.give(folder)
+    planned.load.give(planned.variant, folder)
     result = boot(
         BootRequest(
             command=planned.load.command(planned.device, planned.variant),
@@ -140,7 +139,7 @@ def run_boot(planned: FigureBoot, platform: Platform, cancelled: threading.Event
             device=planned.figure.device_file,
             card_image=planned.load.card_image,
             kernel=platform.kernel,
-            timeout_s=BOOT_TIMEOUT_S,
+            timeout_s=planned.load.timeout_s,
             cancelled=cancelled,
         )
     )

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,16 +20,25 @@ from steady_lab.boots.application import (
     prepare,
     take_back,
 )
+from steady_lab.boots.recording import Recording, recording_script
 from steady_lab.devices.spec import DeviceSpec
 from steady_lab.figures.application_record import application_record
+from steady_lab.figures.recording_record import recording_record
 from steady_lab.figures.spec import Figure
 from steady_lab.paths import GUEST_PROJECT, GUEST_WORK, PROJECT
 
+SCRIPT = "recording.sh"
+TIMEOUT_S = 900.0
+RECORDING_TIMEOUT_S = 3600.0  # an hour of recording, for one
 BENCH = "build/bin/steady"  # in the project, on the host and in the guest
 
 
 class Load(Protocol):
     """A figure's load, the same for all of its variants."""
+
+    @property
+    def timeout_s(self) -> float:
+        """Return how long a boot may take on a busy machine."""
 
     @property
     def card_image(self) -> str | None:
@@ -37,7 +47,7 @@ class Load(Protocol):
     def identity(self) -> dict[str, str]:
         """Return what decides the result besides kernel, programs, device and workload."""
 
-    def give(self, folder: Path) -> None:
+    def give(self, variant: str, folder: Path) -> None:
         """Put files into a boot's work folder, before it."""
 
     def command(self, device: DeviceSpec, variant: str) -> list[str]:
@@ -52,7 +62,8 @@ def load_of(figure: Figure) -> Load:
     application = figure.workload.application
     if application:
         return ApplicationLoad(figure, application, prepare(application))
-    return BenchLoad(figure)
+    recording = figure.workload.recording
+    return RecordingLoad(figure, recording) if recording else BenchLoad(figure)
 
 
 @dataclass(frozen=True)
@@ -60,13 +71,14 @@ class BenchLoad:
     """fio, by `steady bench`."""
 
     figure: Figure
+    timeout_s: float = TIMEOUT_S
     card_image: None = None
 
     def identity(self) -> dict[str, str]:
         """Nothing else decides."""
         return {}
 
-    def give(self, folder: Path) -> None:
+    def give(self, variant: str, folder: Path) -> None:
         """It needs no other files than every boot has."""
 
     def command(self, device: DeviceSpec, variant: str) -> list[str]:
@@ -93,13 +105,14 @@ class ApplicationLoad:
     figure: Figure
     application: Application
     prepared: Prepared
+    timeout_s: float = TIMEOUT_S
     card_image: str = CARD_IMAGE
 
     def identity(self) -> dict[str, str]:
         """The programs and what they were given."""
         return {"application": self.prepared.sha256}
 
-    def give(self, folder: Path) -> None:
+    def give(self, variant: str, folder: Path) -> None:
         """Copy the card's image and whatever else `run` needs."""
         give(self.prepared, folder)
 
@@ -119,3 +132,38 @@ class ApplicationLoad:
         """Read what the programs said, and remove the copies."""
         take_back(self.prepared, folder)
         return application_record(self.figure.workload, variant, folder)
+
+
+@dataclass(frozen=True)
+class RecordingLoad:
+    """`steady record`, on a file system made anew, in a script under `steady with`."""
+
+    figure: Figure
+    recording: Recording
+    timeout_s: float = RECORDING_TIMEOUT_S
+    card_image: None = None
+
+    def identity(self) -> dict[str, str]:
+        """The spec's part of the script is in the workload; this is the rest."""
+        scripts = "".join(self._script(variant.name) for variant in self.figure.workload.variants)
+        return {"recording": hashlib.sha256(scripts.encode()).hexdigest()}
+
+    def give(self, variant: str, folder: Path) -> None:
+        """Write the variant's script."""
+        (folder / SCRIPT).write_text(self._script(variant), encoding="utf-8")
+
+    def command(self, device: DeviceSpec, variant: str) -> list[str]:
+        """Run the variant's script with the device's own settings."""
+        return [
+            *(f"{GUEST_PROJECT}/{BENCH}", "with", "--device", device.node),
+            *("--out", f"{GUEST_WORK}/settings.json", "--", "sh", f"{GUEST_WORK}/{SCRIPT}"),
+        ]
+
+    def finish(self, variant: str, folder: Path) -> dict[str, Any]:
+        """Read what the programs said."""
+        return recording_record(self.figure.workload, variant, folder)
+
+    def _script(self, variant: str) -> str:
+        chosen = self.figure.workload.variant(variant)
+        steady = f"{GUEST_PROJECT}/{BENCH}"
+        return recording_script(self.recording, steady, chosen.recipe, chosen.arguments)

@@ -28,7 +28,7 @@ class Metric:
     """One statistic of one class of I/O."""
 
     class_name: str
-    statistic: str  # a key of LATENCIES, or "mib_s"
+    statistic: str  # a key of LATENCIES, "mib_s" or "count"
 
     @property
     def is_latency(self) -> bool:
@@ -38,12 +38,14 @@ class Metric:
     @property
     def unit(self) -> str:
         """Return the unit as printed."""
-        return "ms" if self.is_latency else "MiB/s"
+        units = {"mib_s": "MiB/s", "count": ""}
+        return "ms" if self.is_latency else units[self.statistic]
 
     @property
     def label(self) -> str:
         """Return the metric in words, without the unit."""
-        what = LATENCIES[self.statistic] if self.is_latency else "throughput"
+        words = LATENCIES | {"mib_s": "throughput", "count": "count"}
+        what = words[self.statistic]
         return f"{CLASS_WORDS[self.class_name]} {what}"
 
     @property
@@ -56,5 +58,5 @@ class Metric:
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for class_name in CLASSES
-    for metric in (Metric(class_name, statistic) for statistic in (*LATENCIES, "mib_s"))
+    for metric in (Metric(class_name, statistic) for statistic in (*LATENCIES, "mib_s", "count"))
 }

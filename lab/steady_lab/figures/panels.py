@@ -16,7 +16,7 @@ from steady_lab.errors import SpecError
 from steady_lab.toml_table import NAME_PATTERN, Table
 
 Raw = dict[str, Any]
-TABLES = ("length", "application")
+TABLES = ("length", "application", "source", "beside")
 FOR_PANELS = ("published", "check")
 
 
@@ -84,7 +84,8 @@ def take_settings(table: Table) -> dict[str, int | str]:
 def with_settings(workload: Raw, settings: dict[str, int | str], where: str) -> Raw:
     """Return a parsed workload with values replaced; each key must be there already.
 
-    Keys are JOB.KEY or length.KEY, the same as `steady bench --set` takes, or application.KEY.
+    Keys are JOB.KEY or length.KEY, the same as `steady bench --set` takes, or
+    application.KEY, source.KEY or beside.KEY.
     """
     changed = copy.deepcopy(workload)
     for key, value in settings.items():
@@ -93,7 +94,8 @@ def with_settings(workload: Raw, settings: dict[str, int | str], where: str) -> 
         if place is None or last not in place or last in ("name", "class"):
             raise SpecError(
                 f"{where}: [set] {key} = {value!r}: the key must be JOB.KEY, with the name of a "
-                "job and a key that this job sets, length.KEY or application.KEY"
+                "job and a key that this job sets, or one of "
+                f"{', '.join(f'{table}.KEY' for table in TABLES)}"
             )
         place[last] = value
     return changed

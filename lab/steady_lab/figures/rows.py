@@ -74,6 +74,8 @@ class Row:
 
     def reported(self, metric: Metric) -> float | None:
         """Return the same, None where there is no such value."""
+        if metric.statistic == "count":
+            return self.count
         if not metric.is_latency:
             return self.mib_s
         latency_ns: int | None = getattr(self, f"{metric.statistic}_ns")

@@ -2,31 +2,37 @@
 """What the lab needs to know of a workload: its name, seed, variants and sweep points.
 
 `steady bench` owns the format and checks the rest of it; the lab only plans one boot per
-variant, and labels what comes back. An application's spec (docs/spec/application-1.md) stands in
-for a workload; that is the lab's own format, so it is checked here in full.
+variant, and labels what comes back. The spec of an application (docs/spec/application-1.md) or of
+a recording (docs/spec/recording-spec-1.md) stands in for a workload; these are the lab's own
+formats, so they are checked here in full.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from steady_lab.boots.application import Application, take_application
+from steady_lab.boots.recording import Recording, take_arguments, take_recording
 from steady_lab.errors import SpecError
 from steady_lab.toml_table import NAME_PATTERN, Point, Table
 
 WORKLOAD_SCHEMA = "steadyio.workload/1"
 APPLICATION_SCHEMA = "steadyio.application/1"
+RECORDING_SCHEMA = "steadyio.recording-spec/1"
 SEED_MAX = 2**63 - 1
+RECIPE_PATTERN = r"[A-Za-z0-9-]{1,64}"  # `steady record` knows which there are
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One setting of the device's knobs; a line of the figure."""
+    """One setting of the device's knobs, or one recipe of a recording; a line of the figure."""
 
     name: str
     title: str
     knobs: dict[str, int | str] = field(default_factory=dict)  # of an application only
+    recipe: str = ""  # of a recording only, as are `arguments`
+    arguments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,7 @@ class Workload:
     sweep_key: str | None
     points: tuple[Point, ...]
     application: Application | None = None  # what runs instead of jobs
+    recording: Recording | None = None
 
     def variant(self, name: str) -> Variant:
         """Return a variant of this workload."""
@@ -53,26 +60,26 @@ class Workload:
 def parse_workload(raw: dict[str, Any], where: str) -> Workload:
     """Take what the lab needs from a parsed workload; `where` starts the text of a SpecError."""
     table = Table(raw, where)
-    schema = table.choice("schema", (WORKLOAD_SCHEMA, APPLICATION_SCHEMA))
-    is_application = schema == APPLICATION_SCHEMA
-    sweep_key, points = (None, (None,)) if is_application else _sweep(table)
+    schema = table.choice("schema", (WORKLOAD_SCHEMA, APPLICATION_SCHEMA, RECORDING_SCHEMA))
+    sweep_key, points = _sweep(table) if schema == WORKLOAD_SCHEMA else (None, (None,))
     workload = Workload(
         raw=raw,
         name=table.text("name", NAME_PATTERN),
-        seed=table.integer("seed", 0, SEED_MAX),
-        variants=_variants(table, is_application),
+        seed=0 if schema == RECORDING_SCHEMA else table.integer("seed", 0, SEED_MAX),
+        variants=_variants(table, schema),
         sweep_key=sweep_key,
         points=points,
-        application=take_application(table) if is_application else None,
+        application=take_application(table) if schema == APPLICATION_SCHEMA else None,
+        recording=take_recording(table) if schema == RECORDING_SCHEMA else None,
     )
-    if is_application:
+    if schema != WORKLOAD_SCHEMA:
         table.text("title")
         table.close()
     return workload
 
 
-def _variants(table: Table, in_full: bool) -> tuple[Variant, ...]:
-    variants = tuple(_variant(item, in_full) for item in table.tables("variant"))
+def _variants(table: Table, schema: str) -> tuple[Variant, ...]:
+    variants = tuple(_variant(item, schema) for item in table.tables("variant"))
     if not variants:
         raise SpecError(
             f"{table.where}: variant is missing: must be one or more tables [[variant]]"
@@ -83,12 +90,17 @@ def _variants(table: Table, in_full: bool) -> tuple[Variant, ...]:
     return variants
 
 
-def _variant(table: Table, in_full: bool) -> Variant:
+def _variant(table: Table, schema: str) -> Variant:
     name = table.text("name", NAME_PATTERN)
     variant = Variant(name, table.text("title", default=name))
-    if in_full:
-        variant = Variant(variant.name, variant.title, _knobs(table))
-        table.close()
+    if schema == WORKLOAD_SCHEMA:
+        return variant
+    if schema == APPLICATION_SCHEMA:
+        variant = replace(variant, knobs=_knobs(table))
+    else:
+        recipe = table.text("recipe", RECIPE_PATTERN)
+        variant = replace(variant, recipe=recipe, arguments=take_arguments(table))
+    table.close()
     return variant
 
 

@@ -9,6 +9,7 @@ is written by hand. README.md, docs/results/s1.md and the guides are pages with 
     costs:NAME      all panels: p99, and background and total throughput
     claims:NAME     all panels: the checks, with what the paper found
     published:NAME  all panels: published values, ratio, and the reason where it is far from 1
+    recordings:NAME  all panels of a recording: how long calls waited, and published values beside
     share:throughput  what the device model says on the throughput that splitting leaves
 
 `<!-- KIND:NAME kernel:6.12 -->` takes the results of that release instead of the default one's.
@@ -34,6 +35,8 @@ from steady_lab.figures.table import (
 )
 from steady_lab.kernels.source import RELEASES, release_folder
 from steady_lab.pages.published import claims_markdown, published_markdown
+from steady_lab.pages.recordings import calls_table, published_table
+from steady_lab.pages.records import read_record
 from steady_lab.pages.throughput_share import share_markdown
 
 PANEL_STATISTICS = ("p50", "p99", "p999", "max")
@@ -56,9 +59,10 @@ def fill_blocks(text: str, results: Path) -> str:
     return BLOCK.sub(fill, text)
 
 
-def figures_on(text: str) -> list[str]:
-    """Return what the blocks of a page refer to: names of figures, each once."""
-    found = [m["name"] for m in BLOCK.finditer(text) if m["kind"] != "share"]
+def figures_on(text: str, release: str) -> list[str]:
+    """Return what the blocks of a page refer to on a release: names of figures, each once."""
+    blocks = [m for m in BLOCK.finditer(text) if m["kind"] != "share"]
+    found = [m["name"] for m in blocks if (m["kernel"] or RELEASES[0]) == release]
     return list(dict.fromkeys(found))
 
 
@@ -146,6 +150,16 @@ def _published(name: str, results: Path) -> str:
     )
 
 
+def _recordings(name: str, results: Path) -> str:
+    parts = []
+    for figure in load_figures(name):
+        recorded = read_record(figure, results)
+        parts.append(calls_table(figure, recorded))
+        if figure.published:
+            parts.append(published_table(figure, recorded))
+    return "\n\n".join(parts)
+
+
 def _share(name: str, results: Path) -> str:
     return share_markdown()
 
@@ -156,6 +170,7 @@ KINDS: dict[str, Callable[[str, Path], str]] = {
     "costs": _costs,
     "claims": _claims,
     "published": _published,
+    "recordings": _recordings,
     "share": _share,
 }
 BLOCK = re.compile(

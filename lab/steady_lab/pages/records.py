@@ -65,7 +65,7 @@ def write_provenance(results: dict[str, FigureResult], folder: Path) -> None:
         known[name] = [
             name,
             kernel["release"],
-            tool["fio"],
+            tool.get("fio", ""),
             tool["steady"],
             str(result.document["seed"]),
             kernel["config_sha256"][:HASH_DIGITS],

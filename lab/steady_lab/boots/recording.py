@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Recordings: `steady record` in the guest, on a file system made anew, perhaps beside a program.
+
+A spec (schema "steadyio.recording-spec/1", docs/spec/recording-spec-1.md) names the source, the
+file system and, as variants, recipes. Here it is read, and becomes the script that the guest runs
+under `steady with`; figures/recording_record.py reads what the script leaves in the work folder.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from steady_lab.toml_table import Table
+
+RECORDS_MAX = 100_000_000
+PERIOD_US_MAX = 60_000_000
+RECORD_KIB_MAX = 8192
+FILESYSTEM_MIB = (64, 16_777_216)
+RESULT = "recording.json"
+BESIDE_OUTPUT = "beside.txt"
+
+
+@dataclass(frozen=True)
+class Filesystem:
+    """An ext4 file system from the start of the card."""
+
+    mib: int
+    mkfs: tuple[str, ...]
+    mount: str
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What a spec says of a recording; `arguments` are for `steady record`, whatever the recipe."""
+
+    records: int
+    period_us: int
+    record_kib: int
+    arguments: tuple[str, ...]
+    filesystem: Filesystem
+    beside_prepare: str
+    beside_run: str
+
+
+def take_recording(spec: Table) -> Recording:
+    """Read a spec but for its name and variants; raises SpecError."""
+    length, source, beside = (spec.table(key) for key in ("length", "source", "beside"))
+    recording = Recording(
+        records=length.integer("records", 1, RECORDS_MAX),
+        period_us=source.integer("period_us", 1, PERIOD_US_MAX),
+        record_kib=source.integer("record_kib", 1, RECORD_KIB_MAX),
+        arguments=take_arguments(spec),
+        filesystem=_filesystem(spec.table("filesystem")),
+        beside_prepare=_shell(beside, "prepare"),
+        beside_run=_shell(beside, "run"),
+    )
+    for table in (length, source, beside):
+        table.close()
+    return recording
+
+
+def take_arguments(table: Table) -> tuple[str, ...]:
+    """Read `arguments`, empty if there are none; `steady record` knows which there are."""
+    allowed = "an array of arguments of `steady record`"
+    arguments = table.items("arguments", allowed) if table.has("arguments") else []
+    if not all(isinstance(argument, str) for argument in arguments):
+        raise table.fail("arguments", allowed)
+    return tuple(arguments)
+
+
+def _filesystem(table: Table) -> Filesystem:
+    allowed = "an array of arguments of mkfs.ext4"
+    mkfs = table.items("mkfs", allowed)
+    if not all(isinstance(argument, str) for argument in mkfs):
+        raise table.fail("mkfs", allowed)
+    found = Filesystem(
+        mib=table.integer("mib", *FILESYSTEM_MIB), mkfs=tuple(mkfs), mount=table.text("mount")
+    )
+    table.close()
+    return found
+
+
+def _shell(table: Table, key: str) -> str:
+    """Read shell commands, which may be empty: a figure's panel can set them."""
+    commands = table.take(key, "shell commands, or an empty string")
+    if not isinstance(commands, str):
+        raise table.fail(key, "shell commands, or an empty string")
+    return commands
+
+
+_TEMPLATE = """#!/bin/sh
+# Written by steady-lab for one recording; runs in the guest's work folder.
+set -eu
+work=$PWD
+mkfs.ext4 -q -F {mkfs} "$STEADY_DEVICE" {mib}m
+mkdir /run/card
+mount -t ext4 -o {mount} "$STEADY_DEVICE" /run/card
+cd /run/card
+{prepare}
+sync
+# A program that ends is started again, until the recording ends; SIGINT lets dd say how far it got.
+beside() {{
+    running=
+    trap 'kill -INT "$running" || :; wait "$running" || :; exit 0' TERM
+    while :; do
+        env --default-signal=INT sh -c {run} &
+        running=$!
+        wait "$running"
+    done
+}}
+beside=
+if [ -n {run} ]; then
+    beside 2>"$work/{beside_output}" &
+    beside=$!
+fi
+{record}
+if [ -n "$beside" ]; then
+    kill "$beside"
+    wait "$beside"
+fi
+cd /
+umount /run/card
+"""
+
+
+def recording_script(recording: Recording, steady: str, recipe: str, more: Sequence[str]) -> str:
+    """Return what the guest runs; `more` are the variant's arguments, `steady` is the program."""
+    command = [
+        *(steady, "record", "--quiet", "--recipe", recipe),
+        *(f"--period={recording.period_us}us", f"--size={recording.record_kib}KiB"),
+        f"--total={recording.records * recording.record_kib}KiB",
+        *recording.arguments,
+        *more,
+    ]
+    return _TEMPLATE.format(
+        mkfs=shlex.join(recording.filesystem.mkfs),
+        mib=recording.filesystem.mib,
+        mount=shlex.quote(recording.filesystem.mount),
+        prepare=recording.beside_prepare or ":",
+        run=shlex.quote(recording.beside_run),
+        beside_output=BESIDE_OUTPUT,
+        record=f'{shlex.join(command)} --dir /run/card/recording --out "$work/{RESULT}"',
+    )
