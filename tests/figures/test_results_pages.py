@@ -63,6 +63,7 @@ def test_pages_and_pictures_are_what_the_records_give(capsys: pytest.CaptureFixt
 def test_another_record_gives_another_page(tmp_path: Path) -> None:
     records = tmp_path / "records"
     shutil.copytree(RECORDS, records)
+    shutil.copytree(RECORDS.parent / "6.12", tmp_path / "6.12")
     file = records / "s1-table3-randread.csv"
     p99_ns = read_csv(file).row("k2-split4", 64, "rt").p99_ns or 0
     text = file.read_text(encoding="utf-8")
@@ -81,7 +82,7 @@ def test_figures_that_a_build_lacks_stay_as_recorded(
     shutil.copytree(RECORDS, records)
     results.mkdir()
     with pytest.raises(LabError, match="has none of the pages' figures"):
-        take_records(results, records)
+        take_records(tmp_path, records)
     figure = next(f for f in load_figures("s1-fig5") if f.name == "s1-fig5-read")
     sample = figure_sample.record("k2", [3, 3])
     result = sample["results"][0]
@@ -93,7 +94,7 @@ def test_figures_that_a_build_lacks_stay_as_recorded(
         for v in figure.workload.variants
     ]
     write_result(figure, merge(figure, figure_sample.DEVICE, made, figure_sample.SOURCES), results)
-    take_records(results, records)
+    take_records(tmp_path, records)
     changed = {p.name for p in records.iterdir() if p.read_text() != (RECORDS / p.name).read_text()}
     assert changed == {f"{figure.name}.csv", f"{figure.name}.tail.csv", "provenance.csv"}
     assert "s1-fig5-write: not in" in capsys.readouterr().out

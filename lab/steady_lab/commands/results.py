@@ -36,7 +36,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def _run(args: argparse.Namespace) -> int:
     if args.build:
-        take_records(args.build / "results", RECORDS)
+        take_records(args.build, RECORDS)
     made = make_all(RECORDS)
     stale = [path for path, text in made.items() if _text(path) != text]
     for path in stale:

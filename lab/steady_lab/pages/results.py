@@ -14,6 +14,7 @@ from pathlib import Path
 from steady_lab.errors import LabError
 from steady_lab.figures.results import read_result
 from steady_lab.figures.spec import Figure, load_figures
+from steady_lab.kernels.source import RELEASES, release_folder
 from steady_lab.pages.blocks import figures_on, fill_blocks
 from steady_lab.pages.plot import plot_data
 from steady_lab.pages.records import read_record, write_provenance, write_record
@@ -23,6 +24,7 @@ from steady_lab.paths import PROJECT
 RECORDS = PROJECT / "docs" / "results" / "records"
 PAGES = (
     PROJECT / "docs" / "results" / "s1.md",
+    PROJECT / "docs" / "results" / "s4.md",
     PROJECT / "docs" / "guides" / "choosing-knobs.md",
 )
 SWEEP, COST, CCDF = range(3)
@@ -49,22 +51,37 @@ PICTURES = (
 )
 
 
-def take_records(results: Path, records: Path) -> None:
-    """Copy what `results` has of the pages' figures; the others stay as they are recorded.
+def take_records(build: Path, records: Path) -> None:
+    """Copy what a build folder has of the pages' figures; the others stay as they are recorded.
 
-    Raises LabError, also if it has none of them, and OSError.
+    `records` is for the first release, those of the others are beside it. Raises LabError, also if
+    the folder has none of the figures, and OSError.
     """
+    taken = [
+        _take_release(
+            release,
+            release_folder(build, release) / "results",
+            release_folder(records.parent, release) / records.name,
+        )
+        for release in RELEASES
+    ]
+    if not any(taken):
+        raise LabError(f"{build}: has none of the pages' figures; run: steady-lab run FIGURE")
+
+
+def _take_release(release: str, results: Path, records: Path) -> int:
+    """Copy the figures of one release, and return how many there were."""
     taken = {}
-    for figure in _figures():
+    for figure in _figures(release):
         file = results / f"{figure.name}.json"
         if not file.exists():
             print(f"{figure.name}: not in {results}, stays as recorded")
             continue
         taken[figure.name] = read_result(file)
         write_record(figure, taken[figure.name], records)
-    if not taken:
-        raise LabError(f"{results}: has none of the pages' figures; run: steady-lab run FIGURE")
-    write_provenance(taken, records)
+    if taken:
+        write_provenance(taken, records)
+    return len(taken)
 
 
 def make_all(records: Path) -> dict[Path, str]:
@@ -79,7 +96,8 @@ def make_all(records: Path) -> dict[Path, str]:
     return made
 
 
-def _figures() -> list[Figure]:
-    names = [name for page in PAGES for name in figures_on(page.read_text(encoding="utf-8"))]
+def _figures(release: str) -> list[Figure]:
+    texts = [page.read_text(encoding="utf-8") for page in PAGES]
+    names = [name for text in texts for name in figures_on(text, release)]
     figures = [figure for name in names for figure in load_figures(name)]
     return list({figure.name: figure for figure in figures}.values())
