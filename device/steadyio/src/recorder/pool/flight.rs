@@ -76,6 +76,7 @@ impl Flight {
         log_time_ns: u64,
         since_ns: u64,
     ) {
+        debug_assert!(!self.is_sent(slot), "this buffer still stands for records on their way");
         let block = &mut self.blocks[slot];
         block.since_ns.get_or_insert(since_ns);
         let part = &mut block.parts[channel];
@@ -96,6 +97,11 @@ impl Flight {
     /// The block of this buffer is on its way.
     pub fn send(&mut self, slot: usize) {
         self.sent.push_back((slot, false));
+    }
+
+    /// Whether this buffer stands for a block that does not count as written yet.
+    pub fn is_sent(&self, slot: usize) -> bool {
+        self.sent.iter().any(|(sent, _)| *sent == slot)
     }
 
     /// It is there. Buffers that were not sent by [`Flight::send`] hold no records.
@@ -132,7 +138,7 @@ impl Flight {
     /// The segment failed: what is on its way is lost, what is written will not become durable.
     /// Also for the block in the making, in this buffer.
     pub fn fail(&mut self, slot: usize) {
-        if !self.sent.iter().any(|(sent, _)| *sent == slot) {
+        if !self.is_sent(slot) {
             self.sent.push_back((slot, false));
         }
         while let Some((slot, _)) = self.sent.pop_front() {
@@ -147,8 +153,41 @@ impl Flight {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        // However late any of them is: all that was sent becomes written, none of it twice.
+        #[test]
+        fn blocks_may_land_in_any_order(choices in prop::collection::vec(0usize..6, 1..200)) {
+            let (mut flight, ledger) = flight();
+            let mut on_their_way = Vec::new();
+            let mut sent = 0;
+            for choice in choices {
+                let free = (0..3).find(|slot| {
+                    !flight.is_sent(*slot) && !on_their_way.contains(slot)
+                });
+                match free {
+                    Some(slot) if choice < 4 => {
+                        fill(&mut flight, &ledger, slot, sent);
+                        on_their_way.push(slot);
+                        sent += 1;
+                    }
+                    _ if !on_their_way.is_empty() => {
+                        let landing = on_their_way.remove(choice % on_their_way.len());
+                        flight.landed(landing);
+                    }
+                    _ => {}
+                }
+            }
+            on_their_way.into_iter().rev().for_each(|slot| flight.landed(slot));
+            let account = ledger.snapshot();
+            prop_assert_eq!((account.written.records, account.buffered.records), (sent, 0));
+        }
+    }
 
     fn flight() -> (Flight, Arc<Ledger>) {
         let ledger = Arc::new(Ledger::default());

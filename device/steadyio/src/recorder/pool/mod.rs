@@ -161,6 +161,8 @@ impl Recorder {
             outlets,
             stage,
             poll: config.poll(),
+            // At most 16 MiB: checked.
+            busy_bytes: config.unit_bytes as usize,
             stop: Arc::clone(&stop),
             meters: Arc::clone(&meters),
         };

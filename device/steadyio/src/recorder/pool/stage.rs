@@ -229,7 +229,10 @@ impl Stage {
         self.flight.send(self.slot);
         self.send(place)?;
         loop {
-            if let Some(slot) = self.parts.disk.free_slot() {
+            // One that landed before an earlier one still stands for its records.
+            let is_free =
+                |slot: &usize| self.parts.disk.is_free(*slot) && !self.flight.is_sent(*slot);
+            if let Some(slot) = (0..SLOTS).find(is_free) {
                 self.slot = slot;
                 return Ok(());
             }

@@ -26,6 +26,8 @@ pub struct Writer {
     pub stage: Stage,
     /// How often to look.
     pub poll: Duration,
+    /// Who found so much in the rings looks again at once.
+    pub busy_bytes: usize,
     /// Set when no more records come.
     pub stop: Arc<AtomicBool>,
     /// Told to others.
@@ -90,19 +92,24 @@ impl Writer {
     }
 
     fn round(&mut self, since_ns: u64, looked_ns: u64, stopping: bool) -> io::Result<()> {
-        self.drain(since_ns)?;
+        let drained_bytes = self.drain(since_ns)?;
         if stopping {
             return self.stage.finish_segment();
         }
         self.stage.keep_time()?;
-        self.sleep(looked_ns + self.poll.as_nanos() as u64)
+        match drained_bytes >= self.busy_bytes {
+            true => Ok(()),
+            false => self.sleep(looked_ns + self.poll.as_nanos() as u64),
+        }
     }
 
-    /// Empties the rings, as far as they were filled at the beginning.
-    fn drain(&mut self, since_ns: u64) -> io::Result<()> {
+    /// Empties the rings, as far as they were filled at the beginning; returns how much that was.
+    fn drain(&mut self, since_ns: u64) -> io::Result<usize> {
+        let mut drained_bytes = 0;
         for (number, outlet) in self.outlets.iter_mut().enumerate() {
             let mut left = outlet.ring.used();
             outlet.ledger.ring_used(left as u64);
+            drained_bytes += left;
             while left > 0 {
                 let stage = &mut self.stage;
                 let mut pushed = Ok(());
@@ -117,7 +124,7 @@ impl Writer {
                 }
             }
         }
-        Ok(())
+        Ok(drained_bytes)
     }
 
     /// After an error, in another segment, until each of them has failed in a row.
