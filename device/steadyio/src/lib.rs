@@ -9,6 +9,7 @@
 //! came out; [`bench`] leads through all of it.
 //!
 //! [`recorder`] puts periodic data on a disk while its caller never waits; it has a path of its own.
+//! [`model`] computes from measured spans what a storage stack could reach.
 
 pub mod bench;
 pub mod beside;
@@ -22,6 +23,7 @@ pub mod histogram;
 pub mod interrupt;
 pub mod knob_guard;
 pub mod knobs;
+pub mod model;
 pub mod point;
 mod range;
 pub mod record;

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a storage stack could reach, computed from how long one request spends in each layer.
+//!
+//! The model is that of S5 ("Linux Storage System Analysis for e.MMC With Command Queuing", Bean
+//! Huo and Zoltan Szubbocsev, Micron, 2017), section "Theoretical System Performance Limitation":
+//! a request passes three stages, request-pre (software, from the system call to the device's
+//! queue), hardware transfer, and request-post (software, from the interrupt to the return), and
+//! stages of different requests may overlap.
+//!
+//! In reading order: [`spans`] reads measured spans (`docs/spec/spans-1.md`), [`pipeline`] is the
+//! arithmetic, [`report`] applies it to each entry of a file, [`published`] sets the results beside
+//! numbers that somebody printed. Nothing here does I/O; `steady model` reads and prints.
+
+pub mod pipeline;
+pub mod published;
+pub mod report;
+pub mod spans;
+
+/// Input that cannot be used; the text names key, value and what is allowed.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ModelError(pub String);

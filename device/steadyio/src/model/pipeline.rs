@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The three-stage pipeline of S5: how long requests take alone, overlapped on one core, and
+//! overlapped on as many cores as there are stages.
+//!
+//! All requests are alike, each stage takes the same time for each of them, keeps their order and
+//! does one at a time. Times are whole ns, so that sums and comparisons are exact.
+
+use std::collections::VecDeque;
+
+use super::ModelError;
+
+const REQUESTS_MAX: u64 = 1_000_000;
+const DEPTH_MAX: u64 = 65_536;
+const MIB: f64 = 1_048_576.0;
+const NS_PER_S: f64 = 1e9;
+
+/// How long one request is in each stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stages {
+    /// S5's request-pre (`Pre_D`): software, until the device has the request.
+    pub pre_ns: u64,
+    /// S5's hardware transfer (`T_D`).
+    pub device_ns: u64,
+    /// S5's request-post (`Pst_D`): software, from the interrupt on.
+    pub post_ns: u64,
+}
+
+/// How many requests there are, and how many of them at most are under way: from the start of
+/// request-pre to the end of request-post, so the threads of a synchronous program, or an iodepth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Queue {
+    requests: u64,
+    depth: u64,
+}
+
+impl Queue {
+    /// Checks both.
+    pub fn new(requests: u64, depth: u64) -> Result<Queue, ModelError> {
+        for (key, value, max) in [("depth", depth, DEPTH_MAX), ("requests", requests, REQUESTS_MAX)]
+        {
+            if !(1..=max).contains(&value) {
+                return Err(ModelError(format!("{key} = {value}: must be 1 to {max}")));
+            }
+        }
+        Ok(Queue { requests, depth })
+    }
+
+    /// How many there are.
+    pub fn requests(self) -> u64 {
+        self.requests
+    }
+
+    /// How many are under way at most.
+    pub fn depth(self) -> u64 {
+        self.depth
+    }
+}
+
+impl Stages {
+    /// A request alone. Its reciprocal is the "theoretical speed" of S5's Table 2 and the
+    /// "single-thread theoretical speed" of its Table 3.
+    pub fn total_ns(self) -> u64 {
+        self.pre_ns + self.device_ns + self.post_ns
+    }
+
+    /// The part that a faster device leaves.
+    pub fn software_ns(self) -> u64 {
+        self.pre_ns + self.post_ns
+    }
+
+    /// The same software on an infinitely fast device. With it [`Stages::total_ns`] and
+    /// [`Stages::one_core_ns`] are both the "theoretical maximum speed" of S5's Table 2.
+    pub fn without_device(self) -> Stages {
+        Stages { device_ns: 0, ..self }
+    }
+
+    /// Shortest time per request on one core: the software stages never overlap each other, the
+    /// device overlaps both (S5's Figure 10: "the sum of the overhead durations: Pre + Pst"; on a
+    /// device that is not infinitely fast, its own time if that is longer).
+    pub fn one_core_ns(self) -> u64 {
+        self.software_ns().max(self.device_ns)
+    }
+
+    /// Shortest time per request if all stages overlap: the longest stage (S5's Figure 11, and
+    /// "multiple-thread theoretical speed" of its Table 3).
+    pub fn many_cores_ns(self) -> u64 {
+        self.pre_ns.max(self.device_ns).max(self.post_ns)
+    }
+
+    /// The depth from which more brings nothing on many cores: then the longest stage never waits.
+    /// It is 3 at most, as there are three stages; 1 if only one takes any time.
+    pub fn depth_enough(self) -> u64 {
+        self.total_ns().div_ceil(self.many_cores_ns().max(1)).max(1)
+    }
+
+    /// Time for all requests of a queue if all stages overlap.
+    ///
+    /// The first request passes all stages, each further one adds the longest stage:
+    /// total + (N-1) x longest. That is S5's (N+2) x D for three equal stages (Figure 9), and its
+    /// Pre_D x N + T_D + Pst_D (Figure 11), which has request-pre as the longest. A depth too
+    /// small for the longest stage to be always busy adds a rule: request N+depth starts when
+    /// request N is done. Then each `depth` requests take the time of one, alone.
+    pub fn many_cores_queue_ns(self, queue: Queue) -> u64 {
+        let Queue { requests, depth } = queue;
+        let starved = depth < self.depth_enough();
+        let rounds = if starved { (requests - 1) / depth } else { 0 };
+        let rest = requests - 1 - rounds * depth;
+        (1 + rounds) * self.total_ns() + rest * self.many_cores_ns()
+    }
+
+    /// Time for all requests of a queue if one core does all the software.
+    ///
+    /// S5 draws this case (Figure 10) without a formula. Here the core first prepares as many
+    /// requests as the depth allows; then it finishes the oldest and prepares the next, in turn,
+    /// waiting for the device if it must. No other order of the core's work is faster, because only
+    /// preparing gives the device something to do.
+    pub fn one_core_queue_ns(self, queue: Queue) -> u64 {
+        let Queue { requests, depth } = queue;
+        let depth = depth.min(requests);
+        let mut core_ns = 0;
+        let mut device_ns = 0;
+        let mut transferred_ns = VecDeque::new();
+        for step in 0..requests + depth {
+            if step >= depth {
+                core_ns = core_ns.max(transferred_ns.pop_front().unwrap_or(0)) + self.post_ns;
+            }
+            if step < requests {
+                core_ns += self.pre_ns;
+                device_ns = core_ns.max(device_ns) + self.device_ns;
+                transferred_ns.push_back(device_ns);
+            }
+        }
+        core_ns
+    }
+}
+
+/// Speed of requests of one size; None if they take no time. S5 writes MB/s and KB, and its numbers
+/// follow with 2^20 and 2^10 only.
+pub fn mib_s(size_bytes: u64, requests: u64, time_ns: u64) -> Option<f64> {
+    let mib = size_bytes as f64 * requests as f64 / MIB;
+    (time_ns > 0).then(|| mib / (time_ns as f64 / NS_PER_S))
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the model says of each entry of a spans file: the content of `steady model`'s output.
+
+use serde::Serialize;
+
+use super::pipeline::{Queue, Stages, mib_s};
+use super::spans::{Entry, Op, Span, Spans};
+
+/// Schema of the JSON output.
+pub const MODEL_SCHEMA: &str = "steadyio.model/1";
+
+/// How requests overlap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overlap {
+    /// Not at all: one thread, one request at a time.
+    SingleThread,
+    /// The device overlaps the software of other requests.
+    OneCore,
+    /// All stages overlap.
+    ManyCores,
+}
+
+impl Overlap {
+    fn request_ns(self, stages: Stages) -> u64 {
+        match self {
+            Overlap::SingleThread => stages.total_ns(),
+            Overlap::OneCore => stages.one_core_ns(),
+            Overlap::ManyCores => stages.many_cores_ns(),
+        }
+    }
+}
+
+/// What the model says of one kind of request. A speed is None if nothing limits it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Prediction {
+    /// The entry's.
+    pub name: String,
+    /// The entry's.
+    pub op: Option<Op>,
+    /// The entry's.
+    pub size_bytes: u64,
+    /// The entry's.
+    pub count: Option<u64>,
+    /// The entry's spans, in order.
+    pub spans: Vec<SpanTime>,
+    /// All of them together.
+    pub total_us: f64,
+    /// Share of request-pre and request-post.
+    pub software_percent: f64,
+    /// Speeds that cannot be exceeded.
+    pub limits_mib_s: Limits,
+    /// The entry's.
+    pub measured_mib_s: Option<f64>,
+    /// Time for a number of requests.
+    pub queue: QueueTimes,
+    /// Each span at half its length, the most useful first.
+    pub halved: Vec<Halved>,
+}
+
+/// One span.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SpanTime {
+    /// Which.
+    pub span: Span,
+    /// Its time.
+    pub us: f64,
+}
+
+/// Speeds in MiB/s.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Limits {
+    /// One request at a time.
+    pub single_thread: Option<f64>,
+    /// One request at a time, or many on one core, on an infinitely fast device.
+    pub no_device: Option<f64>,
+    /// Many requests, one core.
+    pub one_core: Option<f64>,
+    /// Many requests, a core for each software stage.
+    pub many_cores: Option<f64>,
+    /// The same on an infinitely fast device.
+    pub many_cores_no_device: Option<f64>,
+}
+
+/// Time for N requests.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct QueueTimes {
+    /// N.
+    pub requests: u64,
+    /// How many of them are under way at most.
+    pub depth: u64,
+    /// From this depth on more brings nothing on many cores.
+    pub depth_enough: u64,
+    /// One core.
+    pub one_core: QueueTime,
+    /// A core for each software stage.
+    pub many_cores: QueueTime,
+}
+
+/// Time for N requests in one case.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct QueueTime {
+    /// From the start of the first to the end of the last.
+    pub us: f64,
+    /// N requests in that time.
+    pub mib_s: Option<f64>,
+}
+
+/// One span at half its length.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Halved {
+    /// Which.
+    pub span: Span,
+    /// Before it is halved.
+    pub us: f64,
+    /// Then.
+    pub single_thread: Gain,
+    /// Then.
+    pub one_core: Gain,
+    /// Then.
+    pub many_cores: Gain,
+}
+
+/// A speed, and by how much it is higher than before.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Gain {
+    /// The new limit.
+    pub mib_s: Option<f64>,
+    /// 0 if the span was not what limits.
+    pub gain_percent: Option<f64>,
+}
+
+impl Halved {
+    /// In the case that `overlap` names.
+    pub fn gain(&self, overlap: Overlap) -> Gain {
+        match overlap {
+            Overlap::SingleThread => self.single_thread,
+            Overlap::OneCore => self.one_core,
+            Overlap::ManyCores => self.many_cores,
+        }
+    }
+}
+
+/// Applies the model. `rank` decides in which case the gain of a halved span counts for the order.
+pub fn predict(entry: &Entry, queue: Queue, rank: Overlap) -> Prediction {
+    let stages = entry.spans.stages();
+    Prediction {
+        name: entry.name.clone(),
+        op: entry.op,
+        size_bytes: entry.size_bytes,
+        count: entry.count,
+        spans: entry.spans.iter().map(|(span, ns)| SpanTime { span, us: us(ns) }).collect(),
+        total_us: us(stages.total_ns()),
+        software_percent: software_percent(stages),
+        limits_mib_s: limits(entry.size_bytes, stages),
+        measured_mib_s: entry.measured_mib_s,
+        queue: queue_times(entry.size_bytes, stages, queue),
+        halved: halved(entry, rank),
+    }
+}
+
+fn us(ns: u64) -> f64 {
+    ns as f64 / 1_000.0
+}
+
+/// S5's "software system overhead".
+pub fn software_percent(stages: Stages) -> f64 {
+    100.0 * stages.software_ns() as f64 / stages.total_ns() as f64
+}
+
+/// All limits.
+pub fn limits(size_bytes: u64, stages: Stages) -> Limits {
+    let speed = |request_ns| mib_s(size_bytes, 1, request_ns);
+    Limits {
+        single_thread: speed(stages.total_ns()),
+        no_device: speed(stages.without_device().total_ns()),
+        one_core: speed(stages.one_core_ns()),
+        many_cores: speed(stages.many_cores_ns()),
+        many_cores_no_device: speed(stages.without_device().many_cores_ns()),
+    }
+}
+
+fn queue_times(size_bytes: u64, stages: Stages, queue: Queue) -> QueueTimes {
+    let time = |ns| QueueTime { us: us(ns), mib_s: mib_s(size_bytes, queue.requests(), ns) };
+    QueueTimes {
+        requests: queue.requests(),
+        depth: queue.depth(),
+        depth_enough: stages.depth_enough(),
+        one_core: time(stages.one_core_queue_ns(queue)),
+        many_cores: time(stages.many_cores_queue_ns(queue)),
+    }
+}
+
+/// The spans with one at half its length, to the ns.
+pub fn with_half(spans: &Spans, half: Span) -> Spans {
+    spans.map(|span, ns| if span == half { ns / 2 } else { ns })
+}
+
+/// The limit with one span at half its length.
+pub fn gain(size_bytes: u64, spans: &Spans, half: Span, overlap: Overlap) -> Gain {
+    let before_ns = overlap.request_ns(spans.stages());
+    let after_ns = overlap.request_ns(with_half(spans, half).stages());
+    Gain {
+        mib_s: mib_s(size_bytes, 1, after_ns),
+        gain_percent: (after_ns > 0)
+            .then(|| 100.0 * (before_ns - after_ns) as f64 / after_ns as f64),
+    }
+}
+
+fn halved(entry: &Entry, rank: Overlap) -> Vec<Halved> {
+    let gain = |span, overlap| gain(entry.size_bytes, &entry.spans, span, overlap);
+    let halve = |(span, ns)| Halved {
+        span,
+        us: us(ns),
+        single_thread: gain(span, Overlap::SingleThread),
+        one_core: gain(span, Overlap::OneCore),
+        many_cores: gain(span, Overlap::ManyCores),
+    };
+    let mut halved: Vec<Halved> = entry.spans.iter().map(halve).collect();
+    // What no longer takes any time has gained most.
+    let key = |halved: &Halved| halved.gain(rank).gain_percent.unwrap_or(f64::INFINITY);
+    halved.sort_by(|one, other| key(other).total_cmp(&key(one)).then(other.us.total_cmp(&one.us)));
+    halved
+}
