@@ -3,6 +3,8 @@
 
 mod bench;
 mod exit;
+mod model;
+mod model_tables;
 mod output;
 mod progress;
 mod quantity;
@@ -26,6 +28,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Bench(bench::Arguments),
+    Model(model::Arguments),
     Record(record::Arguments),
     Recover(recover::Arguments),
     With(with::Arguments),
@@ -35,6 +38,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let outcome = match arguments.command {
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Model(arguments) => model::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),
         Command::Recover(arguments) => recover::run(&arguments),
         Command::With(arguments) => return with::run(&arguments),
