@@ -11,6 +11,7 @@ from __future__ import annotations
 from steady_lab.errors import LabError
 from steady_lab.figures.metric import METRICS
 from steady_lab.figures.results import Drawable
+from steady_lab.figures.rows import Row
 from steady_lab.figures.spec import Figure, Published
 from steady_lab.figures.table import TextTable, format_number
 from steady_lab.pages.published import NEAR
@@ -25,21 +26,30 @@ STATISTICS = ("p50", "p99", "p999", "max")
 def calls_table(figure: Figure, result: Drawable) -> str:
     """Return how many calls of each recipe waited, and how long, as Markdown."""
     body = []
-    beside = any(row.class_name == "bg" and row.mib_s for row in result.measured.rows)
     for variant in figure.workload.variants:
         histogram = result.histogram_ns(variant.name, None, "rt")
-        row = result.measured.row(variant.name, None, "rt")
+        row, beside = (result.measured.row(variant.name, None, name) for name in ("rt", "bg"))
         waited = sum(count for latency_ns, count in histogram if latency_ns > UNBLOCKED_NS_MAX)
         latencies_ns = (getattr(row, f"{statistic}_ns") for statistic in STATISTICS)
         body.append(
             [variant.title, f"`{variant.recipe}`", str(row.count), str(waited)]
             + [_waited_us(latency_ns) for latency_ns in latencies_ns]
+            + [_beside(beside)]
         )
-        if beside:
-            body[-1].append(format_number(result.measured.row(variant.name, None, "bg").mib_s or 0))
     header = ["", "recipe", "calls", "that waited", "p50", "p99", "p99.9", "max"]
-    header += ["beside, MiB/s"] if beside else []
+    with_dd = any(row.op == "dd" for row in result.measured.rows)
+    header.append("dd beside, MiB/s" if with_dd else "at a new file")
     return TextTable(f"**{figure.title}**; waiting in us", header, body).markdown()
+
+
+def _beside(row: Row) -> str:
+    """Return dd's throughput, or the caller's longest wait for another file.
+
+    A rotation of the pool is the writer thread's; the caller goes on meanwhile.
+    """
+    if row.op == "dd":
+        return format_number(row.mib_s or 0)
+    return "0" if row.op == "rotation" else _waited_us(row.max_ns)
 
 
 def _waited_us(latency_ns: int | None) -> str:
