@@ -33,6 +33,7 @@ class Scenario:
 
     record: str
     recover: str = ":"
+    options: str = "noatime"  # of the mount while recording
     release: str = "6.1"
     flavour: str = "base"
     environment: dict[str, str] = field(default_factory=dict)
@@ -77,7 +78,13 @@ class Recovered:
 
 def record(scenario: Scenario, work: Path) -> WriteLog:
     """Boot and record; return the card's write log."""
-    scenario.boot("record.sh", work, LOG, POWER_CUT_RECORD=scenario.record)
+    scenario.boot(
+        "record.sh",
+        work,
+        LOG,
+        POWER_CUT_RECORD=scenario.record,
+        POWER_CUT_OPTIONS=scenario.options,
+    )
     return WriteLog(work / LOG)
 
 

@@ -1,10 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # For each NAME.img: a card with this content gets power, the file system is mounted (and its journal
-# replayed), $POWER_CUT_RECOVER runs, and the folder kept is copied to NAME/. What the card did
-# meanwhile is in NAME.log.
+# replayed; where that fails, e2fsck mends it, as at a boot), $POWER_CUT_RECOVER runs, and the folder
+# kept is copied to NAME/. What the card did meanwhile is in NAME.log.
 # shellcheck source=../kernel/lib.sh
 . "$STEADY_TESTS/lib.sh"
+
+mount_card() {
+	mount -t ext4 -o noatime /dev/mmcblk0 /run/mnt
+}
 
 mkdir /run/mnt
 for image in *.img; do
@@ -14,10 +18,13 @@ for image in *.img; do
 		fail "insmod"
 	emmc_wait
 	mkdir "$name"
-	if ! mount -t ext4 -o noatime /dev/mmcblk0 /run/mnt; then
-		echo "mount" >"$name/failed"
-	else
-		sh -c "$POWER_CUT_RECOVER" >"$name/recover.txt" 2>&1 || echo "recover" >"$name/failed"
+	# ext4's superblock is two sectors long: torn between them, only e2fsck knows the way back.
+	if ! mount_card; then
+		e2fsck -fy /dev/mmcblk0 >"$name/e2fsck" 2>&1
+		mount_card || echo "mount" >"$name/failed"
+	fi
+	if [ ! -e "$name/failed" ]; then
+		sh -c "$POWER_CUT_RECOVER" >"$name/recovered" 2>"$name/errors" || echo "recover" >"$name/failed"
 		cp -r /run/mnt/kept "$name/" || echo "copy" >"$name/failed"
 		umount /run/mnt || fail "umount"
 	fi
