@@ -29,7 +29,7 @@ struct Arguments {
 enum Command {
     Bench(bench::Arguments),
     Model(model::Arguments),
-    Record(record::Arguments),
+    Record(Box<record::Arguments>),
     Recover(recover::Arguments),
     With(with::Arguments),
 }

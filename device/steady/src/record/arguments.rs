@@ -2,9 +2,12 @@
 //! The command line of `steady record`, and the plan that it makes.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail, ensure};
+use steadyio::interrupt::Interrupt;
 use steadyio::recorder::config::{
     ChannelConfig, EngineChoice, IoPriority, RecorderConfig, Retention, WhenFull, WriterConfig,
     defaults,
@@ -13,7 +16,8 @@ use steadyio::recorder::recipe::{Kind, RECIPES, Recipe};
 use steadyio::recorder::session::{CallerConfig, Plan};
 use steadyio::recorder::source::{Periodic, Source};
 
-use crate::exit::RECORD_HELP;
+use super::input::{InputArguments, OpenInput, share_rings};
+use crate::exit::{Failure, RECORD_HELP, Status};
 use crate::quantity::{duration, size};
 
 const TOPIC: &str = "/periodic";
@@ -31,13 +35,15 @@ pub struct Arguments {
     /// Directory of the recording; made if it is not there
     #[arg(long)]
     dir: PathBuf,
+    #[command(flatten)]
+    input: InputArguments,
     /// How to record
     #[arg(long, default_value = "pool", value_parser = recipe_values())]
     recipe: String,
     /// Time between records; 0: as fast as they are taken
     #[arg(long, value_name = "TIME", default_value = "5ms", value_parser = duration)]
     period: Duration,
-    /// Size of a record
+    /// Size of a record; longest line of an --input of lines
     #[arg(long, default_value = "16KiB", value_parser = size)]
     size: u64,
     /// End after so many bytes of records
@@ -120,9 +126,51 @@ fn io_priority(text: &str) -> Result<IoPriority, String> {
     Ok(IoPriority { class: number(class)?, level: number(level)? })
 }
 
+/// Everything a recording needs.
+pub struct Prepared {
+    pub plan: Plan,
+    pub source: Box<dyn Source + Send>,
+    /// Producers that were sent away.
+    pub refused: Arc<AtomicU64>,
+}
+
 impl Arguments {
-    /// The recording, and what it records.
-    pub fn plan(&self) -> anyhow::Result<(Plan, Box<dyn Source + Send>)> {
+    /// The recording, and what it records; None if asked to stop before that was known.
+    pub fn prepare(&self, stop: &Interrupt) -> Result<Option<Prepared>, Failure> {
+        match self.input.open(self.size).map_err(Failure::with(Status::Usage))? {
+            Some(opened) => self.prepare_input(opened, stop),
+            None => self.prepare_periodic().map(Some).map_err(Failure::with(Status::Usage)),
+        }
+    }
+
+    fn prepare_input(
+        &self,
+        opened: OpenInput,
+        stop: &Interrupt,
+    ) -> Result<Option<Prepared>, Failure> {
+        let recipe: Recipe = self.recipe.parse().map_err(Failure::with(Status::Usage))?;
+        if recipe.kind() != Kind::Pool {
+            let source = anyhow!("--recipe {}: --input needs pool", self.recipe);
+            return Err(Failure { status: Status::Usage, source });
+        }
+        let OpenInput { mut source, refused, producers } = opened;
+        let declared = source.declare(producers, stop).map_err(Failure::with(Status::Failed))?;
+        let Some(mut channels) = declared else { return Ok(None) };
+        share_rings(&mut channels, self.ring);
+        let config = RecorderConfig { channels, ..self.config(recipe, None) };
+        config.check().map_err(Failure::with(Status::Usage))?;
+        let plan = Plan {
+            recipe,
+            config,
+            caller: self.caller(),
+            period: Duration::ZERO,
+            total_bytes: None,
+            back_pressure: self.input.block,
+        };
+        Ok(Some(Prepared { plan, source: Box::new(source), refused }))
+    }
+
+    fn prepare_periodic(&self) -> anyhow::Result<Prepared> {
         let recipe: Recipe = self.recipe.parse()?;
         ensure!(self.size > 0, "--size 0: must be at least 1");
         let records = self.records()?;
@@ -133,16 +181,21 @@ impl Arguments {
         let plan = Plan {
             recipe,
             config: self.config(recipe, total_bytes),
-            caller: CallerConfig { fifo_priority: self.priority, cpu: self.cpu },
+            caller: self.caller(),
             period: self.period,
             total_bytes,
+            back_pressure: self.period.is_zero(),
         };
         match recipe.kind() {
             Kind::Pool => drop(plan.config.check()?),
             Kind::CallerWrites(_) => self.check_caller_writes(&plan)?,
         }
-        let size = usize::try_from(self.size)?;
-        Ok((plan, Box::new(Periodic::new(self.period, size, records))))
+        let source = Box::new(Periodic::new(self.period, usize::try_from(self.size)?, records));
+        Ok(Prepared { plan, source, refused: Arc::default() })
+    }
+
+    fn caller(&self) -> CallerConfig {
+        CallerConfig { fifo_priority: self.priority, cpu: self.cpu }
     }
 
     /// As many as there is no end to, without --total and --duration.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady record`: record periodic data so that the caller does not wait.
+//! `steady record`: record periodic data, or what other programs send.
 
 mod account_log;
 mod arguments;
+mod input;
 mod live;
 
 use std::io::IsTerminal;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -16,6 +18,7 @@ use steadyio::recorder::session::{Live, Plan, SessionError};
 
 use self::account_log::{AccountLog, LINE_EVERY};
 pub use self::arguments::Arguments;
+use self::arguments::Prepared;
 use self::live::LiveLine;
 use crate::bench::record_file;
 use crate::exit::{Failure, Status};
@@ -26,9 +29,12 @@ const LIVE_EVERY: Duration = Duration::from_millis(500);
 
 /// Runs the subcommand.
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
-    let (plan, source) = arguments.plan().map_err(Failure::with(Status::Usage))?;
-    let out = arguments.out.as_deref().map(record_file).transpose()?;
     let stop = Interrupt::on_signals().map_err(Failure::with(Status::Failed))?;
+    let Some(Prepared { plan, source, refused }) = arguments.prepare(&stop)? else {
+        eprintln!("steady: stopped before the producers had begun; nothing was recorded");
+        return Ok(Status::Interrupted);
+    };
+    let out = arguments.out.as_deref().map(record_file).transpose()?;
     let log = arguments.account_log.as_deref().map(AccountLog::create).transpose();
     let mut log = log.context("--account-log").map_err(Failure::with(Status::Usage))?;
     let mut note = |text| eprintln!("steady: {text}");
@@ -57,7 +63,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         file.finish(&json).context("--out").map_err(Failure::with(Status::Failed))?;
     }
     print(&if arguments.json { json } else { result.to_text() })?;
-    Ok(status(&plan, &result))
+    Ok(status(&plan, &result, refused.load(Ordering::Relaxed)))
 }
 
 fn failure(error: SessionError) -> Failure {
@@ -71,7 +77,7 @@ fn failure(error: SessionError) -> Failure {
     Failure { status, source: error.into() }
 }
 
-fn status(plan: &Plan, result: &RecordingResult) -> Status {
+fn status(plan: &Plan, result: &RecordingResult, refused: u64) -> Status {
     if let Some(trouble) = result.trouble() {
         eprintln!("steady: {trouble}");
     }
@@ -83,7 +89,7 @@ fn status(plan: &Plan, result: &RecordingResult) -> Status {
         End::Failed => Status::Failed,
         // Without an end of its own, a signal is how a recording ends.
         End::Interrupted if plan.total_bytes.is_some() => Status::Interrupted,
-        _ if lost > 0 => Status::Flawed,
+        _ if lost > 0 || refused > 0 => Status::Flawed,
         _ => Status::Done,
     }
 }

@@ -28,4 +28,5 @@ pub mod result;
 pub mod ring;
 pub mod session;
 pub mod source;
+pub mod stream;
 pub mod task;

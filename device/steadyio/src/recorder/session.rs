@@ -23,12 +23,13 @@ use super::recipe::{CallerWrites, Kind, Recipe};
 use super::recipes::background::BackgroundReport;
 use super::recipes::caller_writes::{Files, WriteReport, WriteSink};
 use super::recipes::flusher::{self, FlusherError, FlusherOff};
+use super::ring::HEADER_BYTES;
 use super::source::{Record, Source, now_ns};
 use super::task::{lock_process, process_cpu_ns, set_cpu, set_fifo};
 use crate::interrupt::Interrupt;
 
-/// A caller that is not paced looks this often whether the ring has room again.
-const UNPACED_LOOK: Duration = Duration::from_millis(1);
+/// A caller that waits looks this often whether the ring has room again.
+const ROOM_LOOK: Duration = Duration::from_millis(1);
 
 /// How the caller runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -53,6 +54,9 @@ pub struct Plan {
     pub period: Duration,
     /// Bytes that will come; None if they have no end.
     pub total_bytes: Option<u64>,
+    /// The caller waits for room in the ring before it takes the next record. For sources that can
+    /// wait themselves; never for real-time.
+    pub back_pressure: bool,
 }
 
 /// A recording could not be set up, or not be ended.
@@ -128,21 +132,27 @@ pub type Watch<'a> = (Duration, &'a mut dyn FnMut(&Live));
 
 struct PoolSink {
     channels: Vec<Channel>,
-    paced: bool,
-    ring_bytes: u64,
+    /// Of each channel, if the caller is to wait for room.
+    ring_bytes: Option<Vec<u64>>,
+    last: usize,
 }
 
 impl Sink for PoolSink {
     fn take(&mut self, record: &Record<'_>) -> io::Result<()> {
+        self.last = record.channel;
         // A loss is counted by the channel; the caller of a real-time system goes on as well.
         let _ = self.channels[record.channel].append(record.log_time_ns, record.data);
         Ok(())
     }
 
+    /// Half a ring has room for any record: the configuration sees to it.
     fn settle(&mut self) -> io::Result<()> {
-        if !self.paced {
-            while self.channels.iter().any(|c| c.account().buffered.bytes > self.ring_bytes / 2) {
-                thread::sleep(UNPACED_LOOK);
+        if let Some(ring_bytes) = &self.ring_bytes {
+            let used = |account: Account| {
+                account.buffered.bytes + account.buffered.records * HEADER_BYTES as u64
+            };
+            while used(self.channels[self.last].account()) > ring_bytes[self.last] / 2 {
+                thread::sleep(ROOM_LOOK);
             }
         }
         Ok(())
@@ -172,9 +182,9 @@ impl Plan {
         watch: Option<Watch<'_>>,
     ) -> Result<Outcome, SessionError> {
         let (mut recorder, channels) = Recorder::start(&self.config, note)?;
-        let ring_bytes = self.config.channels.iter().map(|channel| channel.ring_bytes).min();
-        let ring_bytes = ring_bytes.unwrap_or(0);
-        let sink = PoolSink { channels, paced: !self.period.is_zero(), ring_bytes };
+        let rings = self.config.channels.iter().map(|channel| channel.ring_bytes);
+        let ring_bytes = self.back_pressure.then(|| rings.collect());
+        let sink = PoolSink { channels, ring_bytes, last: 0 };
         let (cpu_ns, start_ns) = (process_cpu_ns(), now_ns());
         let ledgers = recorder.ledgers().to_vec();
         let meters = Arc::clone(recorder.meters());

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Frames: a length, a type and what the type says. No I/O, and nothing here trusts a length.
+//!
+//! Once a length is wrong there is no way to find the next frame, so the first error is the last
+//! word about a stream.
+
+use std::collections::BTreeMap;
+
+use super::framing::{Problem, Step, StreamError, What};
+
+/// Every stream begins with this, and its version.
+pub const MAGIC: [u8; 7] = *b"\x89STEADY";
+/// Of the framing.
+pub const VERSION: u8 = 1;
+/// Longest record that a topic may announce, as the recorder has it.
+pub const RECORD_BYTES_MAX: u32 = 8 << 20;
+/// Longest topic frame: mostly its schema.
+const TOPIC_BYTES_MAX: u64 = 1 << 20;
+
+const LENGTH_BYTES: usize = 4;
+const TYPE_BYTES: usize = 1;
+pub(super) const TYPE_TOPIC: u8 = 1;
+pub(super) const TYPE_BEGIN: u8 = 2;
+pub(super) const TYPE_RECORD: u8 = 3;
+/// Type, identifier and time.
+pub(super) const RECORD_HEAD_BYTES: usize = TYPE_BYTES + 2 + 8;
+/// Type, identifier, longest record, period, and the lengths of four strings.
+pub(super) const TOPIC_HEAD_BYTES: usize = TYPE_BYTES + 2 + 4 + 8 + 4 * 2;
+
+/// A topic as a stream declares it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)] // as in the configuration of a channel
+pub struct Topic {
+    pub topic: String,
+    pub message_encoding: String,
+    /// Empty: there is no schema.
+    pub schema_name: String,
+    pub schema_encoding: String,
+    pub schema_data: Vec<u8>,
+    pub record_bytes_max: u32,
+    /// 0: as they come.
+    pub period_ns: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Magic,
+    Declaring,
+    Recording,
+}
+
+/// Bytes to frames.
+#[derive(Debug)]
+pub struct Frames {
+    offset: u64,
+    phase: Phase,
+    topics: BTreeMap<u16, Topic>,
+}
+
+impl Default for Frames {
+    fn default() -> Frames {
+        Frames { offset: 0, phase: Phase::Magic, topics: BTreeMap::new() }
+    }
+}
+
+impl Frames {
+    /// What was declared so far, by identifier.
+    pub fn topics(&self) -> &BTreeMap<u16, Topic> {
+        &self.topics
+    }
+
+    /// A problem of what was read last.
+    pub fn error(&self, problem: Problem) -> StreamError {
+        StreamError { offset: self.offset, problem }
+    }
+
+    /// See [`super::framing::Framing::next`].
+    pub fn next(&mut self, data: &[u8], ended: bool) -> Result<Option<Step>, StreamError> {
+        let step = match self.phase {
+            Phase::Magic => self.magic(data),
+            _ => self.frame(data),
+        };
+        let step = step.map_err(|problem| self.error(problem))?;
+        match &step {
+            Some(step) => self.offset += step.bytes as u64,
+            None if ended && !data.is_empty() => {
+                return Err(self.error(Problem::Truncated { have: data.len() as u64 }));
+            }
+            None => {}
+        }
+        Ok(step)
+    }
+
+    fn magic(&mut self, data: &[u8]) -> Result<Option<Step>, Problem> {
+        let known = MAGIC.len().min(data.len());
+        if data[..known] != MAGIC[..known] {
+            let mut found = [0; MAGIC.len()];
+            found[..known].copy_from_slice(&data[..known]);
+            return Err(Problem::Magic { found, wanted: MAGIC });
+        }
+        match data.get(MAGIC.len()) {
+            None => Ok(None),
+            Some(&VERSION) => {
+                self.phase = Phase::Declaring;
+                Ok(Some(Step { bytes: MAGIC.len() + 1, what: What::Other }))
+            }
+            Some(&version) => Err(Problem::Version(version)),
+        }
+    }
+
+    fn frame(&mut self, data: &[u8]) -> Result<Option<Step>, Problem> {
+        let mut fields = Fields { data };
+        let Some(length) = fields.u32() else { return Ok(None) };
+        // Judged before it has arrived: nobody waits for four gigabytes of garbage.
+        let Some(kind) = fields.u8() else {
+            return match length {
+                0 => Err(Problem::Length {
+                    frame: "untyped",
+                    length: 0,
+                    min: 1,
+                    max: self.longest(),
+                }),
+                _ => Ok(None),
+            };
+        };
+        let length = u64::from(length);
+        let within = |frame, min: usize, max: u64| match (min as u64..=max).contains(&length) {
+            true => Ok(()),
+            false => Err(Problem::Length { frame, length, min: min as u64, max }),
+        };
+        match kind {
+            TYPE_TOPIC => within("topic", TOPIC_HEAD_BYTES, TOPIC_BYTES_MAX)?,
+            TYPE_BEGIN => within("begin", TYPE_BYTES, TYPE_BYTES as u64)?,
+            TYPE_RECORD => within("record", RECORD_HEAD_BYTES, self.longest())?,
+            other => return Err(Problem::Type(other)),
+        }
+        let bytes = LENGTH_BYTES + length as usize;
+        if kind == TYPE_RECORD {
+            return self.record(data, bytes);
+        }
+        let Some(body) = data.get(LENGTH_BYTES + TYPE_BYTES..bytes) else { return Ok(None) };
+        let frame = if kind == TYPE_TOPIC { "topic" } else { "begin" };
+        if self.phase == Phase::Recording {
+            return Err(Problem::AfterBegin(frame));
+        }
+        let what = match kind {
+            TYPE_TOPIC => self.declare(body)?,
+            _ => {
+                self.phase = Phase::Recording;
+                What::Begin
+            }
+        };
+        Ok(Some(Step { bytes, what }))
+    }
+
+    /// Longest record frame that any topic allows.
+    fn longest(&self) -> u64 {
+        let longest = self.topics.values().map(|topic| topic.record_bytes_max).max();
+        RECORD_HEAD_BYTES as u64 + u64::from(longest.unwrap_or(0))
+    }
+
+    fn record(&mut self, data: &[u8], bytes: usize) -> Result<Option<Step>, Problem> {
+        if self.phase != Phase::Recording {
+            return Err(Problem::BeforeBegin);
+        }
+        let mut fields = Fields { data: &data[LENGTH_BYTES + TYPE_BYTES..] };
+        let (Some(id), Some(log_time_ns)) = (fields.u16(), fields.u64()) else { return Ok(None) };
+        let topic = self.topics.get(&id).ok_or(Problem::NoTopic(id))?;
+        let length = bytes - LENGTH_BYTES;
+        let max = RECORD_HEAD_BYTES as u64 + u64::from(topic.record_bytes_max);
+        if length as u64 > max {
+            let (length, min) = (length as u64, RECORD_HEAD_BYTES as u64);
+            return Err(Problem::Length { frame: "record", length, min, max });
+        }
+        if data.len() < bytes {
+            return Ok(None);
+        }
+        let payload = LENGTH_BYTES + RECORD_HEAD_BYTES..bytes;
+        let what = What::Record { id, log_time_ns: Some(log_time_ns), payload };
+        Ok(Some(Step { bytes, what }))
+    }
+
+    fn declare(&mut self, body: &[u8]) -> Result<What, Problem> {
+        let mut fields = Fields { data: body };
+        let missing = |field| Problem::Field { field };
+        let id = fields.u16().ok_or(missing("identifier"))?;
+        let record_bytes_max = fields.u32().ok_or(missing("longest record"))?;
+        let period_ns = fields.u64().ok_or(missing("period"))?;
+        let topic = Topic {
+            topic: fields.string("name")?,
+            message_encoding: fields.string("message encoding")?,
+            schema_name: fields.string("schema name")?,
+            schema_encoding: fields.string("schema encoding")?,
+            schema_data: fields.data.to_vec(),
+            record_bytes_max,
+            period_ns,
+        };
+        if record_bytes_max > RECORD_BYTES_MAX {
+            let (length, max) = (record_bytes_max.into(), RECORD_BYTES_MAX.into());
+            return Err(Problem::Length { frame: "record", length, min: 0, max });
+        }
+        let has_schema = !topic.schema_encoding.is_empty() || !topic.schema_data.is_empty();
+        if topic.schema_name.is_empty() && has_schema {
+            return Err(Problem::Schema);
+        }
+        match self.topics.insert(id, topic) {
+            None => Ok(What::Other),
+            Some(_) => Err(Problem::Twice(id)),
+        }
+    }
+}
+
+/// Little-endian fields, one after the other.
+struct Fields<'a> {
+    data: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    fn take(&mut self, bytes: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.data.split_at_checked(bytes)?;
+        self.data = rest;
+        Some(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.take(N)?.try_into().ok()
+    }
+
+    fn u8(&mut self) -> Option<u8> {
+        self.array().map(u8::from_le_bytes)
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    fn string(&mut self, field: &'static str) -> Result<String, Problem> {
+        let bytes = self.u16().and_then(|bytes| self.take(bytes.into()));
+        let bytes = bytes.ok_or(Problem::Field { field })?;
+        let text = std::str::from_utf8(bytes).map_err(|_| Problem::Utf8 { field })?;
+        Ok(text.to_string())
+    }
+}

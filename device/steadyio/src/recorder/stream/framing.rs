@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a stream of bytes can hold, and what can be wrong with it.
+
+use std::ops::Range;
+
+use super::frames::Frames;
+use super::lines::Lines;
+
+/// What the beginning of the data is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// Bytes of it.
+    pub bytes: usize,
+    /// Its meaning.
+    pub what: What,
+}
+
+/// A piece of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// Nothing to record: head of the stream, a declaration, the rest of a line that was too long.
+    Other,
+    /// All topics are declared.
+    Begin,
+    /// A record.
+    Record {
+        /// As the stream declared it; 0 for lines.
+        id: u16,
+        /// None: the time of its arrival.
+        log_time_ns: Option<u64>,
+        /// Where it lies in the data.
+        payload: Range<usize>,
+    },
+}
+
+/// A stream that cannot be understood any further.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("byte {offset}: {problem}")]
+pub struct StreamError {
+    /// Position in the stream of the piece that is wrong, from 0.
+    pub offset: u64,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
+/// What can be wrong with a stream.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // the texts say it
+pub enum Problem {
+    #[error("no stream of frames: it begins with {found:02x?}, and must with {wanted:02x?}")]
+    Magic { found: [u8; 7], wanted: [u8; 7] },
+    #[error("version {0} of the framing; this program knows version 1")]
+    Version(u8),
+    #[error("no frame has type {0}: there are 1 (topic), 2 (begin) and 3 (record)")]
+    Type(u8),
+    #[error("a {frame} frame of {length} bytes: must be {min} to {max}")]
+    Length { frame: &'static str, length: u64, min: u64, max: u64 },
+    #[error("{field} of a topic frame is longer than the frame")]
+    Field { field: &'static str },
+    #[error("{field} of a topic frame is not UTF-8")]
+    Utf8 { field: &'static str },
+    #[error("a schema has a name; without one its encoding and data must be empty")]
+    Schema,
+    #[error("topic {0} is declared twice")]
+    Twice(u16),
+    #[error("a {0} frame after the begin frame: only records may follow it")]
+    AfterBegin(&'static str),
+    #[error("a record before the begin frame")]
+    BeforeBegin,
+    #[error("a record of topic {0}, which was not declared")]
+    NoTopic(u16),
+    #[error("the stream ends within a frame: {have} bytes of it are there")]
+    Truncated { have: u64 },
+    #[error("topic {0:?} is not part of this recording, which has begun")]
+    Late(String),
+    #[error("topic {topic:?} is declared with another {field} than by a producer before")]
+    Other { topic: String, field: &'static str },
+}
+
+/// Bytes to records.
+#[derive(Debug)]
+pub enum Framing {
+    /// A record per line.
+    Lines(Lines),
+    /// Declared topics, and frames of any content.
+    Frames(Frames),
+}
+
+impl Framing {
+    /// What the beginning of `data` is; None if that takes more data. `data` begins where the last
+    /// step ended, and is all there will be if the stream has `ended`.
+    pub fn next(&mut self, data: &[u8], ended: bool) -> Result<Option<Step>, StreamError> {
+        match self {
+            Framing::Lines(lines) => Ok(lines.next(data, ended)),
+            Framing::Frames(frames) => frames.next(data, ended),
+        }
+    }
+}

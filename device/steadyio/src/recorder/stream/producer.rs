@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One stream of bytes: a pipe, or a connection.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
+
+use super::framing::{Framing, StreamError, What};
+
+/// Read at once, if there is so much.
+const READ_BYTES: usize = 256 << 10;
+
+/// Bytes that were read and not used yet.
+#[derive(Debug, Default)]
+struct Buffer {
+    bytes: Vec<u8>,
+    used: Range<usize>,
+}
+
+impl Buffer {
+    fn data(&self) -> &[u8] {
+        &self.bytes[self.used.clone()]
+    }
+
+    /// Reads once; 0 at the end of the stream. Grows until the longest frame fits, then never.
+    fn fill(&mut self, from: &mut impl Read) -> io::Result<usize> {
+        self.bytes.copy_within(self.used.clone(), 0);
+        self.used = 0..self.used.len();
+        if self.bytes.len() < self.used.end + READ_BYTES {
+            self.bytes.resize(self.used.end + READ_BYTES, 0);
+        }
+        let read = from.read(&mut self.bytes[self.used.end..])?;
+        self.used.end += read;
+        Ok(read)
+    }
+}
+
+/// A record in the buffer of its producer.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// Position of its channel in the recording.
+    pub channel: usize,
+    /// None: now.
+    pub log_time_ns: Option<u64>,
+    payload: Range<usize>,
+}
+
+/// What a producer has next.
+#[derive(Debug)]
+pub enum Next {
+    /// A record. It stays in the buffer until the next look.
+    Record(Found),
+    /// All its topics are declared.
+    Begin,
+    /// Nothing before more was read.
+    NeedsMore,
+    /// Nothing any more.
+    Ended,
+}
+
+/// One stream of bytes.
+#[derive(Debug)]
+pub struct Producer {
+    /// For messages.
+    pub name: String,
+    /// Where its bytes come from.
+    pub file: File,
+    /// How to understand them.
+    pub framing: Framing,
+    /// Its identifiers, and where their channels are in the recording.
+    pub channels: Vec<(u16, usize)>,
+    /// Whether its records may be looked at: its topics are known.
+    pub begun: bool,
+    buffer: Buffer,
+    ended: bool,
+    /// Of the record that was found last.
+    used_bytes: usize,
+}
+
+impl Producer {
+    /// A stream that was just opened.
+    pub fn new(name: String, file: File, framing: Framing) -> Producer {
+        let lines = matches!(framing, Framing::Lines(_));
+        Producer {
+            name,
+            file,
+            framing,
+            channels: if lines { vec![(0, 0)] } else { Vec::new() },
+            begun: lines,
+            buffer: Buffer::default(),
+            ended: false,
+            used_bytes: 0,
+        }
+    }
+
+    /// Reads once what is there; to be called when there is something.
+    pub fn read(&mut self) -> io::Result<()> {
+        self.release();
+        match self.buffer.fill(&mut self.file) {
+            Ok(0) => self.ended = true,
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            // What was sent before the connection broke is whole or is not; see `look`.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => self.ended = true,
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn release(&mut self) {
+        self.buffer.used.start += std::mem::take(&mut self.used_bytes);
+    }
+
+    /// What comes next in the bytes that were read.
+    pub fn look(&mut self) -> Result<Next, StreamError> {
+        loop {
+            self.release();
+            let Some(step) = self.framing.next(self.buffer.data(), self.ended)? else {
+                return Ok(if self.ended { Next::Ended } else { Next::NeedsMore });
+            };
+            self.used_bytes = step.bytes;
+            match step.what {
+                What::Other => {}
+                What::Begin => return Ok(Next::Begin),
+                What::Record { id, log_time_ns, payload } => {
+                    // Declared, or the framing had refused it; and bound, since it has begun.
+                    let channel = self.channels.iter().find(|(known, _)| *known == id);
+                    let Some(&(_, channel)) = channel else { continue };
+                    return Ok(Next::Record(Found { channel, log_time_ns, payload }));
+                }
+            }
+        }
+    }
+
+    /// The bytes of the record that was found last.
+    pub fn payload(&self, found: &Found) -> &[u8] {
+        &self.buffer.data()[found.payload.clone()]
+    }
+}
