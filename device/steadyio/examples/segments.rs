@@ -16,10 +16,11 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use steadyio::recorder::mcap::account::{ChannelLedger, CompletedBy};
 use steadyio::recorder::mcap::definitions::{ChannelSpec, Definitions, SchemaSpec};
 use steadyio::recorder::mcap::encoder::{Encoder, Full, Message, Place};
 use steadyio::recorder::mcap::layout::{Layout, LayoutConfig, Placement};
-use steadyio::recorder::mcap::private::{ChannelLedger, CompletedBy, Identity};
+use steadyio::recorder::mcap::private::Identity;
 
 const CHANNELS: u16 = 3;
 const SEGMENT_BYTES: u64 = 1 << 20;

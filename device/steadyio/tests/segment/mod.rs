@@ -8,10 +8,11 @@ pub mod doctor;
 
 use std::borrow::Cow;
 
+use steadyio::recorder::mcap::account::{ChannelLedger, CompletedBy};
 use steadyio::recorder::mcap::definitions::{ChannelSpec, Definitions, SchemaSpec};
 use steadyio::recorder::mcap::encoder::{Encoder, Full, Message, Place};
 use steadyio::recorder::mcap::layout::{Layout, LayoutConfig, Placement};
-use steadyio::recorder::mcap::private::{ChannelLedger, CompletedBy, Identity};
+use steadyio::recorder::mcap::private::Identity;
 
 /// As written and as read back: topic, sequence, times, payload.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,22 +16,20 @@
 //! Each step fills the caller's buffer and says where in the file that belongs. Steps out of order
 //! are a bug of the caller and panic.
 
-use crc32fast::Hasher;
-
+use super::account::{ChannelLedger, CompletedBy, put_ledger, put_ledger_metadata};
+use super::chunk::Chunk;
 use super::definitions::Definitions;
-use super::index::{ChunkPlace, MetadataPlace, SegmentIndex};
+use super::index::{MetadataPlace, SegmentIndex};
 use super::layout::{
     ALIGN_BYTES, HEAD_BYTES, Layout, Placement, align_up, block_overhead_bytes, chunk_index_bytes,
     message_bytes,
 };
 use super::private::{
-    BLOCK_RECORD_BYTES, BlockKind, BlockRecord, ChannelLedger, CompletedBy, Identity, Life,
-    SEAL_RECORD_BYTES, Seal, private_op, put_head, put_ledger, put_ledger_metadata, put_padding,
+    BLOCK_RECORD_BYTES, BlockKind, BlockRecord, Identity, Life, SEAL_RECORD_BYTES, Seal,
+    private_op, put_head, put_padding,
 };
 use super::scan::{EndBlock, Scanned};
-use super::wire::{
-    CHUNK_HEAD_BYTES, MESSAGE_HEAD_BYTES, MESSAGE_INDEX_ENTRY_BYTES, Put, RECORD_HEAD_BYTES, op,
-};
+use super::wire::{Put, RECORD_HEAD_BYTES};
 
 /// Where the beginning of a buffer belongs in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +57,7 @@ pub struct Message<'a> {
 }
 
 impl Message<'_> {
-    fn payload_bytes(&self) -> usize {
+    pub(super) fn payload_bytes(&self) -> usize {
         self.payload[0].len() + self.payload[1].len()
     }
 }
@@ -92,28 +90,6 @@ enum Step {
     Sealed,
 }
 
-/// One message of the chunk in the making, for the message index.
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    slot: u16,
-    offset: u32,
-    log_time_ns: u64,
-}
-
-/// A channel's part of the chunk in the making.
-#[derive(Debug, Clone, Copy, Default)]
-struct Slot {
-    messages: u32,
-    /// Of its message index in the block.
-    index_at: usize,
-    /// Of the next entry in it.
-    entry_at: usize,
-    start_ns: u64,
-    end_ns: u64,
-}
-
-const RECORDS_AT: usize = BLOCK_RECORD_BYTES + RECORD_HEAD_BYTES + CHUNK_HEAD_BYTES;
-
 /// Turns the messages of a recording into segments.
 #[derive(Debug)]
 pub struct Encoder {
@@ -124,13 +100,9 @@ pub struct Encoder {
     step: Step,
     offset: u64,
     number: u32,
-    /// End of the records in the block in the making; 0 if there is none.
-    at: usize,
-    /// What the block would need now, at worst.
+    chunk: Chunk,
+    /// What the block in the making would need now, at worst.
     needed_bytes: usize,
-    records_crc: Hasher,
-    entries: Vec<Entry>,
-    slots: Vec<Slot>,
     lost_written: Vec<u64>,
 }
 
@@ -150,8 +122,7 @@ impl Encoder {
         };
         Encoder {
             index: SegmentIndex::new(&definitions, config.index_bytes),
-            entries: Vec::with_capacity(layout.block_messages_max()),
-            slots: vec![Slot::default(); channels],
+            chunk: Chunk::new(definitions.channel_ids(), layout.block_messages_max()),
             lost_written: vec![0; channels],
             layout,
             definitions,
@@ -159,9 +130,7 @@ impl Encoder {
             step: Step::New,
             offset: 0,
             number: 0,
-            at: 0,
             needed_bytes: 0,
-            records_crc: Hasher::new(),
         }
     }
 
@@ -169,7 +138,7 @@ impl Encoder {
     pub fn begin(&mut self, identity: Identity, created_ns: u64) {
         self.life = Life { identity, created_ns, ..self.life };
         self.index.clear();
-        self.clear_block();
+        self.chunk.clear();
         self.lost_written.fill(0);
         self.step = Step::Begun;
         self.offset = HEAD_BYTES as u64;
@@ -212,7 +181,7 @@ impl Encoder {
 
     /// Messages pushed and not flushed.
     pub fn pending(&self) -> usize {
-        self.entries.len()
+        self.chunk.messages()
     }
 
     /// The block that the file begins with. In a recycled file its gate is closed.
@@ -263,24 +232,13 @@ impl Encoder {
         if payload_bytes > bytes_max {
             return Err(Full::TooLong { bytes: payload_bytes, bytes_max });
         }
-        if self.at == 0 {
+        if self.pending() == 0 {
             self.open_block(payload_bytes)?;
         } else if self.needed_bytes + message_bytes(payload_bytes) > self.block_room_bytes() {
             return Err(Full::Block);
         }
         self.needed_bytes += message_bytes(payload_bytes);
-        self.note(message);
-        let start = self.at;
-        let mut put = Put::new(&mut block[start..]);
-        put.record(op::MESSAGE, (MESSAGE_HEAD_BYTES + payload_bytes) as u64);
-        put.u16(self.definitions.channel_ids()[message.channel as usize]);
-        put.u32(message.sequence);
-        put.u64(message.log_time_ns);
-        put.u64(message.publish_time_ns);
-        put.bytes(message.payload[0]);
-        put.bytes(message.payload[1]);
-        self.at += put.at();
-        self.records_crc.update(&block[start..self.at]);
+        self.chunk.push(block, message);
         Ok(())
     }
 
@@ -293,7 +251,6 @@ impl Encoder {
             return Err(Full::Segment);
         }
         self.needed_bytes = needed_bytes;
-        self.at = RECORDS_AT;
         Ok(())
     }
 
@@ -304,115 +261,23 @@ impl Encoder {
         usize::try_from(left).map_or(max, |left| left.min(max))
     }
 
-    fn note(&mut self, message: &Message<'_>) {
-        let log_time_ns = message.log_time_ns;
-        let offset = (self.at - RECORDS_AT) as u32;
-        self.entries.push(Entry { slot: message.channel, offset, log_time_ns });
-        let slot = &mut self.slots[message.channel as usize];
-        let first = slot.messages == 0;
-        slot.start_ns = if first { log_time_ns } else { slot.start_ns.min(log_time_ns) };
-        slot.end_ns = if first { log_time_ns } else { slot.end_ns.max(log_time_ns) };
-        slot.messages += 1;
-    }
-
     /// Completes the block; `None` if no message is pending. The ledger goes into it if there were
     /// losses since the last one.
     pub fn flush(&mut self, block: &mut [u8], ledger: &[ChannelLedger]) -> Option<Place> {
-        if self.at == 0 {
+        if self.pending() == 0 {
             return None;
         }
-        self.put_chunk_head(block);
-        let indexes_end = self.put_message_indexes(block);
-        self.add_to_index(indexes_end);
+        let indexes_end = self.chunk.close(block);
+        self.chunk.add_to(&mut self.index, self.offset, indexes_end);
         let mut put = Put::new(&mut block[indexes_end..]);
         if ledger.iter().zip(&self.lost_written).any(|(now, then)| now.lost != *then) {
             self.put_ledger(&mut put, ledger);
         }
         let block_bytes = align_up(indexes_end + put.at() + RECORD_HEAD_BYTES);
         put_padding(&mut put, block_bytes - indexes_end);
-        // Each byte of payload is summed once, when it was copied; the sums are then joined.
-        let mut body_crc = Hasher::new();
-        body_crc.update(&block[BLOCK_RECORD_BYTES..RECORDS_AT]);
-        body_crc.combine(&self.records_crc);
-        let mut rest_crc = Hasher::new();
-        rest_crc.update(&block[self.at..block_bytes]);
-        body_crc.combine(&rest_crc);
-        self.clear_block();
-        Some(self.close_block(block, block_bytes, BlockKind::Data, body_crc.finalize()))
-    }
-
-    fn put_chunk_head(&self, block: &mut [u8]) {
-        let records_bytes = (self.at - RECORDS_AT) as u64;
-        let (start_ns, end_ns) = self.block_times_ns();
-        let mut put = Put::new(&mut block[BLOCK_RECORD_BYTES..RECORDS_AT]);
-        put.record(op::CHUNK, CHUNK_HEAD_BYTES as u64 + records_bytes);
-        put.u64(start_ns);
-        put.u64(end_ns);
-        put.u64(records_bytes);
-        put.u32(self.records_crc.clone().finalize());
-        put.string("");
-        put.u64(records_bytes);
-    }
-
-    fn block_times_ns(&self) -> (u64, u64) {
-        let used = || self.slots.iter().filter(|slot| slot.messages > 0);
-        let start_ns = used().map(|slot| slot.start_ns).min().unwrap_or(0);
-        let end_ns = used().map(|slot| slot.end_ns).max().unwrap_or(0);
-        (start_ns, end_ns)
-    }
-
-    /// The heads of all message indexes, then each message into that of its channel.
-    fn put_message_indexes(&mut self, block: &mut [u8]) -> usize {
-        let mut at = self.at;
-        for (slot, id) in self.slots.iter_mut().zip(self.definitions.channel_ids()) {
-            if slot.messages > 0 {
-                let bytes = slot.messages as usize * MESSAGE_INDEX_ENTRY_BYTES;
-                let mut put = Put::new(&mut block[at..]);
-                put.record(op::MESSAGE_INDEX, (2 + 4 + bytes) as u64);
-                put.u16(*id);
-                put.u32(bytes as u32);
-                (slot.index_at, slot.entry_at) = (at, at + put.at());
-                at = slot.entry_at + bytes;
-            }
-        }
-        for entry in &self.entries {
-            let slot = &mut self.slots[entry.slot as usize];
-            let mut put = Put::new(&mut block[slot.entry_at..]);
-            put.u64(entry.log_time_ns);
-            put.u64(u64::from(entry.offset));
-            slot.entry_at += MESSAGE_INDEX_ENTRY_BYTES;
-        }
-        at
-    }
-
-    fn add_to_index(&mut self, indexes_end: usize) {
-        let (start_ns, end_ns) = self.block_times_ns();
-        let records_bytes = (self.at - RECORDS_AT) as u64;
-        let chunk = ChunkPlace {
-            start_ns,
-            end_ns,
-            offset: self.offset + BLOCK_RECORD_BYTES as u64,
-            record_bytes: (self.at - BLOCK_RECORD_BYTES) as u64,
-            message_index_bytes: (indexes_end - self.at) as u64,
-            compression: "",
-            compressed_bytes: records_bytes,
-            uncompressed_bytes: records_bytes,
-        };
-        let slots = self.slots.iter().zip(self.definitions.channel_ids());
-        let used = slots.filter(|(slot, _)| slot.messages > 0);
-        let offset = self.offset;
-        self.index.add_chunk(&chunk, used.map(|(slot, id)| (*id, offset + slot.index_at as u64)));
-        for (at, slot) in self.slots.iter().enumerate() {
-            self.index.add_messages(at, u64::from(slot.messages), slot.start_ns, slot.end_ns);
-        }
-    }
-
-    fn clear_block(&mut self) {
-        self.at = 0;
-        self.needed_bytes = 0;
-        self.records_crc = Hasher::new();
-        self.entries.clear();
-        self.slots.fill(Slot::default());
+        let body_crc = self.chunk.body_crc(&block[..block_bytes]);
+        self.chunk.clear();
+        Some(self.close_block(block, block_bytes, BlockKind::Data, body_crc))
     }
 
     /// The last block: the ledger, and padding up to the tail.
@@ -423,7 +288,7 @@ impl Encoder {
         by: CompletedBy,
     ) -> Place {
         assert_eq!(self.step, Step::Data, "the end comes behind the data");
-        assert_eq!(self.at, 0, "messages are pending: flush them first");
+        assert_eq!(self.pending(), 0, "messages are pending: flush them first");
         let end_bytes = self.layout.end_bytes();
         let end_offset = self.offset;
         let seal_offset = self.seal_offset(end_offset);

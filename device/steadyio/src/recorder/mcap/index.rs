@@ -4,9 +4,10 @@
 //!
 //! All memory is taken when it is made; [`SegmentIndex::has_room`] is asked before each block.
 
+use super::account::LEDGER_NAME;
 use super::definitions::Definitions;
 use super::layout::{SUMMARY_GROUPS, SUMMARY_OFFSET_BYTES, metadata_index_bytes, statistics_bytes};
-use super::private::{LEDGER_NAME, LIFE_NAME};
+use super::private::LIFE_NAME;
 use super::wire::{DATA_END_BYTES, FOOTER_BYTES, MAGIC, Put, RECORD_HEAD_BYTES, op};
 
 /// A chunk that lies in the file.

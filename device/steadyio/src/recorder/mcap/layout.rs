@@ -11,10 +11,10 @@
 //! `index_bytes`, the room for chunk indexes. A segment is full when the next block, or its entry
 //! in the index, might not fit.
 
+use super::account::{LEDGER_NAME, ledger_metadata_bytes_max, ledger_record_bytes};
 use super::definitions::Definitions;
 use super::private::{
-    BLOCK_RECORD_BYTES, LEDGER_NAME, LIFE_NAME, LIFE_RECORD_BYTES, SEAL_RECORD_BYTES,
-    ledger_metadata_bytes_max, ledger_record_bytes, life_metadata_bytes_max,
+    BLOCK_RECORD_BYTES, LIFE_NAME, LIFE_RECORD_BYTES, SEAL_RECORD_BYTES, life_metadata_bytes_max,
 };
 use super::wire::{
     CHUNK_HEAD_BYTES, DATA_END_BYTES, FOOTER_BYTES, MAGIC, MESSAGE_HEAD_BYTES,

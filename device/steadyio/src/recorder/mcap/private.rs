@@ -7,12 +7,12 @@
 //!   of a segment that is not finished; opened last, it ends with the head.
 //! - *block*: at the start of each block: its life, its place, its checksum. What an earlier life
 //!   left in the file has another life in it.
-//! - *ledger*: what became of the messages of each channel.
+//! - *ledger*: what became of the messages of each channel; see [`super::account`].
 //! - *padding*: to the next boundary, or in a finished segment to the tail.
 //! - *seal*: in front of the data end: this tail belongs to this life.
 
 use super::layout::{ALIGN_BYTES, HEAD_BYTES, Placement};
-use super::wire::{Get, MAGIC, Put, RECORD_HEAD_BYTES, op};
+use super::wire::{DIGITS_MAX, Get, MAGIC, Put, RECORD_HEAD_BYTES, op};
 
 /// Version of the layout, in the life record and the metadata.
 pub const FORMAT_VERSION: u16 = 1;
@@ -43,8 +43,6 @@ pub const SEAL_RECORD_BYTES: usize = RECORD_HEAD_BYTES + 16 + 8 + 8 + 4 + 4;
 pub const GATE_OFFSET: usize = HEAD_BYTES - 512;
 /// Name of the metadata record of a segment's identity.
 pub const LIFE_NAME: &str = "steadyio.segment";
-/// Name of the metadata record of the ledger.
-pub const LEDGER_NAME: &str = "steadyio.ledger";
 
 const LIBRARY: &str = concat!("steadyio ", env!("CARGO_PKG_VERSION"));
 // The life must lie within one sector, which is replaced at once or not at all.
@@ -151,15 +149,15 @@ impl Life {
         let opened = put.open_record(op::METADATA);
         put.string(LIFE_NAME);
         let map = put.open_u32();
-        put_number(put, "format", u64::from(FORMAT_VERSION));
+        put.number("format", u64::from(FORMAT_VERSION));
         put.string("recording_id");
         put.u32(32);
         for byte in self.identity.recording_id {
             put.bytes(&[hex(byte >> 4), hex(byte & 15)]);
         }
-        put_number(put, "sequence", self.identity.sequence);
-        put_number(put, "created_ns", self.created_ns);
-        put_number(put, "segment_bytes", self.segment_bytes);
+        put.number("sequence", self.identity.sequence);
+        put.number("created_ns", self.created_ns);
+        put.number("segment_bytes", self.segment_bytes);
         put.close_u32(map);
         put.close_record(opened);
     }
@@ -172,35 +170,6 @@ pub fn life_metadata_bytes_max() -> usize {
 
 fn hex(digit: u8) -> u8 {
     if digit < 10 { b'0' + digit } else { b'a' + digit - 10 }
-}
-
-/// Digits of the largest number.
-const DIGITS_MAX: usize = 20;
-
-/// Key and value of a map; without allocation.
-fn put_number(put: &mut Put<'_>, key: &str, value: u64) {
-    put.string(key);
-    put_decimal(put, value);
-}
-
-fn put_decimal(put: &mut Put<'_>, value: u64) {
-    let opened = put.open_u32();
-    put_digits(put, value);
-    put.close_u32(opened);
-}
-
-fn put_digits(put: &mut Put<'_>, mut value: u64) {
-    let mut digits = [0; DIGITS_MAX];
-    let mut at = DIGITS_MAX;
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (value % 10) as u8;
-        value /= 10;
-        if value == 0 {
-            break;
-        }
-    }
-    put.bytes(&digits[at..]);
 }
 
 /// The head of a file: magic, header, life, gate.
@@ -223,25 +192,31 @@ pub fn put_head(buffer: &mut [u8], life: &Life, gate_open: bool) {
 /// half new.
 pub fn get_head(head: &[u8]) -> Option<(Life, bool)> {
     let mut get = Get::new(head);
-    if get.bytes(MAGIC.len())? != MAGIC || get.record()?.0 != op::HEADER {
+    if get.bytes(MAGIC.len())? != MAGIC {
         return None;
     }
-    let life = Life::get(get.rest())?;
+    let (opcode, header) = get.record()?;
+    let life = Life::get(get.rest()).filter(|_| opcode == op::HEADER)?;
     get.bytes(LIFE_RECORD_BYTES)?;
     let padding = get.record().is_some_and(|(opcode, _)| opcode == private_op::PADDING);
     let at_gate = get.rest().len() == HEAD_BYTES - GATE_OFFSET;
     let gate = get.record().is_some_and(|(opcode, _)| opcode == private_op::GATE);
-    Some((life, padding && at_gate && gate && get.rest().is_empty()))
+    let open = padding && at_gate && gate && get.rest().is_empty();
+    Some((life, open && library(header).is_some()))
+}
+
+/// The library in the content of a header record that is exactly that.
+fn library(header: &[u8]) -> Option<&str> {
+    let mut get = Get::new(header);
+    let _profile = get.string()?;
+    get.string().filter(|_| get.rest().is_empty())
 }
 
 /// Whether a recorder of ours wrote it, readable or not: stale blocks may lie in such a file, so it
 /// must not be read like any other.
 pub fn is_ours(head: &[u8]) -> bool {
     let mut get = Get::new(head.get(MAGIC.len()..).unwrap_or_default());
-    let library = get.record().and_then(|(_, content)| {
-        let mut strings = Get::new(content);
-        strings.string().and_then(|_profile| strings.string())
-    });
+    let library = get.record().and_then(|(_, header)| library(header));
     library.is_some_and(|library| library.starts_with("steadyio "))
         || get.u8() == Some(private_op::LIFE)
         || head.get(GATE_OFFSET) == Some(&private_op::GATE)
@@ -324,119 +299,6 @@ impl BlockRecord {
         block.len() == self.block_bytes as usize
             && checksum(&block[BLOCK_RECORD_BYTES..]) == self.body_crc
     }
-}
-
-/// What became of the messages of a channel, counted by the recorder since the recording began.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ChannelLedger {
-    /// Offered by the application.
-    pub received: u64,
-    /// Given to a file.
-    pub written: u64,
-    /// Known to survive a power cut.
-    pub durable: u64,
-    /// Not taken, because there was no room.
-    pub lost: u64,
-    /// Their bytes.
-    pub lost_bytes: u64,
-    /// Log time of the first lost one.
-    pub lost_first_ns: u64,
-    /// Log time of the last lost one.
-    pub lost_last_ns: u64,
-}
-
-const LEDGER_FIELDS: [&str; 7] =
-    ["received", "written", "durable", "lost", "lost_bytes", "lost_first_ns", "lost_last_ns"];
-
-impl ChannelLedger {
-    fn fields(&self) -> [u64; 7] {
-        [
-            self.received,
-            self.written,
-            self.durable,
-            self.lost,
-            self.lost_bytes,
-            self.lost_first_ns,
-            self.lost_last_ns,
-        ]
-    }
-}
-
-/// Length of a ledger record.
-pub fn ledger_record_bytes(channels: usize) -> usize {
-    RECORD_HEAD_BYTES + channels * 8 * LEDGER_FIELDS.len()
-}
-
-/// A ledger record: the counters of all channels in order of definition.
-pub fn put_ledger(put: &mut Put<'_>, ledger: &[ChannelLedger]) {
-    let bytes = ledger_record_bytes(ledger.len()) - RECORD_HEAD_BYTES;
-    put.record(private_op::LEDGER, bytes as u64);
-    for number in ledger.iter().flat_map(ChannelLedger::fields) {
-        put.u64(number);
-    }
-}
-
-/// Reads the content of a ledger record into as many channels.
-pub fn get_ledger(content: &[u8], ledger: &mut [ChannelLedger]) -> Option<()> {
-    let mut get = Get::new(content);
-    for channel in ledger {
-        *channel = ChannelLedger {
-            received: get.u64()?,
-            written: get.u64()?,
-            durable: get.u64()?,
-            lost: get.u64()?,
-            lost_bytes: get.u64()?,
-            lost_first_ns: get.u64()?,
-            lost_last_ns: get.u64()?,
-        };
-    }
-    Some(())
-}
-
-/// Who ended a segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CompletedBy {
-    /// The recording went on in the next one, or ended.
-    Recorder,
-    /// Something else ended it; the ledger is the last one found.
-    Recovery,
-}
-
-/// The ledger for the users of MCAP: a metadata record with keys such as `0.lost`.
-pub fn put_ledger_metadata(
-    put: &mut Put<'_>,
-    by: CompletedBy,
-    ids: &[u16],
-    ledger: &[ChannelLedger],
-) {
-    let opened = put.open_record(op::METADATA);
-    put.string(LEDGER_NAME);
-    let map = put.open_u32();
-    put.string("completed_by");
-    put.string(match by {
-        CompletedBy::Recorder => "recorder",
-        CompletedBy::Recovery => "recovery",
-    });
-    for (id, channel) in ids.iter().zip(ledger) {
-        for (name, value) in LEDGER_FIELDS.iter().zip(channel.fields()) {
-            let key = put.open_u32();
-            put_digits(put, u64::from(*id));
-            put.bytes(b".");
-            put.bytes(name.as_bytes());
-            put.close_u32(key);
-            put_decimal(put, value);
-        }
-    }
-    put.close_u32(map);
-    put.close_record(opened);
-}
-
-/// Room for the metadata of the ledger.
-pub fn ledger_metadata_bytes_max(channels: usize) -> usize {
-    let key = 4 + "65535.".len() + LEDGER_FIELDS[6].len().max(LEDGER_FIELDS[5].len());
-    let entry = key + 4 + DIGITS_MAX;
-    let head = RECORD_HEAD_BYTES + 4 + LEDGER_NAME.len() + 4 + 8 + "completed_by".len() + 8;
-    head + channels * LEDGER_FIELDS.len() * entry
 }
 
 /// Ties a tail to the life and the end block that it was written for.

@@ -8,14 +8,16 @@
 
 use std::io;
 
+use super::account::{ChannelLedger, CompletedBy};
+use super::digest::ChannelDigest;
 use super::encoder::{Encoder, Place};
 use super::layout::{ALIGN_BYTES, HEAD_BYTES, Placement};
 use super::plain::{self, Plain};
 use super::private::{
-    BLOCK_RECORD_BYTES, BlockKind, BlockRecord, ChannelLedger, CompletedBy, FORMAT_VERSION,
-    Identity, Life, get_head, is_ours, put_head,
+    BLOCK_RECORD_BYTES, BlockKind, BlockRecord, FORMAT_VERSION, Identity, Life, get_head, is_ours,
+    put_head,
 };
-use super::scan::{ChannelDigest, Scanned, Scanner, Stop};
+use super::scan::{Scanned, Scanner, Stop};
 use super::sealed::{Sealed, read_exactly, sealed};
 use super::storage::Storage;
 use super::wire::MAGIC;

@@ -5,14 +5,12 @@
 //! order of blocks, and its checksum is right. The first one that does not ends the data: what
 //! lies behind it was never reported durable, or belongs to an earlier life.
 
-use crc32fast::Hasher;
-
+use super::account::{ChannelLedger, get_ledger};
 use super::definitions::Definitions;
+use super::digest::{ChannelDigest, Digesting};
 use super::index::{ChunkPlace, MetadataPlace, SegmentIndex};
 use super::layout::{BLOCK_BYTES_LIMIT, HEAD_BYTES, Layout, LayoutConfig, chunk_index_bytes};
-use super::private::{
-    BLOCK_RECORD_BYTES, BlockKind, BlockRecord, ChannelLedger, Life, get_ledger, private_op,
-};
+use super::private::{BLOCK_RECORD_BYTES, BlockKind, BlockRecord, Life, private_op};
 use super::wire::{Get, RECORD_HEAD_BYTES, op};
 
 /// Why the data ends where it ends.
@@ -39,58 +37,6 @@ impl Stop {
             Stop::EarlierLife => "block of an earlier life",
             Stop::Torn => "torn block",
             Stop::Malformed => "malformed block",
-        }
-    }
-}
-
-/// What a channel's messages look like, to compare with what was sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ChannelDigest {
-    /// How many.
-    pub messages: u64,
-    /// Of all payloads.
-    pub payload_bytes: u64,
-    /// Of the first message.
-    pub sequence_first: u32,
-    /// Of the last message.
-    pub sequence_last: u32,
-    /// How often a message's sequence was not that of the one before plus one.
-    pub sequence_gaps: u64,
-    /// Of the payloads behind each other, in the order of the file.
-    pub payload_crc32: u32,
-}
-
-#[derive(Debug, Clone, Default)]
-struct Digesting {
-    messages: u64,
-    sequence_first: u32,
-    sequence_last: u32,
-    sequence_gaps: u64,
-    payload_bytes: u64,
-    payload_crc: Hasher,
-}
-
-impl Digesting {
-    fn add(&mut self, sequence: u32, payload: &[u8]) {
-        match self.messages {
-            0 => self.sequence_first = sequence,
-            _ if sequence == self.sequence_last.wrapping_add(1) => {}
-            _ => self.sequence_gaps += 1,
-        }
-        self.messages += 1;
-        self.sequence_last = sequence;
-        self.payload_bytes += payload.len() as u64;
-        self.payload_crc.update(payload);
-    }
-
-    fn digest(&self) -> ChannelDigest {
-        ChannelDigest {
-            messages: self.messages,
-            payload_bytes: self.payload_bytes,
-            sequence_first: self.sequence_first,
-            sequence_last: self.sequence_last,
-            sequence_gaps: self.sequence_gaps,
-            payload_crc32: self.payload_crc.clone().finalize(),
         }
     }
 }

@@ -3,12 +3,12 @@
 
 use std::io;
 
+use super::account::{ChannelLedger, get_ledger};
 use super::definitions::Definitions;
 use super::index::ChannelCount;
 use super::layout::{ALIGN_BYTES, BLOCK_BYTES_LIMIT, Placement};
 use super::private::{
-    BLOCK_RECORD_BYTES, BlockKind, BlockRecord, ChannelLedger, Life, SEAL_RECORD_BYTES, Seal,
-    get_ledger, private_op,
+    BLOCK_RECORD_BYTES, BlockKind, BlockRecord, Life, SEAL_RECORD_BYTES, Seal, private_op,
 };
 use super::storage::Storage;
 use super::wire::{DATA_END_BYTES, FOOTER_BYTES, Get, MAGIC, RECORD_HEAD_BYTES, op};

@@ -8,6 +8,8 @@
 pub const MAGIC: [u8; 8] = [0x89, b'M', b'C', b'A', b'P', b'0', b'\r', b'\n'];
 /// Opcode and length.
 pub const RECORD_HEAD_BYTES: usize = 9;
+/// Digits of the largest number.
+pub const DIGITS_MAX: usize = 20;
 
 /// Opcodes of the specification that are written or read here.
 pub mod op {
@@ -94,6 +96,34 @@ impl<'a> Put<'a> {
     pub fn string(&mut self, text: &str) {
         self.u32(text.len() as u32);
         self.bytes(text.as_bytes());
+    }
+
+    /// A number as a text.
+    pub fn decimal(&mut self, value: u64) {
+        let opened = self.open_u32();
+        self.digits(value);
+        self.close_u32(opened);
+    }
+
+    /// A key and a number as texts.
+    pub fn number(&mut self, key: &str, value: u64) {
+        self.string(key);
+        self.decimal(value);
+    }
+
+    /// The digits of a number; without allocation.
+    pub fn digits(&mut self, mut value: u64) {
+        let mut digits = [0; DIGITS_MAX];
+        let mut at = DIGITS_MAX;
+        loop {
+            at -= 1;
+            digits[at] = b'0' + (value % 10) as u8;
+            value /= 10;
+            if value == 0 {
+                break;
+            }
+        }
+        self.bytes(&digits[at..]);
     }
 
     /// Opcode and length of a record whose content follows.

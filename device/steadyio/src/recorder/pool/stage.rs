@@ -17,8 +17,9 @@ use super::meters::{Meters, count, raise};
 use crate::recorder::config::WhenFull;
 use crate::recorder::latency::Latencies;
 use crate::recorder::ledger::Ledger;
+use crate::recorder::mcap::account::{ChannelLedger, CompletedBy};
 use crate::recorder::mcap::encoder::{Encoder, Full, Message, Place};
-use crate::recorder::mcap::private::{ChannelLedger, CompletedBy, Identity};
+use crate::recorder::mcap::private::Identity;
 use crate::recorder::ring::Header;
 use crate::recorder::source::{now_ns, wall_ns};
 

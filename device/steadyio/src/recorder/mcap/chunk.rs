@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The chunk in the making: message records at their place in a block, then what goes around them.
+
+use crc32fast::Hasher;
+
+use super::encoder::Message;
+use super::index::{ChunkPlace, SegmentIndex};
+use super::private::BLOCK_RECORD_BYTES;
+use super::wire::{
+    CHUNK_HEAD_BYTES, MESSAGE_HEAD_BYTES, MESSAGE_INDEX_ENTRY_BYTES, Put, RECORD_HEAD_BYTES, op,
+};
+
+/// Of the first message record in a block.
+const RECORDS_AT: usize = BLOCK_RECORD_BYTES + RECORD_HEAD_BYTES + CHUNK_HEAD_BYTES;
+
+/// One message, for the message index.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    slot: u16,
+    offset: u32,
+    log_time_ns: u64,
+}
+
+/// A channel's part.
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    messages: u32,
+    /// Of its message index in the block.
+    index_at: usize,
+    /// Of the next entry in it.
+    entry_at: usize,
+    start_ns: u64,
+    end_ns: u64,
+}
+
+/// See the module's head.
+#[derive(Debug)]
+pub(super) struct Chunk {
+    /// In the file, in order of definition.
+    ids: Vec<u16>,
+    /// End of the records in the block.
+    at: usize,
+    records_crc: Hasher,
+    entries: Vec<Entry>,
+    slots: Vec<Slot>,
+}
+
+impl Chunk {
+    /// Takes the memory.
+    pub(super) fn new(ids: &[u16], messages_max: usize) -> Chunk {
+        Chunk {
+            ids: ids.to_vec(),
+            at: RECORDS_AT,
+            records_crc: Hasher::new(),
+            entries: Vec::with_capacity(messages_max),
+            slots: vec![Slot::default(); ids.len()],
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.at = RECORDS_AT;
+        self.records_crc = Hasher::new();
+        self.entries.clear();
+        self.slots.fill(Slot::default());
+    }
+
+    pub(super) fn messages(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The message fits: the encoder has seen to that.
+    pub(super) fn push(&mut self, block: &mut [u8], message: &Message<'_>) {
+        self.note(message);
+        let start = self.at;
+        let mut put = Put::new(&mut block[start..]);
+        put.record(op::MESSAGE, (MESSAGE_HEAD_BYTES + message.payload_bytes()) as u64);
+        put.u16(self.ids[message.channel as usize]);
+        put.u32(message.sequence);
+        put.u64(message.log_time_ns);
+        put.u64(message.publish_time_ns);
+        put.bytes(message.payload[0]);
+        put.bytes(message.payload[1]);
+        self.at += put.at();
+        self.records_crc.update(&block[start..self.at]);
+    }
+
+    fn note(&mut self, message: &Message<'_>) {
+        let log_time_ns = message.log_time_ns;
+        let offset = (self.at - RECORDS_AT) as u32;
+        self.entries.push(Entry { slot: message.channel, offset, log_time_ns });
+        let slot = &mut self.slots[message.channel as usize];
+        let first = slot.messages == 0;
+        slot.start_ns = if first { log_time_ns } else { slot.start_ns.min(log_time_ns) };
+        slot.end_ns = if first { log_time_ns } else { slot.end_ns.max(log_time_ns) };
+        slot.messages += 1;
+    }
+
+    /// Chunk head in front of the records and message indexes behind them; returns where those end.
+    pub(super) fn close(&mut self, block: &mut [u8]) -> usize {
+        let records_bytes = (self.at - RECORDS_AT) as u64;
+        let (start_ns, end_ns) = self.times_ns();
+        let mut put = Put::new(&mut block[BLOCK_RECORD_BYTES..RECORDS_AT]);
+        put.record(op::CHUNK, CHUNK_HEAD_BYTES as u64 + records_bytes);
+        put.u64(start_ns);
+        put.u64(end_ns);
+        put.u64(records_bytes);
+        put.u32(self.records_crc.clone().finalize());
+        put.string("");
+        put.u64(records_bytes);
+        self.put_message_indexes(block)
+    }
+
+    fn times_ns(&self) -> (u64, u64) {
+        let used = || self.slots.iter().filter(|slot| slot.messages > 0);
+        let start_ns = used().map(|slot| slot.start_ns).min().unwrap_or(0);
+        let end_ns = used().map(|slot| slot.end_ns).max().unwrap_or(0);
+        (start_ns, end_ns)
+    }
+
+    /// The heads of all message indexes, then each message into that of its channel.
+    fn put_message_indexes(&mut self, block: &mut [u8]) -> usize {
+        let mut at = self.at;
+        for (slot, id) in self.slots.iter_mut().zip(&self.ids) {
+            if slot.messages > 0 {
+                let bytes = slot.messages as usize * MESSAGE_INDEX_ENTRY_BYTES;
+                let mut put = Put::new(&mut block[at..]);
+                put.record(op::MESSAGE_INDEX, (2 + 4 + bytes) as u64);
+                put.u16(*id);
+                put.u32(bytes as u32);
+                (slot.index_at, slot.entry_at) = (at, at + put.at());
+                at = slot.entry_at + bytes;
+            }
+        }
+        for entry in &self.entries {
+            let slot = &mut self.slots[entry.slot as usize];
+            let mut put = Put::new(&mut block[slot.entry_at..]);
+            put.u64(entry.log_time_ns);
+            put.u64(u64::from(entry.offset));
+            slot.entry_at += MESSAGE_INDEX_ENTRY_BYTES;
+        }
+        at
+    }
+
+    /// Of everything in a closed block behind its block record. Each byte of payload is summed once,
+    /// when it was copied; the sums are then joined.
+    pub(super) fn body_crc(&self, block: &[u8]) -> u32 {
+        let mut crc = Hasher::new();
+        crc.update(&block[BLOCK_RECORD_BYTES..RECORDS_AT]);
+        crc.combine(&self.records_crc);
+        let mut rest_crc = Hasher::new();
+        rest_crc.update(&block[self.at..]);
+        crc.combine(&rest_crc);
+        crc.finalize()
+    }
+
+    /// Notes a closed chunk whose block lies at this offset in the file.
+    pub(super) fn add_to(&self, index: &mut SegmentIndex, block_offset: u64, indexes_end: usize) {
+        let (start_ns, end_ns) = self.times_ns();
+        let records_bytes = (self.at - RECORDS_AT) as u64;
+        let chunk = ChunkPlace {
+            start_ns,
+            end_ns,
+            offset: block_offset + BLOCK_RECORD_BYTES as u64,
+            record_bytes: (self.at - BLOCK_RECORD_BYTES) as u64,
+            message_index_bytes: (indexes_end - self.at) as u64,
+            compression: "",
+            compressed_bytes: records_bytes,
+            uncompressed_bytes: records_bytes,
+        };
+        let used = self.slots.iter().zip(&self.ids).filter(|(slot, _)| slot.messages > 0);
+        let places = used.map(|(slot, id)| (*id, block_offset + slot.index_at as u64));
+        index.add_chunk(&chunk, places);
+        for (at, slot) in self.slots.iter().enumerate() {
+            index.add_messages(at, u64::from(slot.messages), slot.start_ns, slot.end_ns);
+        }
+    }
+}
