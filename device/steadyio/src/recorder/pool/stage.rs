@@ -61,6 +61,7 @@ pub struct Stage {
     /// The buffer that is being filled.
     slot: usize,
     begun: usize,
+    synced_ns: u64,
     accounts: Vec<ChannelLedger>,
     /// Writes and syncs so far.
     pub writes: Latencies,
@@ -78,6 +79,7 @@ impl Stage {
             file: None,
             slot: 0,
             begun: 0,
+            synced_ns: 0,
             accounts: vec![ChannelLedger::default(); parts.ledgers.len()],
             writes: Latencies::default(),
             syncs: Latencies::default(),
@@ -143,7 +145,10 @@ impl Stage {
             self.flush()?;
             self.take_done()?;
         }
-        if !self.parts.disk.is_syncing() && old(self.flight.written_since_ns()) {
+        // Behind a full ring every record is old when it is written: a sync for each would only
+        // make the others older.
+        let rested = old(Some(self.synced_ns));
+        if !self.parts.disk.is_syncing() && rested && old(self.flight.written_since_ns()) {
             self.begin_sync()?;
             self.take_done()?;
         }
@@ -160,8 +165,9 @@ impl Stage {
         self.parts.disk.is_idle()
     }
 
-    /// Ends the segment in use; everything is durable then.
-    pub fn finish_segment(&mut self) -> io::Result<()> {
+    /// Ends the segment in use; all its records are durable then. Its opened gate need not be: the
+    /// recovery opens it if the power fails.
+    fn finish_segment(&mut self) -> io::Result<()> {
         self.flush()?;
         self.wait_for_all()?;
         self.snapshot();
@@ -174,8 +180,14 @@ impl Stage {
         self.sync_now()?;
         if let Some(place) = self.parts.encoder.open_gate(self.parts.disk.buffer(self.slot)) {
             self.write_now(place)?;
-            self.sync_now()?;
         }
+        Ok(())
+    }
+
+    /// Ends the recording: the segment in use is whole and durable then.
+    pub fn finish(&mut self) -> io::Result<()> {
+        self.finish_segment()?;
+        self.sync_now()?;
         self.file = None;
         Ok(())
     }
@@ -183,9 +195,13 @@ impl Stage {
     /// Begins the next life of the oldest segment.
     pub fn next_segment(&mut self) -> io::Result<()> {
         if self.parts.when_full == WhenFull::Stop && self.begun == self.segments() {
+            if self.file.is_some() {
+                self.sync_now()?;
+            }
             return Err(io::Error::other(AllFull));
         }
         self.begun += 1;
+        self.file = None;
         let (file, sequence) = self.parts.pool.open_oldest().map_err(io::Error::other)?;
         self.file = Some(file);
         let identity = Identity { recording_id: self.parts.recording_id, sequence };
@@ -256,6 +272,7 @@ impl Stage {
 
     fn begin_sync(&mut self) -> io::Result<()> {
         let file = self.file.as_ref().ok_or_else(no_segment)?;
+        self.synced_ns = now_ns();
         self.flight.begin_sync();
         self.parts.disk.sync(file);
         Ok(())

@@ -94,7 +94,7 @@ impl Writer {
     fn round(&mut self, since_ns: u64, looked_ns: u64, stopping: bool) -> io::Result<()> {
         let drained_bytes = self.drain(since_ns)?;
         if stopping {
-            return self.stage.finish_segment();
+            return self.stage.finish();
         }
         self.stage.keep_time()?;
         match drained_bytes >= self.busy_bytes {
