@@ -42,6 +42,7 @@ class Sizes:
         self.throughput_mib = 24 if small else 512
         self.rounds = 1 if small else 5
         self.segment = "8M" if small else "64M"
+        self.large_segment = "8M" if small else "128M"
 
 
 def run(*command: str | Path) -> str:
@@ -186,7 +187,7 @@ def throughput(mount: Path, sizes: Sizes) -> None:
         result = record(
             "",
             *("--dir", mount / "throughput", "--period", "0", "--size", "64K", "--unit", UNIT),
-            *("--total", f"{mib}M", "--segment-size", sizes.segment, "--segments", "4"),
+            *("--total", f"{mib}M", "--segment-size", sizes.large_segment, "--segments", "3"),
         )
         speeds["pool"].append(result["payload_mib_s"])
         cpu.append(result["cpu_ns_per_mib"] / 1000)
