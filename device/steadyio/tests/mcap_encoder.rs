@@ -7,7 +7,7 @@ mod segment;
 
 use segment::doctor;
 use segment::{GROWING, RECYCLED, Script, Sent, read_indexed, read_linear};
-use steadyio::recorder::mcap::layout::{Layout, LayoutConfig};
+use steadyio::recorder::mcap::layout::{HEAD_BYTES, Layout, LayoutConfig};
 
 /// Messages of three channels until the segment is full, the loss window ending now and then.
 fn full_script(config: LayoutConfig) -> Script {
@@ -153,7 +153,7 @@ fn the_longest_message_fits_and_a_longer_one_is_refused() {
     script.flush();
     assert_eq!(script.writes.last().unwrap().bytes.len(), RECYCLED.block_bytes_max);
     let layout: &Layout = script.encoder.layout();
-    assert!(bytes_max > layout.config().block_bytes_max - 512);
+    assert_eq!(bytes_max, layout.config().block_bytes_max - 175 - 71 * 3, "as specified");
     let long = vec![7; bytes_max + 1];
     let message = steadyio::recorder::mcap::encoder::Message {
         channel: 0,
@@ -165,4 +165,11 @@ fn the_longest_message_fits_and_a_longer_one_is_refused() {
     let refused = script.encoder.push(&mut vec![0; 1 << 20], &message).unwrap_err();
     let text = format!("a message of {} bytes: a block takes {bytes_max} at most", bytes_max + 1);
     assert_eq!(refused.to_string(), text);
+}
+
+/// Files of this version are out there: another value means another version.
+#[test]
+fn version_1_is_these_bytes() {
+    let crc = |config| crc32fast::hash(&full_script(config).image(Vec::new())[HEAD_BYTES..]);
+    assert_eq!((crc(RECYCLED), crc(GROWING)), (2_730_906_107, 325_542_598));
 }

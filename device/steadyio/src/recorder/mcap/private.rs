@@ -39,6 +39,9 @@ pub const BLOCK_RECORD_BYTES: usize = RECORD_HEAD_BYTES + 16 + 8 + 8 + 4 + 4 + 4
 pub const LIFE_RECORD_BYTES: usize = RECORD_HEAD_BYTES + 2 + 2 + 16 + 8 + 8 + 8 + 4 + 4 + 4;
 /// Length of the seal record.
 pub const SEAL_RECORD_BYTES: usize = RECORD_HEAD_BYTES + 16 + 8 + 8 + 4 + 4;
+// As the specification says.
+const _: () =
+    assert!(BLOCK_RECORD_BYTES == 61 && LIFE_RECORD_BYTES == 65 && SEAL_RECORD_BYTES == 49,);
 /// The last 512 bytes of the head: written over an old gate, they are replaced at once.
 pub const GATE_OFFSET: usize = HEAD_BYTES - 512;
 /// Name of the metadata record of a segment's identity.
