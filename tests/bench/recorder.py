@@ -17,6 +17,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,15 @@ def run(*command: str | Path) -> str:
     return done.stdout.strip()
 
 
+def unmount(mount: Path) -> None:
+    """Programs that were killed let go of their files only when their last write has ended."""
+    for _ in range(100):
+        if subprocess.run(["umount", mount], check=False, capture_output=True).returncode == 0:
+            return
+        time.sleep(0.2)
+    run("umount", mount)
+
+
 @contextlib.contextmanager
 def mounted(sizes: Sizes) -> Iterator[Path]:
     """A new ext4 on a loop device; all of it goes at the end."""
@@ -66,7 +76,7 @@ def mounted(sizes: Sizes) -> Iterator[Path]:
         mount = Path(name) / "mnt"
         mount.mkdir()
         run("mount", "-o", "noatime,lazytime", node, mount)
-        stack.callback(run, "umount", mount)
+        stack.callback(unmount, mount)
         yield mount
 
 
