@@ -28,6 +28,9 @@ STEADY = PROJECT / "build" / "bin" / "steady"
 RECIPES = ("append-fdatasync", "prealloc-syncrange", "prealloc-syncrange-BGall", "pool")
 CGROUP = Path("/sys/fs/cgroup/memory/steadyio-bench")
 CGROUP_BYTES = 192 << 20
+BLKIO = Path("/sys/fs/cgroup/blkio/steadyio-bench")
+# As fast as a good eMMC writes.
+THROTTLE_BYTES_S = 100_000_000
 PRIORITY = "50"
 UNIT = "1M"
 HEAD = "recipe|call|p50|p99|p99.9|max us|cause of max|calls|blocked|preempted|late|CPU us/MiB"
@@ -95,6 +98,25 @@ def memory_pressure() -> Iterator[str]:
     finally:
         with contextlib.suppress(OSError):
             CGROUP.rmdir()
+
+
+@contextlib.contextmanager
+def throttled(mount: Path) -> Iterator[str]:
+    """Shell text that limits a program's writes to the speed of an eMMC; empty where it cannot."""
+    device = mount.stat().st_dev
+    limit = f"{os.major(device)}:{os.minor(device)} {THROTTLE_BYTES_S}"
+    try:
+        BLKIO.mkdir(exist_ok=True)
+        (BLKIO / "blkio.throttle.write_bps_device").write_text(limit)
+    except OSError as error:
+        print(f"not throttled: {error}")
+        yield ""
+        return
+    try:
+        yield f"echo $$ >{BLKIO}/cgroup.procs; "
+    finally:
+        with contextlib.suppress(OSError):
+            BLKIO.rmdir()
 
 
 @contextlib.contextmanager
@@ -176,37 +198,38 @@ def side_by_side(mount: Path, sizes: Sizes) -> None:
     print(f"p99.9 of append-fdatasync write() over p99.9 of pool append(): {ratio:.0f}")
 
 
-def fio_mib_s(mount: Path, mib: int) -> float:
+def fio_mib_s(join: str, mount: Path, mib: int) -> float:
     """Sequential direct writes over blocks that were written before, then one fsync."""
-    text = run(
-        *("fio", "--name=write", f"--filename={mount / 'fio'}", f"--size={mib}M", "--rw=write"),
-        *(f"--bs={UNIT}", "--direct=1", "--ioengine=psync", "--overwrite=1", "--end_fsync=1"),
-        *("--output-format=json", "--eta=never"),
+    command = (
+        f"{join}exec fio --name=write --filename={mount / 'fio'} --size={mib}M --rw=write "
+        f"--bs={UNIT} --direct=1 --ioengine=psync --overwrite=1 --end_fsync=1 "
+        "--output-format=json --eta=never"
     )
+    text = run("sh", "-c", command)
     job = json.loads(text[text.index("{") :])["jobs"][0]
     return float(job["write"]["bw_bytes"]) / (1 << 20)
 
 
-def throughput(mount: Path, sizes: Sizes) -> None:
+def throughput(join: str, mount: Path, sizes: Sizes) -> None:
     """fio and the pool in turn; the medians are compared."""
     mib = sizes.throughput_mib
     speeds: dict[str, list[float]] = {"fio": [], "pool": []}
     cpu: list[float] = []
     for _ in range(sizes.rounds):
-        speeds["fio"].append(fio_mib_s(mount, mib))
+        speeds["fio"].append(fio_mib_s(join, mount, mib))
         result = record(
-            "",
+            join,
             *("--dir", mount / "throughput", "--period", "0", "--size", "64K", "--unit", UNIT),
             *("--total", f"{mib}M", "--segment-size", sizes.large_segment, "--segments", "3"),
         )
         speeds["pool"].append(result["payload_mib_s"])
         cpu.append(result["cpu_ns_per_mib"] / 1000)
-    fio, pool = (statistics.median(speeds[name]) for name in ("fio", "pool"))
     for name, all_of in speeds.items():
         values = sorted(map(round, all_of))
-        print(f"{name:5} MiB/s: median {statistics.median(all_of):.0f}, all {values}")
+        print(f"{name:5} MiB/s: median {statistics.median(all_of):.1f}, all {values}")
+    fio, pool = (statistics.median(speeds[name]) for name in ("fio", "pool"))
     print(
-        f"pool over fio: {100 * pool / fio:.0f} %; {statistics.median(cpu):.0f} us of CPU per MiB"
+        f"pool over fio: {100 * pool / fio:.1f} %; {statistics.median(cpu):.0f} us of CPU per MiB"
     )
 
 
@@ -222,8 +245,12 @@ def main() -> None:
         print(f"16 KiB every 5 ms, {sizes.total}, caller under SCHED_FIFO, everything beside:")
         side_by_side(mount, sizes)
     with mounted(sizes) as mount:
-        print(f"sequential throughput in units of {UNIT}, nothing beside:")
-        throughput(mount, sizes)
+        mb_s = THROTTLE_BYTES_S // 1_000_000
+        print(f"sequential throughput in units of {UNIT}, on a device throttled to {mb_s} MB/s:")
+        with throttled(mount) as join:
+            throughput(join, mount, sizes)
+        print("the same, not throttled:")
+        throughput("", mount, sizes)
 
 
 if __name__ == "__main__":
