@@ -9,17 +9,21 @@ use std::time::Duration;
 use anyhow::{anyhow, bail, ensure};
 use steadyio::interrupt::Interrupt;
 use steadyio::recorder::config::{
-    ChannelConfig, EngineChoice, IoPriority, RecorderConfig, Retention, WhenFull, WriterConfig,
-    defaults,
+    BLOCK_BYTES, ChannelConfig, EngineChoice, IoPriority, RecorderConfig, Retention, WhenFull,
+    WriterConfig, defaults,
 };
 use steadyio::recorder::recipe::{Kind, RECIPES, Recipe};
 use steadyio::recorder::session::{CallerConfig, Plan};
 use steadyio::recorder::source::{Periodic, Source};
 
 use super::input::{InputArguments, OpenInput, share_rings};
+use super::sizing::SizingArguments;
 use crate::exit::{Failure, RECORD_HELP, Status};
 use crate::quantity::{duration, size};
 
+/// How long --plan measures, and how often it goes on in another segment meanwhile.
+const MEASURE_TIME: Duration = Duration::from_secs(10);
+const MEASURE_ROTATIONS: u64 = 8;
 const TOPIC: &str = "/periodic";
 /// What S4 writes back at once, where its device is as fast as it gets.
 const S4_UNIT_BYTES: u64 = 2 << 20;
@@ -37,6 +41,8 @@ pub struct Arguments {
     dir: PathBuf,
     #[command(flatten)]
     input: InputArguments,
+    #[command(flatten)]
+    pub sizing: SizingArguments,
     /// How to record
     #[arg(long, default_value = "pool", value_parser = recipe_values())]
     recipe: String,
@@ -196,6 +202,40 @@ impl Arguments {
 
     fn caller(&self) -> CallerConfig {
         CallerConfig { fifo_priority: self.priority, cpu: self.cpu }
+    }
+
+    /// `--plan`: text of what holds on this device.
+    pub fn size(&self, stop: &Interrupt) -> Result<String, Failure> {
+        let measure = self.prepare_measuring().map_err(Failure::with(Status::Usage))?;
+        let text = self.sizing.run(self.size, measure, stop, self.json);
+        text.map_err(Failure::with(Status::Failed))
+    }
+
+    /// A short recording with several rotations, whose ring lasts for ten times as long as usual.
+    fn prepare_measuring(&self) -> anyhow::Result<(Plan, Box<dyn Source + Send>)> {
+        let recipe: Recipe = self.recipe.parse()?;
+        ensure!(recipe.kind() == Kind::Pool, "--recipe {}: --plan is for pool", self.recipe);
+        ensure!(!self.period.is_zero(), "--period 0: --plan needs a rate");
+        let duration = self.duration.unwrap_or(MEASURE_TIME);
+        let records = u64::try_from(duration.as_nanos() / self.period.as_nanos())?;
+        let mut config = self.config(recipe, None);
+        let bytes = records.saturating_mul(self.size);
+        let segment = (bytes / MEASURE_ROTATIONS).next_multiple_of(BLOCK_BYTES);
+        config.segment_bytes = self.segment_size.unwrap_or(segment.max(4 * config.unit_bytes));
+        for channel in &mut config.channels {
+            channel.ring_bytes = self.ring.unwrap_or(channel.ring_bytes.saturating_mul(10));
+        }
+        config.check()?;
+        let plan = Plan {
+            recipe,
+            config,
+            caller: self.caller(),
+            period: self.period,
+            total_bytes: Some(bytes),
+            back_pressure: false,
+        };
+        let source = Periodic::new(self.period, usize::try_from(self.size)?, records);
+        Ok((plan, Box::new(source)))
     }
 
     /// As many as there is no end to, without --total and --duration.

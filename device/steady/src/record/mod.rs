@@ -5,6 +5,7 @@ mod account_log;
 mod arguments;
 mod input;
 mod live;
+mod sizing;
 
 use std::io::IsTerminal;
 use std::sync::atomic::Ordering;
@@ -30,6 +31,10 @@ const LIVE_EVERY: Duration = Duration::from_millis(500);
 /// Runs the subcommand.
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let stop = Interrupt::on_signals().map_err(Failure::with(Status::Failed))?;
+    if arguments.sizing.plan {
+        print(&arguments.size(&stop)?)?;
+        return Ok(Status::Done);
+    }
     let Some(Prepared { plan, source, refused }) = arguments.prepare(&stop)? else {
         eprintln!("steady: stopped before the producers had begun; nothing was recorded");
         return Ok(Status::Interrupted);

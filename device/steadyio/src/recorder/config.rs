@@ -230,10 +230,15 @@ impl ChannelConfig {
     }
 }
 
+/// How often the writer thread looks at the rings, to keep a loss window.
+pub fn poll_of(loss_window: Duration) -> Duration {
+    (loss_window / POLLS_PER_WINDOW).clamp(POLL.0, POLL.1)
+}
+
 impl RecorderConfig {
     /// How often the writer thread looks at the rings.
     pub fn poll(&self) -> Duration {
-        (self.loss_window / POLLS_PER_WINDOW).clamp(POLL.0, POLL.1)
+        poll_of(self.loss_window)
     }
 
     /// The oldest record that is not on its way to the device is at most this old; the rest of the

@@ -27,6 +27,7 @@ pub mod recipes;
 pub mod result;
 pub mod ring;
 pub mod session;
+pub mod sizing;
 pub mod source;
 pub mod stream;
 pub mod task;

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady record --plan`.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, missing_docs)]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn plan(dir: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
+    command.args(["record", "--no-lock", "--dir"]).arg(dir).args(arguments).output().unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn a_known_stall_needs_no_device() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path().join("not-there");
+    let output = plan(&dir, &["--plan", "--worst-stall-ms", "200"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("--ring 1396736  holds 85 records"), "{text}");
+    assert!(text.contains("--loss-window 840ms"), "{text}");
+    assert!(!dir.exists());
+}
+
+#[test]
+fn a_measured_stall_is_the_same_here_and_from_the_result_of_a_recording() {
+    let dir = tempfile::tempdir().unwrap();
+    let small = ["--size", "4K", "--period", "1ms", "--unit", "64K", "--segments", "2"];
+    let measured =
+        plan(dir.path(), &[&["--plan", "--json", "--duration", "1s"], &small[..]].concat());
+    let measured = json(&measured);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "what was measured with is gone");
+    let stall_ns = measured["worst_stall_ns"].as_u64().unwrap();
+    assert_eq!(measured["planned_stall_ns"].as_u64().unwrap(), 2 * stall_ns);
+    assert!(stall_ns > 0);
+
+    let result = dir.path().join("result.json");
+    let file = result.to_str().unwrap();
+    let recording = dir.path().join("recording");
+    let size = ["--segment-size", "1M", "--total", "3M", "--out", file];
+    assert_eq!(plan(&recording, &[&small[..], &size].concat()).status.code(), Some(0));
+    let known =
+        json(&plan(&recording, &[&["--plan", "--json", "--measured", file], &small[..]].concat()));
+    let recorded: Value = serde_json::from_str(&fs::read_to_string(&result).unwrap()).unwrap();
+    let pool = &recorded["pool"];
+    let gap_ns =
+        pool["look_gap_ns_max"].as_u64().unwrap() - recorded["config"]["poll_ns"].as_u64().unwrap();
+    let of = |what: &str| pool[what]["latency_ns"]["max"].as_u64().unwrap();
+    assert_eq!(known["worst_stall_ns"], gap_ns.max(of("writes")).max(of("syncs")));
+}
+
+#[test]
+fn a_file_that_is_no_result_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("other.json");
+    fs::write(&file, "{}").unwrap();
+    let output = plan(dir.path(), &["--plan", "--measured", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("other.json: no /ledger/total"), "{said}");
+}
