@@ -10,6 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use rustix::fs::{StatVfsMountFlags, fstatvfs};
+
 use super::direct_io::{Disk, Done, What};
 use super::files::Pool;
 use super::flight::Flight;
@@ -302,6 +304,7 @@ impl Stage {
                     self.flight.landed(slot);
                 }
                 What::Sync => {
+                    self.refuse_read_only()?;
                     self.syncs.add(ns);
                     if let Some(since_ns) = self.flight.synced() {
                         self.note_lag(now_ns() - since_ns);
@@ -310,6 +313,16 @@ impl Stage {
             }
         }
         Ok(())
+    }
+
+    /// Behind each sync: once a file system is read-only, ext4's fdatasync() flushes nothing and
+    /// says yes (6.1, after an emergency remount), while writes to open files go on.
+    fn refuse_read_only(&self) -> io::Result<()> {
+        let file = self.file.as_ref().ok_or_else(no_segment)?;
+        match fstatvfs(file)?.f_flag.contains(StatVfsMountFlags::RDONLY) {
+            true => Err(io::ErrorKind::ReadOnlyFilesystem.into()),
+            false => Ok(()),
+        }
     }
 
     fn note_lag(&self, lag_ns: u64) {
