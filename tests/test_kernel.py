@@ -11,6 +11,7 @@ log with a sign of trouble. The script finds its release in $STEADY_KERNEL.
 import fcntl
 import re
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,10 @@ def is_for(script: Path, release: str) -> bool:
     return release in wanted
 
 
-def run(script: Path, release: str, work: Path) -> BootResult:
+def run(
+    script: Path, release: str, work: Path, environment: Mapping[str, str] | None = None
+) -> BootResult:
+    """Boot what the script's header wants and run it there, with more in its environment."""
     keys = header(script)
     device = None
     if keys.get("DEVICE", "none") != "none":
@@ -66,7 +70,7 @@ def run(script: Path, release: str, work: Path) -> BootResult:
     build_helpers()
     return boot(
         BootRequest(
-            command=["sh", f"{GUEST_PROJECT}/tests/kernel/{script.name}"],
+            command=["sh", f"{GUEST_PROJECT}/{script.relative_to(PROJECT)}"],
             work=work,
             device=device,
             flavour=keys.get("FLAVOUR", "debug"),
@@ -77,6 +81,7 @@ def run(script: Path, release: str, work: Path) -> BootResult:
                 "STEADY_TESTS_BIN": f"{GUEST_PROJECT}/build/tests/bin",
                 "STEADY_DEVICE": "/dev/mmcblk0" if device else "",
                 "STEADY_KERNEL": release,
+                **(environment or {}),
             },
             timeout_s=180,
         )

@@ -1,0 +1,43 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# DESCRIPTION: a file system that turns read-only under a recording ends it with an error, and what was called durable survives a power cut
+# DEVICE: test-cut
+# FLAVOUR: base
+. "$STEADY_FAILURES/recorder.sh"
+
+# read_only HOW: in the middle of a recording; half a second later, power goes.
+read_only() {
+	make_filesystem
+	record --total 1500KiB &
+	recorder=$!
+	sleep 0.3
+	"$1"
+	sleep 0.5
+	emmc_power_cut
+	wait $recorder
+	expect "status after $1" $? 1
+	[ -s record.err ] || fail "says nothing"
+	expect_at_most "durable after $1" "$(total durable)" 800
+	expect_accounted
+	durable=$(total durable)
+	umount /run/mnt || fail "umount"
+	emmc_unbind
+	emmc_bind
+	mount_card
+	expect_at_least "found after $1" "$(found)" "$durable"
+	umount /run/mnt
+}
+
+# What ext4 does when it meets an error and errors=remount-ro.
+abort() {
+	mount -o remount,abort /run/mnt || fail "abort"
+}
+
+# The kernel's own, with files open for writing: fdatasync() flushes nothing then, and says yes.
+emergency() {
+	echo 1 >/proc/sys/kernel/sysrq
+	echo u >/proc/sysrq-trigger
+}
+
+read_only abort
+read_only emergency
