@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+const EXAMPLE: &str = "examples/record.c";
 const STEPS: u64 = 300;
 
 fn run(command: &mut Command) -> Output {
@@ -31,9 +32,9 @@ fn pkg_config(prefix: &Path, arguments: &[&str]) -> Vec<String> {
     flags.split_whitespace().map(String::from).collect()
 }
 
-fn compile(prefix: &Path, name: &str, flags: &[String]) -> PathBuf {
+fn compile(prefix: &Path, name: &str, source: &str, flags: &[String]) -> PathBuf {
     let program = prefix.join(name);
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/record.c");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
     let strict = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"];
     run(Command::new("cc").args(strict).arg(source).args(flags).arg("-o").arg(&program));
     program
@@ -85,7 +86,7 @@ fn what_the_c_example_records_is_read_back_by_the_official_reader() {
     }
     for (name, flags) in [("shared", shared), ("static", fixed)] {
         let dir = prefix.join(format!("{name}-recording"));
-        let said = record(prefix, &compile(prefix, name, &flags), &dir);
+        let said = record(prefix, &compile(prefix, name, EXAMPLE, &flags), &dir);
         let of = |topic| format!("{topic}: received {STEPS}, durable {STEPS}, lost 0\n");
         assert!(said.starts_with(&(of("/joint") + &of("/frames"))), "{said}");
         for (step, text) in (0..STEPS).zip(read(&dir, "/joint")) {
@@ -106,11 +107,29 @@ fn the_example_says_what_is_wrong() {
     let prefix = tempfile::tempdir().unwrap();
     let prefix = prefix.path();
     install(prefix);
-    let program = compile(prefix, "record", &pkg_config(prefix, &["--cflags", "--libs"]));
+    let program = compile(prefix, "record", EXAMPLE, &pkg_config(prefix, &["--cflags", "--libs"]));
     let mut command = Command::new(program);
     command.args(["/proc/nowhere", "1"]).env("LD_LIBRARY_PATH", prefix.join("lib"));
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.starts_with("record: start: /proc/nowhere: No such file"), "{said}");
+}
+
+#[test]
+fn append_from_c_makes_no_system_call() {
+    let prefix = tempfile::tempdir().unwrap();
+    let prefix = prefix.path();
+    install(prefix);
+    let flags = pkg_config(prefix, &["--cflags", "--libs"]);
+    let program = compile(prefix, "append_only", "tests/append_only.c", &flags);
+    let append = |more: &[&str]| {
+        let mut command = Command::new(&program);
+        command.arg(prefix.join("recording")).args(more);
+        command.env("LD_LIBRARY_PATH", prefix.join("lib"));
+        String::from_utf8(run(&mut command).stdout).unwrap()
+    };
+    // Taken, ring full and too long.
+    assert_eq!(append(&[]), "statuses seen: 0x7\n");
+    assert_eq!(append(&["canary"]), "killed by signal 9\n");
 }
