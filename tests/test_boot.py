@@ -143,6 +143,13 @@ def test_panic_fails_the_boot(work: Path) -> None:
         shell(work, "echo c > /proc/sysrq-trigger")
 
 
+def test_a_card_that_outgrows_the_guests_memory_fails_the_boot(work: Path) -> None:
+    fill = "dd if=/dev/urandom of=/dev/mmcblk0 bs=1M count=450 oflag=direct"
+    card = PROJECT / "experiments" / "devices" / "s4-emmc-8gb.toml"
+    with pytest.raises(BootError, match="memory is full: the card holds [0-9]+ MiB"):
+        boot(BootRequest(["sh", "-c", fill], work, device=card))
+
+
 def test_find_trouble_ignores_ordinary_lines() -> None:
     ordinary = "[    0.1] mmc0: new HS400 MMC card\n[    0.2] EXT4-fs (mmcblk0): mounted"
     assert find_trouble(ordinary) == []

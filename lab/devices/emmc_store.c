@@ -11,10 +11,12 @@
  * writing whole pages and losing power is forgetting them.
  *
  * Callers serialise (emmc_card's lock) and may sleep. Requests can come from memory reclaim,
- * hence no allocation here may start I/O.
+ * hence no allocation here may start I/O. Such allocations wait for ever rather than fail, so the
+ * pages are counted, and a write beyond what the guest can spare fails instead.
  */
 #include <linux/err.h>
 #include <linux/fs.h>
+#include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/xarray.h>
@@ -22,10 +24,13 @@
 #include "emmc.h"
 
 #define STORE_PAGE 4096
+/* What a card may take of the guest's memory: the rest is for the guest. */
+#define STORE_MEMORY_PERCENT 75
 
 struct emmc_store {
 	struct xarray stable; /* page number -> STORE_PAGE bytes; empty with a file */
 	struct xarray cached;
+	unsigned long pages, pages_max; /* of both */
 	struct file *file;
 	u64 bytes;
 };
@@ -37,6 +42,7 @@ struct emmc_store *emmc_store_create(u64 bytes, const char *path)
 	if (!store)
 		return ERR_PTR(-ENOMEM);
 	store->bytes = bytes;
+	store->pages_max = totalram_pages() / 100 * STORE_MEMORY_PERCENT;
 	xa_init(&store->stable);
 	xa_init(&store->cached);
 	if (*path) {
@@ -51,7 +57,8 @@ struct emmc_store *emmc_store_create(u64 bytes, const char *path)
 	return store;
 }
 
-static unsigned long pages_free(struct xarray *pages, unsigned long first, unsigned long last)
+static unsigned long pages_free(struct emmc_store *store, struct xarray *pages, unsigned long first,
+				unsigned long last)
 {
 	unsigned long index, count = 0;
 	void *page;
@@ -61,13 +68,14 @@ static unsigned long pages_free(struct xarray *pages, unsigned long first, unsig
 		kfree(page);
 		count++;
 	}
+	store->pages -= count;
 	return count;
 }
 
 void emmc_store_destroy(struct emmc_store *store)
 {
-	pages_free(&store->cached, 0, ULONG_MAX);
-	pages_free(&store->stable, 0, ULONG_MAX);
+	pages_free(store, &store->cached, 0, ULONG_MAX);
+	pages_free(store, &store->stable, 0, ULONG_MAX);
 	xa_destroy(&store->cached);
 	xa_destroy(&store->stable);
 	if (store->file)
@@ -121,12 +129,24 @@ static int stable_read(struct emmc_store *store, u64 pos, void *to, size_t len)
 	return walk_pages(pos, len, stable_read_page, &job);
 }
 
-static int page_insert(struct xarray *pages, unsigned long index, void *page)
+static bool is_full(const struct emmc_store *store)
 {
-	int err = xa_err(xa_store(pages, index, page, GFP_NOIO));
+	if (store->pages < store->pages_max)
+		return false;
+	pr_err_once("steady_emmc: memory is full: the card holds %lu MiB; keep it in a file\n",
+		    store->pages * STORE_PAGE >> 20);
+	return true;
+}
+
+static int page_insert(struct emmc_store *store, struct xarray *pages, unsigned long index,
+		       void *page)
+{
+	int err = is_full(store) ? -ENOSPC : xa_err(xa_store(pages, index, page, GFP_NOIO));
 
 	if (err)
 		kfree(page);
+	else
+		store->pages++;
 	return err;
 }
 
@@ -138,7 +158,7 @@ static int stable_write_page(void *context, unsigned long page, size_t at, size_
 	void *data = xa_load(stable, page);
 
 	if (bytes == STORE_PAGE && !memchr_inv(job->from + done, 0, bytes)) {
-		pages_free(stable, page, page);
+		pages_free(job->store, stable, page, page);
 		return 0;
 	}
 	if (!data) {
@@ -147,7 +167,7 @@ static int stable_write_page(void *context, unsigned long page, size_t at, size_
 		data = kzalloc(STORE_PAGE, GFP_NOIO);
 		if (!data)
 			return -ENOMEM;
-		err = page_insert(stable, page, data);
+		err = page_insert(job->store, stable, page, data);
 		if (err)
 			return err;
 	}
@@ -224,7 +244,7 @@ static int cached_write_page(void *context, unsigned long page, size_t at, size_
 			kfree(data);
 			return err;
 		}
-		err = page_insert(&store->cached, page, data);
+		err = page_insert(store, &store->cached, page, data);
 		if (err)
 			return err;
 	}
@@ -250,8 +270,7 @@ int emmc_store_drain(struct emmc_store *store)
 
 		if (err)
 			return err;
-		xa_erase(&store->cached, index);
-		kfree(data);
+		pages_free(store, &store->cached, index, index);
 	}
 	return 0;
 }
@@ -259,7 +278,7 @@ int emmc_store_drain(struct emmc_store *store)
 /* Power is gone. Returns the number of pages lost. */
 unsigned long emmc_store_drop_cached(struct emmc_store *store)
 {
-	return pages_free(&store->cached, 0, ULONG_MAX);
+	return pages_free(store, &store->cached, 0, ULONG_MAX);
 }
 
 static int zero_part(struct emmc_store *store, u64 pos, size_t len)
@@ -290,10 +309,10 @@ int emmc_store_zero(struct emmc_store *store, u64 pos, u64 len)
 	err = zero_part(store, pos, first - pos) ?: zero_part(store, last, end - last);
 	if (err)
 		return err;
-	pages_free(&store->cached, first / STORE_PAGE, last / STORE_PAGE - 1);
+	pages_free(store, &store->cached, first / STORE_PAGE, last / STORE_PAGE - 1);
 	if (store->file)
 		return zero_pages_of_file(store, first, last);
-	pages_free(&store->stable, first / STORE_PAGE, last / STORE_PAGE - 1);
+	pages_free(store, &store->stable, first / STORE_PAGE, last / STORE_PAGE - 1);
 	return 0;
 }
 
@@ -304,6 +323,6 @@ void emmc_store_discard(struct emmc_store *store, u64 pos, u64 len)
 
 	if (first >= end)
 		return;
-	pages_free(&store->cached, first, end - 1);
-	pages_free(&store->stable, first, end - 1);
+	pages_free(store, &store->cached, first, end - 1);
+	pages_free(store, &store->stable, first, end - 1);
 }

@@ -29,7 +29,7 @@ TROUBLE = re.compile(
     | sleeping\ function\ called\ from\ invalid\ context
     | Call\ Trace:
     | steady-lab:\ trouble:
-    | steady_emmc:\ write_log\ ends\ early
+    | steady_emmc:\ (?:write_log\ ends\ early|memory\ is\ full)
     """,
     re.VERBOSE,
 )
