@@ -21,7 +21,7 @@ from steady_lab.pages.records import read_record
 from steady_lab.pages.results import RECORDS
 from steady_lab.toml_table import load_toml
 
-S4 = EXPERIMENTS / "workloads" / "s4.toml"
+S4 = EXPERIMENTS / "recordings" / "s4.toml"
 TINY = Path(__file__).parent / "tiny-recording.toml"
 
 
