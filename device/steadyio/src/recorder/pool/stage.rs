@@ -139,18 +139,18 @@ impl Stage {
     /// between any two things that take time.
     pub fn keep_time(&mut self) -> io::Result<()> {
         self.take_done()?;
-        let old_ns = self.parts.flush_after.as_nanos() as u64;
-        let old = |since_ns: Option<u64>| {
-            since_ns.is_some_and(|since_ns| now_ns().saturating_sub(since_ns) >= old_ns)
-        };
-        if old(self.flight.block_since_ns(self.slot)) {
+        let flush_after = self.parts.flush_after;
+        if is_past(self.flight.block_since_ns(self.slot), flush_after) {
             self.flush()?;
             self.take_done()?;
         }
-        // Behind a full ring every record is old when it is written: a sync for each would only
+        let written_since_ns = self.flight.written_since_ns();
+        // Behind a full ring every record is too old when it is written: a sync for each would only
         // make the others older.
-        let rested = old(Some(self.synced_ns));
-        if !self.parts.disk.is_syncing() && rested && old(self.flight.written_since_ns()) {
+        let too_late = is_past(written_since_ns, self.parts.loss_window);
+        let rested = is_past(Some(self.synced_ns), flush_after);
+        let worth_it = is_past(written_since_ns, flush_after) && (rested || !too_late);
+        if worth_it && !self.parts.disk.is_syncing() {
             self.begin_sync()?;
             self.take_done()?;
         }
@@ -349,6 +349,10 @@ impl Stage {
             };
         }
     }
+}
+
+fn is_past(since_ns: Option<u64>, time: Duration) -> bool {
+    since_ns.is_some_and(|ns| u128::from(now_ns().saturating_sub(ns)) >= time.as_nanos())
 }
 
 fn no_segment() -> io::Error {
