@@ -9,7 +9,8 @@
 //! came out; [`bench`] leads through all of it.
 //!
 //! [`recorder`] puts periodic data on a disk while its caller never waits; it has a path of its own.
-//! [`model`] computes from measured spans what a storage stack could reach.
+//! [`trace`] follows each I/O through the layers of the kernel; [`model`] computes from measured spans what a
+//! storage stack could reach.
 
 pub mod bench;
 pub mod beside;
@@ -32,4 +33,5 @@ pub mod safety;
 pub mod spec;
 pub mod spec_check;
 pub mod think;
+pub mod trace;
 pub mod virtual_time;

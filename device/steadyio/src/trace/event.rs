@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One trace event, the same whichever source it came from.
+//!
+//! Every source (the kernel's ring buffer, ftrace text, perf, blktrace) produces these; `follow` takes nothing
+//! else. A field that a source does not have is `None` or empty, never made up.
+
+/// One event. Sources give them in the order of `time_ns`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// In the clock of the source, in ns; text that prints µs gives multiples of 1,000.
+    pub time_ns: u64,
+    /// The CPU that recorded it.
+    pub cpu: u32,
+    /// The thread in whose context it happened; 0 is idle, which means an interrupt came there.
+    pub pid: u32,
+    /// That thread's name, if the source knows it.
+    pub comm: Comm,
+    /// What happened.
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// `syscalls:sys_enter_*`, for the calls of [`Call`].
+    CallEnter {
+        /// Which.
+        call: Call,
+        /// The file descriptor, where the call has one.
+        fd: Option<i32>,
+        /// Bytes asked for, where the call says so in an argument.
+        bytes: Option<u64>,
+    },
+    /// `syscalls:sys_exit_*`.
+    CallExit {
+        /// Which.
+        call: Call,
+        /// Bytes, count, or a negative errno.
+        result: i64,
+    },
+    /// `block:block_bio_queue`: a bio reaches the block layer (blktrace Q).
+    BioQueue(Extent),
+    /// `block:block_bio_remap` (A): what was queued for a partition or a stacked device goes on as `to`.
+    BioRemap {
+        /// From now on.
+        to: Extent,
+        /// Before: device and sector.
+        from: (Dev, u64),
+    },
+    /// `block:block_split` (X): a bio is cut at `new_sector`; the front part goes on.
+    BioSplit {
+        /// What was to go on, from its first sector; `sectors` is 0: the event does not say.
+        bio: Extent,
+        /// Where the rest begins.
+        new_sector: u64,
+    },
+    /// `block:block_bio_backmerge` (M): appended to a request that ends where it begins.
+    BackMerge(Extent),
+    /// `block:block_bio_frontmerge` (F): put before a request that begins where it ends.
+    FrontMerge(Extent),
+    /// `block:block_rq_merge`: this request is swallowed by the one before it.
+    RequestMerge(Extent),
+    /// `block:block_getrq` (G): it has a request, and so a tag.
+    GetRequest(Extent),
+    /// `block:block_plug` (P), for the thread.
+    Plug,
+    /// `block:block_unplug` (U), for the thread.
+    Unplug,
+    /// `block:block_rq_insert` (I): given to the scheduler.
+    Insert(Extent),
+    /// `block:block_rq_issue` (D): given to the driver.
+    Issue(Extent),
+    /// `block:block_rq_requeue` (R): taken back from the driver.
+    Requeue(Extent),
+    /// `block:block_rq_complete` (C): this much of a request has ended; less than all of it if it is served
+    /// in pieces.
+    Complete {
+        /// What ended.
+        extent: Extent,
+        /// 0, or a negative errno.
+        error: i32,
+    },
+    /// The driver starts the hardware: `mmc:mmc_request_start`, `nvme:nvme_setup_cmd`,
+    /// `scsi:scsi_dispatch_cmd_start`.
+    HardwareStart(Command),
+    /// The hardware is done: `mmc:mmc_request_done`, `nvme:nvme_complete_rq`, `scsi:scsi_dispatch_cmd_done`.
+    HardwareDone(Command),
+    /// `irq:irq_handler_entry`.
+    IrqEnter {
+        /// The number of the line.
+        irq: u32,
+    },
+    /// `irq:irq_handler_exit`.
+    IrqExit {
+        /// The number of the line.
+        irq: u32,
+    },
+    /// `io_uring:io_uring_submit_req` (`io_uring_submit_sqe` before 6.4).
+    UringSubmit {
+        /// The kernel's request, as a key.
+        request: u64,
+        /// By the kernel's polling thread.
+        sq_thread: bool,
+    },
+    /// `io_uring:io_uring_complete`.
+    UringComplete {
+        /// As submitted.
+        request: u64,
+        /// Bytes, or a negative errno.
+        result: i32,
+    },
+    /// `writeback:writeback_single_inode_start`: what this thread queues from now on is of that inode.
+    WritebackStart {
+        /// The inode.
+        inode: u64,
+    },
+    /// `writeback:writeback_single_inode`: no longer.
+    WritebackEnd {
+        /// The inode.
+        inode: u64,
+    },
+    /// `filemap:mm_filemap_add_to_page_cache` or a `readahead` event: this thread is about to read into the page
+    /// cache of that inode.
+    PageCacheAdd {
+        /// Its file system's device.
+        dev: Dev,
+        /// The inode.
+        inode: u64,
+    },
+    /// `k2:k2_split`: the scheduler hands out a piece, `rest_bytes` stay behind.
+    K2Split {
+        /// The piece.
+        piece: Extent,
+        /// What is left.
+        rest_bytes: u32,
+    },
+    /// `jbd2:jbd2_start_commit`: the journal's thread begins to write a transaction.
+    JournalCommitStart {
+        /// The file system's device.
+        dev: Dev,
+        /// The transaction.
+        transaction: u32,
+    },
+    /// `jbd2:jbd2_end_commit`.
+    JournalCommitEnd {
+        /// The file system's device.
+        dev: Dev,
+        /// The transaction.
+        transaction: u32,
+    },
+    /// `sched:sched_process_fork`.
+    Fork {
+        /// The new thread.
+        child: u32,
+    },
+    /// The kernel dropped events of this CPU before this moment.
+    Lost {
+        /// How many; 0 if the source only says that some are missing.
+        count: u64,
+    },
+}
+
+/// A place on a device, and what is done there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// The device.
+    pub dev: Dev,
+    /// In units of 512 bytes.
+    pub sector: u64,
+    /// In units of 512 bytes; 0 for a flush.
+    pub sectors: u32,
+    /// Operation and flags.
+    pub op: Op,
+    /// The I/O priority, where the event carries it (kernels since 6.4 do).
+    pub priority: Option<Priority>,
+}
+
+/// A command of a driver, as far as it can be told from its event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// Whose event.
+    pub driver: Driver,
+    /// Equal in start and done of one command, and unique among those under way (a pointer, or host and tag).
+    pub key: u64,
+    /// First sector in units of 512 bytes, if the event says so.
+    pub sector: Option<u64>,
+    /// Bytes, if the event says so.
+    pub bytes: Option<u32>,
+    /// The driver's command number (eMMC CMD index, NVMe or SCSI opcode), if the event says so.
+    pub opcode: Option<u8>,
+}
+
+/// A driver whose events tell when the hardware starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Driver {
+    /// mmc
+    Mmc,
+    /// nvme
+    Nvme,
+    /// scsi
+    Scsi,
+}
+
+/// A block device's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Dev {
+    /// Major.
+    pub major: u32,
+    /// Minor.
+    pub minor: u32,
+}
+
+impl Dev {
+    /// From the kernel's own encoding, which trace events use: 20 bits of minor.
+    pub fn from_kernel(dev: u32) -> Dev {
+        Dev { major: dev >> 20, minor: dev & ((1 << 20) - 1) }
+    }
+}
+
+impl std::fmt::Display for Dev {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{}:{}", self.major, self.minor)
+    }
+}
+
+/// Operation and flags: the `rwbs` field of block events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Op {
+    /// What it does.
+    pub kind: OpKind,
+    /// Preceded by a flush of the device's cache.
+    pub preflush: bool,
+    /// To the medium, past the cache.
+    pub fua: bool,
+    /// Somebody waits for it.
+    pub sync: bool,
+    /// Metadata of a file system.
+    pub meta: bool,
+    /// Readahead.
+    pub ahead: bool,
+}
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum OpKind {
+    /// R
+    Read,
+    /// W
+    Write,
+    /// F: nothing but a flush.
+    Flush,
+    /// D, DE: discard and secure erase.
+    Discard,
+    /// N and everything else: passthrough, zone commands.
+    #[default]
+    Other,
+}
+
+/// An I/O priority: class and level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Priority {
+    /// The class.
+    pub class: Class,
+    /// 0 (first) to 7.
+    pub level: u8,
+}
+
+/// An I/O priority class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Class {
+    /// Not set.
+    None,
+    /// Real-time.
+    Rt,
+    /// Best effort.
+    Be,
+    /// Idle.
+    Idle,
+}
+
+/// A system call that can lead to I/O, or wait for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum Call {
+    Read,
+    Write,
+    Pread64,
+    Pwrite64,
+    Readv,
+    Writev,
+    Preadv,
+    Pwritev,
+    Preadv2,
+    Pwritev2,
+    Sendfile64,
+    CopyFileRange,
+    Splice,
+    Fsync,
+    Fdatasync,
+    Sync,
+    Syncfs,
+    SyncFileRange,
+    Msync,
+    Fallocate,
+    Ftruncate,
+    IoSubmit,
+    IoGetevents,
+    IoPgetevents,
+    IoUringEnter,
+}
+
+/// A thread's name: up to 15 bytes, as the kernel keeps it.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Comm([u8; 16]);
+
+impl Comm {
+    /// The first 15 bytes of `name`.
+    pub fn new(name: &[u8]) -> Comm {
+        let mut bytes = [0; 16];
+        let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len()).min(15);
+        bytes[..end].copy_from_slice(&name[..end]);
+        Comm(bytes)
+    }
+
+    /// No name known.
+    pub fn is_empty(&self) -> bool {
+        self.0[0] == 0
+    }
+}
+
+impl std::fmt::Display for Comm {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let end = self.0.iter().position(|byte| *byte == 0).unwrap_or(self.0.len());
+        out.pad(&String::from_utf8_lossy(&self.0[..end]))
+    }
+}
+
+impl std::fmt::Debug for Comm {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{:?}", self.to_string())
+    }
+}
