@@ -10,3 +10,4 @@
 
 pub mod event;
 pub mod io;
+pub mod source;

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where events come from.
+//!
+//! Each source reads one format and gives [`Event`]s in the order of their time. What it cannot read is a
+//! [`Problem`] between them, and reading goes on after it if the format allows that.
+
+use std::fmt;
+
+use super::event::Event;
+
+pub mod rwbs;
+
+/// Events in the order of their time, with problems between them. The end of the iterator is the end of the
+/// trace, or the place behind which nothing can be read; in that case its last item is a problem.
+pub type Events<'a> = Box<dyn Iterator<Item = Result<Event, Problem>> + 'a>;
+
+/// A part of a source that could not be read as an event.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}{place}: {what}")]
+pub struct Problem {
+    /// The file's path, or what else names the source, such as `standard input`.
+    pub file: String,
+    /// Where in it.
+    pub place: Place,
+    /// What is wrong with which value.
+    pub what: String,
+}
+
+/// A place in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The file as a whole.
+    Whole,
+    /// A line; the first is 1.
+    Line(u64),
+    /// A byte; the first is 0.
+    Byte(u64),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Whole => Ok(()),
+            Place::Line(line) => write!(out, ":{line}"),
+            Place::Byte(byte) => write!(out, ", byte {byte}"),
+        }
+    }
+}
+
+/// The problems of one reading: all are counted, the first ones are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Problems {
+    kept: Vec<Problem>,
+    count: u64,
+}
+
+impl Problems {
+    /// How many are kept.
+    pub const KEPT_MAX: usize = 100;
+
+    /// Notes one more.
+    pub fn note(&mut self, problem: Problem) {
+        self.count += 1;
+        if self.kept.len() < Problems::KEPT_MAX {
+            self.kept.push(problem);
+        }
+    }
+
+    /// The first ones.
+    pub fn kept(&self) -> &[Problem] {
+        &self.kept
+    }
+
+    /// How many there were in all.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+}
