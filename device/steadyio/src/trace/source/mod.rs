@@ -8,6 +8,7 @@ use std::fmt;
 
 use super::event::Event;
 
+pub mod calls;
 pub mod rwbs;
 
 /// Events in the order of their time, with problems between them. The end of the iterator is the end of the
