@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The lab's own promises: what a boot passes on, what it forbids, and that it notices every bug."""
 
+import subprocess
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,8 +13,8 @@ from steady_lab.boots.kernel_log import find_exit_status, find_trouble
 from steady_lab.cli import main
 from steady_lab.kernels.build import LabKernel, build_kernel
 from steady_lab.kernels.modules import build_module
-from steady_lab.kernels.source import find_source
-from steady_lab.paths import PROJECT
+from steady_lab.kernels.source import RELEASES, find_source
+from steady_lab.paths import GUEST_WORK, PROJECT
 
 
 def shell(
@@ -55,6 +56,19 @@ def test_output_is_streamed_while_the_guest_runs(work: Path) -> None:
     boot(BootRequest(command, work, on_output=pieces.append))
     assert len(pieces) > 1
     assert "".join(pieces) == "first\n2\n"
+
+
+def test_processes_keep_their_registers(work: Path) -> None:
+    """Upper halves too: lab/host/xstate.c passes them on between kernel and host."""
+    if " avx " not in Path("/proc/cpuinfo").read_text():
+        pytest.skip("this processor has no 256-bit registers")
+    work.mkdir(parents=True, exist_ok=True)
+    program = work / "registers"
+    source = PROJECT / "tests" / "registers.c"
+    subprocess.run(["gcc", "-O2", "-Wall", "-Werror", "-o", str(program), str(source)], check=True)
+    for release in RELEASES:
+        result = boot(BootRequest([f"{GUEST_WORK}/registers"], work, release=release))
+        assert (result.exit_status, result.output) == (0, "")
 
 
 def test_a_long_sleep_takes_no_wall_time(work: Path) -> None:

@@ -23,6 +23,7 @@ from steady_lab.boots.kernel_log import find_exit_status, find_trouble
 from steady_lab.devices.spec import load_device
 from steady_lab.errors import LabError
 from steady_lab.kernels.build import LabKernel, build_kernel
+from steady_lab.kernels.host import build_preload
 from steady_lab.kernels.modules import SHADOW_MODULE, build_modules
 from steady_lab.kernels.source import RELEASES, find_source
 from steady_lab.paths import GUEST_KERNEL, GUEST_PROJECT, PROJECT, cache_dir
@@ -210,7 +211,8 @@ def _in_tree_module(kernel: LabKernel, name: str) -> Path:
 def _sandbox(work: Path) -> list[str]:
     options = "--unshare-all --die-with-parent --new-session --cap-drop ALL --clearenv --chdir /"
     places = "--ro-bind / / --dev /dev --tmpfs /dev/shm"
-    return ["bwrap", *options.split(), *places.split(), "--bind", str(work), str(work)]
+    preload = ["--setenv", "LD_PRELOAD", str(build_preload())]
+    return ["bwrap", *options.split(), *preload, *places.split(), "--bind", str(work), str(work)]
 
 
 def _kernel_command(kernel: LabKernel, init: Path, console_fd: int, log_fd: int) -> list[str]:
