@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::ModelError;
 use super::pipeline::Stages;
+use crate::trace::report::record::TRACE_SCHEMA;
+use crate::trace::report::spans_file;
 
 /// The only schema this version reads.
 pub const SPANS_SCHEMA: &str = "steadyio.spans/1";
@@ -268,19 +270,34 @@ fn check_name(key: &str, name: &str) -> Result<(), ModelError> {
     }
 }
 
-/// Reads TOML, or JSON if the text starts with a brace, which TOML never does.
+/// Reads TOML, or JSON if the text starts with a brace, which TOML never does. JSON may also be the record of
+/// a trace, of which the reads and writes that a program waited for are taken.
 pub fn parse(text: &str) -> Result<SpansFile, ModelError> {
-    let written: FileAsWritten = match text.trim_start().starts_with('{') {
-        true => {
-            let mut json = serde_json::Deserializer::from_str(text);
-            let written = serde_path_to_error::deserialize(&mut json)
-                .map_err(|error| ModelError(error.to_string()))?;
-            json.end().map_err(|error| ModelError(error.to_string()))?;
-            written
+    let written = match text.trim_start().starts_with('{') {
+        true if is_trace_record(text) => {
+            let spans = spans_file::of_json(text).map_err(|error| ModelError(error.to_string()))?;
+            from_json(&spans.to_string())?
         }
+        true => from_json(text)?,
         false => toml::from_str(text).map_err(|error| ModelError(error.to_string()))?,
     };
     check_file(written)
+}
+
+fn is_trace_record(text: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Head {
+        schema: String,
+    }
+    serde_json::from_str::<Head>(text).is_ok_and(|head| head.schema == TRACE_SCHEMA)
+}
+
+fn from_json(text: &str) -> Result<FileAsWritten, ModelError> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    let written = serde_path_to_error::deserialize(&mut json)
+        .map_err(|error| ModelError(error.to_string()))?;
+    json.end().map_err(|error| ModelError(error.to_string()))?;
+    Ok(written)
 }
 
 fn check_file(written: FileAsWritten) -> Result<SpansFile, ModelError> {

@@ -10,4 +10,5 @@
 
 pub mod event;
 pub mod io;
+pub mod report;
 pub mod source;

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why one I/O or request took so long, from evidence in the trace only.
+//!
+//! A cause is a fact with the time that it accounts for: who else was with the device while this one waited,
+//! how long a flush was under way, how much longer than usual the device took. Facts overlap, so their times
+//! do not add up. What accounts for less than a tenth of the whole time is not told; if nothing does, the
+//! cause is not known.
+
+use serde::Serialize;
+
+/// A fact that accounts for `ns` of the time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "cause", rename_all = "snake_case")]
+pub enum Cause {
+    /// While it was in the block layer, other requests were with the device.
+    Behind {
+        /// How long both was so.
+        ns: u64,
+        /// How many others.
+        requests: u64,
+        /// The one that was with the device for most of that time.
+        longest: Box<Other>,
+    },
+    /// While it was in the block layer or with the device, a flush was with the device.
+    Flush {
+        /// How long.
+        ns: u64,
+        /// It is its own (a sync).
+        own: bool,
+        /// How many.
+        requests: u64,
+    },
+    /// The same of discards.
+    Discard {
+        /// How long.
+        ns: u64,
+        /// It is its own.
+        own: bool,
+        /// How many.
+        requests: u64,
+    },
+    /// The driver gave it back unserved.
+    Requeued {
+        /// From there to the next issue.
+        ns: u64,
+        /// How often.
+        times: u64,
+    },
+    /// It was handed out in pieces.
+    Pieces {
+        /// Between pieces, when it was not with the device.
+        ns: u64,
+        /// How many pieces.
+        pieces: u64,
+    },
+    /// Its bio was cut into several requests.
+    Cut {
+        /// From the end of the first to the end of the last.
+        ns: u64,
+        /// How many requests.
+        requests: u64,
+    },
+    /// Further bios were merged into it.
+    Merged {
+        /// From its first bio to its last.
+        ns: u64,
+        /// How many further bios.
+        bios: u64,
+    },
+    /// The device took at least twice as long as it does for half of all requests of that operation and size.
+    DeviceSlow {
+        /// By how much longer than the median.
+        ns: u64,
+        /// Its time with the device, in ns.
+        device_ns: u64,
+        /// The median, in ns.
+        p50_ns: u64,
+        /// Over how many requests.
+        of_count: u64,
+        /// How many others were with the device in that time.
+        others: u64,
+    },
+    /// Between its bio and its request: for a tag, or throttled.
+    TagWait {
+        /// How long.
+        ns: u64,
+    },
+    /// The journal wrote while none of its own requests was under way.
+    Journal {
+        /// How long both was so.
+        ns: u64,
+        /// How many requests of the journal.
+        requests: u64,
+    },
+}
+
+impl Cause {
+    /// The time that it accounts for, in ns.
+    pub fn ns(&self) -> u64 {
+        match *self {
+            Cause::Behind { ns, .. }
+            | Cause::Flush { ns, .. }
+            | Cause::Discard { ns, .. }
+            | Cause::Requeued { ns, .. }
+            | Cause::Pieces { ns, .. }
+            | Cause::Cut { ns, .. }
+            | Cause::Merged { ns, .. }
+            | Cause::DeviceSlow { ns, .. }
+            | Cause::TagWait { ns }
+            | Cause::Journal { ns, .. } => ns,
+        }
+    }
+}
+
+/// Another request that was in the way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Other {
+    /// What it does.
+    pub op: &'static str,
+    /// Its data.
+    pub bytes: u64,
+    /// Its first sector, in units of 512 bytes.
+    pub sector: u64,
+    /// Who queued it.
+    pub pid: u32,
+    /// That thread's name.
+    pub comm: String,
+    /// On whose behalf.
+    pub origin: &'static str,
+    /// The inode, if known.
+    pub inode: Option<u64>,
+    /// How long it was with the device while the one in question waited.
+    pub overlap_ns: u64,
+    /// How long it was with the device altogether.
+    pub device_ns: u64,
+    /// In how many pieces; 1 if it was not split.
+    pub pieces: u64,
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Times of many I/Os as a few figures, all exact.
+
+use serde::{Deserialize, Serialize};
+
+/// The figures of a set of times.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Distribution {
+    /// How many.
+    pub count: u64,
+    /// Mean in ns, one decimal.
+    pub mean_ns: f64,
+    /// Median in ns. Percentiles are of the nearest rank: the smallest time with at least that share at or
+    /// below it.
+    pub p50_ns: u64,
+    /// 99th percentile in ns.
+    pub p99_ns: u64,
+    /// 99.9th percentile in ns.
+    pub p999_ns: u64,
+    /// Longest in ns.
+    pub max_ns: u64,
+}
+
+impl Distribution {
+    /// Of times in ns; `None` if there are none.
+    pub fn of(mut times_ns: Vec<u64>) -> Option<Distribution> {
+        times_ns.sort_unstable();
+        let max_ns = *times_ns.last()?;
+        let sum: u128 = times_ns.iter().map(|ns| u128::from(*ns)).sum();
+        let rank = |per_mille: usize| (times_ns.len() * per_mille).div_ceil(1_000);
+        let at = |per_mille| times_ns[rank(per_mille).max(1) - 1];
+        Some(Distribution {
+            count: times_ns.len() as u64,
+            mean_ns: one_decimal(sum as f64 / times_ns.len() as f64),
+            p50_ns: at(500),
+            p99_ns: at(990),
+            p999_ns: at(999),
+            max_ns,
+        })
+    }
+}
+
+/// Rounded for records, where further digits only make them longer.
+pub(super) fn one_decimal(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
+}

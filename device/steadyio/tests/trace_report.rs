@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is said of a trace: groups, spans, percentiles, what is shown, and what the model takes.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, missing_docs)]
+
+mod trace_made;
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use steadyio::model::spans::{self, Span};
+use steadyio::trace::event::{Call, Class, Dev, OpKind};
+use steadyio::trace::io::{Mark, Missing, Origin, Request, Unmatched};
+use steadyio::trace::report::distribution::Distribution;
+use steadyio::trace::report::intervals::Intervals;
+use steadyio::trace::report::record::{Question, Record, Unread};
+use steadyio::trace::report::spans_file;
+use trace_made::{DEV, Made, US, pieces, priority, question, request, valid};
+
+const STEPS_US: [u64; 6] = [1, 2, 3, 4, 90, 6];
+
+/// Reads and writes of two sizes, writeback, journal, readahead, a flush, a discard, two classes, a split
+/// request, a slow one, and an account with everything in it.
+fn rich() -> Made {
+    let mut made = Made::default();
+    made.usual_reads(30);
+    let write = request(OpKind::Write, 131_072, 100, [5, 5, 50, 40, 900, 20]);
+    made.io(
+        Call::Write,
+        131_072,
+        (30, 5),
+        vec![Request { priority: priority(Class::Rt), ..write }],
+    );
+    let flush = request(OpKind::Flush, 0, 10_000, [1, 1, 1, 1, 400, 1]);
+    made.io(Call::Fsync, 0, (100, 5), vec![flush]);
+    for (origin, kind) in [
+        (Origin::Writeback(Some(12)), OpKind::Write),
+        (Origin::Readahead(None), OpKind::Read),
+        (Origin::Journal, OpKind::Write),
+        (Origin::Thread, OpKind::Discard),
+    ] {
+        let request = request(kind, 65_536, 20_000, STEPS_US);
+        made.request(Request { origin, priority: priority(Class::Be), ..request });
+    }
+    let split = request(OpKind::Write, 524_288, 30_000, [1, 1, 1, 1, 5_000, 1]);
+    let stays = pieces(&[(30_004, 32_000, 262_144), (33_000, 35_004, 262_144)]);
+    made.request(Request { pieces: stays, ..split });
+    let waits = request(OpKind::Read, 4096, 30_100, [1, 1, 4_900, 1, 90, 1]);
+    made.io(Call::Pread64, 4096, (20, 10), vec![waits]);
+    let op = made.0.requests[0].op;
+    let lost = Unmatched { time_ns: 5, dev: DEV, sector: 9, op, why: "it was never issued" };
+    made.0.account.unmatched.push(lost);
+    made.0.account.unmatched_count = 1;
+    let (event, consequence) = ("block:block_getrq", "tag waits are not known");
+    made.0.missing.push(Missing { event, consequence });
+    made
+}
+
+#[test]
+fn spans_are_shares_of_the_mean_total_and_the_rest_of_the_device_is_software() {
+    let mut made = Made::default();
+    made.usual_reads(3);
+    let group = &made.record().ios[0];
+    assert_eq!(group.title(), "mmcblk0 read 4 KiB");
+    // 20 call, 1+2+3+4 block, 90 device, 6+10 post.
+    let shares: Vec<(&str, f64, f64)> = (group.times.spans.iter())
+        .map(|span| (&*span.span, span.times.mean_ns, span.share_percent))
+        .collect();
+    assert_eq!(
+        shares,
+        [
+            ("submission", 20_000.0, 14.7),
+            ("block", 10_000.0, 7.4),
+            ("device", 90_000.0, 66.2),
+            ("post", 16_000.0, 11.8)
+        ]
+    );
+    assert_eq!(group.times.software_percent, 33.8);
+    assert_eq!(group.times.total.mean_ns, 136_000.0);
+}
+
+#[test]
+fn steps_follow_each_other_from_the_call_to_the_return() {
+    let mut made = Made::default();
+    made.usual_reads(1);
+    let record = made.record();
+    let steps: Vec<(&str, u64)> = (record.ios[0].times.steps.iter())
+        .map(|step| (&*step.step, step.times.max_ns / US))
+        .collect();
+    assert_eq!(
+        steps,
+        [
+            ("call->queue", 20),
+            ("queue->tag", 1),
+            ("tag->insert", 2),
+            ("insert->issue", 3),
+            ("issue->hardware", 4),
+            ("hardware", 90),
+            ("hardware->completion", 6),
+            ("completion->return", 10),
+        ]
+    );
+}
+
+#[test]
+fn a_layer_that_is_not_passed_has_no_step_and_no_time_is_lost() {
+    let mut made = Made::default();
+    let mut bare = request(OpKind::Read, 4096, 50, STEPS_US);
+    let mut marks = steadyio::trace::io::Marks::default();
+    for mark in [Mark::Queued, Mark::Issued, Mark::Completed] {
+        marks.set(mark, bare.marks.get(mark).unwrap());
+    }
+    bare.marks = marks;
+    made.request(bare);
+    let record = made.record();
+    let times = &record.requests[0].times;
+    let steps: Vec<(&str, u64)> =
+        times.steps.iter().map(|step| (&*step.step, step.times.max_ns / US)).collect();
+    assert_eq!(steps, [("queue->issue", 6), ("issue->completion", 100)]);
+    assert_eq!(times.total.max_ns, 106 * US);
+}
+
+#[test]
+fn percentiles_are_of_the_nearest_rank() {
+    let of = Distribution::of((1..=1_000).rev().collect()).unwrap();
+    assert_eq!((of.p50_ns, of.p99_ns, of.p999_ns, of.max_ns), (500, 990, 999, 1_000));
+    assert_eq!((of.count, of.mean_ns), (1_000, 500.5));
+    let one = Distribution::of(vec![7]).unwrap();
+    assert_eq!((one.p50_ns, one.p999_ns), (7, 7));
+    assert_eq!(Distribution::of(Vec::new()), None);
+}
+
+#[test]
+fn who_waited_decides_the_section() {
+    let record = rich().record();
+    let titles = |groups: &[steadyio::trace::report::groups::Group]| -> Vec<String> {
+        let title = |group: &steadyio::trace::report::groups::Group| {
+            let origin = group.origin.clone().unwrap_or_default();
+            format!("{origin} {} x{}", group.title(), group.times.count).trim().to_string()
+        };
+        groups.iter().map(title).collect()
+    };
+    let ios = ["mmcblk0 fsync x1", "mmcblk0 read 4 KiB x31", "mmcblk0 write 128 KiB x1"];
+    assert_eq!(titles(&record.ios), ios);
+    let requests = [
+        "journal mmcblk0 write 64 KiB x1",
+        "readahead mmcblk0 read 64 KiB x1",
+        "thread mmcblk0 write 512 KiB x1",
+        "writeback mmcblk0 write 64 KiB x1",
+    ];
+    assert_eq!(titles(&record.requests), requests);
+    let others = ["io mmcblk0 flush x1", "thread mmcblk0 discard 64 KiB x1"];
+    assert_eq!(titles(&record.flushes_and_discards), others);
+    assert_eq!(record.requests[3].inodes[0].inode, 12);
+}
+
+#[test]
+fn many_sizes_become_ranges() {
+    let mut made = Made::default();
+    for size in 1..=12_u64 {
+        made.request(request(OpKind::Write, size * 4096, size * 1_000, STEPS_US));
+    }
+    let titles: Vec<String> = made.record().requests.iter().map(|group| group.title()).collect();
+    assert_eq!(
+        titles,
+        [
+            "mmcblk0 write 4 KiB",
+            "mmcblk0 write 8 KiB to 12 KiB",
+            "mmcblk0 write 16 KiB to 28 KiB",
+            "mmcblk0 write 32 KiB to 48 KiB",
+        ]
+    );
+}
+
+#[test]
+fn priority_classes_come_real_time_first_and_only_if_events_carry_them() {
+    let record = rich().record();
+    let classes: Vec<(&str, &str, u64)> =
+        record.classes.iter().map(|class| (class.class, class.of, class.times.count)).collect();
+    assert_eq!(classes, [("rt", "ios", 1), ("be", "requests", 3)]);
+    let mut made = Made::default();
+    made.usual_reads(2);
+    assert!(made.record().classes.is_empty());
+}
+
+#[test]
+fn only_the_asked_for_threads_and_devices_are_shown_and_the_rest_is_counted() {
+    let made = rich();
+    let of_pid = |pid| {
+        let pids = Some(BTreeSet::from([pid]));
+        Record::new(&made.0, Question { pids, ..question() })
+    };
+    let reader = of_pid(7);
+    assert_eq!((reader.scope.ios_hidden, reader.scope.requests_hidden), (0, 4));
+    assert_eq!((reader.ios.len(), reader.requests.len()), (3, 0));
+    assert_eq!(reader.flushes_and_discards.len(), 1, "its own flush");
+    let nobody = of_pid(4711);
+    assert_eq!((nobody.ios.len(), nobody.scope.ios_hidden), (0, 33));
+    let devices = Some(BTreeSet::from([Dev { major: 8, minor: 0 }]));
+    let other = Record::new(&made.0, Question { devices, ..question() });
+    assert_eq!((other.ios.len(), other.requests.len()), (0, 0));
+}
+
+#[test]
+fn the_most_at_once_is_counted() {
+    let mut made = Made::default();
+    for queued_us in [100, 110, 500] {
+        let request = request(OpKind::Read, 4096, queued_us, STEPS_US);
+        made.io(Call::Pread64, 4096, (1, 1), vec![request]);
+    }
+    assert_eq!(made.record().ios[0].at_once_max, 2);
+}
+
+#[test]
+fn what_is_lost_or_unmatched_flaws_the_record() {
+    let mut made = Made::default();
+    made.usual_reads(2);
+    assert!(!made.record().is_flawed());
+    made.0.account.at_the_edges = 3;
+    assert!(!made.record().is_flawed(), "a trace has edges");
+    let problems = Unread { count: 1, first: vec!["trace:7: no time".into()] };
+    assert!(Record::new(&made.0, Question { problems, ..question() }).is_flawed());
+    made.0.account.events_lost = 1;
+    assert!(made.record().is_flawed());
+    assert!(rich().record().is_flawed());
+}
+
+#[test]
+fn the_record_is_as_its_schema_says() {
+    for made in [Made::default(), rich()] {
+        let record = valid(&made.record());
+        assert_eq!(record["account"]["matched"], made.0.requests.len());
+    }
+}
+
+#[test]
+fn the_model_takes_the_record_and_the_spans_file_alike() {
+    let record = rich().record();
+    let file = spans_file::of_record(&record).unwrap().to_string();
+    let from_file = spans::parse(&file).unwrap();
+    let from_record = spans::parse(&record.to_json().unwrap()).unwrap();
+    assert_eq!(from_file, from_record);
+    let names: Vec<&str> = from_record.entries.iter().map(|entry| &*entry.name).collect();
+    assert_eq!(names, ["mmcblk0 read 4 KiB", "mmcblk0 write 128 KiB"], "no syncs");
+    let write = &from_record.entries[1];
+    assert_eq!((write.size_bytes, write.count), (131_072, Some(1)));
+    let spans: Vec<(Span, u64)> = write.spans.iter().map(|(span, ns)| (span, ns / US)).collect();
+    assert_eq!(
+        spans,
+        [(Span::Submission, 30), (Span::Block, 100), (Span::Device, 900), (Span::Post, 25)]
+    );
+}
+
+#[test]
+fn the_model_says_when_a_trace_has_no_spans() {
+    let mut made = Made::default();
+    made.request(request(OpKind::Read, 4096, 50, STEPS_US));
+    let error = spans::parse(&made.record().to_json().unwrap()).unwrap_err().to_string();
+    assert!(error.contains("trace with the events of system calls"), "{error}");
+    let broken = spans::parse(r#"{"schema": "steadyio.trace/1", "ios": 3}"#).unwrap_err();
+    assert!(broken.to_string().contains("not a steadyio.trace/1 record"), "{broken}");
+}
+
+const MOMENTS: u64 = 64;
+
+fn some_intervals() -> impl Strategy<Value = Vec<(u64, u64)>> {
+    proptest::collection::vec((0..MOMENTS, 0..MOMENTS), 0..8)
+}
+
+/// One bit per moment.
+fn bits(intervals: &[(u64, u64)]) -> u64 {
+    let moments = intervals.iter().flat_map(|(begin, end)| *begin..*end);
+    moments.fold(0, |bits, moment| bits | 1 << moment)
+}
+
+proptest! {
+    #[test]
+    fn intervals_are_sets_of_moments(left in some_intervals(), right in some_intervals()) {
+        let (a, b) = (Intervals::new(left.clone()), Intervals::new(right.clone()));
+        let (a_bits, b_bits) = (bits(&left), bits(&right));
+        for (found, expected) in [
+            (a.union(&b), a_bits | b_bits),
+            (a.overlap(&b), a_bits & b_bits),
+            (a.minus(&b), a_bits & !b_bits),
+        ] {
+            prop_assert_eq!(bits(&found.to_vec()), expected);
+            prop_assert_eq!(found.total_ns(), u64::from(expected.count_ones()));
+            prop_assert_eq!(found.is_empty(), expected == 0);
+            // Made again of itself it is the same: sorted, no two touch.
+            prop_assert_eq!(Intervals::new(found.iter()), found);
+        }
+    }
+}
