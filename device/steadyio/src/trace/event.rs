@@ -278,6 +278,20 @@ pub enum Class {
     Idle,
 }
 
+impl Priority {
+    /// From the kernel's own encoding, which trace events use; `None` for a class that is none of [`Class`].
+    pub fn from_kernel(ioprio: u16) -> Option<Priority> {
+        let class = match ioprio >> 13 {
+            0 => Class::None,
+            1 => Class::Rt,
+            2 => Class::Be,
+            3 => Class::Idle,
+            _ => return None,
+        };
+        Some(Priority { class, level: (ioprio & 7) as u8 })
+    }
+}
+
 /// A system call that can lead to I/O, or wait for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs)]

@@ -9,7 +9,15 @@ use std::fmt;
 use super::event::Event;
 
 pub mod calls;
+pub mod decode;
+mod drivers;
+mod fields;
+pub mod format;
+pub mod merge;
+pub mod ring;
 pub mod rwbs;
+pub mod tracefs;
+pub mod wanted;
 
 /// Events in the order of their time, with problems between them. The end of the iterator is the end of the
 /// trace, or the place behind which nothing can be read; in that case its last item is a problem.

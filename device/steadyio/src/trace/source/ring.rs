@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The kernel's ring buffer, page by page: what `per_cpu/cpuN/trace_pipe_raw` gives.
+//!
+//! A page begins with a time and a commit word: how many bytes of data follow, and whether records were lost
+//! before this page. Each entry of the data begins with a u32 whose low 5 bits are its kind and whose other 27
+//! bits are the time since the entry before it. Only little-endian kernels are read.
+
+use super::format::PageFormat;
+
+/// An entry that pads, alone or to the end of the page.
+const KIND_PADDING: u32 = 29;
+/// An entry that only moves the time on, by more than 27 bits hold.
+const KIND_TIME_EXTEND: u32 = 30;
+/// An entry that sets the time, but for its top 5 bits.
+const KIND_TIME_STAMP: u32 = 31;
+const TIME_BITS: u32 = 27;
+const STAMP_BITS: u32 = 59;
+const COMMIT_MISSED: u64 = 1 << 31;
+const COMMIT_MISSED_STORED: u64 = 1 << 30;
+/// The flags are in these bits, the length in those below.
+const COMMIT_FLAGS: u64 = COMMIT_MISSED | COMMIT_MISSED_STORED;
+
+/// What a page holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry<'a> {
+    /// Records were lost before the page, so many of them; 0 if the kernel had no room to say. Always first.
+    Lost {
+        /// When the page begins, in ns.
+        time_ns: u64,
+        /// How many.
+        count: u64,
+    },
+    /// A record.
+    Record {
+        /// When it was made, in ns of the trace clock.
+        time_ns: u64,
+        /// Where its data begins in the page.
+        offset: usize,
+        /// Laid out as its format says; padded at the end.
+        data: &'a [u8],
+    },
+}
+
+/// A page that is not what the kernel writes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("byte {offset} of the page: {what}")]
+pub struct BadPage {
+    /// In bytes from the first of the page.
+    pub offset: usize,
+    /// What is wrong with which value.
+    pub what: String,
+}
+
+/// The entries of one page in their order. After an error there is no further entry.
+#[derive(Clone, Debug)]
+pub struct Entries<'a> {
+    page: &'a [u8],
+    at: usize,
+    end: usize,
+    time_ns: u64,
+    lost: Option<u64>,
+}
+
+/// Begins to read a page; its data may end before `page` does.
+pub fn entries<'a>(page: &'a [u8], format: &PageFormat) -> Result<Entries<'a>, BadPage> {
+    let bad = |offset, what: String| Err(BadPage { offset, what });
+    if page.len() < format.data_offset {
+        return bad(0, format!("{} bytes, its head alone has {}", page.len(), format.data_offset));
+    }
+    let time_ns = u64_at(page, 0).unwrap_or_default();
+    // The flags are in the low half, which is all that a 32-bit kernel has.
+    let commit = u64::from(u32_at(page, 8).unwrap_or_default());
+    let length = usize::try_from(commit & !COMMIT_FLAGS).unwrap_or(usize::MAX);
+    if length > page.len() - format.data_offset {
+        return bad(8, format!("{length} bytes of data in a page of {}", page.len()));
+    }
+    let end = format.data_offset + length;
+    let lost = (commit & COMMIT_MISSED != 0).then(|| match commit & COMMIT_MISSED_STORED {
+        0 => 0,
+        _ if format.commit_size == 8 => u64_at(page, end).unwrap_or(0),
+        _ => u32_at(page, end).unwrap_or(0).into(),
+    });
+    Ok(Entries { page, at: format.data_offset, end, time_ns, lost })
+}
+
+impl<'a> Entries<'a> {
+    /// When the page begins, in ns; before the first entry is read.
+    pub fn begin_ns(&self) -> u64 {
+        self.time_ns
+    }
+
+    fn fail(&mut self, what: String) -> Option<Result<Entry<'a>, BadPage>> {
+        let offset = self.at;
+        self.at = self.end;
+        Some(Err(BadPage { offset, what }))
+    }
+
+    /// A record of `length` bytes at `start`; the entry ends where it does.
+    fn record(&mut self, start: usize, length: usize) -> Option<Result<Entry<'a>, BadPage>> {
+        let end = start.saturating_add(length);
+        if end > self.end {
+            return self.fail(format!("a record of {length} bytes passes the end of the data"));
+        }
+        // The next entry is aligned; the last of a page may end unaligned only if the page does.
+        self.at = end.next_multiple_of(4).min(self.end);
+        let data = &self.page[start..end];
+        Some(Ok(Entry::Record { time_ns: self.time_ns, offset: start, data }))
+    }
+}
+
+impl<'a> Iterator for Entries<'a> {
+    type Item = Result<Entry<'a>, BadPage>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(count) = self.lost.take() {
+            return Some(Ok(Entry::Lost { time_ns: self.time_ns, count }));
+        }
+        while self.at < self.end {
+            let data = &self.page[..self.end];
+            let Some(head) = u32_at(data, self.at) else {
+                return self.fail("less than an entry is left of the data".into());
+            };
+            let (kind, delta) = (head & 31, u64::from(head >> 5));
+            if (1..KIND_PADDING).contains(&kind) {
+                self.time_ns = self.time_ns.wrapping_add(delta);
+                return self.record(self.at + 4, kind as usize * 4);
+            }
+            if kind == KIND_PADDING && delta == 0 {
+                self.at = self.end;
+                return None;
+            }
+            let Some(word) = u32_at(data, self.at + 4) else {
+                return self.fail(format!("an entry of kind {kind} passes the end of the data"));
+            };
+            let stamp = u64::from(word) << TIME_BITS | delta;
+            match kind {
+                KIND_TIME_EXTEND => self.time_ns = self.time_ns.wrapping_add(stamp),
+                KIND_TIME_STAMP => self.time_ns = whole_stamp_ns(stamp, self.time_ns),
+                _ => self.time_ns = self.time_ns.wrapping_add(delta),
+            }
+            let length = word as usize;
+            match kind {
+                // A record whose length, which counts its own word, does not fit into 5 bits.
+                0 if length >= 4 => return self.record(self.at + 8, length - 4),
+                0 => return self.fail(format!("a record of length {length}")),
+                // A record that was taken back; its length counts the word.
+                KIND_PADDING if length < 4 => {
+                    return self.fail(format!("a padding of {length} bytes"));
+                }
+                KIND_PADDING => self.at = (self.at + 4).saturating_add(length),
+                _ => self.at += 8,
+            }
+        }
+        None
+    }
+}
+
+/// A stamp lacks the top bits of the time, which are those of the entry before it, or one more.
+fn whole_stamp_ns(stamp: u64, before_ns: u64) -> u64 {
+    let top = before_ns >> STAMP_BITS << STAMP_BITS;
+    if top == 0 {
+        return stamp;
+    }
+    let whole = top | stamp;
+    if whole < before_ns { whole.wrapping_add(1 << STAMP_BITS) } else { whole }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
