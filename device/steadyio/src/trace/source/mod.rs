@@ -13,9 +13,12 @@ pub mod decode;
 mod drivers;
 mod fields;
 pub mod format;
+pub mod ftrace_text;
 pub mod merge;
 pub mod ring;
 pub mod rwbs;
+pub mod skipped;
+pub mod text;
 pub mod tracefs;
 pub mod wanted;
 
