@@ -323,47 +323,6 @@ pub enum Call {
     IoUringEnter,
 }
 
-impl Call {
-    /// All in their order, each with the name that the kernel's events have behind `sys_enter_`.
-    pub const NAMES: [(Call, &'static str); 25] = [
-        (Call::Read, "read"),
-        (Call::Write, "write"),
-        (Call::Pread64, "pread64"),
-        (Call::Pwrite64, "pwrite64"),
-        (Call::Readv, "readv"),
-        (Call::Writev, "writev"),
-        (Call::Preadv, "preadv"),
-        (Call::Pwritev, "pwritev"),
-        (Call::Preadv2, "preadv2"),
-        (Call::Pwritev2, "pwritev2"),
-        (Call::Sendfile64, "sendfile64"),
-        (Call::CopyFileRange, "copy_file_range"),
-        (Call::Splice, "splice"),
-        (Call::Fsync, "fsync"),
-        (Call::Fdatasync, "fdatasync"),
-        (Call::Sync, "sync"),
-        (Call::Syncfs, "syncfs"),
-        (Call::SyncFileRange, "sync_file_range"),
-        (Call::Msync, "msync"),
-        (Call::Fallocate, "fallocate"),
-        (Call::Ftruncate, "ftruncate"),
-        (Call::IoSubmit, "io_submit"),
-        (Call::IoGetevents, "io_getevents"),
-        (Call::IoPgetevents, "io_pgetevents"),
-        (Call::IoUringEnter, "io_uring_enter"),
-    ];
-
-    /// The kernel's name of it.
-    pub fn name(self) -> &'static str {
-        Call::NAMES[self as usize].1
-    }
-
-    /// The call with that name of the kernel's.
-    pub fn from_name(name: &str) -> Option<Call> {
-        Call::NAMES.iter().find(|(_, known)| *known == name).map(|(call, _)| *call)
-    }
-}
-
 /// A thread's name: up to 15 bytes, as the kernel keeps it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Comm([u8; 16]);

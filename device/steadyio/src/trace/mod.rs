@@ -10,5 +10,6 @@
 
 pub mod event;
 pub mod io;
+pub mod perfetto;
 pub mod report;
 pub mod source;

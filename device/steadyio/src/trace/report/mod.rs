@@ -15,5 +15,5 @@ pub mod record;
 pub mod spans_file;
 pub mod steps;
 pub mod times;
-mod words;
+pub mod words;
 pub mod worst;
