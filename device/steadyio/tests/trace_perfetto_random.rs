@@ -57,7 +57,14 @@ fn pieces_between(marks: &Marks, shares: &[u64]) -> Vec<Piece> {
     }
     let turns = moments.chunks_exact(2);
     turns
-        .map(|turn| Piece { issued_ns: turn[0], ended_ns: turn[1], sector: 8, bytes: 4096 })
+        .map(|turn| Piece {
+            issued_ns: turn[0],
+            ended_ns: turn[1],
+            sector: 8,
+            bytes: 4096,
+            hardware_start_ns: None,
+            hardware_done_ns: None,
+        })
         .collect()
 }
 

@@ -79,9 +79,9 @@ pub struct Request {
     pub bytes: u64,
     /// Its I/O priority, if events carry it.
     pub priority: Option<Priority>,
-    /// Who queued its first bio.
+    /// Who queued its first bio; 0 if that was not seen.
     pub pid: u32,
-    /// That thread's name.
+    /// That thread's name, empty if not known.
     pub comm: Comm,
     /// On whose behalf.
     pub origin: Origin,
@@ -110,6 +110,10 @@ pub struct Piece {
     pub sector: u64,
     /// Bytes that ended; 0 if it was given back.
     pub bytes: u64,
+    /// The driver started the hardware, if an event tells.
+    pub hardware_start_ns: Option<u64>,
+    /// The hardware was done, if an event tells.
+    pub hardware_done_ns: Option<u64>,
 }
 
 /// On whose behalf a request was made.
@@ -210,6 +214,11 @@ pub struct Account {
     pub unmatched: Vec<Unmatched>,
     /// How many of those in all.
     pub unmatched_count: u64,
+    /// I/Os whose calls led to no request: what they asked for was in memory, or somebody else had asked for it.
+    pub calls_without_request: u64,
+    /// I/Os left out of [`Trace::ios`] because a request of theirs is not matched, or they began before the
+    /// trace or ended after it.
+    pub ios_incomplete: u64,
 }
 
 /// A request that does not add up.

@@ -69,6 +69,8 @@ fn written_back() -> Request {
         ended_ns: BEGIN_NS + ended_us * US,
         sector,
         bytes,
+        hardware_start_ns: None,
+        hardware_done_ns: None,
     };
     let whole = short(OpKind::Write, 8192, 512 << 10, Origin::Writeback(Some(77)), [60, 70, 400]);
     Request {

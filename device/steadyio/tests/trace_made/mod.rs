@@ -48,6 +48,8 @@ pub fn pieces(stays_us: &[(u64, u64, u64)]) -> Vec<Piece> {
         ended_ns: ended * US,
         sector: 0,
         bytes,
+        hardware_start_ns: None,
+        hardware_done_ns: None,
     };
     stays_us.iter().map(piece).collect()
 }

@@ -101,7 +101,11 @@ pub struct Account {
     pub hit_by_loss: u64,
     /// Requests that miss an event with nothing to explain it.
     pub unmatched: u64,
-    /// The first of these.
+    /// I/Os whose calls led to no request.
+    pub calls_without_request: u64,
+    /// I/Os that are not shown because a request of theirs is not matched, or they reach over an edge.
+    pub ios_incomplete: u64,
+    /// The first of the unmatched.
     pub unmatched_first: Vec<UnmatchedRequest>,
     /// What could not be read.
     pub unread: Unread,
@@ -270,6 +274,8 @@ fn account(trace: &Trace, unread: Unread, name: impl Fn(Dev) -> String) -> Accou
         at_the_edges: from.at_the_edges,
         hit_by_loss: from.hit_by_loss,
         unmatched: from.unmatched_count,
+        calls_without_request: from.calls_without_request,
+        ios_incomplete: from.ios_incomplete,
         unmatched_first: unmatched.collect(),
         unread,
     }

@@ -79,13 +79,15 @@ pub fn end_ns(request: &Request) -> u64 {
     request.marks.get(Mark::Completed).unwrap_or_else(|| begin_ns(request))
 }
 
-/// When it was with the device.
+/// When it was with the device: from the start of the hardware where an event tells, or else the issue, to
+/// the end of the hardware, or else of the request.
 pub fn with_device(request: &Request) -> Intervals {
     let marks = &request.marks;
     match (request.pieces.is_empty(), marks.device_start_ns(), marks.device_end_ns()) {
-        (false, ..) => {
-            Intervals::new(request.pieces.iter().map(|piece| (piece.issued_ns, piece.ended_ns)))
-        }
+        (false, ..) => Intervals::new(request.pieces.iter().map(|piece| {
+            let start_ns = piece.hardware_start_ns.unwrap_or(piece.issued_ns);
+            (start_ns, piece.hardware_done_ns.unwrap_or(piece.ended_ns))
+        })),
         (true, Some(begin_ns), Some(end_ns)) => Intervals::new([(begin_ns, end_ns)]),
         _ => Intervals::default(),
     }
