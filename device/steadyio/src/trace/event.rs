@@ -336,6 +336,12 @@ impl Comm {
         Comm(bytes)
     }
 
+    /// The name, without what follows its end.
+    pub fn as_bytes(&self) -> &[u8] {
+        let end = self.0.iter().position(|byte| *byte == 0).unwrap_or(self.0.len());
+        &self.0[..end]
+    }
+
     /// No name known.
     pub fn is_empty(&self) -> bool {
         self.0[0] == 0
@@ -344,8 +350,7 @@ impl Comm {
 
 impl std::fmt::Display for Comm {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let end = self.0.iter().position(|byte| *byte == 0).unwrap_or(self.0.len());
-        out.pad(&String::from_utf8_lossy(&self.0[..end]))
+        out.pad(&String::from_utf8_lossy(self.as_bytes()))
     }
 }
 

@@ -9,6 +9,7 @@
 //! Szubbocsev, 2017): submission, block, device, post.
 
 pub mod event;
+pub mod follow;
 pub mod io;
 pub mod perfetto;
 pub mod report;

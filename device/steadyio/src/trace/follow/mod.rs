@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From events to I/Os: [`Follower`] takes each event once, in the order of time, and finds out which request and
+//! which I/O it belongs to.
+//!
+//! Block events do not say which request they are about, only its place. So the path of each bio is retraced as
+//! the block layer goes it: `threads` holds a thread's bios until they have a request (`bios`), `table` the
+//! requests (`open`) until they have ended, `requests` has one function per block event. `flush` pairs flushes
+//! with those who wait for them. `calls` knows who asked (`tasks`: I/Os and journal commits that are not over),
+//! `spans` where an I/O's time went, `results` what is certain so far.
+//!
+//! Never guessed: if an event can be about two requests, both are counted as unmatched.
+
+mod bios;
+mod calls;
+mod flush;
+mod open;
+mod requests;
+mod results;
+mod spans;
+mod table;
+mod tasks;
+mod threads;
+
+use std::collections::HashMap;
+
+use super::event::{Dev, Event, Op, What};
+use super::io::Trace;
+use flush::Flushes;
+use open::Doubt;
+use results::Results;
+use table::Table;
+use tasks::{Key, Tasks};
+use threads::Threads;
+
+/// What to follow.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Only requests of this device, and the I/Os that led to them; all if `None`.
+    pub dev: Option<Dev>,
+}
+
+/// Takes events, gives a [`Trace`].
+#[derive(Debug, Default)]
+pub struct Follower {
+    options: Options,
+    threads: Threads,
+    table: Table,
+    flushes: Flushes,
+    tasks: Tasks,
+    /// io_uring operations under way: who submitted it, and the I/O that it is.
+    operations: HashMap<u64, (u32, Key)>,
+    results: Results,
+    /// The last event of each CPU, in ns: where a loss on that CPU begins.
+    last_ns: HashMap<u32, u64>,
+    seen: Seen,
+    /// The last request of which only issue and end were seen: if more of it comes back, this was a piece. With
+    /// what that would begin with, and its result.
+    last_bare: Option<((Dev, u64, Op), usize)>,
+}
+
+/// Which kinds of event there have been, where that decides what their absence means.
+#[derive(Debug, Default)]
+struct Seen {
+    get_request: bool,
+    uring_submit: bool,
+    loss: bool,
+}
+
+impl Follower {
+    /// Nothing seen yet.
+    pub fn new(options: Options) -> Follower {
+        Follower { options, ..Follower::default() }
+    }
+
+    /// The next event; called in the order of `time_ns`.
+    pub fn take(&mut self, event: &Event) {
+        self.results.account.events += 1;
+        self.settle_flushes(event);
+        self.dispatch(event);
+        self.last_ns.insert(event.cpu, event.time_ns);
+    }
+
+    /// The trace is over: what is still open reaches over its end.
+    pub fn finish(mut self) -> Trace {
+        self.settle_all_flushes();
+        self.hand_over_the_rest();
+        self.tasks.abandon_all(&mut self.results);
+        let table = std::mem::take(&mut self.table);
+        for open in table.drain() {
+            let last_ns = open.last_ns();
+            self.results.count_doubt(open.doubt.unwrap_or(Doubt::Edge), &open, last_ns);
+        }
+        self.results.into_trace()
+    }
+
+    fn dispatch(&mut self, event: &Event) {
+        match event.what {
+            What::BioQueue(extent) => self.queue(event, &extent),
+            What::BioRemap { to, from } => self.remap(event, &to, from),
+            What::BioSplit { bio, new_sector } => self.split(event, &bio, new_sector),
+            What::BackMerge(extent) => self.merge(event, &extent, requests::Side::Back),
+            What::FrontMerge(extent) => self.merge(event, &extent, requests::Side::Front),
+            What::RequestMerge(extent) => self.merge_requests(&extent),
+            What::GetRequest(extent) => self.get_request(event, &extent),
+            What::Insert(extent) => self.insert(event, &extent),
+            What::K2Split { piece, rest_bytes } => self.cut_piece(&piece, rest_bytes),
+            What::Issue(extent) => self.issue(event, &extent),
+            What::Requeue(extent) => self.requeue(event, &extent),
+            What::Complete { extent, error } => self.complete(event, &extent, error),
+            What::Lost { count } => self.lose(event, count),
+            _ => self.dispatch_to_threads(event),
+        }
+    }
+
+    /// Events of this CPU are missing since its last one. What is open may have changed unseen, and what ended
+    /// since then may have been taken for something else.
+    fn lose(&mut self, event: &Event, count: u64) {
+        self.seen.loss = true;
+        self.results.account.events_lost += count;
+        let since_ns = self.last_ns.get(&event.cpu).copied().unwrap_or(0);
+        self.results.take_back(since_ns);
+        self.tasks.abandon_all(&mut self.results);
+        self.flushes.forget();
+        self.threads.clear();
+        self.operations.clear();
+        for open in self.table.iter_mut() {
+            open.suspect(Doubt::Loss);
+            open.shares.clear();
+            open.flushes.clear();
+        }
+    }
+}

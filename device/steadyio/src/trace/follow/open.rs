@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A request between a tag and its end: what is known of it, and how each event changes that.
+
+use super::super::event::{Comm, Dev, Event, Extent, Op, OpKind, Priority};
+use super::super::io::{Mark, Marks, Origin, Piece, Request};
+use super::tasks::Share;
+use super::threads::Bio;
+
+/// Where a request begins; flushes and passthrough requests have no sector.
+pub(super) type Place = (Dev, u64);
+
+/// The place of requests without a sector.
+pub(super) const NOWHERE: u64 = u64::MAX;
+
+/// An open request's number, free again once it has ended.
+pub(super) type Slot = u32;
+
+/// How far a request has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// In the block layer: it can be issued, and until it was it can be merged.
+    Waiting,
+    /// With the driver.
+    Issued,
+    /// A part has ended; the rest waits, and comes back by a requeue.
+    Parted,
+}
+
+/// Why a request cannot be reported as matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Doubt {
+    /// It began before the trace.
+    Edge,
+    /// It was open while events were lost, or cannot be told from one that was.
+    Loss,
+    /// Something about it does not add up.
+    Odd(&'static str),
+}
+
+/// The stay with the device that is going on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stay {
+    pub piece: Piece,
+    /// Sectors of this dispatch that have not ended.
+    pub left: u32,
+}
+
+/// An open request.
+#[derive(Clone, Debug)]
+pub(super) struct Open {
+    pub dev: Dev,
+    /// Where it begins now.
+    pub sector: u64,
+    /// Sectors that have not ended.
+    pub left: u32,
+    /// As issued, or until then as queued.
+    pub op: Op,
+    /// As queued, which differs in what the flush machinery takes off; `None` if no bio was seen.
+    pub bio_op: Option<Op>,
+    pub priority: Option<Priority>,
+    pub pid: u32,
+    pub comm: Comm,
+    pub stage: Stage,
+    /// It has been issued at least once, and can be merged no more.
+    pub started: bool,
+    pub marks: Marks,
+    pub merged_queued_ns: Vec<u64>,
+    pub cut_from_bio: bool,
+    /// First sector and bytes when first issued.
+    pub first: Option<(u64, u64)>,
+    pub stay: Option<Stay>,
+    pub pieces: Vec<Piece>,
+    pub requeues: u32,
+    pub error: i32,
+    /// One per bio, the first bio's first.
+    pub shares: Vec<Share>,
+    /// Flushes that began after it and ended before its issue, while it waits for one.
+    pub flushes: Vec<usize>,
+    pub doubt: Option<Doubt>,
+}
+
+impl Open {
+    /// Nothing is known but what `extent` says.
+    pub fn new(extent: &Extent) -> Open {
+        Open {
+            dev: extent.dev,
+            sector: place(extent).1,
+            left: extent.sectors,
+            op: extent.op,
+            bio_op: None,
+            priority: extent.priority,
+            pid: 0,
+            comm: Comm::default(),
+            stage: Stage::Waiting,
+            started: false,
+            marks: Marks::default(),
+            merged_queued_ns: Vec::new(),
+            cut_from_bio: false,
+            first: None,
+            stay: None,
+            pieces: Vec::new(),
+            requeues: 0,
+            error: 0,
+            shares: Vec::new(),
+            flushes: Vec::new(),
+            doubt: None,
+        }
+    }
+
+    /// Notes a doubt; the first one stays, but loss is the reason wherever it plays a part.
+    pub fn suspect(&mut self, doubt: Doubt) {
+        if self.doubt.is_none() || doubt == Doubt::Loss {
+            self.doubt = Some(doubt);
+        }
+    }
+
+    /// Where it ends now, if bios can still be appended there.
+    pub fn end(&self) -> Option<Place> {
+        (!self.started && self.left > 0)
+            .then(|| (self.dev, self.sector.wrapping_add(u64::from(self.left))))
+    }
+
+    /// The request that `bio` got.
+    pub fn from_bio(bio: Bio, extent: &Extent) -> Open {
+        let mut open = Open {
+            bio_op: Some(bio.op),
+            priority: extent.priority.or(bio.priority),
+            pid: bio.pid,
+            comm: bio.comm,
+            cut_from_bio: bio.cut,
+            shares: vec![bio.share],
+            ..Open::new(extent)
+        };
+        if let Some(queued_ns) = bio.queued_ns {
+            open.marks.set(Mark::Queued, queued_ns);
+        }
+        open
+    }
+
+    /// The driver got it, or a piece of it.
+    pub fn issue(&mut self, event: &Event, extent: &Extent) {
+        self.stage = Stage::Issued;
+        self.left = self.left.max(extent.sectors);
+        if !self.started {
+            self.started = true;
+            self.marks.set(Mark::Issued, event.time_ns);
+            self.op = extent.op;
+            self.priority = extent.priority.or(self.priority);
+            self.first = Some((extent.sector, u64::from(self.left) << 9));
+        }
+        let piece = Piece {
+            issued_ns: event.time_ns,
+            ended_ns: event.time_ns,
+            sector: extent.sector,
+            bytes: 0,
+            hardware_start_ns: None,
+            hardware_done_ns: None,
+        };
+        self.stay = Some(Stay { piece, left: extent.sectors });
+    }
+
+    /// The driver gave it back, or the rest of it came back after a piece.
+    pub fn requeue(&mut self, time_ns: u64) {
+        match self.stay.take() {
+            // Nothing of this dispatch has ended.
+            Some(stay) if stay.piece.bytes == 0 => {
+                self.requeues += 1;
+                self.pieces.push(Piece { ended_ns: time_ns, ..stay.piece });
+            }
+            Some(stay) => self.pieces.push(stay.piece),
+            None if self.stage == Stage::Parted => {}
+            // Busy before it was begun.
+            None => self.requeues += 1,
+        }
+        self.stage = Stage::Waiting;
+    }
+
+    /// So much of it ended.
+    pub fn complete(&mut self, time_ns: u64, sectors: u32, error: i32) {
+        if self.error == 0 {
+            self.error = error;
+        }
+        self.marks.set(Mark::Completed, time_ns);
+        if self.sector == NOWHERE {
+            self.left = 0;
+        } else {
+            self.sector = self.sector.wrapping_add(u64::from(sectors));
+            self.left = self.left.saturating_sub(sectors);
+        }
+        let Some(stay) = &mut self.stay else { return };
+        stay.left = stay.left.saturating_sub(sectors);
+        stay.piece.bytes += u64::from(sectors) << 9;
+        stay.piece.ended_ns = time_ns;
+        if stay.left == 0 && self.left > 0 {
+            self.pieces.push(stay.piece);
+            self.stay = None;
+            self.stage = Stage::Parted;
+        }
+    }
+
+    /// All of it has ended.
+    pub fn into_request(mut self) -> Request {
+        if !self.pieces.is_empty() {
+            self.pieces.extend(self.stay.map(|stay| stay.piece));
+        }
+        let (sector, bytes) = self.first.unwrap_or((self.sector, 0));
+        Request {
+            dev: self.dev,
+            op: self.op,
+            sector,
+            bytes,
+            priority: self.priority,
+            pid: self.pid,
+            comm: self.comm,
+            origin: self.shares.first().map_or(Origin::Thread, |share| share.origin),
+            marks: self.marks,
+            merged_queued_ns: self.merged_queued_ns,
+            cut_from_bio: self.cut_from_bio,
+            pieces: self.pieces,
+            requeues: self.requeues,
+            error: self.error,
+        }
+    }
+
+    /// When something was last seen of it.
+    pub fn last_ns(&self) -> u64 {
+        Mark::ALL.iter().filter_map(|mark| self.marks.get(*mark)).max().unwrap_or(0)
+    }
+
+    /// Its data is part of a flush sequence: the block layer ends it once more when all of that is over. What it
+    /// takes off the request, it does itself.
+    pub fn sequence(&self) -> Option<Sequence> {
+        let bio_op = self.bio_op.filter(|_| self.first.is_some_and(|(_, bytes)| bytes > 0))?;
+        let postflush = bio_op.fua && !self.op.fua;
+        (bio_op.preflush || postflush).then_some(Sequence { postflush })
+    }
+}
+
+/// What surrounds a request with data in a flush sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sequence {
+    /// The device is to be flushed after it.
+    pub postflush: bool,
+}
+
+/// Where to look for the request of `extent`. Flushes have no sector; passthrough requests show 0, and at their
+/// end -1.
+pub(super) fn place(extent: &Extent) -> Place {
+    let passthrough = extent.op.kind == OpKind::Other && extent.sectors == 0 && extent.sector == 0;
+    let sector =
+        if extent.op.kind == OpKind::Flush || passthrough { NOWHERE } else { extent.sector };
+    (extent.dev, sector)
+}

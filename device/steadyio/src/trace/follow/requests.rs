@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One function per block event: what it says about which bio or request.
+
+use super::super::event::{Event, Extent, Op, OpKind};
+use super::super::io::Mark;
+use super::Follower;
+use super::open::{Doubt, NOWHERE, Open, Slot, Stage, place};
+
+const ALIKE: &str = "two requests at the same place at the same time cannot be told apart";
+const NOT_ISSUED: &str = "ended, but was never issued to the driver";
+
+/// Where a merged bio goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Back,
+    Front,
+}
+
+/// What the events say about one request, if they say it of one only.
+enum Found {
+    None,
+    One(Slot),
+    /// All that it can be about; the likeliest first, so that no end is missed.
+    Several(Vec<Slot>),
+}
+
+impl Follower {
+    fn is_followed(&self, extent: &Extent) -> bool {
+        self.options.dev.is_none_or(|dev| dev == extent.dev)
+    }
+
+    /// A bio is appended to a request, or put before it.
+    pub(super) fn merge(&mut self, event: &Event, extent: &Extent, side: Side) {
+        let bio = self.take_bio(event, extent);
+        if !self.is_followed(extent) {
+            return self.pass_over(&bio);
+        }
+        let sectors = u64::from(extent.sectors);
+        let kind = extent.op.kind;
+        let fits = |open: &Open| open.op.kind == kind && !open.started;
+        let slots = match side {
+            Side::Back => self.table.ending((extent.dev, extent.sector), fits),
+            Side::Front => self.table.beginning((extent.dev, extent.sector + sectors), fits),
+        };
+        let slot = match self.one_of(slots, extent) {
+            Found::None => return self.drop_bio(&bio),
+            Found::One(slot) => slot,
+            Found::Several(slots) => slots[0],
+        };
+        self.table.change(slot, |open| {
+            open.left = open.left.saturating_add(extent.sectors);
+            if side == Side::Front {
+                open.sector = extent.sector;
+            }
+            open.merged_queued_ns.extend(bio.queued_ns);
+            open.shares.push(bio.share);
+        });
+    }
+
+    /// A request is appended to the one before it, with all its bios.
+    pub(super) fn merge_requests(&mut self, extent: &Extent) {
+        let waiting = |open: &Open| open.op.kind == extent.op.kind && !open.started;
+        let same = |open: &Open| waiting(open) && open.left == extent.sectors;
+        let next = self.table.beginning(place(extent), same);
+        let next = match self.one_of(next, extent) {
+            Found::None => return,
+            Found::One(slot) => slot,
+            Found::Several(slots) => slots[0],
+        };
+        let Some(next) = self.table.remove(next) else { return };
+        let before = self.table.ending((extent.dev, extent.sector), waiting);
+        let before = match self.one_of(before, extent) {
+            Found::None => {
+                return next.shares.iter().for_each(|share| self.drop_share(share));
+            }
+            Found::One(slot) => slot,
+            Found::Several(slots) => slots[0],
+        };
+        self.table.change(before, |open| {
+            open.left = open.left.saturating_add(next.left);
+            open.merged_queued_ns.extend(next.marks.get(Mark::Queued));
+            open.merged_queued_ns.extend(next.merged_queued_ns);
+            open.shares.extend(next.shares);
+            if let Some(doubt) = next.doubt {
+                open.suspect(doubt);
+            }
+        });
+    }
+
+    /// The bio has a request.
+    pub(super) fn get_request(&mut self, event: &Event, extent: &Extent) {
+        self.seen.get_request = true;
+        let bio = self.take_bio(event, extent);
+        if !self.is_followed(extent) {
+            return self.pass_over(&bio);
+        }
+        if extent.sectors == 0 && extent.op.kind != OpKind::Other {
+            return self.await_flush(event, bio);
+        }
+        let mut open = Open::from_bio(bio, extent);
+        open.marks.set(Mark::GotRequest, event.time_ns);
+        let slot = self.table.insert(open);
+        if extent.op.preflush {
+            self.await_preflush(extent.dev, slot);
+        }
+    }
+
+    /// It is the scheduler's. For the first time, or again after a requeue.
+    pub(super) fn insert(&mut self, event: &Event, extent: &Extent) {
+        if !self.is_followed(extent) {
+            return;
+        }
+        let fits = |open: &Open| open.op.kind == extent.op.kind && open.stage != Stage::Issued;
+        let mut slots = self.table.beginning(place(extent), fits);
+        if slots.len() > 1 {
+            // A request is inserted by its thread, unless it comes back.
+            let own = |slot: &Slot| self.table.get(*slot).is_some_and(|open| open.pid == event.pid);
+            let mine: Vec<Slot> = slots.iter().copied().filter(own).collect();
+            if mine.len() == 1 {
+                slots = mine;
+            }
+        }
+        let slot = match slots[..] {
+            [] => match self.unattached(extent) {
+                Some(bio) => self.table.insert(Open::from_bio(bio, extent)),
+                None => self.table.insert(Open::new(extent)),
+            },
+            [slot] => slot,
+            // Which one was inserted will never be known; nothing else depends on it.
+            _ => return,
+        };
+        self.table.change(slot, |open| {
+            if open.marks.get(Mark::Inserted).is_none() && !open.started {
+                open.marks.set(Mark::Inserted, event.time_ns);
+            }
+            open.left = open.left.max(extent.sectors);
+            open.priority = open.priority.or(extent.priority);
+        });
+    }
+
+    /// The next issue is of a piece: so large is the whole.
+    pub(super) fn cut_piece(&mut self, piece: &Extent, rest_bytes: u32) {
+        let fits = |open: &Open| open.op.kind == piece.op.kind && open.stage != Stage::Issued;
+        if let [slot] = self.table.beginning(place(piece), fits)[..] {
+            let whole = piece.sectors.saturating_add(rest_bytes >> 9);
+            self.table.change(slot, |open| open.left = open.left.max(whole));
+        }
+    }
+
+    /// It is the driver's.
+    pub(super) fn issue(&mut self, event: &Event, extent: &Extent) {
+        if !self.is_followed(extent) {
+            return;
+        }
+        let fits = |open: &Open| {
+            open.stage != Stage::Issued
+                && open.op.kind == extent.op.kind
+                && (open.left >= extent.sectors || extent.op.kind == OpKind::Discard)
+        };
+        let slots = self.table.beginning(place(extent), fits);
+        let slot = match self.one_of(slots, extent) {
+            Found::One(slot) => slot,
+            Found::Several(slots) => self.closest(&slots, extent.sectors),
+            Found::None => match self.unattached(extent) {
+                Some(bio) => self.table.insert(Open::from_bio(bio, extent)),
+                None => self.table.insert(Open::new(extent)),
+            },
+        };
+        self.join_discards(slot, extent);
+        self.table.change(slot, |open| open.issue(event, extent));
+        self.settle_preflush(extent.dev, slot);
+    }
+
+    /// The driver gives it back, or the rest of it comes back after a piece.
+    pub(super) fn requeue(&mut self, event: &Event, extent: &Extent) {
+        if !self.is_followed(extent) {
+            return;
+        }
+        let fits = |open: &Open| open.op.kind == extent.op.kind && open.left == extent.sectors;
+        let mut slots = self.table.beginning(place(extent), fits);
+        // One that the driver has, or of which it had a piece, rather than one that waits.
+        let started =
+            |slot: &Slot| self.table.get(*slot).is_some_and(|open| open.stage != Stage::Waiting);
+        if slots.len() > 1 && slots.iter().filter(|slot| started(slot)).count() == 1 {
+            slots.retain(started);
+        }
+        let slot = match self.one_of(slots, extent) {
+            Found::None => return self.take_back_piece(extent),
+            Found::One(slot) => slot,
+            Found::Several(slots) => slots[0],
+        };
+        self.table.change(slot, |open| open.requeue(event.time_ns));
+    }
+
+    /// So much of it has ended.
+    pub(super) fn complete(&mut self, event: &Event, extent: &Extent, error: i32) {
+        if !self.is_followed(extent) {
+            return;
+        }
+        let (dev, sector) = place(extent);
+        if extent.sectors == 0 && sector != NOWHERE && extent.op.kind != OpKind::Other {
+            return self.end_sequence(event, extent, error);
+        }
+        // Passthrough requests end at sector -1, whatever they moved.
+        let whole = sector == NOWHERE;
+        let ends = |open: &Open| {
+            let left = open.stay.map_or(open.left, |stay| stay.left);
+            open.op.kind == extent.op.kind && (whole || left >= extent.sectors)
+        };
+        let issued = |open: &Open| ends(open) && open.stage != Stage::Waiting;
+        let slots = self.table.beginning((dev, sector), issued);
+        match self.one_of(slots, extent) {
+            Found::One(slot) => self.progress(slot, event, extent, error),
+            Found::Several(slots) => {
+                let slot = self.closest(&slots, extent.sectors);
+                self.progress(slot, event, extent, error);
+            }
+            Found::None => self.end_unissued(event, extent, ends),
+        }
+    }
+
+    /// The end of a request of which no issue was seen: refused by the driver, or not seen from its beginning.
+    fn end_unissued(&mut self, event: &Event, extent: &Extent, ends: impl Fn(&Open) -> bool) {
+        let waiting = self.table.beginning(place(extent), ends);
+        match waiting[..] {
+            [] => {
+                let open = Open::new(extent);
+                self.results.count_doubt(self.absence(), &open, event.time_ns);
+            }
+            [slot, ..] => {
+                if let Some(open) = self.table.get_mut(slot) {
+                    open.suspect(Doubt::Odd(NOT_ISSUED));
+                }
+                self.finish_request(slot, event);
+            }
+        }
+    }
+
+    /// Why an event that must have been is not in the trace.
+    fn absence(&self) -> Doubt {
+        if self.seen.loss { Doubt::Loss } else { Doubt::Edge }
+    }
+
+    fn progress(&mut self, slot: Slot, event: &Event, extent: &Extent, error: i32) {
+        self.table.change(slot, |open| open.complete(event.time_ns, extent.sectors, error));
+        if self.table.get(slot).is_some_and(|open| open.left == 0) {
+            self.finish_request(slot, event);
+        }
+    }
+
+    /// All of it has ended.
+    fn finish_request(&mut self, slot: Slot, event: &Event) {
+        let Some(mut open) = self.table.remove(slot) else { return };
+        let shares = std::mem::take(&mut open.shares);
+        if let Some(doubt) = open.doubt {
+            self.results.count_doubt(doubt, &open, event.time_ns);
+            return shares.iter().for_each(|share| self.drop_share(share));
+        }
+        open.shares.extend(shares.first());
+        let known = |mark| open.marks.get(mark).is_some();
+        let bare = !known(Mark::GotRequest) && !known(Mark::Inserted);
+        let after = (open.dev, open.sector, open.op);
+        let sequence = open.sequence();
+        let flush = open.flushes.first().copied();
+        let got_ns = open.marks.get(Mark::GotRequest);
+        let index = self.results.push_request(open.into_request());
+        self.last_bare = bare.then_some((after, index));
+        for (nth, share) in shares.iter().enumerate() {
+            self.tasks.add(share, index, nth == 0);
+        }
+        if let Some(sequence) = sequence {
+            self.begin_sequence(index, sequence, &shares, event);
+        }
+        if let (Some(flush), Some(share)) = (flush, shares.first()) {
+            self.link_flush(flush, share, got_ns, index);
+        }
+        self.note_flush(index, event);
+        for share in &shares {
+            self.tasks.release(share.task, &mut self.results);
+        }
+    }
+
+    /// The rest of a request comes back, but the request is not known: it was taken for one that had ended, or
+    /// it began before the trace.
+    fn take_back_piece(&mut self, extent: &Extent) {
+        let rest_of = (extent.dev, extent.sector, extent.op);
+        if let Some((_, index)) = self.last_bare.take().filter(|(after, _)| *after == rest_of) {
+            self.results.take_request(index);
+        }
+        let mut open = Open::new(extent);
+        open.started = true;
+        open.suspect(self.absence());
+        self.table.insert(open);
+    }
+
+    /// All that `slots` can be, and whether it is one. If several, none of them can be reported.
+    fn one_of(&mut self, mut slots: Vec<Slot>, extent: &Extent) -> Found {
+        if slots.len() > 1 {
+            // What a request does never changes, nor do its flags, but for those of flushes.
+            let alike = |slot: &Slot| {
+                self.table.get(*slot).is_some_and(|open| same_flags(&open.op, &extent.op))
+            };
+            slots.retain(alike);
+        }
+        match slots[..] {
+            [] => Found::None,
+            [slot] => Found::One(slot),
+            _ => {
+                let lossy = slots.iter().filter_map(|slot| self.table.get(*slot));
+                let lossy = lossy.into_iter().any(|open| open.doubt == Some(Doubt::Loss));
+                let doubt = if lossy { Doubt::Loss } else { Doubt::Odd(ALIKE) };
+                for slot in &slots {
+                    if let Some(open) = self.table.get_mut(*slot) {
+                        open.suspect(doubt);
+                    }
+                }
+                Found::Several(slots)
+            }
+        }
+    }
+
+    /// The one whose size is nearest: for the books only, as none of them is reported.
+    fn closest(&self, slots: &[Slot], sectors: u32) -> Slot {
+        let over = |slot: &&Slot| {
+            self.table.get(**slot).map_or(u32::MAX, |open| open.left.abs_diff(sectors))
+        };
+        slots.iter().min_by_key(over).copied().unwrap_or_default()
+    }
+}
+
+/// Whether a request that was queued as `queued` can show up as `shown`. The flush machinery takes flush flags
+/// off and makes what is left synchronous.
+fn same_flags(queued: &Op, shown: &Op) -> bool {
+    let sequenced = queued.preflush || queued.fua;
+    queued.kind == shown.kind
+        && (queued.meta, queued.ahead) == (shown.meta, shown.ahead)
+        && (queued.sync == shown.sync || sequenced)
+        && (queued.fua == shown.fua || sequenced)
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What has been found so far. Found is not final: where the kernel says later that it lost events, what ended
+//! in that time is taken back.
+
+use super::super::io::{Account, Io, Mark, Origin, Request, Trace, Unmatched};
+use super::open::{Doubt, Open};
+
+/// How many unmatched requests are kept in full.
+const UNMATCHED_KEPT: usize = 1_000;
+
+/// A result, or nothing any more.
+#[derive(Debug, Default)]
+pub(super) struct Results {
+    requests: Vec<Option<Request>>,
+    ios: Vec<Option<Io>>,
+    pub account: Account,
+}
+
+impl Results {
+    /// A request ended well. Its index holds until `into_trace`.
+    pub fn push_request(&mut self, request: Request) -> usize {
+        self.requests.push(Some(request));
+        self.requests.len() - 1
+    }
+
+    pub fn push_io(&mut self, io: Io) -> usize {
+        self.ios.push(Some(io));
+        self.ios.len() - 1
+    }
+
+    pub fn request(&self, index: usize) -> Option<&Request> {
+        self.requests.get(index)?.as_ref()
+    }
+
+    pub fn request_mut(&mut self, index: usize) -> Option<&mut Request> {
+        self.requests.get_mut(index)?.as_mut()
+    }
+
+    pub fn take_request(&mut self, index: usize) -> Option<Request> {
+        self.requests.get_mut(index)?.take()
+    }
+
+    /// A request that is not matched: why decides where it is counted. Returns whether it was of those that
+    /// are counted at all.
+    pub fn count_doubt(&mut self, doubt: Doubt, open: &Open, time_ns: u64) {
+        match doubt {
+            Doubt::Edge => self.account.at_the_edges += 1,
+            Doubt::Loss => self.account.hit_by_loss += 1,
+            Doubt::Odd(why) => {
+                self.account.unmatched_count += 1;
+                if self.account.unmatched.len() < UNMATCHED_KEPT {
+                    let sector = open.first.map_or(open.sector, |(sector, _)| sector);
+                    let (dev, op) = (open.dev, open.op);
+                    self.account.unmatched.push(Unmatched { time_ns, dev, sector, op, why });
+                }
+            }
+        }
+    }
+
+    /// Events after `since_ns` are missing: what ended after it may have been matched wrongly.
+    pub fn take_back(&mut self, since_ns: u64) {
+        for slot in self.requests.iter_mut().rev() {
+            if let Some(request) = slot {
+                if request.marks.get(Mark::Completed).is_some_and(|end| end <= since_ns) {
+                    break;
+                }
+                *slot = None;
+                self.account.hit_by_loss += 1;
+            }
+        }
+        // I/Os are found up to one lazy step after their end, so not quite in that order.
+        for slot in &mut self.ios {
+            if slot.as_ref().is_some_and(|io| io.exited_ns > since_ns) {
+                *slot = None;
+                self.account.ios_incomplete += 1;
+            }
+        }
+    }
+
+    /// Leaves out what was taken back, and puts I/Os in the order of their end.
+    pub fn into_trace(mut self) -> Trace {
+        let mut request_at = vec![usize::MAX; self.requests.len()];
+        let mut requests: Vec<Request> = Vec::with_capacity(self.requests.len());
+        for (old, request) in self.requests.into_iter().enumerate() {
+            if let Some(request) = request {
+                request_at[old] = requests.len();
+                requests.push(request);
+            }
+        }
+        let mut ios: Vec<(usize, Io)> =
+            self.ios.into_iter().enumerate().filter_map(|(old, io)| Some((old, io?))).collect();
+        let found = ios.len();
+        ios.retain(|(_, io)| io.requests.iter().all(|old| request_at[*old] != usize::MAX));
+        self.account.ios_incomplete += (found - ios.len()) as u64;
+        ios.sort_by_key(|(_, io)| io.exited_ns);
+
+        let io_at: std::collections::HashMap<usize, usize> =
+            ios.iter().enumerate().map(|(new, (old, _))| (*old, new)).collect();
+        for request in &mut requests {
+            if let Origin::Io(old) = request.origin {
+                request.origin = io_at.get(&old).map_or(Origin::Thread, |new| Origin::Io(*new));
+            }
+        }
+        let mut ios: Vec<Io> = ios.into_iter().map(|(_, io)| io).collect();
+        for index in ios.iter_mut().flat_map(|io| &mut io.requests) {
+            *index = request_at[*index];
+        }
+        self.account.matched = requests.len() as u64;
+        Trace { requests, ios, account: self.account, missing: Vec::new() }
+    }
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The requests that are open: between a tag and the end, found by their place.
+//!
+//! Block events name a request by device and sector alone, and a request can move: a merge before it and a
+//! completed piece both change its first sector. So the table knows for each request where it begins now, and,
+//! while bios may still be appended, where it ends.
+
+use std::collections::HashMap;
+
+use super::open::{Open, Place, Slot};
+
+/// All that are open.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    slots: Vec<Option<Open>>,
+    free: Vec<Slot>,
+    begins: HashMap<Place, Vec<Slot>>,
+    ends: HashMap<Place, Vec<Slot>>,
+}
+
+impl Table {
+    pub fn insert(&mut self, open: Open) -> Slot {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            Slot::try_from(self.slots.len() - 1).unwrap_or(Slot::MAX)
+        });
+        self.enter(slot, &open);
+        self.slots[slot as usize] = Some(open);
+        slot
+    }
+
+    pub fn remove(&mut self, slot: Slot) -> Option<Open> {
+        let open = self.slots.get_mut(slot as usize)?.take()?;
+        self.leave(slot, &open);
+        self.free.push(slot);
+        Some(open)
+    }
+
+    pub fn get(&self, slot: Slot) -> Option<&Open> {
+        self.slots.get(slot as usize)?.as_ref()
+    }
+
+    /// Changes a request in what its places do not depend on.
+    pub fn get_mut(&mut self, slot: Slot) -> Option<&mut Open> {
+        self.slots.get_mut(slot as usize)?.as_mut()
+    }
+
+    /// Changes a request in anything.
+    pub fn change(&mut self, slot: Slot, change: impl FnOnce(&mut Open)) {
+        let Some(mut open) = self.slots.get_mut(slot as usize).and_then(Option::take) else {
+            return;
+        };
+        self.leave(slot, &open);
+        change(&mut open);
+        self.enter(slot, &open);
+        self.slots[slot as usize] = Some(open);
+    }
+
+    /// Those that begin there and fit.
+    pub fn beginning(&self, place: Place, fits: impl Fn(&Open) -> bool) -> Vec<Slot> {
+        self.among(&self.begins, place, fits)
+    }
+
+    /// Those that end there, can be merged with and fit.
+    pub fn ending(&self, place: Place, fits: impl Fn(&Open) -> bool) -> Vec<Slot> {
+        self.among(&self.ends, place, fits)
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Open> {
+        self.slots.iter_mut().flatten()
+    }
+
+    /// All that are left, when the trace is over.
+    pub fn drain(self) -> impl Iterator<Item = Open> {
+        self.slots.into_iter().flatten()
+    }
+
+    fn among(
+        &self,
+        index: &HashMap<Place, Vec<Slot>>,
+        place: Place,
+        fits: impl Fn(&Open) -> bool,
+    ) -> Vec<Slot> {
+        let Some(slots) = index.get(&place) else { return Vec::new() };
+        slots.iter().copied().filter(|slot| self.get(*slot).is_some_and(&fits)).collect()
+    }
+
+    fn enter(&mut self, slot: Slot, open: &Open) {
+        self.begins.entry((open.dev, open.sector)).or_default().push(slot);
+        if let Some(end) = open.end() {
+            self.ends.entry(end).or_default().push(slot);
+        }
+    }
+
+    fn leave(&mut self, slot: Slot, open: &Open) {
+        take_out(&mut self.begins, (open.dev, open.sector), slot);
+        if let Some(end) = open.end() {
+            take_out(&mut self.ends, end, slot);
+        }
+    }
+}
+
+fn take_out(index: &mut HashMap<Place, Vec<Slot>>, place: Place, slot: Slot) {
+    if let Some(slots) = index.get_mut(&place) {
+        slots.retain(|other| *other != slot);
+        if slots.is_empty() {
+            index.remove(&place);
+        }
+    }
+}

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What requests are made for, while that is not over: I/Os of programs and commits of journals.
+//!
+//! Each bio of a task holds it open until the bio's request has ended, so a task is judged when all is known.
+
+use std::collections::HashMap;
+
+use super::super::event::{Call, Comm, Dev};
+use super::super::io::{Io, Mark, Origin};
+use super::results::Results;
+use super::spans::{presence, spans, stays};
+
+/// A task's number, never used twice.
+pub(super) type Key = u64;
+
+/// What a bio is queued for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Task {
+    /// Nothing that is followed.
+    None,
+    Io(Key),
+    Commit(Key),
+}
+
+/// A bio's claim on its request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Share {
+    pub task: Task,
+    /// On whose behalf, if it turns out to be no I/O's.
+    pub origin: Origin,
+    /// When the bio was queued, or when it was first seen.
+    pub queued_ns: u64,
+    /// It is readahead.
+    pub ahead: bool,
+}
+
+/// How an I/O's end reaches the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Handover {
+    /// The call itself returns.
+    Return,
+    /// A later call, or the same, fetches it.
+    Reap,
+}
+
+/// An I/O that is not over.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub call: Call,
+    pub pid: u32,
+    pub comm: Comm,
+    pub entered_ns: u64,
+    pub exited_ns: Option<u64>,
+    /// Bytes moved, if the call says so; if not, those of its requests.
+    pub bytes: Option<u64>,
+    pub handover: Handover,
+    /// When an operation ended that a later call fetches.
+    pub completed_ns: Option<u64>,
+    /// Commits that began and ended in the call.
+    pub commits: Vec<Key>,
+    parts: Vec<Part>,
+    held: u32,
+    broken: bool,
+}
+
+/// A request, as one task sees it.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    request: usize,
+    from_ns: u64,
+    ahead: bool,
+    /// This task's bio was the request's first.
+    first: bool,
+}
+
+#[derive(Debug)]
+struct Commit {
+    begun_ns: u64,
+    ended_ns: Option<u64>,
+    requests: Vec<usize>,
+    held: u32,
+    /// I/Os that may have waited for it and are not judged yet.
+    claims: u32,
+    broken: bool,
+}
+
+/// All tasks that are not over.
+#[derive(Debug, Default)]
+pub(super) struct Tasks {
+    next: Key,
+    drafts: HashMap<Key, Draft>,
+    commits: HashMap<Key, Commit>,
+    /// I/Os that are over but for a commit of which a request is open.
+    waiting: Vec<Key>,
+}
+
+impl Tasks {
+    pub fn begin_io(
+        &mut self,
+        call: Call,
+        (pid, comm): (u32, Comm),
+        entered_ns: u64,
+        handover: Handover,
+    ) -> Key {
+        self.next += 1;
+        let draft = Draft {
+            call,
+            pid,
+            comm,
+            entered_ns,
+            exited_ns: None,
+            bytes: None,
+            handover,
+            completed_ns: None,
+            commits: Vec::new(),
+            parts: Vec::new(),
+            held: 0,
+            broken: false,
+        };
+        self.drafts.insert(self.next, draft);
+        self.next
+    }
+
+    pub fn draft_mut(&mut self, key: Key) -> Option<&mut Draft> {
+        self.drafts.get_mut(&key)
+    }
+
+    /// Whether all that the I/O asked for has ended, and there was something.
+    pub fn is_served(&self, key: Key) -> bool {
+        self.drafts.get(&key).is_some_and(|draft| draft.held == 0)
+    }
+
+    /// The program has it, or its call is over.
+    pub fn end_io(&mut self, key: Key, exited_ns: u64, results: &mut Results) {
+        if let Some(draft) = self.drafts.get_mut(&key) {
+            draft.exited_ns = Some(exited_ns);
+        }
+        self.judge(key, results);
+    }
+
+    pub fn begin_commit(&mut self, begun_ns: u64) -> Key {
+        self.next += 1;
+        let commit = Commit {
+            begun_ns,
+            ended_ns: None,
+            requests: Vec::new(),
+            held: 0,
+            claims: 0,
+            broken: false,
+        };
+        self.commits.insert(self.next, commit);
+        self.next
+    }
+
+    /// When the commit began.
+    pub fn end_commit(&mut self, key: Key, ended_ns: u64) -> Option<u64> {
+        let commit = self.commits.get_mut(&key)?;
+        commit.ended_ns = Some(ended_ns);
+        Some(commit.begun_ns)
+    }
+
+    /// A call that was in progress all through the commit may have waited for it.
+    pub fn claim_commit(&mut self, key: Key) {
+        if let Some(commit) = self.commits.get_mut(&key) {
+            commit.claims += 1;
+        }
+    }
+
+    /// The call is over, and was not an I/O after all.
+    pub fn unclaim_commits(&mut self, keys: &[Key]) {
+        for key in keys {
+            if let Some(commit) = self.commits.get_mut(key) {
+                commit.claims = commit.claims.saturating_sub(1);
+            }
+            self.forget_commit(*key);
+        }
+    }
+
+    /// Called when nobody else can claim it.
+    pub fn forget_commit(&mut self, key: Key) {
+        let over =
+            |commit: &Commit| commit.ended_ns.is_some() && commit.held == 0 && commit.claims == 0;
+        if self.commits.get(&key).is_some_and(over) {
+            self.commits.remove(&key);
+        }
+    }
+
+    /// A bio is under way for it.
+    pub fn hold(&mut self, task: Task) {
+        match task {
+            Task::None => {}
+            Task::Io(key) => {
+                if let Some(draft) = self.drafts.get_mut(&key) {
+                    draft.held += 1;
+                }
+            }
+            Task::Commit(key) => {
+                if let Some(commit) = self.commits.get_mut(&key) {
+                    commit.held += 1;
+                }
+            }
+        }
+    }
+
+    /// That bio's request has ended, or the bio was for nothing.
+    pub fn release(&mut self, task: Task, results: &mut Results) {
+        match task {
+            Task::None => {}
+            Task::Io(key) => {
+                if let Some(draft) = self.drafts.get_mut(&key) {
+                    draft.held = draft.held.saturating_sub(1);
+                    self.judge(key, results);
+                }
+            }
+            Task::Commit(key) => {
+                let Some(commit) = self.commits.get_mut(&key) else { return };
+                commit.held = commit.held.saturating_sub(1);
+                if commit.held == 0 {
+                    for waiting in std::mem::take(&mut self.waiting) {
+                        self.judge(waiting, results);
+                    }
+                }
+                self.forget_commit(key);
+            }
+        }
+    }
+
+    /// `request` was (also) for this share's task.
+    pub fn add(&mut self, share: &Share, request: usize, first: bool) {
+        match share.task {
+            Task::None => {}
+            Task::Io(key) => {
+                let Some(draft) = self.drafts.get_mut(&key) else { return };
+                let (from_ns, ahead) = (share.queued_ns, share.ahead);
+                // The bios of one request come together.
+                match draft.parts.last_mut().filter(|part| part.request == request) {
+                    None => draft.parts.push(Part { request, from_ns, ahead, first }),
+                    Some(part) => {
+                        part.from_ns = part.from_ns.min(from_ns);
+                        part.ahead &= ahead;
+                        part.first |= first;
+                    }
+                }
+            }
+            Task::Commit(key) => {
+                if let Some(commit) = self.commits.get_mut(&key) {
+                    if commit.requests.last() != Some(&request) {
+                        commit.requests.push(request);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Something of it is not known, so nothing is reported of it.
+    pub fn spoil(&mut self, task: Task) {
+        match task {
+            Task::None => {}
+            Task::Io(key) => {
+                if let Some(draft) = self.drafts.get_mut(&key) {
+                    draft.broken = true;
+                }
+            }
+            Task::Commit(key) => {
+                if let Some(commit) = self.commits.get_mut(&key) {
+                    commit.broken = true;
+                }
+            }
+        }
+    }
+
+    /// Nothing of what is going on can be relied on any more.
+    pub fn abandon_all(&mut self, results: &mut Results) {
+        results.account.ios_incomplete +=
+            self.drafts.values().filter(|draft| draft.broken || draft.asked()).count() as u64;
+        self.drafts.clear();
+        self.commits.clear();
+        self.waiting.clear();
+    }
+
+    /// Reports the I/O if it is over.
+    fn judge(&mut self, key: Key, results: &mut Results) {
+        let Some(draft) = self.drafts.get(&key) else { return };
+        if draft.held > 0 || draft.exited_ns.is_none() {
+            return;
+        }
+        let open = |key: &Key| self.commits.get(key).is_some_and(|commit| commit.held > 0);
+        if draft.commits.iter().any(open) {
+            self.waiting.push(key);
+            return;
+        }
+        let Some(draft) = self.drafts.remove(&key) else { return };
+        self.report(&draft, results);
+        self.unclaim_commits(&draft.commits);
+    }
+
+    fn report(&self, draft: &Draft, results: &mut Results) {
+        let exited_ns = draft.exited_ns.unwrap_or(draft.entered_ns);
+        let Some(mut parts) = asked_for(draft, exited_ns, results).filter(|_| !draft.broken) else {
+            results.account.ios_incomplete += 1;
+            return;
+        };
+        if parts.is_empty() {
+            results.account.calls_without_request += 1;
+            return;
+        }
+        for key in &draft.commits {
+            match self.commits.get(key) {
+                Some(commit) if waited_for(commit, &parts, results) => {
+                    parts.extend(parts_of(commit, results));
+                }
+                _ => {}
+            }
+        }
+        parts.sort_by_key(|part| part.from_ns);
+        let io = results.push_io(make_io(draft, exited_ns, &parts, results));
+        for part in parts.iter().filter(|part| part.first) {
+            if let Some(request) = results.request_mut(part.request) {
+                request.origin = Origin::Io(io);
+            }
+        }
+    }
+}
+
+impl Draft {
+    fn asked(&self) -> bool {
+        self.held > 0 || !self.parts.is_empty()
+    }
+}
+
+/// The requests that the I/O asked for: all but readahead. If there is nothing else, the readahead that ended
+/// before the call did: a reader that finds nothing in memory waits for what it has just begun to read ahead.
+/// `None`: one of them is not known any more.
+fn asked_for(draft: &Draft, exited_ns: u64, results: &Results) -> Option<Vec<Part>> {
+    if draft.parts.iter().any(|part| results.request(part.request).is_none()) {
+        return None;
+    }
+    let all_ahead = draft.parts.iter().all(|part| part.ahead);
+    let ended = |part: &Part| {
+        let request = results.request(part.request);
+        request
+            .and_then(|request| request.marks.get(Mark::Completed))
+            .is_some_and(|end| end <= exited_ns)
+    };
+    let keep = |part: &&Part| if all_ahead { ended(part) } else { !part.ahead };
+    Some(draft.parts.iter().filter(keep).copied().collect())
+}
+
+/// The call was in progress while the commit was; it did something on that device and had nothing of its own
+/// under way when the commit ended.
+fn waited_for(commit: &Commit, own: &[Part], results: &Results) -> bool {
+    let Some(ended_ns) = commit.ended_ns.filter(|_| !commit.broken) else { return false };
+    let devs = |index: &usize| results.request(*index).map(|request| request.dev);
+    let Some(commit_devs) = commit.requests.iter().map(devs).collect::<Option<Vec<Dev>>>() else {
+        return false;
+    };
+    let under_way = |part: &Part| {
+        let Some(request) = results.request(part.request) else { return true };
+        let (begin, end) = presence(request, part.from_ns);
+        begin <= ended_ns && ended_ns < end
+    };
+    let same = |part: &Part| devs(&part.request).is_some_and(|dev| commit_devs.contains(&dev));
+    own.iter().any(same) && !own.iter().any(under_way)
+}
+
+fn parts_of(commit: &Commit, results: &Results) -> Vec<Part> {
+    let part = |index: &usize| {
+        let request = results.request(*index)?;
+        let from_ns = Mark::ALL.iter().find_map(|mark| request.marks.get(*mark))?;
+        Some(Part { request: *index, from_ns, ahead: false, first: false })
+    };
+    commit.requests.iter().filter_map(part).collect()
+}
+
+fn make_io(draft: &Draft, exited_ns: u64, parts: &[Part], results: &Results) -> Io {
+    let of = |part: &Part| Some((results.request(part.request)?, part.from_ns));
+    let requests = || parts.iter().filter_map(of);
+    let present = requests().map(|(request, from_ns)| presence(request, from_ns)).collect();
+    let with_device = requests().flat_map(|(request, _)| stays(request)).collect();
+    let moved = || requests().filter(|(request, _)| request.error == 0).map(|(r, _)| r.bytes).sum();
+    Io {
+        call: draft.call,
+        pid: draft.pid,
+        comm: draft.comm,
+        entered_ns: draft.entered_ns,
+        exited_ns,
+        bytes: draft.bytes.unwrap_or_else(moved),
+        requests: parts.iter().map(|part| part.request).collect(),
+        spans: spans(draft.entered_ns, exited_ns, present, with_device),
+    }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What each thread is doing: the call it is in, the bios that it has queued and that have no request yet.
+
+use std::collections::HashMap;
+
+use super::super::event::{Call, Comm, Dev, Extent, Op, Priority};
+use super::tasks::{Key, Share};
+
+/// A thread's bios wait for a request only while it submits them; more than this are stale ones.
+const PENDING_MAX: usize = 1_024;
+
+/// A bio between the block layer's door and a request.
+#[derive(Clone, Debug)]
+pub(super) struct Bio {
+    pub dev: Dev,
+    pub sector: u64,
+    pub sectors: u32,
+    pub op: Op,
+    pub priority: Option<Priority>,
+    /// `None`: it came before the trace, or such events are not traced.
+    pub queued_ns: Option<u64>,
+    pub pid: u32,
+    pub comm: Comm,
+    /// A part of a larger one.
+    pub cut: bool,
+    /// Queued once already, for a device on top of this one or as a part: it is not new when queued again.
+    pub carried: bool,
+    /// It has gone on to the devices below.
+    pub stacked: bool,
+    pub share: Share,
+}
+
+impl Bio {
+    pub fn covers(&self, dev: Dev, sector: u64) -> bool {
+        let end = self.sector.saturating_add(u64::from(self.sectors.max(1)));
+        self.dev == dev && (self.sector..end).contains(&sector)
+    }
+
+    pub fn is_at(&self, extent: &Extent) -> bool {
+        (self.dev, self.sector, self.op.kind) == (extent.dev, extent.sector, extent.op.kind)
+    }
+}
+
+/// A system call in progress.
+#[derive(Debug)]
+pub(super) struct InCall {
+    pub call: Call,
+    pub entered_ns: u64,
+    /// The I/O that it is, once it has queued a bio.
+    pub io: Option<Key>,
+    /// Journal commits that began and ended in it.
+    pub commits: Vec<Key>,
+}
+
+/// What is known of a thread.
+#[derive(Debug, Default)]
+pub(super) struct Thread {
+    pub call: Option<InCall>,
+    /// The io_uring operation that it is submitting.
+    pub submitting: Option<Key>,
+    /// In the order of queueing.
+    pub pending: Vec<Bio>,
+    /// It writes back this inode.
+    pub writeback: Option<u64>,
+    /// It writes this commit of a journal.
+    pub commit: Option<Key>,
+    /// The inode that it last read into the page cache, in this call.
+    pub cached_inode: Option<u64>,
+    /// I/Os that it submitted, that are served and have not been fetched.
+    pub unreaped: Vec<Key>,
+}
+
+impl Thread {
+    /// Adds a bio; returns what has to make room for it.
+    pub fn queue(&mut self, bio: Bio) -> Option<Bio> {
+        self.pending.push(bio);
+        (self.pending.len() > PENDING_MAX).then(|| self.pending.remove(0))
+    }
+
+    /// The last bio queued there: a thread submits one at a time.
+    pub fn find(&self, extent: &Extent) -> Option<usize> {
+        self.pending.iter().rposition(|bio| bio.is_at(extent) && !bio.stacked)
+    }
+}
+
+/// All threads seen.
+pub(super) type Threads = HashMap<u32, Thread>;
