@@ -233,18 +233,29 @@ fn commands_of_drivers() {
         ),
         What::HardwareDone(command(Driver::Nvme, key, None, None, None))
     );
-    let key = 2 << 48 | 1 << 40 | 3 << 32 | 5;
-    let scsi = "host_no=2 channel=0 id=1 lun=3 data_sgl=1 prot_sgl=0 prot_op=SCSI_PROT_NORMAL \
-                driver_tag=5 scheduler_tag=9 cmnd=(READ_10 lba=2048 txlen=8 protect=0 raw=28 00 00 00 \
-                08 00 00 00 08 00)";
-    let command = command(Driver::Scsi, key, None, None, Some(0x28));
-    assert_eq!(what(&format!("scsi_dispatch_cmd_start: {scsi}")), What::HardwareStart(command));
+}
+
+#[test]
+fn commands_of_one_scsi_device_are_told_apart() {
+    let command = |tag, raw| {
+        format!(
+            "host_no=2 channel=0 id=1 lun=3 data_sgl=1 prot_sgl=0 prot_op=SCSI_PROT_NORMAL \
+             driver_tag={tag} scheduler_tag=9 cmnd=(READ_10 lba=2048 txlen=8 protect=0 raw={raw})"
+        )
+    };
+    let start = |tag, raw| match what(&format!("scsi_dispatch_cmd_start: {}", command(tag, raw))) {
+        What::HardwareStart(command) => command,
+        what => panic!("{what:?}"),
+    };
+    let read = "28 00 00 00 08 00 00 00 08 00";
     let result =
         "result=(driver=DRIVER_OK host=DID_OK message=COMMAND_COMPLETE status=SAM_STAT_GOOD)";
-    assert_eq!(
-        what(&format!("scsi_dispatch_cmd_done: {scsi} {result}")),
-        What::HardwareDone(command)
-    );
+    let started = start(5, read);
+    assert_eq!((started.driver, started.opcode, started.sector), (Driver::Scsi, Some(0x28), None));
+    let done = what(&format!("scsi_dispatch_cmd_done: {} {result}", command(5, read)));
+    assert_eq!(done, What::HardwareDone(started));
+    assert_ne!(start(6, read).key, started.key);
+    assert_ne!(start(5, "28 00 00 00 08 08 00 00 08 00").key, started.key);
 }
 
 #[test]

@@ -25,35 +25,37 @@ trap restore EXIT
 
 truncate -s 32M "$scratch/image"
 loop=$(losetup -f --show "$scratch/image")
-mkfs.ext4 -q -b 4096 "$loop"
+mkfs.ext4 -q -b 4096 -E lazy_itable_init=0,lazy_journal_init=0 "$loop"
 mkdir "$scratch/mnt"
 mount "$loop" "$scratch/mnt"
 sync
 
 CALLS="read write pread64 fsync io_uring_enter"
-OTHERS="io_uring:io_uring_submit_req io_uring:io_uring_complete writeback:writeback_single_inode
-	writeback:writeback_single_inode_start jbd2:jbd2_start_commit jbd2:jbd2_end_commit
-	sched:sched_process_fork irq:irq_handler_entry irq:irq_handler_exit"
 major=$(lsblk -ndo MAJ:MIN "$loop" | tr -d ' ' | cut -d: -f1)
 minor=$(lsblk -ndo MAJ:MIN "$loop" | tr -d ' ' | cut -d: -f2)
 dev=$((major << 20 | minor))
 
-# `event:filter` for both tools
+# `event|filter` for both tools: only of this load. Its programs have names of their own: loader is dd, ringer fio.
 events=()
 for path in "$tracefs"/events/block/block_*; do
 	name=$(basename "$path")
 	case $name in
 	*_buffer | *_io_start | *_io_done) continue ;;
-	*plug) events+=("block:$name|comm == \"dd\" || comm == \"fio\"") ;;
+	*plug) events+=("block:$name|comm == \"loader\" || comm == \"ringer\"") ;;
 	*) events+=("block:$name|dev == $dev") ;;
 	esac
 done
 for call in $CALLS; do
-	thread="dd"
-	[ "$call" != io_uring_enter ] || thread=fio
+	thread=loader
+	[ "$call" != io_uring_enter ] || thread=ringer
 	events+=("syscalls:sys_enter_$call|comm == \"$thread\"" "syscalls:sys_exit_$call|comm == \"$thread\"")
 done
-for name in $OTHERS; do events+=("$name|"); done
+for name in io_uring_submit_req io_uring_complete; do events+=("io_uring:$name|comm == \"ringer\""); done
+for name in writeback_single_inode writeback_single_inode_start; do
+	events+=("writeback:$name|name == \"$major:$minor\"")
+done
+for name in jbd2_start_commit jbd2_end_commit; do events+=("jbd2:$name|dev == $dev"); done
+events+=("sched:sched_process_fork|comm == \"starter\"" "irq:irq_handler_entry|" "irq:irq_handler_exit|")
 events+=("filemap:mm_filemap_add_to_page_cache|s_dev == $dev")
 
 mkdir "$instance"
@@ -70,24 +72,27 @@ for event in "${events[@]}"; do
 	echo 1 >"$instance/events/${name/:/\/}/enable"
 done
 
+cp "$(command -v dd)" "$scratch/loader"
+cp "$(command -v fio)" "$scratch/ringer"
+cp "$(command -v dash)" "$scratch/starter"
 cat >"$scratch/load.sh" <<EOF
 set -e
 sleep 0.3
-dd if=$loop of=/dev/null bs=4k count=4 iflag=direct status=none
-dd if=/dev/zero of=$scratch/mnt/data bs=32k count=4 conv=fsync status=none
-dd if=/dev/zero of=$scratch/mnt/log bs=16k count=2 oflag=direct status=none
+$scratch/loader if=$loop of=/dev/null bs=4k count=4 iflag=direct status=none
+$scratch/loader if=/dev/zero of=$scratch/mnt/data bs=32k count=4 conv=fsync status=none
+$scratch/loader if=/dev/zero of=$scratch/mnt/log bs=16k count=2 oflag=direct status=none
 echo 1 >/proc/sys/vm/drop_caches
-ionice -c 1 -n 2 dd if=$scratch/mnt/data of=/dev/null bs=64k status=none
-fio --name=ring --filename=$scratch/mnt/ring --ioengine=io_uring --direct=1 --rw=randrw --bs=4k \\
+ionice -c 1 -n 2 $scratch/loader if=$scratch/mnt/data of=/dev/null bs=64k status=none
+$scratch/ringer --name=ring --filename=$scratch/mnt/ring --ioengine=io_uring --direct=1 --rw=randrw --bs=4k \\
 	--size=64k --iodepth=4 --thread --output=/dev/null
 sleep 0.3
 EOF
-perf record -q -a -k mono -o "$scratch/perf.data" "${perf_events[@]}" -- sh "$scratch/load.sh"
+perf record -q -a -k mono -o "$scratch/perf.data" "${perf_events[@]}" -- "$scratch/starter" "$scratch/load.sh"
 echo 0 >"$instance/tracing_on"
 
 # keep NAME [LINES]: only what the load's own threads and the kernel's did, with 10 interrupts, on a kernel that is
 # called by its release alone.
-comms='sh|dd|fio|load.sh|ionice|sleep|kworker/[^ ]*|jbd2/[^ ]*|ksoftirqd?(/[0-9]*)?|<idle>|swapper|<\.\.\.>'
+comms='starter|loader|ringer|ionice|sleep|kworker/[^ ]*|jbd2/[^ ]*|ksoftirqd?(/[0-9]*)?|<idle>|swapper|<\.\.\.>'
 keep() {
 	grep -E "^#|^cpus=|^ *($comms)(-| +[0-9])" | sed -E 's/ on 6\.[0-9]+\.[0-9][^ ]*$/ on 6.18.0/' |
 		awk -v most="${2:-100000}" 'NR <= most && (!/irq_handler/ || ++interrupts <= 10)' >"$out/host-$1.txt"

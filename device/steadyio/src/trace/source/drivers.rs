@@ -60,8 +60,8 @@ pub fn scsi(fields: &Fields) -> Option<Command> {
     })
 }
 
-/// FNV-1a, so that keys are the same in every run.
-struct Fnv(u64);
+/// FNV-1a, so that keys are the same in every run. Text has the same need for keys.
+pub(super) struct Fnv(pub(super) u64);
 
 impl Default for Fnv {
     fn default() -> Fnv {
@@ -70,7 +70,7 @@ impl Default for Fnv {
 }
 
 impl Fnv {
-    fn take(&mut self, bytes: &[u8]) {
+    pub(super) fn take(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
         }

@@ -15,6 +15,7 @@ mod fields;
 pub mod format;
 pub mod ftrace_text;
 pub mod merge;
+pub mod perf_script;
 pub mod ring;
 pub mod rwbs;
 pub mod skipped;

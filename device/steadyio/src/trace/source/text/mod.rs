@@ -77,6 +77,12 @@ impl Head {
         Reading::Skipped { kind, at: Some((self.time_ns, self.cpu)) }
     }
 
+    /// Before this moment, `count` events of this CPU were lost.
+    pub fn lost(&self, count: u64) -> Reading<'static> {
+        let what = What::Lost { count };
+        Reading::Event(self.event(what.into()))
+    }
+
     /// The event with this head.
     pub fn event(&self, body: body::Body) -> Event {
         let comm = if self.comm.is_empty() { body.comm } else { self.comm };

@@ -3,6 +3,7 @@
 
 use super::Body;
 use crate::trace::event::{Command, Driver, What};
+use crate::trace::source::drivers::Fnv;
 use crate::trace::source::text::scan::{Found, Scan};
 
 /// `mmc0: start struct mmc_request[PTR]: cmd_opcode=18 … blocks=8 block_size=512 blk_addr=2048 …`
@@ -95,23 +96,24 @@ fn nvme_opcode(name: &[u8]) -> Option<u8> {
     }
 }
 
-/// `host_no=0 channel=0 id=0 lun=0 … driver_tag=5 scheduler_tag=-1 cmnd=(READ_10 … raw=28 00 …)…`
+/// `host_no=0 channel=0 id=0 lun=0 … driver_tag=5 scheduler_tag=-1 cmnd=(READ_10 … raw=28 00 …)…`. A host with
+/// several queues may have the same tag in each; the place and the bytes of the command tell those apart.
 pub fn scsi<'a>(scan: &mut Scan<'a>) -> Found<'a, Command> {
-    scan.literal("host_no=")?;
-    let host: u16 = scan.decimal("the number of a host")?;
-    scan.literal(" channel=")?;
-    scan.decimal::<u32>("a channel")?;
-    scan.literal(" id=")?;
-    let target: u8 = scan.decimal("a target")?;
-    scan.literal(" lun=")?;
-    let unit: u8 = scan.decimal("a logical unit")?;
+    let mut key = Fnv::default();
+    for (name, expected) in [
+        ("host_no=", "the number of a host"),
+        (" channel=", "a channel"),
+        (" id=", "a target"),
+        (" lun=", "a logical unit"),
+    ] {
+        scan.literal(name)?;
+        key.take(&scan.decimal::<u64>(expected)?.to_le_bytes());
+    }
     scan.after(" driver_tag=")?;
-    let tag: i32 = scan.signed("a tag")?;
+    key.take(&scan.signed::<i64>("a tag")?.to_le_bytes());
     scan.after(" raw=")?;
-    let opcode = u8::try_from(scan.hex("the bytes of a command")?).ok();
-    scan.after(")")?;
-    let key = u64::from(host) << 48 | u64::from(target) << 40 | u64::from(unit) << 32;
-    let key = key | u64::from(tag as u32);
+    let opcode = u8::try_from({ *scan }.hex("the bytes of a command")?).ok();
+    key.take(scan.until(b')', "the bytes of a command and )")?);
     // The address is in blocks of the unit, whose size the event does not tell.
-    Ok(Command { driver: Driver::Scsi, key, sector: None, bytes: None, opcode })
+    Ok(Command { driver: Driver::Scsi, key: key.0, sector: None, bytes: None, opcode })
 }
