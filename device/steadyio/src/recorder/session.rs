@@ -127,6 +127,12 @@ pub struct Outcome {
     pub duration_ns: u64,
 }
 
+/// When the first record came, and the CPU time of the process until then.
+struct Begun {
+    at_ns: u64,
+    cpu_ns: u64,
+}
+
 /// Called now and then while recording: how often, and with what.
 pub type Watch<'a> = (Duration, &'a mut dyn FnMut(&Live));
 
@@ -185,11 +191,10 @@ impl Plan {
         let rings = self.config.channels.iter().map(|channel| channel.ring_bytes);
         let ring_bytes = self.back_pressure.then(|| rings.collect());
         let sink = PoolSink { channels, ring_bytes, last: 0 };
-        let (cpu_ns, start_ns) = (process_cpu_ns(), now_ns());
         let ledgers = recorder.ledgers().to_vec();
         let meters = Arc::clone(recorder.meters());
         let lag = || Some(meters.durable_lag_ns.load(Ordering::Relaxed));
-        let (caller, _) = self.run_caller(source, sink, stop, &ledgers, &lag, watch)?;
+        let (begun, caller, _) = self.run_caller(source, sink, stop, &ledgers, &lag, watch)?;
         let report = recorder.finish()?;
         Ok(Outcome {
             caller,
@@ -197,8 +202,8 @@ impl Plan {
             beside: Beside::Pool(Box::new(report), Arc::clone(&meters)),
             filesystem: filesystem_of(&self.config.dir),
             flusher: flusher::in_force(),
-            cpu_ns: process_cpu_ns() - cpu_ns,
-            duration_ns: now_ns() - start_ns,
+            cpu_ns: process_cpu_ns() - begun.cpu_ns,
+            duration_ns: now_ns() - begun.at_ns,
         })
     }
 
@@ -225,11 +230,11 @@ impl Plan {
         let background = sink.background(period_ns, record_bytes).start()?;
         let ledgers = [sink.ledger()];
         let flusher = flusher::in_force();
-        let (cpu_ns, start_ns) = (process_cpu_ns(), now_ns());
-        let (caller, sink) = self.run_caller(source, sink, stop, &ledgers, &|| None, watch)?;
+        let (begun, caller, sink) =
+            self.run_caller(source, sink, stop, &ledgers, &|| None, watch)?;
         let background = background.map(|thread| thread.finish()).transpose()?;
         let report = sink.finish()?;
-        let (cpu_ns, duration_ns) = (process_cpu_ns() - cpu_ns, now_ns() - start_ns);
+        let (cpu_ns, duration_ns) = (process_cpu_ns() - begun.cpu_ns, now_ns() - begun.at_ns);
         if let Some(guard) = guard {
             guard.finish()?;
         }
@@ -253,7 +258,7 @@ impl Plan {
         ledgers: &[Arc<Ledger>],
         durable_lag_ns: &dyn Fn() -> Option<u64>,
         mut watch: Option<Watch<'_>>,
-    ) -> Result<(CallerReport, S), SessionError> {
+    ) -> Result<(Begun, CallerReport, S), SessionError> {
         let gauge = Arc::new(Gauge::default());
         let (shared, stop, config) = (Arc::clone(&gauge), stop.clone(), self.caller);
         let (period_ns, lock) = (self.period.as_nanos() as u64, self.config.lock_memory);
@@ -261,10 +266,11 @@ impl Plan {
         let thread = thread::Builder::new().name("steady-caller".into());
         let thread = thread.spawn(move || {
             prepare_caller(&config, lock)?;
+            let begun = Begun { at_ns: now_ns(), cpu_ns: process_cpu_ns() };
             let report = run(&mut *source, &mut sink, period_ns, &stop, &shared);
             // The other end waits for it.
             let _ = done.send(());
-            Ok((report, sink))
+            Ok((begun, report, sink))
         })?;
         let start_ns = now_ns();
         let every = watch.as_ref().map_or(Duration::from_secs(3_600), |(every, _)| *every);

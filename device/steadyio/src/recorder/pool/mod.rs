@@ -196,6 +196,7 @@ impl Recorder {
     pub fn finish(&mut self) -> io::Result<WriterReport> {
         self.stop.store(true, Ordering::Release);
         let thread = self.thread.take().ok_or_else(|| io::Error::other("finished already"))?;
+        thread.thread().unpark();
         thread.join().map_err(|_| io::Error::other("the writer thread panicked"))
     }
 }

@@ -7,6 +7,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use super::meters::{Ended, Meters, WriterReport, raise};
@@ -15,8 +16,11 @@ use crate::recorder::channel::Outlet;
 use crate::recorder::config::WriterConfig;
 use crate::recorder::ledger::Amount;
 use crate::recorder::ring::{HEADER_BYTES, Header};
-use crate::recorder::source::{now_ns, sleep_until_ns};
+use crate::recorder::source::now_ns;
 use crate::recorder::task::{Probe, set_cpu, set_fifo, set_io_priority};
+
+/// Where much comes, the next look is no later than this.
+const PAUSE_MIN: Duration = Duration::from_millis(1);
 
 /// The thread's content.
 pub struct Writer {
@@ -24,11 +28,11 @@ pub struct Writer {
     pub outlets: Vec<Outlet>,
     /// Where records go.
     pub stage: Stage,
-    /// How often to look.
+    /// Looks are this far apart where little comes.
     pub poll: Duration,
     /// Who found so much in the rings looks again at once.
     pub busy_bytes: usize,
-    /// Set when no more records come.
+    /// Set when no more records come; then the thread is unparked.
     pub stop: Arc<AtomicBool>,
     /// Told to others.
     pub meters: Arc<Meters>,
@@ -71,13 +75,14 @@ impl Writer {
     fn record(&mut self) -> Ended {
         let mut failures = 0;
         let mut looked_ns = now_ns();
+        let mut pause = PAUSE_MIN;
         loop {
             // Before the look: what was appended before the stop is then seen.
             let stopping = self.stop.load(Ordering::Acquire);
             let since_ns = looked_ns;
             looked_ns = now_ns();
             raise(&self.meters.look_gap_ns_max, looked_ns - since_ns);
-            match self.round(since_ns, looked_ns, stopping) {
+            match self.round(since_ns, looked_ns, stopping, &mut pause) {
                 Ok(()) if stopping => return Ended::Finished,
                 Ok(()) => failures = 0,
                 Err(error) => {
@@ -91,15 +96,27 @@ impl Writer {
         }
     }
 
-    fn round(&mut self, since_ns: u64, looked_ns: u64, stopping: bool) -> io::Result<()> {
+    /// A look at the rings, and a pause: none behind much, a short one behind some, longer ones the
+    /// less comes. A burst then waits for one long pause at most.
+    fn round(
+        &mut self,
+        since_ns: u64,
+        looked_ns: u64,
+        stopping: bool,
+        pause: &mut Duration,
+    ) -> io::Result<()> {
         let drained_bytes = self.drain(since_ns)?;
         if stopping {
             return self.stage.finish();
         }
         self.stage.keep_time()?;
+        *pause = match drained_bytes >= self.busy_bytes / 2 {
+            true => PAUSE_MIN,
+            false => (*pause * 2).min(self.poll),
+        };
         match drained_bytes >= self.busy_bytes {
             true => Ok(()),
-            false => self.sleep(looked_ns + self.poll.as_nanos() as u64),
+            false => self.sleep(looked_ns + pause.as_nanos() as u64),
         }
     }
 
@@ -147,8 +164,8 @@ impl Writer {
     fn sleep(&mut self, until_ns: u64) -> io::Result<()> {
         while now_ns() < until_ns {
             if self.stage.is_idle() {
-                // A signal only makes the next look early.
-                let _ = sleep_until_ns(until_ns);
+                // Until the stop at the latest, and maybe shorter: that only makes the look early.
+                thread::park_timeout(Duration::from_nanos(until_ns.saturating_sub(now_ns())));
                 return Ok(());
             }
             self.stage.wait(until_ns);
@@ -161,7 +178,6 @@ impl Writer {
     fn discard(&mut self) {
         loop {
             let stopping = self.stop.load(Ordering::Acquire);
-            let next_ns = now_ns() + self.poll.as_nanos() as u64;
             for outlet in &mut self.outlets {
                 let ledger = &outlet.ledger;
                 let count = |header: Header| {
@@ -173,7 +189,7 @@ impl Writer {
             if stopping {
                 return;
             }
-            let _ = sleep_until_ns(next_ns);
+            thread::park_timeout(self.poll);
         }
     }
 }
