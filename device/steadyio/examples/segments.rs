@@ -84,14 +84,16 @@ fn record(
     let mut encoder = Encoder::new(layout, definitions);
     let mut ledger = vec![ChannelLedger::default(); CHANNELS.into()];
     let put = |place: Place, bytes: &[u8]| file.write_all_at(&bytes[..place.bytes], place.offset);
-    encoder.begin(Identity { recording_id: *b"steadyio-example", sequence }, 1_000_000_000);
+    let identity = Identity { recording_id: *b"steadyio-example", sequence };
+    let created_ns = 1_000_000_000;
     if let Some(place) = encoder.blank_tail(&mut buffer) {
         put(place, &buffer)?;
     }
-    put(encoder.head(&mut buffer), &buffer)?;
+    put(encoder.head(&mut buffer, identity, created_ns), &buffer)?;
     if end == End::Begun {
         return Ok(());
     }
+    encoder.begin(identity, created_ns);
     put(encoder.definitions(&mut buffer, &ledger), &buffer)?;
     let mut number = 0;
     loop {

@@ -13,6 +13,8 @@ use steadyio::recorder::config::{
     ChannelConfig, EngineChoice, RecorderConfig, Retention, Schema, WhenFull, WriterConfig,
 };
 use steadyio::recorder::ledger::Account;
+use steadyio::recorder::mcap::files::examine_file;
+use steadyio::recorder::mcap::recover::State;
 use steadyio::recorder::pool::Recorder;
 use steadyio::recorder::pool::meters::Ended;
 
@@ -159,6 +161,29 @@ fn the_oldest_segment_is_recorded_over_and_no_file_comes_or_goes() {
     assert_each(&after[..10], beginning);
     assert_each(&after[10..], |first, count| end(2_000, first, count));
     assert!(after.len() > 150 && after.len() < records.len());
+}
+
+#[test]
+fn a_segment_that_was_prepared_and_not_needed_is_used_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = config(dir.path());
+    let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+    append(&recorder, &mut channels, 2_000);
+    let is_blank = |path: &PathBuf| examine_file(path, false).unwrap().found.state == State::Blank;
+    let prepared = || segments(dir.path()).iter().any(is_blank);
+    // One block each, so that the prepared segment is not in use before it is seen.
+    while !prepared() {
+        append(&recorder, &mut channels, 1);
+        while total(&recorder).0 > total(&recorder).1 {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+    recorder.finish().unwrap();
+    let before = read_all(dir.path()).len();
+    assert!(prepared());
+    let (mut recorder, _) = Recorder::start(&config, &mut |_| ()).unwrap();
+    recorder.finish().unwrap();
+    assert_eq!(read_all(dir.path()).len(), before);
 }
 
 #[test]

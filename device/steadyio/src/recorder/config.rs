@@ -5,6 +5,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::mcap::layout::NEARLY_FULL;
 use super::ring::HEADER_BYTES;
 
 /// What is written lies at multiples of this, the block of ext4 and of flash translation.
@@ -288,8 +289,10 @@ impl RecorderConfig {
                     wrong("retention (time)", format!("{time:?}"), "every channel needs a period")
                 })?;
                 let bytes = rates.iter().sum::<f64>() * time.as_secs_f64();
-                // One more, because the oldest is being recorded over.
-                Ok((bytes / self.segment_bytes as f64).ceil() as u64 + 1)
+                let segments = bytes / self.segment_bytes as f64;
+                // One more, because the oldest is being recorded over, and that from when the one
+                // before it is nearly full.
+                Ok((segments + 1.0 / NEARLY_FULL as f64).ceil() as u64 + 1)
             }
         }
     }

@@ -96,13 +96,14 @@ impl Script {
         let ledger = vec![ChannelLedger::default(); channels];
         let (writes, sent) = (Vec::new(), Vec::new());
         let mut script = Script { encoder, writes, sent, ledger, flushed: 0, buffer };
-        script.encoder.begin(identity(sequence), 77 + sequence);
+        let (identity, created_ns) = (identity(sequence), 77 + sequence);
         let place = script.encoder.blank_tail(&mut script.buffer);
         if let Some(place) = place {
             script.write(place);
         }
-        let place = script.encoder.head(&mut script.buffer);
+        let place = script.encoder.head(&mut script.buffer, identity, created_ns);
         script.write(place);
+        script.encoder.begin(identity, created_ns);
         let place = script.encoder.definitions(&mut script.buffer, &script.ledger);
         script.write(place);
         script

@@ -4,10 +4,11 @@
 //! Called by the writer thread, which owns the buffers and the files. The life of a segment, as
 //! the encoder sees it:
 //!
-//! 1. [`Encoder::begin`] a life. In a recycled file write [`Encoder::blank_tail`] and
-//!    [`Encoder::head`] (in any order, both durable before anything else): the old summary must be
-//!    gone before the first old block is overwritten. A growing file needs the head only.
-//! 2. [`Encoder::definitions`].
+//! 1. In a recycled file write [`Encoder::blank_tail`] and [`Encoder::head`] (in any order, both
+//!    durable before anything else): the old summary must be gone before the first old block is
+//!    overwritten. A growing file needs the head only. This may be done while the segment before
+//!    it still takes messages.
+//! 2. [`Encoder::begin`] this life, and [`Encoder::definitions`].
 //! 3. [`Encoder::push`] messages into a block's buffer; [`Encoder::flush`] it when it is full or
 //!    the loss window ends. Blocks are reported durable in order, or not at all.
 //! 4. [`Encoder::end_block`], then, when that is durable, [`Encoder::tail`], then, when that is
@@ -21,8 +22,8 @@ use super::chunk::Chunk;
 use super::definitions::Definitions;
 use super::index::{MetadataPlace, SegmentIndex};
 use super::layout::{
-    ALIGN_BYTES, HEAD_BYTES, Layout, Placement, align_up, block_overhead_bytes, chunk_index_bytes,
-    message_bytes,
+    ALIGN_BYTES, HEAD_BYTES, Layout, NEARLY_FULL, Placement, align_up, block_overhead_bytes,
+    chunk_index_bytes, message_bytes,
 };
 use super::private::{
     BLOCK_RECORD_BYTES, BlockKind, BlockRecord, Identity, Life, SEAL_RECORD_BYTES, Seal,
@@ -134,7 +135,7 @@ impl Encoder {
         }
     }
 
-    /// The next life; messages that were not flushed are gone.
+    /// The life of this head; messages that were not flushed are gone.
     pub fn begin(&mut self, identity: Identity, created_ns: u64) {
         self.life = Life { identity, created_ns, ..self.life };
         self.index.clear();
@@ -184,23 +185,30 @@ impl Encoder {
         self.chunk.messages()
     }
 
-    /// The block that the file begins with. In a recycled file its gate is closed.
-    pub fn head(&self, buffer: &mut [u8]) -> Place {
-        assert_eq!(self.step, Step::Begun, "the head is written first");
-        put_head(&mut buffer[..HEAD_BYTES], &self.life, self.is_growing());
+    /// The block that the file begins with in this life. In a recycled file its gate is closed.
+    pub fn head(&self, buffer: &mut [u8], identity: Identity, created_ns: u64) -> Place {
+        let life = Life { identity, created_ns, ..self.life };
+        put_head(&mut buffer[..HEAD_BYTES], &life, self.is_growing());
         Place { offset: 0, bytes: HEAD_BYTES }
     }
 
     /// What replaces the footer of the file's former life. `None` for a growing file, which has
     /// none.
     pub fn blank_tail(&self, buffer: &mut [u8]) -> Option<Place> {
-        assert_eq!(self.step, Step::Begun, "the tail is blanked first");
         if self.is_growing() {
             return None;
         }
         buffer[..ALIGN_BYTES].fill(0);
         let offset = self.layout.segment_bytes() - ALIGN_BYTES as u64;
         Some(Place { offset, bytes: ALIGN_BYTES })
+    }
+
+    /// Whether at most an eighth of the room for data or for its index is left: time to prepare the
+    /// next segment.
+    pub fn is_nearly_full(&self) -> bool {
+        let left_bytes = self.layout.data_end().saturating_sub(self.offset);
+        let index_share = self.layout.config().index_bytes / NEARLY_FULL as usize;
+        left_bytes <= self.layout.segment_bytes() / NEARLY_FULL || !self.index.has_room(index_share)
     }
 
     /// The block of schemas and channels, with the ledger as the segment begins.

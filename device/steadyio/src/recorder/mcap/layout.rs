@@ -32,6 +32,9 @@ pub const INDEX_BYTES_LIMIT: usize = 64 << 20;
 /// Positions in a file are signed in POSIX; also far beyond any file that makes sense.
 pub const SEGMENT_BYTES_LIMIT: u64 = 1 << 40;
 
+/// A segment with this part of its room left is nearly full.
+pub const NEARLY_FULL: u64 = 8;
+
 /// How the file comes to its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {

@@ -66,13 +66,10 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// `slots` buffers of `bytes` each.
-    pub fn new(
-        choice: EngineChoice,
-        slots: usize,
-        bytes: usize,
-        locked: bool,
-    ) -> Result<Disk, DiskError> {
+    /// Buffers of these sizes.
+    pub fn new(choice: EngineChoice, sizes: &[usize], locked: bool) -> Result<Disk, DiskError> {
+        let slot = |&bytes| Ok(Slot { buffer: AlignedBuffer::new(bytes, locked)?, busy: None });
+        let slots = sizes.iter().map(slot).collect::<Result<Vec<_>, MemoryError>>()?;
         let io_uring = || IoUring::new(ENTRIES).map(|ring| Engine::IoUring(Box::new(ring)));
         let engine = match choice {
             EngineChoice::Pwrite => Engine::Pwrite,
@@ -80,8 +77,6 @@ impl Disk {
             // Old kernels have none; product images and containers often forbid it.
             EngineChoice::Best => io_uring().unwrap_or(Engine::Pwrite),
         };
-        let slot = |_| Ok(Slot { buffer: AlignedBuffer::new(bytes, locked)?, busy: None });
-        let slots = (0..slots).map(slot).collect::<Result<Vec<_>, MemoryError>>()?;
         let done = VecDeque::with_capacity(slots.len() + 1);
         Ok(Disk { engine, slots, syncing_since_ns: None, done })
     }
@@ -266,7 +261,7 @@ mod tests {
     use super::*;
 
     fn write_and_sync(choice: EngineChoice) {
-        let mut disk = match Disk::new(choice, 2, 8_192, false) {
+        let mut disk = match Disk::new(choice, &[8_192; 2], false) {
             Err(DiskError::IoUring(error)) => {
                 eprintln!("skipped: no io_uring here: {error}");
                 return;
@@ -307,7 +302,7 @@ mod tests {
     fn an_error_is_told_with_its_buffer() {
         let read_only = File::open("/proc/self/exe").unwrap();
         for choice in [EngineChoice::Pwrite, EngineChoice::Best] {
-            let mut disk = Disk::new(choice, 1, 4_096, false).unwrap();
+            let mut disk = Disk::new(choice, &[4_096], false).unwrap();
             disk.write(&read_only, 0, Place { offset: 0, bytes: 4_096 });
             disk.wait(None);
             let done = disk.next_done().unwrap();

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 
 use crate::recorder::mcap::files::{DirectoryLock, FilesError, lock_directory, recover_file};
+use crate::recorder::mcap::recover::State;
 use crate::recorder::memory::{AlignedBuffer, MemoryError};
 
 const FILL_BYTES: usize = 1 << 20;
@@ -87,7 +88,7 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> PoolError {
 #[derive(Debug)]
 struct Segment {
     path: PathBuf,
-    /// Of its last life; None if it never had one.
+    /// Of its last life; None if it never had one, or nothing was recorded in it.
     sequence: Option<u64>,
 }
 
@@ -117,19 +118,22 @@ impl Pool {
             return Err(PoolError::TooMany { dir: dir.to_path_buf(), found, wanted });
         }
         let mut segments = Vec::with_capacity(count);
+        let mut sequence = 0;
         for path in &paths {
             let recovered = recover_file(path, false)?;
             if recovered.completed {
                 note(format!("{}: was cut off, and has been completed", path.display()));
             }
-            let sequence = recovered.found.identity().map(|identity| identity.sequence);
-            segments.push(Segment { path: path.clone(), sequence });
+            let found = &recovered.found;
+            let used = found.identity().map(|identity| identity.sequence);
+            sequence = sequence.max(used.unwrap_or(0));
+            let used = used.filter(|_| found.state != State::Blank);
+            segments.push(Segment { path: path.clone(), sequence: used });
         }
         create_missing(dir, &mut paths, count, segment_bytes, note)?;
         let made = paths.split_off(segments.len());
         segments.extend(made.into_iter().map(|path| Segment { path, sequence: None }));
         File::open(dir).and_then(|dir| dir.sync_all()).map_err(at(dir))?;
-        let sequence = segments.iter().filter_map(|segment| segment.sequence).max().unwrap_or(0);
         let direct = open_segment(&segments[0].path, true).is_ok();
         Ok(Pool { segments, sequence, direct, _lock: lock })
     }

@@ -7,7 +7,8 @@
 //! `finish` does and tells nobody.
 //!
 //! Reading order: [`files`] (the pool), [`direct_io`] (the way to the device), [`flight`] (what is
-//! durable), [`stage`] (records to segments), [`writer`] (the thread), [`meters`].
+//! durable), [`errand`] (what segments need beside their records), [`stage`] (records to segments),
+//! [`writer`] (the thread), [`meters`].
 
 use std::io;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
 
 pub mod direct_io;
+pub mod errand;
 pub mod files;
 pub mod flight;
 pub mod meters;
@@ -25,7 +27,7 @@ pub mod writer;
 use self::direct_io::{Disk, DiskError};
 use self::files::{Pool, PoolError};
 use self::meters::{Ended, Meters, WriterReport};
-use self::stage::{Parts, SLOTS, Stage};
+use self::stage::{Parts, Stage, buffer_sizes};
 use self::writer::{Writer, prepare_thread};
 use super::channel::{Channel, Outlet, open};
 use super::config::{ChannelConfig, ConfigError, RecorderConfig};
@@ -139,8 +141,8 @@ impl Recorder {
         let (channels, outlets): (Vec<Channel>, Vec<Outlet>) = both?.into_iter().unzip();
         let ledgers: Vec<Arc<Ledger>> =
             outlets.iter().map(|outlet| Arc::clone(&outlet.ledger)).collect();
-        let buffer_bytes = encoder.layout().buffer_bytes();
-        let disk = Disk::new(config.writer.engine, SLOTS, buffer_bytes, config.lock_memory)?;
+        let sizes = buffer_sizes(encoder.layout());
+        let disk = Disk::new(config.writer.engine, &sizes, config.lock_memory)?;
         // At most 10,000: checked.
         let pool = Pool::open(&config.dir, segments as usize, config.segment_bytes, note)?;
         let meters = Arc::new(Meters::default());

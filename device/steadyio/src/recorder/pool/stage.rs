@@ -4,6 +4,8 @@
 //! Used by the writer thread only. An error means that the segment in use has failed; what was on
 //! its way is then lost, and [`Stage::next_segment`] goes on in another.
 
+mod change;
+
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
@@ -12,21 +14,35 @@ use std::time::Duration;
 
 use rustix::fs::{StatVfsMountFlags, fstatvfs};
 
+use self::change::Next;
 use super::direct_io::{Disk, Done, What};
+use super::errand::Errand;
 use super::files::Pool;
 use super::flight::Flight;
 use super::meters::{Meters, count, raise};
 use crate::recorder::config::WhenFull;
 use crate::recorder::latency::Latencies;
 use crate::recorder::ledger::Ledger;
-use crate::recorder::mcap::account::{ChannelLedger, CompletedBy};
+use crate::recorder::mcap::account::ChannelLedger;
 use crate::recorder::mcap::encoder::{Encoder, Full, Message, Place};
-use crate::recorder::mcap::private::Identity;
+use crate::recorder::mcap::layout::{ALIGN_BYTES, HEAD_BYTES, Layout};
 use crate::recorder::ring::Header;
-use crate::recorder::source::{now_ns, wall_ns};
+use crate::recorder::source::now_ns;
 
-/// Buffers: one is filled while others are written.
-pub const SLOTS: usize = 4;
+/// Buffers for blocks: one is filled while others are written.
+const BLOCKS: usize = 4;
+// Behind those of the blocks: what segments need beside them.
+const TAIL: usize = BLOCKS;
+const GATE: usize = BLOCKS + 1;
+const BLANK: usize = BLOCKS + 2;
+const HEAD: usize = BLOCKS + 3;
+
+/// Sizes of the buffers that a stage needs.
+pub fn buffer_sizes(layout: &Layout) -> Vec<usize> {
+    let mut sizes = vec![layout.buffer_bytes(); BLOCKS];
+    sizes.extend([layout.tail_bytes(), HEAD_BYTES, ALIGN_BYTES, HEAD_BYTES]);
+    sizes
+}
 
 /// All segments are full, and none may be recorded over.
 #[derive(Debug, thiserror::Error)]
@@ -59,10 +75,18 @@ pub struct Parts {
 pub struct Stage {
     parts: Parts,
     flight: Flight,
+    /// In use; None while the change to the next is waited for.
     file: Option<File>,
+    /// Full: its data are durable, its summary is on its way.
+    ending: Option<Errand>,
+    next: Option<Next>,
+    /// Whether the next one was tried to prepare while this one is in use.
+    looked_ahead: bool,
     /// The buffer that is being filled.
     slot: usize,
     begun: usize,
+    /// No more records come.
+    finishing: bool,
     synced_ns: u64,
     accounts: Vec<ChannelLedger>,
     /// Writes and syncs so far.
@@ -77,10 +101,14 @@ impl Stage {
     /// Needs [`Stage::next_segment`] before it takes records.
     pub fn new(parts: Parts) -> Stage {
         Stage {
-            flight: Flight::new(parts.ledgers.clone(), SLOTS),
+            flight: Flight::new(parts.ledgers.clone(), BLOCKS),
             file: None,
+            ending: None,
+            next: None,
+            looked_ahead: false,
             slot: 0,
             begun: 0,
+            finishing: false,
             synced_ns: 0,
             accounts: vec![ChannelLedger::default(); parts.ledgers.len()],
             writes: Latencies::default(),
@@ -167,91 +195,22 @@ impl Stage {
         self.parts.disk.is_idle()
     }
 
-    /// Ends the segment in use; all its records are durable then. Its opened gate need not be: the
-    /// recovery opens it if the power fails.
-    fn finish_segment(&mut self) -> io::Result<()> {
-        self.flush()?;
-        self.wait_for_all()?;
-        self.snapshot();
-        let buffer = self.parts.disk.buffer(self.slot);
-        let place = self.parts.encoder.end_block(buffer, &self.accounts, CompletedBy::Recorder);
-        self.write_now(place)?;
-        self.sync_now()?;
-        let place = self.parts.encoder.tail(self.parts.disk.buffer(self.slot));
-        self.write_now(place)?;
-        self.sync_now()?;
-        if let Some(place) = self.parts.encoder.open_gate(self.parts.disk.buffer(self.slot)) {
-            self.write_now(place)?;
-        }
-        Ok(())
-    }
-
-    /// Ends the recording: the segment in use is whole and durable then.
-    pub fn finish(&mut self) -> io::Result<()> {
-        self.finish_segment()?;
-        self.sync_now()?;
-        self.file = None;
-        Ok(())
-    }
-
-    /// Begins the next life of the oldest segment.
-    pub fn next_segment(&mut self) -> io::Result<()> {
-        if self.parts.when_full == WhenFull::Stop && self.begun == self.segments() {
-            if self.file.is_some() {
-                self.sync_now()?;
-            }
-            return Err(io::Error::other(AllFull));
-        }
-        self.begun += 1;
-        self.file = None;
-        let (file, sequence) = self.parts.pool.open_oldest().map_err(io::Error::other)?;
-        self.file = Some(file);
-        let identity = Identity { recording_id: self.parts.recording_id, sequence };
-        self.parts.encoder.begin(identity, wall_ns());
-        // The old summary must be gone before anything else of the old life is overwritten.
-        if let Some(place) = self.parts.encoder.blank_tail(self.parts.disk.buffer(self.slot)) {
-            self.write_now(place)?;
-        }
-        let place = self.parts.encoder.head(self.parts.disk.buffer(self.slot));
-        self.write_now(place)?;
-        self.sync_now()?;
-        self.snapshot();
-        let buffer = self.parts.disk.buffer(self.slot);
-        let place = self.parts.encoder.definitions(buffer, &self.accounts);
-        self.write_now(place)
-    }
-
-    fn rotate(&mut self) -> io::Result<()> {
-        let start_ns = now_ns();
-        self.finish_segment()?;
-        self.next_segment()?;
-        self.rotations.add(now_ns() - start_ns);
-        count(&self.parts.meters.rotations, 1);
-        Ok(())
-    }
-
-    /// Gives the segment up after an error: waits for what is on its way, and counts it as lost.
-    pub fn abandon(&mut self) {
-        while !self.parts.disk.is_idle() {
-            self.parts.disk.wait(None);
-            while self.parts.disk.next_done().is_some() {}
-        }
-        self.flight.fail(self.slot);
-        self.file = None;
-        count(&self.parts.meters.failed_segments, 1);
-    }
-
     fn flush(&mut self) -> io::Result<()> {
         self.snapshot();
         let buffer = self.parts.disk.buffer(self.slot);
         let Some(place) = self.parts.encoder.flush(buffer, &self.accounts) else { return Ok(()) };
         self.flight.send(self.slot);
         self.send(place)?;
+        self.look_ahead();
+        self.take_free_slot()
+    }
+
+    fn take_free_slot(&mut self) -> io::Result<()> {
         loop {
             // One that landed before an earlier one still stands for its records.
             let is_free =
                 |slot: &usize| self.parts.disk.is_free(*slot) && !self.flight.is_sent(*slot);
-            if let Some(slot) = (0..SLOTS).find(is_free) {
+            if let Some(slot) = (0..BLOCKS).find(is_free) {
                 self.slot = slot;
                 return Ok(());
             }
@@ -265,11 +224,6 @@ impl Stage {
         self.parts.disk.write(file, self.slot, place);
         count(&self.parts.meters.device_bytes, place.bytes as u64);
         self.take_done()
-    }
-
-    fn write_now(&mut self, place: Place) -> io::Result<()> {
-        self.send(place)?;
-        self.wait_for_all()
     }
 
     fn begin_sync(&mut self) -> io::Result<()> {
@@ -296,33 +250,35 @@ impl Stage {
     }
 
     fn take_done(&mut self) -> io::Result<()> {
-        while let Some(Done { what, ns, result }) = self.parts.disk.next_done() {
-            result?;
-            match what {
-                What::Write(slot) => {
-                    self.writes.add(ns);
-                    self.flight.landed(slot);
-                }
-                What::Sync => {
-                    self.refuse_read_only()?;
-                    self.syncs.add(ns);
-                    if let Some(since_ns) = self.flight.synced() {
-                        self.note_lag(now_ns() - since_ns);
-                    }
-                }
+        while let Some(done) = self.parts.disk.next_done() {
+            match done.what {
+                What::Write(_) => self.writes.add(done.ns),
+                What::Sync => self.syncs.add(done.ns),
             }
+            if self.ending.as_ref().is_some_and(|errand| errand.awaits(done.what)) {
+                self.ending_went_on(done)?;
+            } else if self.next.as_ref().is_some_and(|next| next.errand.awaits(done.what)) {
+                self.next_went_on(done)?;
+            } else {
+                self.records_went_on(done)?;
+            }
+            self.run_errands();
         }
         Ok(())
     }
 
-    /// Behind each sync: once a file system is read-only, ext4's fdatasync() flushes nothing and
-    /// says yes (6.1, after an emergency remount), while writes to open files go on.
-    fn refuse_read_only(&self) -> io::Result<()> {
-        let file = self.file.as_ref().ok_or_else(no_segment)?;
-        match fstatvfs(file)?.f_flag.contains(StatVfsMountFlags::RDONLY) {
-            true => Err(io::ErrorKind::ReadOnlyFilesystem.into()),
-            false => Ok(()),
+    fn records_went_on(&mut self, done: Done) -> io::Result<()> {
+        let what = done.what;
+        ended_well(done, self.file.as_ref().ok_or_else(no_segment)?)?;
+        match what {
+            What::Write(slot) => self.flight.landed(slot),
+            What::Sync => {
+                if let Some(since_ns) = self.flight.synced() {
+                    self.note_lag(now_ns() - since_ns);
+                }
+            }
         }
+        Ok(())
     }
 
     fn note_lag(&self, lag_ns: u64) {
@@ -348,6 +304,17 @@ impl Stage {
                 lost_last_ns: now.last_lost_ns.unwrap_or(0),
             };
         }
+    }
+}
+
+/// Once a file system is read-only, ext4's fdatasync() flushes nothing and says yes (6.1, after an
+/// emergency remount), while writes to open files go on.
+fn ended_well(done: Done, file: &File) -> io::Result<()> {
+    done.result?;
+    let is_sync = done.what == What::Sync;
+    match is_sync && fstatvfs(file)?.f_flag.contains(StatVfsMountFlags::RDONLY) {
+        true => Err(io::ErrorKind::ReadOnlyFilesystem.into()),
+        false => Ok(()),
     }
 }
 
