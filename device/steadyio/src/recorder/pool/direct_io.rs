@@ -46,7 +46,8 @@ pub struct Done {
 }
 
 enum Engine {
-    IoUring(Box<IoUring>),
+    /// And whether the kernel has the buffers pinned once for all.
+    IoUring(Box<IoUring>, bool),
     Pwrite,
 }
 
@@ -70,7 +71,11 @@ impl Disk {
     pub fn new(choice: EngineChoice, sizes: &[usize], locked: bool) -> Result<Disk, DiskError> {
         let slot = |&bytes| Ok(Slot { buffer: AlignedBuffer::new(bytes, locked)?, busy: None });
         let slots = sizes.iter().map(slot).collect::<Result<Vec<_>, MemoryError>>()?;
-        let io_uring = || IoUring::new(ENTRIES).map(|ring| Engine::IoUring(Box::new(ring)));
+        let io_uring = || {
+            let ring = IoUring::new(ENTRIES)?;
+            let pinned = pin(&ring, &slots);
+            Ok(Engine::IoUring(Box::new(ring), pinned))
+        };
         let engine = match choice {
             EngineChoice::Pwrite => Engine::Pwrite,
             EngineChoice::IoUring => io_uring().map_err(DiskError::IoUring)?,
@@ -84,7 +89,7 @@ impl Disk {
     /// Name of the engine in use.
     pub fn engine(&self) -> &'static str {
         match self.engine {
-            Engine::IoUring(_) => "io_uring",
+            Engine::IoUring(..) => "io_uring",
             Engine::Pwrite => "pwrite",
         }
     }
@@ -121,11 +126,17 @@ impl Disk {
                 let result = file.write_all_at(bytes, place.offset);
                 self.finish(slot as u64, result);
             }
-            Engine::IoUring(ring) => {
-                let fd = Fd(file.as_raw_fd());
+            Engine::IoUring(ring, pinned) => {
+                let (fd, start, offset) = (Fd(file.as_raw_fd()), bytes.as_ptr(), place.offset);
                 let length = u32::try_from(place.bytes).unwrap_or(u32::MAX);
-                let entry = opcode::Write::new(fd, bytes.as_ptr(), length).offset(place.offset);
-                let entry = entry.build().user_data(slot as u64);
+                let entry = match pinned {
+                    // There are fewer buffers than that.
+                    true => opcode::WriteFixed::new(fd, start, length, slot as u16)
+                        .offset(offset)
+                        .build(),
+                    false => opcode::Write::new(fd, start, length).offset(offset).build(),
+                };
+                let entry = entry.user_data(slot as u64);
                 // SAFETY: the buffer belongs to `self`, is not handed out while it is busy, and
                 // `drop` waits for it.
                 let pushed = unsafe { ring.submission().push(&entry) };
@@ -144,7 +155,7 @@ impl Disk {
                 let result = file.sync_data();
                 self.finish(SYNC, result);
             }
-            Engine::IoUring(ring) => {
+            Engine::IoUring(ring, _) => {
                 let fd: RawFd = file.as_raw_fd();
                 let entry = opcode::Fsync::new(Fd(fd)).flags(FsyncFlags::DATASYNC).build();
                 // SAFETY: no memory but the entry.
@@ -155,7 +166,7 @@ impl Disk {
     }
 
     fn submit(&mut self, user_data: u64, pushed: bool) {
-        let Engine::IoUring(ring) = &mut self.engine else { return };
+        let Engine::IoUring(ring, _) = &mut self.engine else { return };
         let result = match pushed {
             true => ring.submit(),
             false => Err(io::Error::other("the submission queue is full")),
@@ -173,7 +184,7 @@ impl Disk {
         if self.is_idle() || !self.done.is_empty() {
             return;
         }
-        let Engine::IoUring(ring) = &mut self.engine else { return };
+        let Engine::IoUring(ring, _) = &mut self.engine else { return };
         // Timeouts, signals and full queues are all reasons to look again.
         let _ = match timeout {
             None => ring.submitter().submit_and_wait(1),
@@ -195,7 +206,7 @@ impl Disk {
 
     fn collect(&mut self) {
         loop {
-            let Engine::IoUring(ring) = &mut self.engine else { return };
+            let Engine::IoUring(ring, _) = &mut self.engine else { return };
             let Some(entry) = ring.completion().next() else { return };
             let result = match entry.result() {
                 error @ ..0 => Err(io::Error::from_raw_os_error(-error)),
@@ -226,6 +237,19 @@ impl Disk {
         let now_ns = now_ns();
         self.done.push_back(Done { what, ns: now_ns - since_ns.unwrap_or(now_ns), result });
     }
+}
+
+/// Spares each write the pinning of its pages. Not so where the limit on locked memory is too low
+/// for it: then each write does it.
+fn pin(ring: &IoUring, slots: &[Slot]) -> bool {
+    let range = |slot: &Slot| libc::iovec {
+        iov_base: slot.buffer.as_ptr().cast_mut().cast(),
+        iov_len: slot.buffer.len(),
+    };
+    let ranges: Vec<libc::iovec> = slots.iter().map(range).collect();
+    // SAFETY: the buffers belong to the `Disk` that the ring belongs to, keep their place, and are
+    // unmapped after the ring is gone: it is the field before them.
+    unsafe { ring.submitter().register_buffers(&ranges) }.is_ok()
 }
 
 fn transient(error: &io::Error) -> bool {
