@@ -3,7 +3,14 @@
 
 One ext4 on a loop device holds everything. Beside each recipe run a sequential reader, a buffered
 writer in the same small memory cgroup (so that the recorder's pages are reclaimed, too), and a
-storm of syncfs(). Then, with nothing beside, fio writes directly and the pool records, in turn.
+storm of syncfs(). Then, with nothing beside, fio writes directly and the pool records, in turn, on
+the device throttled to several speeds and not at all (`--throughput`: only this).
+
+What is compared there: the same bytes in units of the same size, past the page cache, into blocks
+that were written before. fio writes one constant buffer, one unit at a time or as many as the pool
+has in flight at most, and syncs once, at the end. The pool takes payload in records of 64 KiB that
+another thread copies into its ring, and its time ends when all is durable; framing, checksums,
+changes of segment and the syncs that its loss window takes (two a second) count against it.
 
 Called by scripts/bench. Nothing here is asserted: a busy machine must not fail the tests. What is
 stated is compared within one run only.
@@ -29,10 +36,18 @@ RECIPES = ("append-fdatasync", "prealloc-syncrange", "prealloc-syncrange-BGall",
 CGROUP = Path("/sys/fs/cgroup/memory/steadyio-bench")
 CGROUP_BYTES = 192 << 20
 BLKIO = Path("/sys/fs/cgroup/blkio/steadyio-bench")
-# As fast as a good eMMC writes.
-THROTTLE_BYTES_S = 100_000_000
+# A good eMMC, a good UFS or SATA disk, and between; 0 is the device as it is.
+THROTTLES_MB_S = (100, 200, 400, 0)
+# A run on a throttled device takes this long.
+THROTTLED_S = 5
+# Of the pool: four buffers, one of which is being filled.
+IN_FLIGHT = 3
 PRIORITY = "50"
 UNIT = "1M"
+THROUGHPUT_HEAD = (
+    f"throttled to MB/s|fio MiB/s|fio, {IN_FLIGHT} in flight|pool MiB/s|its rounds|"
+    "pool over fio %|over the deep one %|CPU us/MiB"
+)
 HEAD = "recipe|call|p50|p99|p99.9|max us|cause of max|calls|blocked|preempted|late|CPU us/MiB"
 
 
@@ -43,8 +58,9 @@ class Sizes:
         self.disk_mib = 300 if small else 3000
         self.total = "2M" if small else "100M"
         self.read_mib = 16 if small else 512
-        self.throughput_mib = 24 if small else 512
-        self.rounds = 1 if small else 5
+        self.throughput_mib = 24 if small else 1024
+        self.throttles_mb_s = (0,) if small else THROTTLES_MB_S
+        self.rounds = 1 if small else 3
         self.segment = "8M" if small else "64M"
         self.large_segment = "8M" if small else "128M"
 
@@ -101,16 +117,19 @@ def memory_pressure() -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def throttled(mount: Path) -> Iterator[str]:
-    """Shell text that limits a program's writes to the speed of an eMMC; empty where it cannot."""
+def throttled(mount: Path, mb_s: int) -> Iterator[str | None]:
+    """Shell text that limits a program's writes to this speed; None where it cannot."""
+    if mb_s == 0:
+        yield ""
+        return
     device = mount.stat().st_dev
-    limit = f"{os.major(device)}:{os.minor(device)} {THROTTLE_BYTES_S}"
+    limit = f"{os.major(device)}:{os.minor(device)} {mb_s * 1_000_000}"
     try:
         BLKIO.mkdir(exist_ok=True)
         (BLKIO / "blkio.throttle.write_bps_device").write_text(limit)
     except OSError as error:
-        print(f"not throttled: {error}")
-        yield ""
+        print(f"skipped: {mb_s} MB/s: cannot throttle: {error}")
+        yield None
         return
     try:
         yield f"echo $$ >{BLKIO}/cgroup.procs; "
@@ -198,59 +217,70 @@ def side_by_side(mount: Path, sizes: Sizes) -> None:
     print(f"p99.9 of append-fdatasync write() over p99.9 of pool append(): {ratio:.0f}")
 
 
-def fio_mib_s(join: str, mount: Path, mib: int) -> float:
+def fio_mib_s(join: str, mount: Path, mib: int, in_flight: int) -> float:
     """Sequential direct writes over blocks that were written before, then one fsync."""
+    engine = "psync" if in_flight == 1 else f"io_uring --iodepth={in_flight}"
     command = (
         f"{join}exec fio --name=write --filename={mount / 'fio'} --size={mib}M --rw=write "
-        f"--bs={UNIT} --direct=1 --ioengine=psync --overwrite=1 --end_fsync=1 "
-        "--output-format=json --eta=never"
+        f"--bs={UNIT} --direct=1 --ioengine={engine} --overwrite=1 --end_fsync=1 "
+        "--scramble_buffers=0 --output-format=json --eta=never"
     )
     text = run("sh", "-c", command)
     job = json.loads(text[text.index("{") :])["jobs"][0]
     return float(job["write"]["bw_bytes"]) / (1 << 20)
 
 
-def throughput(join: str, mount: Path, sizes: Sizes) -> None:
-    """fio and the pool in turn; the medians are compared."""
-    mib = sizes.throughput_mib
-    speeds: dict[str, list[float]] = {"fio": [], "pool": []}
-    cpu: list[float] = []
+def throughput(join: str, mount: Path, sizes: Sizes, mb_s: int) -> list[str]:
+    """fio and the pool in turn; a line of the table, of medians."""
+    mib = mb_s * THROTTLED_S if mb_s else sizes.throughput_mib
+    one, deep, pool, cpu = [], [], [], []
     for _ in range(sizes.rounds):
-        speeds["fio"].append(fio_mib_s(join, mount, mib))
+        one.append(fio_mib_s(join, mount, mib, 1))
+        deep.append(fio_mib_s(join, mount, mib, IN_FLIGHT))
         result = record(
             join,
             *("--dir", mount / "throughput", "--period", "0", "--size", "64K", "--unit", UNIT),
             *("--total", f"{mib}M", "--segment-size", sizes.large_segment, "--segments", "3"),
         )
-        speeds["pool"].append(result["payload_mib_s"])
-        cpu.append(result["cpu_ns_per_mib"] / 1000)
-    for name, all_of in speeds.items():
-        values = sorted(map(round, all_of))
-        print(f"{name:5} MiB/s: median {statistics.median(all_of):.1f}, all {values}")
-    fio, pool = (statistics.median(speeds[name]) for name in ("fio", "pool"))
-    print(
-        f"pool over fio: {100 * pool / fio:.1f} %; {statistics.median(cpu):.0f} us of CPU per MiB"
-    )
+        pool.append(float(result["payload_mib_s"]))
+        cpu.append(float(result["cpu_ns_per_mib"]) / 1000)
+    one_mib_s, deep_mib_s, pool_mib_s = map(statistics.median, (one, deep, pool))
+    return [
+        str(mb_s or "none"),
+        *(f"{speed:.1f}" for speed in (one_mib_s, deep_mib_s, pool_mib_s)),
+        f"{min(pool):.0f} to {max(pool):.0f}",
+        *(f"{100 * pool_mib_s / speed:.1f}" for speed in (one_mib_s, deep_mib_s)),
+        f"{statistics.median(cpu):.0f}",
+    ]
+
+
+def throughputs(mount: Path, sizes: Sizes) -> None:
+    """The table of throughputs."""
+    rows = [THROUGHPUT_HEAD.split("|")]
+    for mb_s in sizes.throttles_mb_s:
+        with throttled(mount, mb_s) as join:
+            if join is not None:
+                rows.append(throughput(join, mount, sizes, mb_s))
+    print(f"sequential throughput in units of {UNIT}, medians of {sizes.rounds} rounds:")
+    print_table(rows)
 
 
 def main() -> None:
     """See the head of this file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--small", action="store_true", help="a few seconds, to see that it works")
-    sizes = Sizes(parser.parse_args().small)
+    parser.add_argument("--throughput", action="store_true", help="only the pool against fio")
+    arguments = parser.parse_args()
+    sizes = Sizes(arguments.small)
     if os.geteuid() != 0:
         print("skipped: a loop device with a file system needs root")
         return
+    if not arguments.throughput:
+        with mounted(sizes) as mount:
+            print(f"16 KiB every 5 ms, {sizes.total}, caller under SCHED_FIFO, everything beside:")
+            side_by_side(mount, sizes)
     with mounted(sizes) as mount:
-        print(f"16 KiB every 5 ms, {sizes.total}, caller under SCHED_FIFO, everything beside:")
-        side_by_side(mount, sizes)
-    with mounted(sizes) as mount:
-        mb_s = THROTTLE_BYTES_S // 1_000_000
-        print(f"sequential throughput in units of {UNIT}, on a device throttled to {mb_s} MB/s:")
-        with throttled(mount) as join:
-            throughput(join, mount, sizes)
-        print("the same, not throttled:")
-        throughput("", mount, sizes)
+        throughputs(mount, sizes)
 
 
 if __name__ == "__main__":
