@@ -5,17 +5,20 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
-use std::path::Path;
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use steadyio::trace::event::Dev;
 use steadyio::trace::source::tracefs::{Instance, Tracefs};
 
-/// A loop device of this machine over a file.
+/// A loop device of this machine over a file. One test at a time has one, so that each sees its own tracing.
 pub struct Disk {
     pub node: String,
     pub dir: tempfile::TempDir,
+    _alone: MutexGuard<'static, ()>,
 }
+
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// A disk, or None with the reason printed if this machine cannot have one, or cannot be traced.
 pub fn traceable_disk() -> Option<Disk> {
@@ -27,6 +30,7 @@ pub fn traceable_disk() -> Option<Disk> {
         eprintln!("skipped: {error}");
         return None;
     }
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let dir = tempfile::tempdir().unwrap();
     let backing = dir.path().join("disk");
     File::create(&backing).unwrap().set_len(16 << 20).unwrap();
@@ -37,7 +41,7 @@ pub fn traceable_disk() -> Option<Disk> {
         return None;
     }
     let node = String::from_utf8_lossy(&losetup.stdout).trim().to_string();
-    Some(Disk { node, dir })
+    Some(Disk { node, dir, _alone: alone })
 }
 
 impl Disk {
@@ -77,18 +81,20 @@ pub fn instance() -> Instance {
     Instance::create(Tracefs::find().unwrap(), &mut |note| eprintln!("{note}")).unwrap()
 }
 
-/// All tracing files outside our instances that tell what is traced, with their content.
-pub fn top_instance(root: &Path) -> Vec<(String, String)> {
-    let names = [
-        "trace_clock",
-        "set_event",
-        "tracing_on",
-        "buffer_size_kb",
-        "current_tracer",
-        "trace_options",
-    ];
+/// What the top instance traces, and how.
+pub fn settings_of_others() -> Vec<String> {
+    let names = ["trace_clock", "set_event", "tracing_on", "buffer_size_kb", "trace_options"];
+    let root = Tracefs::find().unwrap().root().to_path_buf();
+    names.map(|name| fs::read_to_string(root.join(name)).unwrap()).to_vec()
+}
+
+/// The names of instances that begin so.
+pub fn instances(prefix: &str) -> Vec<String> {
+    let dir = Tracefs::find().unwrap().root().join("instances");
+    let names = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.filter(|name| name.starts_with(prefix)).collect();
+    names.sort();
     names
-        .iter()
-        .map(|name| (name.to_string(), fs::read_to_string(root.join(name)).unwrap()))
-        .collect()
 }

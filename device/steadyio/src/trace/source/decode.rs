@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From a raw record to what it tells, by the formats of the kernel that wrote it.
 
+use serde::{Deserialize, Serialize};
+
 use super::fields::{Fields, Layout};
 use super::format::Format;
 use super::wanted::{Decode, Wanted};
 use crate::trace::event::{Comm, What};
 
 /// A wanted event that this kernel does not have, or not in a form that can be read. It is left out.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unreadable {
     /// As `system:name`.
     pub event: String,

@@ -9,6 +9,7 @@ use std::fmt;
 use super::event::Event;
 
 pub mod calls;
+pub mod capture;
 pub mod decode;
 mod drivers;
 mod fields;

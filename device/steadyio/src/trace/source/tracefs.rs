@@ -75,12 +75,22 @@ impl Tracefs {
                 _ => {}
             }
         }
+        Tracefs::mount()
+    }
+
+    /// Mounted for this process only.
+    pub fn mount() -> Result<Tracefs, TracefsError> {
         let mount = mount().map_err(|source| match source.kind() {
             ErrorKind::PermissionDenied => TracefsError::NotRoot { path: "tracefs".into() },
             _ => TracefsError::Absent { source },
         })?;
         let root = format!("/proc/self/fd/{}", mount.as_raw_fd()).into();
         Ok(Tracefs { root, _mount: Some(mount) })
+    }
+
+    /// Its folder.
+    pub fn root(&self) -> &Path {
+        &self.root
     }
 }
 

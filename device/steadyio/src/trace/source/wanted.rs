@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which of the kernel's events are wanted, and what each becomes: the one table of this.
 
+use serde::{Deserialize, Serialize};
+
 use super::calls::{CALLS, CallEvents};
 use super::drivers;
 use super::fields::Fields;
 use crate::trace::event::{Call, Extent, Op, What};
 
 /// How much of the path of an I/O is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Detail {
     /// What the spans and the causes need.
     Summary,

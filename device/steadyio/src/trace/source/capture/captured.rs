@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What was captured, now or earlier on another machine, as events.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use super::enable::Enabled;
+use super::folder::{self, Meta};
+use super::held::Held;
+use crate::trace::event::{Comm, Event, What};
+use crate::trace::source::decode::Decoder;
+use crate::trace::source::format::{Format, PageFormat};
+use crate::trace::source::merge::{CpuPages, Merged};
+use crate::trace::source::wanted::wanted;
+use crate::trace::source::{Events, Place, Problem};
+
+/// A capture that has ended.
+#[derive(Debug)]
+pub struct Captured {
+    meta: Meta,
+    held: Vec<Held>,
+    decoder: Decoder,
+    page_format: PageFormat,
+    /// Its folder, or what else to call it in problems.
+    name: String,
+}
+
+impl Captured {
+    /// Whether this is a folder that [`Captured::open`] may read.
+    pub fn is_folder(dir: &Path) -> bool {
+        dir.join(folder::META).is_file()
+    }
+
+    /// Reads a kept one, of any machine.
+    pub fn open(dir: &Path) -> Result<Captured, Problem> {
+        let (meta, enabled, held) = folder::load(dir)?;
+        Captured::new(meta, &enabled, held, dir.display().to_string())
+    }
+
+    pub(super) fn new(
+        meta: Meta,
+        enabled: &Enabled,
+        held: Vec<Held>,
+        name: String,
+    ) -> Result<Captured, Problem> {
+        let file = |file: &str| Path::new(&name).join(file);
+        let page_format = PageFormat::parse(&enabled.header_page).map_err(|error| {
+            folder::problem(&file(folder::HEADER_PAGE), Place::Line(error.line), error.what)
+        })?;
+        let rows = wanted();
+        let mut decoder = Decoder::default();
+        for (event, text) in enabled.events.iter().zip(&enabled.formats) {
+            let path = file(&folder::format_path(event).to_string_lossy());
+            let format = Format::parse(text)
+                .map_err(|error| folder::problem(&path, Place::Line(error.line), error.what))?;
+            let is_named = |name: &str| name == event.name;
+            let row = rows.iter().find(|row| {
+                row.system == event.system
+                    && (is_named(&row.name) || row.old_name.is_some_and(is_named))
+            });
+            // An event that a later version captured may be unknown here: its records are passed over.
+            if let Some(row) = row {
+                decoder
+                    .add(row, &format)
+                    .map_err(|why| folder::problem(&path, Place::Whole, why))?;
+            }
+        }
+        Ok(Captured { meta, held, decoder, page_format, name })
+    }
+
+    /// What was traced, when and where.
+    pub fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// Its events in the order of their time, from the first; may be called again.
+    pub fn events(&self) -> Events<'_> {
+        let files = self.meta.cpus.iter().map(|cpu| Path::new(&self.name).join(&cpu.file));
+        let cpus = self.held.iter().zip(files).map(|(held, file)| CpuPages {
+            cpu: held.cpu,
+            file: file.display().to_string(),
+            pages: Box::new(held.read()),
+        });
+        let names = self.meta.threads.iter();
+        let names: HashMap<u32, Comm> =
+            names.map(|(thread, name)| (*thread, Comm::new(name.as_bytes()))).collect();
+        let lost = self.meta.cpus.iter().map(|cpu| (cpu.cpu, cpu.records_lost));
+        Box::new(Accounted {
+            merged: Merged::new(cpus.collect(), self.page_format, &self.decoder, names),
+            tracer: self.meta.tracer.iter().copied().collect(),
+            lost: lost.filter(|(_, count)| *count > 0).collect(),
+            latest_ns: self.meta.started.mono_ns,
+        })
+    }
+}
+
+/// Leaves the tracer's own calls out, and tells at the end of losses that no page told of.
+struct Accounted<'a> {
+    merged: Merged<'a>,
+    tracer: HashSet<u32>,
+    /// By CPU, not yet told of.
+    lost: Vec<(u32, u64)>,
+    latest_ns: u64,
+}
+
+impl Iterator for Accounted<'_> {
+    type Item = Result<Event, Problem>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let event = match self.merged.next() {
+                Some(Ok(event)) => event,
+                Some(Err(problem)) => return Some(Err(problem)),
+                None => return self.untold_loss().map(Ok),
+            };
+            self.latest_ns = event.time_ns;
+            match event.what {
+                What::CallEnter { .. } | What::CallExit { .. }
+                    if self.tracer.contains(&event.pid) =>
+                {
+                    continue;
+                }
+                What::Lost { count } => {
+                    if let Some((_, rest)) = self.lost.iter_mut().find(|(cpu, _)| *cpu == event.cpu)
+                    {
+                        *rest = rest.saturating_sub(count);
+                    }
+                }
+                _ => {}
+            }
+            return Some(Ok(event));
+        }
+    }
+}
+
+impl Accounted<'_> {
+    fn untold_loss(&mut self) -> Option<Event> {
+        let (cpu, count) = loop {
+            match self.lost.pop()? {
+                (_, 0) => {}
+                untold => break untold,
+            }
+        };
+        let (time_ns, comm) = (self.latest_ns, Comm::default());
+        Some(Event { time_ns, cpu, pid: 0, comm, what: What::Lost { count } })
+    }
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Enabling the wanted events in an instance, as far as this kernel has them.
+
+use serde::{Deserialize, Serialize};
+
+use super::CaptureError;
+use crate::trace::event::Dev;
+use crate::trace::source::decode::{Decoder, Unreadable};
+use crate::trace::source::format::Format;
+use crate::trace::source::tracefs::{Instance, TracefsError};
+use crate::trace::source::wanted::{Detail, Wanted, wanted};
+
+/// One event that is traced.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EnabledEvent {
+    /// Its folder under `events`.
+    pub system: String,
+    /// Its folder in that.
+    pub name: String,
+    /// By which the kernel chooses; empty if it takes all.
+    pub filter: String,
+}
+
+/// What is traced, and all that is needed to read it.
+#[derive(Debug)]
+pub struct Enabled {
+    pub events: Vec<EnabledEvent>,
+    /// The text of each event's `format`, in the order of `events`.
+    pub formats: Vec<String>,
+    pub unavailable: Vec<Unreadable>,
+    /// The text of `header_page`.
+    pub header_page: String,
+}
+
+/// Enables all that `detail` asks for. Block events are chosen by `devices` if there are any.
+pub fn enable(
+    instance: &Instance,
+    detail: Detail,
+    devices: &[Dev],
+) -> Result<Enabled, CaptureError> {
+    let mut enabled = Enabled {
+        events: Vec::new(),
+        formats: Vec::new(),
+        unavailable: Vec::new(),
+        header_page: instance.read("events/header_page")?,
+    };
+    for row in wanted().iter().filter(|row| row.detail <= detail) {
+        match enable_one(instance, row, devices) {
+            Ok(Ok((event, format))) => {
+                enabled.events.push(event);
+                enabled.formats.push(format);
+            }
+            Ok(Err(why)) => {
+                let event = format!("{}:{}", row.system, row.name);
+                enabled.unavailable.push(Unreadable { event, why });
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    match enabled.events.iter().any(|event| event.system == "block") {
+        true => Ok(enabled),
+        false => Err(CaptureError::NoBlockEvents),
+    }
+}
+
+/// Enables one event; or why it is left out.
+fn enable_one(
+    instance: &Instance,
+    row: &Wanted,
+    devices: &[Dev],
+) -> Result<Result<(EnabledEvent, String), String>, TracefsError> {
+    let names = [Some(row.name.as_str()), row.old_name];
+    let exists = |name: &&str| instance.path(&format!("events/{}/{name}", row.system)).exists();
+    let Some(name) = names.into_iter().flatten().find(exists) else {
+        return Ok(Err("this kernel does not have it".into()));
+    };
+    let dir = format!("events/{}/{name}", row.system);
+    let text = instance.read(&format!("{dir}/format"))?;
+    let readable = Format::parse(&text).map_err(|error| error.to_string());
+    if let Err(why) = readable.and_then(|format| Decoder::default().add(row, &format)) {
+        return Ok(Err(why));
+    }
+    let filter = filter(row, devices);
+    if !filter.is_empty() {
+        instance.write(&format!("{dir}/filter"), &filter)?;
+    }
+    instance.write(&format!("{dir}/enable"), "1")?;
+    let event = EnabledEvent { system: row.system.into(), name: name.into(), filter };
+    Ok(Ok((event, text)))
+}
+
+/// In the kernel's words: any device field is any of the devices.
+fn filter(row: &Wanted, devices: &[Dev]) -> String {
+    let equal = |dev: &Dev, field| format!("{field} == {}", dev.major << 20 | dev.minor);
+    let terms = row.dev_fields().flat_map(|field| devices.iter().map(move |dev| equal(dev, field)));
+    terms.collect::<Vec<_>>().join(" || ")
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The captured pages of one CPU, in a file without a name or in a folder.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek};
+use std::os::unix::fs::FileExt;
+
+use rustix::fs::MemfdFlags;
+
+/// What one CPU's buffer has given so far.
+#[derive(Debug)]
+pub struct Held {
+    /// The CPU.
+    pub cpu: u32,
+    /// In memory first.
+    pub file: File,
+    /// Bytes in it.
+    pub bytes: u64,
+    /// Whether it is where the capture is kept.
+    pub in_folder: bool,
+}
+
+impl Held {
+    /// Nothing yet, in memory.
+    pub fn in_memory(cpu: u32) -> io::Result<Held> {
+        let file = rustix::fs::memfd_create(format!("steady-cpu{cpu}"), MemfdFlags::CLOEXEC)?;
+        Ok(Held { cpu, file: file.into(), bytes: 0, in_folder: false })
+    }
+
+    /// Moves on to a file of the folder, which is empty.
+    pub fn move_to(&mut self, mut to: File) -> io::Result<()> {
+        self.file.rewind()?;
+        io::copy(&mut self.file, &mut to)?;
+        (self.file, self.in_folder) = (to, true);
+        Ok(())
+    }
+
+    /// Reads it from its beginning; several readers do not disturb each other.
+    pub fn read(&self) -> impl Read + '_ {
+        BufReader::with_capacity(1 << 18, ReadAt { file: &self.file, at: 0 })
+    }
+}
+
+struct ReadAt<'a> {
+    file: &'a File,
+    at: u64,
+}
+
+impl Read for ReadAt<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.file.read_at(buffer, self.at)?;
+        self.at += bytes as u64;
+        Ok(bytes)
+    }
+}

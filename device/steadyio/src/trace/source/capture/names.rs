@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Names and numbers of threads, from `/proc`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// All threads and their names, as far as they stay long enough to be read; added to `names`.
+pub fn add_names(names: &mut BTreeMap<u32, String>) {
+    for process in numbers(Path::new("/proc")) {
+        for thread in threads_of(process) {
+            if let Ok(name) = fs::read_to_string(format!("/proc/{process}/task/{thread}/comm")) {
+                names.insert(thread, name.trim_end_matches('\n').to_string());
+            }
+        }
+    }
+}
+
+/// The threads of a process, none if it is gone.
+pub fn threads_of(process: u32) -> Vec<u32> {
+    numbers(Path::new(&format!("/proc/{process}/task")))
+}
+
+/// Those of this process.
+pub fn own_threads() -> Vec<u32> {
+    threads_of(std::process::id())
+}
+
+fn numbers(dir: &Path) -> Vec<u32> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut all: Vec<u32> =
+        entries.filter_map(|entry| entry.file_name().to_string_lossy().parse().ok()).collect();
+    all.sort_unstable();
+    all
+}
