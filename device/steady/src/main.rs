@@ -11,6 +11,7 @@ mod quantity;
 mod record;
 mod recover;
 mod table;
+mod trace;
 mod with;
 
 use std::process::ExitCode;
@@ -31,6 +32,7 @@ enum Command {
     Model(model::Arguments),
     Record(Box<record::Arguments>),
     Recover(recover::Arguments),
+    Trace(Box<trace::Arguments>),
     With(with::Arguments),
 }
 
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         Command::Model(arguments) => model::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),
         Command::Recover(arguments) => recover::run(&arguments),
+        Command::Trace(arguments) => trace::run(&arguments),
         Command::With(arguments) => return with::run(&arguments),
     };
     match outcome {

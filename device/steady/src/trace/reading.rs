@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From a source's events to what was found in them, with a line of progress now and then.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use steadyio::interrupt::Interrupt;
+use steadyio::trace::event::Event;
+use steadyio::trace::follow::{Follower, Options};
+use steadyio::trace::io::Trace;
+use steadyio::trace::source::{Problem, Problems};
+
+use super::family::Family;
+use crate::progress::Pace;
+
+/// Between two looks at the clock.
+const EVENTS_PER_LOOK: u64 = 65_536;
+
+/// Takes what a source gives.
+pub struct Reading {
+    follower: Follower,
+    family: Option<Family>,
+    problems: Problems,
+    events: u64,
+    began: Instant,
+    pace: Pace,
+}
+
+/// What was found.
+pub struct Found {
+    /// The requests and I/Os.
+    pub trace: Trace,
+    /// Threads of the process that was asked for, and of its children.
+    pub pids: Option<BTreeSet<u32>>,
+    /// What could not be read.
+    pub problems: Problems,
+}
+
+impl Reading {
+    /// Nothing read yet; `family` grows with the trace.
+    pub fn new(family: Option<Family>) -> Reading {
+        Reading {
+            follower: Follower::new(Options::default()),
+            family,
+            problems: Problems::default(),
+            events: 0,
+            began: Instant::now(),
+            pace: Pace::new(),
+        }
+    }
+
+    /// The next event, or a place that could not be read.
+    pub fn take(&mut self, item: Result<Event, Problem>) {
+        match item {
+            Ok(event) => {
+                self.events += 1;
+                self.follower.take(&event);
+                if let Some(family) = &mut self.family {
+                    family.take(&event);
+                }
+            }
+            Err(problem) => self.problems.note(problem),
+        }
+    }
+
+    /// Everything that a source gives; false if it was interrupted before the end.
+    pub fn take_all(
+        &mut self,
+        items: impl Iterator<Item = Result<Event, Problem>>,
+        stop: &Interrupt,
+    ) -> bool {
+        for (item, number) in items.zip(0u64..) {
+            self.take(item);
+            if number % EVENTS_PER_LOOK == 0 {
+                if stop.requested() {
+                    return false;
+                }
+                self.tell("reading");
+            }
+        }
+        true
+    }
+
+    /// Says how it goes, if that is due.
+    pub fn tell(&mut self, doing: &str) {
+        let elapsed = self.began.elapsed();
+        if self.pace.is_due(elapsed) {
+            eprintln!("steady: {doing} for {} s, {} events", elapsed.as_secs(), self.events);
+        }
+    }
+
+    /// The end of the trace.
+    pub fn finish(self) -> Found {
+        Found {
+            trace: self.follower.finish(),
+            pids: self.family.map(Family::into_pids),
+            problems: self.problems,
+        }
+    }
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tables of where the time went. Times are in us.
+
+use steadyio::trace::report::distribution::Distribution;
+use steadyio::trace::report::groups::{Group, size_text};
+use steadyio::trace::report::record::{ClassTimes, Record};
+use steadyio::trace::report::times::{SPANS, Times};
+
+use crate::table::align;
+
+/// Columns of words in the tables of shares and of figures.
+const SHARE_WORDS: [usize; 1] = [0];
+const FIGURE_WORDS: [usize; 2] = [0, 1];
+
+/// All tables; with `fine`, the finer spans too.
+pub fn tables(record: &Record, fine: bool) -> String {
+    let sections = [
+        section("I/Os that a program waited for", &record.ios, fine),
+        section("Requests that no program's call waited for", &record.requests, fine),
+        section("Flushes and discards, whoever made them", &record.flushes_and_discards, fine),
+        classes(&record.classes),
+    ];
+    let shown: Vec<String> = sections.into_iter().flatten().collect();
+    match shown.is_empty() {
+        true => "No I/O and no request was followed from its beginning to its end.\n".into(),
+        false => shown.join("\n"),
+    }
+}
+
+/// A heading with its tables; nothing if there is nothing to show.
+fn section(title: &str, groups: &[Group], fine: bool) -> Option<String> {
+    if groups.is_empty() {
+        return None;
+    }
+    let rows: Vec<(String, &Times)> =
+        groups.iter().map(|group| (label(group), &group.times)).collect();
+    let mut text = format!("{title}\n{}\n{}", shares(&rows), figures(&rows));
+    if fine {
+        text += &format!("\n{}", steps(&rows));
+    }
+    text += &groups.iter().filter_map(inodes).collect::<String>();
+    Some(text)
+}
+
+fn label(group: &Group) -> String {
+    match &group.origin {
+        Some(origin) => format!("{origin}: {}", group.title()),
+        None => group.title(),
+    }
+}
+
+/// Where the mean time goes: one line per group.
+fn shares(rows: &[(String, &Times)]) -> String {
+    let [submission, block, device, post] = SPANS.map(|span| format!("{span} %"));
+    let software = "software %".to_string();
+    let (count, mean) = ("count".to_string(), "mean us".to_string());
+    let mut table = vec![[String::new(), count, mean, submission, block, device, post, software]];
+    for (label, times) in rows {
+        let share = |span| times.span(span).map_or("-".into(), |span| one(span.share_percent));
+        let [submission, block, device, post] = SPANS.map(share);
+        table.push([
+            label.clone(),
+            times.count.to_string(),
+            us(times.total.mean_ns),
+            submission,
+            block,
+            device,
+            post,
+            one(times.software_percent),
+        ]);
+    }
+    align(&table, &SHARE_WORDS)
+}
+
+/// How each span and the whole are distributed: several lines per group.
+fn figures(rows: &[(String, &Times)]) -> String {
+    let mut table = vec![head()];
+    for (label, times) in rows {
+        let spans = times.spans.iter().map(|span| (&*span.span, &span.times));
+        let lines = spans.chain([("total", &times.total)]).enumerate();
+        table.extend(lines.map(|(number, (name, times))| row(label, number, name, times)));
+    }
+    align(&table, &FIGURE_WORDS)
+}
+
+/// The same of the finer spans, which not every request has.
+fn steps(rows: &[(String, &Times)]) -> String {
+    let mut table = vec![head()];
+    for (label, times) in rows {
+        let lines = times.steps.iter().enumerate();
+        table.extend(lines.map(|(number, step)| row(label, number, &step.step, &step.times)));
+    }
+    align(&table, &FIGURE_WORDS)
+}
+
+fn head() -> [String; 8] {
+    ["", "us", "count", "mean", "p50", "p99", "p99.9", "max"].map(String::from)
+}
+
+/// A group's label stands in its first line only.
+fn row(label: &str, number: usize, name: &str, times: &Distribution) -> [String; 8] {
+    let whole = |ns: u64| us(ns as f64);
+    [
+        if number == 0 { label.into() } else { String::new() },
+        name.into(),
+        times.count.to_string(),
+        us(times.mean_ns),
+        whole(times.p50_ns),
+        whole(times.p99_ns),
+        whole(times.p999_ns),
+        whole(times.max_ns),
+    ]
+}
+
+fn inodes(group: &Group) -> Option<String> {
+    let one = |inode: &steadyio::trace::report::groups::Inode| {
+        format!("inode {}: {} in {}", inode.inode, size_text(inode.bytes), inode.requests)
+    };
+    let named: Vec<String> = group.inodes.iter().map(one).collect();
+    (!named.is_empty()).then(|| format!("{}: most for {}\n", label(group), named.join(", ")))
+}
+
+/// Only told if there is more than one.
+fn classes(classes: &[ClassTimes]) -> Option<String> {
+    if classes.iter().all(|one| one.class == classes[0].class) {
+        return None;
+    }
+    let label = |times: &ClassTimes| {
+        let of = if times.of == "ios" { "I/Os" } else { "requests of no I/O" };
+        format!("{} {of}", times.class)
+    };
+    let rows: Vec<(String, &Times)> = classes.iter().map(|one| (label(one), &one.times)).collect();
+    Some(format!("By I/O priority class\n{}\n{}", shares(&rows), figures(&rows)))
+}
+
+/// One decimal.
+fn one(value: f64) -> String {
+    format!("{value:.1}")
+}
+
+/// From ns.
+pub fn us(ns: f64) -> String {
+    one(ns / 1_000.0)
+}
