@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from steady_lab.errors import LabError
+from steady_lab.figures.bench_record import bench_record
 from steady_lab.figures.dd_output import throughput
 from steady_lab.figures.histogram import nearest_rank
 from steady_lab.figures.workload import Workload
@@ -28,28 +29,12 @@ def application_record(workload: Workload, variant: str, folder: Path) -> dict[s
     settings = json.loads(_read(folder / "settings.json"))
     report = _read(folder / "sysbench.txt")
     copied = [_read(path) for path in sorted(folder.glob("dd-*.txt"))]
-    return {
-        "schema": "steadyio.bench/1",
-        "spec": workload.raw,
-        "seed": workload.seed,
-        "tool": settings["tool"]
-        | {
-            "sysbench": _find(r"sysbench (\S+)", report),
-            "mariadb": _find(r"Version: '([^']+)'", _read(folder / "mariadb.txt")),
-        },
-        "kernel": settings["kernel"],
-        "device": settings["device"],
-        "unmet": [],
-        "results": [
-            {
-                "variant": variant,
-                "point": None,
-                "knobs": settings["knobs"],
-                "queue": settings["queue"],
-                "classes": {"rt": transactions(report), "bg": copies(copied)},
-            }
-        ],
+    tool = {
+        "sysbench": _find(r"sysbench (\S+)", report),
+        "mariadb": _find(r"Version: '([^']+)'", _read(folder / "mariadb.txt")),
     }
+    classes = {"rt": transactions(report), "bg": copies(copied)}
+    return bench_record(workload, settings, tool, {"variant": variant, "classes": classes})
 
 
 def transactions(text: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from steady_lab.boots.recording import BESIDE_OUTPUT, RESULT
 from steady_lab.errors import LabError
+from steady_lab.figures.bench_record import bench_record
 from steady_lab.figures.dd_output import throughput
 from steady_lab.figures.workload import Workload
 
@@ -31,25 +32,9 @@ def recording_record(workload: Workload, variant: str, folder: Path) -> dict[str
             f"{folder / RESULT}: schema {found['schema']!r}, ended {found.get('ended')!r}; wanted "
             f"{RESULT_SCHEMA!r}, 'finished'"
         )
-    return {
-        "schema": "steadyio.bench/1",
-        "spec": workload.raw,
-        "seed": workload.seed,
-        "tool": settings["tool"],
-        "kernel": settings["kernel"],
-        "device": settings["device"],
-        "unmet": [],
-        "results": [
-            {
-                "variant": variant,
-                "point": None,
-                "knobs": settings["knobs"],
-                "queue": settings["queue"],
-                "classes": {"rt": _caller(found), "bg": _beside(found, folder)},
-                "recording": found,
-            }
-        ],
-    }
+    classes = {"rt": _caller(found), "bg": _beside(found, folder)}
+    result = {"variant": variant, "classes": classes, "recording": found}
+    return bench_record(workload, settings, {}, result)
 
 
 def _caller(found: dict[str, Any]) -> dict[str, Any]:
