@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What steadyio writes for Perfetto, read by Perfetto: its messages, its SQL, its UI."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from google.protobuf.message import Message
+from google.protobuf.unknown_fields import UnknownFieldSet
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
+from perfetto_ui import PerfettoUi, perfetto_ui
+from steady_lab.pages.screenshot import find_chromium
+from steady_lab.paths import BUILD, PROJECT
+
+BUILD_TIMEOUT_S = 600
+REQUESTS = 7
+needs_chromium = pytest.mark.skipif(find_chromium() is None, reason="chromium is not installed")
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The trace of device/steadyio/tests/perfetto/sample.rs as a file."""
+    target = tmp_path_factory.mktemp("perfetto") / "sample.perfetto"
+    command = ["cargo", "run", "--quiet", "--locked", "--package", "steadyio"]
+    command += ["--manifest-path", str(PROJECT / "device" / "Cargo.toml")]
+    command += ["--target-dir", str(BUILD / "cargo"), "--example", "perfetto_sample", str(target)]
+    subprocess.run(command, check=True, timeout=BUILD_TIMEOUT_S)
+    return target
+
+
+@pytest.fixture(scope="module")
+def trace(sample: Path) -> Trace:
+    return Trace.FromString(sample.read_bytes())
+
+
+@pytest.fixture(scope="module")
+def ui(sample: Path) -> Iterator[PerfettoUi]:
+    with perfetto_ui(sample) as opened:
+        yield opened
+
+
+def messages_in(message: Message) -> Iterator[Message]:
+    """Return a message and all within it."""
+    yield message
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            for inner in value if field.is_repeated else [value]:
+                yield from messages_in(inner)
+
+
+def test_every_field_is_one_of_perfettos(trace: Trace) -> None:
+    unknown = []
+    for message in messages_in(trace):
+        fields = UnknownFieldSet(message)
+        unknown += [(type(message), fields[n].field_number) for n in range(len(fields))]
+    assert unknown == []
+    assert sum(1 for _ in messages_in(trace)) > 300
+
+
+def test_tracks_are_described_before_they_are_used(trace: Trace) -> None:
+    known: set[int] = set()
+    for packet in trace.packet:
+        if packet.HasField("track_descriptor"):
+            track = packet.track_descriptor
+            assert not track.HasField("parent_uuid") or track.parent_uuid in known
+            assert track.uuid not in known
+            known.add(track.uuid)
+        if packet.HasField("track_event"):
+            assert packet.track_event.track_uuid in known
+
+
+def test_slices_of_a_track_end_in_order(trace: Trace) -> None:
+    open_slices: Counter[int] = Counter()
+    for packet in trace.packet:
+        event = packet.track_event
+        if event.type == TrackEvent.TYPE_SLICE_BEGIN:
+            open_slices[event.track_uuid] += 1
+        elif event.type == TrackEvent.TYPE_SLICE_END:
+            open_slices[event.track_uuid] -= 1
+            assert open_slices[event.track_uuid] >= 0
+    assert open_slices and not any(open_slices.values())
+
+
+@needs_chromium
+def test_perfetto_imports_it_without_complaint(ui: PerfettoUi) -> None:
+    complaints = "select name, idx, value from stats where value > 0 and severity != 'info'"
+    assert ui.rows(complaints) == []
+    assert ui.errors == []
+
+
+@needs_chromium
+def test_perfetto_shows_a_read_in_each_layer(ui: PerfettoUi) -> None:
+    """The times are those of the trace's own clock, in ns."""
+    rows = ui.rows(
+        "select t.name, ts - trace_start(), dur from slice s join track t on t.id = track_id"
+        " where s.name = 'read 64K @2048' order by ts"
+    )
+    assert rows == [
+        ("submission (VFS)", 0, 2_000),
+        ("block layer", 2_000, 7_000),
+        ("driver", 9_000, 3_000),
+        ("device", 12_000, 80_000),
+        ("completion", 92_000, 7_000),
+    ]
+    assert ui.rows("select trace_start()") == [(5_000_000_000_000,)]
+
+
+@needs_chromium
+def test_perfetto_follows_each_flow_to_its_end(ui: PerfettoUi) -> None:
+    """From the call to the completion; each request has a link to each of its slices."""
+    layers = ui.rows(
+        "with recursive way(id, track, request) as ("
+        " select s.id, t.name, extract_arg(arg_set_id, 'debug.io') from slice s"
+        "  join track t on t.id = track_id where s.name = 'pread64 64K'"
+        " union all select slice_in, t.name, extract_arg(s.arg_set_id, 'debug.request') from flow"
+        "  join way on slice_out = way.id join slice s on s.id = slice_in"
+        "  join track t on t.id = s.track_id)"
+        " select track, request from way"
+    )
+    way = ["submission (VFS)", "block layer", "driver", "device", "completion"]
+    assert layers == [("reader 1201", 0), *((layer, 0) for layer in way)]
+    ends = ui.rows("select count(distinct trace_id), count(*) from flow")
+    slices = ui.rows(
+        "select count(*) from slice where extract_arg(arg_set_id, 'debug.request') >= 0"
+    )
+    without_io = 2
+    assert ends == [(REQUESTS, slices[0][0] - without_io)]
+
+
+@needs_chromium
+def test_perfetto_finds_arguments_by_their_name(ui: PerfettoUi) -> None:
+    rows = ui.rows(
+        "select distinct extract_arg(arg_set_id, 'debug.sector'),"
+        " extract_arg(arg_set_id, 'debug.bytes'), extract_arg(arg_set_id, 'debug.inode'),"
+        " extract_arg(arg_set_id, 'debug.op'), extract_arg(arg_set_id, 'debug.error')"
+        " from slice where extract_arg(arg_set_id, 'debug.origin') = 'readahead'"
+    )
+    assert rows == [(64, 4096, 12, "read sync readahead", -5)]
+
+
+@needs_chromium
+def test_perfetto_counts_what_is_with_the_device(ui: PerfettoUi) -> None:
+    rows = ui.rows(
+        "select p.name, max(value) from counter c join track t on t.id = c.track_id"
+        " join track p on p.id = t.parent_id where t.name = 'requests with the device'"
+        " group by p.name order by p.name"
+    )
+    assert rows == [("device 179:0", 4), ("device 8:16", 1)]
+
+
+@needs_chromium
+def test_the_ui_shows_one_row_per_layer_and_thread(ui: PerfettoUi, work: Path) -> None:
+    ui.screenshot(work / "sample.png")
+    titles = ui.page.locator(".pf-track__title-popup").all_text_contents()
+    layers = ["submission (VFS)", "block layer", "driver", "device", "completion"]
+    counters = ["requests in flight", "requests with the device"]
+    assert titles[titles.index("I/Os by thread") :] == [
+        *("I/Os by thread", "reader 1201", "reader 1202"),
+        *("device 179:0", *counters, *layers),
+        *("device 8:16", *counters, "block layer", "device"),
+    ]
