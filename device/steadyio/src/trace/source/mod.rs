@@ -8,6 +8,8 @@ use std::fmt;
 
 use super::event::Event;
 
+pub mod blkparse;
+pub mod blktrace;
 pub mod calls;
 pub mod capture;
 pub mod decode;

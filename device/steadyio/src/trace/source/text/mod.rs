@@ -4,10 +4,10 @@
 //! [`Text`] does what they have in common: it counts lines, keeps events in the order of their time, and makes
 //! a [`Problem`] of every line that is not understood as a whole. What a line looks like is a [`Grammar`].
 
-pub mod body;
+pub(super) mod body;
 mod lines;
 mod order;
-pub mod scan;
+pub(super) mod scan;
 
 use std::io::BufRead;
 
@@ -18,13 +18,13 @@ use lines::{Line, Lines};
 use order::Order;
 
 /// How one format writes its lines.
-pub trait Grammar {
+pub(super) trait Grammar {
     /// What `line` says.
     fn read<'a>(&mut self, line: &'a [u8]) -> Reading<'a>;
 }
 
 /// What a line says.
-pub enum Reading<'a> {
+pub(super) enum Reading<'a> {
     /// Nothing: a heading or an empty line.
     Nothing,
     /// An event.
@@ -51,7 +51,7 @@ pub enum Reading<'a> {
 
 /// The head of an event's line: when, where and who.
 #[derive(Clone, Copy)]
-pub struct Head {
+pub(super) struct Head {
     /// When, in ns.
     pub time_ns: u64,
     /// On which CPU.
@@ -103,7 +103,11 @@ pub struct Text<'a> {
 
 impl<'a> Text<'a> {
     /// The events that `grammar` finds in `reader`, which is called `file` in problems.
-    pub fn new(reader: impl BufRead + 'a, file: &str, grammar: impl Grammar + 'a) -> Text<'a> {
+    pub(super) fn new(
+        reader: impl BufRead + 'a,
+        file: &str,
+        grammar: impl Grammar + 'a,
+    ) -> Text<'a> {
         Text {
             lines: Lines::new(Box::new(reader)),
             grammar: Box::new(grammar),

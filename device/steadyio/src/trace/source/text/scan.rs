@@ -119,6 +119,17 @@ impl<'a> Scan<'a> {
         }
     }
 
+    /// What stands before the next space, which is not passed; not empty.
+    pub fn word(&mut self, expected: &'static str) -> Found<'a, &'a [u8]> {
+        let length = self.rest.iter().position(|byte| *byte == b' ').unwrap_or(self.rest.len());
+        if length == 0 {
+            return self.wrong(expected);
+        }
+        let (word, rest) = self.rest.split_at(length);
+        self.rest = rest;
+        Ok(word)
+    }
+
     /// Everything before `end`, which must be the last byte of the line.
     pub fn up_to_final(&mut self, end: u8, expected: &'static str) -> Found<'a, &'a [u8]> {
         match self.rest.split_last() {

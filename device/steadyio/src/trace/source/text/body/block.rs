@@ -90,13 +90,13 @@ fn remap<'a>(scan: &mut Scan<'a>) -> Found<'a, Body> {
 }
 
 /// `[comm]`
-fn plug<'a>(scan: &mut Scan<'a>) -> Found<'a, Body> {
+pub fn plug<'a>(scan: &mut Scan<'a>) -> Found<'a, Body> {
     scan.literal("[")?;
     Ok(Body { what: What::Plug, comm: comm(scan)? })
 }
 
 /// `[comm] 3`
-fn unplug<'a>(scan: &mut Scan<'a>) -> Found<'a, Body> {
+pub fn unplug<'a>(scan: &mut Scan<'a>) -> Found<'a, Body> {
     scan.literal("[")?;
     let mut behind = *scan;
     behind.after_last("] ")?;
@@ -148,6 +148,6 @@ fn priority<'a>(scan: &mut Scan<'a>) -> Found<'a, Option<Priority>> {
 }
 
 /// The rest is a name and `]`. The name may have any bytes, brackets too.
-fn comm<'a>(scan: &mut Scan<'a>) -> Found<'a, Comm> {
+pub fn comm<'a>(scan: &mut Scan<'a>) -> Found<'a, Comm> {
     Ok(Comm::new(scan.up_to_final(b']', "a name and ]")?))
 }

@@ -2,7 +2,7 @@
 //! What stands behind the name of an event, as the kernel's own formats print it: the same for ftrace,
 //! trace-cmd and perf. Each function reads one format, all of it; nothing is guessed from a part.
 
-mod block;
+pub mod block;
 mod driver;
 mod kernel;
 mod syscall;
@@ -77,7 +77,7 @@ pub fn parse<'a>(name: &[u8], text: &'a [u8]) -> Option<Found<'a, Body>> {
 }
 
 /// `8,0` or, with another separator, `8:0`.
-fn dev<'a>(scan: &mut Scan<'a>, separator: &'static str) -> Found<'a, Dev> {
+pub fn dev<'a>(scan: &mut Scan<'a>, separator: &'static str) -> Found<'a, Dev> {
     let major = scan.decimal("a device, as major and minor number")?;
     scan.literal(separator)?;
     let minor = scan.decimal("a minor number")?;
