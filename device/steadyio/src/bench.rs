@@ -14,13 +14,14 @@ use crate::filesystem::{FilesystemError, Mounted};
 use crate::fio::{Fio, FioError};
 use crate::fio_job::{JobFile, is_first_rt, job_name};
 use crate::fio_output::JobOutput;
+use crate::host::load::{HostError, HostLoad};
 use crate::interrupt::Interrupt;
 use crate::knob_guard::{GuardError, KnobGuard};
 use crate::knobs::{KnobError, Queue, Unmet};
 use crate::point::point_result;
 use crate::record::{Kernel, RECORD_SCHEMA, Record, Tool};
 use crate::safety::{self, Claim, SafetyError};
-use crate::spec::{Filesystem, Job, SpecError};
+use crate::spec::{Filesystem, Job, SpecError, Workload};
 
 /// Why a bench ended without a record.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +52,9 @@ pub enum BenchError {
     /// The engine.
     #[error(transparent)]
     Fio(#[from] FioError),
+    /// The threads of a workload with a `[host]`.
+    #[error(transparent)]
+    Host(#[from] HostError),
     /// A point that ended before its time.
     #[error("variant {variant}, job {job}: {reason}")]
     Point {
@@ -74,7 +78,10 @@ pub enum BenchError {
 impl BenchError {
     /// Whether the run was ended by a signal.
     pub fn interrupted(&self) -> bool {
-        matches!(self, BenchError::Fio(FioError::Interrupted))
+        matches!(
+            self,
+            BenchError::Fio(FioError::Interrupted) | BenchError::Host(HostError::Interrupted)
+        )
     }
 }
 
@@ -117,11 +124,16 @@ pub enum Event<'a> {
 }
 
 impl Bench<'_> {
-    /// Checks what can be checked without touching the device's knobs or data.
-    pub fn check(&self) -> Result<(Fio, Vec<PlannedVariant>), BenchError> {
+    /// Checks what can be checked without touching the device's knobs or data. No fio comes back
+    /// for a workload that does not need it.
+    pub fn check(&self) -> Result<(Option<Fio>, Vec<PlannedVariant>), BenchError> {
         let plan = self.spec.plan(self.selection)?;
         self.check_sizes(&plan)?;
-        Ok((Fio::find()?, plan))
+        let fio = match self.spec.workload.host {
+            Some(_) => None,
+            None => Some(Fio::find()?),
+        };
+        Ok((fio, plan))
     }
 
     /// Runs everything; the knobs are as before when this returns, whatever it returns. If they
@@ -132,7 +144,7 @@ impl Bench<'_> {
     ) -> Result<(Record, Result<(), GuardError>), BenchError> {
         let (fio, plan) = self.check()?;
         let _claim = self.allow()?;
-        let mut record = self.empty_record(&fio)?;
+        let mut record = self.empty_record(fio.as_ref())?;
         let sets_knobs = plan.iter().flat_map(|v| &v.groups).any(|group| !group.knobs.is_empty());
         let guard = match sets_knobs {
             true => Some(KnobGuard::take(self.device, &mut |text| event(Event::Note(text)))?),
@@ -140,7 +152,7 @@ impl Bench<'_> {
         };
         for variant in &plan {
             for group in &variant.groups {
-                self.run_group(&fio, guard.as_ref(), variant, group, &mut record, event)?;
+                self.run_group(fio.as_ref(), guard.as_ref(), variant, group, &mut record, event)?;
             }
         }
         let restored = guard.map_or(Ok(()), KnobGuard::finish);
@@ -189,13 +201,16 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn empty_record(&self, fio: &Fio) -> Result<Record, BenchError> {
+    fn empty_record(&self, fio: Option<&Fio>) -> Result<Record, BenchError> {
         let spec = self.spec.to_json().map_err(|error| SpecError(error.to_string()))?;
         Ok(Record {
             schema: RECORD_SCHEMA,
             spec,
             seed: self.spec.workload.seed,
-            tool: Tool { steady: env!("CARGO_PKG_VERSION"), fio: fio.version.clone() },
+            tool: Tool {
+                steady: env!("CARGO_PKG_VERSION"),
+                fio: fio.map(|fio| fio.version.clone()),
+            },
             kernel: Kernel::running(),
             device: self.device.info(),
             unmet: Vec::new(),
@@ -205,7 +220,7 @@ impl Bench<'_> {
 
     fn run_group(
         &self,
-        fio: &Fio,
+        fio: Option<&Fio>,
         guard: Option<&KnobGuard>,
         variant: &PlannedVariant,
         group: &KnobGroup,
@@ -223,7 +238,10 @@ impl Bench<'_> {
             add_new(&mut record.unmet, unmet);
         }
         event(Event::Start { variant: &variant.name, points: group.points.len() });
-        let outputs = self.run_fio(fio, variant, group, event)?;
+        let outputs = match fio {
+            Some(fio) => self.run_fio(fio, variant, group, event)?,
+            None => self.run_threads(variant, group, event)?,
+        };
         let in_force = queue.in_force();
         for point in &group.points {
             let jobs = self.outputs_of(variant, point, &outputs)?;
@@ -236,6 +254,18 @@ impl Bench<'_> {
             ));
         }
         Ok(())
+    }
+
+    fn run_threads(
+        &self,
+        variant: &PlannedVariant,
+        group: &KnobGroup,
+        event: &mut dyn FnMut(Event),
+    ) -> Result<Outputs, BenchError> {
+        let Workload { seed, settle_ms, .. } = self.spec.workload;
+        let load = HostLoad { device: self.device, settle_ms, seed, stop: self.stop };
+        let mut tick = |elapsed| event(Event::Running { variant: variant.name.as_str(), elapsed });
+        Ok(load.run(&group.points, &mut tick)?)
     }
 
     fn run_fio(

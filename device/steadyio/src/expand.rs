@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::host::spec::{HOST, Host};
 use crate::spec::{
     Command, Job, LENGTH, Length, POINT_PLACEHOLDER, SWEEP_AT, SWEEP_KNOBS, SpecError, Value,
     Workload,
@@ -20,7 +21,7 @@ pub struct Spec {
 /// A value put in place of a written one, so that one file serves several similar workloads.
 #[derive(Debug, Clone)]
 pub struct Setting {
-    /// `JOB.KEY` or `length.KEY`; the file must have that key.
+    /// `JOB.KEY`, `length.KEY` or `host.KEY`; the file must have that key.
     pub key: String,
     /// What it becomes.
     pub value: Value,
@@ -57,6 +58,8 @@ pub struct PlannedPoint {
     pub jobs: Vec<Job>,
     /// When it ends.
     pub length: Length,
+    /// Software time of each I/O.
+    pub host: Option<Host>,
     /// What runs beside them.
     pub commands: Vec<Command>,
 }
@@ -203,6 +206,7 @@ impl Spec {
                 value,
                 jobs: workload.job,
                 length: workload.length,
+                host: workload.host,
                 commands: workload.command,
             };
             match groups.last_mut() {
@@ -241,7 +245,7 @@ fn put(table: &mut toml::Table, key: &str, value: &Value) -> Option<()> {
     };
     let places = match key.split_once('.') {
         None if key == SWEEP_KNOBS => knob_places(table),
-        Some((LENGTH, key)) => length_places(table, key),
+        Some((name @ (LENGTH | HOST), key)) => table_places(table, name, key),
         _ => job_places(table, key),
     };
     if places.is_empty() {
@@ -279,14 +283,15 @@ fn unknown_key(key: &str) -> SpecError {
     }
     SpecError(format!(
         "sweep.key = \"{key}\": must be JOB.KEY, with the name of a job and a key that this job \
-         sets, \"{LENGTH}.KEY\" with the key that the file has, \"{SWEEP_KNOBS}\" or \"{SWEEP_AT}\""
+         sets, \"{LENGTH}.KEY\" or \"{HOST}.KEY\" with a key that the file has, \"{SWEEP_KNOBS}\" or \
+         \"{SWEEP_AT}\""
     ))
 }
 
 fn not_set(key: &str) -> SpecError {
     SpecError(format!(
         "cannot set \"{key}\": must be JOB.KEY, with the name of a job and a key that this job sets, \
-         or \"{LENGTH}.KEY\" with the key that the file has"
+         or \"{LENGTH}.KEY\" or \"{HOST}.KEY\" with a key that the file has"
     ))
 }
 
@@ -307,9 +312,9 @@ fn job_places<'a>(table: &'a mut toml::Table, key: &str) -> Vec<&'a mut toml::Va
         .collect()
 }
 
-fn length_places<'a>(table: &'a mut toml::Table, key: &str) -> Vec<&'a mut toml::Value> {
-    let length = table.get_mut(LENGTH).and_then(toml::Value::as_table_mut);
-    length.and_then(|length| length.get_mut(key)).into_iter().collect()
+fn table_places<'a>(table: &'a mut toml::Table, name: &str, key: &str) -> Vec<&'a mut toml::Value> {
+    let found = table.get_mut(name).and_then(toml::Value::as_table_mut);
+    found.and_then(|found| found.get_mut(key)).into_iter().collect()
 }
 
 fn knob_places(table: &mut toml::Table) -> Vec<&mut toml::Value> {

@@ -203,7 +203,7 @@ fn running_order(jobs: &[Job]) -> Vec<usize> {
 }
 
 /// Seeds do not depend on the variant: all variants see the same offsets.
-fn seed_of(seed: u64, point: usize, job: usize) -> u64 {
+pub(crate) fn seed_of(seed: u64, point: usize, job: usize) -> u64 {
     let position = point as u64 * SEED_STRIDE + job as u64 + 1;
     // fio reads seeds as signed.
     seed.wrapping_mul(1_000_000).wrapping_add(position) & (i64::MAX as u64)

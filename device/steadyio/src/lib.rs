@@ -5,7 +5,7 @@
 //! [`expand`] turns it into points, [`safety`] decides whether it may write, [`knob_guard`]
 //! and [`knobs`] set the device up and put it back, [`fio_job`] and [`think`] say it in fio's
 //! words, [`filesystem`] makes and mounts one if asked to, [`beside`] runs programs next to it,
-//! [`fio`] runs it, [`fio_output`], [`histogram`], [`point`] and [`record`] hold what
+//! [`fio`] runs it, or [`host`] in its place, [`fio_output`], [`histogram`], [`point`] and [`record`] hold what
 //! came out; [`bench`] leads through all of it.
 //!
 //! [`recorder`] puts periodic data on a disk while its caller never waits; it has a path of its own.
@@ -21,11 +21,13 @@ pub mod fio;
 pub mod fio_job;
 pub mod fio_output;
 pub mod histogram;
+pub mod host;
 pub mod interrupt;
 pub mod knob_guard;
 pub mod knobs;
 pub mod model;
 pub mod point;
+pub mod random;
 mod range;
 pub mod record;
 pub mod recorder;

@@ -48,8 +48,9 @@ pub struct Record {
 pub struct Tool {
     /// steady.
     pub steady: &'static str,
-    /// fio, as it names itself.
-    pub fio: String,
+    /// fio, as it names itself; None where it measured nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fio: Option<String>,
 }
 
 /// The running kernel, as `uname` says.

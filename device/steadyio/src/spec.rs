@@ -11,6 +11,7 @@ use std::fmt;
 use serde::de::{Deserializer, Error as _, Visitor};
 use serde::{Deserialize, Serialize};
 
+use crate::host::spec::Host;
 use crate::range::bounded;
 
 /// The only schema this version reads.
@@ -50,6 +51,8 @@ pub struct Workload {
     pub length: Length,
     /// The file system that the jobs' files are on; None: the jobs use the device itself.
     pub filesystem: Option<Filesystem>,
+    /// Software time of each I/O; None: as long as the host takes.
+    pub host: Option<Host>,
     /// What runs at the same time.
     pub job: Vec<Job>,
     /// Programs that run beside the jobs.
@@ -193,6 +196,9 @@ pub struct Job {
     /// I/Os kept outstanding: 1 = synchronous, more = libaio.
     #[serde(default = "one", deserialize_with = "bounded::<_, 1, 4_096>")]
     pub depth: u64,
+    /// Threads that share the job's I/Os; with a `[host]`.
+    #[serde(default = "one", deserialize_with = "bounded::<_, 1, 256>")]
+    pub threads: u64,
     /// I/O priority.
     #[serde(default = "ioprio_default")]
     pub ioprio: Ioprio,

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::host::spec::{self as host_spec, HOST};
 use crate::spec::{
     Class, Job, LENGTH, Op, POINT_PLACEHOLDER, SWEEP_AT, SWEEP_KNOBS, SpecError, Value, Variant,
     WORKLOAD_SCHEMA, Workload,
@@ -28,6 +29,7 @@ pub fn check(workload: &Workload) -> Result<(), SpecError> {
     }
     check_length(workload)?;
     check_filesystem(workload)?;
+    host_spec::check(workload)?;
     for job in &workload.job {
         check_job(job, workload)?;
     }
@@ -114,8 +116,8 @@ fn check_filesystem(workload: &Workload) -> Result<(), SpecError> {
 
 fn check_job(job: &Job, workload: &Workload) -> Result<(), SpecError> {
     let name = &job.name;
-    if name == LENGTH {
-        return refuse(format!("job.name = \"{name}\": is taken by [{LENGTH}]"));
+    if name == LENGTH || name == HOST {
+        return refuse(format!("job.name = \"{name}\": is taken by [{name}]"));
     }
     if job.read_percent.is_some() && !job.op.mixed() {
         let op = job.op.word();

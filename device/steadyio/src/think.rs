@@ -13,25 +13,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::random::{below, draw};
 use crate::spec::{Job, Op};
-
-/// Seeded generator (splitmix64); the same everywhere, so that lists are the same everywhere.
-struct SplitMix(u64);
-
-impl SplitMix {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
-    }
-
-    /// Uniform in `0..bound`; off by less than `bound / 2^64`.
-    fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound.max(1))) >> 64) as u64
-    }
-}
 
 /// What a job reads and writes: the device, or its file.
 #[derive(Debug, Clone, Copy)]
@@ -53,17 +36,20 @@ pub struct ThinkLog {
 impl ThinkLog {
     /// `ios` I/Os of a job on `target`; offsets, directions and pauses are drawn from `seed`.
     pub fn new(path: PathBuf, job: &Job, target: Target, ios: u64, seed: u64) -> ThinkLog {
-        let mut random = SplitMix(seed);
+        let mut drawn = 0;
+        let mut next = |bound| {
+            drawn += 1;
+            below(draw(seed, drawn - 1), bound)
+        };
         let block = job.bs_kib * 1_024;
         let blocks = (target.size_bytes / block).max(1);
         let mut text = String::from("fio version 3 iolog\n1 device add\n1 device open\n");
         // In us; fio takes a time of 0 for "none given".
         let mut time = 1;
         for index in 0..ios {
-            let at = if job.op.random() { random.below(blocks) } else { index % blocks };
-            let direction = if is_read(job, &mut random) { "read" } else { "write" };
-            let pause =
-                job.think_us - job.think_jitter_us + random.below(2 * job.think_jitter_us + 1);
+            let at = if job.op.random() { next(blocks) } else { index % blocks };
+            let direction = if is_read(job, || next(100)) { "read" } else { "write" };
+            let pause = job.think_us - job.think_jitter_us + next(2 * job.think_jitter_us + 1);
             let _ = writeln!(text, "{time} device open");
             time += pause;
             let _ = writeln!(text, "{time} device {direction} {} {block}", at * block);
@@ -87,10 +73,11 @@ impl ThinkLog {
     }
 }
 
-fn is_read(job: &Job, random: &mut SplitMix) -> bool {
+/// Whether the next I/O is a read; `percent` draws from 0 to 99 where chance decides.
+pub fn is_read(job: &Job, percent: impl FnOnce() -> u64) -> bool {
     match job.op {
         Op::Read | Op::RandRead => true,
         Op::Write | Op::RandWrite => false,
-        Op::ReadWrite | Op::RandRw => random.below(100) < job.read_percent.unwrap_or(50),
+        Op::ReadWrite | Op::RandRw => percent() < job.read_percent.unwrap_or(50),
     }
 }

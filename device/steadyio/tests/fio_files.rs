@@ -125,6 +125,7 @@ fn job(op: Op, bs_kib: u64, think_us: u64, think_jitter_us: u64) -> Job {
         op,
         bs_kib,
         depth: 1,
+        threads: 1,
         ioprio,
         think_us,
         think_jitter_us,

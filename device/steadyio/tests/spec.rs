@@ -74,12 +74,17 @@ fn the_documented_examples_are_good() {
     let page = fs::read_to_string("../../docs/spec/workload-1.md").unwrap();
     let examples: Vec<&str> = page.split("```toml\n").skip(1).collect();
     let blocks: Vec<&str> = examples.iter().filter_map(|rest| rest.split("```").next()).collect();
-    let [whole, filesystem, knob_sweep] = blocks[..] else { panic!("{} examples", blocks.len()) };
+    let [whole, host, filesystem, knob_sweep] = blocks[..] else {
+        panic!("{} examples", blocks.len())
+    };
     assert_eq!(Spec::parse(whole).unwrap().points().len(), 3);
     // The last example replaces the end of the first.
     let (head, _) = whole.split_once("[sweep]").unwrap();
     let plan = Spec::parse(&format!("{head}{knob_sweep}")).unwrap().plan(&Selection::default());
     assert_eq!(plan.unwrap().iter().map(|variant| variant.groups.len()).sum::<usize>(), 6);
+    let (top, _) = whole.split_once("[[job]]").unwrap();
+    let threads = Spec::parse(&format!("{top}{host}\n[[variant]]\nname = \"none\"")).unwrap();
+    assert_eq!(threads.points().len(), 3);
     let on_files = whole.replace("ioprio", "file = { mib = 64 }\nioprio");
     assert!(Spec::parse(&format!("{on_files}\n{filesystem}")).unwrap().workload.writes());
 }
@@ -200,7 +205,7 @@ fn values_can_be_set_from_outside() {
         (["rt.bs_kib=0"], "with rt.bs_kib = 0"),
         (["rt.depth=2"], "a key that this job sets"),
         (["fg.op=read"], "cannot set \"fg.op\""),
-        (["length.seconds=1"], "the key that the file has"),
+        (["length.seconds=1"], "a key that the file has"),
         (["knobs=1"], "cannot set \"knobs\""),
     ] {
         let error = with(&settings).map(|_| ()).unwrap_err();
@@ -216,4 +221,73 @@ fn the_length_can_be_swept() {
     assert_eq!(ios, [Some(20), Some(30)]);
     assert!(refusal("bg.bs_kib", "length.seconds").contains("length.KEY"));
     assert!(refusal("name = \"bg\"", "name = \"length\"").contains("is taken by [length]"));
+}
+
+const HOST: &str = r#"schema = "steadyio.workload/1"
+name = "w"
+seed = 1
+length = { ios = 10 }
+
+[host]
+cores = 2
+pre_at_once = 1
+pre_us = 700
+post_us = 300
+
+[[job]]
+name = "rt"
+class = "rt"
+op = "randread"
+bs_kib = 64
+threads = 4
+
+[[variant]]
+name = "none"
+"#;
+
+#[test]
+fn a_host_reaches_every_point() {
+    let swept = format!("{HOST}\n[sweep]\nkey = \"host.pre_us\"\nvalues = [0, 5]\n");
+    let settings = ["host.cores=3".parse().unwrap()];
+    let plan = Spec::parse_with(&swept, &settings).unwrap().plan(&Selection::default()).unwrap();
+    let hosts: Vec<_> = plan[0].groups[0].points.iter().filter_map(|point| point.host).collect();
+    assert_eq!(
+        hosts.iter().map(|host| (host.cores, host.pre_us)).collect::<Vec<_>>(),
+        [(3, 0), (3, 5)]
+    );
+}
+
+/// What is put in place of what.
+type Change = (&'static str, &'static str);
+
+#[test]
+fn what_does_not_go_with_a_host_is_refused() {
+    let file = "bs_kib = 64\nfile = { mib = 1 }";
+    let filesystem = "[filesystem]\ntype = \"ext4\"\nmib = 64\n[[job]]";
+    let other = "[[job]]\nname = \"bg\"\nclass = \"bg\"\nop = \"read\"\nbs_kib = 4\n[[variant]]";
+    let mistakes: &[(&[Change], &[&str])] = &[
+        (&[("cores = 2", "cores = 0")], &["cores = 0", "must be 1 to 64"]),
+        (&[("cores = 2", "cores = 2\nspeed = 1")], &["speed", "unknown field"]),
+        (&[("pre_us = 700", "pre_us = 1000001")], &["pre_us = 1000001", "must be 0 to 1000000"]),
+        (&[("at_once = 1", "at_once = 3")], &["host.pre_at_once = 3", "1 to cores = 2"]),
+        (&[("threads = 4", "threads = 257")], &["threads = 257", "must be 1 to 256"]),
+        (&[("threads = 4", "depth = 4")], &["depth", "use threads"]),
+        (&[("threads = 4", "think_us = 4")], &["think_us", "not allowed with a [host]"]),
+        (&[("threads = 4", "ioprio = \"rt/0\"")], &["ioprio", "not allowed with a [host]"]),
+        (&[("ios = 10", "seconds = 10")], &["length.seconds", "in ios"]),
+        (&[("[[variant]]", other)], &["[[job]]", "2 times", "one job"]),
+        (&[("[[job]]", filesystem), ("bs_kib = 64", file)], &["[filesystem]", "[host]"]),
+        (&[("name = \"rt\"", "name = \"host\"")], &["host", "is taken by [host]"]),
+    ];
+    for (changes, parts) in mistakes {
+        let text = changes.iter().fold(HOST.to_string(), |text, (from, to)| {
+            assert!(text.contains(from), "{from} is not in the workload");
+            text.replacen(from, to, 1)
+        });
+        let said = Spec::parse(&text).map(|_| ()).unwrap_err().0;
+        for part in *parts {
+            assert!(said.contains(part), "{changes:?}: {part} is not in: {said}");
+        }
+    }
+    assert!(refusal("depth = 1", "threads = 2").contains("only allowed with a [host]"));
 }

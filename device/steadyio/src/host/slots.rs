@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A number of slots that threads wait for in the order in which they came: cores, for one.
+//!
+//! A fair lock, because the order decides the latencies that come out: the standard library's lets whoever
+//! comes at the right moment pass those who wait.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Slots, at most so many of them taken.
+#[derive(Debug)]
+pub struct Slots {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    free: u64,
+    next_ticket: u64,
+    served: u64,
+}
+
+/// A slot taken; dropping it gives it back.
+#[derive(Debug)]
+pub struct Slot<'a>(&'a Slots);
+
+impl Slots {
+    /// `count` free slots.
+    pub fn new(count: u64) -> Slots {
+        let state = State { free: count, next_ticket: 0, served: 0 };
+        Slots { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    /// Waits for a slot behind all who came before.
+    pub fn take(&self) -> Slot<'_> {
+        let mut state = self.lock();
+        let ticket = state.next_ticket;
+        state.next_ticket += 1;
+        while state.served != ticket || state.free == 0 {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.served += 1;
+        state.free -= 1;
+        // Whoever is next may find another slot free.
+        self.changed.notify_all();
+        Slot(self)
+    }
+
+    /// The state is whole between any two statements that change it, so poison means nothing.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        self.0.lock().free += 1;
+        self.0.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn never_more_are_taken_than_there_are() {
+        let (slots, inside, most) = (Slots::new(3), AtomicU64::new(0), AtomicU64::new(0));
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        let _slot = slots.take();
+                        most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                        thread::yield_now();
+                        inside.fetch_sub(1, Ordering::SeqCst);
+                    }
+                });
+            }
+        });
+        assert!(most.into_inner() <= 3);
+        assert_eq!(slots.lock().free, 3);
+    }
+
+    #[test]
+    fn a_slot_goes_to_who_came_first() {
+        let (slots, order) = (Slots::new(1), Mutex::new(Vec::new()));
+        thread::scope(|scope| {
+            let held = slots.take();
+            for thread in 0..4 {
+                let (slots, order) = (&slots, &order);
+                scope.spawn(move || {
+                    let _slot = slots.take();
+                    order.lock().unwrap().push(thread);
+                });
+                while slots.lock().next_ticket != thread + 2 {
+                    thread::yield_now();
+                }
+            }
+            drop(held);
+        });
+        assert_eq!(order.into_inner().unwrap(), [0, 1, 2, 3]);
+    }
+}
