@@ -21,6 +21,7 @@ from steady_lab.devices.fit import (
     timing_of,
 )
 from steady_lab.devices.spec import load_device
+from steady_lab.devices.transfer_fit import load_transfers
 from steady_lab.errors import LabError, SpecError
 from steady_lab.pages.device_page import PAGE, written_page
 
@@ -38,7 +39,7 @@ def test_the_spec_holds_what_the_fit_gives() -> None:
 
 def test_the_page_shows_the_fit_of_the_spec() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert written_page(page, SPEC, CELLS) == page
+    assert written_page(page, SPEC, CELLS, load_transfers()) == page
 
 
 @pytest.mark.parametrize(("op", "limit"), [("read", 0.08), ("write", 0.13)])
@@ -101,4 +102,4 @@ def test_bad_figures_are_refused(tmp_path: Path) -> None:
         with pytest.raises(SpecError, match=part):
             load_published(path)
     with pytest.raises(LabError, match="markers"):
-        written_page("no markers", SPEC, CELLS)
+        written_page("no markers", SPEC, CELLS, load_transfers())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`steady-lab device fit`: fit the eMMC and keep docs/devices.md true."""
+"""`steady-lab device fit`: fit the emulated cards and keep docs/devices.md true."""
 
 from __future__ import annotations
 
@@ -17,6 +17,14 @@ from steady_lab.devices.fit import (
     timing_of,
 )
 from steady_lab.devices.spec import load_device
+from steady_lab.devices.transfer_fit import (
+    OPS,
+    TRANSFERS,
+    cards_of,
+    fitted_base_ns,
+    load_transfers,
+    transfer_mismatches,
+)
 from steady_lab.pages.device_page import PAGE, written_page
 
 
@@ -25,23 +33,33 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     device = subparsers.add_parser("device", help="emulated devices: fit their timing")
     actions = device.add_subparsers(required=True, metavar="ACTION")
     action = actions.add_parser(
-        "fit", help="fit the eMMC to published figures and write the tables in docs/devices.md"
+        "fit", help="fit the cards to published figures and write the tables in docs/devices.md"
     )
     action.add_argument("--device", type=Path, default=DEVICE, help="spec to start from and check")
     action.add_argument("--published", type=Path, default=PUBLISHED, help="figures to fit to")
+    action.add_argument(
+        "--transfers", type=Path, default=TRANSFERS, help="transfer times to fit other cards to"
+    )
     action.set_defaults(func=_run_fit)
 
 
 def _run_fit(arguments: argparse.Namespace) -> int:
     spec, cells = load_device(arguments.device), load_published(arguments.published)
+    print(f"{spec.name}:")
     for op in FITTED:
         print(f"[{op}]")
         for key, value in spec_values(fit(timing_of(spec, op), op, cells), op).items():
             print(f"{key} = {value}")
     wrong = mismatches(spec, cells)
+    transfers = load_transfers(arguments.transfers)
+    for card in cards_of(transfers):
+        print(f"\n{card.name}:")
+        for op in OPS:
+            print(f"[{op}]\nbase_ns = {fitted_base_ns(card, op, transfers)}")
+        wrong += transfer_mismatches(card, transfers)
     if wrong:
-        print(f"\n{arguments.device} holds other values: {'; '.join(wrong)}")
+        print(f"\nthe specs hold other values: {'; '.join(wrong)}")
         return 1
-    PAGE.write_text(written_page(PAGE.read_text(encoding="utf-8"), spec, cells))
-    print(f"\n{arguments.device} holds these values; tables written to {PAGE}")
+    PAGE.write_text(written_page(PAGE.read_text(encoding="utf-8"), spec, cells, transfers))
+    print(f"\nthe specs hold these values; tables written to {PAGE}")
     return 0

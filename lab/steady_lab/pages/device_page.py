@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The computed parts of docs/devices.md: the fit of the eMMC, and the keys of a device spec."""
+"""The computed parts of docs/devices.md: the fits of the cards, and the keys of a device spec."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from steady_lab.devices.fit import (
     timing_of,
 )
 from steady_lab.devices.spec import NUMBERS, DeviceSpec
+from steady_lab.devices.transfer_fit import Transfer, cards_of, transfer_us
 from steady_lab.pages.marked_part import with_part
 from steady_lab.paths import PROJECT
 
@@ -72,6 +73,23 @@ def choices_markdown(spec: DeviceSpec, cells: list[Cell]) -> str:
     return "\n".join([*lines, ""])
 
 
+def transfers_markdown(transfers: list[Transfer]) -> str:
+    """Every published transfer time next to the card's."""
+    cards = {card.name: card for card in cards_of(transfers)}
+    lines = [
+        "| published in | card | operation | KiB | published us | model us | error | not fitted |",
+        "| --- | --- | --- | ---: | ---: | ---: | ---: | --- |",
+    ]
+    for item in transfers:
+        modelled_us = transfer_us(cards[item.device], item.op, item.kib)
+        lines.append(
+            f"| {item.where} | `{item.device}` | {item.access} {item.op} "
+            f"| {item.kib} | {item.us:g} | {modelled_us:g} "
+            f"| {modelled_us / item.us - 1:+.1%} | {item.left_out} |"
+        )
+    return "\n".join([*lines, ""])
+
+
 def keys_markdown() -> str:
     """Every number of a device spec with unit, range and default."""
     lines = ["| key | unit | range | default | meaning |", "| --- | --- | --- | --- | --- |"]
@@ -98,8 +116,9 @@ def _row(figure: Figure) -> str:
     )
 
 
-def written_page(text: str, spec: DeviceSpec, cells: list[Cell]) -> str:
+def written_page(text: str, spec: DeviceSpec, cells: list[Cell], transfers: list[Transfer]) -> str:
     """The page with its computed parts written anew. Raises LabError if a marker is missing."""
+    text = with_part(text, "transfers", COMMAND, transfers_markdown(transfers))
     text = with_part(text, "fit", COMMAND, fit_markdown(spec, cells))
     text = with_part(text, "choices", COMMAND, choices_markdown(spec, cells))
     return with_part(text, "keys", COMMAND, keys_markdown())
