@@ -183,6 +183,25 @@ def test_bad_settings_are_refused(settings: object, says: str) -> None:
     assert says in str(caught.value)
 
 
+def test_variants_may_be_on_other_devices() -> None:
+    figure = load_figure(Path(__file__).parent / "tiny-threads.toml")
+    assert figure.device_file_of("cq-on").name == "s5-zynq-emmc-32gb.toml"
+    assert figure.device_file_of("cq-off").name == "s5-zynq-emmc-32gb-noqueue.toml"
+
+
+@pytest.mark.parametrize(
+    ("devices", "says"),
+    [
+        ({"k3": "test-queue"}, r"\[devices\]: k3 = 'test-queue': unknown key"),
+        ({"k2": 1}, r"\[devices\]: k2 = 1: must be a string like"),
+        ("test-queue", r"devices = 'test-queue': must be a table \[devices\]"),
+    ],
+)
+def test_bad_devices_of_variants_are_refused(devices: object, says: str) -> None:
+    with pytest.raises(SpecError, match=says):
+        figure_sample.figure({**figure_sample.figure_raw(), "devices": devices})
+
+
 def test_file_and_name_must_agree(tmp_path: Path) -> None:
     other = tmp_path / "other.toml"
     other.write_text((figure_sample.HERE / "tiny.toml").read_text(encoding="utf-8"))

@@ -12,6 +12,7 @@ import hashlib
 import json
 import shutil
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,15 +80,18 @@ def find_platform(kernel: LabKernel) -> Platform:
 
 
 def plan_boots(
-    figure: Figure, device: DeviceSpec, platform: Platform, work: Path
+    figure: Figure, devices: Mapping[str, DeviceSpec], platform: Platform, work: Path
 ) -> list[FigureBoot]:
     """Return the boots of a figure in spec order; `work` holds one folder per figure.
+
+    `devices` has each variant's.
 
     Prepares what the figure's load needs; raises LabError if that fails.
     """
     boots = []
     load = load_of(figure)
     for variant in figure.workload.variants:
+        device = devices[variant.name]
         decides = {
             "version": KEY_VERSION,
             "kernel": platform.kernel.key,
@@ -130,13 +134,14 @@ def run_boot(planned: FigureBoot, platform: Platform, cancelled: threading.Event
     raw = json.dumps(planned.figure.raw, indent=1, sort_keys=True)
     (folder / "figure.json").write_text(raw + "\n", encoding="utf-8")
     shutil.copyfile(planned.figure.workload_file, folder / "workload.toml")
-    shutil.copyfile(planned.figure.device_file, folder / "device.toml")
+    device_file = planned.figure.device_file_of(planned.variant)
+    shutil.copyfile(device_file, folder / "device.toml")
     planned.load.give(planned.variant, folder)
     result = boot(
         BootRequest(
             command=planned.load.command(planned.device, planned.variant),
             work=folder,
-            device=planned.figure.device_file,
+            device=device_file,
             card_image=planned.load.card_image,
             kernel=platform.kernel,
             timeout_s=planned.load.timeout_s,

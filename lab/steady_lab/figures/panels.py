@@ -16,7 +16,7 @@ from steady_lab.errors import SpecError
 from steady_lab.toml_table import NAME_PATTERN, Table
 
 Raw = dict[str, Any]
-TABLES = ("length", "application", "source", "beside")
+TABLES = ("length", "host", "application", "source", "beside")
 FOR_PANELS = ("published", "check")
 
 
@@ -84,7 +84,7 @@ def take_settings(table: Table) -> dict[str, int | str]:
 def with_settings(workload: Raw, settings: dict[str, int | str], where: str) -> Raw:
     """Return a parsed workload with values replaced; each key must be there already.
 
-    Keys are JOB.KEY or length.KEY, the same as `steady bench --set` takes, or
+    Keys are JOB.KEY, length.KEY or host.KEY, the same as `steady bench --set` takes, or
     application.KEY, source.KEY or beside.KEY.
     """
     changed = copy.deepcopy(workload)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from steady_lab.devices.spec import DeviceSpec, load_device
 from steady_lab.errors import LabError
@@ -53,10 +54,10 @@ class RunOrder:
 
 @dataclass(frozen=True)
 class PlannedFigure:
-    """A figure, its device, and its boots in spec order."""
+    """A figure, the device of each of its variants, and its boots in spec order."""
 
     figure: Figure
-    device: DeviceSpec
+    devices: dict[str, DeviceSpec]
     boots: list[FigureBoot]
 
 
@@ -68,16 +69,28 @@ def run_figures(order: RunOrder) -> bool:
     """
     figures = [figure for name in order.figures for figure in load_figures(name)]
     _refuse_unknown_variant(figures, order.only)
-    devices = [load_device(figure.device_file) for figure in figures]
+    devices = [_devices_of(figure) for figure in figures]
     platform = find_platform(build_kernel(find_source(release=order.release)))
     planned = [
-        PlannedFigure(figure, device, plan_boots(figure, device, platform, order.folder / "work"))
-        for figure, device in zip(figures, devices, strict=True)
+        PlannedFigure(figure, of, plan_boots(figure, of, platform, order.folder / "work"))
+        for figure, of in zip(figures, devices, strict=True)
     ]
     with _sole_user(order.folder / "work"):
         _boot_what_is_missing(planned, platform, order)
         held = [_conclude(item, platform, order.folder / "results") for item in planned]
     return all(held)
+
+
+def _devices_of(figure: Figure) -> dict[str, DeviceSpec]:
+    names = [variant.name for variant in figure.workload.variants]
+    return {name: load_device(figure.device_file_of(name)) for name in names}
+
+
+def _device_document(item: PlannedFigure) -> dict[str, Any]:
+    """Return the spec of the figure's device, or of each variant's where they differ."""
+    if not item.figure.variant_device_files:
+        return load_device(item.figure.device_file).raw
+    return {"variants": {name: device.raw for name, device in item.devices.items()}}
 
 
 @contextmanager
@@ -127,7 +140,7 @@ def _conclude(item: PlannedFigure, platform: Platform, results: Path) -> bool:
         print(f"{item.figure.name}: no result yet, still to boot: {', '.join(missing)}")
         return True
     complete = [record for record in records if record is not None]
-    text = merge(item.figure, item.device.raw, complete, platform.sources)
+    text = merge(item.figure, _device_document(item), complete, platform.sources)
     measured = write_result(item.figure, text, results)
     checked = evaluate(item.figure.checks, measured)
     print(f"{item.figure.name}: {results / item.figure.name}.json and .csv")

@@ -9,7 +9,7 @@ A file with [[panel]] holds several figures (panels.py), named FIGURE-PANEL.
 from __future__ import annotations
 
 import string
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +82,7 @@ class Figure:
     source: str
     text: str
     device_file: Path
+    variant_device_files: dict[str, Path]  # of the variants that are on another device
     workload_file: Path
     workload: Workload
     settings: dict[str, int | str]  # what `workload` has in place of the file's values
@@ -89,6 +90,10 @@ class Figure:
     published: tuple[Published, ...]
     checks: tuple[Check, ...]
     summary: Summary
+
+    def device_file_of(self, variant: str) -> Path:
+        """Return the spec of the device that a variant runs on."""
+        return self.variant_device_files.get(variant, self.device_file)
 
     @property
     def is_swept(self) -> bool:
@@ -139,15 +144,23 @@ def _load_file(path: Path) -> list[Figure]:
 def _load_plain(raw: dict[str, Any], path: Path) -> Figure:
     """Read a figure without panels, and its workload with the figure's settings in it.
 
-    `device` and `workload` are names in experiments/devices and experiments/workloads, or,
-    when they end in .toml, paths relative to the figure's file.
+    `device`, `devices` and `workload` are names in experiments/devices and experiments/workloads,
+    or, when they end in .toml, paths relative to the figure's file.
     """
     table = Table(raw, str(path))
-    files = _reference(table, "device", path), _reference(table, "workload", path)
+    files = (
+        _reference(table, "device", path, "devices"),
+        _reference(table, "workload", path, "workloads"),
+    )
     settings = take_settings(table)
     workload = with_settings(load_toml(files[1]), settings, str(path))
     workload = with_variants(workload, take_variants(table), str(path))
-    return parse_figure(raw, str(path), files, parse_workload(workload, str(files[1])))
+    figure = parse_figure(raw, str(path), files, parse_workload(workload, str(files[1])))
+    if not table.has("devices"):
+        return figure
+    devices = table.table("devices")
+    found = {name: _reference(devices, name, path, "devices") for name in raw["devices"]}
+    return replace(figure, variant_device_files=found)
 
 
 def parse_figure(
@@ -161,6 +174,7 @@ def parse_figure(
     table.choice("schema", (FIGURE_SCHEMA,))
     table.text("device", FILE_REFERENCE)
     table.text("workload", FILE_REFERENCE)
+    _check_devices(table, workload)
     take_variants(table)  # `workload` has only these
     name = table.text("name", NAME_PATTERN)
     figure = Figure(
@@ -171,6 +185,7 @@ def parse_figure(
         source=table.text("source"),
         text=table.text("text"),
         device_file=files[0],
+        variant_device_files={},
         workload_file=files[1],
         workload=workload,
         settings=take_settings(table),
@@ -184,9 +199,20 @@ def parse_figure(
     return figure
 
 
-def _reference(table: Table, key: str, figure: Path) -> Path:
+def _check_devices(table: Table, workload: Workload) -> None:
+    """Check `devices`, which names the device of variants that are not on the figure's."""
+    if not table.has("devices"):
+        return
+    devices = table.table("devices")
+    for variant in workload.variants:
+        if devices.has(variant.name):
+            devices.text(variant.name, FILE_REFERENCE)
+    devices.close()
+
+
+def _reference(table: Table, key: str, figure: Path, folder: str) -> Path:
     value = table.text(key, FILE_REFERENCE)
-    home = EXPERIMENTS / f"{key}s"
+    home = EXPERIMENTS / folder
     path = figure.parent / value if value.endswith(".toml") else home / f"{value}.toml"
     if not path.is_file():
         raise table.fail(key, f"the name of a file in {home}, or a path; {path} is no file")
