@@ -10,6 +10,8 @@ is written by hand. README.md, docs/results/s1.md and the guides are pages with 
     claims:NAME     all panels: the checks, with what the paper found
     published:NAME  all panels: published values, ratio, and the reason where it is far from 1
     recordings:NAME  all panels of a recording: how long calls waited, and published values beside
+    threads:NAME    all panels of threads on a host: speeds beside the model's, and latencies
+    model:NAME      experiments/spans/NAME.toml: published numbers beside those of `steady model`
     share:throughput  what the device model says on the throughput that splitting leaves
 
 `<!-- KIND:NAME kernel:6.12 -->` takes the results of that release instead of the default one's.
@@ -34,11 +36,14 @@ from steady_lab.figures.table import (
     summary_text,
 )
 from steady_lab.kernels.source import RELEASES, release_folder
+from steady_lab.pages.model import comparison_markdown
 from steady_lab.pages.published import claims_markdown, published_markdown
 from steady_lab.pages.recordings import calls_table, published_table
 from steady_lab.pages.records import read_record
+from steady_lab.pages.threads import threads_markdown
 from steady_lab.pages.throughput_share import share_markdown
 
+WITHOUT_FIGURE = ("model", "share")
 PANEL_STATISTICS = ("p50", "p99", "p999", "max")
 COSTS = (Metric("rt", "p99"), Metric("bg", "mib_s"), Metric("total", "mib_s"))
 
@@ -61,7 +66,7 @@ def fill_blocks(text: str, results: Path) -> str:
 
 def figures_on(text: str, release: str) -> list[str]:
     """Return what the blocks of a page refer to on a release: names of figures, each once."""
-    blocks = [m for m in BLOCK.finditer(text) if m["kind"] != "share"]
+    blocks = [m for m in BLOCK.finditer(text) if m["kind"] not in WITHOUT_FIGURE]
     found = [m["name"] for m in blocks if (m["kernel"] or RELEASES[0]) == release]
     return list(dict.fromkeys(found))
 
@@ -160,6 +165,16 @@ def _recordings(name: str, results: Path) -> str:
     return "\n\n".join(parts)
 
 
+def _threads(name: str, results: Path) -> str:
+    return "\n\n".join(
+        threads_markdown(figure, measured_in(figure, results)) for figure in load_figures(name)
+    )
+
+
+def _model(name: str, results: Path) -> str:
+    return comparison_markdown(name)
+
+
 def _share(name: str, results: Path) -> str:
     return share_markdown()
 
@@ -171,6 +186,8 @@ KINDS: dict[str, Callable[[str, Path], str]] = {
     "claims": _claims,
     "published": _published,
     "recordings": _recordings,
+    "threads": _threads,
+    "model": _model,
     "share": _share,
 }
 BLOCK = re.compile(

@@ -25,6 +25,7 @@ RECORDS = PROJECT / "docs" / "results" / "records"
 PAGES = (
     PROJECT / "docs" / "results" / "s1.md",
     PROJECT / "docs" / "results" / "s4.md",
+    PROJECT / "docs" / "results" / "s5.md",
     PROJECT / "docs" / "guides" / "choosing-knobs.md",
 )
 SWEEP, COST, CCDF = range(3)
@@ -42,7 +43,10 @@ class Picture:
 PICTURES = (
     *(
         Picture(PROJECT / "docs" / "results" / f"{name}.svg", name, SWEEP)
-        for name in ("s1-fig2", "s1-fig2-writes", "s1-fig5", "s1-fig7")
+        for name in (
+            *("s1-fig2", "s1-fig2-writes", "s1-fig5", "s1-fig7"),
+            *("s5-fig12", "s5-table2"),
+        )
     ),
     Picture(PROJECT / "docs" / "results" / "s1-fig6.svg", "s1-fig5", CCDF),
     Picture(PROJECT / "docs" / "results" / "s1-table3-throughput.svg", "s1-table3", COST),

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What the `steady` command computes, for pages that show it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any
+
+from steady_lab.errors import LabError
+from steady_lab.paths import BUILD
+
+STEADY = BUILD / "bin" / "steady"
+
+
+def steady_json(*arguments: str) -> dict[str, Any]:
+    """Return the JSON that a `steady` command prints; raises LabError with its words."""
+    try:
+        done = subprocess.run([STEADY, *arguments, "--json"], capture_output=True, text=True)
+    except OSError as error:
+        raise LabError(f"{STEADY} cannot be run ({error.strerror}): run `make setup`") from error
+    if done.returncode != 0:
+        called = " ".join(("steady", *arguments))
+        raise LabError(f"{called}: status {done.returncode}: {done.stderr.strip()}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
