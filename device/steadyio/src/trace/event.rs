@@ -323,6 +323,20 @@ pub enum Call {
     IoUringEnter,
 }
 
+impl Call {
+    /// It writes data from the program's memory.
+    pub fn is_write(self) -> bool {
+        use Call::{Pwrite64, Pwritev, Pwritev2, Write, Writev};
+        matches!(self, Write | Pwrite64 | Writev | Pwritev | Pwritev2)
+    }
+
+    /// It makes durable what was written before.
+    pub fn is_sync(self) -> bool {
+        use Call::{Fdatasync, Fsync, Msync, Sync, Syncfs};
+        matches!(self, Fsync | Fdatasync | Sync | Syncfs | Msync)
+    }
+}
+
 /// A thread's name: up to 15 bytes, as the kernel keeps it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Comm([u8; 16]);

@@ -52,13 +52,22 @@ impl Follower {
         if let Some(key) = thread.submitting {
             return Task::Io(key);
         }
-        let Some(in_call) = &mut thread.call else {
-            return match thread.commit {
-                Some(key) => Task::Commit(key),
-                None => Task::None,
-            };
-        };
         let who = (event.pid, event.comm);
+        let Some(in_call) = &mut thread.call else {
+            if let Some(key) = thread.commit {
+                return Task::Commit(key);
+            }
+            if !event.comm.as_bytes().starts_with(b"iou-wrk") {
+                return Task::None;
+            }
+            let (tasks, call) = (&mut self.tasks, Call::IoUringEnter);
+            // Where its completions are another thread's, it would grow for ever.
+            if thread.worker_io.is_some_and(|key| tasks.is_long(key)) {
+                thread.worker_io.take().into_iter().for_each(|key| tasks.forget_io(key));
+            }
+            let begin = || tasks.begin_io(call, who, event.time_ns, Handover::Reap);
+            return Task::Io(*thread.worker_io.get_or_insert_with(begin));
+        };
         let entered_ns = in_call.entered_ns;
         match in_call.call {
             // Its operations can be told apart by their bios only.
@@ -140,7 +149,6 @@ impl Follower {
 
     /// What this thread queues until its next submission is for this operation.
     fn submit(&mut self, event: &Event, request: u64, sq_thread: bool) {
-        self.seen.uring_submit = true;
         self.drop_pending(event.pid);
         let who = (event.pid, event.comm);
         let call = Call::IoUringEnter;
@@ -155,7 +163,12 @@ impl Follower {
     }
 
     fn complete_operation(&mut self, event: &Event, request: u64, result: i32) {
+        let done = self.threads.get_mut(&event.pid).and_then(|worker| worker.worker_io.take());
         let Some((pid, key)) = self.operations.remove(&request) else { return };
+        // A worker serves one operation at a time, and completes it itself.
+        if let Some(done) = done {
+            self.tasks.adopt(done, key);
+        }
         let thread = self.threads.entry(pid).or_default();
         if thread.submitting == Some(key) {
             thread.submitting = None;
@@ -193,7 +206,8 @@ impl Follower {
         let Some(key) = thread.commit.take() else { return };
         let Some(begun_ns) = self.tasks.end_commit(key, event.time_ns) else { return };
         for call in self.threads.values_mut().filter_map(|thread| thread.call.as_mut()) {
-            if waits_for_commit(call.call) && call.entered_ns <= begun_ns {
+            let may_wait = call.call.is_sync() || call.call.is_write();
+            if may_wait && call.entered_ns <= begun_ns {
                 call.commits.push(key);
                 self.tasks.claim_commit(key);
             }
@@ -207,10 +221,5 @@ fn is_journal(event: &Event) -> bool {
 }
 
 fn moves_data(call: Call) -> bool {
-    !waits_for_commit(call)
-        && !matches!(call, Call::SyncFileRange | Call::Fallocate | Call::Ftruncate)
-}
-
-fn waits_for_commit(call: Call) -> bool {
-    matches!(call, Call::Fsync | Call::Fdatasync | Call::Sync | Call::Syncfs | Call::Msync)
+    !call.is_sync() && !matches!(call, Call::SyncFileRange | Call::Fallocate | Call::Ftruncate)
 }

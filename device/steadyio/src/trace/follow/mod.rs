@@ -5,17 +5,19 @@
 //! Block events do not say which request they are about, only its place. So the path of each bio is retraced as
 //! the block layer goes it: `threads` holds a thread's bios until they have a request (`bios`), `table` the
 //! requests (`open`) until they have ended, `requests` has one function per block event. `flush` pairs flushes
-//! with those who wait for them. `calls` knows who asked (`tasks`: I/Os and journal commits that are not over),
-//! `spans` where an I/O's time went, `results` what is certain so far.
+//! with those who wait for them, `hardware` the drivers' commands with requests. `calls` knows who asked (`tasks`: I/Os and journal commits that are not over),
+//! `spans` where an I/O's time went, `results` what is certain so far, `seen` what the trace cannot tell.
 //!
 //! Never guessed: if an event can be about two requests, both are counted as unmatched.
 
 mod bios;
 mod calls;
 mod flush;
+mod hardware;
 mod open;
 mod requests;
 mod results;
+mod seen;
 mod spans;
 mod table;
 mod tasks;
@@ -26,8 +28,10 @@ use std::collections::HashMap;
 use super::event::{Dev, Event, Op, What};
 use super::io::Trace;
 use flush::Flushes;
+use hardware::Hardware;
 use open::Doubt;
 use results::Results;
+use seen::Seen;
 use table::Table;
 use tasks::{Key, Tasks};
 use threads::Threads;
@@ -46,6 +50,7 @@ pub struct Follower {
     threads: Threads,
     table: Table,
     flushes: Flushes,
+    hardware: Hardware,
     tasks: Tasks,
     /// io_uring operations under way: who submitted it, and the I/O that it is.
     operations: HashMap<u64, (u32, Key)>,
@@ -58,14 +63,6 @@ pub struct Follower {
     last_bare: Option<((Dev, u64, Op), usize)>,
 }
 
-/// Which kinds of event there have been, where that decides what their absence means.
-#[derive(Debug, Default)]
-struct Seen {
-    get_request: bool,
-    uring_submit: bool,
-    loss: bool,
-}
-
 impl Follower {
     /// Nothing seen yet.
     pub fn new(options: Options) -> Follower {
@@ -75,6 +72,7 @@ impl Follower {
     /// The next event; called in the order of `time_ns`.
     pub fn take(&mut self, event: &Event) {
         self.results.account.events += 1;
+        self.seen.note(event);
         self.settle_flushes(event);
         self.dispatch(event);
         self.last_ns.insert(event.cpu, event.time_ns);
@@ -90,7 +88,7 @@ impl Follower {
             let last_ns = open.last_ns();
             self.results.count_doubt(open.doubt.unwrap_or(Doubt::Edge), &open, last_ns);
         }
-        self.results.into_trace()
+        Trace { missing: self.seen.missing(), ..self.results.into_trace() }
     }
 
     fn dispatch(&mut self, event: &Event) {
@@ -107,6 +105,8 @@ impl Follower {
             What::Issue(extent) => self.issue(event, &extent),
             What::Requeue(extent) => self.requeue(event, &extent),
             What::Complete { extent, error } => self.complete(event, &extent, error),
+            What::HardwareStart(command) => self.start_hardware(event, &command),
+            What::HardwareDone(command) => self.end_hardware(event, &command),
             What::Lost { count } => self.lose(event, count),
             _ => self.dispatch_to_threads(event),
         }
@@ -115,12 +115,12 @@ impl Follower {
     /// Events of this CPU are missing since its last one. What is open may have changed unseen, and what ended
     /// since then may have been taken for something else.
     fn lose(&mut self, event: &Event, count: u64) {
-        self.seen.loss = true;
         self.results.account.events_lost += count;
         let since_ns = self.last_ns.get(&event.cpu).copied().unwrap_or(0);
         self.results.take_back(since_ns);
         self.tasks.abandon_all(&mut self.results);
         self.flushes.forget();
+        self.hardware.forget();
         self.threads.clear();
         self.operations.clear();
         for open in self.table.iter_mut() {

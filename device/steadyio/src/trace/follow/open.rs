@@ -3,6 +3,7 @@
 
 use super::super::event::{Comm, Dev, Event, Extent, Op, OpKind, Priority};
 use super::super::io::{Mark, Marks, Origin, Piece, Request};
+use super::hardware::CommandKey;
 use super::tasks::Share;
 use super::threads::Bio;
 
@@ -69,6 +70,8 @@ pub(super) struct Open {
     /// First sector and bytes when first issued.
     pub first: Option<(u64, u64)>,
     pub stay: Option<Stay>,
+    /// The driver's command for it, while that is under way.
+    pub command: Option<CommandKey>,
     pub pieces: Vec<Piece>,
     pub requeues: u32,
     pub error: i32,
@@ -98,6 +101,7 @@ impl Open {
             cut_from_bio: false,
             first: None,
             stay: None,
+            command: None,
             pieces: Vec::new(),
             requeues: 0,
             error: 0,
@@ -200,8 +204,15 @@ impl Open {
 
     /// All of it has ended.
     pub fn into_request(mut self) -> Request {
-        if !self.pieces.is_empty() {
-            self.pieces.extend(self.stay.map(|stay| stay.piece));
+        self.pieces.extend(self.stay.map(|stay| stay.piece));
+        if let Some(ns) = self.pieces.iter().find_map(|piece| piece.hardware_start_ns) {
+            self.marks.set(Mark::HardwareStart, ns);
+        }
+        if let Some(ns) = self.pieces.last().and_then(|piece| piece.hardware_done_ns) {
+            self.marks.set(Mark::HardwareDone, ns);
+        }
+        if self.pieces.len() == 1 {
+            self.pieces.clear();
         }
         let (sector, bytes) = self.first.unwrap_or((self.sector, 0));
         Request {

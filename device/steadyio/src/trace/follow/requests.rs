@@ -89,7 +89,6 @@ impl Follower {
 
     /// The bio has a request.
     pub(super) fn get_request(&mut self, event: &Event, extent: &Extent) {
-        self.seen.get_request = true;
         let bio = self.take_bio(event, extent);
         if !self.is_followed(extent) {
             return self.pass_over(&bio);
@@ -169,10 +168,12 @@ impl Follower {
         self.join_discards(slot, extent);
         self.table.change(slot, |open| open.issue(event, extent));
         self.settle_preflush(extent.dev, slot);
+        self.note_issue(slot, extent.dev, event);
     }
 
     /// The driver gives it back, or the rest of it comes back after a piece.
     pub(super) fn requeue(&mut self, event: &Event, extent: &Extent) {
+        self.hardware.requeued(event.cpu);
         if !self.is_followed(extent) {
             return;
         }
@@ -251,6 +252,9 @@ impl Follower {
     /// All of it has ended.
     fn finish_request(&mut self, slot: Slot, event: &Event) {
         let Some(mut open) = self.table.remove(slot) else { return };
+        if let Some(command) = open.command {
+            self.hardware.release(slot, command);
+        }
         let shares = std::mem::take(&mut open.shares);
         if let Some(doubt) = open.doubt {
             self.results.count_doubt(doubt, &open, event.time_ns);

@@ -10,6 +10,9 @@ use super::super::io::{Io, Mark, Origin};
 use super::results::Results;
 use super::spans::{presence, spans, stays};
 
+/// What a worker queues between two completions is one operation's, unless others complete for it.
+const WORKER_REQUESTS_MAX: usize = 1_024;
+
 /// A task's number, never used twice.
 pub(super) type Key = u64;
 
@@ -136,6 +139,24 @@ impl Tasks {
             draft.exited_ns = Some(exited_ns);
         }
         self.judge(key, results);
+    }
+
+    /// The I/O `from` turns out to be part of `to`: a worker did it. Not if that is not sure.
+    pub fn adopt(&mut self, from: Key, to: Key) {
+        let Some(from) = self.drafts.remove(&from) else { return };
+        let Some(to) = self.drafts.get_mut(&to) else { return };
+        to.broken |= from.broken || from.held > 0 || from.entered_ns < to.entered_ns;
+        to.parts.extend(from.parts);
+    }
+
+    /// It has too many requests for one operation of a worker.
+    pub fn is_long(&self, key: Key) -> bool {
+        self.drafts.get(&key).is_some_and(|draft| draft.parts.len() > WORKER_REQUESTS_MAX)
+    }
+
+    /// It was nobody's I/O.
+    pub fn forget_io(&mut self, key: Key) {
+        self.drafts.remove(&key);
     }
 
     pub fn begin_commit(&mut self, begun_ns: u64) -> Key {
@@ -306,7 +327,7 @@ impl Tasks {
         }
         for key in &draft.commits {
             match self.commits.get(key) {
-                Some(commit) if waited_for(commit, &parts, results) => {
+                Some(commit) if waited_for(commit, draft, &parts, results) => {
                     parts.extend(parts_of(commit, results));
                 }
                 _ => {}
@@ -347,17 +368,19 @@ fn asked_for(draft: &Draft, exited_ns: u64, results: &Results) -> Option<Vec<Par
 }
 
 /// The call was in progress while the commit was; it did something on that device and had nothing of its own
-/// under way when the commit ended.
-fn waited_for(commit: &Commit, own: &[Part], results: &Results) -> bool {
+/// under way when the commit ended. A write, which need not be synchronous, must have had nothing more of its own
+/// to wait for when the commit began.
+fn waited_for(commit: &Commit, draft: &Draft, own: &[Part], results: &Results) -> bool {
     let Some(ended_ns) = commit.ended_ns.filter(|_| !commit.broken) else { return false };
     let devs = |index: &usize| results.request(*index).map(|request| request.dev);
     let Some(commit_devs) = commit.requests.iter().map(devs).collect::<Option<Vec<Dev>>>() else {
         return false;
     };
+    let since_ns = if draft.call.is_write() { commit.begun_ns } else { ended_ns };
     let under_way = |part: &Part| {
         let Some(request) = results.request(part.request) else { return true };
         let (begin, end) = presence(request, part.from_ns);
-        begin <= ended_ns && ended_ns < end
+        begin <= ended_ns && since_ns < end
     };
     let same = |part: &Part| devs(&part.request).is_some_and(|dev| commit_devs.contains(&dev));
     own.iter().any(same) && !own.iter().any(under_way)

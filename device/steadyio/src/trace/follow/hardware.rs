@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The drivers' commands: which request a command is for, and so when the hardware had it.
+//!
+//! MMC's start event says the sector. NVMe prepares a command, and then issues its request, in one go: the
+//! command is that of the next issue by this thread on this CPU; its event is before the issue, so it is no mark
+//! of its own. SCSI starts a command right after its request's issue. Commands that fit no request (polls of the
+//! status, switches, what error handling sends) are nobody's.
+
+use std::collections::HashMap;
+
+use super::super::event::{Command, Dev, Driver, Event, OpKind};
+use super::Follower;
+use super::open::{Slot, Stage};
+
+/// The major number of MMC cards.
+pub(super) const MMC_MAJOR: u32 = 179;
+
+/// A command while it is under way.
+pub(super) type CommandKey = (Driver, u64);
+
+/// All commands under way.
+#[derive(Debug, Default)]
+pub(super) struct Hardware {
+    running: HashMap<CommandKey, Slot>,
+    /// By CPU: which thread prepared which command there last.
+    prepared: HashMap<u32, (u32, CommandKey)>,
+    /// By CPU: which thread issued which request there last.
+    issued: HashMap<u32, (u32, Slot)>,
+    cards: Vec<Dev>,
+}
+
+impl Hardware {
+    /// After a loss.
+    pub fn forget(&mut self) {
+        *self = Hardware { cards: std::mem::take(&mut self.cards), ..Hardware::default() };
+    }
+
+    /// The request has ended.
+    pub fn release(&mut self, slot: Slot, command: CommandKey) {
+        if self.running.get(&command) == Some(&slot) {
+            self.running.remove(&command);
+        }
+    }
+
+    /// Nothing was issued after all.
+    pub fn requeued(&mut self, cpu: u32) {
+        self.prepared.remove(&cpu);
+        self.issued.remove(&cpu);
+    }
+}
+
+impl Follower {
+    /// The driver got the request.
+    pub(super) fn note_issue(&mut self, slot: Slot, dev: Dev, event: &Event) {
+        if dev.major == MMC_MAJOR && !self.hardware.cards.contains(&dev) {
+            self.hardware.cards.push(dev);
+        }
+        self.hardware.issued.insert(event.cpu, (event.pid, slot));
+        let prepared = self.hardware.prepared.remove(&event.cpu);
+        if let Some((_, command)) = prepared.filter(|(pid, _)| *pid == event.pid) {
+            self.bind(slot, command);
+        }
+    }
+
+    pub(super) fn start_hardware(&mut self, event: &Event, command: &Command) {
+        let key = (command.driver, command.key);
+        let slot = match command.driver {
+            Driver::Nvme => {
+                self.hardware.prepared.insert(event.cpu, (event.pid, key));
+                return;
+            }
+            Driver::Scsi => {
+                let issued = self.hardware.issued.remove(&event.cpu);
+                issued.filter(|(pid, _)| *pid == event.pid).map(|(_, slot)| slot)
+            }
+            Driver::Mmc => self.request_of_card(command),
+        };
+        let Some(slot) = slot else { return };
+        self.bind(slot, key);
+        if let Some(stay) = self.table.get_mut(slot).and_then(|open| open.stay.as_mut()) {
+            stay.piece.hardware_start_ns.get_or_insert(event.time_ns);
+        }
+    }
+
+    pub(super) fn end_hardware(&mut self, event: &Event, command: &Command) {
+        let key = (command.driver, command.key);
+        let Some(slot) = self.hardware.running.remove(&key) else { return };
+        let Some(open) = self.table.get_mut(slot).filter(|open| open.command == Some(key)) else {
+            return;
+        };
+        // Without command queueing, a write command ends with the transfer; the card is busy for longer.
+        let still_busy = command.driver == Driver::Mmc
+            && open.op.kind == OpKind::Write
+            && command.opcode.is_some_and(|opcode| opcode != 0);
+        if let Some(stay) = open.stay.as_mut().filter(|_| !still_busy) {
+            stay.piece.hardware_done_ns = Some(event.time_ns);
+        }
+    }
+
+    /// The only request with a card that the command can be for.
+    fn request_of_card(&self, command: &Command) -> Option<Slot> {
+        let (sector, bytes) = (command.sector?, u64::from(command.bytes.filter(|b| *b > 0)?));
+        let mut found = None;
+        for card in &self.hardware.cards {
+            let fits = |open: &super::open::Open| {
+                let left = open.stay.map_or(0, |stay| u64::from(stay.left) << 9);
+                open.stage == Stage::Issued && left >= bytes
+            };
+            for slot in self.table.beginning((*card, sector), fits) {
+                if found.replace(slot).is_some() {
+                    return None;
+                }
+            }
+        }
+        found
+    }
+
+    fn bind(&mut self, slot: Slot, command: CommandKey) {
+        let Some(open) = self.table.get_mut(slot) else { return };
+        if let Some(before) = open.command.replace(command) {
+            self.hardware.release(slot, before);
+        }
+        self.hardware.running.insert(command, slot);
+    }
+}

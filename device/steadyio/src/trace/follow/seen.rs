@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which kinds of event there have been, and what cannot be known without the others.
+
+use super::super::event::{Call, Driver, Event, What};
+use super::super::io::Missing;
+
+/// What has been seen.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    pub get_request: bool,
+    pub uring_submit: bool,
+    pub loss: bool,
+    queue: bool,
+    insert: bool,
+    issue: bool,
+    complete: bool,
+    call: bool,
+    uring_call: bool,
+    readahead: bool,
+    page_cache: bool,
+    journal_thread: bool,
+    commit: bool,
+    card: bool,
+    command: bool,
+}
+
+impl Seen {
+    /// Called with each event, before it is looked at further.
+    pub fn note(&mut self, event: &Event) {
+        match &event.what {
+            What::BioQueue(extent) => {
+                self.queue = true;
+                self.readahead |= extent.op.ahead;
+                self.journal_thread |= event.comm.as_bytes().starts_with(b"jbd2/");
+            }
+            What::GetRequest(_) => self.get_request = true,
+            What::Insert(_) => self.insert = true,
+            What::Issue(extent) => {
+                self.issue = true;
+                self.card |= extent.dev.major == super::hardware::MMC_MAJOR;
+            }
+            What::Complete { .. } => self.complete = true,
+            What::CallEnter { call, .. } => {
+                self.call = true;
+                self.uring_call |= *call == Call::IoUringEnter;
+            }
+            What::UringSubmit { .. } => self.uring_submit = true,
+            What::PageCacheAdd { .. } => self.page_cache = true,
+            What::JournalCommitStart { .. } => self.commit = true,
+            What::HardwareStart(command) => self.command |= command.driver == Driver::Mmc,
+            What::Lost { .. } => self.loss = true,
+            _ => {}
+        }
+    }
+
+    /// The events that were never seen although there was occasion, with what follows.
+    pub fn missing(&self) -> Vec<Missing> {
+        let requests = self.issue || self.complete;
+        let rows = [
+            (
+                requests && !self.queue,
+                "block:block_bio_queue",
+                "not known who asked for a request, nor when it reached the block layer",
+            ),
+            (
+                requests && !self.get_request,
+                "block:block_getrq",
+                "waiting for a tag is not told from waiting in the scheduler; flushes are not linked to who waits",
+            ),
+            (
+                requests && !self.insert,
+                "block:block_rq_insert",
+                "not known when the scheduler got a request (there may be no scheduler)",
+            ),
+            (
+                self.complete && !self.issue,
+                "block:block_rq_issue",
+                "no request can be followed: not known when the driver got it",
+            ),
+            (
+                self.issue && !self.complete,
+                "block:block_rq_complete",
+                "no request can be followed: not known when it ended",
+            ),
+            (
+                self.queue && !self.call,
+                "syscalls:sys_enter_*",
+                "requests only, no I/Os: submission and post are not known",
+            ),
+            (
+                self.uring_call && !self.uring_submit,
+                "io_uring:io_uring_submit_req",
+                "operations of io_uring are told apart by their bios only",
+            ),
+            (
+                self.readahead && !self.page_cache,
+                "filemap:mm_filemap_add_to_page_cache",
+                "not known of which file readahead is",
+            ),
+            (
+                self.journal_thread && !self.commit,
+                "jbd2:jbd2_start_commit",
+                "not known which fsync waited for which commit of the journal",
+            ),
+            (
+                self.card && !self.command,
+                "mmc:mmc_request_start",
+                "the time in the MMC driver is part of the device's",
+            ),
+        ];
+        let absent = rows.into_iter().filter(|(absent, ..)| *absent);
+        absent.map(|(_, event, consequence)| Missing { event, consequence }).collect()
+    }
+}
