@@ -7,9 +7,7 @@
 mod record;
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
-use std::io::{BufReader, Read};
-use std::path::Path;
+use std::io::Read;
 
 use super::skipped::Skipped;
 use super::{Place, Problem};
@@ -17,6 +15,11 @@ use crate::trace::event::{Comm, Event, What};
 use record::{ByteOrder, HEAD_LENGTH, Head, Said};
 
 pub use record::{MAGIC, VERSION};
+
+/// Whether a file that begins so is one of blktrace's, in either byte order.
+pub fn is_magic(head: &[u8]) -> bool {
+    head.first_chunk().is_some_and(|word| ByteOrder::of(*word).is_ok())
+}
 
 /// Names of more threads are not kept, so that a damaged file cannot fill the memory.
 const NAMES_MAX: usize = 1 << 20;
@@ -50,22 +53,7 @@ struct Record {
     byte: u64,
 }
 
-/// Opens the files of one or several devices; the problem says which cannot be opened.
-pub fn open<'a, P: AsRef<Path>>(paths: &[P]) -> Result<Blktrace<'a>, Problem> {
-    let mut files = Vec::new();
-    for path in paths.iter().map(AsRef::as_ref) {
-        let file = path.display().to_string();
-        let opened = File::open(path).map_err(|error| Problem {
-            file: file.clone(),
-            place: Place::Whole,
-            what: format!("cannot be opened: {error}"),
-        })?;
-        files.push((file, BufReader::with_capacity(1 << 16, opened)));
-    }
-    Ok(read(files))
-}
-
-/// The events in files that are open, each with its name.
+/// The events in the files of one or several devices, each with its name.
 pub fn read<'a, R: Read + 'a>(files: impl IntoIterator<Item = (String, R)>) -> Blktrace<'a> {
     let files = files.into_iter().map(|(name, reader)| OneFile {
         reader: Box::new(reader),
@@ -188,7 +176,8 @@ impl OneFile<'_> {
         }
         let order = match self.order {
             Some(order) => order,
-            None => ByteOrder::of(&bytes).map_err(|what| self.problem(byte, what))?,
+            None => ByteOrder::of([bytes[0], bytes[1], bytes[2], bytes[3]])
+                .map_err(|what| self.problem(byte, what))?,
         };
         self.order = Some(order);
         let head = Head::read(&bytes, order).map_err(|what| self.problem(byte, what))?;

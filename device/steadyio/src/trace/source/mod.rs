@@ -13,8 +13,10 @@ pub mod blktrace;
 pub mod calls;
 pub mod capture;
 pub mod decode;
+pub mod detect;
 mod drivers;
 mod fields;
+pub mod files;
 pub mod format;
 pub mod ftrace_text;
 pub mod merge;
@@ -23,6 +25,7 @@ pub mod ring;
 pub mod rwbs;
 pub mod skipped;
 pub mod text;
+pub mod trace_dat;
 pub mod tracefs;
 pub mod wanted;
 

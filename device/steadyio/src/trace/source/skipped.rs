@@ -16,12 +16,22 @@ impl Skipped {
 
     /// One more of this kind.
     pub fn note(&mut self, kind: &[u8]) {
+        self.note_many(kind, 1);
+    }
+
+    /// All that another source has skipped.
+    pub fn add(&mut self, other: &Skipped) {
+        other.counts.iter().for_each(|(kind, count)| self.note_many(kind, *count));
+        self.other_kinds += other.other_kinds;
+    }
+
+    fn note_many(&mut self, kind: &[u8], more: u64) {
         if let Some(count) = self.counts.get_mut(kind) {
-            *count += 1;
+            *count += more;
         } else if self.counts.len() < Skipped::KINDS_MAX {
-            self.counts.insert(kind.to_vec(), 1);
+            self.counts.insert(kind.to_vec(), more);
         } else {
-            self.other_kinds += 1;
+            self.other_kinds += more;
         }
     }
 

@@ -33,8 +33,7 @@ pub enum ByteOrder {
 
 impl ByteOrder {
     /// By the first word of a file; or what is wrong with it.
-    pub fn of(bytes: &[u8; HEAD_LENGTH]) -> Result<ByteOrder, String> {
-        let word = [bytes[0], bytes[1], bytes[2], bytes[3]];
+    pub fn of(word: [u8; 4]) -> Result<ByteOrder, String> {
         if u32::from_le_bytes(word) & !0xff == MAGIC {
             return Ok(ByteOrder::Little);
         }

@@ -124,6 +124,11 @@ impl<'a> Text<'a> {
         &self.skipped
     }
 
+    /// How many lines were read, so far.
+    pub(super) fn lines_read(&self) -> u64 {
+        self.lines.number()
+    }
+
     /// Reads one line; a problem if there is one.
     fn read_line(&mut self) -> Result<(), String> {
         let line = match self.lines.next() {

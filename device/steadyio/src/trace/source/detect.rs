@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a file is, by what is in it.
+
+use super::text::Text;
+use super::{blkparse, blktrace, ftrace_text, perf_script, trace_dat};
+
+/// A format that can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// ftrace's `trace` or `trace_pipe`, or what `trace-cmd report` prints.
+    Ftrace,
+    /// What `perf script` prints.
+    Perf,
+    /// What `blkparse` prints.
+    Blkparse,
+    /// The files of `blktrace`.
+    Blktrace,
+    /// The file of `trace-cmd record`.
+    TraceDat,
+}
+
+/// So much of a file is enough to tell what it is.
+pub const HEAD_BYTES: usize = 1 << 18;
+
+/// Those that are text.
+const TEXTS: [Format; 3] = [Format::Ftrace, Format::Perf, Format::Blkparse];
+
+/// How other files begin that people take for traces, and what to do with them.
+const OTHERS: [(&[u8], &str); 6] = [
+    (b"PERFILE2", "is perf's own file: give what `perf script` prints of it"),
+    (b"2ELIFREP", "is perf's own file: give what `perf script` prints of it"),
+    (b"\x1f\x8b", "is compressed (gzip): unpack it first"),
+    (b"\x28\xb5\x2f\xfd", "is compressed (zstd): unpack it first"),
+    (b"\xfd7zXZ", "is compressed (xz): unpack it first"),
+    (b"\xff\xfe", "is text in UTF-16: save it as UTF-8"),
+];
+
+const LOOKED_FOR: &str = "is no trace that is known. Looked for: ftrace's text (trace, trace_pipe, trace-cmd \
+    report), perf script's, blkparse's, files of blktrace, trace.dat, and folders that `steady trace --keep` \
+    made; --format says what it is";
+
+/// The format of a file that begins with `head` (the whole of it, or [`HEAD_BYTES`]); or why it is none.
+pub fn format(head: &[u8]) -> Result<Format, &'static str> {
+    if head.is_empty() {
+        return Err("is empty");
+    }
+    if head.starts_with(trace_dat::MAGIC) {
+        return Ok(Format::TraceDat);
+    }
+    if blktrace::is_magic(head) {
+        return Ok(Format::Blktrace);
+    }
+    if let Some((_, why)) = OTHERS.iter().find(|(magic, _)| head.starts_with(magic)) {
+        return Err(why);
+    }
+    let understood = TEXTS.map(|format| (understood(format, head), format));
+    let best = understood.into_iter().max_by_key(|(lines, _)| *lines);
+    best.filter(|(lines, _)| *lines > 0).map(|(_, format)| format).ok_or(LOOKED_FOR)
+}
+
+/// The events in a text of that format; `None` if that is no text.
+pub fn text<'a>(
+    format: Format,
+    reader: impl std::io::BufRead + 'a,
+    file: &str,
+) -> Option<Text<'a>> {
+    match format {
+        Format::Ftrace => Some(ftrace_text::read(reader, file)),
+        Format::Perf => Some(perf_script::read(reader, file)),
+        Format::Blkparse => Some(blkparse::read(reader, file)),
+        Format::Blktrace | Format::TraceDat => None,
+    }
+}
+
+/// How many more lines make sense in that format than do not.
+fn understood(format: Format, head: &[u8]) -> u64 {
+    // The last line may be cut.
+    let end = head.iter().rposition(|byte| *byte == b'\n').map_or(head.len(), |end| end + 1);
+    let Some(mut text) = text(format, &head[..end], "") else { return 0 };
+    let (mut events, mut problems) = (0, 0);
+    for item in text.by_ref() {
+        *(if item.is_ok() { &mut events } else { &mut problems }) += 1;
+    }
+    (events + text.skipped().count()).saturating_sub(problems)
+}
