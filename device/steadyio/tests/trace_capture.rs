@@ -66,7 +66,13 @@ fn each_read_of_a_process_is_there_from_its_call_to_its_end() {
     let events = events(&captured);
     assert!(events.is_sorted_by_key(|event| event.time_ns));
     assert_eq!(lost(&events), 0);
-    assert_eq!(captured.meta().asked_for, [dd.id()]);
+    let meta = captured.meta();
+    assert_eq!(meta.asked_for, [dd.id()]);
+    assert!(
+        meta.unavailable.iter().any(|missing| missing.event == "k2:*"),
+        "{:?}",
+        meta.unavailable
+    );
 
     let count =
         |wanted: &dyn Fn(&Event) -> bool| events.iter().filter(|event| wanted(event)).count();
@@ -279,6 +285,19 @@ fn replace(path: &Path, from: &str, to: &str) {
     let text = fs::read_to_string(path).unwrap();
     assert!(text.contains(from), "{from} is not in {}", path.display());
     fs::write(path, text.replace(from, to)).unwrap();
+}
+
+#[test]
+fn who_is_not_root_is_told_so() {
+    let Some(_disk) = traceable_disk() else { return };
+    // Only of this thread: the others stay root.
+    let nobody = rustix::thread::Uid::from_raw(65534);
+    let refused = std::thread::spawn(move || {
+        rustix::thread::set_thread_uid(nobody).unwrap();
+        Capture::start(&Options::default(), &mut |_| {}).map(drop).unwrap_err().to_string()
+    });
+    let error = refused.join().unwrap();
+    assert!(error.contains("run as root"), "{error}");
 }
 
 #[test]

@@ -45,16 +45,14 @@ pub fn enable(
         header_page: instance.read("events/header_page")?,
     };
     for row in wanted().iter().filter(|row| row.detail <= detail) {
-        match enable_one(instance, row, devices) {
-            Ok(Ok((event, format))) => {
+        match enable_one(instance, row, devices)? {
+            Ok((event, format)) => {
                 enabled.events.push(event);
                 enabled.formats.push(format);
             }
-            Ok(Err(why)) => {
-                let event = format!("{}:{}", row.system, row.name);
-                enabled.unavailable.push(Unreadable { event, why });
-            }
-            Err(error) => return Err(error.into()),
+            // One line for all of a system that is not there.
+            Err(missing) if enabled.unavailable.last() == Some(&missing) => {}
+            Err(missing) => enabled.unavailable.push(missing),
         }
     }
     match enabled.events.iter().any(|event| event.system == "block") {
@@ -68,17 +66,22 @@ fn enable_one(
     instance: &Instance,
     row: &Wanted,
     devices: &[Dev],
-) -> Result<Result<(EnabledEvent, String), String>, TracefsError> {
+) -> Result<Result<(EnabledEvent, String), Unreadable>, TracefsError> {
+    if !instance.path(&format!("events/{}", row.system)).exists() {
+        let event = format!("{}:*", row.system);
+        return Ok(Err(Unreadable { event, why: absent(row.system).into() }));
+    }
+    let missing = |why| Ok(Err(Unreadable { event: format!("{}:{}", row.system, row.name), why }));
     let names = [Some(row.name.as_str()), row.old_name];
     let exists = |name: &&str| instance.path(&format!("events/{}/{name}", row.system)).exists();
     let Some(name) = names.into_iter().flatten().find(exists) else {
-        return Ok(Err("this kernel does not have it".into()));
+        return missing("this kernel does not have it".into());
     };
     let dir = format!("events/{}/{name}", row.system);
     let text = instance.read(&format!("{dir}/format"))?;
     let readable = Format::parse(&text).map_err(|error| error.to_string());
     if let Err(why) = readable.and_then(|format| Decoder::default().add(row, &format)) {
-        return Ok(Err(why));
+        return missing(why);
     }
     let filter = filter(row, devices);
     if !filter.is_empty() {
@@ -87,6 +90,15 @@ fn enable_one(
     instance.write(&format!("{dir}/enable"), "1")?;
     let event = EnabledEvent { system: row.system.into(), name: name.into(), filter };
     Ok(Ok((event, text)))
+}
+
+/// Why a kernel has none of a system's events.
+fn absent(system: &str) -> &'static str {
+    match system {
+        "syscalls" => "the kernel was built without CONFIG_FTRACE_SYSCALLS",
+        "block" => "the kernel was built without CONFIG_BLK_DEV_IO_TRACE",
+        _ => "not in this kernel, or its module is not loaded",
+    }
 }
 
 /// In the kernel's words: any device field is any of the devices.
