@@ -113,6 +113,23 @@ fn sectors_of_a_torn_write_may_arrive_in_any_order() {
 }
 
 #[test]
+fn a_first_head_that_is_torn_is_an_unused_or_a_blank_segment() {
+    let script = life(SMALL, 1);
+    let head = script.writes.iter().find(|write| write.offset == 0).unwrap();
+    assert_eq!(head.bytes.len(), HEAD_BYTES);
+    for arrived in 0..1_usize << (HEAD_BYTES / SECTOR_BYTES) {
+        let mut image = vec![0; SMALL.segment_bytes as usize];
+        for sector in (0..HEAD_BYTES / SECTOR_BYTES).filter(|sector| arrived >> sector & 1 == 1) {
+            let bytes = sector * SECTOR_BYTES..(sector + 1) * SECTOR_BYTES;
+            image[bytes.clone()].copy_from_slice(&head.bytes[bytes]);
+        }
+        let (left, found) = recover(image.clone()).unwrap();
+        let expected = if arrived & 1 == 1 { State::Blank } else { State::Unused };
+        assert_eq!((left, found.state), (image, expected), "sectors {arrived:#b} arrived");
+    }
+}
+
+#[test]
 fn a_head_that_is_there_before_the_old_footer_is_gone_hides_the_old_messages() {
     let base = life(SMALL, 1).image(Vec::new());
     let script = life(SMALL, 2);

@@ -14,13 +14,13 @@ use super::encoder::{Encoder, Place};
 use super::layout::{ALIGN_BYTES, HEAD_BYTES, Placement};
 use super::plain::{self, Plain};
 use super::private::{
-    BLOCK_RECORD_BYTES, BlockKind, BlockRecord, FORMAT_VERSION, Identity, Life, get_head, is_ours,
-    put_head,
+    BLOCK_RECORD_BYTES, BlockKind, BlockRecord, FORMAT_VERSION, GATE_OFFSET, Identity, Life,
+    get_head, is_ours, private_op, put_head,
 };
 use super::scan::{Scanned, Scanner, Stop};
 use super::sealed::{Sealed, read_exactly, sealed};
 use super::storage::Storage;
-use super::wire::MAGIC;
+use super::wire::{MAGIC, RECORD_HEAD_BYTES};
 
 /// Why a file is left as it is.
 #[derive(Debug, thiserror::Error)]
@@ -183,7 +183,7 @@ fn finished(
 fn examine_other(storage: &dyn Storage) -> Result<Found, RecoverError> {
     let mut start = [0; ALIGN_BYTES];
     let count = storage.read(0, &mut start)?;
-    if start[..count].iter().all(|byte| *byte == 0) {
+    if was_never_used(&start[..count]) {
         return Ok(Found::new(State::Unused, None, None, Rest::Nothing));
     }
     if !start[..count].starts_with(&MAGIC) {
@@ -204,6 +204,17 @@ fn examine_other(storage: &dyn Storage) -> Result<Found, RecoverError> {
             Ok(Found::new(State::Unfinished, None, contents, Rest::Plain(Box::new(plain))))
         }
     }
+}
+
+/// Zeros, but for the gate of a first head of which a cut left only that sector: without the sector
+/// before, in which the life is, nothing was recorded.
+fn was_never_used(head: &[u8]) -> bool {
+    let (front, gate) = head.split_at(head.len().min(GATE_OFFSET));
+    let content = match gate.first() {
+        Some(&private_op::GATE) => gate.get(RECORD_HEAD_BYTES..).unwrap_or_default(),
+        _ => gate,
+    };
+    front.iter().chain(content).all(|byte| *byte == 0)
 }
 
 /// The newest life in the file, and whether the head says so and shows it. Where the head was
