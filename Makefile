@@ -8,7 +8,7 @@ LAB := build/bin/steady-lab
 help:
 	@echo "make demo    the main result: real-time latency next to a background load, 10 schedulers"
 	@echo "make test    everything that is tested"
-	@echo "make soak    hundreds of power cuts, of which make test has some"
+	@echo "make soak    thousands of damaged traces and hundreds of power cuts, of which make test has some"
 	@echo "make lint    formatting and static checks"
 	@echo "make bench   CPU cost, which virtual time cannot show: instructions, then real clock"
 	@echo "make setup   only install and build what the demo needs"
