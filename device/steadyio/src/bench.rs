@@ -7,10 +7,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::beside::{self, Beside, BesideError};
 use crate::device::Device;
-use crate::expand::{KnobGroup, PlannedPoint, PlannedVariant, Selection, Spec, VariantFilesystem};
-use crate::filesystem::{FilesystemError, Mounted};
+use crate::expand::{KnobGroup, PlannedPoint, PlannedVariant, Selection, Spec};
 use crate::fio::{Fio, FioError};
 use crate::fio_job::{JobFile, is_first_rt, job_name};
 use crate::fio_output::JobOutput;
@@ -19,9 +17,10 @@ use crate::interrupt::Interrupt;
 use crate::knob_guard::{GuardError, KnobGuard};
 use crate::knobs::{KnobError, Queue, Unmet};
 use crate::point::point_result;
+use crate::prepared::{PrepareError, Prepared};
 use crate::record::{Kernel, RECORD_SCHEMA, Record, Tool};
 use crate::safety::{self, Claim, SafetyError};
-use crate::spec::{Filesystem, Job, SpecError, Workload};
+use crate::spec::{Job, SpecError, Workload};
 
 /// Why a bench ended without a record.
 #[derive(Debug, thiserror::Error)]
@@ -43,12 +42,9 @@ pub enum BenchError {
     /// Knobs could not be guarded or put back.
     #[error(transparent)]
     Guard(#[from] GuardError),
-    /// The file system.
+    /// The file system, or a program beside the jobs.
     #[error(transparent)]
-    Filesystem(#[from] FilesystemError),
-    /// A program beside the jobs.
-    #[error(transparent)]
-    Beside(#[from] BesideError),
+    Prepare(#[from] PrepareError),
     /// The engine.
     #[error(transparent)]
     Fio(#[from] FioError),
@@ -343,39 +339,6 @@ impl Bench<'_> {
             jobs.push((job, output));
         }
         Ok(jobs)
-    }
-}
-
-/// A point's file system, and the programs that use it beside the jobs. The programs end first.
-struct Prepared {
-    beside: Beside,
-    mounted: Mounted,
-}
-
-impl Prepared {
-    fn new(
-        device: &Device,
-        filesystem: &Filesystem,
-        variant: &VariantFilesystem,
-        points: &[PlannedPoint],
-    ) -> Result<Prepared, BenchError> {
-        let mounted = Mounted::new(device, filesystem, variant)?;
-        if !variant.prepare.is_empty() {
-            beside::run_once(&variant.prepare, &mounted.path, device)?;
-        }
-        let mut programs = Beside::default();
-        for point in points {
-            mounted.lay_out(&point.jobs)?;
-            for command in &point.commands {
-                programs.start(command, &mounted.path, device)?;
-            }
-        }
-        Ok(Prepared { beside: programs, mounted })
-    }
-
-    fn finish(self) -> Result<(), BenchError> {
-        self.beside.finish()?;
-        Ok(self.mounted.unmount()?)
     }
 }
 

@@ -4,7 +4,7 @@
 //! The path of a bench, in reading order: [`spec`] and [`spec_check`] read a workload,
 //! [`expand`] turns it into points, [`safety`] decides whether it may write, [`knob_guard`]
 //! and [`knobs`] set the device up and put it back, [`fio_job`] and [`think`] say it in fio's
-//! words, [`filesystem`] makes and mounts one if asked to, [`beside`] runs programs next to it,
+//! words, [`prepared`] makes a [`filesystem`] if asked to and starts programs [`beside`] it,
 //! [`fio`] runs it, or [`host`] in its place, [`fio_output`], [`histogram`], [`point`] and [`record`] hold what
 //! came out; [`bench`] leads through all of it.
 //!
@@ -27,6 +27,7 @@ pub mod knob_guard;
 pub mod knobs;
 pub mod model;
 pub mod point;
+pub mod prepared;
 pub mod random;
 mod range;
 pub mod record;
