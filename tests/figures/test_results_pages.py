@@ -38,10 +38,11 @@ from steady_lab.toml_table import Point
 
 TOLERANCE = 0.05
 SVG_BYTES_MAX = 100_000
-# Two points that nothing else in the tests measures: figure, variant, point.
+# Points that nothing else in the tests measures: figure, variant, point.
 RERUN: tuple[tuple[str, str, Point], ...] = (
     ("s1-fig5-randwrite", "k2-split4", 512),
     ("s1-table3-read", "k2-maxsectors16", 64),
+    ("s5-fig12-randread-cores", "cq-off", 16),
 )
 
 
@@ -111,9 +112,9 @@ def test_the_lab_measures_what_is_recorded(
 ) -> None:
     figure = load_figure(name)
     shutil.copyfile(figure.workload_file, work / "workload.toml")
-    device = load_device(figure.device_file)
-    command = [*BenchLoad(figure).command(device, variant), "--point", str(point)]
-    result = boot(BootRequest(command, work, figure.device_file, kernel=base_kernel))
+    device_file = figure.device_file_of(variant)
+    command = [*BenchLoad(figure).command(load_device(device_file), variant), f"--point={point}"]
+    result = boot(BootRequest(command, work, device_file, kernel=base_kernel))
     assert result.exit_status == 0, result.output
     (measured,) = json.loads((work / "record.json").read_text(encoding="utf-8"))["results"]
     rows = Measurements(result_rows(name, [measured]))

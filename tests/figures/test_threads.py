@@ -51,6 +51,14 @@ def test_threads_are_as_fast_as_the_model_says(base_kernel: LabKernel, work: Pat
     assert "| 4 | - |" not in text
 
 
+def test_threads_give_the_same_bytes_twice(base_kernel: LabKernel, work: Path) -> None:
+    made = []
+    for name in ("first", "second"):
+        assert main(["run", str(TINY), "--build", str(work / name), "--jobs", "2"]) == 0
+        made.append((work / name / "results" / "tiny-threads.json").read_bytes())
+    assert made[0] == made[1]
+
+
 def test_a_workload_without_a_host_has_no_such_table() -> None:
     figure = figure_sample.figure()
     measured = Measurements([])
