@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from steady_lab.paths import BUILD, PROJECT
 
 BUILD_TIMEOUT_S = 600
 REQUESTS = 7
+PAGE = PROJECT / "docs" / "reference" / "steady-trace-perfetto.md"
 needs_chromium = pytest.mark.skipif(find_chromium() is None, reason="chromium is not installed")
 
 
@@ -150,6 +152,16 @@ def test_perfetto_counts_what_is_with_the_device(ui: PerfettoUi) -> None:
         " group by p.name order by p.name"
     )
     assert rows == [("device 179:0", 4), ("device 8:16", 1)]
+
+
+@needs_chromium
+def test_the_questions_of_the_reference_page_have_answers(ui: PerfettoUi) -> None:
+    blocks = re.findall(r"```sql\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    questions = [question for block in blocks for question in block.split(";") if question.strip()]
+    answers = [ui.rows(question) for question in questions]
+    assert len(answers) == 2
+    assert answers[0][0] == (4, "write 512K @8192", 90.0)
+    assert ("readahead", 1, 0.069) in answers[1]
 
 
 @needs_chromium
