@@ -8,39 +8,28 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
+from seen import CHROMIUM, DESKTOP, PHONE, Seen, boxes, headless_browser, open_report
 from steady_lab.figures.metric import CLASSES, LATENCIES, Metric
 from steady_lab.figures.rows import read_csv
 from steady_lab.figures.table import format_number
 from steady_lab.kernels.build import LabKernel
+from steady_lab.pages.page_data import script_json
 from steady_lab.pages.report import read_sections, render
-from steady_lab.pages.screenshot import chromium_flags, find_chromium
 from steady_lab.paths import BUILD, PROJECT
 
 TINY = PROJECT / "tests" / "figures" / "tiny.toml"
 RUN_TIMEOUT_S = 300
-CHROMIUM = find_chromium()
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
-DESKTOP = {"width": 1280, "height": 900}
-PHONE = {"width": 390, "height": 844}
 VARIANTS = {"k2": "k2", "k2-split4": "k2, split_kib=4"}
 POINTS = ("4", "512")
 PANELS = ".plot .cartesianlayer .subplot .scatterlayer"
-
-
-@dataclass
-class Seen:
-    """A page, and what it said and asked for while loading and after."""
-
-    page: Page
-    console: list[str] = field(default_factory=list)
-    requests: list[str] = field(default_factory=list)
 
 
 def steady_lab(*arguments: str) -> None:
@@ -69,22 +58,8 @@ def tiny_build(base_kernel: LabKernel) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=chromium_flags())
+    with headless_browser() as launched:
         yield launched
-        launched.close()
-
-
-def open_report(browser: Browser, file: Path, size: dict[str, int]) -> Seen:
-    """Open the report in a fresh page of the given size, watching it."""
-    page = browser.new_page(viewport={"width": size["width"], "height": size["height"]})
-    seen = Seen(page)
-    page.on("console", lambda message: seen.console.append(f"{message.type}: {message.text}"))
-    page.on("pageerror", lambda error: seen.console.append(f"error: {error}"))
-    page.on("request", lambda request: seen.requests.append(request.url))
-    page.goto(file.as_uri())
-    page.wait_for_selector(".plot .legendpoints")
-    return seen
 
 
 @pytest.fixture(scope="module")
@@ -101,14 +76,6 @@ def own_report(browser: Browser, tiny_build: Path) -> Iterator[Seen]:
     seen = open_report(browser, tiny_build / "report" / "index.html", DESKTOP)
     yield seen
     seen.page.close()
-
-
-def boxes(page: Page, selector: str) -> list[dict[str, float]]:
-    """Return the drawn size and place of every element."""
-    script = "all => all.map(e => { const b = e.getBoundingClientRect();"
-    script += " return {x: b.x, y: b.y, width: b.width, height: b.height}; })"
-    found: list[dict[str, float]] = page.eval_on_selector_all(selector, script)
-    return found
 
 
 def hover_text(page: Page, trace: int, point: int) -> str:
@@ -169,6 +136,30 @@ def test_panels_stand_side_by_side_and_stack_on_a_phone(
     assert width <= PHONE["width"]
     assert phone.console == []
     phone.page.close()
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_a_long_caption_is_broken_within_its_panel(
+    browser: Browser, tiny_build: Path, size: dict[str, int]
+) -> None:
+    (section,) = read_sections(tiny_build / "results")
+    data = json.loads(section.plot_json)
+    words = "real-time CCDF, 720,000 records of 16 KiB, one every 5 ms, a &amp; b &lt; c"
+    data["panels"][2]["caption"] = f"<b>(c)</b> {words}"
+    file = tiny_build / "report" / f"caption-{size['width']}.html"
+    file.write_text(render([replace(section, plot_json=script_json(data))]), encoding="utf-8")
+    seen = open_report(browser, file, size)
+    panels = boxes(seen.page, PANELS)
+    captions = boxes(seen.page, ".plot .annotation-text-g text.annotation-text")
+    assert len(captions) == len(panels) == 3
+    for panel, caption in zip(panels, captions, strict=True):
+        assert caption["x"] + caption["width"] <= min(
+            size["width"], panel["x"] + panel["width"] + 8
+        )
+        assert caption["y"] + caption["height"] <= panel["y"] + 2
+    assert captions[2]["height"] > 1.5 * captions[0]["height"], "it takes two lines or more"
+    assert seen.console == []
+    seen.page.close()
 
 
 def test_plots_are_drawn_when_they_come_near(browser: Browser, tiny_build: Path) -> None:

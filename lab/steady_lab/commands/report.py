@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`steady-lab report`: write the report of a build folder, and picture a figure of it."""
+"""`steady-lab report`: write the report of a build folder and of traces, and picture a figure."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from steady_lab.errors import LabError
 from steady_lab.pages.report import Section, read_sections, render, write_page
 from steady_lab.pages.screenshot import take_screenshot
+from steady_lab.pages.trace_section import read_trace_sections
 from steady_lab.paths import BUILD
 
 SCREENSHOT_SIZE_PX = (1200, 520)
@@ -25,12 +26,23 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="FILE.png",
         help="also picture the figure that FILE is named after (needs chromium)",
     )
+    parser.add_argument(
+        "--trace",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="RECORD.json",
+        help="also show these records, written by `steady trace --json`",
+    )
     parser.set_defaults(func=_run)
 
 
 def _run(args: argparse.Namespace) -> int:
-    sections = read_sections(args.build / "results")
-    print(f"report: {write_page(sections, args.build)}")
+    results = args.build / "results"
+    traces = read_trace_sections(args.trace)
+    # Traces can be shown without any figure; without both there is nothing to show.
+    sections = [] if traces and not any(results.glob("*.json")) else read_sections(results)
+    print(f"report: {write_page(sections, args.build, traces)}")
     if args.screenshot:
         _picture(sections, args.screenshot)
         print(f"screenshot: {args.screenshot}")

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The report: one self-contained HTML page from all results, no network needed.
 
-Everything on the page comes from build/results/*.json; text from specs is escaped by the
-template engine, data for the script by `script_json`.
+Everything on the page comes from build/results/*.json and from records of traces; text from them
+is escaped by the template engine, data for the script by `script_json`.
 """
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,15 +29,9 @@ from steady_lab.figures.table import (
     with_unit,
 )
 from steady_lab.figures.workload import parse_workload
+from steady_lab.pages.page_data import Download, data_link, script_json
 from steady_lab.pages.plot import plot_data, variant_styles
-
-
-@dataclass(frozen=True)
-class Download:
-    """A file the page carries within itself."""
-
-    name: str
-    href: str
+from steady_lab.pages.trace_section import TraceSection
 
 
 @dataclass(frozen=True)
@@ -76,24 +69,32 @@ def read_sections(results: Path) -> list[Section]:
     return sections
 
 
-def write_page(sections: Sequence[Section], build: Path) -> Path:
+def write_page(
+    sections: Sequence[Section], build: Path, traces: Sequence[TraceSection] = ()
+) -> Path:
     """Write report/index.html below `build` and return its path; raises OSError."""
     page = build / "report" / "index.html"
     page.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(page, render(sections))
+    write_atomically(page, render(sections, traces=traces))
     return page
 
 
-def render(sections: Sequence[Section], bare: bool = False) -> str:
+def render(
+    sections: Sequence[Section], bare: bool = False, traces: Sequence[TraceSection] = ()
+) -> str:
     """Return the page; `bare` leaves only the plots, for a picture of them."""
     assets = files("steady_lab.pages") / "assets"
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=jinja2.PackageLoader("steady_lab.pages", "assets"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters["with_unit"] = with_unit
-    template = environment.from_string((assets / "page.html").read_text(encoding="utf-8"))
-    return template.render(
+    return environment.get_template("page.html").render(
         sections=sections,
+        traces=traces,
         bare=bare,
         style=(assets / "report.css").read_text(encoding="utf-8"),
         plotly=(files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8"),
@@ -122,14 +123,6 @@ def make_section(result: FigureResult) -> Section:
         },
         downloads=_downloads(figure, result),
     )
-
-
-def script_json(value: Any) -> str:
-    """Return JSON that is safe inside a script element, whatever the strings hold."""
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
 
 
 def _comparisons(figure: Figure, result: FigureResult) -> list[Comparison]:
@@ -167,10 +160,6 @@ def _provenance(document: dict[str, Any]) -> dict[str, str]:
 def _downloads(figure: Figure, result: FigureResult) -> list[Download]:
     table = csv_text(result.measured.rows).encode()
     return [
-        Download(f"{figure.name}.csv", _data_link("text/csv", table)),
-        Download(f"{figure.name}.json", _data_link("application/json", result.path.read_bytes())),
+        Download(f"{figure.name}.csv", data_link("text/csv", table)),
+        Download(f"{figure.name}.json", data_link("application/json", result.path.read_bytes())),
     ]
-
-
-def _data_link(kind: str, content: bytes) -> str:
-    return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"

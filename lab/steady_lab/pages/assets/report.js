@@ -9,6 +9,11 @@
   const PRINT_WIDTH_PX = 700;
   const GAP_PX = 72; // between panels: room for ticks and label of the right one
   const STACKED_PANEL_PX = 440;
+  const CAPTION_PX = 14;
+  const LABEL_PX = 12;
+  const CAPTION_LINE_PX = 18;
+  const ABOVE_PANEL_PX = 24; // a caption of one line
+  const LEGEND_BELOW_PX = 65; // ticks and label of the axis are between
   const FONT = '"Source Sans 3", "Helvetica Neue", Arial, "Liberation Sans", sans-serif';
   const INK = "#1a1a1a";
   const BARE = document.body.classList.contains("bare");
@@ -47,47 +52,105 @@
   function caption(text, x, y) {
     return {
       text: text, x: x, y: y, xref: "paper", yref: "paper", xanchor: "left", yanchor: "bottom", align: "left",
-      showarrow: false, font: { size: 14, color: INK },
+      showarrow: false, font: { size: CAPTION_PX, color: INK },
     };
   }
 
-  function wrap(text, wrapped) {
-    return wrapped ? text.replace(", ", ",<br>") : text;
+  // Plotly neither breaks nor clips a caption: what is longer than its panel is broken between words here.
+  const ruler = document.createElement("canvas").getContext("2d");
+  const plain = document.createElement("span");
+
+  function widthPx(markup, sizePx) {
+    ruler.font = "bold " + sizePx + "px " + FONT;
+    plain.innerHTML = markup;
+    return ruler.measureText(plain.textContent).width;
+  }
+
+  function wrap(text, limitPx) {
+    const lines = [];
+    for (const word of text.split(" ")) {
+      const longer = lines.length ? lines[lines.length - 1] + " " + word : word;
+      if (lines.length && widthPx(longer, CAPTION_PX) <= limitPx) lines[lines.length - 1] = longer;
+      else lines.push(word);
+    }
+    return lines;
+  }
+
+  // A label within a plot may be longer than the page is wide; what is cut off is in the table below.
+  function fit(markup, limitPx) {
+    if (widthPx(markup, LABEL_PX) <= limitPx) return markup;
+    let text = plain.textContent;
+    const strong = (/^<b>(.*?)<\/b>/.exec(markup) || ["", ""])[1];
+    plain.innerHTML = strong;
+    const strongLength = plain.textContent.length;
+    while (text && widthPx(escaped(text) + "…", LABEL_PX) > limitPx) text = text.slice(0, -1);
+    return "<b>" + escaped(text.slice(0, strongLength)) + "</b>" + escaped(text.slice(strongLength)) + "…";
+  }
+
+  function escaped(text) {
+    return text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+  }
+
+  function fitted(trace, limitPx) {
+    if (trace.mode !== "text") return trace;
+    return Object.assign({}, trace, { text: trace.text.map(function (text) { return fit(text, limitPx); }) });
+  }
+
+  // Bars have their labels above them, so their axis needs no room at the left.
+  function margins(data, narrow) {
+    const made = { l: narrow ? 56 : 60, r: narrow ? 10 : 14, t: BARE ? 4 : 30, b: narrow ? 220 : 60 };
+    return data.height_px ? Object.assign(made, { l: 14, b: narrow ? 160 : 90 }) : made;
   }
 
   function layout(data, width) {
     const narrow = width < NARROW_PX;
     const small = width < ONE_LINE_CAPTION_PX;
     const count = data.panels.length;
+    const margin = margins(data, narrow);
+    const inner = width - margin.l - margin.r;
+    const panelPx = narrow ? inner : (inner - GAP_PX * (count - 1)) / count;
+    const captions = data.panels.map(function (panel) { return wrap(panel.caption, panelPx); });
+    const lines = Math.max(...captions.map(function (caption) { return caption.length; }));
+    const own = narrow ? count * (data.height_px || STACKED_PANEL_PX) + 160 : data.height_px;
+    const height = own || Math.min(500, Math.max(400, 0.42 * width));
+    const innerHeight = height - margin.t - margin.b;
+    const captioned = captions.some(function (caption) { return caption.join(""); });
+    const top = captioned ? 1 - (ABOVE_PANEL_PX + (lines - 1) * CAPTION_LINE_PX) / innerHeight : 1;
     const made = {
       width: width,
-      height: narrow ? STACKED_PANEL_PX * count + 160 : Math.min(500, Math.max(400, 0.42 * width)),
-      margin: { l: narrow ? 56 : 60, r: narrow ? 10 : 14, t: BARE ? 4 : 30, b: narrow ? 220 : 60 },
+      height: height,
+      margin: margin,
       paper_bgcolor: "#fff",
       plot_bgcolor: "#fff",
       font: { family: FONT, size: small ? 11 : 12, color: INK },
       hovermode: "closest",
       hoverlabel: { bgcolor: "#fff", bordercolor: INK, font: { family: FONT, size: 12, color: INK } },
+      barmode: data.barmode || "group",
+      uniformtext: { mode: "hide", minsize: 9 }, // within bars
       legend: {
-        orientation: "h", x: 0, xanchor: "left", y: narrow ? 0 : -0.17, yanchor: "top",
+        orientation: "h", x: 0, xanchor: "left", y: narrow ? 0 : -LEGEND_BELOW_PX / innerHeight, yanchor: "top",
         font: { size: 12 }, itemwidth: 44, groupclick: "togglegroup",
         traceorder: "normal", tracegroupgap: 0,
       },
       annotations: [],
     };
     data.panels.forEach(function (panel, n) {
-      const at = place(n, count, narrow, width, small ? 0.9 : 0.94);
+      const at = place(n, count, narrow, inner, top);
       const suffix = n === 0 ? "" : String(n + 1);
       made["xaxis" + suffix] = axis(panel.x, { domain: at.x, anchor: "y" + suffix });
       made["yaxis" + suffix] = axis(panel.y, { domain: at.y, anchor: "x" + suffix });
-      made.annotations.push(caption(wrap(panel.caption, small), at.x[0], at.y[1] + 0.012));
+      made.annotations.push(caption(captions[n].join("<br>"), at.x[0], at.y[1] + 4 / innerHeight));
     });
     return made;
   }
 
   function draw(plot, data, width) {
     plot.dataset.width = width;
-    return Plotly.react(plot, data.traces, layout(data, width), CONFIG);
+    const made = layout(data, width);
+    const inner = width - made.margin.l - made.margin.r;
+    const panelPx = (made.xaxis.domain[1] - made.xaxis.domain[0]) * inner;
+    const traces = data.traces.map(function (trace) { return fitted(trace, panelPx); });
+    return Plotly.react(plot, traces, made, CONFIG);
   }
 
   // Drawn when it comes near the window: a page of twenty figures opens as fast as one of two.

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""A record of `steady trace` as a section of the report: bars, the worst I/Os, tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from steady_lab.errors import LabError
+from steady_lab.figures.table import TextTable
+from steady_lab.pages.page_data import Download, data_link, script_json
+from steady_lab.pages.trace_plot import SPANS, shown_groups, shown_worst, spans_plot, worst_plot
+from steady_lab.pages.trace_words import causes_text, group_label, time_text, worst_label
+
+SCHEMA = "steadyio.trace/1"
+STATISTICS = {"mean": "mean", "p50": "p50", "p99": "p99", "p999": "p99.9", "max": "max"}
+NS_PER_US = 1000
+
+
+@dataclass(frozen=True)
+class TraceSection:
+    """One record as the template shows it."""
+
+    name: str
+    summary: str
+    flaws: list[str]
+    missing: list[str]
+    spans_json: str
+    hidden_groups: int
+    worst_json: str | None
+    tables: list[TextTable]  # columns called "span" and "why" hold words
+    provenance: dict[str, str]
+    download: Download
+
+
+def read_trace_sections(paths: Sequence[Path]) -> list[TraceSection]:
+    """Return a section per record; raises LabError for one that cannot be read or shown."""
+    sections = [_read(path) for path in paths]
+    names = [section.name for section in sections]
+    for name in names:
+        if names.count(name) > 1:
+            raise LabError(f"--trace: two records are called {name}: rename one of them")
+    return sections
+
+
+def _read(path: Path) -> TraceSection:
+    try:
+        content = path.read_bytes()
+        document = json.loads(content)
+    except OSError as error:
+        raise LabError(f"--trace {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise LabError(f"--trace {path}: is no JSON: {error}") from error
+    found = document.get("schema") if isinstance(document, dict) else None
+    if found != SCHEMA:
+        raise LabError(
+            f"--trace {path}: its schema is {found!r}, not {SCHEMA!r}: write it with "
+            "`steady trace --json FILE…`"
+        )
+    try:
+        return make_trace_section(path.stem, document, content)
+    except (KeyError, TypeError) as error:
+        raise LabError(f"--trace {path}: is no whole {SCHEMA} record: {error}") from error
+
+
+def make_trace_section(name: str, document: dict[str, Any], content: bytes) -> TraceSection:
+    """Return a record's part of the page; raises KeyError or TypeError for what it lacks."""
+    groups, worst = shown_groups(document), shown_worst(document)
+    all_groups = document["ios"] + document["requests"]
+    tables = [_totals_table(all_groups + document["flushes_and_discards"]), _spans_table(groups)]
+    tables += [_worst_table(worst)] if worst else []
+    return TraceSection(
+        name=name,
+        summary=_summary(document),
+        flaws=_flaws(document["account"]),
+        missing=[f"{each['event']}: {each['consequence']}" for each in document["missing"]],
+        spans_json=script_json(spans_plot(groups)),
+        hidden_groups=len(all_groups) - len(groups),
+        worst_json=script_json(worst_plot(worst)) if worst else None,
+        tables=[table for table in tables if table.body],
+        provenance=_provenance(document),
+        download=Download(f"{name}.json", data_link("application/json", content)),
+    )
+
+
+def _summary(document: dict[str, Any]) -> str:
+    ios = sum(group["count"] for group in document["ios"])
+    requests = sum(group["count"] for group in document["requests"])
+    account = document["account"]
+    return (
+        f"{ios} I/Os that a program waited for, and {requests} requests that none was seen to wait "
+        f"for; {account['matched']} requests followed from {account['events']} events."
+    )
+
+
+def _flaws(account: dict[str, Any]) -> list[str]:
+    """Return what makes the figures less than the whole truth."""
+    counts = {
+        "events were lost": account["events_lost"],
+        "requests miss an event where events were lost": account["hit_by_loss"],
+        "requests miss an event with nothing to explain it": account["unmatched"],
+        "places of the input could not be read": account["unread"]["count"],
+    }
+    return [f"{count} {what}" for what, count in counts.items() if count]
+
+
+def _totals_table(groups: list[dict[str, Any]]) -> TextTable:
+    header = ["", "count", "at once", *STATISTICS.values(), "software"]
+    body = [
+        [group_label(group), str(group["count"]), str(group["at_once_max"])]
+        + _times_us(group["total"])
+        + [f"{group['software_percent']:.1f} %"]
+        for group in groups
+    ]
+    return TextTable("Whole times in µs; software is all but the device", header, body)
+
+
+def _spans_table(groups: list[dict[str, Any]]) -> TextTable:
+    header = ["", "span", "share", *STATISTICS.values()]
+    body = [
+        [group_label(group), SPANS[span["span"]][0], f"{span['share_percent']:.1f} %"]
+        + _times_us(span)
+        for group in groups
+        for span in group["spans"]
+    ]
+    return TextTable("Spans in µs, of the groups in the plot", header, body)
+
+
+def _worst_table(worst: list[dict[str, Any]]) -> TextTable:
+    header = ["", "whole", *SPANS, "requests", "why"]
+    body = [
+        [worst_label(each), time_text(each["total_ns"])]
+        + [_span_text(each, name) for name in SPANS]
+        + [str(each["requests"]), causes_text(each)]
+        for each in worst
+    ]
+    return TextTable("The longest", header, body)
+
+
+def _span_text(worst: dict[str, Any], name: str) -> str:
+    """Return a span's time; nobody was seen to submit a request that is of no call."""
+    is_unknown = name == "submission" and worst["call"] is None
+    return "–" if is_unknown else time_text(worst["spans"][f"{name}_ns"])
+
+
+def _times_us(figures: dict[str, Any]) -> list[str]:
+    return [f"{figures[f'{name}_ns'] / NS_PER_US:.1f}" for name in STATISTICS]
+
+
+def _provenance(document: dict[str, Any]) -> dict[str, str]:
+    kernel = document["kernel"]
+    account = document["account"]
+    return {
+        "Kernel": f"{kernel['release']} {kernel['version']}" if kernel else "traced elsewhere",
+        "Tool": f"steady {document['tool']['steady']}",
+        "Processes": document["scope"]["processes"],
+        "Cut by the beginning or the end of the trace": f"{account['at_the_edges']} requests, "
+        f"{account['ios_incomplete']} I/Os",
+        "Calls that led to no request": str(account["calls_without_request"]),
+    }

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What the parts of a `steadyio.trace/1` record are called on a page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+SIZES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+TIMES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
+
+
+def time_text(ns: float) -> str:
+    """Return a time in ns with three digits or more, in the unit that fits."""
+    for unit_ns, unit in TIMES:
+        if ns >= unit_ns:
+            digits = 2 if ns < 10 * unit_ns else 1 if ns < 100 * unit_ns else 0
+            return f"{ns / unit_ns:.{digits}f} {unit}"
+    return f"{ns:.0f} ns"
+
+
+def size_text(size_bytes: int) -> str:
+    """Return a size in the largest unit of which it is a half or more steps."""
+    for unit_bytes, unit in SIZES:
+        if size_bytes >= unit_bytes:
+            return f"{size_bytes / unit_bytes:.1f}".removesuffix(".0") + f" {unit}"
+    return f"{size_bytes} B"
+
+
+def group_label(group: dict[str, Any]) -> str:
+    """Return what the I/Os or requests of a group have in common."""
+    low, high = group["size_bytes_min"], group["size_bytes_max"]
+    size = size_text(high) if low == high else f"{size_text(low)} to {size_text(high)}"
+    what = f"{group['op']} {size}" if high else group["op"]
+    origin = f"{group['origin']}: " if group["origin"] else ""
+    return f"{origin}{what}, {group['device']}"
+
+
+def worst_label(worst: dict[str, Any]) -> str:
+    """Return what one I/O or request was, and whose."""
+    what = worst["call"] or f"{worst['origin']}: {worst['op']}"
+    size = f" {size_text(worst['bytes'])}" if worst["bytes"] else ""
+    return f"{what}{size}, {worst['comm'] or 'thread'} {worst['pid']}"
+
+
+def causes_text(worst: dict[str, Any]) -> str:
+    """Return why it took so long, or where its time went if no fact accounts for that."""
+    if not worst["causes"]:
+        largest = worst["largest"]
+        return f"cause not known; {time_text(largest['ns'])} in {largest['span']}"
+    return "; ".join(cause_text(cause) for cause in worst["causes"])
+
+
+def cause_text(cause: dict[str, Any]) -> str:
+    """Return one cause in words; raises KeyError for one that this version does not know."""
+    time = time_text(cause["ns"])
+    match cause["cause"]:
+        case "behind":
+            return f"{time} behind {_count(cause['requests'], 'other request')}, {_longest(cause)}"
+        case "flush" | "discard" as what:
+            whose = "its own" if cause["own"] else "another's"
+            return f"{time} of {whose} {what}"
+        case "requeued":
+            return f"{time} after the driver gave it back {_count(cause['times'], 'time')}"
+        case "pieces":
+            return f"{time} between its {cause['pieces']} pieces"
+        case "cut":
+            return f"{time} between the ends of the {cause['requests']} requests it was cut into"
+        case "merged":
+            return f"{time} until {_count(cause['bios'], 'further bio')} had been merged into it"
+        case "device_slow":
+            usual = f"median {time_text(cause['p50_ns'])} of {cause['of_count']}"
+            return f"device took {time_text(cause['device_ns'])} ({usual})"
+        case "tag_wait":
+            return f"{time} waiting for a tag"
+        case "journal":
+            return f"{time} of the journal's writes"
+    raise KeyError(f"cause {cause['cause']}")
+
+
+def _longest(cause: dict[str, Any]) -> str:
+    longest = cause["longest"]
+    size = f" {size_text(longest['bytes'])}" if longest["bytes"] else ""
+    return f"longest {longest['op']}{size} of {longest['comm'] or longest['origin']}"
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
