@@ -10,7 +10,7 @@ use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{loop_device, stderr, valid_record};
+use common::{DISK_MIB, loop_device, stderr, valid_record};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -63,6 +63,24 @@ fn every_io_is_counted_once_and_costs_what_the_host_says() {
     assert!(rt["latency_ns"]["min"].as_u64().unwrap() >= 3_000_000, "{rt}");
     let duration_ns = result["duration_ns"].as_u64().unwrap();
     assert!(duration_ns >= 60 * 2_000_000, "{duration_ns} ns: request-pre is one at a time");
+}
+
+#[test]
+fn threads_share_the_ios_of_the_job() {
+    let Some(disk) = loop_device() else { return };
+    let whole = WORKLOAD
+        .replace("ios = 60", &format!("ios = {}", DISK_MIB * 16))
+        .replace("2000", "0")
+        .replace("post_us = 1000", "post_us = 0")
+        .replace("randwrite", "write");
+    let output = disk.bench(&whole).arg("--json").output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(valid_record(&output)["results"][0]["classes"]["rt"]["count"], DISK_MIB * 16);
+    let written = fs::read(&disk.backing).unwrap();
+    let first = &written[..65_536];
+    assert!(first.iter().any(|&byte| byte != 0));
+    let missing = written.chunks(65_536).position(|block| block != first);
+    assert_eq!(missing, None, "a block of this number was not written");
 }
 
 #[test]
