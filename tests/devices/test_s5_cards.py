@@ -75,6 +75,7 @@ def test_bad_times_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "published.toml"
     for text, part in [
         ('schema = "steadyio.published/1"', "schema = "),
+        ('schema = "steadyio.published-transfers/1"\ncolour = 1', "colour = 1: unknown key"),
         ('schema = "steadyio.published-transfers/1"\n[[transfer]]\nwhere = "x"', "device is miss"),
     ]:
         path.write_text(text)

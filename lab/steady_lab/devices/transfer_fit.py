@@ -42,7 +42,10 @@ def load_transfers(path: Path = TRANSFERS) -> list[Transfer]:
     """Read published times. Raises SpecError."""
     table = Table(load_toml(path), str(path))
     table.choice("schema", (SCHEMA,))
-    return [_transfer(item) for item in table.tables("transfer")]
+    table.tables("board")  # for people
+    transfers = [_transfer(item) for item in table.tables("transfer")]
+    table.close()
+    return transfers
 
 
 def _transfer(table: Table) -> Transfer:
