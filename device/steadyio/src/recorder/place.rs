@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! On which file system a recording lies, for its result.
+//! On which file system a recording lies, for its result, and whether that still writes.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fs::{major, minor};
+use rustix::fs::{StatVfsMountFlags, fstatvfs, major, minor};
 use serde::Serialize;
 
 /// What decides how a file system behaves. Holds no path: results are meant to be shared.
@@ -17,6 +18,16 @@ pub struct Filesystem {
     pub options: String,
     /// Kernel name of the block device; None if there is none.
     pub device: Option<String>,
+}
+
+/// To be asked behind each sync, and before what it covers is called durable: once a file system is
+/// read-only, ext4's fdatasync() flushes nothing and says yes (6.1, after an emergency remount),
+/// while writes to open files go on.
+pub fn refuse_read_only(file: &File) -> io::Result<()> {
+    match fstatvfs(file)?.f_flag.contains(StatVfsMountFlags::RDONLY) {
+        true => Err(io::ErrorKind::ReadOnlyFilesystem.into()),
+        false => Ok(()),
+    }
 }
 
 /// The file system of a directory; None if /proc does not tell.

@@ -12,8 +12,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rustix::fs::{StatVfsMountFlags, fstatvfs};
-
 use self::change::Next;
 use super::direct_io::{Disk, Done, What};
 use super::errand::Errand;
@@ -26,6 +24,7 @@ use crate::recorder::ledger::Ledger;
 use crate::recorder::mcap::account::ChannelLedger;
 use crate::recorder::mcap::encoder::{Encoder, Full, Message, Place};
 use crate::recorder::mcap::layout::{ALIGN_BYTES, HEAD_BYTES, Layout};
+use crate::recorder::place::refuse_read_only;
 use crate::recorder::ring::Header;
 use crate::recorder::source::now_ns;
 
@@ -307,14 +306,11 @@ impl Stage {
     }
 }
 
-/// Once a file system is read-only, ext4's fdatasync() flushes nothing and says yes (6.1, after an
-/// emergency remount), while writes to open files go on.
 fn ended_well(done: Done, file: &File) -> io::Result<()> {
     done.result?;
-    let is_sync = done.what == What::Sync;
-    match is_sync && fstatvfs(file)?.f_flag.contains(StatVfsMountFlags::RDONLY) {
-        true => Err(io::ErrorKind::ReadOnlyFilesystem.into()),
-        false => Ok(()),
+    match done.what {
+        What::Write(_) => Ok(()),
+        What::Sync => refuse_read_only(file),
     }
 }
 

@@ -10,6 +10,7 @@ use std::thread::{self, JoinHandle};
 
 use crate::recorder::latency::Latencies;
 use crate::recorder::ledger::{Amount, Ledger};
+use crate::recorder::place::refuse_read_only;
 use crate::recorder::recipe::{Blocks, Sync};
 use crate::recorder::source::now_ns;
 use crate::recorder::task::{Counters, Probe};
@@ -113,7 +114,7 @@ impl Worker {
                         file.set_len(length)?;
                     }
                     file.sync_all()?;
-                    self.durable(piece.last_ns);
+                    self.durable(&file, piece.last_ns)?;
                     report.ends.add(now_ns() - start_ns);
                     // Who waits may have given up.
                     let _ = done.send(());
@@ -128,8 +129,7 @@ impl Worker {
         match self.sync {
             Sync::Fdatasync => {
                 file.sync_data()?;
-                self.durable(piece.last_ns);
-                Ok(())
+                self.durable(file, piece.last_ns)
             }
             // Not durable: neither the device's cache nor the metadata that leads to the pages has
             // been written. The fsync() at the end does that.
@@ -137,8 +137,10 @@ impl Worker {
         }
     }
 
-    fn durable(&mut self, last_ns: u64) {
+    fn durable(&mut self, file: &File, last_ns: u64) -> io::Result<()> {
+        refuse_read_only(file)?;
         self.ledger.durable(std::mem::take(&mut self.undurable), last_ns);
+        Ok(())
     }
 }
 

@@ -1,0 +1,31 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# DESCRIPTION: a recipe in which the caller writes calls nothing durable that a file system which has turned read-only did not flush, and ends
+# DEVICE: test-cut
+# FLAVOUR: base
+# 6.12 warns by itself about the dirty pages that an emergency remount leaves behind.
+# KERNELS: 6.1
+. "$STEADY_FAILURES/recorder.sh"
+
+SETTINGS="--period 1ms --size 1KiB --unit 4KiB --recipe append-fdatasync"
+make_filesystem
+record --total 1500KiB &
+recorder=$!
+sleep 0.3
+# From now on fdatasync() flushes nothing, and says yes.
+echo 1 >/proc/sys/kernel/sysrq
+echo u >/proc/sysrq-trigger
+sleep 0.5
+emmc_power_cut
+wait $recorder
+expect "status" $? 1
+grep -q "read-only filesystem" record.err || fail "says: $(cat record.err)"
+durable=$(tail -n 1 account | awk '{ print $4 }')
+expect_at_least "called durable" "$durable" 1
+umount /run/mnt || fail "umount"
+emmc_unbind
+emmc_bind
+mount_card
+bytes=$(cat "$RECORDING"/recording-*.raw | wc -c)
+expect_at_least "found" $((bytes / 1024)) "$durable"
+umount /run/mnt
