@@ -68,7 +68,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         false => print(&render(&outcomes))?,
     }
     for error in outcomes.iter().filter_map(|outcome| outcome.result.as_ref().err()) {
-        eprintln!("steady: {:#}", anyhow::Error::msg(describe(error)));
+        eprintln!("steady: {error}");
     }
     Ok(status(&outcomes))
 }
@@ -108,15 +108,6 @@ fn status(outcomes: &[Outcome]) -> Status {
     } else {
         Status::Done
     }
-}
-
-/// An error and its causes.
-fn describe(error: &FilesError) -> String {
-    let mut text = error.to_string();
-    if let FilesError::Io { source, .. } = error {
-        text += &format!(": {source}");
-    }
-    text
 }
 
 fn verdict(recovered: &Recovered) -> &'static str {
@@ -186,7 +177,7 @@ fn file(outcome: &Outcome) -> Value {
     let path = outcome.path.display().to_string();
     let recovered = match &outcome.result {
         Ok(recovered) => recovered,
-        Err(error) => return json!({ "path": path, "error": describe(error) }),
+        Err(error) => return json!({ "path": path, "error": error.to_string() }),
     };
     let found = &recovered.found;
     json!({

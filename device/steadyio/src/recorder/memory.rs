@@ -14,23 +14,23 @@ use rustix::mm::{MapFlags, ProtFlags, mlock, mmap_anonymous, munmap};
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
     /// The kernel has none left for us.
-    #[error("cannot map {bytes} bytes of memory")]
+    #[error("cannot map {bytes} bytes of memory: {why}")]
     Map {
         /// How much was asked for.
         bytes: usize,
         /// Why.
-        source: io::Error,
+        why: io::Error,
     },
     /// Over RLIMIT_MEMLOCK, most often.
     #[error(
-        "cannot lock {bytes} bytes of memory: raise the limit (ulimit -l, LimitMEMLOCK= in a \
+        "cannot lock {bytes} bytes of memory: {why}: raise the limit (ulimit -l, LimitMEMLOCK= in a \
          systemd unit), give the process CAP_IPC_LOCK, or switch locking off and accept page faults"
     )]
     Lock {
         /// How much was asked for.
         bytes: usize,
         /// Why.
-        source: io::Error,
+        why: io::Error,
     },
 }
 
@@ -39,7 +39,7 @@ pub fn lock(range: &mut [u8]) -> Result<(), MemoryError> {
     let bytes = range.len();
     // SAFETY: the range is a live, exclusive borrow; locking changes none of its bytes.
     unsafe { mlock(range.as_mut_ptr().cast::<c_void>(), bytes) }
-        .map_err(|error| MemoryError::Lock { bytes, source: error.into() })
+        .map_err(|error| MemoryError::Lock { bytes, why: error.into() })
 }
 
 /// A page-aligned buffer of its own mapping, zeroed.
@@ -55,7 +55,7 @@ unsafe impl Send for AlignedBuffer {}
 impl AlignedBuffer {
     /// Maps `bytes` (at least one) with all pages present, locked if asked for.
     pub fn new(bytes: usize, locked: bool) -> Result<AlignedBuffer, MemoryError> {
-        let map_error = |source: io::Error| MemoryError::Map { bytes, source };
+        let map_error = |why: io::Error| MemoryError::Map { bytes, why };
         let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
         // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
         let start = unsafe {

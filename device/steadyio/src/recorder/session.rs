@@ -69,7 +69,7 @@ pub enum SessionError {
     #[error(transparent)]
     Flusher(#[from] FlusherError),
     /// Files or threads of S4's recipes.
-    #[error("{0}")]
+    #[error(transparent)]
     Io(#[from] io::Error),
     /// S4's recipes preallocate, so they must know how much comes.
     #[error("recipe {0} needs an end: say --total or --duration")]
@@ -78,10 +78,10 @@ pub enum SessionError {
     #[error(
         "cannot lock the process into memory: raise the limit (ulimit -l) or say --no-lock: {0}"
     )]
-    Lock(#[source] io::Error),
+    Lock(io::Error),
     /// Scheduling of the caller.
     #[error("the caller's priority or CPU: {0}")]
-    Caller(#[source] io::Error),
+    Caller(io::Error),
 }
 
 /// What others may see while it runs.

@@ -15,12 +15,12 @@ use super::recover::{Found, RecoverError, State, examine};
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
     /// Opening or reading failed.
-    #[error("{}", path.display())]
+    #[error("{}: {why}", path.display())]
     Io {
         /// Which.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        why: io::Error,
     },
     /// A recorder holds this lock.
     #[error("{}: a recorder or another recovery is at work here: stop it first", .0.display())]
@@ -29,12 +29,12 @@ pub enum FilesError {
     #[error("{}: there is no *.mcap file: give the directory of a recording", .0.display())]
     NoFiles(PathBuf),
     /// This file was not completed.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {why}", path.display())]
     Recover {
         /// Which.
         path: PathBuf,
         /// Why.
-        source: RecoverError,
+        why: RecoverError,
     },
     /// What was completed must read as finished.
     #[error("{}: is {state} although it was completed: this is a bug", path.display())]
@@ -48,7 +48,7 @@ pub enum FilesError {
 
 fn at(path: &Path) -> impl FnOnce(io::Error) -> FilesError {
     let path = path.to_path_buf();
-    move |source| FilesError::Io { path, source }
+    move |why| FilesError::Io { path, why }
 }
 
 /// The `*.mcap` files of a directory, by name.
@@ -119,5 +119,5 @@ pub fn recover_file(path: &Path, verify: bool) -> Result<Recovered, FilesError> 
 
 fn recover_error(path: &Path) -> impl FnOnce(RecoverError) -> FilesError {
     let path = path.to_path_buf();
-    move |source| FilesError::Recover { path, source }
+    move |why| FilesError::Recover { path, why }
 }

@@ -273,7 +273,7 @@ pub enum DiskError {
         "io_uring: {0}; the kernel lacks or forbids it (sysctl kernel.io_uring_disabled, seccomp): \
          choose pwrite"
     )]
-    IoUring(#[source] io::Error),
+    IoUring(io::Error),
     /// No memory for the buffers.
     #[error(transparent)]
     Memory(#[from] MemoryError),

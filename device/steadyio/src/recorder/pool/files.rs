@@ -26,12 +26,12 @@ const UNFINISHED: &str = ".new";
 #[derive(Debug, thiserror::Error)]
 pub enum PoolError {
     /// File or directory.
-    #[error("{}", path.display())]
+    #[error("{}: {why}", path.display())]
     Io {
         /// Which.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        why: io::Error,
     },
     /// Another recorder is at work here, or an earlier segment cannot be completed.
     #[error(transparent)]
@@ -82,7 +82,7 @@ pub enum PoolError {
 
 fn at(path: &Path) -> impl FnOnce(io::Error) -> PoolError {
     let path = path.to_path_buf();
-    move |source| PoolError::Io { path, source }
+    move |why| PoolError::Io { path, why }
 }
 
 #[derive(Debug)]
@@ -263,6 +263,18 @@ mod tests {
         ));
         drop(pool);
         Pool::open(dir.path(), 3, BYTES, &mut |_| unreachable!("all are there")).unwrap();
+    }
+
+    #[test]
+    fn an_error_names_the_file_and_the_cause_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        fs::write(&file, "").unwrap();
+        let error = Pool::open(&file, 2, BYTES, &mut |_| ()).unwrap_err();
+        let said = format!("{}: File exists (os error 17)", file.display());
+        assert_eq!(error.to_string(), said);
+        // What prints the chain of causes must not say it twice.
+        assert!(std::error::Error::source(&error).is_none());
     }
 
     #[test]

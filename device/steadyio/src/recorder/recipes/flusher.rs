@@ -37,7 +37,7 @@ pub enum FlusherError {
     Guard(#[from] crate::knob_guard::GuardError),
     /// Most often because this is not root, or a container's /proc/sys is read-only.
     #[error(
-        "{} = {value}: the kernel refuses; switching the flusher off needs root and a writable \
+        "{} = {value}: the kernel refuses: {why}; switching the flusher off needs root and a writable \
          /proc/sys. Recipes with the flusher on do not",
         path.display()
     )]
@@ -47,7 +47,7 @@ pub enum FlusherError {
         /// As it should be.
         value: String,
         /// Why.
-        source: io::Error,
+        why: io::Error,
     },
 }
 
@@ -124,10 +124,10 @@ impl Drop for FlusherOff {
 
 fn write(dir: &Path, name: &str, value: &str) -> Result<(), FlusherError> {
     let path = dir.join(name);
-    fs::write(&path, value).map_err(|source| FlusherError::Refused {
+    fs::write(&path, value).map_err(|why| FlusherError::Refused {
         path,
         value: value.to_string(),
-        source,
+        why,
     })
 }
 
