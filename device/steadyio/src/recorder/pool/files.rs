@@ -4,6 +4,10 @@
 //! Writing them once is what makes later writes cheap: the blocks of a file that was only
 //! preallocated are marked unwritten, and each first write to one would have to change metadata.
 //! While a recording runs nothing here creates, grows, cuts, renames or removes a file.
+//!
+//! A segment that nobody can read any more, because its head and the copy of it are damaged, must
+//! not keep a recorder from starting, and may be worth the work of an expert: it is set aside under
+//! another name, as it is, and another takes its place if there is room.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -13,7 +17,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 
 use crate::recorder::mcap::files::{DirectoryLock, FilesError, lock_directory, recover_file};
-use crate::recorder::mcap::recover::State;
+use crate::recorder::mcap::recover::{RecoverError, State};
 use crate::recorder::memory::{AlignedBuffer, MemoryError};
 
 const FILL_BYTES: usize = 1 << 20;
@@ -21,6 +25,10 @@ const PREFIX: &str = "segment-";
 const SUFFIX: &str = ".mcap";
 /// A segment that is not filled yet; left over if making the pool was interrupted.
 const UNFINISHED: &str = ".new";
+/// Behind the name of a segment that was set aside.
+const DAMAGED: &str = ".damaged";
+/// A recording goes round at least so many.
+const SEGMENTS_MIN: usize = 2;
 
 /// The pool cannot be made or used.
 #[derive(Debug, thiserror::Error)]
@@ -112,7 +120,7 @@ impl Pool {
     ) -> Result<Pool, PoolError> {
         fs::create_dir_all(dir).map_err(at(dir))?;
         let lock = lock_directory(dir)?;
-        let mut paths = existing(dir, segment_bytes)?;
+        let (mut paths, mut set_aside) = existing(dir, segment_bytes)?;
         if paths.len() > count {
             let (found, wanted) = (paths.len(), count);
             return Err(PoolError::TooMany { dir: dir.to_path_buf(), found, wanted });
@@ -120,7 +128,14 @@ impl Pool {
         let mut segments = Vec::with_capacity(count);
         let mut sequence = 0;
         for path in &paths {
-            let recovered = recover_file(path, false)?;
+            let recovered = match recover_file(path, false) {
+                Err(FilesError::Recover { path, why }) if !matches!(why, RecoverError::Io(_)) => {
+                    note(set_segment_aside(&path, &why)?);
+                    set_aside += 1;
+                    continue;
+                }
+                recovered => recovered?,
+            };
             if recovered.completed {
                 note(format!("{}: was cut off, and has been completed", path.display()));
             }
@@ -130,7 +145,16 @@ impl Pool {
             let used = used.filter(|_| found.state != State::Blank);
             segments.push(Segment { path: path.clone(), sequence: used });
         }
-        create_missing(dir, &mut paths, count, segment_bytes, note)?;
+        paths.retain(|path| path.exists());
+        match create_missing(dir, &mut paths, count, segment_bytes, note) {
+            Err(error @ PoolError::NoSpace { .. })
+                if set_aside > 0 && paths.len() >= SEGMENTS_MIN =>
+            {
+                let left = paths.len();
+                note(format!("{error}; recording goes on with {left}: move *{DAMAGED} elsewhere"));
+            }
+            made => made?,
+        }
         let made = paths.split_off(segments.len());
         segments.extend(made.into_iter().map(|path| Segment { path, sequence: None }));
         File::open(dir).and_then(|dir| dir.sync_all()).map_err(at(dir))?;
@@ -162,11 +186,14 @@ impl Pool {
     }
 }
 
-fn existing(dir: &Path, segment_bytes: u64) -> Result<Vec<PathBuf>, PoolError> {
+/// The segments, and how many were set aside.
+fn existing(dir: &Path, segment_bytes: u64) -> Result<(Vec<PathBuf>, usize), PoolError> {
     let mut paths = Vec::new();
+    let mut set_aside = 0;
     for entry in fs::read_dir(dir).map_err(at(dir))? {
         let entry = entry.map_err(at(dir))?;
         let name = entry.file_name().to_string_lossy().into_owned();
+        set_aside += usize::from(name.starts_with(PREFIX) && name.contains(DAMAGED));
         if !(name.starts_with(PREFIX) && name.ends_with(SUFFIX)) {
             continue;
         }
@@ -178,7 +205,20 @@ fn existing(dir: &Path, segment_bytes: u64) -> Result<Vec<PathBuf>, PoolError> {
         paths.push(path);
     }
     paths.sort();
-    Ok(paths)
+    Ok((paths, set_aside))
+}
+
+/// Renames it and returns what is to be said. The directory is locked, so the name stays free.
+fn set_segment_aside(path: &Path, why: &RecoverError) -> Result<String, PoolError> {
+    let named = |number: u32| {
+        let mut name = path.as_os_str().to_os_string();
+        name.push(format!("{DAMAGED}-{number}"));
+        PathBuf::from(name)
+    };
+    let free = (1..).map(named).find(|name| !name.exists());
+    let aside = free.ok_or_else(|| at(path)(io::ErrorKind::AlreadyExists.into()))?;
+    fs::rename(path, &aside).map_err(at(path))?;
+    Ok(format!("{}: {why}; it is kept as {}", path.display(), aside.display()))
 }
 
 fn create_missing(
@@ -263,6 +303,23 @@ mod tests {
         ));
         drop(pool);
         Pool::open(dir.path(), 3, BYTES, &mut |_| unreachable!("all are there")).unwrap();
+    }
+
+    #[test]
+    fn a_segment_that_cannot_be_read_is_kept_under_another_name_and_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(Pool::open(dir.path(), 3, BYTES, &mut |_| ()).unwrap());
+        let path = dir.path().join("segment-00001.mcap");
+        for number in 1..3 {
+            fs::write(&path, vec![number; BYTES as usize]).unwrap();
+            let mut notes = Vec::new();
+            let pool = Pool::open(dir.path(), 3, BYTES, &mut |note| notes.push(note)).unwrap();
+            assert_eq!(pool.count(), 3);
+            let aside = dir.path().join(format!("segment-00001.mcap.damaged-{number}"));
+            assert!(notes[0].ends_with(&format!("; it is kept as {}", aside.display())));
+            assert_eq!(fs::read(aside).unwrap(), vec![number; BYTES as usize]);
+            assert_eq!(fs::read(&path).unwrap(), vec![0; BYTES as usize]);
+        }
     }
 
     #[test]

@@ -1,0 +1,36 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# DESCRIPTION: a segment whose head and its copy are damaged is set aside as it is, and does not keep a recording from starting, with or without room for another
+# DEVICE: test-cut
+# FLAVOUR: base
+. "$STEADY_FAILURES/recorder.sh"
+
+# damage FILE: what the head and the copy of it in the definitions say.
+damage() {
+	dd if=/dev/urandom of="$1" bs=4k count=4 conv=notrunc 2>/dev/null
+	md5sum <"$1" >"$1.sum"
+	mv "$1.sum" .
+}
+
+# expect_kept NAME: the damaged segment, byte for byte.
+expect_kept() {
+	md5sum <"$RECORDING/$1.damaged-1" | cmp -s - "$1.sum" || fail "$1 was changed"
+	grep -q "$1.damaged-1" record.err || fail "says: $(cat record.err)"
+}
+
+make_filesystem
+record --total 1500KiB || fail "record: $(cat record.err)"
+damage "$RECORDING/segment-00001.mcap"
+record --total 10KiB || fail "with a damaged segment: $(cat record.err)"
+expect_kept segment-00001.mcap
+expect "segments" "$(find "$RECORDING" -name '*.mcap' | wc -l)" 6
+
+damage "$RECORDING/segment-00002.mcap"
+dd if=/dev/zero of=/run/mnt/filler bs=64k 2>/dev/null && fail "the disk does not fill"
+record --total 10KiB || fail "without room for another: $(cat record.err)"
+expect_kept segment-00002.mcap
+expect "segments without room" "$(find "$RECORDING" -name '*.mcap' | wc -l)" 5
+record --total 10KiB || fail "once more: $(cat record.err)"
+rm /run/mnt/filler
+record --total 10KiB || fail "with room again: $(cat record.err)"
+expect "segments with room again" "$(find "$RECORDING" -name '*.mcap' | wc -l)" 6
