@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The C example, built as its first lines say against an installed library, and what it recorded.
+//! The C example, built as its first lines say against an installed library, and a C++ program;
+//! and what they recorded.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, missing_docs)]
 
@@ -35,8 +36,13 @@ fn pkg_config(prefix: &Path, arguments: &[&str]) -> Vec<String> {
 fn compile(prefix: &Path, name: &str, source: &str, flags: &[String]) -> PathBuf {
     let program = prefix.join(name);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
-    let strict = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"];
-    run(Command::new("cc").args(strict).arg(source).args(flags).arg("-o").arg(&program));
+    let (compiler, standard) = match source.extension().is_some_and(|extension| extension == "cpp")
+    {
+        true => ("c++", "-std=c++17"),
+        false => ("cc", "-std=c11"),
+    };
+    let strict = [standard, "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"];
+    run(Command::new(compiler).args(strict).arg(source).args(flags).arg("-o").arg(&program));
     program
 }
 
@@ -74,7 +80,7 @@ fn schema_of(topic: &str) -> Option<&'static str> {
 }
 
 #[test]
-fn what_the_c_example_records_is_read_back_by_the_official_reader() {
+fn what_c_and_cpp_record_is_read_back_by_the_official_reader() {
     let prefix = tempfile::tempdir().unwrap();
     let prefix = prefix.path();
     install(prefix);
@@ -84,9 +90,14 @@ fn what_the_c_example_records_is_read_back_by_the_official_reader() {
     for flag in fixed.iter_mut().filter(|flag| *flag == "-lsteadyio") {
         flag.clone_from(&library);
     }
-    for (name, flags) in [("shared", shared), ("static", fixed)] {
+    let programs = [
+        ("shared", EXAMPLE, &shared),
+        ("static", EXAMPLE, &fixed),
+        ("c++", "tests/from_cpp.cpp", &shared),
+    ];
+    for (name, source, flags) in programs {
         let dir = prefix.join(format!("{name}-recording"));
-        let said = record(prefix, &compile(prefix, name, EXAMPLE, &flags), &dir);
+        let said = record(prefix, &compile(prefix, name, source, flags), &dir);
         let of = |topic| format!("{topic}: received {STEPS}, durable {STEPS}, lost 0\n");
         assert!(said.starts_with(&(of("/joint") + &of("/frames"))), "{said}");
         for (step, text) in (0..STEPS).zip(read(&dir, "/joint")) {
