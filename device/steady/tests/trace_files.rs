@@ -120,9 +120,9 @@ fn what_is_no_trace_is_refused_with_its_name() {
     fs::write(&empty, "").unwrap();
     for (file, says) in [
         (Path::new("../../README.md"), "README.md: is no trace that is known"),
-        (&empty, "empty: is no trace that is known"),
-        (Path::new("no-such-file"), "no-such-file: No such file"),
-        (dir.path(), ": Is a directory"),
+        (&empty, "empty: is empty"),
+        (Path::new("no-such-file"), "no-such-file: cannot be opened: No such file"),
+        (dir.path(), ": cannot be read: Is a directory"),
     ] {
         let output = trace(file, &[]);
         assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));

@@ -85,7 +85,9 @@ fn a_discard_in_flight_is_named_when_the_device_is_slow_under_it() {
     let found = causes(vec![slow], vec![discard]);
     let excess_ns = 3_910 * US;
     let (device_ns, p50_ns) = (4_000 * US, 90 * US);
-    let slow = Cause::DeviceSlow { ns: excess_ns, device_ns, p50_ns, of_count: 21, others: 1 };
+    let (op, bytes) = ("read", 4096);
+    let slow =
+        Cause::DeviceSlow { op, bytes, ns: excess_ns, device_ns, p50_ns, of_count: 21, others: 1 };
     assert_eq!(found, [slow, Cause::Discard { ns: 2_994 * US, own: false, requests: 1 }]);
 }
 
@@ -141,6 +143,21 @@ fn a_sync_that_sleeps_while_the_journal_writes_waits_for_the_journal() {
         made.request(Request { origin: Origin::Journal, ..write });
     }
     assert_eq!(made.causes(), [Cause::Journal { ns: 2 * 1_505 * US, requests: 2 }]);
+}
+
+#[test]
+fn a_sync_may_wait_for_writeback_and_a_read_does_not() {
+    let beside = |kind, call| {
+        let mut made = Made::default();
+        let own = request(kind, 4096, 1_000, [1, 1, 1, 1, 90, 1]);
+        made.io(call, 4096, (20, 9_000), vec![own]);
+        let write = request(OpKind::Write, 65_536, 2_000, [1, 1, 1, 1, 5_000, 1]);
+        made.request(Request { origin: Origin::Writeback(Some(12)), ..write });
+        made.causes()
+    };
+    let writeback = Cause::Writeback { ns: 5_005 * US, requests: 1 };
+    assert_eq!(beside(OpKind::Write, Call::Fsync), [writeback]);
+    assert_eq!(beside(OpKind::Read, Call::Read), []);
 }
 
 #[test]

@@ -15,6 +15,7 @@ use steadyio::trace::report::distribution::Distribution;
 use steadyio::trace::report::intervals::Intervals;
 use steadyio::trace::report::record::{Question, Record, Unread};
 use steadyio::trace::report::spans_file;
+use steadyio::trace::source::capture::threads::AskedFor;
 use trace_made::{DEV, Made, US, pieces, priority, question, request, valid};
 
 const STEPS_US: [u64; 6] = [1, 2, 3, 4, 90, 6];
@@ -187,8 +188,8 @@ fn priority_classes_come_real_time_first_and_only_if_events_carry_them() {
 fn only_the_asked_for_threads_and_devices_are_shown_and_the_rest_is_counted() {
     let made = rich();
     let of_pid = |pid| {
-        let pids = Some(BTreeSet::from([pid]));
-        Record::new(&made.0, Question { pids, ..question() })
+        let asked_for = Some(AskedFor::new(&[pid]));
+        Record::new(&made.0, Question { asked_for, ..question() })
     };
     let reader = of_pid(7);
     assert_eq!((reader.scope.ios_hidden, reader.scope.requests_hidden), (0, 4));

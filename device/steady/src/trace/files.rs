@@ -1,88 +1,65 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Traces made elsewhere: what each file is, and its events.
+//! Traces made elsewhere, or kept earlier.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::path::PathBuf;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{anyhow, bail};
 use steadyio::interrupt::Interrupt;
-use steadyio::trace::source::text::Text;
-use steadyio::trace::source::{ftrace_text, perf_script};
+use steadyio::trace::source::capture::Captured;
+use steadyio::trace::source::files::{self, Files};
 
-use super::arguments::{Arguments, Format};
-use super::family::Family;
+use super::arguments::Arguments;
 use super::reading::{Found, Reading};
 use crate::exit::{Failure, Status};
 
-/// So much of a file is looked at to tell what it is.
-const HEAD_BYTES: u64 = 1 << 18;
-/// The formats of text.
-const TEXTS: [Format; 2] = [Format::Ftrace, Format::Perf];
+const ALONE: &str = "is a trace that --keep made, which must be the only one";
 
-/// Reads all files, one behind the other.
+/// Reads all files.
 pub fn read(arguments: &Arguments, stop: &Interrupt) -> Result<(Found, Status), Failure> {
-    let mut reading = Reading::new(arguments.pid.map(Family::of));
-    let mut ended = Status::Done;
-    for path in &arguments.files {
-        let format = format(path, arguments.format).map_err(Failure::with(Status::Usage))?;
-        let file = open(path).map_err(Failure::with(Status::Usage))?;
-        let text = text(format, BufReader::new(file), &path.display().to_string());
-        if !reading.take_all(text, stop) {
-            ended = Status::Interrupted;
-            break;
+    let input = Input::open(arguments).map_err(Failure::with(Status::Usage))?;
+    let mut reading =
+        Reading::new(&arguments.pid.map_or_else(|| input.asked_for(), |pid| vec![pid]));
+    let (all, skipped) = match input {
+        Input::Captured(captured) => (reading.take_all(captured.events(), stop), 0),
+        Input::Files(mut files) => {
+            (reading.take_all(files.by_ref(), stop), files.skipped().count())
         }
+    };
+    if !all {
+        eprintln!("steady: interrupted; what was read until then follows");
     }
-    let found = reading.finish();
+    let found = Found { skipped, ..reading.finish() };
     match (found.trace.account.events, found.problems.kept()) {
         (0, [problem, ..]) => {
             Err(Failure::with(Status::Usage)(anyhow!("no event could be read: {problem}")))
         }
-        _ => Ok((found, ended)),
+        _ => Ok((found, if all { Status::Done } else { Status::Interrupted })),
     }
 }
 
-fn open(path: &Path) -> anyhow::Result<File> {
-    File::open(path).with_context(|| path.display().to_string())
+enum Input {
+    Captured(Box<Captured>),
+    Files(Box<Files>),
 }
 
-fn text<'a>(format: Format, reader: impl BufRead + 'a, name: &str) -> Text<'a> {
-    match format {
-        Format::Ftrace => ftrace_text::read(reader, name),
-        Format::Perf => perf_script::read(reader, name),
-    }
-}
-
-/// What it is said to be, or else what its beginning is.
-fn format(path: &Path, said: Option<Format>) -> anyhow::Result<Format> {
-    if let Some(format) = said {
-        return Ok(format);
-    }
-    let mut head = Vec::new();
-    let read = open(path)?.take(HEAD_BYTES).read_to_end(&mut head);
-    read.with_context(|| path.display().to_string())?;
-    match detect(&head) {
-        Some(format) => Ok(format),
-        None => bail!(
-            "{}: is no trace that is known: ftrace's text (trace, trace_pipe, trace-cmd report) or \
-             perf script's; --format says what it is",
-            path.display()
-        ),
-    }
-}
-
-/// The format in which most lines make sense.
-fn detect(head: &[u8]) -> Option<Format> {
-    // The last line may be cut.
-    let whole = head.iter().rposition(|byte| *byte == b'\n').map_or(head, |end| &head[..end]);
-    let sense = |format: &Format| {
-        let mut text = text(*format, whole, "");
-        let (mut events, mut problems) = (0, 0);
-        for item in text.by_ref() {
-            *(if item.is_ok() { &mut events } else { &mut problems }) += 1;
+impl Input {
+    fn open(arguments: &Arguments) -> anyhow::Result<Input> {
+        let is_folder = |path: &&PathBuf| Captured::is_folder(path);
+        match (arguments.files.iter().find(is_folder), arguments.files.len()) {
+            (Some(folder), 1) => Ok(Input::Captured(Box::new(Captured::open(folder)?))),
+            (Some(folder), _) => bail!("{}: {ALONE}", folder.display()),
+            (None, _) => {
+                let said = arguments.format.map(Into::into);
+                Ok(Input::Files(Box::new(files::open(&arguments.files, said)?)))
+            }
         }
-        (events + text.skipped().count()).saturating_sub(problems)
-    };
-    let sense = TEXTS.into_iter().map(|format| (sense(&format), format));
-    sense.filter(|(sense, _)| *sense > 0).max_by_key(|(sense, _)| *sense).map(|(_, format)| format)
+    }
+
+    /// The threads that were asked for when it was captured.
+    fn asked_for(&self) -> Vec<u32> {
+        match self {
+            Input::Captured(captured) => captured.meta().asked_for.clone(),
+            Input::Files(_) => Vec::new(),
+        }
+    }
 }

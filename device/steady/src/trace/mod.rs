@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `steady trace`: which layer spends the time of each I/O.
 //!
-//! `files` gives events, `reading` follows them, `steadyio::trace::report` makes the record; `tables` and `words`
+//! Files and this kernel give events (`files`, `live`), `reading` follows them, `steadyio::trace::report` makes the record; `tables` and `words`
 //! show it to people.
 
 mod arguments;
 mod devices;
-mod family;
 mod files;
+mod live;
 mod reading;
 mod tables;
+mod threads;
 mod words;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use anyhow::Context;
 use steadyio::interrupt::Interrupt;
+use steadyio::record::Kernel;
+use steadyio::trace::event::Dev;
 use steadyio::trace::io::Trace;
 use steadyio::trace::perfetto;
 use steadyio::trace::report::record::{Question, Record, Unread};
@@ -25,20 +29,31 @@ use steadyio::trace::report::spans_file;
 use steadyio::trace::source::Problems;
 
 pub use self::arguments::Arguments;
-use self::reading::Found;
+use self::arguments::Source;
+use self::reading::{Found, Reading};
 use crate::exit::{Failure, Status};
 use crate::output::print;
 
 /// Runs the subcommand.
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
+    let from = arguments.check().map_err(Failure::with(Status::Usage))?;
     let stop = Interrupt::on_signals().map_err(Failure::with(Status::Failed))?;
-    let devices = arguments.device.as_deref().map(devices::find_number).transpose();
-    let devices = devices.map_err(Failure::with(Status::Usage))?;
-    let (found, ended) = files::read(arguments, &stop)?;
-    let Found { trace, pids, problems } = found;
-    let problems = unread(&problems);
-    let worst = arguments.worst;
-    let question = Question { worst, pids, devices, problems, ..Question::default() };
+    let Origin { devices, names, kernel } =
+        Origin::of(arguments, from).map_err(Failure::with(Status::Usage))?;
+    let (found, ended) = match from {
+        Source::Files => files::read(arguments, &stop)?,
+        Source::Kernel => now(arguments, devices.as_ref(), &stop)?,
+    };
+    let Found { trace, asked_for, problems, skipped } = found;
+    let question = Question {
+        worst: arguments.worst,
+        asked_for: asked_for.filter(|_| !arguments.all),
+        devices,
+        names,
+        kernel,
+        problems: unread(&problems),
+        skipped,
+    };
     let record = Record::new(&trace, question);
     write_files(arguments, &trace, &record).map_err(Failure::with(Status::Failed))?;
     print(&match arguments.json {
@@ -49,6 +64,45 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         Status::Done if record.is_flawed() => Status::Flawed,
         ended => ended,
     })
+}
+
+/// Where the trace is from, as far as it decides what is shown.
+struct Origin {
+    devices: Option<BTreeSet<Dev>>,
+    names: BTreeMap<Dev, String>,
+    kernel: Option<Kernel>,
+}
+
+impl Origin {
+    fn of(arguments: &Arguments, from: Source) -> anyhow::Result<Origin> {
+        let device = arguments.device.as_deref();
+        Ok(match from {
+            Source::Files => Origin {
+                devices: device.map(devices::find_number).transpose()?,
+                names: BTreeMap::new(),
+                kernel: None,
+            },
+            Source::Kernel => Origin {
+                devices: device.map(devices::find).transpose()?,
+                names: devices::names(),
+                kernel: Some(Kernel::running()),
+            },
+        })
+    }
+}
+
+/// Traces this kernel and follows what was captured.
+fn now(
+    arguments: &Arguments,
+    devices: Option<&BTreeSet<Dev>>,
+    stop: &Interrupt,
+) -> Result<(Found, Status), Failure> {
+    let (captured, ended) = live::trace(arguments, devices, stop)?;
+    let mut reading = Reading::new(&captured.meta().asked_for);
+    // What was traced until Ctrl-C is shown, so the same Ctrl-C does not end the reading.
+    let stop = if stop.requested() { &Interrupt::default() } else { stop };
+    let all = reading.take_all(captured.events(), stop);
+    Ok((reading.finish(), if all { ended } else { Status::Interrupted }))
 }
 
 fn write_files(arguments: &Arguments, trace: &Trace, record: &Record) -> anyhow::Result<()> {

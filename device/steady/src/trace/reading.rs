@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From a source's events to what was found in them, with a line of progress now and then.
 
-use std::collections::BTreeSet;
 use std::time::Instant;
 
 use steadyio::interrupt::Interrupt;
 use steadyio::trace::event::Event;
 use steadyio::trace::follow::{Follower, Options};
 use steadyio::trace::io::Trace;
+use steadyio::trace::source::capture::threads::AskedFor;
 use steadyio::trace::source::{Problem, Problems};
 
-use super::family::Family;
 use crate::progress::Pace;
 
 /// Between two looks at the clock.
@@ -19,7 +18,7 @@ const EVENTS_PER_LOOK: u64 = 65_536;
 /// Takes what a source gives.
 pub struct Reading {
     follower: Follower,
-    family: Option<Family>,
+    asked_for: Option<AskedFor>,
     problems: Problems,
     events: u64,
     began: Instant,
@@ -30,18 +29,21 @@ pub struct Reading {
 pub struct Found {
     /// The requests and I/Os.
     pub trace: Trace,
-    /// Threads of the process that was asked for, and of its children.
-    pub pids: Option<BTreeSet<u32>>,
+    /// The threads that were asked for, with what they started; `None` for all.
+    pub asked_for: Option<AskedFor>,
     /// What could not be read.
     pub problems: Problems,
+    /// Events that are of no kind that is needed.
+    pub skipped: u64,
 }
 
 impl Reading {
-    /// Nothing read yet; `family` grows with the trace.
-    pub fn new(family: Option<Family>) -> Reading {
+    /// Nothing read yet. I/O of `threads` and of all that they start is asked for; of all threads, if there
+    /// are none.
+    pub fn new(threads: &[u32]) -> Reading {
         Reading {
             follower: Follower::new(Options::default()),
-            family,
+            asked_for: (!threads.is_empty()).then(|| AskedFor::new(threads)),
             problems: Problems::default(),
             events: 0,
             began: Instant::now(),
@@ -55,8 +57,8 @@ impl Reading {
             Ok(event) => {
                 self.events += 1;
                 self.follower.take(&event);
-                if let Some(family) = &mut self.family {
-                    family.take(&event);
+                if let Some(threads) = &mut self.asked_for {
+                    threads.take(&event);
                 }
             }
             Err(problem) => self.problems.note(problem),
@@ -91,10 +93,7 @@ impl Reading {
 
     /// The end of the trace.
     pub fn finish(self) -> Found {
-        Found {
-            trace: self.follower.finish(),
-            pids: self.family.map(Family::into_pids),
-            problems: self.problems,
-        }
+        let (asked_for, problems) = (self.asked_for, self.problems);
+        Found { trace: self.follower.finish(), asked_for, problems, skipped: 0 }
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tables of where the time went. Times are in us.
 
+use std::collections::BTreeMap;
+
 use steadyio::trace::report::distribution::Distribution;
 use steadyio::trace::report::groups::{Group, size_text};
 use steadyio::trace::report::record::{ClassTimes, Record};
@@ -11,13 +13,15 @@ use crate::table::align;
 /// Columns of words in the tables of shares and of figures.
 const SHARE_WORDS: [usize; 1] = [0];
 const FIGURE_WORDS: [usize; 2] = [0, 1];
+/// As many inodes are named.
+const INODES_MAX: usize = 5;
 
 /// All tables; with `fine`, the finer spans too.
 pub fn tables(record: &Record, fine: bool) -> String {
     let sections = [
-        section("I/Os that a program waited for", &record.ios, fine),
-        section("Requests that no program's call waited for", &record.requests, fine),
-        section("Flushes and discards, whoever made them", &record.flushes_and_discards, fine),
+        ios(&record.ios, fine),
+        requests("Requests that no program's call waited for", &record.requests, fine),
+        requests("Flushes and discards, whoever made them", &record.flushes_and_discards, fine),
         classes(&record.classes),
     ];
     let shown: Vec<String> = sections.into_iter().flatten().collect();
@@ -27,19 +31,24 @@ pub fn tables(record: &Record, fine: bool) -> String {
     }
 }
 
-/// A heading with its tables; nothing if there is nothing to show.
-fn section(title: &str, groups: &[Group], fine: bool) -> Option<String> {
-    if groups.is_empty() {
-        return None;
-    }
-    let rows: Vec<(String, &Times)> =
-        groups.iter().map(|group| (label(group), &group.times)).collect();
-    let mut text = format!("{title}\n{}\n{}", shares(&rows), figures(&rows));
-    if fine {
-        text += &format!("\n{}", steps(&rows));
-    }
-    text += &groups.iter().filter_map(inodes).collect::<String>();
-    Some(text)
+fn ios(groups: &[Group], fine: bool) -> Option<String> {
+    let rows = rows(groups)?;
+    let title = "I/Os that a program waited for";
+    let text = format!("{title}\n{}\n{}", shares(&rows), figures(&rows));
+    Some(if fine { format!("{text}\n{}", steps(&rows)) } else { text })
+}
+
+/// Of requests, the shares and the whole are enough for most.
+fn requests(title: &str, groups: &[Group], fine: bool) -> Option<String> {
+    let rows = rows(groups)?;
+    let text = format!("{title}\n{}{}", totals(&rows), inodes(groups));
+    Some(if fine { format!("{text}\n{}", steps(&rows)) } else { text })
+}
+
+/// Nothing if there is nothing to show.
+fn rows(groups: &[Group]) -> Option<Vec<(String, &Times)>> {
+    let rows = groups.iter().map(|group| (label(group), &group.times)).collect();
+    (!groups.is_empty()).then_some(rows)
 }
 
 fn label(group: &Group) -> String {
@@ -67,6 +76,31 @@ fn shares(rows: &[(String, &Times)]) -> String {
             device,
             post,
             one(times.software_percent),
+        ]);
+    }
+    align(&table, &SHARE_WORDS)
+}
+
+/// Where the time goes, and how the whole is distributed: one line per group.
+fn totals(rows: &[(String, &Times)]) -> String {
+    let head =
+        ["", "count", "block %", "device %", "post %", "mean us", "p50", "p99", "p99.9", "max"];
+    let mut table = vec![head.map(String::from)];
+    for (label, times) in rows {
+        let share = |span| times.span(span).map_or("-".into(), |span| one(span.share_percent));
+        let whole = |ns: u64| us(ns as f64);
+        let total = &times.total;
+        table.push([
+            label.clone(),
+            times.count.to_string(),
+            share("block"),
+            share("device"),
+            share("post"),
+            us(total.mean_ns),
+            whole(total.p50_ns),
+            whole(total.p99_ns),
+            whole(total.p999_ns),
+            whole(total.max_ns),
         ]);
     }
     align(&table, &SHARE_WORDS)
@@ -112,12 +146,24 @@ fn row(label: &str, number: usize, name: &str, times: &Distribution) -> [String;
     ]
 }
 
-fn inodes(group: &Group) -> Option<String> {
-    let one = |inode: &steadyio::trace::report::groups::Inode| {
-        format!("inode {}: {} in {}", inode.inode, size_text(inode.bytes), inode.requests)
+/// Those that moved most, over all sizes.
+fn inodes(groups: &[Group]) -> String {
+    let mut sums: BTreeMap<(&str, &str, u64), (u64, u64)> = BTreeMap::new();
+    for group in groups {
+        for of in &group.inodes {
+            let origin = group.origin.as_deref().unwrap_or_default();
+            let sum = sums.entry((origin, &group.device, of.inode)).or_default();
+            *sum = (sum.0 + of.bytes, sum.1 + of.requests);
+        }
+    }
+    let mut most: Vec<_> = sums.into_iter().collect();
+    most.sort_by_key(|(_, (bytes, _))| std::cmp::Reverse(*bytes));
+    let line = |((origin, device, inode), (bytes, requests)): &((&str, &str, u64), (u64, u64))| {
+        let plural = if *requests == 1 { "" } else { "s" };
+        let size = size_text(*bytes);
+        format!("{origin} of inode {inode} on {device}: {size} in {requests} request{plural}\n")
     };
-    let named: Vec<String> = group.inodes.iter().map(one).collect();
-    (!named.is_empty()).then(|| format!("{}: most for {}\n", label(group), named.join(", ")))
+    most.iter().take(INODES_MAX).map(line).collect()
 }
 
 /// Only told if there is more than one.
@@ -130,7 +176,7 @@ fn classes(classes: &[ClassTimes]) -> Option<String> {
         format!("{} {of}", times.class)
     };
     let rows: Vec<(String, &Times)> = classes.iter().map(|one| (label(one), &one.times)).collect();
-    Some(format!("By I/O priority class\n{}\n{}", shares(&rows), figures(&rows)))
+    Some(format!("By I/O priority class\n{}", totals(&rows)))
 }
 
 /// One decimal.

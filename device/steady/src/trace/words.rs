@@ -117,8 +117,9 @@ fn why(cause: &Cause) -> String {
         Cause::Merged { bios, .. } => {
             format!("{ns} us until the last of {} was merged into it", count(*bios, "further bio"))
         }
-        Cause::DeviceSlow { device_ns, p50_ns, of_count, others, .. } => format!(
-            "{ns} us longer with the device than usual: {}, median {} of {of_count} alike, {}",
+        Cause::DeviceSlow { op, bytes, device_ns, p50_ns, of_count, others, .. } => format!(
+            "{ns} us longer than usual with the device, for a {}: {}, median {} of {of_count} alike, {}",
+            what(op, *bytes),
             ns_us(*device_ns),
             ns_us(*p50_ns),
             match others {
@@ -128,18 +129,27 @@ fn why(cause: &Cause) -> String {
         ),
         Cause::TagWait { .. } => format!("{ns} us before it had a tag (or throttled)"),
         Cause::Journal { requests, .. } => {
-            format!("{ns} us while the journal wrote {}", count(*requests, "request"))
+            format!("{ns} us while the journal had {}", count(*requests, "request"))
+        }
+        Cause::Writeback { requests, .. } => {
+            format!("{ns} us while writeback had {}", count(*requests, "request"))
         }
     }
 }
 
+fn what(op: &str, bytes: u64) -> String {
+    match bytes {
+        0 => op.into(),
+        bytes => format!("{op} {}", size_text(bytes)),
+    }
+}
+
 fn other(other: &Other) -> String {
-    let size = if other.bytes > 0 { format!(" {}", size_text(other.bytes)) } else { String::new() };
     let pieces =
         if other.pieces > 1 { format!(", {} pieces", other.pieces) } else { String::new() };
     format!(
-        "{}{size} sector {} by {}, {}{pieces}, {} of its {} us",
-        other.op,
+        "{} sector {} by {}, {}{pieces}, {} of its {} us",
+        what(other.op, other.bytes),
         other.sector,
         who(&other.comm, other.pid),
         behalf(other.origin, other.inode),
@@ -161,6 +171,9 @@ pub fn account(record: &Record) -> String {
         count(of.calls_without_request, "call"),
         count(of.ios_incomplete, "I/O")
     );
+    if of.events_skipped > 0 {
+        text += &format!("{} of other kinds were passed over\n", count(of.events_skipped, "event"));
+    }
     for one in of.unmatched_first.iter().take(LISTED_MAX) {
         let at = seconds(one.at_ns);
         text += &format!(
@@ -263,17 +276,20 @@ mod tests {
             ),
             (
                 Cause::DeviceSlow {
+                    op: "read",
+                    bytes: 4096,
                     ns,
                     device_ns: 340 * US,
                     p50_ns: 90 * US,
                     of_count: 21,
                     others: 1,
                 },
-                "250.0 us longer with the device than usual: 340.0, median 90.0 of 21 alike, \
+                "250.0 us longer than usual with the device, for a read 4 KiB: 340.0, median 90.0 of 21 alike, \
                  1 other there too",
             ),
             (Cause::TagWait { ns }, "250.0 us before it had a tag (or throttled)"),
-            (Cause::Journal { ns, requests: 2 }, "250.0 us while the journal wrote 2 requests"),
+            (Cause::Journal { ns, requests: 2 }, "250.0 us while the journal had 2 requests"),
+            (Cause::Writeback { ns, requests: 1 }, "250.0 us while writeback had 1 request"),
         ] {
             assert_eq!(why(&cause), says);
         }

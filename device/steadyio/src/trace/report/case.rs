@@ -51,6 +51,7 @@ impl<'a> Case<'a> {
             self.device_slow(&around, medians),
             self.tag_wait(),
             self.journal(&around),
+            self.writeback(&around),
         ]
         .into_iter()
         .flatten()
@@ -154,13 +155,14 @@ impl<'a> Case<'a> {
             let device = with_device(own);
             let (p50_ns, of_count) = medians.of(own)?;
             let slow = device.total_ns() >= p50_ns * SLOW_FROM;
-            slow.then(|| (device.total_ns() - p50_ns, p50_ns, of_count, device))
+            slow.then(|| (device.total_ns() - p50_ns, p50_ns, of_count, device, own))
         };
-        let (ns, p50_ns, of_count, device) =
+        let (ns, p50_ns, of_count, device, own) =
             self.requests().filter_map(excess).max_by_key(|(ns, ..)| *ns)?;
         let (others, _) = met(around, |_| true, &device);
         let device_ns = device.total_ns();
-        Some(Cause::DeviceSlow { ns, device_ns, p50_ns, of_count, others })
+        let (op, bytes) = (op_word(own.op.kind), own.bytes);
+        Some(Cause::DeviceSlow { op, bytes, ns, device_ns, p50_ns, of_count, others })
     }
 
     fn tag_wait(&self) -> Option<Cause> {
@@ -173,17 +175,31 @@ impl<'a> Case<'a> {
     }
 
     fn journal(&self, around: &[&Request]) -> Option<Cause> {
-        let own = Intervals::new(self.requests().map(|own| (begin_ns(own), end_ns(own))));
-        let idle = Intervals::new([self.during_ns]).minus(&own);
-        let journal = around.iter().filter(|other| other.origin == Origin::Journal);
-        let during = |other: &&&Request| {
-            Intervals::new([(begin_ns(other), end_ns(other))]).overlap(&idle).total_ns() > 0
-        };
-        let met: Vec<_> =
-            journal.filter(during).map(|other| (begin_ns(other), end_ns(other))).collect();
+        let (requests, ns) = self.beside(around, |origin| origin == Origin::Journal)?;
+        Some(Cause::Journal { ns, requests })
+    }
+
+    /// A read does not wait for what others write.
+    fn writeback(&self, around: &[&Request]) -> Option<Cause> {
+        if self.requests().all(|own| own.op.kind == OpKind::Read) {
+            return None;
+        }
+        let is_writeback = |origin| matches!(origin, Origin::Writeback(_));
+        let (requests, ns) = self.beside(around, is_writeback)?;
+        Some(Cause::Writeback { ns, requests })
+    }
+
+    /// Requests of others that were under way when none of its own was: how many, and how long.
+    fn beside(&self, around: &[&Request], of: impl Fn(Origin) -> bool) -> Option<(u64, u64)> {
+        let life = |request: &Request| (begin_ns(request), end_ns(request));
+        let idle =
+            Intervals::new([self.during_ns]).minus(&Intervals::new(self.requests().map(life)));
+        let others = around.iter().filter(|other| of(other.origin)).map(|other| life(other));
+        let met: Vec<(u64, u64)> =
+            others.filter(|life| !Intervals::new([*life]).overlap(&idle).is_empty()).collect();
         let requests = met.len() as u64;
         let ns = Intervals::new(met).overlap(&idle).total_ns();
-        (requests > 0).then_some(Cause::Journal { ns, requests })
+        (requests > 0).then_some((requests, ns))
     }
 }
 

@@ -69,6 +69,10 @@ pub enum Cause {
     },
     /// The device took at least twice as long as it does for half of all requests of that operation and size.
     DeviceSlow {
+        /// What its request does.
+        op: &'static str,
+        /// The data of that.
+        bytes: u64,
         /// By how much longer than the median.
         ns: u64,
         /// Its time with the device, in ns.
@@ -92,6 +96,13 @@ pub enum Cause {
         /// How many requests of the journal.
         requests: u64,
     },
+    /// The kernel wrote dirty pages back while none of its own requests was under way; not told of reads.
+    Writeback {
+        /// How long both was so.
+        ns: u64,
+        /// How many requests of writeback.
+        requests: u64,
+    },
 }
 
 impl Cause {
@@ -107,7 +118,8 @@ impl Cause {
             | Cause::Merged { ns, .. }
             | Cause::DeviceSlow { ns, .. }
             | Cause::TagWait { ns }
-            | Cause::Journal { ns, .. } => ns,
+            | Cause::Journal { ns, .. }
+            | Cause::Writeback { ns, .. } => ns,
         }
     }
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::record::Kernel;
 use crate::trace::event::{Dev, OpKind};
 use crate::trace::io::{Origin, Request, Trace};
+use crate::trace::source::capture::threads::AskedFor;
 
 use super::groups::{self, Group};
 use super::medians::DeviceMedians;
@@ -24,7 +25,7 @@ pub struct Question {
     /// How many of the worst are wanted, of I/Os and of other requests.
     pub worst: usize,
     /// Only I/Os and requests of these threads are shown; the others still count as causes. `None`: all.
-    pub pids: Option<BTreeSet<u32>>,
+    pub asked_for: Option<AskedFor>,
     /// Only I/Os and requests of these devices are shown. `None`: all.
     pub devices: Option<BTreeSet<Dev>>,
     /// What devices are called, if that is known.
@@ -33,6 +34,8 @@ pub struct Question {
     pub kernel: Option<Kernel>,
     /// What could not be read.
     pub problems: Unread,
+    /// Events that are of no kind that is needed.
+    pub skipped: u64,
 }
 
 /// What could not be read of the sources.
@@ -91,6 +94,8 @@ pub struct Scope {
 pub struct Account {
     /// Events read.
     pub events: u64,
+    /// Further events, of no kind that is needed.
+    pub events_skipped: u64,
     /// Events that the kernel or the tracer says it lost.
     pub events_lost: u64,
     /// Requests followed from issue to end.
@@ -162,7 +167,7 @@ impl Record {
             schema: TRACE_SCHEMA,
             tool: Tool { steady: env!("CARGO_PKG_VERSION") },
             scope: shown.scope(trace, &question),
-            account: account(trace, question.problems, name),
+            account: account(trace, question.problems, question.skipped, name),
             missing: missing(trace),
             worst_ios: search.ios(&shown.ios, &ios),
             worst_requests: search.requests(&shown.requests, &requests),
@@ -196,7 +201,8 @@ struct Shown {
 
 impl Shown {
     fn of(trace: &Trace, question: &Question) -> Shown {
-        let pid = |pid: u32| question.pids.as_ref().is_none_or(|pids| pids.contains(&pid));
+        let asked_for = question.asked_for.as_ref();
+        let pid = |pid: u32| asked_for.is_none_or(|threads| threads.includes(pid));
         let dev = |dev: Dev| question.devices.as_ref().is_none_or(|devices| devices.contains(&dev));
         let requests_of = |io: usize| trace.ios[io].requests.iter().map(|of| &trace.requests[*of]);
         let io = |io: &usize| pid(trace.ios[*io].pid) && requests_of(*io).any(|of| dev(of.dev));
@@ -225,7 +231,7 @@ impl Shown {
         };
         let requests = trace.requests.iter().filter(of_no_io).count();
         Scope {
-            processes: if question.pids.is_some() { "traced" } else { "all" },
+            processes: if question.asked_for.is_some() { "traced" } else { "all" },
             ios_hidden: (trace.ios.len() - self.ios.len()) as u64,
             requests_hidden: (requests - self.requests.len()) as u64,
         }
@@ -258,7 +264,12 @@ fn classes(trace: &Trace, shown: &Shown) -> Vec<ClassTimes> {
     found.filter_map(times).collect()
 }
 
-fn account(trace: &Trace, unread: Unread, name: impl Fn(Dev) -> String) -> Account {
+fn account(
+    trace: &Trace,
+    unread: Unread,
+    events_skipped: u64,
+    name: impl Fn(Dev) -> String,
+) -> Account {
     let from = &trace.account;
     let unmatched = from.unmatched.iter().map(|request| UnmatchedRequest {
         at_ns: request.time_ns,
@@ -269,6 +280,7 @@ fn account(trace: &Trace, unread: Unread, name: impl Fn(Dev) -> String) -> Accou
     });
     Account {
         events: from.events,
+        events_skipped,
         events_lost: from.events_lost,
         matched: from.matched,
         at_the_edges: from.at_the_edges,

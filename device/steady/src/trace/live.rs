@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tracing this kernel: while a program or a process runs, for a time, or until Ctrl-C.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use rustix::process::{Pid, Signal, kill_process};
+use steadyio::interrupt::Interrupt;
+use steadyio::trace::event::Dev;
+use steadyio::trace::source::capture::{Capture, Captured, Options};
+use steadyio::trace::source::wanted::Detail;
+
+use super::arguments::Arguments;
+use super::threads;
+use crate::exit::{Failure, Status};
+use crate::progress::Pace;
+
+/// How often to look whether it is over.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Traces; what was captured, and how it ended.
+pub fn trace(
+    arguments: &Arguments,
+    devices: Option<&BTreeSet<Dev>>,
+    stop: &Interrupt,
+) -> Result<(Captured, Status), Failure> {
+    let options = Options {
+        devices: devices.into_iter().flatten().copied().collect(),
+        detail: if arguments.fine { Detail::Fine } else { Detail::Summary },
+        keep: arguments.keep.clone(),
+        ..Options::default()
+    };
+    let running = arguments.pid.map(threads::running).transpose();
+    let mut asked_for = running.map_err(Failure::with(Status::Usage))?.unwrap_or_default();
+    let mut note = |text: String| eprintln!("steady: {text}");
+    let capture = Capture::start(&options, &mut note).map_err(Failure::with(Status::Failed))?;
+    let child = spawn(arguments).map_err(Failure::with(Status::Usage))?;
+    asked_for.extend(child.as_ref().map(Child::id));
+    let ended = wait(arguments, child, &capture, stop).map_err(Failure::with(Status::Failed))?;
+    let captured = capture.stop(&asked_for).map_err(Failure::with(Status::Failed))?;
+    if captured.meta().memory_full {
+        eprintln!(
+            "steady: memory was full, so tracing ended early; --keep DIR goes on in a folder"
+        );
+    }
+    let status = match ended {
+        Ended::Program(status) if !status.success() => {
+            eprintln!("steady: {}: {}", arguments.program[0], words(status));
+            Status::Failed
+        }
+        Ended::Program(_) | Ended::Itself => Status::Done,
+        Ended::MemoryFull => Status::Flawed,
+        Ended::Interrupted => Status::Interrupted,
+    };
+    Ok((captured, status))
+}
+
+fn spawn(arguments: &Arguments) -> anyhow::Result<Option<Child>> {
+    let Some((name, rest)) = arguments.program.split_first() else { return Ok(None) };
+    let mut command = Command::new(name);
+    command.args(rest);
+    if arguments.json {
+        // Standard output is for the record.
+        let stderr = io::stderr().as_fd().try_clone_to_owned();
+        command.stdout(Stdio::from(stderr.context("standard error")?));
+    }
+    Ok(Some(command.spawn().with_context(|| name.clone())?))
+}
+
+/// Why tracing is over.
+enum Ended {
+    Program(ExitStatus),
+    /// The time is over, or the process has ended, or Ctrl-C was to end it.
+    Itself,
+    MemoryFull,
+    Interrupted,
+}
+
+fn wait(
+    arguments: &Arguments,
+    mut child: Option<Child>,
+    capture: &Capture,
+    stop: &Interrupt,
+) -> anyhow::Result<Ended> {
+    let (began, mut pace, mut told) = (Instant::now(), Pace::new(), None);
+    loop {
+        if let Some(child) = &mut child
+            && let Some(status) = child.try_wait().context("waiting for the program")?
+        {
+            return Ok(told.unwrap_or(Ended::Program(status)));
+        }
+        let over = over(arguments, stop, began.elapsed());
+        match (over, &child) {
+            (Some(ended), None) => return Ok(ended),
+            (Some(ended), Some(child)) if told.is_none() => {
+                // Ctrl-C reaches the program by itself; a signal sent to this process only does not.
+                terminate(child)?;
+                told = Some(ended);
+            }
+            _ => {}
+        }
+        if capture.has_ended() {
+            return Ok(Ended::MemoryFull);
+        }
+        if pace.is_due(began.elapsed()) {
+            eprintln!("steady: tracing for {} s", began.elapsed().as_secs());
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Whether it is over, whatever the program does. Where nothing else would end it, Ctrl-C is how it ends.
+fn over(arguments: &Arguments, stop: &Interrupt, elapsed: Duration) -> Option<Ended> {
+    let has_end = arguments.duration.is_some() || !arguments.program.is_empty();
+    if stop.requested() {
+        return Some(if has_end { Ended::Interrupted } else { Ended::Itself });
+    }
+    let time_is_over = arguments.duration.is_some_and(|time| elapsed >= time);
+    let process_is_over =
+        arguments.program.is_empty() && arguments.pid.is_some_and(|pid| !runs(pid));
+    (time_is_over || process_is_over).then_some(Ended::Itself)
+}
+
+fn runs(pid: u32) -> bool {
+    Path::new("/proc").join(pid.to_string()).exists()
+}
+
+fn terminate(child: &Child) -> anyhow::Result<()> {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let pid = pid.ok_or_else(|| anyhow!("process {}: no such process", child.id()))?;
+    kill_process(pid, Signal::TERM).context("ending the program")
+}
+
+fn words(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("ended with status {code}"),
+        (_, Some(signal)) => format!("was ended by signal {signal}"),
+        _ => status.to_string(),
+    }
+}

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady trace` of this kernel: what it finds, how it ends, and that it leaves nothing behind.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, missing_docs)]
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{Loop, loop_device, stderr, valid_json};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+const SCHEMA: &str = "steady-trace-record-1.schema.json";
+const INSTANCES: &str = "/sys/kernel/tracing/instances";
+/// Long enough for anything here on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A loop device, or None with the reason printed if this machine cannot have one or not be traced.
+fn traced_loop() -> Option<Loop> {
+    let disk = loop_device()?;
+    if !Path::new(INSTANCES).is_dir() {
+        eprintln!("skipped: no tracefs at {INSTANCES}");
+        return None;
+    }
+    Some(disk)
+}
+
+fn trace(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
+    command.arg("trace").args(arguments);
+    command
+}
+
+fn output(arguments: &[&str]) -> Output {
+    trace(arguments).output().unwrap()
+}
+
+/// A load that makes as many I/Os of 4 KiB, one after the other.
+fn fio(disk: &Loop, ios: u64) -> Vec<String> {
+    let words = format!(
+        "fio --name=load --filename={} --rw=randread --bs=4k --direct=1 --size=32M \
+         --number_ios={ios} --output=/dev/null",
+        disk.node
+    );
+    words.split_whitespace().map(String::from).collect()
+}
+
+/// Trace instances of a process.
+fn instances_of(pid: u32) -> Vec<String> {
+    let names = fs::read_dir(INSTANCES).unwrap().map(|entry| entry.unwrap().file_name());
+    let names = names.map(|name| name.to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with(&format!("steady-{pid}-"))).collect()
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Starts a trace and waits until it is under way.
+fn start(arguments: &[&str]) -> Child {
+    let mut command = trace(arguments);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let traces = |name: &String| {
+        let on = fs::read_to_string(Path::new(INSTANCES).join(name).join("tracing_on"));
+        on.is_ok_and(|on| on.trim() == "1")
+    };
+    until("tracing is on", || instances_of(child.id()).iter().any(traces));
+    child
+}
+
+/// Ctrl-C, at this process only.
+fn interrupt(child: &Child) {
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
+}
+
+fn groups(record: &Value) -> Vec<(String, u64)> {
+    let of = |group: &Value| {
+        let size = group["size_bytes_max"].as_u64().unwrap();
+        (format!("{} {size}", group["op"].as_str().unwrap()), group["count"].as_u64().unwrap())
+    };
+    record["ios"].as_array().unwrap().iter().map(of).collect()
+}
+
+#[test]
+fn each_io_of_a_program_is_there_and_its_spans_add_up() {
+    let Some(disk) = traced_loop() else { return };
+    let load = fio(&disk, 100);
+    let mut command = trace(&["--device", &disk.node, "--json", "--worst", "100", "--"]);
+    let output = command.args(load).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let record = valid_json(&output, SCHEMA);
+    assert_eq!(groups(&record), [("read 4096".to_string(), 100)]);
+    assert_eq!(record["ios"][0]["device"], disk.name());
+    assert_eq!(record["account"]["unmatched"], 0);
+    let worst = record["worst_ios"].as_array().unwrap();
+    assert_eq!(worst.len(), 100);
+    for io in worst {
+        let spans = io["spans"].as_object().unwrap().values();
+        let sum: u64 = spans.map(|ns| ns.as_u64().unwrap()).sum();
+        assert_eq!(io["total_ns"], sum, "{io}");
+    }
+}
+
+#[test]
+fn the_model_takes_what_was_traced() {
+    let Some(disk) = traced_loop() else { return };
+    let file = disk.dir.path().join("trace.json");
+    let mut command = trace(&["--device", disk.name(), "--json", "--"]);
+    fs::write(&file, command.args(fio(&disk, 50)).output().unwrap().stdout).unwrap();
+    let model = Command::new(env!("CARGO_BIN_EXE_steady")).arg("model").arg(&file).output();
+    let model = model.unwrap();
+    assert_eq!(model.status.code(), Some(0), "{}", stderr(&model));
+    let said = String::from_utf8_lossy(&model.stdout).into_owned();
+    assert!(said.contains(&format!("{} read 4 KiB", disk.name())), "{said}");
+}
+
+#[test]
+fn a_kept_trace_says_the_same_when_it_is_read_again() {
+    let Some(disk) = traced_loop() else { return };
+    let kept = disk.dir.path().join("kept");
+    let kept = kept.to_str().unwrap();
+    let mut command = trace(&["--device", &disk.node, "--keep", kept, "--json", "--"]);
+    let live = valid_json(&command.args(fio(&disk, 50)).output().unwrap(), SCHEMA);
+    let again = valid_json(&output(&[kept, "--json"]), SCHEMA);
+    assert_eq!(again["account"], live["account"]);
+    assert_eq!(groups(&again), groups(&live));
+    assert_eq!(again["worst_ios"][0]["total_ns"], live["worst_ios"][0]["total_ns"]);
+    assert_eq!(again["scope"]["processes"], "traced");
+}
+
+#[test]
+fn others_are_hidden_unless_all_are_asked_for() {
+    let Some(disk) = traced_loop() else { return };
+    let own = format!("dd if={} of=/dev/null bs=64k count=3 iflag=direct status=none", disk.node);
+    let other = format!("dd if={} of=/dev/null bs=16k count=5 iflag=direct status=none", disk.node);
+    // The other program is of no descent: the shell that runs it is started before the trace.
+    let run = |all: &[&str]| {
+        let go = disk.dir.path().join("go");
+        let wait = format!("while [ ! -e {} ]; do sleep 0.02; done; {other}; rm {0}", go.display());
+        let mut beside = Command::new("sh").args(["-c", &wait]).spawn().unwrap();
+        let script =
+            format!("{own}; touch {}; while [ -e {0} ]; do sleep 0.02; done", go.display());
+        let mut command = trace(&["--device", &disk.node, "--json"]);
+        let output = command.args(all).args(["--", "sh", "-c", &script]).output().unwrap();
+        beside.wait().unwrap();
+        valid_json(&output, SCHEMA)
+    };
+    let own_only = run(&[]);
+    assert_eq!(groups(&own_only), [("read 65536".to_string(), 3)]);
+    assert_eq!(own_only["scope"]["ios_hidden"], 5);
+    let all = run(&["--all"]);
+    assert_eq!(groups(&all), [("read 16384".to_string(), 5), ("read 65536".to_string(), 3)]);
+}
+
+#[test]
+fn an_fsync_of_a_file_system_has_its_journal_and_its_flush() {
+    let Some(disk) = traced_loop() else { return };
+    let mount = disk.dir.path().join("mnt");
+    fs::create_dir(&mount).unwrap();
+    let run = |program: &str, arguments: &[&str]| {
+        let status = Command::new(program).args(arguments).status().unwrap();
+        assert!(status.success(), "{program} {arguments:?}");
+    };
+    let mount = mount.to_str().unwrap();
+    run("mkfs.ext4", &["-q", &disk.node]);
+    run("mount", &[&disk.node, mount]);
+    let write = format!("dd if=/dev/zero of={mount}/file bs=64k count=1 conv=fsync status=none");
+    // By its mount point, and with the journal's thread, which is nobody's child.
+    let output = output(&["--device", mount, "--all", "--json", "--", "sh", "-c", &write]);
+    run("umount", &[mount]);
+    let record = valid_json(&output, SCHEMA);
+    assert!(groups(&record).iter().any(|(op, _)| op.starts_with("fsync")), "{record:#}");
+    let flushes = record["flushes_and_discards"].as_array().unwrap();
+    assert!(flushes.iter().any(|group| group["op"] == "flush"), "{record:#}");
+}
+
+#[test]
+fn what_the_program_prints_goes_to_standard_error_with_json() {
+    let Some(_disk) = traced_loop() else { return };
+    let run = |arguments: &[&str]| output(&[arguments, &["--", "echo", "hello"]].concat());
+    let json = run(&["--json"]);
+    valid_json(&json, SCHEMA);
+    assert!(stderr(&json).contains("hello"));
+    assert!(String::from_utf8_lossy(&run(&[]).stdout).starts_with("hello\n"));
+}
+
+#[test]
+fn a_program_that_fails_is_told_and_its_io_is_shown() {
+    let Some(_disk) = traced_loop() else { return };
+    for (script, says) in
+        [("exit 7", "sh: ended with status 7"), ("kill -9 $$", "sh: was ended by signal 9")]
+    {
+        let output = output(&["--", "sh", "-c", script]);
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        assert!(stderr(&output).contains(says), "{}", stderr(&output));
+        assert!(String::from_utf8_lossy(&output.stdout).contains("\nAccount\n"));
+    }
+}
+
+#[test]
+fn a_program_that_is_not_there_leaves_no_tracing_on() {
+    let Some(_disk) = traced_loop() else { return };
+    let child = trace(&["--", "/no/such/program"]).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = child.id();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("/no/such/program: No such file"), "{}", stderr(&output));
+    assert_eq!(instances_of(pid), Vec::<String>::new());
+}
+
+#[test]
+fn a_time_ends_the_trace_and_a_program_that_runs_longer() {
+    let Some(disk) = traced_loop() else { return };
+    let output_of = output(&["--device", &disk.node, "--duration", "50ms", "--json"]);
+    assert_eq!(output_of.status.code(), Some(0), "{}", stderr(&output_of));
+    assert_eq!(groups(&valid_json(&output_of, SCHEMA)), []);
+    let ended = output(&["--duration", "50ms", "--", "sleep", "600"]);
+    assert_eq!(ended.status.code(), Some(0), "{}", stderr(&ended));
+}
+
+#[test]
+fn ctrl_c_ends_trace_and_program_and_leaves_no_tracing_on() {
+    let Some(disk) = traced_loop() else { return };
+    let (mark, ready) = (disk.dir.path().join("ended"), disk.dir.path().join("ready"));
+    let script = format!(
+        "trap 'kill $!; touch {}; exit 0' TERM; sleep 600 & touch {}; wait",
+        mark.display(),
+        ready.display()
+    );
+    let child = start(&["--device", &disk.node, "--", "sh", "-c", &script]);
+    let pid = child.id();
+    until("the program runs", || ready.exists());
+    interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("\nAccount\n"));
+    assert!(mark.exists(), "the program was told");
+    assert_eq!(instances_of(pid), Vec::<String>::new());
+}
+
+#[test]
+fn without_a_time_ctrl_c_is_how_a_trace_ends() {
+    let Some(disk) = traced_loop() else { return };
+    for (arguments, status) in [(&[][..], 0), (&["--duration", "10min"][..], 130)] {
+        let child = start(&[&["--device", &disk.node], arguments].concat());
+        let pid = child.id();
+        interrupt(&child);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(status), "{}", stderr(&output));
+        assert_eq!(instances_of(pid), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_running_process_is_traced_until_it_ends() {
+    let Some(disk) = traced_loop() else { return };
+    let go = disk.dir.path().join("go");
+    let script = format!(
+        "while [ ! -e {} ]; do sleep 0.02; done; \
+         dd if={} of=/dev/null bs=32k count=4 iflag=direct status=none",
+        go.display(),
+        disk.node
+    );
+    let mut process = Command::new("sh").args(["-c", &script]).spawn().unwrap();
+    let child = start(&["--pid", &process.id().to_string(), "--device", &disk.node, "--json"]);
+    fs::write(&go, "").unwrap();
+    process.wait().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(groups(&valid_json(&output, SCHEMA)), [("read 32768".to_string(), 4)]);
+}
+
+#[test]
+fn who_may_not_trace_is_told_so() {
+    let Some(_disk) = traced_loop() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let binary = dir.path().join("steady");
+    fs::copy(env!("CARGO_BIN_EXE_steady"), &binary).unwrap();
+    let mut command = Command::new(&binary);
+    let output = command.args(["trace", "--duration", "1s"]).uid(65_534).gid(65_534).output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("run as root"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_wrong_command_line_is_refused_before_anything_is_traced() {
+    for (arguments, says) in [
+        (&[][..], "what to trace is missing: give a file"),
+        (&["--duration", "0"], "--duration 0: must be longer"),
+        (&["--duration", "5"], "must be a whole number with"),
+        (&["--pid", "0"], "--pid <PID>"),
+        (&["--pid", "4194303"], "--pid 4194303: no such process"),
+        (&["--device", "no-such-disk"], "--device no-such-disk: /dev/no-such-disk: No such file"),
+        (&["--device", "/proc"], "is in a file system without a block device of its own"),
+        (&["--format", "perf", "--duration", "1s"], "--format: says what files are"),
+        (&["file", "--", "true"], "cannot be used with"),
+        (&["file", "--keep", "dir"], "cannot be used with"),
+        (&["file", "--duration", "1s"], "cannot be used with"),
+    ] {
+        let output = output(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(says), "{says} is not in: {}", stderr(&output));
+        assert!(output.stdout.is_empty());
+    }
+}
