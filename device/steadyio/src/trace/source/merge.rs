@@ -29,8 +29,15 @@ pub struct Merged<'a> {
     problems: VecDeque<Problem>,
     format: PageFormat,
     decoder: &'a Decoder,
-    /// Names by thread; the latest that an event carried.
-    comms: HashMap<u32, Comm>,
+    names: Names,
+}
+
+/// Names by thread. Only some events carry one.
+struct Names {
+    /// The latest that an event carried.
+    latest: HashMap<u32, Comm>,
+    /// The first one, of a page that has been read but not been given to its end: better than none.
+    first: HashMap<u32, Comm>,
 }
 
 /// One CPU: the events of its current page that are still to be given.
@@ -64,7 +71,7 @@ impl<'a> Merged<'a> {
             problems: VecDeque::new(),
             format,
             decoder,
-            comms,
+            names: Names { latest: comms, first: HashMap::new() },
         };
         (0..merged.cpus.len()).for_each(|place| merged.queue(place));
         merged
@@ -75,9 +82,24 @@ impl<'a> Merged<'a> {
         let cpu = &mut self.cpus[place];
         while cpu.events.is_empty() && cpu.read_page(self.format.page_size, &mut self.problems) {
             cpu.take_page(&self.format, self.decoder, &mut self.problems);
+            for event in cpu.events.iter().filter(|event| !event.comm.is_empty()) {
+                self.names.first.entry(event.pid).or_insert(event.comm);
+            }
         }
         if let Some(event) = cpu.events.front() {
             self.next.push(Reverse((event.time_ns, place)));
+        }
+    }
+}
+
+impl Names {
+    /// Takes the name of an event, or gives it one; events come in the order of their time.
+    fn complete(&mut self, event: &mut Event) {
+        if event.comm.is_empty() {
+            let known = self.latest.get(&event.pid).or_else(|| self.first.get(&event.pid));
+            event.comm = known.copied().unwrap_or_default();
+        } else {
+            self.latest.insert(event.pid, event.comm);
         }
     }
 }
@@ -92,13 +114,7 @@ impl Iterator for Merged<'_> {
         let Reverse((_, place)) = self.next.pop()?;
         let mut event = self.cpus[place].events.pop_front()?;
         self.queue(place);
-        // Names are looked up in the order of time, so that each is the latest known then.
-        let comms = &mut self.comms;
-        if event.comm.is_empty() {
-            event.comm = comms.get(&event.pid).copied().unwrap_or_default();
-        } else {
-            comms.insert(event.pid, event.comm);
-        }
+        self.names.complete(&mut event);
         Some(Ok(event))
     }
 }
