@@ -44,7 +44,9 @@ class Run:
 
 def run(*command: str | Path) -> str:
     """Runs a program and returns what it printed."""
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(map(str, command))}: status {done.returncode}: {done.stderr}")
     return done.stdout
 
 
