@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 from steady_lab.pages.screenshot import chromium_flags, find_chromium
 
 LOAD_TIMEOUT_MS = 120_000
@@ -50,10 +50,19 @@ class PerfettoUi:
 
 
 @contextmanager
-def perfetto_ui(trace: Path) -> Iterator[PerfettoUi]:
-    """Open a trace in the UI; the browser and the server end with the block."""
-    with served(trace) as address, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_chromium(), args=chromium_flags())
+def headless_browser() -> Iterator[Browser]:
+    """Give a browser; it ends with the block."""
+    with sync_playwright() as playwright:
+        path = find_chromium()
+        browser = playwright.chromium.launch(executable_path=path, args=chromium_flags())
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def perfetto_ui(browser: Browser, trace: Path) -> Iterator[PerfettoUi]:
+    """Open a trace in the UI; the page and the server end with the block."""
+    with served(trace) as address:
         page = browser.new_page(viewport={"width": 1600, "height": 1000})
         page.route(
             "**/*",
@@ -64,7 +73,7 @@ def perfetto_ui(trace: Path) -> Iterator[PerfettoUi]:
         page.goto(address)
         page.wait_for_function("window.app?.trace && !app.isLoadingTrace", timeout=LOAD_TIMEOUT_MS)
         yield ui
-        browser.close()
+        page.close()
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from collections import Counter
@@ -13,13 +14,17 @@ import pytest
 from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
-from perfetto_ui import PerfettoUi, perfetto_ui
+from perfetto_ui import PerfettoUi, headless_browser, perfetto_ui
+from playwright.sync_api import Browser
 from steady_lab.pages.screenshot import find_chromium
 from steady_lab.paths import BUILD, PROJECT
 
 BUILD_TIMEOUT_S = 600
+RUN_TIMEOUT_S = 60
+TRACE = PROJECT / "device" / "steadyio" / "tests" / "traces" / "host-trace.txt"
 REQUESTS = 7
 PAGE = PROJECT / "docs" / "reference" / "steady-trace-perfetto.md"
+COMPLAINTS = "select name, idx, value from stats where value > 0 and severity != 'info'"
 needs_chromium = pytest.mark.skipif(find_chromium() is None, reason="chromium is not installed")
 
 
@@ -35,13 +40,29 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def trace(sample: Path) -> Trace:
-    return Trace.FromString(sample.read_bytes())
+def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trace of a real kernel, as steady writes it."""
+    target = tmp_path_factory.mktemp("perfetto") / "real.perfetto"
+    command = [str(BUILD / "bin" / "steady"), "trace", str(TRACE), "--perfetto", str(target)]
+    subprocess.run(command, check=True, timeout=RUN_TIMEOUT_S, stdout=subprocess.DEVNULL)
+    return target
+
+
+@pytest.fixture(scope="module", params=["sample", "real"])
+def trace(request: pytest.FixtureRequest) -> Trace:
+    file: Path = request.getfixturevalue(request.param)
+    return Trace.FromString(file.read_bytes())
 
 
 @pytest.fixture(scope="module")
-def ui(sample: Path) -> Iterator[PerfettoUi]:
-    with perfetto_ui(sample) as opened:
+def browser() -> Iterator[Browser]:
+    with headless_browser() as launched:
+        yield launched
+
+
+@pytest.fixture(scope="module")
+def ui(browser: Browser, sample: Path) -> Iterator[PerfettoUi]:
+    with perfetto_ui(browser, sample) as opened:
         yield opened
 
 
@@ -89,9 +110,22 @@ def test_slices_of_a_track_end_in_order(trace: Trace) -> None:
 
 @needs_chromium
 def test_perfetto_imports_it_without_complaint(ui: PerfettoUi) -> None:
-    complaints = "select name, idx, value from stats where value > 0 and severity != 'info'"
-    assert ui.rows(complaints) == []
+    assert ui.rows(COMPLAINTS) == []
     assert ui.errors == []
+
+
+@needs_chromium
+def test_perfetto_imports_a_real_trace_without_complaint(browser: Browser, real: Path) -> None:
+    record = [str(BUILD / "bin" / "steady"), "trace", str(TRACE), "--json"]
+    document = json.loads(subprocess.check_output(record, timeout=RUN_TIMEOUT_S))
+    with perfetto_ui(browser, real) as ui:
+        assert ui.rows(COMPLAINTS) == []
+        requests = "count(distinct extract_arg(arg_set_id, 'debug.request'))"
+        ios = "count(extract_arg(arg_set_id, 'debug.io'))"
+        counted = ui.rows(f"select {requests}, {ios} from slice")
+        assert ui.errors == []
+    of_ios = sum(group["count"] for group in document["ios"])
+    assert counted == [(document["account"]["matched"], of_ios)]
 
 
 @needs_chromium

@@ -65,7 +65,9 @@ fn each_piece_is_a_slice_and_the_time_between_is_the_block_layers() {
     let name = "write 512K @8192";
     let layers = [
         ("block layer", name, 60, 70),
-        ("device", "write 512K @8192 1/3", 70, 150),
+        ("driver", name, 70, 75),
+        ("device", "write 512K @8192 1/3", 75, 148),
+        ("completion", name, 148, 150),
         ("block layer", name, 150, 180),
         ("device", "write 512K @8192 2/3", 180, 200),
         ("block layer", name, 200, 250),
@@ -139,7 +141,7 @@ fn counters_tell_what_is_in_flight_and_what_is_with_the_device() {
     let in_flight = of_card("requests in flight");
     assert_eq!(in_flight[..4], [(2, 1), (30, 2), (33, 3), (60, 4)]);
     let with_device = of_card("requests with the device");
-    assert_eq!(with_device[..5], [(12, 1), (31, 2), (34, 3), (70, 4), (92, 3)]);
+    assert_eq!(with_device[..5], [(12, 1), (31, 2), (34, 3), (75, 4), (92, 3)]);
 }
 
 #[test]

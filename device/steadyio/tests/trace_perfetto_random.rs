@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use steadyio::trace::event::{Call, Class, Comm, Dev, Op, OpKind, Priority};
 use steadyio::trace::io::{Io, Mark, Marks, Origin, Piece, Request, Spans, Trace};
 use steadyio::trace::perfetto::lanes;
-use steadyio::trace::report::steps::begin_ns;
+use steadyio::trace::report::steps::{begin_ns, with_device};
 
 /// Few distinct values, so that many things happen at one moment.
 fn step_ns() -> impl Strategy<Value = u64> {
@@ -50,27 +50,28 @@ fn pieces_between(marks: &Marks, shares: &[u64]) -> Vec<Piece> {
     let mut moments: Vec<u64> =
         shares.iter().map(|share| begin_ns + share % (end_ns - begin_ns + 1)).collect();
     moments.sort_unstable();
-    moments.truncate(moments.len() & !1);
+    moments.truncate(moments.len() & !3);
     // The first turn begins with the issue, and with the last one the request ends.
     if let [first, .., last] = &mut moments[..] {
         (*first, *last) = (begin_ns, end_ns);
     }
-    let turns = moments.chunks_exact(2);
+    let known = |time_ns: u64| (time_ns % 3 > 0).then_some(time_ns);
+    let turns = moments.chunks_exact(4);
     turns
         .map(|turn| Piece {
             issued_ns: turn[0],
-            ended_ns: turn[1],
+            ended_ns: turn[3],
             sector: 8,
             bytes: 4096,
-            hardware_start_ns: None,
-            hardware_done_ns: None,
+            hardware_start_ns: known(turn[1]),
+            hardware_done_ns: known(turn[2]),
         })
         .collect()
 }
 
 fn any_request() -> impl Strategy<Value = Request> {
     let marks = step_ns().prop_flat_map(|begin_ns| any_marks(1_000 + begin_ns));
-    let shares = prop_oneof![3 => Just(vec![]), 1 => prop::collection::vec(any::<u64>(), 4..9)];
+    let shares = prop_oneof![3 => Just(vec![]), 1 => prop::collection::vec(any::<u64>(), 8..17)];
     let levels = prop::option::of((0..4usize, 0..8u8));
     (marks, shares, any_op(), levels, 0..3u32, 0..4u64, any::<bool>()).prop_map(
         |(marks, shares, op, level, minor, blocks, failed)| Request {
@@ -148,13 +149,6 @@ fn at_once(intervals: impl Iterator<Item = (u64, u64)>) -> usize {
     counts.max().unwrap_or(0) as usize
 }
 
-fn with_device_ns(request: &Request) -> u64 {
-    if request.pieces.is_empty() {
-        return request.marks.device_end_ns().unwrap() - request.marks.device_start_ns().unwrap();
-    }
-    request.pieces.iter().map(|piece| piece.ended_ns - piece.issued_ns).sum()
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100) })]
 
@@ -171,7 +165,7 @@ proptest! {
     #[test]
     fn no_time_is_lost_or_invented(trace in any_trace()) {
         let file = File::of(&trace);
-        let device: u64 = trace.requests.iter().map(with_device_ns).sum();
+        let device: u64 = trace.requests.iter().map(|request| with_device(request).total_ns()).sum();
         prop_assert_eq!(total_ns(&file.on("device")), device);
         let threads = file.slices.iter().filter(|slice| slice.arguments.contains_key("io"));
         let ios: u64 = trace.ios.iter().map(|io| io.spans.total_ns()).sum();

@@ -78,7 +78,11 @@ fn written_back() -> Request {
         comm: Comm::new(b"kworker/u8:1"),
         merged_queued_ns: vec![BEGIN_NS + 61 * US],
         pieces: vec![
-            piece(70, 150, 8192, 256 << 10),
+            Piece {
+                hardware_start_ns: Some(BEGIN_NS + 75 * US),
+                hardware_done_ns: Some(BEGIN_NS + 148 * US),
+                ..piece(70, 150, 8192, 256 << 10)
+            },
             piece(180, 200, 8704, 0),
             piece(250, 400, 8704, 256 << 10),
         ],

@@ -4,7 +4,7 @@
 //! The slices of a request follow each other without a gap as far as its marks are known. A layer in which it
 //! spent no time has none, but the device always has one.
 
-use crate::trace::io::{Mark, Origin, Request, Trace};
+use crate::trace::io::{Mark, Origin, Piece, Request, Trace};
 use crate::trace::report::steps::begin_ns;
 
 /// Where a request can be, from the program to the device and back.
@@ -18,7 +18,8 @@ pub enum Layer {
     Driver,
     /// With the device.
     Device,
-    /// From the device's end to its own end; for the last request of an I/O, to the return to the program.
+    /// From the device's end to its own end or that of its piece; for the last request of an I/O, to the return to
+    /// the program.
     Completion,
 }
 
@@ -96,22 +97,15 @@ pub fn of_request(trace: &Trace, calls: &Calls, index: usize) -> Vec<Slice> {
     let mut slices = Vec::new();
     slices.extend(submission(request, calls.begin_ns[index]));
     slices.extend(before_issue(request));
-    slices.extend(with_device(request));
-    let end_ns = end_ns(request).max(calls.return_ns[index].unwrap_or(0));
-    slices.push(Slice::new(Layer::Completion, device_end_ns(request), end_ns));
+    slices.extend(from_issue(request, calls.return_ns[index]));
     slices.retain(|slice| slice.layer == Layer::Device || slice.begin_ns < slice.end_ns);
     slices
 }
 
 /// When it ends, in ns.
 pub fn end_ns(request: &Request) -> u64 {
-    request.marks.get(Mark::Completed).unwrap_or(0).max(device_end_ns(request))
-}
-
-fn device_end_ns(request: &Request) -> u64 {
-    let begin_ns = request.marks.device_start_ns().unwrap_or(begin_ns(request));
-    let piece_ns = request.pieces.last().map(|piece| piece.ended_ns);
-    piece_ns.or(request.marks.device_end_ns()).unwrap_or(begin_ns).max(begin_ns)
+    let completed_ns = request.marks.get(Mark::Completed).unwrap_or(0);
+    stays(request).last().map_or(0, |stay| stay.ended_ns).max(completed_ns)
 }
 
 fn submission(request: &Request, begin_ns: Option<u64>) -> Option<Slice> {
@@ -143,30 +137,57 @@ fn wait(from: Mark, to: Mark) -> Option<&'static str> {
     }
 }
 
-fn with_device(request: &Request) -> Vec<Slice> {
-    if !request.pieces.is_empty() {
-        return pieces(request);
-    }
-    let end_ns = device_end_ns(request);
-    let begin_ns = request.marks.device_start_ns().unwrap_or(end_ns);
-    let issued_ns = request.marks.get(Mark::Issued).unwrap_or(begin_ns);
-    vec![
-        Slice::new(Layer::Driver, issued_ns.min(begin_ns), begin_ns),
-        Slice::new(Layer::Device, begin_ns, end_ns),
-    ]
+/// One time with the driver and the device, in ns.
+struct Stay {
+    issued_ns: u64,
+    start_ns: u64,
+    done_ns: u64,
+    ended_ns: u64,
 }
 
-/// The marks of the hardware are of the first and the last piece only, so here the driver counts as device.
-fn pieces(request: &Request) -> Vec<Slice> {
+impl Stay {
+    fn of_piece(piece: &Piece) -> Stay {
+        let Piece { issued_ns, ended_ns, .. } = *piece;
+        let start_ns = piece.hardware_start_ns.unwrap_or(issued_ns).clamp(issued_ns, ended_ns);
+        let done_ns = piece.hardware_done_ns.unwrap_or(ended_ns).clamp(start_ns, ended_ns);
+        Stay { issued_ns, start_ns, done_ns, ended_ns }
+    }
+
+    fn of_whole(request: &Request) -> Stay {
+        let start_ns = request.marks.device_start_ns().unwrap_or(begin_ns(request));
+        let done_ns = request.marks.device_end_ns().unwrap_or(start_ns).max(start_ns);
+        let issued_ns = request.marks.get(Mark::Issued).unwrap_or(start_ns).min(start_ns);
+        let ended_ns = request.marks.get(Mark::Completed).unwrap_or(done_ns).max(done_ns);
+        Stay { issued_ns, start_ns, done_ns, ended_ns }
+    }
+}
+
+/// Never empty.
+fn stays(request: &Request) -> Vec<Stay> {
+    match request.pieces.is_empty() {
+        true => vec![Stay::of_whole(request)],
+        false => request.pieces.iter().map(Stay::of_piece).collect(),
+    }
+}
+
+/// From the issue to the end, and on to the return of the call that waited for it.
+fn from_issue(request: &Request, return_ns: Option<u64>) -> Vec<Slice> {
+    let end_ns = end_ns(request).max(return_ns.unwrap_or(0));
     let mut slices: Vec<Slice> = Vec::new();
-    for (index, piece) in request.pieces.iter().enumerate() {
+    let stays = stays(request);
+    for (index, stay) in stays.iter().enumerate() {
         if let Some(before) = slices.last() {
-            let mut back = Slice::new(Layer::Block, before.end_ns, piece.issued_ns);
+            let mut back = Slice::new(Layer::Block, before.end_ns, stay.issued_ns);
             back.waits = vec![("for its next turn", back.begin_ns, back.end_ns)];
             slices.push(back);
         }
-        let slice = Slice::new(Layer::Device, piece.issued_ns, piece.ended_ns);
-        slices.push(Slice { piece: Some(index), ..slice });
+        let is_last = index + 1 == stays.len();
+        let ended_ns = if is_last { end_ns } else { stay.ended_ns };
+        let device = Slice::new(Layer::Device, stay.start_ns, stay.done_ns);
+        let piece = (!request.pieces.is_empty()).then_some(index);
+        slices.push(Slice::new(Layer::Driver, stay.issued_ns, stay.start_ns));
+        slices.push(Slice { piece, ..device });
+        slices.push(Slice::new(Layer::Completion, stay.done_ns, ended_ns));
     }
     slices
 }
