@@ -269,3 +269,18 @@ fn passthrough_is_followed_without_a_sector() {
         (0, Some(5))
     );
 }
+
+#[test]
+fn what_comes_to_a_place_where_two_were_mixed_up_is_not_reported_either() {
+    let mut script = Script::new();
+    let (whole, rest) = (extent("R", 0, 16), extent("R", 8, 8));
+    for pid in [1, 2] {
+        script.at(u64::from(pid)).by(pid).block('Q', whole).block('G', whole).block('D', whole);
+    }
+    // A part of one of them ends; then a third is where the other part of that one is.
+    script.at(10).by(0).block('C', extent("R", 0, 8));
+    script.at(11).by(3).block('Q', rest).block('G', rest).block('D', rest);
+    script.at(20).by(0).block('C', rest).at(21).block('C', rest).at(22).block('C', whole);
+    let trace = script.follow();
+    assert_eq!((trace.account.matched, trace.account.unmatched_count), (0, 3));
+}

@@ -8,10 +8,10 @@
 
 use std::collections::HashMap;
 
-use super::super::event::{Dev, Event, Extent, OpKind, What};
-use super::super::io::Mark;
+use super::super::event::{Comm, Dev, Event, Extent, OpKind, What};
+use super::super::io::{Mark, Request};
 use super::Follower;
-use super::open::{Place, Sequence, Slot};
+use super::open::{Sequence, Slot};
 use super::results::Results;
 use super::tasks::Share;
 use super::threads::Bio;
@@ -24,6 +24,17 @@ struct Waiter {
     bio: Bio,
 }
 
+/// Data that ended and that a flush has yet to follow.
+#[derive(Debug)]
+struct Rest {
+    request: usize,
+    shares: Vec<Share>,
+    ended_ns: u64,
+    /// The event at the end of it all shows the one or the other: kernels differ.
+    begin: u64,
+    end: u64,
+}
+
 /// A flush request that ended, until the CPU does something else than ending those it served.
 #[derive(Debug)]
 struct Ended {
@@ -32,47 +43,27 @@ struct Ended {
     dev: Dev,
     request: usize,
     issued_ns: u64,
-    /// How many without data were ended after it.
-    served: usize,
-}
-
-/// Data that ended, in a sequence that has not.
-#[derive(Debug)]
-struct Rest {
-    request: usize,
-    shares: Vec<Share>,
-    ended_ns: u64,
-    sequence: Sequence,
-    end: u64,
+    /// The sectors of those that were ended after it.
+    served: Vec<u64>,
 }
 
 /// All flushes under way.
 #[derive(Debug, Default)]
 pub(super) struct Flushes {
     waiters: HashMap<Dev, Vec<Waiter>>,
+    rests: HashMap<Dev, Vec<Rest>>,
     /// Data that waits for a flush before it.
     preflushing: HashMap<Dev, Vec<Slot>>,
-    rests: HashMap<Place, Rest>,
-    /// Where they begin, by where they end: kernels differ in which of the two the last event shows.
-    rest_ends: HashMap<Place, u64>,
-    /// At most one per CPU.
+    /// At most one per CPU, in the order of their end.
     ended: Vec<Ended>,
+    /// CPUs that ended data of a sequence that no flush follows, and will end the sequence next.
+    closing: Vec<(u32, Dev)>,
 }
 
 impl Flushes {
     /// After a loss.
     pub fn forget(&mut self) {
         *self = Flushes::default();
-    }
-
-    fn take_rest(&mut self, dev: Dev, sector: u64) -> Option<Rest> {
-        let begin = match self.rests.contains_key(&(dev, sector)) {
-            true => sector,
-            false => *self.rest_ends.get(&(dev, sector))?,
-        };
-        let rest = self.rests.remove(&(dev, begin))?;
-        self.rest_ends.remove(&(dev, rest.end));
-        Some(rest)
     }
 }
 
@@ -88,14 +79,16 @@ impl Follower {
         self.flushes.preflushing.entry(dev).or_default().push(slot);
     }
 
-    /// It waits no longer. One flush can have been the one; of several, nobody can say which.
+    /// It waits no longer. One flush can have been the one; of several, or none, nobody can say which.
     pub(super) fn settle_preflush(&mut self, dev: Dev, slot: Slot) {
         let Some(slots) = self.flushes.preflushing.get_mut(&dev) else { return };
+        let before = slots.len();
         slots.retain(|other| *other != slot);
-        if let Some(open) = self.table.get_mut(slot) {
-            if open.flushes.len() > 1 {
-                open.flushes.clear();
-            }
+        let waited = slots.len() < before;
+        let Some(open) = self.table.get_mut(slot).filter(|_| waited) else { return };
+        if open.flushes.len() != 1 {
+            open.flushes.clear();
+            open.shares.iter().for_each(|share| self.tasks.spoil(share.task));
         }
     }
 
@@ -115,7 +108,8 @@ impl Follower {
             }
         }
         self.flushes.ended.retain(|ended| ended.cpu != cpu);
-        self.flushes.ended.push(Ended { cpu, pid, dev, request, issued_ns, served: 0 });
+        let served = Vec::new();
+        self.flushes.ended.push(Ended { cpu, pid, dev, request, issued_ns, served });
     }
 
     /// Data in a flush sequence ended.
@@ -128,77 +122,63 @@ impl Follower {
     ) {
         let Some(data) = self.results.request(request) else { return };
         let (dev, begin) = (data.dev, data.sector);
-        let end = begin.wrapping_add(data.bytes >> 9);
-        // The flush to come is theirs too.
-        let shares = if sequence.postflush { shares.to_vec() } else { Vec::new() };
-        shares.iter().for_each(|share| self.tasks.hold(share.task));
-        let rest = Rest { request, shares, ended_ns: event.time_ns, sequence, end };
-        self.flushes.rest_ends.insert((dev, end), begin);
-        if let Some(stale) = self.flushes.rests.insert((dev, begin), rest) {
-            stale.shares.iter().for_each(|share| self.drop_share(share));
+        // After an error no flush follows.
+        if !sequence.postflush || data.error != 0 {
+            self.flushes.closing.push((event.cpu, dev));
+            return;
         }
+        // The flush to come is theirs too.
+        shares.iter().for_each(|share| self.tasks.hold(share.task));
+        let (shares, ended_ns) = (shares.to_vec(), event.time_ns);
+        let end = begin.wrapping_add(data.bytes >> 9);
+        let rest = Rest { request, shares, ended_ns, begin, end };
+        self.flushes.rests.entry(dev).or_default().push(rest);
     }
 
     /// A completion of no sectors: a request that waited for a flush, or the end of a sequence.
-    pub(super) fn end_sequence(&mut self, event: &Event, extent: &Extent, error: i32) {
-        let here =
-            |ended: &Ended| (ended.cpu, ended.pid, ended.dev) == (event.cpu, event.pid, extent.dev);
-        let flush = self.flushes.ended.iter().position(here);
-        if let Some(rest) = self.flushes.take_rest(extent.dev, extent.sector) {
-            let flush = flush.map(|at| &self.flushes.ended[at]);
-            return self.end_rest(&rest, flush.map(|f| (f.request, f.issued_ns)), error);
-        }
-        match flush {
-            Some(at) => self.flushes.ended[at].served += 1,
-            None => self.serve(extent.dev, 1, None),
-        }
-    }
-
-    fn end_rest(&mut self, rest: &Rest, flush: Option<(usize, u64)>, error: i32) {
-        if let Some(data) = self.results.request_mut(rest.request).filter(|data| data.error == 0) {
-            data.error = error;
-        }
-        if !rest.sequence.postflush {
+    pub(super) fn end_sequence(&mut self, event: &Event, extent: &Extent) {
+        let (cpu, dev) = (event.cpu, extent.dev);
+        if let Some(at) = self.flushes.closing.iter().position(|it| *it == (cpu, dev)) {
+            self.flushes.closing.swap_remove(at);
             return;
         }
-        let after = flush.filter(|(_, issued_ns)| *issued_ns >= rest.ended_ns);
-        let got_ns = self.results.request(rest.request).and_then(|r| r.marks.get(Mark::GotRequest));
-        for share in &rest.shares {
-            match after {
-                Some((flush, _)) => {
-                    self.link_flush(flush, share, got_ns, rest.request);
-                    self.tasks.release(share.task, &mut self.results);
-                }
-                // The data failed, and no flush followed; or it is not known which one did.
-                None if error != 0 => self.tasks.release(share.task, &mut self.results),
-                None => self.drop_share(share),
-            }
+        let here = |ended: &&mut Ended| (ended.cpu, ended.pid, ended.dev) == (cpu, event.pid, dev);
+        match self.flushes.ended.iter_mut().find(here) {
+            Some(flush) => flush.served.push(extent.sector),
+            None => self.serve(dev, &[extent.sector], None),
         }
     }
 
     /// `flush` is also for this share, whose data is `data`.
-    pub(super) fn link_flush(
-        &mut self,
-        flush: usize,
-        share: &Share,
-        got_ns: Option<u64>,
-        data: usize,
-    ) {
-        let Some((pid, comm)) = self.results.request(data).map(|data| (data.pid, data.comm)) else {
-            return;
-        };
-        let first = attach(&mut self.results, flush, share, got_ns, (pid, comm));
+    pub(super) fn link_flush(&mut self, flush: usize, share: &Share, data: usize) {
+        let asker = self.results.request(data).map(Asker::of).unwrap_or_default();
+        let first = attach(&mut self.results, flush, share, &asker);
         self.tasks.add(share, flush, first);
     }
 
     /// Called before each event: settles whom the last flush on this CPU served, once that is over.
     pub(super) fn settle_flushes(&mut self, event: &Event) {
-        let Some(at) = self.flushes.ended.iter().position(|ended| {
-            ended.cpu == event.cpu && ended.served > 0 && !still_serving(ended, event)
-        }) else {
+        if self.flushes.ended.is_empty() && self.flushes.closing.is_empty() {
             return;
+        }
+        let goes_on = |dev, pid| match event.what {
+            What::Complete { extent, .. } => {
+                let empty = extent.sectors == 0 && extent.op.kind != OpKind::Flush;
+                empty && (event.pid, extent.dev) == (pid, dev)
+            }
+            What::IrqEnter { .. } | What::IrqExit { .. } => true,
+            _ => false,
         };
-        self.settle_flush(at);
+        self.flushes.closing.retain(|(cpu, dev)| *cpu != event.cpu || goes_on(*dev, event.pid));
+        let over = |ended: &Ended| ended.cpu == event.cpu && !goes_on(ended.dev, ended.pid);
+        let Some(at) = self.flushes.ended.iter().position(over) else { return };
+        // Those that ended before it on this device were served before it.
+        let dev = self.flushes.ended[at].dev;
+        let due = self.flushes.ended[..=at].iter().filter(|ended| ended.dev == dev).count();
+        for _ in 0..due {
+            let first = self.flushes.ended.iter().position(|ended| ended.dev == dev);
+            first.into_iter().for_each(|first| self.settle_flush(first));
+        }
     }
 
     pub(super) fn settle_all_flushes(&mut self) {
@@ -209,67 +189,101 @@ impl Follower {
 
     fn settle_flush(&mut self, at: usize) {
         let ended = self.flushes.ended.remove(at);
-        if ended.served > 0 {
-            self.serve(ended.dev, ended.served, Some((ended.request, ended.issued_ns)));
+        if !ended.served.is_empty() {
+            self.serve(ended.dev, &ended.served, Some((ended.request, ended.issued_ns)));
         }
     }
 
-    /// So many of those that wait were ended after `flush` (its result, and when it was issued). Who, if there
-    /// are more: the first come of one queue, but which queue is known only if all are of one CPU.
-    fn serve(&mut self, dev: Dev, served: usize, flush: Option<(usize, u64)>) {
-        let waiters = self.flushes.waiters.entry(dev).or_default();
+    /// The requests at `served` were ended after `flush` (its result, and when it was issued). If all that
+    /// waited when it was issued were, it is clear who; else data is known by its sectors, and of those without,
+    /// the first come of one queue. Which queue is known only if all are of one CPU.
+    fn serve(&mut self, dev: Dev, served: &[u64], flush: Option<(usize, u64)>) {
         let issued_ns = flush.map_or(u64::MAX, |(_, issued_ns)| issued_ns);
-        let candidates = waiters.iter().take_while(|waiter| waiter.got_ns <= issued_ns).count();
-        let one_cpu = waiters[..candidates].windows(2).all(|pair| pair[0].cpu == pair[1].cpu);
-        let known = served == candidates || (served < candidates && one_cpu);
-        if !known || flush.is_none() {
-            for waiter in &waiters[..candidates] {
+        let waiters = self.flushes.waiters.entry(dev).or_default();
+        let rests = self.flushes.rests.entry(dev).or_default();
+        let waiting = waiters.iter().take_while(|waiter| waiter.got_ns <= issued_ns).count();
+        let due = rests.iter().take_while(|rest| rest.ended_ns <= issued_ns).count();
+
+        let at = |rest: &Rest, sector: u64| rest.begin == sector || rest.end == sector;
+        let fitting = |sector: u64| rests[..due].iter().filter(|rest| at(rest, sector)).count();
+        let empty = served.iter().filter(|sector| **sector == 0).count();
+        let one_cpu = waiters[..waiting].windows(2).all(|pair| pair[0].cpu == pair[1].cpu);
+        let all = served.len() == waiting + due;
+        let clear = served.iter().all(|sector| *sector == 0 || fitting(*sector) == 1);
+        let known = flush.is_some()
+            && empty <= waiting
+            && (all || (clear && fitting(0) == 0 && (empty == waiting || one_cpu)));
+
+        let is_served = |rest: &Rest| all || served.iter().any(|sector| at(rest, *sector));
+        let (ended, left): (Vec<Rest>, Vec<Rest>) =
+            rests.drain(..due).partition(|rest| is_served(rest));
+        rests.splice(..0, left);
+        let first: Vec<Waiter> = waiters.drain(..empty.min(waiting)).collect();
+        if !known {
+            for waiter in waiters.iter().take(waiting - first.len()) {
                 self.tasks.spoil(waiter.bio.share.task);
             }
+            let shares = rests.iter().flat_map(|rest| &rest.shares);
+            shares.for_each(|share| self.tasks.spoil(share.task));
         }
-        let ended: Vec<Waiter> = waiters.drain(..served.min(candidates)).collect();
-        for waiter in ended {
-            let share = waiter.bio.share;
-            if let Some((flush, _)) = flush.filter(|_| known) {
-                let got_ns = Some(waiter.got_ns);
-                let who = (waiter.bio.pid, waiter.bio.comm);
-                let first = attach(&mut self.results, flush, &share, got_ns, who);
-                self.tasks.add(&share, flush, first);
+        let flush = flush.filter(|_| known).map(|(flush, _)| flush);
+        for waiter in first {
+            self.serve_share(flush, &waiter.bio.share, &Asker::waiting(&waiter));
+        }
+        for rest in ended {
+            let asker = self.results.request(rest.request).map(Asker::of).unwrap_or_default();
+            for share in &rest.shares {
+                self.serve_share(flush, share, &asker);
             }
-            self.tasks.release(share.task, &mut self.results);
         }
+    }
+
+    /// `flush` was for this share; which one was, is not known if it is `None`.
+    fn serve_share(&mut self, flush: Option<usize>, share: &Share, asker: &Asker) {
+        let Some(flush) = flush else { return self.drop_share(share) };
+        let first = attach(&mut self.results, flush, share, asker);
+        self.tasks.add(share, flush, first);
+        self.tasks.release(share.task, &mut self.results);
+    }
+}
+
+/// Who asked for a flush, and when.
+#[derive(Default)]
+struct Asker {
+    queued_ns: Option<u64>,
+    got_ns: Option<u64>,
+    pid: u32,
+    comm: Comm,
+}
+
+impl Asker {
+    fn of(data: &Request) -> Asker {
+        let (queued_ns, got_ns) = (data.marks.get(Mark::Queued), data.marks.get(Mark::GotRequest));
+        Asker { queued_ns, got_ns, pid: data.pid, comm: data.comm }
+    }
+
+    fn waiting(waiter: &Waiter) -> Asker {
+        let bio = &waiter.bio;
+        let got_ns = Some(waiter.got_ns);
+        Asker { queued_ns: bio.queued_ns, got_ns, pid: bio.pid, comm: bio.comm }
     }
 }
 
 /// A flush request has no bio; those that it served are in place of them. Returns whether this is its first.
-fn attach(
-    results: &mut Results,
-    flush: usize,
-    share: &Share,
-    got_ns: Option<u64>,
-    (pid, comm): (u32, super::super::event::Comm),
-) -> bool {
+fn attach(results: &mut Results, flush: usize, share: &Share, asker: &Asker) -> bool {
     let Some(request) = results.request_mut(flush) else { return false };
+    let Some(queued_ns) = asker.queued_ns else { return false };
     let earlier = request.marks.get(Mark::Queued);
     if let Some(earlier) = earlier {
-        request.merged_queued_ns.push(earlier.max(share.queued_ns));
-        if earlier <= share.queued_ns {
+        request.merged_queued_ns.push(earlier.max(queued_ns));
+        if earlier <= queued_ns {
             return false;
         }
     }
-    request.marks.set(Mark::Queued, share.queued_ns);
-    if let Some(got_ns) = got_ns {
+    request.marks.set(Mark::Queued, queued_ns);
+    if let Some(got_ns) = asker.got_ns {
         request.marks.set(Mark::GotRequest, got_ns);
     }
-    (request.pid, request.comm, request.origin) = (pid, comm, share.origin);
+    (request.pid, request.comm, request.origin) = (asker.pid, asker.comm, share.origin);
     earlier.is_none()
-}
-
-fn still_serving(ended: &Ended, event: &Event) -> bool {
-    match event.what {
-        What::Complete { extent, .. } => {
-            extent.sectors == 0 && (event.pid, extent.dev) == (ended.pid, ended.dev)
-        }
-        _ => false,
-    }
 }

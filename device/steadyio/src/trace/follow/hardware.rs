@@ -8,9 +8,9 @@
 
 use std::collections::HashMap;
 
-use super::super::event::{Command, Dev, Driver, Event, OpKind};
+use super::super::event::{Command, Dev, Driver, Event, Extent, OpKind};
 use super::Follower;
-use super::open::{Slot, Stage};
+use super::open::{Open, Slot, Stage};
 
 /// The major number of MMC cards.
 pub(super) const MMC_MAJOR: u32 = 179;
@@ -97,22 +97,25 @@ impl Follower {
         }
     }
 
-    /// The only request with a card that the command can be for.
-    fn request_of_card(&self, command: &Command) -> Option<Slot> {
+    /// The only request with a card that the command can be for. Of several with one card, none can be reported.
+    fn request_of_card(&mut self, command: &Command) -> Option<Slot> {
         let (sector, bytes) = (command.sector?, u64::from(command.bytes.filter(|b| *b > 0)?));
-        let mut found = None;
-        for card in &self.hardware.cards {
-            let fits = |open: &super::open::Open| {
-                let left = open.stay.map_or(0, |stay| u64::from(stay.left) << 9);
-                open.stage == Stage::Issued && left >= bytes
-            };
-            for slot in self.table.beginning((*card, sector), fits) {
-                if found.replace(slot).is_some() {
-                    return None;
-                }
-            }
+        let fits = |open: &Open| {
+            let left = open.stay.map_or(0, |stay| u64::from(stay.left) << 9);
+            open.stage == Stage::Issued && left >= bytes
+        };
+        let with = |card: &Dev| self.table.beginning((*card, sector), fits);
+        let found: Vec<Vec<Slot>> = self.hardware.cards.iter().map(with).collect();
+        for alike in found.iter().filter(|slots| slots.len() > 1) {
+            self.suspect_all(alike);
         }
-        found
+        let [slot] = found.concat()[..] else { return None };
+        let open = self.table.get(slot)?;
+        let sectors = command.bytes? >> 9;
+        let extent =
+            Extent { dev: open.dev, sector, sectors, op: open.op, priority: open.priority };
+        self.doubt_blurred(&[slot], &extent);
+        Some(slot)
     }
 
     fn bind(&mut self, slot: Slot, command: CommandKey) {

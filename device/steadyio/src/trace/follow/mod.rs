@@ -4,14 +4,15 @@
 //!
 //! Block events do not say which request they are about, only its place. So the path of each bio is retraced as
 //! the block layer goes it: `threads` holds a thread's bios until they have a request (`bios`), `table` the
-//! requests (`open`) until they have ended, `requests` has one function per block event. `flush` pairs flushes
-//! with those who wait for them, `hardware` the drivers' commands with requests. `calls` knows who asked (`tasks`: I/Os and journal commits that are not over),
+//! requests (`open`) until they have ended, `requests` has one function per block event, `doubt` says which
+//! request it is about, if that is sure. `flush` pairs flushes with those who wait for them, `hardware` the drivers' commands with requests. `calls` knows who asked (`tasks`: I/Os and journal commits that are not over),
 //! `spans` where an I/O's time went, `results` what is certain so far, `seen` what the trace cannot tell.
 //!
 //! Never guessed: if an event can be about two requests, both are counted as unmatched.
 
 mod bios;
 mod calls;
+mod doubt;
 mod flush;
 mod hardware;
 mod open;
@@ -27,6 +28,7 @@ use std::collections::HashMap;
 
 use super::event::{Dev, Event, Op, What};
 use super::io::Trace;
+use doubt::Blur;
 use flush::Flushes;
 use hardware::Hardware;
 use open::Doubt;
@@ -61,6 +63,12 @@ pub struct Follower {
     /// The last request of which only issue and end were seen: if more of it comes back, this was a piece. With
     /// what that would begin with, and its result.
     last_bare: Option<((Dev, u64, Op), usize)>,
+    /// All of those, with the reason why more was not seen.
+    bare: Vec<(usize, Doubt)>,
+    /// Where requests are that may have been mixed up.
+    blurred: Vec<Blur>,
+    /// Devices whose requests are seen to be given out, so that each should be.
+    giving: Vec<Dev>,
 }
 
 impl Follower {
@@ -83,12 +91,24 @@ impl Follower {
         self.settle_all_flushes();
         self.hand_over_the_rest();
         self.tasks.abandon_all(&mut self.results);
+        self.doubt_bare();
         let table = std::mem::take(&mut self.table);
         for open in table.drain() {
             let last_ns = open.last_ns();
             self.results.count_doubt(open.doubt.unwrap_or(Doubt::Edge), &open, last_ns);
         }
         Trace { missing: self.seen.missing(), ..self.results.into_trace() }
+    }
+
+    /// Requests without a beginning, on devices where others have one: what was seen may not have been their
+    /// first issue, nor all of them.
+    fn doubt_bare(&mut self) {
+        for (index, doubt) in std::mem::take(&mut self.bare) {
+            let dev = self.results.request(index).map(|request| request.dev);
+            if dev.is_some_and(|dev| self.giving.contains(&dev)) {
+                self.results.doubt_request(index, doubt);
+            }
+        }
     }
 
     fn dispatch(&mut self, event: &Event) {
@@ -123,10 +143,12 @@ impl Follower {
         self.hardware.forget();
         self.threads.clear();
         self.operations.clear();
-        for open in self.table.iter_mut() {
-            open.suspect(Doubt::Loss);
-            open.shares.clear();
-            open.flushes.clear();
+        for slot in self.table.slots() {
+            self.suspect(slot, Doubt::Loss);
+            if let Some(open) = self.table.get_mut(slot) {
+                open.shares.clear();
+                open.flushes.clear();
+            }
         }
     }
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One function per block event: what it says about which bio or request.
 
-use super::super::event::{Event, Extent, Op, OpKind};
+use super::super::event::{Event, Extent, OpKind};
 use super::super::io::Mark;
 use super::Follower;
+use super::doubt::Found;
 use super::open::{Doubt, NOWHERE, Open, Slot, Stage, place};
 
-const ALIKE: &str = "two requests at the same place at the same time cannot be told apart";
 const NOT_ISSUED: &str = "ended, but was never issued to the driver";
 
 /// Where a merged bio goes.
@@ -14,14 +14,6 @@ const NOT_ISSUED: &str = "ended, but was never issued to the driver";
 pub(super) enum Side {
     Back,
     Front,
-}
-
-/// What the events say about one request, if they say it of one only.
-enum Found {
-    None,
-    One(Slot),
-    /// All that it can be about; the likeliest first, so that no end is missed.
-    Several(Vec<Slot>),
 }
 
 impl Follower {
@@ -38,11 +30,17 @@ impl Follower {
         let sectors = u64::from(extent.sectors);
         let kind = extent.op.kind;
         let fits = |open: &Open| open.op.kind == kind && !open.started;
+        // What it is merged with is beside it.
+        let beside = match side {
+            Side::Back => extent.sector.wrapping_sub(1),
+            Side::Front => extent.sector.wrapping_add(sectors),
+        };
+        let beside = Extent { sector: beside, sectors: 1, ..*extent };
         let slots = match side {
             Side::Back => self.table.ending((extent.dev, extent.sector), fits),
             Side::Front => self.table.beginning((extent.dev, extent.sector + sectors), fits),
         };
-        let slot = match self.one_of(slots, extent) {
+        let slot = match self.one_of(slots, &beside) {
             Found::None => return self.drop_bio(&bio),
             Found::One(slot) => slot,
             Found::Several(slots) => slots[0],
@@ -67,9 +65,10 @@ impl Follower {
             Found::One(slot) => slot,
             Found::Several(slots) => slots[0],
         };
-        let Some(next) = self.table.remove(next) else { return };
+        let Some(next) = self.take_request(next) else { return };
         let before = self.table.ending((extent.dev, extent.sector), waiting);
-        let before = match self.one_of(before, extent) {
+        let beside = Extent { sector: extent.sector.wrapping_sub(1), sectors: 1, ..*extent };
+        let before = match self.one_of(before, &beside) {
             Found::None => {
                 return next.shares.iter().for_each(|share| self.drop_share(share));
             }
@@ -81,10 +80,10 @@ impl Follower {
             open.merged_queued_ns.extend(next.marks.get(Mark::Queued));
             open.merged_queued_ns.extend(next.merged_queued_ns);
             open.shares.extend(next.shares);
-            if let Some(doubt) = next.doubt {
-                open.suspect(doubt);
-            }
         });
+        if let Some(doubt) = next.doubt {
+            self.suspect(before, doubt);
+        }
     }
 
     /// The bio has a request.
@@ -92,6 +91,9 @@ impl Follower {
         let bio = self.take_bio(event, extent);
         if !self.is_followed(extent) {
             return self.pass_over(&bio);
+        }
+        if !self.giving.contains(&extent.dev) {
+            self.giving.push(extent.dev);
         }
         if extent.sectors == 0 && extent.op.kind != OpKind::Other {
             return self.await_flush(event, bio);
@@ -119,6 +121,7 @@ impl Follower {
                 slots = mine;
             }
         }
+        self.doubt_blurred(&slots, extent);
         let slot = match slots[..] {
             [] => match self.unattached(extent) {
                 Some(bio) => self.table.insert(Open::from_bio(bio, extent)),
@@ -140,7 +143,9 @@ impl Follower {
     /// The next issue is of a piece: so large is the whole.
     pub(super) fn cut_piece(&mut self, piece: &Extent, rest_bytes: u32) {
         let fits = |open: &Open| open.op.kind == piece.op.kind && open.stage != Stage::Issued;
-        if let [slot] = self.table.beginning(place(piece), fits)[..] {
+        let slots = self.table.beginning(place(piece), fits);
+        self.doubt_blurred(&slots, piece);
+        if let [slot] = slots[..] {
             let whole = piece.sectors.saturating_add(rest_bytes >> 9);
             self.table.change(slot, |open| open.left = open.left.max(whole));
         }
@@ -177,20 +182,21 @@ impl Follower {
         if !self.is_followed(extent) {
             return;
         }
-        let fits = |open: &Open| open.op.kind == extent.op.kind && open.left == extent.sectors;
-        let mut slots = self.table.beginning(place(extent), fits);
-        // One that the driver has, or of which it had a piece, rather than one that waits.
-        let started =
-            |slot: &Slot| self.table.get(*slot).is_some_and(|open| open.stage != Stage::Waiting);
-        if slots.len() > 1 && slots.iter().filter(|slot| started(slot)).count() == 1 {
-            slots.retain(started);
-        }
+        // Of one that was first seen at its issue, a piece may be all that is known.
+        let fits = |open: &Open| {
+            let grown = open.bio_op.is_none() && open.left < extent.sectors;
+            open.op.kind == extent.op.kind && (open.left == extent.sectors || grown)
+        };
+        let slots = self.table.beginning(place(extent), fits);
         let slot = match self.one_of(slots, extent) {
             Found::None => return self.take_back_piece(extent),
             Found::One(slot) => slot,
             Found::Several(slots) => slots[0],
         };
-        self.table.change(slot, |open| open.requeue(event.time_ns));
+        self.table.change(slot, |open| {
+            open.left = open.left.max(extent.sectors);
+            open.requeue(event.time_ns);
+        });
     }
 
     /// So much of it has ended.
@@ -200,7 +206,7 @@ impl Follower {
         }
         let (dev, sector) = place(extent);
         if extent.sectors == 0 && sector != NOWHERE && extent.op.kind != OpKind::Other {
-            return self.end_sequence(event, extent, error);
+            return self.end_sequence(event, extent);
         }
         // Passthrough requests end at sector -1, whatever they moved.
         let whole = sector == NOWHERE;
@@ -229,9 +235,7 @@ impl Follower {
                 self.results.count_doubt(self.absence(), &open, event.time_ns);
             }
             [slot, ..] => {
-                if let Some(open) = self.table.get_mut(slot) {
-                    open.suspect(Doubt::Odd(NOT_ISSUED));
-                }
+                self.suspect(slot, Doubt::Odd(NOT_ISSUED));
                 self.finish_request(slot, event);
             }
         }
@@ -251,7 +255,7 @@ impl Follower {
 
     /// All of it has ended.
     fn finish_request(&mut self, slot: Slot, event: &Event) {
-        let Some(mut open) = self.table.remove(slot) else { return };
+        let Some(mut open) = self.take_request(slot) else { return };
         if let Some(command) = open.command {
             self.hardware.release(slot, command);
         }
@@ -261,14 +265,15 @@ impl Follower {
             return shares.iter().for_each(|share| self.drop_share(share));
         }
         open.shares.extend(shares.first());
-        let known = |mark| open.marks.get(mark).is_some();
-        let bare = !known(Mark::GotRequest) && !known(Mark::Inserted);
+        let bare = open.bio_op.is_none();
         let after = (open.dev, open.sector, open.op);
         let sequence = open.sequence();
         let flush = open.flushes.first().copied();
-        let got_ns = open.marks.get(Mark::GotRequest);
         let index = self.results.push_request(open.into_request());
         self.last_bare = bare.then_some((after, index));
+        if bare && after.2.kind != OpKind::Flush && after.1 != NOWHERE {
+            self.bare.push((index, self.absence()));
+        }
         for (nth, share) in shares.iter().enumerate() {
             self.tasks.add(share, index, nth == 0);
         }
@@ -276,7 +281,7 @@ impl Follower {
             self.begin_sequence(index, sequence, &shares, event);
         }
         if let (Some(flush), Some(share)) = (flush, shares.first()) {
-            self.link_flush(flush, share, got_ns, index);
+            self.link_flush(flush, share, index);
         }
         self.note_flush(index, event);
         for share in &shares {
@@ -296,48 +301,4 @@ impl Follower {
         open.suspect(self.absence());
         self.table.insert(open);
     }
-
-    /// All that `slots` can be, and whether it is one. If several, none of them can be reported.
-    fn one_of(&mut self, mut slots: Vec<Slot>, extent: &Extent) -> Found {
-        if slots.len() > 1 {
-            // What a request does never changes, nor do its flags, but for those of flushes.
-            let alike = |slot: &Slot| {
-                self.table.get(*slot).is_some_and(|open| same_flags(&open.op, &extent.op))
-            };
-            slots.retain(alike);
-        }
-        match slots[..] {
-            [] => Found::None,
-            [slot] => Found::One(slot),
-            _ => {
-                let lossy = slots.iter().filter_map(|slot| self.table.get(*slot));
-                let lossy = lossy.into_iter().any(|open| open.doubt == Some(Doubt::Loss));
-                let doubt = if lossy { Doubt::Loss } else { Doubt::Odd(ALIKE) };
-                for slot in &slots {
-                    if let Some(open) = self.table.get_mut(*slot) {
-                        open.suspect(doubt);
-                    }
-                }
-                Found::Several(slots)
-            }
-        }
-    }
-
-    /// The one whose size is nearest: for the books only, as none of them is reported.
-    fn closest(&self, slots: &[Slot], sectors: u32) -> Slot {
-        let over = |slot: &&Slot| {
-            self.table.get(**slot).map_or(u32::MAX, |open| open.left.abs_diff(sectors))
-        };
-        slots.iter().min_by_key(over).copied().unwrap_or_default()
-    }
-}
-
-/// Whether a request that was queued as `queued` can show up as `shown`. The flush machinery takes flush flags
-/// off and makes what is left synchronous.
-fn same_flags(queued: &Op, shown: &Op) -> bool {
-    let sequenced = queued.preflush || queued.fua;
-    queued.kind == shown.kind
-        && (queued.meta, queued.ahead) == (shown.meta, shown.ahead)
-        && (queued.sync == shown.sync || sequenced)
-        && (queued.fua == shown.fua || sequenced)
 }

@@ -40,8 +40,17 @@ impl Results {
         self.requests.get_mut(index)?.take()
     }
 
-    /// A request that is not matched: why decides where it is counted. Returns whether it was of those that
-    /// are counted at all.
+    /// A result that is none after all.
+    pub fn doubt_request(&mut self, index: usize, doubt: Doubt) {
+        if self.take_request(index).is_some() {
+            match doubt {
+                Doubt::Loss => self.account.hit_by_loss += 1,
+                _ => self.account.at_the_edges += 1,
+            }
+        }
+    }
+
+    /// A request that is not matched: why decides where it is counted.
     pub fn count_doubt(&mut self, doubt: Doubt, open: &Open, time_ns: u64) {
         match doubt {
             Doubt::Edge => self.account.at_the_edges += 1,

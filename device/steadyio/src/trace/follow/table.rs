@@ -66,8 +66,10 @@ impl Table {
         self.among(&self.ends, place, fits)
     }
 
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Open> {
-        self.slots.iter_mut().flatten()
+    /// All that are open.
+    pub fn slots(&self) -> Vec<Slot> {
+        let open = self.slots.iter().enumerate().filter(|(_, open)| open.is_some());
+        open.filter_map(|(slot, _)| Slot::try_from(slot).ok()).collect()
     }
 
     /// All that are left, when the trace is over.

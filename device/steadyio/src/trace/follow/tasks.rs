@@ -328,6 +328,10 @@ impl Tasks {
         for key in &draft.commits {
             match self.commits.get(key) {
                 Some(commit) if waited_for(commit, draft, &parts, results) => {
+                    if commit.broken {
+                        results.account.ios_incomplete += 1;
+                        return;
+                    }
                     parts.extend(parts_of(commit, results));
                 }
                 _ => {}
@@ -371,7 +375,7 @@ fn asked_for(draft: &Draft, exited_ns: u64, results: &Results) -> Option<Vec<Par
 /// under way when the commit ended. A write, which need not be synchronous, must have had nothing more of its own
 /// to wait for when the commit began.
 fn waited_for(commit: &Commit, draft: &Draft, own: &[Part], results: &Results) -> bool {
-    let Some(ended_ns) = commit.ended_ns.filter(|_| !commit.broken) else { return false };
+    let Some(ended_ns) = commit.ended_ns else { return false };
     let devs = |index: &usize| results.request(*index).map(|request| request.dev);
     let Some(commit_devs) = commit.requests.iter().map(devs).collect::<Option<Vec<Dev>>>() else {
         return false;

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where it is not sure which request an event is about.
+//!
+//! Once two requests have been mixed up, neither can be reported, and nor is it known any more where either of
+//! them is: the place where they are blurs, and a third request that comes there cannot be told from them. It
+//! is clear again when as much has ended as was mixed up.
+
+use super::super::event::{Dev, Extent, Op, OpKind};
+use super::Follower;
+use super::open::{Doubt, NOWHERE, Open, Slot, place};
+
+const ALIKE: &str = "two requests at the same place at the same time cannot be told apart";
+
+/// What the events say about one request, if they say it of one only.
+pub(super) enum Found {
+    None,
+    One(Slot),
+    /// All that it can be about.
+    Several(Vec<Slot>),
+}
+
+/// Where a doubtful request may be.
+#[derive(Debug)]
+pub(super) struct Blur {
+    slot: Slot,
+    dev: Dev,
+    kind: OpKind,
+    begin: u64,
+    end: u64,
+}
+
+impl Blur {
+    /// An event at `extent` can be of this request, of which `open` is what the books say.
+    fn reaches(&self, extent: &Extent, open: &Open) -> bool {
+        let (dev, begin) = place(extent);
+        if begin == NOWHERE || self.begin == NOWHERE {
+            return (self.dev, self.begin, self.kind) == (dev, begin, extent.op.kind);
+        }
+        let from = self.begin.min(open.sector);
+        let to = self.end.max(open.sector.saturating_add(u64::from(open.left)));
+        let end = begin.saturating_add(u64::from(extent.sectors.max(1)));
+        self.dev == dev && from < end && begin < to
+    }
+}
+
+impl Follower {
+    /// Which of `slots` the event at `extent` is about, if that is sure. If it is not, none of them can be
+    /// reported.
+    pub(super) fn one_of(&mut self, mut slots: Vec<Slot>, extent: &Extent) -> Found {
+        if slots.len() > 1 {
+            // What a request does never changes, nor do its flags, but for those of flushes.
+            let alike = |slot: &Slot| {
+                self.table.get(*slot).is_some_and(|open| same_flags(&open.op, &extent.op))
+            };
+            slots.retain(alike);
+        }
+        self.doubt_blurred(&slots, extent);
+        match slots[..] {
+            [] => Found::None,
+            [slot] => Found::One(slot),
+            _ => {
+                self.suspect_all(&slots);
+                Found::Several(slots)
+            }
+        }
+    }
+
+    /// If a doubtful request may be there, what is found there is doubtful too.
+    pub(super) fn doubt_blurred(&mut self, slots: &[Slot], extent: &Extent) {
+        if self.blurred.is_empty() || slots.is_empty() {
+            return;
+        }
+        let mut found = None;
+        for blur in &self.blurred {
+            let Some(open) = self.table.get(blur.slot).filter(|open| blur.reaches(extent, open))
+            else {
+                continue;
+            };
+            found = if found == Some(Doubt::Loss) { found } else { open.doubt };
+        }
+        for slot in slots {
+            found.into_iter().for_each(|doubt| self.suspect(*slot, doubt));
+        }
+    }
+
+    /// They cannot be told apart. If one of them was open while events were lost, that may be the reason.
+    pub(super) fn suspect_all(&mut self, slots: &[Slot]) {
+        let lost =
+            |slot: &Slot| self.table.get(*slot).is_some_and(|open| open.doubt == Some(Doubt::Loss));
+        let doubt = if slots.iter().any(lost) { Doubt::Loss } else { Doubt::Odd(ALIKE) };
+        slots.iter().for_each(|slot| self.suspect(*slot, doubt));
+    }
+
+    /// It cannot be reported, nor what may be mixed up with it from now on.
+    pub(super) fn suspect(&mut self, slot: Slot, doubt: Doubt) {
+        let Some(open) = self.table.get_mut(slot) else { return };
+        open.suspect(doubt);
+        if self.blurred.iter().any(|blur| blur.slot == slot) {
+            return;
+        }
+        let begin = open.first.map_or(open.sector, |(sector, _)| sector.min(open.sector));
+        let end = open.sector.saturating_add(u64::from(open.left));
+        self.blurred.push(Blur { slot, dev: open.dev, kind: open.op.kind, begin, end });
+    }
+
+    /// It has ended, or is part of another now.
+    pub(super) fn take_request(&mut self, slot: Slot) -> Option<Open> {
+        self.blurred.retain(|blur| blur.slot != slot);
+        self.table.remove(slot)
+    }
+
+    /// The one whose size is nearest: for the books only, as none of them is reported.
+    pub(super) fn closest(&self, slots: &[Slot], sectors: u32) -> Slot {
+        let over = |slot: &&Slot| {
+            self.table.get(**slot).map_or(u32::MAX, |open| open.left.abs_diff(sectors))
+        };
+        slots.iter().min_by_key(over).copied().unwrap_or_default()
+    }
+}
+
+/// Whether a request that was queued as `queued` can show up as `shown`. The flush machinery takes flush flags
+/// off and makes what is left synchronous.
+fn same_flags(queued: &Op, shown: &Op) -> bool {
+    let sequenced = queued.preflush || queued.fua;
+    queued.kind == shown.kind
+        && (queued.meta, queued.ahead) == (shown.meta, shown.ahead)
+        && (queued.sync == shown.sync || sequenced)
+        && (queued.fua == shown.fua || sequenced)
+}
