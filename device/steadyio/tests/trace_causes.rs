@@ -57,6 +57,16 @@ fn the_request_that_it_waited_behind_is_named() {
 }
 
 #[test]
+fn a_request_that_shares_the_device_names_whom_with() {
+    let own = request(OpKind::Read, 4096, 2_000, [1, 1, 1, 1, 4_000, 1]);
+    let write = request(OpKind::Write, 524_288, 2_990, [1, 1, 1, 1, 3_000, 1]);
+    let found = causes(vec![own], vec![write]);
+    assert_eq!(names(&found), ["device_slow", "shared"]);
+    let Cause::Shared { ns, requests: 1, longest } = &found[1] else { panic!("{found:?}") };
+    assert_eq!((*ns, longest.op, longest.device_ns), (3_000 * US, "write", 3_000 * US));
+}
+
+#[test]
 fn requests_of_other_devices_and_other_times_are_not_in_the_way() {
     let other = request(OpKind::Write, 524_288, 1_000, [1, 1, 1, 1, 9_000, 1]);
     let dev = steadyio::trace::event::Dev { major: 8, minor: 0 };

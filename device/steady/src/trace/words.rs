@@ -97,6 +97,11 @@ fn why(cause: &Cause) -> String {
             count(*requests, "other request"),
             other(longest)
         ),
+        Cause::Shared { requests, longest, .. } => format!(
+            "{ns} us with the device together with {}; longest: {}",
+            count(*requests, "other request"),
+            other(longest)
+        ),
         Cause::Flush { own: true, .. } => format!("{ns} us for its own flush"),
         Cause::Flush { requests, .. } => {
             format!("{ns} us while the device had {}", count(*requests, "flush"))
@@ -228,8 +233,8 @@ mod tests {
 
     const US: u64 = 1_000;
 
-    fn behind() -> Cause {
-        let longest = Other {
+    fn longest() -> Box<Other> {
+        Box::new(Other {
             op: "write",
             bytes: 524_288,
             sector: 8_192,
@@ -240,8 +245,7 @@ mod tests {
             overlap_ns: 7_000 * US,
             device_ns: 8_500 * US,
             pieces: 2,
-        };
-        Cause::Behind { ns: 7_503 * US, requests: 2, longest: Box::new(longest) }
+        })
     }
 
     #[test]
@@ -249,8 +253,14 @@ mod tests {
         let ns = 250 * US;
         for (cause, says) in [
             (
-                behind(),
+                Cause::Behind { ns: 7_503 * US, requests: 2, longest: longest() },
                 "7503.0 us in the block layer while the device had 2 other requests; longest: \
+                 write 512 KiB sector 8192 by kworker (55), writeback of inode 12, 2 pieces, \
+                 7000.0 of its 8500.0 us",
+            ),
+            (
+                Cause::Shared { ns, requests: 1, longest: longest() },
+                "250.0 us with the device together with 1 other request; longest: \
                  write 512 KiB sector 8192 by kworker (55), writeback of inode 12, 2 pieces, \
                  7000.0 of its 8500.0 us",
             ),

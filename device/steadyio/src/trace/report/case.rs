@@ -42,6 +42,7 @@ impl<'a> Case<'a> {
         let around = self.around();
         let mut causes: Vec<Cause> = [
             self.behind(&around),
+            self.shared(&around),
             self.flush(&around),
             self.discard(&around),
             self.requeued(),
@@ -79,22 +80,17 @@ impl<'a> Case<'a> {
     }
 
     fn behind(&self, around: &[&Request]) -> Option<Cause> {
-        let overlap = |other: &&Request| with_device(other).overlap(&self.in_block);
-        let longest = around.iter().copied().max_by_key(|other| overlap(other).total_ns())?;
         let (requests, ns) = met(around, |_| true, &self.in_block);
-        let other = Other {
-            op: op_word(longest.op.kind),
-            bytes: longest.bytes,
-            sector: longest.sector,
-            pid: longest.pid,
-            comm: longest.comm.to_string(),
-            origin: origin_word(longest.origin),
-            inode: inode(longest.origin),
-            overlap_ns: overlap(&longest).total_ns(),
-            device_ns: with_device(longest).total_ns(),
-            pieces: served_pieces(longest).max(1),
-        };
-        Some(Cause::Behind { ns, requests, longest: Box::new(other) })
+        let longest = Box::new(longest(around, &self.in_block)?);
+        Some(Cause::Behind { ns, requests, longest })
+    }
+
+    fn shared(&self, around: &[&Request]) -> Option<Cause> {
+        let moves = |other: &&&Request| matches!(other.op.kind, OpKind::Read | OpKind::Write);
+        let around: Vec<&Request> = around.iter().filter(moves).copied().collect();
+        let (requests, ns) = met(&around, |_| true, &self.device);
+        let longest = Box::new(longest(&around, &self.device)?);
+        Some(Cause::Shared { ns, requests, longest })
     }
 
     fn flush(&self, around: &[&Request]) -> Option<Cause> {
@@ -201,6 +197,24 @@ impl<'a> Case<'a> {
         let ns = Intervals::new(met).overlap(&idle).total_ns();
         (requests > 0).then_some((requests, ns))
     }
+}
+
+/// The one that was with the device for most of those moments.
+fn longest(requests: &[&Request], when: &Intervals) -> Option<Other> {
+    let overlap_ns = |request: &Request| with_device(request).overlap(when).total_ns();
+    let longest = requests.iter().max_by_key(|request| overlap_ns(request))?;
+    Some(Other {
+        op: op_word(longest.op.kind),
+        bytes: longest.bytes,
+        sector: longest.sector,
+        pid: longest.pid,
+        comm: longest.comm.to_string(),
+        origin: origin_word(longest.origin),
+        inode: inode(longest.origin),
+        overlap_ns: overlap_ns(longest),
+        device_ns: with_device(longest).total_ns(),
+        pieces: served_pieces(longest).max(1),
+    })
 }
 
 /// How many of these requests were with the device in those moments, and how long altogether.

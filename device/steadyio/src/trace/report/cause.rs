@@ -21,6 +21,15 @@ pub enum Cause {
         /// The one that was with the device for most of that time.
         longest: Box<Other>,
     },
+    /// While it was with the device, other reads and writes were too: in the driver's or the hardware's queue.
+    Shared {
+        /// How long both was so.
+        ns: u64,
+        /// How many others.
+        requests: u64,
+        /// The one that was there for most of that time.
+        longest: Box<Other>,
+    },
     /// While it was in the block layer or with the device, a flush was with the device.
     Flush {
         /// How long.
@@ -110,6 +119,7 @@ impl Cause {
     pub fn ns(&self) -> u64 {
         match *self {
             Cause::Behind { ns, .. }
+            | Cause::Shared { ns, .. }
             | Cause::Flush { ns, .. }
             | Cause::Discard { ns, .. }
             | Cause::Requeued { ns, .. }
@@ -141,7 +151,7 @@ pub struct Other {
     pub origin: &'static str,
     /// The inode, if known.
     pub inode: Option<u64>,
-    /// How long it was with the device while the one in question waited.
+    /// How long it was with the device while the one in question waited, or was there too.
     pub overlap_ns: u64,
     /// How long it was with the device altogether.
     pub device_ns: u64,
