@@ -35,7 +35,7 @@ const NO_INPUT: &str = "what to compute with is missing: give a file of spans, o
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
-    /// Measured spans, TOML or JSON
+    /// Measured spans, TOML or JSON, or the record of `steady trace --json`
     #[arg(value_name = "SPANS")]
     file: Option<PathBuf>,
     #[command(flatten)]

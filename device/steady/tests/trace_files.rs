@@ -39,6 +39,19 @@ fn some_pid(record: &Value) -> String {
     record["worst_ios"][0]["pid"].to_string()
 }
 
+#[test]
+fn the_reference_page_shows_what_its_command_prints() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let page = fs::read_to_string(format!("{root}/docs/reference/steady-trace.md")).unwrap();
+    let (_, example) = page.split_once("```\n$ steady trace ").expect("an example");
+    let (arguments, rest) = example.split_once('\n').unwrap();
+    let (expected, _) = rest.split_once("```").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
+    command.current_dir(root).arg("trace").args(arguments.split(' '));
+    let printed = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    assert_eq!(printed, expected, "of: steady trace {arguments}");
+}
+
 /// The whole load, by three tools at once: the kernel's own text, trace-cmd report, perf script.
 const WHOLE: [&str; 3] = ["host-trace.txt", "host-report-t.txt", "host-perf-fields-ns.txt"];
 
