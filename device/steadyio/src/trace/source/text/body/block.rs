@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The block events, as kernels since 5.11 print them; the I/O priority is there since 6.4.
+//! The block events; the I/O priority is there since 6.4.
 
 use super::{Body, dev};
 use crate::trace::event::{Class, Comm, Dev, Extent, Op, Priority, What};
