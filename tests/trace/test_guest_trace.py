@@ -29,7 +29,6 @@ def test_a_trace_kept_in_the_guest_is_read_on_the_host(release: str, work: Path)
     here = json.loads(done.stdout)
     assert here["account"]["matched"] == READS
     assert here["account"]["unmatched"] == 0
-    assert here["account"] == there["account"]
-    for key in ("requests", "worst_requests"):
-        # The host does not know the guest's devices by name.
-        assert [{**each, "device": "mmcblk0"} for each in here[key]] == there[key]
+    assert here["requests"][0]["device"] == "mmcblk0"
+    # All of it is the guest's, none of this machine.
+    assert here == there

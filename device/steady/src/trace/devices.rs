@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
 use steadyio::trace::event::Dev;
-use steadyio::trace::source::capture::devices::related;
+use steadyio::trace::source::capture::devices::{parse, related};
 
 const SYSFS: &str = "/sys/dev/block";
 
 /// The devices on which I/O of `text` shows: itself, the disk that it is a partition of, and what it is made
 /// of. `text` is MAJOR:MINOR, a node, a mount point or anything in a file system, or a kernel name.
 pub fn find(text: &str) -> anyhow::Result<BTreeSet<Dev>> {
-    let dev = match number(text) {
+    let dev = match parse(text) {
         Some(dev) => dev,
         None => of_path(text).with_context(|| format!("--device {text}"))?,
     };
@@ -25,7 +25,7 @@ pub fn find(text: &str) -> anyhow::Result<BTreeSet<Dev>> {
 
 /// What is named as `MAJOR:MINOR`, on any machine.
 pub fn find_number(text: &str) -> anyhow::Result<BTreeSet<Dev>> {
-    let dev = number(text).ok_or_else(|| {
+    let dev = parse(text).ok_or_else(|| {
         anyhow!(
             "--device {text}: a file does not tell names, so it must be MAJOR:MINOR, such as 179:0"
         )
@@ -33,20 +33,14 @@ pub fn find_number(text: &str) -> anyhow::Result<BTreeSet<Dev>> {
     Ok(BTreeSet::from([dev]))
 }
 
-/// What the kernel calls its block devices now.
-pub fn names() -> BTreeMap<Dev, String> {
-    let Ok(entries) = fs::read_dir(SYSFS) else { return BTreeMap::new() };
-    let named = |entry: fs::DirEntry| {
-        let target = fs::read_link(entry.path()).ok()?;
-        let name = target.file_name()?.to_string_lossy().into_owned();
-        Some((number(entry.file_name().to_str()?)?, name))
-    };
-    entries.filter_map(|entry| named(entry.ok()?)).collect()
-}
-
-fn number(text: &str) -> Option<Dev> {
-    let (major, minor) = text.split_once(':')?;
-    Some(Dev { major: major.parse().ok()?, minor: minor.parse().ok()? })
+/// What a kept trace calls so, or has under that number.
+pub fn find_named(text: &str, names: &BTreeMap<Dev, String>) -> anyhow::Result<BTreeSet<Dev>> {
+    let name = text.trim_start_matches("/dev/");
+    let named = names.iter().find(|(_, known)| *known == name).map(|(dev, _)| *dev);
+    let dev = named.or_else(|| parse(text)).ok_or_else(|| {
+        anyhow!("--device {text}: the machine that was traced has no device of that name")
+    })?;
+    Ok(BTreeSet::from([dev]))
 }
 
 fn of_path(text: &str) -> anyhow::Result<Dev> {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{anyhow, bail};
 use steadyio::interrupt::Interrupt;
-use steadyio::trace::source::capture::Captured;
+use steadyio::trace::source::capture::{Captured, Meta};
 use steadyio::trace::source::files::{self, Files};
 
 use super::arguments::Arguments;
@@ -34,6 +34,14 @@ pub fn read(arguments: &Arguments, stop: &Interrupt) -> Result<(Found, Status), 
             Err(Failure::with(Status::Usage)(anyhow!("no event could be read: {problem}")))
         }
         _ => Ok((found, if all { Status::Done } else { Status::Interrupted })),
+    }
+}
+
+/// What is known of a kept trace, if that is what is to be read.
+pub fn kept(arguments: &Arguments) -> anyhow::Result<Option<Meta>> {
+    match arguments.files.as_slice() {
+        [only] if Captured::is_folder(only) => Ok(Some(Captured::open(only)?.meta().clone())),
+        _ => Ok(None),
     }
 }
 

@@ -27,6 +27,7 @@ use steadyio::trace::perfetto;
 use steadyio::trace::report::record::{Question, Record, Unread};
 use steadyio::trace::report::spans_file;
 use steadyio::trace::source::Problems;
+use steadyio::trace::source::capture::devices::{names, parse};
 
 pub use self::arguments::Arguments;
 use self::arguments::Source;
@@ -76,15 +77,26 @@ struct Origin {
 impl Origin {
     fn of(arguments: &Arguments, from: Source) -> anyhow::Result<Origin> {
         let device = arguments.device.as_deref();
-        Ok(match from {
-            Source::Files => Origin {
+        let kept = files::kept(arguments)?;
+        Ok(match (from, kept) {
+            (Source::Files, Some(meta)) => {
+                let named = meta.device_names.iter();
+                let names: BTreeMap<Dev, String> =
+                    named.filter_map(|(dev, name)| Some((parse(dev)?, name.clone()))).collect();
+                Origin {
+                    devices: device.map(|text| devices::find_named(text, &names)).transpose()?,
+                    names,
+                    kernel: Some(Kernel { release: meta.kernel, version: meta.kernel_version }),
+                }
+            }
+            (Source::Files, None) => Origin {
                 devices: device.map(devices::find_number).transpose()?,
                 names: BTreeMap::new(),
                 kernel: None,
             },
-            Source::Kernel => Origin {
+            (Source::Kernel, _) => Origin {
                 devices: device.map(devices::find).transpose()?,
-                names: devices::names(),
+                names: names(),
                 kernel: Some(Kernel::running()),
             },
         })

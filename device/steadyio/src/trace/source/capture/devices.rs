@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which device numbers the I/O of a device passes: its disk, all partitions of that, and what lies below.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -41,11 +41,26 @@ fn add(folder: &Path, found: &mut BTreeSet<Dev>) -> io::Result<()> {
     Ok(())
 }
 
+/// What the kernel calls its block devices now.
+pub fn names() -> BTreeMap<Dev, String> {
+    let named = |entry: fs::DirEntry| {
+        let target = fs::read_link(entry.path()).ok()?;
+        let name = target.file_name()?.to_string_lossy().into_owned();
+        Some((parse(entry.file_name().to_str()?)?, name))
+    };
+    let entries = fs::read_dir("/sys/dev/block").into_iter().flatten();
+    entries.filter_map(|entry| named(entry.ok()?)).collect()
+}
+
+/// From `MAJOR:MINOR`.
+pub fn parse(text: &str) -> Option<Dev> {
+    let (major, minor) = text.split_once(':')?;
+    Some(Dev { major: major.parse().ok()?, minor: minor.parse().ok()? })
+}
+
 /// From the file `dev`, such as `8:1`.
 fn number(folder: &Path) -> io::Result<Dev> {
     let text = fs::read_to_string(folder.join("dev"))?;
-    let numbers = text.trim().split_once(':').and_then(|(major, minor)| {
-        Some(Dev { major: major.parse().ok()?, minor: minor.parse().ok()? })
-    });
-    numbers.ok_or_else(|| io::Error::other(format!("{}: {text:?}", folder.join("dev").display())))
+    let number = parse(text.trim());
+    number.ok_or_else(|| io::Error::other(format!("{}: {text:?}", folder.join("dev").display())))
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::enable::{Enabled, EnabledEvent};
 use super::held::Held;
-use super::{CaptureError, Options, names};
+use super::{CaptureError, Options, devices, names};
 use crate::trace::source::decode::Unreadable;
 use crate::trace::source::wanted::Detail;
 use crate::trace::source::{Place, Problem};
@@ -28,6 +28,8 @@ pub struct Meta {
     pub schema: String,
     /// The kernel's release.
     pub kernel: String,
+    /// The kernel's version: which build of the release.
+    pub kernel_version: String,
     /// The processor's kind, as `uname` has it.
     pub machine: String,
     /// Of all numbers in the pages: `little`.
@@ -56,6 +58,8 @@ pub struct Meta {
     pub asked_for: Vec<u32>,
     /// The tracer's own threads, whose calls are left out.
     pub tracer: Vec<u32>,
+    /// Names of the machine's block devices by their numbers.
+    pub device_names: BTreeMap<String, String>,
     /// Names of threads when tracing began, and of those that were there when it ended.
     pub threads: BTreeMap<u32, String>,
 }
@@ -112,6 +116,7 @@ impl Meta {
         Meta {
             schema: SCHEMA.into(),
             kernel: system.release().to_string_lossy().into_owned(),
+            kernel_version: system.version().to_string_lossy().into_owned(),
             machine: system.machine().to_string_lossy().into_owned(),
             byte_order: "little".into(),
             clock: "mono".into(),
@@ -126,6 +131,10 @@ impl Meta {
             cpus,
             asked_for: course.asked_for,
             tracer: names::own_threads(),
+            device_names: devices::names()
+                .into_iter()
+                .map(|(dev, name)| (dev.to_string(), name))
+                .collect(),
             threads: course.threads,
         }
     }
