@@ -322,6 +322,9 @@ fn names_of_threads_may_look_like_anything() {
         ("my [0] app-12    (   11)", "my [0] app", 12),
         ("sh-12    (-------)", "sh", 12),
         (" -12", "", 12),
+        ("buffer:               dd-12", "dd", 12),
+        ("buffer:            <...>-12", "", 12),
+        ("buffer:  a-name-of-15-by-12", "a-name-of-15-by", 12),
     ] {
         let line =
             format!("  {thread}  [003] d.h1. 5.000001: irq_handler_exit: irq=1 ret=handled\n");

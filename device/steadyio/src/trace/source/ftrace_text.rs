@@ -208,11 +208,17 @@ fn thread(text: &[u8]) -> Option<(Comm, u32)> {
     let (before, digits) = text.split_at(text.len() - digits);
     let comm = before.strip_suffix(b"-")?;
     let pid = Scan::new(digits).decimal("").ok()?;
-    match comm {
+    match if comm.len() > 15 { behind_buffer(comm)? } else { comm } {
         b"<...>" => Some((Comm::default(), pid)),
-        _ if comm.len() <= 15 => Some((Comm::new(comm), pid)),
-        _ => None,
+        comm => Some((Comm::new(comm), pid)),
     }
+}
+
+/// trace-cmd prints the name of a buffer (`record -B`) or of one of several files before the thread's, which it
+/// fills up to 16 letters: `buffer:               dd`.
+fn behind_buffer(text: &[u8]) -> Option<&[u8]> {
+    let (before, comm) = text.split_at(text.len().checked_sub(16)?);
+    before.ends_with(b": ").then(|| comm.trim_ascii_start())
 }
 
 /// Passes ` d.h1. `, which is there unless the option `irq-info` is off.
