@@ -193,9 +193,8 @@ fn tracing_ends_where_memory_is_full_and_the_program_goes_on() {
     }
     let captured = capture.stop(&[]).unwrap();
     assert!(captured.meta().memory_full);
-    let count =
-        events(&captured).iter().filter(|event| matches!(event.what, What::Issue(_))).count();
-    assert!(count > 0, "nothing was captured");
+    // Whose events came first is not known: calls of all programs are traced.
+    assert!(!events(&captured).is_empty(), "nothing was captured");
 }
 
 #[test]
