@@ -5,16 +5,20 @@
 //! Block events do not say which request they are about, only its place. So the path of each bio is retraced as
 //! the block layer goes it: `threads` holds a thread's bios until they have a request (`bios`), `table` the
 //! requests (`open`) until they have ended, `requests` has one function per block event, `doubt` says which
-//! request it is about, if that is sure. `flush` pairs flushes with those who wait for them, `hardware` the drivers' commands with requests. `calls` knows who asked (`tasks`: I/Os and journal commits that are not over),
-//! `spans` where an I/O's time went, `results` what is certain so far, `seen` what the trace cannot tell.
+//! request it is about, if that is sure. `flush` pairs flushes with those who wait for them, `hardware` the
+//! drivers' commands with requests. `calls` knows who asked (`tasks`: I/Os and journal commits that are not
+//! over; `judge`: what they asked and waited for), `spans` where an I/O's time went, `results` what is certain
+//! so far, `seen` what the trace cannot tell.
 //!
-//! Never guessed: if an event can be about two requests, both are counted as unmatched.
+//! Never guessed: if an event can be about two requests, both are counted as unmatched. The rules,
+//! for users, are in docs/reference/trace-rules.md.
 
 mod bios;
 mod calls;
 mod doubt;
 mod flush;
 mod hardware;
+mod judge;
 mod open;
 mod requests;
 mod results;
