@@ -1,0 +1,49 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# DESCRIPTION: steady trace and blktrace trace one load in the guest, on the card or on ext4 on it
+# DEVICE: test-plain
+# FLAVOUR: base
+#
+# Leaves card.blktrace.*, the folder kept/ and record.json in the work folder; test_against_blktrace.py compares
+# them. $STEADY_LOAD: raw or ext4. $STEADY: the command.
+# shellcheck source=../kernel/lib.sh
+. "$STEADY_TESTS/lib.sh"
+set -e
+
+mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug
+disk=$STEADY_DEVICE
+cat >"$SCRATCH/raw" <<LOAD
+set -e
+fio --name=reads --filename=$disk --direct=1 --rw=randread --bsrange=4k-256k --number_ios=200 --size=128m \\
+	--ioengine=libaio --iodepth=8 --randseed=1 --output="$SCRATCH/1"
+fio --name=mixed --filename=$disk --direct=1 --rw=randrw --bsrange=4k-256k --number_ios=200 --size=128m \\
+	--ioengine=psync --fsync=16 --randseed=2 --output="$SCRATCH/2"
+fio --name=buffered --filename=$disk --rw=randwrite --bs=4k --number_ios=300 --size=8m --end_fsync=1 \\
+	--ioengine=psync --randseed=3 --output="$SCRATCH/3"
+blkdiscard -o 64m -l 4m $disk
+LOAD
+cat >"$SCRATCH/ext4" <<LOAD
+set -e
+fio --name=mixed --directory=$SCRATCH/mnt --rw=randrw --bsrange=4k-256k --number_ios=200 --size=32m \\
+	--ioengine=psync --fsync=16 --randseed=4 --output="$SCRATCH/1"
+fio --name=direct --directory=$SCRATCH/mnt --direct=1 --rw=randwrite --bsrange=4k-256k --number_ios=200 --size=32m \\
+	--ioengine=libaio --iodepth=8 --randseed=5 --output="$SCRATCH/2"
+sync
+LOAD
+if [ "$STEADY_LOAD" = ext4 ]; then
+	mkfs.ext4 -q -b 4096 -E lazy_itable_init=0,lazy_journal_init=0,nodiscard "$disk"
+	mkdir "$SCRATCH/mnt"
+	mount "$disk" "$SCRATCH/mnt"
+	sync
+fi
+
+blktrace -d "$disk" -o card >blktrace.log 2>&1 &
+blktrace=$!
+sleep 0.5
+status=0
+"$STEADY" trace --device "$disk" --keep kept --json -- sh "$SCRATCH/$STEADY_LOAD" >record.json || status=$?
+sleep 0.5
+kill -INT $blktrace
+wait $blktrace
+[ "$STEADY_LOAD" = raw ] || umount "$SCRATCH/mnt"
+exit $status

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`steady trace` beside blktrace on one load: the same requests, and the same times.
+
+Both have a probe at the same tracepoints, so what they say of one request may differ by what lies
+between two probes: in a guest a reading of its virtual clock; on this machine some ns, unless an
+interrupt or another guest of the hypervisor comes between, so only the median is bounded there.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+import test_kernel
+from blk_tracer import blk_tracer, top_instance, why_not
+from blktrace_events import btt_d2c, read_blktrace
+from kept import Kept, read_kept
+from loop_disk import STEADY, loop_disk, mixed_load
+from stays import Agreement, compare, nearest_rank
+from steady_lab.kernels.source import RELEASES
+from steady_lab.paths import GUEST_PROJECT
+
+SCRIPT = Path(__file__).parent / "beside_blktrace.sh"
+CLOCK_STEP_NS = 256
+# Requests, about; fewer would mean that the load did not run.
+HOST_IOS = 1200
+OFF_NS_P50_MAX = 1000
+EXPECTED_MIN = {"raw": 500, "ext4": 300}
+
+
+@pytest.mark.parametrize("load", ["raw", "ext4"])
+@pytest.mark.parametrize("release", RELEASES)
+def test_guest_agrees_with_blktrace(release: str, load: str, work: Path) -> None:
+    print(f"replay: scripts/test -k 'test_guest_agrees_with_blktrace and {release}-{load}'")
+    more = {"STEADY": f"{GUEST_PROJECT}/build/bin/steady", "STEADY_LOAD": load}
+    result = test_kernel.run(SCRIPT, release, work, more)
+    assert result.exit_status == 0, result.output[-3000:]
+
+    kept = read_kept(work / "kept")
+    (dev,) = {request["dev"] for request in kept.requests}
+    agreement = compare(kept.found(dev), read_blktrace("card", work))
+    print(agreement)
+    assert agreement.only_here == [] and agreement.only_there == []
+    assert len(agreement.d2c_off_ns) >= EXPECTED_MIN[load]
+    assert max(agreement.d2c_off_ns) <= CLOCK_STEP_NS
+    assert max(agreement.q2c_off_ns) <= CLOCK_STEP_NS
+    assert kept.account["unmatched"] == kept.account["events_lost"] == 0
+    # btt loses sight of bios that the block layer cuts, which this load has none of.
+    if load == "raw":
+        expect_btts_figures(kept, work)
+
+
+def expect_btts_figures(kept: Kept, work: Path) -> None:
+    """Compare the least, the mean and the largest D2C; btt counts a request once for each bio."""
+    d2c_ns: list[int] = []
+    for request, found in zip(kept.requests, kept.found(kept.requests[0]["dev"]), strict=True):
+        assert not request["cut_from_bio"]
+        d2c_ns += [stay.d2c_ns for stay in found.stays] * (1 + request["merged"])
+    summary = btt_d2c("card", work)
+    print(f"btt: {summary}")
+    assert summary.count == len(d2c_ns)
+    assert abs(summary.minimum_ns - min(d2c_ns)) <= CLOCK_STEP_NS
+    assert abs(summary.maximum_ns - max(d2c_ns)) <= CLOCK_STEP_NS
+    assert abs(summary.mean_ns - sum(d2c_ns) / len(d2c_ns)) <= CLOCK_STEP_NS
+
+
+@pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+@pytest.mark.parametrize("file_system", ["raw", "ext4"])
+def test_this_machine_agrees_with_blktrace(file_system: str, work: Path) -> None:
+    print(f"replay: scripts/test -k 'test_this_machine_agrees_with_blktrace and {file_system}'")
+    kept, agreement = trace_with_both(file_system == "ext4", HOST_IOS, work)
+    print(agreement, kept.account)
+    assert agreement.only_here == [] and agreement.only_there == []
+    assert len(agreement.d2c_off_ns) >= HOST_IOS // 2
+    assert nearest_rank(agreement.d2c_off_ns, 50) <= OFF_NS_P50_MAX
+    assert nearest_rank(agreement.q2c_off_ns, 50) <= OFF_NS_P50_MAX
+    expect_spans_add_up(kept)
+    assert kept.account["unmatched"] == kept.account["events_lost"] == 0
+
+
+def expect_spans_add_up(kept: Kept) -> None:
+    """Expect that each I/O's spans are its whole time, to the ns."""
+    assert len(kept.ios) >= HOST_IOS // 2
+    wrong = [io for io in kept.ios if sum(io["spans_ns"]) != io["exited_ns"] - io["entered_ns"]]
+    assert wrong == []
+
+
+def trace_with_both(ext4: bool, ios: int, work: Path) -> tuple[Kept, Agreement]:
+    """Trace one load on a loop device with both at once; blktrace begins first and ends last."""
+    with top_instance(), loop_disk(ext4) as disk:
+        load = mixed_load(disk, ios)
+        with blk_tracer(disk.name, work):
+            command = [str(STEADY), "trace", "--device", disk.node, "--keep", f"{work}/kept"]
+            subprocess.run([*command, "--", "sh", "-c", load], check=True, stdout=subprocess.PIPE)
+        dev = disk.dev
+    kept = read_kept(work / "kept")
+    return kept, compare(kept.found(dev), read_blktrace("card", work))
