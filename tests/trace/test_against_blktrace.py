@@ -8,16 +8,15 @@ interrupt or another guest of the hypervisor comes between, so only the median i
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 import test_kernel
-from blk_tracer import blk_tracer, top_instance, why_not
+from blk_tracer import why_not
 from blktrace_events import btt_d2c, read_blktrace
+from both import trace_with_both
 from kept import Kept, read_kept
-from loop_disk import STEADY, loop_disk, mixed_load
-from stays import Agreement, compare, nearest_rank
+from stays import compare, nearest_rank
 from steady_lab.kernels.source import RELEASES
 from steady_lab.paths import GUEST_PROJECT
 
@@ -84,15 +83,3 @@ def expect_spans_add_up(kept: Kept) -> None:
     assert len(kept.ios) >= HOST_IOS // 2
     wrong = [io for io in kept.ios if sum(io["spans_ns"]) != io["exited_ns"] - io["entered_ns"]]
     assert wrong == []
-
-
-def trace_with_both(ext4: bool, ios: int, work: Path) -> tuple[Kept, Agreement]:
-    """Trace one load on a loop device with both at once; blktrace begins first and ends last."""
-    with top_instance(), loop_disk(ext4) as disk:
-        load = mixed_load(disk, ios)
-        with blk_tracer(disk.name, work):
-            command = [str(STEADY), "trace", "--device", disk.node, "--keep", f"{work}/kept"]
-            subprocess.run([*command, "--", "sh", "-c", load], check=True, stdout=subprocess.PIPE)
-        dev = disk.dev
-    kept = read_kept(work / "kept")
-    return kept, compare(kept.found(dev), read_blktrace("card", work))
