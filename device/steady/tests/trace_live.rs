@@ -70,9 +70,13 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 fn start(arguments: &[&str]) -> Child {
     let mut command = trace(arguments);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // A new instance is on for a moment before it is told what to trace.
     let traces = |name: &String| {
-        let on = fs::read_to_string(Path::new(INSTANCES).join(name).join("tracing_on"));
-        on.is_ok_and(|on| on.trim() == "1")
+        let is_on = |file: &str| {
+            let text = fs::read_to_string(Path::new(INSTANCES).join(name).join(file));
+            text.is_ok_and(|text| text.trim() == "1")
+        };
+        is_on("events/block/block_rq_issue/enable") && is_on("tracing_on")
     };
     until("tracing is on", || instances_of(child.id()).iter().any(traces));
     child
