@@ -41,6 +41,8 @@ class Requests:
     def take(self, action: str, time_ns: int, sector: int, sectors: int, is_flush: bool) -> None:
         place = (sector, sectors)
         if action == "Q" and sectors:
+            # The same again: io_uring's first try must not wait, and there was no tag.
+            self.bios = [bio for bio in self.bios if bio[:2] != place]
             self.bios.append((sector, sectors, time_ns))
         elif action == "D":
             self._issue(place, time_ns)
