@@ -58,6 +58,18 @@ fn rich() -> Made {
 }
 
 #[test]
+fn between_its_pieces_a_request_of_no_io_is_in_the_block_layer() {
+    let mut made = Made::default();
+    let split = request(OpKind::Write, 524_288, 30_000, [1, 1, 1, 1, 5_000, 1]);
+    let stays = pieces(&[(30_004, 32_000, 262_144), (33_000, 35_004, 262_144)]);
+    made.request(Request { pieces: stays, ..split });
+    let group = &made.record().requests[0];
+    let means: Vec<(&str, f64)> =
+        group.times.spans.iter().map(|span| (&*span.span, span.times.mean_ns / 1_000.0)).collect();
+    assert_eq!(means, [("block", 1_004.0), ("device", 4_000.0), ("post", 1.0)]);
+}
+
+#[test]
 fn spans_are_shares_of_the_mean_total_and_the_rest_of_the_device_is_software() {
     let mut made = Made::default();
     made.usual_reads(3);

@@ -83,10 +83,12 @@ pub fn request_spans(request: &Request) -> Spans {
     let (begin_ns, end_ns) = (steps::begin_ns(request), steps::end_ns(request));
     let start_ns = request.marks.device_start_ns().unwrap_or(begin_ns).clamp(begin_ns, end_ns);
     let done_ns = request.marks.device_end_ns().unwrap_or(end_ns).clamp(start_ns, end_ns);
+    let device_ns = steps::with_device(request).total_ns().min(done_ns - start_ns);
     Spans {
         submission_ns: 0,
-        block_ns: start_ns - begin_ns,
-        device_ns: done_ns - start_ns,
+        // Between two pieces, the scheduler has what is left.
+        block_ns: done_ns - begin_ns - device_ns,
+        device_ns,
         post_ns: end_ns - done_ns,
     }
 }
