@@ -65,7 +65,9 @@ def loop_disk(ext4: bool) -> Iterator[Disk]:
 def mixed_load(disk: Disk, ios: int) -> str:
     """Return shell text of some `ios` I/Os: sizes, directions, interfaces and syncs mixed."""
     where = f"--filename={disk.node}" if disk.mount is None else f"--directory={disk.mount}"
-    fio = f"fio --output=/dev/null {where} --size=96m --bsrange=4k-256k --number_ios={ios // 4}"
+    # The number of I/Os ends each job, not the size of its file.
+    fio = f"fio --output=/dev/null {where} --size=96m --io_size=1t --number_ios={ios // 4}"
+    fio += " --bsrange=4k-256k"
     lines = [
         "set -e",
         f"{fio} --name=psync --direct=1 --rw=randrw --ioengine=psync --fsync=32",
