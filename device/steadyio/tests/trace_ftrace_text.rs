@@ -309,6 +309,10 @@ fn events_of_the_rest_of_the_kernel() {
         what("sched_process_fork: comm=a child_pid=3 pid=10 child_comm=b child_pid=11"),
         What::Fork { child: 11 }
     );
+    assert_eq!(
+        what("task_newtask: pid=11 comm=a clone_flags=3 clone_flags=1200011 oom_score_adj=0"),
+        What::Fork { child: 11 }
+    );
 }
 
 #[test]

@@ -148,7 +148,7 @@ pub enum What {
         /// The transaction.
         transaction: u32,
     },
-    /// `sched:sched_process_fork`.
+    /// `task:task_newtask`, or `sched:sched_process_fork`, which the workers of io_uring begin without.
     Fork {
         /// The new thread.
         child: u32,

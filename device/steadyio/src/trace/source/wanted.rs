@@ -135,7 +135,8 @@ fn events() -> Vec<Wanted> {
         row("jbd2 jbd2_end_commit", Summary, "dev transaction", |f| {
             Some(What::JournalCommitEnd { dev: f.dev(0)?, transaction: f.u32(1)? })
         }),
-        row("sched sched_process_fork", Summary, "child_pid", |f| Some(What::Fork { child: f.u32(0)? })),
+        // Not sched_process_fork: the workers of io_uring begin without it.
+        row("task task_newtask", Summary, "pid", |f| Some(What::Fork { child: f.u32(0)? })),
     ]
 }
 

@@ -87,6 +87,15 @@ pub fn fork<'a>(scan: &mut Scan<'a>) -> Found<'a, Body> {
     Ok(What::Fork { child }.into())
 }
 
+/// `pid=11 comm=sh clone_flags=1200011 oom_score_adj=0`
+pub fn new_task<'a>(scan: &mut Scan<'a>) -> Found<'a, Body> {
+    scan.literal("pid=")?;
+    let child = scan.decimal("a thread")?;
+    scan.literal(" comm=")?;
+    scan.after_last(" clone_flags=")?;
+    Ok(What::Fork { child }.into())
+}
+
 /// `8,0 2048 piece 4096 bytes rest 61440 bytes`; the event does not say what is done there.
 pub fn k2_split<'a>(scan: &mut Scan<'a>) -> Found<'a, Body> {
     let dev = dev(scan, ",")?;

@@ -71,6 +71,7 @@ pub fn parse<'a>(name: &[u8], text: &'a [u8]) -> Option<Found<'a, Body>> {
         b"jbd2_end_commit" => kernel::commit(scan)
             .map(|(dev, transaction)| What::JournalCommitEnd { dev, transaction }.into()),
         b"sched_process_fork" => kernel::fork(scan),
+        b"task_newtask" => kernel::new_task(scan),
         b"k2_split" => kernel::k2_split(scan),
         _ => return None,
     })
