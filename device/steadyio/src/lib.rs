@@ -33,6 +33,7 @@ mod range;
 pub mod record;
 pub mod recorder;
 pub mod safety;
+mod scheduling;
 pub mod spec;
 pub mod spec_check;
 pub mod think;

@@ -25,8 +25,9 @@ use super::recipes::caller_writes::{Files, WriteReport, WriteSink};
 use super::recipes::flusher::{self, FlusherError, FlusherOff};
 use super::ring::HEADER_BYTES;
 use super::source::{Record, Source, now_ns};
-use super::task::{lock_process, process_cpu_ns, set_cpu, set_fifo};
+use super::task::{lock_process, process_cpu_ns, set_cpu};
 use crate::interrupt::Interrupt;
+use crate::scheduling::set_fifo;
 
 /// A caller that waits looks this often whether the ring has room again.
 const ROOM_LOOK: Duration = Duration::from_millis(1);

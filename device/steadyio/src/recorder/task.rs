@@ -112,16 +112,6 @@ pub fn lock_process() -> io::Result<()> {
     Ok(rustix::mm::mlockall(rustix::mm::MlockAllFlags::CURRENT)?)
 }
 
-/// Runs the calling thread under SCHED_FIFO.
-pub fn set_fifo(priority: u8) -> io::Result<()> {
-    let parameter = libc::sched_param { sched_priority: priority.into() };
-    // SAFETY: the structure lives through the call; 0 is the calling thread.
-    match unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
 /// Keeps the calling thread on one CPU.
 pub fn set_cpu(cpu: usize) -> io::Result<()> {
     if cpu >= CpuSet::MAX_CPU {
@@ -163,7 +153,7 @@ mod tests {
 
     #[test]
     fn settings_that_cannot_be_are_refused() {
-        assert!(set_fifo(100).is_err());
+        assert!(crate::scheduling::set_fifo(100).is_err());
         assert!(set_cpu(100_000).is_err());
         assert!(set_io_priority(IoPriority { class: 7, level: 0 }).is_err());
     }

@@ -17,7 +17,8 @@ use crate::recorder::config::WriterConfig;
 use crate::recorder::ledger::Amount;
 use crate::recorder::ring::{HEADER_BYTES, Header};
 use crate::recorder::source::now_ns;
-use crate::recorder::task::{Probe, set_cpu, set_fifo, set_io_priority};
+use crate::recorder::task::{Probe, set_cpu, set_io_priority};
+use crate::scheduling::set_fifo;
 
 /// Where much comes, the next look is no later than this.
 const PAUSE_MIN: Duration = Duration::from_millis(1);

@@ -20,10 +20,13 @@ use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice
 
 use super::held::Held;
 use super::{CaptureError, Options};
+use crate::scheduling::set_fifo;
 use crate::trace::source::tracefs::Instance;
 
 /// Pages move through a pipe in such pieces, if the system allows one as large.
 const PIPE_BYTES: usize = 1 << 20;
+
+const PRIORITY: u8 = 1;
 
 /// The thread, from outside.
 #[derive(Debug)]
@@ -115,6 +118,9 @@ impl Drop for Reader {
 
 impl Work {
     fn run(&mut self) -> io::Result<Vec<Held>> {
+        // Else busy programs keep it waiting until a buffer is full and events are lost. It runs for
+        // short moments, and the lowest real-time priority is enough; where it is refused, loss is told.
+        let _ = set_fifo(PRIORITY);
         while !self.end.load(Ordering::Relaxed) && self.make_room()? {
             thread::park_timeout(self.period);
             self.take_full_pages()?;
