@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 SIZES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
@@ -52,29 +53,10 @@ def causes_text(worst: dict[str, Any]) -> str:
 
 def cause_text(cause: dict[str, Any]) -> str:
     """Return one cause in words; raises KeyError for one that this version does not know."""
-    time = time_text(cause["ns"])
-    match cause["cause"]:
-        case "behind":
-            return f"{time} behind {_count(cause['requests'], 'other request')}, {_longest(cause)}"
-        case "flush" | "discard" as what:
-            whose = "its own" if cause["own"] else "another's"
-            return f"{time} of {whose} {what}"
-        case "requeued":
-            return f"{time} after the driver gave it back {_count(cause['times'], 'time')}"
-        case "pieces":
-            return f"{time} between its {cause['pieces']} pieces"
-        case "cut":
-            return f"{time} between the ends of the {cause['requests']} requests it was cut into"
-        case "merged":
-            return f"{time} until {_count(cause['bios'], 'further bio')} had been merged into it"
-        case "device_slow":
-            usual = f"median {time_text(cause['p50_ns'])} of {cause['of_count']}"
-            return f"device took {time_text(cause['device_ns'])} ({usual})"
-        case "tag_wait":
-            return f"{time} waiting for a tag"
-        case "journal":
-            return f"{time} of the journal's writes"
-    raise KeyError(f"cause {cause['cause']}")
+    words = CAUSES.get(cause["cause"])
+    if words is None:
+        raise KeyError(f"cause {cause['cause']}")
+    return f"{time_text(cause['ns'])} {words(cause)}"
 
 
 def _longest(cause: dict[str, Any]) -> str:
@@ -85,3 +67,34 @@ def _longest(cause: dict[str, Any]) -> str:
 
 def _count(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _others(cause: dict[str, Any]) -> str:
+    return f"{_count(cause['requests'], 'other request')}, {_longest(cause)}"
+
+
+def _of_one(cause: dict[str, Any]) -> str:
+    whose = "its own" if cause["own"] else "another's"
+    return f"of {whose} {cause['cause']}"
+
+
+def _slow(cause: dict[str, Any]) -> str:
+    usual = f"median {time_text(cause['p50_ns'])} of {cause['of_count']}"
+    return f"longer than usual with the device: {time_text(cause['device_ns'])}, {usual}"
+
+
+# What follows the time, by cause.
+CAUSES: dict[str, Callable[[dict[str, Any]], str]] = {
+    "behind": lambda cause: f"behind {_others(cause)}",
+    "shared": lambda cause: f"with the device together with {_others(cause)}",
+    "flush": _of_one,
+    "discard": _of_one,
+    "requeued": lambda cause: f"after the driver gave it back {_count(cause['times'], 'time')}",
+    "pieces": lambda cause: f"between its {cause['pieces']} pieces",
+    "cut": lambda cause: f"between the ends of the {cause['requests']} requests it was cut into",
+    "merged": lambda cause: f"until {_count(cause['bios'], 'further bio')} had been merged into it",
+    "device_slow": _slow,
+    "tag_wait": lambda cause: "waiting for a tag",
+    "journal": lambda cause: "of the journal's writes",
+    "writeback": lambda cause: f"while writeback had {_count(cause['requests'], 'request')}",
+}
