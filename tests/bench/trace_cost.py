@@ -8,7 +8,7 @@ and the median of the rounds is printed. The first percentile is the I/O that no
 machine disturbed: on a busy machine it says more than the rest.
 
 Called by scripts/bench. No ratio is asserted, because a busy machine must not fail the tests; that
-every I/O of fio is in the trace is.
+every I/O of fio is in the trace, or the trace tells of a gap, is.
 """
 
 import argparse
@@ -89,7 +89,7 @@ def traced(node: str, engine: str, depth: int, seconds: float) -> Run:
     result, printed = fio(node, engine, depth, seconds, *before)
     account = json.loads(printed)["account"]
     if account["events_lost"]:
-        print(f"{account['events_lost']} events lost: the machine is too busy for this comparison")
+        print(f"{account['events_lost']} events lost of {account['events']}: the trace has a gap")
     elif account["matched"] < result.count or account["unmatched"]:
         raise SystemExit(f"{result.count} I/Os by fio, but the trace says {account}")
     return result

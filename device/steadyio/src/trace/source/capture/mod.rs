@@ -57,7 +57,7 @@ impl Default for Options {
             devices: Vec::new(),
             detail: Detail::Summary,
             buffer_kib: 8 << 10,
-            period: Duration::from_millis(100),
+            period: Duration::from_millis(25),
             memory_bytes_max: 256 << 20,
             keep: None,
         }
