@@ -121,6 +121,12 @@ fn total(recorder: &Recorder) -> (u64, u64, u64) {
     (sum(|a| a.received.records), sum(|a| a.durable.records), sum(|a| a.lost().records))
 }
 
+fn wait_until_durable(recorder: &Recorder) {
+    while total(recorder).0 > total(recorder).1 {
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
 #[test]
 fn what_is_appended_is_read_back_by_the_official_reader() {
     for engine in [EngineChoice::Best, EngineChoice::Pwrite] {
@@ -169,14 +175,14 @@ fn a_segment_that_was_prepared_and_not_needed_is_used_first() {
     let config = config(dir.path());
     let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
     append(&recorder, &mut channels, 2_000);
+    wait_until_durable(&recorder);
     let is_blank = |path: &PathBuf| examine_file(path, false).unwrap().found.state == State::Blank;
     let prepared = || segments(dir.path()).iter().any(is_blank);
-    // One block each, so that the prepared segment is not in use before it is seen.
+    // One block each, and nothing left in the rings, so that the prepared segment is not in use
+    // before it is seen, nor afterwards.
     while !prepared() {
         append(&recorder, &mut channels, 1);
-        while total(&recorder).0 > total(&recorder).1 {
-            thread::sleep(Duration::from_millis(1));
-        }
+        wait_until_durable(&recorder);
     }
     recorder.finish().unwrap();
     let before = read_all(dir.path()).len();
