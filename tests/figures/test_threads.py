@@ -16,7 +16,9 @@ from steady_lab.figures.results import read_result
 from steady_lab.figures.rows import Measurements, read_csv
 from steady_lab.figures.spec import EXPERIMENTS, load_figure, load_figures
 from steady_lab.kernels.build import LabKernel
+from steady_lab.kernels.source import release_folder
 from steady_lab.pages import steady_command
+from steady_lab.pages.blocks import measured_in
 from steady_lab.pages.model import comparison_markdown
 from steady_lab.pages.results import RECORDS
 from steady_lab.pages.steady_command import steady_json
@@ -49,6 +51,16 @@ def test_threads_are_as_fast_as_the_model_says(base_kernel: LabKernel, work: Pat
     predicted = 200 * 64 / 1024 / (674e-6 + 199 * 524e-6)
     assert f"| 4 | {predicted:.2f} | {mib_s['cq-off', 4]:.2f} | {mib_s['cq-on', 4]:.2f} |" in text
     assert "| 4 | - |" not in text
+
+
+def test_speeds_on_6_12_are_those_on_6_1() -> None:
+    folder = release_folder(RECORDS.parent, "6.12") / RECORDS.name
+    for figure in (*load_figures("s5-fig12"), *load_figures("s5-table2")):
+        older, newer = (measured_in(figure, records) for records in (RECORDS, folder))
+        for row in older.rows:
+            then, now = row.mib_s, newer.row(row.variant, row.point, row.class_name).mib_s
+            assert then is not None and now is not None
+            assert math.isclose(now, then, rel_tol=0.002), (row, now)
 
 
 def test_threads_give_the_same_bytes_twice(base_kernel: LabKernel, work: Path) -> None:
