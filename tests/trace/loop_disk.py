@@ -42,13 +42,17 @@ def run(*command: str | Path) -> str:
 
 
 @contextlib.contextmanager
-def loop_disk(ext4: bool) -> Iterator[Disk]:
-    """A new loop device over a file below build/; all of it goes at the end."""
+def loop_disk(ext4: bool, direct_io: bool = False) -> Iterator[Disk]:
+    """A new loop device over a file below build/; all of it goes at the end.
+
+    With `direct_io` the device does not keep the file in memory.
+    """
     with tempfile.TemporaryDirectory(dir=BUILD) as name, contextlib.ExitStack() as stack:
         backing = Path(name) / "disk"
         with backing.open("wb") as file:
             os.posix_fallocate(file.fileno(), 0, DISK_MIB << 20)
-        node = run("losetup", "--find", "--show", backing)
+        direct = "on" if direct_io else "off"
+        node = run("losetup", "--find", "--show", f"--direct-io={direct}", backing)
         stack.callback(run, "losetup", "--detach", node)
         if not ext4:
             yield Disk(node, None)

@@ -12,6 +12,7 @@ is written by hand. README.md, docs/results/s1.md and the guides are pages with 
     recordings:NAME  all panels of a recording: how long calls waited, and published values beside
     threads:NAME    all panels of threads on a host: speeds beside the model's, and latencies
     model:NAME      experiments/spans/NAME.toml: published numbers beside those of `steady model`
+    spans:NAME      experiments/traces/NAME.toml: spans of a real kernel, and the model's speeds
     share:throughput  what the device model says on the throughput that splitting leaves
 
 `<!-- KIND:NAME kernel:6.12 -->` takes the results of that release instead of the default one's.
@@ -40,10 +41,11 @@ from steady_lab.pages.model import comparison_markdown
 from steady_lab.pages.published import claims_markdown, published_markdown
 from steady_lab.pages.recordings import calls_table, published_table
 from steady_lab.pages.records import read_record
+from steady_lab.pages.spans import spans_markdown
 from steady_lab.pages.threads import threads_markdown
 from steady_lab.pages.throughput_share import share_markdown
 
-WITHOUT_FIGURE = ("model", "share")
+WITHOUT_FIGURE = ("model", "share", "spans")
 PANEL_STATISTICS = ("p50", "p99", "p999", "max")
 COSTS = (Metric("rt", "p99"), Metric("bg", "mib_s"), Metric("total", "mib_s"))
 
@@ -189,6 +191,7 @@ KINDS: dict[str, Callable[[str, Path], str]] = {
     "threads": _threads,
     "model": _model,
     "share": _share,
+    "spans": spans_markdown,
 }
 BLOCK = re.compile(
     rf"(?P<open><!-- (?P<kind>{'|'.join(KINDS)}):(?P<name>[a-z0-9._-]+)"

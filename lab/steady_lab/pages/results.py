@@ -18,6 +18,7 @@ from steady_lab.kernels.source import RELEASES, release_folder
 from steady_lab.pages.blocks import figures_on, fill_blocks
 from steady_lab.pages.plot import plot_data
 from steady_lab.pages.records import read_record, write_provenance, write_record
+from steady_lab.pages.spans_svg import spans_svg
 from steady_lab.pages.svg import column_svg
 from steady_lab.paths import PROJECT
 
@@ -53,6 +54,8 @@ PICTURES = (
     Picture(PROJECT / "docs" / "guides" / "knobs-latency.svg", "knobs", SWEEP),
     Picture(PROJECT / "docs" / "guides" / "knobs-background.svg", "knobs", COST),
 )
+# Of traced loads, by the name of their spec.
+SPANS_PICTURES = {PROJECT / "docs" / "results" / "s5-spans.svg": "s5"}
 
 
 def take_records(build: Path, records: Path) -> None:
@@ -97,6 +100,8 @@ def make_all(records: Path) -> dict[Path, str]:
             for figure in load_figures(picture.figure)
         ]
         made[picture.file] = column_svg(plots, picture.column)
+    for file, name in SPANS_PICTURES.items():
+        made[file] = spans_svg(name, records)
     return made
 
 

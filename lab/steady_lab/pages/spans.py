@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Tables of traced loads: where their time goes, what S5 printed of it, and `steady model` beside.
+
+The columns are S5's spans (Figures 4 to 7) and speeds (Table 2), of means, as there; the spread,
+which S5 does not show, is beside.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from steady_lab.errors import LabError
+from steady_lab.figures.spec import EXPERIMENTS
+from steady_lab.figures.table import TextTable, format_number
+from steady_lab.figures.traced_loads import PLACES, TracedLoads, load_traced_loads
+from steady_lab.pages.spans_findings import findings_table
+from steady_lab.pages.trace_plot import SPANS
+from steady_lab.pages.trace_words import causes_text, time_text
+from steady_lab.pages.traced_runs import TracedRun, TracedRuns, all_keys, read_runs
+from steady_lab.toml_table import load_toml
+
+STATISTICS = ("p50", "p99", "p999", "max")
+NS_PER_US = 1000
+US_PER_S = 1_000_000
+
+
+def spans_markdown(name: str, results: Path) -> str:
+    """Return all tables of experiments/traces/NAME.toml from its records; raises LabError."""
+    loads = load_traced_loads(name)
+    runs = read_runs(all_keys(loads), results / f"traces-{name}")
+    parts = [f"Linux {runs.kernel}, {runs.cpus} CPUs, fio {runs.fio}; {loads.ios} I/Os of each."]
+    parts += [
+        shares_table(loads, runs.of(place, kib), f"**{PLACES[place]}, {kib} KiB**").markdown()
+        for place in PLACES
+        for kib in loads.sizes_kib
+    ]
+    ext4 = [run for run in runs.runs if run.key.place == "ext4"]
+    parts += [findings_table(ext4).markdown(), _table_2(name, ext4).markdown()]
+    parts += [speeds_table(runs).markdown(), _agreement(runs)]
+    parts += [_folded(f"{PLACES[place]}: spread, and the longest", runs, place) for place in PLACES]
+    return "\n\n".join(parts)
+
+
+def shares_table(loads: TracedLoads, runs: list[TracedRun], caption: str) -> TextTable:
+    """Return the mean time of runs, and which span has which part of it."""
+    is_printed = all(run.key.place == "ext4" for run in runs)
+    boards = loads.boards if is_printed else ()
+    body = []
+    for run in runs:
+        shares = [f"{run.span(name)['share_percent']:.1f}" for name in SPANS]
+        printed = [loads.printed_share(b, run.key.size_kib, run.key.load.name) for b in boards]
+        times = [str(run.group["count"]), f"{run.total_us:.1f}"]
+        software = f"{run.group['software_percent']:.1f}"
+        body.append([run.key.load.title, *times, *shares, software, *printed])
+    header = ["", "count", "mean us", *(f"{name} %" for name in SPANS), "software %"]
+    return TextTable(caption, [*header, *(f"S5, {board}: software %" for board in boards)], body)
+
+
+def speeds_table(runs: TracedRuns) -> TextTable:
+    """Return S5's three speeds of each run: two of the model, one measured."""
+    body = []
+    for run in runs.runs:
+        theory = run.limits_mib_s["single_thread"]
+        outside_us = run.key.size_kib / 1024 / run.measured_mib_s * US_PER_S - run.total_us
+        speeds = (theory, run.limits_mib_s["no_device"], run.measured_mib_s)
+        body.append(
+            [f"{run.key.place}, {run.key.size_kib} KiB {run.key.load.title}"]
+            + [format_number(mib_s) for mib_s in speeds]
+            + [f"{run.measured_mib_s / theory:.3f}", f"{outside_us:.1f}"]
+        )
+    header = ["", "single thread, model", "no device time, model", "measured", "measured / model"]
+    header.append("outside of the spans, us per I/O")
+    return TextTable("**One thread's speed in MiB/s, of the same runs**", header, body)
+
+
+def _agreement(runs: TracedRuns) -> str:
+    ratios = sorted(run.measured_mib_s / run.limits_mib_s["single_thread"] for run in runs.runs)
+    missing = [run for run in runs.runs if run.group["count"] != run.ios]
+    text = (
+        f"Measured speed is {ratios[0]:.3f} to {ratios[-1]:.3f} of what `steady model` makes of "
+        f"the spans, {ratios[len(ratios) // 2]:.3f} in the median of the {len(ratios)} runs. What "
+        "is missing is time between two calls, fio's own."
+    )
+    for run in missing:
+        text += (
+            f" Of {run.key.name}, {run.group['count']} of {run.ios} calls are in the spans: the "
+            "others led to no request of their own."
+        )
+    return text
+
+
+def _table_2(name: str, runs: list[TracedRun]) -> TextTable:
+    """Return request-pre, device and post beside the spans that S5's Table 2 prints."""
+    path = EXPERIMENTS / "spans" / f"{name}.toml"
+    printed = {entry["name"]: entry for entry in load_toml(path)["spans"]}
+    body = []
+    for run in runs:
+        theirs = printed.get(run.key.load.table)
+        if not run.key.load.table or run.key.size_kib << 10 != (theirs or {}).get("size_bytes"):
+            continue
+        if theirs is None:
+            raise LabError(f"{path}: has no spans named {run.key.load.table!r}")
+        own_us = [run.span(span)["mean_ns"] / NS_PER_US for span in SPANS]
+        ours = [own_us[0] + own_us[1], *own_us[2:]]
+        s5 = [float(theirs[key]) for key in ("pre_us", "device_us", "post_us")]
+        cells = [[_with_share(us, sum(spans)) for us in spans] for spans in (s5, ours)]
+        body.append([run.key.load.title, *(x for pair in zip(*cells, strict=True) for x in pair)])
+    header = ["128 KiB on ext4"]
+    for span in ("request-pre", "device", "post"):
+        header += [f"{span}, S5 us", "here us"]
+    return TextTable("**S5's Table 2 (Jetson TX1) beside**", header, body)
+
+
+def _with_share(us: float, total_us: float) -> str:
+    return f"{us:.0f} ({100 * us / total_us:.0f} %)"
+
+
+def _folded(title: str, runs: TracedRuns, place: str) -> str:
+    own = [run for run in runs.runs if run.key.place == place]
+    header = ["", *SPANS, "total", "count"]
+    spread = TextTable(
+        "p50 / p99 / p99.9 / max in us",
+        header,
+        [
+            [_title(run), *(_spread(run.span(name)) for name in SPANS)]
+            + [_spread(run.group["total"]), str(run.group["count"])]
+            for run in own
+        ],
+    )
+    longest = [
+        f"- {_title(run)}, {time_text(run.worst['total_ns'])}: {causes_text(run.worst)}"
+        for run in own
+    ]
+    parts = [f"<details><summary>{title}</summary>", spread.markdown()]
+    parts += ["\n".join(["The longest of each, and why:", "", *longest]), "</details>"]
+    return "\n\n".join(parts)
+
+
+def _title(run: TracedRun) -> str:
+    return f"{run.key.size_kib} KiB {run.key.load.title}"
+
+
+def _spread(figures: dict[str, Any]) -> str:
+    return " / ".join(f"{figures[f'{name}_ns'] / NS_PER_US:.1f}" for name in STATISTICS)
