@@ -17,8 +17,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from steady_lab.figures.traced_loads import TracedLoads, load_traced_loads
 from steady_lab.pages.results import RECORDS
@@ -31,14 +31,17 @@ sys.path.insert(0, str(PROJECT / "tests" / "trace"))
 from loop_disk import STEADY, Disk, loop_disk, run
 
 NAME = "s5"
-SMALL_IOS, SMALL_LOADS = 20, 4
+SMALL_IOS, SMALL_LOADS = 50, 4
 SEED = 7
+MS_PER_S = 1000
+Seen = dict[str, float]
 # Of `steady trace`: the trace has a gap, which its account tells.
 GAP = 3
 
 
-def fio(target: Path, file_kib: int, *options: str) -> list[str]:
-    """The command for one job on this file or device."""
+def fio(target: Path, loads: TracedLoads, *options: str) -> list[str]:
+    """The command for one job on this file or device, in a part that has room for every load."""
+    file_kib = max(kib * ios for kib, ios in loads.ios.items())
     command = ["fio", "--name=load", f"--filename={target}", f"--size={file_kib}k"]
     return [*command, f"--randseed={SEED}", *options]
 
@@ -63,43 +66,41 @@ def traced(node: str, command: list[str], folder: Path) -> tuple[str, bool]:
     return output.read_text(), status == 0
 
 
-def measured(key: Key, disk: Disk, ios: int, file_kib: int, folder: Path) -> dict[str, Any]:
-    """Run one load, write its record, and return what fio saw."""
-    target = disk.mount / "data" if disk.mount else Path(disk.node)
+def target_of(disk: Disk) -> Path:
+    """What fio reads and writes: a file, or the device."""
+    return disk.mount / "data" if disk.mount else Path(disk.node)
+
+
+def measured(key: Key, disk: Disk, loads: TracedLoads, folder: Path) -> tuple[Seen, bool]:
+    """Run one load, write its record; returns what fio saw, and whether the trace is whole."""
     output = folder / "fio.json"
-    options = [f"--bs={key.size_kib}k", f"--number_ios={ios}", "--ioengine=psync", *key.load.fio]
+    options = [f"--bs={key.size_kib}k", f"--number_ios={loads.ios[key.size_kib]}"]
+    options += ["--ioengine=psync", *key.load.fio]
     options += ["--output-format=json", f"--output={output}"]
-    printed, is_whole = traced(disk.node, fio(target, file_kib, *options), folder)
+    printed, is_whole = traced(disk.node, fio(target_of(disk), loads, *options), folder)
     record = write_record(key, printed, folder)
-    seen = json.loads(output.read_text())["jobs"][0][key.load.op]
     if not is_whole:
         print(f"  the trace has a gap: {record['account']}")
-    return {
-        "ios": seen["total_ios"],
-        "mib_s": round(seen["bw_bytes"] / (1 << 20), 3),
-        "is_whole": is_whole,
-    }
+    seen = json.loads(output.read_text())["jobs"][0][key.load.op]
+    mib_s = seen["io_bytes"] / (1 << 20) / max(1, seen["runtime"]) * MS_PER_S
+    return {"ios": seen["total_ios"], "mib_s": round(mib_s, 3)}, is_whole
 
 
-def measure(keys: list[Key], loads: TracedLoads, ios: int, folder: Path) -> bool:
+def measure(keys: list[Key], loads: TracedLoads, folder: Path) -> bool:
     """Run these loads, write their records to the folder; returns whether all are whole."""
-    found: dict[str, dict[str, Any]] = {}
-    file_kib = ios * max(loads.sizes_kib)
+    found: dict[str, Seen] = {}
+    all_whole = True
     for place in dict.fromkeys(key.place for key in keys):
         with loop_disk(ext4=place == "ext4", direct_io=True) as disk:
-            target = disk.mount / "data" if disk.mount else Path(disk.node)
-            run(
-                *fio(
-                    target, file_kib, "--rw=write", "--bs=1m", "--end_fsync=1", "--output=/dev/null"
-                )
-            )
+            fill = ("--rw=write", "--bs=1m", "--end_fsync=1", "--output=/dev/null")
+            run(*fio(target_of(disk), loads, *fill))
             for key in (key for key in keys if key.place == place):
                 print(f"[{len(found) + 1}/{len(keys)}] {key.name}", flush=True)
-                found[key.name] = measured(key, disk, ios, file_kib, folder)
-    is_whole = all(each.pop("is_whole") for each in found.values())
+                found[key.name], is_whole = measured(key, disk, loads, folder)
+                all_whole &= is_whole
     version = run("fio", "--version").removeprefix("fio-")
     write_runs(version, os.cpu_count() or 1, found, folder)
-    return is_whole
+    return all_whole
 
 
 def main() -> int:
@@ -116,9 +117,10 @@ def main() -> int:
     keys = all_keys(loads)
     if arguments.small:
         keys = keys[:: len(keys) // SMALL_LOADS]
+        loads = replace(loads, ios=dict.fromkeys(loads.ios, SMALL_IOS))
     with tempfile.TemporaryDirectory(dir=BUILD) as name:
         folder = Path(name)
-        is_whole = measure(keys, loads, SMALL_IOS if arguments.small else loads.ios, folder)
+        is_whole = measure(keys, loads, folder)
         runs = read_runs(keys, folder)
         for place, kib in dict.fromkeys((key.place, key.size_kib) for key in keys):
             print(shares_table(loads, runs.of(place, kib), f"{place}, {kib} KiB").text())

@@ -43,11 +43,10 @@ class PrintedShare:
 
 @dataclass(frozen=True)
 class TracedLoads:
-    """A whole spec; every load runs in every size and place."""
+    """A whole spec; every load runs in every place and size. `ios` are of a run, by size in KiB."""
 
     name: str
-    ios: int
-    sizes_kib: tuple[int, ...]
+    ios: dict[int, int]
     loads: tuple[TracedLoad, ...]
     printed: tuple[PrintedShare, ...]
 
@@ -61,6 +60,11 @@ class TracedLoads:
         return next(found, "-")
 
     @property
+    def sizes_kib(self) -> tuple[int, ...]:
+        """Return the sizes."""
+        return tuple(self.ios)
+
+    @property
     def boards(self) -> tuple[str, ...]:
         """Return the boards of which something is printed."""
         return tuple(dict.fromkeys(item.board for item in self.printed))
@@ -71,13 +75,9 @@ def load_traced_loads(name: str) -> TracedLoads:
     path = EXPERIMENTS / "traces" / f"{name}.toml"
     spec = Table(load_toml(path), str(path))
     spec.choice("schema", (SCHEMA,))
-    sizes_kib = spec.items("sizes_kib", "whole numbers of KiB")
-    if not all(type(kib) is int and 1 <= kib <= SIZE_KIB_MAX for kib in sizes_kib):
-        raise spec.fail("sizes_kib", f"whole numbers from 1 to {SIZE_KIB_MAX}")
     loads = TracedLoads(
         name=spec.text("name", NAME_PATTERN),
-        ios=spec.integer("ios", 1, IOS_MAX),
-        sizes_kib=tuple(sizes_kib),
+        ios=dict(map(_size, spec.tables("size"))),
         loads=tuple(map(_load, spec.tables("load"))),
         printed=tuple(map(_printed, spec.tables("published"))),
     )
@@ -87,6 +87,12 @@ def load_traced_loads(name: str) -> TracedLoads:
         if not known.issuperset(item.loads) or item.size_kib not in loads.sizes_kib:
             raise SpecError(f"{path}: [[published]] of {item}: no such load or size")
     return loads
+
+
+def _size(table: Table) -> tuple[int, int]:
+    kib, ios = table.integer("kib", 1, SIZE_KIB_MAX), table.integer("ios", 1, IOS_MAX)
+    table.close()
+    return kib, ios
 
 
 def _load(table: Table) -> TracedLoad:

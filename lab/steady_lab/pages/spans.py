@@ -29,7 +29,7 @@ def spans_markdown(name: str, results: Path) -> str:
     """Return all tables of experiments/traces/NAME.toml from its records; raises LabError."""
     loads = load_traced_loads(name)
     runs = read_runs(all_keys(loads), results / f"traces-{name}")
-    parts = [f"Linux {runs.kernel}, {runs.cpus} CPUs, fio {runs.fio}; {loads.ios} I/Os of each."]
+    parts = [f"Linux {runs.kernel}, {runs.cpus} CPUs, fio {runs.fio}."]
     parts += [
         shares_table(loads, runs.of(place, kib), f"**{PLACES[place]}, {kib} KiB**").markdown()
         for place in PLACES
