@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`steady trace` on the kernel's SCSI and NVMe drivers, over disks that take 100 us for each command, to the ns."""
+"""`steady trace` on the kernel's SCSI and NVMe drivers.
+
+Their disks take 100 us for each command, to the ns.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,8 @@ HERE = Path(__file__).parent
 COMMAND_NS = 100_000
 # What scsi_debug takes for SYNCHRONIZE CACHE, whatever the delay of other commands.
 SCSI_FLUSH_NS = 50_000_000
-# Between the disk's timer and the driver's events are readings of the guest's clock, each of which takes a step of it.
+# Between the disk's timer and the driver's events are some readings of the guest's clock, each of
+# which takes a step of it.
 SLACK_NS = 16 * 256
 ISSUED, HARDWARE_START, HARDWARE_DONE, COMPLETED = 3, 4, 5, 6
 # Of driver_load.sh.
@@ -58,6 +62,7 @@ def expect_known_times(requests: list[dict[str, Any]], start: int, flush_ns: int
     off_ns = {}
     for request in requests:
         marks = request["marks_ns"]
+        assert None not in (marks[start], marks[HARDWARE_DONE]), request
         assert marks[ISSUED] <= marks[start] < marks[HARDWARE_DONE] <= marks[COMPLETED], request
         told_ns = flush_ns if request["op"] == "flush" else COMMAND_NS
         where = (request["op"], request["sector"], marks[ISSUED])

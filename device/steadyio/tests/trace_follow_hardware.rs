@@ -4,12 +4,21 @@
 
 mod trace_events;
 
-use steadyio::trace::event::{Call, Command, Driver, What};
+use steadyio::trace::event::{Call, Command, Dev, Driver, Extent, What};
 use steadyio::trace::io::{Mark, Spans};
 use trace_events::{Script, extent};
 
 fn command(driver: Driver, key: u64) -> Command {
     Command { driver, key, sector: None, bytes: None, opcode: None }
+}
+
+const NVME: Dev = Dev { major: 259, minor: 0 };
+const LOOP: Dev = Dev { major: 7, minor: 0 };
+const SCSI: Dev = Dev { major: 8, minor: 16 };
+
+/// A read of 8 sectors.
+fn read(dev: Dev, sector: u64) -> Extent {
+    Extent { dev, ..extent("R", sector, 8) }
 }
 
 /// A read or write that the card gets at 30 and has done at 70.
@@ -59,13 +68,13 @@ fn a_command_queue_ends_a_write_when_the_card_has_it() {
 fn nvme_prepares_a_command_before_the_issue() {
     let mut script = Script::new();
     for (nth, sector) in [(0, 0), (1, 8)] {
-        let place = extent("R", sector, 8);
+        let place = read(NVME, sector);
         script.by(1).at(10 + nth).block('Q', place).block('G', place);
         script.what(What::HardwareStart(command(Driver::Nvme, nth))).block('D', place);
     }
     for (nth, sector) in [(1, 8), (0, 0)] {
         script.by(0).at(30 + nth).what(What::HardwareDone(command(Driver::Nvme, nth)));
-        script.at(40 + nth).block('C', extent("R", sector, 8));
+        script.at(40 + nth).block('C', read(NVME, sector));
     }
     let trace = script.follow();
     let done: Vec<_> =
@@ -77,7 +86,7 @@ fn nvme_prepares_a_command_before_the_issue() {
 #[test]
 fn scsi_starts_a_command_right_after_the_issue() {
     let mut script = Script::new();
-    let place = extent("R", 0, 8);
+    let place = read(SCSI, 0);
     let command = command(Driver::Scsi, 4);
     script.by(1).at(10).block('Q', place).block('G', place).at(20).block('D', place);
     script.at(21).what(What::HardwareStart(command));
@@ -85,6 +94,30 @@ fn scsi_starts_a_command_right_after_the_issue() {
     let marks = script.follow().requests[0].marks;
     assert_eq!(marks.get(Mark::HardwareStart), Some(21));
     assert_eq!(marks.get(Mark::HardwareDone), Some(30));
+}
+
+#[test]
+fn a_command_of_a_device_that_is_not_traced_is_nobodys() {
+    // The thread reads an NVMe disk, whose issue is not in the trace, then this one.
+    let mut script = Script::new();
+    let others = command(Driver::Nvme, 2);
+    let place = read(LOOP, 0);
+    script.by(1).at(10).what(What::HardwareStart(others));
+    script.at(20).block('Q', place).block('G', place).block('D', place);
+    script.by(0).at(30).what(What::HardwareDone(others)).at(41).block('C', place);
+    assert_eq!(script.follow().requests[0].marks.get(Mark::HardwareDone), None);
+
+    // It reads this NVMe disk, then a SCSI disk.
+    let mut script = Script::new();
+    let (ours, others) = (command(Driver::Nvme, 1), command(Driver::Scsi, 2));
+    script.by(1).at(10).block('Q', read(NVME, 0)).block('G', read(NVME, 0));
+    script.what(What::HardwareStart(ours)).block('D', read(NVME, 0));
+    script.at(20).what(What::HardwareStart(others));
+    script.by(0).at(30).what(What::HardwareDone(others)).at(40).what(What::HardwareDone(ours));
+    script.at(41).block('C', read(NVME, 0));
+    let marks = script.follow().requests[0].marks;
+    assert_eq!(marks.get(Mark::HardwareStart), None);
+    assert_eq!(marks.get(Mark::HardwareDone), Some(40));
 }
 
 #[test]

@@ -15,6 +15,19 @@ use super::open::{Open, Slot, Stage};
 /// The major number of MMC cards.
 pub(super) const MMC_MAJOR: u32 = 179;
 
+/// Of passthrough requests without a disk.
+const NO_MAJOR: u32 = 0;
+
+/// Whether it can be a disk of the NVMe driver's, whose numbers are the block layer's.
+fn takes_nvme(dev: Dev) -> bool {
+    matches!(dev.major, NO_MAJOR | 259)
+}
+
+/// Whether it can be a SCSI disk, or a SCSI drive of CDs.
+fn takes_scsi(dev: Dev) -> bool {
+    matches!(dev.major, NO_MAJOR | 8 | 11 | 65..=71 | 128..=135)
+}
+
 /// A command while it is under way.
 pub(super) type CommandKey = (Driver, u64);
 
@@ -55,9 +68,15 @@ impl Follower {
         if dev.major == MMC_MAJOR && !self.hardware.cards.contains(&dev) {
             self.hardware.cards.push(dev);
         }
-        self.hardware.issued.insert(event.cpu, (event.pid, slot));
+        // The commands of disks that are not traced are seen, too, without the issue that is theirs: what this
+        // disk cannot have is not for it.
+        self.hardware.issued.remove(&event.cpu);
         let prepared = self.hardware.prepared.remove(&event.cpu);
-        if let Some((_, command)) = prepared.filter(|(pid, _)| *pid == event.pid) {
+        if takes_scsi(dev) {
+            self.hardware.issued.insert(event.cpu, (event.pid, slot));
+        }
+        if let Some((_, command)) = prepared.filter(|(pid, _)| *pid == event.pid && takes_nvme(dev))
+        {
             self.bind(slot, command);
         }
     }
