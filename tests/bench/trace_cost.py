@@ -19,7 +19,7 @@ import statistics
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from steady_lab.paths import PROJECT
@@ -29,7 +29,7 @@ LOADS = (("psync", 1), ("io_uring", 1), ("io_uring", 8))
 PERCENTILES = ("1.000000", "50.000000", "99.000000")
 HEAD = (
     "device|engine|depth|IOPS alone|IOPS traced|traced over alone|p1 us alone|traced|"
-    "p50 us alone|traced|p99 us alone|traced|I/Os traced"
+    "p50 us alone|traced|p99 us alone|traced|I/Os traced|events per I/O"
 )
 
 
@@ -40,6 +40,7 @@ class Run:
     iops: float
     count: int
     latency_us: list[float]
+    events: int = 0
 
 
 def run(*command: str | Path) -> str:
@@ -83,24 +84,28 @@ def fio(node: str, engine: str, depth: int, seconds: float, *before: str | Path)
     return Run(read["iops"], read["total_ios"], latency_us), printed
 
 
-def traced(node: str, engine: str, depth: int, seconds: float) -> Run:
+def traced(node: str, load: tuple[str, int], seconds: float, options: list[str]) -> Run:
     """The same under `steady trace`, which must have seen every I/O, or say that it did not."""
-    before = (STEADY, "trace", "--json", "--device", node, "--")
+    before: list[str | Path] = [STEADY, "trace", "--json", "--device", node, *options, "--"]
+    engine, depth = load
     result, printed = fio(node, engine, depth, seconds, *before)
     account = json.loads(printed)["account"]
     if account["events_lost"]:
         print(f"{account['events_lost']} events lost of {account['events']}: the trace has a gap")
     elif account["matched"] < result.count or account["unmatched"]:
         raise SystemExit(f"{result.count} I/Os by fio, but the trace says {account}")
-    return result
+    return replace(result, events=account["events"])
 
 
-def row(name: str, node: str, engine: str, depth: int, seconds: float, rounds: int) -> list[str]:
+def row(
+    name: str, node: str, load: tuple[str, int], seconds: float, rounds: int, options: list[str]
+) -> list[str]:
     """Alone and traced in turn; medians."""
+    engine, depth = load
     pairs = []
     for _ in range(rounds):
         alone, _ = fio(node, engine, depth, seconds)
-        pairs.append((alone, traced(node, engine, depth, seconds)))
+        pairs.append((alone, traced(node, load, seconds, options)))
 
     def iops(place: int) -> float:
         return statistics.median(pair[place].iops for pair in pairs)
@@ -115,8 +120,9 @@ def row(name: str, node: str, engine: str, depth: int, seconds: float, rounds: i
         for place in (0, 1)
     ]
     count = sum(pair[1].count for pair in pairs)
+    events = statistics.median(pair[1].events / max(pair[1].count, 1) for pair in pairs)
     speeds = [f"{iops(0):.0f}", f"{iops(1):.0f}", f"{ratio:.3f}"]
-    return [name, engine, str(depth), *speeds, *latencies, str(count)]
+    return [name, engine, str(depth), *speeds, *latencies, str(count), f"{events:.1f}"]
 
 
 def print_table(rows: list[list[str]]) -> None:
@@ -129,7 +135,9 @@ def print_table(rows: list[list[str]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--small", action="store_true", help="a moment of each, for the tests")
+    parser.add_argument("--sched", action="store_true", help="trace with --sched")
     arguments = parser.parse_args()
+    asked = ["--sched"] if arguments.sched else []
     seconds, rounds = (0.2, 1) if arguments.small else (1.0, 7)
     if os.geteuid() != 0:
         print("skipped: tracing and loop devices need root")
@@ -139,8 +147,8 @@ def main() -> None:
     rows = [HEAD.split("|")]
     for name, where, *options in (("memory", Path("/dev/shm")), ("file", build, "--direct-io=on")):
         with disk(where, 64, *options) as node:
-            for engine, depth in LOADS:
-                rows.append(row(name, node, engine, depth, seconds, rounds))
+            for load in LOADS:
+                rows.append(row(name, node, load, seconds, rounds, asked))
     print_table(rows)
 
 

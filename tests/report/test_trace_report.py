@@ -137,13 +137,29 @@ def test_the_record_can_be_downloaded(seen: Seen, record: Path) -> None:
 
 def test_every_cause_of_the_schema_has_words() -> None:
     definitions = json.loads(SCHEMA.read_text(encoding="utf-8"))["$defs"]
+    woken = {"slept_ns": 100, "pid": 5, "comm": "dd", "context": "softirq"}
+    had_cpu = {"pid": 9, "comm": "hog", "class": "real_time", "priority": 50, "ns": 6_000}
     longest = {"op": "write", "bytes": 524288, "comm": "dd", "origin": "io"}
+    longest |= {"woken": woken, "had_cpu": had_cpu}
     known = {name: item for name, item in definitions.items() if name.startswith("cause_")}
     for name, item in known.items():
         cause = {field: 7_000 for field in item["required"]} | {"longest": longest}
         words = cause_text(cause | {"cause": name.removeprefix("cause_")})
         assert "7.00 µs" in words, words
-    assert len(known) == 12
+    assert len(known) == 16
+
+
+def test_a_wait_for_a_cpu_says_who_had_it() -> None:
+    had_cpu = {"pid": 9, "comm": "hog", "class": "real_time", "priority": 50, "ns": None}
+    woken = {"slept_ns": None, "pid": 0, "comm": "swapper/1", "context": "interrupt"}
+    longest = {"ns": 7_000, "cpu": 1, "woken": woken, "had_cpu": had_cpu}
+    cause = {"cause": "cpu_wait", "ns": 7_000, "span": "post", "times": 1, "longest": longest}
+    assert cause_text(cause) == (
+        "7.00 µs of post waiting for a CPU, which hog had last (real-time 50), "
+        "woken by an interrupt over swapper/1"
+    )
+    longest |= {"had_cpu": had_cpu | {"class": "normal", "ns": 6_000}, "woken": None}
+    assert cause_text(cause) == "7.00 µs of post waiting for a CPU, which hog had for 6.00 µs"
 
 
 def test_times_and_sizes_have_the_unit_that_fits() -> None:

@@ -380,8 +380,8 @@ fn losses_come_with_the_event_behind_them() {
 #[test]
 fn events_that_nobody_needs_are_counted() {
     let text = "# tracer: nop\n\ncpus=2\nCPU 1 is empty\nversion = 7\n\
-                sh-10 [001] 1.000001: sched_switch: a ==> b\n\
-                sh-10 [001] 1.000001: sched_switch: a ==> b\n\
+                sh-10 [001] 1.000001: sched_move_numa: a ==> b\n\
+                sh-10 [001] 1.000001: sched_move_numa: a ==> b\n\
                 sh-10 [001] 1.000002: sys_getpid()\n\
                 sh-10 [001] 1.000003: sys_getpid -> 0x1\n\
                 sh-10 [001] 1.000004: vfs_read <-ksys_read\n \
@@ -389,7 +389,8 @@ fn events_that_nobody_needs_are_counted() {
     let mut source = ftrace_text::read(text.as_bytes(), "t");
     assert_eq!(source.by_ref().collect::<Vec<_>>(), []);
     let skipped: Vec<_> = source.skipped().by_kind().into_iter().collect();
-    let expected = [("(call stack)", 1), ("(function)", 1), ("sched_switch", 2), ("sys_getpid", 2)];
+    let expected =
+        [("(call stack)", 1), ("(function)", 1), ("sched_move_numa", 2), ("sys_getpid", 2)];
     assert_eq!(skipped, expected.map(|(kind, count)| (kind.to_owned(), count)));
 }
 

@@ -88,12 +88,12 @@ fn events_and_stacks_that_nobody_needs_are_counted() {
     let text = "dd 7 [000] 1.000001: block:block_plug: [dd]\n\
                 \tffffffff81b4757f blk_start_plug+0xcf ([kernel.kallsyms])\n\
                 \n\
-                dd 7 [000] 1.000002: sched:sched_switch: a ==> b\n\
+                dd 7 [000] 1.000002: sched:sched_move_numa: a ==> b\n\
                 dd 7 [000] 1.000002: PERF_RECORD_COMM: dd:7/7\n";
     let mut source = perf_script::read(text.as_bytes(), "p");
     assert_eq!(source.by_ref().count(), 1);
     let skipped: Vec<_> = source.skipped().by_kind().into_iter().collect();
-    let expected = [("(call stack)", 1), ("COMM:", 1), ("sched:sched_switch", 1)];
+    let expected = [("(call stack)", 1), ("COMM:", 1), ("sched:sched_move_numa", 1)];
     assert_eq!(skipped, expected.map(|(kind, count)| (kind.to_owned(), count)));
 }
 

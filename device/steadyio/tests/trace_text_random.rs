@@ -17,6 +17,7 @@ use render::Form;
 use steadyio::trace::event::{
     Class, Comm, Command, Dev, Driver, Event, Extent, Op, OpKind, Priority, What,
 };
+use steadyio::trace::sched::{SchedTask, Switch, Waking};
 use steadyio::trace::source::calls::CALLS;
 use steadyio::trace::source::detect::{Format, text};
 use steadyio::trace::source::{Place, Problem, blktrace};
@@ -139,11 +140,32 @@ fn elsewhere() -> impl Strategy<Value = What> {
     ]
 }
 
-/// An event of `what`, at a whole µs. Names have no bracket with a number in it: what stands behind such a name is
-/// a problem, which another test shows.
+/// Names have no bracket with a number in it: what stands behind such a name is a problem, which another test shows.
+const COMM: &str = "[a-zA-Z_/.-][a-zA-Z0-9_/:.() -]{0,13}[a-zA-Z0-9_/:.]";
+
+fn sched() -> impl Strategy<Value = What> {
+    let task = || {
+        let task = |(comm, pid, prio): (String, u32, i32)| SchedTask {
+            pid,
+            comm: Comm::new(comm.as_bytes()),
+            prio,
+        };
+        (COMM, any::<u32>(), -1..140).prop_map(task)
+    };
+    prop_oneof![
+        (task(), any::<bool>(), task()).prop_map(|(prev, runnable, next)| What::Switch(Switch {
+            prev,
+            runnable,
+            next
+        })),
+        task().prop_map(|woken| What::Waking(Waking { woken, context: None })),
+        (0..200_u64).prop_map(|ms| What::DirtyPause { pause_ns: ms * 1_000_000 }),
+    ]
+}
+
+/// An event of `what`, at a whole µs.
 fn event(what: impl Strategy<Value = What>) -> impl Strategy<Value = Event> {
-    let comm = "[a-zA-Z_/.-][a-zA-Z0-9_/:.() -]{0,13}[a-zA-Z0-9_/:.]";
-    (comm, any::<u32>(), 0..4096_u32, 0..1_u64 << 40, what).prop_map(
+    (COMM, any::<u32>(), 0..4096_u32, 0..1_u64 << 40, what).prop_map(
         |(comm, pid, cpu, time_us, what)| Event {
             time_ns: time_us * 1000,
             cpu,
@@ -155,7 +177,7 @@ fn event(what: impl Strategy<Value = What>) -> impl Strategy<Value = Event> {
 }
 
 fn any_event() -> impl Strategy<Value = Event> {
-    event(prop_oneof![4 => block(), 2 => call(), 1 => command(), 2 => elsewhere()])
+    event(prop_oneof![4 => block(), 2 => call(), 1 => command(), 2 => elsewhere(), 1 => sched()])
 }
 
 fn read(format: Format, file: &[u8]) -> (Vec<Event>, Vec<Problem>) {

@@ -83,6 +83,28 @@ def _slow(cause: dict[str, Any]) -> str:
     return f"longer than usual with the device: {time_text(cause['device_ns'])}, {usual}"
 
 
+def _waker(waker: dict[str, Any]) -> str:
+    thread = waker["comm"] or f"thread {waker['pid']}"
+    over = {"softirq": "a softirq over ", "interrupt": "an interrupt over "}
+    return f"woken by {over.get(waker['context'], '')}{thread}"
+
+
+def _cpu_wait(cause: dict[str, Any]) -> str:
+    longest = cause["longest"]
+    words = f"of {cause['span']} waiting for a CPU"
+    if had := longest["had_cpu"]:
+        time = f" for {time_text(had['ns'])}" if had["ns"] is not None else " last"
+        words += f", which {had['comm'] or had['class']} had{time}"
+        if had["class"] == "real_time":
+            words += f" (real-time {had['priority']})"
+    return words + (f", {_waker(longest['woken'])}" if longest["woken"] else "")
+
+
+def _asleep(cause: dict[str, Any]) -> str:
+    woken = cause["longest"]["woken"]
+    return f"of {cause['span']} asleep" + (f", {_waker(woken)}" if woken else "")
+
+
 # What follows the time, by cause.
 CAUSES: dict[str, Callable[[dict[str, Any]], str]] = {
     "behind": lambda cause: f"behind {_others(cause)}",
@@ -97,4 +119,10 @@ CAUSES: dict[str, Callable[[dict[str, Any]], str]] = {
     "tag_wait": lambda cause: "waiting for a tag",
     "journal": lambda cause: "of the journal's writes",
     "writeback": lambda cause: f"while writeback had {_count(cause['requests'], 'request')}",
+    "running": lambda cause: f"of {cause['span']} on a CPU",
+    "cpu_wait": _cpu_wait,
+    "asleep": _asleep,
+    "dirty_throttle": lambda cause: (
+        f"asleep because too much was dirty, {_count(cause['times'], 'pause')}"
+    ),
 }

@@ -46,6 +46,9 @@ pub struct Arguments {
     /// Show the finer spans too: queue, tag, insert, issue, hardware, completion, return
     #[arg(long)]
     pub fine: bool,
+    /// Trace which thread has which CPU too: why an I/O's own thread did not go on
+    #[arg(long, conflicts_with = "files")]
+    pub sched: bool,
     /// How many of the worst I/Os, and of the worst other requests, to show
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub worst: usize,

@@ -17,8 +17,8 @@ const ALONE: &str = "is a trace that --keep made, which must be the only one";
 /// Reads all files.
 pub fn read(arguments: &Arguments, stop: &Interrupt) -> Result<(Found, Status), Failure> {
     let input = Input::open(arguments).map_err(Failure::with(Status::Usage))?;
-    let mut reading =
-        Reading::new(&arguments.pid.map_or_else(|| input.asked_for(), |pid| vec![pid]));
+    let asked_for = arguments.pid.map_or_else(|| input.asked_for(), |pid| vec![pid]);
+    let mut reading = Reading::new(&asked_for, matches!(input, Input::Captured(_)));
     let (all, skipped) = match input {
         Input::Captured(captured) => (reading.take_all(captured.events(), stop), 0),
         Input::Files(mut files) => {

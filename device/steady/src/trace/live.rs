@@ -34,6 +34,7 @@ pub fn trace(
     let options = Options {
         devices: devices.into_iter().flatten().copied().collect(),
         detail: if arguments.fine { Detail::Fine } else { Detail::Summary },
+        sched: arguments.sched,
         keep: arguments.keep.clone(),
         ..Options::default()
     };

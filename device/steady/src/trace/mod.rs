@@ -10,6 +10,7 @@ mod files;
 mod live;
 mod reading;
 mod tables;
+mod thread_words;
 mod threads;
 mod words;
 
@@ -110,7 +111,7 @@ fn now(
     stop: &Interrupt,
 ) -> Result<(Found, Status), Failure> {
     let (captured, ended) = live::trace(arguments, devices, stop)?;
-    let mut reading = Reading::new(&captured.meta().asked_for);
+    let mut reading = Reading::new(&captured.meta().asked_for, true);
     // What was traced until Ctrl-C is shown, so the same Ctrl-C does not end the reading.
     let stop = if stop.requested() { &Interrupt::default() } else { stop };
     let all = reading.take_all(captured.events(), stop);

@@ -39,10 +39,10 @@ pub struct Found {
 
 impl Reading {
     /// Nothing read yet. I/O of `threads` and of all that they start is asked for; of all threads, if there
-    /// are none.
-    pub fn new(threads: &[u32]) -> Reading {
+    /// are none. `captured`: by ourselves, so that the scheduler's events are of all threads.
+    pub fn new(threads: &[u32], captured: bool) -> Reading {
         Reading {
-            follower: Follower::new(Options::default()),
+            follower: Follower::new(Options { sched_of_all: captured, ..Options::default() }),
             asked_for: (!threads.is_empty()).then(|| AskedFor::new(threads)),
             problems: Problems::default(),
             events: 0,

@@ -7,22 +7,28 @@ use steadyio::trace::report::record::Record;
 use steadyio::trace::report::worst::Worst;
 
 use super::tables::us;
+use super::thread_words;
 
 /// As many requests that do not add up, and places that could not be read, are listed; JSON has more.
 const LISTED_MAX: usize = 5;
+const HINT: &str = " (the events sched_switch and sched_waking would tell: --sched)";
 const NS_PER_S: u64 = 1_000_000_000;
 
 /// The worst I/Os, and the worst requests of no I/O.
 pub fn worst(record: &Record) -> String {
+    let lacks_sched = record.missing.iter().any(|missing| missing.event == "sched:sched_switch");
     let list = |title: &str, worst: &[Worst]| match worst.is_empty() {
         true => String::new(),
-        false => format!("\n{title}\n") + &worst.iter().zip(1..).map(entry).collect::<String>(),
+        false => {
+            let entries = worst.iter().zip(1..).map(|one| entry(one, lacks_sched));
+            format!("\n{title}\n") + &entries.collect::<String>()
+        }
     };
     list("Worst I/Os", &record.worst_ios)
         + &list("Worst requests that no program's call waited for", &record.worst_requests)
 }
 
-fn entry((worst, number): (&Worst, usize)) -> String {
+fn entry((worst, number): (&Worst, usize), lacks_sched: bool) -> String {
     let spans = worst.spans;
     let all = [
         ("submission", spans.submission_ns),
@@ -41,7 +47,11 @@ fn entry((worst, number): (&Worst, usize)) -> String {
     let causes: String =
         worst.causes.iter().map(|cause| format!("   - {}\n", why(cause))).collect();
     let causes = match causes.is_empty() {
-        true => format!("   - cause not known: {} took {} us\n", usual.span, ns_us(usual.ns)),
+        true => {
+            let thread_decides = lacks_sched && matches!(usual.span, "submission" | "post");
+            let hint = if thread_decides && worst.call.is_some() { HINT } else { "" };
+            format!("   - cause not known: {} took {} us{hint}\n", usual.span, ns_us(usual.ns))
+        }
         false => causes,
     };
     format!("{number}. {}\n   {}\n{causes}", title(worst), parts.join(", "))
@@ -72,7 +82,8 @@ fn title(worst: &Worst) -> String {
     text + &format!(", at {} s", seconds(worst.at_ns))
 }
 
-fn who(comm: &str, pid: u32) -> String {
+/// A thread.
+pub fn who(comm: &str, pid: u32) -> String {
     match (comm, pid) {
         ("", 0) => "an unknown thread".into(),
         ("", pid) => format!("thread {pid}"),
@@ -138,6 +149,16 @@ fn why(cause: &Cause) -> String {
         }
         Cause::Writeback { requests, .. } => {
             format!("{ns} us while writeback had {}", count(*requests, "request"))
+        }
+        Cause::Running { span, .. } => format!("{ns} us of {span} on a CPU"),
+        Cause::CpuWait { span, times, longest, .. } => {
+            format!("{ns} us {}", thread_words::cpu_wait(span, *times, longest))
+        }
+        Cause::Asleep { span, times, longest, .. } => {
+            format!("{ns} us {}", thread_words::asleep(span, *times, longest))
+        }
+        Cause::DirtyThrottle { times, .. } => {
+            format!("{ns} us {}", thread_words::dirty_throttle(*times))
         }
     }
 }
@@ -210,7 +231,8 @@ fn more(count: u64) -> String {
     }
 }
 
-fn count(number: u64, one: &str) -> String {
+/// So many of something.
+pub fn count(number: u64, one: &str) -> String {
     match (number, one.ends_with("sh")) {
         (1, _) => format!("1 {one}"),
         (number, true) => format!("{number} {one}es"),
@@ -218,7 +240,8 @@ fn count(number: u64, one: &str) -> String {
     }
 }
 
-fn ns_us(ns: u64) -> String {
+/// From ns, with one decimal.
+pub fn ns_us(ns: u64) -> String {
     us(ns as f64)
 }
 
@@ -300,6 +323,11 @@ mod tests {
             (Cause::TagWait { ns }, "250.0 us before it had a tag (or throttled)"),
             (Cause::Journal { ns, requests: 2 }, "250.0 us while the journal had 2 requests"),
             (Cause::Writeback { ns, requests: 1 }, "250.0 us while writeback had 1 request"),
+            (Cause::Running { ns, span: "post" }, "250.0 us of post on a CPU"),
+            (
+                Cause::DirtyThrottle { ns, times: 2 },
+                "250.0 us asleep in balance_dirty_pages, because too much was dirty (2 pauses)",
+            ),
         ] {
             assert_eq!(why(&cause), says);
         }

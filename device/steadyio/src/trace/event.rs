@@ -4,6 +4,8 @@
 //! Every source (the kernel's ring buffer, ftrace text, perf, blktrace) produces these; `follow` takes nothing
 //! else. A field that a source does not have is `None` or empty, never made up.
 
+use super::sched::{Switch, Waking};
+
 /// One event. Sources give them in the order of `time_ns`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
@@ -153,6 +155,15 @@ pub enum What {
         /// The new thread.
         child: u32,
     },
+    /// `writeback:balance_dirty_pages`: too much is dirty, so the thread that writes is made to sleep.
+    DirtyPause {
+        /// For so long.
+        pause_ns: u64,
+    },
+    /// `sched:sched_switch`.
+    Switch(Switch),
+    /// `sched:sched_waking` or `sched_wakeup`, in the context of the event's thread.
+    Waking(Waking),
     /// The kernel dropped events of this CPU before this moment.
     Lost {
         /// How many; 0 if the source only says that some are missing.

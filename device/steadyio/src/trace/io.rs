@@ -6,6 +6,7 @@
 //! for in that moment (writeback, readahead, the journal) have an [`Origin`] that says so, and no I/O.
 
 use super::event::{Call, Comm, Dev, Op, Priority};
+use super::sched::Sched;
 
 /// The points that a request passes, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -186,6 +187,21 @@ pub struct Trace {
     pub account: Account,
     /// Which kinds of event were never seen, as `system:name`, with what follows from it; for people.
     pub missing: Vec<Missing>,
+    /// Which thread had which CPU; nothing where such events are not traced.
+    pub sched: Sched,
+    /// When writers were made to sleep because too much was dirty, in the order of time.
+    pub dirty_pauses: Vec<DirtyPause>,
+}
+
+/// A thread that writes is made to sleep, so that it does not fill the memory with dirty pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DirtyPause {
+    /// The thread.
+    pub pid: u32,
+    /// From when on.
+    pub begin_ns: u64,
+    /// For how long at most; the kernel counts it in ticks of its timer.
+    pub pause_ns: u64,
 }
 
 /// An event that would tell more, and what it would tell.

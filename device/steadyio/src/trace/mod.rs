@@ -13,4 +13,5 @@ pub mod follow;
 pub mod io;
 pub mod perfetto;
 pub mod report;
+pub mod sched;
 pub mod source;

@@ -121,5 +121,6 @@ pub fn trace() -> Trace {
             event: "irq:irq_handler_entry",
             consequence: "the time in interrupts is not known",
         }],
+        ..Trace::default()
     }
 }

@@ -2,6 +2,7 @@
 //! Events as tools print them: the way back of what the sources read.
 
 use steadyio::trace::event::{Class, Command, Driver, Event, Extent, Op, OpKind, Priority, What};
+use steadyio::trace::sched::{SchedTask, Switch, Waking};
 use steadyio::trace::source::calls::CALLS;
 
 /// Whose way of printing.
@@ -27,8 +28,10 @@ pub fn line(form: Form, event: &Event) -> String {
                 "syscalls" => call(name.trim_start_matches("sys_enter_"), &values),
                 _ => format!("{name}: {values}"),
             };
+            // What came over the thread is not printed where it is not known.
+            let flags = if matches!(event.what, What::Waking(_)) { "" } else { "d.h1. " };
             format!(
-                "{:>16}-{pid:<7} [{cpu:03}] d.h1. {seconds:5}.{us:06}: {text}\n",
+                "{:>16}-{pid:<7} [{cpu:03}] {flags}{seconds:5}.{us:06}: {text}\n",
                 comm.to_string()
             )
         }
@@ -91,8 +94,33 @@ fn body(form: Form, event: &Event) -> (&'static str, String, String) {
         What::Complete { extent, error } => {
             block("rq_complete", format!("{} [{error}]", self::request(form, extent, None)))
         }
+        What::Switch(switch) => ("sched", "sched_switch".into(), switched(form, switch)),
+        What::Waking(Waking { woken, .. }) if form == Form::TraceCmd => {
+            ("sched", "sched_wakeup".into(), format!("{} CPU:003", short(woken)))
+        }
+        What::Waking(Waking { woken: SchedTask { pid, comm, prio }, .. }) => {
+            let values = format!("comm={comm} pid={pid} prio={prio} target_cpu=003");
+            ("sched", "sched_waking".into(), values)
+        }
         other => elsewhere(event, other),
     }
+}
+
+fn switched(form: Form, Switch { prev, runnable, next }: &Switch) -> String {
+    if form == Form::TraceCmd {
+        let state = if *runnable { "R" } else { "D" };
+        return format!("{} {state} ==> {}", short(prev), short(next));
+    }
+    let state = if *runnable { "R+" } else { "S" };
+    let named = |side: &str, SchedTask { pid, comm, prio }: &SchedTask| {
+        format!("{side}_comm={comm} {side}_pid={pid} {side}_prio={prio}")
+    };
+    format!("{} prev_state={state} ==> {}", named("prev", prev), named("next", next))
+}
+
+/// As trace-cmd's plugin prints a thread.
+fn short(SchedTask { pid, comm, prio }: &SchedTask) -> String {
+    format!("{comm}:{pid} [{prio}]")
 }
 
 fn elsewhere(event: &Event, what: &What) -> (&'static str, String, String) {
@@ -162,6 +190,14 @@ fn elsewhere(event: &Event, what: &What) -> (&'static str, String, String) {
             "jbd2_end_commit",
             format!("dev {},{} transaction {transaction} sync 0 head 1", dev.major, dev.minor),
         ),
+        What::DirtyPause { pause_ns } => {
+            let ms = pause_ns / 1_000_000;
+            let values = format!(
+                "bdi 8:0: limit=9 setpoint=8 dirty=7 wb_setpoint=6 wb_dirty=5 dirty_ratelimit=4 \
+                 task_ratelimit=3 dirtied=2 dirtied_pause=1 paused=0 pause={ms} period=9 think=0 cgroup_ino=1"
+            );
+            named("writeback", "balance_dirty_pages", values)
+        }
         What::Fork { child } => {
             let (comm, pid) = (event.comm, event.pid);
             let values = format!("comm={comm} pid={pid} child_comm={comm} child_pid={child}");

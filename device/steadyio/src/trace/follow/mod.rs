@@ -31,7 +31,8 @@ mod threads;
 use std::collections::HashMap;
 
 use super::event::{Dev, Event, Op, What};
-use super::io::Trace;
+use super::io::{DirtyPause, Trace};
+use super::sched::{Sched, SchedEvent, SchedWhat};
 use doubt::Blur;
 use flush::Flushes;
 use hardware::Hardware;
@@ -47,6 +48,8 @@ use threads::Threads;
 pub struct Options {
     /// Only requests of this device, and the I/Os that led to them; all if `None`.
     pub dev: Option<Dev>,
+    /// The scheduler's events, if there are any, are of all threads.
+    pub sched_of_all: bool,
 }
 
 /// Takes events, gives a [`Trace`].
@@ -73,12 +76,18 @@ pub struct Follower {
     blurred: Vec<Blur>,
     /// Devices whose requests are seen to be given out, so that each should be.
     giving: Vec<Dev>,
+    sched: Sched,
+    dirty_pauses: Vec<DirtyPause>,
 }
 
 impl Follower {
     /// Nothing seen yet.
     pub fn new(options: Options) -> Follower {
-        Follower { options, ..Follower::default() }
+        let mut sched = Sched::default();
+        if options.sched_of_all {
+            sched.note_all();
+        }
+        Follower { options, sched, ..Follower::default() }
     }
 
     /// The next event; called in the order of `time_ns`.
@@ -101,7 +110,9 @@ impl Follower {
             let last_ns = open.last_ns();
             self.results.count_doubt(open.doubt.unwrap_or(Doubt::Edge), &open, last_ns);
         }
-        Trace { missing: self.seen.missing(), ..self.results.into_trace() }
+        let (missing, sched) = (self.seen.missing(), self.sched);
+        let dirty_pauses = self.dirty_pauses;
+        Trace { missing, sched, dirty_pauses, ..self.results.into_trace() }
     }
 
     /// Requests without a beginning, on devices where others have one: what was seen may not have been their
@@ -131,15 +142,28 @@ impl Follower {
             What::Complete { extent, error } => self.complete(event, &extent, error),
             What::HardwareStart(command) => self.start_hardware(event, &command),
             What::HardwareDone(command) => self.end_hardware(event, &command),
+            What::Switch(switch) => self.note_sched(event, SchedWhat::Switch(switch)),
+            What::Waking(waking) => {
+                self.note_sched(event, SchedWhat::Waking(waking, (event.pid, event.comm)));
+            }
+            What::DirtyPause { pause_ns } => {
+                let (pid, begin_ns) = (event.pid, event.time_ns);
+                self.dirty_pauses.push(DirtyPause { pid, begin_ns, pause_ns });
+            }
             What::Lost { count } => self.lose(event, count),
             _ => self.dispatch_to_threads(event),
         }
+    }
+
+    fn note_sched(&mut self, event: &Event, what: SchedWhat) {
+        self.sched.take(SchedEvent { time_ns: event.time_ns, cpu: event.cpu, what });
     }
 
     /// Events of this CPU are missing since its last one. What is open may have changed unseen, and what ended
     /// since then may have been taken for something else.
     fn lose(&mut self, event: &Event, count: u64) {
         self.results.account.events_lost += count;
+        self.note_sched(event, SchedWhat::Lost);
         let since_ns = self.last_ns.get(&event.cpu).copied().unwrap_or(0);
         self.results.take_back(since_ns);
         self.tasks.abandon_all(&mut self.results);

@@ -115,6 +115,6 @@ impl Results {
             *index = request_at[*index];
         }
         self.account.matched = requests.len() as u64;
-        Trace { requests, ios, account: self.account, missing: Vec::new() }
+        Trace { requests, ios, account: self.account, ..Trace::default() }
     }
 }

@@ -22,6 +22,8 @@ pub(super) struct Seen {
     commit: bool,
     card: bool,
     command: bool,
+    switch: bool,
+    waking: bool,
 }
 
 impl Seen {
@@ -48,6 +50,8 @@ impl Seen {
             What::PageCacheAdd { .. } => self.page_cache = true,
             What::JournalCommitStart { .. } => self.commit = true,
             What::HardwareStart(command) => self.command |= command.driver == Driver::Mmc,
+            What::Switch(_) => self.switch = true,
+            What::Waking(_) => self.waking = true,
             What::Lost { .. } => self.loss = true,
             _ => {}
         }
@@ -106,6 +110,16 @@ impl Seen {
                 self.card && !self.command,
                 "mmc:mmc_request_start",
                 "the time in the MMC driver is part of the device's",
+            ),
+            (
+                self.call && !self.switch,
+                "sched:sched_switch",
+                "not known what threads did in submission and post (--sched)",
+            ),
+            (
+                self.switch && !self.waking,
+                "sched:sched_waking",
+                "not known whether a thread slept or waited for a CPU",
             ),
         ];
         let absent = rows.into_iter().filter(|(absent, ..)| *absent);

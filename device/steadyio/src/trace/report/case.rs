@@ -2,11 +2,12 @@
 //! Looks for the causes of one I/O or request.
 
 use crate::trace::event::OpKind;
-use crate::trace::io::{Mark, Origin, Piece, Request, Trace};
+use crate::trace::io::{Io, Mark, Origin, Piece, Request, Trace};
 
 use super::cause::{Cause, Other};
 use super::intervals::Intervals;
 use super::medians::DeviceMedians;
+use super::own_time::OwnTime;
 use super::steps::{begin_ns, end_ns, with_device};
 use super::words::{inode, op_word, origin_word};
 
@@ -23,9 +24,16 @@ pub struct Case<'a> {
     during_ns: (u64, u64),
     in_block: Intervals,
     device: Intervals,
+    io: Option<&'a Io>,
 }
 
 impl<'a> Case<'a> {
+    /// An I/O.
+    pub fn of_io(trace: &'a Trace, io: &'a Io) -> Case<'a> {
+        let case = Case::new(trace, &io.requests, (io.entered_ns, io.exited_ns));
+        Case { io: Some(io), ..case }
+    }
+
     /// From `during_ns.0` to `during_ns.1`, with these requests.
     pub fn new(trace: &'a Trace, own: &'a [usize], during_ns: (u64, u64)) -> Case<'a> {
         let requests = || own.iter().map(|index| &trace.requests[*index]);
@@ -34,7 +42,7 @@ impl<'a> Case<'a> {
         let queued = Intervals::new(requests().map(|own| (begin_ns(own), started(own))));
         let between = Intervals::new(requests().flat_map(|own| gaps(own).0));
         let in_block = queued.union(&between).minus(&device);
-        Case { trace, own, during_ns, in_block, device }
+        Case { trace, own, during_ns, in_block, device, io: None }
     }
 
     /// Every cause that counts, the longest first.
@@ -57,6 +65,7 @@ impl<'a> Case<'a> {
         .into_iter()
         .flatten()
         .collect();
+        causes.extend(self.own_time());
         let whole_ns = self.during_ns.1.saturating_sub(self.during_ns.0);
         causes.retain(|cause| cause.ns() > 0 && cause.ns() * SHARE_MIN >= whole_ns);
         causes.sort_by_key(|cause| std::cmp::Reverse(cause.ns()));
@@ -185,11 +194,22 @@ impl<'a> Case<'a> {
         Some(Cause::Writeback { ns, requests })
     }
 
+    /// What its own thread did, when none of its requests was under way.
+    fn own_time(&self) -> Vec<Cause> {
+        let Some((io, served_ns)) = self.io.zip(self.requests().map(end_ns).max()) else {
+            return Vec::new();
+        };
+        OwnTime::new(self.trace, io, &self.idle(), served_ns).causes()
+    }
+
+    /// When none of its requests was under way.
+    fn idle(&self) -> Intervals {
+        Intervals::new([self.during_ns]).minus(&Intervals::new(self.requests().map(life)))
+    }
+
     /// Requests of others that were under way when none of its own was: how many, and how long.
     fn beside(&self, around: &[&Request], of: impl Fn(Origin) -> bool) -> Option<(u64, u64)> {
-        let life = |request: &Request| (begin_ns(request), end_ns(request));
-        let idle =
-            Intervals::new([self.during_ns]).minus(&Intervals::new(self.requests().map(life)));
+        let idle = self.idle();
         let others = around.iter().filter(|other| of(other.origin)).map(|other| life(other));
         let met: Vec<(u64, u64)> =
             others.filter(|life| !Intervals::new([*life]).overlap(&idle).is_empty()).collect();
@@ -197,6 +217,11 @@ impl<'a> Case<'a> {
         let ns = Intervals::new(met).overlap(&idle).total_ns();
         (requests > 0).then_some((requests, ns))
     }
+}
+
+/// From a request's first event to its end.
+fn life(request: &Request) -> (u64, u64) {
+    (begin_ns(request), end_ns(request))
 }
 
 /// The one that was with the device for most of those moments.

@@ -112,6 +112,42 @@ pub enum Cause {
         /// How many requests of writeback.
         requests: u64,
     },
+    /// None of its requests was under way, and its thread had a CPU.
+    Running {
+        /// How long.
+        ns: u64,
+        /// `submission` or `post`.
+        span: &'static str,
+    },
+    /// None of its requests was under way; its thread could have run, and had no CPU.
+    CpuWait {
+        /// How long altogether.
+        ns: u64,
+        /// `submission` or `post`.
+        span: &'static str,
+        /// How often.
+        times: u64,
+        /// The longest.
+        longest: Box<CpuWait>,
+    },
+    /// None of its requests was under way, and its thread slept.
+    Asleep {
+        /// How long altogether.
+        ns: u64,
+        /// `submission` or `post`.
+        span: &'static str,
+        /// How often.
+        times: u64,
+        /// The longest.
+        longest: Box<Sleep>,
+    },
+    /// Its thread was made to sleep because too much was dirty.
+    DirtyThrottle {
+        /// How long.
+        ns: u64,
+        /// How often.
+        times: u64,
+    },
 }
 
 impl Cause {
@@ -129,7 +165,11 @@ impl Cause {
             | Cause::DeviceSlow { ns, .. }
             | Cause::TagWait { ns }
             | Cause::Journal { ns, .. }
-            | Cause::Writeback { ns, .. } => ns,
+            | Cause::Writeback { ns, .. }
+            | Cause::Running { ns, .. }
+            | Cause::CpuWait { ns, .. }
+            | Cause::Asleep { ns, .. }
+            | Cause::DirtyThrottle { ns, .. } => ns,
         }
     }
 }
@@ -157,4 +197,54 @@ pub struct Other {
     pub device_ns: u64,
     /// In how many pieces; 1 if it was not split.
     pub pieces: u64,
+}
+
+/// One wait for a CPU.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CpuWait {
+    /// How long, within the span.
+    pub ns: u64,
+    /// The CPU that it got in the end; `None` if the I/O was over before.
+    pub cpu: Option<u32>,
+    /// How its sleep before had ended; `None` if it had lost a CPU.
+    pub woken: Option<Waker>,
+    /// Who had that CPU for most of that time, or, where switches are missing, last.
+    pub had_cpu: Option<HadCpu>,
+}
+
+/// One sleep.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Sleep {
+    /// How long, within the span.
+    pub ns: u64,
+    /// How it ended; `None` if it lasted longer than the I/O.
+    pub woken: Option<Waker>,
+}
+
+/// Who ended a sleep.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Waker {
+    /// How long the sleep had lasted in the span; `None` if it ended before the span began.
+    pub slept_ns: Option<u64>,
+    /// In the context of which thread; 0 is idle.
+    pub pid: u32,
+    /// That thread's name.
+    pub comm: String,
+    /// `thread`, or `softirq` or `interrupt` over it; `None` if the source does not tell.
+    pub context: Option<&'static str>,
+}
+
+/// A thread that had a CPU.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HadCpu {
+    /// The thread; 0 is idle.
+    pub pid: u32,
+    /// Its name.
+    pub comm: String,
+    /// `real_time`, `deadline`, `normal` or `idle`.
+    pub class: &'static str,
+    /// Of `real_time` 1 to 99, 99 the first; of `normal` the nice value.
+    pub priority: Option<i32>,
+    /// How long it had it while the other waited; `None` where switches are missing.
+    pub ns: Option<u64>,
 }

@@ -134,7 +134,7 @@ impl Search<'_> {
             error: errors.into_iter().find(|error| *error != 0).unwrap_or(0),
             spans: io.spans.into(),
             largest: largest(&io.spans, group),
-            causes: self.causes(&io.requests, (io.entered_ns, io.exited_ns)),
+            causes: Case::of_io(self.trace, io).causes(self.medians),
         })
     }
 
@@ -159,12 +159,8 @@ impl Search<'_> {
             error: request.error,
             spans: spans.into(),
             largest: largest(&spans, group),
-            causes: self.causes(&[index], during_ns),
+            causes: Case::new(self.trace, &[index], during_ns).causes(self.medians),
         }
-    }
-
-    fn causes(&self, own: &[usize], during_ns: (u64, u64)) -> Vec<Cause> {
-        Case::new(self.trace, own, during_ns).causes(self.medians)
     }
 }
 

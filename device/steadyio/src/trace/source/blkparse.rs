@@ -80,7 +80,7 @@ fn event(line: &[u8]) -> Found<'_, Reading<'_>> {
     let pid = word(&mut scan, |scan| scan.decimal("a process"))?;
     let action = word(&mut scan, |scan| scan.word("an action"))?;
     if let b"B" | b"S" | b"m" = action {
-        let head = Head { time_ns, cpu, pid, comm: Comm::default() };
+        let head = Head { time_ns, cpu, pid, comm: Comm::default(), context: None };
         return Ok(head.skipped(action));
     }
     let line = Line { dev, op: word(&mut scan, operation)? };
@@ -100,7 +100,7 @@ fn event(line: &[u8]) -> Found<'_, Reading<'_>> {
         b"U" | b"UT" | b"T" => block::unplug(&mut scan)?,
         _ => return Scan::new(action).wrong("an action (one of QGMFIDRCAXPUT)"),
     };
-    Ok(Reading::Event(Head { time_ns, cpu, pid, comm }.event(what.into())))
+    Ok(Reading::Event(Head { time_ns, cpu, pid, comm, context: None }.event(what.into())))
 }
 
 /// A value between spaces; there is at least one before it.

@@ -55,7 +55,7 @@ impl Decoder {
     /// Prepares for records of `wanted`; or why they cannot be read.
     pub fn add(&mut self, wanted: &Wanted, format: &Format) -> Result<(), String> {
         let layout = Layout::new(format, &wanted.fields)?;
-        let thread = Layout::new(format, &["common_pid", "?comm"])?;
+        let thread = Layout::new(format, &["common_pid", wanted.comm_field()])?;
         let place = usize::from(format.id);
         if self.events.len() <= place {
             self.events.resize(place + 1, None);

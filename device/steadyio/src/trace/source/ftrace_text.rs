@@ -11,6 +11,7 @@ use super::text::body::{call_enter, call_exit};
 use super::text::scan::{Scan, quoted};
 use super::text::{Grammar, Head, Reading, Text};
 use crate::trace::event::Comm;
+use crate::trace::sched::Context;
 
 /// The events in ftrace's text.
 pub fn read<'a>(reader: impl BufRead + 'a, file: &str) -> Text<'a> {
@@ -117,7 +118,7 @@ fn report_heading(line: &[u8]) -> Reading<'_> {
 
 /// A line with an event.
 fn event(line: &[u8]) -> Reading<'_> {
-    let Some((comm, pid, cpu, mut scan)) = thread_and_cpu(line) else {
+    let Some((thread, cpu, context, mut scan)) = thread_and_cpu(line) else {
         return Reading::Problem(format!(
             "expected COMM-PID [CPU] TIME: EVENT at {}",
             quoted(line)
@@ -127,7 +128,8 @@ fn event(line: &[u8]) -> Reading<'_> {
         Ok(time_ns) => time_ns,
         Err(reading) => return reading,
     };
-    let head = Head { time_ns, cpu, pid, comm };
+    let (comm, pid) = thread;
+    let head = Head { time_ns, cpu, pid, comm, context };
     scan.spaces();
     named(&head, scan.rest())
 }
@@ -168,9 +170,12 @@ fn named<'a>(head: &Head, text: &'a [u8]) -> Reading<'a> {
     }
 }
 
+/// Name and number of the thread, the CPU, what came over the thread, and the rest of the line.
+type Where<'a> = ((Comm, u32), u32, Option<Context>, Scan<'a>);
+
 /// `COMM-PID [TGID] [CPU]` or, in the latency format, `COMM-PID CPUFLAGS`; the time stands behind it. A name
 /// can contain anything, even a bracket with a number: what stands before the CPU must be a PID.
-fn thread_and_cpu(line: &[u8]) -> Option<(Comm, u32, u32, Scan<'_>)> {
+fn thread_and_cpu(line: &[u8]) -> Option<Where<'_>> {
     let brackets =
         line.iter().enumerate().filter(|(_, byte)| **byte == b'[').map(|(place, _)| place);
     for place in brackets.take(16) {
@@ -179,10 +184,10 @@ fn thread_and_cpu(line: &[u8]) -> Option<(Comm, u32, u32, Scan<'_>)> {
         if !scan.passes("] ") {
             continue;
         }
-        let behind = behind_flags(scan);
+        let (context, behind) = behind_flags(scan);
         let is_time = behind.rest().first().is_some_and(u8::is_ascii_digit);
         match thread(without_group(&line[..place])) {
-            Some((comm, pid)) if is_time => return Some((comm, pid, cpu, behind)),
+            Some(thread) if is_time => return Some((thread, cpu, context, behind)),
             _ => {}
         }
     }
@@ -222,33 +227,43 @@ fn behind_buffer(text: &[u8]) -> Option<&[u8]> {
 }
 
 /// Passes ` d.h1. `, which is there unless the option `irq-info` is off.
-fn behind_flags(mut scan: Scan<'_>) -> Scan<'_> {
+fn behind_flags(mut scan: Scan<'_>) -> (Option<Context>, Scan<'_>) {
     scan.spaces();
     let mut behind = scan;
     match behind.until(b' ', "") {
         Ok(flags) if !flags.ends_with(b":") => {
             behind.spaces();
-            behind
+            (context(flags), behind)
         }
-        _ => scan,
+        _ => (None, scan),
+    }
+}
+
+/// `d.h1.`: the third letter says what came over the thread.
+fn context(flags: &[u8]) -> Option<Context> {
+    match flags.get(2)? {
+        b'.' => Some(Context::Thread),
+        b's' => Some(Context::Softirq),
+        b'h' | b'H' | b'z' | b'Z' => Some(Context::Interrupt),
+        _ => None,
     }
 }
 
 /// `dd-3410      0d.h..  `
-fn latency_format(line: &[u8]) -> Option<(Comm, u32, u32, Scan<'_>)> {
+fn latency_format(line: &[u8]) -> Option<Where<'_>> {
     let dashes = line.iter().enumerate().filter(|(_, byte)| **byte == b'-').map(|(place, _)| place);
     for place in dashes.take(16) {
         let mut scan = Scan::new(&line[place + 1..]);
         if scan.decimal::<u32>("").is_err() || !scan.passes(" ") {
             continue;
         }
-        let Some((comm, pid)) = thread(&line[..line.len() - scan.rest().len()]) else { continue };
+        let Some(thread) = thread(&line[..line.len() - scan.rest().len()]) else { continue };
         scan.spaces();
         let Ok(cpu) = scan.decimal("") else { continue };
         let Ok(flags) = scan.until(b' ', "") else { continue };
         if (4..=6).contains(&flags.len()) && !flags.contains(&b':') {
             scan.spaces();
-            return Some((comm, pid, cpu, scan));
+            return Some((thread, cpu, context(flags), scan));
         }
     }
     None

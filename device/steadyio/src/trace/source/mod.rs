@@ -23,6 +23,7 @@ pub mod merge;
 pub mod perf_script;
 pub mod ring;
 pub mod rwbs;
+mod sched;
 pub mod skipped;
 pub mod text;
 pub mod trace_dat;

@@ -79,7 +79,9 @@ fn head(line: &[u8]) -> Result<(Head, &[u8]), String> {
         let Some((comm, pid)) = thread(&line[..place]) else { continue };
         scan.spaces();
         match time_ns(&mut scan) {
-            Some(time_ns) => return Ok((Head { time_ns, cpu, pid, comm }, scan.rest())),
+            Some(time_ns) => {
+                return Ok((Head { time_ns, cpu, pid, comm, context: None }, scan.rest()));
+            }
             None => time_is_wrong = time_is_wrong.or(Some(scan.rest())),
         }
     }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::calls::{CALLS, CallEvents};
 use super::drivers;
 use super::fields::Fields;
+use super::sched;
 use crate::trace::event::{Call, Extent, Op, What};
 
 /// How much of the path of an I/O is asked for.
@@ -18,6 +19,17 @@ pub enum Detail {
     Fine,
 }
 
+/// What an event is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Need {
+    /// [`Detail::Summary`].
+    Summary,
+    /// [`Detail::Fine`].
+    Fine,
+    /// Why a thread does not go on. Threads change more often than I/Os come, so it must be asked for.
+    Sched,
+}
+
 /// One event of the kernel.
 #[derive(Debug)]
 pub struct Wanted {
@@ -27,14 +39,32 @@ pub struct Wanted {
     pub name: String,
     /// What older kernels called it.
     pub old_name: Option<&'static str>,
-    /// Whether the summary needs it.
-    pub detail: Detail,
+    need: Need,
     /// The fields that `decode` takes, by their number in this list; `?` before one that not all kernels have.
     pub(super) fields: Vec<&'static str>,
     pub(super) decode: Decode,
 }
 
 impl Wanted {
+    /// Whether it is needed for so much of the path, and for what threads do if that is asked for.
+    pub fn is_needed(&self, detail: Detail, sched: bool) -> bool {
+        match self.need {
+            Need::Summary => true,
+            Need::Fine => detail == Detail::Fine,
+            Need::Sched => sched,
+        }
+    }
+
+    /// The field with the name of the thread in whose context it happens, after `?`.
+    pub(super) fn comm_field(&self) -> &'static str {
+        match (self.system, self.name.as_str()) {
+            ("sched", "sched_switch") => "?prev_comm",
+            // `comm` is who is woken.
+            ("sched", _) => ABSENT,
+            _ => "?comm",
+        }
+    }
+
     /// The fields that hold the number of the device whose I/O it tells of, by which the kernel can choose.
     pub fn dev_fields(&self) -> impl Iterator<Item = &'static str> {
         let of_devices = matches!(self.system, "block" | "k2");
@@ -55,6 +85,7 @@ pub(super) enum Decode {
     Exit(Call),
 }
 
+const NS_PER_MS: u64 = 1_000_000;
 /// Keeps the place of a field that an event does not have.
 const ABSENT: &str = "?";
 
@@ -66,7 +97,7 @@ pub fn wanted() -> Vec<Wanted> {
             system: "syscalls",
             name,
             old_name: None,
-            detail: Detail::Summary,
+            need: Need::Summary,
             fields,
             decode,
         };
@@ -82,7 +113,7 @@ const SCSI: &str = "host_no channel id lun driver_tag opcode cmnd";
 
 #[rustfmt::skip]
 fn events() -> Vec<Wanted> {
-    use Detail::{Fine, Summary};
+    use Need::{Fine, Sched, Summary};
     vec![
         row("block block_bio_queue", Summary, EXTENT, |f| Some(What::BioQueue(f.extent()?))),
         row("block block_bio_remap", Summary, "dev sector nr_sector rwbs ?ioprio old_dev old_sector", |f| {
@@ -135,6 +166,12 @@ fn events() -> Vec<Wanted> {
         row("jbd2 jbd2_end_commit", Summary, "dev transaction", |f| {
             Some(What::JournalCommitEnd { dev: f.dev(0)?, transaction: f.u32(1)? })
         }),
+        // Comes once per pause, from a thread that is about to sleep.
+        row("writeback balance_dirty_pages", Summary, "pause", |f| {
+            Some(What::DirtyPause { pause_ns: u64::try_from(f.int(0)?).unwrap_or(0).saturating_mul(NS_PER_MS) })
+        }),
+        row("sched sched_switch", Sched, "prev_pid prev_comm prev_prio prev_state next_pid next_comm next_prio", sched::switch),
+        row("sched sched_waking", Sched, "pid comm prio common_flags", sched::waking),
         // Not sched_process_fork: the workers of io_uring begin without it.
         row("task task_newtask", Summary, "pid", |f| Some(What::Fork { child: f.u32(0)? })),
     ]
@@ -142,7 +179,7 @@ fn events() -> Vec<Wanted> {
 
 fn row(
     path: &'static str,
-    detail: Detail,
+    need: Need,
     fields: &'static str,
     decode: fn(&Fields) -> Option<What>,
 ) -> Wanted {
@@ -152,7 +189,7 @@ fn row(
         system,
         name: name.into(),
         old_name: None,
-        detail,
+        need,
         fields,
         decode: Decode::Event(decode),
     }

@@ -32,10 +32,10 @@ pub struct Enabled {
     pub header_page: String,
 }
 
-/// Enables all that `detail` asks for. Block events are chosen by `devices` if there are any.
+/// Enables all that `detail` and `sched` ask for. Block events are chosen by `devices` if there are any.
 pub fn enable(
     instance: &Instance,
-    detail: Detail,
+    (detail, sched): (Detail, bool),
     devices: &[Dev],
 ) -> Result<Enabled, CaptureError> {
     let mut enabled = Enabled {
@@ -44,7 +44,7 @@ pub fn enable(
         unavailable: Vec::new(),
         header_page: instance.read("events/header_page")?,
     };
-    for row in wanted().iter().filter(|row| row.detail <= detail) {
+    for row in wanted().iter().filter(|row| row.is_needed(detail, sched)) {
         match enable_one(instance, row, devices)? {
             Ok((event, format)) => {
                 enabled.events.push(event);

@@ -40,6 +40,9 @@ pub struct Options {
     pub devices: Vec<Dev>,
     /// How much of the path.
     pub detail: Detail,
+    /// Whether to trace which thread has which CPU too, and who wakes whom: of all threads, because who had the
+    /// CPU that a thread waited for can be any.
+    pub sched: bool,
     /// The kernel's buffer per CPU, in KiB. It must hold what happens in [`Options::period`], or in as long as
     /// other programs keep the reading thread from running.
     pub buffer_kib: u32,
@@ -56,6 +59,7 @@ impl Default for Options {
         Options {
             devices: Vec::new(),
             detail: Detail::Summary,
+            sched: false,
             buffer_kib: 8 << 10,
             period: Duration::from_millis(25),
             memory_bytes_max: 256 << 20,
@@ -118,7 +122,7 @@ impl Capture {
             let what = "looking the devices up in sysfs".into();
             CaptureError::Hold { what, source }
         })?;
-        let enabled = enable(&instance, options.detail, &devices)?;
+        let enabled = enable(&instance, (options.detail, options.sched), &devices)?;
         let reader = Reader::start(&instance, page_size(&enabled)?, options)?;
         let mut threads = BTreeMap::new();
         names::add_names(&mut threads);

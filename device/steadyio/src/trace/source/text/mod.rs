@@ -14,6 +14,7 @@ use std::io::BufRead;
 use super::skipped::Skipped;
 use super::{Place, Problem};
 use crate::trace::event::{Comm, Event, What};
+use crate::trace::sched::{Context, Waking};
 use lines::{Line, Lines};
 use order::Order;
 
@@ -60,6 +61,8 @@ pub(super) struct Head {
     pub pid: u32,
     /// Its name, if known.
     pub comm: Comm,
+    /// Whether it was itself, if the line says so.
+    pub context: Option<Context>,
 }
 
 impl Head {
@@ -86,7 +89,12 @@ impl Head {
     /// The event with this head.
     pub fn event(&self, body: body::Body) -> Event {
         let comm = if self.comm.is_empty() { body.comm } else { self.comm };
-        Event { time_ns: self.time_ns, cpu: self.cpu, pid: self.pid, comm, what: body.what }
+        let context = self.context;
+        let what = match body.what {
+            What::Waking(waking) => What::Waking(Waking { context, ..waking }),
+            what => what,
+        };
+        Event { time_ns: self.time_ns, cpu: self.cpu, pid: self.pid, comm, what }
     }
 }
 

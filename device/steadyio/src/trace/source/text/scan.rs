@@ -107,6 +107,13 @@ impl<'a> Scan<'a> {
         Ok(())
     }
 
+    /// What stands before the last `text` of the line, which is passed, too.
+    pub fn before_last(&mut self, text: &'static str) -> Found<'a, &'a [u8]> {
+        let all = self.rest;
+        self.after_last(text)?;
+        Ok(&all[..all.len() - self.rest.len() - text.len()])
+    }
+
     /// What stands before `end`, which is passed, too; not empty.
     pub fn until(&mut self, end: u8, expected: &'static str) -> Found<'a, &'a [u8]> {
         match self.rest.iter().position(|byte| *byte == end) {

@@ -53,6 +53,16 @@ pub fn writeback<'a>(scan: &mut Scan<'a>) -> Found<'a, u64> {
     Ok(inode)
 }
 
+/// `bdi 8:0: limit=… paused=0 pause=200 period=…`, in ms; below 0 if the thread goes on.
+pub fn dirty_pause<'a>(scan: &mut Scan<'a>) -> Found<'a, Body> {
+    scan.literal("bdi ")?;
+    scan.after(" pause=")?;
+    let ms: i64 = scan.signed("a pause in ms")?;
+    scan.literal(" period=")?;
+    let pause_ns = u64::try_from(ms).unwrap_or(0).saturating_mul(1_000_000);
+    Ok(What::DirtyPause { pause_ns }.into())
+}
+
 /// `dev 8:0 ino c pfn=0x1b9ea7 ofs=0 order=0` or, of readahead, `dev=8:0 ino=c index=0 …`
 pub fn page_cache_add<'a>(
     scan: &mut Scan<'a>,

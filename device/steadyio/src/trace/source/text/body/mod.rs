@@ -5,6 +5,7 @@
 pub mod block;
 mod driver;
 mod kernel;
+mod sched;
 mod syscall;
 
 use super::scan::{Found, Scan};
@@ -70,6 +71,9 @@ pub fn parse<'a>(name: &[u8], text: &'a [u8]) -> Option<Found<'a, Body>> {
             .map(|(dev, transaction)| What::JournalCommitStart { dev, transaction }.into()),
         b"jbd2_end_commit" => kernel::commit(scan)
             .map(|(dev, transaction)| What::JournalCommitEnd { dev, transaction }.into()),
+        b"balance_dirty_pages" => kernel::dirty_pause(scan),
+        b"sched_switch" => sched::switch(scan),
+        b"sched_waking" | b"sched_wakeup" => sched::waking(scan),
         b"sched_process_fork" => kernel::fork(scan),
         b"task_newtask" => kernel::new_task(scan),
         b"k2_split" => kernel::k2_split(scan),

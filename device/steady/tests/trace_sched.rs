@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady trace --sched`: who had the CPU that an I/O's thread waited for.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, missing_docs)]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use common::{Loop, loop_device, stderr, valid_json};
+use serde_json::Value;
+
+const SCHEMA: &str = "steady-trace-record-1.schema.json";
+/// Of the hog's time: so that others have the CPU too, and the kernel does not throttle it.
+const BUSY: Duration = Duration::from_millis(15);
+const REST: Duration = Duration::from_millis(10);
+
+/// A loop device, or None with the reason printed if this machine cannot have one or not be traced.
+fn traced_loop() -> Option<Loop> {
+    let disk = loop_device()?;
+    if !Path::new("/sys/kernel/tracing/events/sched/sched_switch").is_dir() {
+        eprintln!("skipped: no events of the scheduler in /sys/kernel/tracing");
+        return None;
+    }
+    Some(disk)
+}
+
+/// The highest CPU that this process may use.
+fn last_cpu() -> String {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+    list.trim().rsplit([',', '-']).next().unwrap().to_string()
+}
+
+/// A process that ends with the test.
+struct Hog(Child);
+
+impl Drop for Hog {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Hog {
+    /// Busy on that CPU at a real-time priority, with rests; None with the reason if that is not allowed.
+    fn start(cpu: &str, priority: &str) -> Option<Hog> {
+        let mut hog = Command::new("chrt");
+        hog.args(["--fifo", priority, "taskset", "--cpu-list", cpu]);
+        hog.arg(std::env::current_exe().unwrap());
+        hog.args(["--ignored", "--exact", "busy_until_killed"]).stdout(Stdio::null());
+        let mut hog = Hog(hog.spawn().unwrap());
+        sleep(Duration::from_millis(200));
+        match hog.0.try_wait().unwrap() {
+            None => Some(hog),
+            Some(status) => {
+                eprintln!("skipped: no real-time thread may be started ({status})");
+                None
+            }
+        }
+    }
+
+    fn threads(&self) -> Vec<u64> {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.0.id())).unwrap();
+        tasks.map(|task| task.unwrap().file_name().to_string_lossy().parse().unwrap()).collect()
+    }
+}
+
+/// Not a test: what `Hog::start` runs.
+#[test]
+#[ignore = "run by another test only"]
+fn busy_until_killed() {
+    let end = Instant::now() + Duration::from_secs(60);
+    while Instant::now() < end {
+        let rest = Instant::now() + BUSY;
+        while Instant::now() < rest {
+            std::hint::spin_loop();
+        }
+        sleep(REST);
+    }
+}
+
+/// Reads blocks on that CPU, past the page cache.
+fn trace_reads(options: &[&str], disk: &Loop, cpu: &str) -> Output {
+    let mut steady = Command::new(env!("CARGO_BIN_EXE_steady"));
+    steady.args(["trace", "--device", &disk.node, "--worst", "1000"]).args(options);
+    steady.args(["--", "taskset", "--cpu-list", cpu, "dd", "of=/dev/null", "bs=4k", "count=1000"]);
+    steady.args(["iflag=direct", "status=none", &format!("if={}", disk.node)]);
+    steady.output().unwrap()
+}
+
+fn causes(record: &Value) -> Vec<(&Value, &Value)> {
+    let ios = record["worst_ios"].as_array().unwrap();
+    ios.iter()
+        .flat_map(|io| io["causes"].as_array().unwrap().iter().map(move |cause| (io, cause)))
+        .collect()
+}
+
+#[test]
+fn the_thread_that_had_the_cpu_is_named_and_accounts_for_the_most_of_the_span() {
+    let Some(disk) = traced_loop() else { return };
+    let cpu = last_cpu();
+    let Some(hog) = Hog::start(&cpu, "50") else { return };
+    let threads = hog.threads();
+    let output = trace_reads(&["--sched", "--json"], &disk, &cpu);
+    let record = valid_json(&output, SCHEMA);
+    let of_hog = |(io, cause): &(&Value, &Value)| {
+        let had = &cause["longest"]["had_cpu"];
+        let span_ns =
+            io["spans"][format!("{}_ns", cause["span"].as_str().unwrap_or("no"))].as_u64();
+        threads.contains(&had["pid"].as_u64().unwrap_or(0))
+            && (&had["class"], &had["priority"]) == (&"real_time".into(), &50.into())
+            && cause["longest"]["cpu"].as_u64() == cpu.parse().ok()
+            && had["ns"].as_u64().unwrap_or(0) * 2 > span_ns.unwrap()
+    };
+    let found = causes(&record);
+    let waits = found.iter().filter(|(_, cause)| cause["cause"] == "cpu_wait").count();
+    assert!(
+        found.iter().any(of_hog),
+        "hog {threads:?} is none of {waits} waits: {}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn a_kept_trace_tells_the_same_of_threads_when_it_is_read_again() {
+    let Some(disk) = traced_loop() else { return };
+    let kept = disk.dir.path().join("kept");
+    let kept = kept.to_str().unwrap();
+    let live = valid_json(
+        &trace_reads(&["--sched", "--keep", kept, "--json"], &disk, &last_cpu()),
+        SCHEMA,
+    );
+    let mut again = Command::new(env!("CARGO_BIN_EXE_steady"));
+    again.args(["trace", kept, "--worst", "1000", "--json", "--device", disk.name()]);
+    let again = valid_json(&again.output().unwrap(), SCHEMA);
+    assert!(causes(&live).iter().any(|(_, cause)| cause["cause"] == "running"));
+    assert_eq!(again["worst_ios"], live["worst_ios"]);
+}
+
+#[test]
+fn without_the_option_no_switch_is_traced_and_the_hint_says_what_would_tell() {
+    let Some(disk) = traced_loop() else { return };
+    let kept = disk.dir.path().join("kept");
+    let output = trace_reads(&["--keep", kept.to_str().unwrap()], &disk, &last_cpu());
+    assert!(!kept.join("formats/sched").exists());
+    let said = String::from_utf8_lossy(&output.stdout);
+    let hint = "never seen: sched:sched_switch: not known what threads did in submission and post (--sched)";
+    assert!(said.contains(hint), "{said}");
+}

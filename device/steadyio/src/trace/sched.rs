@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which thread had which CPU, and who woke whom: what the scheduler's events tell, kept for the report, which
+//! asks it why a thread did not go on (`report/thread_time.rs`).
+
+use std::collections::HashMap;
+
+use super::event::Comm;
+
+/// A thread, as the scheduler's events name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchedTask {
+    /// Its number; 0 is idle.
+    pub pid: u32,
+    /// Its name.
+    pub comm: Comm,
+    /// The kernel's priority: below 0 deadline, to 99 real-time (99 is the lowest), from 100 on nice + 120.
+    pub prio: i32,
+}
+
+/// `sched:sched_switch`: a CPU goes on with another thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Switch {
+    /// Who had it.
+    pub prev: SchedTask,
+    /// That thread could have gone on: it was preempted, or gave way. If not, it sleeps.
+    pub runnable: bool,
+    /// Who has it now.
+    pub next: SchedTask,
+}
+
+/// `sched:sched_waking`, or `sched_wakeup`: a thread that slept may run again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waking {
+    /// Who is woken.
+    pub woken: SchedTask,
+    /// In what the waker was; `None` if the source does not tell.
+    pub context: Option<Context>,
+}
+
+/// What a CPU does beside, or in place of, its thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Context {
+    /// The thread itself.
+    Thread,
+    /// A softirq, over that thread or in it (ksoftirqd).
+    Softirq,
+    /// An interrupt, over that thread.
+    Interrupt,
+}
+
+/// One event of the scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchedEvent {
+    /// In the clock of the trace, in ns.
+    pub time_ns: u64,
+    /// On which CPU.
+    pub cpu: u32,
+    /// What happened.
+    pub what: SchedWhat,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SchedWhat {
+    /// The CPU changes its thread.
+    Switch(Switch),
+    /// A thread is woken, in the context of that one.
+    Waking(Waking, (u32, Comm)),
+    /// Events of this CPU are missing here.
+    Lost,
+}
+
+/// All of a trace, in the order of their time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sched {
+    events: Vec<SchedEvent>,
+    /// When each thread was first and last seen to get or leave a CPU, in ns.
+    seen_ns: HashMap<u32, (u64, u64)>,
+    of_all: bool,
+}
+
+impl Sched {
+    /// The next event.
+    pub fn take(&mut self, event: SchedEvent) {
+        match event.what {
+            SchedWhat::Switch(switch) => {
+                for pid in [switch.prev.pid, switch.next.pid] {
+                    let seen = self.seen_ns.entry(pid).or_insert((event.time_ns, event.time_ns));
+                    seen.1 = event.time_ns;
+                }
+                let of_nobody = |task: &SchedTask| {
+                    let names = ["kworker/", "ksoftirqd/", "rcu", "migration/"];
+                    let comm = task.comm.as_bytes();
+                    task.pid == 0 || names.iter().any(|name| comm.starts_with(name.as_bytes()))
+                };
+                self.of_all |= of_nobody(&switch.prev) && of_nobody(&switch.next);
+            }
+            // Without events before it, there is nothing that could be incomplete.
+            SchedWhat::Lost if self.events.is_empty() => return,
+            SchedWhat::Waking(..) | SchedWhat::Lost => {}
+        }
+        self.events.push(event);
+    }
+
+    /// All events.
+    pub fn events(&self) -> &[SchedEvent] {
+        &self.events
+    }
+
+    /// When a thread was first and last seen to get or leave a CPU, in ns.
+    pub fn seen_ns(&self, pid: u32) -> Option<(u64, u64)> {
+        self.seen_ns.get(&pid).copied()
+    }
+
+    /// The switches of all threads were traced.
+    pub fn note_all(&mut self) {
+        self.of_all = true;
+    }
+
+    /// The switches of all threads were traced, not only those to and from some that were asked for: so it is
+    /// known, or there is one between idle and threads of the kernel that nobody asks for.
+    pub fn is_of_all(&self) -> bool {
+        self.of_all
+    }
+}
