@@ -206,6 +206,29 @@ fn what_began_before_the_trace_or_ends_after_it_is_at_the_edges() {
 }
 
 #[test]
+fn a_request_that_swallows_one_from_before_the_trace_is_at_the_edges() {
+    let mut script = Script::new();
+    read(&mut script, 7, 100, 240);
+    script.at(300).by(8).block('I', extent("W", 240, 8)).block('m', extent("W", 248, 16));
+    script.at(310).block('D', extent("W", 240, 24)).at(320).block('C', extent("W", 240, 24));
+    let trace = script.follow();
+    assert_eq!((trace.account.matched, trace.account.at_the_edges), (1, 1), "{:#?}", trace.account);
+    assert_eq!(counted(&trace), 2);
+}
+
+#[test]
+fn what_is_mixed_up_with_one_from_before_the_trace_is_at_the_edges() {
+    let mut script = Script::new();
+    let place = extent("W", 64, 8);
+    script.at(1).by(8).block('R', place);
+    script.at(10).by(7).block('Q', place).block('G', place);
+    script.at(20).block('R', place).at(30).block('D', place).at(40).block('C', place);
+    let trace = script.follow();
+    assert_eq!((trace.account.matched, trace.account.at_the_edges), (0, 2), "{:#?}", trace.account);
+    assert_eq!(counted(&trace), 2);
+}
+
+#[test]
 fn a_loss_leaves_nothing_that_it_may_have_touched() {
     let mut script = Script::new();
     read(&mut script, 7, 0, 64);

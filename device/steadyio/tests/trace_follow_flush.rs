@@ -130,3 +130,19 @@ fn a_device_that_writes_through_itself_needs_no_sequence() {
     let trace = script.follow();
     assert_eq!((trace.account.matched, trace.ios[0].requests.len()), (1, 1));
 }
+
+#[test]
+fn who_comes_after_one_that_ended_unissued_waits_for_no_flush() {
+    let mut script = Script::new();
+    let before = extent("FWS", 64, 8);
+    script.by(7).at(10).block('Q', before).block('G', before);
+    script.by(0).at(20).block('C', extent("WS", 64, 8));
+    let write = extent("W", 128, 8);
+    script.by(8).at(30).block('Q', write).block('G', write);
+    flush(&mut script, 0, (40, 50), 0);
+    script.by(8).at(60).block('D', write).by(0).at(70).block('C', write);
+    let trace = script.follow();
+    assert_eq!((trace.account.matched, trace.account.unmatched_count), (2, 1));
+    let flush = &trace.requests[0];
+    assert_eq!((flush.marks.get(Mark::Issued), flush.marks.get(Mark::Queued)), (Some(40), None));
+}

@@ -83,12 +83,20 @@ impl Follower {
         }
     }
 
-    /// They cannot be told apart. If one of them was open while events were lost, that may be the reason.
+    /// They cannot be told apart. If events were lost while one of them was open, or it began before the trace,
+    /// that may be the reason.
     pub(super) fn suspect_all(&mut self, slots: &[Slot]) {
-        let lost =
-            |slot: &Slot| self.table.get(*slot).is_some_and(|open| open.doubt == Some(Doubt::Loss));
-        let doubt = if slots.iter().any(lost) { Doubt::Loss } else { Doubt::Odd(ALIKE) };
-        slots.iter().for_each(|slot| self.suspect(*slot, doubt));
+        let open = slots.iter().filter_map(|slot| self.table.get(*slot));
+        let known: Vec<Doubt> = open.filter_map(|open| self.doubt_of(open)).collect();
+        let reasons = [Doubt::Loss, Doubt::Edge];
+        let reason = reasons.into_iter().find(|reason| known.contains(reason));
+        slots.iter().for_each(|slot| self.suspect(*slot, reason.unwrap_or(Doubt::Odd(ALIKE))));
+    }
+
+    /// Why not all is known of it, as far as that is known now.
+    fn doubt_of(&self, open: &Open) -> Option<Doubt> {
+        let unseen = open.is_bare() && self.giving.contains(&open.dev);
+        open.doubt.or_else(|| unseen.then(|| self.absence()))
     }
 
     /// It cannot be reported, nor what may be mixed up with it from now on.
@@ -106,7 +114,9 @@ impl Follower {
     /// It has ended, or is part of another now.
     pub(super) fn take_request(&mut self, slot: Slot) -> Option<Open> {
         self.blurred.retain(|blur| blur.slot != slot);
-        self.table.remove(slot)
+        let open = self.table.remove(slot)?;
+        self.flushes.forget_slot(open.dev, slot);
+        Some(open)
     }
 
     /// The one whose size is nearest: for the books only, as none of them is reported.

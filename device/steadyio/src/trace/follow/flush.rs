@@ -65,6 +65,14 @@ impl Flushes {
     pub fn forget(&mut self) {
         *self = Flushes::default();
     }
+
+    /// The request was issued, or it ended and its slot is another's from now on. Returns whether it waited.
+    pub fn forget_slot(&mut self, dev: Dev, slot: Slot) -> bool {
+        let Some(slots) = self.preflushing.get_mut(&dev) else { return false };
+        let before = slots.len();
+        slots.retain(|other| *other != slot);
+        slots.len() < before
+    }
 }
 
 impl Follower {
@@ -81,10 +89,7 @@ impl Follower {
 
     /// It waits no longer. One flush can have been the one; of several, or none, nobody can say which.
     pub(super) fn settle_preflush(&mut self, dev: Dev, slot: Slot) {
-        let Some(slots) = self.flushes.preflushing.get_mut(&dev) else { return };
-        let before = slots.len();
-        slots.retain(|other| *other != slot);
-        let waited = slots.len() < before;
+        let waited = self.flushes.forget_slot(dev, slot);
         let Some(open) = self.table.get_mut(slot).filter(|_| waited) else { return };
         if open.flushes.len() != 1 {
             open.flushes.clear();

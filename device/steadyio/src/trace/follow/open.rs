@@ -141,6 +141,11 @@ impl Open {
         open
     }
 
+    /// Its bio was not seen, and it is of a kind that has one.
+    pub fn is_bare(&self) -> bool {
+        self.bio_op.is_none() && self.op.kind != OpKind::Flush && self.sector != NOWHERE
+    }
+
     /// The driver got it, or a piece of it.
     pub fn issue(&mut self, event: &Event, extent: &Extent) {
         self.stage = Stage::Issued;

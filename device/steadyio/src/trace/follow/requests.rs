@@ -61,11 +61,14 @@ impl Follower {
         let same = |open: &Open| waiting(open) && open.left == extent.sectors;
         let next = self.table.beginning(place(extent), same);
         let next = match self.one_of(next, extent) {
-            Found::None => return,
-            Found::One(slot) => slot,
-            Found::Several(slots) => slots[0],
+            Found::None => None,
+            Found::One(slot) => Some(slot),
+            Found::Several(slots) => Some(slots[0]),
         };
-        let Some(next) = self.take_request(next) else { return };
+        let next = next.and_then(|slot| self.take_request(slot)).unwrap_or_else(|| {
+            let doubt = Some(self.absence());
+            Open { doubt, ..Open::new(extent) }
+        });
         let before = self.table.ending((extent.dev, extent.sector), waiting);
         let beside = Extent { sector: extent.sector.wrapping_sub(1), sectors: 1, ..*extent };
         let before = match self.one_of(before, &beside) {
@@ -242,7 +245,7 @@ impl Follower {
     }
 
     /// Why an event that must have been is not in the trace.
-    fn absence(&self) -> Doubt {
+    pub(super) fn absence(&self) -> Doubt {
         if self.seen.loss { Doubt::Loss } else { Doubt::Edge }
     }
 
@@ -265,13 +268,13 @@ impl Follower {
             return shares.iter().for_each(|share| self.drop_share(share));
         }
         open.shares.extend(shares.first());
-        let bare = open.bio_op.is_none();
+        let bare = open.is_bare();
         let after = (open.dev, open.sector, open.op);
         let sequence = open.sequence();
         let flush = open.flushes.first().copied();
         let index = self.results.push_request(open.into_request());
         self.last_bare = bare.then_some((after, index));
-        if bare && after.2.kind != OpKind::Flush && after.1 != NOWHERE {
+        if bare {
             self.bare.push((index, self.absence()));
         }
         for (nth, share) in shares.iter().enumerate() {
