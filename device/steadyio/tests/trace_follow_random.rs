@@ -2,6 +2,7 @@
 //! What is found in a random trace is what really happened.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod trace_cases;
 mod trace_events;
 mod trace_sim;
 
@@ -10,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use proptest::prelude::*;
 use steadyio::trace::event::{Comm, Event, What};
 use steadyio::trace::io::{Io, Mark, Piece, Request, Spans, Trace};
+use trace_cases::cases;
 use trace_events::{counted, follow, op};
 use trace_sim::{CallTruth, Shape, Sim, Truth, run};
 
@@ -144,7 +146,7 @@ fn drop_events(events: &[Event], runs: &[(usize, usize)]) -> Vec<Event> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(cases(200))]
 
     /// Without loss and without two requests at one place, everything is found.
     #[test]

@@ -4,6 +4,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, missing_docs)]
 
 mod perfetto;
+mod trace_cases;
 
 use std::collections::BTreeMap;
 
@@ -13,6 +14,7 @@ use steadyio::trace::event::{Call, Class, Comm, Dev, Op, OpKind, Priority};
 use steadyio::trace::io::{Io, Mark, Marks, Origin, Piece, Request, Spans, Trace};
 use steadyio::trace::perfetto::lanes;
 use steadyio::trace::report::steps::{begin_ns, with_device};
+use trace_cases::cases;
 
 /// Few distinct values, so that many things happen at one moment.
 fn step_ns() -> impl Strategy<Value = u64> {
@@ -150,7 +152,7 @@ fn at_once(intervals: impl Iterator<Item = (u64, u64)>) -> usize {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100) })]
+    #![proptest_config(cases(100))]
 
     #[test]
     fn slices_of_a_lane_never_overlap(trace in any_trace()) {

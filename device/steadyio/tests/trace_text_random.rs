@@ -7,6 +7,7 @@
 
 #[path = "trace_samples/render.rs"]
 mod render;
+mod trace_cases;
 mod trace_samples;
 
 use std::sync::OnceLock;
@@ -21,13 +22,8 @@ use steadyio::trace::sched::{SchedTask, Switch, Waking};
 use steadyio::trace::source::calls::CALLS;
 use steadyio::trace::source::detect::{Format, text};
 use steadyio::trace::source::{Place, Problem, blktrace};
+use trace_cases::cases;
 use trace_samples::{bytes, split};
-
-fn cases() -> ProptestConfig {
-    let said = std::env::var("STEADY_TRACE_CASES").ok();
-    let cases = said.map_or(256, |said| said.parse().expect("STEADY_TRACE_CASES: a number"));
-    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
-}
 
 fn any_op() -> impl Strategy<Value = Op> {
     let kinds = vec![OpKind::Read, OpKind::Write, OpKind::Discard, OpKind::Flush];
@@ -185,7 +181,7 @@ fn read(format: Format, file: &[u8]) -> (Vec<Event>, Vec<Problem>) {
 }
 
 proptest! {
-    #![proptest_config(cases())]
+    #![proptest_config(cases(256))]
 
     #[test]
     fn every_event_survives_being_printed_and_read(event in any_event()) {
@@ -324,7 +320,7 @@ fn line_of(problem: &Problem) -> u64 {
 }
 
 proptest! {
-    #![proptest_config(cases())]
+    #![proptest_config(cases(256))]
 
     #[test]
     fn one_damaged_line_costs_no_other(
