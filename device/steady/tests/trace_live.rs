@@ -291,7 +291,10 @@ fn who_may_not_trace_is_told_so() {
     let dir = tempfile::tempdir().unwrap();
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let binary = dir.path().join("steady");
-    fs::copy(env!("CARGO_BIN_EXE_steady"), &binary).unwrap();
+    // By another process: what this one has open for writing, a program that another test starts at that moment
+    // has open too, and then the copy cannot be run.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_steady")).arg(&binary).status();
+    assert!(copied.unwrap().success());
     let mut command = Command::new(&binary);
     let output = command.args(["trace", "--duration", "1s"]).uid(65_534).gid(65_534).output();
     let output = output.unwrap();
