@@ -99,7 +99,7 @@ fn ctrl_c_ends_the_threads_and_puts_the_knobs_back() {
     let mut command = disk.bench(&long);
     let steady = command.arg("--out").arg(&out).stderr(Stdio::piped()).spawn().unwrap();
     let tasks = format!("/proc/{}/task", steady.id());
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while fs::read_dir(&tasks).map_or(0, Iterator::count) < 5 {
         assert!(Instant::now() < deadline, "the threads did not start");
         thread::sleep(Duration::from_millis(10));

@@ -142,7 +142,7 @@ fn think_times_with_jitter_are_kept() {
 /// Waits until `steady` has set the knobs and its fio runs.
 fn wait_for_fio(disk: &Loop, steady: u32) -> u32 {
     let children = format!("/proc/{steady}/task/{steady}/children");
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while Instant::now() < deadline {
         let text = fs::read_to_string(&children).unwrap_or_default();
         if let Some(fio) = text.split_whitespace().next().and_then(|pid| pid.parse().ok()) {
@@ -195,7 +195,7 @@ fn the_next_run_mends_what_a_killed_one_left() {
     assert!(stderr(&second).contains("another run"), "{}", stderr(&second));
     signal(steady.id(), Signal::KILL);
     steady.wait().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while !gone(fio) && Instant::now() < deadline {
         thread::sleep(Duration::from_millis(10));
     }

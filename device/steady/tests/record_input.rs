@@ -168,7 +168,7 @@ fn connect(socket: &Path) -> UnixStream {
     loop {
         match UnixStream::connect(socket) {
             Ok(stream) => return stream,
-            Err(error) => assert!(started.elapsed() < Duration::from_secs(20), "{error}"),
+            Err(error) => assert!(started.elapsed() < Duration::from_secs(60), "{error}"),
         }
         thread::sleep(Duration::from_millis(5));
     }

@@ -6,6 +6,7 @@
 mod common;
 
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -98,16 +99,21 @@ fn a_discard_limit_that_the_kernel_refuses_is_put_back_as_far_as_possible() {
 fn knobs_are_put_back_when_it_is_terminated() {
     let Some(disk) = loop_device() else { return };
     set_up(&disk);
-    let mut child = with(&disk, &KNOBS, &["sleep", "60"]).stderr(Stdio::piped()).spawn().unwrap();
+    let file = disk.dir.path().join("pid");
+    let sleep = format!("echo $$ >{0}.new && mv {0}.new {0} && exec sleep 600", file.display());
+    let mut child =
+        with(&disk, &KNOBS, &["sh", "-c", &sleep]).stderr(Stdio::piped()).spawn().unwrap();
     let started = Instant::now();
-    while disk.knob("max_sectors_kb") != "64" {
-        assert!(started.elapsed() < Duration::from_secs(10), "the knobs were never set");
+    while !file.exists() {
+        assert!(started.elapsed() < Duration::from_secs(60), "the program did not start");
         thread::sleep(Duration::from_millis(10));
     }
+    assert_eq!(disk.knob("max_sectors_kb"), "64");
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     kill_process(pid, Signal::TERM).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
-    assert!(started.elapsed() < Duration::from_secs(30), "sleep went on");
+    let sleep = fs::read_to_string(&file).unwrap();
+    assert!(!Path::new("/proc").join(sleep.trim()).exists(), "the program went on");
     assert_put_back(&disk);
 }
 

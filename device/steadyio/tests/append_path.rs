@@ -9,6 +9,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::env;
+use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
 use std::sync::mpsc::channel as sync_channel;
@@ -149,14 +150,13 @@ fn child_of_the_system_call_tests() {
     let (wake, woken) = sync_channel::<()>();
     thread::spawn(move || {
         let _guard = holder.lock().unwrap();
-        locked.send(()).unwrap();
+        // SAFETY: no memory involved.
+        locked.send(unsafe { libc::gettid() }).unwrap();
         // Asleep for as long as the child lives.
         let _ = woken.recv();
         thread::sleep(Duration::from_secs(3_600));
     });
-    is_locked.recv().unwrap();
-    // Long enough for the other to fall asleep, so that waking it takes a system call.
-    thread::sleep(Duration::from_millis(50));
+    wait_until_asleep(is_locked.recv().unwrap());
     forbid_system_calls();
     exercise(&mut channel, &mut outlet, |channel, data| {
         match append.as_str() {
@@ -171,6 +171,14 @@ fn child_of_the_system_call_tests() {
     });
     // SAFETY: ends the process; the only system call that is left.
     unsafe { libc::syscall(libc::SYS_exit_group, 0) };
+}
+
+/// From then on it takes a system call to wake this thread.
+fn wait_until_asleep(thread: libc::pid_t) {
+    let stat = format!("/proc/self/task/{thread}/stat");
+    while !fs::read_to_string(&stat).unwrap().contains(") S ") {
+        thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// For the calling thread; any call but exit_group kills the process with SIGSYS.
@@ -197,8 +205,9 @@ fn forbid_system_calls() {
 
 // Waiting: the other side stands still in the middle of what it does.
 
-/// Whether `append` returns while the reader is inside the ring, for ever.
+/// Whether `append` returns within this time while the reader is inside the ring, for ever.
 fn returns_beside_a_stuck_reader<C: Send + 'static>(
+    within: Duration,
     mut channel: C,
     append: impl Fn(&mut C) + Send + 'static,
     inside: impl FnOnce(Box<dyn FnOnce()>) + Send + 'static,
@@ -217,7 +226,7 @@ fn returns_beside_a_stuck_reader<C: Send + 'static>(
         append(&mut channel);
         done.send(()).unwrap();
     });
-    let returned = is_done.recv_timeout(Duration::from_secs(2)).is_ok();
+    let returned = is_done.recv_timeout(within).is_ok();
     drop(leave);
     reader.join().unwrap();
     caller.join().unwrap();
@@ -229,7 +238,8 @@ fn append_does_not_wait_for_a_reader_that_stands_still() {
     let (mut channel, mut outlet) = pair();
     channel.append(1, b"first").unwrap();
     let append_many = |channel: &mut Channel| (0..100).for_each(|_| plain(channel, &[0; 1_000]));
-    let returned = returns_beside_a_stuck_reader(channel, append_many, move |stand_still| {
+    let long = Duration::from_secs(60);
+    let returned = returns_beside_a_stuck_reader(long, channel, append_many, move |stand_still| {
         outlet.ring.next(|_, _| {
             stand_still();
             true
@@ -248,7 +258,8 @@ fn canary_of_an_append_that_shares_a_lock_with_the_reader() {
         let _guard = lock.lock().unwrap();
         plain(channel, &[0; 1_000]);
     };
-    let returned = returns_beside_a_stuck_reader(locking, append, move |stand_still| {
+    let short = Duration::from_secs(1);
+    let returned = returns_beside_a_stuck_reader(short, locking, append, move |stand_still| {
         let _guard = lock.lock().unwrap();
         outlet.ring.next(|_, _| {
             stand_still();
