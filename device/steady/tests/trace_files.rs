@@ -104,7 +104,11 @@ fn only_the_device_asked_for_is_shown() {
     let all = record(&file, &[]);
     let device = all["ios"][0]["device"].as_str().unwrap();
     assert_eq!(ios(&record(&file, &["--device", device])), ios(&all));
-    assert_eq!(ios(&record(&file, &["--device", "250:7"])), 0);
+    let absent = trace(&file, &["--device", "250:7"]);
+    assert_eq!(absent.status.code(), Some(0));
+    let hint =
+        "--device 250:7: no request in this trace is known to be its; those that are there are of";
+    assert!(stderr(&absent).contains(&format!("{hint} {device}")), "{}", stderr(&absent));
     let named = trace(&file, &["--device", "mmcblk0"]);
     assert_eq!(named.status.code(), Some(2));
     assert!(stderr(&named).contains("must be MAJOR:MINOR"), "{}", stderr(&named));

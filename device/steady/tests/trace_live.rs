@@ -5,6 +5,7 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -141,6 +142,65 @@ fn a_kept_trace_says_the_same_when_it_is_read_again() {
     assert_eq!(groups(&again), groups(&live));
     assert_eq!(again["worst_ios"][0]["total_ns"], live["worst_ios"][0]["total_ns"]);
     assert_eq!(again["scope"]["processes"], "traced");
+}
+
+/// Two partitions of a disk, while it lives; or None with the reason printed.
+struct Partitions<'disk>(&'disk Loop);
+
+impl Partitions<'_> {
+    fn add(disk: &Loop) -> Option<Partitions<'_>> {
+        let made = Partitions(disk);
+        for (number, begin) in [("1", "2048"), ("2", "32768")] {
+            // Begin and length in sectors.
+            let added = Command::new("addpart").args([&disk.node, number, begin, "16384"]).status();
+            let there = Path::new(&format!("{}p{number}", disk.node)).exists();
+            if !(added.is_ok_and(|status| status.success()) && there) {
+                eprintln!(
+                    "skipped: no addpart, no partitions on loop devices, or no nodes for them"
+                );
+                return None;
+            }
+        }
+        Some(made)
+    }
+}
+
+impl Drop for Partitions<'_> {
+    fn drop(&mut self) {
+        for number in ["1", "2"] {
+            let _ = Command::new("delpart").args([&self.0.node, number]).status();
+        }
+    }
+}
+
+#[test]
+fn of_a_partition_only_its_own_io_is_shown() {
+    let Some(disk) = traced_loop() else { return };
+    let Some(_partitions) = Partitions::add(&disk) else { return };
+    let ours = format!("{}p1", disk.node);
+    let dd = |from: &str, kib: u32, count: u32| {
+        format!("dd if={from} of=/dev/null bs={kib}k count={count} iflag=direct status=none; ")
+    };
+    let others = dd(&format!("{}p2", disk.node), 16, 5) + &dd(&disk.node, 32, 4);
+    let flush =
+        format!("dd if=/dev/zero of={ours} bs=8k count=1 oflag=direct conv=fsync status=none");
+    let load = dd(&ours, 64, 3) + &others + &flush;
+    let kept = disk.dir.path().join("kept");
+    let kept = kept.to_str().unwrap();
+    let live = ["--device", &ours, "--keep", kept, "--json", "--", "sh", "-c", &load];
+    let live = valid_json(&output(&live), SCHEMA);
+    let expected = ["fsync 0", "read 65536", "write 8192"].map(str::to_string);
+    let said: BTreeMap<String, u64> = groups(&live).into_iter().collect();
+    assert_eq!(said.keys().cloned().collect::<Vec<_>>(), expected);
+    assert_eq!(said["read 65536"], 3);
+    assert_eq!(live["account"]["unmatched"], 0);
+    assert!(live["scope"]["ios_hidden"].as_u64().unwrap() >= 9);
+    let again = ["--device", &ours, kept, "--json"];
+    let again: BTreeMap<String, u64> =
+        groups(&valid_json(&output(&again), SCHEMA)).into_iter().collect();
+    assert_eq!(again["read 65536"], 3);
+    assert_eq!(again["write 8192"], 1);
+    assert!(!again.contains_key("read 16384"));
 }
 
 #[test]

@@ -49,6 +49,7 @@ fn of_request(request: &Request) -> Value {
     json!({
         "kind": "request",
         "dev": request.dev.to_string(),
+        "through": request.through.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "op": format!("{:?}", request.op.kind).to_lowercase(),
         "preflush": request.op.preflush,
         "sector": request.sector,

@@ -4,7 +4,7 @@
 
 mod trace_events;
 
-use steadyio::trace::event::{Call, What};
+use steadyio::trace::event::{Call, Dev, Extent, What};
 use steadyio::trace::io::{Mark, Origin, Spans, Trace};
 use trace_events::{DISK, Script, counted, extent};
 
@@ -130,13 +130,55 @@ fn a_request_merged_into_another_brings_its_bios() {
 fn a_partition_is_followed_to_its_disk() {
     let mut script = Script::new();
     let place = extent("R", 2_048 + 8, 8);
-    let partition = steadyio::trace::event::Dev { major: 179, minor: 1 };
+    let partition = Dev { major: 179, minor: 1 };
     script.at(0).by(1).enter(Call::Read).at(1);
     script.what(What::BioRemap { to: place, from: (partition, 8) }).block('Q', place);
     script.block('G', place).block('D', place).at(9).block('C', place).exit(Call::Read, 4096);
     let trace = script.follow();
     all_matched(&trace, 1);
     assert_eq!((trace.requests[0].dev, trace.ios.len()), (DISK, 1));
+    assert_eq!(trace.requests[0].through, [partition]);
+}
+
+#[test]
+fn what_goes_through_a_stacked_device_on_a_partition_is_one_io() {
+    let stacked = Dev { major: 253, minor: 0 };
+    let partition = Dev { major: 179, minor: 1 };
+    let above = Extent { dev: stacked, ..extent("R", 8, 8) };
+    // Device mapper says the disk's number with the partition's sector.
+    let (within, below) = (extent("R", 100, 8), extent("R", 2_148, 8));
+    let mut script = Script::new();
+    script.at(0).by(1).enter(Call::Pread64).at(10).block('Q', above);
+    script.at(11).what(What::BioRemap { to: within, from: (stacked, 8) });
+    script.at(12).what(What::BioRemap { to: below, from: (partition, 100) }).block('Q', below);
+    script.at(13).block('G', below).block('D', below);
+    script.at(20).by(0).block('C', below).at(25).by(1).exit(Call::Pread64, 4096);
+    let trace = script.follow();
+    all_matched(&trace, 1);
+    let request = &trace.requests[0];
+    assert_eq!((request.dev, &request.through[..]), (DISK, &[stacked, partition][..]));
+    assert_eq!(request.marks.get(Mark::Queued), Some(10), "where it came in");
+    assert_eq!(trace.ios[0].requests, [0]);
+}
+
+#[test]
+fn what_a_stacked_devices_own_thread_submits_came_through_that_device() {
+    let stacked = Dev { major: 253, minor: 0 };
+    let partition = Dev { major: 179, minor: 1 };
+    let (above, within) = (Extent { dev: stacked, ..extent("W", 8, 8) }, extent("W", 100, 8));
+    let (below, other) = (extent("W", 2_148, 8), extent("W", 4_000, 8));
+    let mut script = Script::new();
+    // A worker encrypts it, so the writer is not to be seen below.
+    script.at(0).by(1).block('Q', above);
+    script.at(5).by(2).what(What::BioRemap { to: within, from: (stacked, 8) });
+    script.what(What::BioRemap { to: below, from: (partition, 100) });
+    for place in [below, other] {
+        script.block('Q', place).block('G', place).block('D', place).at(9).block('C', place);
+    }
+    let trace = script.follow();
+    all_matched(&trace, 2);
+    assert_eq!(trace.requests[0].through, [stacked, partition]);
+    assert_eq!(trace.requests[1].through, [], "only what is queued next");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 mod trace_events;
 
-use steadyio::trace::event::Call;
+use steadyio::trace::event::{Call, Dev, Extent, What};
 use steadyio::trace::io::{Mark, Origin, Spans};
 use trace_events::{Script, counted, extent};
 
@@ -21,6 +21,42 @@ fn flush(script: &mut Script, cpu: u32, (from_ns, to_ns): (u64, u64), served: u3
     script.by(0).at(to_ns).block('C', extent("FF", u64::MAX, 0));
     for nth in 0..served {
         script.at(to_ns + 1 + u64::from(nth)).block('C', extent("WS", 0, 0));
+    }
+}
+
+/// What Linux 6.1 did for an fsync of a device-mapper disk of two parts on a partition, whose flushes have sectors.
+fn flush_through_device_mapper(script: &mut Script) {
+    let mapped = Dev { major: 253, minor: 0 };
+    let [first, second] = [4_096, 6_144].map(|sector| extent("FWS", sector, 0));
+    script
+        .at(10)
+        .by(7)
+        .enter(Call::Fsync)
+        .block('Q', Extent { dev: mapped, ..extent("FWS", 0, 0) });
+    for (at_ns, part) in [(11, first), (13, second)] {
+        script.at(at_ns).what(What::BioRemap { to: part, from: (mapped, 0) }).block('Q', part);
+    }
+    script.at(15).block('G', first).at(16).block('G', second);
+    for (from_ns, sector) in [(20, 4_096), (60, 6_144)] {
+        script.by(99).at(from_ns).block('D', extent("FF", 0, 0));
+        script.by(0).at(from_ns + 30).block('C', extent("FF", u64::MAX, 0));
+        script.block('C', extent("WS", sector, 0));
+    }
+    script.at(100).by(7).exit(Call::Fsync, 0);
+}
+
+#[test]
+fn flushes_through_device_mapper_are_those_of_one_io() {
+    let mut script = Script::new();
+    flush_through_device_mapper(&mut script);
+    let trace = script.follow();
+    assert_eq!((trace.account.matched, trace.ios.len()), (2, 1));
+    assert_eq!(trace.ios[0].requests, [0, 1]);
+    let expected = Spans { submission_ns: 0, block_ns: 20, device_ns: 60, post_ns: 10 };
+    assert_eq!(trace.ios[0].spans, expected);
+    for request in &trace.requests {
+        assert_eq!(request.through, [Dev { major: 253, minor: 0 }]);
+        assert_eq!((request.pid, request.marks.get(Mark::Queued)), (7, Some(10)));
     }
 }
 

@@ -78,6 +78,7 @@ fn any_request() -> impl Strategy<Value = Request> {
     (marks, shares, any_op(), levels, 0..3u32, 0..4u64, any::<bool>()).prop_map(
         |(marks, shares, op, level, minor, blocks, failed)| Request {
             dev: Dev { major: 179, minor },
+            through: vec![],
             op,
             sector: blocks * 64,
             bytes: blocks * 4096,

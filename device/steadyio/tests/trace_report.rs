@@ -15,6 +15,7 @@ use steadyio::trace::report::distribution::Distribution;
 use steadyio::trace::report::intervals::Intervals;
 use steadyio::trace::report::record::{Question, Record, Unread};
 use steadyio::trace::report::spans_file;
+use steadyio::trace::source::capture::devices::{Stack, Untold};
 use steadyio::trace::source::capture::threads::AskedFor;
 use trace_made::{DEV, Made, US, pieces, priority, question, request, valid};
 
@@ -209,9 +210,40 @@ fn only_the_asked_for_threads_and_devices_are_shown_and_the_rest_is_counted() {
     assert_eq!(reader.flushes_and_discards.len(), 1, "its own flush");
     let nobody = of_pid(4711);
     assert_eq!((nobody.ios.len(), nobody.scope.ios_hidden), (0, 33));
-    let devices = Some(BTreeSet::from([Dev { major: 8, minor: 0 }]));
-    let other = Record::new(&made.0, Question { devices, ..question() });
+    let device = Some(Stack::unknown(Dev { major: 8, minor: 0 }));
+    let other = Record::new(&made.0, Question { device, ..question() });
     assert_eq!((other.ios.len(), other.requests.len()), (0, 0));
+}
+
+#[test]
+fn a_device_has_what_came_through_it_and_what_can_only_be_its_own() {
+    let dev = |minor| Dev { major: 8, minor };
+    let (disk, ours, others) = (dev(0), dev(1), dev(2));
+    let came = |through: &[Dev], kind| {
+        let data = request(kind, 4096, 0, STEPS_US);
+        Request { dev: disk, through: through.to_vec(), ..data }
+    };
+    let below = BTreeSet::from([disk]);
+    let partition = Stack { dev: ours, below: below.clone(), untold: Untold::Flushes };
+    assert!(partition.has(&came(&[ours], OpKind::Read)));
+    assert!(!partition.has(&came(&[others], OpKind::Read)));
+    assert!(!partition.has(&came(&[], OpKind::Read)), "the whole disk's");
+    assert!(partition.has(&came(&[], OpKind::Flush)), "no event tells what it came through");
+    assert!(!partition.has(&came(&[others], OpKind::Flush)));
+
+    let raid = Dev { major: 9, minor: 0 };
+    let stack = Stack { dev: raid, below: BTreeSet::from([disk, ours]), untold: Untold::Anything };
+    assert!(stack.has(&came(&[raid, ours], OpKind::Write)));
+    assert!(stack.has(&came(&[ours], OpKind::Write)), "by a thread of the RAID's");
+    assert!(!stack.has(&came(&[others], OpKind::Write)), "of another partition");
+    let mapped = Stack { untold: Untold::Nothing, ..stack };
+    assert!(mapped.has(&came(&[raid, ours], OpKind::Write)));
+    assert!(!mapped.has(&came(&[ours], OpKind::Write)), "events tell of all that comes through");
+    assert!(Stack::unknown(raid).has(&came(&[raid], OpKind::Write)));
+    assert!(
+        !Stack::unknown(raid).has(&came(&[ours], OpKind::Write)),
+        "it is not known what is below"
+    );
 }
 
 #[test]

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tracing this kernel: while a program or a process runs, for a time, or until Ctrl-C.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
@@ -13,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use rustix::process::{Pid, Signal, kill_process};
 use steadyio::interrupt::Interrupt;
-use steadyio::trace::event::Dev;
+use steadyio::trace::source::capture::devices::Stack;
 use steadyio::trace::source::capture::{Capture, Captured, Options};
 use steadyio::trace::source::wanted::Detail;
 
@@ -28,11 +27,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Traces; what was captured, and how it ended.
 pub fn trace(
     arguments: &Arguments,
-    devices: Option<&BTreeSet<Dev>>,
+    device: Option<&Stack>,
     stop: &Interrupt,
 ) -> Result<(Captured, Status), Failure> {
     let options = Options {
-        devices: devices.into_iter().flatten().copied().collect(),
+        devices: device.map(|stack| stack.dev).into_iter().collect(),
         detail: if arguments.fine { Detail::Fine } else { Detail::Summary },
         sched: arguments.sched,
         keep: arguments.keep.clone(),

@@ -14,7 +14,7 @@ mod thread_words;
 mod threads;
 mod words;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -28,7 +28,7 @@ use steadyio::trace::perfetto;
 use steadyio::trace::report::record::{Question, Record, Unread};
 use steadyio::trace::report::spans_file;
 use steadyio::trace::source::Problems;
-use steadyio::trace::source::capture::devices::{names, parse};
+use steadyio::trace::source::capture::devices::{Stack, names, parse};
 
 pub use self::arguments::Arguments;
 use self::arguments::Source;
@@ -40,17 +40,20 @@ use crate::output::print;
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let from = arguments.check().map_err(Failure::with(Status::Usage))?;
     let stop = Interrupt::on_signals().map_err(Failure::with(Status::Failed))?;
-    let Origin { devices, names, kernel } =
+    let Origin { device, names, kernel } =
         Origin::of(arguments, from).map_err(Failure::with(Status::Usage))?;
     let (found, ended) = match from {
         Source::Files => files::read(arguments, &stop)?,
-        Source::Kernel => now(arguments, devices.as_ref(), &stop)?,
+        Source::Kernel => now(arguments, device.as_ref(), &stop)?,
     };
     let Found { trace, asked_for, problems, skipped } = found;
+    if let Some(hint) = device.as_ref().and_then(|of| devices::others(of, &trace, &names)) {
+        eprintln!("steady: --device {}: {hint}", arguments.device.as_deref().unwrap_or_default());
+    }
     let question = Question {
         worst: arguments.worst,
         asked_for: asked_for.filter(|_| !arguments.all),
-        devices,
+        device,
         names,
         kernel,
         problems: unread(&problems),
@@ -70,7 +73,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
 
 /// Where the trace is from, as far as it decides what is shown.
 struct Origin {
-    devices: Option<BTreeSet<Dev>>,
+    device: Option<Stack>,
     names: BTreeMap<Dev, String>,
     kernel: Option<Kernel>,
 }
@@ -85,18 +88,18 @@ impl Origin {
                 let names: BTreeMap<Dev, String> =
                     named.filter_map(|(dev, name)| Some((parse(dev)?, name.clone()))).collect();
                 Origin {
-                    devices: device.map(|text| devices::find_named(text, &names)).transpose()?,
+                    device: device.map(|text| devices::find_named(text, &names)).transpose()?,
                     names,
                     kernel: Some(Kernel { release: meta.kernel, version: meta.kernel_version }),
                 }
             }
             (Source::Files, None) => Origin {
-                devices: device.map(devices::find_number).transpose()?,
+                device: device.map(devices::find_number).transpose()?,
                 names: BTreeMap::new(),
                 kernel: None,
             },
             (Source::Kernel, _) => Origin {
-                devices: device.map(devices::find).transpose()?,
+                device: device.map(devices::find).transpose()?,
                 names: names(),
                 kernel: Some(Kernel::running()),
             },
@@ -107,10 +110,10 @@ impl Origin {
 /// Traces this kernel and follows what was captured.
 fn now(
     arguments: &Arguments,
-    devices: Option<&BTreeSet<Dev>>,
+    device: Option<&Stack>,
     stop: &Interrupt,
 ) -> Result<(Found, Status), Failure> {
-    let (captured, ended) = live::trace(arguments, devices, stop)?;
+    let (captured, ended) = live::trace(arguments, device, stop)?;
     let mut reading = Reading::new(&captured.meta().asked_for, true);
     // What was traced until Ctrl-C is shown, so the same Ctrl-C does not end the reading.
     let stop = if stop.requested() { &Interrupt::default() } else { stop };

@@ -72,6 +72,9 @@ impl Marks {
 pub struct Request {
     /// The device it was issued to.
     pub dev: Dev,
+    /// The partitions and stacked devices on top of that which its bios came through, as far as events tell;
+    /// none twice.
+    pub through: Vec<Dev>,
     /// Operation and flags when issued.
     pub op: Op,
     /// First sector, in units of 512 bytes.

@@ -33,6 +33,7 @@ fn request(
 ) -> Request {
     Request {
         dev: CARD,
+        through: Vec::new(),
         op: Op { kind, sync: kind == OpKind::Read, ..Op::default() },
         sector,
         bytes,

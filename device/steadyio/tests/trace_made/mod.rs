@@ -25,6 +25,7 @@ pub fn request(kind: OpKind, bytes: u64, queued_us: u64, steps_us: [u64; 6]) -> 
     }
     Request {
         dev: DEV,
+        through: Vec::new(),
         op: Op { kind, ..Op::default() },
         sector: queued_us,
         bytes,

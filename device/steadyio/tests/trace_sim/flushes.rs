@@ -7,10 +7,13 @@ use steadyio::trace::io::{Mark, Marks};
 use super::{Sim, Truth, Where};
 use crate::trace_events::extent;
 
+/// Where nothing else is.
+const MAPPED_SECTOR: u64 = 1 << 40;
+
 /// Who waits for a flush: a bio without data, data that it precedes, data that it follows.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Waiter {
-    Bio { bio: (u64, u32, Option<usize>), got_ns: u64 },
+    Bio { bio: (u64, u32, Option<usize>), got_ns: u64, sector: u64 },
     Before { request: usize },
     After { request: usize, end: u64 },
 }
@@ -30,14 +33,16 @@ impl Machine {
 
 impl Sim {
     pub(super) fn submit_flush(&mut self, cpu: u32, pid: u32, call: Option<usize>) {
-        let nothing = extent("FWS", 0, 0);
+        // Of a partition or a disk, or of what device mapper has there.
+        let sector = if self.one_in(3) { MAPPED_SECTOR } else { 0 };
+        let nothing = extent("FWS", sector, 0);
         let queued_ns = self.emit(cpu, pid, What::BioQueue(nothing));
         let got_ns = self.emit(cpu, pid, What::GetRequest(nothing));
         if let Some(call) = call {
             self.calls[call].open += 1;
         }
         let bio = (queued_ns, pid, call);
-        self.flushes.pending.push(Waiter::Bio { bio, got_ns });
+        self.flushes.pending.push(Waiter::Bio { bio, got_ns, sector });
     }
 
     /// A write with flushes around it, on a device without FUA.
@@ -98,9 +103,9 @@ impl Sim {
         });
         for waiter in served {
             match waiter {
-                Waiter::Bio { bio, got_ns } => {
+                Waiter::Bio { bio, got_ns, sector } => {
                     bios.push((bio, got_ns));
-                    self.emit_end(cpu, 0);
+                    self.emit_end(cpu, sector);
                 }
                 Waiter::Before { request } => {
                     bios.push(self.first_bio(request));

@@ -3,7 +3,7 @@
 
 use super::super::event::{Dev, Event, Extent, OpKind};
 use super::Follower;
-use super::open::Slot;
+use super::open::{Slot, add_new};
 use super::tasks::Share;
 use super::threads::Bio;
 
@@ -26,23 +26,35 @@ impl Follower {
         self.hold_bio(bio);
     }
 
-    /// The bio goes on elsewhere. Of a partition: before it is queued, so there is nothing to carry over.
+    /// The bio goes on elsewhere. Of a partition, and of a thread that serves a stacked device: before it is queued.
     pub(super) fn remap(&mut self, event: &Event, to: &Extent, from: (Dev, u64)) {
         let thread = self.threads.entry(event.pid).or_default();
         let above = |bio: &Bio| bio.covers(from.0, from.1);
         // A partition below a stacked device: known by the sector within the partition so far.
         let within = |bio: &Bio| bio.carried && (bio.dev, bio.sector) == (to.dev, from.1);
-        if let Some(bio) = thread.pending.iter_mut().rev().find(|bio| within(bio)) {
-            bio.sector = to.sector;
+        let Some(at) = thread.pending.iter().rposition(above) else {
+            match thread.pending.iter_mut().rev().find(|bio| within(bio)) {
+                Some(bio) => {
+                    bio.sector = to.sector;
+                    add_new(&mut bio.through, &[from.0]);
+                }
+                None => {
+                    let before = thread.remapped.take();
+                    let before = before.filter(|(place, _)| *place == (to.dev, from.1));
+                    let mut through = before.map_or_else(Vec::new, |(_, through)| through);
+                    add_new(&mut through, &[from.0]);
+                    thread.remapped = Some(((to.dev, to.sector), through));
+                }
+            }
             return;
-        }
-        let Some(at) = thread.pending.iter().rposition(above) else { return };
+        };
         let upper = &mut thread.pending[at];
         let mut bio = upper.clone();
         let was_stacked = std::mem::replace(&mut upper.stacked, true);
         let task = upper.share.task;
         bio.stacked = false;
         bio.carried = true;
+        add_new(&mut bio.through, &[from.0]);
         (bio.dev, bio.sector, bio.sectors, bio.op) = (to.dev, to.sector, to.sectors, to.op);
         self.hold_bio(bio);
         // From now on only those below count.
@@ -72,6 +84,9 @@ impl Follower {
 
     /// A bio of this thread, as far as one event tells.
     fn new_bio(&mut self, event: &Event, extent: &Extent, queued_ns: Option<u64>) -> Bio {
+        let share = self.share_of(event, extent);
+        let remapped = self.threads.get_mut(&event.pid).and_then(|thread| thread.remapped.take());
+        let through = remapped.filter(|(place, _)| *place == (extent.dev, extent.sector));
         Bio {
             dev: extent.dev,
             sector: extent.sector,
@@ -84,7 +99,8 @@ impl Follower {
             cut: false,
             carried: false,
             stacked: false,
-            share: self.share_of(event, extent),
+            through: through.map_or_else(Vec::new, |(_, through)| through),
+            share,
         }
     }
 
@@ -165,6 +181,7 @@ impl Follower {
         if let Some(open) = self.table.get_mut(slot) {
             open.merged_queued_ns.extend(joined.iter().filter_map(|bio| bio.queued_ns));
             open.shares.extend(joined.iter().map(|bio| bio.share));
+            joined.iter().for_each(|bio| add_new(&mut open.through, &bio.through));
         }
     }
 

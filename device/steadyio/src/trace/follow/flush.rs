@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use super::super::event::{Comm, Dev, Event, Extent, OpKind, What};
 use super::super::io::{Mark, Request};
 use super::Follower;
-use super::open::{Sequence, Slot};
+use super::open::{Sequence, Slot, add_new};
 use super::results::Results;
 use super::tasks::Share;
 use super::threads::Bio;
@@ -211,19 +211,23 @@ impl Follower {
 
         let at = |rest: &Rest, sector: u64| rest.begin == sector || rest.end == sector;
         let fitting = |sector: u64| rests[..due].iter().filter(|rest| at(rest, sector)).count();
-        let empty = served.iter().filter(|sector| **sector == 0).count();
+        // Device mapper's flushes have the sector of what is mapped there.
+        let asks = |sector: u64| {
+            sector == 0 || waiters[..waiting].iter().any(|waiter| waiter.bio.sector == sector)
+        };
+        let empties: Vec<u64> = served.iter().copied().filter(|sector| asks(*sector)).collect();
         let one_cpu = waiters[..waiting].windows(2).all(|pair| pair[0].cpu == pair[1].cpu);
         let all = served.len() == waiting + due;
-        let clear = served.iter().all(|sector| *sector == 0 || fitting(*sector) == 1);
+        let clear = served.iter().all(|sector| fitting(*sector) == usize::from(!asks(*sector)));
+        let first = take_askers(waiters, waiting, &empties);
         let known = flush.is_some()
-            && empty <= waiting
-            && (all || (clear && fitting(0) == 0 && (empty == waiting || one_cpu)));
+            && first.len() == empties.len()
+            && (all || (clear && (first.len() == waiting || one_cpu)));
 
         let is_served = |rest: &Rest| all || served.iter().any(|sector| at(rest, *sector));
         let (ended, left): (Vec<Rest>, Vec<Rest>) =
             rests.drain(..due).partition(|rest| is_served(rest));
         rests.splice(..0, left);
-        let first: Vec<Waiter> = waiters.drain(..empty.min(waiting)).collect();
         if !known {
             for waiter in waiters.iter().take(waiting - first.len()) {
                 self.tasks.spoil(waiter.bio.share.task);
@@ -252,6 +256,17 @@ impl Follower {
     }
 }
 
+/// Takes those of the first `waiting` that `empties` name, the first come first.
+fn take_askers(waiters: &mut Vec<Waiter>, waiting: usize, empties: &[u64]) -> Vec<Waiter> {
+    let mut taken: Vec<Waiter> = Vec::new();
+    for sector in empties {
+        let left = waiters.iter().take(waiting - taken.len());
+        let found = left.map(|waiter| waiter.bio.sector).position(|other| other == *sector);
+        taken.extend(found.map(|at| waiters.remove(at)));
+    }
+    taken
+}
+
 /// Who asked for a flush, and when.
 #[derive(Default)]
 struct Asker {
@@ -259,24 +274,31 @@ struct Asker {
     got_ns: Option<u64>,
     pid: u32,
     comm: Comm,
+    through: Vec<Dev>,
 }
 
 impl Asker {
     fn of(data: &Request) -> Asker {
         let (queued_ns, got_ns) = (data.marks.get(Mark::Queued), data.marks.get(Mark::GotRequest));
-        Asker { queued_ns, got_ns, pid: data.pid, comm: data.comm }
+        Asker { queued_ns, got_ns, pid: data.pid, comm: data.comm, through: data.through.clone() }
     }
 
     fn waiting(waiter: &Waiter) -> Asker {
         let bio = &waiter.bio;
-        let got_ns = Some(waiter.got_ns);
-        Asker { queued_ns: bio.queued_ns, got_ns, pid: bio.pid, comm: bio.comm }
+        Asker {
+            queued_ns: bio.queued_ns,
+            got_ns: Some(waiter.got_ns),
+            pid: bio.pid,
+            comm: bio.comm,
+            through: bio.through.clone(),
+        }
     }
 }
 
 /// A flush request has no bio; those that it served are in place of them. Returns whether this is its first.
 fn attach(results: &mut Results, flush: usize, share: &Share, asker: &Asker) -> bool {
     let Some(request) = results.request_mut(flush) else { return false };
+    add_new(&mut request.through, &asker.through);
     let Some(queued_ns) = asker.queued_ns else { return false };
     let earlier = request.marks.get(Mark::Queued);
     if let Some(earlier) = earlier {

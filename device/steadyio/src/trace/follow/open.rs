@@ -50,6 +50,8 @@ pub(super) struct Stay {
 #[derive(Clone, Debug)]
 pub(super) struct Open {
     pub dev: Dev,
+    /// What its bios came through.
+    pub through: Vec<Dev>,
     /// Where it begins now.
     pub sector: u64,
     /// Sectors that have not ended.
@@ -87,6 +89,7 @@ impl Open {
     pub fn new(extent: &Extent) -> Open {
         Open {
             dev: extent.dev,
+            through: Vec::new(),
             sector: place(extent).1,
             left: extent.sectors,
             op: extent.op,
@@ -131,6 +134,7 @@ impl Open {
             priority: extent.priority.or(bio.priority),
             pid: bio.pid,
             comm: bio.comm,
+            through: bio.through,
             cut_from_bio: bio.cut,
             shares: vec![bio.share],
             ..Open::new(extent)
@@ -222,6 +226,7 @@ impl Open {
         let (sector, bytes) = self.first.unwrap_or((self.sector, 0));
         Request {
             dev: self.dev,
+            through: self.through,
             op: self.op,
             sector,
             bytes,
@@ -249,6 +254,15 @@ impl Open {
         let bio_op = self.bio_op.filter(|_| self.first.is_some_and(|(_, bytes)| bytes > 0))?;
         let postflush = bio_op.fua && !self.op.fua;
         (bio_op.preflush || postflush).then_some(Sequence { postflush })
+    }
+}
+
+/// Adds what is not there yet.
+pub(super) fn add_new(devs: &mut Vec<Dev>, more: &[Dev]) {
+    for dev in more {
+        if !devs.contains(dev) {
+            devs.push(*dev);
+        }
     }
 }
 

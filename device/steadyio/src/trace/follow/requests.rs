@@ -5,7 +5,7 @@ use super::super::event::{Event, Extent, OpKind};
 use super::super::io::Mark;
 use super::Follower;
 use super::doubt::Found;
-use super::open::{Doubt, NOWHERE, Open, Slot, Stage, place};
+use super::open::{Doubt, NOWHERE, Open, Slot, Stage, add_new, place};
 
 const NOT_ISSUED: &str = "ended, but was never issued to the driver";
 
@@ -52,6 +52,7 @@ impl Follower {
             }
             open.merged_queued_ns.extend(bio.queued_ns);
             open.shares.push(bio.share);
+            add_new(&mut open.through, &bio.through);
         });
     }
 
@@ -83,6 +84,7 @@ impl Follower {
             open.merged_queued_ns.extend(next.marks.get(Mark::Queued));
             open.merged_queued_ns.extend(next.merged_queued_ns);
             open.shares.extend(next.shares);
+            add_new(&mut open.through, &next.through);
         });
         if let Some(doubt) = next.doubt {
             self.suspect(before, doubt);

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use super::super::event::{Call, Comm, Dev, Extent, Op, Priority};
+use super::open::Place;
 use super::tasks::{Key, Share};
 
 /// A thread's bios wait for a request only while it submits them; more than this are stale ones.
@@ -27,6 +28,8 @@ pub(super) struct Bio {
     pub carried: bool,
     /// It has gone on to the devices below.
     pub stacked: bool,
+    /// The devices above this one that it came through.
+    pub through: Vec<Dev>,
     pub share: Share,
 }
 
@@ -60,6 +63,8 @@ pub(super) struct Thread {
     pub submitting: Option<Key>,
     /// In the order of queueing.
     pub pending: Vec<Bio>,
+    /// Where a bio of a partition or of a stacked device goes on, and what it came through: it is queued next.
+    pub remapped: Option<(Place, Vec<Dev>)>,
     /// It writes back this inode.
     pub writeback: Option<u64>,
     /// It writes this commit of a journal.

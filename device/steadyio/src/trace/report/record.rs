@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The record of a trace.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use crate::record::Kernel;
 use crate::trace::event::{Dev, OpKind};
 use crate::trace::io::{Origin, Request, Trace};
+use crate::trace::source::capture::devices::Stack;
 use crate::trace::source::capture::threads::AskedFor;
 
 use super::groups::{self, Group};
@@ -26,8 +27,8 @@ pub struct Question {
     pub worst: usize,
     /// Only I/Os and requests of these threads are shown; the others still count as causes. `None`: all.
     pub asked_for: Option<AskedFor>,
-    /// Only I/Os and requests of these devices are shown. `None`: all.
-    pub devices: Option<BTreeSet<Dev>>,
+    /// Only I/Os and requests of this device are shown; the others still count as causes. `None`: all.
+    pub device: Option<Stack>,
     /// What devices are called, if that is known.
     pub names: BTreeMap<Dev, String>,
     /// The kernel that was traced, if that is known.
@@ -203,16 +204,17 @@ impl Shown {
     fn of(trace: &Trace, question: &Question) -> Shown {
         let asked_for = question.asked_for.as_ref();
         let pid = |pid: u32| asked_for.is_none_or(|threads| threads.includes(pid));
-        let dev = |dev: Dev| question.devices.as_ref().is_none_or(|devices| devices.contains(&dev));
+        let of_device =
+            |request: &Request| question.device.as_ref().is_none_or(|it| it.has(request));
         let requests_of = |io: usize| trace.ios[io].requests.iter().map(|of| &trace.requests[*of]);
-        let io = |io: &usize| pid(trace.ios[*io].pid) && requests_of(*io).any(|of| dev(of.dev));
+        let io = |io: &usize| pid(trace.ios[*io].pid) && requests_of(*io).any(of_device);
         let who = |request: &Request| match request.origin {
             Origin::Io(io) => trace.ios[io].pid,
             _ => request.pid,
         };
         let request = |index: &usize| {
             let request = &trace.requests[*index];
-            dev(request.dev) && pid(who(request))
+            of_device(request) && pid(who(request))
         };
         let all = (0..trace.requests.len()).filter(request);
         let (flushes_and_discards, data): (Vec<usize>, Vec<usize>) =
