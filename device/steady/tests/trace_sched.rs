@@ -91,7 +91,7 @@ fn busy_until_killed() {
 /// Reads blocks past the page cache, with `before` before the reader's command.
 fn trace_reads(options: &[&str], disk: &Loop, before: &[&str]) -> Output {
     let mut steady = Command::new(env!("CARGO_BIN_EXE_steady"));
-    steady.args(["trace", "--device", &disk.node, "--worst", "1000"]).args(options).arg("--");
+    steady.args(["trace", "--device", &disk.node, "--worst", "200"]).args(options).arg("--");
     steady.args(before).args(["dd", "of=/dev/null", "bs=4k", "count=4096", "iflag=direct"]);
     steady.args(["status=none", &format!("if={}", disk.node)]);
     steady.output().unwrap()
@@ -139,7 +139,7 @@ fn a_kept_trace_tells_the_same_of_threads_when_it_is_read_again() {
     let kept = kept.to_str().unwrap();
     let live = valid_json(&trace_reads(&["--sched", "--keep", kept, "--json"], &disk, &[]), SCHEMA);
     let mut again = Command::new(env!("CARGO_BIN_EXE_steady"));
-    again.args(["trace", kept, "--worst", "1000", "--json", "--device", disk.name()]);
+    again.args(["trace", kept, "--worst", "200", "--json", "--device", disk.name()]);
     let again = valid_json(&again.output().unwrap(), SCHEMA);
     assert_eq!(again["worst_ios"], live["worst_ios"]);
     let missing = live["missing"].as_array().unwrap();
