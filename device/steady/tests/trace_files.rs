@@ -94,7 +94,10 @@ fn only_the_threads_asked_for_are_shown() {
     assert_eq!(ios(&one) + one["scope"]["ios_hidden"].as_u64().unwrap(), ios(&all));
     let nobody = trace(&file, &["--pid", "4194303"]);
     let text = String::from_utf8_lossy(&nobody.stdout).into_owned();
-    assert!(text.starts_with("No I/O and no request was followed"), "{text}");
+    assert!(
+        text.starts_with("No I/O and no request that was asked for is in the trace."),
+        "{text}"
+    );
     assert!(text.contains("not shown: "), "{text}");
 }
 
@@ -139,7 +142,7 @@ fn what_is_no_trace_is_refused_with_its_name() {
         (Path::new("../../README.md"), "README.md: is no trace that is known"),
         (&empty, "empty: is empty"),
         (Path::new("no-such-file"), "no-such-file: cannot be opened: No such file"),
-        (dir.path(), ": cannot be read: Is a directory"),
+        (dir.path(), ": is a folder, but none that `steady trace --keep` made"),
     ] {
         let output = trace(file, &[]);
         assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
@@ -163,6 +166,18 @@ fn the_model_takes_the_record_and_the_spans_file_alike() {
     };
     assert_eq!(model(&spans), model(&json));
     assert!(model(&json).contains("read 4 KiB"));
+}
+
+#[test]
+fn a_trace_without_spans_is_shown_and_gives_no_spans_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let spans = dir.path().join("spans.json");
+    // blktrace knows of no system calls.
+    let output = trace(&sample("6.12-blkparse.txt"), &["--spans", spans.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("so there are no spans"), "{}", stderr(&output));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("\nAccount\n"));
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
 #[test]

@@ -204,6 +204,29 @@ fn of_a_partition_only_its_own_io_is_shown() {
 }
 
 #[test]
+fn an_earlier_trace_is_not_written_over() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("capture.json"), "earlier").unwrap();
+    let output = output(&["--keep", dir.path().to_str().unwrap(), "--duration", "1s"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("holds a trace already; name another folder"));
+    assert_eq!(fs::read(dir.path().join("capture.json")).unwrap(), b"earlier");
+}
+
+#[test]
+fn what_cannot_be_written_is_told_before_the_program_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let mark = dir.path().join("ran");
+    for (option, status) in [("--perfetto", 1), ("--spans", 1), ("--keep", 2)] {
+        let output = output(&[option, "/proc/no/such", "--", "touch", mark.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(status), "{}", stderr(&output));
+        assert_eq!(stderr(&output).matches("No such file").count(), 1, "{}", stderr(&output));
+        assert!(stderr(&output).contains(&format!("{option} /proc/no/such: ")));
+        assert!(!mark.exists());
+    }
+}
+
+#[test]
 fn others_are_hidden_unless_all_are_asked_for() {
     let Some(disk) = traced_loop() else { return };
     let own = format!("dd if={} of=/dev/null bs=64k count=3 iflag=direct status=none", disk.node);
@@ -240,8 +263,9 @@ fn an_fsync_of_a_file_system_has_its_journal_and_its_flush() {
     run("mkfs.ext4", &["-q", &disk.node]);
     run("mount", &[&disk.node, mount]);
     let write = format!("dd if=/dev/zero of={mount}/file bs=64k count=1 conv=fsync status=none");
-    // By its mount point, and with the journal's thread, which is nobody's child.
-    let output = output(&["--device", mount, "--all", "--json", "--", "sh", "-c", &write]);
+    // By its mount point in the current folder, and with the journal's thread, which is nobody's child.
+    let mut command = trace(&["--device", "mnt", "--all", "--json", "--", "sh", "-c", &write]);
+    let output = command.current_dir(disk.dir.path()).output().unwrap();
     run("umount", &[mount]);
     let record = valid_json(&output, SCHEMA);
     assert!(groups(&record).iter().any(|(op, _)| op.starts_with("fsync")), "{record:#}");

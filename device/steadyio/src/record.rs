@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::Permissions;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -173,8 +173,16 @@ impl RecordFile {
     }
 
     /// Writes the record, as JSON, and gives the file its name.
-    pub fn finish(mut self, json: &str) -> io::Result<()> {
-        self.temporary.write_all(json.as_bytes())?;
+    pub fn finish(self, json: &str) -> io::Result<()> {
+        self.fill(|out| out.write_all(json.as_bytes()))
+    }
+
+    /// The same with whatever `write` writes, in pieces of any size.
+    pub fn fill(mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+        let mut out = BufWriter::new(&mut self.temporary);
+        write(&mut out)?;
+        out.flush()?;
+        drop(out);
         self.temporary.as_file().sync_all()?;
         self.temporary.as_file().set_permissions(Permissions::from_mode(0o644))?;
         self.temporary.persist(&self.path)?;

@@ -54,10 +54,9 @@ pub fn others(of: &Stack, trace: &Trace, names: &BTreeMap<Dev, String>) -> Optio
 }
 
 fn of_path(text: &str) -> anyhow::Result<Dev> {
-    let path = match text.contains('/') {
-        true => PathBuf::from(text),
-        false => Path::new("/dev").join(text),
-    };
+    let (node, path) = (Path::new("/dev").join(text), PathBuf::from(text));
+    let is_path = text.contains('/') || (!node.exists() && path.exists());
+    let path = if is_path { path } else { node };
     let meta = fs::metadata(&path).with_context(|| path.display().to_string())?;
     let (number, what) = match meta.file_type().is_block_device() {
         true => (meta.rdev(), "is not a block device that the kernel has"),

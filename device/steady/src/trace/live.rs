@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tracing this kernel: while a program or a process runs, for a time, or until Ctrl-C.
 
+use std::fs;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
@@ -9,7 +10,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use steadyio::interrupt::Interrupt;
 use steadyio::trace::source::capture::devices::Stack;
@@ -30,6 +31,8 @@ pub fn trace(
     device: Option<&Stack>,
     stop: &Interrupt,
 ) -> Result<(Captured, Status), Failure> {
+    let keep = arguments.keep.as_deref();
+    keep.map(make_folder).transpose().map_err(Failure::with(Status::Usage))?;
     let options = Options {
         devices: device.map(|stack| stack.dev).into_iter().collect(),
         detail: if arguments.fine { Detail::Fine } else { Detail::Summary },
@@ -60,6 +63,15 @@ pub fn trace(
         Ended::Interrupted => Status::Interrupted,
     };
     Ok((captured, status))
+}
+
+/// Before anything is traced: for nothing would be kept in a folder that cannot be made, and an earlier trace is
+/// not written over.
+fn make_folder(dir: &Path) -> anyhow::Result<()> {
+    if Captured::is_folder(dir) {
+        bail!("--keep {}: holds a trace already; name another folder", dir.display());
+    }
+    fs::create_dir_all(dir).with_context(|| format!("--keep {}", dir.display()))
 }
 
 fn spawn(arguments: &Arguments) -> anyhow::Result<Option<Child>> {

@@ -15,13 +15,11 @@ mod threads;
 mod words;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::PathBuf;
 
 use anyhow::Context;
 use steadyio::interrupt::Interrupt;
-use steadyio::record::Kernel;
+use steadyio::record::{Kernel, RecordFile};
 use steadyio::trace::event::Dev;
 use steadyio::trace::io::Trace;
 use steadyio::trace::perfetto;
@@ -40,6 +38,7 @@ use crate::output::print;
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let from = arguments.check().map_err(Failure::with(Status::Usage))?;
     let stop = Interrupt::on_signals().map_err(Failure::with(Status::Failed))?;
+    let files = OutFiles::create(arguments).map_err(Failure::with(Status::Failed))?;
     let Origin { device, names, kernel } =
         Origin::of(arguments, from).map_err(Failure::with(Status::Usage))?;
     let (found, ended) = match from {
@@ -60,11 +59,12 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         skipped,
     };
     let record = Record::new(&trace, question);
-    write_files(arguments, &trace, &record).map_err(Failure::with(Status::Failed))?;
     print(&match arguments.json {
         true => record.to_json().map_err(Failure::with(Status::Failed))?,
         false => text(&record, arguments.fine),
     })?;
+    // Last, so that what was traced is shown even if a file cannot be written.
+    files.write(&trace, &record).map_err(Failure::with(Status::Failed))?;
     Ok(match ended {
         Status::Done if record.is_flawed() => Status::Flawed,
         ended => ended,
@@ -121,22 +121,36 @@ fn now(
     Ok((reading.finish(), if all { ended } else { Status::Interrupted }))
 }
 
-fn write_files(arguments: &Arguments, trace: &Trace, record: &Record) -> anyhow::Result<()> {
-    if let Some(path) = &arguments.perfetto {
-        write_perfetto(path, trace).with_context(|| format!("--perfetto {}", path.display()))?;
-    }
-    if let Some(path) = &arguments.spans {
-        let spans = spans_file::of_record(record).context("--spans")?;
-        let written = fs::write(path, format!("{spans:#}\n"));
-        written.with_context(|| format!("--spans {}", path.display()))?;
-    }
-    Ok(())
+/// The files that are asked for, made sure of before anything is traced.
+struct OutFiles {
+    perfetto: Option<RecordFile>,
+    spans: Option<RecordFile>,
 }
 
-fn write_perfetto(path: &Path, trace: &Trace) -> anyhow::Result<()> {
-    let mut out = BufWriter::new(File::create(path)?);
-    perfetto::write(trace, &mut out)?;
-    Ok(out.flush()?)
+impl OutFiles {
+    fn create(arguments: &Arguments) -> anyhow::Result<OutFiles> {
+        let create = |option: &str, path: &Option<PathBuf>| {
+            let create = |path: &PathBuf| {
+                RecordFile::create(path).with_context(|| format!("{option} {}", path.display()))
+            };
+            path.as_ref().map(create).transpose()
+        };
+        Ok(OutFiles {
+            perfetto: create("--perfetto", &arguments.perfetto)?,
+            spans: create("--spans", &arguments.spans)?,
+        })
+    }
+
+    fn write(self, trace: &Trace, record: &Record) -> anyhow::Result<()> {
+        if let Some(file) = self.perfetto {
+            file.fill(|out| perfetto::write(trace, out)).context("--perfetto")?;
+        }
+        if let Some(file) = self.spans {
+            let spans = spans_file::of_record(record).context("--spans")?;
+            file.finish(&format!("{spans:#}\n")).context("--spans")?;
+        }
+        Ok(())
+    }
 }
 
 fn text(record: &Record, fine: bool) -> String {

@@ -25,9 +25,11 @@ pub fn tables(record: &Record, fine: bool) -> String {
         classes(&record.classes),
     ];
     let shown: Vec<String> = sections.into_iter().flatten().collect();
-    match shown.is_empty() {
-        true => "No I/O and no request was followed from its beginning to its end.\n".into(),
-        false => shown.join("\n"),
+    let scope = &record.scope;
+    match (shown.is_empty(), scope.ios_hidden + scope.requests_hidden) {
+        (false, _) => shown.join("\n"),
+        (true, 0) => "No I/O and no request was followed from its beginning to its end.\n".into(),
+        (true, _) => "No I/O and no request that was asked for is in the trace.\n".into(),
     }
 }
 

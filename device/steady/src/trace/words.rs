@@ -134,7 +134,8 @@ fn why(cause: &Cause) -> String {
             format!("{ns} us until the last of {} was merged into it", count(*bios, "further bio"))
         }
         Cause::DeviceSlow { op, bytes, device_ns, p50_ns, of_count, others, .. } => format!(
-            "{ns} us longer than usual with the device, for a {}: {}, median {} of {of_count} alike, {}",
+            "{ns} us longer than usual with the device, for {} {}: {}, median {} of {of_count} alike, {}",
+            if *op == "other" { "an" } else { "a" },
             what(op, *bytes),
             ns_us(*device_ns),
             ns_us(*p50_ns),
@@ -188,9 +189,14 @@ fn other(other: &Other) -> String {
 pub fn account(record: &Record) -> String {
     let of = &record.account;
     let mut text = format!(
-        "\nAccount\n{} events, {} lost; {} requests followed, {} at the edges of the trace, \
+        "\nAccount\n{} events, {} lost; {} followed, {} at the edges of the trace, \
          {} hit by loss, {} unmatched\n",
-        of.events, of.events_lost, of.matched, of.at_the_edges, of.hit_by_loss, of.unmatched
+        of.events,
+        of.events_lost,
+        count(of.matched, "request"),
+        of.at_the_edges,
+        of.hit_by_loss,
+        of.unmatched
     );
     text += &format!(
         "{} without a request; {} left out because a part was not seen\n",

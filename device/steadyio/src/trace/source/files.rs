@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use super::blktrace::Blktrace;
@@ -16,6 +16,9 @@ use super::text::Text;
 use super::trace_dat::TraceDat;
 use super::{Place, Problem, blktrace, trace_dat};
 use crate::trace::event::Event;
+
+const NOT_KEPT: &str =
+    "is a folder, but none that `steady trace --keep` made; give files, or such a folder";
 
 /// The events of some files, with problems between them.
 pub struct Files {
@@ -45,7 +48,10 @@ pub fn open<P: AsRef<Path>>(paths: &[P], said: Option<Format>) -> Result<Files, 
             File::open(path).map_err(|error| problem(format!("cannot be opened: {error}")))?;
         let mut head = Vec::new();
         let read = (&mut opened).take(detect::HEAD_BYTES as u64).read_to_end(&mut head);
-        read.map_err(|error| problem(format!("cannot be read: {error}")))?;
+        read.map_err(|error| match error.kind() {
+            ErrorKind::IsADirectory => problem(NOT_KEPT.into()),
+            _ => problem(format!("cannot be read: {error}")),
+        })?;
         let found = said.map_or_else(|| detect::format(&head), Ok);
         let format = found.map_err(|why| problem(why.to_owned()))?;
         let whole = BufReader::with_capacity(1 << 16, std::io::Cursor::new(head).chain(opened));

@@ -28,29 +28,29 @@ pub enum TracefsError {
     },
     /// There is no tracefs.
     #[error(
-        "the kernel has no tracefs ({source}): it needs CONFIG_TRACING and, for I/O, CONFIG_BLK_DEV_IO_TRACE"
+        "the kernel has no tracefs ({error}): it needs CONFIG_TRACING and, for I/O, CONFIG_BLK_DEV_IO_TRACE"
     )]
     Absent {
         /// Why mounting it failed.
-        source: io::Error,
+        error: io::Error,
     },
     /// A file of tracefs could not be read or written.
-    #[error("{}: {}{source}", path.display(), .value.as_ref().map(|value| format!("{value:?}: ")).unwrap_or_default())]
+    #[error("{}: {}{error}", path.display(), .value.as_ref().map(|value| format!("{value:?}: ")).unwrap_or_default())]
     File {
         /// The file.
         path: PathBuf,
         /// What was to be written.
         value: Option<String>,
         /// Why.
-        source: io::Error,
+        error: io::Error,
     },
 }
 
-fn file_error(path: &Path, value: Option<&str>, source: io::Error) -> TracefsError {
+fn file_error(path: &Path, value: Option<&str>, error: io::Error) -> TracefsError {
     let path = path.to_path_buf();
-    match source.kind() {
+    match error.kind() {
         ErrorKind::PermissionDenied => TracefsError::NotRoot { path },
-        _ => TracefsError::File { path, value: value.map(str::to_string), source },
+        _ => TracefsError::File { path, value: value.map(str::to_string), error },
     }
 }
 
@@ -80,9 +80,9 @@ impl Tracefs {
 
     /// Mounted for this process only.
     pub fn mount() -> Result<Tracefs, TracefsError> {
-        let mount = mount().map_err(|source| match source.kind() {
+        let mount = mount().map_err(|error| match error.kind() {
             ErrorKind::PermissionDenied => TracefsError::NotRoot { path: "tracefs".into() },
-            _ => TracefsError::Absent { source },
+            _ => TracefsError::Absent { error },
         })?;
         let root = format!("/proc/self/fd/{}", mount.as_raw_fd()).into();
         Ok(Tracefs { root, _mount: Some(mount) })

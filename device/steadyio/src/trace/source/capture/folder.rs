@@ -181,7 +181,7 @@ pub(super) fn save(
         fs::write(dir.join(META), text)
     };
     let what = format!("keeping the trace in {}", dir.display());
-    all().map_err(|source| CaptureError::Hold { what, source })
+    all().map_err(|error| CaptureError::Hold { what, error })
 }
 
 /// Reads a folder back; the pages stay in their files.

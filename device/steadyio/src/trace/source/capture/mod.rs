@@ -89,12 +89,12 @@ pub enum CaptureError {
     #[error("the kernel has no block events: it needs CONFIG_BLK_DEV_IO_TRACE")]
     NoBlockEvents,
     /// Memory or a file for what is captured.
-    #[error("{what}: {source}")]
+    #[error("{what}: {error}")]
     Hold {
         /// What was done.
         what: String,
         /// Why it failed.
-        source: std::io::Error,
+        error: std::io::Error,
     },
 }
 
@@ -118,9 +118,9 @@ impl Capture {
         instance.write("buffer_size_kb", &options.buffer_kib.to_string())?;
         // Names come from the events and from /proc; noting them at each switch of threads costs time.
         instance.write("trace_options", "norecord-cmd")?;
-        let devices = devices::related(&options.devices).map_err(|source| {
+        let devices = devices::related(&options.devices).map_err(|error| {
             let what = "looking the devices up in sysfs".into();
-            CaptureError::Hold { what, source }
+            CaptureError::Hold { what, error }
         })?;
         let enabled = enable(&instance, (options.detail, options.sched), &devices)?;
         let reader = Reader::start(&instance, page_size(&enabled)?, options)?;

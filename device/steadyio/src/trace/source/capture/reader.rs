@@ -63,7 +63,7 @@ impl Reader {
     ) -> Result<Reader, CaptureError> {
         let hold = |what: &str| {
             let what = what.to_string();
-            move |source| CaptureError::Hold { what, source }
+            move |error| CaptureError::Hold { what, error }
         };
         let mut cpus = Vec::new();
         for cpu in instance.cpus()? {
@@ -97,8 +97,7 @@ impl Reader {
 
     /// Tracing is off: takes the rest.
     pub fn finish(mut self) -> Result<Vec<Held>, CaptureError> {
-        self.join()
-            .map_err(|source| CaptureError::Hold { what: "reading the trace".into(), source })
+        self.join().map_err(|error| CaptureError::Hold { what: "reading the trace".into(), error })
     }
 
     fn join(&mut self) -> io::Result<Vec<Held>> {
