@@ -5,10 +5,11 @@
 
 mod trace_samples;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use steadyio::trace::event::Event;
+use steadyio::trace::event::{Dev, Event, OpKind};
 use steadyio::trace::follow::{Follower, Options};
 use steadyio::trace::io::Trace;
 use steadyio::trace::source::detect::{Format, format};
@@ -17,7 +18,7 @@ use tempfile::TempDir;
 use trace_samples::{all_events, bytes, path, split};
 
 /// Every sample and what it is.
-const SAMPLES: [(&str, Format); 15] = [
+const SAMPLES: [(&str, Format); 16] = [
     ("host-trace.txt", Format::Ftrace),
     ("host-tgid.txt", Format::Ftrace),
     ("host-latency.txt", Format::Ftrace),
@@ -29,6 +30,7 @@ const SAMPLES: [(&str, Format); 15] = [
     ("host-perf-fields-ns.txt", Format::Perf),
     ("6.1-report.txt", Format::Ftrace),
     ("6.12-trace.txt", Format::Ftrace),
+    ("6.1-dm-trace.txt", Format::Ftrace),
     ("6.1-blkparse.txt", Format::Blkparse),
     ("6.12-blkparse.txt", Format::Blkparse),
     ("6.1-card.blktrace.0", Format::Blktrace),
@@ -52,6 +54,33 @@ fn every_sample_is_known_by_its_content() {
         assert_eq!(format(&bytes(name)), Ok(expected), "{name}");
         all_events(files::open(&[path(name)], None).expect(name));
     }
+}
+
+#[test]
+fn what_goes_through_device_mapper_and_a_partition_is_followed_to_the_disk() {
+    let trace = followed("6.1-dm-trace.txt");
+    assert_eq!((trace.account.matched, trace.account.unmatched_count), (27, 0));
+    assert_eq!(trace.account.at_the_edges, 0);
+    let mapped = Dev { major: 253, minor: 0 };
+    let partition = Dev { major: 259, minor: 0 };
+    let mut counts = BTreeMap::new();
+    for request in &trace.requests {
+        let key = (request.op.kind, request.bytes, request.through.clone());
+        *counts.entry(format!("{key:?}")).or_insert(0) += 1;
+        assert_eq!(request.dev, Dev { major: 254, minor: 0 });
+    }
+    let both = vec![mapped, partition];
+    let expected = [
+        ((OpKind::Read, 4 << 10, both.clone()), 10),
+        // 128 KiB, cut to what the disk takes.
+        ((OpKind::Read, 255 << 9, both.clone()), 2),
+        ((OpKind::Read, 1 << 9, both.clone()), 2),
+        ((OpKind::Write, 8 << 10, both), 2),
+        ((OpKind::Flush, 0, vec![mapped]), 2),
+        ((OpKind::Read, 16 << 10, vec![partition]), 5),
+        ((OpKind::Read, 32 << 10, vec![]), 4),
+    ];
+    assert_eq!(counts, expected.into_iter().map(|(key, n)| (format!("{key:?}"), n)).collect());
 }
 
 #[test]
