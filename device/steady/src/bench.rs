@@ -18,8 +18,8 @@ use crate::table;
 
 /// Measure the latency of a workload on a block device, under each of its settings
 ///
-/// Runs fio (3.33 or newer, from PATH) as the engine; threads of its own for a workload with a
-/// [host]. Scheduler and queue settings are changed as the workload's variants say and always put
+/// Runs fio (3.33 or newer, from PATH) as the engine; threads of its own for a workload with a host
+/// section. Scheduler and queue settings are changed as the workload's variants say and always put
 /// back. Workloads that write need a device that is not in use and holds no data, see
 /// --destroy-data.
 #[derive(clap::Args)]

@@ -6,7 +6,7 @@
 //! and [`knobs`] set the device up and put it back, [`fio_job`] and [`think`] say it in fio's
 //! words, [`prepared`] makes a [`filesystem`] if asked to and starts programs [`beside`] it,
 //! [`fio`] runs it, or [`host`] in its place, [`fio_output`], [`histogram`], [`point`] and [`record`] hold what
-//! came out; [`bench`] leads through all of it.
+//! came out; [`mod@bench`] leads through all of it.
 //!
 //! [`recorder`] puts periodic data on a disk while its caller never waits; it has a path of its own.
 //! [`trace`] follows each I/O through the layers of the kernel; [`model`] computes from measured spans what a

@@ -3,7 +3,7 @@
 //! the bars of one request.
 //!
 //! [`slices`] says what is drawn, [`tracks`] where, with [`lanes`] for what goes on at the same time,
-//! [`arguments`] what is said about it; [`packets`] writes it, in the [`messages`] of Perfetto.
+//! [`arguments`] what is said about it; `packets` writes it, in the [`messages`] of Perfetto.
 
 pub mod arguments;
 pub mod lanes;

@@ -2,7 +2,7 @@
 //! Sources that are text: one event on a line.
 //!
 //! [`Text`] does what they have in common: it counts lines, keeps events in the order of their time, and makes
-//! a [`Problem`] of every line that is not understood as a whole. What a line looks like is a [`Grammar`].
+//! a [`Problem`] of every line that is not understood as a whole. What a line looks like is a `Grammar`.
 
 pub(super) mod body;
 mod lines;
