@@ -7,6 +7,8 @@ mod perfetto;
 #[path = "perfetto/sample.rs"]
 mod sample;
 
+use std::collections::BTreeSet;
+
 use perfetto::{File, Slice};
 use sample::BEGIN_NS;
 
@@ -142,6 +144,14 @@ fn counters_tell_what_is_in_flight_and_what_is_with_the_device() {
     assert_eq!(in_flight[..4], [(2, 1), (30, 2), (33, 3), (60, 4)]);
     let with_device = of_card("requests with the device");
     assert_eq!(with_device[..5], [(12, 1), (31, 2), (34, 3), (75, 4), (92, 3)]);
+}
+
+#[test]
+fn devices_are_called_by_their_names_where_those_are_known() {
+    let file = File::named(&sample::trace(), &sample::names());
+    let groups = file.tracks.values().filter_map(|track| track.group.as_deref());
+    let devices: BTreeSet<&str> = groups.filter(|group| group.starts_with("device ")).collect();
+    assert_eq!(devices, BTreeSet::from(["device mmcblk0", "device 8:16"]));
 }
 
 #[test]

@@ -53,7 +53,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         worst: arguments.worst,
         asked_for: asked_for.filter(|_| !arguments.all),
         device,
-        names,
+        names: names.clone(),
         kernel,
         problems: unread(&problems),
         skipped,
@@ -64,7 +64,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         false => text(&record, arguments.fine),
     })?;
     // Last, so that what was traced is shown even if a file cannot be written.
-    files.write(&trace, &record).map_err(Failure::with(Status::Failed))?;
+    files.write(&trace, &names, &record).map_err(Failure::with(Status::Failed))?;
     Ok(match ended {
         Status::Done if record.is_flawed() => Status::Flawed,
         ended => ended,
@@ -141,9 +141,14 @@ impl OutFiles {
         })
     }
 
-    fn write(self, trace: &Trace, record: &Record) -> anyhow::Result<()> {
+    fn write(
+        self,
+        trace: &Trace,
+        names: &BTreeMap<Dev, String>,
+        record: &Record,
+    ) -> anyhow::Result<()> {
         if let Some(file) = self.perfetto {
-            file.fill(|out| perfetto::write(trace, out)).context("--perfetto")?;
+            file.fill(|out| perfetto::write(trace, names, out)).context("--perfetto")?;
         }
         if let Some(file) = self.spans {
             let spans = spans_file::of_record(record).context("--spans")?;

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use prost::Message;
+use steadyio::trace::event::Dev;
 use steadyio::trace::io::Trace;
 use steadyio::trace::perfetto::messages::{self, Data, EventType, InternedName, TrackEvent, Value};
 use steadyio::trace::perfetto::write;
@@ -48,8 +49,13 @@ struct Interned {
 impl File {
     /// Writes the trace and reads it; panics where the file breaks a rule.
     pub fn of(trace: &Trace) -> File {
+        File::named(trace, &BTreeMap::new())
+    }
+
+    /// The same, where devices have names.
+    pub fn named(trace: &Trace, names: &BTreeMap<Dev, String>) -> File {
         let mut bytes = Vec::new();
-        write(trace, &mut bytes).unwrap();
+        write(trace, names, &mut bytes).unwrap();
         let read = messages::Trace::decode(bytes.as_slice()).unwrap();
         let mut file = File::default();
         let mut interned = Interned::default();

@@ -2,6 +2,8 @@
 //! A small trace with one of each: a read, two overlapping ones of a ring, a sync with two requests, a
 //! writeback in three pieces, a failed readahead on another device.
 
+use std::collections::BTreeMap;
+
 use steadyio::trace::event::{Call, Class, Comm, Dev, Op, OpKind, Priority};
 use steadyio::trace::io::{
     Account, Io, Mark, Marks, Missing, Origin, Piece, Request, Spans, Trace,
@@ -13,6 +15,11 @@ const US: u64 = 1_000;
 
 const CARD: Dev = Dev { major: 179, minor: 0 };
 const DISK: Dev = Dev { major: 8, minor: 16 };
+
+/// Of the one whose name is known.
+pub fn names() -> BTreeMap<Dev, String> {
+    BTreeMap::from([(CARD, "mmcblk0".to_string())])
+}
 
 fn marks(at_us: [Option<u64>; 7]) -> Marks {
     let mut marks = Marks::default();

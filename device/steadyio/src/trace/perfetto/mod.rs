@@ -12,6 +12,7 @@ mod packets;
 pub mod slices;
 pub mod tracks;
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use arguments::{Arguments, Value};
@@ -20,11 +21,13 @@ use messages::{TrackDescriptor, TrackEvent};
 use packets::Packets;
 use tracks::{Timeline, Track, What};
 
+use crate::trace::event::Dev;
 use crate::trace::io::{Origin, Trace};
 
-/// Writes a Perfetto trace. Its clock is called monotonic; what it shows is the clock of the trace's source.
-pub fn write(trace: &Trace, out: impl Write) -> io::Result<()> {
-    let timeline = Timeline::of(trace);
+/// Writes a Perfetto trace. Its clock is called monotonic; what it shows is the clock of the trace's source. Devices
+/// are called as `names` says, or else by their numbers.
+pub fn write(trace: &Trace, names: &BTreeMap<Dev, String>, out: impl Write) -> io::Result<()> {
+    let timeline = Timeline::of(trace, names);
     let begin_ns = timeline.points.first().map_or(0, |point| point.time_ns);
     let mut packets = Packets::begin(out, begin_ns)?;
     for (index, track) in timeline.tracks.iter().enumerate() {

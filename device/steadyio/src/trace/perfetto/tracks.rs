@@ -78,8 +78,8 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Of all I/Os and requests.
-    pub fn of(trace: &Trace) -> Timeline {
+    /// Of all I/Os and requests; `names` are those of devices that are known.
+    pub fn of(trace: &Trace, names: &BTreeMap<Dev, String>) -> Timeline {
         let mut timeline = Timeline { slices: place(trace), ..Timeline::default() };
         timeline.add_threads(&trace.ios);
         let mut on_device: BTreeMap<Dev, Vec<usize>> = BTreeMap::new();
@@ -87,7 +87,8 @@ impl Timeline {
             on_device.entry(trace.requests[placed.request].dev).or_default().push(index);
         }
         for (dev, own) in on_device {
-            timeline.add_device(dev, &own, trace);
+            let name = names.get(&dev).cloned().unwrap_or_else(|| dev.to_string());
+            timeline.add_device(&name, &own, trace);
         }
         // Stable, so that what ends at a moment does so before the next begins on that lane.
         timeline.points.sort_by_key(|point| point.time_ns);
@@ -115,8 +116,8 @@ impl Timeline {
         }
     }
 
-    fn add_device(&mut self, dev: Dev, own: &[usize], trace: &Trace) {
-        let group = self.add_group(format!("device {dev}"), account(trace));
+    fn add_device(&mut self, name: &str, own: &[usize], trace: &Trace) {
+        let group = self.add_group(format!("device {name}"), account(trace));
         let mut requests: Vec<usize> =
             own.iter().map(|index| self.slices[*index].request).collect();
         requests.dedup();
