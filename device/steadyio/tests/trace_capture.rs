@@ -10,9 +10,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use steadyio::trace::event::{Call, Dev, Event, What};
+use steadyio::trace::event::{Call, Dev, Event, UNKNOWN_CPU, What};
 use steadyio::trace::source::Place;
-use steadyio::trace::source::capture::threads::AskedFor;
 use steadyio::trace::source::capture::{Capture, Captured, Options};
 use steadyio::trace::source::tracefs::Tracefs;
 use trace_disk::{Disk, instances, settings_of_others, traceable_disk};
@@ -227,6 +226,64 @@ fn every_record_that_the_kernel_lost_is_told_of() {
 }
 
 #[test]
+fn a_page_without_room_for_the_count_still_says_where_records_were_lost() {
+    let Some(disk) = traceable_disk() else { return };
+    let dir = disk.dir.path().join("kept");
+    let small = Options { buffer_kib: 8, period: Duration::from_secs(600), ..only(&disk) };
+    let capture = start(&Options { keep: Some(dir.clone()), ..small });
+    read_blocks(&disk, 2000).wait().unwrap();
+    let captured = capture.stop(&[]).unwrap();
+    for cpu in &captured.meta().cpus {
+        let mut pages = fs::read(dir.join(&cpu.file)).unwrap();
+        // The bit that says that the count is stored.
+        pages.chunks_mut(4096).for_each(|page| page[11] &= !(1 << 6));
+        fs::write(dir.join(&cpu.file), pages).unwrap();
+    }
+    let records_lost: u64 = captured.meta().cpus.iter().map(|cpu| cpu.records_lost).sum();
+    let found = events(&Captured::open(&dir).unwrap());
+    assert_eq!(lost(&found), records_lost);
+    let whole = events(&captured);
+    assert_eq!(found.len(), whole.len(), "a further loss at the end");
+}
+
+#[test]
+fn records_that_no_page_tells_of_may_be_missing_anywhere() {
+    let Some(disk) = traceable_disk() else { return };
+    let dir = disk.dir.path().join("kept");
+    let capture = start(&Options { keep: Some(dir.clone()), ..only(&disk) });
+    read_blocks(&disk, 10).wait().unwrap();
+    capture.stop(&[]).unwrap();
+    replace(&dir.join("capture.json"), "\"records_lost\": 0", "\"records_lost\": 5");
+    replace(&dir.join("capture.json"), "_unplaced\": 0", "_unplaced\": 5");
+    let captured = Captured::open(&dir).unwrap();
+    let last = *events(&captured).last().unwrap();
+    assert_eq!((last.cpu, last.what), (UNKNOWN_CPU, What::Lost { count: 5 }));
+    let cpus = captured.meta().cpus.len() as u64;
+    assert_eq!(lost(&events(&captured)), 5 * cpus);
+}
+
+#[test]
+fn the_newest_records_are_kept_whatever_is_set_for_the_kernel() {
+    let Some(disk) = traceable_disk() else { return };
+    let tracefs = Tracefs::find().unwrap();
+    let options = tracefs.root().join("trace_options");
+    let before = fs::read_to_string(&options).unwrap();
+    fs::write(&options, "nooverwrite").unwrap();
+    let small = Options { buffer_kib: 8, period: Duration::from_secs(600), ..only(&disk) };
+    let capture = Capture::start(&small, &mut |note| eprintln!("{note}"));
+    let word =
+        if before.lines().any(|line| line == "overwrite") { "overwrite" } else { "nooverwrite" };
+    fs::write(&options, word).unwrap();
+    let capture = capture.unwrap();
+    let mut dd = read_blocks(&disk, 2000);
+    dd.wait().unwrap();
+    let captured = capture.stop(&[]).unwrap();
+    let last = events(&captured).iter().rev().any(|event| event.pid == dd.id());
+    assert!(last, "the last reads are not there");
+    assert!(captured.meta().cpus.iter().all(|cpu| cpu.records_lost_unplaced == 0));
+}
+
+#[test]
 fn what_a_process_starts_belongs_to_it() {
     let Some(disk) = traceable_disk() else { return };
     let capture = start(&only(&disk));
@@ -234,18 +291,17 @@ fn what_a_process_starts_belongs_to_it() {
     let mut shell = Command::new("sh").args(["-c", &script]).stderr(Stdio::null()).spawn().unwrap();
     shell.wait().unwrap();
     let captured = capture.stop(&[shell.id()]).unwrap();
-    let mut asked_for = AskedFor::new(&captured.meta().asked_for);
+    let mut asked_for = captured.asked_for().unwrap();
     let mut queued_by_dd = 0;
     for event in events(&captured) {
         asked_for.take(&event);
         if matches!(event.what, What::BioQueue(_)) && event.comm.to_string() == "dd" {
             assert_ne!(event.pid, shell.id());
-            queued_by_dd += u32::from(asked_for.includes(event.pid));
+            queued_by_dd += u32::from(asked_for.includes(event.pid, event.time_ns));
         }
     }
     assert_eq!(queued_by_dd, 3);
-    assert!(!asked_for.includes(1));
-    assert!(AskedFor::new(&[]).includes(1));
+    assert!(!asked_for.includes(1, captured.meta().stopped.mono_ns));
 }
 
 #[test]

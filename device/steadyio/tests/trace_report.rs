@@ -201,7 +201,7 @@ fn priority_classes_come_real_time_first_and_only_if_events_carry_them() {
 fn only_the_asked_for_threads_and_devices_are_shown_and_the_rest_is_counted() {
     let made = rich();
     let of_pid = |pid| {
-        let asked_for = Some(AskedFor::new(&[pid]));
+        let asked_for = Some(AskedFor::of_number(pid));
         Record::new(&made.0, Question { asked_for, ..question() })
     };
     let reader = of_pid(7);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{anyhow, bail};
 use steadyio::interrupt::Interrupt;
+use steadyio::trace::source::capture::threads::AskedFor;
 use steadyio::trace::source::capture::{Captured, Meta};
 use steadyio::trace::source::files::{self, Files};
 
@@ -17,8 +18,9 @@ const ALONE: &str = "is a trace that --keep made, which must be the only one";
 /// Reads all files.
 pub fn read(arguments: &Arguments, stop: &Interrupt) -> Result<(Found, Status), Failure> {
     let input = Input::open(arguments).map_err(Failure::with(Status::Usage))?;
-    let asked_for = arguments.pid.map_or_else(|| input.asked_for(), |pid| vec![pid]);
-    let mut reading = Reading::new(&asked_for, matches!(input, Input::Captured(_)));
+    let number = arguments.pid.map(AskedFor::of_number);
+    let asked_for = number.or_else(|| input.asked_for());
+    let mut reading = Reading::new(asked_for, matches!(input, Input::Captured(_)));
     let (all, skipped) = match input {
         Input::Captured(captured) => (reading.take_all(captured.events(), stop), 0),
         Input::Files(mut files) => {
@@ -64,10 +66,10 @@ impl Input {
     }
 
     /// The threads that were asked for when it was captured.
-    fn asked_for(&self) -> Vec<u32> {
+    fn asked_for(&self) -> Option<AskedFor> {
         match self {
-            Input::Captured(captured) => captured.meta().asked_for.clone(),
-            Input::Files(_) => Vec::new(),
+            Input::Captured(captured) => captured.asked_for(),
+            Input::Files(_) => None,
         }
     }
 }

@@ -114,7 +114,7 @@ fn now(
     stop: &Interrupt,
 ) -> Result<(Found, Status), Failure> {
     let (captured, ended) = live::trace(arguments, device, stop)?;
-    let mut reading = Reading::new(&captured.meta().asked_for, true);
+    let mut reading = Reading::new(captured.asked_for(), true);
     // What was traced until Ctrl-C is shown, so the same Ctrl-C does not end the reading.
     let stop = if stop.requested() { &Interrupt::default() } else { stop };
     let all = reading.take_all(captured.events(), stop);

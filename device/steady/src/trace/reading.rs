@@ -38,12 +38,12 @@ pub struct Found {
 }
 
 impl Reading {
-    /// Nothing read yet. I/O of `threads` and of all that they start is asked for; of all threads, if there
-    /// are none. `captured`: by ourselves, so that the scheduler's events are of all threads.
-    pub fn new(threads: &[u32], captured: bool) -> Reading {
+    /// Nothing read yet. `asked_for`: whose I/O; `None` for all. `captured`: by ourselves, so that the scheduler's
+    /// events are of all threads.
+    pub fn new(asked_for: Option<AskedFor>, captured: bool) -> Reading {
         Reading {
             follower: Follower::new(Options { sched_of_all: captured, ..Options::default() }),
-            asked_for: (!threads.is_empty()).then(|| AskedFor::new(threads)),
+            asked_for,
             problems: Problems::default(),
             events: 0,
             began: Instant::now(),

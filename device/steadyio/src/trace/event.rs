@@ -21,6 +21,9 @@ pub struct Event {
     pub what: What,
 }
 
+/// The CPU of a loss of which it is not known where it was, nor when.
+pub const UNKNOWN_CPU: u32 = u32::MAX;
+
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
@@ -164,7 +167,7 @@ pub enum What {
     Switch(Switch),
     /// `sched:sched_waking` or `sched_wakeup`, in the context of the event's thread.
     Waking(Waking),
-    /// The kernel dropped events of this CPU before this moment.
+    /// The kernel dropped events of this CPU before this moment; of [`UNKNOWN_CPU`], at any moment before.
     Lost {
         /// How many; 0 if the source only says that some are missing.
         count: u64,

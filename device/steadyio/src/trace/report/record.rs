@@ -13,6 +13,7 @@ use crate::trace::source::capture::threads::AskedFor;
 
 use super::groups::{self, Group};
 use super::medians::DeviceMedians;
+use super::steps::begin_ns;
 use super::times::{Sample, Times};
 use super::words::{class_word, op_word};
 use super::worst::{Search, Worst};
@@ -203,18 +204,20 @@ struct Shown {
 impl Shown {
     fn of(trace: &Trace, question: &Question) -> Shown {
         let asked_for = question.asked_for.as_ref();
-        let pid = |pid: u32| asked_for.is_none_or(|threads| threads.includes(pid));
+        let thread =
+            |pid: u32, time_ns: u64| asked_for.is_none_or(|threads| threads.includes(pid, time_ns));
         let of_device =
             |request: &Request| question.device.as_ref().is_none_or(|it| it.has(request));
         let requests_of = |io: usize| trace.ios[io].requests.iter().map(|of| &trace.requests[*of]);
-        let io = |io: &usize| pid(trace.ios[*io].pid) && requests_of(*io).any(of_device);
-        let who = |request: &Request| match request.origin {
-            Origin::Io(io) => trace.ios[io].pid,
-            _ => request.pid,
+        let of_asker = |io: usize| thread(trace.ios[io].pid, trace.ios[io].entered_ns);
+        let io = |io: &usize| of_asker(*io) && requests_of(*io).any(of_device);
+        let was_asked_for = |request: &Request| match request.origin {
+            Origin::Io(io) => of_asker(io),
+            _ => thread(request.pid, begin_ns(request)),
         };
         let request = |index: &usize| {
             let request = &trace.requests[*index];
-            of_device(request) && pid(who(request))
+            of_device(request) && was_asked_for(request)
         };
         let all = (0..trace.requests.len()).filter(request);
         let (flushes_and_discards, data): (Vec<usize>, Vec<usize>) =

@@ -2,15 +2,18 @@
 //! What was captured, now or earlier on another machine, as events.
 
 use std::collections::{HashMap, HashSet};
+use std::io::Read;
 use std::path::Path;
 
 use super::enable::Enabled;
 use super::folder::{self, Meta};
 use super::held::Held;
-use crate::trace::event::{Comm, Event, What};
+use super::threads::AskedFor;
+use crate::trace::event::{Comm, Event, UNKNOWN_CPU, What};
 use crate::trace::source::decode::Decoder;
 use crate::trace::source::format::{Format, PageFormat};
 use crate::trace::source::merge::{CpuPages, Merged};
+use crate::trace::source::ring::{self, Entry};
 use crate::trace::source::wanted::wanted;
 use crate::trace::source::{Events, Place, Problem};
 
@@ -73,6 +76,12 @@ impl Captured {
         &self.meta
     }
 
+    /// The threads whose I/O was asked for, before it is told of any event; `None` for all.
+    pub fn asked_for(&self) -> Option<AskedFor> {
+        let Meta { asked_for, tracer, .. } = &self.meta;
+        (!asked_for.is_empty()).then(|| AskedFor::of_threads(asked_for, tracer))
+    }
+
     /// Its events in the order of their time, from the first; may be called again.
     pub fn events(&self) -> Events<'_> {
         let files = self.meta.cpus.iter().map(|cpu| Path::new(&self.name).join(&cpu.file));
@@ -84,21 +93,45 @@ impl Captured {
         let names = self.meta.threads.iter();
         let names: HashMap<u32, Comm> =
             names.map(|(thread, name)| (*thread, Comm::new(name.as_bytes()))).collect();
-        let lost = self.meta.cpus.iter().map(|cpu| (cpu.cpu, cpu.records_lost));
+        let unsaid = self.meta.cpus.iter().zip(&self.held).map(|(cpu, held)| {
+            let told_of = cpu.records_lost.saturating_sub(cpu.records_lost_unplaced);
+            (cpu.cpu, told_of.saturating_sub(self.said_lost(held, told_of)))
+        });
+        let anywhere = self.meta.cpus.iter().map(|cpu| (UNKNOWN_CPU, cpu.records_lost_unplaced));
         Box::new(Accounted {
             merged: Merged::new(cpus.collect(), self.page_format, &self.decoder, names),
             tracer: self.meta.tracer.iter().copied().collect(),
-            lost: lost.filter(|(_, count)| *count > 0).collect(),
+            lost: unsaid.chain(anywhere).filter(|(_, count)| *count > 0).collect(),
             latest_ns: self.meta.started.mono_ns,
         })
     }
+
+    /// How many records a CPU's pages say that were lost. A page that is full has no room to say how many.
+    fn said_lost(&self, held: &Held, lost: u64) -> u64 {
+        let (mut pages, mut page, mut said) = (held.read(), Vec::new(), 0);
+        if lost == 0 {
+            return 0;
+        }
+        loop {
+            page.clear();
+            // What cannot be read is told where the events are.
+            match (&mut pages).take(self.page_format.page_size as u64).read_to_end(&mut page) {
+                Ok(0) | Err(_) => return said,
+                Ok(_) => {}
+            }
+            let first = ring::entries(&page, &self.page_format).map(|mut entries| entries.next());
+            if let Ok(Some(Ok(Entry::Lost { count, .. }))) = first {
+                said += count;
+            }
+        }
+    }
 }
 
-/// Leaves the tracer's own calls out, and tells at the end of losses that no page told of.
+/// Leaves the tracer's own calls out, and says how many were lost where no page had room to say, or at the end.
 struct Accounted<'a> {
     merged: Merged<'a>,
     tracer: HashSet<u32>,
-    /// By CPU, not yet told of.
+    /// By CPU, and not said by a page.
     lost: Vec<(u32, u64)>,
     latest_ns: u64,
 }
@@ -108,23 +141,21 @@ impl Iterator for Accounted<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let event = match self.merged.next() {
+            let mut event = match self.merged.next() {
                 Some(Ok(event)) => event,
                 Some(Err(problem)) => return Some(Err(problem)),
                 None => return self.untold_loss().map(Ok),
             };
             self.latest_ns = event.time_ns;
-            match event.what {
+            match &mut event.what {
                 What::CallEnter { .. } | What::CallExit { .. }
                     if self.tracer.contains(&event.pid) =>
                 {
                     continue;
                 }
-                What::Lost { count } => {
-                    if let Some((_, rest)) = self.lost.iter_mut().find(|(cpu, _)| *cpu == event.cpu)
-                    {
-                        *rest = rest.saturating_sub(count);
-                    }
+                What::Lost { count: count @ 0 } => {
+                    let unsaid = self.lost.iter_mut().find(|(cpu, _)| *cpu == event.cpu);
+                    unsaid.into_iter().for_each(|(_, rest)| *count = std::mem::take(rest));
                 }
                 _ => {}
             }

@@ -75,6 +75,9 @@ pub struct CpuMeta {
     pub bytes: u64,
     /// Records that the kernel dropped in all.
     pub records_lost: u64,
+    /// Those of them that no page tells of: they may be missing anywhere.
+    #[serde(default)]
+    pub records_lost_unplaced: u64,
 }
 
 /// A moment on two clocks.

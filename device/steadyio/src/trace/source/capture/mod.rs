@@ -118,6 +118,9 @@ impl Capture {
         instance.write("buffer_size_kb", &options.buffer_kib.to_string())?;
         // Names come from the events and from /proc; noting them at each switch of threads costs time.
         instance.write("trace_options", "norecord-cmd")?;
+        // An instance begins with what is set for the whole kernel. If old records make room for new ones, the
+        // pages say where any are missing.
+        instance.write("trace_options", "overwrite")?;
         let devices = devices::related(&options.devices).map_err(|error| {
             let what = "looking the devices up in sysfs".into();
             CaptureError::Hold { what, error }
@@ -154,9 +157,14 @@ impl Capture {
         names::add_names(&mut threads);
         let mut cpus = Vec::new();
         for held in &held {
-            let records_lost = lost(&instance.read(&format!("per_cpu/cpu{}/stats", held.cpu))?);
-            let file = folder::pages_name(held.cpu);
-            cpus.push(CpuMeta { cpu: held.cpu, file, bytes: held.bytes, records_lost });
+            let stats = instance.read(&format!("per_cpu/cpu{}/stats", held.cpu))?;
+            cpus.push(CpuMeta {
+                cpu: held.cpu,
+                file: folder::pages_name(held.cpu),
+                bytes: held.bytes,
+                records_lost: sum(&stats, &["overrun", "commit overrun", "dropped events"]),
+                records_lost_unplaced: sum(&stats, &["commit overrun", "dropped events"]),
+            });
         }
         drop(instance);
         let asked_for = asked_for.to_vec();
@@ -179,10 +187,9 @@ fn page_size(enabled: &Enabled) -> Result<usize, CaptureError> {
     Ok(format.map_err(|error| unknown(error.to_string()))?.page_size)
 }
 
-/// How many records a CPU's buffer lost, from its `stats`.
-fn lost(stats: &str) -> u64 {
+/// How many records a CPU's buffer lost for one of these reasons, from its `stats`.
+fn sum(stats: &str, reasons: &[&str]) -> u64 {
     let values = stats.lines().filter_map(|line| line.split_once(": "));
-    let of_lost =
-        values.filter(|(key, _)| matches!(*key, "overrun" | "commit overrun" | "dropped events"));
-    of_lost.filter_map(|(_, value)| value.trim().parse::<u64>().ok()).sum()
+    let lost = values.filter(|(reason, _)| reasons.contains(reason));
+    lost.filter_map(|(_, value)| value.trim().parse::<u64>().ok()).sum()
 }

@@ -13,7 +13,7 @@ use std::io::BufRead;
 
 use super::skipped::Skipped;
 use super::{Place, Problem};
-use crate::trace::event::{Comm, Event, What};
+use crate::trace::event::{Comm, Event, UNKNOWN_CPU, What};
 use crate::trace::sched::{Context, Waking};
 use lines::{Line, Lines};
 use order::Order;
@@ -39,7 +39,7 @@ pub(super) enum Reading<'a> {
     },
     /// Before the next event, events were lost.
     Lost {
-        /// On which CPU; that of the next event if the line does not say.
+        /// On which CPU; if the line does not say, that of the next event, or none that is known at the end.
         cpu: Option<u32>,
         /// How many; 0 if it is not known.
         count: u64,
@@ -207,7 +207,7 @@ impl Iterator for Text<'_> {
                 return Some(Err(Problem { file: self.file.clone(), place, what }));
             }
             if self.ended {
-                let end = (self.order.newest_ns(), 0);
+                let end = (self.order.newest_ns(), UNKNOWN_CPU);
                 place_losses(&mut self.lost, &mut self.order, end);
             }
         }
