@@ -349,3 +349,34 @@ fn what_comes_to_a_place_where_two_were_mixed_up_is_not_reported_either() {
     let trace = script.follow();
     assert_eq!((trace.account.matched, trace.account.unmatched_count), (0, 3));
 }
+
+#[test]
+fn of_several_that_one_end_fits_none_is_over_before_all_of_it_has_ended() {
+    let mut script = Script::new();
+    let piece = extent("W", 40, 8);
+    let (last, long, early) = (extent("W", 48, 8), extent("W", 40, 16), extent("W", 32, 16));
+    script.at(1).by(1).block('Q', last).block('G', last).block('D', last).block('R', last);
+    script.at(2).by(2).block('Q', long).block('G', long);
+    script.at(3).by(3).block('Q', early).block('G', early).block('D', extent("W", 32, 8));
+    script.at(4).block('C', extent("W", 32, 8));
+    // Now two begin at 40: a piece of the long one, or the rest of the early one.
+    script.at(5).block('D', piece).at(6).block('R', piece).at(7).block('C', piece);
+    // What comes back at 48 is the rest of the long one, or the last.
+    script.at(8).block('R', last).at(9).block('D', last).at(10).block('C', last);
+    let trace = script.follow();
+    assert_eq!(trace.account.matched, 0, "{:#?}", trace.requests);
+}
+
+#[test]
+fn a_request_that_came_back_as_the_trace_begins_can_still_grow() {
+    let mut script = Script::new();
+    let (old, front) = (extent("W", 152, 16), extent("W", 144, 8));
+    script.at(1).by(1).block('R', old);
+    script.at(2).by(2).block('Q', front).block('F', front);
+    script.at(3).block('D', extent("W", 144, 24)).at(4).block('C', extent("W", 144, 24));
+    let new = extent("W", 152, 8);
+    script.at(5).block('Q', new).block('G', new).block('D', new).at(6).block('C', new);
+    let trace = script.follow();
+    assert_eq!((trace.account.matched, trace.account.at_the_edges), (1, 1), "{:#?}", trace.account);
+    assert_eq!(counted(&trace), 2);
+}

@@ -41,8 +41,7 @@ impl Sim {
             self.emit(cpu, pid, What::K2Split { piece, rest_bytes });
         }
         let time_ns = self.emit(cpu, pid, What::Issue(extent(letters, sector, sectors)));
-        self.keys += 1;
-        let (key, truth) = (self.keys, self.live[at].truth);
+        let (key, truth) = (self.live[at].key, self.live[at].truth);
         let hardware_start_ns = self.one_in(2).then(|| {
             let command = Command {
                 driver: Driver::Mmc,
@@ -68,7 +67,7 @@ impl Sim {
             hardware_done_ns: None,
         };
         let live = &mut self.live[at];
-        (live.stay, live.key, live.place) = (Some((sectors, piece)), key, Where::Device);
+        (live.stay, live.place) = (Some((sectors, piece)), Where::Device);
         live.mergeable = false;
     }
 

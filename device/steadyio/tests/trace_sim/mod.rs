@@ -49,6 +49,7 @@ struct Live {
     place: Where,
     /// Sectors of the dispatch under way, and the stay itself.
     stay: Option<(u32, Piece)>,
+    /// Its driver's command, which is a part of it.
     key: u64,
     mergeable: bool,
     /// Sequence: flushes before and after the data.
@@ -95,7 +96,6 @@ pub struct Sim {
     live: Vec<Live>,
     tasks: Vec<Task>,
     flushes: flushes::Machine,
-    keys: u64,
 }
 
 /// Runs it, and lets all that was begun end.
@@ -111,7 +111,6 @@ pub fn run(shape: Shape) -> Sim {
         live: Vec::new(),
         tasks: (1..=4).map(task).collect(),
         flushes: flushes::Machine::default(),
-        keys: 0,
     };
     for _ in 0..shape.steps {
         sim.step(true);
@@ -265,13 +264,16 @@ impl Sim {
         self.requests.push(truth);
         let truth = self.requests.len() - 1;
         self.add_to_call(call, truth, queued_ns);
+        // The memory of a request that is over is the next one's.
+        let is_free = |key: &u64| self.live.iter().all(|live| live.key != *key);
+        let key = (1..).find(is_free).unwrap();
         self.live.push(Live {
             truth,
             sector: place.sector,
             left: place.sectors,
             place: Where::Plug(pid),
             stay: None,
-            key: 0,
+            key,
             mergeable: true,
             preflush: false,
             postflush: false,

@@ -4,10 +4,18 @@
 //! Once two requests have been mixed up, neither can be reported, and nor is it known any more where either of
 //! them is: the place where they are blurs, and a third request that comes there cannot be told from them. It
 //! is clear again when as much has ended as was mixed up.
+//!
+//! The end of a doubtful request may have been lost. Two things prove that it is over. An MMC command is a part of
+//! its request: the same command for another place is another request's, so the memory was free. And a hardware
+//! queue has one flush with the driver at a time.
 
-use super::super::event::{Dev, Extent, Op, OpKind};
+use super::super::event::{Command, Dev, Event, Extent, Op, OpKind};
 use super::Follower;
-use super::open::{Doubt, NOWHERE, Open, Slot, place};
+use super::hardware::{CommandKey, MMC_MAJOR};
+use super::open::{Doubt, NOWHERE, Open, Slot, Stage, place};
+
+/// The major number of loop devices.
+const LOOP_MAJOR: u32 = 7;
 
 const ALIKE: &str = "two requests at the same place at the same time cannot be told apart";
 
@@ -27,6 +35,8 @@ pub(super) struct Blur {
     kind: OpKind,
     begin: u64,
     end: u64,
+    /// Its command when events were lost, while it has been mixed up with no other request.
+    command: Option<CommandKey>,
 }
 
 impl Blur {
@@ -71,12 +81,13 @@ impl Follower {
             return;
         }
         let mut found = None;
-        for blur in &self.blurred {
+        for blur in &mut self.blurred {
             let Some(open) = self.table.get(blur.slot).filter(|open| blur.reaches(extent, open))
             else {
                 continue;
             };
             found = if found == Some(Doubt::Loss) { found } else { open.doubt };
+            blur.command = blur.command.filter(|_| slots == [blur.slot]);
         }
         for slot in slots {
             found.into_iter().for_each(|doubt| self.suspect(*slot, doubt));
@@ -91,12 +102,58 @@ impl Follower {
         let reasons = [Doubt::Loss, Doubt::Edge];
         let reason = reasons.into_iter().find(|reason| known.contains(reason));
         slots.iter().for_each(|slot| self.suspect(*slot, reason.unwrap_or(Doubt::Odd(ALIKE))));
+        let mixed_up = self.blurred.iter_mut().filter(|blur| slots.contains(&blur.slot));
+        mixed_up.for_each(|blur| blur.command = None);
     }
 
     /// Why not all is known of it, as far as that is known now.
     fn doubt_of(&self, open: &Open) -> Option<Doubt> {
         let unseen = open.is_bare() && self.giving.contains(&open.dev);
         open.doubt.or_else(|| unseen.then(|| self.absence()))
+    }
+
+    /// Events were lost while it was open: it may have ended since.
+    pub(super) fn lose_sight(&mut self, slot: Slot) {
+        let is_known = self.blurred.iter().any(|blur| blur.slot == slot);
+        self.suspect(slot, Doubt::Loss);
+        let command = self.table.get(slot).and_then(|open| open.command);
+        if let Some(blur) = self.blurred.last_mut().filter(|_| !is_known) {
+            blur.command = command;
+        }
+    }
+
+    /// An MMC command begins: if it was that of a doubtful request of another place, that one is over.
+    pub(super) fn forget_reused(&mut self, event: &Event, command: &Command) {
+        let key = (command.driver, command.key);
+        let Some(sector) = command.sector else { return };
+        let reused =
+            |blur: &&Blur| blur.command == Some(key) && !(blur.begin..blur.end).contains(&sector);
+        while let Some(slot) = self.blurred.iter().find(reused).map(|blur| blur.slot) {
+            self.forget_request(slot, event);
+        }
+    }
+
+    /// A flush goes to the driver: one of which the end may have been lost is over, where there is one queue. Or
+    /// it is the same, given back and issued again unseen. True if there was one.
+    pub(super) fn forget_flush(&mut self, event: &Event, extent: &Extent) -> bool {
+        let one_queue = matches!(extent.dev.major, MMC_MAJOR | LOOP_MAJOR);
+        if extent.op.kind != OpKind::Flush || !one_queue {
+            return false;
+        }
+        let lost = |open: &Open| {
+            (open.op.kind, open.stage, open.doubt)
+                == (OpKind::Flush, Stage::Issued, Some(Doubt::Loss))
+        };
+        let slots = self.table.beginning(place(extent), lost);
+        slots.iter().for_each(|slot| self.forget_request(*slot, event));
+        !slots.is_empty()
+    }
+
+    /// It has ended unseen.
+    fn forget_request(&mut self, slot: Slot, event: &Event) {
+        let Some(open) = self.take_request(slot) else { return };
+        self.results.count_doubt(Doubt::Loss, &open, event.time_ns);
+        open.shares.iter().for_each(|share| self.drop_share(share));
     }
 
     /// It cannot be reported, nor what may be mixed up with it from now on.
@@ -108,7 +165,8 @@ impl Follower {
         }
         let begin = open.first.map_or(open.sector, |(sector, _)| sector.min(open.sector));
         let end = open.sector.saturating_add(u64::from(open.left));
-        self.blurred.push(Blur { slot, dev: open.dev, kind: open.op.kind, begin, end });
+        let (dev, kind) = (open.dev, open.op.kind);
+        self.blurred.push(Blur { slot, dev, kind, begin, end, command: None });
     }
 
     /// It has ended, or is part of another now.

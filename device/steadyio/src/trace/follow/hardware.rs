@@ -92,7 +92,10 @@ impl Follower {
                 let issued = self.hardware.issued.remove(&event.cpu);
                 issued.filter(|(pid, _)| *pid == event.pid).map(|(_, slot)| slot)
             }
-            Driver::Mmc => self.request_of_card(command),
+            Driver::Mmc => {
+                self.forget_reused(event, command);
+                self.request_of_card(command)
+            }
         };
         let Some(slot) = slot else { return };
         self.bind(slot, key);

@@ -172,7 +172,7 @@ impl Follower {
         self.threads.clear();
         self.operations.clear();
         for slot in self.table.slots() {
-            self.suspect(slot, Doubt::Loss);
+            self.lose_sight(slot);
             if let Some(open) = self.table.get_mut(slot) {
                 open.shares.clear();
                 open.flushes.clear();

@@ -166,6 +166,7 @@ impl Follower {
                 && open.op.kind == extent.op.kind
                 && (open.left >= extent.sectors || extent.op.kind == OpKind::Discard)
         };
+        let may_be_again = self.forget_flush(event, extent);
         let slots = self.table.beginning(place(extent), fits);
         let slot = match self.one_of(slots, extent) {
             Found::One(slot) => slot,
@@ -175,6 +176,9 @@ impl Follower {
                 None => self.table.insert(Open::new(extent)),
             },
         };
+        if may_be_again {
+            self.suspect(slot, Doubt::Loss);
+        }
         self.join_discards(slot, extent);
         self.table.change(slot, |open| open.issue(event, extent));
         self.settle_preflush(extent.dev, slot);
@@ -227,21 +231,31 @@ impl Follower {
                 let slot = self.closest(&slots, extent.sectors);
                 self.progress(slot, event, extent, error);
             }
-            Found::None => self.end_unissued(event, extent, ends),
+            Found::None => self.end_unissued(event, extent, error, ends),
         }
     }
 
     /// The end of a request of which no issue was seen: refused by the driver, or not seen from its beginning.
-    fn end_unissued(&mut self, event: &Event, extent: &Extent, ends: impl Fn(&Open) -> bool) {
+    fn end_unissued(
+        &mut self,
+        event: &Event,
+        extent: &Extent,
+        error: i32,
+        ends: impl Fn(&Open) -> bool,
+    ) {
         let waiting = self.table.beginning(place(extent), ends);
         match waiting[..] {
             [] => {
                 let open = Open::new(extent);
                 self.results.count_doubt(self.absence(), &open, event.time_ns);
             }
-            [slot, ..] => {
+            [slot] => {
                 self.suspect(slot, Doubt::Odd(NOT_ISSUED));
-                self.finish_request(slot, event);
+                self.progress(slot, event, extent, error);
+            }
+            _ => {
+                self.suspect_all(&waiting);
+                self.progress(self.closest(&waiting, extent.sectors), event, extent, error);
             }
         }
     }
@@ -302,7 +316,6 @@ impl Follower {
             self.results.take_request(index);
         }
         let mut open = Open::new(extent);
-        open.started = true;
         open.suspect(self.absence());
         self.table.insert(open);
     }
