@@ -207,3 +207,14 @@ fn a_file_that_cannot_be_written_fails_and_is_named() {
         assert!(stderr(&output).contains(&says), "{}", stderr(&output));
     }
 }
+
+#[test]
+fn a_trace_dat_without_trace_cmd_names_what_to_install() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("trace.dat");
+    fs::write(&file, b"\x17\x08\x44tracing6\0").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
+    let output = command.arg("trace").arg(&file).env("PATH", dir.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("its package is called trace-cmd"), "{}", stderr(&output));
+}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady trace` of this kernel: what it finds, how it ends, and that it leaves nothing behind.
+//! `steady trace` of this kernel: what it finds, and who may ask for what.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, missing_docs)]
 
@@ -10,92 +10,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
-use common::{Loop, loop_device, stderr, valid_json};
-use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
-
-const SCHEMA: &str = "steady-trace-record-1.schema.json";
-const INSTANCES: &str = "/sys/kernel/tracing/instances";
-/// Long enough for anything here on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A loop device, or None with the reason printed if this machine cannot have one or not be traced.
-fn traced_loop() -> Option<Loop> {
-    let disk = loop_device()?;
-    if !Path::new(INSTANCES).is_dir() {
-        eprintln!("skipped: no tracefs at {INSTANCES}");
-        return None;
-    }
-    Some(disk)
-}
-
-fn trace(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
-    command.arg("trace").args(arguments);
-    command
-}
-
-fn output(arguments: &[&str]) -> Output {
-    trace(arguments).output().unwrap()
-}
-
-/// A load that makes as many I/Os of 4 KiB, one after the other.
-fn fio(disk: &Loop, ios: u64) -> Vec<String> {
-    let words = format!(
-        "fio --name=load --filename={} --rw=randread --bs=4k --direct=1 --size=32M \
-         --number_ios={ios} --output=/dev/null",
-        disk.node
-    );
-    words.split_whitespace().map(String::from).collect()
-}
-
-/// Trace instances of a process.
-fn instances_of(pid: u32) -> Vec<String> {
-    let names = fs::read_dir(INSTANCES).unwrap().map(|entry| entry.unwrap().file_name());
-    let names = names.map(|name| name.to_string_lossy().into_owned());
-    names.filter(|name| name.starts_with(&format!("steady-{pid}-"))).collect()
-}
-
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-/// Starts a trace and waits until it is under way.
-fn start(arguments: &[&str]) -> Child {
-    let mut command = trace(arguments);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // A new instance is on for a moment before it is told what to trace.
-    let traces = |name: &String| {
-        let is_on = |file: &str| {
-            let text = fs::read_to_string(Path::new(INSTANCES).join(name).join(file));
-            text.is_ok_and(|text| text.trim() == "1")
-        };
-        is_on("events/block/block_rq_issue/enable") && is_on("tracing_on")
-    };
-    until("tracing is on", || instances_of(child.id()).iter().any(traces));
-    child
-}
-
-/// Ctrl-C, at this process only.
-fn interrupt(child: &Child) {
-    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-    kill_process(pid, Signal::INT).unwrap();
-}
-
-fn groups(record: &Value) -> Vec<(String, u64)> {
-    let of = |group: &Value| {
-        let size = group["size_bytes_max"].as_u64().unwrap();
-        (format!("{} {size}", group["op"].as_str().unwrap()), group["count"].as_u64().unwrap())
-    };
-    record["ios"].as_array().unwrap().iter().map(of).collect()
-}
+use common::tracing::{SCHEMA, fio, groups, output, start, trace, traced_loop};
+use common::{Loop, stderr, valid_json};
 
 #[test]
 fn each_io_of_a_program_is_there_and_its_spans_add_up() {
@@ -284,73 +202,6 @@ fn what_the_program_prints_goes_to_standard_error_with_json() {
 }
 
 #[test]
-fn a_program_that_fails_is_told_and_its_io_is_shown() {
-    let Some(_disk) = traced_loop() else { return };
-    for (script, says) in
-        [("exit 7", "sh: ended with status 7"), ("kill -9 $$", "sh: was ended by signal 9")]
-    {
-        let output = output(&["--", "sh", "-c", script]);
-        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-        assert!(stderr(&output).contains(says), "{}", stderr(&output));
-        assert!(String::from_utf8_lossy(&output.stdout).contains("\nAccount\n"));
-    }
-}
-
-#[test]
-fn a_program_that_is_not_there_leaves_no_tracing_on() {
-    let Some(_disk) = traced_loop() else { return };
-    let child = trace(&["--", "/no/such/program"]).stderr(Stdio::piped()).spawn().unwrap();
-    let pid = child.id();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("/no/such/program: No such file"), "{}", stderr(&output));
-    assert_eq!(instances_of(pid), Vec::<String>::new());
-}
-
-#[test]
-fn a_time_ends_the_trace_and_a_program_that_runs_longer() {
-    let Some(disk) = traced_loop() else { return };
-    let output_of = output(&["--device", &disk.node, "--duration", "50ms", "--json"]);
-    assert_eq!(output_of.status.code(), Some(0), "{}", stderr(&output_of));
-    assert_eq!(groups(&valid_json(&output_of, SCHEMA)), []);
-    let ended = output(&["--duration", "50ms", "--", "sleep", "600"]);
-    assert_eq!(ended.status.code(), Some(0), "{}", stderr(&ended));
-}
-
-#[test]
-fn ctrl_c_ends_trace_and_program_and_leaves_no_tracing_on() {
-    let Some(disk) = traced_loop() else { return };
-    let (mark, ready) = (disk.dir.path().join("ended"), disk.dir.path().join("ready"));
-    let script = format!(
-        "trap 'kill $!; touch {}; exit 0' TERM; sleep 600 & touch {}; wait",
-        mark.display(),
-        ready.display()
-    );
-    let child = start(&["--device", &disk.node, "--", "sh", "-c", &script]);
-    let pid = child.id();
-    until("the program runs", || ready.exists());
-    interrupt(&child);
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("\nAccount\n"));
-    assert!(mark.exists(), "the program was told");
-    assert_eq!(instances_of(pid), Vec::<String>::new());
-}
-
-#[test]
-fn without_a_time_ctrl_c_is_how_a_trace_ends() {
-    let Some(disk) = traced_loop() else { return };
-    for (arguments, status) in [(&[][..], 0), (&["--duration", "10min"][..], 130)] {
-        let child = start(&[&["--device", &disk.node], arguments].concat());
-        let pid = child.id();
-        interrupt(&child);
-        let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(status), "{}", stderr(&output));
-        assert_eq!(instances_of(pid), Vec::<String>::new());
-    }
-}
-
-#[test]
 fn a_running_process_is_traced_until_it_ends() {
     let Some(disk) = traced_loop() else { return };
     let go = disk.dir.path().join("go");
@@ -395,6 +246,7 @@ fn a_wrong_command_line_is_refused_before_anything_is_traced() {
         (&["--pid", "0"], "--pid <PID>"),
         (&["--pid", "4194303"], "--pid 4194303: no such process"),
         (&["--device", "no-such-disk"], "--device no-such-disk: /dev/no-such-disk: No such file"),
+        (&["--device", "/dev/null"], "is in a file system without a block device of its own"),
         (&["--device", "/proc"], "is in a file system without a block device of its own"),
         (&["--format", "perf", "--duration", "1s"], "--format: says what files are"),
         (&["file", "--", "true"], "cannot be used with"),

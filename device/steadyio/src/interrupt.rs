@@ -21,6 +21,11 @@ impl Interrupt {
         Ok(flag)
     }
 
+    /// Forgets it, so that a further signal can be told from the first.
+    pub fn forget(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+
     /// Whether to stop.
     pub fn requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)

@@ -40,10 +40,14 @@ pub fn trace(
         keep: arguments.keep.clone(),
         ..Options::default()
     };
-    let running = arguments.pid.map(threads::running).transpose();
-    let mut asked_for = running.map_err(Failure::with(Status::Usage))?.unwrap_or_default();
+    let running = || arguments.pid.map(threads::running).transpose();
+    let mut asked_for = running().map_err(Failure::with(Status::Usage))?.unwrap_or_default();
     let mut note = |text: String| eprintln!("steady: {text}");
     let capture = Capture::start(&options, &mut note).map_err(Failure::with(Status::Failed))?;
+    // What was started before the trace was under way; events tell of what is started from now on.
+    asked_for.extend(running().unwrap_or_default().unwrap_or_default());
+    asked_for.sort_unstable();
+    asked_for.dedup();
     let child = spawn(arguments).map_err(Failure::with(Status::Usage))?;
     asked_for.extend(child.as_ref().map(Child::id));
     let ended = wait(arguments, child, &capture, stop).map_err(Failure::with(Status::Failed))?;
@@ -101,30 +105,48 @@ fn wait(
     capture: &Capture,
     stop: &Interrupt,
 ) -> anyhow::Result<Ended> {
-    let (began, mut pace, mut told) = (Instant::now(), Pace::new(), None);
+    let (began, mut told) = (Instant::now(), None);
+    let (mut since, mut pace) = (began, Pace::new());
     loop {
         if let Some(child) = &mut child
             && let Some(status) = child.try_wait().context("waiting for the program")?
         {
-            return Ok(told.unwrap_or(Ended::Program(status)));
+            // Ctrl-C reaches both, and the program may be the first to go.
+            let ended = if stop.requested() { Ended::Interrupted } else { Ended::Program(status) };
+            return Ok(told.unwrap_or(ended));
         }
-        let over = over(arguments, stop, began.elapsed());
-        match (over, &child) {
-            (Some(ended), None) => return Ok(ended),
-            (Some(ended), Some(child)) if told.is_none() => {
+        match (&child, over(arguments, stop, began.elapsed())) {
+            (None, Some(ended)) => return Ok(ended),
+            (Some(child), Some(ended)) if told.is_none() => {
                 // Ctrl-C reaches the program by itself; a signal sent to this process only does not.
-                terminate(child)?;
+                end(child, Signal::TERM)?;
                 told = Some(ended);
+                stop.forget();
+                (since, pace) = (Instant::now(), Pace::new());
+            }
+            (Some(child), _) if told.is_some() && stop.requested() => {
+                end(child, Signal::KILL)?;
+                stop.forget();
             }
             _ => {}
         }
         if capture.has_ended() {
             return Ok(Ended::MemoryFull);
         }
-        if pace.is_due(began.elapsed()) {
-            eprintln!("steady: tracing for {} s", began.elapsed().as_secs());
+        if pace.is_due(since.elapsed()) {
+            eprintln!("steady: {}", progress(arguments, began.elapsed(), told.is_some()));
         }
         thread::sleep(LOOK_EVERY);
+    }
+}
+
+fn progress(arguments: &Arguments, elapsed: Duration, told: bool) -> String {
+    match told {
+        true => format!(
+            "{} was told to end (SIGTERM) and still runs; a further Ctrl-C kills it",
+            arguments.program[0]
+        ),
+        false => format!("tracing for {} s", elapsed.as_secs()),
     }
 }
 
@@ -144,10 +166,10 @@ fn runs(pid: u32) -> bool {
     Path::new("/proc").join(pid.to_string()).exists()
 }
 
-fn terminate(child: &Child) -> anyhow::Result<()> {
+fn end(child: &Child, signal: Signal) -> anyhow::Result<()> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or_else(|| anyhow!("process {}: no such process", child.id()))?;
-    kill_process(pid, Signal::TERM).context("ending the program")
+    kill_process(pid, signal).context("ending the program")
 }
 
 fn words(status: ExitStatus) -> String {
