@@ -131,7 +131,7 @@ fn a_file_that_cannot_be_read_is_named() {
     let folder = TempDir::new().expect("a folder");
     for (path, expected) in [
         (Path::new("/nonexistent/trace"), "/nonexistent/trace: cannot be opened"),
-        (folder.path(), "cannot be read"),
+        (folder.path(), "is a folder, but none that `steady trace --keep` made"),
     ] {
         let problem = files::open(&[path], None).err().expect(expected);
         assert_eq!(problem.place, Place::Whole);

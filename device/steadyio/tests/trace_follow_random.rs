@@ -169,6 +169,10 @@ fn rare_cases_stay_right() {
     assert_all(&sim, &follow(&sim.events));
     let sim = run(Shape { seed: 8_018_753_508_989_055_436, steps: 1459, overlap: false });
     assert_part(&sim, cut_out(&sim, (0.078_936_743_786_408_51, 0.915_688_994_051_745_8)));
+    let sim = run(Shape { seed: 9_079_809_616_722_825_270, steps: 585, overlap: false });
+    assert_part(&sim, cut_out(&sim, (0.300_116_958_891_887_1, 0.813_212_525_409_589_4)));
+    let sim = run(Shape { seed: 10_530_846_255_318_255_712, steps: 220, overlap: true });
+    assert_all(&sim, &follow(&sim.events));
 }
 
 proptest! {
