@@ -145,36 +145,6 @@ fn drop_events(events: &[Event], runs: &[(usize, usize)]) -> Vec<Event> {
     kept
 }
 
-fn cut_out(sim: &Sim, cut: (f64, f64)) -> &[Event] {
-    let at = |part: f64| (sim.events.len() as f64 * part) as usize;
-    &sim.events[at(cut.0).min(at(cut.1))..at(cut.0).max(at(cut.1))]
-}
-
-/// Nothing is lost between the edges of a part.
-fn assert_part(sim: &Sim, part: &[Event]) {
-    let trace = follow(part);
-    let missed = (trace.account.unmatched_count, trace.account.hit_by_loss);
-    assert_eq!(missed, (0, 0), "{:#?}", trace.account);
-    for (found, nth) in trace.requests.iter().zip(identify(sim, &trace)) {
-        if found.marks.get(Mark::Queued).is_some() {
-            assert_request(found, &sim.requests[nth]);
-        }
-    }
-}
-
-/// What only long runs have found.
-#[test]
-fn rare_cases_stay_right() {
-    let sim = run(Shape { seed: 606_058_293_773_012_904, steps: 170, overlap: true });
-    assert_all(&sim, &follow(&sim.events));
-    let sim = run(Shape { seed: 8_018_753_508_989_055_436, steps: 1459, overlap: false });
-    assert_part(&sim, cut_out(&sim, (0.078_936_743_786_408_51, 0.915_688_994_051_745_8)));
-    let sim = run(Shape { seed: 9_079_809_616_722_825_270, steps: 585, overlap: false });
-    assert_part(&sim, cut_out(&sim, (0.300_116_958_891_887_1, 0.813_212_525_409_589_4)));
-    let sim = run(Shape { seed: 10_530_846_255_318_255_712, steps: 220, overlap: true });
-    assert_all(&sim, &follow(&sim.events));
-}
-
 proptest! {
     #![proptest_config(cases(200))]
 
@@ -212,10 +182,19 @@ proptest! {
     #[test]
     fn the_edges_of_a_trace_are_counted(shape in shapes(false), cut in (0.0..1.0, 0.0..1.0)) {
         let sim = run(shape);
-        let part = cut_out(&sim, cut);
+        let at = |part: f64| (sim.events.len() as f64 * part) as usize;
+        let (begin, end) = (at(cut.0).min(at(cut.1)), at(cut.0).max(at(cut.1)));
+        let part = &sim.events[begin..end];
         // Without a single one, requests are not expected to have a beginning.
         prop_assume!(part.iter().any(|event| matches!(event.what, What::GetRequest(_))));
-        assert_part(&sim, part);
+        let trace = follow(part);
+        let missed = (trace.account.unmatched_count, trace.account.hit_by_loss);
+        assert_eq!(missed, (0, 0), "{:#?}", trace.account);
+        for (found, nth) in trace.requests.iter().zip(identify(&sim, &trace)) {
+            if found.marks.get(Mark::Queued).is_some() {
+                assert_request(found, &sim.requests[nth]);
+            }
+        }
     }
 
     /// Whatever is lost, what is reported is true.
