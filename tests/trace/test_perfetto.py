@@ -206,6 +206,6 @@ def test_the_ui_shows_one_row_per_layer_and_thread(ui: PerfettoUi, work: Path) -
     counters = ["requests in flight", "requests with the device"]
     assert titles[titles.index("I/Os by thread") :] == [
         *("I/Os by thread", "reader 1201", "reader 1202"),
-        *("device mmcblk0", *counters, *layers),
         *("device 8:16", *counters, "block layer", "device"),
+        *("device mmcblk0", *counters, *layers),
     ]
