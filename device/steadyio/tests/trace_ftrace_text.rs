@@ -89,6 +89,7 @@ fn the_samples_of_all_forms_say_the_same() {
             (What::UringComplete { result, .. }, What::UringComplete { result: other, .. }) => {
                 assert_eq!(result, other)
             }
+            (What::UringFileGet { .. }, What::UringFileGet { .. }) => {}
             (one, other) => assert_eq!(one, other),
         }
     }
@@ -281,6 +282,21 @@ fn events_of_the_rest_of_the_kernel() {
             "io_uring_complete: ring 01, req 0abc, user_data 0x0, result -5, cflags 0x0 extra1 0 extra2 0 "
         ),
         What::UringComplete { request: 0xabc, result: -5 }
+    );
+    assert_eq!(
+        what(
+            "io_uring_queue_async_work: ring 01, request 0abc, user_data 0x0, opcode FSYNC, flags 0x10, \
+             normal queue, work 000000004cdfd67d"
+        ),
+        What::UringQueueWork { request: 0xabc }
+    );
+    assert_eq!(
+        what("io_uring_link: ring 01, request 0abc linked after 0def"),
+        What::UringLink { request: 0xabc, after: 0xdef }
+    );
+    assert_eq!(
+        what("io_uring_file_get: ring 01, req 0abc, user_data 0x0, fd 7"),
+        What::UringFileGet { request: 0xabc }
     );
     let writeback = "bdi 8:0: ino=12 state=I_SYNC dirtied_when=4 age=0 index=0 to_write=9 wrote=0";
     assert_eq!(

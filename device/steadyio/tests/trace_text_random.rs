@@ -120,6 +120,9 @@ fn elsewhere() -> impl Strategy<Value = What> {
         any::<(u64, bool)>()
             .prop_map(|(request, sq_thread)| What::UringSubmit { request, sq_thread }),
         any::<(u64, i32)>().prop_map(|(request, result)| What::UringComplete { request, result }),
+        any::<u64>().prop_map(|request| What::UringQueueWork { request }),
+        any::<(u64, u64)>().prop_map(|(request, after)| What::UringLink { request, after }),
+        any::<u64>().prop_map(|request| What::UringFileGet { request }),
         any::<u64>().prop_map(|inode| What::WritebackStart { inode }),
         any::<u64>().prop_map(|inode| What::WritebackEnd { inode }),
         (any_dev(), any::<u64>()).prop_map(|(dev, inode)| What::PageCacheAdd { dev, inode }),

@@ -114,6 +114,24 @@ pub enum What {
         /// Bytes, or a negative errno.
         result: i32,
     },
+    /// `io_uring:io_uring_queue_async_work`: from now on a worker thread of whoever submitted it may begin with it.
+    UringQueueWork {
+        /// As submitted.
+        request: u64,
+    },
+    /// `io_uring:io_uring_link`: it begins when `after` has ended, in the worker if `after` was with one.
+    UringLink {
+        /// As submitted.
+        request: u64,
+        /// The one before it in the chain.
+        after: u64,
+    },
+    /// `io_uring:io_uring_file_get`: this thread looks up the file of the operation, and so begins with it. A
+    /// worker does so only if the file is not known yet.
+    UringFileGet {
+        /// As submitted.
+        request: u64,
+    },
     /// `writeback:writeback_single_inode_start`: what this thread queues from now on is of that inode.
     WritebackStart {
         /// The inode.

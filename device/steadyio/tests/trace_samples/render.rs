@@ -159,6 +159,23 @@ fn elsewhere(event: &Event, what: &What) -> (&'static str, String, String) {
                 "ring 0x1, req 0x{request:x}, user_data 0x2, result {result}, cflags 0x0 extra1 0 extra2 0 "
             ),
         ),
+        What::UringQueueWork { request } => named(
+            "io_uring",
+            "io_uring_queue_async_work",
+            format!(
+                "ring 0x1, request 0x{request:x}, user_data 0x2, opcode FSYNC, flags 0x10, normal queue, work 0x3"
+            ),
+        ),
+        What::UringLink { request, after } => named(
+            "io_uring",
+            "io_uring_link",
+            format!("ring 0x1, request 0x{request:x} linked after 0x{after:x}"),
+        ),
+        What::UringFileGet { request } => named(
+            "io_uring",
+            "io_uring_file_get",
+            format!("ring 0x1, req 0x{request:x}, user_data 0x2, fd 7"),
+        ),
         What::WritebackStart { inode } => {
             named("writeback", "writeback_single_inode_start", writeback(*inode))
         }

@@ -40,6 +40,8 @@ pub struct Wanted {
     /// What older kernels called it.
     pub old_name: Option<&'static str>,
     need: Need,
+    /// Which of them, in the kernel's words; empty for all.
+    pub filter: &'static str,
     /// The fields that `decode` takes, by their number in this list; `?` before one that not all kernels have.
     pub(super) fields: Vec<&'static str>,
     pub(super) decode: Decode,
@@ -98,6 +100,7 @@ pub fn wanted() -> Vec<Wanted> {
             name,
             old_name: None,
             need: Need::Summary,
+            filter: "",
             fields,
             decode,
         };
@@ -150,6 +153,14 @@ fn events() -> Vec<Wanted> {
         row("io_uring io_uring_complete", Summary, "req res", |f| {
             Some(What::UringComplete { request: f.u64(0)?, result: f.i32(1)? })
         }),
+        row("io_uring io_uring_queue_async_work", Summary, "req", |f| Some(What::UringQueueWork { request: f.u64(0)? })),
+        row("io_uring io_uring_link", Summary, "req target_req", |f| {
+            Some(What::UringLink { request: f.u64(0)?, after: f.u64(1)? })
+        }),
+        // Only of workers: others do it for each operation.
+        Wanted { filter: "comm ~ \"iou-wrk-*\"", ..row("io_uring io_uring_file_get", Summary, "req", |f| {
+            Some(What::UringFileGet { request: f.u64(0)? })
+        }) },
         row("writeback writeback_single_inode_start", Summary, "ino", |f| Some(What::WritebackStart { inode: f.u64(0)? })),
         row("writeback writeback_single_inode", Summary, "ino", |f| Some(What::WritebackEnd { inode: f.u64(0)? })),
         row("filemap mm_filemap_add_to_page_cache", Fine, "s_dev i_ino", |f| {
@@ -190,6 +201,7 @@ fn row(
         name: name.into(),
         old_name: None,
         need,
+        filter: "",
         fields,
         decode: Decode::Event(decode),
     }

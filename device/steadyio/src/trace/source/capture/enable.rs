@@ -101,8 +101,11 @@ fn absent(system: &str) -> &'static str {
     }
 }
 
-/// In the kernel's words: any device field is any of the devices.
+/// In the kernel's words: the row's own, or any device field is any of the devices.
 fn filter(row: &Wanted, devices: &[Dev]) -> String {
+    if !row.filter.is_empty() {
+        return row.filter.into();
+    }
     let equal = |dev: &Dev, field| format!("{field} == {}", dev.major << 20 | dev.minor);
     let terms = row.dev_fields().flat_map(|field| devices.iter().map(move |dev| equal(dev, field)));
     terms.collect::<Vec<_>>().join(" || ")

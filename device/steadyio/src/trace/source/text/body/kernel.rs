@@ -32,16 +32,48 @@ pub fn uring_complete<'a>(scan: &mut Scan<'a>) -> Found<'a, Body> {
     Ok(What::UringComplete { request, result }.into())
 }
 
+/// `ring PTR, request PTR, user_data 0x0, opcode FSYNC, flags 0x10, normal queue, work PTR`
+pub fn uring_queue_work<'a>(scan: &mut Scan<'a>) -> Found<'a, Body> {
+    scan.literal("ring ")?;
+    scan.after(", request ")?;
+    let request = uring_address(scan)?;
+    scan.literal(", user_data 0x")?;
+    Ok(What::UringQueueWork { request }.into())
+}
+
+/// `ring PTR, request PTR linked after PTR`
+pub fn uring_link<'a>(scan: &mut Scan<'a>) -> Found<'a, Body> {
+    scan.literal("ring ")?;
+    scan.after(", request ")?;
+    let request = uring_address(scan)?;
+    scan.literal(" linked after ")?;
+    let after = uring_address(scan)?;
+    scan.end()?;
+    Ok(What::UringLink { request, after }.into())
+}
+
+/// `ring PTR, req PTR, user_data 0x0, fd 7`
+pub fn uring_file_get<'a>(scan: &mut Scan<'a>) -> Found<'a, Body> {
+    let request = uring_request(scan)?;
+    scan.after(", fd ")?;
+    scan.signed::<i32>("a file descriptor")?;
+    scan.end()?;
+    Ok(What::UringFileGet { request }.into())
+}
+
 fn uring_request<'a>(scan: &mut Scan<'a>) -> Found<'a, u64> {
     scan.literal("ring ")?;
     scan.after(", req ")?;
-    let request = if scan.passes("(nil)") || scan.passes("(null)") {
-        0
-    } else {
-        scan.hex("the address of a request")?
-    };
+    let request = uring_address(scan)?;
     scan.literal(", ")?;
     Ok(request)
+}
+
+fn uring_address<'a>(scan: &mut Scan<'a>) -> Found<'a, u64> {
+    if scan.passes("(nil)") || scan.passes("(null)") {
+        return Ok(0);
+    }
+    scan.hex("the address of a request")
 }
 
 /// `bdi 8:0: ino=12 state=I_SYNC dirtied_when=…`

@@ -56,6 +56,9 @@ pub fn parse<'a>(name: &[u8], text: &'a [u8]) -> Option<Found<'a, Body>> {
         b"irq_handler_exit" => kernel::irq(scan, " ret=").map(|irq| What::IrqExit { irq }.into()),
         b"io_uring_submit_req" | b"io_uring_submit_sqe" => kernel::uring_submit(scan),
         b"io_uring_complete" => kernel::uring_complete(scan),
+        b"io_uring_queue_async_work" => kernel::uring_queue_work(scan),
+        b"io_uring_link" => kernel::uring_link(scan),
+        b"io_uring_file_get" => kernel::uring_file_get(scan),
         b"writeback_single_inode_start" => {
             kernel::writeback(scan).map(|inode| What::WritebackStart { inode }.into())
         }
