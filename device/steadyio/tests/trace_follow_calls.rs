@@ -47,20 +47,6 @@ fn what_the_kernels_polling_thread_submits_ends_with_its_completion() {
 }
 
 #[test]
-fn a_worker_of_io_uring_serves_the_operation_that_it_completes() {
-    let mut script = Script::new();
-    script.by(1).at(0).enter(Call::IoUringEnter);
-    script.at(1).what(What::UringSubmit { request: 9, sq_thread: false });
-    script.at(2).exit(Call::IoUringEnter, 1).named(2, "iou-wrk-1");
-    serve(&mut script, extent("W", 0, 8), (5, 8));
-    script.at(9).what(What::UringComplete { request: 9, result: 0 });
-    script.by(1).at(20).enter(Call::IoUringEnter).at(21).exit(Call::IoUringEnter, 0);
-    let trace = script.follow();
-    assert_eq!((trace.ios.len(), trace.ios[0].pid, trace.ios[0].exited_ns), (1, 1, 21));
-    assert_eq!(trace.requests[0].origin, Origin::Io(0));
-}
-
-#[test]
 fn an_operation_from_memory_is_no_io() {
     let mut script = Script::new();
     script.by(1).at(0).enter(Call::IoUringEnter);

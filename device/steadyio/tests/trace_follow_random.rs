@@ -9,11 +9,11 @@ mod trace_sim;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use proptest::prelude::*;
-use steadyio::trace::event::{Comm, Event, What};
+use steadyio::trace::event::{Call, Comm, Event, What};
 use steadyio::trace::io::{Io, Mark, Piece, Request, Spans, Trace};
 use trace_cases::cases;
 use trace_events::{counted, follow, op};
-use trace_sim::{CallTruth, Shape, Sim, Truth, run};
+use trace_sim::{CallTruth, Ring, Shape, Sim, Truth, run, run_with};
 
 fn shapes(overlap: bool) -> impl Strategy<Value = Shape> {
     (any::<u64>(), 10u32..1_500).prop_map(move |(seed, steps)| Shape { seed, steps, overlap })
@@ -150,8 +150,11 @@ proptest! {
 
     /// Without loss and without two requests at one place, everything is found.
     #[test]
-    fn everything_that_happened_is_found(shape in shapes(false)) {
-        let sim = run(shape);
+    fn everything_that_happened_is_found(
+        shape in shapes(false),
+        ring in prop_oneof![Just(Ring::Absent), Just(Ring::AllBegins)],
+    ) {
+        let sim = run_with(shape, ring);
         let trace = follow(&sim.events);
         assert_all(&sim, &trace);
         let issued = sim.requests.iter().filter(|truth| truth.marks.get(Mark::Issued).is_some());
@@ -178,6 +181,36 @@ proptest! {
         assert_all(&sim, &trace);
     }
 
+    /// Workers of io_uring that do not say what they begin with: what can be about two operations is left out.
+    #[test]
+    fn operations_that_cannot_be_told_apart_are_counted(shape in shapes(false)) {
+        let sim = run_with(shape, Ring::SomeBegins);
+        let trace = follow(&sim.events);
+        assert_all(&sim, &trace);
+        let account = &trace.account;
+        let found = trace.ios.len() as u64 + account.ios_incomplete + account.calls_without_request;
+        assert_eq!(found, sim.calls.len() as u64, "{account:#?}");
+    }
+
+    /// Workers that did something from before the trace.
+    #[test]
+    fn operations_at_the_edges_of_a_trace_are_true(
+        shape in shapes(false),
+        ring in prop_oneof![Just(Ring::AllBegins), Just(Ring::SomeBegins)],
+        begin in 0.0..1.0,
+    ) {
+        let sim = run_with(shape, ring);
+        let part = &sim.events[(sim.events.len() as f64 * begin) as usize..];
+        prop_assume!(part.iter().any(|event| matches!(event.what, What::GetRequest(_))));
+        let trace = follow(part);
+        let identity = identify(&sim, &trace);
+        let calls: BTreeMap<u64, &CallTruth> =
+            sim.calls.iter().map(|call| (call.entered_ns, call)).collect();
+        for io in trace.ios.iter().filter(|io| io.call == Call::IoUringEnter) {
+            assert_io(&sim, &identity, io, calls[&io.entered_ns]);
+        }
+    }
+
     /// A trace that begins late and ends early.
     #[test]
     fn the_edges_of_a_trace_are_counted(shape in shapes(false), cut in (0.0..1.0, 0.0..1.0)) {
@@ -201,9 +234,10 @@ proptest! {
     #[test]
     fn a_loss_makes_nothing_wrong(
         shape in shapes(false),
+        ring in prop_oneof![Just(Ring::Absent), Just(Ring::SomeBegins)],
         runs in prop::collection::vec((0usize..4_000, 1usize..40), 1..6),
     ) {
-        let sim = run(shape);
+        let sim = run_with(shape, ring);
         let trace = follow(&drop_events(&sim.events, &runs));
         assert_all(&sim, &trace);
     }

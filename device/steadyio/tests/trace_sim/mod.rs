@@ -5,6 +5,7 @@
 
 mod device;
 mod flushes;
+mod uring;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,6 +13,7 @@ use steadyio::trace::event::{Call, Comm, Event, Extent, What};
 use steadyio::trace::io::{Mark, Marks, Piece};
 
 use crate::trace_events::{DISK, extent};
+pub use uring::Ring;
 
 /// What really happened to a request.
 #[derive(Clone, Debug)]
@@ -96,10 +98,16 @@ pub struct Sim {
     live: Vec<Live>,
     tasks: Vec<Task>,
     flushes: flushes::Machine,
+    ring: uring::State,
 }
 
 /// Runs it, and lets all that was begun end.
 pub fn run(shape: Shape) -> Sim {
+    run_with(shape, Ring::Absent)
+}
+
+/// The same with operations of io_uring.
+pub fn run_with(shape: Shape, ring: Ring) -> Sim {
     let task = |pid| Task { pid, call: None, todo: 0 };
     let mut sim = Sim {
         shape,
@@ -111,7 +119,11 @@ pub fn run(shape: Shape) -> Sim {
         live: Vec::new(),
         tasks: (1..=4).map(task).collect(),
         flushes: flushes::Machine::default(),
+        ring: uring::State::new(ring),
     };
+    if ring != Ring::Absent {
+        sim.start_ring();
+    }
     for _ in 0..shape.steps {
         sim.step(true);
     }
@@ -136,7 +148,8 @@ impl Sim {
 
     fn emit(&mut self, cpu: u32, pid: u32, what: What) -> u64 {
         self.time_ns += 1 + self.below(4);
-        let comm = Comm::new(b"sim");
+        let worker = uring::WORKERS.contains(&pid);
+        let comm = Comm::new(if worker { uring::WORKER_NAME } else { "sim" }.as_bytes());
         self.events.push(Event { time_ns: self.time_ns, cpu, pid, comm, what });
         self.time_ns
     }
@@ -148,11 +161,14 @@ impl Sim {
     fn is_idle(&self) -> bool {
         self.live.is_empty()
             && self.flushes.is_idle()
+            && self.ring.is_idle()
             && self.tasks.iter().all(|task| task.call.is_none() && task.todo == 0)
     }
 
     fn step(&mut self, begin: bool) {
-        match self.below(8) {
+        let kinds = if self.ring.kind == Ring::Absent { 8 } else { 11 };
+        match self.below(kinds) {
+            8.. => self.step_ring(begin),
             0..3 => self.step_thread(begin),
             3 => self.merge_in_scheduler(),
             4 => self.step_flush(),

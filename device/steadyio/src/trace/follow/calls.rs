@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who asks: system calls, io_uring operations, writeback, journals.
+//! Who asks: system calls, writeback, journals; operations of io_uring are in `uring`.
 
 use super::super::event::{Call, Event, Extent, What};
 use super::super::io::Origin;
 use super::Follower;
-use super::tasks::{Handover, Key, Share, Task};
+use super::drafts::Handover;
+use super::tasks::{Share, Task};
 use super::threads::InCall;
 
 impl Follower {
@@ -12,10 +13,12 @@ impl Follower {
         match event.what {
             What::CallEnter { call, .. } => self.enter_call(event, call),
             What::CallExit { call, result } => self.exit_call(event, call, result),
-            What::UringSubmit { request, sq_thread } => self.submit(event, request, sq_thread),
-            What::UringComplete { request, result } => {
-                self.complete_operation(event, request, result)
-            }
+            What::UringSubmit { .. }
+            | What::UringQueueWork { .. }
+            | What::UringLink { .. }
+            | What::UringFileGet { .. }
+            | What::UringComplete { .. } => self.dispatch_to_operations(event),
+            What::Fork { child } => self.threads.entry(child).or_default().born = true,
             What::JournalCommitStart { .. } => self.start_commit(event),
             What::JournalCommitEnd { .. } => self.end_commit(event),
             What::WritebackStart { inode } => {
@@ -57,16 +60,7 @@ impl Follower {
             if let Some(key) = thread.commit {
                 return Task::Commit(key);
             }
-            if !event.comm.as_bytes().starts_with(b"iou-wrk") {
-                return Task::None;
-            }
-            let (tasks, call) = (&mut self.tasks, Call::IoUringEnter);
-            // Where its completions are another thread's, it would grow for ever.
-            if thread.worker_io.is_some_and(|key| tasks.is_long(key)) {
-                thread.worker_io.take().into_iter().for_each(|key| tasks.forget_io(key));
-            }
-            let begin = || tasks.begin_io(call, who, event.time_ns, Handover::Reap);
-            return Task::Io(*thread.worker_io.get_or_insert_with(begin));
+            return self.task_of_worker(event);
         };
         let entered_ns = in_call.entered_ns;
         match in_call.call {
@@ -108,12 +102,19 @@ impl Follower {
     fn exit_call(&mut self, event: &Event, call: Call, result: i64) {
         self.drop_pending(event.pid);
         let thread = self.threads.entry(event.pid).or_default();
-        let Some(in_call) = thread.call.take() else { return };
-        if in_call.call != call {
-            return self.abandon(in_call);
-        }
         if call == Call::IoUringEnter {
             thread.submitting = None;
+        }
+        let fetches = matches!(call, Call::IoUringEnter | Call::IoGetevents | Call::IoPgetevents);
+        let Some(in_call) = thread.call.take() else {
+            // It began before the trace.
+            if fetches {
+                self.reap(event);
+            }
+            return;
+        };
+        if in_call.call != call {
+            return self.abandon(in_call);
         }
         match (in_call.io, call) {
             (Some(key), _) => {
@@ -124,73 +125,10 @@ impl Follower {
                 self.tasks.end_io(key, event.time_ns, &mut self.results);
             }
             (None, Call::IoSubmit) => {}
-            (None, Call::IoUringEnter | Call::IoGetevents | Call::IoPgetevents) => {
-                self.reap(event);
-            }
+            (None, _) if fetches => self.reap(event),
             (None, _) => {
                 self.tasks.unclaim_commits(&in_call.commits);
                 self.results.account.calls_without_request += 1;
-            }
-        }
-    }
-
-    /// What this thread submitted and is served is the program's now.
-    fn reap(&mut self, event: &Event) {
-        let Some(thread) = self.threads.get_mut(&event.pid) else { return };
-        let tasks = &self.tasks;
-        let unreaped = std::mem::take(&mut thread.unreaped);
-        let (served, open): (Vec<Key>, Vec<Key>) =
-            unreaped.into_iter().partition(|key| tasks.is_served(*key));
-        thread.unreaped = open;
-        for key in served {
-            self.tasks.end_io(key, event.time_ns, &mut self.results);
-        }
-    }
-
-    /// What this thread queues until its next submission is for this operation.
-    fn submit(&mut self, event: &Event, request: u64, sq_thread: bool) {
-        self.drop_pending(event.pid);
-        let who = (event.pid, event.comm);
-        let call = Call::IoUringEnter;
-        // The kernel's thread makes no calls that could fetch anything.
-        let handover = if sq_thread { Handover::Return } else { Handover::Reap };
-        let key = self.tasks.begin_io(call, who, event.time_ns, handover);
-        self.threads.entry(event.pid).or_default().submitting = Some(key);
-        if let Some((_, lost)) = self.operations.insert(request, (event.pid, key)) {
-            self.tasks.spoil(Task::Io(lost));
-            self.tasks.end_io(lost, event.time_ns, &mut self.results);
-        }
-    }
-
-    fn complete_operation(&mut self, event: &Event, request: u64, result: i32) {
-        let done = self.threads.get_mut(&event.pid).and_then(|worker| worker.worker_io.take());
-        let Some((pid, key)) = self.operations.remove(&request) else { return };
-        // A worker serves one operation at a time, and completes it itself.
-        if let Some(done) = done {
-            self.tasks.adopt(done, key);
-        }
-        let thread = self.threads.entry(pid).or_default();
-        if thread.submitting == Some(key) {
-            thread.submitting = None;
-        }
-        let Some(draft) = self.tasks.draft_mut(key) else { return };
-        draft.bytes = Some(u64::try_from(result).unwrap_or(0));
-        match draft.handover {
-            Handover::Return => self.tasks.end_io(key, event.time_ns, &mut self.results),
-            Handover::Reap => {
-                draft.completed_ns = Some(event.time_ns);
-                thread.unreaped.push(key);
-            }
-        }
-    }
-
-    /// The trace is over: operations that no call fetched were fetched from memory, as they completed.
-    pub(super) fn hand_over_the_rest(&mut self) {
-        let threads = std::mem::take(&mut self.threads);
-        for key in threads.into_values().flat_map(|thread| thread.unreaped) {
-            let completed_ns = self.tasks.draft_mut(key).and_then(|draft| draft.completed_ns);
-            if let Some(completed_ns) = completed_ns {
-                self.tasks.end_io(key, completed_ns, &mut self.results);
             }
         }
     }

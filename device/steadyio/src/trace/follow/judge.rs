@@ -3,9 +3,10 @@
 
 use super::super::event::Dev;
 use super::super::io::{Io, Mark};
+use super::drafts::{Draft, Part};
 use super::results::Results;
 use super::spans::{presence, spans, stays};
-use super::tasks::{Commit, Draft, Part};
+use super::tasks::Commit;
 
 /// The requests that the I/O asked for: all but readahead. If there is nothing else, the readahead that ended
 /// before the call did: a reader that finds nothing in memory waits for what it has just begun to read ahead.

@@ -6,8 +6,9 @@
 //! the block layer goes it: `threads` holds a thread's bios until they have a request (`bios`), `table` the
 //! requests (`open`) until they have ended, `requests` has one function per block event, `doubt` says which
 //! request it is about, if that is sure. `flush` pairs flushes with those who wait for them, `hardware` the
-//! drivers' commands with requests. `calls` knows who asked (`tasks`: I/Os and journal commits that are not
-//! over; `judge`: what they asked and waited for), `spans` where an I/O's time went, `results` what is certain
+//! drivers' commands with requests. `calls` knows who asked, `uring` through io_uring, `workers` whose operation its
+//! worker threads do (`tasks`: I/Os and journal commits that are not over; `judge`: what they asked and waited
+//! for), `spans` where an I/O's time went, `results` what is certain
 //! so far, `seen` what the trace cannot tell.
 //!
 //! Never guessed: if an event can be about two requests, both are counted as unmatched. The rules,
@@ -16,6 +17,7 @@
 mod bios;
 mod calls;
 mod doubt;
+mod drafts;
 mod flush;
 mod hardware;
 mod judge;
@@ -27,6 +29,8 @@ mod spans;
 mod table;
 mod tasks;
 mod threads;
+mod uring;
+mod workers;
 
 use std::collections::HashMap;
 
@@ -40,8 +44,9 @@ use open::Doubt;
 use results::Results;
 use seen::Seen;
 use table::Table;
-use tasks::{Key, Tasks};
+use tasks::Tasks;
 use threads::Threads;
+use uring::Uring;
 
 /// What to follow.
 #[derive(Clone, Debug, Default)]
@@ -61,8 +66,7 @@ pub struct Follower {
     flushes: Flushes,
     hardware: Hardware,
     tasks: Tasks,
-    /// io_uring operations under way: who submitted it, and the I/O that it is.
-    operations: HashMap<u64, (u32, Key)>,
+    uring: Uring,
     results: Results,
     /// The last event of each CPU, in ns: where a loss on that CPU begins.
     last_ns: HashMap<u32, u64>,
@@ -170,7 +174,7 @@ impl Follower {
         self.flushes.forget();
         self.hardware.forget();
         self.threads.clear();
-        self.operations.clear();
+        self.uring = Uring::default();
         for slot in self.table.slots() {
             self.lose_sight(slot);
             if let Some(open) = self.table.get_mut(slot) {

@@ -2,6 +2,8 @@
 //! What has been found so far. Found is not final: where the kernel says later that it lost events, what ended
 //! in that time is taken back.
 
+use std::collections::HashMap;
+
 use super::super::io::{Account, Io, Mark, Origin, Request, Trace, Unmatched};
 use super::open::{Doubt, Open};
 
@@ -13,6 +15,8 @@ const UNMATCHED_KEPT: usize = 1_000;
 pub(super) struct Results {
     requests: Vec<Option<Request>>,
     ios: Vec<Option<Io>>,
+    /// I/Os that workers of io_uring did, by the thread that submitted them.
+    pub joined: HashMap<u32, Vec<usize>>,
     pub account: Account,
 }
 
@@ -86,6 +90,15 @@ impl Results {
         }
     }
 
+    /// I/Os of this thread may have been given what its workers did for others.
+    pub fn take_back_joined(&mut self, pid: u32) {
+        for io in self.joined.remove(&pid).unwrap_or_default() {
+            if self.ios[io].take().is_some() {
+                self.account.ios_incomplete += 1;
+            }
+        }
+    }
+
     /// Leaves out what was taken back, and puts I/Os in the order of their end.
     pub fn into_trace(mut self) -> Trace {
         let mut request_at = vec![usize::MAX; self.requests.len()];
@@ -103,7 +116,7 @@ impl Results {
         self.account.ios_incomplete += (found - ios.len()) as u64;
         ios.sort_by_key(|(_, io)| io.exited_ns);
 
-        let io_at: std::collections::HashMap<usize, usize> =
+        let io_at: HashMap<usize, usize> =
             ios.iter().enumerate().map(|(new, (old, _))| (*old, new)).collect();
         for request in &mut requests {
             if let Origin::Io(old) = request.origin {

@@ -3,6 +3,7 @@
 
 use super::super::event::{Call, Driver, Event, What};
 use super::super::io::Missing;
+use super::workers::submitter_of;
 
 /// What has been seen.
 #[derive(Debug, Default)]
@@ -16,6 +17,8 @@ pub(super) struct Seen {
     complete: bool,
     call: bool,
     uring_call: bool,
+    worker: bool,
+    handed_over: bool,
     readahead: bool,
     page_cache: bool,
     journal_thread: bool,
@@ -34,6 +37,7 @@ impl Seen {
                 self.queue = true;
                 self.readahead |= extent.op.ahead;
                 self.journal_thread |= event.comm.as_bytes().starts_with(b"jbd2/");
+                self.worker |= submitter_of(&event.comm).is_some();
             }
             What::GetRequest(_) => self.get_request = true,
             What::Insert(_) => self.insert = true,
@@ -47,6 +51,7 @@ impl Seen {
                 self.uring_call |= *call == Call::IoUringEnter;
             }
             What::UringSubmit { .. } => self.uring_submit = true,
+            What::UringQueueWork { .. } => self.handed_over = true,
             What::PageCacheAdd { .. } => self.page_cache = true,
             What::JournalCommitStart { .. } => self.commit = true,
             What::HardwareStart(command) => self.command |= command.driver == Driver::Mmc,
@@ -95,6 +100,11 @@ impl Seen {
                 self.uring_call && !self.uring_submit,
                 "io_uring:io_uring_submit_req",
                 "operations of io_uring are told apart by their bios only",
+            ),
+            (
+                self.worker && self.uring_submit && !self.handed_over,
+                "io_uring:io_uring_queue_async_work",
+                "not known which operations of io_uring worker threads do: those are left out",
             ),
             (
                 self.readahead && !self.page_cache,

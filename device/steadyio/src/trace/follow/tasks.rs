@@ -7,11 +7,9 @@ use std::collections::HashMap;
 
 use super::super::event::{Call, Comm};
 use super::super::io::Origin;
+use super::drafts::{Draft, Handover, Part};
 use super::judge::{asked_for, make_io, parts_of, waited_for};
 use super::results::Results;
-
-/// What a worker queues between two completions is one operation's, unless others complete for it.
-const WORKER_REQUESTS_MAX: usize = 1_024;
 
 /// A task's number, never used twice.
 pub(super) type Key = u64;
@@ -35,45 +33,6 @@ pub(super) struct Share {
     pub queued_ns: u64,
     /// It is readahead.
     pub ahead: bool,
-}
-
-/// How an I/O's end reaches the program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Handover {
-    /// The call itself returns.
-    Return,
-    /// A later call, or the same, fetches it.
-    Reap,
-}
-
-/// An I/O that is not over.
-#[derive(Debug)]
-pub(super) struct Draft {
-    pub call: Call,
-    pub pid: u32,
-    pub comm: Comm,
-    pub entered_ns: u64,
-    pub exited_ns: Option<u64>,
-    /// Bytes moved, if the call says so; if not, those of its requests.
-    pub bytes: Option<u64>,
-    pub handover: Handover,
-    /// When an operation ended that a later call fetches.
-    pub completed_ns: Option<u64>,
-    /// Commits that began and ended in the call.
-    pub commits: Vec<Key>,
-    pub parts: Vec<Part>,
-    held: u32,
-    broken: bool,
-}
-
-/// A request, as one task sees it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Part {
-    pub request: usize,
-    pub from_ns: u64,
-    pub ahead: bool,
-    /// This task's bio was the request's first.
-    pub first: bool,
 }
 
 #[derive(Debug)]
@@ -119,6 +78,9 @@ impl Tasks {
             parts: Vec::new(),
             held: 0,
             broken: false,
+            joined: false,
+            doubts: 0,
+            stand_in: None,
         };
         self.drafts.insert(self.next, draft);
         self.next
@@ -128,9 +90,10 @@ impl Tasks {
         self.drafts.get_mut(&key)
     }
 
-    /// Whether all that the I/O asked for has ended, and there was something.
+    /// Whether the next call fetches it: its end was told, or all that it asked for has ended.
     pub fn is_served(&self, key: Key) -> bool {
-        self.drafts.get(&key).is_some_and(|draft| draft.held == 0)
+        let served = |draft: &Draft| draft.held == 0 || draft.completed_ns.is_some();
+        self.drafts.get(&key).is_some_and(served)
     }
 
     /// The program has it, or its call is over.
@@ -141,17 +104,53 @@ impl Tasks {
         self.judge(key, results);
     }
 
-    /// The I/O `from` turns out to be part of `to`: a worker did it. Not if that is not sure.
-    pub fn adopt(&mut self, from: Key, to: Key) {
-        let Some(from) = self.drafts.remove(&from) else { return };
-        let Some(to) = self.drafts.get_mut(&to) else { return };
-        to.broken |= from.broken || from.held > 0 || from.entered_ns < to.entered_ns;
-        to.parts.extend(from.parts);
+    /// `key` stands for requests of one of `candidates`, which are not reported until it is known of which.
+    pub fn stand_in(&mut self, key: Key, candidates: &[Key]) {
+        if let Some(draft) = self.drafts.get_mut(&key) {
+            draft.stand_in = Some(None);
+        }
+        for candidate in candidates {
+            if let Some(draft) = self.drafts.get_mut(candidate) {
+                draft.doubts += 1;
+            }
+        }
     }
 
-    /// It has too many requests for one operation of a worker.
-    pub fn is_long(&self, key: Key) -> bool {
-        self.drafts.get(&key).is_some_and(|draft| draft.parts.len() > WORKER_REQUESTS_MAX)
+    /// A worker does it, or a part of it.
+    pub fn join(&mut self, key: Key) {
+        if let Some(draft) = self.drafts.get_mut(&key) {
+            draft.joined = true;
+        }
+    }
+
+    /// A stand-in is not part of `key`, or if it is, nothing of it is reported.
+    pub fn rule_out(&mut self, key: Key, results: &mut Results) {
+        if let Some(draft) = self.drafts.get_mut(&key) {
+            draft.doubts = draft.doubts.saturating_sub(1);
+        }
+        self.judge(key, results);
+    }
+
+    /// The stand-in `from` is part of `to`, and that is the last to be known of it but the end of its requests.
+    pub fn bequeath(&mut self, from: Key, to: Key, results: &mut Results) {
+        if let Some(draft) = self.drafts.get_mut(&from) {
+            draft.stand_in = Some(Some(to));
+        }
+        self.inherit(from, results);
+    }
+
+    fn inherit(&mut self, from: Key, results: &mut Results) {
+        let Some(draft) = self.drafts.get(&from).filter(|draft| draft.held == 0) else { return };
+        let Some(Some(to)) = draft.stand_in else { return };
+        let Some(from) = self.drafts.remove(&from) else { return };
+        if let Some(to) = self.drafts.get_mut(&to) {
+            to.broken |= from.broken;
+            to.joined = true;
+            to.parts.extend(from.parts);
+            to.parts.sort_by_key(|part| part.request);
+            to.parts.dedup_by(|part, known| known.is_joined_by(part));
+        }
+        self.rule_out(to, results);
     }
 
     /// It was nobody's I/O.
@@ -231,6 +230,7 @@ impl Tasks {
                 if let Some(draft) = self.drafts.get_mut(&key) {
                     draft.held = draft.held.saturating_sub(1);
                     self.judge(key, results);
+                    self.inherit(key, results);
                 }
             }
             Task::Commit(key) => {
@@ -251,16 +251,12 @@ impl Tasks {
         match share.task {
             Task::None => {}
             Task::Io(key) => {
-                let Some(draft) = self.drafts.get_mut(&key) else { return };
                 let (from_ns, ahead) = (share.queued_ns, share.ahead);
+                let part = Part { request, from_ns, ahead, first };
+                let Some(draft) = self.drafts.get_mut(&key) else { return };
                 // The bios of one request come together.
-                match draft.parts.last_mut().filter(|part| part.request == request) {
-                    None => draft.parts.push(Part { request, from_ns, ahead, first }),
-                    Some(part) => {
-                        part.from_ns = part.from_ns.min(from_ns);
-                        part.ahead &= ahead;
-                        part.first |= first;
-                    }
+                if !draft.parts.last_mut().is_some_and(|last| last.is_joined_by(&part)) {
+                    draft.parts.push(part);
                 }
             }
             Task::Commit(key) => {
@@ -290,10 +286,18 @@ impl Tasks {
         }
     }
 
+    /// The workers of this thread did something from before the trace, which may have been taken for one of its
+    /// operations.
+    pub fn doubt_joined(&mut self, pid: u32, results: &mut Results) {
+        let of_workers = |draft: &&mut Draft| draft.joined && draft.pid == pid;
+        self.drafts.values_mut().filter(of_workers).for_each(|draft| draft.broken = true);
+        results.take_back_joined(pid);
+    }
+
     /// Nothing of what is going on can be relied on any more.
     pub fn abandon_all(&mut self, results: &mut Results) {
-        results.account.ios_incomplete +=
-            self.drafts.values().filter(|draft| draft.broken || draft.asked()).count() as u64;
+        let left_out = |draft: &&Draft| draft.stand_in.is_none() && (draft.broken || draft.asked());
+        results.account.ios_incomplete += self.drafts.values().filter(left_out).count() as u64;
         self.drafts.clear();
         self.commits.clear();
         self.waiting.clear();
@@ -302,7 +306,7 @@ impl Tasks {
     /// Reports the I/O if it is over.
     fn judge(&mut self, key: Key, results: &mut Results) {
         let Some(draft) = self.drafts.get(&key) else { return };
-        if draft.held > 0 || draft.exited_ns.is_none() {
+        if draft.held > 0 || draft.doubts > 0 || draft.exited_ns.is_none() {
             return;
         }
         let open = |key: &Key| self.commits.get(key).is_some_and(|commit| commit.held > 0);
@@ -339,16 +343,13 @@ impl Tasks {
         }
         parts.sort_by_key(|part| part.from_ns);
         let io = results.push_io(make_io(draft, exited_ns, &parts, results));
+        if draft.joined {
+            results.joined.entry(draft.pid).or_default().push(io);
+        }
         for part in parts.iter().filter(|part| part.first) {
             if let Some(request) = results.request_mut(part.request) {
                 request.origin = Origin::Io(io);
             }
         }
-    }
-}
-
-impl Draft {
-    fn asked(&self) -> bool {
-        self.held > 0 || !self.parts.is_empty()
     }
 }

@@ -73,8 +73,8 @@ pub(super) struct Thread {
     pub cached_inode: Option<u64>,
     /// I/Os that it submitted, that are served and have not been fetched.
     pub unreaped: Vec<Key>,
-    /// Of a worker of io_uring: what it queued since it last completed an operation.
-    pub worker_io: Option<Key>,
+    /// It was seen to be started.
+    pub born: bool,
 }
 
 impl Thread {
