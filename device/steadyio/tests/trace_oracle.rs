@@ -79,12 +79,19 @@ fn printed(event: &Event) -> String {
     format!("{} [{:03}] {} {what}", event.pid, event.cpu, (event.time_ns + 500) / 1000)
 }
 
-/// A line of `trace` in the same form: `comm-PID [CPU] flags seconds.micros: what`.
+/// A line of `trace` in the same form: `comm-PID [CPU] flags seconds.micros: what`. The name may
+/// hold anything, `: ` included, so what follows it is looked for from the CPU on.
 fn canonical(line: &str) -> String {
-    let (head, what) = line.split_once(": ").unwrap();
-    let (thread, rest) = head.split_once(" [").unwrap();
+    let is_cpu = |at: &usize| {
+        line[*at..].find(']').is_some_and(|end| {
+            end > 2 && line[at + 2..at + end].bytes().all(|byte| byte.is_ascii_digit())
+        })
+    };
+    let at = line.match_indices(" [").map(|(at, _)| at).find(is_cpu).expect(line);
+    let (thread, rest) = (&line[..at], &line[at + 2..]);
+    let (head, what) = rest.split_once(": ").expect(line);
     let pid = thread.trim().rsplit('-').next().unwrap();
-    let words: Vec<&str> = rest.split_whitespace().collect();
+    let words: Vec<&str> = head.split_whitespace().collect();
     let (cpu, time) = (words[0].trim_end_matches(']'), words.last().unwrap().replace('.', ""));
     let what = match what.split_once(": ") {
         Some((name, rest)) if name.starts_with("block_") => {
