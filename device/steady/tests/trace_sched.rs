@@ -16,8 +16,8 @@ use serde_json::Value;
 
 const SCHEMA: &str = "steady-trace-record-1.schema.json";
 /// Of the hog's time: so that others have the CPU too, and the kernel does not throttle it.
-const BUSY: Duration = Duration::from_millis(15);
-const REST: Duration = Duration::from_millis(10);
+const BUSY: Duration = Duration::from_millis(6);
+const REST: Duration = Duration::from_millis(4);
 
 /// A loop device, or None with the reason printed if this machine cannot have one or not be traced.
 fn traced_loop() -> Option<Loop> {
@@ -26,6 +26,10 @@ fn traced_loop() -> Option<Loop> {
         eprintln!("skipped: no events of the scheduler in /sys/kernel/tracing");
         return None;
     }
+    // What was never written is read in no time, and all of it between two bursts of the hog.
+    let mut fill = Command::new("dd");
+    fill.args(["if=/dev/zero", "bs=1M", "count=16", "oflag=direct", "status=none"]);
+    assert!(fill.arg(format!("of={}", disk.node)).status().unwrap().success());
     Some(disk)
 }
 
@@ -84,12 +88,12 @@ fn busy_until_killed() {
     }
 }
 
-/// Reads blocks on that CPU, past the page cache.
-fn trace_reads(options: &[&str], disk: &Loop, cpu: &str) -> Output {
+/// Reads blocks past the page cache, with `before` before the reader's command.
+fn trace_reads(options: &[&str], disk: &Loop, before: &[&str]) -> Output {
     let mut steady = Command::new(env!("CARGO_BIN_EXE_steady"));
-    steady.args(["trace", "--device", &disk.node, "--worst", "1000"]).args(options);
-    steady.args(["--", "taskset", "--cpu-list", cpu, "dd", "of=/dev/null", "bs=4k", "count=1000"]);
-    steady.args(["iflag=direct", "status=none", &format!("if={}", disk.node)]);
+    steady.args(["trace", "--device", &disk.node, "--worst", "200"]).args(options).arg("--");
+    steady.args(before).args(["dd", "of=/dev/null", "bs=4k", "count=4096", "iflag=direct"]);
+    steady.args(["status=none", &format!("if={}", disk.node)]);
     steady.output().unwrap()
 }
 
@@ -105,7 +109,9 @@ fn the_thread_that_had_the_cpu_is_named_and_accounts_for_the_most_of_the_span() 
     let Some(disk) = traced_loop() else { return };
     let cpu = last_cpu();
     let Some(hog) = Hog::start(&cpu, "50") else { return };
-    let output = trace_reads(&["--sched", "--json"], &disk, &cpu);
+    // So that only a higher priority keeps it waiting.
+    let before = ["chrt", "--fifo", "10", "taskset", "--cpu-list", &cpu];
+    let output = trace_reads(&["--sched", "--json"], &disk, &before);
     let threads = hog.threads();
     let record = valid_json(&output, SCHEMA);
     let of_hog = |(io, cause): &(&Value, &Value)| {
@@ -131,12 +137,9 @@ fn a_kept_trace_tells_the_same_of_threads_when_it_is_read_again() {
     let Some(disk) = traced_loop() else { return };
     let kept = disk.dir.path().join("kept");
     let kept = kept.to_str().unwrap();
-    let live = valid_json(
-        &trace_reads(&["--sched", "--keep", kept, "--json"], &disk, &last_cpu()),
-        SCHEMA,
-    );
+    let live = valid_json(&trace_reads(&["--sched", "--keep", kept, "--json"], &disk, &[]), SCHEMA);
     let mut again = Command::new(env!("CARGO_BIN_EXE_steady"));
-    again.args(["trace", kept, "--worst", "1000", "--json", "--device", disk.name()]);
+    again.args(["trace", kept, "--worst", "200", "--json", "--device", disk.name()]);
     let again = valid_json(&again.output().unwrap(), SCHEMA);
     assert_eq!(again["worst_ios"], live["worst_ios"]);
     let missing = live["missing"].as_array().unwrap();
@@ -147,7 +150,7 @@ fn a_kept_trace_tells_the_same_of_threads_when_it_is_read_again() {
 fn without_the_option_no_switch_is_traced_and_the_hint_says_what_would_tell() {
     let Some(disk) = traced_loop() else { return };
     let kept = disk.dir.path().join("kept");
-    let output = trace_reads(&["--keep", kept.to_str().unwrap()], &disk, &last_cpu());
+    let output = trace_reads(&["--keep", kept.to_str().unwrap()], &disk, &[]);
     assert!(!kept.join("formats/sched").exists());
     let said = String::from_utf8_lossy(&output.stdout);
     let hint = "never seen: sched:sched_switch: not known what threads did in submission and post (--sched)";
