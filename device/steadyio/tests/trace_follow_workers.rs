@@ -258,3 +258,28 @@ fn a_request_that_lasts_longer_than_the_doubt_is_the_operations() {
     let trace = ring.follow();
     assert_eq!((sectors(&trace), trace.account.calls_without_request), (vec![vec![8]], 1));
 }
+
+/// It was one of two operations, and then known to be of this one; but something older comes between.
+#[test]
+fn an_end_of_something_older_takes_back_what_is_still_under_way() {
+    let follow = |older: bool| {
+        let mut ring = Ring::new();
+        ring.script.events.remove(0);
+        let place: Extent = extent("W", 8, 8);
+        ring.queue(&[7, 8]);
+        ring.start(20);
+        ring.start(21);
+        ring.by(20, |script| script.block('Q', place).block('G', place).block('D', place));
+        ring.begin(21, 8);
+        if older {
+            ring.end(1, 6);
+        }
+        ring.by(0, |script| script.block('C', place));
+        ring.end(21, 8);
+        ring.end(1, 7);
+        ring.follow()
+    };
+    assert_eq!(sectors(&follow(false)), [[8]]);
+    let trace = follow(true);
+    assert_eq!((trace.ios.len(), trace.account.ios_incomplete), (0, 1));
+}

@@ -136,6 +136,8 @@ impl Tasks {
         if let Some(draft) = self.drafts.get_mut(&from) {
             draft.stand_in = Some(Some(to));
         }
+        // At once, and not when the last request is over: what is doubted until then is doubted with it.
+        self.join(to);
         self.inherit(from, results);
     }
 
@@ -145,7 +147,6 @@ impl Tasks {
         let Some(from) = self.drafts.remove(&from) else { return };
         if let Some(to) = self.drafts.get_mut(&to) {
             to.broken |= from.broken;
-            to.joined = true;
             to.parts.extend(from.parts);
             to.parts.sort_by_key(|part| part.request);
             to.parts.dedup_by(|part, known| known.is_joined_by(part));
