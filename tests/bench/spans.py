@@ -2,7 +2,7 @@
 """Where the time of I/Os goes on this machine: S5's loads under `steady trace`, on a loop device.
 
 The loads are those of experiments/traces/s5.toml; fio runs each for itself, on ext4 and on the
-device below. With --write, which takes 2 to 3 minutes and wants an idle machine, the traces become
+device below. With --write, which takes a minute or two and wants an idle machine, the traces become
 the records of docs/results/s5.md; `steady-lab results` then writes the page.
 
 Called by scripts/bench. No time is asserted; that every load is in its trace is.

@@ -35,6 +35,10 @@ STEPS = ("nothing", *EVENTS, "steady trace")
 LOADS = (("psync", 1), ("io_uring", 1), ("io_uring", 8))
 
 
+def has(event: str) -> bool:
+    return (TRACING / "events" / event).is_dir()
+
+
 @contextlib.contextmanager
 def events(groups: list[str], node: str) -> Iterator[None]:
     """These groups of events, for this device, in an instance whose buffer nobody reads."""
@@ -89,6 +93,10 @@ def main() -> None:
     seconds, rounds = (0.1, 1) if arguments.small else (1.0, 9)
     if os.geteuid() != 0:
         print("skipped: tracing and loop devices need root")
+        return
+    missing = [event for group in EVENTS.values() for event in group if not has(event)]
+    if missing:
+        print(f"skipped: no {missing[0]} in {TRACING}/events: is tracefs mounted there?")
         return
     table = [["engine", "depth", "traced", "us per I/O", "p1 us"]]
     with disk(Path("/dev/shm"), 64) as node:
