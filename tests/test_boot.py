@@ -71,6 +71,21 @@ def test_processes_keep_their_registers(work: Path) -> None:
         assert (result.exit_status, result.output) == (0, "")
 
 
+@pytest.mark.parametrize("release", RELEASES)
+def test_random_numbers_are_those_of_the_seed(release: str, work: Path) -> None:
+    """And of nothing else: not of the work folder's name, and not of what is awake meanwhile."""
+    script = "cat /proc/sys/kernel/random/uuid; sleep 3; head -c 4096 /dev/urandom | sha256sum"
+    outputs = []
+    for folder, seed in (("a", 0), ("another", 0), ("a", 1)):
+        command = ["sh", "-c", script]
+        request = BootRequest(command, work / folder, release=release, random_seed=seed)
+        outputs.append(boot(request).output)
+    first, again, other = outputs
+    assert len(first.splitlines()) == 2
+    assert first == again
+    assert not set(first.splitlines()) & set(other.splitlines())
+
+
 def test_a_long_sleep_takes_no_wall_time(work: Path) -> None:
     result = shell(work, "sleep 10000; cut -d. -f1 /proc/uptime")
     assert 10000 <= int(result.output) <= 10001

@@ -55,15 +55,14 @@ def _text(path: Path) -> str:
 
 
 def guests_below(build: Path) -> list[str]:
-    """Return the command lines of processes that mention the build folder."""
+    """Return the command lines of processes whose console is a file in the build folder."""
     found = []
-    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            words = entry.read_bytes().decode(errors="replace")
+            if (process / "fd" / "0").readlink().is_relative_to(build):
+                found.append((process / "cmdline").read_bytes().decode(errors="replace"))
         except OSError:
             continue
-        if f"init={build}" in words:
-            found.append(words)
     return found
 
 

@@ -38,8 +38,11 @@ class Scenario:
     flavour: str = "base"
     environment: dict[str, str] = field(default_factory=dict)
 
-    def boot(self, script: str, work: Path, log: str | None, **more: str) -> BootResult:
-        """Run a script of this folder in a guest; raises AssertionError if it fails."""
+    def boot(self, script: str, work: Path, log: str | None, life: int, **more: str) -> BootResult:
+        """Run a script of this folder in a guest; raises AssertionError if it fails.
+
+        `life` counts the boots that one card goes through: each has random numbers of its own.
+        """
         result = boot(
             BootRequest(
                 command=["sh", f"{GUEST_PROJECT}/tests/power_cut/{script}"],
@@ -48,6 +51,7 @@ class Scenario:
                 write_log=log,
                 flavour=self.flavour,
                 release=self.release,
+                random_seed=life,
                 environment={
                     "STEADY_TESTS": f"{GUEST_PROJECT}/tests/kernel",
                     "STEADY_TESTS_BIN": f"{GUEST_PROJECT}/build/tests/bin",
@@ -82,6 +86,7 @@ def record(scenario: Scenario, work: Path) -> WriteLog:
         "record.sh",
         work,
         LOG,
+        life=0,
         POWER_CUT_RECORD=scenario.record,
         POWER_CUT_OPTIONS=scenario.options,
     )
@@ -98,7 +103,7 @@ def recover_all(
         batch = {f"{first + number:04}": cut for number, cut in enumerate(cuts[first:][:BATCH])}
         for name, cut in batch.items():
             card.write_cut(cut, folder / f"{name}.img")
-        _recover_in(folder, scenario)
+        _recover_in(folder, scenario, life=1)
         for name, cut in batch.items():
             yield Recovered(cut, folder / name, _failed(folder, name))
     card.close()
@@ -117,7 +122,7 @@ def recover_twice(
         card.write_cut(cut, first / f"{number:04}.img")
         copy_sparse(first / f"{number:04}.img", first / f"{number:04}.base")
     card.close()
-    _recover_in(first, scenario)
+    _recover_in(first, scenario, life=1)
     batch = {}
     for number, cut in enumerate(cuts):
         recovery = WriteLog(first / f"{number:04}.log")
@@ -127,7 +132,7 @@ def recover_twice(
             batch[name] = cut
             card.write_cut(then, second / f"{name}.img")
         card.close()
-    _recover_in(second, scenario)
+    _recover_in(second, scenario, life=2)
     for name, cut in batch.items():
         yield Recovered(cut, second / name, _failed(second, name))
 
@@ -138,12 +143,13 @@ def _empty(folder: Path) -> Path:
     return folder
 
 
-def _recover_in(folder: Path, scenario: Scenario) -> None:
+def _recover_in(folder: Path, scenario: Scenario, life: int) -> None:
     parameters = " ".join(load_device(DEVICE).module_params())
     scenario.boot(
         "recover.sh",
         folder,
         None,
+        life,
         POWER_CUT_CARD=parameters,
         POWER_CUT_RECOVER=scenario.recover,
     )

@@ -37,6 +37,9 @@ RELEASE_ARGUMENTS = {"6.12": ("slab_debug=-",)}
 POLL_INTERVAL_S = 0.02
 # 2026-01-01 00:00:00 UTC in nanoseconds: every guest starts at the same time of day.
 VIRTUAL_START_NS = 1_767_225_600_000_000_000
+# Where the guest finds its init, whatever the work folder: the kernel's random numbers depend on
+# its command line.
+INIT = "/dev/shm/steady-init.sh"
 
 
 class BootError(LabError):
@@ -53,6 +56,8 @@ class BootRequest:
     `card_image` is a file in `work` with the card's contents, whatever the device's spec says;
     `write_log` one for everything that is done to them (docs/devices.md).
     `kernel` stands for `flavour` and `release`.
+    `random_seed` decides the guest's random numbers, UUIDs included: boots after one another on the
+    same card need different ones.
     `wrapper` is a command that runs the kernel, given to it as further arguments.
     `cancelled`, once set by another thread, ends the guest and makes `boot` raise BootError.
     """
@@ -67,6 +72,7 @@ class BootRequest:
     kernel: LabKernel | None = None
     modules: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    random_seed: int = 0
     timeout_s: float = WALL_TIMEOUT_S_DEFAULT
     virtual_timeout_s: int = VIRTUAL_TIMEOUT_S_DEFAULT
     on_output: Callable[[str], None] | None = None
@@ -208,21 +214,23 @@ def _in_tree_module(kernel: LabKernel, name: str) -> Path:
     return found[0]
 
 
-def _sandbox(work: Path) -> list[str]:
+def _sandbox(request: BootRequest, work: Path, init: Path) -> list[str]:
     options = "--unshare-all --die-with-parent --new-session --cap-drop ALL --clearenv --chdir /"
-    places = "--ro-bind / / --dev /dev --tmpfs /dev/shm"
     preload = ["--setenv", "LD_PRELOAD", str(build_preload())]
-    return ["bwrap", *options.split(), *preload, *places.split(), "--bind", str(work), str(work)]
+    seed = ["--setenv", "STEADY_RANDOM_SEED", str(request.random_seed)]
+    places = ["--ro-bind", "/", "/", "--dev", "/dev", "--tmpfs", "/dev/shm"]
+    places += ["--ro-bind", str(init), INIT, "--bind", str(work), str(work)]
+    return ["bwrap", *options.split(), *preload, *seed, *places]
 
 
-def _kernel_command(kernel: LabKernel, init: Path, console_fd: int, log_fd: int) -> list[str]:
+def _kernel_command(kernel: LabKernel) -> list[str]:
     return [
         *("setarch", "-R", str(kernel.linux)),
         f"mem={MEMORY_MIB[kernel.flavour]}M",
-        *("root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", f"init={init}"),
+        *("root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", f"init={INIT}"),
         *("time-travel=inf-cpu", f"time-travel-start={VIRTUAL_START_NS}"),
         *("norandmaps", "random.trust_cpu=on", "no_hash_pointers", "uml_dir=/dev/shm/"),
-        *(f"con0=null,fd:{console_fd}", f"con1=null,fd:{log_fd}", "con=null", "console=tty1"),
+        *("con0=null,fd:0", "con1=null,fd:1", "con=null", "console=tty1"),
         *("loglevel=7", "printk.devkmsg=on", "oops=panic", "sysctl.kernel.hung_task_panic=1"),
         *RELEASE_ARGUMENTS.get(kernel.release, ()),
     ]
@@ -232,13 +240,11 @@ def _run(request: BootRequest, kernel: LabKernel, work: Path, init: Path) -> tup
     """Returns console output, kernel log, and whether the guest ended within the time limit."""
     console_path, log_path = init.parent / "console.log", init.parent / "kernel.log"
     with console_path.open("ab") as console, log_path.open("ab") as log:
-        descriptors = (console.fileno(), log.fileno())
         process = subprocess.Popen(
-            [*_sandbox(work), *request.wrapper, *_kernel_command(kernel, init, *descriptors)],
-            stdin=subprocess.DEVNULL,
+            [*_sandbox(request, work, init), *request.wrapper, *_kernel_command(kernel)],
+            stdin=console,  # To write to: the kernel's console 0.
             stdout=log,
             stderr=log,
-            pass_fds=descriptors,
             env={"PATH": os.defpath},
         )
         try:

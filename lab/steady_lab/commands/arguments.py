@@ -12,6 +12,14 @@ def positive_int(text: str) -> int:
     return value
 
 
+def random_seed(text: str) -> int:
+    """Return a whole number of 64 bits."""
+    value = int(text)
+    if not 0 <= value < 2**64:
+        raise argparse.ArgumentTypeError(f"{text}: a number in 0..{2**64 - 1} is needed")
+    return value
+
+
 def seconds(text: str) -> float:
     """Return a time above zero, in seconds."""
     value = float(text)

@@ -12,7 +12,7 @@ from steady_lab.boots.boot import (
     BootRequest,
     boot,
 )
-from steady_lab.commands.arguments import positive_int, seconds
+from steady_lab.commands.arguments import positive_int, random_seed, seconds
 from steady_lab.commands.kernel import add_kernel_arguments, chosen_kernel
 
 EPILOG = """
@@ -39,6 +39,8 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
                         help="log what is done to the device, in the work folder")  # fmt: skip
     parser.add_argument("--module", action="append", default=[], metavar="NAME",
                         help="also load this module of the kernel, such as null_blk")  # fmt: skip
+    parser.add_argument("--random-seed", type=random_seed, default=0, metavar="N",
+                        help="of the guest's random numbers [%(default)s]")  # fmt: skip
     parser.add_argument("--timeout", type=seconds, default=WALL_TIMEOUT_S_DEFAULT, metavar="S",
                         help="wall time limit [%(default)g]")  # fmt: skip
     parser.add_argument("--virtual-timeout", type=positive_int, default=VIRTUAL_TIMEOUT_S_DEFAULT,
@@ -56,6 +58,7 @@ def _run(arguments: argparse.Namespace) -> int:
             write_log=arguments.write_log,
             kernel=chosen_kernel(arguments),
             modules=arguments.module,
+            random_seed=arguments.random_seed,
             timeout_s=arguments.timeout,
             virtual_timeout_s=arguments.virtual_timeout,
             on_output=_print_output,

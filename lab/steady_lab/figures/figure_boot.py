@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import threading
 from collections.abc import Mapping
@@ -24,11 +25,15 @@ from steady_lab.figures.loads import BENCH, Load, load_of
 from steady_lab.figures.results import Record, Sources, read_record, sha256_file, write_atomically
 from steady_lab.figures.spec import Figure
 from steady_lab.kernels.build import LabKernel
+from steady_lab.kernels.host import PRELOAD_SOURCES
 from steady_lab.kernels.modules import build_modules, source_digest
 from steady_lab.paths import PROJECT
 
-# They decide the kernel's command line and the guest's init.
-GUEST_SETUP = tuple(PROJECT / "lab/steady_lab/boots" / name for name in ("boot.py", "guest.py"))
+# They decide the kernel's command line, its random numbers and the guest's init.
+BOOTS = PROJECT / "lab/steady_lab/boots"
+GUEST_SETUP = (BOOTS / "boot.py", BOOTS / "guest.py", *PRELOAD_SOURCES)
+# They decide what a file system looks like; the programs alone stand for their packages.
+MKFS = ("mkfs.ext4", "mkfs.f2fs")
 KEY_VERSION = 1
 LOG_LINES_SHOWN = 30
 
@@ -75,6 +80,8 @@ def find_platform(kernel: LabKernel) -> Platform:
         raise LabError("fio is missing: run `make setup` (package fio)")
     files = {"steady": bench, "fio": Path(fio), **build_modules(kernel)}
     files |= {path.name: path for path in GUEST_SETUP}
+    found = {name: shutil.which(name, path=f"{os.defpath}:/usr/sbin:/sbin") for name in MKFS}
+    files |= {name: Path(path) for name, path in found.items() if path}
     hashes = {name: sha256_file(path) for name, path in sorted(files.items())}
     return Platform(kernel, Sources(kernel.config_sha256, source_digest()), hashes)
 

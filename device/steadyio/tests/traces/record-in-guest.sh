@@ -16,7 +16,9 @@ mountpoint -q $tracefs || mount -t tracefs none $tracefs
 mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
 mkfs.ext4 -q -b 4096 -E lazy_itable_init=0,lazy_journal_init=0,nodiscard $disk
 mkdir /tmp/mnt
-mount $disk /tmp/mnt
+# The tools begin and end at moments of their own: nothing else may read meanwhile.
+mount -o no_prefetch_block_bitmaps $disk /tmp/mnt
+sync
 # Programs with names of their own: one with a space and brackets.
 cp "$(command -v dd)" /tmp/loader
 cp "$(command -v dd)" "/tmp/a [0] b"
