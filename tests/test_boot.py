@@ -76,7 +76,7 @@ def test_random_numbers_are_those_of_the_seed(release: str, work: Path) -> None:
     """And of nothing else: not of the work folder's name, and not of what is awake meanwhile."""
     script = "cat /proc/sys/kernel/random/uuid; sleep 3; head -c 4096 /dev/urandom | sha256sum"
     outputs = []
-    for folder, seed in (("a", 0), ("another", 0), ("a", 1)):
+    for folder, seed in (("a", 0), ("any, other", 0), ("a", 1)):
         command = ["sh", "-c", script]
         request = BootRequest(command, work / folder, release=release, random_seed=seed)
         outputs.append(boot(request).output)
@@ -84,6 +84,30 @@ def test_random_numbers_are_those_of_the_seed(release: str, work: Path) -> None:
     assert len(first.splitlines()) == 2
     assert first == again
     assert not set(first.splitlines()) & set(other.splitlines())
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_file_systems_requests_are_the_same_each_time(release: str, work: Path) -> None:
+    """Each block event of a new ext4 under load, and its time; whatever the work folder's name."""
+    script = """
+        set -e
+        mkfs.ext4 -q -E nodiscard /dev/mmcblk0
+        mkdir /run/card && mount /dev/mmcblk0 /run/card
+        echo 1 >/sys/kernel/tracing/events/block/enable
+        for i in $(seq 30); do
+            dd if=/dev/urandom of=/run/card/$i bs=4k count=$i conv=fsync status=none
+            sleep 0.3
+        done
+        cat /sys/kernel/tracing/trace >trace"""
+    traces = []
+    for name in ("a", "any, other"):
+        device = PROJECT / "experiments" / "devices" / "test-plain.toml"
+        folder = work / name
+        result = boot(BootRequest(["sh", "-c", script], folder, device=device, release=release))
+        assert result.exit_status == 0, result.output
+        traces.append((folder / "trace").read_text().splitlines())
+    assert len(traces[0]) > 1000
+    assert traces[0] == traces[1]
 
 
 def test_a_long_sleep_takes_no_wall_time(work: Path) -> None:

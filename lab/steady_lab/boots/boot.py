@@ -26,7 +26,7 @@ from steady_lab.kernels.build import LabKernel, build_kernel
 from steady_lab.kernels.host import build_preload
 from steady_lab.kernels.modules import SHADOW_MODULE, build_modules
 from steady_lab.kernels.source import RELEASES, find_source
-from steady_lab.paths import GUEST_KERNEL, GUEST_PROJECT, PROJECT, cache_dir
+from steady_lab.paths import GUEST_KERNEL, GUEST_PROJECT, GUEST_WORK, PROJECT, cache_dir
 
 WALL_TIMEOUT_S_DEFAULT = 600.0
 VIRTUAL_TIMEOUT_S_DEFAULT = 36_000
@@ -37,9 +37,9 @@ RELEASE_ARGUMENTS = {"6.12": ("slab_debug=-",)}
 POLL_INTERVAL_S = 0.02
 # 2026-01-01 00:00:00 UTC in nanoseconds: every guest starts at the same time of day.
 VIRTUAL_START_NS = 1_767_225_600_000_000_000
-# Where the guest finds its init, whatever the work folder: the kernel's random numbers depend on
-# its command line.
-INIT = "/dev/shm/steady-init.sh"
+# In the work folder: the boot's own files, and the guest's init among them.
+PRIVATE = ".steady"
+INIT = "init.sh"
 
 
 class BootError(LabError):
@@ -58,7 +58,8 @@ class BootRequest:
     `kernel` stands for `flavour` and `release`.
     `random_seed` decides the guest's random numbers, UUIDs included: boots after one another on the
     same card need different ones.
-    `wrapper` is a command that runs the kernel, given to it as further arguments.
+    `wrapper` is a command that runs the kernel, given to it as further arguments; folders are for
+    it where the guest has them.
     `cancelled`, once set by another thread, ends the guest and makes `boot` raise BootError.
     """
 
@@ -97,7 +98,7 @@ def boot(request: BootRequest) -> BootResult:
     guest ends without reporting an exit status. The command's own failure is only reported.
     """
     work = request.work.absolute()
-    _check_paths(work)
+    _check_machine()
     work.mkdir(parents=True, exist_ok=True)
     with _owned(work):
         return _boot_in(request, work)
@@ -118,27 +119,27 @@ def _owned(work: Path) -> Iterator[None]:
 
 
 def _boot_in(request: BootRequest, work: Path) -> BootResult:
-    private = work / ".steady"
+    private = work / PRIVATE
     shutil.rmtree(private, ignore_errors=True)
     private.mkdir()
     kernel = request.kernel or build_kernel(find_source(None, request.release), request.flavour)
-    init = private / "init.sh"
+    init = private / INIT
     init.write_text(_init_text(request, kernel, work))
     init.chmod(0o755)
     start_s = time.monotonic()
-    output, log, ended = _run(request, kernel, work, init)
+    output, log, ended = _run(request, kernel, work, private)
     return _judge(request, output, log, ended, time.monotonic() - start_s)
 
 
-def _check_paths(work: Path) -> None:
+def _check_machine() -> None:
     for tool, package in (("bwrap", "bubblewrap"), ("setarch", "util-linux")):
         if not shutil.which(tool):
             raise BootError(f"{tool} is missing: run `make setup` (package {package})")
-    for path in (work, PROJECT, cache_dir()):
+    for path in (PROJECT, cache_dir()):
         if "," in str(path) or any(character.isspace() for character in str(path)):
             raise BootError(
-                f"{path}: a comma or white space in the path, which mounting it in the guest "
-                "cannot express. Move the clone, the work folder or the cache."
+                f"{path}: a comma or white space in the path, which the build of the kernel "
+                "and its modules cannot express. Move the clone or the cache."
             )
 
 
@@ -160,9 +161,6 @@ def _init_text(request: BootRequest, kernel: LabKernel, work: Path) -> str:
         loads=loads,
         node=node,
         environment=_module_variables(built) | dict(request.environment),
-        host_work=work,
-        host_project=PROJECT,
-        host_kernel=kernel.tree,
         virtual_timeout_s=request.virtual_timeout_s,
     )
 
@@ -214,20 +212,34 @@ def _in_tree_module(kernel: LabKernel, name: str) -> Path:
     return found[0]
 
 
-def _sandbox(request: BootRequest, work: Path, init: Path) -> list[str]:
+def _sandbox(request: BootRequest, kernel: LabKernel, work: Path) -> list[str]:
+    """The guest's folders are where the guest has them: no path of this machine reaches it.
+
+    A longer one in its init takes a page more here or there, which is one more reading of the
+    clock; and the kernel's random numbers depend on its command line.
+    """
     options = "--unshare-all --die-with-parent --new-session --cap-drop ALL --clearenv --chdir /"
-    preload = ["--setenv", "LD_PRELOAD", str(build_preload())]
+    preload = ["--setenv", "LD_PRELOAD", str(_seen_by_guest(build_preload(), kernel))]
     seed = ["--setenv", "STEADY_RANDOM_SEED", str(request.random_seed)]
-    places = ["--ro-bind", "/", "/", "--dev", "/dev", "--tmpfs", "/dev/shm"]
-    places += ["--ro-bind", str(init), INIT, "--bind", str(work), str(work)]
+    places = ["--ro-bind", "/", "/", "--dev", "/dev", "--tmpfs", "/dev/shm", "--tmpfs", "/run"]
+    places += [
+        "--ro-bind",
+        str(PROJECT),
+        GUEST_PROJECT,
+        "--ro-bind",
+        str(kernel.tree),
+        GUEST_KERNEL,
+    ]
+    places += ["--bind", str(work), GUEST_WORK]
     return ["bwrap", *options.split(), *preload, *seed, *places]
 
 
 def _kernel_command(kernel: LabKernel) -> list[str]:
     return [
-        *("setarch", "-R", str(kernel.linux)),
+        *("setarch", "-R", f"{GUEST_KERNEL}/{kernel.linux.name}"),
         f"mem={MEMORY_MIB[kernel.flavour]}M",
-        *("root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", f"init={INIT}"),
+        *("root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"),
+        f"init={GUEST_WORK}/{PRIVATE}/{INIT}",
         *("time-travel=inf-cpu", f"time-travel-start={VIRTUAL_START_NS}"),
         *("norandmaps", "random.trust_cpu=on", "no_hash_pointers", "uml_dir=/dev/shm/"),
         *("con0=null,fd:0", "con1=null,fd:1", "con=null", "console=tty1"),
@@ -236,12 +248,14 @@ def _kernel_command(kernel: LabKernel) -> list[str]:
     ]
 
 
-def _run(request: BootRequest, kernel: LabKernel, work: Path, init: Path) -> tuple[str, str, bool]:
+def _run(
+    request: BootRequest, kernel: LabKernel, work: Path, private: Path
+) -> tuple[str, str, bool]:
     """Returns console output, kernel log, and whether the guest ended within the time limit."""
-    console_path, log_path = init.parent / "console.log", init.parent / "kernel.log"
+    console_path, log_path = private / "console.log", private / "kernel.log"
     with console_path.open("ab") as console, log_path.open("ab") as log:
         process = subprocess.Popen(
-            [*_sandbox(request, work, init), *request.wrapper, *_kernel_command(kernel)],
+            [*_sandbox(request, kernel, work), *request.wrapper, *_kernel_command(kernel)],
             stdin=console,  # To write to: the kernel's console 0.
             stdout=log,
             stderr=log,

@@ -74,9 +74,9 @@ done
 need mount -t debugfs debugfs /sys/kernel/debug
 need mount -t tracefs tracefs /sys/kernel/tracing
 mkdir -p {work} {project} {kernel} "$HOME"
-need mount -t hostfs none {work} -o {host_work}
-need mount -t hostfs none {project} -o ro,{host_project}
-need mount -t hostfs none {kernel} -o ro,{host_kernel}
+need mount -t hostfs none {work} -o {work}
+need mount -t hostfs none {project} -o ro,{project}
+need mount -t hostfs none {kernel} -o ro,{kernel}
 cd {work} || power_off {setup_failed}
 ( sleep {virtual_timeout_s}; say "trouble: still running after {virtual_timeout_s} virtual seconds"
   echo o >/proc/sysrq-trigger ) &
@@ -97,9 +97,6 @@ def init_script(
     loads: Sequence[ModuleLoad],
     node: str | None,
     environment: Mapping[str, str],
-    host_work: Path,
-    host_project: Path,
-    host_kernel: Path,
     virtual_timeout_s: int,
 ) -> str:
     """The text of the init script for one boot."""
@@ -113,9 +110,6 @@ def init_script(
         work=GUEST_WORK,
         project=GUEST_PROJECT,
         kernel=GUEST_KERNEL,
-        host_work=shlex.quote(str(host_work)),
-        host_project=shlex.quote(str(host_project)),
-        host_kernel=shlex.quote(str(host_kernel)),
         virtual_timeout_s=virtual_timeout_s,
         insmods="\n".join(insmods),
         exports="\n".join(exports),

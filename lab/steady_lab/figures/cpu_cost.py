@@ -31,7 +31,7 @@ from steady_lab.figures.instructions import (
 from steady_lab.figures.table import TextTable
 from steady_lab.kernels.build import LabKernel
 from steady_lab.kernels.modules import build_modules
-from steady_lab.paths import BUILD, GUEST_PROJECT, PROJECT
+from steady_lab.paths import BUILD, GUEST_PROJECT, GUEST_WORK, PROJECT
 
 SOURCES = PROJECT / "tests" / "bench"
 MARK = "sys_sched_rr_get_interval"  # see reader.c
@@ -120,8 +120,8 @@ def measure(kernel: LabKernel, cases: Sequence[Case], work: Path) -> dict[Case, 
             work=work,
             kernel=kernel,
             modules=["null_blk nr_devices=0"],
-            environment={"READER": f"{GUEST_PROJECT}/{reader.relative_to(PROJECT)}"},
-            wrapper=[str(step), str(counts), _mark_address(kernel)],
+            environment={"READER": _in_guest(reader)},
+            wrapper=[_in_guest(step), f"{GUEST_WORK}/{counts.name}", _mark_address(kernel)],
             timeout_s=TIMEOUT_S,
         )
     )
@@ -135,6 +135,10 @@ def measure(kernel: LabKernel, cases: Sequence[Case], work: Path) -> dict[Case, 
         case: _cost(window, case[0].depth * case[0].rounds)
         for case, window in zip(cases, windows, strict=True)
     }
+
+
+def _in_guest(program: Path) -> str:
+    return f"{GUEST_PROJECT}/{program.relative_to(PROJECT)}"
 
 
 def _compiled(name: str) -> Path:
