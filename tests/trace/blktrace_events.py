@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import struct
 import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ from steady_lab.errors import LabError
 # Action, seconds, ns, first sector, sectors, operation.
 FORMAT = "%a %T %t %S %n %d\\n"
 NS_PER_S = 1_000_000_000
+# linux/blktrace_api.h: time, action, length of what follows; notes are of blktrace's own doings.
+RECORD = struct.Struct("<8xQ12xI14xH")
+NOTE = 1 << 26
 
 
 @dataclass
@@ -92,14 +96,30 @@ class Requests:
 
 
 def read_blktrace(trace: str, folder: Path) -> list[Found]:
-    """Return the requests of a trace: the name that its files begin with, in a folder."""
+    """Return the requests of a trace: the name that its files begin with, in a folder.
+
+    Times are those of the kernel's monotonic clock.
+    """
     text = _run(folder, "blkparse", "-q", "-i", trace, "-f", FORMAT)
+    begins_ns = (_first_event_ns(path) for path in folder.glob(f"{trace}.blktrace.*"))
+    start_ns = min((begin_ns for begin_ns in begins_ns if begin_ns is not None), default=0)
     requests = Requests()
     for fields in _lines(text):
         action, seconds, ns, sector, sectors, operation = fields
-        time_ns = int(seconds) * NS_PER_S + int(ns)
+        time_ns = start_ns + int(seconds) * NS_PER_S + int(ns)
         requests.take(action, time_ns, int(sector), int(sectors), operation.startswith("F"))
     return requests.done
+
+
+def _first_event_ns(records: Path) -> int | None:
+    """Return when the first event of a CPU was: blkparse counts from the first of all."""
+    data, at = records.read_bytes(), 0
+    while at < len(data):
+        time_ns, action, more_bytes = RECORD.unpack_from(data, at)
+        if not action & NOTE:
+            return int(time_ns)
+        at += RECORD.size + more_bytes
+    return None
 
 
 def _lines(text: str) -> Iterable[list[str]]:

@@ -10,11 +10,15 @@ from blk_tracer import blk_tracer, top_instance
 from blktrace_events import read_blktrace
 from kept import Kept, read_kept
 from loop_disk import STEADY, loop_disk, mixed_load
-from stays import Agreement, compare
+from stays import Agreement, compare, during
 
 
 def trace_with_both(ext4: bool, ios: int, work: Path) -> tuple[Kept, Agreement]:
-    """Trace one load on a loop device with both at once; blktrace begins first and ends last."""
+    """Trace one load on a loop device with both at once.
+
+    blktrace begins first and ends last, and what else runs here may read the disk then (udev, for
+    one): what it saw before and after `steady trace` is left out.
+    """
     with top_instance(), loop_disk(ext4) as disk:
         load = mixed_load(disk, ios)
         with blk_tracer(disk.name, work):
@@ -22,4 +26,5 @@ def trace_with_both(ext4: bool, ios: int, work: Path) -> tuple[Kept, Agreement]:
             subprocess.run([*command, "--", "sh", "-c", load], check=True, stdout=subprocess.PIPE)
         dev = disk.dev
     kept = read_kept(work / "kept")
-    return kept, compare(kept.found(dev), read_blktrace("card", work))
+    found = kept.found(dev)
+    return kept, compare(found, during(read_blktrace("card", work), found))

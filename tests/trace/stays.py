@@ -44,10 +44,14 @@ class Found:
 
 @dataclass
 class Agreement:
-    """Of all stays and requests that both found: by how many ns their times differ."""
+    """Of all stays and requests that both found: by how many ns their times differ.
+
+    `apart` are pairs of which one had ended when the other began: not the same stay.
+    """
 
     d2c_off_ns: list[int] = field(default_factory=list)
     q2c_off_ns: list[int] = field(default_factory=list)
+    apart: list[tuple[Stay, Stay]] = field(default_factory=list)
     only_here: list[Stay] = field(default_factory=list)
     only_there: list[Stay] = field(default_factory=list)
 
@@ -57,6 +61,7 @@ class Agreement:
             f"p99 {nearest_rank(off, 99)} ns, max {max(off, default=0)} ns"
             for name, off in (("D2C", self.d2c_off_ns), ("Q2C", self.q2c_off_ns))
         ]
+        lines += [f"apart: {one} {other}" for one, other in self.apart[:10]]
         lines += [f"only steady trace: {stay}" for stay in self.only_here[:10]]
         lines += [f"only blktrace: {stay}" for stay in self.only_there[:10]]
         return "\n".join(lines)
@@ -76,6 +81,8 @@ def compare(here: list[Found], there: list[Found]) -> Agreement:
         ours, theirs = first.get(place, []), second.get(place, [])
         for (found, one), (other_found, other) in zip(ours, theirs, strict=False):
             agreement.d2c_off_ns.append(abs(one.d2c_ns - other.d2c_ns))
+            if one.ended_ns < other.issued_ns or other.ended_ns < one.issued_ns:
+                agreement.apart.append((one, other))
             is_last = one is found.stays[-1] and other is other_found.stays[-1]
             q2c_ns, other_q2c_ns = found.q2c_ns, other_found.q2c_ns
             if is_last and q2c_ns is not None and other_q2c_ns is not None:
@@ -85,6 +92,18 @@ def compare(here: list[Found], there: list[Found]) -> Agreement:
     if not agreement.d2c_off_ns:
         raise LabError(f"nothing in common: {len(here)} and {len(there)} requests")
     return agreement
+
+
+def during(found: list[Found], window: list[Found]) -> list[Found]:
+    """Leave out what ended before the first request of another list, or began after its last."""
+    stays = [stay for request in window for stay in request.stays]
+    first_ns = min((stay.issued_ns for stay in stays), default=0)
+    last_ns = max((stay.ended_ns for stay in stays), default=0)
+    return [
+        request
+        for request in found
+        if first_ns <= request.stays[-1].ended_ns and request.stays[0].issued_ns <= last_ns
+    ]
 
 
 def _by_place(found: list[Found]) -> dict[tuple[int, int], list[tuple[Found, Stay]]]:

@@ -2,8 +2,8 @@
 """`steady trace` beside blktrace on one load: the same requests, and the same times.
 
 Both have a probe at the same tracepoints, so what they say of one request may differ by what lies
-between two probes: in a guest a reading of its virtual clock; on this machine some ns, unless an
-interrupt or another guest of the hypervisor comes between, so only the median is bounded there.
+between two probes: in a guest a reading of its virtual clock; on this machine whatever comes
+between, so there it is only told, and by how much is for tests/bench/trace_agreement.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from blk_tracer import why_not
 from blktrace_events import btt_d2c, read_blktrace
 from both import trace_with_both
 from kept import Kept, read_kept
-from stays import compare, nearest_rank
+from stays import compare
 from steady_lab.kernels.source import RELEASES
 from steady_lab.paths import GUEST_PROJECT
 
@@ -24,7 +24,6 @@ SCRIPT = Path(__file__).parent / "beside_blktrace.sh"
 CLOCK_STEP_NS = 256
 # Requests, about; fewer would mean that the load did not run.
 HOST_IOS = 1200
-OFF_NS_P50_MAX = 1000
 EXPECTED_MIN = {"raw": 500, "ext4": 300}
 
 
@@ -40,7 +39,7 @@ def test_guest_agrees_with_blktrace(release: str, load: str, work: Path) -> None
     (dev,) = {request["dev"] for request in kept.requests}
     agreement = compare(kept.found(dev), read_blktrace("card", work))
     print(agreement)
-    assert agreement.only_here == [] and agreement.only_there == []
+    assert not agreement.only_here + agreement.only_there and not agreement.apart
     assert len(agreement.d2c_off_ns) >= EXPECTED_MIN[load]
     assert max(agreement.d2c_off_ns) <= CLOCK_STEP_NS
     assert max(agreement.q2c_off_ns) <= CLOCK_STEP_NS
@@ -70,10 +69,8 @@ def test_this_machine_agrees_with_blktrace(file_system: str, work: Path) -> None
     print(f"replay: scripts/test -k 'test_this_machine_agrees_with_blktrace and {file_system}'")
     kept, agreement = trace_with_both(file_system == "ext4", HOST_IOS, work)
     print(agreement, kept.account)
-    assert agreement.only_here == [] and agreement.only_there == []
+    assert not agreement.only_here + agreement.only_there and not agreement.apart
     assert len(agreement.d2c_off_ns) >= HOST_IOS // 2
-    assert nearest_rank(agreement.d2c_off_ns, 50) <= OFF_NS_P50_MAX
-    assert nearest_rank(agreement.q2c_off_ns, 50) <= OFF_NS_P50_MAX
     expect_spans_add_up(kept)
     assert kept.account["unmatched"] == kept.account["events_lost"] == 0
 
