@@ -5,13 +5,21 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-fn plan(dir: &Path, arguments: &[&str]) -> Output {
+fn command(dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
-    command.args(["record", "--no-lock", "--dir"]).arg(dir).args(arguments).output().unwrap()
+    command.args(["record", "--no-lock", "--dir"]).arg(dir).args(arguments);
+    command
+}
+
+fn plan(dir: &Path, arguments: &[&str]) -> Output {
+    command(dir, arguments).output().unwrap()
 }
 
 fn json(output: &Output) -> Value {
@@ -80,4 +88,21 @@ fn a_file_that_is_no_result_is_named() {
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("other.json: no /ledger/total"), "{said}");
+}
+
+#[test]
+fn a_signal_ends_the_measurement_and_nothing_is_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = command(dir.path(), &["--plan"]);
+    let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    while !dir.path().join("steady-plan").exists() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+        thread::sleep(Duration::from_millis(5));
+    }
+    kill_process(Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    assert!(said.contains("stopped before the device was measured"), "{said}");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "what was measured with is gone");
 }

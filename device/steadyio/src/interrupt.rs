@@ -21,6 +21,11 @@ impl Interrupt {
         Ok(flag)
     }
 
+    /// Asks for it, as a signal does.
+    pub fn request(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
     /// Forgets it, so that a further signal can be told from the first.
     pub fn forget(&self) {
         self.0.store(false, Ordering::Relaxed);

@@ -208,7 +208,8 @@ impl Arguments {
     pub fn size(&self, stop: &Interrupt) -> Result<String, Failure> {
         let measure = self.prepare_measuring().map_err(Failure::with(Status::Usage))?;
         let text = self.sizing.run(self.size, measure, stop, self.json);
-        text.map_err(Failure::with(Status::Failed))
+        let status = if stop.requested() { Status::Interrupted } else { Status::Failed };
+        text.map_err(Failure::with(status))
     }
 
     /// A short recording with several rotations, whose ring lasts for ten times as long as usual.

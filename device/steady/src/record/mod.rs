@@ -73,10 +73,12 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
 
 fn failure(error: SessionError) -> Failure {
     use steadyio::recorder::pool::StartError;
+    use steadyio::recorder::pool::files::PoolError;
     let status = match &error {
         SessionError::Start(StartError::Config(_) | StartError::Layout(_))
         | SessionError::Endless(_)
         | SessionError::Flusher(FlusherError::Refused { .. }) => Status::Usage,
+        SessionError::Start(StartError::Pool(PoolError::Stopped)) => Status::Interrupted,
         _ => Status::Failed,
     };
     Failure { status, source: error.into() }

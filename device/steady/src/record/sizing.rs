@@ -125,9 +125,11 @@ fn measure_here(
     plan.config.dir.push(MEASURED_IN);
     let dir = plan.config.dir.clone();
     let measured = measure_both(&plan, source, rate_bytes_s, stop);
-    fs::remove_dir_all(&dir).with_context(|| dir.display().to_string())?;
+    let removed = fs::remove_dir_all(&dir);
     ensure!(!stop.requested(), "stopped before the device was measured");
-    measured
+    let stall = measured?;
+    removed.with_context(|| dir.display().to_string())?;
+    Ok(stall)
 }
 
 /// How fast the device is, and if that is enough, how it stalls at the rate.
@@ -137,6 +139,7 @@ fn measure_both(
     rate_bytes_s: f64,
     stop: &Interrupt,
 ) -> anyhow::Result<Stall> {
+    eprintln!("steady: measuring how fast the device is, for {} s", SPEED_TIME.as_secs());
     let max_bytes_s = payload_bytes_s_max(plan, stop)?;
     ensure!(
         rate_bytes_s <= max_bytes_s || stop.requested(),
@@ -146,6 +149,8 @@ fn measure_both(
         max_bytes_s / MIB,
         SPEED_TIME.as_secs()
     );
+    let bytes = plan.total_bytes.unwrap_or(0) as f64;
+    eprintln!("steady: recording at the rate for {:.0} s", bytes / rate_bytes_s);
     let outcome = plan.record(source, stop, &mut |text| eprintln!("steady: {text}"), None)?;
     let stall = stall_in(&serde_json::from_str(&RecordingResult::new(plan, &outcome).to_json()?)?)?;
     Ok(Stall { payload_bytes_s_max: Some(max_bytes_s), ..stall })

@@ -188,7 +188,7 @@ impl Plan {
         note: &mut dyn FnMut(String),
         watch: Option<Watch<'_>>,
     ) -> Result<Outcome, SessionError> {
-        let (mut recorder, channels) = Recorder::start(&self.config, note)?;
+        let (mut recorder, channels) = Recorder::start_unless(stop, &self.config, note)?;
         let rings = self.config.channels.iter().map(|channel| channel.ring_bytes);
         let ring_bytes = self.back_pressure.then(|| rings.collect());
         let sink = PoolSink { channels, ring_bytes, last: 0 };

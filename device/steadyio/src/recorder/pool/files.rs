@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 
+use crate::interrupt::Interrupt;
 use crate::recorder::mcap::files::{DirectoryLock, FilesError, lock_directory, recover_file};
 use crate::recorder::mcap::recover::{RecoverError, State};
 use crate::recorder::memory::{AlignedBuffer, MemoryError};
@@ -83,6 +84,12 @@ pub enum PoolError {
         /// Free for us.
         free: u64,
     },
+    /// On a slow device the segments take minutes.
+    #[error(
+        "stopped while the segments were made; nothing was recorded, and those that are whole are \
+         used next time"
+    )]
+    Stopped,
     /// No buffer for filling.
     #[error(transparent)]
     Memory(#[from] MemoryError),
@@ -111,12 +118,13 @@ pub struct Pool {
 
 impl Pool {
     /// Opens the pool in a directory, completes segments that were cut off, and makes those that
-    /// are missing. `note` is told about both.
+    /// are missing, unless it is told to stop. `note` is told about both.
     pub fn open(
         dir: &Path,
         count: usize,
         segment_bytes: u64,
         note: &mut dyn FnMut(String),
+        stop: &Interrupt,
     ) -> Result<Pool, PoolError> {
         fs::create_dir_all(dir).map_err(at(dir))?;
         let lock = lock_directory(dir)?;
@@ -146,7 +154,11 @@ impl Pool {
             segments.push(Segment { path: path.clone(), sequence: used });
         }
         paths.retain(|path| path.exists());
-        match create_missing(dir, &mut paths, count, segment_bytes, note) {
+        let mut make = |path: &Path, number| {
+            note(format!("making segment {number} of {count}, {segment_bytes} bytes"));
+            create(path, segment_bytes, stop)
+        };
+        match create_missing(dir, &mut paths, count, segment_bytes, &mut make) {
             Err(error @ PoolError::NoSpace { .. })
                 if set_aside > 0 && paths.len() >= SEGMENTS_MIN =>
             {
@@ -226,7 +238,7 @@ fn create_missing(
     paths: &mut Vec<PathBuf>,
     count: usize,
     segment_bytes: u64,
-    note: &mut dyn FnMut(String),
+    make: &mut dyn FnMut(&Path, usize) -> Result<(), PoolError>,
 ) -> Result<(), PoolError> {
     let missing = count - paths.len();
     let needed = missing as u64 * segment_bytes;
@@ -242,15 +254,14 @@ fn create_missing(
         if paths.contains(&path) {
             continue;
         }
-        note(format!("making segment {} of {count}, {segment_bytes} bytes", paths.len() + 1));
-        create(&path, segment_bytes)?;
+        make(&path, paths.len() + 1)?;
         paths.push(path);
     }
     Ok(())
 }
 
 /// Under its name it is whole: it gets that last.
-fn create(path: &Path, segment_bytes: u64) -> Result<(), PoolError> {
+fn create(path: &Path, segment_bytes: u64, stop: &Interrupt) -> Result<(), PoolError> {
     let unfinished = path.with_extension(&UNFINISHED[1..]);
     let file = OpenOptions::new()
         .write(true)
@@ -265,6 +276,9 @@ fn create(path: &Path, segment_bytes: u64) -> Result<(), PoolError> {
         let zeroes = AlignedBuffer::new(FILL_BYTES, false)?;
         let mut offset = 0;
         while offset < segment_bytes {
+            if stop.requested() {
+                return Err(PoolError::Stopped);
+            }
             let bytes = usize::try_from(segment_bytes - offset).unwrap_or(FILL_BYTES);
             let zeroes = &zeroes[..bytes.min(FILL_BYTES)];
             direct.as_ref().unwrap_or(&file).write_all_at(zeroes, offset).map_err(at(path))?;
@@ -289,31 +303,40 @@ mod tests {
 
     const BYTES: u64 = 64 << 10;
 
+    fn open(
+        dir: &Path,
+        count: usize,
+        segment_bytes: u64,
+        note: &mut dyn FnMut(String),
+    ) -> Result<Pool, PoolError> {
+        Pool::open(dir, count, segment_bytes, note, &Interrupt::default())
+    }
+
     #[test]
     fn a_pool_is_made_once_and_used_oldest_first() {
         let dir = tempfile::tempdir().unwrap();
         let mut notes = Vec::new();
-        let mut pool = Pool::open(dir.path(), 3, BYTES, &mut |note| notes.push(note)).unwrap();
+        let mut pool = open(dir.path(), 3, BYTES, &mut |note| notes.push(note)).unwrap();
         assert_eq!(notes.len(), 3);
         let sequences = [1, 2, 3, 4].map(|_| pool.open_oldest().unwrap().1);
         assert_eq!(sequences, [1, 2, 3, 4]);
         assert!(matches!(
-            Pool::open(dir.path(), 3, BYTES, &mut |_| ()),
+            open(dir.path(), 3, BYTES, &mut |_| ()),
             Err(PoolError::Recover(FilesError::Busy(_)))
         ));
         drop(pool);
-        Pool::open(dir.path(), 3, BYTES, &mut |_| unreachable!("all are there")).unwrap();
+        open(dir.path(), 3, BYTES, &mut |_| unreachable!("all are there")).unwrap();
     }
 
     #[test]
     fn a_segment_that_cannot_be_read_is_kept_under_another_name_and_replaced() {
         let dir = tempfile::tempdir().unwrap();
-        drop(Pool::open(dir.path(), 3, BYTES, &mut |_| ()).unwrap());
+        drop(open(dir.path(), 3, BYTES, &mut |_| ()).unwrap());
         let path = dir.path().join("segment-00001.mcap");
         for number in 1..3 {
             fs::write(&path, vec![number; BYTES as usize]).unwrap();
             let mut notes = Vec::new();
-            let pool = Pool::open(dir.path(), 3, BYTES, &mut |note| notes.push(note)).unwrap();
+            let pool = open(dir.path(), 3, BYTES, &mut |note| notes.push(note)).unwrap();
             assert_eq!(pool.count(), 3);
             let aside = dir.path().join(format!("segment-00001.mcap.damaged-{number}"));
             assert!(notes[0].ends_with(&format!("; it is kept as {}", aside.display())));
@@ -327,7 +350,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
         fs::write(&file, "").unwrap();
-        let error = Pool::open(&file, 2, BYTES, &mut |_| ()).unwrap_err();
+        let error = open(&file, 2, BYTES, &mut |_| ()).unwrap_err();
         let said = format!("{}: File exists (os error 17)", file.display());
         assert_eq!(error.to_string(), said);
         // What prints the chain of causes must not say it twice.
@@ -337,12 +360,28 @@ mod tests {
     #[test]
     fn a_pool_of_other_sizes_is_left_alone() {
         let dir = tempfile::tempdir().unwrap();
-        drop(Pool::open(dir.path(), 3, BYTES, &mut |_| ()).unwrap());
-        let smaller = Pool::open(dir.path(), 2, BYTES, &mut |_| ()).unwrap_err().to_string();
+        drop(open(dir.path(), 3, BYTES, &mut |_| ()).unwrap());
+        let smaller = open(dir.path(), 2, BYTES, &mut |_| ()).unwrap_err().to_string();
         assert!(smaller.contains("holds 3 segments, but 2 are to be kept"), "{smaller}");
-        let other = Pool::open(dir.path(), 3, 2 * BYTES, &mut |_| ()).unwrap_err().to_string();
+        let other = open(dir.path(), 3, 2 * BYTES, &mut |_| ()).unwrap_err().to_string();
         assert!(other.contains("has 65536 bytes, but segments are to have 131072"), "{other}");
-        let huge = Pool::open(dir.path(), 4_000, 1 << 60, &mut |_| ());
+        let huge = open(dir.path(), 4_000, 1 << 60, &mut |_| ());
         assert!(huge.is_err());
+    }
+
+    #[test]
+    fn making_segments_stops_when_it_is_told_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let stop = Interrupt::default();
+        let mut second = |note: String| {
+            if note.starts_with("making segment 2") {
+                stop.request();
+            }
+        };
+        let stopped = Pool::open(dir.path(), 3, BYTES, &mut second, &stop).unwrap_err();
+        assert!(matches!(stopped, PoolError::Stopped));
+        let left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(Result::unwrap).collect();
+        assert!(left.len() == 1 && left[0].file_name() == "segment-00000.mcap", "{left:?}");
+        assert_eq!(open(dir.path(), 3, BYTES, &mut |_| ()).unwrap().count(), 3);
     }
 }

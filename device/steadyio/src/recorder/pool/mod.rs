@@ -36,6 +36,7 @@ use super::mcap::definitions::{ChannelSpec, DefinitionError, Definitions, Schema
 use super::mcap::encoder::Encoder;
 use super::mcap::layout::{Layout, LayoutConfig, LayoutError};
 use super::memory::MemoryError;
+use crate::interrupt::Interrupt;
 
 /// A recording could not be started. Nothing was created if the configuration was wrong.
 #[derive(Debug, thiserror::Error)]
@@ -134,6 +135,15 @@ impl Recorder {
         config: &RecorderConfig,
         note: &mut dyn FnMut(String),
     ) -> Result<(Recorder, Vec<Channel>), StartError> {
+        Recorder::start_unless(&Interrupt::default(), config, note)
+    }
+
+    /// The same, unless it is told to stop while it makes the segments, which may take minutes.
+    pub fn start_unless(
+        stop: &Interrupt,
+        config: &RecorderConfig,
+        note: &mut dyn FnMut(String),
+    ) -> Result<(Recorder, Vec<Channel>), StartError> {
         let segments = config.check()?;
         let encoder = encoder(config)?;
         let both: Result<Vec<(Channel, Outlet)>, MemoryError> =
@@ -144,7 +154,7 @@ impl Recorder {
         let sizes = buffer_sizes(encoder.layout());
         let disk = Disk::new(config.writer.engine, &sizes, config.lock_memory)?;
         // At most 10,000: checked.
-        let pool = Pool::open(&config.dir, segments as usize, config.segment_bytes, note)?;
+        let pool = Pool::open(&config.dir, segments as usize, config.segment_bytes, note, stop)?;
         let meters = Arc::new(Meters::default());
         let mut stage = Stage::new(Parts {
             encoder,
