@@ -201,11 +201,14 @@ def side_by_side(mount: Path, sizes: Sizes) -> None:
     with memory_pressure() as join, beside(mount, join, sizes):
         for recipe in RECIPES:
             where = mount / recipe
+            files: tuple[str, ...] = ("--segment-size", sizes.total)
+            if recipe == "pool":
+                segments = "2" if sizes.disk_mib < 1000 else "4"
+                files = ("--segment-size", sizes.segment, "--segments", segments)
             result = record(
                 join,
                 *("--recipe", recipe, "--dir", where, "--total", sizes.total),
-                *("--priority", PRIORITY, "--segments", "2" if sizes.disk_mib < 1000 else "4"),
-                *("--segment-size", sizes.segment if recipe == "pool" else sizes.total),
+                *("--priority", PRIORITY, *files),
             )
             rows.append(row(result))
             p999[recipe] = result["caller"]["calls"]["latency_ns"]["p999"]

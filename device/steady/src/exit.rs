@@ -11,7 +11,7 @@ wrong; 3 done, but I/Os failed or optional knobs were not set (see the record); 
 /// The same for recordings.
 pub const RECORD_HELP: &str = "Exit status: 0 done, nothing lost; 1 failed; 2 the command line is \
 wrong; 3 done, but records were lost or a producer was refused (see the result); 130 interrupted before --total or \
---duration. Without those, Ctrl-C is how a recording ends. In every case what was taken is made \
+--duration, or before anything was recorded. Without those, Ctrl-C is how a recording ends. In every case what was taken is made \
 durable, and settings are put back.";
 
 /// How a subcommand ended.

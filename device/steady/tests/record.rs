@@ -153,15 +153,32 @@ fn the_flusher_is_put_back_when_it_is_terminated() {
 
 #[test]
 fn a_wrong_command_line_is_named_and_creates_nothing() {
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 19] = [
         (&["--recipe", "pol"], "possible values: append-fdatasync"),
         (&["--size", "0"], "--size 0: must be at least 1"),
         (&["--size", "1.5K"], "must be a whole number"),
         (&["--period", "5"], "must be a whole number with ns"),
         (&["--total", "1K"], "must be at least one record (--size 4096)"),
         (&["--recipe", "append-fdatasync"], "needs an end, --total or --duration"),
-        (&["--ring", "4K"], "ring_bytes = 4096: must be at least"),
-        (&["--segments", "1"], "number of segments = 1: must be 2 to 10000"),
+        (&["--ring", "4K"], "--ring 4096: must be at least"),
+        (&["--segments", "1"], "--segments 1: must be 2 to 10000"),
+        (&["--keep-size", "1M"], "--keep-size: comes to 0 segments of --segment-size; must be 2"),
+        (&["--segment-size", "1M"], "--segment-size 1048576: must be at least 4 times --unit"),
+        (&["--unit", "3"], "--unit 3: must be 8192 to 16777216"),
+        (&["--size", "1M"], "--size 1048576: must be at most half of --unit (1048576)"),
+        (&["--loss-window", "1ms"], "--loss-window 1ms: must be 2 to 3600000 ms"),
+        (&["--priority", "100"], "'--priority <1..99>': 100 is not in 1..=99"),
+        (&["--writer-ionice", "1:8"], "must be CLASS:LEVEL, 1 to 3 and 0 to 7"),
+        (&["--writer-cpu", "1023"], "--writer-cpu 1023: must be one of "),
+        (&["--input", "/"], "/: is a directory"),
+        (
+            &["--recipe", "append-fdatasync", "--total", "8K", "--segments", "4"],
+            "--recipe append-fdatasync: has no --segments, only pool has",
+        ),
+        (
+            &["--recipe", "append-fdatasync", "--total", "8K", "--cpu", "1023"],
+            "--cpu 1023: must be one of ",
+        ),
     ];
     for (arguments, says) in cases {
         let dir = tempfile::tempdir().unwrap();
@@ -176,6 +193,16 @@ fn a_wrong_command_line_is_named_and_creates_nothing() {
         assert!(stderr(&output).contains(says), "{arguments:?}: {}", stderr(&output));
         assert!(!dir.exists());
     }
+}
+
+#[test]
+fn a_file_that_cannot_be_preallocated_is_named_and_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let more_than_there_is = ["--recipe", "prealloc-syncrange-flusher", "--total", "4000000G"];
+    let output = record(dir.path(), &more_than_there_is).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("/recording-0000.raw: "), "{}", stderr(&output));
+    assert_eq!(files(dir.path(), ""), (0, 0));
 }
 
 #[test]

@@ -17,6 +17,7 @@ use steadyio::recorder::session::{CallerConfig, Plan};
 use steadyio::recorder::source::{Periodic, Source};
 
 use super::input::{InputArguments, OpenInput, share_rings};
+use super::named;
 use super::sizing::SizingArguments;
 use crate::exit::{Failure, RECORD_HELP, Status};
 use crate::quantity::{duration, size};
@@ -58,9 +59,9 @@ pub struct Arguments {
     /// End after this time
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "total")]
     duration: Option<Duration>,
-    /// Most that may be lost in a power cut, in time (pool)
-    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = duration)]
-    loss_window: Duration,
+    /// Most that may be lost in a power cut, in time; default 500ms (pool)
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    loss_window: Option<Duration>,
     /// Size of a segment; default 64MiB. Of S4's recipes: of a file; default all in one
     #[arg(long, value_name = "SIZE", value_parser = size)]
     segment_size: Option<u64>,
@@ -85,17 +86,17 @@ pub struct Arguments {
     /// Memory between caller and writer; default one second of records (pool)
     #[arg(long, value_name = "SIZE", value_parser = size)]
     ring: Option<u64>,
-    /// How the writer reaches the device (pool)
-    #[arg(long, default_value = "best", value_parser = ["best", "io_uring", "pwrite"])]
-    engine: String,
+    /// How the writer reaches the device; default best (pool)
+    #[arg(long, value_parser = ["best", "io_uring", "pwrite"])]
+    engine: Option<String>,
     /// Run the caller under SCHED_FIFO
-    #[arg(long, value_name = "1..99")]
+    #[arg(long, value_name = "1..99", value_parser = fifo_priority())]
     priority: Option<u8>,
     /// Run the caller on this CPU only
     #[arg(long, value_name = "N")]
     cpu: Option<usize>,
     /// Run the writer under SCHED_FIFO (pool)
-    #[arg(long, value_name = "1..99")]
+    #[arg(long, value_name = "1..99", value_parser = fifo_priority())]
     writer_priority: Option<u8>,
     /// Run the writer on this CPU only (pool)
     #[arg(long, value_name = "N")]
@@ -125,11 +126,19 @@ fn recipe_values() -> clap::builder::PossibleValuesParser {
     RECIPES.map(Recipe::name).into()
 }
 
+fn fifo_priority() -> clap::builder::RangedI64ValueParser<u8> {
+    clap::value_parser!(u8).range(1..=99)
+}
+
 fn io_priority(text: &str) -> Result<IoPriority, String> {
     let wrong = || "must be CLASS:LEVEL, 1 to 3 and 0 to 7".to_string();
     let (class, level) = text.split_once(':').ok_or_else(wrong)?;
     let number = |text: &str| text.parse().map_err(|_| wrong());
-    Ok(IoPriority { class: number(class)?, level: number(level)? })
+    let priority = IoPriority { class: number(class)?, level: number(level)? };
+    match (priority.class, priority.level) {
+        (1..=3, 0..=7) => Ok(priority),
+        _ => Err(wrong()),
+    }
 }
 
 /// Everything a recording needs.
@@ -164,7 +173,7 @@ impl Arguments {
         let Some(mut channels) = declared else { return Ok(None) };
         share_rings(&mut channels, self.ring);
         let config = RecorderConfig { channels, ..self.config(recipe, None) };
-        config.check().map_err(Failure::with(Status::Usage))?;
+        self.check(&config).map_err(Failure::with(Status::Usage))?;
         let plan = Plan {
             recipe,
             config,
@@ -193,7 +202,7 @@ impl Arguments {
             back_pressure: self.period.is_zero(),
         };
         match recipe.kind() {
-            Kind::Pool => drop(plan.config.check()?),
+            Kind::Pool => self.check(&plan.config)?,
             Kind::CallerWrites(_) => self.check_caller_writes(&plan)?,
         }
         let source = Box::new(Periodic::new(self.period, usize::try_from(self.size)?, records));
@@ -226,7 +235,7 @@ impl Arguments {
         for channel in &mut config.channels {
             channel.ring_bytes = self.ring.unwrap_or(channel.ring_bytes.saturating_mul(10));
         }
-        config.check()?;
+        self.check(&config)?;
         let plan = Plan {
             recipe,
             config,
@@ -258,9 +267,44 @@ impl Arguments {
         }
     }
 
+    /// The recorder's own check, in words of the command line.
+    fn check(&self, config: &RecorderConfig) -> anyhow::Result<()> {
+        named::cpu("--cpu", self.cpu)?;
+        named::cpu("--writer-cpu", self.writer_cpu)?;
+        let keep = match (self.keep_size, self.keep_free, self.keep_time) {
+            (Some(_), _, _) => "--keep-size",
+            (_, Some(_), _) => "--keep-free",
+            (_, _, Some(_)) => "--keep-time",
+            _ => "--segments",
+        };
+        let declared = self.input.declares_topics();
+        config.check().map(drop).map_err(|error| named::option(error, keep, declared))
+    }
+
+    /// Options that only the pool has, and whether they were given.
+    fn of_pool(&self) -> [(&'static str, bool); 11] {
+        [
+            ("--loss-window", self.loss_window.is_some()),
+            ("--segments", self.segments.is_some()),
+            ("--keep-size", self.keep_size.is_some()),
+            ("--keep-free", self.keep_free.is_some()),
+            ("--keep-time", self.keep_time.is_some()),
+            ("--stop-when-full", self.stop_when_full),
+            ("--ring", self.ring.is_some()),
+            ("--engine", self.engine.is_some()),
+            ("--writer-priority", self.writer_priority.is_some()),
+            ("--writer-cpu", self.writer_cpu.is_some()),
+            ("--writer-ionice", self.writer_ionice.is_some()),
+        ]
+    }
+
     /// Not the recorder's own check: most of its limits are those of rings and segments.
     fn check_caller_writes(&self, plan: &Plan) -> anyhow::Result<()> {
         let name = plan.recipe.name();
+        if let Some((option, _)) = self.of_pool().iter().find(|(_, given)| *given) {
+            bail!("--recipe {name}: has no {option}, only pool has");
+        }
+        named::cpu("--cpu", self.cpu)?;
         ensure!(plan.total_bytes.is_some(), "--recipe {name}: needs an end, --total or --duration");
         ensure!(plan.config.segment_bytes >= self.size, "--segment-size: less than one record");
         ensure!(plan.config.unit_bytes > 0, "--unit 0: must be at least 1");
@@ -277,15 +321,15 @@ impl Arguments {
         RecorderConfig {
             dir: self.dir.clone(),
             channels: vec![self.channel()],
-            loss_window: self.loss_window,
+            loss_window: self.loss_window.unwrap_or(defaults::LOSS_WINDOW),
             unit_bytes: self.unit.unwrap_or(unit_bytes),
             segment_bytes: self.segment_size.unwrap_or(segment_bytes),
             retention: self.retention(),
             when_full: if self.stop_when_full { WhenFull::Stop } else { WhenFull::Recycle },
             writer: WriterConfig {
-                engine: match self.engine.as_str() {
-                    "io_uring" => EngineChoice::IoUring,
-                    "pwrite" => EngineChoice::Pwrite,
+                engine: match self.engine.as_deref() {
+                    Some("io_uring") => EngineChoice::IoUring,
+                    Some("pwrite") => EngineChoice::Pwrite,
                     _ => EngineChoice::Best,
                 },
                 fifo_priority: self.writer_priority,

@@ -57,6 +57,11 @@ fn input(text: &str) -> Result<Input, String> {
 }
 
 impl InputArguments {
+    /// Whether topics and their longest records are what a stream says, not the command line.
+    pub fn declares_topics(&self) -> bool {
+        self.framing == "frames"
+    }
+
     /// None without `--input`.
     pub fn open(&self, line_bytes_max: u64) -> anyhow::Result<Option<OpenInput>> {
         let Some(input) = &self.input else { return Ok(None) };

@@ -5,9 +5,11 @@ mod account_log;
 mod arguments;
 mod input;
 mod live;
+mod named;
 mod sizing;
 
 use std::io::IsTerminal;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -40,8 +42,11 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         return Ok(Status::Interrupted);
     };
     let out = arguments.out.as_deref().map(record_file).transpose()?;
-    let log = arguments.account_log.as_deref().map(AccountLog::create).transpose();
-    let mut log = log.context("--account-log").map_err(Failure::with(Status::Usage))?;
+    let create = |path: &Path| {
+        AccountLog::create(path).with_context(|| format!("--account-log {}", path.display()))
+    };
+    let log = arguments.account_log.as_deref().map(create).transpose();
+    let mut log = log.map_err(Failure::with(Status::Failed))?;
     let mut note = |text| eprintln!("steady: {text}");
     let mut line = LiveLine::new();
     let live = std::io::stderr().is_terminal() && !arguments.quiet;

@@ -81,8 +81,13 @@ pub enum SessionError {
     )]
     Lock(io::Error),
     /// Scheduling of the caller.
-    #[error("the caller's priority or CPU: {0}")]
-    Caller(io::Error),
+    #[error("cannot run the caller {wanted}: {why}")]
+    Caller {
+        /// What was asked for.
+        wanted: String,
+        /// Why not.
+        why: io::Error,
+    },
 }
 
 /// What others may see while it runs.
@@ -217,7 +222,9 @@ impl Plan {
         watch: Option<Watch<'_>>,
     ) -> Result<Outcome, SessionError> {
         let total_bytes = self.total_bytes.ok_or(SessionError::Endless(self.recipe))?;
-        std::fs::create_dir_all(&self.config.dir)?;
+        std::fs::create_dir_all(&self.config.dir).map_err(|error| {
+            io::Error::new(error.kind(), format!("{}: {error}", self.config.dir.display()))
+        })?;
         let guard = if recipe.flusher { None } else { Some(FlusherOff::take(note)?) };
         let files = Files {
             dir: self.config.dir.clone(),
@@ -298,10 +305,14 @@ impl Plan {
 
 fn prepare_caller(config: &CallerConfig, lock: bool) -> Result<(), SessionError> {
     if let Some(cpu) = config.cpu {
-        set_cpu(cpu).map_err(SessionError::Caller)?;
+        let wanted = format!("on CPU {cpu}");
+        set_cpu(cpu).map_err(|why| SessionError::Caller { wanted, why })?;
     }
     if let Some(priority) = config.fifo_priority {
-        set_fifo(priority).map_err(SessionError::Caller)?;
+        let wanted = format!(
+            "under SCHED_FIFO at priority {priority} (which root may, or who has ulimit -r {priority})"
+        );
+        set_fifo(priority).map_err(|why| SessionError::Caller { wanted, why })?;
     }
     if lock {
         lock_process().map_err(SessionError::Lock)?;

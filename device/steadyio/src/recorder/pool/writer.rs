@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::meters::{Ended, Meters, WriterReport, raise};
 use super::stage::{AllFull, Stage};
 use crate::recorder::channel::Outlet;
-use crate::recorder::config::WriterConfig;
+use crate::recorder::config::{IoPriority, WriterConfig};
 use crate::recorder::ledger::Amount;
 use crate::recorder::ring::{HEADER_BYTES, Header};
 use crate::recorder::source::now_ns;
@@ -41,17 +41,24 @@ pub struct Writer {
 
 /// Gives the calling thread what the configuration asks for.
 pub fn prepare_thread(config: &WriterConfig) -> io::Result<()> {
-    let named = |what: &'static str| {
-        move |error: io::Error| io::Error::new(error.kind(), format!("{what}: {error}"))
+    let named = |wanted: String| {
+        move |error: io::Error| {
+            io::Error::new(error.kind(), format!("cannot run the writer thread {wanted}: {error}"))
+        }
     };
     if let Some(cpu) = config.cpu {
-        set_cpu(cpu).map_err(named("CPU of the writer thread"))?;
+        set_cpu(cpu).map_err(named(format!("on CPU {cpu}")))?;
     }
     if let Some(priority) = config.io_priority {
-        set_io_priority(priority).map_err(named("I/O priority of the writer thread"))?;
+        let IoPriority { class, level } = priority;
+        let wanted = format!("at I/O priority {class}:{level} (class 1 needs root)");
+        set_io_priority(priority).map_err(named(wanted))?;
     }
     if let Some(priority) = config.fifo_priority {
-        set_fifo(priority).map_err(named("SCHED_FIFO of the writer thread"))?;
+        let wanted = format!(
+            "under SCHED_FIFO at priority {priority} (which root may, or who has ulimit -r {priority})"
+        );
+        set_fifo(priority).map_err(named(wanted))?;
     }
     Ok(())
 }

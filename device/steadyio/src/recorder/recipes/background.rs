@@ -78,7 +78,10 @@ impl Plan {
             let file = open(path)?;
             allocate(&file, self.file_bytes)
                 .and_then(|()| file.sync_all())
-                .inspect_err(|_| remove(&files))?;
+                .inspect_err(|_| remove(&files))
+                .map_err(|error| {
+                    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+                })?;
         }
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);

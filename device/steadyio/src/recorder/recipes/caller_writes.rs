@@ -6,9 +6,9 @@
 //! (write back, and end each file), [`super::background`] (what disturbs). When a file is full the
 //! caller waits until it has been ended and the next one is there, which is S4's "foreground".
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::background::{Plan, allocate};
@@ -30,6 +30,12 @@ pub struct Files {
     pub total_bytes: u64,
     /// So much is written back at once.
     pub sync_bytes: u64,
+}
+
+impl Files {
+    fn path(&self, number: u64) -> PathBuf {
+        self.dir.join(format!("recording-{number:04}.raw"))
+    }
 }
 
 /// Takes records by writing them.
@@ -127,20 +133,26 @@ fn open_next(
     number: u64,
     left_bytes: u64,
 ) -> io::Result<File> {
-    let path = files.dir.join(format!("recording-{number:04}.raw"));
-    let file =
-        OpenOptions::new().write(true).create_new(true).open(&path).map_err(|error| {
-            io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-        })?;
+    let path = files.path(number);
+    let named = |error| named(&path, &error);
+    let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(named)?;
     if recipe.blocks == Blocks::Preallocated {
-        allocate(&file, files.file_bytes.min(left_bytes).max(1))?;
+        let bytes = files.file_bytes.min(left_bytes).max(1);
+        // A file with a part of its blocks is of no use.
+        allocate(&file, bytes).inspect_err(|_| drop(fs::remove_file(&path))).map_err(named)?;
     }
     Ok(file)
 }
 
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
 impl Sink for WriteSink {
     fn take(&mut self, record: &Record<'_>) -> io::Result<()> {
-        (&*self.file).write_all(record.data)?;
+        (&*self.file)
+            .write_all(record.data)
+            .map_err(|error| named(&self.files.path(self.file_number), &error))?;
         let bytes = record.data.len() as u64;
         let amount = Amount { records: 1, bytes };
         self.ledger.received(record.log_time_ns, bytes);

@@ -117,7 +117,12 @@ impl StreamSource {
             Input::Path(path) => {
                 let mut options = OpenOptions::new();
                 options.read(true).custom_flags(libc::O_NONBLOCK);
-                Some(options.open(path).map_err(named)?)
+                let file = options.open(path).map_err(named)?;
+                // Opens, but no read() of it succeeds.
+                match file.metadata().map_err(named)?.is_dir() {
+                    true => return Err(named(io::ErrorKind::IsADirectory.into())),
+                    false => Some(file),
+                }
             }
         };
         let listener = match input {
