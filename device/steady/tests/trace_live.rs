@@ -163,9 +163,10 @@ fn others_are_hidden_unless_all_are_asked_for() {
     };
     let own_only = run(&[]);
     assert_eq!(groups(&own_only), [("read 65536".to_string(), 3)]);
-    assert_eq!(own_only["scope"]["ios_hidden"], 5);
-    let all = run(&["--all"]);
-    assert_eq!(groups(&all), [("read 16384".to_string(), 5), ("read 65536".to_string(), 3)]);
+    // More than these where udev looks at the new device.
+    assert!(own_only["scope"]["ios_hidden"].as_u64().unwrap() >= 5, "{own_only:#}");
+    let all: BTreeMap<String, u64> = groups(&run(&["--all"])).into_iter().collect();
+    assert_eq!((all["read 16384"], all["read 65536"]), (5, 3));
 }
 
 #[test]

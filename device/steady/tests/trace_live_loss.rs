@@ -52,5 +52,5 @@ fn events_that_the_kernel_lost_are_told_and_what_came_after_them_is_shown() {
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     let record = valid_json(&output, SCHEMA);
     assert!(record["account"]["events_lost"].as_u64().unwrap() > 0, "{record:#}");
-    assert_eq!(groups(&record), [("read 65536".to_string(), 3)], "{record:#}");
+    assert!(groups(&record).contains(&("read 65536".to_string(), 3)), "{record:#}");
 }

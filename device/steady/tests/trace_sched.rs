@@ -58,13 +58,16 @@ impl Hog {
         hog.arg(std::env::current_exe().unwrap());
         hog.args(["--ignored", "--exact", "busy_until_killed"]).stdout(Stdio::null());
         let mut hog = Hog(hog.spawn().unwrap());
-        sleep(Duration::from_millis(200));
-        match hog.0.try_wait().unwrap() {
-            None => Some(hog),
-            Some(status) => {
+        loop {
+            if let Some(status) = hog.0.try_wait().unwrap() {
                 eprintln!("skipped: no real-time thread may be started ({status})");
-                None
+                return None;
             }
+            // Its own, and that of the test that is busy.
+            if hog.threads().len() > 1 {
+                return Some(hog);
+            }
+            sleep(Duration::from_millis(10));
         }
     }
 

@@ -33,12 +33,20 @@ pub fn loop_device() -> Option<Loop> {
     match losetup {
         Ok(output) if output.status.success() => {
             let node = String::from_utf8_lossy(&output.stdout).trim().to_string();
+            wait_for_udev();
             Some(Loop { node, backing, dir })
         }
         other => {
             eprintln!("skipped: no loop device with direct I/O: {other:?}");
             None
         }
+    }
+}
+
+/// Where udev runs, it reads each new device, and keeps it open meanwhile.
+pub fn wait_for_udev() {
+    if Path::new("/run/udev/control").exists() {
+        let _ = Command::new("udevadm").args(["settle", "--timeout=60"]).status();
     }
 }
 
