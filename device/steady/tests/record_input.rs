@@ -190,7 +190,12 @@ fn several_producers_share_a_socket_and_only_the_wrong_one_is_sent_away() {
     // Different identifiers for the same topic.
     first.write_all(&[beginning(&["/a"]), frames(0, 0..100)].concat()).unwrap();
     second.write_all(&[beginning(&["/b", "/a"]), frames(0, 100..200)].concat()).unwrap();
-    // What is not part of the recording comes too late.
+    // What is not part of the recording comes too late, once that has begun.
+    let begun = Instant::now();
+    while !dir.path().join("recording").exists() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "recording has not begun");
+        thread::sleep(Duration::from_millis(5));
+    }
     let mut late = connect(&socket);
     late.write_all(&beginning(&["/c"])).unwrap();
     wait_for_close(&late);
