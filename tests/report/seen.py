@@ -8,10 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 from steady_lab.pages.screenshot import chromium_flags, find_chromium
 
 CHROMIUM = find_chromium()
+# For each step, on a busy machine: what comes too late is not what is tested.
+PATIENCE_MS = 300_000
+expect.set_options(timeout=PATIENCE_MS)
 DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}
 
@@ -29,7 +32,9 @@ class Seen:
 def headless_browser() -> Iterator[Browser]:
     """Give a browser; it ends with the block."""
     with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=chromium_flags())
+        launched = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=chromium_flags(), timeout=PATIENCE_MS
+        )
         yield launched
         launched.close()
 
@@ -37,6 +42,7 @@ def headless_browser() -> Iterator[Browser]:
 def open_report(browser: Browser, file: Path, size: dict[str, int]) -> Seen:
     """Open the report in a fresh page of the given size, watching it."""
     page = browser.new_page(viewport={"width": size["width"], "height": size["height"]})
+    page.set_default_timeout(PATIENCE_MS)
     seen = Seen(page)
     page.on("console", lambda message: seen.console.append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: seen.console.append(f"error: {error}"))

@@ -107,8 +107,8 @@ def plot_data(page: Page) -> dict[str, Any]:
 def test_page_is_silent_and_fetches_nothing(own_report: Seen, tiny_build: Path) -> None:
     assert own_report.console == []
     assert own_report.requests == [(tiny_build / "report" / "index.html").as_uri()]
-    own_report.page.evaluate("fetch('http://127.0.0.1:9/').catch(() => 'refused')")
-    assert any("Content Security Policy" in line for line in own_report.console)
+    with own_report.page.expect_console_message(lambda m: "Content Security Policy" in m.text):
+        own_report.page.evaluate("fetch('http://127.0.0.1:9/').catch(() => 'refused')")
 
 
 def test_every_trace_is_drawn(report: Seen) -> None:

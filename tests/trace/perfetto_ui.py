@@ -20,7 +20,8 @@ from typing import Any
 from playwright.sync_api import Browser, Page, sync_playwright
 from steady_lab.pages.screenshot import chromium_flags, find_chromium
 
-LOAD_TIMEOUT_MS = 120_000
+# For each step, on a busy machine: what comes too late is not what is tested.
+PATIENCE_MS = 300_000
 ROWS_SCRIPT = """async sql => {
     const result = await app.trace.engine.query(sql), columns = result.columns(), rows = [];
     const plain = value => typeof value === 'bigint' ? Number(value) : value;
@@ -54,7 +55,9 @@ def headless_browser() -> Iterator[Browser]:
     """Give a browser; it ends with the block."""
     with sync_playwright() as playwright:
         path = find_chromium()
-        browser = playwright.chromium.launch(executable_path=path, args=chromium_flags())
+        browser = playwright.chromium.launch(
+            executable_path=path, args=chromium_flags(), timeout=PATIENCE_MS
+        )
         yield browser
         browser.close()
 
@@ -64,6 +67,7 @@ def perfetto_ui(browser: Browser, trace: Path) -> Iterator[PerfettoUi]:
     """Open a trace in the UI; the page and the server end with the block."""
     with served(trace) as address:
         page = browser.new_page(viewport={"width": 1600, "height": 1000})
+        page.set_default_timeout(PATIENCE_MS)
         page.route(
             "**/*",
             lambda r: r.continue_() if r.request.url.startswith(address) else r.abort(),
@@ -71,7 +75,7 @@ def perfetto_ui(browser: Browser, trace: Path) -> Iterator[PerfettoUi]:
         ui = PerfettoUi(page)
         page.on("pageerror", lambda error: ui.errors.append(str(error)))
         page.goto(address)
-        page.wait_for_function("window.app?.trace && !app.isLoadingTrace", timeout=LOAD_TIMEOUT_MS)
+        page.wait_for_function("window.app?.trace && !app.isLoadingTrace")
         yield ui
         page.close()
 
