@@ -83,7 +83,6 @@ def run(
                 "STEADY_KERNEL": release,
                 **(environment or {}),
             },
-            timeout_s=180,
         )
     )
 

@@ -140,7 +140,7 @@ def interrupted_build(source: Path, cache: Path, until_objects: int) -> dict[Pat
         assert process.poll() is None, "the build ended by itself"
         time.sleep(0.1)
     os.killpg(process.pid, signal.SIGINT)
-    assert process.wait(timeout=60) == 130
+    assert process.wait(timeout=600) == 130
     return compiled(cache)
 
 

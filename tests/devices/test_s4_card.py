@@ -26,7 +26,6 @@ def test_the_card_writes_units_as_fast_as_published(base_kernel: LabKernel, work
             work=work,
             device=DEVICES / "s4-emmc-8gb.toml",
             kernel=base_kernel,
-            timeout_s=120,
         )
     )
     sectors, written = result.output.splitlines()

@@ -191,7 +191,6 @@ def test_the_emulated_card_holds_what_is_rebuilt_from_its_log(queue_depth: int, 
             command=["sh", f"{GUEST_PROJECT}/tests/power_cut/log_and_cut.sh", str(queue_depth)],
             work=work,
             environment={"STEADY_TESTS": f"{GUEST_PROJECT}/tests/kernel"},
-            timeout_s=180,
         )
     )
     assert result.exit_status == 0, result.output

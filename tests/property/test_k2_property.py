@@ -70,7 +70,6 @@ def run_stream(stream: dict[str, Any], release: str, work: Path) -> Path:
                 "K2_BAD_SECTORS": " ".join(str(sector) for sector in stream["bad_sectors"]),
                 "K2_IO": " ".join([*io, f"region_kib={REGION_KIB}", "ios=50", "errors=1"]),
             },
-            timeout_s=180,
         )
     )
     print(result.output)
