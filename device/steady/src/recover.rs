@@ -6,6 +6,10 @@
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -17,8 +21,11 @@ use steadyio::recorder::mcap::recover::{ChannelFound, Contents};
 
 use crate::exit::{Failure, Status};
 use crate::output::print;
+use crate::progress::Pace;
 use crate::table;
 
+/// Between two looks whether a line is due.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 const SCHEMA: &str = "steadyio.recover/1";
 
 const HELP: &str = "Exit status: 0 every file is finished, unused or blank; 1 a file could not be \
@@ -60,8 +67,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         false => lock_all(&paths).map_err(Failure::with(Status::Failed))?,
     };
     let act = if arguments.dry_run { examine_file } else { recover_file };
-    let outcome = |path: PathBuf| Outcome { result: act(&path, arguments.verify), path };
-    let outcomes: Vec<Outcome> = paths.into_iter().map(outcome).collect();
+    let outcomes = each(paths, |path| act(path, arguments.verify));
     drop(locks);
     match arguments.json {
         true => print(&format!("{:#}\n", document(&outcomes)))?,
@@ -71,6 +77,33 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         eprintln!("steady: {error}");
     }
     Ok(status(&outcomes))
+}
+
+/// One file after the other, and now and then a line: a large one on a slow device takes minutes.
+fn each(paths: Vec<PathBuf>, act: impl Fn(&Path) -> Result<Recovered, FilesError>) -> Vec<Outcome> {
+    let (files, done) = (paths.len(), AtomicUsize::new(0));
+    let (end, ended) = sync_channel::<()>(0);
+    thread::scope(|scope| {
+        let now_done = &done;
+        scope.spawn(move || {
+            let (began, mut pace) = (Instant::now(), Pace::new());
+            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(LOOK_EVERY) {
+                if pace.is_due(began.elapsed()) {
+                    let (done, seconds) =
+                        (now_done.load(Ordering::Relaxed), began.elapsed().as_secs());
+                    eprintln!("steady: {done} of {files} files done in {seconds} s");
+                }
+            }
+        });
+        let outcome = |path: PathBuf| {
+            let outcome = Outcome { result: act(&path), path };
+            done.fetch_add(1, Ordering::Relaxed);
+            outcome
+        };
+        let outcomes = paths.into_iter().map(outcome).collect();
+        drop(end);
+        outcomes
+    })
 }
 
 fn files(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
