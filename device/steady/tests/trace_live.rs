@@ -132,6 +132,25 @@ fn an_earlier_trace_is_not_written_over() {
 }
 
 #[test]
+fn a_trace_that_cannot_be_kept_is_shown_and_leaves_nothing_in_the_folder() {
+    let Some(disk) = traced_loop() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let in_the_way = dir.path().join("capture.json");
+    fs::create_dir(&in_the_way).unwrap();
+    let mut command =
+        trace(&["--device", &disk.node, "--keep", dir.path().to_str().unwrap(), "--"]);
+    let output = command.args(fio(&disk, 20)).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let says = format!("steady: keeping the trace in {}: ", dir.path().display());
+    assert!(stderr(&output).contains(&says), "{}", stderr(&output));
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(shown.contains("I/Os that a program waited for") && shown.contains("\nAccount\n"));
+    let left: Vec<_> =
+        fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(left, [in_the_way]);
+}
+
+#[test]
 fn what_cannot_be_written_is_told_before_the_program_runs() {
     let dir = tempfile::tempdir().unwrap();
     let mark = dir.path().join("ran");

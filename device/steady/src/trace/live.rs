@@ -57,6 +57,10 @@ pub fn trace(
             "steady: memory was full, so tracing ended early; --keep DIR goes on in a folder"
         );
     }
+    if let Some(error) = captured.not_kept() {
+        eprintln!("steady: {error}; nothing is kept there, and what was traced follows");
+        return Ok((captured, Status::Failed));
+    }
     let status = match ended {
         Ended::Program(status) if !status.success() => {
             eprintln!("steady: {}: {}", arguments.program[0], words(status));

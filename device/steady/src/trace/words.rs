@@ -204,7 +204,7 @@ pub fn account(record: &Record) -> String {
         count(of.ios_incomplete, "I/O")
     );
     if of.events_skipped > 0 {
-        text += &format!("{} of other kinds were passed over\n", count(of.events_skipped, "event"));
+        text += &format!("passed over: {} of other kinds\n", count(of.events_skipped, "event"));
     }
     for one in of.unmatched_first.iter().take(LISTED_MAX) {
         let at = seconds(one.at_ns);

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::Read;
 use std::path::Path;
 
+use super::CaptureError;
 use super::enable::Enabled;
 use super::folder::{self, Meta};
 use super::held::Held;
@@ -26,6 +27,7 @@ pub struct Captured {
     page_format: PageFormat,
     /// Its folder, or what else to call it in problems.
     name: String,
+    pub(super) not_kept: Option<CaptureError>,
 }
 
 impl Captured {
@@ -68,7 +70,12 @@ impl Captured {
                     .map_err(|why| folder::problem(&path, Place::Whole, why))?;
             }
         }
-        Ok(Captured { meta, held, decoder, page_format, name })
+        Ok(Captured { meta, held, decoder, page_format, name, not_kept: None })
+    }
+
+    /// Why it is not in the folder in which it was to be kept.
+    pub fn not_kept(&self) -> Option<&CaptureError> {
+        self.not_kept.as_ref()
     }
 
     /// What was traced, when and where.

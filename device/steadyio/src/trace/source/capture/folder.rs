@@ -20,6 +20,7 @@ use crate::trace::source::{Place, Problem};
 pub const SCHEMA: &str = "steadyio.trace-capture/1";
 pub(super) const META: &str = "capture.json";
 pub(super) const HEADER_PAGE: &str = "header_page";
+const FORMATS: &str = "formats";
 
 /// `capture.json`: all but the pages and the formats.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -158,10 +159,11 @@ pub(super) fn create_pages(dir: &Path, cpu: u32) -> io::Result<File> {
 
 /// The file of an event's format, in the folder.
 pub(super) fn format_path(event: &EnabledEvent) -> PathBuf {
-    Path::new("formats").join(&event.system).join(&event.name)
+    Path::new(FORMATS).join(&event.system).join(&event.name)
 }
 
-/// Writes everything to a folder, the description last, so that a folder with one is whole.
+/// Writes everything to a folder, the description last, so that a folder with one is whole. If it cannot, nothing is
+/// left there, and `held` is as good as before.
 pub(super) fn save(
     dir: &Path,
     meta: &Meta,
@@ -184,7 +186,19 @@ pub(super) fn save(
         fs::write(dir.join(META), text)
     };
     let what = format!("keeping the trace in {}", dir.display());
-    all().map_err(|error| CaptureError::Hold { what, error })
+    all().map_err(|error| {
+        remove(dir, held);
+        CaptureError::Hold { what, error }
+    })
+}
+
+/// What is open stays readable, so no page is lost; what cannot be removed was not made.
+fn remove(dir: &Path, held: &[Held]) {
+    let pages = held.iter().map(|held| pages_name(held.cpu));
+    for name in pages.chain([HEADER_PAGE.into(), META.into()]) {
+        let _ = fs::remove_file(dir.join(name));
+    }
+    let _ = fs::remove_dir_all(dir.join(FORMATS));
 }
 
 /// Reads a folder back; the pages stay in their files.

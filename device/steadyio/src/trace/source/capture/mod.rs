@@ -148,7 +148,7 @@ impl Capture {
     }
 
     /// Ends the tracing, puts everything back and hands out what was captured; keeps it in the folder if one was
-    /// named. `asked_for`: the threads whose I/O was asked for, without those that they started; none for all.
+    /// named (else see [`Captured::not_kept`]). `asked_for`: the threads whose I/O was asked for, without those that they started; none for all.
     pub fn stop(self, asked_for: &[u32]) -> Result<Captured, CaptureError> {
         let Capture { reader, instance, enabled, options, started, mut threads } = self;
         instance.write("tracing_on", "0")?;
@@ -170,14 +170,15 @@ impl Capture {
         let asked_for = asked_for.to_vec();
         let course = Course { started, stopped, memory_full, asked_for, threads };
         let meta = Meta::new(&enabled, &options, course, cpus);
-        let name = match &options.keep {
-            Some(dir) => {
-                folder::save(dir, &meta, &enabled, &mut held)?;
-                dir.display().to_string()
-            }
-            None => "this kernel".into(),
+        let keep = options.keep.as_deref();
+        let kept = keep.map(|dir| folder::save(dir, &meta, &enabled, &mut held));
+        let name = match (&kept, keep) {
+            (Some(Ok(())), Some(dir)) => dir.display().to_string(),
+            _ => "this kernel".into(),
         };
-        Ok(Captured::new(meta, &enabled, held, name)?)
+        let mut captured = Captured::new(meta, &enabled, held, name)?;
+        captured.not_kept = kept.and_then(Result::err);
+        Ok(captured)
     }
 }
 
