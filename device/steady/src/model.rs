@@ -5,6 +5,7 @@
 //! `model_tables`.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -35,7 +36,7 @@ const NO_INPUT: &str = "what to compute with is missing: give a file of spans, o
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
-    /// Measured spans, TOML or JSON, or the record of `steady trace --json`
+    /// Measured spans, TOML or JSON, or the record of `steady trace --json`; - is standard input
     #[arg(value_name = "SPANS")]
     file: Option<PathBuf>,
     #[command(flatten)]
@@ -147,8 +148,12 @@ fn compare(path: &Path, file: &SpansFile) -> anyhow::Result<Vec<Compared>> {
 }
 
 fn read<T>(path: &Path, parse: impl Fn(&str) -> Result<T, ModelError>) -> anyhow::Result<T> {
-    let name = || path.display().to_string();
-    parse(&fs::read_to_string(path).with_context(name)?).with_context(name)
+    let (name, text) = match path.as_os_str() == "-" {
+        true => ("standard input".into(), io::read_to_string(io::stdin())),
+        false => (path.display().to_string(), fs::read_to_string(path)),
+    };
+    let name = || name.clone();
+    parse(&text.with_context(name)?).with_context(name)
 }
 
 fn document(file: &SpansFile, predictions: &[Prediction]) -> Value {

@@ -3,7 +3,7 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, missing_docs)]
 
-use std::fs;
+use std::fs::{self, File};
 use std::process::{Command, Output};
 
 use serde_json::Value;
@@ -88,6 +88,30 @@ fn numbers_on_the_command_line_are_as_good_as_a_file() {
         assert_eq!(line["predictions"][0][same], file["predictions"][4][same], "{same}");
         assert_eq!(parts["predictions"][0][same], file["predictions"][4][same], "{same}");
     }
+}
+
+#[test]
+fn spans_come_from_a_pipe_as_well() {
+    let from = |file: &str, arguments: &[&str]| {
+        let file = File::open(format!("{ROOT}/{file}")).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
+        command.args(["model", "-"]).args(arguments).stdin(file).output().unwrap()
+    };
+    let spans = "experiments/spans/s5.toml";
+    assert_eq!(String::from_utf8(from(spans, &[]).stdout).unwrap(), printed(spans));
+    let wrong = from("docs/spec/recording-1.schema.json", &[]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(String::from_utf8(wrong.stderr).unwrap().starts_with("steady: standard input: "));
+}
+
+#[test]
+fn an_output_that_is_full_is_named() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
+    command.current_dir(ROOT).args(["model", "experiments/spans/s5.toml"]);
+    let output = command.stdout(File::create("/dev/full").unwrap()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let says = "steady: standard output: No space left on device (os error 28)\n";
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), says);
 }
 
 #[test]

@@ -216,6 +216,21 @@ fn a_result_goes_into_a_file_as_well() {
 }
 
 #[test]
+fn a_file_that_cannot_be_written_is_named_before_anything_is_recorded() {
+    for option in ["--out", "--account-log"] {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("none/result");
+        let file = file.to_str().unwrap();
+        let recording = dir.path().join("recording");
+        let output = pool(&recording, &["--duration", "1h", option, file]).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        let says = format!("steady: {option} {file}: No such file or directory (os error 2)\n");
+        assert_eq!(stderr(&output), says);
+        assert!(!recording.exists());
+    }
+}
+
+#[test]
 fn the_account_log_ends_with_all_that_was_recorded() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("account");

@@ -10,6 +10,7 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Access, access};
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
@@ -168,6 +169,8 @@ impl RecordFile {
             Some(dir) if !dir.as_os_str().is_empty() => dir,
             _ => Path::new("."),
         };
+        // Errors of what follows name the temporary file, which nobody asked for.
+        access(dir, Access::WRITE_OK | Access::EXEC_OK)?;
         let temporary = tempfile::Builder::new().prefix(".steady-").tempfile_in(dir)?;
         Ok(RecordFile { path: path.to_path_buf(), temporary })
     }

@@ -187,6 +187,14 @@ fn a_wrong_spans_file_is_refused_with_key_value_and_range() {
 }
 
 #[test]
+fn json_of_another_schema_is_refused_by_its_name() {
+    let said = refused("{\"schema\": \"steadyio.recording/1\", \"tool\": {}}");
+    let says =
+        "schema = \"steadyio.recording/1\": must be \"steadyio.spans/1\", or \"steadyio.trace/1\"";
+    assert!(said.starts_with(says), "{said}");
+}
+
+#[test]
 fn a_wrong_json_value_is_refused_with_its_path() {
     let value: toml::Value = toml::from_str(GOOD).unwrap();
     let json = serde_json::to_string(&value).unwrap();

@@ -273,23 +273,33 @@ fn check_name(key: &str, name: &str) -> Result<(), ModelError> {
 /// Reads TOML, or JSON if the text starts with a brace, which TOML never does. JSON may also be the record of
 /// a trace, of which the reads and writes that a program waited for are taken.
 pub fn parse(text: &str) -> Result<SpansFile, ModelError> {
-    let written = match text.trim_start().starts_with('{') {
-        true if is_trace_record(text) => {
+    if !text.trim_start().starts_with('{') {
+        let written = toml::from_str(text).map_err(|error| ModelError(error.to_string()))?;
+        return check_file(written);
+    }
+    let written = match schema_of(text).as_deref() {
+        Some(TRACE_SCHEMA) => {
             let spans = spans_file::of_json(text).map_err(|error| ModelError(error.to_string()))?;
             from_json(&spans.to_string())?
         }
-        true => from_json(text)?,
-        false => toml::from_str(text).map_err(|error| ModelError(error.to_string()))?,
+        Some(other) if other != SPANS_SCHEMA => return Err(wrong_schema(other)),
+        _ => from_json(text)?,
     };
     check_file(written)
 }
 
-fn is_trace_record(text: &str) -> bool {
+/// None of what has none, and of text that is not whole.
+fn schema_of(text: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Head {
         schema: String,
     }
-    serde_json::from_str::<Head>(text).is_ok_and(|head| head.schema == TRACE_SCHEMA)
+    serde_json::from_str::<Head>(text).ok().map(|head| head.schema)
+}
+
+fn wrong_schema(schema: &str) -> ModelError {
+    let known = format!("\"{SPANS_SCHEMA}\", or \"{TRACE_SCHEMA}\" (steady trace --json)");
+    ModelError(format!("schema = {schema:?}: must be {known}"))
 }
 
 fn from_json(text: &str) -> Result<FileAsWritten, ModelError> {
@@ -303,7 +313,7 @@ fn from_json(text: &str) -> Result<FileAsWritten, ModelError> {
 fn check_file(written: FileAsWritten) -> Result<SpansFile, ModelError> {
     let FileAsWritten { schema, name, source, spans, .. } = written;
     if schema != SPANS_SCHEMA {
-        return Err(ModelError(format!("schema = {schema:?}: must be \"{SPANS_SCHEMA}\"")));
+        return Err(wrong_schema(&schema));
     }
     check_name("name", &name)?;
     if spans.is_empty() {
