@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from steady_lab.kernels.build import LabKernel, build_kernel
 from steady_lab.kernels.source import find_source
 from steady_lab.paths import BUILD
@@ -16,8 +16,14 @@ from steady_lab.paths import BUILD
 # tests that press Ctrl-C need it as it is in a terminal.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# How long an example takes says something about the machine only.
-settings.register_profile("steadyio", deadline=None)
+# How long an example takes, or making it, says something about the machine only. The examples are
+# the same each time: a test fails because of the change under test.
+settings.register_profile(
+    "steadyio",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("steadyio")
 
 

@@ -99,7 +99,7 @@ OPERATIONS = st.lists(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(OPERATIONS, st.integers(0, 20 * STEP_NS), st.sampled_from(FATES), st.integers(0, 9))
 def test_every_sector_holds_what_it_may(
     work: Path, operations: list[tuple[Kind, int, int, int]], time_ns: int, fate: str, seed: int
