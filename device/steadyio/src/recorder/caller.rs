@@ -208,10 +208,10 @@ mod tests {
         let gauge = Gauge::default();
         let report = run(&mut source, &mut sink, 1_000_000, &Interrupt::default(), &gauge);
         assert_eq!(sink.taken, (0..30).collect::<Vec<u8>>());
-        let worst = report.worst[0];
-        assert_eq!((worst.record, worst.cause), (7, Cause::Blocked));
-        assert!(worst.ns >= 20_000_000);
-        assert_eq!(gauge.call_ns_max.load(Ordering::Relaxed), worst.ns);
+        // Others may have waited for a CPU for longer.
+        let slept = report.worst.iter().find(|worst| worst.record == 7);
+        assert!(slept.is_some_and(|slept| slept.cause == Cause::Blocked && slept.ns >= 20_000_000));
+        assert_eq!(gauge.call_ns_max.load(Ordering::Relaxed), report.worst[0].ns);
         // The records that were due meanwhile came late.
         assert!(report.late >= 15, "{}", report.late);
         assert!(report.blocked_calls >= 1 && report.worst.len() == WORST);
