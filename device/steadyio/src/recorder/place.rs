@@ -30,6 +30,11 @@ pub fn refuse_read_only(file: &File) -> io::Result<()> {
     }
 }
 
+/// An error with the file that it is of.
+pub fn named(path: &Path, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
 /// The file system of a directory; None if /proc does not tell.
 pub fn filesystem_of(dir: &Path) -> Option<Filesystem> {
     let device = fs::metadata(dir).ok()?.dev();

@@ -16,7 +16,7 @@ use super::caller::{CallerReport, Gauge, Sink, run};
 use super::channel::Channel;
 use super::config::RecorderConfig;
 use super::ledger::{Account, Ledger};
-use super::place::{Filesystem, filesystem_of};
+use super::place::{Filesystem, filesystem_of, named};
 use super::pool::meters::{Meters, WriterReport};
 use super::pool::{Recorder, StartError};
 use super::recipe::{CallerWrites, Kind, Recipe};
@@ -222,9 +222,8 @@ impl Plan {
         watch: Option<Watch<'_>>,
     ) -> Result<Outcome, SessionError> {
         let total_bytes = self.total_bytes.ok_or(SessionError::Endless(self.recipe))?;
-        std::fs::create_dir_all(&self.config.dir).map_err(|error| {
-            io::Error::new(error.kind(), format!("{}: {error}", self.config.dir.display()))
-        })?;
+        let dir = &self.config.dir;
+        std::fs::create_dir_all(dir).map_err(|error| named(dir, error))?;
         let guard = if recipe.flusher { None } else { Some(FlusherOff::take(note)?) };
         let files = Files {
             dir: self.config.dir.clone(),

@@ -15,6 +15,7 @@ use std::thread::{self, JoinHandle};
 use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::recorder::latency::Latencies;
+use crate::recorder::place::named;
 use crate::recorder::recipe::Background;
 use crate::recorder::source::{now_ns, sleep_until_ns};
 
@@ -79,9 +80,7 @@ impl Plan {
             allocate(&file, self.file_bytes)
                 .and_then(|()| file.sync_all())
                 .inspect_err(|_| remove(&files))
-                .map_err(|error| {
-                    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-                })?;
+                .map_err(|error| named(path, error))?;
         }
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);

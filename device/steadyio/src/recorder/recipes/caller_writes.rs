@@ -8,7 +8,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::background::{Plan, allocate};
@@ -16,6 +16,7 @@ use super::sync_thread::{Piece, SyncReport, SyncThread};
 use crate::recorder::caller::Sink;
 use crate::recorder::latency::Latencies;
 use crate::recorder::ledger::{Amount, Ledger};
+use crate::recorder::place::named;
 use crate::recorder::recipe::{Blocks, CallerWrites};
 use crate::recorder::source::{Record, now_ns};
 
@@ -134,7 +135,7 @@ fn open_next(
     left_bytes: u64,
 ) -> io::Result<File> {
     let path = files.path(number);
-    let named = |error| named(&path, &error);
+    let named = |error| named(&path, error);
     let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(named)?;
     if recipe.blocks == Blocks::Preallocated {
         let bytes = files.file_bytes.min(left_bytes).max(1);
@@ -144,15 +145,11 @@ fn open_next(
     Ok(file)
 }
 
-fn named(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-}
-
 impl Sink for WriteSink {
     fn take(&mut self, record: &Record<'_>) -> io::Result<()> {
         (&*self.file)
             .write_all(record.data)
-            .map_err(|error| named(&self.files.path(self.file_number), &error))?;
+            .map_err(|error| named(&self.files.path(self.file_number), error))?;
         let bytes = record.data.len() as u64;
         let amount = Amount { records: 1, bytes };
         self.ledger.received(record.log_time_ns, bytes);
