@@ -46,6 +46,23 @@ fn files(dir: &Path, prefix: &str) -> (usize, u64) {
 }
 
 #[test]
+fn a_priority_that_is_not_allowed_is_told_before_anything_is_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let recording = dir.path().join("recording");
+    let started = pool(&recording, &["--total", "16K", "--writer-priority", "7"]);
+    let mut command = Command::new("prlimit");
+    command.arg("--rtprio=0");
+    if geteuid().is_root() {
+        command.args(["setpriv", "--bounding-set=-sys_nice"]);
+    }
+    let output = command.arg(started.get_program()).args(started.get_args()).output().unwrap();
+    let told = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("SCHED_FIFO at priority 7"), "{told}");
+    assert!(!recording.exists(), "{told}");
+}
+
+#[test]
 fn every_recipe_records_everything_and_says_how_long_the_caller_took() {
     let _guard = FLUSHER.lock().unwrap_or_else(PoisonError::into_inner);
     for recipe in RECIPES {

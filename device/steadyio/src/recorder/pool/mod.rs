@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The recorder: channels that never wait, and a thread that writes what they take.
 //!
-//! Life of a recording: [`Recorder::start`] checks the configuration, makes the pool and starts the
-//! writer thread; channels append; [`Recorder::stats`] tells what became of it at any time;
+//! Life of a recording: [`Recorder::start`] checks the configuration, prepares the writer thread,
+//! makes the pool and lets the thread run; channels append; [`Recorder::stats`] tells what became of it at any time;
 //! [`Recorder::finish`] makes the rest durable and ends the segment. Dropping a recorder does what
 //! `finish` does and tells nobody.
 //!
 //! Reading order: [`files`] (the pool), [`direct_io`] (the way to the device), [`flight`] (what is
 //! durable), [`errand`] (what segments need beside their records), [`stage`] (records to segments),
-//! [`writer`] (the thread), [`meters`].
+//! [`writer`] (what the thread does), [`thread`], [`meters`].
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::sync_channel;
-use std::thread::{self, JoinHandle};
 
 pub mod direct_io;
 pub mod errand;
@@ -22,13 +20,15 @@ pub mod files;
 pub mod flight;
 pub mod meters;
 pub mod stage;
+mod thread;
 pub mod writer;
 
 use self::direct_io::{Disk, DiskError};
 use self::files::{Pool, PoolError};
 use self::meters::{Ended, Meters, WriterReport};
 use self::stage::{Parts, Stage, buffer_sizes};
-use self::writer::{Writer, prepare_thread};
+use self::thread::WriterThread;
+use self::writer::Writer;
 use super::channel::{Channel, Outlet, open};
 use super::config::{ChannelConfig, ConfigError, RecorderConfig};
 use super::ledger::{Account, Ledger};
@@ -71,7 +71,7 @@ pub struct Recorder {
     ledgers: Vec<Arc<Ledger>>,
     meters: Arc<Meters>,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<WriterReport>>,
+    thread: Option<WriterThread>,
 }
 
 /// What became of the records of a channel.
@@ -152,6 +152,7 @@ impl Recorder {
         let ledgers: Vec<Arc<Ledger>> =
             outlets.iter().map(|outlet| Arc::clone(&outlet.ledger)).collect();
         let sizes = buffer_sizes(encoder.layout());
+        let thread = WriterThread::prepare(config.writer)?;
         let disk = Disk::new(config.writer.engine, &sizes, config.lock_memory)?;
         // At most 10,000: checked.
         let pool = Pool::open(&config.dir, segments as usize, config.segment_bytes, note, stop)?;
@@ -178,7 +179,7 @@ impl Recorder {
             stop: Arc::clone(&stop),
             meters: Arc::clone(&meters),
         };
-        let thread = spawn(writer, config)?;
+        let thread = thread.begin(writer)?;
         let topics = config.channels.iter().map(|channel| channel.topic.clone()).collect();
         Ok((Recorder { topics, ledgers, meters, stop, thread: Some(thread) }, channels))
     }
@@ -208,8 +209,7 @@ impl Recorder {
     pub fn finish(&mut self) -> io::Result<WriterReport> {
         self.stop.store(true, Ordering::Release);
         let thread = self.thread.take().ok_or_else(|| io::Error::other("finished already"))?;
-        thread.thread().unpark();
-        thread.join().map_err(|_| io::Error::other("the writer thread panicked"))
+        thread.end()
     }
 }
 
@@ -220,27 +220,6 @@ impl Drop for Recorder {
                 Ok(Ended::Finished) => {}
                 ended => eprintln!("steadyio: the recording did not end well: {ended:?}"),
             }
-        }
-    }
-}
-
-/// Starts the thread, and waits until it has what the configuration asks for.
-fn spawn(writer: Writer, config: &RecorderConfig) -> io::Result<JoinHandle<WriterReport>> {
-    let wanted = config.writer;
-    let stop = Arc::clone(&writer.stop);
-    let (ready, prepared) = sync_channel(1);
-    let thread = thread::Builder::new().name("steady-writer".into()).spawn(move || {
-        // The other end waits for it.
-        let _ = ready.send(prepare_thread(&wanted));
-        writer.run()
-    })?;
-    match prepared.recv().map_err(|_| io::Error::other("the writer thread panicked"))? {
-        Ok(()) => Ok(thread),
-        Err(error) => {
-            stop.store(true, Ordering::Release);
-            // It has nothing to write and ends its segment.
-            let _ = thread.join();
-            Err(error)
         }
     }
 }

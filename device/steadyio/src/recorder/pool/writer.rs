@@ -13,12 +13,10 @@ use std::time::Duration;
 use super::meters::{Ended, Meters, WriterReport, raise};
 use super::stage::{AllFull, Stage};
 use crate::recorder::channel::Outlet;
-use crate::recorder::config::{IoPriority, WriterConfig};
 use crate::recorder::ledger::Amount;
 use crate::recorder::ring::{HEADER_BYTES, Header};
 use crate::recorder::source::now_ns;
-use crate::recorder::task::{Probe, set_cpu, set_io_priority};
-use crate::scheduling::set_fifo;
+use crate::recorder::task::Probe;
 
 /// Where much comes, the next look is no later than this.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
@@ -37,30 +35,6 @@ pub struct Writer {
     pub stop: Arc<AtomicBool>,
     /// Told to others.
     pub meters: Arc<Meters>,
-}
-
-/// Gives the calling thread what the configuration asks for.
-pub fn prepare_thread(config: &WriterConfig) -> io::Result<()> {
-    let named = |wanted: String| {
-        move |error: io::Error| {
-            io::Error::new(error.kind(), format!("cannot run the writer thread {wanted}: {error}"))
-        }
-    };
-    if let Some(cpu) = config.cpu {
-        set_cpu(cpu).map_err(named(format!("on CPU {cpu}")))?;
-    }
-    if let Some(priority) = config.io_priority {
-        let IoPriority { class, level } = priority;
-        let wanted = format!("at I/O priority {class}:{level} (class 1 needs root)");
-        set_io_priority(priority).map_err(named(wanted))?;
-    }
-    if let Some(priority) = config.fifo_priority {
-        let wanted = format!(
-            "under SCHED_FIFO at priority {priority} (which root may, or who has ulimit -r {priority})"
-        );
-        set_fifo(priority).map_err(named(wanted))?;
-    }
-    Ok(())
 }
 
 impl Writer {
