@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from steady_lab.errors import LabError
-from steady_lab.paths import BUILD
 
 TRACEFS = Path("/sys/kernel/tracing")
 SETTINGS = {
@@ -57,11 +56,13 @@ def why_not() -> str | None:
 
 @contextlib.contextmanager
 def top_instance() -> Iterator[None]:
-    """Keep other tests away from the kernel's top tracing instance."""
-    BUILD.mkdir(exist_ok=True)
-    with (BUILD / ".top-tracing-instance.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    """Keep other tests away from the kernel's top tracing instance, those of other clones too."""
+    folder = os.open(TRACEFS, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(folder)
 
 
 @contextlib.contextmanager

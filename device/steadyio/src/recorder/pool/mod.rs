@@ -2,9 +2,9 @@
 //! The recorder: channels that never wait, and a thread that writes what they take.
 //!
 //! Life of a recording: [`Recorder::start`] checks the configuration, prepares the writer thread,
-//! makes the pool and lets the thread run; channels append; [`Recorder::stats`] tells what became of it at any time;
-//! [`Recorder::finish`] makes the rest durable and ends the segment. Dropping a recorder does what
-//! `finish` does and tells nobody.
+//! makes the pool and lets the thread run; channels append; [`Recorder::stats`] tells what became
+//! of it at any time; [`Recorder::finish`] makes the rest durable and ends the segment. Dropping a
+//! recorder does what `finish` does and tells nobody.
 //!
 //! Reading order: [`files`] (the pool), [`direct_io`] (the way to the device), [`flight`] (what is
 //! durable), [`errand`] (what segments need beside their records), [`stage`] (records to segments),
@@ -20,7 +20,7 @@ pub mod files;
 pub mod flight;
 pub mod meters;
 pub mod stage;
-mod thread;
+pub mod thread;
 pub mod writer;
 
 use self::direct_io::{Disk, DiskError};
