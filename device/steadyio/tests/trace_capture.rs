@@ -242,6 +242,31 @@ fn a_full_memory_moves_to_the_folder_and_nothing_is_lost() {
 }
 
 #[test]
+fn a_full_memory_that_the_folder_cannot_take_ends_the_trace_and_nothing_is_lost() {
+    let Some(disk) = traceable_disk() else { return };
+    let dir = disk.dir.path().join("kept");
+    let cpus = fs::read_to_string("/sys/devices/system/cpu/possible").unwrap();
+    let last = cpus.trim().rsplit(['-', ',']).next().unwrap();
+    // Where the pages of the last CPU are to go: those of the others are there by then.
+    let in_the_way = dir.join(format!("cpu{last}.raw"));
+    fs::create_dir_all(&in_the_way).unwrap();
+    let period = Duration::from_millis(1);
+    let options =
+        Options { memory_bytes_max: 32 << 10, period, keep: Some(dir.clone()), ..only(&disk) };
+    let capture = start(&options);
+    read_blocks(&disk, 2000).wait().unwrap();
+    let captured = capture.stop(&[]).unwrap();
+    assert!(captured.meta().memory_full);
+    let says = format!("keeping the trace in {}: ", dir.display());
+    assert!(captured.not_kept().unwrap().to_string().starts_with(&says));
+    let found = events(&captured);
+    assert_eq!(lost(&found), 0);
+    assert!(first_blocks(&found, issued) >= 32);
+    let left: Vec<_> = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(left, [in_the_way]);
+}
+
+#[test]
 fn every_record_that_the_kernel_lost_is_told_of() {
     let Some(disk) = traceable_disk() else { return };
     // Nobody looks at these small buffers before the end.

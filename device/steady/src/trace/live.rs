@@ -53,9 +53,8 @@ pub fn trace(
     let ended = wait(arguments, child, &capture, stop).map_err(Failure::with(Status::Failed))?;
     let captured = capture.stop(&asked_for).map_err(Failure::with(Status::Failed))?;
     if captured.meta().memory_full {
-        eprintln!(
-            "steady: memory was full, so tracing ended early; --keep DIR goes on in a folder"
-        );
+        let hint = if keep.is_none() { "; --keep DIR goes on in a folder" } else { "" };
+        eprintln!("steady: memory was full, so tracing ended early{hint}");
     }
     if let Some(error) = captured.not_kept() {
         eprintln!("steady: {error}; nothing is kept there, and what was traced follows");

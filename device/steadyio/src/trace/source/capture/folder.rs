@@ -173,7 +173,8 @@ pub(super) fn save(
     let mut all = || -> io::Result<()> {
         fs::create_dir_all(dir)?;
         for held in held.iter_mut().filter(|held| !held.in_folder) {
-            held.move_to(create_pages(dir, held.cpu)?)?;
+            let copy = held.copy_to(create_pages(dir, held.cpu)?)?;
+            held.go_on_in(copy);
         }
         fs::write(dir.join(HEADER_PAGE), &enabled.header_page)?;
         for (event, format) in enabled.events.iter().zip(&enabled.formats) {
@@ -185,17 +186,27 @@ pub(super) fn save(
         text.push('\n');
         fs::write(dir.join(META), text)
     };
-    let what = format!("keeping the trace in {}", dir.display());
     all().map_err(|error| {
         remove(dir, held);
-        CaptureError::Hold { what, error }
+        not_kept(dir, error)
     })
 }
 
+/// Why there is nothing in the folder.
+pub(super) fn not_kept(dir: &Path, error: io::Error) -> CaptureError {
+    CaptureError::Hold { what: format!("keeping the trace in {}", dir.display()), error }
+}
+
 /// What is open stays readable, so no page is lost; what cannot be removed was not made.
+pub(super) fn remove_pages<'a>(dir: &Path, held: impl Iterator<Item = &'a Held>) {
+    for held in held {
+        let _ = fs::remove_file(dir.join(pages_name(held.cpu)));
+    }
+}
+
 fn remove(dir: &Path, held: &[Held]) {
-    let pages = held.iter().map(|held| pages_name(held.cpu));
-    for name in pages.chain([HEADER_PAGE.into(), META.into()]) {
+    remove_pages(dir, held.iter());
+    for name in [HEADER_PAGE, META] {
         let _ = fs::remove_file(dir.join(name));
     }
     let _ = fs::remove_dir_all(dir.join(FORMATS));

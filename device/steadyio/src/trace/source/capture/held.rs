@@ -2,10 +2,13 @@
 //! The captured pages of one CPU, in a file without a name or in a folder.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek};
+use std::io::{self, BufReader, Read};
 use std::os::unix::fs::FileExt;
 
-use rustix::fs::MemfdFlags;
+use rustix::fs::{MemfdFlags, sendfile};
+
+/// As much as the kernel copies at once.
+const SEND_BYTES: usize = 1 << 30;
 
 /// What one CPU's buffer has given so far.
 #[derive(Debug)]
@@ -27,12 +30,16 @@ impl Held {
         Ok(Held { cpu, file: file.into(), bytes: 0, in_folder: false })
     }
 
-    /// Moves on to a file of the folder, which is empty.
-    pub fn move_to(&mut self, mut to: File) -> io::Result<()> {
-        self.file.rewind()?;
-        io::copy(&mut self.file, &mut to)?;
-        (self.file, self.in_folder) = (to, true);
-        Ok(())
+    /// Copies what there is to a file of the folder, which is empty, to go on there.
+    pub fn copy_to(&self, to: File) -> io::Result<File> {
+        let mut at = 0;
+        while sendfile(&to, &self.file, Some(&mut at), SEND_BYTES)? > 0 {}
+        Ok(to)
+    }
+
+    /// Goes on in the file of the folder that holds a copy.
+    pub fn go_on_in(&mut self, copy: File) {
+        (self.file, self.in_folder) = (copy, true);
     }
 
     /// Reads it from its beginning; several readers do not disturb each other.

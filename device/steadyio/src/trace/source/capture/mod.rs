@@ -30,7 +30,7 @@ use super::Problem;
 use super::format::PageFormat;
 use enable::{Enabled, enable};
 use folder::Course;
-use reader::Reader;
+use reader::{Reader, Taken};
 
 /// What to trace, and what that may cost.
 #[derive(Clone, Debug)]
@@ -153,7 +153,7 @@ impl Capture {
         let Capture { reader, instance, enabled, options, started, mut threads } = self;
         instance.write("tracing_on", "0")?;
         let (stopped, memory_full) = (Moment::now(), reader.has_ended());
-        let mut held = reader.finish()?;
+        let Taken { mut held, no_room } = reader.finish()?;
         names::add_names(&mut threads);
         let mut cpus = Vec::new();
         for held in &held {
@@ -171,7 +171,10 @@ impl Capture {
         let course = Course { started, stopped, memory_full, asked_for, threads };
         let meta = Meta::new(&enabled, &options, course, cpus);
         let keep = options.keep.as_deref();
-        let kept = keep.map(|dir| folder::save(dir, &meta, &enabled, &mut held));
+        let kept = keep.map(|dir| match no_room {
+            Some(error) => Err(folder::not_kept(dir, error)),
+            None => folder::save(dir, &meta, &enabled, &mut held),
+        });
         let name = match (&kept, keep) {
             (Some(Ok(())), Some(dir)) => dir.display().to_string(),
             _ => "this kernel".into(),

@@ -18,6 +18,7 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 
+use super::folder::{create_pages, remove_pages};
 use super::held::Held;
 use super::{CaptureError, Options};
 use crate::scheduling::set_fifo;
@@ -31,8 +32,17 @@ const PRIORITY: u8 = 1;
 /// The thread, from outside.
 #[derive(Debug)]
 pub struct Reader {
-    thread: Option<JoinHandle<io::Result<Vec<Held>>>>,
+    thread: Option<JoinHandle<io::Result<Taken>>>,
     end: Arc<AtomicBool>,
+}
+
+/// What the thread has taken.
+#[derive(Debug, Default)]
+pub struct Taken {
+    /// By CPU.
+    pub held: Vec<Held>,
+    /// Why the folder could not take it when memory was full; then all of it is in memory.
+    pub no_room: Option<io::Error>,
 }
 
 /// What the thread works on.
@@ -44,6 +54,7 @@ struct Work {
     period: Duration,
     memory_bytes_max: u64,
     keep: Option<PathBuf>,
+    no_room: Option<io::Error>,
     /// Ends the tracing by `0`.
     tracing_on: File,
 }
@@ -83,6 +94,7 @@ impl Reader {
             period: options.period,
             memory_bytes_max: options.memory_bytes_max,
             keep: options.keep.clone(),
+            no_room: None,
             tracing_on,
         };
         let thread = thread::Builder::new().name("steady-trace".into());
@@ -96,12 +108,12 @@ impl Reader {
     }
 
     /// Tracing is off: takes the rest.
-    pub fn finish(mut self) -> Result<Vec<Held>, CaptureError> {
+    pub fn finish(mut self) -> Result<Taken, CaptureError> {
         self.join().map_err(|error| CaptureError::Hold { what: "reading the trace".into(), error })
     }
 
-    fn join(&mut self) -> io::Result<Vec<Held>> {
-        let Some(thread) = self.thread.take() else { return Ok(Vec::new()) };
+    fn join(&mut self) -> io::Result<Taken> {
+        let Some(thread) = self.thread.take() else { return Ok(Taken::default()) };
         self.end.store(true, Ordering::Relaxed);
         thread.thread().unpark();
         thread.join().unwrap_or_else(|_| Err(io::Error::other("the reading thread panicked")))
@@ -116,11 +128,11 @@ impl Drop for Reader {
 }
 
 impl Work {
-    fn run(&mut self) -> io::Result<Vec<Held>> {
+    fn run(&mut self) -> io::Result<Taken> {
         // Else busy programs keep it waiting until a buffer is full and events are lost. It runs for
         // short moments, and the lowest real-time priority is enough; where it is refused, loss is told.
         let _ = set_fifo(PRIORITY);
-        while !self.end.load(Ordering::Relaxed) && self.make_room()? {
+        while !self.end.load(Ordering::Relaxed) && self.make_room() {
             thread::park_timeout(self.period);
             self.take_full_pages()?;
         }
@@ -131,7 +143,7 @@ impl Work {
             take_rest(raw, &mut held, self.page_size)?;
             all.push(held);
         }
-        Ok(all)
+        Ok(Taken { held: all, no_room: self.no_room.take() })
     }
 
     fn take_full_pages(&mut self) -> io::Result<()> {
@@ -141,18 +153,27 @@ impl Work {
         Ok(())
     }
 
-    /// If memory is full, goes on in the folder; false if there is none.
-    fn make_room(&mut self) -> io::Result<bool> {
+    /// If memory is full, goes on in the folder; false if there is none, or no room there.
+    fn make_room(&mut self) -> bool {
         let bytes: u64 = self.cpus.iter().map(|(_, held)| held.bytes).sum();
         if bytes < self.memory_bytes_max {
-            return Ok(true);
+            return true;
         }
-        let Some(dir) = self.keep.as_ref() else { return Ok(false) };
-        for (_, held) in &mut self.cpus {
-            held.move_to(super::folder::create_pages(dir, held.cpu)?)?;
+        let Some(dir) = &self.keep else { return false };
+        let held = || self.cpus.iter().map(|(_, held)| held);
+        let copies: io::Result<Vec<File>> =
+            held().map(|held| held.copy_to(create_pages(dir, held.cpu)?)).collect();
+        match copies {
+            Ok(copies) => {
+                self.cpus.iter_mut().zip(copies).for_each(|((_, held), to)| held.go_on_in(to));
+                self.memory_bytes_max = u64::MAX;
+            }
+            Err(error) => {
+                remove_pages(dir, held());
+                self.no_room = Some(error);
+            }
         }
-        self.memory_bytes_max = u64::MAX;
-        Ok(true)
+        self.no_room.is_none()
     }
 }
 
