@@ -222,15 +222,8 @@ def _sandbox(request: BootRequest, kernel: LabKernel, work: Path) -> list[str]:
     preload = ["--setenv", "LD_PRELOAD", str(_seen_by_guest(build_preload(), kernel))]
     seed = ["--setenv", "STEADY_RANDOM_SEED", str(request.random_seed)]
     places = ["--ro-bind", "/", "/", "--dev", "/dev", "--tmpfs", "/dev/shm", "--tmpfs", "/run"]
-    places += [
-        "--ro-bind",
-        str(PROJECT),
-        GUEST_PROJECT,
-        "--ro-bind",
-        str(kernel.tree),
-        GUEST_KERNEL,
-    ]
-    places += ["--bind", str(work), GUEST_WORK]
+    places += ["--ro-bind", str(PROJECT), GUEST_PROJECT]
+    places += ["--ro-bind", str(kernel.tree), GUEST_KERNEL, "--bind", str(work), GUEST_WORK]
     return ["bwrap", *options.split(), *preload, *seed, *places]
 
 
