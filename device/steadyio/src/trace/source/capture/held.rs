@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 
 use rustix::fs::{MemfdFlags, sendfile};
 
-/// As much as the kernel copies at once.
+/// At most, in one call.
 const SEND_BYTES: usize = 1 << 30;
 
 /// What one CPU's buffer has given so far.
