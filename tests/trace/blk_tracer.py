@@ -12,6 +12,7 @@ import contextlib
 import fcntl
 import os
 import struct
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -40,6 +41,9 @@ def why_not() -> str | None:
     """Return what keeps this machine from tracing with it; None if nothing does."""
     if os.geteuid() != 0:
         return "loop devices and tracing need root"
+    if not (TRACEFS / "available_tracers").exists():
+        # As trace-cmd and perf do; not every system mounts it at its start.
+        subprocess.run(["mount", "-t", "tracefs", "none", TRACEFS], capture_output=True, check=False)
     try:
         tracers = (TRACEFS / "available_tracers").read_text().split()
         tracer, events = (

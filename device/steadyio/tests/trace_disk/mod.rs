@@ -84,14 +84,14 @@ pub fn instance() -> Instance {
 /// What the top instance traces, and how.
 pub fn settings_of_others() -> Vec<String> {
     let names = ["trace_clock", "set_event", "tracing_on", "buffer_size_kb", "trace_options"];
-    let root = Tracefs::find().unwrap().root().to_path_buf();
-    names.map(|name| fs::read_to_string(root.join(name)).unwrap()).to_vec()
+    let tracefs = Tracefs::find().unwrap();
+    names.map(|name| fs::read_to_string(tracefs.root().join(name)).unwrap()).to_vec()
 }
 
 /// The names of instances that begin so.
 pub fn instances(prefix: &str) -> Vec<String> {
-    let dir = Tracefs::find().unwrap().root().join("instances");
-    let names = fs::read_dir(dir)
+    let tracefs = Tracefs::find().unwrap();
+    let names = fs::read_dir(tracefs.root().join("instances"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
     let mut names: Vec<String> = names.filter(|name| name.starts_with(prefix)).collect();
