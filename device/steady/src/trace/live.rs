@@ -111,9 +111,8 @@ fn wait(
     let (began, mut told) = (Instant::now(), None);
     let (mut since, mut pace) = (began, Pace::new());
     loop {
-        if let Some(child) = &mut child
-            && let Some(status) = child.try_wait().context("waiting for the program")?
-        {
+        let ended = child.as_mut().map(Child::try_wait).transpose();
+        if let Some(status) = ended.context("waiting for the program")?.flatten() {
             // Ctrl-C reaches both, and the program may be the first to go.
             let ended = if stop.requested() { Ended::Interrupted } else { Ended::Program(status) };
             return Ok(told.unwrap_or(ended));
