@@ -28,6 +28,8 @@ for _ in $(seq 500); do
 	[ -b /dev/nvme0n1 ] && break
 	sleep 0.01
 done
+# The node is there before the kernel has looked for partitions, which is no part of the load.
+sleep 0.1
 
 trace_load /dev/nvme0n1
 
