@@ -30,7 +30,8 @@ lint:
 	scripts/setup test
 	scripts/lint
 
-bench: setup
+bench:
+	scripts/setup test
 	scripts/bench
 
 clean:

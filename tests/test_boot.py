@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The lab's own promises: what a boot passes on, what it forbids, and that it notices every bug."""
 
-import subprocess
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +15,7 @@ from steady_lab.kernels.build import LabKernel, build_kernel
 from steady_lab.kernels.modules import build_module
 from steady_lab.kernels.source import RELEASES, find_source
 from steady_lab.paths import GUEST_WORK, PROJECT
+from steady_lab.root.compiler import compile_inside
 
 
 def shell(
@@ -71,7 +72,7 @@ def test_processes_keep_their_registers(work: Path) -> None:
     work.mkdir(parents=True, exist_ok=True)
     program = work / "registers"
     source = PROJECT / "tests" / "registers.c"
-    subprocess.run(["gcc", "-O2", "-Wall", "-Werror", "-o", str(program), str(source)], check=True)
+    compile_inside([source], program, ["-O2", "-Wall", "-Werror"])
     for release in RELEASES:
         result = boot(BootRequest([f"{GUEST_WORK}/registers"], work, release=release))
         assert (result.exit_status, result.output) == (0, "")
@@ -154,6 +155,48 @@ def test_one_work_folder_serves_one_guest_at_a_time(work: Path) -> None:
 def test_wall_time_limit_ends_the_guest(work: Path) -> None:
     with pytest.raises(BootError, match="wall time limit"):
         boot(BootRequest(["sh", "-c", "while :; do :; done"], work, timeout_s=3))
+
+
+# Each call succeeds at once, so none of them takes virtual time.
+POLL = "import os\nwhile True: os.sched_yield()"
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["sh", "-c", "while :; do :; done"], "sh in its own code"),
+        (["/usr/bin/python3", "-c", POLL], "python3 in sched_yield()"),
+    ],
+    ids=["computes", "polls"],
+)
+def test_a_standstill_is_told(command: Sequence[str], said: str, release: str, work: Path) -> None:
+    told: list[str] = []
+    enough = threading.Event()
+
+    def take(finding: str) -> None:
+        told.append(finding)
+        enough.set()
+
+    with pytest.raises(BootError, match="cancelled"):
+        boot(BootRequest(command, work, release=release, on_standstill=take, cancelled=enough))
+    assert f"stands still while its CPU is busy: {said}, " in told[0]
+
+
+def test_a_standstill_is_told_once_and_at_the_time_limit(work: Path) -> None:
+    told: list[str] = []
+    command = ["sh", "-c", "while :; do :; done"]
+    with pytest.raises(BootError, match="last seen: .* stands still .* sh in its own code"):
+        boot(BootRequest(command, work, timeout_s=40, on_standstill=told.append))
+    assert len(told) == 1
+
+
+def test_a_guest_that_sleeps_is_no_standstill(work: Path) -> None:
+    """It is busy all the time, for longer than a standstill takes to be told: each turn forks."""
+    told: list[str] = []
+    command = ["sh", "-c", "for _ in $(seq 400); do sleep 1; done"]
+    result = boot(BootRequest(command, work, on_standstill=told.append))
+    assert (result.exit_status, told) == (0, [])
 
 
 def test_virtual_time_limit_ends_the_guest(work: Path) -> None:

@@ -10,7 +10,6 @@ log with a sign of trouble. The script finds its release in $STEADY_KERNEL.
 
 import fcntl
 import re
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import pytest
 from steady_lab.boots.boot import BootRequest, BootResult, boot
 from steady_lab.kernels.source import RELEASES
 from steady_lab.paths import BUILD, GUEST_PROJECT, PROJECT
+from steady_lab.root.compiler import compile_inside
 
 SCRIPTS = PROJECT / "tests" / "kernel"
 HELPERS = BUILD / "tests" / "bin"
@@ -41,7 +41,7 @@ def build_helpers(folder: Path = SCRIPTS) -> None:
             if target.exists() and target.stat().st_mtime > newest_s:
                 continue
             flags = ["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"]
-            subprocess.run(["gcc", *flags, "-o", str(target), str(source)], check=True)
+            compile_inside([source], target, flags)
 
 
 def cases() -> list[tuple[str, Path]]:

@@ -106,11 +106,11 @@ def test_tree_built_in_place_is_refused(tmp_path: Path) -> None:
 def test_damaged_archive_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    archive = tmp_path / "linux-source-6.1.tar.xz"
+    archive = tmp_path / "package.deb"
     archive.write_bytes(b"not an archive")
     monkeypatch.setenv("STEADYIO_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(kernel_source, "_tarball", lambda package: archive)
-    with pytest.raises(LabError, match="Reinstall"):
+    monkeypatch.setattr(kernel_source, "fetch", lambda packages: [archive])
+    with pytest.raises(LabError, match="unpacking .*package.deb failed"):
         find_source()
     assert list((tmp_path / "cache" / "src").iterdir()) == []
 

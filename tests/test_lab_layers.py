@@ -10,7 +10,7 @@ from steady_lab.paths import PROJECT
 
 LAB = PROJECT / "lab" / "steady_lab"
 # From low to high. What lies beside the folders is shared by all of them, but for the entry point.
-SHARED, *FOLDERS = "shared", "kernels", "devices", "boots", "figures", "pages", "commands"
+SHARED, *FOLDERS = "shared", "root", "kernels", "devices", "boots", "figures", "pages", "commands"
 ENTRY = "cli"
 
 

@@ -14,6 +14,7 @@ from steady_lab import __version__
 from steady_lab.errors import LabError
 
 COMMAND_MODULES = (
+    "root",
     "kernel",
     "boot",
     "device",

@@ -7,10 +7,13 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parents[2]
 BUILD = PROJECT / "build"
 KERNEL_CONFIGS = PROJECT / "lab" / "kernel"
-# Where the guest finds its work folder, the clone and the kernel's objects.
+# Where a guest finds its work folder, the clone and the kernel's objects; builds find the latter,
+# the kernel's source and a module's there, too.
 GUEST_WORK = "/run/steadyio/work"
 GUEST_PROJECT = "/run/steadyio/project"
 GUEST_KERNEL = "/run/steadyio/kernel"
+INSIDE_SOURCE = "/run/steadyio/source"
+INSIDE_MODULE = "/run/steadyio/module"
 
 
 def cache_dir() -> Path:

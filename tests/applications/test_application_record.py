@@ -133,7 +133,6 @@ def test_a_figure_of_an_application_shows_its_latencies_side_by_side(tmp_path: P
     [
         ("application", "name", "no-such", "must be the name of a folder in .*: mariadb-oltp"),
         ("application", "background", "Read!", "background = 'Read!': must be"),
-        ("application", "packages", {"gcc": 1}, "must be a table of PROGRAM = PACKAGE"),
         ("application", "nonsense", 1, "nonsense = 1: unknown key"),
         ("length", "events", 0, "events = 0: must be a whole number from 1"),
         (None, "sweep", {}, "sweep = {}: unknown key"),

@@ -22,8 +22,12 @@ from steady_lab.paths import GUEST_PROJECT
 
 TRANSFERS = load_transfers()
 FITTED = [transfer for transfer in TRANSFERS if not transfer.left_out]
+# The paper prints whole microseconds.
+ROUNDING_US = 0.5
 NAMES = [card.name for card in cards_of(TRANSFERS)]
-ERROR_MAX = 0.01
+# From submission to completion the kernel reads its clock some 7 to 12 times, 256 ns each, which
+# the model of the card knows nothing of.
+CLOCK_READINGS_MAX, CLOCK_READING_US = 12, 0.256
 WORKLOAD = """
 schema = "steadyio.workload/1"
 name = "card"
@@ -99,5 +103,7 @@ def test_the_kernel_sees_the_published_time(
     assert result.exit_status == 0, result.output
     (measured,) = json.loads((work / "record.json").read_text(encoding="utf-8"))["results"]
     p50_us = measured["classes"]["rt"]["latency_ns"]["p50"] / 1000
-    print(f"{p50_us} us, published {transfer.us}")
-    assert abs(p50_us / transfer.us - 1) < ERROR_MAX
+    model_us = transfer_us(load_device(device), transfer.op, transfer.kib)
+    print(f"{p50_us} us, the card's model {model_us}, published {transfer.us}")
+    assert abs(model_us - transfer.us) < ROUNDING_US
+    assert 0 < p50_us - model_us <= CLOCK_READINGS_MAX * CLOCK_READING_US

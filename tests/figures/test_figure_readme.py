@@ -72,19 +72,7 @@ def test_check_notices_a_stale_table(build: Path, capsys: pytest.CaptureFixture[
     assert main(command) == 0
     assert main([*command, "--check"]) == 0
     current = readme.read_text(encoding="utf-8")
-    readme.write_text(current.replace("2.34", "2.54"), encoding="utf-8")
-    assert main([*command, "--check"]) == 1
-
-
-def test_check_allows_what_another_fio_may_change(build: Path) -> None:
-    readme = build / "README.md"
-    readme.write_text(f"{OPEN}{CLOSE}\n", encoding="utf-8")
-    command = ["readme", str(readme), "--build", str(build)]
-    assert main(command) == 0
-    current = readme.read_text(encoding="utf-8")
     readme.write_text(current.replace("2.34", "2.35"), encoding="utf-8")
-    assert main([*command, "--check"]) == 0
-    readme.write_text(current.replace("mq-deadline", "deadline"), encoding="utf-8")
     assert main([*command, "--check"]) == 1
 
 

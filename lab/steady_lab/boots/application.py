@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Applications: real programs as the real-time process, where fio would only imitate one.
 
-An application is a folder experiments/applications/NAME with two programs: `prepare OUT` runs on
-the host, once, and makes OUT/card.img (what the emulated card holds) and whatever else `run` needs;
+An application is a folder experiments/applications/NAME with two programs: `prepare OUT` runs in
+the guests' root, once, and makes OUT/card.img (what the emulated card holds) and whatever else
+`run` needs besides the folder's C files, which are made into libraries to preload;
 `run EVENTS SEED BACKGROUND` measures in the guest. A spec beside the folders (schema
 "steadyio.application/1", docs/spec/application-1.md) names folder and variants; a figure refers to
 it as its workload.
@@ -13,7 +14,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -22,6 +22,9 @@ from pathlib import Path
 
 from steady_lab.errors import LabError
 from steady_lab.paths import PROJECT, cache_dir
+from steady_lab.root.compiler import compile_inside
+from steady_lab.root.root import guest_root
+from steady_lab.root.sandbox import Place, build_sandbox
 from steady_lab.toml_table import NAME_PATTERN, Table
 
 APPLICATIONS = PROJECT / "experiments" / "applications"
@@ -29,17 +32,17 @@ CARD_IMAGE = "card.img"
 EVENTS_MAX = 1_000_000
 PREPARE_TIMEOUT_S = 600
 HASH_CHUNK_BYTES = 1 << 20
-SYSTEM_PATH = f"{os.defpath}:/usr/local/sbin:/usr/sbin:/sbin"
+LIBRARY_FLAGS = ("-O2", "-Wall", "-Werror", "-shared", "-fPIC")
+FOLDER, OUT = "/run/steadyio/application", "/run/steadyio/out"
 
 
 @dataclass(frozen=True)
 class Application:
-    """What a spec says of an application; `packages` maps a program to its Debian package."""
+    """What a spec says of an application."""
 
     name: str
     events: int
     background: str
-    packages: dict[str, str]
 
     @property
     def folder(self) -> Path:
@@ -62,7 +65,6 @@ def take_application(spec: Table) -> Application:
         name=table.text("name", NAME_PATTERN),
         events=length.integer("events", 1, EVENTS_MAX),
         background=table.text("background", NAME_PATTERN),
-        packages=_packages(table),
     )
     if not all((application.folder / program).is_file() for program in ("prepare", "run")):
         known = ", ".join(sorted(path.parent.name for path in APPLICATIONS.glob("*/run")))
@@ -72,20 +74,12 @@ def take_application(spec: Table) -> Application:
     return application
 
 
-def _packages(table: Table) -> dict[str, str]:
-    allowed = "a table of PROGRAM = PACKAGE"
-    packages = table.take("packages", allowed)
-    if not isinstance(packages, dict) or not all(isinstance(p, str) for p in packages.values()):
-        raise table.fail("packages", allowed)
-    return packages
-
-
 def prepare(application: Application) -> Prepared:
     """Make the application's files, or find them in the cache; raises LabError if that fails.
 
-    They are kept under the hash of the application's folder and of the programs it uses. The
-    image of a database is not the same bytes twice, so results are comparable to the byte as long
-    as the cache holds it.
+    They are kept under the hash of the application's folder and of the guests' root. The image of
+    a database is not the same bytes twice, so results are comparable to the byte as long as the
+    cache holds it.
     """
     key = _key(application)
     home = cache_dir() / "applications"
@@ -102,17 +96,9 @@ def prepare(application: Application) -> Prepared:
 
 
 def _key(application: Application) -> str:
-    programs = [_program(name, package) for name, package in application.packages.items()]
     sources = sorted(path for path in application.folder.iterdir() if path.is_file())
-    hashes = [(path.name, _sha256(path)) for path in [*sources, *programs]]
-    return hashlib.sha256(json.dumps(hashes).encode()).hexdigest()
-
-
-def _program(name: str, package: str) -> Path:
-    found = shutil.which(name, path=SYSTEM_PATH)
-    if found is None:
-        raise LabError(f"{name} is missing: run `scripts/setup application` (package {package})")
-    return Path(found)
+    hashes = [(path.name, _sha256(path)) for path in sources]
+    return hashlib.sha256(json.dumps([guest_root().key, hashes]).encode()).hexdigest()
 
 
 def _make(application: Application, kept: Path) -> None:
@@ -121,9 +107,12 @@ def _make(application: Application, kept: Path) -> None:
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir()
     print(f"preparing {application.name}, once", file=sys.stderr)
+    for source in application.folder.glob("*.c"):
+        compile_inside([source], unfinished / f"{source.stem}.so", LIBRARY_FLAGS)
+    places = [Place(application.folder, FOLDER), Place(unfinished, OUT, writable=True)]
     try:
         done = subprocess.run(
-            [str(application.folder / "prepare"), str(unfinished)],
+            [*build_sandbox(guest_root().path, places), f"{FOLDER}/prepare", OUT],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Run one command on the lab kernel, in virtual time, next to an emulated device.
 
-The guest cannot write to the host outside its work folder: UML runs inside a bubblewrap sandbox in
-which everything but that folder is read-only, without network and without capabilities. Console
+UML runs inside a bubblewrap sandbox, without network and without capabilities. Of the host it sees
+its work folder, which alone it can write to, and the clone; all else is the lab's own root. Console
 and kernel log go to files, not pipes: a pipe that fills up would let the guest's clock run on while
 it waits for the reader, and results would depend on the host.
 """
 
 import fcntl
 import os
+import re
 import shutil
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,13 +22,16 @@ from pathlib import Path
 
 from steady_lab.boots.guest import ModuleLoad, init_script
 from steady_lab.boots.kernel_log import find_exit_status, find_trouble
+from steady_lab.boots.standstill import Standstill
 from steady_lab.devices.spec import load_device
 from steady_lab.errors import LabError
 from steady_lab.kernels.build import LabKernel, build_kernel
 from steady_lab.kernels.host import build_preload
 from steady_lab.kernels.modules import SHADOW_MODULE, build_modules
 from steady_lab.kernels.source import RELEASES, find_source
-from steady_lab.paths import GUEST_KERNEL, GUEST_PROJECT, GUEST_WORK, PROJECT, cache_dir
+from steady_lab.paths import GUEST_KERNEL, GUEST_PROJECT, GUEST_WORK, PROJECT
+from steady_lab.root.root import guest_root
+from steady_lab.root.sandbox import Place, sandbox
 
 WALL_TIMEOUT_S_DEFAULT = 600.0
 VIRTUAL_TIMEOUT_S_DEFAULT = 36_000
@@ -46,6 +51,10 @@ class BootError(LabError):
     """The kernel misbehaved, the guest could not start, or a time limit was reached."""
 
 
+def _print_standstill(finding: str) -> None:
+    print(f"steady-lab: {finding}", file=sys.stderr, flush=True)
+
+
 @dataclass(frozen=True)
 class BootRequest:
     """What to run.
@@ -60,6 +69,7 @@ class BootRequest:
     same card need different ones.
     `wrapper` is a command that runs the kernel, given to it as further arguments; folders are for
     it where the guest has them.
+    `on_standstill` is told of a guest whose clock stands still, which decides nothing.
     `cancelled`, once set by another thread, ends the guest and makes `boot` raise BootError.
     """
 
@@ -77,6 +87,7 @@ class BootRequest:
     timeout_s: float = WALL_TIMEOUT_S_DEFAULT
     virtual_timeout_s: int = VIRTUAL_TIMEOUT_S_DEFAULT
     on_output: Callable[[str], None] | None = None
+    on_standstill: Callable[[str], None] = _print_standstill
     wrapper: Sequence[str] = ()
     cancelled: threading.Event | None = None
 
@@ -98,7 +109,6 @@ def boot(request: BootRequest) -> BootResult:
     guest ends without reporting an exit status. The command's own failure is only reported.
     """
     work = request.work.absolute()
-    _check_machine()
     work.mkdir(parents=True, exist_ok=True)
     with _owned(work):
         return _boot_in(request, work)
@@ -127,20 +137,10 @@ def _boot_in(request: BootRequest, work: Path) -> BootResult:
     init.write_text(_init_text(request, kernel, work))
     init.chmod(0o755)
     start_s = time.monotonic()
-    output, log, ended = _run(request, kernel, work, private)
-    return _judge(request, output, log, ended, time.monotonic() - start_s)
-
-
-def _check_machine() -> None:
-    for tool, package in (("bwrap", "bubblewrap"), ("setarch", "util-linux")):
-        if not shutil.which(tool):
-            raise BootError(f"{tool} is missing: run `make setup` (package {package})")
-    for path in (PROJECT, cache_dir()):
-        if "," in str(path) or any(character.isspace() for character in str(path)):
-            raise BootError(
-                f"{path}: a comma or white space in the path, which the build of the kernel "
-                "and its modules cannot express. Move the clone or the cache."
-            )
+    standstill = Standstill(kernel)
+    output, log, ended = _run(request, kernel, work, private, standstill)
+    wall_s = time.monotonic() - start_s
+    return _judge(request, output, log, ended, wall_s, standstill.finding)
 
 
 def _init_text(request: BootRequest, kernel: LabKernel, work: Path) -> str:
@@ -184,21 +184,16 @@ def _module_loads(kernel: LabKernel, texts: Sequence[str]) -> list[ModuleLoad]:
 
 def _needed_modules(kernel: LabKernel, path: Path) -> list[Path]:
     """All that `path` needs, directly or not, in the order of loading."""
-    # Where it is, few users have in their PATH.
-    modinfo = shutil.which("modinfo", path=f"{os.defpath}:/usr/sbin:/sbin")
-    if not modinfo:
-        raise BootError("modinfo is missing: run `make setup` (package kmod)")
-    command = [modinfo, "--field", "depends", str(path)]
-    names = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    depends = re.search(rb"\0depends=([^\0]*)\0", path.read_bytes())
     needed: list[Path] = []
-    for name in filter(None, names.split(",")):
+    for name in filter(None, depends.group(1).decode().split(",") if depends else []):
         module = _in_tree_module(kernel, name)
         needed += [*_needed_modules(kernel, module), module]
     return list(dict.fromkeys(needed))
 
 
 def _seen_by_guest(path: Path, kernel: LabKernel) -> Path:
-    """The guest's own /tmp and /run hide what the host has there: go through its mounts."""
+    """Where the guest has a file of the clone or of the kernel's objects."""
     for host, guest in ((PROJECT, GUEST_PROJECT), (kernel.tree, GUEST_KERNEL)):
         if path.is_relative_to(host):
             return Path(guest) / path.relative_to(host)
@@ -215,21 +210,23 @@ def _in_tree_module(kernel: LabKernel, name: str) -> Path:
 def _sandbox(request: BootRequest, kernel: LabKernel, work: Path) -> list[str]:
     """The guest's folders are where the guest has them: no path of this machine reaches it.
 
-    A longer one in its init takes a page more here or there, which is one more reading of the
-    clock; and the kernel's random numbers depend on its command line.
+    The kernel's random numbers depend on its command line, for one.
     """
-    options = "--unshare-all --die-with-parent --new-session --cap-drop ALL --clearenv --chdir /"
-    preload = ["--setenv", "LD_PRELOAD", str(_seen_by_guest(build_preload(), kernel))]
-    seed = ["--setenv", "STEADY_RANDOM_SEED", str(request.random_seed)]
-    places = ["--ro-bind", "/", "/", "--dev", "/dev", "--tmpfs", "/dev/shm", "--tmpfs", "/run"]
-    places += ["--ro-bind", str(PROJECT), GUEST_PROJECT]
-    places += ["--ro-bind", str(kernel.tree), GUEST_KERNEL, "--bind", str(work), GUEST_WORK]
-    return ["bwrap", *options.split(), *preload, *seed, *places]
+    environment = {
+        "LD_PRELOAD": str(_seen_by_guest(build_preload(), kernel)),
+        "STEADY_RANDOM_SEED": str(request.random_seed),
+    }
+    places = [
+        Place(PROJECT, GUEST_PROJECT),
+        Place(kernel.tree, GUEST_KERNEL),
+        Place(work, GUEST_WORK, writable=True),
+    ]
+    return sandbox(guest_root().path, places, environment)
 
 
 def _kernel_command(kernel: LabKernel) -> list[str]:
     return [
-        *("setarch", "-R", f"{GUEST_KERNEL}/{kernel.linux.name}"),
+        *("/usr/bin/setarch", "-R", f"{GUEST_KERNEL}/{kernel.linux.name}"),
         f"mem={MEMORY_MIB[kernel.flavour]}M",
         *("root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"),
         f"init={GUEST_WORK}/{PRIVATE}/{INIT}",
@@ -242,7 +239,7 @@ def _kernel_command(kernel: LabKernel) -> list[str]:
 
 
 def _run(
-    request: BootRequest, kernel: LabKernel, work: Path, private: Path
+    request: BootRequest, kernel: LabKernel, work: Path, private: Path, standstill: Standstill
 ) -> tuple[str, str, bool]:
     """Returns console output, kernel log, and whether the guest ended within the time limit."""
     console_path, log_path = private / "console.log", private / "kernel.log"
@@ -255,14 +252,19 @@ def _run(
             env={"PATH": os.defpath},
         )
         try:
-            ended = _follow(process, console_path, request)
+            ended = _follow(process, console_path, request, standstill)
         finally:
             process.kill()
             process.wait()
     return _text(console_path), _text(log_path), ended
 
 
-def _follow(process: "subprocess.Popen[bytes]", console: Path, request: BootRequest) -> bool:
+def _follow(
+    process: "subprocess.Popen[bytes]",
+    console: Path,
+    request: BootRequest,
+    standstill: Standstill,
+) -> bool:
     """Pass the console on as it grows until the guest ends; False if it ran out of time."""
     deadline_s = time.monotonic() + request.timeout_s
     with console.open(encoding="utf-8", errors="replace") as stream:
@@ -277,6 +279,8 @@ def _follow(process: "subprocess.Popen[bytes]", console: Path, request: BootRequ
                 return False
             if request.cancelled and request.cancelled.is_set():
                 raise BootError("cancelled")
+            if finding := standstill.look(process.pid, time.monotonic()):
+                request.on_standstill(finding)
             time.sleep(POLL_INTERVAL_S)
 
 
@@ -284,7 +288,9 @@ def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8", errors="replace")
 
 
-def _judge(request: BootRequest, output: str, log: str, ended: bool, wall_s: float) -> BootResult:
+def _judge(
+    request: BootRequest, output: str, log: str, ended: bool, wall_s: float, standstill: str
+) -> BootResult:
     where = f"kernel log: {request.work.absolute()}/.steady/kernel.log"
     trouble = find_trouble(log)
     if trouble:
@@ -293,6 +299,7 @@ def _judge(request: BootRequest, output: str, log: str, ended: bool, wall_s: flo
         raise BootError(
             f"still running after {request.timeout_s:g} s, the wall time limit; a loop that never "
             "waits would make the guest's clock stand still (docs/reference/steady-lab.md)\n"
+            f"{standstill and f'last seen: {standstill}'}\n"
             f"output so far:\n{_tail(output)}\n{_tail(log)}\n{where}"
         )
     status = find_exit_status(log)

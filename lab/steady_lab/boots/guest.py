@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The guest's init: a shell script that prepares the guest, runs one command and powers off.
 
-Called by `boot`. The host's root is the guest's root, read-only; everything that needs writing is a
+Called by `boot`. The guest's root is the lab's own, read-only; everything that needs writing is a
 tmpfs of the guest or the one work folder.
 """
 
@@ -12,6 +12,13 @@ from pathlib import Path
 
 from steady_lab.paths import GUEST_KERNEL, GUEST_PROJECT, GUEST_WORK
 
+# Programs take the processor for a plain x86-64, so that they look for libraries in the same places
+# on each: a file that is not there costs virtual time (docs/reference/reproducible.md).
+_HIDDEN = (
+    *("SSSE3", "SSE4_1", "SSE4_2", "POPCNT", "AVX", "AVX2", "AVX512F", "AVX512VL", "AVX512BW"),
+    *("BMI1", "BMI2", "ERMS", "FMA", "LZCNT", "MOVBE", "RTM", "XSAVEC", "AVX_Fast_Unaligned_Load"),
+)
+PROCESSOR = "glibc.cpu.hwcaps=" + ",".join(f"-{name}" for name in _HIDDEN)
 # Exit status of the guest when it could not even start the command.
 STATUS_SETUP_FAILED = 125
 
@@ -32,7 +39,7 @@ class ModuleLoad:
 _TEMPLATE = """#!/bin/sh
 # Written by steady-lab for one boot.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-export HOME=/run/home LANG=C LC_ALL=C TZ=UTC
+export HOME=/run/home LANG=C LC_ALL=C TZ=UTC GLIBC_TUNABLES={processor}
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t devtmpfs devtmpfs /dev
@@ -107,6 +114,7 @@ def init_script(
     unload = [load.path.stem for load in reversed(loads) if load.unload]
     return _TEMPLATE.format(
         setup_failed=STATUS_SETUP_FAILED,
+        processor=PROCESSOR,
         work=GUEST_WORK,
         project=GUEST_PROJECT,
         kernel=GUEST_KERNEL,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from steady_lab.figures.spec import load_figures
 from steady_lab.pages.blocks import fill_blocks
-from steady_lab.pages.summary import figure_summary, is_current
+from steady_lab.pages.summary import figure_summary
 from steady_lab.paths import BUILD, PROJECT
 
 
@@ -22,9 +22,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     readme = subparsers.add_parser("readme", help="write the figures' tables into a Markdown file")
     readme.add_argument("file", nargs="?", type=Path, default=PROJECT / "README.md")
     readme.add_argument("--build", type=Path, default=BUILD, help="folder of results and report")
-    readme.add_argument(
-        "--check", action="store_true", help="only tell whether it is up to date, within 5 %%"
-    )
+    readme.add_argument("--check", action="store_true", help="only tell whether it is up to date")
     readme.set_defaults(func=_readme)
 
 
@@ -37,7 +35,7 @@ def _summary(args: argparse.Namespace) -> int:
 def _readme(args: argparse.Namespace) -> int:
     old = args.file.read_text(encoding="utf-8")
     new = fill_blocks(old, args.build / "results")
-    if new == old or (args.check and is_current(old, new)):
+    if new == old:
         print(f"{args.file}: up to date")
         return 0
     if args.check:

@@ -15,14 +15,17 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from steady_lab.devices.spec import DeviceSpec
 from steady_lab.errors import SpecError
 from steady_lab.paths import PROJECT
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector = NDArray[np.float64]
 
 DEVICE = PROJECT / "experiments/devices/foresee-ncemad9d-usb.toml"
 PUBLISHED = PROJECT / "experiments/devices/published/s1.toml"
@@ -40,8 +43,6 @@ START = {"base": 200.0, "per_kib": 10.0, "jump": 100.0, "slow": 200.0, "pause": 
 _NUMBERS = {"rt_kib", "rt_pieces", "bg_kib"}
 _VALUES = {"total_mib_s", "rt_p99_ms"}
 _CELL_KEYS = {"where", "op", "pattern", "left_out", "note"} | _NUMBERS | _VALUES
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -188,6 +189,9 @@ def fit(fixed: Timing, op: str, cells: list[Cell], without: str = "") -> Timing:
 
     `without` names a term of the model to leave out (it is zero then).
     """
+    # Here, because numpy does not run on the oldest x86-64 processors, and figures need no fit.
+    import numpy as np
+
     fitted = [cell for cell in cells if cell.op == op and not cell.left_out]
     keys = [key for key in FITTED[op] if key != without]
     zero: dict[str, Any] = dict.fromkeys(FITTED["write"], 0.0)
@@ -212,6 +216,8 @@ def spec_values(timing: Timing, op: str) -> dict[str, int]:
 
 def _levenberg_marquardt(residuals: Callable[[Vector], Vector], x: Vector) -> Vector:
     """Minimum of the sum of squares, from x. The Jacobian is taken numerically."""
+    import numpy as np
+
     damping, now = 1e-3, residuals(x)
     for _ in range(200):
         step_of = np.maximum(np.abs(x) * 1e-4, 1e-6)

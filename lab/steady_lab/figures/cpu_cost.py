@@ -13,7 +13,6 @@ only UML has: the system call, memory, and the emulation of interrupts and of th
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +31,7 @@ from steady_lab.figures.table import TextTable
 from steady_lab.kernels.build import LabKernel
 from steady_lab.kernels.modules import build_modules
 from steady_lab.paths import BUILD, GUEST_PROJECT, GUEST_WORK, PROJECT
+from steady_lab.root.compiler import compile_inside
 
 SOURCES = PROJECT / "tests" / "bench"
 MARK = "sys_sched_rr_get_interval"  # see reader.c
@@ -143,9 +143,8 @@ def _in_guest(program: Path) -> str:
 
 def _compiled(name: str) -> Path:
     program = BUILD / "bench" / name
-    program.parent.mkdir(parents=True, exist_ok=True)
     flags = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run(["gcc", *flags, "-o", str(program), str(SOURCES / f"{name}.c")], check=True)
+    compile_inside([SOURCES / f"{name}.c"], program, flags)
     return program
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import threading
 from collections.abc import Mapping
@@ -25,22 +24,21 @@ from steady_lab.figures.loads import BENCH, Load, load_of
 from steady_lab.figures.results import Record, Sources, read_record, sha256_file, write_atomically
 from steady_lab.figures.spec import Figure
 from steady_lab.kernels.build import LabKernel
-from steady_lab.kernels.host import PRELOAD_SOURCES
+from steady_lab.kernels.host import build_preload
 from steady_lab.kernels.modules import build_modules, source_digest
 from steady_lab.paths import PROJECT
+from steady_lab.root.root import guest_root
 
-# They decide the kernel's command line, its random numbers and the guest's init.
+# They decide the kernel's command line and the guest's init.
 BOOTS = PROJECT / "lab/steady_lab/boots"
-GUEST_SETUP = (BOOTS / "boot.py", BOOTS / "guest.py", *PRELOAD_SOURCES)
-# They decide what a file system looks like; the programs alone stand for their packages.
-MKFS = ("mkfs.ext4", "mkfs.f2fs")
-KEY_VERSION = 1
+GUEST_SETUP = (BOOTS / "boot.py", BOOTS / "guest.py")
+KEY_VERSION = 2
 LOG_LINES_SHOWN = 30
 
 
 @dataclass(frozen=True)
 class Platform:
-    """What every boot of this run executes: kernel, modules, bench, and fio behind it."""
+    """What every boot of this run executes: kernel, modules, bench, and the root with fio."""
 
     kernel: LabKernel
     sources: Sources
@@ -73,16 +71,13 @@ class FigureBoot:
 
 def find_platform(kernel: LabKernel) -> Platform:
     """Build the modules and hash what the guest will run; raises LabError if it is missing."""
-    bench, fio = PROJECT / BENCH, shutil.which("fio")
+    bench = PROJECT / BENCH
     if not bench.is_file():
         raise LabError(f"{bench} is missing: run `make setup`")
-    if fio is None:
-        raise LabError("fio is missing: run `make setup` (package fio)")
-    files = {"steady": bench, "fio": Path(fio), **build_modules(kernel)}
+    files = {"steady": bench, "preload": build_preload(), **build_modules(kernel)}
     files |= {path.name: path for path in GUEST_SETUP}
-    found = {name: shutil.which(name, path=f"{os.defpath}:/usr/sbin:/sbin") for name in MKFS}
-    files |= {name: Path(path) for name, path in found.items() if path}
     hashes = {name: sha256_file(path) for name, path in sorted(files.items())}
+    hashes["root"] = guest_root().key
     return Platform(kernel, Sources(kernel.config_sha256, source_digest()), hashes)
 
 

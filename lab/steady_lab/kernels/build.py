@@ -1,29 +1,30 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Build the lab kernel (User Mode Linux) once and keep it in the cache, by content key.
 
-The key covers the source, the configuration fragments, the compiler and this recipe: the same key
-means the same kernel, so that nothing is ever rebuilt without need. An interrupted build goes on
-where it stopped, because `make` does.
+It is built in the lab's root, at the same paths on every machine: the same key (source,
+configuration fragments, root, this recipe) means the same bytes. An interrupted build goes on where
+it stopped, because `make` does.
 """
 
 import fcntl
 import hashlib
 import json
 import os
-import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from steady_lab.errors import LabError
-from steady_lab.kernels.progress import Progress
 from steady_lab.kernels.source import KernelSource
-from steady_lab.paths import KERNEL_CONFIGS, cache_dir
+from steady_lab.paths import GUEST_KERNEL, INSIDE_SOURCE, KERNEL_CONFIGS, cache_dir
+from steady_lab.progress import Progress
+from steady_lab.root.root import build_root
+from steady_lab.root.sandbox import Place, build_sandbox
 
 FLAVOURS = ("base", "debug")
-RECIPE_VERSION = 1
+RECIPE_VERSION = 2
 # Lines that `make` prints for one build, counted on 6.1.192; only the estimate depends on them.
 LINES_EXPECTED = {"base": 1440, "debug": 1490}
 TARGETS = ("linux", "modules_prepare", "modules")
@@ -39,9 +40,13 @@ BUILD_IDENTITY = {
 
 @dataclass(frozen=True)
 class LabKernel:
-    """A built kernel: `tree` is its object folder, `linux` the program to run."""
+    """A built kernel: `tree` is its object folder, `linux` the program to run.
+
+    `source` is the tree that it was built from.
+    """
 
     tree: Path
+    source: Path
     release: str
     flavour: str
     key: str
@@ -88,12 +93,9 @@ def config_fragments(flavour: str, release: str) -> list[Path]:
 
 
 def _content_key(source: KernelSource, flavour: str) -> str:
-    if not shutil.which("gcc"):
-        raise LabError("gcc is missing: run `make setup`")
-    compiler = subprocess.run(
-        ["gcc", "--version"], capture_output=True, text=True, check=True
-    ).stdout.splitlines()[0]
-    digest = hashlib.sha256(f"{RECIPE_VERSION}\n{source.content_key}\n{compiler}\n".encode())
+    digest = hashlib.sha256(
+        f"{RECIPE_VERSION}\n{source.content_key}\n{build_root().key}\n".encode()
+    )
     for fragment in config_fragments(flavour, source.release):
         digest.update(fragment.read_bytes())
     return digest.hexdigest()
@@ -109,7 +111,7 @@ def _finished(tree: Path, source: KernelSource, flavour: str, key: str) -> LabKe
         return None
     if stamp.get("linux_sha256") != digest:
         return None
-    return LabKernel(tree, source.release, flavour, key, stamp["config_sha256"])
+    return LabKernel(tree, source.tree, source.release, flavour, key, stamp["config_sha256"])
 
 
 def _stamp(tree: Path, source: KernelSource) -> None:
@@ -135,19 +137,26 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
+def make_inside(source: Path, tree: Path, more: Sequence[Place], *arguments: str) -> list[str]:
+    """Return the command that runs make for a lab kernel in the root; also for its modules."""
+    places = [Place(source, INSIDE_SOURCE), Place(tree, GUEST_KERNEL, writable=True), *more]
+    inside = build_sandbox(build_root().path, places, BUILD_IDENTITY)
+    return [*inside, "make", "ARCH=um", *arguments]
+
+
 def _make(source: KernelSource, tree: Path, *arguments: str) -> list[str]:
-    return ["make", "-C", str(source.tree), "ARCH=um", f"O={tree}", *arguments]
+    where = ("-C", INSIDE_SOURCE, f"O={GUEST_KERNEL}")
+    return make_inside(source.tree, tree, [], *where, *arguments)
 
 
 def _configure(source: KernelSource, tree: Path, flavour: str) -> None:
     """tinyconfig plus our fragments; fails if an option did not survive the dependencies."""
-    environment = os.environ | BUILD_IDENTITY
     before = (tree / ".config").read_bytes() if (tree / ".config").exists() else b""
-    _run_quietly(_make(source, tree, "tinyconfig"), environment)
+    _run_quietly(_make(source, tree, "tinyconfig"))
     with (tree / ".config").open("ab") as config:
         for fragment in config_fragments(flavour, source.release):
             config.write(fragment.read_bytes())
-    _run_quietly(_make(source, tree, "olddefconfig"), environment)
+    _run_quietly(_make(source, tree, "olddefconfig"))
     missing = unmet_options(_wanted(flavour, source.release), (tree / ".config").read_text())
     if missing:
         raise LabError(
@@ -181,8 +190,8 @@ def unmet_options(wanted: dict[str, str], config: str) -> list[str]:
     return unmet
 
 
-def _run_quietly(command: list[str], environment: dict[str, str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+def _run_quietly(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise LabError(f"{' '.join(command)} failed:\n{done.stderr.strip()[-2000:]}")
 
@@ -198,11 +207,7 @@ def _compile(source: KernelSource, tree: Path, flavour: str, jobs: int) -> None:
     log_path = tree / "build.log"
     with log_path.open("w") as log:
         process = subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=os.environ | BUILD_IDENTITY,
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         assert process.stdout is not None
         try:

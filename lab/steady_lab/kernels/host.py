@@ -2,11 +2,10 @@
 """What the kernel needs of the host to run as a program: see lab/host/*.c."""
 
 import fcntl
-import subprocess
 from pathlib import Path
 
-from steady_lab.errors import LabError
 from steady_lab.paths import BUILD, PROJECT
+from steady_lab.root.compiler import compile_inside
 
 PRELOAD_SOURCES = sorted((PROJECT / "lab" / "host").glob("*.c"))
 
@@ -20,16 +19,6 @@ def build_preload() -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         newest_s = max(source.stat().st_mtime for source in PRELOAD_SOURCES)
         if not library.is_file() or library.stat().st_mtime < newest_s:
-            _compile(library)
+            flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+            compile_inside(PRELOAD_SOURCES, library, flags)
     return library
-
-
-def _compile(library: Path) -> None:
-    unfinished = library.with_suffix(".new")
-    flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", str(unfinished)]
-    done = subprocess.run(
-        ["gcc", *flags, *map(str, PRELOAD_SOURCES)], capture_output=True, text=True, check=False
-    )
-    if done.returncode != 0:
-        raise LabError(f"building {library.name} failed:\n{done.stderr[-2000:]}")
-    unfinished.replace(library)

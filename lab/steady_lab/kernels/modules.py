@@ -7,14 +7,14 @@ first; only files whose content changed are written, which keeps rebuilds short.
 
 import fcntl
 import hashlib
-import os
 import re
 import subprocess
 from pathlib import Path
 
 from steady_lab.errors import LabError
-from steady_lab.kernels.build import BUILD_IDENTITY, LabKernel
-from steady_lab.paths import BUILD, PROJECT
+from steady_lab.kernels.build import LabKernel, make_inside
+from steady_lab.paths import BUILD, GUEST_KERNEL, INSIDE_MODULE, PROJECT
+from steady_lab.root.sandbox import Place
 
 # Mirrored folder -> (module folder inside it, module name).
 MODULES = {
@@ -42,24 +42,29 @@ def _modules_for(kernel: LabKernel) -> dict[str, tuple[Path, str]]:
 
 def build_module(kernel: LabKernel, name: str, sources: Path, subfolder: str = ".") -> Path:
     """Build `name`.ko from the folder `sources` unless it is up to date; a warning is an error."""
-    home = BUILD / "modules" / kernel.tree.name
+    home = _home(kernel)
     home.mkdir(parents=True, exist_ok=True)
     with (home / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         return _build_locked(kernel, home, name, sources, subfolder)
 
 
+def _home(kernel: LabKernel) -> Path:
+    return BUILD / "modules" / kernel.tree.name
+
+
 def sparse_findings(kernel: LabKernel) -> str:
     """What sparse says about the sources of all modules (not about the kernel's headers)."""
     findings = []
     for name, (sources, subfolder) in _modules_for(kernel).items():
-        folder = build_module(kernel, name, sources, subfolder).parent
-        done = _make(kernel, folder, "C=2")
+        build_module(kernel, name, sources, subfolder)
+        mirror = _home(kernel) / sources.name
+        done = _make(kernel, mirror, subfolder, "C=2")
         if done.returncode != 0:
             raise LabError(f"sparse could not check {name}:\n{done.stderr[-2000:]}")
         lines = (done.stdout + done.stderr).splitlines()
         findings += [
-            line for line in lines if re.match(rf"{folder.parent}\S*: (warning|error)", line)
+            line for line in lines if re.match(rf"{INSIDE_MODULE}\S*: (warning|error)", line)
         ]
     return "\n".join(findings)
 
@@ -74,7 +79,7 @@ def _build_locked(kernel: LabKernel, home: Path, name: str, sources: Path, subfo
     if module.is_file() and stamp.is_file() and stamp.read_text() == digest:
         return module
     _mirror(files, sources, mirror)
-    done = _make(kernel, folder)
+    done = _make(kernel, mirror, subfolder)
     if done.returncode != 0 or not module.is_file():
         raise LabError(f"building {name}.ko failed:\n{done.stdout[-1500:]}{done.stderr[-4000:]}")
     if "warning:" in done.stderr:
@@ -83,11 +88,14 @@ def _build_locked(kernel: LabKernel, home: Path, name: str, sources: Path, subfo
     return module
 
 
-def _make(kernel: LabKernel, folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = ["make", "-C", str(kernel.tree), "ARCH=um", f"M={folder}", *arguments, "modules"]
-    return subprocess.run(
-        command, capture_output=True, text=True, env=os.environ | BUILD_IDENTITY, check=False
-    )
+def _make(
+    kernel: LabKernel, mirror: Path, subfolder: str, *arguments: str
+) -> "subprocess.CompletedProcess[str]":
+    places = [Place(mirror, INSIDE_MODULE, writable=True)]
+    folder = f"{INSIDE_MODULE}/{subfolder}".removesuffix("/.")
+    where = ("-C", GUEST_KERNEL, f"M={folder}")
+    command = make_inside(kernel.source, kernel.tree, places, *where, *arguments, "modules")
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def source_digest() -> str:

@@ -56,6 +56,25 @@ def read_record(figure: Figure, folder: Path) -> Recorded:
     return Recorded(read_csv(folder / f"{figure.name}.csv"), tails)
 
 
+def compare_with_record(figure: Figure, results: Path, folder: Path) -> str:
+    """Return "" if a figure's rows are the committed ones to the byte, else how they differ.
+
+    Raises OSError if either is missing.
+    """
+    measured = (results / f"{figure.name}.csv").read_text(encoding="utf-8")
+    recorded = (folder / f"{figure.name}.csv").read_text(encoding="utf-8")
+    if measured == recorded:
+        return ""
+    ours, theirs = (text.replace("\n", ",").split(",") for text in (measured, recorded))
+    if len(ours) != len(theirs):
+        return f"{figure.name}: {len(ours)} values, {len(theirs)} in {folder}"
+    wrong = [pair for pair in zip(ours, theirs, strict=True) if pair[0] != pair[1]]
+    return (
+        f"{figure.name}: {len(wrong)} of {len(ours)} values differ from {folder}, "
+        f"the first is {wrong[0][0]} instead of {wrong[0][1]}"
+    )
+
+
 def write_provenance(results: dict[str, FigureResult], folder: Path) -> None:
     """Add or replace the figures' lines in provenance.csv; raises OSError."""
     path = folder / "provenance.csv"

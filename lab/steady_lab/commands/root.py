@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`steady-lab root`: the pinned Debian that guests run on, and the one that builds for them."""
+
+import argparse
+import sys
+
+from steady_lab.root.apt import resolve
+from steady_lab.root.cargo import build_steady
+from steady_lab.root.lock import LOCK, write_lock
+from steady_lab.root.root import build_root, guest_root
+
+
+def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the subcommand to the command line."""
+    root = subparsers.add_parser("root", help="the lab's own Debian: download, unpack, pin anew")
+    actions = root.add_subparsers(required=True, metavar="ACTION")
+    build = actions.add_parser(
+        "build", help="download and unpack it, once; print where its two roots are"
+    )
+    build.set_defaults(func=_build)
+    steady = actions.add_parser("steady", help="build the command `steady` in it; print its path")
+    steady.set_defaults(func=_steady)
+    lock = actions.add_parser(
+        "lock", help=f"find what {LOCK.name} names in the archive of today, and write it"
+    )
+    lock.set_defaults(func=_lock)
+
+
+def _build(arguments: argparse.Namespace) -> int:
+    print(guest_root().path)
+    print(build_root().path)
+    return 0
+
+
+def _steady(arguments: argparse.Namespace) -> int:
+    print(build_steady())
+    return 0
+
+
+def _lock(arguments: argparse.Namespace) -> int:
+    packages = resolve()
+    write_lock(packages)
+    print(f"{LOCK}: {len(packages)} packages", file=sys.stderr)
+    return 0

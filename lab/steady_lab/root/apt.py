@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Download packages of the lab's roots from Debian's archive, on any system that has apt.
+
+apt runs with a configuration of its own below the cache: the system's packages and sources are
+left alone. Debian's signature is checked by apt, each file's hash against the lock.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from steady_lab.errors import LabError
+from steady_lab.paths import cache_dir
+from steady_lab.root.lock import BUILD, GUEST, LINUX, LOCK, Package, check_file, wanted
+
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+DEBOOTSTRAP = Path("/usr/sbin/debootstrap")
+
+
+def packages_dir() -> Path:
+    """Where downloaded packages are kept."""
+    return cache_dir() / "packages"
+
+
+def fetch(packages: Sequence[Package]) -> list[Path]:
+    """Return the packages' files, verified; downloads what is missing.
+
+    Raises LabError if the archive does not have a package in the version of the lock.
+    """
+    folder = packages_dir()
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        missing = [package for package in packages if not (folder / package.file).is_file()]
+        if missing:
+            _download(missing, folder)
+    return [folder / package.file for package in packages]
+
+
+def _download(packages: Sequence[Package], folder: Path) -> None:
+    """Download beside the final place and move there what is right."""
+    mib = sum(package.bytes for package in packages) >> 20
+    print(f"downloading {len(packages)} packages of Debian 12 ({mib} MiB)", file=sys.stderr)
+    apt = Apt()
+    apt.update()
+    partial = folder / "partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir()
+    names = [f"{package.name}={package.version}" for package in packages]
+    done = apt.run(["download", *names], cwd=partial, show=True)
+    if done.returncode != 0:
+        raise LabError(
+            f"apt-get download failed, see the messages above. If the archive no longer has a "
+            f"version that {LOCK} names, let STEADYIO_DEBIAN_MIRROR name one that has it, or put "
+            f"the .deb file into {folder}."
+        )
+    for package in packages:
+        check_file(partial / package.file, package)
+        (partial / package.file).rename(folder / package.file)
+    partial.rmdir()
+
+
+def resolve() -> list[Package]:
+    """Find what wanted.toml asks for, and all that it depends on, in the archive of today."""
+    lists = wanted()
+    apt = Apt()
+    apt.update()
+    packages = []
+    for purpose in (GUEST, BUILD):
+        packages += apt.describe(purpose, apt.closure(list(lists[purpose])))
+    for release, name in lists[LINUX].items():
+        versions = apt.closure([name])
+        packages += apt.describe(f"{LINUX}-{release}", {name: versions[name]})
+    return packages
+
+
+class Apt:
+    """apt-get with a configuration, lists and status of its own."""
+
+    def __init__(self) -> None:
+        if not shutil.which("apt-get"):
+            raise LabError(
+                f"apt-get is missing: fetch the packages that {LOCK} names on a system that has "
+                f"it, and put their .deb files into {packages_dir()}"
+            )
+        home = cache_dir() / "apt"
+        for name in ("lists/partial", "archives/partial", "empty"):
+            (home / name).mkdir(parents=True, exist_ok=True)
+        (home / "status").touch()
+        mirror, suites = debian_mirror(), wanted()["suites"]
+        lines = [f"deb [signed-by={KEYRING}] {mirror} {suite} main\n" for suite in suites]
+        (home / "sources").write_text("".join(lines))
+        settings = {
+            "APT::Sandbox::User": "root",
+            "APT::Architecture": "amd64",
+            "APT::Architectures": "amd64",
+            "Acquire::Check-Valid-Until": "false",
+            "Dir::Etc::SourceList": f"{home}/sources",
+            "Dir::Etc::SourceParts": f"{home}/empty",
+            "Dir::State::Lists": f"{home}/lists",
+            "Dir::State::Status": f"{home}/status",
+            "Dir::Cache": f"{home}",
+            "Dir::Cache::archives": f"{home}/archives",
+        }
+        self._options = [word for item in settings.items() for word in ("-o", "=".join(item))]
+
+    def update(self) -> None:
+        """Read the archive's lists; raises LabError if it cannot be reached."""
+        done = self.run(["update"])
+        if done.returncode != 0:
+            raise LabError(f"apt-get update failed: is the network up?\n{done.stderr.strip()}")
+
+    def run(
+        self, words: Iterable[str], cwd: Path | None = None, show: bool = False
+    ) -> subprocess.CompletedProcess[str]:
+        """Run apt-get; `show`: its progress on a terminal, and its errors."""
+        quiet = [] if show and sys.stdout.isatty() else ["-qq"]
+        command = ["apt-get", *quiet, *self._options, *words]
+        environment = os.environ | {"LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
+        return subprocess.run(
+            command, cwd=cwd, text=True, check=False, env=environment, capture_output=not show
+        )
+
+    def closure(self, names: Sequence[str]) -> dict[str, str]:
+        """Return the packages that an installation of `names` brings, with their versions."""
+        done = self.run(["install", "--simulate", "--no-install-recommends", *names])
+        if done.returncode != 0:
+            raise LabError(f"apt-get install --simulate failed:\n{done.stderr.strip()}")
+        return dict(re.findall(r"^Inst (\S+) \((\S+) ", done.stdout, re.MULTILINE))
+
+    def describe(self, purpose: str, versions: Mapping[str, str]) -> list[Package]:
+        """Return packages with their hashes, as the archive's signed lists have them."""
+        names = [f"{name}={version}" for name, version in versions.items()]
+        command = ["apt-cache", *self._options, "show", *names]
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        found = {}
+        for paragraph in text.split("\n\n"):
+            fields = dict(re.findall(r"^(\w+): (\S+)$", paragraph, re.MULTILINE))
+            if fields and versions.get(fields["Package"]) == fields["Version"]:
+                found[fields["Package"]] = fields
+        return [
+            Package(purpose, name, version, found[name]["Architecture"],
+                    int(found[name]["Size"]), found[name]["SHA256"])
+            for name, version in versions.items()
+        ]  # fmt: skip
+
+
+def debian_mirror() -> str:
+    """Return $STEADYIO_DEBIAN_MIRROR, or the archive of this system's apt or of debootstrap.
+
+    Raises LabError if none of them names one.
+    """
+    named = os.environ.get("STEADYIO_DEBIAN_MIRROR")
+    if named:
+        return named
+    command = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"]
+    known = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
+    mirrors = [uri for uri in known if uri.rstrip("/").endswith("/debian")]
+    if not mirrors and DEBOOTSTRAP.is_file():
+        mirrors = re.findall(r'^DEF_MIRROR="(\S*/debian)"$', DEBOOTSTRAP.read_text(), re.MULTILINE)
+    if not mirrors or not KEYRING.is_file():
+        raise LabError(
+            "where is Debian's archive? This system's apt does not name it. Run `make setup`, "
+            "or set STEADYIO_DEBIAN_MIRROR to its URL (and install debian-archive-keyring)."
+        )
+    return mirrors[0]

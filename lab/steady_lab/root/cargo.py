@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Build the command `steady` in the lab's root, for guests and for this machine.
+
+It is linked against the libc of Debian 12, so it runs on that and on newer systems.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from steady_lab.errors import LabError
+from steady_lab.paths import BUILD, GUEST_PROJECT, PROJECT, cache_dir
+from steady_lab.root.root import build_root
+from steady_lab.root.sandbox import Place, build_sandbox
+
+TARGET, HOME = "/run/steadyio/target", "/run/steadyio/cargo"
+
+
+def build_steady() -> Path:
+    """Return build/bin/steady, built if its sources changed; raises LabError.
+
+    Needs the network once, for the crates that device/Cargo.lock names.
+    """
+    if not (BUILD / "bin" / "steady").is_file():
+        print("building steady (1 to 2 minutes on two cores, once)", file=sys.stderr)
+    if not _cargo("build", "--release", "--offline"):
+        print("downloading the crates of device/Cargo.lock, then building steady", file=sys.stderr)
+        if not _cargo("fetch", network=True, quiet=False):
+            raise LabError("cargo fetch failed, see the messages above: is the network up?")
+        if not _cargo("build", "--release", "--offline", quiet=False):
+            raise LabError("building steady failed, see the messages above")
+    built, installed = BUILD / "steady" / "release" / "steady", BUILD / "bin" / "steady"
+    installed.parent.mkdir(parents=True, exist_ok=True)
+    if not installed.is_file() or installed.read_bytes() != built.read_bytes():
+        unfinished = installed.with_suffix(".new")
+        shutil.copy2(built, unfinished)
+        unfinished.replace(installed)
+    return installed
+
+
+def _cargo(action: str, *options: str, network: bool = False, quiet: bool = True) -> bool:
+    """Run cargo in the root; False if it fails. `quiet`: without a word, for a first try."""
+    target, home = BUILD / "steady", cache_dir() / "cargo"
+    for folder in (target, home):
+        folder.mkdir(parents=True, exist_ok=True)
+    places = [
+        Place(PROJECT, GUEST_PROJECT),
+        Place(target, TARGET, writable=True),
+        Place(home, HOME, writable=True),
+    ]
+    environment = {"CARGO_HOME": HOME, "CARGO_TARGET_DIR": TARGET}
+    inside = build_sandbox(build_root().path, places, environment, GUEST_PROJECT, network)
+    words = ["cargo", action, "--locked", "--manifest-path", "device/Cargo.toml", *options]
+    if action == "build":
+        words += ["--package", "steady"]
+    if not sys.stdout.isatty():
+        words.append("--quiet")
+    output = subprocess.DEVNULL if quiet else None
+    done = subprocess.run([*inside, *words], stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+    return done.returncode == 0

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Compile small C programs and libraries for what runs in the lab's root."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from steady_lab.errors import LabError
+from steady_lab.root.root import build_root
+from steady_lab.root.sandbox import Place, run_inside
+
+SOURCE, TARGET = "/run/steadyio/source", "/run/steadyio/target"
+
+
+def compile_inside(sources: Sequence[Path], target: Path, flags: Sequence[str]) -> None:
+    """Compile sources of one folder into `target` at once; raises LabError if gcc refuses."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_name(f"{target.name}.new")
+    places = [Place(sources[0].parent, SOURCE), Place(target.parent, TARGET, writable=True)]
+    command = ["gcc", *flags, "-o", f"{TARGET}/{unfinished.name}"]
+    command += [f"{SOURCE}/{source.name}" for source in sources]
+    done = run_inside(build_root().path, command, places)
+    if done.returncode != 0:
+        raise LabError(f"building {target.name} failed:\n{done.stderr[-2000:]}")
+    unfinished.replace(target)

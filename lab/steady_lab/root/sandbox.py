@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Run a command in the lab's root, where nothing of the host is in sight but what is named.
+
+What is built there has the same bytes on every machine: same tools, same paths, no network.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from steady_lab.errors import LabError
+
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# What the host's network needs of the host's files, for the one build that downloads.
+NETWORK_FILES = (
+    *("/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/hosts", "/etc/ssl"),
+    *("/usr/share/ca-certificates", "/usr/local/share/ca-certificates"),
+)
+NETWORK_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A file or folder of the host that a command in the root sees, and where."""
+
+    host: Path
+    inside: str
+    writable: bool = False
+
+
+def sandbox(
+    root: Path, places: Sequence[Place], environment: Mapping[str, str], chdir: str = "/"
+) -> list[str]:
+    """Return the bwrap command before a command in `root`, without network and capabilities.
+
+    /tmp, /run and /dev/shm are empty, /proc and /sys are not there.
+    """
+    if not shutil.which("bwrap"):
+        raise LabError("bwrap is missing: run `make setup` (package bubblewrap)")
+    words = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session"]
+    words += ["--cap-drop", "ALL", "--clearenv", "--ro-bind", str(root), "/", "--dev", "/dev"]
+    if os.getuid() != 0:
+        # Files of the user are root's, as they are where root runs the lab.
+        words += ["--unshare-user", "--uid", "0", "--gid", "0"]
+    for empty in ("/dev/shm", "/run", "/tmp"):
+        words += ["--tmpfs", empty]
+    for place in places:
+        bind = "--bind" if place.writable else "--ro-bind"
+        words += [bind, str(place.host), place.inside]
+    for name, value in (_processor() | dict(environment)).items():
+        words += ["--setenv", name, value]
+    return [*words, "--chdir", chdir]
+
+
+def _processor() -> dict[str, str]:
+    """Pass on which of the processor's features the C library is to leave alone."""
+    tunables = os.environ.get("GLIBC_TUNABLES")
+    return {"GLIBC_TUNABLES": tunables} if tunables else {}
+
+
+def build_sandbox(
+    root: Path,
+    places: Sequence[Place],
+    environment: Mapping[str, str] | None = None,
+    chdir: str = "/",
+    network: bool = False,
+) -> list[str]:
+    """Return the bwrap command before a build: as `sandbox`, with /proc, on request with network.
+
+    The host's name, which compilers might note down, is not the host's.
+    """
+    variables = {"PATH": PATH, "LC_ALL": "C", "TZ": "UTC", "HOME": "/tmp"} | dict(environment or {})
+    more = []
+    if network:
+        more.append("--share-net")
+        files = (Path(name) for name in NETWORK_FILES)
+        places = [*places, *(Place(file, str(file)) for file in files if file.exists())]
+        for name in (*NETWORK_VARIABLES, *map(str.upper, NETWORK_VARIABLES)):
+            if name in os.environ:
+                variables[name] = os.environ[name]
+    more += ["--ro-bind", "/proc", "/proc", "--hostname", "lab"]
+    return [*sandbox(root, places, variables, chdir), *more]
+
+
+def run_inside(
+    root: Path,
+    command: Sequence[str],
+    places: Sequence[Place],
+    environment: Mapping[str, str] | None = None,
+    chdir: str = "/",
+    network: bool = False,
+) -> subprocess.CompletedProcess[str]:
+    """Run a build command in `root` and return how it ended, with its output."""
+    words = [*build_sandbox(root, places, environment, chdir, network), *command]
+    return subprocess.run(
+        words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What happens in a guest is the same on every machine: each block event, and the clock at the end.
+
+The hashes are committed. They change with the kernel, its configuration, the guests' root and the
+emulated card, and with nothing else; `tests/reproducible/other_systems` shows the same on other
+systems and processors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import test_kernel
+from steady_lab.boots import guest
+from steady_lab.kernels.source import RELEASES
+
+SCRIPT = Path(__file__).parent / "events.sh"
+COMMITTED = dict(
+    line.split() for line in SCRIPT.with_name("events.sha256").read_text().splitlines()
+)
+# What the C library of the lab's own programs is to leave alone of the processor's features. Guests
+# take every processor for a plain x86-64 by themselves.
+PROCESSORS = {
+    "x86-64": "glibc.cpu.hwcaps=-AVX512F,-AVX2,-AVX,-SSE4_2,-SSE4_1,-SSSE3,-POPCNT,-ERMS,-XSAVEC",
+    "AVX2": "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW",
+    "all": "",
+}
+
+
+def events(release: str, work: Path) -> bytes:
+    result = test_kernel.run(SCRIPT, release, work)
+    assert result.exit_status == 0, result.output
+    return (work / "events").read_bytes()
+
+
+def expect_the_committed(release: str, found: bytes, work: Path) -> None:
+    digest = hashlib.sha256(found).hexdigest()
+    assert found.count(b"block_rq_complete") > 100
+    assert digest == COMMITTED[release], (
+        f"{work}/events is not what other machines have. If kernel, configuration, root or card "
+        f"were changed, write {digest} for {release} into {SCRIPT.with_name('events.sha256')}."
+    )
+
+
+@contextmanager
+def busy_cores() -> Iterator[None]:
+    """Keep every core busy; the load ends with the block."""
+    spin = [sys.executable, "-c", "while True: pass"]
+    spinners = [subprocess.Popen(spin) for _ in range(os.cpu_count() or 1)]
+    try:
+        yield
+    finally:
+        for spinner in spinners:
+            spinner.kill()
+            spinner.wait()
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_every_event_is_as_on_other_machines(release: str, work: Path) -> None:
+    expect_the_committed(release, events(release, work), work)
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_events_do_not_depend_on_what_the_processor_has(
+    processor: str, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GLIBC_TUNABLES", PROCESSORS[processor])
+    expect_the_committed(RELEASES[0], events(RELEASES[0], work), work)
+
+
+def test_events_do_not_depend_on_load_and_folder(work: Path) -> None:
+    folder = work / "any, other name"
+    with busy_cores():
+        expect_the_committed(RELEASES[0], events(RELEASES[0], folder), folder)
+
+
+def test_one_more_reading_of_the_clock_is_noticed(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one_more = "{exports}\nread -r up </proc/uptime\n"
+    monkeypatch.setattr(guest, "_TEMPLATE", guest._TEMPLATE.replace("{exports}\n", one_more))
+    found = events(RELEASES[0], work)
+    assert hashlib.sha256(found).hexdigest() != COMMITTED[RELEASES[0]]
