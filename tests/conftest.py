@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """What all tests share: lab kernels, and a fresh work folder below build/tests."""
 
+import os
 import re
 import shutil
 import signal
@@ -44,3 +45,13 @@ def work(request: pytest.FixtureRequest) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return folder
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Tell scripts/test of a skipped test; a worker's report comes here a second time, to its head."""
+    skips = os.environ.get("STEADYIO_SKIPS")
+    if not report.skipped or not skips or "PYTEST_XDIST_WORKER" in os.environ:
+        return
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    with Path(skips).open("a", encoding="utf-8") as file:
+        file.write(f"{report.nodeid}\t{reason.removeprefix('Skipped: ')}\n")
