@@ -48,7 +48,7 @@ def work(request: pytest.FixtureRequest) -> Path:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Tell scripts/test of a skipped test; a worker's report comes here a second time, to its head."""
+    """Tell scripts/test of a skipped test, once: not in a worker of xdist."""
     skips = os.environ.get("STEADYIO_SKIPS")
     if not report.skipped or not skips or "PYTEST_XDIST_WORKER" in os.environ:
         return

@@ -43,7 +43,9 @@ def why_not() -> str | None:
         return "loop devices and tracing need root"
     if not (TRACEFS / "available_tracers").exists():
         # As trace-cmd and perf do; not every system mounts it at its start.
-        subprocess.run(["mount", "-t", "tracefs", "none", TRACEFS], capture_output=True, check=False)
+        subprocess.run(
+            ["mount", "-t", "tracefs", "none", TRACEFS], capture_output=True, check=False
+        )
     try:
         tracers = (TRACEFS / "available_tracers").read_text().split()
         tracer, events = (
