@@ -8,7 +8,6 @@ import math
 import re
 import shutil
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 from steady_lab.cli import main
@@ -20,7 +19,6 @@ from steady_lab.figures.traced_loads import load_traced_loads
 from steady_lab.pages.results import RECORDS, SPANS_PICTURES
 from steady_lab.pages.spans import spans_markdown
 from steady_lab.pages.spans_findings import findings_table
-from steady_lab.pages.spans_svg import BAR_WIDTH_PX
 from steady_lab.pages.trace_plot import SPANS
 from steady_lab.pages.traced_runs import Key, all_keys, read_runs, write_record
 
@@ -99,14 +97,14 @@ def test_records_hold_no_names_of_machines(tmp_path: Path) -> None:
 
 def test_each_bar_of_the_picture_is_a_whole_io() -> None:
     (picture,) = SPANS_PICTURES
-    root = ElementTree.fromstring(picture.read_text(encoding="utf-8"))
-    widths_px: dict[tuple[str, int], float] = {}
-    for number, panel in enumerate(e for e in root if e.tag.endswith("}g")):
-        for bar in (e for e in panel if e.tag.endswith("}rect")):
-            place = (bar.get("y", ""), number)
-            widths_px[place] = widths_px.get(place, 0) + float(bar.get("width", ""))
-    assert len(widths_px) == len(all_keys(LOADS))
-    assert all(abs(width - BAR_WIDTH_PX) < 0.3 for width in widths_px.values())
+    text = picture.read_text(encoding="utf-8")
+    colours = "|".join(colour.lower() for _, colour in SPANS.values())
+    part = rf'<path d="M (\S+) (\S+)\s+L (\S+) [^"]*" clip-path="(\S+)" style="fill: (?:{colours})"'
+    widths: dict[tuple[str, str], float] = {}
+    for left, y, right, panel in re.findall(part, text):
+        widths[panel, y] = widths.get((panel, y), 0) + float(right) - float(left)
+    assert len(widths) == len(all_keys(LOADS))
+    assert max(widths.values()) - min(widths.values()) < 1e-3
 
 
 def test_a_published_share_of_no_load_is_refused(

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """A figure's plot as Plotly data: (a) the sweep, (b) what it costs, (c) the CCDF at one point.
 
-The panels are one Plotly figure, so a click on the legend hides a variant in all of them. Style:
-highlighted variants get the Okabe-Ito colours, which stay apart for colour-blind readers and
-in grey; the others are muted, with larger open markers that show under a coinciding line.
-Every variant also differs in marker and dash, so nothing depends on colour alone.
+The panels are one Plotly figure, so a click on the legend hides a variant in all of them.
+Every variant differs in colour, marker and dash, so nothing depends on colour alone. Those that are
+not highlighted have thin lines, and larger open markers that show under a coinciding line.
+picture.py draws the same data for Markdown pages.
 """
 
 from __future__ import annotations
@@ -19,19 +19,26 @@ from steady_lab.figures.rows import point_text
 from steady_lab.figures.spec import Figure
 from steady_lab.toml_table import Point
 
-STRONG_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
-MUTED_COLOURS = ("#5f5f5f", "#8a8a8a", "#a08a4f", "#6f8aa5", "#9b7fa8", "#7fa08a")
-STRONG_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "pentagon", "hexagon")
-MUTED_SYMBOLS = (
-    "circle-open",
-    "square-open",
-    "diamond-open",
-    "triangle-up-open",
-    "triangle-down-open",
-    "pentagon-open",
+# From Okabe and Ito's colours, and more that stay apart from them.
+COLOURS = (
+    *("#0072B2", "#D55E00", "#009E73", "#C4619C", "#4d4d4d", "#C98A00", "#6B3FA0"),
+    *("#3BA3DE", "#7C93D1", "#3DB8A5", "#8A8F2A", "#8C4A2F", "#9a9a9a"),
 )
-STRONG_DASHES = ("solid", "8px,3px", "8px,3px,2px,3px")
-MUTED_DASHES = ("solid", "6px,3px", "2px,2px", "9px,3px", "6px,2px,2px,2px", "3px,3px")
+SYMBOLS = (
+    *("circle", "square", "diamond", "triangle-up", "triangle-down", "pentagon", "hexagon"),
+    *("triangle-left", "triangle-right", "cross", "x"),
+)
+DASHES = ("solid", "8px,3px", "8px,3px,2px,3px", "9px,2px", "3px,3px", "2px,2px", "6px,2px,2px,2px")
+# A variant that several figures have looks the same in all of them: its place in the lists above.
+PLACES = {
+    **dict.fromkeys(("k2-split4", "k2-split4-merging", "k2-split", "split4"), 0),
+    **dict.fromkeys(("k2", "k2-merging", "whole"), 1),
+    **dict.fromkeys(("k2-maxsectors4", "k2-maxsectors"), 2),
+    **{"mq-deadline": 3, "none": 4, "kyber": 5, "bfq": 6},
+    **dict.fromkeys(("k2-split16", "split16"), 7),
+    **dict.fromkeys(("k2-split64", "split64"), 8),
+    **{"k2-maxsectors16": 9, "k2-maxsectors64": 10},
+}
 PUBLISHED_NAME = "as published"
 TICKS_PER_AXIS_MAX = 10
 TICK_STEPS = ((1, 1.5, 2, 3, 4, 5, 6, 8), (1, 2, 3, 5), (1, 2, 5), (1, 3), (1,))
@@ -39,7 +46,7 @@ TICK_STEPS = ((1, 1.5, 2, 3, 4, 5, 6, 8), (1, 2, 3, 5), (1, 2, 5), (1, 3), (1,))
 
 @dataclass(frozen=True)
 class Style:
-    """How one variant is drawn in both panels."""
+    """How one variant is drawn in all panels."""
 
     colour: str
     symbol: str
@@ -83,19 +90,22 @@ def plot_data(figure: Figure, result: Drawable) -> dict[str, Any]:
 
 
 def variant_styles(figure: Figure) -> dict[str, Style]:
-    """Return a style per variant: strong ones for the highlighted, muted ones for the rest."""
-    styles = {}
-    strong = list(figure.plot.highlight)
-    muted = [v.name for v in figure.workload.variants if v.name not in strong]
-    for n, name in enumerate(strong):
-        styles[name] = Style(
-            _cycle(STRONG_COLOURS, n), _cycle(STRONG_SYMBOLS, n), _cycle(STRONG_DASHES, n), 2.4, 8
-        )
-    for n, name in enumerate(muted):
-        styles[name] = Style(
-            _cycle(MUTED_COLOURS, n), _cycle(MUTED_SYMBOLS, n), _cycle(MUTED_DASHES, n), 1.4, 11
-        )
-    return styles
+    """Return a style per variant: filled markers and wide lines for the highlighted."""
+    strong = figure.plot.highlight
+    names = [*strong, *(v.name for v in figure.workload.variants if v.name not in strong)]
+    known = {name: PLACES[name] for name in names if name in PLACES}
+    free = (n for n in range(len(names)) if n not in known.values())
+    places = {name: known[name] if name in known else next(free) for name in names}
+    return {name: _style(places[name], name in strong) for name in names}
+
+
+def _style(place: int, is_strong: bool) -> Style:
+    colour, symbol, dash = (_cycle(each, place) for each in (COLOURS, SYMBOLS, DASHES))
+    return (
+        Style(colour, symbol, dash, 2.4, 8)
+        if is_strong
+        else Style(colour, f"{symbol}-open", dash, 1.4, 11)
+    )
 
 
 def ccdf(histogram_ns: list[tuple[int, int]]) -> tuple[list[float], list[float]]:
@@ -152,6 +162,7 @@ def _ccdf_traces(figure: Figure, result: Drawable, name: str, style: Style) -> l
         "type": "scatter",
         "name": figure.workload.title_of(name),
         "legendgroup": name,
+        "legendrank": _rank(figure, name),
         "showlegend": False,
         "xaxis": "x3",
         "yaxis": "y3",

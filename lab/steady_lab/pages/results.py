@@ -16,10 +16,10 @@ from steady_lab.figures.results import read_result
 from steady_lab.figures.spec import Figure, load_figures
 from steady_lab.kernels.source import RELEASES, release_folder
 from steady_lab.pages.blocks import figures_on, fill_blocks
+from steady_lab.pages.picture import column_svg
 from steady_lab.pages.plot import plot_data
 from steady_lab.pages.records import read_record, write_provenance, write_record
-from steady_lab.pages.spans_svg import spans_svg
-from steady_lab.pages.svg import column_svg
+from steady_lab.pages.spans_picture import spans_svg
 from steady_lab.paths import PROJECT
 
 RECORDS = PROJECT / "docs" / "results" / "records"
