@@ -12,7 +12,8 @@ is written by hand. README.md, docs/results/s1.md and the guides are pages with 
     recordings:NAME  all panels of a recording: how long calls waited, and published values beside
     threads:NAME    all panels of threads on a host: speeds beside the model's, and latencies
     model:NAME      experiments/spans/NAME.toml: published numbers beside those of `steady model`
-    spans:NAME      experiments/traces/NAME.toml: spans of a real kernel, and the model's speeds
+    spans:NAME      experiments/traces/NAME.toml: spans of a real kernel, and what is published
+    spans-tables:NAME  the same: speeds beside the model's, the spread, and the longest
     share:throughput  what the device model says on the throughput that splitting leaves
 
 `<!-- KIND:NAME kernel:6.12 -->` takes the results of that release instead of the default one's.
@@ -41,11 +42,11 @@ from steady_lab.pages.model import comparison_markdown
 from steady_lab.pages.published import claims_markdown, published_markdown
 from steady_lab.pages.recordings import calls_table, published_table
 from steady_lab.pages.records import read_record
-from steady_lab.pages.spans import spans_markdown
+from steady_lab.pages.spans import spans_markdown, spans_tables_markdown
 from steady_lab.pages.threads import threads_markdown
 from steady_lab.pages.throughput_share import share_markdown
 
-WITHOUT_FIGURE = ("model", "share", "spans")
+WITHOUT_FIGURE = ("model", "share", "spans", "spans-tables")
 PANEL_STATISTICS = ("p50", "p99", "p999", "max")
 COSTS = (Metric("rt", "p99"), Metric("bg", "mib_s"), Metric("total", "mib_s"))
 
@@ -95,7 +96,7 @@ def _panels(name: str, results: Path) -> str:
 
 
 def _panel(figure: Figure, measured: Measurements) -> str:
-    """Return one table, every cell with all latencies, folded away under its title."""
+    """Return one table with all latencies in every cell, and one with throughputs."""
     points = figure.workload.points
 
     def cell(variant: str, point: str | float | None) -> str:
@@ -114,9 +115,8 @@ def _panel(figure: Figure, measured: Measurements) -> str:
             for v, count in zip(figure.workload.variants, counts, strict=True)
         ],
     )
-    head = f"<details><summary>{figure.title}</summary>"
     throughput = detail_table(figure, measured).markdown()
-    return f"{head}\n\n{table.markdown()}\n\n{throughput}\n\n</details>"
+    return f"**{figure.title}**\n\n{table.markdown()}\n\n{throughput}"
 
 
 def _costs(name: str, results: Path) -> str:
@@ -192,6 +192,7 @@ KINDS: dict[str, Callable[[str, Path], str]] = {
     "model": _model,
     "share": _share,
     "spans": spans_markdown,
+    "spans-tables": spans_tables_markdown,
 }
 BLOCK = re.compile(
     rf"(?P<open><!-- (?P<kind>{'|'.join(KINDS)}):(?P<name>[a-z0-9._-]+)"

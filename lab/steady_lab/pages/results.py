@@ -24,9 +24,10 @@ from steady_lab.paths import PROJECT
 
 RECORDS = PROJECT / "docs" / "results" / "records"
 PAGES = (
-    PROJECT / "docs" / "results" / "s1.md",
-    PROJECT / "docs" / "results" / "s4.md",
-    PROJECT / "docs" / "results" / "s5.md",
+    *(
+        PROJECT / "docs" / "results" / f"{name}.md"
+        for name in ("s1", "s1-tables", "s4", "s5", "s5-tables")
+    ),
     PROJECT / "docs" / "guides" / "choosing-knobs.md",
 )
 SWEEP, COST, CCDF = range(3)

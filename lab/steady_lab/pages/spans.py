@@ -26,9 +26,11 @@ US_PER_S = 1_000_000
 
 
 def spans_markdown(name: str, results: Path) -> str:
-    """Return all tables of experiments/traces/NAME.toml from its records; raises LabError."""
-    loads = load_traced_loads(name)
-    runs = read_runs(all_keys(loads), results / f"traces-{name}")
+    """Return where time goes in experiments/traces/NAME.toml, and what is published of that.
+
+    It is read from the records; raises LabError.
+    """
+    loads, runs = _read(name, results)
     parts = [f"Linux {runs.kernel}, {runs.cpus} CPUs, fio {runs.fio}."]
     parts += [
         shares_table(loads, runs.of(place, kib), f"**{PLACES[place]}, {kib} KiB**").markdown()
@@ -36,10 +38,21 @@ def spans_markdown(name: str, results: Path) -> str:
         for kib in loads.sizes_kib
     ]
     ext4 = [run for run in runs.runs if run.key.place == "ext4"]
-    parts += [findings_table(ext4).markdown(), _table_2(name, ext4).markdown()]
-    parts += [speeds_table(runs).markdown(), _agreement(runs)]
-    parts += [_folded(f"{PLACES[place]}: spread, and the longest", runs, place) for place in PLACES]
+    parts += [findings_table(ext4).markdown(), _table_2(name, ext4).markdown(), _agreement(runs)]
     return "\n\n".join(parts)
+
+
+def spans_tables_markdown(name: str, results: Path) -> str:
+    """Return speeds and the spread of the same runs; raises LabError."""
+    _, runs = _read(name, results)
+    parts = [speeds_table(runs).markdown()]
+    parts += [_spread_of_place(runs, place) for place in PLACES]
+    return "\n\n".join(parts)
+
+
+def _read(name: str, results: Path) -> tuple[TracedLoads, TracedRuns]:
+    loads = load_traced_loads(name)
+    return loads, read_runs(all_keys(loads), results / f"traces-{name}")
 
 
 def shares_table(loads: TracedLoads, runs: list[TracedRun], caption: str) -> TextTable:
@@ -116,12 +129,11 @@ def _with_share(us: float, total_us: float) -> str:
     return f"{us:.0f} ({100 * us / total_us:.0f} %)"
 
 
-def _folded(title: str, runs: TracedRuns, place: str) -> str:
+def _spread_of_place(runs: TracedRuns, place: str) -> str:
     own = [run for run in runs.runs if run.key.place == place]
-    header = ["", *SPANS, "total", "count"]
     spread = TextTable(
-        "p50 / p99 / p99.9 / max in us",
-        header,
+        f"**{PLACES[place]}**; p50 / p99 / p99.9 / max in us",
+        ["", *SPANS, "total", "count"],
         [
             [_title(run), *(_spread(run.span(name)) for name in SPANS)]
             + [_spread(run.group["total"]), str(run.group["count"])]
@@ -132,9 +144,7 @@ def _folded(title: str, runs: TracedRuns, place: str) -> str:
         f"- {_title(run)}, {time_text(run.worst['total_ns'])}: {causes_text(run.worst)}"
         for run in own
     ]
-    parts = [f"<details><summary>{title}</summary>", spread.markdown()]
-    parts += ["\n".join(["The longest of each, and why:", "", *longest]), "</details>"]
-    return "\n\n".join(parts)
+    return "\n".join([spread.markdown(), "", "The longest of each, and why:", "", *longest])
 
 
 def _title(run: TracedRun) -> str:
