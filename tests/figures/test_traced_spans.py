@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""S5's spans on a real kernel: page and picture are what the committed traces give."""
+"""The e.MMC analysis paper's spans on a real kernel: page and picture are what the traces give."""
 
 from __future__ import annotations
 

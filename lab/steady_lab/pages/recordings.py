@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Tables of recordings: how long the caller's calls waited, and S4's values beside that.
+"""Tables of recordings: how long the caller's calls waited, and published values beside that.
 
 In virtual time a call takes the time it waited for something and nothing else; one that never
-waits takes as long as reading the clock. S4 measured both its waiting and its work on the CPU, so
-what is compared is S4's longest call less its shortest one, which did not wait.
+waits takes as long as reading the clock. The ext4 recording paper measured both its waiting
+and its work on the CPU, so what is compared is its longest call less its shortest one, which did
+not wait.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def _waited_us(latency_ns: int | None) -> str:
 
 
 def published_table(figure: Figure, result: Drawable) -> str:
-    """Return S4's longest calls beside ours, as Markdown; raises LabError for a lost reason."""
+    """Return its longest calls beside ours, as Markdown; raises LabError for a lost reason."""
     reasons: list[str] = []
     body = []
     for longest in _published(figure, "rt.max_ms"):
@@ -83,8 +84,8 @@ def published_table(figure: Figure, result: Drawable) -> str:
                 f"{ratio:.2f}{_note(figure, longest, ratio, reasons)}",
             ]
         )
-    header = ["", "S4", "shortest", "longest", "difference", "here", "ratio"]
-    table = TextTable("Longest call in us: S4's, and the waiting here", header, body)
+    header = ["", "paper", "shortest", "longest", "difference", "here", "ratio"]
+    table = TextTable("Longest call in us: the paper's, and the waiting here", header, body)
     notes = [f"[{n}] {reason}  " for n, reason in enumerate(reasons, 1)]
     return "\n".join([table.markdown(), "", *notes]).rstrip()
 

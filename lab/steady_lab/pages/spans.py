@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Tables of traced loads: where their time goes, what S5 printed of it, and `steady model` beside.
+"""Tables of traced loads: where their time goes, what is printed of it, and `steady model` beside.
 
-The columns are S5's spans (Figures 4 to 7) and speeds (Table 2), of means, as there; the spread,
-which S5 does not show, is beside.
+The columns are the spans (Figures 4 to 7) and speeds (Table 2) of the e.MMC analysis paper, of
+means, as there; the spread, which it does not show, is beside.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ def shares_table(loads: TracedLoads, runs: list[TracedRun], caption: str) -> Tex
         software = f"{run.group['software_percent']:.1f}"
         body.append([run.key.load.title, *times, *shares, software, *printed])
     header = ["", "count", "mean us", *(f"{name} %" for name in SPANS), "software %"]
-    return TextTable(caption, [*header, *(f"S5, {board}: software %" for board in boards)], body)
+    return TextTable(caption, [*header, *(f"paper, {board}: software %" for board in boards)], body)
 
 
 def speeds_table(runs: TracedRuns) -> TextTable:
-    """Return S5's three speeds of each run: two of the model, one measured."""
+    """Return the paper's three speeds of each run: two of the model, one measured."""
     body = []
     for run in runs.runs:
         theory = run.limits_mib_s["single_thread"]
@@ -104,7 +104,7 @@ def _agreement(runs: TracedRuns) -> str:
 
 
 def _table_2(name: str, runs: list[TracedRun]) -> TextTable:
-    """Return request-pre, device and post beside the spans that S5's Table 2 prints."""
+    """Return request-pre, device and post beside the spans that the paper's Table 2 prints."""
     path = EXPERIMENTS / "spans" / f"{name}.toml"
     printed = {entry["name"]: entry for entry in load_toml(path)["spans"]}
     body = []
@@ -116,13 +116,13 @@ def _table_2(name: str, runs: list[TracedRun]) -> TextTable:
             raise LabError(f"{path}: has no spans named {run.key.load.table!r}")
         own_us = [run.span(span)["mean_ns"] / NS_PER_US for span in SPANS]
         ours = [own_us[0] + own_us[1], *own_us[2:]]
-        s5 = [float(theirs[key]) for key in ("pre_us", "device_us", "post_us")]
-        cells = [[_with_share(us, sum(spans)) for us in spans] for spans in (s5, ours)]
+        printed_us = [float(theirs[key]) for key in ("pre_us", "device_us", "post_us")]
+        cells = [[_with_share(us, sum(spans)) for us in spans] for spans in (printed_us, ours)]
         body.append([run.key.load.title, *(x for pair in zip(*cells, strict=True) for x in pair)])
     header = ["128 KiB on ext4"]
     for span in ("request-pre", "device", "post"):
-        header += [f"{span}, S5 us", "here us"]
-    return TextTable("**S5's Table 2 (Jetson TX1) beside**", header, body)
+        header += [f"{span}, paper us", "here us"]
+    return TextTable("**The paper's Table 2 (Jetson TX1) beside**", header, body)
 
 
 def _with_share(us: float, total_us: float) -> str:

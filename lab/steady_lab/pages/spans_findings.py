@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What S5's text says of the spans in its figures, and for how many pairs of loads it holds here.
+"""What the e.MMC analysis paper says of its spans, and for how many pairs of loads it holds here.
 
 A pair is two loads that differ in the one thing that the sentence is about.
 """
@@ -60,7 +60,7 @@ STATEMENTS = (
 
 
 def findings_table(runs: Sequence[TracedRun]) -> TextTable:
-    """Return S5's sentences on these runs, by their means."""
+    """Return the paper's sentences on these runs, by their means."""
     by_name = {run.key.name: run for run in runs}
     body = []
     for statement in STATEMENTS:
@@ -72,4 +72,4 @@ def findings_table(runs: Sequence[TracedRun]) -> TextTable:
         ]
         held = sum(statement.quantity(a) > statement.quantity(b) for a, b in pairs)
         body.append([statement.text, f"{held} of {len(pairs)} pairs"])
-    return TextTable("**S5's text, and where it holds here**", ["S5", "ext4 here"], body)
+    return TextTable("**The paper's text, and where it holds here**", ["paper", "ext4 here"], body)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A trace's plots as Plotly data: the four spans as stacked bars, as S5's Figures 4 to 7 show them.
+"""A trace's plots as Plotly data: the four spans as stacked bars, as in the e.MMC analysis paper.
 
 A label stands above its bar, not beside it: labels are long, and pages can be narrow.
 """
