@@ -69,19 +69,19 @@ def plot_data(figure: Figure, result: Drawable) -> dict[str, Any]:
         "traces": [trace for trace in traces if trace["x"]],
         "panels": [
             {
-                "caption": f"<b>(a)</b> {_escape(_first_caption(figure))}",
+                "caption": f"<b>(a)</b> {escape(_first_caption(figure))}",
                 "x": _sweep_x_axis(figure) | {"title": {"text": plot.x_label}},
                 "y": _value_axis(plot.y_label, _plotted_values(figure, result, plot.y_metric)),
             },
             {
-                "caption": f"<b>(b)</b> {_escape(plot.cost_metric.label)}",
+                "caption": f"<b>(b)</b> {escape(plot.cost_metric.label)}",
                 "x": _sweep_x_axis(figure),
                 "y": _value_axis(
                     plot.cost_label, _plotted_values(figure, result, plot.cost_metric)
                 ),
             },
             {
-                "caption": f"<b>(c)</b> real-time CCDF, {_escape(plot.detail_label)}",
+                "caption": f"<b>(c)</b> real-time CCDF, {escape(plot.detail_label)}",
                 "x": _value_axis("Latency x (ms)", _ccdf_span(figure, result)),
                 "y": _probability_axis(figure, result),
             },
@@ -202,8 +202,8 @@ def _published_trace(
             "line": {"width": 1.6},
         },
         "text": [
-            f"<b>{_escape(figure.workload.title_of(item.cell.variant))}</b>, {PUBLISHED_NAME}<br>"
-            f"{item.value:g} {item.cell.metric.unit} ({_escape(item.where)})"
+            f"<b>{escape(figure.workload.title_of(item.cell.variant))}</b>, {PUBLISHED_NAME}<br>"
+            f"{item.value:g} {item.cell.metric.unit} ({escape(item.where)})"
             for item in shown
         ],
         "hovertemplate": "%{text}<extra></extra>",
@@ -227,9 +227,9 @@ def _rank(figure: Figure, name: str) -> int:
 
 def _hover_text(figure: Figure, result: Drawable, name: str, point: Point) -> str:
     """Return all values of one cell, real-time percentiles first."""
-    lines = [f"<b>{_escape(figure.workload.title_of(name))}</b>"]
+    lines = [f"<b>{escape(figure.workload.title_of(name))}</b>"]
     if point is not None:
-        lines.append(f"{_escape(figure.plot.x_label)}: {_escape(point_text(point))}")
+        lines.append(f"{escape(figure.plot.x_label)}: {escape(point_text(point))}")
     row = result.measured.row(name, point, "rt")
     for statistic, words in LATENCIES.items():
         latency_ms = row.reported(Metric("rt", statistic))
@@ -243,7 +243,7 @@ def _hover_text(figure: Figure, result: Drawable, name: str, point: Point) -> st
     return "<br>".join(lines)
 
 
-def _escape(text: str) -> str:
+def escape(text: str) -> str:
     """Escape what Plotly would read as its pseudo-HTML."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 

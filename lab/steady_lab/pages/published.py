@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Ours beside the published values: ratio, and the reason where it is far from 1.
 
-A ratio outside of NEAR without a `reason` in the figure's spec is an error, so that no page can
-show a difference that nobody explains.
+On a page a ratio outside of NEAR without a `reason` in the figure's spec is an error, so that none
+can show a difference that nobody explains.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -29,6 +30,7 @@ class Compared:
     column: str
     published: str
     ours: str
+    unit: str
     ratio: float
     where: str
     reason: str
@@ -38,9 +40,14 @@ class Compared:
         """Tell whether the ratio needs a reason."""
         return not NEAR[0] <= self.ratio <= NEAR[1]
 
+    @property
+    def deviation(self) -> str:
+        """Return how far ours is from what is published, where that is not 0."""
+        return f"{100 * (self.ratio - 1):+.0f} %" if math.isfinite(self.ratio) else "–"
+
 
 def compare(figure: Figure, measured: Measurements) -> list[Compared]:
-    """Return all published values of a figure beside ours; raises LabError for a lost reason."""
+    """Return all published values of a figure beside ours."""
     found = []
     for item in figure.published:
         ours = item.cell.evaluate(measured)
@@ -53,12 +60,12 @@ def compare(figure: Figure, measured: Measurements) -> list[Compared]:
                 column=f"{at} KiB: {item.cell.metric.label}, {item.cell.unit}",
                 published=f"{item.value:g}",
                 ours=format_number(ours),
-                ratio=ours / item.value,
+                unit=item.cell.unit,
+                ratio=ours / item.value if item.value else math.inf,
                 where=item.where,
                 reason=item.reason,
             )
         )
-    _refuse_unexplained(figure, found)
     return found
 
 
@@ -73,10 +80,14 @@ def _refuse_unexplained(figure: Figure, found: list[Compared]) -> None:
 
 
 def published_markdown(panels: Sequence[tuple[Figure, Measurements]]) -> str:
-    """Return the comparison of all panels: a list, or a matrix per panel where there are many."""
+    """Return the comparison of all panels: a list, or a matrix per panel where there are many.
+
+    Raises LabError for a reason that is missing.
+    """
     parts, listed = [], []
     for figure, measured in panels:
         found = compare(figure, measured)
+        _refuse_unexplained(figure, found)
         if len(found) > MATRIX_MIN:
             parts.append(_matrix(figure, found))
         else:
@@ -94,7 +105,7 @@ def _list(listed: list[tuple[Figure, Compared]]) -> str:
     for figure, item in listed:
         why = f"{item.reason} ({item.where})" if item.far else item.where
         lines.append(
-            f"| {_panel_name(figure)} | {item.what} | {item.published} | {item.ours} "
+            f"| {panel_name(figure)} | {item.what} | {item.published} | {item.ours} "
             f"| {item.ratio:.2f} | {why} |"
         )
     return "\n".join(lines)
@@ -106,7 +117,7 @@ def _matrix(figure: Figure, found: list[Compared]) -> str:
     reasons = list(dict.fromkeys(item.reason for item in found if item.far))
     cells = {(item.row, item.column): item for item in found}
     lines = [
-        f"**{figure.title.rsplit(': ', 1)[-1].capitalize()}** (here / published = ratio)",
+        f"**{panel_name(figure).capitalize()}** (here / published = ratio)",
         "",
         f"| | {' | '.join(columns)} |",
         f"| --- |{' ---: |' * len(columns)}",
@@ -151,10 +162,11 @@ def _claim(figure: Figure, result: CheckResult) -> str:
                 )
     value = with_unit(result.value, check.quantity)
     return (
-        f"| {result.verdict} | {_panel_name(figure)} | {check.text} | {value} | {check.bound} "
+        f"| {result.verdict} | {panel_name(figure)} | {check.text} | {value} | {check.bound} "
         f"| {paper} | {why} |"
     )
 
 
-def _panel_name(figure: Figure) -> str:
+def panel_name(figure: Figure) -> str:
+    """Return what a panel's title has after that of its figure."""
     return figure.title.rsplit(": ", 1)[-1]

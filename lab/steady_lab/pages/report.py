@@ -19,30 +19,19 @@ import jinja2
 from steady_lab.errors import LabError
 from steady_lab.figures.checks import CheckResult, evaluate
 from steady_lab.figures.results import FigureResult, read_result, write_atomically
-from steady_lab.figures.rows import csv_text, point_text
+from steady_lab.figures.rows import csv_text
 from steady_lab.figures.spec import Figure, parse_figure
 from steady_lab.figures.table import (
     TextTable,
     figure_tables,
-    format_number,
     summary_text,
     with_unit,
 )
 from steady_lab.figures.workload import parse_workload
 from steady_lab.pages.page_data import Download, data_link, script_json
 from steady_lab.pages.plot import plot_data, variant_styles
+from steady_lab.pages.published import Compared, compare
 from steady_lab.pages.trace_section import TraceSection
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A published value beside the measured one, both with their unit."""
-
-    what: str
-    published: str
-    measured: str
-    deviation: str
-    where: str
 
 
 @dataclass(frozen=True)
@@ -55,7 +44,7 @@ class Section:
     tables: list[TextTable]
     colours: dict[str, str]  # of table rows, by variant title
     checks: list[CheckResult]
-    comparisons: list[Comparison]
+    comparisons: list[Compared]
     provenance: dict[str, str]
     specs: dict[str, str]
     downloads: list[Download]
@@ -115,7 +104,7 @@ def make_section(result: FigureResult) -> Section:
         tables=figure_tables(figure, result.measured),
         colours={variant.title: styles[variant.name].colour for variant in workload.variants},
         checks=evaluate(figure.checks, result.measured),
-        comparisons=_comparisons(figure, result),
+        comparisons=compare(figure, result.measured),
         provenance=_provenance(document),
         specs={
             "Device": json.dumps(document["device"], indent=2, ensure_ascii=False),
@@ -123,25 +112,6 @@ def make_section(result: FigureResult) -> Section:
         },
         downloads=_downloads(figure, result),
     )
-
-
-def _comparisons(figure: Figure, result: FigureResult) -> list[Comparison]:
-    comparisons = []
-    for item in figure.published:
-        measured = item.cell.evaluate(result.measured)
-        point = point_text(item.cell.point)
-        title = figure.workload.title_of(item.cell.variant)
-        deviation = f"{100 * (measured / item.value - 1):+.0f} %" if item.value else "–"
-        comparisons.append(
-            Comparison(
-                what=f"{title}{f' at {point}' if point else ''}: {item.cell.metric.label}",
-                published=f"{item.value:g} {item.cell.unit}",
-                measured=f"{format_number(measured)} {item.cell.unit}",
-                deviation=deviation,
-                where=item.where,
-            )
-        )
-    return comparisons
 
 
 def _provenance(document: dict[str, Any]) -> dict[str, str]:

@@ -18,6 +18,7 @@ from steady_lab.kernels.source import RELEASES, release_folder
 from steady_lab.pages.blocks import figures_on, fill_blocks
 from steady_lab.pages.picture import column_svg
 from steady_lab.pages.plot import plot_data
+from steady_lab.pages.published import panel_name
 from steady_lab.pages.records import read_record, write_provenance, write_record
 from steady_lab.pages.spans_picture import spans_svg
 from steady_lab.paths import PROJECT
@@ -97,7 +98,7 @@ def make_all(records: Path) -> dict[Path, str]:
     made = {page: fill_blocks(page.read_text(encoding="utf-8"), records) for page in PAGES}
     for picture in PICTURES:
         plots = [
-            (figure.title.rsplit(": ", 1)[-1], plot_data(figure, read_record(figure, records)))
+            (panel_name(figure), plot_data(figure, read_record(figure, records)))
             for figure in load_figures(picture.figure)
         ]
         made[picture.file] = column_svg(plots, picture.column)

@@ -14,6 +14,7 @@ from steady_lab.figures.metric import METRICS, Metric
 from steady_lab.figures.rows import Measurements
 from steady_lab.figures.spec import Figure
 from steady_lab.figures.table import TextTable, format_number
+from steady_lab.pages.published import panel_name
 from steady_lab.pages.steady_command import steady_json
 from steady_lab.toml_table import Point
 
@@ -26,7 +27,7 @@ def threads_markdown(figure: Figure, measured: Measurements) -> str:
     titles = [variant.title for variant in figure.workload.variants]
     predicted, points = predicted_mib_s(figure), figure.workload.points
     speeds = TextTable(
-        f"**{figure.title.rsplit(': ', 1)[-1].capitalize()}**; MiB/s",
+        f"**{panel_name(figure).capitalize()}**; MiB/s",
         ["threads", "model", *titles, f"{titles[-1]} / {titles[0]}"],
         [_speeds(figure, measured, threads, predicted.get(threads)) for threads in points],
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from steady_lab.pages.plot import escape
 from steady_lab.pages.trace_words import causes_text, group_label, time_text, worst_label
 
 # In the order in which an I/O passes them; the colours stay apart for colour-blind readers.
@@ -41,7 +42,7 @@ def shown_worst(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 def spans_plot(groups: list[dict[str, Any]]) -> dict[str, Any]:
     """Return mean times and shares of groups, side by side."""
-    labels = [f"<b>{_escape(group_label(group))}</b> ({group['count']}×)" for group in groups]
+    labels = [f"<b>{escape(group_label(group))}</b> ({group['count']}×)" for group in groups]
     unit_ns, unit = _unit([group["total"]["mean_ns"] for group in groups])
     spans = [{span["span"]: span for span in group["spans"]} for group in groups]
     traces = []
@@ -64,8 +65,8 @@ def worst_plot(worst: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the longest I/Os, each with its cause."""
     unit_ns, unit = _unit([each["total_ns"] for each in worst])
     labels = [
-        f"<b>{_escape(worst_label(each))}</b> {time_text(each['total_ns'])}: "
-        f"{_escape(causes_text(each))}"
+        f"<b>{escape(worst_label(each))}</b> {time_text(each['total_ns'])}: "
+        f"{escape(causes_text(each))}"
         for each in worst
     ]
     traces = []
@@ -149,8 +150,3 @@ def _hover(label: str, name: str, spans: dict[str, dict[str, Any]]) -> str:
 
 def _unit(times_ns: list[float]) -> tuple[int, str]:
     return MS if max(times_ns, default=0) >= 10 * MS[0] else US
-
-
-def _escape(text: str) -> str:
-    """Escape what Plotly would read as its pseudo-HTML."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
