@@ -15,7 +15,7 @@ from steady_lab.errors import SpecError
 from steady_lab.paths import GUEST_WORK, PROJECT
 
 DEVICES = sorted((PROJECT / "experiments" / "devices").glob("*.toml"))
-PARAMS_SOURCE = PROJECT / "lab" / "devices" / "emmc_params.c"
+PARAMS_SOURCE = PROJECT / "lab" / "devices" / "emmc" / "emmc_params.c"
 # Values that other values limit: checked on their own below.
 RELATED = {"queue.depth", "read.jitter_ns", "write.jitter_ns", "slow.length_us"}
 FREE = [number for number in NUMBERS if number.name not in RELATED]

@@ -3,7 +3,7 @@
 
 The experiment behind each figure is a cycle: one real-time request (or its pieces, when
 max_sectors_kb cuts it), then one background piece, for ever, on a device that serves one command
-at a time. With the timing model of lab/devices/flash_model.h a cycle's time is known in closed
+at a time. With the timing model of lab/devices/flash/flash_model.h a cycle's time is known in closed
 form for each of four states (slow episode or not, write pause or not); their shares give mean
 and 99th percentile. Levenberg-Marquardt on relative errors does the rest. Times are in us.
 """

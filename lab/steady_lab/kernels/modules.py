@@ -19,7 +19,7 @@ from steady_lab.root.sandbox import Place
 # Mirrored folder -> (module folder inside it, module name).
 MODULES = {
     "k2": (PROJECT / "kernel", "k2"),
-    "steady_emmc": (PROJECT / "lab" / "devices", "."),
+    "steady_emmc": (PROJECT / "lab" / "devices", "emmc"),
 }
 # What the debug kernel of 6.12 needs besides, before all others; its source says why.
 SHADOW_MODULE = ("module_shadow", (PROJECT / "lab" / "kernel" / "module_shadow", "."))

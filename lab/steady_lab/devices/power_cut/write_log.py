@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Read the write log of an emulated eMMC (lab/devices/emmc_log.c; layout in docs/devices.md)."""
+"""Read the write log of an emulated device (lab/devices/media/media_log.c; layout: docs/devices.md)."""
 
 from __future__ import annotations
 

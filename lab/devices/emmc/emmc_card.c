@@ -30,13 +30,14 @@ int emmc_card_create(struct emmc_card *card, const struct emmc_config *config)
 	card->bounce = kvmalloc(EMMC_REQUEST_BYTES, GFP_KERNEL);
 	if (!card->bounce)
 		return -ENOMEM;
-	card->store = emmc_store_create(config->sectors * FLASH_SECTOR_BYTES, config->path);
+	card->store = media_store_create(config->sectors * FLASH_SECTOR_BYTES, config->path);
 	if (IS_ERR(card->store)) {
 		err = PTR_ERR(card->store);
 		goto out_bounce;
 	}
 	if (*config->write_log) {
-		card->log = emmc_log_create(config);
+		card->log = media_log_create(config->write_log, config->sectors,
+					     config->flash.cache_kib, config->queue_depth);
 		if (IS_ERR(card->log)) {
 			err = PTR_ERR(card->log);
 			goto out_store;
@@ -45,7 +46,7 @@ int emmc_card_create(struct emmc_card *card, const struct emmc_config *config)
 	return 0;
 
 out_store:
-	emmc_store_destroy(card->store);
+	media_store_destroy(card->store);
 out_bounce:
 	kvfree(card->bounce);
 	return err;
@@ -53,8 +54,8 @@ out_bounce:
 
 void emmc_card_destroy(struct emmc_card *card)
 {
-	emmc_log_destroy(card->log);
-	emmc_store_destroy(card->store);
+	media_log_destroy(card->log);
+	media_store_destroy(card->store);
 	kvfree(card->bounce);
 	mutex_destroy(&card->lock);
 }
@@ -64,8 +65,8 @@ static void lose_cache(struct emmc_card *card)
 	unsigned long pages;
 
 	lockdep_assert_held(&card->lock);
-	emmc_log_power_off(card->log);
-	pages = emmc_store_drop_cached(card->store);
+	media_log_power_off(card->log);
+	pages = media_store_drop_cached(card->store);
 	card->stats.lost_pages += pages;
 	if (pages)
 		pr_info("steady_emmc: power went with %lu KiB in the cache\n", pages * 4);
@@ -143,9 +144,9 @@ static int submit(struct emmc_card *card, const struct flash_request *request, u
 		return -EIO;
 	}
 	if (request->op == FLASH_FLUSH)
-		emmc_log_no_data(card->log, EMMC_LOG_FLUSH, request, now_ns, result->finish_ns);
+		media_log_no_data(card->log, MEDIA_LOG_FLUSH, request, now_ns, result->finish_ns);
 	if (result->drained)
-		return emmc_store_drain(card->store);
+		return media_store_drain(card->store);
 	return 0;
 }
 
@@ -157,16 +158,16 @@ static int write_data(struct emmc_card *card, struct mmc_data *data,
 	size_t len = request->sectors * FLASH_SECTOR_BYTES;
 
 	sg_copy_to_buffer(data->sg, data->sg_len, card->bounce, len);
-	emmc_log_write(card->log, request, now_ns, result, card->bounce);
+	media_log_write(card->log, request, now_ns, result, card->bounce);
 	if (result->cached)
-		return emmc_store_write_cached(card->store, pos, card->bounce, len);
+		return media_store_write_cached(card->store, pos, card->bounce, len);
 	card->stats.durable_writes++;
-	return emmc_store_write(card->store, pos, card->bounce, len);
+	return media_store_write(card->store, pos, card->bounce, len);
 }
 
 static int read_data(struct emmc_card *card, struct mmc_data *data, u64 pos, size_t len)
 {
-	int err = emmc_store_read(card->store, pos, card->bounce, len);
+	int err = media_store_read(card->store, pos, card->bounce, len);
 
 	if (!err)
 		sg_copy_from_buffer(data->sg, data->sg_len, card->bounce, len);
@@ -261,13 +262,13 @@ static void do_erase(struct emmc_card *card, struct mmc_command *cmd, u64 now_ns
 	cmd->error = submit(card, &request, now_ns, answer, &result);
 	if (cmd->error)
 		return;
-	emmc_log_no_data(card->log, discard ? EMMC_LOG_DISCARD : EMMC_LOG_ZERO, &request, now_ns,
-			 result.finish_ns);
+	media_log_no_data(card->log, discard ? MEDIA_LOG_DISCARD : MEDIA_LOG_ZERO, &request, now_ns,
+			  result.finish_ns);
 	if (discard)
-		emmc_store_discard(card->store, pos, request.sectors * FLASH_SECTOR_BYTES);
+		media_store_discard(card->store, pos, request.sectors * FLASH_SECTOR_BYTES);
 	else
 		cmd->error =
-			emmc_store_zero(card->store, pos, request.sectors * FLASH_SECTOR_BYTES);
+			media_store_zero(card->store, pos, request.sectors * FLASH_SECTOR_BYTES);
 }
 
 /*

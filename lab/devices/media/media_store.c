@@ -3,17 +3,19 @@
  * What the card holds, in two layers.
  *
  * Stable: pages in memory, or a file. Memory is sparse: pages never written, or written with
- * zeroes only, cost nothing and read as zeroes. A file (emmc_file) is sparse where the host's file
+ * zeroes only, cost nothing and read as zeroes. A file (media_file) is sparse where the host's file
  * system is, and outlives the guest.
  *
  * Cached: pages in memory on top, accepted by the card's volatile cache and not yet stable.
  * A cached page is complete: its first write copies what is stable underneath, so draining is
  * writing whole pages and losing power is forgetting them.
  *
- * Callers serialise (emmc_card's lock) and may sleep. Requests can come from memory reclaim,
+ * Callers serialise (the device's lock) and may sleep. Requests can come from memory reclaim,
  * hence no allocation here may start I/O. Such allocations wait for ever rather than fail, so the
  * pages are counted, and a write beyond what the guest can spare fails instead.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/err.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
@@ -21,13 +23,13 @@
 #include <linux/string.h>
 #include <linux/xarray.h>
 
-#include "emmc.h"
+#include "media.h"
 
 #define STORE_PAGE 4096
 /* What a card may take of the guest's memory: the rest is for the guest. */
 #define STORE_MEMORY_PERCENT 75
 
-struct emmc_store {
+struct media_store {
 	struct xarray stable; /* page number -> STORE_PAGE bytes; empty with a file */
 	struct xarray cached;
 	unsigned long pages, pages_max; /* of both */
@@ -35,9 +37,9 @@ struct emmc_store {
 	u64 bytes;
 };
 
-struct emmc_store *emmc_store_create(u64 bytes, const char *path)
+struct media_store *media_store_create(u64 bytes, const char *path)
 {
-	struct emmc_store *store = kzalloc(sizeof(*store), GFP_KERNEL);
+	struct media_store *store = kzalloc(sizeof(*store), GFP_KERNEL);
 
 	if (!store)
 		return ERR_PTR(-ENOMEM);
@@ -46,7 +48,7 @@ struct emmc_store *emmc_store_create(u64 bytes, const char *path)
 	xa_init(&store->stable);
 	xa_init(&store->cached);
 	if (*path) {
-		store->file = emmc_file_open("path", path, 0);
+		store->file = media_file_open("path", path, 0);
 		if (IS_ERR(store->file)) {
 			int err = PTR_ERR(store->file);
 
@@ -57,8 +59,8 @@ struct emmc_store *emmc_store_create(u64 bytes, const char *path)
 	return store;
 }
 
-static unsigned long pages_free(struct emmc_store *store, struct xarray *pages, unsigned long first,
-				unsigned long last)
+static unsigned long pages_free(struct media_store *store, struct xarray *pages,
+				unsigned long first, unsigned long last)
 {
 	unsigned long index, count = 0;
 	void *page;
@@ -72,7 +74,7 @@ static unsigned long pages_free(struct emmc_store *store, struct xarray *pages, 
 	return count;
 }
 
-void emmc_store_destroy(struct emmc_store *store)
+void media_store_destroy(struct media_store *store)
 {
 	pages_free(store, &store->cached, 0, ULONG_MAX);
 	pages_free(store, &store->stable, 0, ULONG_MAX);
@@ -103,7 +105,7 @@ static int walk_pages(u64 pos, size_t len, page_fn *each, void *context)
 }
 
 struct page_job {
-	struct emmc_store *store;
+	struct media_store *store;
 	void *to;
 	const void *from;
 };
@@ -120,25 +122,25 @@ static int stable_read_page(void *context, unsigned long page, size_t at, size_t
 	return 0;
 }
 
-static int stable_read(struct emmc_store *store, u64 pos, void *to, size_t len)
+static int stable_read(struct media_store *store, u64 pos, void *to, size_t len)
 {
 	struct page_job job = {.store = store, .to = to};
 
 	if (store->file)
-		return emmc_file_read(store->file, pos, to, len);
+		return media_file_read(store->file, pos, to, len);
 	return walk_pages(pos, len, stable_read_page, &job);
 }
 
-static bool is_full(const struct emmc_store *store)
+static bool is_full(const struct media_store *store)
 {
 	if (store->pages < store->pages_max)
 		return false;
-	pr_err_once("steady_emmc: memory is full: the card holds %lu MiB; keep it in a file\n",
+	pr_err_once("memory is full: the card holds %lu MiB; keep it in a file\n",
 		    store->pages * STORE_PAGE >> 20);
 	return true;
 }
 
-static int page_insert(struct emmc_store *store, struct xarray *pages, unsigned long index,
+static int page_insert(struct media_store *store, struct xarray *pages, unsigned long index,
 		       void *page)
 {
 	int err = is_full(store) ? -ENOSPC : xa_err(xa_store(pages, index, page, GFP_NOIO));
@@ -175,12 +177,12 @@ static int stable_write_page(void *context, unsigned long page, size_t at, size_
 	return 0;
 }
 
-static int stable_write(struct emmc_store *store, u64 pos, const void *from, size_t len)
+static int stable_write(struct media_store *store, u64 pos, const void *from, size_t len)
 {
 	struct page_job job = {.store = store, .from = from};
 
 	if (store->file)
-		return emmc_file_write(store->file, pos, from, len);
+		return media_file_write(store->file, pos, from, len);
 	return walk_pages(pos, len, stable_write_page, &job);
 }
 
@@ -194,7 +196,7 @@ static int cached_read_page(void *context, unsigned long page, size_t at, size_t
 	return 0;
 }
 
-int emmc_store_read(struct emmc_store *store, u64 pos, void *to, size_t len)
+int media_store_read(struct media_store *store, u64 pos, void *to, size_t len)
 {
 	struct page_job job = {.store = store, .to = to};
 	int err = stable_read(store, pos, to, len);
@@ -216,7 +218,7 @@ static int cached_update_page(void *context, unsigned long page, size_t at, size
 }
 
 /* Straight to what survives; a cached page that lies on top must not hide it. */
-int emmc_store_write(struct emmc_store *store, u64 pos, const void *from, size_t len)
+int media_store_write(struct media_store *store, u64 pos, const void *from, size_t len)
 {
 	struct page_job job = {.store = store, .from = from};
 	int err = stable_write(store, pos, from, len);
@@ -230,7 +232,7 @@ static int cached_write_page(void *context, unsigned long page, size_t at, size_
 			     size_t done)
 {
 	struct page_job *job = context;
-	struct emmc_store *store = job->store;
+	struct media_store *store = job->store;
 	void *data = xa_load(&store->cached, page);
 
 	if (!data) {
@@ -252,7 +254,7 @@ static int cached_write_page(void *context, unsigned long page, size_t at, size_
 	return 0;
 }
 
-int emmc_store_write_cached(struct emmc_store *store, u64 pos, const void *from, size_t len)
+int media_store_write_cached(struct media_store *store, u64 pos, const void *from, size_t len)
 {
 	struct page_job job = {.store = store, .from = from};
 
@@ -260,7 +262,7 @@ int emmc_store_write_cached(struct emmc_store *store, u64 pos, const void *from,
 }
 
 /* Everything cached becomes stable. On error the rest stays cached. */
-int emmc_store_drain(struct emmc_store *store)
+int media_store_drain(struct media_store *store)
 {
 	unsigned long index;
 	void *data;
@@ -276,19 +278,19 @@ int emmc_store_drain(struct emmc_store *store)
 }
 
 /* Power is gone. Returns the number of pages lost. */
-unsigned long emmc_store_drop_cached(struct emmc_store *store)
+unsigned long media_store_drop_cached(struct media_store *store)
 {
 	return pages_free(store, &store->cached, 0, ULONG_MAX);
 }
 
-static int zero_part(struct emmc_store *store, u64 pos, size_t len)
+static int zero_part(struct media_store *store, u64 pos, size_t len)
 {
 	static const u8 zeroes[2 * STORE_PAGE];
 
-	return len ? emmc_store_write(store, pos, zeroes, len) : 0;
+	return len ? media_store_write(store, pos, zeroes, len) : 0;
 }
 
-static int zero_pages_of_file(struct emmc_store *store, u64 pos, u64 end)
+static int zero_pages_of_file(struct media_store *store, u64 pos, u64 end)
 {
 	int err = 0;
 
@@ -299,7 +301,7 @@ static int zero_pages_of_file(struct emmc_store *store, u64 pos, u64 end)
 }
 
 /* Erase and trim: the range reads as zeroes from now on, and still does after a power cut. */
-int emmc_store_zero(struct emmc_store *store, u64 pos, u64 len)
+int media_store_zero(struct media_store *store, u64 pos, u64 len)
 {
 	u64 end = pos + len, first = round_up(pos, STORE_PAGE), last = round_down(end, STORE_PAGE);
 	int err;
@@ -317,7 +319,7 @@ int emmc_store_zero(struct emmc_store *store, u64 pos, u64 len)
 }
 
 /* Discarded data may read as anything; dropping whole pages keeps memory small. */
-void emmc_store_discard(struct emmc_store *store, u64 pos, u64 len)
+void media_store_discard(struct media_store *store, u64 pos, u64 len)
 {
 	u64 first = DIV_ROUND_UP(pos, STORE_PAGE), end = (pos + len) / STORE_PAGE;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The write log: everything the card does to its content, in the order it does it, so that the
+ * The write log: everything the device does to its content, in the order it does it, so that the
  * content after a power cut at any moment can be rebuilt outside (steady-lab power-cut).
  *
  * One record per write, erase, discard, flush and loss of power; a write's data follow it, unless
@@ -9,8 +9,10 @@
  * flush, or a later write flagged DRAINED, makes all cached before it stable. What failed by an
  * injected fault has not changed the card and is not here. The layout is stated in docs/devices.md.
  *
- * Callers serialise (emmc_card's lock) and may sleep.
+ * Callers serialise (the device's lock) and may sleep.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <asm/byteorder.h>
 #include <linux/build_bug.h>
 #include <linux/err.h>
@@ -19,7 +21,7 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
-#include "emmc.h"
+#include "media.h"
 
 #define LOG_MAGIC	 "EMMCLOG1"
 #define LOG_RECORD_MAGIC 0x52434d45 /* "EMCR" */
@@ -51,41 +53,41 @@ enum log_flags {
 	LOG_ZEROES = BIT(3), /* no data follow */
 };
 
-struct emmc_log {
+struct media_log {
 	struct file *file;
 	u64 pos;
 	u64 sequence;
 	bool broken;
 };
 
-static void put(struct emmc_log *log, const void *from, size_t len)
+static void put(struct media_log *log, const void *from, size_t len)
 {
 	int err;
 
 	if (log->broken)
 		return;
-	err = emmc_file_write(log->file, log->pos, from, len);
+	err = media_file_write(log->file, log->pos, from, len);
 	log->pos += len;
 	if (!err)
 		return;
 	log->broken = true;
-	pr_err("steady_emmc: write_log ends early: cannot be written: %d\n", err);
+	pr_err("write_log ends early: cannot be written: %d\n", err);
 }
 
-struct emmc_log *emmc_log_create(const struct emmc_config *config)
+struct media_log *media_log_create(const char *path, u64 sectors, u32 cache_kib, u32 queue_depth)
 {
 	struct log_header header = {
-		.sectors = cpu_to_le64(config->sectors),
-		.cache_kib = cpu_to_le32(config->flash.cache_kib),
-		.queue_depth = cpu_to_le32(config->queue_depth),
+		.sectors = cpu_to_le64(sectors),
+		.cache_kib = cpu_to_le32(cache_kib),
+		.queue_depth = cpu_to_le32(queue_depth),
 	};
-	struct emmc_log *log = kzalloc(sizeof(*log), GFP_KERNEL);
+	struct media_log *log = kzalloc(sizeof(*log), GFP_KERNEL);
 	int err;
 
 	BUILD_BUG_ON(sizeof(struct log_header) != 24 || sizeof(struct log_record) != 56);
 	if (!log)
 		return ERR_PTR(-ENOMEM);
-	log->file = emmc_file_open("write_log", config->write_log, O_TRUNC);
+	log->file = media_file_open("write_log", path, O_TRUNC);
 	if (IS_ERR(log->file)) {
 		err = PTR_ERR(log->file);
 		kfree(log);
@@ -96,7 +98,7 @@ struct emmc_log *emmc_log_create(const struct emmc_config *config)
 	return log;
 }
 
-void emmc_log_destroy(struct emmc_log *log)
+void media_log_destroy(struct media_log *log)
 {
 	if (!log)
 		return;
@@ -104,7 +106,7 @@ void emmc_log_destroy(struct emmc_log *log)
 	kfree(log);
 }
 
-static void put_record(struct emmc_log *log, enum emmc_log_kind kind, u16 flags, u64 sector,
+static void put_record(struct media_log *log, enum media_log_kind kind, u16 flags, u64 sector,
 		       u64 sectors, u64 arrived_ns, u64 finish_ns, u32 data_bytes)
 {
 	struct log_record record = {
@@ -122,8 +124,8 @@ static void put_record(struct emmc_log *log, enum emmc_log_kind kind, u16 flags,
 	put(log, &record, sizeof(record));
 }
 
-void emmc_log_write(struct emmc_log *log, const struct flash_request *request, u64 arrived_ns,
-		    const struct flash_result *result, const void *data)
+void media_log_write(struct media_log *log, const struct flash_request *request, u64 arrived_ns,
+		     const struct flash_result *result, const void *data)
 {
 	size_t len = request->sectors * FLASH_SECTOR_BYTES;
 	u16 flags = 0;
@@ -140,14 +142,14 @@ void emmc_log_write(struct emmc_log *log, const struct flash_request *request, u
 		flags |= LOG_ZEROES;
 		len = 0;
 	}
-	put_record(log, EMMC_LOG_WRITE, flags, request->sector, request->sectors, arrived_ns,
+	put_record(log, MEDIA_LOG_WRITE, flags, request->sector, request->sectors, arrived_ns,
 		   result->finish_ns, len);
 	if (len)
 		put(log, data, len);
 }
 
-void emmc_log_no_data(struct emmc_log *log, enum emmc_log_kind kind,
-		      const struct flash_request *request, u64 arrived_ns, u64 finish_ns)
+void media_log_no_data(struct media_log *log, enum media_log_kind kind,
+		       const struct flash_request *request, u64 arrived_ns, u64 finish_ns)
 {
 	if (log)
 		put_record(log, kind, 0, request->sector, request->sectors, arrived_ns, finish_ns,
@@ -155,7 +157,7 @@ void emmc_log_no_data(struct emmc_log *log, enum emmc_log_kind kind,
 }
 
 /* Called when the card loses power, and when it gets it: what is cached is gone. */
-void emmc_log_power_off(struct emmc_log *log)
+void media_log_power_off(struct media_log *log)
 {
 	u64 now_ns;
 
@@ -163,5 +165,5 @@ void emmc_log_power_off(struct emmc_log *log)
 	if (!log)
 		return;
 	now_ns = ktime_get_ns();
-	put_record(log, EMMC_LOG_POWER_OFF, 0, 0, 0, now_ns, now_ns, 0);
+	put_record(log, MEDIA_LOG_POWER_OFF, 0, 0, 0, now_ns, now_ns, 0);
 }

@@ -5,25 +5,27 @@
  *
  * Callers may sleep. Requests can come from memory reclaim, hence no allocation here may start I/O.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/err.h>
 #include <linux/fs.h>
 #include <linux/sched/mm.h>
 #include <linux/string.h>
 
-#include "emmc.h"
+#include "media.h"
 
 /* @key is the module parameter that named the file. */
-struct file *emmc_file_open(const char *key, const char *path, int flags)
+struct file *media_file_open(const char *key, const char *path, int flags)
 {
 	struct file *file = filp_open(path, O_RDWR | O_CREAT | O_LARGEFILE | flags, 0644);
 
 	if (IS_ERR(file))
-		pr_err("steady_emmc: %s=%s: cannot open for reading and writing: %ld\n", key, path,
+		pr_err("%s=%s: cannot open for reading and writing: %ld\n", key, path,
 		       PTR_ERR(file));
 	return file;
 }
 
-int emmc_file_read(struct file *file, u64 pos, void *to, size_t len)
+int media_file_read(struct file *file, u64 pos, void *to, size_t len)
 {
 	loff_t at = pos;
 	unsigned int noio = memalloc_noio_save();
@@ -43,7 +45,7 @@ int emmc_file_read(struct file *file, u64 pos, void *to, size_t len)
 	return 0;
 }
 
-int emmc_file_write(struct file *file, u64 pos, const void *from, size_t len)
+int media_file_write(struct file *file, u64 pos, const void *from, size_t len)
 {
 	loff_t at = pos;
 	unsigned int noio = memalloc_noio_save();

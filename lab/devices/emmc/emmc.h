@@ -4,11 +4,8 @@
  * stack, so that everything from the block layer down to mmc_request_done() is the real thing.
  *
  *   emmc_params     module parameters -> struct emmc_config
- *   emmc_store      what the card holds: stable pages or a file, and the volatile cache
- *   emmc_log        the write log: what was done to it, for rebuilding it at any moment
- *   emmc_file       files of the host, for both
  *   emmc_registers  CID, CSD, EXT_CSD
- *   emmc_card       commands -> answers, data moved, and the time it takes (flash_model)
+ *   emmc_card       commands -> answers, data moved (media/), and the time it takes (flash/)
  *   emmc_host       mmc_host: runs a command on the card, completes it when its time has come
  *   emmc_cqe        the same with a command queue
  *   emmc_main       module, platform device, probe and remove
@@ -26,6 +23,7 @@
 #include <linux/types.h>
 
 #include "flash_model.h"
+#include "media.h"
 
 #define EMMC_NAME_CHARS	   6 /* product name in the CID */
 #define EMMC_REQUEST_BYTES (512 * 1024)
@@ -45,42 +43,6 @@ struct emmc_config {
 
 int emmc_params_load(struct emmc_config *config);
 
-struct file *emmc_file_open(const char *key, const char *path, int flags);
-int emmc_file_read(struct file *file, u64 pos, void *to, size_t len);
-int emmc_file_write(struct file *file, u64 pos, const void *from, size_t len);
-
-struct emmc_store;
-
-struct emmc_store *emmc_store_create(u64 bytes, const char *path);
-void emmc_store_destroy(struct emmc_store *store);
-int emmc_store_read(struct emmc_store *store, u64 pos, void *to, size_t len);
-int emmc_store_write(struct emmc_store *store, u64 pos, const void *from, size_t len);
-int emmc_store_write_cached(struct emmc_store *store, u64 pos, const void *from, size_t len);
-int emmc_store_zero(struct emmc_store *store, u64 pos, u64 len);
-void emmc_store_discard(struct emmc_store *store, u64 pos, u64 len);
-int emmc_store_drain(struct emmc_store *store);
-unsigned long emmc_store_drop_cached(struct emmc_store *store);
-
-/* What a record of the write log is about; part of the file's format. */
-enum emmc_log_kind {
-	EMMC_LOG_WRITE = 1,
-	EMMC_LOG_ZERO = 2, /* erase, trim: reads as zeroes, and is stable */
-	EMMC_LOG_DISCARD = 3,
-	EMMC_LOG_FLUSH = 4, /* what is cached becomes stable */
-	EMMC_LOG_POWER_OFF = 5, /* what is cached is gone */
-};
-
-struct emmc_log;
-
-/* Without a log, NULL stands for it, and these do nothing. */
-struct emmc_log *emmc_log_create(const struct emmc_config *config);
-void emmc_log_destroy(struct emmc_log *log);
-void emmc_log_write(struct emmc_log *log, const struct flash_request *request, u64 arrived_ns,
-		    const struct flash_result *result, const void *data);
-void emmc_log_no_data(struct emmc_log *log, enum emmc_log_kind kind,
-		      const struct flash_request *request, u64 arrived_ns, u64 finish_ns);
-void emmc_log_power_off(struct emmc_log *log);
-
 struct emmc_stats {
 	u64 ops[FLASH_OPS];
 	u64 durable_writes;
@@ -93,8 +55,8 @@ struct emmc_stats {
 
 struct emmc_card {
 	const struct emmc_config *config;
-	struct emmc_store *store;
-	struct emmc_log *log; /* NULL: none */
+	struct media_store *store;
+	struct media_log *log; /* NULL: none */
 	struct mutex lock; /* everything below but dead, cut_due, writes_acked, stats */
 	struct flash_model flash;
 	u32 state; /* R1_STATE_* */
