@@ -12,10 +12,12 @@ from steady_lab.boots.boot import BootError, BootRequest, BootResult, boot
 from steady_lab.boots.kernel_log import find_exit_status, find_trouble
 from steady_lab.cli import main
 from steady_lab.kernels.build import LabKernel, build_kernel
-from steady_lab.kernels.modules import build_module
+from steady_lab.kernels.modules import Module, build_module
 from steady_lab.kernels.source import RELEASES, find_source
 from steady_lab.paths import GUEST_WORK, PROJECT
 from steady_lab.root.compiler import compile_inside
+
+CANARY = Module("canary", PROJECT / "tests" / "canary")
 
 
 def shell(
@@ -98,8 +100,8 @@ def test_a_file_systems_requests_are_the_same_each_time(release: str, work: Path
     """Each block event of a new ext4 under load, and its time; whatever the work folder's name."""
     script = """
         set -e
-        mkfs.ext4 -q -E nodiscard /dev/mmcblk0
-        mkdir /run/card && mount /dev/mmcblk0 /run/card
+        mkfs.ext4 -q -E nodiscard $STEADY_DEVICE
+        mkdir /run/card && mount $STEADY_DEVICE /run/card
         echo 1 >/sys/kernel/tracing/events/block/enable
         for i in $(seq 30); do
             dd if=/dev/urandom of=/run/card/$i bs=4k count=$i conv=fsync status=none
@@ -229,14 +231,14 @@ def test_setup_failure_in_the_guest_is_reported(work: Path) -> None:
 )
 def test_a_kernel_bug_fails_the_boot(release: str, bug: str, sign: str, work: Path) -> None:
     kernel = build_kernel(find_source(release=release), "debug")
-    canary = build_module(kernel, "canary", PROJECT / "tests" / "canary")
+    canary = build_module(kernel, CANARY)
     request = BootRequest(["sleep", "400"], work, kernel=kernel, modules=[f"{canary} bug={bug}"])
     with pytest.raises(BootError, match=sign):
         boot(request)
 
 
 def test_no_bug_no_failure(work: Path, debug_kernel: LabKernel) -> None:
-    canary = build_module(debug_kernel, "canary", PROJECT / "tests" / "canary")
+    canary = build_module(debug_kernel, CANARY)
     assert shell(work, "sleep 400", modules=[str(canary)], flavour="debug").exit_status == 0
 
 
@@ -246,7 +248,7 @@ def test_panic_fails_the_boot(work: Path) -> None:
 
 
 def test_a_card_that_outgrows_the_guests_memory_fails_the_boot(work: Path) -> None:
-    fill = "dd if=/dev/urandom of=/dev/mmcblk0 bs=1M count=450 oflag=direct"
+    fill = "dd if=/dev/urandom of=$STEADY_DEVICE bs=1M count=450 oflag=direct"
     card = PROJECT / "experiments" / "devices" / "s4-emmc-8gb.toml"
     with pytest.raises(BootError, match="memory is full: the card holds [0-9]+ MiB"):
         boot(BootRequest(["sh", "-c", fill], work, device=card))

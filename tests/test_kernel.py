@@ -79,7 +79,6 @@ def run(
             environment={
                 "STEADY_TESTS": f"{GUEST_PROJECT}/tests/kernel",
                 "STEADY_TESTS_BIN": f"{GUEST_PROJECT}/build/tests/bin",
-                "STEADY_DEVICE": "/dev/mmcblk0" if device else "",
                 "STEADY_KERNEL": release,
                 **(environment or {}),
             },

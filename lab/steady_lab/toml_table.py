@@ -55,9 +55,19 @@ class Table:
             raise SpecError(f"{self.where}: {key} is missing: must be {allowed}")
         return self._raw[key]
 
-    def text(self, key: str, pattern: str | None = None, default: str | None = None) -> str:
-        """Return a non-empty string, all of it matching `pattern` if one is given."""
-        allowed = "a non-empty string" if pattern is None else f"a string like {pattern}"
+    def text(
+        self,
+        key: str,
+        pattern: str | None = None,
+        default: str | None = None,
+        allowed: str | None = None,
+    ) -> str:
+        """Return a non-empty string, all of it matching `pattern` if one is given.
+
+        `allowed` says in words what the pattern means.
+        """
+        if allowed is None:
+            allowed = "a non-empty string" if pattern is None else f"a string like {pattern}"
         if default is not None and not self.has(key):
             return default
         value = self.take(key, allowed)
@@ -67,8 +77,10 @@ class Table:
             raise self.fail(key, allowed)
         return value
 
-    def choice(self, key: str, choices: tuple[str, ...]) -> str:
+    def choice(self, key: str, choices: tuple[str, ...], default: str | None = None) -> str:
         """Return a string that is one of `choices`."""
+        if default is not None and not self.has(key):
+            return default
         allowed = "one of " + ", ".join(choices)
         value = self.take(key, allowed)
         if value not in choices:
@@ -85,8 +97,10 @@ class Table:
             raise self.fail(key, allowed)
         return float(value)
 
-    def integer(self, key: str, low: int, high: int) -> int:
+    def integer(self, key: str, low: int, high: int, default: int | None = None) -> int:
         """Return a whole number within low..high, both included."""
+        if default is not None and not self.has(key):
+            return default
         allowed = f"a whole number from {low} to {high}"
         value = self.take(key, allowed)
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
@@ -112,9 +126,10 @@ class Table:
             raise self.fail(key, allowed)
         return value
 
-    def table(self, key: str) -> Table:
-        """Return a required sub-table."""
-        value = self.take(key, f"a table [{key}]")
+    def table(self, key: str, default: dict[str, Any] | None = None) -> Table:
+        """Return a sub-table, required unless there is a default."""
+        given = default is None or self.has(key)
+        value = self.take(key, f"a table [{key}]") if given else default
         if not isinstance(value, dict):
             raise self.fail(key, f"a table [{key}]")
         return Table(value, f"{self.where}: [{key}]")

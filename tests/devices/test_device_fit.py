@@ -92,13 +92,20 @@ def test_the_device_shows_the_effect_that_splitting_is_about() -> None:
 
 def test_bad_figures_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "published.toml"
-    for text, part in [
-        ('schema = "steadyio.published/9"', "schema"),
-        ('schema = "steadyio.published/1"\n[[cell]]\nop = "seek"', "op = 'seek'"),
-        ('schema = "steadyio.published/1"\n[[cell]]\nop = "read"\nrt_kib = 0', "must be a number"),
-        ('schema = "steadyio.published/1"\n[[cell]]\ncolour = 1', "colour: unknown key"),
+    whole = (
+        'schema = "steadyio.published/1"\n[[cell]]\nwhere = "here"\nop = "read"\n'
+        'pattern = "random"\nrt_kib = 4\nrt_pieces = 1\nbg_kib = 512\n'
+    )
+    path.write_text(whole)
+    assert len(load_published(path)) == 1
+    for good, bad, part in [
+        ("published/1", "published/9", "schema"),
+        ('"read"', '"seek"', "op = 'seek'"),
+        ("rt_kib = 4", "rt_kib = 0", "must be a whole number"),
+        ("rt_kib = 4", "rt_kib = 4\nrt_p99_ms = 0", "must be a number"),
+        ("rt_kib = 4", "rt_kib = 4\ncolour = 1", "colour = 1: unknown key"),
     ]:
-        path.write_text(text)
+        path.write_text(whole.replace(good, bad))
         with pytest.raises(SpecError, match=part):
             load_published(path)
     with pytest.raises(LabError, match="markers"):

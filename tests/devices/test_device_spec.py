@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from steady_lab.devices.spec import NUMBERS, Number, load_device, parse_device
+from steady_lab.devices.emmc import NUMBERS
+from steady_lab.devices.kind import Number
+from steady_lab.devices.spec import DeviceSpec, load_device, parse_device
 from steady_lab.errors import SpecError
 from steady_lab.paths import GUEST_WORK, PROJECT
 
@@ -34,6 +36,12 @@ def spec() -> dict[str, Any]:
     }
 
 
+def at(name: str) -> str:
+    """Return how errors name a key of a table."""
+    table, key = name.split(".")
+    return f"[{table}]: {key}"
+
+
 def with_value(name: str, value: Any) -> dict[str, Any]:
     raw = copy.deepcopy(spec())
     table, key = name.split(".")
@@ -41,9 +49,13 @@ def with_value(name: str, value: Any) -> dict[str, Any]:
     return raw
 
 
+def parsed(raw: dict[str, Any]) -> DeviceSpec:
+    return parse_device(raw, "spec")
+
+
 def refused(raw: dict[str, Any], *parts: str) -> None:
     with pytest.raises(SpecError) as error:
-        parse_device(raw)
+        parsed(raw)
     for part in parts:
         assert part in str(error.value)
 
@@ -52,7 +64,7 @@ def refused(raw: dict[str, Any], *parts: str) -> None:
 def test_every_device_of_the_project_loads_and_is_named_after_its_file(path: Path) -> None:
     device = load_device(path)
     assert device.name == path.stem
-    assert device.node == "/dev/mmcblk0"
+    assert device.kind.name == "emmc"
     assert device.raw == tomllib.loads(path.read_text(encoding="utf-8"))
     assert device.module_params() == load_device(path).module_params()
 
@@ -61,7 +73,7 @@ def test_every_device_of_the_project_loads_and_is_named_after_its_file(path: Pat
 def test_a_number_in_range_reaches_the_module_unchanged(data: st.DataObject) -> None:
     number = data.draw(st.sampled_from(FREE))
     value = data.draw(st.integers(number.low, number.high))
-    device = parse_device(with_value(number.name, value))
+    device = parsed(with_value(number.name, value))
     assert f"{number.param}={value}" in device.module_params()
 
 
@@ -71,7 +83,7 @@ def test_a_number_out_of_range_is_refused_by_name_value_and_range(data: st.DataO
     value = data.draw(
         st.integers(max_value=number.low - 1) | st.integers(min_value=number.high + 1)
     )
-    refused(with_value(number.name, value), number.name, repr(value), str(number.high))
+    refused(with_value(number.name, value), at(number.name), repr(value), str(number.high))
 
 
 @given(
@@ -79,19 +91,19 @@ def test_a_number_out_of_range_is_refused_by_name_value_and_range(data: st.DataO
     st.booleans() | st.floats() | st.text(max_size=5) | st.lists(st.integers(), max_size=2),
 )
 def test_what_is_no_whole_number_is_refused(number: Number, value: object) -> None:
-    refused(with_value(number.name, value), number.name, repr(value), "whole number")
+    refused(with_value(number.name, value), at(number.name), repr(value), "whole number")
 
 
 @given(st.sampled_from(["", "card", "read", "slow", "backing"]), st.text(min_size=1, max_size=9))
 def test_unknown_keys_are_refused(table: str, key: str) -> None:
     raw = spec()
-    known = {number.key for number in NUMBERS} | {"product", "kind", "file", "module", "fault"}
+    known = {number.key for number in NUMBERS} | {"product", "kind", "file", "fault"}
     known |= set(raw) | {number.table for number in NUMBERS} | {"backing"}
     if key in known:
         return
     target = raw.setdefault(table, {}) if table else raw
     target[key] = 1
-    refused(raw, f"{table}.{key}" if table else key, "unknown key")
+    refused(raw, f"[{table}]: {key}" if table else key, "unknown key")
 
 
 @pytest.mark.parametrize("name", [n.name for n in NUMBERS if n.default is None])
@@ -99,7 +111,7 @@ def test_required_numbers_are_required(name: str) -> None:
     raw = spec()
     table, key = name.split(".")
     del raw[table][key]
-    refused(raw, name, "missing")
+    refused(raw, at(name), "missing")
 
 
 @pytest.mark.parametrize(
@@ -110,7 +122,7 @@ def test_required_numbers_are_required(name: str) -> None:
         ("name", None),
         ("title", ""),
         ("source", 7),
-        ("module", "steady_nvme"),
+        ("kind", "nvme"),
         ("card", 7),
         ("fault", {}),
     ],
@@ -122,30 +134,30 @@ def test_bad_texts_are_refused(key: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("name", "good", "bad", "limit"),
     [
-        ("queue.depth", 3, 2, "3..32"),
-        ("read.jitter_ns", 1000, 1001, "0..1000"),
-        ("write.jitter_ns", 2000, 2001, "0..2000"),
-        ("slow.length_us", 0, 1, "0..0"),
+        ("queue.depth", 3, 2, "3 to 32"),
+        ("read.jitter_ns", 1000, 1001, "0 to 1000"),
+        ("write.jitter_ns", 2000, 2001, "0 to 2000"),
+        ("slow.length_us", 0, 1, "0 to 0"),
     ],
 )
 def test_values_that_limit_each_other(name: str, good: int, bad: int, limit: str) -> None:
-    parse_device(with_value(name, good))
-    refused(with_value(name, bad), name, repr(bad), limit)
+    parsed(with_value(name, good))
+    refused(with_value(name, bad), at(name), repr(bad), limit)
 
 
 def test_product_names_must_fit_a_card() -> None:
-    assert "name=NCEMAD" in parse_device(with_value("card.product", "NCEMAD")).module_params()
+    assert "name=NCEMAD" in parsed(with_value("card.product", "NCEMAD")).module_params()
     for bad in ("", "SEVENCH", "A B", "\u00e9", 3):
-        refused(with_value("card.product", bad), "card.product", repr(bad), "1 to 6")
+        refused(with_value("card.product", bad), at("card.product"), repr(bad), "1 to 6")
 
 
 def test_a_backing_file_lies_in_the_work_folder() -> None:
     raw = spec() | {"backing": {"kind": "file", "file": "card.img"}}
-    assert f"path={GUEST_WORK}/card.img" in parse_device(raw).module_params()
+    assert f"path={GUEST_WORK}/card.img" in parsed(raw).module_params()
     for bad in ("/etc/passwd", "../x", ".hidden", "a b", "", None):
-        refused(spec() | {"backing": {"kind": "file", "file": bad}}, "backing.file", repr(bad))
-    refused(spec() | {"backing": {"kind": "disk"}}, "backing.kind", "'disk'")
-    refused(spec() | {"backing": {"file": "card.img"}}, "backing.file")
+        refused(spec() | {"backing": {"kind": "file", "file": bad}}, at("backing.file"), repr(bad))
+    refused(spec() | {"backing": {"kind": "disk"}}, at("backing.kind"), "'disk'")
+    refused(spec() | {"backing": {"file": "card.img"}}, at("backing.file"))
 
 
 def test_faults_become_words_for_the_module() -> None:
@@ -156,7 +168,7 @@ def test_faults_become_words_for_the_module() -> None:
             {"on": "flush", "outcome": "error", "ppm": 100},
         ]
     }
-    assert parse_device(raw).module_params()[-1] == (
+    assert parsed(raw).module_params()[-1] == (
         "fault=read:error:op:3,any:timeout:sectors:8-15,flush:error:ppm:100"
     )
 
@@ -164,16 +176,19 @@ def test_faults_become_words_for_the_module() -> None:
 @pytest.mark.parametrize(
     ("fault", "part"),
     [
-        ({"on": "seek", "outcome": "error", "at_op": 1}, "fault[0].on = 'seek'"),
-        ({"on": "read", "outcome": "melt", "at_op": 1}, "fault[0].outcome = 'melt'"),
+        ({"on": "seek", "outcome": "error", "at_op": 1}, "[[fault]] 1: on = 'seek'"),
+        ({"on": "read", "outcome": "melt", "at_op": 1}, "[[fault]] 1: outcome = 'melt'"),
         ({"on": "read", "outcome": "error"}, "exactly one of"),
         ({"on": "read", "outcome": "error", "at_op": 1, "ppm": 1}, "exactly one of"),
-        ({"on": "read", "outcome": "error", "at_op": 0}, "fault[0].at_op = 0"),
-        ({"on": "read", "outcome": "error", "ppm": 1_000_001}, "fault[0].ppm = 1000001"),
-        ({"on": "read", "outcome": "error", "sectors": [9, 8]}, "fault[0].sectors[0] = 9"),
-        ({"on": "read", "outcome": "error", "sectors": 9}, "fault[0].sectors = 9"),
-        ({"on": "read", "outcome": "error", "at_op": 1, "why": 1}, "fault[0].why"),
-        (7, "fault[0] = 7"),
+        ({"on": "read", "outcome": "error", "at_op": 0}, "[[fault]] 1: at_op = 0"),
+        ({"on": "read", "outcome": "error", "ppm": 1_000_001}, "[[fault]] 1: ppm = 1000001"),
+        ({"on": "read", "outcome": "error", "sectors": [9, 8]}, "[[fault]] 1: sectors = [9, 8]"),
+        ({"on": "read", "outcome": "error", "sectors": 9}, "[[fault]] 1: sectors = 9"),
+        (
+            {"on": "read", "outcome": "error", "at_op": 1, "why": 1},
+            "[[fault]] 1: why = 1",
+        ),
+        (7, "fault = [7]"),
     ],
 )
 def test_bad_faults_are_refused(fault: object, part: str) -> None:
@@ -182,7 +197,7 @@ def test_bad_faults_are_refused(fault: object, part: str) -> None:
 
 def test_more_faults_than_the_module_takes_are_refused() -> None:
     fault = {"on": "read", "outcome": "error", "at_op": 1}
-    parse_device(spec() | {"fault": [fault] * 8})
+    parsed(spec() | {"fault": [fault] * 8})
     refused(spec() | {"fault": [fault] * 9}, "at most 8")
 
 
@@ -191,10 +206,11 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="none.toml: cannot be read"):
         load_device(missing)
     missing.write_text("schema = ")
-    with pytest.raises(SpecError, match="none.toml: not TOML"):
+    with pytest.raises(SpecError, match="none.toml: not valid TOML"):
         load_device(missing)
-    missing.write_text('schema = "steadyio.device/1"\ncolour = 3\n')
-    with pytest.raises(SpecError, match="none.toml: colour: unknown key"):
+    whole = (PROJECT / "experiments" / "devices" / "test-plain.toml").read_text()
+    missing.write_text(f"colour = 3\n{whole}")
+    with pytest.raises(SpecError, match="none.toml: colour = 3: unknown key"):
         load_device(missing)
 
 

@@ -12,8 +12,8 @@ DEVICES = PROJECT / "experiments" / "devices"
 UNITS = 64
 ERROR_MAX = 0.01
 COMMAND = """
-cat /sys/block/mmcblk0/size
-dd if=/dev/zero of=/dev/mmcblk0 bs={unit_mib}M count={units} oflag=direct 2>&1 | tail -n 1
+cat /sys/block/${{STEADY_DEVICE#/dev/}}/size
+dd if=/dev/zero of=$STEADY_DEVICE bs={unit_mib}M count={units} oflag=direct 2>&1 | tail -n 1
 """
 
 

@@ -70,7 +70,7 @@ def test_the_twin_differs_by_its_queue_only(name: str) -> None:
 
 def test_a_request_across_stripes_is_refused() -> None:
     raw = load_device(DEVICES / f"{NAMES[0]}.toml").raw
-    small = parse_device({**raw, "card": {**raw["card"], "stripe_kib": 4}})
+    small = parse_device({**raw, "card": {**raw["card"], "stripe_kib": 4}}, "small")
     with pytest.raises(SpecError, match="stripe_kib = 4: must be 64 at least"):
         transfer_us(small, "read", 64)
 
@@ -95,8 +95,9 @@ def test_the_kernel_sees_the_published_time(
     (work / "card.toml").write_text(WORKLOAD, encoding="utf-8")
     op = {"random": f"rand{transfer.op}", "sequential": transfer.op}[transfer.access]
     settings = [f"--set=rt.op={op}", f"--set=rt.bs_kib={transfer.kib}"]
-    command = [f"{GUEST_PROJECT}/build/bin/steady", "bench", "card.toml", "--device=/dev/mmcblk0"]
     device = DEVICES / f"{transfer.device}{suffix}.toml"
+    node = load_device(device).kind.node
+    command = [f"{GUEST_PROJECT}/build/bin/steady", "bench", "card.toml", f"--device={node}"]
     result = boot(
         BootRequest([*command, *settings, "--out=record.json"], work, device, kernel=base_kernel)
     )

@@ -101,6 +101,7 @@ pattern() {
 	seq -f "$1 %09.0f" 1 $(($2 / 11 + 1)) | head -c "$2"
 }
 
+EMMC_NODE=/dev/mmcblk0
 EMMC_DEBUGFS=/sys/kernel/debug/steady_emmc
 
 # emmc_stat KEY: a line of the emulated eMMC's debugfs.
@@ -114,10 +115,10 @@ emmc_power_cut() {
 
 emmc_wait() {
 	for _ in $(seq 500); do
-		[ -b /dev/mmcblk0 ] && return
+		[ -b "$EMMC_NODE" ] && return
 		sleep 0.01
 	done
-	fail "/dev/mmcblk0 does not appear"
+	fail "$EMMC_NODE does not appear"
 }
 
 # emmc_reload KEY=VALUE...: load the module again with other parameters.

@@ -9,9 +9,9 @@
 insmod "$STEADY_MODULE_STEADY_EMMC" capacity_mib=32 cache_kib=256 queue_depth="$1" \
 	path="$PWD/card.img" write_log="$PWD/card.log" || fail "insmod"
 emmc_wait
-mkfs.ext4 -q -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 /dev/mmcblk0 || fail "mkfs"
+mkfs.ext4 -q -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 "$EMMC_NODE" || fail "mkfs"
 mkdir /run/mnt
-mount -t ext4 /dev/mmcblk0 /run/mnt || fail "mount"
+mount -t ext4 "$EMMC_NODE" /run/mnt || fail "mount"
 pattern kept 300000 >/run/mnt/kept
 sync
 dd if=/run/mnt/kept of=/run/mnt/durable bs=8192 oflag=direct,dsync 2>/dev/null || fail "dsync"

@@ -7,9 +7,9 @@
 
 mkfs.ext4 -q -U 6d7c1f3a-0000-4000-8000-000000000001 -J size=4 \
 	-E lazy_itable_init=0,lazy_journal_init=0,hash_seed=6d7c1f3a-0000-4000-8000-000000000002 \
-	/dev/mmcblk0 || fail "mkfs"
+	"$STEADY_DEVICE" || fail "mkfs"
 mkdir /run/mnt
-mount -t ext4 -o "$POWER_CUT_OPTIONS" /dev/mmcblk0 /run/mnt || fail "mount"
+mount -t ext4 -o "$POWER_CUT_OPTIONS" "$STEADY_DEVICE" /run/mnt || fail "mount"
 mkdir /run/mnt/kept
 sync
 sh -c "$POWER_CUT_RECORD" || fail "$POWER_CUT_RECORD"

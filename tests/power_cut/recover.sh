@@ -7,7 +7,7 @@
 . "$STEADY_TESTS/lib.sh"
 
 mount_card() {
-	mount -t ext4 -o noatime /dev/mmcblk0 /run/mnt
+	mount -t ext4 -o noatime "$EMMC_NODE" /run/mnt
 }
 
 mkdir /run/mnt
@@ -20,7 +20,7 @@ for image in *.img; do
 	mkdir "$name"
 	# ext4's superblock is two sectors long: torn between them, only e2fsck knows the way back.
 	if ! mount_card; then
-		e2fsck -fy /dev/mmcblk0 >"$name/e2fsck" 2>&1
+		e2fsck -fy "$EMMC_NODE" >"$name/e2fsck" 2>&1
 		mount_card || echo "mount" >"$name/failed"
 	fi
 	if [ ! -e "$name/failed" ]; then

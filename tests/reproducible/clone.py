@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from steady_lab.devices.kinds import MODULES
 from steady_lab.errors import LabError
 from steady_lab.paths import BUILD, PROJECT, cache_dir
 
@@ -47,7 +48,5 @@ def cache_places(inside: str) -> list[str]:
 
 def modules_and_preload(clone: Path) -> list[Path]:
     """What a run in a copied clone has built anew."""
-    modules = [
-        path for name in ("k2", "steady_emmc") for path in clone.rglob(f"build/**/{name}.ko")
-    ]
+    modules = [path for module in MODULES for path in clone.rglob(f"build/**/{module.name}.ko")]
     return [*modules, clone / "build" / "host" / "preload.so"]

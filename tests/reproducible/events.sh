@@ -9,7 +9,7 @@
 # takes part, so that a change of them changes nothing here.
 set -e
 
-echo none >/sys/block/mmcblk0/queue/scheduler
+echo none >"/sys/block/${STEADY_DEVICE#/dev/}/queue/scheduler"
 echo mono >/sys/kernel/tracing/trace_clock
 echo 1 >/sys/kernel/tracing/events/block/enable
 fio --name=reads --filename="$STEADY_DEVICE" --direct=1 --rw=randread --bsrange=4k-256k --number_ios=50 \

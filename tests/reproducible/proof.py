@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from steady_lab.devices.kinds import MODULES
 from steady_lab.errors import LabError
 from steady_lab.kernels.build import build_kernel
 from steady_lab.kernels.host import build_preload
@@ -86,7 +87,7 @@ def run_here() -> Proof:
     print("running the figure on this machine, to compare with", file=sys.stderr)
     kernel = build_kernel(find_source())
     files = [kernel.linux, build_preload(), BUILD / "bin" / "steady"]
-    files += build_modules(kernel).values()
+    files += build_modules(kernel, MODULES).values()
     if not files[2].is_file():
         raise LabError(f"{files[2]} is missing: run build/bin/steady-lab root steady")
     log = KEPT / "here.log"

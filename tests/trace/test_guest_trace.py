@@ -7,17 +7,20 @@ from pathlib import Path
 
 import pytest
 from steady_lab.boots.boot import BootRequest, boot
+from steady_lab.devices.spec import load_device
 from steady_lab.kernels.source import RELEASES
 from steady_lab.paths import BUILD, GUEST_PROJECT, PROJECT
 
 CARD = PROJECT / "experiments" / "devices" / "foresee-ncemad9d-usb.toml"
 READS = 50
+NODE = load_device(CARD).kind.node
+NAME = Path(NODE).name
 
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_trace_kept_in_the_guest_is_read_on_the_host(release: str, work: Path) -> None:
-    trace = f"{GUEST_PROJECT}/build/bin/steady trace --device mmcblk0 --keep kept --json"
-    read = f"dd if=/dev/mmcblk0 of=/dev/null bs=4k count={READS} iflag=direct"
+    trace = f"{GUEST_PROJECT}/build/bin/steady trace --device {NAME} --keep kept --json"
+    read = f"dd if={NODE} of=/dev/null bs=4k count={READS} iflag=direct"
     script = f"{trace} -- {read} >there.json"
     result = boot(BootRequest(["sh", "-c", script], work, device=CARD, release=release))
     assert result.exit_status == 0, result.output
@@ -29,30 +32,29 @@ def test_a_trace_kept_in_the_guest_is_read_on_the_host(release: str, work: Path)
     here = json.loads(done.stdout)
     assert here["account"]["matched"] == READS
     assert here["account"]["unmatched"] == 0
-    assert here["requests"][0]["device"] == "mmcblk0"
+    assert here["requests"][0]["device"] == NAME
     # All of it is the guest's, none of this machine.
     assert here == there
 
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_of_a_partition_only_its_own_requests_are_shown(release: str, work: Path) -> None:
-    trace = f"{GUEST_PROJECT}/build/bin/steady trace --device mmcblk0p1 --json"
+    trace = f"{GUEST_PROJECT}/build/bin/steady trace --device {NAME}p1 --json"
     read = "dd of=/dev/null iflag=direct status=none"
-    disk = "/dev/mmcblk0"
     load = [
-        f"{read} if={disk}p1 bs=4k count=10 & {read} if={disk}p2 bs=8k count=10 & wait",
-        f"{read} if={disk} bs=16k count=10",
-        f"dd if=/dev/zero of={disk}p1 bs=32k count=1 oflag=direct conv=fsync status=none",
+        f"{read} if={NODE}p1 bs=4k count=10 & {read} if={NODE}p2 bs=8k count=10 & wait",
+        f"{read} if={NODE} bs=16k count=10",
+        f"dd if=/dev/zero of={NODE}p1 bs=32k count=1 oflag=direct conv=fsync status=none",
     ]
     (work / "load").write_text("\n".join(load))
     # Begin and length in sectors.
-    parts = f"addpart {disk} 1 2048 16384 && addpart {disk} 2 32768 16384"
-    script = f"{parts} && {trace} -- sh ./load >record.json && delpart {disk} 1 && delpart {disk} 2"
+    parts = f"addpart {NODE} 1 2048 16384 && addpart {NODE} 2 32768 16384"
+    script = f"{parts} && {trace} -- sh ./load >record.json && delpart {NODE} 1 && delpart {NODE} 2"
     result = boot(BootRequest(["sh", "-c", script], work, device=CARD, release=release))
     assert result.exit_status == 0, result.output
     record = json.loads((work / "record.json").read_text())
     found = {(one["op"], one["size_bytes_max"]): one["count"] for one in record["requests"]}
     assert found == {("read", 4096): 10, ("write", 32768): 1}
-    assert {one["device"] for one in record["requests"]} == {"mmcblk0"}
+    assert {one["device"] for one in record["requests"]} == {NAME}
     assert record["scope"]["requests_hidden"] == 20
     assert record["account"]["unmatched"] == 0

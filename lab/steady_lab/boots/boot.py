@@ -23,11 +23,12 @@ from pathlib import Path
 from steady_lab.boots.guest import ModuleLoad, init_script
 from steady_lab.boots.kernel_log import find_exit_status, find_trouble
 from steady_lab.boots.standstill import Standstill
+from steady_lab.devices.kinds import MODULES
 from steady_lab.devices.spec import load_device
 from steady_lab.errors import LabError
 from steady_lab.kernels.build import LabKernel, build_kernel
 from steady_lab.kernels.host import build_preload
-from steady_lab.kernels.modules import SHADOW_MODULE, build_modules
+from steady_lab.kernels.modules import K2, SHADOW, build_modules
 from steady_lab.kernels.source import RELEASES, find_source
 from steady_lab.paths import GUEST_KERNEL, GUEST_PROJECT, GUEST_WORK, PROJECT
 from steady_lab.root.root import guest_root
@@ -144,30 +145,32 @@ def _boot_in(request: BootRequest, work: Path) -> BootResult:
 
 
 def _init_text(request: BootRequest, kernel: LabKernel, work: Path) -> str:
-    built = {name: _seen_by_guest(path, kernel) for name, path in build_modules(kernel).items()}
-    loads = [ModuleLoad(built[name], unload=False) for name in built if name == SHADOW_MODULE[0]]
+    files = build_modules(kernel, MODULES)
+    built = {name: _seen_by_guest(path, kernel) for name, path in files.items()}
+    loads = [ModuleLoad(built[name], unload=False) for name in built if name == SHADOW.name]
     loads += _module_loads(kernel, request.modules)
-    loads.append(ModuleLoad(built["k2"]))
-    node = None
+    loads.append(ModuleLoad(built[K2.name]))
+    node = ""
     if request.device:
         device = load_device(request.device)
         if request.card_image:
             device = replace(device, backing_file=request.card_image)
         device = replace(device, write_log=request.write_log)
-        loads.append(ModuleLoad(built[device.module], device.module_params()))
-        node = device.node
+        loads.append(ModuleLoad(built[device.kind.module.name], device.module_params()))
+        node = device.kind.node
     return init_script(
         command=request.command,
         loads=loads,
         node=node,
-        environment=_module_variables(built) | dict(request.environment),
+        environment=_variables(built, node) | dict(request.environment),
         virtual_timeout_s=request.virtual_timeout_s,
     )
 
 
-def _module_variables(built: Mapping[str, Path]) -> dict[str, str]:
-    """STEADY_MODULE_K2 and so on: for tests that load a module again, with other parameters."""
-    return {f"STEADY_MODULE_{name.upper()}": str(path) for name, path in built.items()}
+def _variables(built: Mapping[str, Path], node: str) -> dict[str, str]:
+    """The device; and STEADY_MODULE_K2 and so on, for tests that load a module again."""
+    modules = {f"STEADY_MODULE_{name.upper()}": str(path) for name, path in built.items()}
+    return {**modules, "STEADY_DEVICE": node}
 
 
 def _module_loads(kernel: LabKernel, texts: Sequence[str]) -> list[ModuleLoad]:

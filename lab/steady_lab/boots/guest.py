@@ -102,7 +102,7 @@ def init_script(
     *,
     command: Sequence[str],
     loads: Sequence[ModuleLoad],
-    node: str | None,
+    node: str,
     environment: Mapping[str, str],
     virtual_timeout_s: int,
 ) -> str:

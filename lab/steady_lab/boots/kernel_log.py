@@ -3,9 +3,11 @@
 
 import re
 
-# What the kernel prints for WARN, BUG, Oops, lockdep, RCU, KASAN, hung tasks and the like. A line
-# that matches makes a boot fail.
-TROUBLE = re.compile(
+from steady_lab.devices.kinds import KINDS
+
+# What the kernel prints for WARN, BUG, Oops, lockdep, RCU, KASAN, hung tasks and the like, and an
+# emulated device that failed. A line that matches makes a boot fail.
+KERNEL_TROUBLE = re.compile(
     r"""
       \bWARNING:
     | \bBUG:
@@ -29,10 +31,10 @@ TROUBLE = re.compile(
     | sleeping\ function\ called\ from\ invalid\ context
     | Call\ Trace:
     | steady-lab:\ trouble:
-    | steady_emmc:\ (?:write_log\ ends\ early|memory\ is\ full)
     """,
     re.VERBOSE,
 )
+DEVICE_TROUBLE = re.compile("|".join(kind.trouble for kind in KINDS.values()))
 # Reports that a fault-injection test asks for, each with its own "Call Trace".
 INJECTED = re.compile(r"FAULT_INJECTION: forcing a failure")
 # A report of lockdep about the lab's own architecture, not about what is tested: on fork and exec,
@@ -58,7 +60,7 @@ def find_trouble(log: str) -> list[str]:
             injected = False
         elif KNOWN_REPORT.search(line) and KNOWN_SITE in "".join(lines[index : _end(lines, index)]):
             index = _end(lines, index)
-        elif TROUBLE.search(line):
+        elif KERNEL_TROUBLE.search(line) or DEVICE_TROUBLE.search(line):
             found.append(line.strip())
     return found
 

@@ -5,6 +5,7 @@ import argparse
 from pathlib import Path
 
 from steady_lab.commands.arguments import positive_int
+from steady_lab.devices.kinds import MODULES
 from steady_lab.errors import LabError
 from steady_lab.kernels.build import FLAVOURS, LabKernel, build_kernel
 from steady_lab.kernels.modules import build_modules, sparse_findings
@@ -71,9 +72,9 @@ def _run_build(arguments: argparse.Namespace) -> int:
 
 def _run_modules(arguments: argparse.Namespace) -> int:
     kernel = chosen_kernel(arguments)
-    for path in build_modules(kernel).values():
+    for path in build_modules(kernel, MODULES).values():
         print(path)
-    findings = sparse_findings(kernel) if arguments.sparse else ""
+    findings = sparse_findings(kernel, MODULES) if arguments.sparse else ""
     if findings:
         raise LabError(f"sparse:\n{findings}")
     return 0

@@ -3,23 +3,22 @@
 
 The experiment behind each figure is a cycle: one real-time request (or its pieces, when
 max_sectors_kb cuts it), then one background piece, for ever, on a device that serves one command
-at a time. With the timing model of lab/devices/flash/flash_model.h a cycle's time is known in closed
-form for each of four states (slow episode or not, write pause or not); their shares give mean
-and 99th percentile. Levenberg-Marquardt on relative errors does the rest. Times are in us.
+at a time. With the timing model of lab/devices/flash a cycle's time is known in closed form
+for each of four states (slow episode or not, write pause or not); their shares give mean and 99th
+percentile. Levenberg-Marquardt on relative errors does the rest. Times are in us.
 """
 
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steady_lab.devices.spec import DeviceSpec
-from steady_lab.errors import SpecError
 from steady_lab.paths import PROJECT
+from steady_lab.toml_table import Table, load_toml
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,9 +39,8 @@ FITTED = {
 }
 # Where the search starts, in us: round numbers, so that the result does not depend on the spec.
 START = {"base": 200.0, "per_kib": 10.0, "jump": 100.0, "slow": 200.0, "pause": 2000.0}
-_NUMBERS = {"rt_kib", "rt_pieces", "bg_kib"}
-_VALUES = {"total_mib_s", "rt_p99_ms"}
-_CELL_KEYS = {"where", "op", "pattern", "left_out", "note"} | _NUMBERS | _VALUES
+NUMBER_MAX = 1_000_000
+VALUE_MIN = 0.001
 
 
 @dataclass(frozen=True)
@@ -101,26 +99,32 @@ class Figure:
 
 def load_published(path: Path) -> list[Cell]:
     """Read published figures. Raises SpecError."""
-    try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise SpecError(f"{path}: {error}") from error
-    if raw.get("schema") != SCHEMA:
-        raise SpecError(f"{path}: schema = {raw.get('schema')!r}: must be {SCHEMA!r}")
-    return [_cell(f"{path}: cell {n}", cell) for n, cell in enumerate(raw.get("cell", []), 1)]
+    table = Table(load_toml(path), str(path))
+    table.choice("schema", (SCHEMA,))
+    cells = [_cell(item) for item in table.tables("cell")]
+    table.close()
+    return cells
 
 
-def _cell(where: str, raw: dict[str, Any]) -> Cell:
-    for key in raw:
-        if key not in _CELL_KEYS:
-            raise SpecError(f"{where}: {key}: unknown key; known: {', '.join(sorted(_CELL_KEYS))}")
-    if raw.get("op") not in FITTED:
-        raise SpecError(f"{where}: op = {raw.get('op')!r}: must be one of {', '.join(FITTED)}")
-    for key in _NUMBERS | (_VALUES & raw.keys()):
-        value = raw.get(key)
-        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-            raise SpecError(f"{where}: {key} = {value!r}: must be a number above 0")
-    return Cell(**raw)
+def _cell(table: Table) -> Cell:
+    cell = Cell(
+        where=table.text("where"),
+        op=table.choice("op", tuple(FITTED)),
+        pattern=table.text("pattern"),
+        rt_kib=table.integer("rt_kib", 1, NUMBER_MAX),
+        rt_pieces=table.integer("rt_pieces", 1, NUMBER_MAX),
+        bg_kib=table.integer("bg_kib", 1, NUMBER_MAX),
+        total_mib_s=_value(table, "total_mib_s"),
+        rt_p99_ms=_value(table, "rt_p99_ms"),
+        left_out=table.text("left_out", default=""),
+        note=table.text("note", default=""),
+    )
+    table.close()
+    return cell
+
+
+def _value(table: Table, key: str) -> float | None:
+    return table.number(key, VALUE_MIN, NUMBER_MAX) if table.has(key) else None
 
 
 def timing_of(spec: DeviceSpec, op: str) -> Timing:

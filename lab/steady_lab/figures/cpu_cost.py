@@ -28,8 +28,8 @@ from steady_lab.figures.instructions import (
     read_windows,
 )
 from steady_lab.figures.table import TextTable
+from steady_lab.kernels import modules
 from steady_lab.kernels.build import LabKernel
-from steady_lab.kernels.modules import build_modules
 from steady_lab.paths import BUILD, GUEST_PROJECT, GUEST_WORK, PROJECT
 from steady_lab.root.compiler import compile_inside
 
@@ -167,7 +167,7 @@ def _mark_address(kernel: LabKernel) -> str:
 def _modules(kernel: LabKernel, output: str) -> list[Function]:
     """The modules' functions; the guest said where they are: `module NAME ADDRESS`."""
     files = {
-        "k2": (build_modules(kernel)["k2"], "scheduler"),
+        "k2": (modules.build_module(kernel, modules.K2), "scheduler"),
         "null_blk": (next(kernel.tree.rglob("null_blk.ko")), "null_blk"),
     }
     found = []

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from steady_lab.boots.boot import BootRequest, boot
+from steady_lab.devices.kinds import MODULES
 from steady_lab.devices.spec import DeviceSpec
 from steady_lab.errors import LabError
 from steady_lab.figures.loads import BENCH, Load, load_of
@@ -74,11 +75,11 @@ def find_platform(kernel: LabKernel) -> Platform:
     bench = PROJECT / BENCH
     if not bench.is_file():
         raise LabError(f"{bench} is missing: run `make setup`")
-    files = {"steady": bench, "preload": build_preload(), **build_modules(kernel)}
+    files = {"steady": bench, "preload": build_preload(), **build_modules(kernel, MODULES)}
     files |= {path.name: path for path in GUEST_SETUP}
     hashes = {name: sha256_file(path) for name, path in sorted(files.items())}
     hashes["root"] = guest_root().key
-    return Platform(kernel, Sources(kernel.config_sha256, source_digest()), hashes)
+    return Platform(kernel, Sources(kernel.config_sha256, source_digest(MODULES)), hashes)
 
 
 def plan_boots(
@@ -98,7 +99,7 @@ def plan_boots(
             "version": KEY_VERSION,
             "kernel": platform.kernel.key,
             "hashes": platform.hashes,
-            "device": [device.module, *device.module_params()],
+            "device": [device.kind.module.name, *device.module_params()],
             "workload": figure.workload.raw,
             "variant": variant.name,
             **load.identity(),

@@ -87,8 +87,8 @@ class BenchLoad:
             f"{GUEST_PROJECT}/{BENCH}",
             "bench",
             f"{GUEST_WORK}/workload.toml",
-            *("--device", device.node),
-            *("--destroy-data", Path(device.node).name),
+            *("--device", device.kind.node),
+            *("--destroy-data", Path(device.kind.node).name),
             *("--variant", variant),
             *(f"--set={key}={value}" for key, value in self.figure.settings.items()),
             *("--out", f"{GUEST_WORK}/record.json"),
@@ -121,7 +121,7 @@ class ApplicationLoad:
         workload = self.figure.workload
         knobs = workload.variant(variant).knobs
         return [
-            *(f"{GUEST_PROJECT}/{BENCH}", "with", "--device", device.node),
+            *(f"{GUEST_PROJECT}/{BENCH}", "with", "--device", device.kind.node),
             *(f"--knob={key}={value}" for key, value in knobs.items()),
             *("--out", f"{GUEST_WORK}/settings.json", "--"),
             f"{GUEST_PROJECT}/{self.application.folder.relative_to(PROJECT)}/run",
@@ -155,7 +155,7 @@ class RecordingLoad:
     def command(self, device: DeviceSpec, variant: str) -> list[str]:
         """Run the variant's script with the device's own settings."""
         return [
-            *(f"{GUEST_PROJECT}/{BENCH}", "with", "--device", device.node),
+            *(f"{GUEST_PROJECT}/{BENCH}", "with", "--device", device.kind.node),
             *("--out", f"{GUEST_WORK}/settings.json", "--", "sh", f"{GUEST_WORK}/{SCRIPT}"),
         ]
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from steady_lab.devices.emmc import NUMBERS
 from steady_lab.devices.fit import (
     FITTED,
     Cell,
@@ -16,7 +17,7 @@ from steady_lab.devices.fit import (
     rms,
     timing_of,
 )
-from steady_lab.devices.spec import NUMBERS, DeviceSpec
+from steady_lab.devices.spec import DeviceSpec
 from steady_lab.devices.transfer_fit import Transfer, cards_of, transfer_us
 from steady_lab.pages.marked_part import with_part
 from steady_lab.paths import PROJECT

@@ -8,13 +8,13 @@
 RECORDING=/run/mnt/recording
 
 make_filesystem() {
-	mkfs.ext4 -q -J size=4 -E lazy_itable_init=0,lazy_journal_init=0 /dev/mmcblk0 || fail "mkfs"
+	mkfs.ext4 -q -J size=4 -E lazy_itable_init=0,lazy_journal_init=0 "$STEADY_DEVICE" || fail "mkfs"
 	mkdir -p /run/mnt
 	mount_card
 }
 
 mount_card() {
-	mount -t ext4 -o noatime /dev/mmcblk0 /run/mnt || fail "mount"
+	mount -t ext4 -o noatime "$STEADY_DEVICE" /run/mnt || fail "mount"
 }
 
 # A record of 1 KiB per millisecond into six segments of 512 KiB.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Read the write log of an emulated device (lab/devices/media/media_log.c; layout: docs/devices.md)."""
+"""Read a device's write log (lab/devices/media/media_log.c; its layout is in docs/devices.md)."""
 
 from __future__ import annotations
 

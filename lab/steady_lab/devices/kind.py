@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What the lab knows of one kind of emulated hardware; each kind has a file, KINDS lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from steady_lab.kernels.modules import Module
+from steady_lab.toml_table import Table
+
+
+@dataclass(frozen=True)
+class Number:
+    """One integer of a spec: `table.key` in TOML, `param` of the kernel module."""
+
+    table: str
+    key: str
+    param: str
+    low: int
+    high: int
+    default: int | None  # None: the spec must give it
+    unit: str
+    meaning: str
+
+    @property
+    def name(self) -> str:
+        """The key as the documentation names it."""
+        return f"{self.table}.{self.key}"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of device, by the name that specs give it, and the module that emulates it.
+
+    `node` is its block device in the guest; it appears some milliseconds after the module is
+    loaded. `trouble` matches lines of the kernel log that mean it failed. `more` reads what a spec
+    holds besides `numbers`, from the spec and its tables of numbers, checks what ties numbers
+    together, and gives further parameters.
+    """
+
+    name: str
+    module: Module
+    node: str
+    trouble: str
+    numbers: tuple[Number, ...]
+    more: Callable[[Table, Mapping[str, Table], Mapping[str, int]], list[str]]

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The kinds of emulated hardware: the one table that a new kind is added to."""
+
+from steady_lab.devices.emmc import EMMC
+from steady_lab.kernels.modules import K2
+
+KINDS = {kind.name: kind for kind in (EMMC,)}
+DEFAULT = EMMC.name
+# All that is built against a kernel.
+MODULES = (K2, *(kind.module for kind in KINDS.values()))
