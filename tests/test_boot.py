@@ -5,17 +5,19 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from steady_lab.boots.boot import BootError, BootRequest, BootResult, boot
-from steady_lab.boots.kernel_log import find_exit_status, find_trouble
 from steady_lab.cli import main
 from steady_lab.kernels.build import LabKernel, build_kernel
 from steady_lab.kernels.modules import Module, build_module
 from steady_lab.kernels.source import RELEASES, find_source
 from steady_lab.paths import GUEST_WORK, PROJECT
 from steady_lab.root.compiler import compile_inside
+from steady_lab.targets.kernel_log import find_exit_status, find_trouble
+from steady_lab.targets.target import BootError, BootRequest, BootResult
+from steady_lab.targets.uml import Uml, uml
 
 CANARY = Module("canary", PROJECT / "tests" / "canary")
 
@@ -23,8 +25,8 @@ CANARY = Module("canary", PROJECT / "tests" / "canary")
 def shell(
     work: Path, script: str, *, modules: Sequence[str] = (), flavour: str = "base"
 ) -> BootResult:
-    request = BootRequest(["sh", "-c", script], work, flavour=flavour, modules=modules)
-    return boot(request)
+    request = BootRequest(["sh", "-c", script], work, modules=modules)
+    return uml(flavour=flavour).boot(request)
 
 
 def test_exit_status_and_output_are_passed_on(work: Path) -> None:
@@ -62,7 +64,7 @@ def test_output_is_streamed_while_the_guest_runs(work: Path) -> None:
 
     # It goes on when its first line has been seen.
     command = ["sh", "-c", "echo first; while [ ! -e seen ]; do :; done; echo 2"]
-    boot(BootRequest(command, work, on_output=take))
+    uml().boot(BootRequest(command, work, on_output=take))
     assert len(pieces) > 1
     assert "".join(pieces) == "first\n2\n"
 
@@ -76,7 +78,7 @@ def test_processes_keep_their_registers(work: Path) -> None:
     source = PROJECT / "tests" / "registers.c"
     compile_inside([source], program, ["-O2", "-Wall", "-Werror"])
     for release in RELEASES:
-        result = boot(BootRequest([f"{GUEST_WORK}/registers"], work, release=release))
+        result = uml(release).boot(BootRequest([f"{GUEST_WORK}/registers"], work))
         assert (result.exit_status, result.output) == (0, "")
 
 
@@ -87,8 +89,8 @@ def test_random_numbers_are_those_of_the_seed(release: str, work: Path) -> None:
     outputs = []
     for folder, seed in (("a", 0), ("any, other", 0), ("a", 1)):
         command = ["sh", "-c", script]
-        request = BootRequest(command, work / folder, release=release, random_seed=seed)
-        outputs.append(boot(request).output)
+        request = BootRequest(command, work / folder, random_seed=seed)
+        outputs.append(uml(release).boot(request).output)
     first, again, other = outputs
     assert len(first.splitlines()) == 2
     assert first == again
@@ -112,7 +114,7 @@ def test_a_file_systems_requests_are_the_same_each_time(release: str, work: Path
     for name in ("a", "any, other"):
         device = PROJECT / "experiments" / "devices" / "test-plain.toml"
         folder = work / name
-        result = boot(BootRequest(["sh", "-c", script], folder, device=device, release=release))
+        result = uml(release).boot(BootRequest(["sh", "-c", script], folder, device=device))
         assert result.exit_status == 0, result.output
         traces.append((folder / "trace").read_text().splitlines())
     assert len(traces[0]) > 1000
@@ -156,7 +158,7 @@ def test_one_work_folder_serves_one_guest_at_a_time(work: Path) -> None:
 
 def test_wall_time_limit_ends_the_guest(work: Path) -> None:
     with pytest.raises(BootError, match="wall time limit"):
-        boot(BootRequest(["sh", "-c", "while :; do :; done"], work, timeout_s=3))
+        uml().boot(BootRequest(["sh", "-c", "while :; do :; done"], work, timeout_s=3))
 
 
 # Each call succeeds at once, so none of them takes virtual time.
@@ -181,7 +183,8 @@ def test_a_standstill_is_told(command: Sequence[str], said: str, release: str, w
         enough.set()
 
     with pytest.raises(BootError, match="cancelled"):
-        boot(BootRequest(command, work, release=release, on_standstill=take, cancelled=enough))
+        target = replace(uml(release), on_standstill=take)
+        target.boot(BootRequest(command, work, cancelled=enough))
     assert f"stands still while its CPU is busy: {said}, " in told[0]
 
 
@@ -189,7 +192,8 @@ def test_a_standstill_is_told_once_and_at_the_time_limit(work: Path) -> None:
     told: list[str] = []
     command = ["sh", "-c", "while :; do :; done"]
     with pytest.raises(BootError, match="last seen: .* stands still .* sh in its own code"):
-        boot(BootRequest(command, work, timeout_s=40, on_standstill=told.append))
+        target = replace(uml(), on_standstill=told.append)
+        target.boot(BootRequest(command, work, timeout_s=40))
     assert len(told) == 1
 
 
@@ -197,13 +201,13 @@ def test_a_guest_that_sleeps_is_no_standstill(work: Path) -> None:
     """It is busy all the time, for longer than a standstill takes to be told: each turn forks."""
     told: list[str] = []
     command = ["sh", "-c", "for _ in $(seq 400); do sleep 1; done"]
-    result = boot(BootRequest(command, work, on_standstill=told.append))
+    result = replace(uml(), on_standstill=told.append).boot(BootRequest(command, work))
     assert (result.exit_status, told) == (0, [])
 
 
 def test_virtual_time_limit_ends_the_guest(work: Path) -> None:
     with pytest.raises(BootError, match="still running after 50 virtual seconds"):
-        boot(BootRequest(["sleep", "1000"], work, virtual_timeout_s=50))
+        replace(uml(), virtual_timeout_s=50).boot(BootRequest(["sleep", "1000"], work))
 
 
 def test_missing_module_is_named(work: Path) -> None:
@@ -232,9 +236,9 @@ def test_setup_failure_in_the_guest_is_reported(work: Path) -> None:
 def test_a_kernel_bug_fails_the_boot(release: str, bug: str, sign: str, work: Path) -> None:
     kernel = build_kernel(find_source(release=release), "debug")
     canary = build_module(kernel, CANARY)
-    request = BootRequest(["sleep", "400"], work, kernel=kernel, modules=[f"{canary} bug={bug}"])
+    request = BootRequest(["sleep", "400"], work, modules=[f"{canary} bug={bug}"])
     with pytest.raises(BootError, match=sign):
-        boot(request)
+        Uml(kernel).boot(request)
 
 
 def test_no_bug_no_failure(work: Path, debug_kernel: LabKernel) -> None:
@@ -251,7 +255,7 @@ def test_a_card_that_outgrows_the_guests_memory_fails_the_boot(work: Path) -> No
     fill = "dd if=/dev/urandom of=$STEADY_DEVICE bs=1M count=450 oflag=direct"
     card = PROJECT / "experiments" / "devices" / "s4-emmc-8gb.toml"
     with pytest.raises(BootError, match="memory is full: the card holds [0-9]+ MiB"):
-        boot(BootRequest(["sh", "-c", fill], work, device=card))
+        uml().boot(BootRequest(["sh", "-c", fill], work, device=card))
 
 
 def test_find_trouble_ignores_ordinary_lines() -> None:

@@ -14,10 +14,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from steady_lab.boots.boot import BootRequest, BootResult, boot
 from steady_lab.kernels.source import RELEASES
 from steady_lab.paths import BUILD, GUEST_PROJECT, PROJECT
 from steady_lab.root.compiler import compile_inside
+from steady_lab.targets.target import BootRequest, BootResult
+from steady_lab.targets.uml import uml
 
 SCRIPTS = PROJECT / "tests" / "kernel"
 HELPERS = BUILD / "tests" / "bin"
@@ -68,13 +69,11 @@ def run(
     if keys.get("DEVICE", "none") != "none":
         device = PROJECT / "experiments" / "devices" / f"{keys['DEVICE']}.toml"
     build_helpers()
-    return boot(
+    return uml(release, keys.get("FLAVOUR", "debug")).boot(
         BootRequest(
             command=["sh", f"{GUEST_PROJECT}/{script.relative_to(PROJECT)}"],
             work=work,
             device=device,
-            flavour=keys.get("FLAVOUR", "debug"),
-            release=release,
             modules=keys["MODULES"].split(";") if "MODULES" in keys else [],
             environment={
                 "STEADY_TESTS": f"{GUEST_PROJECT}/tests/kernel",

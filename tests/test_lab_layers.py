@@ -10,7 +10,7 @@ from steady_lab.paths import PROJECT
 
 LAB = PROJECT / "lab" / "steady_lab"
 # From low to high. What lies beside the folders is shared by all of them, but for the entry point.
-SHARED, *FOLDERS = "shared", "root", "kernels", "devices", "boots", "figures", "pages", "commands"
+SHARED, *FOLDERS = "shared", "root", "kernels", "devices", "targets", "figures", "pages", "commands"
 ENTRY = "cli"
 
 
@@ -56,7 +56,7 @@ def test_every_folder_is_a_layer() -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("steady_lab.kernels.build", "from steady_lab.boots.boot import boot"),
+        ("steady_lab.kernels.build", "from steady_lab.targets.uml import uml"),
         ("steady_lab.pages.report", "import steady_lab.commands.run"),
         ("steady_lab.paths", "from steady_lab import kernels"),
         ("steady_lab.commands.demo", "def late():\n    from steady_lab.cli import main"),

@@ -5,7 +5,6 @@ import os
 from pathlib import Path
 
 import pytest
-from steady_lab.boots.boot import BootRequest, boot
 from steady_lab.errors import LabError
 from steady_lab.paths import BUILD, PROJECT, cache_dir
 from steady_lab.root import lock
@@ -13,6 +12,8 @@ from steady_lab.root.apt import fetch
 from steady_lab.root.compiler import compile_inside
 from steady_lab.root.lock import Package, check_file, locked_packages, wanted
 from steady_lab.root.root import build_root, guest_root
+from steady_lab.targets.target import BootRequest
+from steady_lab.targets.uml import uml
 
 
 def package(name: str = "steadyio-test") -> Package:
@@ -65,7 +66,7 @@ def test_guest_sees_nothing_of_the_host(work: Path) -> None:
     script = """
         cat /proc/cpuinfo /proc/mounts; uname -a; hostname; fio --version
         ls -a / /tmp /run/steadyio /home /root /etc/ld.so.cache; find / -xdev -newermt 2026-01-02"""
-    output = boot(BootRequest(["sh", "-c", script], work)).output
+    output = uml().boot(BootRequest(["sh", "-c", script], work)).output
     assert "fio-3.33" in output
     host = os.uname()
     secrets = [host.nodename, host.release, str(PROJECT), str(cache_dir()), str(Path.home())]

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from steady_lab.boots.application import APPLICATIONS
+from steady_lab.figures.application import APPLICATIONS
 from steady_lab.figures.spec import EXPERIMENTS
 from steady_lab.kernels.build import LabKernel
 

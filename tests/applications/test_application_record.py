@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from steady_lab.boots.application import APPLICATIONS
 from steady_lab.errors import LabError, SpecError
+from steady_lab.figures.application import APPLICATIONS
 from steady_lab.figures.application_record import copies, transactions
 from steady_lab.figures.results import Sources, merge, read_result, result_rows, write_result
 from steady_lab.figures.rows import csv_text

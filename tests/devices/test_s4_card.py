@@ -4,9 +4,10 @@
 import tomllib
 from pathlib import Path
 
-from steady_lab.boots.boot import BootRequest, boot
 from steady_lab.kernels.build import LabKernel
 from steady_lab.paths import PROJECT
+from steady_lab.targets.target import BootRequest
+from steady_lab.targets.uml import Uml
 
 DEVICES = PROJECT / "experiments" / "devices"
 UNITS = 64
@@ -20,12 +21,11 @@ dd if=/dev/zero of=$STEADY_DEVICE bs={unit_mib}M count={units} oflag=direct 2>&1
 def test_the_card_writes_units_as_fast_as_published(base_kernel: LabKernel, work: Path) -> None:
     published = tomllib.loads((DEVICES / "published" / "s4.toml").read_text(encoding="utf-8"))
     unit_mib = published["throughput"]["unit_mib"]
-    result = boot(
+    result = Uml(base_kernel).boot(
         BootRequest(
             command=["sh", "-c", COMMAND.format(unit_mib=unit_mib, units=UNITS)],
             work=work,
             device=DEVICES / "s4-emmc-8gb.toml",
-            kernel=base_kernel,
         )
     )
     sectors, written = result.output.splitlines()

@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 
 import pytest
-from steady_lab.boots.boot import BootRequest, boot
 from steady_lab.devices.spec import load_device, parse_device
 from steady_lab.devices.transfer_fit import (
     DEVICES,
@@ -19,6 +18,8 @@ from steady_lab.devices.transfer_fit import (
 from steady_lab.errors import SpecError
 from steady_lab.kernels.build import LabKernel
 from steady_lab.paths import GUEST_PROJECT
+from steady_lab.targets.target import BootRequest
+from steady_lab.targets.uml import Uml
 
 TRANSFERS = load_transfers()
 FITTED = [transfer for transfer in TRANSFERS if not transfer.left_out]
@@ -98,8 +99,8 @@ def test_the_kernel_sees_the_published_time(
     device = DEVICES / f"{transfer.device}{suffix}.toml"
     node = load_device(device).kind.node
     command = [f"{GUEST_PROJECT}/build/bin/steady", "bench", "card.toml", f"--device={node}"]
-    result = boot(
-        BootRequest([*command, *settings, "--out=record.json"], work, device, kernel=base_kernel)
+    result = Uml(base_kernel).boot(
+        BootRequest([*command, *settings, "--out=record.json"], work, device)
     )
     assert result.exit_status == 0, result.output
     (measured,) = json.loads((work / "record.json").read_text(encoding="utf-8"))["results"]

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from steady_lab.boots.recording import recording_script
 from steady_lab.cli import main
 from steady_lab.errors import LabError, SpecError
+from steady_lab.figures.recording import recording_script
 from steady_lab.figures.recording_record import recording_record
 from steady_lab.figures.results import read_result
 from steady_lab.figures.spec import EXPERIMENTS, load_figures

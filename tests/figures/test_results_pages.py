@@ -17,7 +17,6 @@ import figure_sample
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from steady_lab.boots.boot import BootRequest, boot
 from steady_lab.cli import main
 from steady_lab.devices.fit import load_published
 from steady_lab.devices.spec import load_device
@@ -44,6 +43,8 @@ from steady_lab.pages.results import (
 )
 from steady_lab.pages.throughput_share import Cycle, fixed_us_for
 from steady_lab.paths import PROJECT
+from steady_lab.targets.target import BootRequest
+from steady_lab.targets.uml import Uml
 from steady_lab.toml_table import Point
 
 TOLERANCE = 0.05
@@ -127,7 +128,7 @@ def test_the_lab_measures_what_is_recorded(
     shutil.copyfile(figure.workload_file, work / "workload.toml")
     device_file = figure.device_file_of(variant)
     command = [*BenchLoad(figure).command(load_device(device_file), variant), f"--point={point}"]
-    result = boot(BootRequest(command, work, device_file, kernel=base_kernel))
+    result = Uml(base_kernel).boot(BootRequest(command, work, device_file))
     assert result.exit_status == 0, result.output
     (measured,) = json.loads((work / "record.json").read_text(encoding="utf-8"))["results"]
     rows = Measurements(result_rows(name, [measured]))

@@ -14,12 +14,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from steady_lab.boots.boot import BootRequest, BootResult, boot
 from steady_lab.devices.power_cut.card import Cut, CutCard, copy_sparse
 from steady_lab.devices.power_cut.plan import plan_cuts
 from steady_lab.devices.power_cut.write_log import WriteLog
 from steady_lab.devices.spec import load_device
 from steady_lab.paths import GUEST_PROJECT, PROJECT
+from steady_lab.targets.target import BootRequest, BootResult
+from steady_lab.targets.uml import uml
 
 DEVICE = PROJECT / "experiments" / "devices" / "test-cut.toml"
 # Cards at a time on the host's disk; each is sparse, some ten MiB.
@@ -43,14 +44,12 @@ class Scenario:
 
         `life` counts the boots that one card goes through: each has random numbers of its own.
         """
-        result = boot(
+        result = uml(self.release, self.flavour).boot(
             BootRequest(
                 command=["sh", f"{GUEST_PROJECT}/tests/power_cut/{script}"],
                 work=work,
                 device=DEVICE if log else None,
                 write_log=log,
-                flavour=self.flavour,
-                release=self.release,
                 random_seed=life,
                 environment={
                     "STEADY_TESTS": f"{GUEST_PROJECT}/tests/kernel",

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from steady_lab.boots.boot import BootRequest, boot
 from steady_lab.devices.power_cut.card import FATES, Cut, CutCard
 from steady_lab.devices.power_cut.plan import plan_cuts
 from steady_lab.devices.power_cut.write_log import (
@@ -20,6 +19,8 @@ from steady_lab.devices.power_cut.write_log import (
 )
 from steady_lab.errors import LabError
 from steady_lab.paths import GUEST_PROJECT
+from steady_lab.targets.target import BootRequest
+from steady_lab.targets.uml import uml
 
 SECTORS = 8
 LATENCY_NS = 10
@@ -186,7 +187,7 @@ def test_cuts_are_during_and_after_writes_and_flushes(work: Path) -> None:
 
 @pytest.mark.parametrize("queue_depth", [0, 8])
 def test_the_emulated_card_holds_what_is_rebuilt_from_its_log(queue_depth: int, work: Path) -> None:
-    result = boot(
+    result = uml().boot(
         BootRequest(
             command=["sh", f"{GUEST_PROJECT}/tests/power_cut/log_and_cut.sh", str(queue_depth)],
             work=work,

@@ -15,9 +15,10 @@ import pytest
 import test_kernel
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from steady_lab.boots.boot import BootRequest, boot
 from steady_lab.kernels.source import RELEASES
 from steady_lab.paths import GUEST_PROJECT
+from steady_lab.targets.target import BootRequest
+from steady_lab.targets.uml import uml
 
 # Each is a boot of some seconds.
 EXAMPLES = 5
@@ -54,12 +55,10 @@ def run_stream(stream: dict[str, Any], release: str, work: Path) -> Path:
     keys = ("seed", "jobs", "rt_jobs", "depth", "largest_kib", "hint_percent", "block_bytes")
     io = [f"{key}={stream[key]}" for key in keys]
     every = stream["requeue_every"]
-    result = boot(
+    result = uml(release, "debug").boot(
         BootRequest(
             command=["sh", f"{GUEST_PROJECT}/tests/property/k2_stream.sh"],
             work=work,
-            flavour="debug",
-            release=release,
             modules=["null_blk nr_devices=0" + (f" requeue={every},100,0,-1" if every else "")],
             environment={
                 "STEADY_TESTS": f"{GUEST_PROJECT}/tests/kernel",

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 import test_kernel
-from steady_lab.boots import guest
 from steady_lab.kernels.source import RELEASES
+from steady_lab.targets import uml_guest as guest
 
 SCRIPT = Path(__file__).parent / "events.sh"
 COMMITTED = dict(

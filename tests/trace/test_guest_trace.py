@@ -6,10 +6,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from steady_lab.boots.boot import BootRequest, boot
 from steady_lab.devices.spec import load_device
 from steady_lab.kernels.source import RELEASES
 from steady_lab.paths import BUILD, GUEST_PROJECT, PROJECT
+from steady_lab.targets.target import BootRequest
+from steady_lab.targets.uml import uml
 
 CARD = PROJECT / "experiments" / "devices" / "foresee-ncemad9d-usb.toml"
 READS = 50
@@ -22,7 +23,7 @@ def test_a_trace_kept_in_the_guest_is_read_on_the_host(release: str, work: Path)
     trace = f"{GUEST_PROJECT}/build/bin/steady trace --device {NAME} --keep kept --json"
     read = f"dd if={NODE} of=/dev/null bs=4k count={READS} iflag=direct"
     script = f"{trace} -- {read} >there.json"
-    result = boot(BootRequest(["sh", "-c", script], work, device=CARD, release=release))
+    result = uml(release).boot(BootRequest(["sh", "-c", script], work, device=CARD))
     assert result.exit_status == 0, result.output
     there = json.loads((work / "there.json").read_text())
     steady = BUILD / "bin" / "steady"
@@ -50,7 +51,7 @@ def test_of_a_partition_only_its_own_requests_are_shown(release: str, work: Path
     # Begin and length in sectors.
     parts = f"addpart {NODE} 1 2048 16384 && addpart {NODE} 2 32768 16384"
     script = f"{parts} && {trace} -- sh ./load >record.json && delpart {NODE} 1 && delpart {NODE} 2"
-    result = boot(BootRequest(["sh", "-c", script], work, device=CARD, release=release))
+    result = uml(release).boot(BootRequest(["sh", "-c", script], work, device=CARD))
     assert result.exit_status == 0, result.output
     record = json.loads((work / "record.json").read_text())
     found = {(one["op"], one["size_bytes_max"]): one["count"] for one in record["requests"]}

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from steady_lab.boots.boot import BootRequest, boot
 from steady_lab.kernels.source import RELEASES
 from steady_lab.paths import GUEST_PROJECT, PROJECT
+from steady_lab.targets.target import BootRequest
+from steady_lab.targets.uml import uml
 
 STEADY = PROJECT / "build" / "bin" / "steady"
 RECORD = "device/steadyio/tests/traces/record-in-guest.sh"
@@ -39,7 +40,7 @@ def requests(record: dict[str, Any]) -> Counter[tuple[str, int]]:
 def test_all_tools_tell_the_same_requests(release: str, work: Path) -> None:
     print("replay: scripts/test -k all_tools_tell_the_same_requests")
     command = ["sh", f"{GUEST_PROJECT}/{RECORD}"]
-    result = boot(BootRequest(command=command, work=work, device=DEVICE, release=release))
+    result = uml(release).boot(BootRequest(command=command, work=work, device=DEVICE))
     assert result.exit_status == 0, result.output[-3000:]
     found = {name: requests(traced(work / name)) for name in FILES}
     expected = found["card.blktrace.0"]

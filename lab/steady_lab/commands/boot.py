@@ -6,14 +6,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from steady_lab.boots.boot import (
-    VIRTUAL_TIMEOUT_S_DEFAULT,
-    WALL_TIMEOUT_S_DEFAULT,
-    BootRequest,
-    boot,
-)
 from steady_lab.commands.arguments import positive_int, random_seed, seconds
 from steady_lab.commands.kernel import add_kernel_arguments, chosen_kernel
+from steady_lab.targets.target import WALL_TIMEOUT_S_DEFAULT, BootRequest
+from steady_lab.targets.uml import VIRTUAL_TIMEOUT_S_DEFAULT, Uml
 
 EPILOG = """
 The guest's root is this machine's root, read-only. The command starts in the work folder, the only
@@ -50,20 +46,19 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    target = Uml(chosen_kernel(arguments), arguments.virtual_timeout)
     with tempfile.TemporaryDirectory(prefix="steadyio-boot-") as scratch:
         request = BootRequest(
             command=arguments.command,
             work=arguments.work or Path(scratch),
             device=arguments.device,
             write_log=arguments.write_log,
-            kernel=chosen_kernel(arguments),
             modules=arguments.module,
             random_seed=arguments.random_seed,
             timeout_s=arguments.timeout,
-            virtual_timeout_s=arguments.virtual_timeout,
             on_output=_print_output,
         )
-        return boot(request).exit_status
+        return target.boot(request).exit_status
 
 
 def _print_output(text: str) -> None:

@@ -15,7 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TextIO
 
 from steady_lab.errors import LabError
-from steady_lab.figures.figure_boot import FigureBoot, Platform, expected_wall_s, run_boot
+from steady_lab.figures.figure_boot import FigureBoot, expected_wall_s, run_boot
 
 REDRAW_INTERVAL_S = 0.5
 TERMINAL_COLUMNS = 118
@@ -91,7 +91,7 @@ class BootBoard:
         return f", about {_clock(left_s / self._jobs)} left"
 
 
-def run_all(boots: Sequence[FigureBoot], platform: Platform, jobs: int) -> None:
+def run_all(boots: Sequence[FigureBoot], jobs: int) -> None:
     """Run all boots, `jobs` at a time, longest first where last time's duration is known.
 
     Raises BootFailedError for the first that fails, KeyboardInterrupt after ending the guests.
@@ -104,11 +104,10 @@ def run_all(boots: Sequence[FigureBoot], platform: Platform, jobs: int) -> None:
             return
         board.started(boot)
         try:
-            board.finished(boot, run_boot(boot, platform, cancelled))
+            board.finished(boot, run_boot(boot, cancelled))
         except LabError as error:
             stopping.set()
-            replay = f"{boot.replay} --kernel {platform.kernel.release}"
-            raise BootFailedError(f"{boot.label} failed: {error}\nreplay: {replay}") from error
+            raise BootFailedError(f"{boot.label} failed: {error}\nreplay: {boot.replay}") from error
         except BaseException:
             stopping.set()
             raise

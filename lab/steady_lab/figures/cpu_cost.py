@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from steady_lab.boots.boot import BootRequest, boot
 from steady_lab.errors import LabError
 from steady_lab.figures.instructions import (
     Function,
@@ -32,6 +31,8 @@ from steady_lab.kernels import modules
 from steady_lab.kernels.build import LabKernel
 from steady_lab.paths import BUILD, GUEST_PROJECT, GUEST_WORK, PROJECT
 from steady_lab.root.compiler import compile_inside
+from steady_lab.targets.target import BootRequest
+from steady_lab.targets.uml import Uml
 
 SOURCES = PROJECT / "tests" / "bench"
 MARK = "sys_sched_rr_get_interval"  # see reader.c
@@ -114,14 +115,13 @@ def measure(kernel: LabKernel, cases: Sequence[Case], work: Path) -> dict[Case, 
     work.mkdir(parents=True, exist_ok=True)
     (work / "cases").write_text("".join(f"{_case_line(case)}\n" for case in cases))
     counts = work / "counts"
-    result = boot(
+    wrapper = [_in_guest(step), f"{GUEST_WORK}/{counts.name}", _mark_address(kernel)]
+    result = Uml(kernel, wrapper=wrapper).boot(
         BootRequest(
             command=["sh", f"{GUEST_PROJECT}/tests/bench/cpu_cost.sh"],
             work=work,
-            kernel=kernel,
             modules=["null_blk nr_devices=0"],
             environment={"READER": _in_guest(reader)},
-            wrapper=[_in_guest(step), f"{GUEST_WORK}/{counts.name}", _mark_address(kernel)],
             timeout_s=TIMEOUT_S,
         )
     )

@@ -13,49 +13,38 @@ import json
 import shutil
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from steady_lab.boots.boot import BootRequest, boot
-from steady_lab.devices.kinds import MODULES
 from steady_lab.devices.spec import DeviceSpec
 from steady_lab.errors import LabError
 from steady_lab.figures.loads import BENCH, Load, load_of
-from steady_lab.figures.results import Record, Sources, read_record, sha256_file, write_atomically
+from steady_lab.figures.results import Record, read_record, sha256_file, write_atomically
 from steady_lab.figures.spec import Figure
-from steady_lab.kernels.build import LabKernel
-from steady_lab.kernels.host import build_preload
-from steady_lab.kernels.modules import build_modules, source_digest
 from steady_lab.paths import PROJECT
-from steady_lab.root.root import guest_root
+from steady_lab.targets.target import BootRequest, Target
 
-# They decide the kernel's command line and the guest's init.
-BOOTS = PROJECT / "lab/steady_lab/boots"
-GUEST_SETUP = (BOOTS / "boot.py", BOOTS / "guest.py")
-KEY_VERSION = 2
+# To be raised by who changes what a boot does in a way that no identity of a target shows.
+KEY_VERSION = 3
 LOG_LINES_SHOWN = 30
 
 
 @dataclass(frozen=True)
-class Platform:
-    """What every boot of this run executes: kernel, modules, bench, and the root with fio."""
-
-    kernel: LabKernel
-    sources: Sources
-    hashes: dict[str, str]
-
-
-@dataclass(frozen=True)
 class FigureBoot:
-    """A planned boot; `folder` is its work folder, `key` identifies its result."""
+    """A planned boot; `key` identifies its result. It can be pickled, for another process."""
 
     figure: Figure
-    device: DeviceSpec
     variant: str
-    folder: Path
+    target: Target
+    request: BootRequest
     key: str
     load: Load
+
+    @property
+    def folder(self) -> Path:
+        """Return its work folder."""
+        return self.request.work
 
     @property
     def label(self) -> str:
@@ -67,23 +56,12 @@ class FigureBoot:
         """Return the command that repeats this boot alone, with the same result."""
         return (
             f"build/bin/steady-lab run {self.figure.where} --only {self.variant} --fresh --jobs 1"
+            f" --kernel {self.target.release}"
         )
 
 
-def find_platform(kernel: LabKernel) -> Platform:
-    """Build the modules and hash what the guest will run; raises LabError if it is missing."""
-    bench = PROJECT / BENCH
-    if not bench.is_file():
-        raise LabError(f"{bench} is missing: run `make setup`")
-    files = {"steady": bench, "preload": build_preload(), **build_modules(kernel, MODULES)}
-    files |= {path.name: path for path in GUEST_SETUP}
-    hashes = {name: sha256_file(path) for name, path in sorted(files.items())}
-    hashes["root"] = guest_root().key
-    return Platform(kernel, Sources(kernel.config_sha256, source_digest(MODULES)), hashes)
-
-
 def plan_boots(
-    figure: Figure, devices: Mapping[str, DeviceSpec], platform: Platform, work: Path
+    figure: Figure, devices: Mapping[str, DeviceSpec], target: Target, work: Path
 ) -> list[FigureBoot]:
     """Return the boots of a figure in spec order; `work` holds one folder per figure.
 
@@ -91,22 +69,29 @@ def plan_boots(
 
     Prepares what the figure's load needs; raises LabError if that fails.
     """
+    bench = PROJECT / BENCH
+    if not bench.is_file():
+        raise LabError(f"{bench} is missing: run `make setup`")
     boots = []
     load = load_of(figure)
     for variant in figure.workload.variants:
-        device = devices[variant.name]
+        request = BootRequest(
+            command=load.command(devices[variant.name], variant.name),
+            work=work / figure.name / variant.name,
+            device=figure.device_file_of(variant.name),
+            card_image=load.card_image,
+            timeout_s=load.timeout_s,
+        )
         decides = {
             "version": KEY_VERSION,
-            "kernel": platform.kernel.key,
-            "hashes": platform.hashes,
-            "device": [device.kind.module.name, *device.module_params()],
+            "target": target.identity(request),
+            "steady": sha256_file(bench),
             "workload": figure.workload.raw,
             "variant": variant.name,
             **load.identity(),
         }
         key = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
-        folder = work / figure.name / variant.name
-        boots.append(FigureBoot(figure, device, variant.name, folder, key, load))
+        boots.append(FigureBoot(figure, variant.name, target, request, key, load))
     return boots
 
 
@@ -127,7 +112,7 @@ def expected_wall_s(planned: FigureBoot) -> float | None:
     return float(wall_s) if isinstance(wall_s, int | float) else None
 
 
-def run_boot(planned: FigureBoot, platform: Platform, cancelled: threading.Event) -> float:
+def run_boot(planned: FigureBoot, cancelled: threading.Event | None = None) -> float:
     """Boot, bench, check the record and keep it; return the wall time in seconds.
 
     Raises LabError when kernel or bench fail, and when `cancelled` is set meanwhile.
@@ -137,20 +122,9 @@ def run_boot(planned: FigureBoot, platform: Platform, cancelled: threading.Event
     raw = json.dumps(planned.figure.raw, indent=1, sort_keys=True)
     (folder / "figure.json").write_text(raw + "\n", encoding="utf-8")
     shutil.copyfile(planned.figure.workload_file, folder / "workload.toml")
-    device_file = planned.figure.device_file_of(planned.variant)
-    shutil.copyfile(device_file, folder / "device.toml")
+    shutil.copyfile(planned.figure.device_file_of(planned.variant), folder / "device.toml")
     planned.load.give(planned.variant, folder)
-    result = boot(
-        BootRequest(
-            command=planned.load.command(planned.device, planned.variant),
-            work=folder,
-            device=device_file,
-            card_image=planned.load.card_image,
-            kernel=platform.kernel,
-            timeout_s=planned.load.timeout_s,
-            cancelled=cancelled,
-        )
-    )
+    result = planned.target.boot(replace(planned.request, cancelled=cancelled))
     if result.exit_status != 0:
         raise LabError(
             f"steady ended with status {result.exit_status}\n{_tail(result.output)}\n"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """What a boot of a figure runs, and how a record comes of it.
 
-`steady bench` writes the record itself. An application (boots/application.py) and a recording
-(boots/recording.py) leave outputs in the work folder, from which the lab makes it.
+`steady bench` writes the record itself. An application (application.py) and a recording
+(recording.py) leave outputs in the work folder, from which the lab makes it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from steady_lab.boots.application import (
+from steady_lab.devices.spec import DeviceSpec
+from steady_lab.figures.application import (
     CARD_IMAGE,
     Application,
     Prepared,
@@ -20,9 +21,8 @@ from steady_lab.boots.application import (
     prepare,
     take_back,
 )
-from steady_lab.boots.recording import Recording, recording_script
-from steady_lab.devices.spec import DeviceSpec
 from steady_lab.figures.application_record import application_record
+from steady_lab.figures.recording import Recording, recording_script
 from steady_lab.figures.recording_record import recording_record
 from steady_lab.figures.spec import Figure
 from steady_lab.paths import GUEST_PROJECT, GUEST_WORK, PROJECT

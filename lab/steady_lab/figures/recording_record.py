@@ -12,10 +12,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from steady_lab.boots.recording import BESIDE_OUTPUT, RESULT
 from steady_lab.errors import LabError
 from steady_lab.figures.bench_record import bench_record
 from steady_lab.figures.dd_output import throughput
+from steady_lab.figures.recording import BESIDE_OUTPUT, RESULT
 from steady_lab.figures.workload import Workload
 
 KIB = 1 << 10

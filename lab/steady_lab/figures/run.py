@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import fcntl
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,19 +15,15 @@ from steady_lab.devices.spec import DeviceSpec, load_device
 from steady_lab.errors import LabError
 from steady_lab.figures.boot_pool import run_all
 from steady_lab.figures.checks import evaluate
-from steady_lab.figures.figure_boot import (
-    FigureBoot,
-    Platform,
-    find_platform,
-    finished_record,
-    plan_boots,
-)
-from steady_lab.figures.results import merge, write_result
+from steady_lab.figures.figure_boot import FigureBoot, finished_record, plan_boots
+from steady_lab.figures.results import Sources, merge, write_result
 from steady_lab.figures.spec import Figure, load_figures
 from steady_lab.figures.table import check_lines
-from steady_lab.kernels.build import build_kernel
-from steady_lab.kernels.source import RELEASES, find_source, release_folder
+from steady_lab.kernels.modules import source_digest
+from steady_lab.kernels.source import RELEASES, release_folder
 from steady_lab.paths import BUILD
+from steady_lab.targets.target import Target, modules_of
+from steady_lab.targets.uml import uml
 
 JOBS_DEFAULT = 2
 
@@ -36,7 +32,7 @@ JOBS_DEFAULT = 2
 class RunOrder:
     """What to run: figures by reference; `only` one variant; `fresh`, even if finished.
 
-    `release`: of the kernel.
+    `release`: of the kernel. `make_target`: gives what runs that release.
     """
 
     figures: Sequence[str]
@@ -45,6 +41,7 @@ class RunOrder:
     jobs: int = JOBS_DEFAULT
     only: str | None = None
     fresh: bool = False
+    make_target: Callable[[str], Target] = uml
 
     @property
     def folder(self) -> Path:
@@ -70,14 +67,14 @@ def run_figures(order: RunOrder) -> bool:
     figures = [figure for name in order.figures for figure in load_figures(name)]
     _refuse_unknown_variant(figures, order.only)
     devices = [_devices_of(figure) for figure in figures]
-    platform = find_platform(build_kernel(find_source(release=order.release)))
+    target = order.make_target(order.release)
     planned = [
-        PlannedFigure(figure, of, plan_boots(figure, of, platform, order.folder / "work"))
+        PlannedFigure(figure, of, plan_boots(figure, of, target, order.folder / "work"))
         for figure, of in zip(figures, devices, strict=True)
     ]
     with _sole_user(order.folder / "work"):
-        _boot_what_is_missing(planned, platform, order)
-        held = [_conclude(item, platform, order.folder / "results") for item in planned]
+        _boot_what_is_missing(planned, order)
+        held = [_conclude(item, target, order.folder / "results") for item in planned]
     return all(held)
 
 
@@ -91,6 +88,11 @@ def _device_document(item: PlannedFigure) -> dict[str, Any]:
     if not item.figure.variant_device_files:
         return load_device(item.figure.device_file).raw
     return {"variants": {name: device.raw for name, device in item.devices.items()}}
+
+
+def _sources(item: PlannedFigure, target: Target) -> Sources:
+    modules = [module for device in item.devices.values() for module in modules_of(device)]
+    return Sources(target.config_sha256, source_digest(dict.fromkeys(modules)))
 
 
 @contextmanager
@@ -111,9 +113,7 @@ def _refuse_unknown_variant(figures: list[Figure], only: str | None) -> None:
         raise LabError(f"--only {only}: must be one of {', '.join(names)}")
 
 
-def _boot_what_is_missing(
-    planned: list[PlannedFigure], platform: Platform, order: RunOrder
-) -> None:
+def _boot_what_is_missing(planned: list[PlannedFigure], order: RunOrder) -> None:
     chosen = [
         boot
         for item in planned
@@ -124,10 +124,10 @@ def _boot_what_is_missing(
     kept = len(chosen) - len(missing)
     if kept:
         print(f"{kept} of {len(chosen)} boots are finished and kept", file=sys.stderr)
-    run_all(missing, platform, order.jobs)
+    run_all(missing, order.jobs)
 
 
-def _conclude(item: PlannedFigure, platform: Platform, results: Path) -> bool:
+def _conclude(item: PlannedFigure, target: Target, results: Path) -> bool:
     """Merge, write and check one figure; False if a claim does not hold.
 
     With boots of other variants missing (after --only) there is nothing to conclude yet.
@@ -140,7 +140,7 @@ def _conclude(item: PlannedFigure, platform: Platform, results: Path) -> bool:
         print(f"{item.figure.name}: no result yet, still to boot: {', '.join(missing)}")
         return True
     complete = [record for record in records if record is not None]
-    text = merge(item.figure, _device_document(item), complete, platform.sources)
+    text = merge(item.figure, _device_document(item), complete, _sources(item, target))
     measured = write_result(item.figure, text, results)
     checked = evaluate(item.figure.checks, measured)
     print(f"{item.figure.name}: {results / item.figure.name}.json and .csv")

@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from steady_lab.boots.application import Application, take_application
-from steady_lab.boots.recording import Recording, take_arguments, take_recording
 from steady_lab.errors import SpecError
+from steady_lab.figures.application import Application, take_application
+from steady_lab.figures.recording import Recording, take_arguments, take_recording
 from steady_lab.toml_table import NAME_PATTERN, Point, Table
 
 WORKLOAD_SCHEMA = "steadyio.workload/1"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The guest's init: a shell script that prepares the guest, runs one command and powers off.
 
-Called by `boot`. The guest's root is the lab's own, read-only; everything that needs writing is a
+Called by uml.py. The guest's root is the lab's own, read-only; everything that needs writing is a
 tmpfs of the guest or the one work folder.
 """
 

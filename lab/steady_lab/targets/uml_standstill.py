@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from steady_lab.boots.uml_process import UmlProcess, call_names
 from steady_lab.kernels.build import LabKernel
+from steady_lab.targets.uml_process import UmlProcess, call_names
 
 NS_PER_S = 1e9
 # How often a program was seen, and in which system call, by its number.

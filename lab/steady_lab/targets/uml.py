@@ -9,23 +9,19 @@ it waits for the reader, and results would depend on the host.
 
 import fcntl
 import os
-import re
 import shutil
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
-from steady_lab.boots.guest import ModuleLoad, init_script
-from steady_lab.boots.kernel_log import find_exit_status, find_trouble
-from steady_lab.boots.standstill import Standstill
 from steady_lab.devices.kinds import MODULES
-from steady_lab.devices.spec import load_device
-from steady_lab.errors import LabError
+from steady_lab.devices.spec import DeviceSpec, load_device
 from steady_lab.kernels.build import LabKernel, build_kernel
 from steady_lab.kernels.host import build_preload
 from steady_lab.kernels.modules import K2, SHADOW, build_modules
@@ -33,8 +29,12 @@ from steady_lab.kernels.source import RELEASES, find_source
 from steady_lab.paths import GUEST_KERNEL, GUEST_PROJECT, GUEST_WORK, PROJECT
 from steady_lab.root.root import guest_root
 from steady_lab.root.sandbox import Place, sandbox
+from steady_lab.targets.kernel_log import find_exit_status, refuse_trouble
+from steady_lab.targets.target import BootError, BootRequest, BootResult, modules_of
+from steady_lab.targets.uml_guest import ModuleLoad, init_script
+from steady_lab.targets.uml_modules import module_loads, seen_by_guest
+from steady_lab.targets.uml_standstill import Standstill
 
-WALL_TIMEOUT_S_DEFAULT = 600.0
 VIRTUAL_TIMEOUT_S_DEFAULT = 36_000
 MEMORY_MIB = {"base": 512, "debug": 1024}
 # 6.12 on UML with a gcc before 13: KASAN checks every memset(), even those in mm/slub.c, and
@@ -48,71 +48,59 @@ PRIVATE = ".steady"
 INIT = "init.sh"
 
 
-class BootError(LabError):
-    """The kernel misbehaved, the guest could not start, or a time limit was reached."""
-
-
 def _print_standstill(finding: str) -> None:
     print(f"steady-lab: {finding}", file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)
-class BootRequest:
-    """What to run.
+class Uml:
+    """User Mode Linux as a target: a lab kernel, and how to run it.
 
-    `modules` are further modules to load first: the name of one of the kernel's own, or the path of
-    a .ko file, each with its parameters behind it ("null_blk nr_devices=0"). What they need is
-    loaded before them.
-    `card_image` is a file in `work` with the card's contents, whatever the device's spec says;
-    `write_log` one for everything that is done to them (docs/devices.md).
-    `kernel` stands for `flavour` and `release`.
-    `random_seed` decides the guest's random numbers, UUIDs included: boots after one another on the
-    same card need different ones.
     `wrapper` is a command that runs the kernel, given to it as further arguments; folders are for
     it where the guest has them.
     `on_standstill` is told of a guest whose clock stands still, which decides nothing.
-    `cancelled`, once set by another thread, ends the guest and makes `boot` raise BootError.
     """
 
-    command: Sequence[str]
-    work: Path
-    device: Path | None = None
-    card_image: str | None = None
-    write_log: str | None = None
-    flavour: str = "base"
-    release: str = RELEASES[0]
-    kernel: LabKernel | None = None
-    modules: Sequence[str] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
-    random_seed: int = 0
-    timeout_s: float = WALL_TIMEOUT_S_DEFAULT
+    kernel: LabKernel
     virtual_timeout_s: int = VIRTUAL_TIMEOUT_S_DEFAULT
-    on_output: Callable[[str], None] | None = None
-    on_standstill: Callable[[str], None] = _print_standstill
     wrapper: Sequence[str] = ()
-    cancelled: threading.Event | None = None
+    on_standstill: Callable[[str], None] = _print_standstill
+
+    @property
+    def release(self) -> str:
+        """The kernel's release."""
+        return self.kernel.release
+
+    @property
+    def config_sha256(self) -> str:
+        """The hash of its configuration."""
+        return self.kernel.config_sha256
+
+    def identity(self, request: BootRequest) -> dict[str, Any]:
+        """All that the guest is given: kernel, root, modules, command line, environment, init."""
+        device = _device_of(request)
+        modules = build_modules(self.kernel, modules_of(device))
+        files = {**modules, "preload": build_preload()}
+        return {
+            "kernel": self.kernel.key,
+            "root": guest_root().key,
+            "files": {name: sha256(path.read_bytes()).hexdigest() for name, path in files.items()},
+            "command": [*self.wrapper, *_kernel_command(self.kernel)],
+            "environment": _environment(request, self.kernel),
+            "init": _init_text(self, request, device),
+        }
+
+    def boot(self, request: BootRequest) -> BootResult:
+        """Run it in a sandbox that sees the request's work folder alone."""
+        work = request.work.absolute()
+        work.mkdir(parents=True, exist_ok=True)
+        with _owned(work):
+            return _boot_in(self, request, work)
 
 
-@dataclass(frozen=True)
-class BootResult:
-    """How it ended: the command's exit status and output, and the whole kernel log."""
-
-    exit_status: int
-    output: str
-    kernel_log: str
-    wall_s: float
-
-
-def boot(request: BootRequest) -> BootResult:
-    """Boot, run the command, power off.
-
-    Raises BootError if the kernel log holds a sign of trouble, the time limit is reached or the
-    guest ends without reporting an exit status. The command's own failure is only reported.
-    """
-    work = request.work.absolute()
-    work.mkdir(parents=True, exist_ok=True)
-    with _owned(work):
-        return _boot_in(request, work)
+def uml(release: str = RELEASES[0], flavour: str = "base") -> Uml:
+    """The lab kernel of a release, built if need be."""
+    return Uml(build_kernel(find_source(None, release), flavour))
 
 
 @contextmanager
@@ -129,41 +117,43 @@ def _owned(work: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _boot_in(request: BootRequest, work: Path) -> BootResult:
+def _boot_in(target: Uml, request: BootRequest, work: Path) -> BootResult:
     private = work / PRIVATE
     shutil.rmtree(private, ignore_errors=True)
     private.mkdir()
-    kernel = request.kernel or build_kernel(find_source(None, request.release), request.flavour)
     init = private / INIT
-    init.write_text(_init_text(request, kernel, work))
+    init.write_text(_init_text(target, request, _device_of(request)))
     init.chmod(0o755)
     start_s = time.monotonic()
-    standstill = Standstill(kernel)
-    output, log, ended = _run(request, kernel, work, private, standstill)
+    standstill = Standstill(target.kernel)
+    output, log, ended = _run(target, request, work, standstill)
     wall_s = time.monotonic() - start_s
     return _judge(request, output, log, ended, wall_s, standstill.finding)
 
 
-def _init_text(request: BootRequest, kernel: LabKernel, work: Path) -> str:
+def _device_of(request: BootRequest) -> DeviceSpec | None:
+    if not request.device:
+        return None
+    device = replace(load_device(request.device), write_log=request.write_log)
+    return replace(device, backing_file=request.card_image) if request.card_image else device
+
+
+def _init_text(target: Uml, request: BootRequest, device: DeviceSpec | None) -> str:
+    kernel = target.kernel
     files = build_modules(kernel, MODULES)
-    built = {name: _seen_by_guest(path, kernel) for name, path in files.items()}
+    built = {name: seen_by_guest(path, kernel) for name, path in files.items()}
     loads = [ModuleLoad(built[name], unload=False) for name in built if name == SHADOW.name]
-    loads += _module_loads(kernel, request.modules)
+    loads += module_loads(kernel, request.modules)
     loads.append(ModuleLoad(built[K2.name]))
-    node = ""
-    if request.device:
-        device = load_device(request.device)
-        if request.card_image:
-            device = replace(device, backing_file=request.card_image)
-        device = replace(device, write_log=request.write_log)
+    if device:
         loads.append(ModuleLoad(built[device.kind.module.name], device.module_params()))
-        node = device.kind.node
+    node = device.kind.node if device else ""
     return init_script(
         command=request.command,
         loads=loads,
         node=node,
         environment=_variables(built, node) | dict(request.environment),
-        virtual_timeout_s=request.virtual_timeout_s,
+        virtual_timeout_s=target.virtual_timeout_s,
     )
 
 
@@ -173,58 +163,24 @@ def _variables(built: Mapping[str, Path], node: str) -> dict[str, str]:
     return {**modules, "STEADY_DEVICE": node}
 
 
-def _module_loads(kernel: LabKernel, texts: Sequence[str]) -> list[ModuleLoad]:
-    """What to insert, in order: each module behind those it needs, none twice."""
-    loads: dict[Path, ModuleLoad] = {}
-    for text in texts:
-        name, *params = text.split()
-        path = Path(name).absolute() if name.endswith(".ko") else _in_tree_module(kernel, name)
-        for needed in _needed_modules(kernel, path):
-            loads.setdefault(needed, ModuleLoad(_seen_by_guest(needed, kernel), unload=False))
-        loads[path] = ModuleLoad(_seen_by_guest(path, kernel), params)
-    return list(loads.values())
-
-
-def _needed_modules(kernel: LabKernel, path: Path) -> list[Path]:
-    """All that `path` needs, directly or not, in the order of loading."""
-    depends = re.search(rb"\0depends=([^\0]*)\0", path.read_bytes())
-    needed: list[Path] = []
-    for name in filter(None, depends.group(1).decode().split(",") if depends else []):
-        module = _in_tree_module(kernel, name)
-        needed += [*_needed_modules(kernel, module), module]
-    return list(dict.fromkeys(needed))
-
-
-def _seen_by_guest(path: Path, kernel: LabKernel) -> Path:
-    """Where the guest has a file of the clone or of the kernel's objects."""
-    for host, guest in ((PROJECT, GUEST_PROJECT), (kernel.tree, GUEST_KERNEL)):
-        if path.is_relative_to(host):
-            return Path(guest) / path.relative_to(host)
-    return path
-
-
-def _in_tree_module(kernel: LabKernel, name: str) -> Path:
-    found = sorted(kernel.tree.rglob(f"{name}.ko"))
-    if not found:
-        raise BootError(f"the lab kernel has no module {name}; see lab/kernel/base.config")
-    return found[0]
-
-
 def _sandbox(request: BootRequest, kernel: LabKernel, work: Path) -> list[str]:
     """The guest's folders are where the guest has them: no path of this machine reaches it.
 
     The kernel's random numbers depend on its command line, for one.
     """
-    environment = {
-        "LD_PRELOAD": str(_seen_by_guest(build_preload(), kernel)),
-        "STEADY_RANDOM_SEED": str(request.random_seed),
-    }
     places = [
         Place(PROJECT, GUEST_PROJECT),
         Place(kernel.tree, GUEST_KERNEL),
         Place(work, GUEST_WORK, writable=True),
     ]
-    return sandbox(guest_root().path, places, environment)
+    return sandbox(guest_root().path, places, _environment(request, kernel))
+
+
+def _environment(request: BootRequest, kernel: LabKernel) -> dict[str, str]:
+    return {
+        "LD_PRELOAD": str(seen_by_guest(build_preload(), kernel)),
+        "STEADY_RANDOM_SEED": str(request.random_seed),
+    }
 
 
 def _kernel_command(kernel: LabKernel) -> list[str]:
@@ -242,20 +198,22 @@ def _kernel_command(kernel: LabKernel) -> list[str]:
 
 
 def _run(
-    request: BootRequest, kernel: LabKernel, work: Path, private: Path, standstill: Standstill
+    target: Uml, request: BootRequest, work: Path, standstill: Standstill
 ) -> tuple[str, str, bool]:
     """Returns console output, kernel log, and whether the guest ended within the time limit."""
+    private = work / PRIVATE
+    command = [*target.wrapper, *_kernel_command(target.kernel)]
     console_path, log_path = private / "console.log", private / "kernel.log"
     with console_path.open("ab") as console, log_path.open("ab") as log:
         process = subprocess.Popen(
-            [*_sandbox(request, kernel, work), *request.wrapper, *_kernel_command(kernel)],
+            [*_sandbox(request, target.kernel, work), *command],
             stdin=console,  # To write to: the kernel's console 0.
             stdout=log,
             stderr=log,
             env={"PATH": os.defpath},
         )
         try:
-            ended = _follow(process, console_path, request, standstill)
+            ended = _follow(process, console_path, target, request, standstill)
         finally:
             process.kill()
             process.wait()
@@ -265,6 +223,7 @@ def _run(
 def _follow(
     process: "subprocess.Popen[bytes]",
     console: Path,
+    target: Uml,
     request: BootRequest,
     standstill: Standstill,
 ) -> bool:
@@ -283,7 +242,7 @@ def _follow(
             if request.cancelled and request.cancelled.is_set():
                 raise BootError("cancelled")
             if finding := standstill.look(process.pid, time.monotonic()):
-                request.on_standstill(finding)
+                target.on_standstill(finding)
             time.sleep(POLL_INTERVAL_S)
 
 
@@ -295,9 +254,7 @@ def _judge(
     request: BootRequest, output: str, log: str, ended: bool, wall_s: float, standstill: str
 ) -> BootResult:
     where = f"kernel log: {request.work.absolute()}/.steady/kernel.log"
-    trouble = find_trouble(log)
-    if trouble:
-        raise BootError(f"the kernel reported trouble: {trouble[0]}\n{_excerpt(log)}\n{where}")
+    refuse_trouble(log, where)
     if not ended:
         raise BootError(
             f"still running after {request.timeout_s:g} s, the wall time limit; a loop that never "
@@ -313,10 +270,3 @@ def _judge(
 
 def _tail(log: str, lines: int = 25) -> str:
     return "\n".join(log.splitlines()[-lines:])
-
-
-def _excerpt(log: str) -> str:
-    """The log from just before the first sign of trouble on."""
-    lines = log.splitlines()
-    first = next((index for index, line in enumerate(lines) if find_trouble(line)), 0)
-    return "\n".join(lines[max(0, first - 5) : first + 60])

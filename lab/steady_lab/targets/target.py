@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What figures and commands ask of a target, whatever runs the kernel, and what they get."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from steady_lab.devices.spec import DeviceSpec
+from steady_lab.errors import LabError
+from steady_lab.kernels.modules import K2, Module
+
+WALL_TIMEOUT_S_DEFAULT = 600.0
+
+
+class BootError(LabError):
+    """The kernel misbehaved, the guest could not start, or a time limit was reached."""
+
+
+@dataclass(frozen=True)
+class BootRequest:
+    """What to run.
+
+    `modules` are further modules to load first: the name of one of the kernel's own, or the path of
+    a .ko file, each with its parameters behind it ("null_blk nr_devices=0"). What they need is
+    loaded before them.
+    `card_image` is a file in `work` with the card's contents, whatever the device's spec says;
+    `write_log` one for everything that is done to them (docs/devices.md).
+    `random_seed` decides the guest's random numbers, UUIDs included: boots after one another on the
+    same card need different ones.
+    `cancelled`, once set by another thread, ends the guest and makes `boot` raise BootError.
+    """
+
+    command: Sequence[str]
+    work: Path
+    device: Path | None = None
+    card_image: str | None = None
+    write_log: str | None = None
+    modules: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    random_seed: int = 0
+    timeout_s: float = WALL_TIMEOUT_S_DEFAULT
+    on_output: Callable[[str], None] | None = None
+    cancelled: threading.Event | None = None
+
+
+@dataclass(frozen=True)
+class BootResult:
+    """How it ended: the command's exit status and output, and the whole kernel log."""
+
+    exit_status: int
+    output: str
+    kernel_log: str
+    wall_s: float
+
+
+class Target(Protocol):
+    """A kernel, and the way to run something on it; can be pickled."""
+
+    @property
+    def release(self) -> str:
+        """Return the kernel's release, as in 6.1."""
+
+    @property
+    def config_sha256(self) -> str:
+        """Return the hash of the kernel's configuration, which results note."""
+
+    def identity(self, request: BootRequest) -> dict[str, Any]:
+        """Return all that decides how a boot ends, but for files of the work folder and the clone.
+
+        Results are kept under it, so it names content, not places of this machine.
+        """
+
+    def boot(self, request: BootRequest) -> BootResult:
+        """Boot, run the command, power off.
+
+        Raises BootError if the kernel log holds a sign of trouble, the time limit is reached or the
+        guest ends without reporting an exit status. The command's own failure is only reported.
+        """
+
+
+def modules_of(device: DeviceSpec | None) -> list[Module]:
+    """Return what a target loads of the lab's own modules."""
+    return [K2, device.kind.module] if device else [K2]
