@@ -30,6 +30,10 @@ KEY_VERSION = 3
 LOG_LINES_SHOWN = 30
 
 
+class BootFailedError(LabError):
+    """A boot that failed, with the command that replays it."""
+
+
 @dataclass(frozen=True)
 class FigureBoot:
     """A planned boot; `key` identifies its result. It can be pickled, for another process."""
@@ -115,8 +119,16 @@ def expected_wall_s(planned: FigureBoot) -> float | None:
 def run_boot(planned: FigureBoot, cancelled: threading.Event | None = None) -> float:
     """Boot, bench, check the record and keep it; return the wall time in seconds.
 
-    Raises LabError when kernel or bench fail, and when `cancelled` is set meanwhile.
+    Raises BootFailedError when kernel or bench fail, and when `cancelled` is set meanwhile.
     """
+    try:
+        return _run(planned, cancelled)
+    except LabError as error:
+        message = f"{planned.label} failed: {error}\nreplay: {planned.replay}"
+        raise BootFailedError(message) from error
+
+
+def _run(planned: FigureBoot, cancelled: threading.Event | None) -> float:
     folder = planned.folder
     _clear(planned)
     raw = json.dumps(planned.figure.raw, indent=1, sort_keys=True)

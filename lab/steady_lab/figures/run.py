@@ -13,9 +13,15 @@ from typing import Any
 
 from steady_lab.devices.spec import DeviceSpec, load_device
 from steady_lab.errors import LabError
-from steady_lab.figures.boot_pool import run_all
+from steady_lab.figures.boot_board import BootBoard
 from steady_lab.figures.checks import evaluate
-from steady_lab.figures.figure_boot import FigureBoot, finished_record, plan_boots
+from steady_lab.figures.executor import Executor, LocalPool
+from steady_lab.figures.figure_boot import (
+    FigureBoot,
+    expected_wall_s,
+    finished_record,
+    plan_boots,
+)
 from steady_lab.figures.results import Sources, merge, write_result
 from steady_lab.figures.spec import Figure, load_figures
 from steady_lab.figures.table import check_lines
@@ -32,7 +38,8 @@ JOBS_DEFAULT = 2
 class RunOrder:
     """What to run: figures by reference; `only` one variant; `fresh`, even if finished.
 
-    `release`: of the kernel. `make_target`: gives what runs that release.
+    `release`: of the kernel. `make_target`: gives what runs that release, `make_executor`
+    what runs so many boots at a time.
     """
 
     figures: Sequence[str]
@@ -42,6 +49,7 @@ class RunOrder:
     only: str | None = None
     fresh: bool = False
     make_target: Callable[[str], Target] = uml
+    make_executor: Callable[[int], Executor] = LocalPool
 
     @property
     def folder(self) -> Path:
@@ -124,7 +132,17 @@ def _boot_what_is_missing(planned: list[PlannedFigure], order: RunOrder) -> None
     kept = len(chosen) - len(missing)
     if kept:
         print(f"{kept} of {len(chosen)} boots are finished and kept", file=sys.stderr)
-    run_all(missing, order.jobs)
+    _run_all(missing, order.make_executor(order.jobs))
+
+
+def _run_all(boots: list[FigureBoot], executor: Executor) -> None:
+    """Longest first, where last time's duration is known; unknown ones before all others."""
+    ordered = sorted(boots, key=lambda boot: -(expected_wall_s(boot) or float("inf")))
+    board = BootBoard(boots, executor.jobs, sys.stderr)
+    try:
+        executor.run(ordered, board)
+    finally:
+        board.close()
 
 
 def _conclude(item: PlannedFigure, target: Target, results: Path) -> bool:

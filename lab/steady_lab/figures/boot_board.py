@@ -1,32 +1,20 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Run planned boots side by side: progress shown, finished ones kept, Ctrl-C ends the guests.
-
-After the first failure no further boot is started; those running may finish, as their
-results are good and kept.
-"""
+"""Progress of boots that run side by side: which do, which are done, and how long it will take."""
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TextIO
 
-from steady_lab.errors import LabError
-from steady_lab.figures.figure_boot import FigureBoot, expected_wall_s, run_boot
+from steady_lab.figures.figure_boot import FigureBoot, expected_wall_s
 
-REDRAW_INTERVAL_S = 0.5
 TERMINAL_COLUMNS = 118
 
 
-class BootFailedError(LabError):
-    """A boot that failed, with the command that replays it."""
-
-
 class BootBoard:
-    """Progress of a pool: one redrawn line on a terminal, one line per finished boot elsewhere."""
+    """One redrawn line on a terminal, one line per finished boot elsewhere."""
 
     def __init__(self, boots: Sequence[FigureBoot], jobs: int, stream: TextIO) -> None:
         self._stream = stream
@@ -89,49 +77,6 @@ class BootBoard:
                 for label, start_s in self._running.items()
             )
         return f", about {_clock(left_s / self._jobs)} left"
-
-
-def run_all(boots: Sequence[FigureBoot], jobs: int) -> None:
-    """Run all boots, `jobs` at a time, longest first where last time's duration is known.
-
-    Raises BootFailedError for the first that fails, KeyboardInterrupt after ending the guests.
-    """
-    board = BootBoard(boots, jobs, sys.stderr)
-    cancelled, stopping = threading.Event(), threading.Event()
-
-    def work(boot: FigureBoot) -> None:
-        if stopping.is_set():
-            return
-        board.started(boot)
-        try:
-            board.finished(boot, run_boot(boot, cancelled))
-        except LabError as error:
-            stopping.set()
-            raise BootFailedError(f"{boot.label} failed: {error}\nreplay: {boot.replay}") from error
-        except BaseException:
-            stopping.set()
-            raise
-
-    ordered = sorted(boots, key=lambda boot: -(expected_wall_s(boot) or float("inf")))
-    with ThreadPoolExecutor(jobs) as pool:
-        futures = [pool.submit(work, boot) for boot in ordered]
-        try:
-            _watch(futures, board)
-        except KeyboardInterrupt:
-            stopping.set()
-            cancelled.set()
-            raise
-        finally:
-            board.close()
-    for future in futures:
-        future.result()
-
-
-def _watch(futures: list[Future[None]], board: BootBoard) -> None:
-    pending = set(futures)
-    while pending:
-        _, pending = wait(pending, timeout=REDRAW_INTERVAL_S, return_when=FIRST_COMPLETED)
-        board.redraw()
 
 
 def _clock(seconds: float) -> str:
