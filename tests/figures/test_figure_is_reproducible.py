@@ -12,11 +12,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from busy import busy_cores
 from steady_lab.figures.run import RunOrder
 from steady_lab.kernels.build import LabKernel
 from steady_lab.paths import BUILD
@@ -73,19 +73,6 @@ def stop_second_guest(build: Path) -> bool:
         with suppress(ProcessLookupError):
             os.kill(guest, signal.SIGSTOP)
     return len(finished_boots(build)) == 1 and bool(guests_below(build))
-
-
-@contextmanager
-def busy_cores() -> Iterator[None]:
-    """Keep every core busy; the load ends with the block."""
-    spin = [sys.executable, "-c", "while True: pass"]
-    spinners = [subprocess.Popen(spin) for _ in range(os.cpu_count() or 1)]
-    try:
-        yield
-    finally:
-        for spinner in spinners:
-            spinner.kill()
-            spinner.wait()
 
 
 @pytest.fixture(scope="module")

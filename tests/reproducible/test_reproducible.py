@@ -9,15 +9,11 @@ systems and processors.
 from __future__ import annotations
 
 import hashlib
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import test_kernel
+from busy import busy_cores
 from steady_lab.kernels.source import RELEASES
 from steady_lab.targets import uml_guest as guest
 
@@ -47,19 +43,6 @@ def expect_the_committed(release: str, found: bytes, work: Path) -> None:
         f"{work}/events is not what other machines have. If kernel, configuration, root or card "
         f"were changed, write {digest} for {release} into {SCRIPT.with_name('events.sha256')}."
     )
-
-
-@contextmanager
-def busy_cores() -> Iterator[None]:
-    """Keep every core busy; the load ends with the block."""
-    spin = [sys.executable, "-c", "while True: pass"]
-    spinners = [subprocess.Popen(spin) for _ in range(os.cpu_count() or 1)]
-    try:
-        yield
-    finally:
-        for spinner in spinners:
-            spinner.kill()
-            spinner.wait()
 
 
 @pytest.mark.parametrize("release", RELEASES)
