@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 
 from clone import cache_places, copy_clone, copy_steady, modules_and_preload, need_root
-from proof import KEPT, SCRIPT, Proof, complete, sha256_of, watch
+from proof import KEPT, SCRIPT, Proof, complete, watch
 from steady_lab.errors import LabError
+from steady_lab.hashes import sha256_file
 from steady_lab.root.apt import debian_mirror
 
 # What the lab needs of a system; with --anew, scripts/setup installs it.
@@ -47,7 +48,7 @@ def prove_system(suite: str, mirror: str | None, anew: bool) -> Proof:
             copy_steady(clone)
         print(f"running the figure in {suite}; the log is {log}", file=sys.stderr)
         facts = complete(watch(_command(tree, anew), log, TIMEOUT_S[anew]), log)
-        built = {file.name: sha256_of(file) for file in _built(tree, clone, anew)}
+        built = {file.name: sha256_file(file) for file in _built(tree, clone, anew)}
     finally:
         shutil.rmtree(tree, ignore_errors=True)
     where = "minimal system, empty cache" if anew else "minimal system"

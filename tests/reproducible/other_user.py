@@ -11,7 +11,8 @@ import tempfile
 from pathlib import Path
 
 from clone import cache_places, copy_clone, copy_steady, modules_and_preload, need_root
-from proof import KEPT, SCRIPT, Proof, complete, sha256_of, watch
+from proof import KEPT, SCRIPT, Proof, complete, watch
+from steady_lab.hashes import sha256_file
 
 USER = "65534"  # nobody
 PLACE = "/mnt/steadyio"
@@ -29,7 +30,7 @@ def prove_user() -> Proof:
         subprocess.run(["chown", "-R", f"{USER}:{USER}", clone], check=True)
         print(f"running the figure as user {USER}; the log is {log}", file=sys.stderr)
         facts = complete(watch(_command(clone), log, TIMEOUT_S), log)
-        built = {file.name: sha256_of(file) for file in modules_and_preload(clone)}
+        built = {file.name: sha256_file(file) for file in modules_and_preload(clone)}
     return Proof("user", "ordinary user, other folder", facts, built)
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import subprocess
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from steady_lab.devices.kinds import MODULES
 from steady_lab.errors import LabError
+from steady_lab.hashes import sha256_file
 from steady_lab.kernels.build import build_kernel
 from steady_lab.kernels.host import build_preload
 from steady_lab.kernels.modules import build_modules
@@ -93,12 +93,6 @@ def run_here() -> Proof:
     log = KEPT / "here.log"
     with tempfile.TemporaryDirectory(prefix="steadyio-proof-") as results:
         facts = complete(watch([SCRIPT, sys.executable, results], log, timeout_s=900), log)
-    proof = Proof(HERE, "this machine", facts, {file.name: sha256_of(file) for file in files})
+    proof = Proof(HERE, "this machine", facts, {file.name: sha256_file(file) for file in files})
     proof.keep()
     return proof
-
-
-def sha256_of(file: Path) -> str:
-    """The hash of a file, as hexadecimal digits."""
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

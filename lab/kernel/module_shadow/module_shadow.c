@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Lets the debug kernel load a module again: loaded by boot.py before all others.
+ * Lets the debug kernel load a module again: loaded by the lab before all others.
  *
  * KASAN marks the gaps between a module's global variables when the module is loaded, and nobody
  * unmarks them when it goes. Other architectures give each module a shadow of its own; UML has one

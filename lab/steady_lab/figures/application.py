@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steady_lab.errors import LabError
+from steady_lab.hashes import sha256_file
 from steady_lab.paths import PROJECT, cache_dir
 from steady_lab.root.compiler import compile_inside
 from steady_lab.root.root import guest_root
@@ -31,7 +32,6 @@ APPLICATIONS = PROJECT / "experiments" / "applications"
 CARD_IMAGE = "card.img"
 EVENTS_MAX = 1_000_000
 PREPARE_TIMEOUT_S = 600
-HASH_CHUNK_BYTES = 1 << 20
 LIBRARY_FLAGS = ("-O2", "-Wall", "-Werror", "-shared", "-fPIC")
 FOLDER, OUT = "/run/steadyio/application", "/run/steadyio/out"
 
@@ -97,7 +97,7 @@ def prepare(application: Application) -> Prepared:
 
 def _key(application: Application) -> str:
     sources = sorted(path for path in application.folder.iterdir() if path.is_file())
-    hashes = [(path.name, _sha256(path)) for path in sources]
+    hashes = [(path.name, sha256_file(path)) for path in sources]
     return hashlib.sha256(json.dumps([guest_root().key, hashes]).encode()).hexdigest()
 
 
@@ -125,20 +125,11 @@ def _make(application: Application, kept: Path) -> None:
     if done.returncode != 0:
         said = "\n".join(done.stdout.splitlines()[-30:])
         raise LabError(f"{application.name}: prepare ended with status {done.returncode}\n{said}")
-    hashes = {path.name: _sha256(path) for path in unfinished.iterdir()}
+    hashes = {path.name: sha256_file(path) for path in unfinished.iterdir()}
     if CARD_IMAGE not in hashes:
         raise LabError(f"{application.name}: prepare made no {CARD_IMAGE}")
     (unfinished / "prepared.json").write_text(json.dumps(hashes), encoding="utf-8")
     unfinished.rename(kept)
-
-
-def _sha256(path: Path) -> str:
-    """Hash piece by piece: a card's image does not belong into memory."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while piece := file.read(HASH_CHUNK_BYTES):
-            digest.update(piece)
-    return digest.hexdigest()
 
 
 def give(prepared: Prepared, work: Path) -> None:

@@ -20,8 +20,9 @@ from typing import Any
 from steady_lab.devices.spec import DeviceSpec
 from steady_lab.errors import LabError
 from steady_lab.figures.loads import BENCH, Load, load_of
-from steady_lab.figures.results import Record, read_record, sha256_file, write_atomically
+from steady_lab.figures.results import Record, read_record, write_atomically
 from steady_lab.figures.spec import Figure
+from steady_lab.hashes import sha256_file
 from steady_lab.paths import PROJECT
 from steady_lab.targets.target import BootRequest, Target
 

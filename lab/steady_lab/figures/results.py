@@ -8,7 +8,6 @@ host names, so identical sources give identical bytes.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,11 +61,6 @@ class FigureResult:
                 histogram = result["classes"].get(class_name, {}).get("histogram_ns", [])
                 return [(int(value), int(count)) for value, count in histogram]
         raise ResultError(f"{self.path}: no result for variant {variant}, point {point}")
-
-
-def sha256_file(path: Path) -> str:
-    """Return the hash of a file's content; raises OSError."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def read_record(path: Path, figure: Figure, variant: str) -> Record:

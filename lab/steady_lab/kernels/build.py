@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steady_lab.errors import LabError
+from steady_lab.hashes import sha256_file
 from steady_lab.kernels.source import KernelSource
 from steady_lab.paths import GUEST_KERNEL, INSIDE_SOURCE, KERNEL_CONFIGS, cache_dir
 from steady_lab.progress import Progress
@@ -105,8 +106,7 @@ def _finished(tree: Path, source: KernelSource, flavour: str, key: str) -> LabKe
     """The kernel in `tree` if its build was completed and its program is what was built."""
     try:
         stamp = json.loads((tree / "steady-built.json").read_text())
-        with (tree / "linux").open("rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        digest = sha256_file(tree / "linux")
     except (OSError, ValueError):
         return None
     if stamp.get("linux_sha256") != digest:
@@ -117,8 +117,8 @@ def _finished(tree: Path, source: KernelSource, flavour: str, key: str) -> LabKe
 def _stamp(tree: Path, source: KernelSource) -> None:
     stamp = {
         "source": source.name,
-        "linux_sha256": hashlib.sha256((tree / "linux").read_bytes()).hexdigest(),
-        "config_sha256": hashlib.sha256((tree / ".config").read_bytes()).hexdigest(),
+        "linux_sha256": sha256_file(tree / "linux"),
+        "config_sha256": sha256_file(tree / ".config"),
     }
     scratch = tree / "steady-built.json.new"
     scratch.write_text(json.dumps(stamp, indent=1) + "\n")

@@ -16,12 +16,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from steady_lab.devices.kinds import MODULES
 from steady_lab.devices.spec import DeviceSpec, load_device
+from steady_lab.hashes import sha256_file
 from steady_lab.kernels.build import LabKernel, build_kernel
 from steady_lab.kernels.host import build_preload
 from steady_lab.kernels.modules import K2, SHADOW, build_modules
@@ -84,7 +84,7 @@ class Uml:
         return {
             "kernel": self.kernel.key,
             "root": guest_root().key,
-            "files": {name: sha256(path.read_bytes()).hexdigest() for name, path in files.items()},
+            "files": {name: sha256_file(path) for name, path in files.items()},
             "command": [*self.wrapper, *_kernel_command(self.kernel)],
             "environment": _environment(request, self.kernel),
             "init": _init_text(self, request, device),
