@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The folders of lab/steady_lab/ are layers: a module imports its own layer and lower ones only."""
+"""The folders of lab/steady_lab/ are layers: a module imports its own layer and lower ones only.
+
+And what is of one kind of device is in that kind's file.
+"""
 
 import ast
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from steady_lab.devices.kinds import KINDS, MODULES
 from steady_lab.paths import PROJECT
 
 LAB = PROJECT / "lab" / "steady_lab"
@@ -51,6 +55,18 @@ def test_every_folder_is_a_layer() -> None:
     assert {file.relative_to(LAB).parts[0] for file in lab_files() if file.parent != LAB} == set(
         FOLDERS
     )
+
+
+def test_only_its_own_file_names_a_kinds_node_and_module() -> None:
+    assert len({module.name for module in MODULES}) == len(KINDS) + 1
+    for kind in KINDS.values():
+        knowing = {
+            file.stem
+            for file in lab_files()
+            for text in [file.read_text(encoding="utf-8")]
+            if Path(kind.node).name in text or kind.module.name in text
+        }
+        assert knowing == {kind.name}
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,7 @@ from steady_lab.errors import LabError
 
 # Object files in block/ that are schedulers.
 SCHEDULER_OBJECTS = ("mq-deadline", "kyber-iosched", "bfq-")
-# What is not in the kernel's text is a module's or the C library's; modules begin up here.
-MODULES_START = 0x80000000
+# Modules are below, the C library is above.
 MODULES_END = 0xA0000000
 OBJECTS_AT_ONCE = 500
 
