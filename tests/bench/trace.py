@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """How fast `steady trace FILE` reads text, and in how much memory, on this machine's clock.
 
-Each sample of device/steadyio/tests/traces is repeated, with later times, until it has a million
+Each sample of device/trace/tests/traces is repeated, with later times, until it has a million
 lines, and read by the example read_trace. By hand: `build/venv/bin/python tests/bench/trace.py`.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from steady_lab.paths import PROJECT
 
-SAMPLES = PROJECT / "device" / "steadyio" / "tests" / "traces"
+SAMPLES = PROJECT / "device" / "trace" / "tests" / "traces"
 TEXTS = ("host-report-t.txt", "host-perf-fields-ns.txt", "6.12-blkparse.txt")
 LINES = 1_000_000
 # Longer than each sample, so that times only grow.
@@ -36,8 +36,8 @@ def write_repeated(sample: Path, target: Path) -> None:
 
 def main() -> None:
     target = PROJECT / "build" / "cargo"
-    cargo = ["cargo", "build", "--quiet", "--release", "--locked", "--example", "read_trace"]
-    cargo += ["--package", "steadyio", "--manifest-path", str(PROJECT / "device" / "Cargo.toml")]
+    cargo = ["cargo", "build", "--quiet", "--release", "--locked", "--package", "steadyio-trace"]
+    cargo += ["--example", "read_trace", "--manifest-path", str(PROJECT / "device" / "Cargo.toml")]
     subprocess.run([*cargo, "--target-dir", str(target)], check=True)
     program = target / "release" / "examples" / "read_trace"
     with tempfile.TemporaryDirectory() as folder:

@@ -26,7 +26,8 @@ GROWING = "growing.mcap"
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("written")
-    run = ["cargo", "run", "--quiet", "--locked", "--package", "steadyio", "--example", "segments"]
+    run = ["cargo", "run", "--quiet", "--locked", "--package", "steadyio-recorder"]
+    run += ["--example", "segments"]
     where = [f"--manifest-path={PROJECT}/device/Cargo.toml", f"--target-dir={BUILD}/cargo"]
     subprocess.run([*run, *where, "--", directory], check=True)
     return directory

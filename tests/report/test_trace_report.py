@@ -20,7 +20,7 @@ from steady_lab.pages.trace_words import cause_text, size_text, time_text
 from steady_lab.paths import BUILD, PROJECT
 
 TIMEOUT_S = 120
-TRACE = PROJECT / "device" / "steadyio" / "tests" / "traces" / "host-trace.txt"
+TRACE = PROJECT / "device" / "trace" / "tests" / "traces" / "host-trace.txt"
 SCHEMA = PROJECT / "docs" / "spec" / "steady-trace-record-1.schema.json"
 BARS = ".plot .barlayer .trace.bars .point path"
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """What `steady trace --keep` recorded, request by request.
 
-device/steadyio/examples/trace_requests.rs reads it.
+device/trace/examples/trace_requests.rs reads it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Kept:
 
 def read_kept(folder: Path) -> Kept:
     """Follow the events in a folder; raises CalledProcessError."""
-    command = ["cargo", "run", "--quiet", "--locked", "--package", "steadyio"]
+    command = ["cargo", "run", "--quiet", "--locked", "--package", "steadyio-trace"]
     command += ["--manifest-path", str(PROJECT / "device" / "Cargo.toml")]
     command += ["--target-dir", str(BUILD / "cargo"), "--example", "trace_requests", str(folder)]
     done = subprocess.run(command, check=True, timeout=BUILD_TIMEOUT_S, stdout=subprocess.PIPE)

@@ -21,7 +21,7 @@ from steady_lab.paths import BUILD, PROJECT
 
 BUILD_TIMEOUT_S = 600
 RUN_TIMEOUT_S = 60
-TRACE = PROJECT / "device" / "steadyio" / "tests" / "traces" / "host-trace.txt"
+TRACE = PROJECT / "device" / "trace" / "tests" / "traces" / "host-trace.txt"
 REQUESTS = 7
 PAGE = PROJECT / "docs" / "reference" / "steady-trace-perfetto.md"
 COMPLAINTS = "select name, idx, value from stats where value > 0 and severity != 'info'"
@@ -30,9 +30,9 @@ needs_chromium = pytest.mark.skipif(find_chromium() is None, reason="chromium is
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The trace of device/steadyio/tests/perfetto/sample.rs as a file."""
+    """The trace of device/trace/tests/perfetto/sample.rs as a file."""
     target = tmp_path_factory.mktemp("perfetto") / "sample.perfetto"
-    command = ["cargo", "run", "--quiet", "--locked", "--package", "steadyio"]
+    command = ["cargo", "run", "--quiet", "--locked", "--package", "steadyio-trace"]
     command += ["--manifest-path", str(PROJECT / "device" / "Cargo.toml")]
     command += ["--target-dir", str(BUILD / "cargo"), "--example", "perfetto_sample", str(target)]
     subprocess.run(command, check=True, timeout=BUILD_TIMEOUT_S)

@@ -14,7 +14,7 @@ from steady_lab.targets.target import BootRequest
 from steady_lab.targets.uml import uml
 
 STEADY = PROJECT / "build" / "bin" / "steady"
-RECORD = "device/steadyio/tests/traces/record-in-guest.sh"
+RECORD = "device/trace/tests/traces/record-in-guest.sh"
 DEVICE = PROJECT / "experiments" / "devices" / "foresee-ncemad9d-cache.toml"
 FILES = ("card.blktrace.0", "blkparse.txt", "report.txt", "trace.txt", "trace.dat")
 

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! fio's job file for a list of points.
+//!
+//! One fio process runs all points that share their knobs, because its start is not free: it
+//! calibrates its clock first, which takes 65 ms on a board and a quarter of a million clock
+//! reads where the kernel's time is virtual. Each point is two groups of jobs separated by
+//! stonewalls: `settle`, which idles, and the point's own jobs. The order inside a group
+//! matters: fio starts its jobs in file order, and the job that ends the point comes last, so
+//! that all others run when it ends.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use crate::fio::think::{Target, ThinkLog};
+use crate::spec::expand::PlannedPoint;
+use crate::spec::workload::{Class, Data, FileSync, Ioprio, Job, Length};
+use steadyio_core::device::Device;
+
+/// Time limit of the jobs that run until another ends, in s: a point is never that long.
+const UNTIL_ENDED_S: u64 = 24 * 3_600;
+/// Points of one job's seeds lie this far apart, jobs of one point 1.
+const SEED_STRIDE: u64 = 1_000;
+
+/// What all points of a job file share.
+#[derive(Debug)]
+pub struct JobFile<'a> {
+    /// Device under test.
+    pub device: &'a Device,
+    /// Where the jobs' files are; None: the jobs use the device itself.
+    pub mount: Option<&'a Path>,
+    /// Idle time before each point in ms.
+    pub settle_ms: u64,
+    /// Seed of the workload.
+    pub seed: u64,
+    /// Where lists of think times go, and fio runs.
+    pub dir: &'a Path,
+}
+
+/// A job's file on the file system mounted at `mount`.
+pub fn file_path(mount: &Path, job: &Job) -> PathBuf {
+    mount.join(format!("{}.dat", job.name))
+}
+
+/// fio's name for a job of a point.
+pub fn job_name(point: &PlannedPoint, job: &Job) -> String {
+    format!("p{}.{}", point.index, job.name)
+}
+
+impl JobFile<'_> {
+    /// The text of the job file, and the think time lists it refers to.
+    pub fn render(&self, points: &[PlannedPoint]) -> (String, Vec<ThinkLog>) {
+        let mut text = self.global();
+        let mut logs = Vec::new();
+        for point in points {
+            text.push_str(&self.settle(point));
+            for (position, index) in running_order(&point.jobs).into_iter().enumerate() {
+                let job = &point.jobs[index];
+                let _ = writeln!(text, "\n[{}]", job_name(point, job));
+                if position == 0 {
+                    text.push_str("stonewall=1\n");
+                }
+                let seed = seed_of(self.seed, point.index, index);
+                if job.think_jitter_us > 0 {
+                    let log = self.think_log(point, job, seed);
+                    let _ = writeln!(text, "{}", log.options());
+                    logs.push(log);
+                }
+                text.push_str(&self.job(point, index, seed));
+            }
+        }
+        (text, logs)
+    }
+
+    fn global(&self) -> String {
+        // clock_gettime: the CPU's own counter does not follow virtual time. lat needs the
+        // clock reads of clat, so only its percentiles can be left out.
+        // A job's own file name would be added to one given here.
+        let device = match self.mount {
+            Some(_) => String::new(),
+            None => format!("filename={}\ndirect=1\n", escaped(&self.device.node)),
+        };
+        format!(
+            "[global]\n\
+             {device}\
+             thread=1\n\
+             clocksource=clock_gettime\n\
+             norandommap=1\n\
+             invalidate=0\n\
+             fadvise_hint=0\n\
+             exitall=1\n\
+             exit_what=group\n\
+             continue_on_error=io\n\
+             lat_percentiles=1\n\
+             clat_percentiles=0\n\
+             disable_bw_measurement=1\n"
+        )
+    }
+
+    fn settle(&self, point: &PlannedPoint) -> String {
+        // One I/O to nowhere, then a pause: fio sleeps, the device idles.
+        format!(
+            "\n[p{}.settle]\n\
+             stonewall=1\n\
+             ioengine=null\n\
+             filename=settle\n\
+             rw=read\n\
+             bs=4k\n\
+             size=4k\n\
+             thinktime={}\n",
+            point.index,
+            self.settle_ms * 1_000
+        )
+    }
+
+    fn job(&self, point: &PlannedPoint, index: usize, seed: u64) -> String {
+        let job = &point.jobs[index];
+        let block = job.bs_kib * 1_024;
+        let engine = if job.depth == 1 { "psync" } else { "libaio" };
+        let (path, size_bytes) = self.target(job);
+        let mut text = format!(
+            "rw={}\nbs={block}\nsize={}\nioengine={engine}\niodepth={}\nrandseed={seed}\n",
+            job.op.word(),
+            size_bytes / block * block,
+            job.depth,
+        );
+        text.push_str(&file_options(job, &path));
+        match job.ioprio {
+            Ioprio::RealTime(level) => _ = write!(text, "prioclass=1\nprio={level}\n"),
+            Ioprio::BestEffort(level) => _ = write!(text, "prioclass=2\nprio={level}\n"),
+            Ioprio::Idle => text.push_str("prioclass=3\n"),
+            Ioprio::None => {}
+        }
+        if let Some(percent) = job.read_percent {
+            let _ = writeln!(text, "rwmixread={percent}");
+        }
+        if job.think_us > 0 && job.think_jitter_us == 0 {
+            let _ = writeln!(text, "thinktime={}", job.think_us);
+        }
+        if job.op.writes() && job.data == Data::Zero {
+            text.push_str("zero_buffers=1\n");
+        }
+        text.push_str(&end(&point.length, job, block, is_first_rt(&point.jobs, index)));
+        text
+    }
+
+    fn think_log(&self, point: &PlannedPoint, job: &Job, seed: u64) -> ThinkLog {
+        let path = self.dir.join(format!("{}.iolog", job_name(point, job)));
+        let ios = point.length.ios.unwrap_or_default();
+        let (target, size_bytes) = self.target(job);
+        ThinkLog::new(path, job, Target { path: &target, size_bytes }, ios, seed)
+    }
+
+    /// What the job reads and writes, and its size in bytes.
+    fn target(&self, job: &Job) -> (PathBuf, u64) {
+        match (self.mount, &job.file) {
+            (Some(mount), Some(file)) => (file_path(mount, job), file.mib << 20),
+            _ => (self.device.node.clone(), self.device.size_bytes),
+        }
+    }
+}
+
+/// What a job on a file has beside one on the device.
+fn file_options(job: &Job, path: &Path) -> String {
+    let Some(file) = &job.file else { return String::new() };
+    let sync = match file.sync {
+        FileSync::None => "none",
+        FileSync::Dsync => "dsync",
+        FileSync::Full => "sync",
+    };
+    format!(
+        "filename={}\ndirect={}\nsync={sync}\nfallocate=none\noverwrite={}\n",
+        escaped(path),
+        u8::from(!file.buffered),
+        u8::from(!file.grow),
+    )
+}
+
+fn end(length: &Length, job: &Job, block: u64, ends_point: bool) -> String {
+    match (length.ios, length.seconds) {
+        // The list of think times is as long as the point.
+        (Some(_), _) if ends_point && job.think_jitter_us > 0 => String::new(),
+        // io_size lets the job go on after as many bytes as the device has.
+        (Some(ios), _) if ends_point => {
+            format!("number_ios={ios}\nio_size={}\n", ios.saturating_mul(block))
+        }
+        (_, seconds) => {
+            format!("time_based=1\nruntime={}s\n", seconds.unwrap_or(UNTIL_ENDED_S))
+        }
+    }
+}
+
+/// Whether this job's I/Os are the ones that `length.ios` counts.
+pub(crate) fn is_first_rt(jobs: &[Job], index: usize) -> bool {
+    jobs.iter().position(|job| job.class == Class::Rt) == Some(index)
+}
+
+/// Indices of the jobs, the one that ends the point last.
+fn running_order(jobs: &[Job]) -> Vec<usize> {
+    let (mut others, last): (Vec<usize>, Vec<usize>) =
+        (0..jobs.len()).partition(|&index| !is_first_rt(jobs, index));
+    others.extend(last);
+    others
+}
+
+/// Seeds do not depend on the variant: all variants see the same offsets.
+pub(crate) fn seed_of(seed: u64, point: usize, job: usize) -> u64 {
+    let position = point as u64 * SEED_STRIDE + job as u64 + 1;
+    // fio reads seeds as signed.
+    seed.wrapping_mul(1_000_000).wrapping_add(position) & (i64::MAX as u64)
+}
+
+/// fio splits file names at colons.
+fn escaped(node: &Path) -> String {
+    node.display().to_string().replace('\\', "\\\\").replace(':', "\\:")
+}
+
+/// The job file's name in the run's directory.
+pub fn job_file_path(dir: &Path) -> PathBuf {
+    dir.join("points.fio")
+}

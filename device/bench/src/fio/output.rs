@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What fio reports (`--output-format=json+`, 3.33 and newer), as far as it is needed here.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use steadyio_core::histogram::Histogram;
+
+/// fio's output was not what its version promises.
+#[derive(Debug, thiserror::Error)]
+pub enum OutputError {
+    /// No JSON at all.
+    #[error("fio wrote no result; it said: {0}")]
+    Missing(String),
+    /// Not the JSON expected.
+    #[error("fio's result cannot be read: {0}")]
+    Json(#[from] serde_json::Error),
+    /// A bin that is no number.
+    #[error("fio's result for job {job}: latency bin \"{bin}\" is not a whole number of ns")]
+    Bin {
+        /// fio's name of the job.
+        job: String,
+        /// As fio wrote it.
+        bin: String,
+    },
+}
+
+#[derive(Deserialize)]
+struct Report {
+    jobs: Vec<RawJob>,
+}
+
+#[derive(Deserialize)]
+struct RawJob {
+    jobname: String,
+    error: i32,
+    #[serde(default)]
+    total_err: u64,
+    read: Direction,
+    write: Direction,
+}
+
+#[derive(Deserialize)]
+struct Direction {
+    io_bytes: u64,
+    /// In ms.
+    runtime: u64,
+    lat_ns: Latency,
+}
+
+#[derive(Deserialize)]
+struct Latency {
+    min: u64,
+    max: u64,
+    #[serde(default)]
+    bins: BTreeMap<String, u64>,
+}
+
+/// What one fio job did, reads and writes together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JobOutput {
+    /// Completed I/Os.
+    pub count: u64,
+    /// Bytes moved.
+    pub bytes: u64,
+    /// I/Os that failed.
+    pub errors: u64,
+    /// errno that ended the job early, or 0.
+    pub fatal: i32,
+    /// Time from first issue to last completion in ns; fio knows it to the ms.
+    pub duration_ns: u64,
+    /// From fio taking up the I/O to its completion.
+    pub latency: Histogram,
+}
+
+/// Reads fio's output file into results by job name.
+pub fn parse(text: &str) -> Result<BTreeMap<String, JobOutput>, OutputError> {
+    // fio puts its messages into the same file, before and after the result.
+    let start = match text.starts_with('{') {
+        true => Some(0),
+        false => text.find("\n{").map(|newline| newline + 1),
+    };
+    let json = start.map(|start| &text[start..]);
+    let json = json.ok_or_else(|| OutputError::Missing(text.trim().to_string()))?;
+    let mut reports = serde_json::Deserializer::from_str(json).into_iter::<Report>();
+    let report = reports.next().ok_or_else(|| OutputError::Missing(String::new()))??;
+    report.jobs.into_iter().map(|job| Ok((job.jobname.clone(), job_output(job)?))).collect()
+}
+
+fn job_output(job: RawJob) -> Result<JobOutput, OutputError> {
+    let mut output = JobOutput { errors: job.total_err, fatal: job.error, ..JobOutput::default() };
+    for direction in [&job.read, &job.write] {
+        output.bytes += direction.io_bytes;
+        output.duration_ns = output.duration_ns.max(direction.runtime * 1_000_000);
+        output.latency.merge(&histogram(&job.jobname, &direction.lat_ns)?);
+    }
+    // fio's own count (total_ios) includes the I/Os that failed.
+    output.count = output.latency.count();
+    Ok(output)
+}
+
+fn histogram(job: &str, latency: &Latency) -> Result<Histogram, OutputError> {
+    let bad = |bin: &str| OutputError::Bin { job: job.to_string(), bin: bin.to_string() };
+    let bins: Result<Vec<(u64, u64)>, OutputError> = latency
+        .bins
+        .iter()
+        .map(|(bin, &count)| Ok((bin.parse().map_err(|_| bad(bin))?, count)))
+        .collect();
+    Ok(Histogram::new(bins?, latency.min, latency.max))
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Running fio: finding it, starting it, waiting for it, ending it.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::fio::job::job_file_path;
+use crate::fio::output::{self, JobOutput, OutputError};
+use crate::fio::virtual_time;
+use steadyio_core::interrupt::Interrupt;
+
+/// Oldest fio that the job files were checked with.
+const VERSION_MIN: (u32, u32) = (3, 33);
+/// How often to look whether fio has ended, and whether it should.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// What a fio told to stop gets to finish its last I/Os.
+const STOP_GRACE: Duration = Duration::from_secs(10);
+
+/// fio is missing, too old, or did not do what it was asked to.
+#[derive(Debug, thiserror::Error)]
+pub enum FioError {
+    /// No fio in PATH.
+    #[error("fio is not in PATH; it is needed as the I/O engine: apt-get install fio")]
+    Missing,
+    /// Version below the minimum, or no version at all.
+    #[error(
+        "{}: says it is \"{version}\", fio-{}.{} or newer is needed",
+        path.display(), VERSION_MIN.0, VERSION_MIN.1
+    )]
+    Version {
+        /// The fio found.
+        path: PathBuf,
+        /// Its words.
+        version: String,
+    },
+    /// Files or processes.
+    #[error("{what}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A job could not start or go on.
+    #[error("fio failed ({status}): {said}")]
+    Failed {
+        /// How it ended.
+        status: String,
+        /// Its messages.
+        said: String,
+    },
+    /// Result not understood.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    /// Ctrl-C or another signal.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// An installed fio.
+#[derive(Debug, Clone)]
+pub struct Fio {
+    path: PathBuf,
+    /// As it names itself, for example `fio-3.33`.
+    pub version: String,
+}
+
+fn version_number(version: &str) -> Option<(u32, u32)> {
+    let (major, rest) = version.strip_prefix("fio-")?.split_once('.')?;
+    let minor: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+fn io_error(what: String) -> impl FnOnce(io::Error) -> FioError {
+    move |source| FioError::Io { what, source }
+}
+
+impl Fio {
+    /// The first fio in PATH, if it is new enough.
+    pub fn find() -> Result<Fio, FioError> {
+        let paths = env::var_os("PATH").unwrap_or_default();
+        let path = env::split_paths(&paths)
+            .map(|dir| dir.join("fio"))
+            .find(|path| path.is_file())
+            .ok_or(FioError::Missing)?;
+        let output = Command::new(&path)
+            .arg("--version")
+            .output()
+            .map_err(io_error(format!("{} --version", path.display())))?;
+        let version = String::from_utf8_lossy(&output.stdout).trim().to_string();
+        match version_number(&version) {
+            Some(number) if number >= VERSION_MIN => Ok(Fio { path, version }),
+            _ => Err(FioError::Version { path, version }),
+        }
+    }
+
+    /// Runs a job file in `dir`; `tick` is called while waiting, with the time since the start.
+    pub fn run(
+        &self,
+        job_file: &str,
+        dir: &Path,
+        stop: &Interrupt,
+        tick: &mut dyn FnMut(Duration),
+    ) -> Result<BTreeMap<String, JobOutput>, FioError> {
+        let path = job_file_path(dir);
+        fs::write(&path, job_file).map_err(io_error(path.display().to_string()))?;
+        let run = Run { dir: dir.to_path_buf(), output: dir.join("fio.json") };
+        let child = run.start(self)?;
+        let status = run.wait(child, stop, tick)?;
+        let said = run.read("fio.json");
+        match output::parse(&said) {
+            Ok(jobs) => Ok(jobs),
+            Err(OutputError::Missing(_)) => Err(run.failed(status)),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// One fio process and its files.
+struct Run {
+    dir: PathBuf,
+    output: PathBuf,
+}
+
+impl Run {
+    fn start(&self, fio: &Fio) -> Result<Child, FioError> {
+        let log_path = self.dir.join("fio.log");
+        let log = File::create(&log_path).map_err(io_error(log_path.display().to_string()))?;
+        let mut command = Command::new(&fio.path);
+        command
+            .arg("--output-format=json+")
+            .arg(format!("--output={}", self.output.display()))
+            .args(["--eta=never", "--disk_util=0"])
+            .arg(job_file_path(&self.dir))
+            .current_dir(&self.dir)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().map_err(io_error(log_path.display().to_string()))?)
+            .stderr(log)
+            // Ctrl-C reaches the whole foreground group; fio is stopped by us alone.
+            .process_group(0);
+        die_with_parent(&mut command);
+        let child = command.spawn().map_err(io_error(fio.path.display().to_string()))?;
+        if virtual_time::is_virtual() {
+            virtual_time::skip_calibration(&child);
+        }
+        Ok(child)
+    }
+
+    fn read(&self, name: &str) -> String {
+        let bytes = fs::read(self.dir.join(name)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// fio's messages without its result.
+    fn messages(&self) -> String {
+        let output = self.read("fio.json");
+        let before = output.split("\n{").next().unwrap_or_default();
+        let before = if before.starts_with('{') { "" } else { before };
+        format!("{}\n{before}", self.read("fio.log")).trim().to_string()
+    }
+
+    fn failed(&self, status: ExitStatus) -> FioError {
+        FioError::Failed { status: status.to_string(), said: self.messages() }
+    }
+
+    fn wait(
+        &self,
+        mut child: Child,
+        stop: &Interrupt,
+        tick: &mut dyn FnMut(Duration),
+    ) -> Result<ExitStatus, FioError> {
+        let started = Instant::now();
+        loop {
+            if let Some(status) = child.try_wait().map_err(io_error("fio".into()))? {
+                return Ok(status);
+            }
+            if stop.requested() {
+                end(child);
+                return Err(FioError::Interrupted);
+            }
+            if self.a_job_died() {
+                let status = end(child);
+                return Err(FioError::Failed { status, said: self.messages() });
+            }
+            tick(started.elapsed());
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// fio goes on without a job that fails to start, and a job that should end others no
+    /// longer does so. Errors of single I/Os are only counted and do not show here.
+    fn a_job_died(&self) -> bool {
+        let size = fs::metadata(&self.output).map(|meta| meta.len()).unwrap_or_default();
+        size > 0 && self.messages().contains("err=")
+    }
+}
+
+/// If we are killed, fio must not go on loading the device on its own.
+fn die_with_parent(command: &mut Command) {
+    let set = || {
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        Ok(())
+    };
+    // SAFETY: runs between fork and exec; one prctl system call, no allocation, no lock.
+    unsafe { command.pre_exec(set) };
+}
+
+/// Ends fio: asks it to stop, then kills it. Returns how it ended.
+fn end(mut child: Child) -> String {
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let tell = |signal| group.map(|group| kill_process_group(group, signal));
+    tell(Signal::INT);
+    let asked = Instant::now();
+    while asked.elapsed() < STOP_GRACE {
+        if let Ok(Some(status)) = child.try_wait() {
+            return status.to_string();
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+    tell(Signal::KILL);
+    child.wait().map(|status| status.to_string()).unwrap_or_else(|error| error.to_string())
+}

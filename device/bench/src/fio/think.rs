@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Think times with jitter, as a list of I/Os that fio replays.
+//!
+//! fio's own `thinktime` is fixed, and a fixed pause locks in phase with the device. fio can
+//! replay a list with times (`read_iolog`, version 3), but waits from the *issue* of one I/O to
+//! the issue of the next. An `open` entry for a file that is open already does nothing except
+//! that fio then counts the wait from there. With one before each I/O the wait starts at the
+//! completion of the I/O before, which is what a think time is. What a pause takes too long
+//! (timer, scheduling) fio takes off the next one, so the mean stays right.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::spec::workload::{Job, Op};
+use steadyio_core::random::{below, draw};
+
+/// What a job reads and writes: the device, or its file.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'a> {
+    /// Node or file.
+    pub path: &'a Path,
+    /// Size in bytes.
+    pub size_bytes: u64,
+}
+
+/// A list of I/Os with the pauses between them.
+#[derive(Debug)]
+pub struct ThinkLog {
+    path: PathBuf,
+    text: String,
+    node: String,
+}
+
+impl ThinkLog {
+    /// `ios` I/Os of a job on `target`; offsets, directions and pauses are drawn from `seed`.
+    pub fn new(path: PathBuf, job: &Job, target: Target, ios: u64, seed: u64) -> ThinkLog {
+        let mut drawn = 0;
+        let mut next = |bound| {
+            drawn += 1;
+            below(draw(seed, drawn - 1), bound)
+        };
+        let block = job.bs_kib * 1_024;
+        let blocks = (target.size_bytes / block).max(1);
+        let mut text = String::from("fio version 3 iolog\n1 device add\n1 device open\n");
+        // In us; fio takes a time of 0 for "none given".
+        let mut time = 1;
+        for index in 0..ios {
+            let at = if job.op.random() { next(blocks) } else { index % blocks };
+            let direction = if is_read(job, || next(100)) { "read" } else { "write" };
+            let pause = job.think_us - job.think_jitter_us + next(2 * job.think_jitter_us + 1);
+            let _ = writeln!(text, "{time} device open");
+            time += pause;
+            let _ = writeln!(text, "{time} device {direction} {} {block}", at * block);
+        }
+        ThinkLog { path, text, node: target.path.display().to_string() }
+    }
+
+    /// fio options that make a job replay the list on its target.
+    pub fn options(&self) -> String {
+        format!("read_iolog={}\nreplay_redirect={}", self.path.display(), self.node)
+    }
+
+    /// Writes the list where `options` says it is.
+    pub fn write(&self) -> io::Result<()> {
+        fs::write(&self.path, &self.text)
+    }
+
+    /// The list, for tests.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+/// Whether the next I/O is a read; `percent` draws from 0 to 99 where chance decides.
+pub fn is_read(job: &Job, percent: impl FnOnce() -> u64) -> bool {
+    match job.op {
+        Op::Read | Op::RandRead => true,
+        Op::Write | Op::RandWrite => false,
+        Op::ReadWrite | Op::RandRw => percent() < job.read_percent.unwrap_or(50),
+    }
+}

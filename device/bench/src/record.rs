@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The bench record (`docs/spec/bench-record-1.schema.json`).
+//!
+//! No clock times, host names or paths: the same kernel, spec and seed give the same bytes where
+//! time is virtual. Fields are written in the order they have here, maps in order of their keys.
+
+pub mod point;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use steadyio_core::kernel::Kernel;
+
+use crate::fio::output::JobOutput;
+use crate::spec::workload::Job;
+use steadyio_core::device::DeviceInfo;
+use steadyio_core::histogram::{Histogram, Percentiles};
+use steadyio_core::knobs::{KnobReading, Unmet};
+use steadyio_core::value::Value;
+
+/// Schema written by this version.
+pub const RECORD_SCHEMA: &str = "steadyio.bench/1";
+
+/// Everything one `steady bench` found out.
+#[derive(Debug, Serialize)]
+pub struct Record {
+    /// Always [`RECORD_SCHEMA`].
+    pub schema: &'static str,
+    /// The workload file as written.
+    pub spec: serde_json::Value,
+    /// Seed of the workload.
+    pub seed: u64,
+    /// What measured.
+    pub tool: Tool,
+    /// What was measured.
+    pub kernel: Kernel,
+    /// What was measured on.
+    pub device: DeviceInfo,
+    /// Optional knobs that could not be set.
+    pub unmet: Vec<Unmet>,
+    /// Variants in the order of the workload, points inside.
+    pub results: Vec<PointResult>,
+}
+
+/// Versions of the measuring programs.
+#[derive(Debug, Serialize)]
+pub struct Tool {
+    /// steady.
+    pub steady: &'static str,
+    /// fio, as it names itself; None where it measured nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fio: Option<String>,
+}
+
+/// One point of one variant.
+#[derive(Debug, Serialize)]
+pub struct PointResult {
+    /// Name of the variant.
+    pub variant: String,
+    /// Value of the swept key; null without a sweep.
+    pub point: Option<Value>,
+    /// The variant's knobs.
+    pub knobs: BTreeMap<String, KnobReading>,
+    /// Scheduler, its attributes and the queue's limits during the run.
+    pub queue: BTreeMap<String, Value>,
+    /// Length of the point: of the real-time jobs, or of all if there are none.
+    pub duration_ns: u64,
+    /// `rt`, `bg` (where there are such jobs) and `total`.
+    pub classes: BTreeMap<&'static str, ClassResult>,
+}
+
+/// All jobs of one class together.
+#[derive(Debug, Serialize)]
+pub struct ClassResult {
+    /// Operation; several different ones are joined by `+`.
+    pub op: String,
+    /// Size of one I/O; null if the jobs differ.
+    pub bs_kib: Option<u64>,
+    /// Completed I/Os.
+    pub count: u64,
+    /// Bytes moved.
+    pub bytes: u64,
+    /// Sum of the jobs' throughputs.
+    pub mib_s: f64,
+    /// I/Os that failed.
+    pub errors: u64,
+    /// Nearest rank on the bins below; extremes exact.
+    pub latency_ns: Percentiles,
+    /// (Bin value in ns, count), values rising.
+    pub histogram_ns: Vec<(u64, u64)>,
+}
+
+impl ClassResult {
+    /// Merges the jobs of a class, each with its throughput in MiB/s.
+    pub fn of(jobs: &[(&Job, &JobOutput, f64)]) -> ClassResult {
+        let mut latency = Histogram::default();
+        let mut ops: Vec<&str> = Vec::new();
+        for (job, output, _) in jobs {
+            latency.merge(&output.latency);
+            if !ops.contains(&job.op.word()) {
+                ops.push(job.op.word());
+            }
+        }
+        let first_bs = jobs.first().map(|(job, ..)| job.bs_kib);
+        let same = jobs.iter().all(|(job, ..)| Some(job.bs_kib) == first_bs);
+        ClassResult {
+            op: ops.join("+"),
+            bs_kib: first_bs.filter(|_| same),
+            count: jobs.iter().map(|(_, output, _)| output.count).sum(),
+            bytes: jobs.iter().map(|(_, output, _)| output.bytes).sum(),
+            mib_s: rounded(jobs.iter().map(|(_, _, mib_s)| mib_s).sum()),
+            errors: jobs.iter().map(|(_, output, _)| output.errors).sum(),
+            latency_ns: latency.percentiles(),
+            histogram_ns: latency.bins(),
+        }
+    }
+}
+
+/// fio gives the duration in ms, so more digits would say nothing.
+fn rounded(value: f64) -> f64 {
+    (value * 1_000.0).round() / 1_000.0
+}
+
+impl Record {
+    /// Failed I/Os of all points.
+    pub fn errors(&self) -> u64 {
+        self.results.iter().filter_map(|result| result.classes.get("total")).map(|c| c.errors).sum()
+    }
+
+    /// The record as one line of JSON.
+    pub fn to_json(&self) -> serde_json::Result<String> {
+        Ok(serde_json::to_string(self)? + "\n")
+    }
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The thread with the deadline: takes records from a source, hands them over, and is measured.
+//!
+//! What is measured is the one call that a real application would make: write() or append().
+//! The kernel's counters are read around each call, outside the measured time, so that a long call
+//! can be explained: see [`steadyio_recorder::task`].
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::Serialize;
+
+use steadyio_core::interrupt::Interrupt;
+use steadyio_core::latency::Latencies;
+use steadyio_recorder::source::{Record, Source, now_ns};
+use steadyio_recorder::task::{Counters, Probe};
+
+/// As many of the longest calls are kept with their counters.
+const WORST: usize = 10;
+
+/// Takes records.
+pub trait Sink {
+    /// The call that is measured. A record that is lost is counted by the sink and no error.
+    fn take(&mut self, record: &Record<'_>) -> io::Result<()>;
+
+    /// What else the thread has to do per record; not measured.
+    fn settle(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What others may look at while the thread runs.
+#[derive(Debug, Default)]
+pub struct Gauge {
+    /// Longest call so far.
+    pub call_ns_max: AtomicU64,
+}
+
+/// Why a call was long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// It slept: something in the kernel made it wait.
+    Blocked,
+    /// It lost the CPU to another thread.
+    Preempted,
+    /// It had the CPU all along: its own work, interrupts, or a hypervisor.
+    Running,
+}
+
+/// A long call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct WorstCall {
+    /// Which record, from 0.
+    pub record: u64,
+    /// How long.
+    pub ns: u64,
+    /// Why.
+    pub cause: Cause,
+    /// What the kernel counted meanwhile.
+    pub kernel: Counters,
+}
+
+/// What came out of a run.
+#[derive(Debug, Clone)]
+pub struct CallerReport {
+    /// The calls.
+    pub calls: Latencies,
+    /// From the time a record was due to its call.
+    pub lateness: Latencies,
+    /// Records that came a period or more late, by `late_after_ns`.
+    pub late: u64,
+    /// Calls in which the thread slept.
+    pub blocked_calls: u64,
+    /// Calls in which the thread lost the CPU and did not sleep.
+    pub preempted_calls: u64,
+    /// Longest first.
+    pub worst: Vec<WorstCall>,
+    /// The thread from its first to its last record, its waiting for the period included.
+    pub kernel: Counters,
+    /// From the first record to the last.
+    pub duration_ns: u64,
+    /// Whether it was asked to stop before the source ended.
+    pub interrupted: bool,
+    /// What ended it before the source did.
+    pub error: Option<String>,
+}
+
+/// Runs a source into a sink until the source ends, one of them fails, or `stop` is set.
+/// `late_after_ns` is the period.
+pub fn run(
+    source: &mut dyn Source,
+    sink: &mut dyn Sink,
+    late_after_ns: u64,
+    stop: &Interrupt,
+    gauge: &Gauge,
+) -> CallerReport {
+    let probe = Probe::new();
+    let first = probe.read();
+    let started_ns = now_ns();
+    let mut report = CallerReport {
+        calls: Latencies::default(),
+        lateness: Latencies::default(),
+        late: 0,
+        blocked_calls: 0,
+        preempted_calls: 0,
+        worst: Vec::with_capacity(WORST + 1),
+        kernel: Counters::default(),
+        duration_ns: 0,
+        interrupted: false,
+        error: None,
+    };
+    let ended = report.run(source, sink, late_after_ns, stop, gauge, &probe);
+    report.error = ended.err().map(|error| error.to_string());
+    report.interrupted = stop.requested();
+    report.kernel = probe.read().since(&first);
+    report.duration_ns = now_ns() - started_ns;
+    report
+}
+
+fn cause(kernel: &Counters) -> Cause {
+    match kernel {
+        Counters { voluntary_switches: 1.., .. } => Cause::Blocked,
+        Counters { involuntary_switches: 1.., .. } => Cause::Preempted,
+        Counters { run_delay_ns: Some(1..), .. } => Cause::Preempted,
+        _ => Cause::Running,
+    }
+}
+
+impl CallerReport {
+    fn run(
+        &mut self,
+        source: &mut dyn Source,
+        sink: &mut dyn Sink,
+        late_after_ns: u64,
+        stop: &Interrupt,
+        gauge: &Gauge,
+        probe: &Probe,
+    ) -> io::Result<()> {
+        let mut number = 0;
+        while !stop.requested() {
+            let record = match source.next() {
+                Ok(Some(record)) => record,
+                Ok(None) => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            let before = probe.read();
+            let start_ns = now_ns();
+            let taken = sink.take(&record);
+            let ns = now_ns() - start_ns;
+            let kernel = probe.read().since(&before);
+            taken?;
+            if let Some(due_ns) = record.due_ns {
+                let late_ns = start_ns.saturating_sub(due_ns);
+                self.lateness.add(late_ns);
+                self.late += u64::from(late_ns >= late_after_ns);
+            }
+            self.count(number, ns, kernel);
+            gauge.call_ns_max.store(self.calls.max(), Ordering::Relaxed);
+            sink.settle()?;
+            number += 1;
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, record: u64, ns: u64, kernel: Counters) {
+        self.calls.add(ns);
+        let cause = cause(&kernel);
+        self.blocked_calls += u64::from(cause == Cause::Blocked);
+        self.preempted_calls += u64::from(cause == Cause::Preempted);
+        let place = self.worst.partition_point(|worse| worse.ns >= ns);
+        if place < WORST {
+            self.worst.insert(place, WorstCall { record, ns, cause, kernel });
+            self.worst.truncate(WORST);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+    use steadyio_recorder::source::Periodic;
+
+    /// Sleeps in one call.
+    struct SleepsOnce {
+        at: u8,
+        taken: Vec<u8>,
+    }
+
+    impl Sink for SleepsOnce {
+        fn take(&mut self, record: &Record<'_>) -> io::Result<()> {
+            self.taken.push(record.data[0]);
+            if record.data[0] == self.at {
+                thread::sleep(Duration::from_millis(20));
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_call_that_sleeps_is_found_and_explained() {
+        let mut source = Periodic::new(Duration::from_millis(1), 8, 30);
+        let mut sink = SleepsOnce { at: 7, taken: Vec::new() };
+        let gauge = Gauge::default();
+        let report = run(&mut source, &mut sink, 1_000_000, &Interrupt::default(), &gauge);
+        assert_eq!(sink.taken, (0..30).collect::<Vec<u8>>());
+        // Others may have waited for a CPU for longer.
+        let slept = report.worst.iter().find(|worst| worst.record == 7);
+        assert!(slept.is_some_and(|slept| slept.cause == Cause::Blocked && slept.ns >= 20_000_000));
+        assert_eq!(gauge.call_ns_max.load(Ordering::Relaxed), report.worst[0].ns);
+        // The records that were due meanwhile came late.
+        assert!(report.late >= 15, "{}", report.late);
+        assert!(report.blocked_calls >= 1 && report.worst.len() == WORST);
+    }
+}

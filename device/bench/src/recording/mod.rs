@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a caller sees that records periodic data: by the pool, or as S4 (real-time recording on ext4) measured.
+//!
+//! [`recipe`] names the ways to record; [`caller`] is the measured thread, [`recipes`] are those ways in which it
+//! writes itself; [`session`] leads through all of it, [`place`] says on which file system, [`result`] what came out.
+
+pub mod caller;
+pub mod place;
+pub mod recipe;
+pub mod recipes;
+pub mod result;
+pub mod session;

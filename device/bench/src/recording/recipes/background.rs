@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What S4 does beside a recording to see whether it disturbs: a third thread that once per period
+//! cuts a piece off another file of the recording's size (BG_TRUNC), or cuts it off and has the
+//! whole size preallocated again (BG_ALL).
+//!
+//! S4 gives 256 KB per 5 ms for records of 16 KB and a file of 100 MB: sixteen records per period.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+use rustix::fs::{FallocateFlags, fallocate};
+
+use crate::recording::place::named;
+use crate::recording::recipe::Background;
+use steadyio_core::latency::Latencies;
+use steadyio_recorder::source::{now_ns, sleep_until_ns};
+
+/// Of what is recorded, this many times is cut off.
+const CUT_RECORDS: u64 = 16;
+
+/// What the thread does, and how fast.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Truncate or all.
+    pub background: Background,
+    /// Where its files are.
+    pub dir: PathBuf,
+    /// Time between two cuts.
+    pub period_ns: u64,
+    /// Size of a record.
+    pub record_bytes: u64,
+    /// Size of its files.
+    pub file_bytes: u64,
+    /// How much will be recorded.
+    pub total_bytes: u64,
+}
+
+/// What it did.
+#[derive(Debug, Clone, Default)]
+pub struct BackgroundReport {
+    /// The ftruncate() calls.
+    pub truncates: Latencies,
+    /// The fallocate() calls.
+    pub fallocates: Latencies,
+}
+
+/// The thread; its files go when it ends.
+#[derive(Debug)]
+pub struct BackgroundThread {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<io::Result<BackgroundReport>>,
+}
+
+impl Plan {
+    /// To cut all the time, BG_TRUNC needs files made beforehand; BG_ALL makes its own again.
+    fn files(&self) -> u64 {
+        match self.background {
+            Background::None => 0,
+            Background::All => 1,
+            Background::Truncate => (CUT_RECORDS * self.total_bytes).div_ceil(self.file_bytes),
+        }
+    }
+
+    fn path(&self, number: u64) -> PathBuf {
+        self.dir.join(format!("background-{number:04}.raw"))
+    }
+
+    /// Makes the files and starts cutting them; None if there is nothing to do.
+    pub fn start(self) -> io::Result<Option<BackgroundThread>> {
+        if self.background == Background::None {
+            return Ok(None);
+        }
+        let files: Vec<PathBuf> = (0..self.files()).map(|number| self.path(number)).collect();
+        for path in &files {
+            let file = open(path)?;
+            allocate(&file, self.file_bytes)
+                .and_then(|()| file.sync_all())
+                .inspect_err(|_| remove(&files))
+                .map_err(|error| named(path, error))?;
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = thread::Builder::new().name("steady-background".into()).spawn(move || {
+            let report = self.cut_all(&files, &stopped);
+            remove(&files);
+            report
+        })?;
+        Ok(Some(BackgroundThread { stop, thread }))
+    }
+
+    fn cut_all(&self, files: &[PathBuf], stop: &AtomicBool) -> io::Result<BackgroundReport> {
+        let mut report = BackgroundReport::default();
+        let mut due_ns = now_ns();
+        for path in files {
+            let file = open(path)?;
+            let mut length = self.file_bytes;
+            while length > 0 {
+                due_ns += self.period_ns;
+                sleep_until_ns(due_ns)?;
+                if stop.load(Ordering::Relaxed) {
+                    return Ok(report);
+                }
+                length = length.saturating_sub(CUT_RECORDS * self.record_bytes);
+                let start_ns = now_ns();
+                file.set_len(length)?;
+                report.truncates.add(now_ns() - start_ns);
+                if self.background == Background::All {
+                    let start_ns = now_ns();
+                    allocate(&file, self.file_bytes)?;
+                    report.fallocates.add(now_ns() - start_ns);
+                    length = self.file_bytes;
+                }
+            }
+        }
+        Ok(report)
+    }
+}
+
+impl BackgroundThread {
+    /// Ends it and removes its files.
+    pub fn finish(self) -> io::Result<BackgroundReport> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().map_err(|_| io::Error::other("the background thread panicked"))?
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(false).open(path)
+}
+
+/// Blocks and size.
+pub fn allocate(file: &File, bytes: u64) -> io::Result<()> {
+    Ok(fallocate(file, FallocateFlags::empty(), 0, bytes)?)
+}
+
+fn remove(files: &[PathBuf]) {
+    for path in files {
+        // What is left is in the way of nothing but space.
+        let _ = fs::remove_file(path);
+    }
+}

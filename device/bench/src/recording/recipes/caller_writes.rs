@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! S4's recorders: the caller's own thread calls write() into the page cache.
+//!
+//! Files hold nothing but the records, as S4's do: what is measured is the path of write(), and a
+//! format would add the same to each of them. Threads: the caller (write), [`super::sync_thread`]
+//! (write back, and end each file), [`super::background`] (what disturbs). When a file is full the
+//! caller waits until it has been ended and the next one is there, which is S4's "foreground".
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::background::{Plan, allocate};
+use super::sync_thread::{Piece, SyncReport, SyncThread};
+use crate::recording::caller::Sink;
+use crate::recording::place::named;
+use crate::recording::recipe::{Blocks, CallerWrites};
+use steadyio_core::latency::Latencies;
+use steadyio_recorder::ledger::{Amount, Ledger};
+use steadyio_recorder::source::{Record, now_ns};
+
+/// Where and how much.
+#[derive(Debug, Clone)]
+pub struct Files {
+    /// Directory of the recording.
+    pub dir: PathBuf,
+    /// Most that goes into one file.
+    pub file_bytes: u64,
+    /// Most that is recorded.
+    pub total_bytes: u64,
+    /// So much is written back at once.
+    pub sync_bytes: u64,
+}
+
+impl Files {
+    fn path(&self, number: u64) -> PathBuf {
+        self.dir.join(format!("recording-{number:04}.raw"))
+    }
+}
+
+/// Takes records by writing them.
+#[derive(Debug)]
+pub struct WriteSink {
+    recipe: CallerWrites,
+    files: Files,
+    ledger: Arc<Ledger>,
+    sync: SyncThread,
+    file: Arc<File>,
+    file_number: u64,
+    position: u64,
+    left_bytes: u64,
+    unsynced: Piece,
+    changes: Latencies,
+}
+
+/// What the threads beside the caller did.
+#[derive(Debug, Clone)]
+pub struct WriteReport {
+    /// The second thread.
+    pub sync: SyncReport,
+    /// From the end of a file to the beginning of the next; the caller waited.
+    pub changes: Latencies,
+    /// Files written.
+    pub files: u64,
+}
+
+impl WriteSink {
+    /// Makes the first file and starts the second thread.
+    pub fn start(recipe: CallerWrites, files: Files) -> io::Result<WriteSink> {
+        let ledger = Arc::new(Ledger::default());
+        let sync = SyncThread::start(recipe.sync, recipe.blocks, Arc::clone(&ledger))?;
+        let left_bytes = files.total_bytes;
+        let file = open_next(&recipe, &files, 0, left_bytes)?;
+        Ok(WriteSink {
+            recipe,
+            files,
+            ledger,
+            sync,
+            file: Arc::new(file),
+            file_number: 0,
+            position: 0,
+            left_bytes,
+            unsynced: Piece::default(),
+            changes: Latencies::default(),
+        })
+    }
+
+    /// The account of the only channel.
+    pub fn ledger(&self) -> Arc<Ledger> {
+        Arc::clone(&self.ledger)
+    }
+
+    /// What disturbs this recording, if its recipe says so.
+    pub fn background(&self, period_ns: u64, record_bytes: u64) -> Plan {
+        Plan {
+            background: self.recipe.background,
+            dir: self.files.dir.clone(),
+            period_ns,
+            record_bytes,
+            file_bytes: self.files.file_bytes,
+            total_bytes: self.files.total_bytes,
+        }
+    }
+
+    /// Ends the last file and the thread.
+    pub fn finish(mut self) -> io::Result<WriteReport> {
+        let ended = self.end_file();
+        let sync = self.sync.finish()?;
+        ended?;
+        Ok(WriteReport { sync, changes: self.changes, files: self.file_number + 1 })
+    }
+
+    fn end_file(&mut self) -> io::Result<()> {
+        let piece = std::mem::take(&mut self.unsynced);
+        self.sync.end(&self.file, piece, self.position)
+    }
+
+    fn change_file(&mut self) -> io::Result<()> {
+        let start_ns = now_ns();
+        self.end_file()?;
+        self.file_number += 1;
+        self.file =
+            Arc::new(open_next(&self.recipe, &self.files, self.file_number, self.left_bytes)?);
+        self.position = 0;
+        self.changes.add(now_ns() - start_ns);
+        Ok(())
+    }
+}
+
+fn open_next(
+    recipe: &CallerWrites,
+    files: &Files,
+    number: u64,
+    left_bytes: u64,
+) -> io::Result<File> {
+    let path = files.path(number);
+    let named = |error| named(&path, error);
+    let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(named)?;
+    if recipe.blocks == Blocks::Preallocated {
+        let bytes = files.file_bytes.min(left_bytes).max(1);
+        // A file with a part of its blocks is of no use.
+        allocate(&file, bytes).inspect_err(|_| drop(fs::remove_file(&path))).map_err(named)?;
+    }
+    Ok(file)
+}
+
+impl Sink for WriteSink {
+    fn take(&mut self, record: &Record<'_>) -> io::Result<()> {
+        (&*self.file)
+            .write_all(record.data)
+            .map_err(|error| named(&self.files.path(self.file_number), error))?;
+        let bytes = record.data.len() as u64;
+        let amount = Amount { records: 1, bytes };
+        self.ledger.received(record.log_time_ns, bytes);
+        self.ledger.written(amount);
+        self.position += bytes;
+        self.left_bytes = self.left_bytes.saturating_sub(bytes);
+        self.unsynced.bytes += bytes;
+        self.unsynced.amount = self.unsynced.amount.plus(amount);
+        self.unsynced.last_ns = record.log_time_ns;
+        Ok(())
+    }
+
+    fn settle(&mut self) -> io::Result<()> {
+        if self.unsynced.bytes >= self.files.sync_bytes {
+            let piece = std::mem::take(&mut self.unsynced);
+            self.unsynced.offset = piece.offset + piece.bytes;
+            self.sync.sync(&self.file, piece)?;
+        }
+        if self.position >= self.files.file_bytes && self.left_bytes > 0 {
+            self.change_file()?;
+        }
+        Ok(())
+    }
+}

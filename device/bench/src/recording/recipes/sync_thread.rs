@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! S4's second thread: writes back what the caller wrote, a piece at a time, and ends the file.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+
+use crate::recording::recipe::{Blocks, Sync};
+use steadyio_core::latency::Latencies;
+use steadyio_recorder::ledger::{Amount, Ledger};
+use steadyio_recorder::read_only::refuse_read_only;
+use steadyio_recorder::source::now_ns;
+use steadyio_recorder::task::{Counters, Probe};
+
+/// As many pieces may wait to be written back before the caller waits as well: more than any
+/// memory holds of them.
+const QUEUE: usize = 1 << 16;
+
+/// A piece of a file that the caller has written.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Piece {
+    /// Where it begins.
+    pub offset: u64,
+    /// How long it is.
+    pub bytes: u64,
+    /// What is in it, and in all pieces since the last.
+    pub amount: Amount,
+    /// The newest record in it.
+    pub last_ns: u64,
+}
+
+enum Order {
+    Sync(Arc<File>, Piece),
+    /// End of a file, with the piece that is left and its final length.
+    End(Arc<File>, Piece, u64, SyncSender<()>),
+}
+
+/// What the thread did.
+#[derive(Debug, Clone, Default)]
+pub struct SyncReport {
+    /// Calls that wrote back a piece.
+    pub syncs: Latencies,
+    /// ftruncate() and fsync() at the end of each file.
+    pub ends: Latencies,
+    /// The thread.
+    pub kernel: Counters,
+}
+
+/// The thread, to be told what to do.
+#[derive(Debug)]
+pub struct SyncThread {
+    orders: SyncSender<Order>,
+    thread: JoinHandle<io::Result<SyncReport>>,
+}
+
+impl SyncThread {
+    /// Starts it; what becomes durable goes to the ledger.
+    pub fn start(sync: Sync, blocks: Blocks, ledger: Arc<Ledger>) -> io::Result<SyncThread> {
+        let (orders, inbox) = sync_channel(QUEUE);
+        let work = Worker { sync, blocks, ledger, undurable: Amount::default() };
+        let thread = thread::Builder::new().name("steady-sync".into());
+        Ok(SyncThread { orders, thread: thread.spawn(move || work.run(&inbox))? })
+    }
+
+    /// Has a piece written back, some time.
+    pub fn sync(&self, file: &Arc<File>, piece: Piece) -> io::Result<()> {
+        self.orders.send(Order::Sync(Arc::clone(file), piece)).map_err(|_| gone())
+    }
+
+    /// Ends a file of this length and waits until that is done.
+    pub fn end(&self, file: &Arc<File>, piece: Piece, length: u64) -> io::Result<()> {
+        let (done, wait) = sync_channel(1);
+        self.orders.send(Order::End(Arc::clone(file), piece, length, done)).map_err(|_| gone())?;
+        wait.recv().map_err(|_| gone())
+    }
+
+    /// Ends the thread.
+    pub fn finish(self) -> io::Result<SyncReport> {
+        drop(self.orders);
+        self.thread.join().map_err(|_| io::Error::other("the sync thread panicked"))?
+    }
+}
+
+/// The reason is what [`SyncThread::finish`] returns.
+fn gone() -> io::Error {
+    io::Error::other("the sync thread has ended")
+}
+
+struct Worker {
+    sync: Sync,
+    blocks: Blocks,
+    ledger: Arc<Ledger>,
+    undurable: Amount,
+}
+
+impl Worker {
+    fn run(mut self, inbox: &Receiver<Order>) -> io::Result<SyncReport> {
+        let probe = Probe::new();
+        let mut report = SyncReport::default();
+        while let Ok(order) = inbox.recv() {
+            let start_ns = now_ns();
+            match order {
+                Order::Sync(file, piece) => {
+                    self.undurable = self.undurable.plus(piece.amount);
+                    self.sync_piece(&file, piece)?;
+                    report.syncs.add(now_ns() - start_ns);
+                }
+                Order::End(file, piece, length, done) => {
+                    self.undurable = self.undurable.plus(piece.amount);
+                    if self.blocks == Blocks::Preallocated {
+                        file.set_len(length)?;
+                    }
+                    file.sync_all()?;
+                    self.durable(&file, piece.last_ns)?;
+                    report.ends.add(now_ns() - start_ns);
+                    // Who waits may have given up.
+                    let _ = done.send(());
+                }
+            }
+        }
+        report.kernel = probe.read();
+        Ok(report)
+    }
+
+    fn sync_piece(&mut self, file: &File, piece: Piece) -> io::Result<()> {
+        match self.sync {
+            Sync::Fdatasync => {
+                file.sync_data()?;
+                self.durable(file, piece.last_ns)
+            }
+            // Not durable: neither the device's cache nor the metadata that leads to the pages has
+            // been written. The fsync() at the end does that.
+            Sync::SyncFileRange => sync_file_range(file, piece),
+        }
+    }
+
+    fn durable(&mut self, file: &File, last_ns: u64) -> io::Result<()> {
+        refuse_read_only(file)?;
+        self.ledger.durable(std::mem::take(&mut self.undurable), last_ns);
+        Ok(())
+    }
+}
+
+/// Writes the pages of a piece and waits for them.
+fn sync_file_range(file: &File, piece: Piece) -> io::Result<()> {
+    let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
+        | libc::SYNC_FILE_RANGE_WRITE
+        | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    let offset = i64::try_from(piece.offset).map_err(io::Error::other)?;
+    let bytes = i64::try_from(piece.bytes).map_err(io::Error::other)?;
+    // SAFETY: numbers only; the file is open.
+    match unsafe { libc::sync_file_range(file.as_raw_fd(), offset, bytes, flags) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

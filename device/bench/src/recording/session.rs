@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A whole recording by any recipe: set up, run the caller, tell, end, and put back.
+//!
+//! Called by `steady record`. A program of one's own uses [`steadyio_recorder::pool::Recorder`] directly and
+//! brings its own thread.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use super::caller::{CallerReport, Gauge, Sink, run};
+use super::place::{Filesystem, filesystem_of, named};
+use super::recipe::{CallerWrites, Kind, Recipe};
+use super::recipes::background::BackgroundReport;
+use super::recipes::caller_writes::{Files, WriteReport, WriteSink};
+use super::recipes::flusher::{self, FlusherError, FlusherOff};
+use steadyio_core::interrupt::Interrupt;
+use steadyio_core::scheduling::set_fifo;
+use steadyio_recorder::channel::Channel;
+use steadyio_recorder::config::RecorderConfig;
+use steadyio_recorder::ledger::{Account, Ledger};
+use steadyio_recorder::pool::meters::{Meters, WriterReport};
+use steadyio_recorder::pool::{Recorder, StartError};
+use steadyio_recorder::ring::HEADER_BYTES;
+use steadyio_recorder::source::{Record, Source, now_ns};
+use steadyio_recorder::task::{lock_process, process_cpu_ns, set_cpu};
+
+/// A caller that waits looks this often whether the ring has room again.
+const ROOM_LOOK: Duration = Duration::from_millis(1);
+
+/// How the caller runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CallerConfig {
+    /// SCHED_FIFO at this priority.
+    pub fifo_priority: Option<u8>,
+    /// On this CPU only.
+    pub cpu: Option<usize>,
+}
+
+/// What to record, and how.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// How.
+    pub recipe: Recipe,
+    /// Channels, sizes, directory. S4's recipes have one channel, take `segment_bytes` as the size
+    /// of a file and `unit_bytes` as what is written back at once, and use nothing else of it.
+    pub config: RecorderConfig,
+    /// The caller.
+    pub caller: CallerConfig,
+    /// Time between records; zero if they come as fast as they are taken.
+    pub period: Duration,
+    /// Bytes that will come; None if they have no end.
+    pub total_bytes: Option<u64>,
+    /// The caller waits for room in the ring before it takes the next record. For sources that can
+    /// wait themselves; never for real-time.
+    pub back_pressure: bool,
+}
+
+/// A recording could not be set up, or not be ended.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The pool.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The flusher's settings.
+    #[error(transparent)]
+    Flusher(#[from] FlusherError),
+    /// Files or threads of S4's recipes.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// S4's recipes preallocate, so they must know how much comes.
+    #[error("recipe {0} needs an end: say --total or --duration")]
+    Endless(Recipe),
+    /// Memory of the process.
+    #[error(
+        "cannot lock the process into memory: raise the limit (ulimit -l) or say --no-lock: {0}"
+    )]
+    Lock(io::Error),
+    /// Scheduling of the caller.
+    #[error("cannot run the caller {wanted}: {why}")]
+    Caller {
+        /// What was asked for.
+        wanted: String,
+        /// Why not.
+        why: io::Error,
+    },
+}
+
+/// What others may see while it runs.
+#[derive(Debug, Clone, Copy)]
+pub struct Live {
+    /// Since the start.
+    pub elapsed: Duration,
+    /// All channels together.
+    pub account: Account,
+    /// Of all rings; 0 without rings.
+    pub ring_bytes: u64,
+    /// The longest call.
+    pub call_ns_max: u64,
+    /// Of the latest sync; None if the recipe does not say.
+    pub durable_lag_ns: Option<u64>,
+}
+
+/// What the threads beside the caller did.
+#[derive(Debug)]
+pub enum Beside {
+    /// Of the pool.
+    Pool(Box<WriterReport>, Arc<Meters>),
+    /// Of S4's recipes.
+    CallerWrites(Box<WriteReport>, Option<Box<BackgroundReport>>),
+}
+
+/// What came out.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The caller.
+    pub caller: CallerReport,
+    /// By topic.
+    pub channels: Vec<(String, Account)>,
+    /// The others.
+    pub beside: Beside,
+    /// Where it is.
+    pub filesystem: Option<Filesystem>,
+    /// Settings of the kernel's flusher while recording.
+    pub flusher: BTreeMap<String, u64>,
+    /// CPU time of the process, from the first record until all is durable.
+    pub cpu_ns: u64,
+    /// From the first record until all is durable.
+    pub duration_ns: u64,
+}
+
+/// When the first record came, and the CPU time of the process until then.
+struct Begun {
+    at_ns: u64,
+    cpu_ns: u64,
+}
+
+/// Called now and then while recording: how often, and with what.
+pub type Watch<'a> = (Duration, &'a mut dyn FnMut(&Live));
+
+struct PoolSink {
+    channels: Vec<Channel>,
+    /// Of each channel, if the caller is to wait for room.
+    ring_bytes: Option<Vec<u64>>,
+    last: usize,
+}
+
+impl Sink for PoolSink {
+    fn take(&mut self, record: &Record<'_>) -> io::Result<()> {
+        self.last = record.channel;
+        // A loss is counted by the channel; the caller of a real-time system goes on as well.
+        let _ = self.channels[record.channel].append(record.log_time_ns, record.data);
+        Ok(())
+    }
+
+    /// Half a ring has room for any record: the configuration sees to it.
+    fn settle(&mut self) -> io::Result<()> {
+        if let Some(ring_bytes) = &self.ring_bytes {
+            let used = |account: Account| {
+                account.buffered.bytes + account.buffered.records * HEADER_BYTES as u64
+            };
+            while used(self.channels[self.last].account()) > ring_bytes[self.last] / 2 {
+                thread::sleep(ROOM_LOOK);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Plan {
+    /// Records all of a source. `note` is told what takes long, `watch` how it goes.
+    pub fn record(
+        &self,
+        source: Box<dyn Source + Send>,
+        stop: &Interrupt,
+        note: &mut dyn FnMut(String),
+        watch: Option<Watch<'_>>,
+    ) -> Result<Outcome, SessionError> {
+        match self.recipe.kind() {
+            Kind::Pool => self.record_by_pool(source, stop, note, watch),
+            Kind::CallerWrites(recipe) => self.record_by_caller(recipe, source, stop, note, watch),
+        }
+    }
+
+    fn record_by_pool(
+        &self,
+        source: Box<dyn Source + Send>,
+        stop: &Interrupt,
+        note: &mut dyn FnMut(String),
+        watch: Option<Watch<'_>>,
+    ) -> Result<Outcome, SessionError> {
+        let (mut recorder, channels) = Recorder::start_unless(stop, &self.config, note)?;
+        let rings = self.config.channels.iter().map(|channel| channel.ring_bytes);
+        let ring_bytes = self.back_pressure.then(|| rings.collect());
+        let sink = PoolSink { channels, ring_bytes, last: 0 };
+        let ledgers = recorder.ledgers().to_vec();
+        let meters = Arc::clone(recorder.meters());
+        let lag = || Some(meters.durable_lag_ns.load(Ordering::Relaxed));
+        let (begun, caller, _) = self.run_caller(source, sink, stop, &ledgers, &lag, watch)?;
+        let report = recorder.finish()?;
+        Ok(Outcome {
+            caller,
+            channels: self.accounts(&ledgers),
+            beside: Beside::Pool(Box::new(report), Arc::clone(&meters)),
+            filesystem: filesystem_of(&self.config.dir),
+            flusher: flusher::in_force(),
+            cpu_ns: process_cpu_ns() - begun.cpu_ns,
+            duration_ns: now_ns() - begun.at_ns,
+        })
+    }
+
+    fn record_by_caller(
+        &self,
+        recipe: CallerWrites,
+        source: Box<dyn Source + Send>,
+        stop: &Interrupt,
+        note: &mut dyn FnMut(String),
+        watch: Option<Watch<'_>>,
+    ) -> Result<Outcome, SessionError> {
+        let total_bytes = self.total_bytes.ok_or(SessionError::Endless(self.recipe))?;
+        let dir = &self.config.dir;
+        std::fs::create_dir_all(dir).map_err(|error| named(dir, error))?;
+        let guard = if recipe.flusher { None } else { Some(FlusherOff::take(note)?) };
+        let files = Files {
+            dir: self.config.dir.clone(),
+            file_bytes: self.config.segment_bytes.min(total_bytes),
+            total_bytes,
+            sync_bytes: self.config.unit_bytes,
+        };
+        let sink = WriteSink::start(recipe, files)?;
+        let period_ns = self.period.as_nanos() as u64;
+        let record_bytes = self.config.channels[0].record_bytes_max;
+        let background = sink.background(period_ns, record_bytes).start()?;
+        let ledgers = [sink.ledger()];
+        let flusher = flusher::in_force();
+        let (begun, caller, sink) =
+            self.run_caller(source, sink, stop, &ledgers, &|| None, watch)?;
+        let background = background.map(|thread| thread.finish()).transpose()?;
+        let report = sink.finish()?;
+        let (cpu_ns, duration_ns) = (process_cpu_ns() - begun.cpu_ns, now_ns() - begun.at_ns);
+        if let Some(guard) = guard {
+            guard.finish()?;
+        }
+        Ok(Outcome {
+            caller,
+            channels: self.accounts(&ledgers),
+            beside: Beside::CallerWrites(Box::new(report), background.map(Box::new)),
+            filesystem: filesystem_of(&self.config.dir),
+            flusher,
+            cpu_ns,
+            duration_ns,
+        })
+    }
+
+    /// Runs the caller in a thread of its own, and watches it from this one.
+    fn run_caller<S: Sink + Send + 'static>(
+        &self,
+        mut source: Box<dyn Source + Send>,
+        mut sink: S,
+        stop: &Interrupt,
+        ledgers: &[Arc<Ledger>],
+        durable_lag_ns: &dyn Fn() -> Option<u64>,
+        mut watch: Option<Watch<'_>>,
+    ) -> Result<(Begun, CallerReport, S), SessionError> {
+        let gauge = Arc::new(Gauge::default());
+        let (shared, stop, config) = (Arc::clone(&gauge), stop.clone(), self.caller);
+        let (period_ns, lock) = (self.period.as_nanos() as u64, self.config.lock_memory);
+        let (done, ended) = sync_channel(1);
+        let thread = thread::Builder::new().name("steady-caller".into());
+        let thread = thread.spawn(move || {
+            prepare_caller(&config, lock)?;
+            let begun = Begun { at_ns: now_ns(), cpu_ns: process_cpu_ns() };
+            let report = run(&mut *source, &mut sink, period_ns, &stop, &shared);
+            // The other end waits for it.
+            let _ = done.send(());
+            Ok((begun, report, sink))
+        })?;
+        let start_ns = now_ns();
+        let every = watch.as_ref().map_or(Duration::from_secs(3_600), |(every, _)| *every);
+        while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(every) {
+            if let Some((_, tell)) = &mut watch {
+                let account = ledgers.iter().map(|ledger| ledger.snapshot());
+                tell(&Live {
+                    elapsed: Duration::from_nanos(now_ns() - start_ns),
+                    account: account.fold(Account::default(), |sum, more| sum.plus(&more)),
+                    ring_bytes: self.config.channels.iter().map(|c| c.ring_bytes).sum(),
+                    call_ns_max: gauge.call_ns_max.load(Ordering::Relaxed),
+                    durable_lag_ns: durable_lag_ns(),
+                });
+            }
+        }
+        thread.join().map_err(|_| io::Error::other("the caller's thread panicked"))?
+    }
+
+    fn accounts(&self, ledgers: &[Arc<Ledger>]) -> Vec<(String, Account)> {
+        let channels = self.config.channels.iter().zip(ledgers);
+        channels.map(|(channel, ledger)| (channel.topic.clone(), ledger.snapshot())).collect()
+    }
+}
+
+fn prepare_caller(config: &CallerConfig, lock: bool) -> Result<(), SessionError> {
+    if let Some(cpu) = config.cpu {
+        let wanted = format!("on CPU {cpu}");
+        set_cpu(cpu).map_err(|why| SessionError::Caller { wanted, why })?;
+    }
+    if let Some(priority) = config.fifo_priority {
+        let wanted = format!(
+            "under SCHED_FIFO at priority {priority} (which root may, or who has ulimit -r {priority})"
+        );
+        set_fifo(priority).map_err(|why| SessionError::Caller { wanted, why })?;
+    }
+    if lock {
+        lock_process().map_err(SessionError::Lock)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One bench: every chosen variant and point of a workload on a device, into a record.
+//!
+//! [`safety`] decides whether it may write; [`prepared`] makes a [`filesystem`] if asked to and starts programs
+//! [`beside`] the jobs.
+
+pub mod beside;
+pub mod filesystem;
+pub mod prepared;
+pub mod safety;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::fio::job::{JobFile, is_first_rt, job_name};
+use crate::fio::output::JobOutput;
+use crate::fio::process::{Fio, FioError};
+use crate::host::load::{HostError, HostLoad};
+use crate::record::point::point_result;
+use crate::record::{RECORD_SCHEMA, Record, Tool};
+use crate::run::prepared::{PrepareError, Prepared};
+use crate::run::safety::{Claim, SafetyError};
+use crate::spec::expand::{KnobGroup, PlannedPoint, PlannedVariant, Selection, Spec};
+use crate::spec::workload::{Job, SpecError, Workload};
+use steadyio_core::device::Device;
+use steadyio_core::interrupt::Interrupt;
+use steadyio_core::kernel::Kernel;
+use steadyio_core::knob_guard::{GuardError, KnobGuard};
+use steadyio_core::knobs::{KnobError, Queue, Unmet};
+
+/// Why a bench ended without a record.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// The workload or the selection.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// Writing to the device is not allowed.
+    #[error(transparent)]
+    Safety(#[from] SafetyError),
+    /// A knob was refused.
+    #[error("variant {variant}: {error}")]
+    Knob {
+        /// Variant that wanted it.
+        variant: String,
+        /// Knob, value and reason.
+        error: KnobError,
+    },
+    /// Knobs could not be guarded or put back.
+    #[error(transparent)]
+    Guard(#[from] GuardError),
+    /// The file system, or a program beside the jobs.
+    #[error(transparent)]
+    Prepare(#[from] PrepareError),
+    /// The engine.
+    #[error(transparent)]
+    Fio(#[from] FioError),
+    /// The threads of a workload with a `[host]`.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// A point that ended before its time.
+    #[error("variant {variant}, job {job}: {reason}")]
+    Point {
+        /// Variant it belongs to.
+        variant: String,
+        /// fio's name of the job.
+        job: String,
+        /// What happened.
+        reason: String,
+    },
+    /// Working files.
+    #[error("{what}")]
+    Io {
+        /// File, or what was tried.
+        what: String,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+impl BenchError {
+    /// Whether the run was ended by a signal.
+    pub fn interrupted(&self) -> bool {
+        matches!(
+            self,
+            BenchError::Fio(FioError::Interrupted) | BenchError::Host(HostError::Interrupted)
+        )
+    }
+}
+
+/// What to run.
+#[derive(Debug)]
+pub struct Bench<'a> {
+    /// The workload.
+    pub spec: &'a Spec,
+    /// Which part of it.
+    pub selection: &'a Selection,
+    /// Where.
+    pub device: &'a Device,
+    /// Kernel name of the device whose data may be overwritten.
+    pub destroy_data: Option<&'a str>,
+    /// Where fio's files stay for inspection; None deletes them.
+    pub keep: Option<&'a Path>,
+    /// Ends the run early.
+    pub stop: &'a Interrupt,
+}
+
+/// What happens meanwhile, for people who wait.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// Something worth knowing.
+    Note(String),
+    /// A group of points starts.
+    Start {
+        /// Variant it belongs to.
+        variant: &'a str,
+        /// Its points.
+        points: usize,
+    },
+    /// The group is still running.
+    Running {
+        /// Variant it belongs to.
+        variant: &'a str,
+        /// Since its start.
+        elapsed: Duration,
+    },
+}
+
+impl Bench<'_> {
+    /// Checks what can be checked without touching the device's knobs or data. No fio comes back
+    /// for a workload that does not need it.
+    pub fn check(&self) -> Result<(Option<Fio>, Vec<PlannedVariant>), BenchError> {
+        let plan = self.spec.plan(self.selection)?;
+        self.check_sizes(&plan)?;
+        let fio = match self.spec.workload.host {
+            Some(_) => None,
+            None => Some(Fio::find()?),
+        };
+        Ok((fio, plan))
+    }
+
+    /// Runs everything; the knobs are as before when this returns, whatever it returns. If they
+    /// could not be put back, that comes next to the record, which is worth keeping.
+    pub fn run(
+        &self,
+        event: &mut dyn FnMut(Event),
+    ) -> Result<(Record, Result<(), GuardError>), BenchError> {
+        let (fio, plan) = self.check()?;
+        let _claim = self.allow()?;
+        let mut record = self.empty_record(fio.as_ref())?;
+        let sets_knobs = plan.iter().flat_map(|v| &v.groups).any(|group| !group.knobs.is_empty());
+        let guard = match sets_knobs {
+            true => Some(KnobGuard::take(self.device, &mut |text| event(Event::Note(text)))?),
+            false => None,
+        };
+        for variant in &plan {
+            for group in &variant.groups {
+                self.run_group(fio.as_ref(), guard.as_ref(), variant, group, &mut record, event)?;
+            }
+        }
+        let restored = guard.map_or(Ok(()), KnobGuard::finish);
+        Ok((record, restored))
+    }
+
+    /// Asks for the right to write, if the workload writes. The claim is held while it does.
+    fn allow(&self) -> Result<Option<Claim>, SafetyError> {
+        let workload = &self.spec.workload;
+        if workload.filesystem.is_some() {
+            return safety::allow_formatting(self.device, self.destroy_data).map(|()| None);
+        }
+        match workload.writes() {
+            true => safety::allow_writes(self.device, self.destroy_data).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    fn check_sizes(&self, plan: &[PlannedVariant]) -> Result<(), SpecError> {
+        let (size, unit) = (self.device.size_bytes, self.device.logical_block_bytes());
+        if let Some(filesystem) = &self.spec.workload.filesystem {
+            if filesystem.mib > size >> 20 {
+                return Err(SpecError(format!(
+                    "filesystem.mib = {}: must be at most the {} MiB of {}",
+                    filesystem.mib,
+                    size >> 20,
+                    self.device.name
+                )));
+            }
+        }
+        let points = plan.iter().flat_map(|variant| &variant.groups).flat_map(|g| &g.points);
+        for job in points.flat_map(|point| &point.jobs) {
+            let block = job.bs_kib * 1_024;
+            let size = job.file.as_ref().map_or(size, |file| file.mib << 20);
+            if block > size || block % unit != 0 {
+                return Err(SpecError(format!(
+                    "job {}: bs_kib = {}: must be a multiple of {}'s block of {unit} bytes and at \
+                     most the {} KiB of the device or the job's file",
+                    job.name,
+                    job.bs_kib,
+                    self.device.name,
+                    size / 1_024
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn empty_record(&self, fio: Option<&Fio>) -> Result<Record, BenchError> {
+        let spec = self.spec.to_json().map_err(|error| SpecError(error.to_string()))?;
+        Ok(Record {
+            schema: RECORD_SCHEMA,
+            spec,
+            seed: self.spec.workload.seed,
+            tool: Tool {
+                steady: env!("CARGO_PKG_VERSION"),
+                fio: fio.map(|fio| fio.version.clone()),
+            },
+            kernel: Kernel::running(),
+            device: self.device.info(),
+            unmet: Vec::new(),
+            results: Vec::new(),
+        })
+    }
+
+    fn run_group(
+        &self,
+        fio: Option<&Fio>,
+        guard: Option<&KnobGuard>,
+        variant: &PlannedVariant,
+        group: &KnobGroup,
+        record: &mut Record,
+        event: &mut dyn FnMut(Event),
+    ) -> Result<(), BenchError> {
+        let queue = Queue::new(&self.device.queue, &self.device.disk);
+        let mut readings = Default::default();
+        if let Some(guard) = guard {
+            guard.reset()?;
+            let applied = guard.queue().apply(&variant.name, &group.knobs, &variant.optional);
+            let (read, unmet) = applied
+                .map_err(|error| BenchError::Knob { variant: variant.name.clone(), error })?;
+            readings = read;
+            add_new(&mut record.unmet, unmet);
+        }
+        event(Event::Start { variant: &variant.name, points: group.points.len() });
+        let outputs = match fio {
+            Some(fio) => self.run_fio(fio, variant, group, event)?,
+            None => self.run_threads(variant, group, event)?,
+        };
+        let in_force = queue.in_force();
+        for point in &group.points {
+            let jobs = self.outputs_of(variant, point, &outputs)?;
+            record.results.push(point_result(
+                &variant.name,
+                point,
+                readings.clone(),
+                in_force.clone(),
+                &jobs,
+            ));
+        }
+        Ok(())
+    }
+
+    fn run_threads(
+        &self,
+        variant: &PlannedVariant,
+        group: &KnobGroup,
+        event: &mut dyn FnMut(Event),
+    ) -> Result<Outputs, BenchError> {
+        let Workload { seed, settle_ms, .. } = self.spec.workload;
+        let load = HostLoad { device: self.device, settle_ms, seed, stop: self.stop };
+        let mut tick = |elapsed| event(Event::Running { variant: variant.name.as_str(), elapsed });
+        Ok(load.run(&group.points, &mut tick)?)
+    }
+
+    fn run_fio(
+        &self,
+        fio: &Fio,
+        variant: &PlannedVariant,
+        group: &KnobGroup,
+        event: &mut dyn FnMut(Event),
+    ) -> Result<Outputs, BenchError> {
+        let what = "a directory for fio's files".to_string();
+        let temporary = tempfile::Builder::new()
+            .prefix("steady-")
+            .tempdir()
+            .map_err(|source| BenchError::Io { what, source })?;
+        let dir = self.keep_dir(variant, group)?.unwrap_or_else(|| temporary.path().to_path_buf());
+        let workload = &self.spec.workload;
+        let prepared = match &workload.filesystem {
+            Some(filesystem) => {
+                event(Event::Note(format!("{}: making a file system", self.device.name)));
+                Some(Prepared::new(self.device, filesystem, &variant.filesystem, &group.points)?)
+            }
+            None => None,
+        };
+        let mounted = prepared.as_ref().map(|prepared| prepared.mounted.path.as_path());
+        let job_file = JobFile {
+            device: self.device,
+            mount: mounted,
+            settle_ms: workload.settle_ms,
+            seed: workload.seed,
+            dir: &dir,
+        };
+        let (text, logs) = job_file.render(&group.points);
+        for log in logs {
+            let what = "a list of think times".to_string();
+            log.write().map_err(|source| BenchError::Io { what, source })?;
+        }
+        let mut tick = |elapsed| event(Event::Running { variant: variant.name.as_str(), elapsed });
+        let outputs = fio.run(&text, &dir, self.stop, &mut tick)?;
+        prepared.map_or(Ok(()), Prepared::finish)?;
+        Ok(outputs)
+    }
+
+    fn keep_dir(
+        &self,
+        variant: &PlannedVariant,
+        group: &KnobGroup,
+    ) -> Result<Option<PathBuf>, BenchError> {
+        let Some(keep) = self.keep else { return Ok(None) };
+        let first = group.points.first().map(|point| point.index).unwrap_or_default();
+        let dir = keep.join(format!("{}.{first}", variant.name));
+        let absolute = fs::create_dir_all(&dir).and_then(|()| fs::canonicalize(&dir));
+        let what = dir.display().to_string();
+        absolute.map(Some).map_err(|source| BenchError::Io { what, source })
+    }
+
+    /// Results of a point's jobs; an error if one did less than it should.
+    fn outputs_of<'j>(
+        &self,
+        variant: &PlannedVariant,
+        point: &'j PlannedPoint,
+        outputs: &Outputs,
+    ) -> Result<Vec<(&'j Job, JobOutput)>, BenchError> {
+        let mut jobs = Vec::new();
+        for (index, job) in point.jobs.iter().enumerate() {
+            let name = job_name(point, job);
+            let output = outputs.get(&name).cloned().unwrap_or_default();
+            let wanted = match is_first_rt(&point.jobs, index) {
+                true => point.length.ios.unwrap_or_default(),
+                false => 0,
+            };
+            if let Some(reason) = shortfall(&output, wanted) {
+                let variant = variant.name.clone();
+                return Err(BenchError::Point { variant, job: name, reason });
+            }
+            jobs.push((job, output));
+        }
+        Ok(jobs)
+    }
+}
+
+/// What a job failed to do, if anything; failed I/Os are counted, not a shortfall.
+fn shortfall(output: &JobOutput, wanted: u64) -> Option<String> {
+    let (count, errors, fatal) = (output.count, output.errors, output.fatal);
+    if count + errors < wanted {
+        return Some(format!(
+            "ended after {count} of {wanted} I/Os, {errors} of them failed (errno {fatal})"
+        ));
+    }
+    (fatal != 0 && errors == 0).then(|| format!("ended by errno {fatal}"))
+}
+
+/// A knob unmet at one point is unmet at the others as well; once is enough.
+fn add_new(all: &mut Vec<Unmet>, unmet: Vec<Unmet>) {
+    for new in unmet {
+        if !all.contains(&new) {
+            all.push(new);
+        }
+    }
+}
+
+/// Results by fio's job name.
+type Outputs = BTreeMap<String, JobOutput>;

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From a workload file to the list of things to run: variants times sweep points.
+
+use std::collections::BTreeMap;
+
+use crate::spec::check;
+use crate::spec::host::{HOST, Host};
+use crate::spec::workload::{
+    Command, Job, LENGTH, Length, POINT_PLACEHOLDER, SWEEP_AT, SWEEP_KNOBS, SpecError, Workload,
+};
+use steadyio_core::value::Value;
+
+/// A workload file: as checked, and as written.
+#[derive(Debug, Clone)]
+pub struct Spec {
+    /// The file with defaults filled in; a swept key has the value written for its job.
+    pub workload: Workload,
+    table: toml::Table,
+}
+
+/// A value put in place of a written one, so that one file serves several similar workloads.
+#[derive(Debug, Clone)]
+pub struct Setting {
+    /// `JOB.KEY`, `length.KEY` or `host.KEY`; the file must have that key.
+    pub key: String,
+    /// What it becomes.
+    pub value: Value,
+}
+
+impl std::str::FromStr for Setting {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Setting, SpecError> {
+        match text.split_once('=') {
+            Some((key, value)) => Ok(Setting { key: key.into(), value: Value::from_text(value) }),
+            None => Err(SpecError(format!("\"{text}\": must be KEY=VALUE"))),
+        }
+    }
+}
+
+/// What to leave out; empty lists leave out nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// Names of the variants to run.
+    pub variants: Vec<String>,
+    /// Values of the points to run, as written on a command line.
+    pub points: Vec<String>,
+}
+
+/// One point of one variant.
+#[derive(Debug, Clone)]
+pub struct PlannedPoint {
+    /// Position in the whole sweep, so that a selection does not change the seeds.
+    pub index: usize,
+    /// Value of the swept key; None without a sweep.
+    pub value: Option<Value>,
+    /// Jobs with the value put in.
+    pub jobs: Vec<Job>,
+    /// When it ends.
+    pub length: Length,
+    /// Software time of each I/O.
+    pub host: Option<Host>,
+    /// What runs beside them.
+    pub commands: Vec<Command>,
+}
+
+/// Points that run one after the other under the same knobs, in one fio process; with a file
+/// system, which is made anew for each point, only one.
+#[derive(Debug, Clone)]
+pub struct KnobGroup {
+    /// Wanted values by key.
+    pub knobs: BTreeMap<String, Value>,
+    /// At least one.
+    pub points: Vec<PlannedPoint>,
+}
+
+/// What a variant has of its own on the file system.
+#[derive(Debug, Clone, Default)]
+pub struct VariantFilesystem {
+    /// Arguments of mkfs beside those of the file system.
+    pub mkfs: Vec<String>,
+    /// Mount options beside those of the file system.
+    pub mount: String,
+    /// Shell commands that run after it was mounted.
+    pub prepare: String,
+}
+
+/// One variant with everything to run for it.
+#[derive(Debug, Clone)]
+pub struct PlannedVariant {
+    /// Name in the workload.
+    pub name: String,
+    /// Knobs that may be missing or refused.
+    pub optional: std::collections::BTreeSet<String>,
+    /// Arguments of mkfs, mount options and preparation that are its own.
+    pub filesystem: VariantFilesystem,
+    /// In running order.
+    pub groups: Vec<KnobGroup>,
+}
+
+impl Spec {
+    /// Parses and checks a whole file, every sweep point included.
+    pub fn parse(text: &str) -> Result<Spec, SpecError> {
+        Spec::parse_with(text, &[])
+    }
+
+    /// The same with some values replaced; the file must be good without them, too.
+    pub fn parse_with(text: &str, settings: &[Setting]) -> Result<Spec, SpecError> {
+        let mut workload: Workload =
+            toml::from_str(text).map_err(|error| SpecError(error.to_string()))?;
+        check::check(&workload)?;
+        let mut table: toml::Table =
+            text.parse().map_err(|error: toml::de::Error| SpecError(error.to_string()))?;
+        for setting in settings {
+            let place = (setting.key != SWEEP_KNOBS).then_some(setting.key.as_str());
+            place
+                .and_then(|key| put(&mut table, key, &setting.value))
+                .ok_or_else(|| not_set(&setting.key))?;
+            let with = |error: String| {
+                let text = error.trim_end();
+                SpecError(format!("with {} = {}: {text}", setting.key, setting.value))
+            };
+            workload = table
+                .clone()
+                .try_into()
+                .map_err(|error: toml::de::Error| with(error.to_string()))?;
+            check::check(&workload).map_err(|error| with(error.0))?;
+        }
+        let spec = Spec { workload, table };
+        for value in spec.points() {
+            spec.at(value.as_ref())?;
+        }
+        Ok(spec)
+    }
+
+    /// The file as written, for the record.
+    pub fn to_json(&self) -> Result<serde_json::Value, serde_json::Error> {
+        serde_json::to_value(&self.table)
+    }
+
+    /// All points in order; one None without a sweep.
+    pub fn points(&self) -> Vec<Option<Value>> {
+        match &self.workload.sweep {
+            Some(sweep) => sweep.values.iter().cloned().map(Some).collect(),
+            None => vec![None],
+        }
+    }
+
+    /// The workload at one sweep point.
+    pub fn at(&self, point: Option<&Value>) -> Result<Workload, SpecError> {
+        let (Some(sweep), Some(value)) = (&self.workload.sweep, point) else {
+            return Ok(self.workload.clone());
+        };
+        let at_point = |error: String| {
+            SpecError(format!("at the sweep point {} = {value}: {}", sweep.key, error.trim_end()))
+        };
+        let mut table = self.table.clone();
+        match sweep.key == SWEEP_AT {
+            true => select_at(&mut table, value),
+            false => put(&mut table, &sweep.key, value).ok_or_else(|| unknown_key(&sweep.key))?,
+        }
+        let mut workload: Workload =
+            table.try_into().map_err(|error: toml::de::Error| at_point(error.to_string()))?;
+        workload.sweep = None;
+        check::check(&workload).map_err(|error| at_point(error.0))?;
+        Ok(workload)
+    }
+
+    /// Everything to run, in order: variants outside, points inside.
+    pub fn plan(&self, selection: &Selection) -> Result<Vec<PlannedVariant>, SpecError> {
+        let names: Vec<&str> = self.workload.variant.iter().map(|v| v.name.as_str()).collect();
+        check_selected("variant", &selection.variants, &names)?;
+        let values: Vec<String> =
+            self.points().iter().flatten().map(|value| value.to_string()).collect();
+        check_selected("point", &selection.points, &values)?;
+        let mut plan = Vec::new();
+        for (position, variant) in self.workload.variant.iter().enumerate() {
+            if !selected(&selection.variants, &variant.name) {
+                continue;
+            }
+            plan.push(PlannedVariant {
+                name: variant.name.clone(),
+                optional: variant.optional.clone(),
+                filesystem: VariantFilesystem {
+                    mkfs: variant.mkfs.clone(),
+                    mount: variant.mount.clone(),
+                    prepare: variant.prepare.clone(),
+                },
+                groups: self.groups(position, &selection.points)?,
+            });
+        }
+        Ok(plan)
+    }
+
+    fn groups(&self, variant: usize, points: &[String]) -> Result<Vec<KnobGroup>, SpecError> {
+        let mut groups: Vec<KnobGroup> = Vec::new();
+        for (index, value) in self.points().into_iter().enumerate() {
+            if value.as_ref().is_some_and(|value| !selected(points, &value.to_string())) {
+                continue;
+            }
+            let workload = self.at(value.as_ref())?;
+            let knobs = workload.variant[variant].knobs.clone();
+            let alone = workload.filesystem.is_some();
+            let point = PlannedPoint {
+                index,
+                value,
+                jobs: workload.job,
+                length: workload.length,
+                host: workload.host,
+                commands: workload.command,
+            };
+            match groups.last_mut() {
+                Some(last) if last.knobs == knobs && !alone => last.points.push(point),
+                _ => groups.push(KnobGroup { knobs, points: vec![point] }),
+            }
+        }
+        Ok(groups)
+    }
+}
+
+fn selected(chosen: &[String], name: &str) -> bool {
+    chosen.is_empty() || chosen.iter().any(|one| one == name)
+}
+
+fn check_selected<S: AsRef<str>>(
+    what: &str,
+    chosen: &[String],
+    known: &[S],
+) -> Result<(), SpecError> {
+    let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
+    match chosen.iter().find(|one| !known.contains(&one.as_str())) {
+        Some(missing) => Err(SpecError(format!(
+            "--{what} {missing}: the workload has no such {what}; it has: {}",
+            if known.is_empty() { "none".to_string() } else { known.join(", ") }
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Puts a value where `key` says; None if there is no such place.
+fn put(table: &mut toml::Table, key: &str, value: &Value) -> Option<()> {
+    let value = match value {
+        Value::Number(number) => toml::Value::Integer(*number),
+        Value::Word(word) => toml::Value::String(word.clone()),
+    };
+    let places = match key.split_once('.') {
+        None if key == SWEEP_KNOBS => knob_places(table),
+        Some((name @ (LENGTH | HOST), key)) => table_places(table, name, key),
+        _ => job_places(table, key),
+    };
+    if places.is_empty() {
+        return None;
+    }
+    for place in places {
+        *place = value.clone();
+    }
+    Some(())
+}
+
+/// Leaves out the jobs and commands that do not run at this point.
+fn select_at(table: &mut toml::Table, value: &Value) {
+    for list in ["job", "command"] {
+        let Some(items) = table.get_mut(list).and_then(toml::Value::as_array_mut) else { continue };
+        items.retain_mut(|item| match item.as_table_mut().and_then(|item| item.remove(SWEEP_AT)) {
+            Some(at) => at.as_array().is_some_and(|at| at.iter().any(|one| is(one, value))),
+            None => true,
+        });
+    }
+}
+
+fn is(one: &toml::Value, value: &Value) -> bool {
+    match value {
+        Value::Number(number) => one.as_integer() == Some(*number),
+        Value::Word(word) => one.as_str() == Some(word),
+    }
+}
+
+fn unknown_key(key: &str) -> SpecError {
+    if key == SWEEP_KNOBS {
+        return SpecError(format!(
+            "sweep.key = \"{key}\": no variant has a knob = \"{POINT_PLACEHOLDER}\""
+        ));
+    }
+    SpecError(format!(
+        "sweep.key = \"{key}\": must be JOB.KEY, with the name of a job and a key that this job \
+         sets, \"{LENGTH}.KEY\" or \"{HOST}.KEY\" with a key that the file has, \"{SWEEP_KNOBS}\" or \
+         \"{SWEEP_AT}\""
+    ))
+}
+
+fn not_set(key: &str) -> SpecError {
+    SpecError(format!(
+        "cannot set \"{key}\": must be JOB.KEY, with the name of a job and a key that this job sets, \
+         or \"{LENGTH}.KEY\" or \"{HOST}.KEY\" with a key that the file has"
+    ))
+}
+
+fn tables<'a>(table: &'a mut toml::Table, key: &str) -> impl Iterator<Item = &'a mut toml::Table> {
+    let list = table.get_mut(key).and_then(toml::Value::as_array_mut);
+    list.into_iter().flatten().filter_map(toml::Value::as_table_mut)
+}
+
+fn job_places<'a>(table: &'a mut toml::Table, key: &str) -> Vec<&'a mut toml::Value> {
+    let Some((name, key)) = key.rsplit_once('.') else { return Vec::new() };
+    // The name and the class say which job it is; they stay the same for all points.
+    if matches!(key, "name" | "class") {
+        return Vec::new();
+    }
+    tables(table, "job")
+        .filter(|job| job.get("name").and_then(toml::Value::as_str) == Some(name))
+        .filter_map(|job| job.get_mut(key))
+        .collect()
+}
+
+fn table_places<'a>(table: &'a mut toml::Table, name: &str, key: &str) -> Vec<&'a mut toml::Value> {
+    let found = table.get_mut(name).and_then(toml::Value::as_table_mut);
+    found.and_then(|found| found.get_mut(key)).into_iter().collect()
+}
+
+fn knob_places(table: &mut toml::Table) -> Vec<&mut toml::Value> {
+    tables(table, "variant")
+        .filter_map(|variant| variant.get_mut("knobs").and_then(toml::Value::as_table_mut))
+        .flat_map(|knobs| knobs.iter_mut().map(|(_, value)| value))
+        .filter(|value| value.as_str() == Some(POINT_PLACEHOLDER))
+        .collect()
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The configuration as C has it: what is 0 or NULL has its default.
+
+use std::ffi::{CStr, OsStr, c_char, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use steadyio_recorder::config::{
+    ChannelConfig, EngineChoice, IoPriority, RecorderConfig, Retention, Schema, WhenFull,
+    WriterConfig, defaults,
+};
+
+use crate::arguments::{CStruct, bytes_of, string};
+use crate::status::Error;
+
+const NO_LOCK: u32 = 1;
+const WRITER_CPU: u32 = 2;
+
+/// `struct steadyio_config`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[allow(missing_docs)] // in steadyio.h
+pub struct CConfig {
+    pub struct_bytes: usize,
+    pub dir: *const c_char,
+    pub loss_window_ms: u64,
+    pub unit_bytes: u64,
+    pub segment_bytes: u64,
+    pub keep: u64,
+    pub keep_by: u32,
+    pub when_full: u32,
+    pub engine: u32,
+    pub flags: u32,
+    pub writer_fifo_priority: u32,
+    pub writer_cpu: u32,
+    pub writer_io_class: u32,
+    pub writer_io_level: u32,
+    pub note: Option<unsafe extern "C" fn(context: *mut c_void, text: *const c_char)>,
+    pub note_context: *mut c_void,
+}
+
+// SAFETY: as the trait wants it; a function pointer that is not NULL is the caller's promise.
+unsafe impl CStruct for CConfig {
+    const NAME: &'static str = "steadyio_config";
+}
+
+/// `struct steadyio_channel_config`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[allow(missing_docs)] // in steadyio.h
+pub struct CChannelConfig {
+    pub struct_bytes: usize,
+    pub topic: *const c_char,
+    pub message_encoding: *const c_char,
+    pub schema_name: *const c_char,
+    pub schema_encoding: *const c_char,
+    pub schema_data: *const c_void,
+    pub schema_bytes: usize,
+    pub record_bytes_max: u64,
+    pub period_ns: u64,
+    pub ring_bytes: u64,
+}
+
+// SAFETY: as the trait wants it.
+unsafe impl CStruct for CChannelConfig {
+    const NAME: &'static str = "steadyio_channel_config";
+}
+
+fn or(value: u64, default: u64) -> u64 {
+    if value == 0 { default } else { value }
+}
+
+fn one_of<T: Copy>(name: &str, value: u32, choices: &[T]) -> Result<T, Error> {
+    let chosen = usize::try_from(value).ok().and_then(|value| choices.get(value));
+    chosen.copied().ok_or_else(|| {
+        Error::invalid(name, value, &format!("must be 0 to {}, see steadyio.h", choices.len() - 1))
+    })
+}
+
+fn small(name: &str, value: u32) -> Result<u8, Error> {
+    u8::try_from(value).map_err(|_| Error::invalid(name, value, "must be at most 255"))
+}
+
+impl CConfig {
+    /// Without channels; limits are checked by the recorder.
+    ///
+    /// # Safety
+    /// `dir` is NULL or a string.
+    pub unsafe fn to_rust(&self) -> Result<RecorderConfig, Error> {
+        let unknown = self.flags & !(NO_LOCK | WRITER_CPU);
+        if unknown != 0 {
+            let reason = format!("unknown are 0x{unknown:x}, see enum steadyio_flags");
+            return Err(Error::invalid("config->flags", format!("0x{:x}", self.flags), &reason));
+        }
+        let when_full = [WhenFull::Recycle, WhenFull::Stop];
+        Ok(RecorderConfig {
+            // SAFETY: the caller's promise.
+            dir: unsafe { path("config->dir", self.dir)? },
+            channels: Vec::new(),
+            loss_window: match self.loss_window_ms {
+                0 => defaults::LOSS_WINDOW,
+                ms => Duration::from_millis(ms),
+            },
+            unit_bytes: or(self.unit_bytes, defaults::UNIT_BYTES),
+            segment_bytes: or(self.segment_bytes, defaults::SEGMENT_BYTES),
+            retention: self.retention()?,
+            when_full: one_of("config->when_full", self.when_full, &when_full)?,
+            writer: self.writer()?,
+            lock_memory: self.flags & NO_LOCK == 0,
+        })
+    }
+
+    fn retention(&self) -> Result<Retention, Error> {
+        let keep = self.keep;
+        let choices = [
+            Retention::Segments(or(keep, defaults::SEGMENTS)),
+            Retention::Bytes(keep),
+            Retention::MinFreeBytes(keep),
+            Retention::Time(Duration::from_millis(keep)),
+        ];
+        one_of("config->keep_by", self.keep_by, &choices)
+    }
+
+    fn writer(&self) -> Result<WriterConfig, Error> {
+        let engines = [EngineChoice::Best, EngineChoice::IoUring, EngineChoice::Pwrite];
+        let priority = small("config->writer_fifo_priority", self.writer_fifo_priority)?;
+        let io_priority = IoPriority {
+            class: small("config->writer_io_class", self.writer_io_class)?,
+            level: small("config->writer_io_level", self.writer_io_level)?,
+        };
+        Ok(WriterConfig {
+            engine: one_of("config->engine", self.engine, &engines)?,
+            fifo_priority: (priority > 0).then_some(priority),
+            cpu: (self.flags & WRITER_CPU != 0).then_some(self.writer_cpu as usize),
+            io_priority: (io_priority.class > 0).then_some(io_priority),
+        })
+    }
+}
+
+/// A file name, which need not be UTF-8.
+unsafe fn path(name: &'static str, pointer: *const c_char) -> Result<PathBuf, Error> {
+    if pointer.is_null() {
+        return Err(Error::invalid(name, "NULL", "must be the directory of the recording"));
+    }
+    // SAFETY: the caller's promise.
+    let bytes = unsafe { CStr::from_ptr(pointer) }.to_bytes();
+    if bytes.is_empty() {
+        return Err(Error::invalid(name, "\"\"", "must be the directory of the recording"));
+    }
+    Ok(OsStr::from_bytes(bytes).into())
+}
+
+impl CChannelConfig {
+    /// Limits are checked by the recorder.
+    ///
+    /// # Safety
+    /// Pointers are NULL or valid.
+    pub unsafe fn to_rust(&self) -> Result<ChannelConfig, Error> {
+        // SAFETY: the caller's promise.
+        let (topic, encoding) = unsafe {
+            (
+                string("config->topic", self.topic)?,
+                string("config->message_encoding", self.message_encoding)?,
+            )
+        };
+        let topic = topic.ok_or_else(|| {
+            Error::invalid("config->topic", "NULL", "must be the name of the channel")
+        })?;
+        let period = (self.period_ns > 0).then(|| Duration::from_nanos(self.period_ns));
+        Ok(ChannelConfig {
+            topic,
+            message_encoding: encoding.unwrap_or_default(),
+            // SAFETY: the caller's promise.
+            schema: unsafe { self.schema()? },
+            record_bytes_max: self.record_bytes_max,
+            period,
+            ring_bytes: or(self.ring_bytes, defaults::ring_bytes(self.record_bytes_max, period)),
+        })
+    }
+
+    unsafe fn schema(&self) -> Result<Option<Schema>, Error> {
+        // SAFETY: the caller's promise.
+        let (name, encoding, data) = unsafe {
+            (
+                string("config->schema_name", self.schema_name)?,
+                string("config->schema_encoding", self.schema_encoding)?,
+                bytes_of(
+                    "config->schema_data",
+                    self.schema_data,
+                    "config->schema_bytes",
+                    self.schema_bytes,
+                )?,
+            )
+        };
+        match name {
+            Some(name) => {
+                let encoding = encoding.unwrap_or_default();
+                Ok(Some(Schema { name, encoding, data: data.to_vec() }))
+            }
+            None if encoding.is_none() && data.is_empty() => Ok(None),
+            None => {
+                let reason = "a schema has a name; without one the other schema fields must be 0";
+                Err(Error::invalid("config->schema_name", "NULL", reason))
+            }
+        }
+    }
+}

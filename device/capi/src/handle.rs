@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the opaque pointers point to.
+//!
+//! In Rust the compiler sees to it that a channel has one user and that nobody appends after the
+//! end. C has no such compiler, so each channel has a state that appending takes and gives back: two
+//! atomic operations, and neither waits.
+
+use std::cell::UnsafeCell;
+use std::ffi::{CString, c_char, c_void};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use steadyio_recorder::channel::{Channel, Lost};
+use steadyio_recorder::config::{ChannelConfig, RecorderConfig};
+use steadyio_recorder::ledger::{Account, Ledger};
+use steadyio_recorder::pool::Recorder;
+use steadyio_recorder::pool::meters::{Ended, Meters};
+
+use crate::config::CConfig;
+use crate::status::{Error, Status};
+
+/// How often a flush looks, and a finish at a channel that is in use.
+const LOOK: Duration = Duration::from_millis(1);
+
+const NEW: u8 = 0;
+const READY: u8 = 1;
+const IN_USE: u8 = 2;
+const ENDED: u8 = 3;
+
+/// `struct steadyio_channel`.
+#[derive(Debug)]
+pub struct ChannelHandle {
+    state: AtomicU8,
+    channel: UnsafeCell<Option<Channel>>,
+    ledger: OnceLock<Arc<Ledger>>,
+}
+
+/// Gives a channel back, also after a panic: [`ChannelHandle::end`] waits for it.
+struct InUse<'a>(&'a AtomicU8);
+
+impl Drop for InUse<'_> {
+    fn drop(&mut self) {
+        self.0.store(READY, Ordering::Release);
+    }
+}
+
+// SAFETY: the channel is touched only by who has set the state to IN_USE, or before it was READY.
+unsafe impl Sync for ChannelHandle {}
+
+impl ChannelHandle {
+    fn new() -> ChannelHandle {
+        let channel = UnsafeCell::new(None);
+        ChannelHandle { state: AtomicU8::new(NEW), channel, ledger: OnceLock::new() }
+    }
+
+    fn start(&self, channel: Channel, ledger: &Arc<Ledger>) {
+        // SAFETY: the state is NEW, and only the thread that starts the recorder comes here.
+        unsafe { *self.channel.get() = Some(channel) };
+        self.ledger.get_or_init(|| Arc::clone(ledger));
+        self.state.store(READY, Ordering::Release);
+    }
+
+    /// The way of every record.
+    pub fn append(&self, log_time_ns: u64, data: &[u8]) -> Result<Status, Error> {
+        let _in_use = self.take()?;
+        // SAFETY: this call has taken it.
+        let channel = unsafe { &mut *self.channel.get() };
+        match channel.as_mut().map(|channel| channel.append(log_time_ns, data)) {
+            Some(Ok(())) => Ok(Status::Ok),
+            Some(Err(Lost::RingFull)) => Ok(Status::RingFull),
+            Some(Err(Lost::TooLong)) => Ok(Status::TooLong),
+            None => Err(Error::fixed(Status::State, "the channel has not been started")),
+        }
+    }
+
+    fn take(&self) -> Result<InUse<'_>, Error> {
+        let taken =
+            self.state.compare_exchange(READY, IN_USE, Ordering::Acquire, Ordering::Relaxed);
+        let text = match taken {
+            Ok(_) => return Ok(InUse(&self.state)),
+            Err(NEW) => "append before steadyio_start()",
+            Err(IN_USE) => "another thread is appending to this channel: a channel has one thread",
+            Err(_) => "append after steadyio_finish()",
+        };
+        Err(Error::fixed(Status::State, text))
+    }
+
+    /// Waits for an append that is under way, and lets no other begin.
+    fn end(&self) {
+        while let Err(IN_USE) =
+            self.state.compare_exchange(READY, ENDED, Ordering::Acquire, Ordering::Relaxed)
+        {
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// What became of its records; nothing, before the start.
+    pub fn account(&self) -> Result<Account, Error> {
+        Ok(self.ledger.get().map(|ledger| ledger.snapshot()).unwrap_or_default())
+    }
+}
+
+#[derive(Debug)]
+enum Stage {
+    Open,
+    Recording(Recorder),
+    Finished,
+}
+
+#[derive(Debug)]
+struct State {
+    stage: Stage,
+    config: RecorderConfig,
+    channels: Vec<Arc<ChannelHandle>>,
+}
+
+/// Whom to tell what takes long.
+#[derive(Debug, Clone, Copy)]
+struct Note {
+    function: Option<unsafe extern "C" fn(*mut c_void, *const c_char)>,
+    context: *mut c_void,
+}
+
+// SAFETY: called in the thread that calls steadyio_start(), whichever the program chooses.
+unsafe impl Send for Note {}
+// SAFETY: as above.
+unsafe impl Sync for Note {}
+
+impl Note {
+    fn tell(&self, text: String) {
+        let (Some(note), Ok(text)) = (self.function, CString::new(text)) else { return };
+        // SAFETY: the function that the program gave, with the context that it gave for it.
+        unsafe { note(self.context, text.as_ptr()) };
+    }
+}
+
+/// `struct steadyio_recorder`.
+#[derive(Debug)]
+pub struct RecorderHandle {
+    state: Mutex<State>,
+    meters: OnceLock<Arc<Meters>>,
+    note: Note,
+}
+
+impl RecorderHandle {
+    /// Remembers what is wanted.
+    ///
+    /// # Safety
+    /// Strings of the configuration are NULL or valid.
+    pub unsafe fn open(config: &CConfig) -> Result<RecorderHandle, Error> {
+        // SAFETY: the caller's promise.
+        let rust = unsafe { config.to_rust()? };
+        let state = State { stage: Stage::Open, config: rust, channels: Vec::new() };
+        let note = Note { function: config.note, context: config.note_context };
+        Ok(RecorderHandle { state: Mutex::new(state), meters: OnceLock::new(), note })
+    }
+
+    fn lock(&self) -> Result<MutexGuard<'_, State>, Error> {
+        let poisoned = "an earlier call panicked: close this recorder";
+        self.state.lock().map_err(|_| Error::fixed(Status::Panic, poisoned))
+    }
+
+    /// Before the start.
+    pub fn add_channel(&self, config: ChannelConfig) -> Result<Arc<ChannelHandle>, Error> {
+        let mut state = self.lock()?;
+        if !matches!(state.stage, Stage::Open) {
+            return Err(Error::fixed(Status::State, "add channels before steadyio_start()"));
+        }
+        let handle = Arc::new(ChannelHandle::new());
+        state.config.channels.push(config);
+        state.channels.push(Arc::clone(&handle));
+        Ok(handle)
+    }
+
+    /// Checks, makes and starts everything.
+    pub fn start(&self) -> Result<Status, Error> {
+        let mut state = self.lock()?;
+        if !matches!(state.stage, Stage::Open) {
+            return Err(Error::fixed(Status::State, "steadyio_start() was called before"));
+        }
+        let (recorder, channels) =
+            Recorder::start(&state.config, &mut |text| self.note.tell(text))?;
+        for ((handle, channel), ledger) in
+            state.channels.iter().zip(channels).zip(recorder.ledgers())
+        {
+            handle.start(channel, ledger);
+        }
+        self.meters.get_or_init(|| Arc::clone(recorder.meters()));
+        state.stage = Stage::Recording(recorder);
+        Ok(Status::Ok)
+    }
+
+    /// Waits until what was received so far is durable or lost.
+    pub fn flush(&self, timeout: Duration) -> Result<Status, Error> {
+        let wanted = self.recording()?;
+        let started = Instant::now();
+        let settled = |(ledger, records): &(Arc<Ledger>, u64)| {
+            let account = ledger.snapshot();
+            account.durable.records + account.lost().records >= *records
+        };
+        while !wanted.iter().all(settled) {
+            if started.elapsed() >= timeout {
+                return Ok(Status::Timeout);
+            }
+            thread::sleep(LOOK);
+        }
+        Ok(Status::Ok)
+    }
+
+    /// Every ledger, and how many records it has received.
+    fn recording(&self) -> Result<Vec<(Arc<Ledger>, u64)>, Error> {
+        let Stage::Recording(recorder) = &self.lock()?.stage else {
+            return Err(Error::fixed(Status::State, "nothing is being recorded"));
+        };
+        let received = |ledger: &Arc<Ledger>| ledger.snapshot().received.records;
+        let ledgers = recorder.ledgers().iter();
+        Ok(ledgers.map(|ledger| (Arc::clone(ledger), received(ledger))).collect())
+    }
+
+    /// What the writer thread tells, also after the end.
+    pub fn meters(&self) -> Result<&Arc<Meters>, Error> {
+        let early = Error::fixed(Status::State, "steadyio_start() was not called yet");
+        self.meters.get().ok_or(early)
+    }
+
+    /// Makes everything durable.
+    pub fn finish(&self) -> Result<Status, Error> {
+        let mut state = self.lock()?;
+        if !matches!(state.stage, Stage::Recording(_)) {
+            return Err(Error::fixed(Status::State, "nothing is being recorded"));
+        }
+        for channel in &state.channels {
+            channel.end();
+        }
+        let Stage::Recording(mut recorder) = std::mem::replace(&mut state.stage, Stage::Finished)
+        else {
+            return Ok(Status::Ok);
+        };
+        let report = recorder.finish().map_err(|error| {
+            Error::new(Status::Failed, format!("ending the recording: {error}"))
+        })?;
+        match report.ended {
+            Ended::Finished => Ok(Status::Ok),
+            Ended::Full => Ok(Status::Full),
+            Ended::Failed => {
+                let why = recorder.meters().trouble().unwrap_or_default();
+                Err(Error::new(Status::Failed, format!("every segment failed, the latest: {why}")))
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady bench`: measure the latency of a workload on a block device.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::record_file::RecordFile;
+use anyhow::Context;
+use steadyio_bench::record::Record;
+use steadyio_bench::run::{Bench, BenchError};
+use steadyio_bench::spec::expand::{PlannedVariant, Selection, Setting, Spec};
+use steadyio_core::device::Device;
+use steadyio_core::interrupt::Interrupt;
+
+use crate::exit::{Failure, HELP, Status};
+use crate::output::print;
+use crate::progress::Progress;
+use crate::table;
+
+/// Measure the latency of a workload on a block device, under each of its settings
+///
+/// Runs fio (3.33 or newer, from PATH) as the engine; threads of its own for a workload with a host
+/// section. Scheduler and queue settings are changed as the workload's variants say and always put
+/// back. Workloads that write need a device that is not in use and holds no data, see
+/// --destroy-data.
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub struct Arguments {
+    /// Workload file (docs/spec/workload-1.md)
+    #[arg(value_name = "SPEC.toml")]
+    spec: PathBuf,
+    /// Block device to measure, for example /dev/mmcblk0
+    #[arg(long, value_name = "DEV")]
+    device: PathBuf,
+    /// Run this variant only; may be repeated
+    #[arg(long, value_name = "NAME")]
+    variant: Vec<String>,
+    /// Run this sweep point only; may be repeated
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
+    point: Vec<String>,
+    /// Replace a value of the workload, for example rt.op=randwrite; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<Setting>,
+    /// Write the bench record (JSON) to this file
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Print the bench record instead of the table
+    #[arg(long)]
+    json: bool,
+    /// Check the workload, the device and fio, say what would run, and touch nothing
+    #[arg(long, conflicts_with_all = ["json", "out"])]
+    check: bool,
+    /// Allow the workload to overwrite the partitions and data on the device of this kernel name
+    #[arg(long, value_name = "NAME")]
+    destroy_data: Option<String>,
+    /// Keep fio's job files and output below this directory
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+}
+
+/// Runs the subcommand.
+pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
+    let spec = read_spec(&arguments.spec, &arguments.set).map_err(Failure::with(Status::Usage))?;
+    let device = Device::open(&arguments.device).map_err(Failure::with(Status::Usage))?;
+    let stop = Interrupt::on_signals().map_err(Failure::with(Status::Failed))?;
+    let selection =
+        Selection { variants: arguments.variant.clone(), points: arguments.point.clone() };
+    let bench = Bench {
+        spec: &spec,
+        selection: &selection,
+        device: &device,
+        destroy_data: arguments.destroy_data.as_deref(),
+        keep: arguments.keep.as_deref(),
+        stop: &stop,
+    };
+    if arguments.check {
+        let (_, plan) = bench.check().map_err(bench_failure)?;
+        return print(&plan_text(&plan, &device)).map(|()| Status::Done);
+    }
+    let out = arguments.out.as_deref().map(record_file).transpose()?;
+    let mut progress = Progress::new();
+    let (record, restored) =
+        bench.run(&mut |event| progress.event(event)).map_err(bench_failure)?;
+    deliver(&record, out, arguments.json)?;
+    restored.map_err(Failure::with(Status::Failed))?;
+    Ok(if record.errors() > 0 || !record.unmet.is_empty() { Status::Flawed } else { Status::Done })
+}
+
+fn read_spec(path: &Path, settings: &[Setting]) -> anyhow::Result<Spec> {
+    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    Spec::parse_with(&text, settings).with_context(|| path.display().to_string())
+}
+
+fn bench_failure(error: BenchError) -> Failure {
+    let status = match &error {
+        BenchError::Spec(_) => Status::Usage,
+        error if error.interrupted() => Status::Interrupted,
+        _ => Status::Failed,
+    };
+    Failure { status, source: error.into() }
+}
+
+pub fn record_file(path: &Path) -> Result<RecordFile, Failure> {
+    let file = RecordFile::create(path).with_context(|| format!("--out {}", path.display()));
+    file.map_err(Failure::with(Status::Failed))
+}
+
+fn deliver(record: &Record, out: Option<RecordFile>, json: bool) -> Result<(), Failure> {
+    let text = record.to_json().map_err(Failure::with(Status::Failed))?;
+    if let Some(file) = out {
+        file.finish(&text).context("--out").map_err(Failure::with(Status::Failed))?;
+    }
+    for unmet in &record.unmet {
+        let (variant, knob) = (&unmet.variant, &unmet.knob);
+        eprintln!("steady: {variant}: {knob} = {} was not set: {}", unmet.wanted, unmet.reason);
+    }
+    match record.errors() {
+        0 => {}
+        errors => eprintln!("steady: {errors} I/Os failed"),
+    }
+    match json {
+        true => print(&text),
+        false => print(&table::render(record)),
+    }
+}
+
+fn plan_text(plan: &[PlannedVariant], device: &Device) -> String {
+    let mut text = format!("{}: {} bytes\n", device.name, device.size_bytes);
+    for variant in plan {
+        for group in &variant.groups {
+            let knobs: Vec<String> =
+                group.knobs.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let points: Vec<String> = group
+                .points
+                .iter()
+                .map(|point| point.value.as_ref().map_or("-".into(), ToString::to_string))
+                .collect();
+            let knobs = if knobs.is_empty() { "as they are".into() } else { knobs.join(" ") };
+            let name = &variant.name;
+            text += &format!("{name}: knobs {knobs}; points {}\n", points.join(" "));
+        }
+    }
+    text
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The `steady` command: arguments, progress, output and exit status; the work is in `steadyio`.
+
+mod bench;
+mod exit;
+mod model;
+mod model_tables;
+mod output;
+mod progress;
+mod quantity;
+mod record;
+mod record_file;
+mod recover;
+mod table;
+mod trace;
+mod with;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Bounded storage latency on Linux.
+#[derive(Parser)]
+#[command(version, after_help = exit::HELP)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Bench(bench::Arguments),
+    Model(model::Arguments),
+    Record(Box<record::Arguments>),
+    Recover(recover::Arguments),
+    Trace(Box<trace::Arguments>),
+    With(with::Arguments),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let outcome = match arguments.command {
+        Command::Bench(arguments) => bench::run(&arguments),
+        Command::Model(arguments) => model::run(&arguments),
+        Command::Record(arguments) => record::run(&arguments),
+        Command::Recover(arguments) => recover::run(&arguments),
+        Command::Trace(arguments) => trace::run(&arguments),
+        Command::With(arguments) => return with::run(&arguments),
+    };
+    match outcome {
+        Ok(status) => status.into(),
+        Err(error) => {
+            eprintln!("steady: {:#}", error.source);
+            error.status.into()
+        }
+    }
+}

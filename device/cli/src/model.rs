@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady model`: what measured spans say of the speed that a system could reach.
+//!
+//! The arithmetic is in `steadyio_model`; here are files, arguments and JSON. Tables are in
+//! `model_tables`.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::ValueEnum;
+use serde_json::{Value, json};
+use steadyio_model::ModelError;
+use steadyio_model::pipeline::Queue;
+use steadyio_model::published::{self, Compared};
+use steadyio_model::report::{MODEL_SCHEMA, Overlap, Prediction, predict};
+use steadyio_model::spans::{self, Entry, SpansFile, Times};
+
+use crate::exit::{Failure, Status};
+use crate::model_tables;
+use crate::output::print;
+use crate::quantity;
+
+const HELP: &str = "Exit status: 0 done; 2 the command line or a file is wrong; 3 with --compare: \
+a printed number differs and the file gives no reason.";
+
+const NO_INPUT: &str = "what to compute with is missing: give a file of spans, or --size, \
+--pre-us (or --submission-us and --block-us), --device-us and --post-us";
+
+/// Say what speed a system could reach, from the time a request spends in each layer
+///
+/// Takes the spans of a file, or of one request from the command line, and gives the speed of a
+/// single thread, with an infinitely fast device, and with requests that overlap on one core and
+/// on many; the time for a number of requests; and what halving each span would bring.
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub struct Arguments {
+    /// Measured spans, TOML or JSON, or the record of `steady trace --json`; - is standard input
+    #[arg(value_name = "SPANS")]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    request: Request,
+    /// How many requests under way at once, for the time of a number of requests
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    depth: u64,
+    /// How many requests in all; as many as the depth if not given
+    #[arg(long, value_name = "N")]
+    requests: Option<u64>,
+    /// For whom the most useful span to halve comes first
+    #[arg(long, value_name = "CASE", default_value = "single-thread")]
+    rank: Rank,
+    /// Set the numbers that a paper printed beside the model's, and print only that
+    #[arg(long, value_name = "PUBLISHED", requires = "file")]
+    compare: Option<PathBuf>,
+    /// Print a JSON document instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+/// One request, instead of a file.
+#[derive(clap::Args)]
+#[group(conflicts_with = "file", multiple = true)]
+struct Request {
+    /// Data of one request, such as 64K
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
+    size: Option<u64>,
+    /// Request-pre: from the system call to the device's queue
+    #[arg(long, value_name = "US", allow_negative_numbers = true)]
+    pre_us: Option<f64>,
+    /// First part of request-pre, system call and file system; with --block-us
+    #[arg(long, value_name = "US", allow_negative_numbers = true)]
+    submission_us: Option<f64>,
+    /// Second part of request-pre, block layer and driver
+    #[arg(long, value_name = "US", allow_negative_numbers = true)]
+    block_us: Option<f64>,
+    /// The device, from its queue to its interrupt
+    #[arg(long, value_name = "US", allow_negative_numbers = true)]
+    device_us: Option<f64>,
+    /// Request-post: from the interrupt to the end of the request
+    #[arg(long, value_name = "US", allow_negative_numbers = true)]
+    post_us: Option<f64>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Rank {
+    SingleThread,
+    OneCore,
+    ManyCores,
+}
+
+impl From<Rank> for Overlap {
+    fn from(rank: Rank) -> Overlap {
+        match rank {
+            Rank::SingleThread => Overlap::SingleThread,
+            Rank::OneCore => Overlap::OneCore,
+            Rank::ManyCores => Overlap::ManyCores,
+        }
+    }
+}
+
+/// Runs the subcommand.
+pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
+    let file = input(arguments).map_err(Failure::with(Status::Usage))?;
+    if let Some(path) = &arguments.compare {
+        let compared = compare(path, &file).map_err(Failure::with(Status::Usage))?;
+        print(&match arguments.json {
+            true => format!("{:#}\n", comparison(&file, &compared)),
+            false => model_tables::comparison(&compared),
+        })?;
+        let flawed = compared.iter().any(Compared::unexplained);
+        return Ok(if flawed { Status::Flawed } else { Status::Done });
+    }
+    let requests = arguments.requests.unwrap_or(arguments.depth);
+    let queue = Queue::new(requests, arguments.depth).map_err(Failure::with(Status::Usage))?;
+    let of = |entry| predict(entry, queue, arguments.rank.into());
+    let predictions: Vec<Prediction> = file.entries.iter().map(of).collect();
+    print(&match arguments.json {
+        true => format!("{:#}\n", document(&file, &predictions)),
+        false => model_tables::predictions(&predictions, queue),
+    })?;
+    Ok(Status::Done)
+}
+
+fn input(arguments: &Arguments) -> anyhow::Result<SpansFile> {
+    match &arguments.file {
+        Some(path) => read(path, spans::parse),
+        None => Ok(arguments.request.spans()?),
+    }
+}
+
+impl Request {
+    fn spans(&self) -> Result<SpansFile, ModelError> {
+        let Request { pre_us, submission_us, block_us, device_us, post_us, .. } = *self;
+        let times = Times { submission_us, block_us, pre_us, device_us, post_us };
+        let Some(size_bytes) = self.size else {
+            return Err(ModelError(NO_INPUT.into()));
+        };
+        let entry = Entry::new("request", size_bytes, times)?;
+        let (name, source) = ("command-line".into(), String::new());
+        Ok(SpansFile { name, source, entries: vec![entry] })
+    }
+}
+
+fn compare(path: &Path, file: &SpansFile) -> anyhow::Result<Vec<Compared>> {
+    let published = read(path, published::parse)?;
+    published::compare(&published, file).with_context(|| path.display().to_string())
+}
+
+fn read<T>(path: &Path, parse: impl Fn(&str) -> Result<T, ModelError>) -> anyhow::Result<T> {
+    let (name, text) = match path.as_os_str() == "-" {
+        true => ("standard input".into(), io::read_to_string(io::stdin())),
+        false => (path.display().to_string(), fs::read_to_string(path)),
+    };
+    let name = || name.clone();
+    parse(&text.with_context(name)?).with_context(name)
+}
+
+fn document(file: &SpansFile, predictions: &[Prediction]) -> Value {
+    json!({
+        "schema": MODEL_SCHEMA,
+        "tool": { "steady": env!("CARGO_PKG_VERSION") },
+        "name": file.name,
+        "source": file.source,
+        "predictions": predictions,
+    })
+}
+
+fn comparison(file: &SpansFile, compared: &[Compared]) -> Value {
+    json!({
+        "schema": "steadyio.model-comparison/1",
+        "tool": { "steady": env!("CARGO_PKG_VERSION") },
+        "name": file.name,
+        "source": file.source,
+        "values": compared,
+    })
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Progress on stderr for runs that take longer than a moment.
+
+use std::time::Duration;
+
+use steadyio_bench::run::Event;
+
+/// Shorter waits need no explanation.
+const FIRST_AFTER: Duration = Duration::from_secs(2);
+/// Then the pause between lines doubles up to this.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// When the next line is due: soon at first, then seldom.
+pub struct Pace {
+    next: Duration,
+    pause: Duration,
+}
+
+impl Pace {
+    /// Nothing is due yet.
+    pub fn new() -> Pace {
+        Pace { next: FIRST_AFTER, pause: FIRST_AFTER }
+    }
+
+    /// Whether a line is due so long after the start; if so, the next one is later.
+    pub fn is_due(&mut self, elapsed: Duration) -> bool {
+        let due = elapsed >= self.next;
+        if due {
+            self.pause = (self.pause * 2).min(PAUSE_MAX);
+            self.next = elapsed + self.pause;
+        }
+        due
+    }
+}
+
+/// Prints events; one per bench.
+pub struct Progress(Pace);
+
+impl Progress {
+    /// Starts silent.
+    pub fn new() -> Progress {
+        Progress(Pace::new())
+    }
+
+    /// Prints what is due.
+    pub fn event(&mut self, event: Event) {
+        match event {
+            Event::Note(text) => eprintln!("steady: {text}"),
+            Event::Start { variant, points } => {
+                *self = Progress::new();
+                let plural = if points == 1 { "" } else { "s" };
+                eprintln!("steady: {variant}: {points} point{plural}");
+            }
+            Event::Running { variant, elapsed } if self.0.is_due(elapsed) => {
+                eprintln!("steady: {variant}: running for {} s", elapsed.as_secs());
+            }
+            Event::Running { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The account over time, in a file: what a check of durability compares with what it finds.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use steadyio_recorder::ledger::Account;
+use steadyio_recorder::source::now_ns;
+
+/// Between two lines.
+pub const LINE_EVERY: Duration = Duration::from_millis(1);
+
+/// One line per look: monotonic time in ns, then records received, written, durable and lost.
+pub struct AccountLog {
+    file: File,
+    /// The first error; nothing is written after it.
+    failed: Option<io::Error>,
+}
+
+impl AccountLog {
+    /// Makes the file, or empties it.
+    pub fn create(path: &Path) -> io::Result<AccountLog> {
+        Ok(AccountLog { file: File::create(path)?, failed: None })
+    }
+
+    /// Writes a line. The time is read behind the account: what the line says was true by then.
+    pub fn line(&mut self, account: &Account) {
+        if self.failed.is_some() {
+            return;
+        }
+        let line = format!(
+            "{} {} {} {} {}\n",
+            now_ns(),
+            account.received.records,
+            account.written.records,
+            account.durable.records,
+            account.lost().records,
+        );
+        self.failed = self.file.write_all(line.as_bytes()).err();
+    }
+
+    /// The end of the recording; tells of an error on the way.
+    pub fn finish(mut self, account: &Account) -> io::Result<()> {
+        self.line(account);
+        self.failed.map_or(Ok(()), Err)
+    }
+}

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The command line of `steady record`, and the plan that it makes.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use anyhow::{anyhow, bail, ensure};
+use steadyio_bench::recording::recipe::{Kind, RECIPES, Recipe};
+use steadyio_bench::recording::session::{CallerConfig, Plan};
+use steadyio_core::interrupt::Interrupt;
+use steadyio_recorder::config::{
+    BLOCK_BYTES, ChannelConfig, EngineChoice, IoPriority, RecorderConfig, Retention, WhenFull,
+    WriterConfig, defaults,
+};
+use steadyio_recorder::source::{Periodic, Source};
+
+use super::input::{InputArguments, OpenInput, share_rings};
+use super::named;
+use super::sizing::SizingArguments;
+use crate::exit::{Failure, RECORD_HELP, Status};
+use crate::quantity::{duration, size};
+
+/// How long --plan measures, and how often it goes on in another segment meanwhile.
+const MEASURE_TIME: Duration = Duration::from_secs(10);
+const MEASURE_ROTATIONS: u64 = 8;
+const TOPIC: &str = "/periodic";
+/// What S4 writes back at once, where its device is as fast as it gets.
+const S4_UNIT_BYTES: u64 = 2 << 20;
+
+/// Record periodic data: a record per period, by a recipe that does or does not make the caller wait
+///
+/// The default recipe, `pool`, copies each record into a ring in locked memory; a thread writes it
+/// to segments that are recorded over for ever. Each segment is an MCAP file. The other recipes
+/// call write(), as S4 (real-time recording on ext4) measured it; they are here to be compared.
+#[derive(clap::Args)]
+#[command(after_help = RECORD_HELP)]
+pub struct Arguments {
+    /// Directory of the recording; made if it is not there
+    #[arg(long)]
+    dir: PathBuf,
+    #[command(flatten)]
+    input: InputArguments,
+    #[command(flatten)]
+    pub sizing: SizingArguments,
+    /// How to record
+    #[arg(long, default_value = "pool", value_parser = recipe_values())]
+    recipe: String,
+    /// Time between records; 0: as fast as they are taken
+    #[arg(long, value_name = "TIME", default_value = "5ms", value_parser = duration)]
+    period: Duration,
+    /// Size of a record; longest line of an --input of lines
+    #[arg(long, default_value = "16KiB", value_parser = size)]
+    size: u64,
+    /// End after so many bytes of records
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    total: Option<u64>,
+    /// End after this time
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "total")]
+    duration: Option<Duration>,
+    /// Most that may be lost in a power cut, in time; default 500ms (pool)
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    loss_window: Option<Duration>,
+    /// Size of a segment; default 64MiB. Of S4's recipes: of a file; default all in one
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    segment_size: Option<u64>,
+    /// Keep so many segments; default 8 (pool)
+    #[arg(long, value_name = "N", group = "keep")]
+    segments: Option<u64>,
+    /// Keep as many segments as fit into this (pool)
+    #[arg(long, value_name = "SIZE", value_parser = size, group = "keep")]
+    keep_size: Option<u64>,
+    /// Keep as many segments as leave this free on the file system (pool)
+    #[arg(long, value_name = "SIZE", value_parser = size, group = "keep")]
+    keep_free: Option<u64>,
+    /// Keep enough segments for this time (pool)
+    #[arg(long, value_name = "TIME", value_parser = duration, group = "keep")]
+    keep_time: Option<Duration>,
+    /// End when all segments are full, instead of recording over the oldest (pool)
+    #[arg(long)]
+    stop_when_full: bool,
+    /// Largest write, default 1MiB; of S4's recipes: what is written back at once, default 2MiB
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    unit: Option<u64>,
+    /// Memory between caller and writer; default one second of records (pool)
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    ring: Option<u64>,
+    /// How the writer reaches the device; default best (pool)
+    #[arg(long, value_parser = ["best", "io_uring", "pwrite"])]
+    engine: Option<String>,
+    /// Run the caller under SCHED_FIFO
+    #[arg(long, value_name = "1..99", value_parser = fifo_priority())]
+    priority: Option<u8>,
+    /// Run the caller on this CPU only
+    #[arg(long, value_name = "N")]
+    cpu: Option<usize>,
+    /// Run the writer under SCHED_FIFO (pool)
+    #[arg(long, value_name = "1..99", value_parser = fifo_priority())]
+    writer_priority: Option<u8>,
+    /// Run the writer on this CPU only (pool)
+    #[arg(long, value_name = "N")]
+    writer_cpu: Option<usize>,
+    /// I/O priority of the writer, as in ionice(1): 1:0 is the highest (pool)
+    #[arg(long, value_name = "CLASS:LEVEL", value_parser = io_priority)]
+    writer_ionice: Option<IoPriority>,
+    /// Do not lock memory; page faults may then delay the caller
+    #[arg(long)]
+    no_lock: bool,
+    /// Print the result as JSON (docs/spec/recording-1.schema.json)
+    #[arg(long)]
+    pub json: bool,
+    /// Write the result as JSON to this file
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Write a line to this file every millisecond: monotonic time in ns, then records received,
+    /// written, durable and lost so far
+    #[arg(long, value_name = "FILE")]
+    pub account_log: Option<PathBuf>,
+    /// No live line on a terminal
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+fn recipe_values() -> clap::builder::PossibleValuesParser {
+    RECIPES.map(Recipe::name).into()
+}
+
+fn fifo_priority() -> clap::builder::RangedI64ValueParser<u8> {
+    clap::value_parser!(u8).range(1..=99)
+}
+
+fn io_priority(text: &str) -> Result<IoPriority, String> {
+    let wrong = || "must be CLASS:LEVEL, 1 to 3 and 0 to 7".to_string();
+    let (class, level) = text.split_once(':').ok_or_else(wrong)?;
+    let number = |text: &str| text.parse().map_err(|_| wrong());
+    let priority = IoPriority { class: number(class)?, level: number(level)? };
+    match (priority.class, priority.level) {
+        (1..=3, 0..=7) => Ok(priority),
+        _ => Err(wrong()),
+    }
+}
+
+/// Everything a recording needs.
+pub struct Prepared {
+    pub plan: Plan,
+    pub source: Box<dyn Source + Send>,
+    /// Producers that were sent away.
+    pub refused: Arc<AtomicU64>,
+}
+
+impl Arguments {
+    /// The recording, and what it records; None if asked to stop before that was known.
+    pub fn prepare(&self, stop: &Interrupt) -> Result<Option<Prepared>, Failure> {
+        match self.input.open(self.size).map_err(Failure::with(Status::Usage))? {
+            Some(opened) => self.prepare_input(opened, stop),
+            None => self.prepare_periodic().map(Some).map_err(Failure::with(Status::Usage)),
+        }
+    }
+
+    fn prepare_input(
+        &self,
+        opened: OpenInput,
+        stop: &Interrupt,
+    ) -> Result<Option<Prepared>, Failure> {
+        let recipe: Recipe = self.recipe.parse().map_err(Failure::with(Status::Usage))?;
+        if recipe.kind() != Kind::Pool {
+            let source = anyhow!("--recipe {}: --input needs pool", self.recipe);
+            return Err(Failure { status: Status::Usage, source });
+        }
+        let OpenInput { mut source, refused, producers } = opened;
+        let declared = source.declare(producers, stop).map_err(Failure::with(Status::Failed))?;
+        let Some(mut channels) = declared else { return Ok(None) };
+        share_rings(&mut channels, self.ring);
+        let config = RecorderConfig { channels, ..self.config(recipe, None) };
+        self.check(&config).map_err(Failure::with(Status::Usage))?;
+        let plan = Plan {
+            recipe,
+            config,
+            caller: self.caller(),
+            period: Duration::ZERO,
+            total_bytes: None,
+            back_pressure: self.input.block,
+        };
+        Ok(Some(Prepared { plan, source: Box::new(source), refused }))
+    }
+
+    fn prepare_periodic(&self) -> anyhow::Result<Prepared> {
+        let recipe: Recipe = self.recipe.parse()?;
+        ensure!(self.size > 0, "--size 0: must be at least 1");
+        let records = self.records()?;
+        let total_bytes = match records {
+            u64::MAX => None,
+            records => Some(records.checked_mul(self.size).ok_or_else(|| anyhow!("too long"))?),
+        };
+        let plan = Plan {
+            recipe,
+            config: self.config(recipe, total_bytes),
+            caller: self.caller(),
+            period: self.period,
+            total_bytes,
+            back_pressure: self.period.is_zero(),
+        };
+        match recipe.kind() {
+            Kind::Pool => self.check(&plan.config)?,
+            Kind::CallerWrites(_) => self.check_caller_writes(&plan)?,
+        }
+        let source = Box::new(Periodic::new(self.period, usize::try_from(self.size)?, records));
+        Ok(Prepared { plan, source, refused: Arc::default() })
+    }
+
+    fn caller(&self) -> CallerConfig {
+        CallerConfig { fifo_priority: self.priority, cpu: self.cpu }
+    }
+
+    /// `--plan`: text of what holds on this device.
+    pub fn size(&self, stop: &Interrupt) -> Result<String, Failure> {
+        let measure = self.prepare_measuring().map_err(Failure::with(Status::Usage))?;
+        let text = self.sizing.run(self.size, measure, stop, self.json);
+        let status = if stop.requested() { Status::Interrupted } else { Status::Failed };
+        text.map_err(Failure::with(status))
+    }
+
+    /// A short recording with several rotations, whose ring lasts for ten times as long as usual.
+    fn prepare_measuring(&self) -> anyhow::Result<(Plan, Box<dyn Source + Send>)> {
+        let recipe: Recipe = self.recipe.parse()?;
+        ensure!(recipe.kind() == Kind::Pool, "--recipe {}: --plan is for pool", self.recipe);
+        ensure!(!self.period.is_zero(), "--period 0: --plan needs a rate");
+        let duration = self.duration.unwrap_or(MEASURE_TIME);
+        let records = u64::try_from(duration.as_nanos() / self.period.as_nanos())?;
+        let mut config = self.config(recipe, None);
+        let bytes = records.saturating_mul(self.size);
+        let segment = (bytes / MEASURE_ROTATIONS).next_multiple_of(BLOCK_BYTES);
+        config.segment_bytes = self.segment_size.unwrap_or(segment.max(4 * config.unit_bytes));
+        for channel in &mut config.channels {
+            channel.ring_bytes = self.ring.unwrap_or(channel.ring_bytes.saturating_mul(10));
+        }
+        self.check(&config)?;
+        let plan = Plan {
+            recipe,
+            config,
+            caller: self.caller(),
+            period: self.period,
+            total_bytes: Some(bytes),
+            back_pressure: false,
+        };
+        let source = Periodic::new(self.period, usize::try_from(self.size)?, records);
+        Ok((plan, Box::new(source)))
+    }
+
+    /// As many as there is no end to, without --total and --duration.
+    fn records(&self) -> anyhow::Result<u64> {
+        match (self.total, self.duration) {
+            (Some(total), _) if total < self.size => {
+                bail!("--total {total}: must be at least one record (--size {})", self.size)
+            }
+            (Some(total), _) => Ok(total / self.size),
+            (_, Some(_)) if self.period.is_zero() => {
+                bail!("--duration: needs a --period; say --total instead")
+            }
+            (_, Some(duration)) => {
+                let records = duration.as_nanos() / self.period.as_nanos();
+                ensure!(records > 0, "--duration {duration:?}: must be at least one period");
+                Ok(u64::try_from(records)?)
+            }
+            (None, None) => Ok(u64::MAX),
+        }
+    }
+
+    /// The recorder's own check, in words of the command line.
+    fn check(&self, config: &RecorderConfig) -> anyhow::Result<()> {
+        named::cpu("--cpu", self.cpu)?;
+        named::cpu("--writer-cpu", self.writer_cpu)?;
+        let keep = match (self.keep_size, self.keep_free, self.keep_time) {
+            (Some(_), _, _) => "--keep-size",
+            (_, Some(_), _) => "--keep-free",
+            (_, _, Some(_)) => "--keep-time",
+            _ => "--segments",
+        };
+        let declared = self.input.declares_topics();
+        config.check().map(drop).map_err(|error| named::option(error, keep, declared))
+    }
+
+    /// Options that only the pool has, and whether they were given.
+    fn of_pool(&self) -> [(&'static str, bool); 11] {
+        [
+            ("--loss-window", self.loss_window.is_some()),
+            ("--segments", self.segments.is_some()),
+            ("--keep-size", self.keep_size.is_some()),
+            ("--keep-free", self.keep_free.is_some()),
+            ("--keep-time", self.keep_time.is_some()),
+            ("--stop-when-full", self.stop_when_full),
+            ("--ring", self.ring.is_some()),
+            ("--engine", self.engine.is_some()),
+            ("--writer-priority", self.writer_priority.is_some()),
+            ("--writer-cpu", self.writer_cpu.is_some()),
+            ("--writer-ionice", self.writer_ionice.is_some()),
+        ]
+    }
+
+    /// Not the recorder's own check: most of its limits are those of rings and segments.
+    fn check_caller_writes(&self, plan: &Plan) -> anyhow::Result<()> {
+        let name = plan.recipe.name();
+        if let Some((option, _)) = self.of_pool().iter().find(|(_, given)| *given) {
+            bail!("--recipe {name}: has no {option}, only pool has");
+        }
+        named::cpu("--cpu", self.cpu)?;
+        ensure!(plan.total_bytes.is_some(), "--recipe {name}: needs an end, --total or --duration");
+        ensure!(plan.config.segment_bytes >= self.size, "--segment-size: less than one record");
+        ensure!(plan.config.unit_bytes > 0, "--unit 0: must be at least 1");
+        let paced = !self.period.is_zero();
+        ensure!(paced || !name.contains("-BG"), "--recipe {name}: needs a --period");
+        Ok(())
+    }
+
+    fn config(&self, recipe: Recipe, total_bytes: Option<u64>) -> RecorderConfig {
+        let pool = recipe.kind() == Kind::Pool;
+        let unit_bytes = if pool { defaults::UNIT_BYTES } else { S4_UNIT_BYTES };
+        let segment_bytes =
+            if pool { defaults::SEGMENT_BYTES } else { total_bytes.unwrap_or(u64::MAX) };
+        RecorderConfig {
+            dir: self.dir.clone(),
+            channels: vec![self.channel()],
+            loss_window: self.loss_window.unwrap_or(defaults::LOSS_WINDOW),
+            unit_bytes: self.unit.unwrap_or(unit_bytes),
+            segment_bytes: self.segment_size.unwrap_or(segment_bytes),
+            retention: self.retention(),
+            when_full: if self.stop_when_full { WhenFull::Stop } else { WhenFull::Recycle },
+            writer: WriterConfig {
+                engine: match self.engine.as_deref() {
+                    Some("io_uring") => EngineChoice::IoUring,
+                    Some("pwrite") => EngineChoice::Pwrite,
+                    _ => EngineChoice::Best,
+                },
+                fifo_priority: self.writer_priority,
+                cpu: self.writer_cpu,
+                io_priority: self.writer_ionice,
+            },
+            lock_memory: !self.no_lock,
+        }
+    }
+
+    fn channel(&self) -> ChannelConfig {
+        let period = (!self.period.is_zero()).then_some(self.period);
+        ChannelConfig {
+            topic: TOPIC.into(),
+            message_encoding: String::new(),
+            schema: None,
+            record_bytes_max: self.size,
+            period,
+            ring_bytes: self.ring.unwrap_or_else(|| defaults::ring_bytes(self.size, period)),
+        }
+    }
+
+    fn retention(&self) -> Retention {
+        match (self.keep_size, self.keep_free, self.keep_time) {
+            (Some(bytes), _, _) => Retention::Bytes(bytes),
+            (_, Some(bytes), _) => Retention::MinFreeBytes(bytes),
+            (_, _, Some(time)) => Retention::Time(time),
+            _ => Retention::Segments(self.segments.unwrap_or(defaults::SEGMENTS)),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `--input`: records of other programs (`docs/spec/record-framing-1.md`).
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::ensure;
+use steadyio_recorder::config::{ChannelConfig, defaults};
+use steadyio_recorder::ring::HEADER_BYTES;
+use steadyio_recorder::stream::input::{Input, InputFraming, StreamSource};
+
+/// A ring is at least this large by default, however many there are.
+const RING_BYTES_MIN: u64 = 1 << 20;
+const RING_RECORDS_MIN: u64 = 4;
+
+/// Records from elsewhere.
+#[derive(clap::Args)]
+pub struct InputArguments {
+    /// Record what comes from here: - is stdin, unix:PATH a socket that is made for several
+    /// producers, anything else a FIFO or a file. Ends with the stream; a socket with Ctrl-C
+    #[arg(long, value_name = "-|PATH|unix:PATH", value_parser = input)]
+    #[arg(conflicts_with_all = ["period", "total", "duration"])]
+    input: Option<Input>,
+    /// A record per line, or frames with topics and times (docs/spec/record-framing-1.md)
+    #[arg(long, default_value = "lines", value_parser = ["lines", "frames"], requires = "input")]
+    framing: String,
+    /// Topic of the lines
+    #[arg(long, value_name = "NAME", default_value = "/lines", requires = "input")]
+    topic: String,
+    /// Wait until so many producers have declared their topics (frames)
+    #[arg(long, value_name = "N", default_value = "1", requires = "input")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
+    producers: u16,
+    /// When a ring is full, read no further until there is room: the producers wait, and nothing is
+    /// lost. Without it the producers never wait, and losses are counted
+    #[arg(long, requires = "input")]
+    pub block: bool,
+}
+
+/// An input that is open.
+pub struct OpenInput {
+    pub source: StreamSource,
+    /// Producers that were sent away.
+    pub refused: Arc<AtomicU64>,
+    /// So many are waited for.
+    pub producers: usize,
+}
+
+fn input(text: &str) -> Result<Input, String> {
+    match (text, text.strip_prefix("unix:")) {
+        ("-", _) => Ok(Input::Stdin),
+        ("" | "unix:", _) => Err("must be -, a path, or unix: and a path".into()),
+        (_, Some(path)) => Ok(Input::Socket(PathBuf::from(path))),
+        (path, None) => Ok(Input::Path(PathBuf::from(path))),
+    }
+}
+
+impl InputArguments {
+    /// Whether topics and their longest records are what a stream says, not the command line.
+    pub fn declares_topics(&self) -> bool {
+        self.framing == "frames"
+    }
+
+    /// None without `--input`.
+    pub fn open(&self, line_bytes_max: u64) -> anyhow::Result<Option<OpenInput>> {
+        let Some(input) = &self.input else { return Ok(None) };
+        let socket = matches!(input, Input::Socket(_));
+        let producers = usize::from(self.producers);
+        ensure!(socket || producers == 1, "--producers {producers}: needs --input unix:PATH");
+        let framing = match self.framing.as_str() {
+            "frames" => InputFraming::Frames,
+            _ => InputFraming::Lines(ChannelConfig {
+                topic: self.topic.clone(),
+                message_encoding: String::new(),
+                schema: None,
+                record_bytes_max: line_bytes_max,
+                period: None,
+                ring_bytes: 0,
+            }),
+        };
+        let refused = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&refused);
+        let tell = Box::new(move |text: String| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            eprintln!("steady: refused {text}");
+        });
+        let source = StreamSource::open(input, framing, tell)?;
+        Ok(Some(OpenInput { source, refused, producers }))
+    }
+}
+
+/// Gives each channel its ring: as long as asked for, or a second of records, or a share of what
+/// one channel without a period would have.
+pub fn share_rings(channels: &mut [ChannelConfig], asked: Option<u64>) {
+    let unpaced = channels.iter().filter(|channel| channel.period.is_none()).count().max(1);
+    for channel in channels {
+        let bytes = defaults::ring_bytes(channel.record_bytes_max, channel.period);
+        let share = match channel.period {
+            Some(_) => bytes,
+            None => bytes / unpaced as u64,
+        };
+        let least = RING_RECORDS_MIN * (channel.record_bytes_max + HEADER_BYTES as u64);
+        channel.ring_bytes = asked.unwrap_or(share.max(least).max(RING_BYTES_MIN));
+    }
+}

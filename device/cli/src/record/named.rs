@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the recorder says of its configuration, in words of the command line.
+
+use anyhow::{anyhow, ensure};
+use rustix::thread::{CpuSet, sched_getaffinity};
+use steadyio_recorder::config::ConfigError;
+
+/// A wrong value by the option that sets it. `keep` sets the number of segments; of topics that a
+/// stream declares the longest record is not the command line's.
+pub fn option(error: ConfigError, keep: &str, declared: bool) -> anyhow::Error {
+    let ConfigError { key, value, reason } = error;
+    let reason = reason.replace("unit_bytes", "--unit");
+    let option = match key.as_str() {
+        "unit_bytes" => "--unit",
+        "segment_bytes" => "--segment-size",
+        "loss_window (ms)" => return anyhow!("--loss-window {value}ms: {reason} ms"),
+        "retention (time)" => "--keep-time",
+        "number of segments" if keep == "--segments" => keep,
+        "number of segments" => {
+            return anyhow!("{keep}: comes to {value} segments of --segment-size; {reason}");
+        }
+        key if key.ends_with(": ring_bytes") => "--ring",
+        key if key.ends_with(": record_bytes_max") && !declared => "--size",
+        _ => return anyhow!("{key} = {value}: {reason}"),
+    };
+    anyhow!("{option} {value}: {reason}")
+}
+
+/// A CPU that this process cannot use would only be found when the segments are made.
+pub fn cpu(option: &str, cpu: Option<usize>) -> anyhow::Result<()> {
+    let Some(cpu) = cpu else { return Ok(()) };
+    let usable = sched_getaffinity(None)?;
+    let numbers = (0..CpuSet::MAX_CPU).filter(|&cpu| usable.is_set(cpu));
+    let numbers: Vec<String> = numbers.map(|cpu| cpu.to_string()).collect();
+    let is_usable = cpu < CpuSet::MAX_CPU && usable.is_set(cpu);
+    ensure!(is_usable, "{option} {cpu}: must be one of {}", numbers.join(", "));
+    Ok(())
+}

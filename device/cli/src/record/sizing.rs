@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `--plan`: which ring and which loss window hold on this device.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, ensure};
+use serde_json::{Value, json};
+use steadyio_bench::recording::result::RecordingResult;
+use steadyio_bench::recording::session::Plan;
+use steadyio_core::interrupt::Interrupt;
+use steadyio_recorder::sizing::{MARGIN, Sizing, sizing};
+use steadyio_recorder::source::{Periodic, Record, Source, now_ns};
+
+/// Beside the segments of other recordings, and removed afterwards.
+const MEASURED_IN: &str = "steady-plan";
+/// How long the device gets as much as it takes.
+const SPEED_TIME: Duration = Duration::from_secs(2);
+/// Meanwhile the ring is so large that it is never what is waited for.
+const SPEED_RING_UNITS: u64 = 16;
+const MIB: f64 = 1_048_576.0;
+
+/// Where the worst stall is known from.
+#[derive(clap::Args)]
+pub struct SizingArguments {
+    /// Say which ring and which loss window hold for --size and --period on this device. Records for
+    /// --duration (10s) into a directory in --dir that is removed, or takes the worst stall from
+    /// --worst-stall-ms or --measured
+    #[arg(long, conflicts_with_all = ["input", "total", "out", "account_log"])]
+    pub plan: bool,
+    /// Longest time that the device is known not to answer
+    #[arg(long, value_name = "N", requires = "plan", conflicts_with = "measured")]
+    worst_stall_ms: Option<u64>,
+    /// Result of a recording on this device (--out), the longer the better
+    #[arg(long, value_name = "FILE", requires = "plan")]
+    measured: Option<PathBuf>,
+}
+
+/// A worst stall, and what is to be said about it.
+struct Stall {
+    worst: Duration,
+    source: String,
+    /// Payload that the device takes when it comes as fast as it can; None if that was not measured.
+    payload_bytes_s_max: Option<f64>,
+}
+
+impl SizingArguments {
+    /// Prints what holds. `measure` is a recording by the pool, at the rate that is asked about.
+    pub fn run(
+        &self,
+        record_bytes: u64,
+        measure: (Plan, Box<dyn Source + Send>),
+        stop: &Interrupt,
+        as_json: bool,
+    ) -> anyhow::Result<String> {
+        let period = measure.0.period;
+        let rate_bytes_s = record_bytes as f64 / period.as_secs_f64();
+        let stall = match (self.worst_stall_ms, &self.measured) {
+            (Some(ms), _) => {
+                ensure!(ms <= 3_600_000, "--worst-stall-ms {ms}: must be at most 3600000, an hour");
+                let worst = Duration::from_millis(ms);
+                Stall { worst, source: "as given".into(), payload_bytes_s_max: None }
+            }
+            (_, Some(file)) => measured(file)?,
+            _ => measure_here(measure, rate_bytes_s, stop)?,
+        };
+        let holds = sizing(record_bytes, period, stall.worst);
+        Ok(match as_json {
+            true => to_json(&stall, &holds, rate_bytes_s),
+            false => to_text(&stall, &holds, rate_bytes_s),
+        })
+    }
+}
+
+/// In the result of a recording: the longest write, sync, or time between two looks at the rings
+/// that is more than the usual one, which rotations and scheduling are part of.
+fn stall_in(result: &Value) -> anyhow::Result<Stall> {
+    let ns = |pointer: &str| {
+        let value = result.pointer(pointer).and_then(Value::as_u64);
+        value
+            .ok_or_else(|| anyhow!("no {pointer} in it: must be the result of a recording by pool"))
+    };
+    let lost = ns("/ledger/total/lost_ring_full/records")?;
+    ensure!(
+        lost == 0,
+        "{lost} records were lost while measuring: the device is too slow for this \
+        rate, or stalled for longer than the ring lasted; record with a larger --ring"
+    );
+    let gap_ns = ns("/pool/look_gap_ns_max")?.saturating_sub(usual_gap_ns(result).unwrap_or(0));
+    let worst_ns =
+        gap_ns.max(ns("/pool/writes/latency_ns/max")?).max(ns("/pool/syncs/latency_ns/max")?);
+    let source = format!(
+        "in {:.1} s with {} rotations",
+        ns("/duration_ns")? as f64 / 1e9,
+        ns("/pool/rotations/count")?
+    );
+    Ok(Stall { worst: Duration::from_nanos(worst_ns), source, payload_bytes_s_max: None })
+}
+
+/// Between two looks at the rings; None if so much comes that the writer looks sooner, or if the rate
+/// is not known: then all of a gap counts.
+fn usual_gap_ns(result: &Value) -> Option<u64> {
+    let config = |key: &str| result.get("config")?.get(key)?.as_u64();
+    let poll_ns = config("poll_ns")?;
+    let records = poll_ns.checked_div(config("period_ns")?)?;
+    let found_bytes = records.saturating_mul(config("record_bytes")?);
+    (found_bytes < config("unit_bytes")? / 4).then_some(poll_ns)
+}
+
+fn measured(file: &Path) -> anyhow::Result<Stall> {
+    let context = || format!("--measured {}", file.display());
+    let text = fs::read_to_string(file).with_context(context)?;
+    stall_in(&serde_json::from_str(&text).with_context(context)?).with_context(context)
+}
+
+fn measure_here(
+    measure: (Plan, Box<dyn Source + Send>),
+    rate_bytes_s: f64,
+    stop: &Interrupt,
+) -> anyhow::Result<Stall> {
+    let (mut plan, source) = measure;
+    fs::create_dir_all(&plan.config.dir).with_context(|| plan.config.dir.display().to_string())?;
+    plan.config.dir.push(MEASURED_IN);
+    let dir = plan.config.dir.clone();
+    let measured = measure_both(&plan, source, rate_bytes_s, stop);
+    let removed = fs::remove_dir_all(&dir);
+    ensure!(!stop.requested(), "stopped before the device was measured");
+    let stall = measured?;
+    removed.with_context(|| dir.display().to_string())?;
+    Ok(stall)
+}
+
+/// How fast the device is, and if that is enough, how it stalls at the rate.
+fn measure_both(
+    plan: &Plan,
+    source: Box<dyn Source + Send>,
+    rate_bytes_s: f64,
+    stop: &Interrupt,
+) -> anyhow::Result<Stall> {
+    eprintln!("steady: measuring how fast the device is, for {} s", SPEED_TIME.as_secs());
+    let max_bytes_s = payload_bytes_s_max(plan, stop)?;
+    ensure!(
+        rate_bytes_s <= max_bytes_s || stop.requested(),
+        "{:.3} MiB come per second (--size, --period), but this device takes {:.3}, as measured \
+         for {} s: no ring holds that; record less, or on another device",
+        rate_bytes_s / MIB,
+        max_bytes_s / MIB,
+        SPEED_TIME.as_secs()
+    );
+    let bytes = plan.total_bytes.unwrap_or(0) as f64;
+    eprintln!("steady: recording at the rate for {:.0} s", bytes / rate_bytes_s);
+    let outcome = plan.record(source, stop, &mut |text| eprintln!("steady: {text}"), None)?;
+    let stall = stall_in(&serde_json::from_str(&RecordingResult::new(plan, &outcome).to_json()?)?)?;
+    Ok(Stall { payload_bytes_s_max: Some(max_bytes_s), ..stall })
+}
+
+/// Records of the same size, as fast as they are taken.
+struct Unpaced {
+    records: Periodic,
+    end_ns: u64,
+}
+
+impl Source for Unpaced {
+    fn next(&mut self) -> io::Result<Option<Record<'_>>> {
+        match now_ns() < self.end_ns {
+            true => self.records.next(),
+            false => Ok(None),
+        }
+    }
+}
+
+fn payload_bytes_s_max(plan: &Plan, stop: &Interrupt) -> anyhow::Result<f64> {
+    let mut plan = Plan { period: Duration::ZERO, back_pressure: true, ..plan.clone() };
+    for channel in &mut plan.config.channels {
+        channel.period = None;
+        channel.ring_bytes = SPEED_RING_UNITS * plan.config.unit_bytes;
+    }
+    let bytes = usize::try_from(plan.config.channels[0].record_bytes_max)?;
+    let records = Periodic::new(Duration::ZERO, bytes, u64::MAX);
+    let end_ns = now_ns() + SPEED_TIME.as_nanos() as u64;
+    let source = Box::new(Unpaced { records, end_ns });
+    let outcome = plan.record(source, stop, &mut |text| eprintln!("steady: {text}"), None)?;
+    let durable_bytes: u64 =
+        outcome.channels.iter().map(|(_, account)| account.durable.bytes).sum();
+    Ok(durable_bytes as f64 / (outcome.duration_ns.max(1) as f64 / 1e9))
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+fn to_text(stall: &Stall, holds: &Sizing, rate_bytes_s: f64) -> String {
+    let speed = stall.payload_bytes_s_max.map_or(String::new(), |max_bytes_s| {
+        format!(
+            "{:.3} MiB come per second, {:.0} % of the {:.1} that this device takes, measured for {} s\n",
+            rate_bytes_s / MIB,
+            100.0 * rate_bytes_s / max_bytes_s,
+            max_bytes_s / MIB,
+            SPEED_TIME.as_secs()
+        )
+    });
+    format!(
+        "{speed}worst stall {:.1} ms ({}); planned for {MARGIN} times as long, {:.1} ms\n\
+         --ring {}  holds {} records: what comes in that time, and in the {:.0} ms between two looks\n\
+         --loss-window {}ms  is the shortest that is kept\n",
+        ms(stall.worst),
+        stall.source,
+        ms(holds.stall),
+        holds.ring_bytes,
+        holds.ring_records,
+        ms(holds.poll),
+        holds.loss_window.as_millis(),
+    )
+}
+
+fn to_json(stall: &Stall, holds: &Sizing, rate_bytes_s: f64) -> String {
+    let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let document = json!({
+        "schema": "steadyio.recording-plan/1",
+        "rate_bytes_s": rate_bytes_s as u64,
+        "payload_bytes_s_max": stall.payload_bytes_s_max.map(|bytes_s| bytes_s as u64),
+        "worst_stall_ns": ns(stall.worst),
+        "margin": MARGIN,
+        "planned_stall_ns": ns(holds.stall),
+        "poll_ns": ns(holds.poll),
+        "ring_records": holds.ring_records,
+        "ring_bytes": holds.ring_bytes,
+        "loss_window_ns": ns(holds.loss_window),
+    });
+    format!("{document}\n")
+}

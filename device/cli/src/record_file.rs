@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A file for a record that is either as before or complete.
+
+use std::fs::Permissions;
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+use tempfile::NamedTempFile;
+
+#[derive(Debug)]
+pub struct RecordFile {
+    path: PathBuf,
+    temporary: NamedTempFile,
+}
+
+impl RecordFile {
+    /// Makes sure that `path` can be written; to be called before the measurement.
+    pub fn create(path: &Path) -> io::Result<RecordFile> {
+        let dir = match path.parent() {
+            Some(dir) if !dir.as_os_str().is_empty() => dir,
+            _ => Path::new("."),
+        };
+        // Errors of what follows name the temporary file, which nobody asked for.
+        access(dir, Access::WRITE_OK | Access::EXEC_OK)?;
+        let temporary = tempfile::Builder::new().prefix(".steady-").tempfile_in(dir)?;
+        Ok(RecordFile { path: path.to_path_buf(), temporary })
+    }
+
+    /// Writes the record, as JSON, and gives the file its name.
+    pub fn finish(self, json: &str) -> io::Result<()> {
+        self.fill(|out| out.write_all(json.as_bytes()))
+    }
+
+    /// The same with whatever `write` writes, in pieces of any size.
+    pub fn fill(mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+        let mut out = BufWriter::new(&mut self.temporary);
+        write(&mut out)?;
+        out.flush()?;
+        drop(out);
+        self.temporary.as_file().sync_all()?;
+        self.temporary.as_file().set_permissions(Permissions::from_mode(0o644))?;
+        self.temporary.persist(&self.path)?;
+        Ok(())
+    }
+}

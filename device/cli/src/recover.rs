@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady recover`: complete recordings that were cut off.
+//!
+//! The work is in `steadyio_recorder::mcap`; here is what to say about it.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use serde_json::{Value, json};
+use steadyio_recorder::mcap::files::{
+    DirectoryLock, FilesError, Recovered, examine_file, lock_directory, recordings, recover_file,
+};
+use steadyio_recorder::mcap::private::Life;
+use steadyio_recorder::mcap::recover::{ChannelFound, Contents};
+
+use crate::exit::{Failure, Status};
+use crate::output::print;
+use crate::progress::Pace;
+use crate::table;
+
+/// Between two looks whether a line is due.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+const SCHEMA: &str = "steadyio.recover/1";
+
+const HELP: &str = "Exit status: 0 every file is finished, unused or blank; 1 a file could not be \
+read or completed, or is in use; 2 the command line is wrong; 3 a finished file is damaged, or with \
+--dry-run: a file is to be completed.";
+
+/// Complete recordings that a power cut or a crash left unfinished, in place
+///
+/// Takes segments of a steadyio recorder and other MCAP files that have no end. What is whole
+/// stays as it is, and gets the summary and the end that are missing. Doing it again, or being cut
+/// off while doing it, does no harm.
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub struct Arguments {
+    /// Recording, or directory whose *.mcap files are taken
+    #[arg(required = true, value_name = "PATH")]
+    path: Vec<PathBuf>,
+    /// Say what is there and what would be done, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Read finished files to their end as well, and check every block
+    #[arg(long)]
+    verify: bool,
+    /// Print a JSON document instead of the table
+    #[arg(long)]
+    json: bool,
+}
+
+struct Outcome {
+    path: PathBuf,
+    result: Result<Recovered, FilesError>,
+}
+
+/// Runs the subcommand.
+pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
+    let paths = files(&arguments.path).map_err(Failure::with(Status::Usage))?;
+    let locks = match arguments.dry_run {
+        true => Vec::new(),
+        false => lock_all(&paths).map_err(Failure::with(Status::Failed))?,
+    };
+    let act = if arguments.dry_run { examine_file } else { recover_file };
+    let outcomes = each(paths, |path| act(path, arguments.verify));
+    drop(locks);
+    match arguments.json {
+        true => print(&format!("{:#}\n", document(&outcomes)))?,
+        false => print(&render(&outcomes))?,
+    }
+    for error in outcomes.iter().filter_map(|outcome| outcome.result.as_ref().err()) {
+        eprintln!("steady: {error}");
+    }
+    Ok(status(&outcomes))
+}
+
+/// One file after the other, and now and then a line: a large one on a slow device takes minutes.
+fn each(paths: Vec<PathBuf>, act: impl Fn(&Path) -> Result<Recovered, FilesError>) -> Vec<Outcome> {
+    let (files, done) = (paths.len(), AtomicUsize::new(0));
+    let (end, ended) = sync_channel::<()>(0);
+    thread::scope(|scope| {
+        let now_done = &done;
+        scope.spawn(move || {
+            let (began, mut pace) = (Instant::now(), Pace::new());
+            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(LOOK_EVERY) {
+                if pace.is_due(began.elapsed()) {
+                    let (done, seconds) =
+                        (now_done.load(Ordering::Relaxed), began.elapsed().as_secs());
+                    eprintln!("steady: {done} of {files} files done in {seconds} s");
+                }
+            }
+        });
+        let outcome = |path: PathBuf| {
+            let outcome = Outcome { result: act(&path), path };
+            done.fetch_add(1, Ordering::Relaxed);
+            outcome
+        };
+        let outcomes = paths.into_iter().map(outcome).collect();
+        drop(end);
+        outcomes
+    })
+}
+
+fn files(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for path in paths {
+        let metadata = fs::metadata(path).with_context(|| path.display().to_string())?;
+        match metadata.is_dir() {
+            true => files.append(&mut recordings(path)?),
+            false => files.push(path.clone()),
+        }
+    }
+    Ok(files)
+}
+
+/// Each directory once: the second lock on one would find it busy.
+fn lock_all(files: &[PathBuf]) -> Result<Vec<DirectoryLock>, FilesError> {
+    let directory = |file: &PathBuf| match file.parent() {
+        Some(parent) if parent != Path::new("") => parent.to_path_buf(),
+        _ => PathBuf::from("."),
+    };
+    let mut directories: Vec<PathBuf> = files.iter().map(directory).collect();
+    directories.iter_mut().for_each(|path| *path = path.canonicalize().unwrap_or(path.clone()));
+    directories.sort();
+    directories.dedup();
+    directories.iter().map(|path| lock_directory(path)).collect()
+}
+
+fn status(outcomes: &[Outcome]) -> Status {
+    let flawed =
+        |recovered: &Recovered| recovered.found.damaged || recovered.found.state.is_incomplete();
+    if outcomes.iter().any(|outcome| outcome.result.is_err()) {
+        Status::Failed
+    } else if outcomes.iter().flat_map(|outcome| &outcome.result).any(flawed) {
+        Status::Flawed
+    } else {
+        Status::Done
+    }
+}
+
+fn verdict(recovered: &Recovered) -> &'static str {
+    match (recovered.completed, recovered.found.damaged) {
+        (true, _) => "completed",
+        (false, true) => "damaged",
+        (false, false) => recovered.found.state.describe(),
+    }
+}
+
+fn messages(contents: &Contents) -> u64 {
+    contents.channels.iter().map(|channel| channel.messages).sum()
+}
+
+/// Since the recording began; not known of files of other writers.
+fn lost(contents: &Contents) -> Option<u64> {
+    contents.channels.iter().map(|channel| channel.ledger.map(|ledger| ledger.lost)).sum()
+}
+
+const HEAD: [&str; 7] = ["file", "state", "segment", "messages", "lost", "from s", "to s"];
+
+fn render(outcomes: &[Outcome]) -> String {
+    let mut rows = vec![HEAD.map(String::from)];
+    for Outcome { path, result } in outcomes {
+        let file = path.display().to_string();
+        rows.push(match result {
+            Ok(recovered) => row(file, recovered),
+            Err(_) => cells([Some(file), Some("failed".into()), None, None, None, None, None]),
+        });
+    }
+    table::align(&rows, &[0, 1])
+}
+
+fn row(file: String, recovered: &Recovered) -> [String; 7] {
+    let found = &recovered.found;
+    let contents = found.contents.as_ref();
+    let times = contents.filter(|contents| messages(contents) > 0).map(|found| found.times_ns);
+    cells([
+        Some(file),
+        Some(verdict(recovered).into()),
+        found.life.map(|life| life.identity.sequence.to_string()),
+        contents.map(|contents| messages(contents).to_string()),
+        contents.and_then(lost).map(|lost| lost.to_string()),
+        times.map(|(start_ns, _)| seconds(start_ns)),
+        times.map(|(_, end_ns)| seconds(end_ns)),
+    ])
+}
+
+fn cells(cells: [Option<String>; 7]) -> [String; 7] {
+    cells.map(|cell| cell.unwrap_or("-".into()))
+}
+
+fn seconds(ns: u64) -> String {
+    format!("{}.{:06}", ns / 1_000_000_000, ns % 1_000_000_000 / 1_000)
+}
+
+fn document(outcomes: &[Outcome]) -> Value {
+    let files: Vec<Value> = outcomes.iter().map(file).collect();
+    json!({
+        "schema": SCHEMA,
+        "tool": { "steady": env!("CARGO_PKG_VERSION") },
+        "files": files,
+    })
+}
+
+fn file(outcome: &Outcome) -> Value {
+    let path = outcome.path.display().to_string();
+    let recovered = match &outcome.result {
+        Ok(recovered) => recovered,
+        Err(error) => return json!({ "path": path, "error": error.to_string() }),
+    };
+    let found = &recovered.found;
+    json!({
+        "path": path,
+        "before": recovered.before.describe(),
+        "after": found.state.describe(),
+        "completed": recovered.completed,
+        "damaged": found.damaged,
+        "segment": found.life.as_ref().map(segment),
+        "data_ends_at": found.stop.map(|stop| stop.describe()),
+        "contents": found.contents.as_ref().map(contents),
+    })
+}
+
+fn segment(life: &Life) -> Value {
+    let hex = life.identity.recording_id.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    });
+    json!({
+        "recording_id": hex,
+        "sequence": life.identity.sequence,
+        "created_ns": life.created_ns,
+        "segment_bytes": life.segment_bytes,
+    })
+}
+
+fn contents(contents: &Contents) -> Value {
+    json!({
+        "messages": messages(contents),
+        "chunks": contents.chunks,
+        "start_ns": contents.times_ns.0,
+        "end_ns": contents.times_ns.1,
+        "data_bytes": contents.data_end,
+        "channels": contents.channels.iter().map(channel).collect::<Vec<_>>(),
+    })
+}
+
+fn channel(channel: &ChannelFound) -> Value {
+    let ledger = channel.ledger.map(|ledger| {
+        json!({
+            "received": ledger.received,
+            "written": ledger.written,
+            "durable": ledger.durable,
+            "lost": ledger.lost,
+            "lost_bytes": ledger.lost_bytes,
+            "lost_first_ns": ledger.lost_first_ns,
+            "lost_last_ns": ledger.lost_last_ns,
+        })
+    });
+    let digest = channel.digest.map(|digest| {
+        json!({
+            "payload_bytes": digest.payload_bytes,
+            "payload_crc32": digest.payload_crc32,
+            "sequence_first": digest.sequence_first,
+            "sequence_last": digest.sequence_last,
+            "sequence_gaps": digest.sequence_gaps,
+        })
+    });
+    json!({
+        "id": channel.id,
+        "topic": channel.topic,
+        "messages": channel.messages,
+        "ledger": ledger,
+        "digest": digest,
+    })
+}

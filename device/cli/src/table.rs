@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tables for people.
+
+use steadyio_bench::record::{ClassResult, Record};
+
+const HEAD: [&str; 9] =
+    ["variant", "point", "class", "p50 us", "p99 us", "p99.9 us", "max us", "I/Os", "MiB/s"];
+/// Columns of words; the others are numbers and go to the right.
+const WORDS: [usize; 2] = [0, 2];
+
+fn us(ns: Option<u64>) -> String {
+    ns.map_or("-".into(), |ns| format!("{:.1}", ns as f64 / 1_000.0))
+}
+
+fn row(variant: &str, point: &str, class: &str, result: &ClassResult) -> [String; 9] {
+    let latency = &result.latency_ns;
+    [
+        variant.into(),
+        point.into(),
+        class.into(),
+        us(latency.p50),
+        us(latency.p99),
+        us(latency.p999),
+        us(latency.max),
+        result.count.to_string(),
+        format!("{:.2}", result.mib_s),
+    ]
+}
+
+/// A record, with a line per variant, point and class.
+pub fn render(record: &Record) -> String {
+    let mut rows = vec![HEAD.map(String::from)];
+    for result in &record.results {
+        let point = result.point.as_ref().map_or("-".into(), ToString::to_string);
+        // The sum only says something new if there are two classes.
+        let show_total = result.classes.len() > 2;
+        for class in ["rt", "bg", "total"].into_iter().filter(|c| *c != "total" || show_total) {
+            if let Some(found) = result.classes.get(class) {
+                rows.push(row(&result.variant, &point, class, found));
+            }
+        }
+    }
+    align(&rows, &WORDS)
+}
+
+/// Columns below each other; words to the left, numbers to the right.
+pub fn align<const N: usize>(rows: &[[String; N]], words: &[usize]) -> String {
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let cell = |(column, text): (usize, &String)| match words.contains(&column) {
+        true => format!("{text:<0$}", widths[column]),
+        false => format!("{text:>0$}", widths[column]),
+    };
+    let line = |row: &[String; N]| row.iter().enumerate().map(cell).collect::<Vec<_>>().join("  ");
+    rows.iter().map(|row| line(row).trim_end().to_string() + "\n").collect()
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Arguments of `steady trace`, and what they ask for.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{anyhow, bail};
+use clap::ValueEnum;
+use steadyio_trace::source::detect;
+
+use crate::quantity;
+
+const HELP: &str = "Exit status: 0 done; 1 failed, or PROGRAM did; 2 the command line is wrong; \
+3 done, but events were lost, or requests could not be matched (see the account); 130 interrupted before \
+PROGRAM, --duration or a file was at its end. Without those, Ctrl-C is how a trace ends. What was traced until \
+then is shown, and the kernel's tracing is put back in every case.";
+
+const NO_SOURCE: &str = "what to trace is missing: give a file that was traced elsewhere, or PROGRAM behind --, \
+or --pid, --device or --duration to trace this kernel now";
+
+/// Say which layer spends the time of each I/O, and why the worst ones took so long
+///
+/// Traces this kernel, while a program runs or for a time, or reads what it kept, or what
+/// ftrace, trace-cmd, perf or blktrace have traced elsewhere. Each I/O's time is divided into submission, block layer, device and post.
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub struct Arguments {
+    /// Traces made elsewhere, or a folder that --keep made; several files are parts of one trace
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// What the files are; by default each is looked at
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<Format>,
+    /// Show I/O of this device only: its name, node, mount point or MAJOR:MINOR
+    #[arg(long, value_name = "DEVICE")]
+    pub device: Option<String>,
+    /// Show I/O of this process and its children only
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    pub pid: Option<u32>,
+    /// How long to trace, such as 10s; then PROGRAM is ended too
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration, conflicts_with = "files")]
+    pub duration: Option<Duration>,
+    /// Show I/O of all processes, not only of PROGRAM or --pid
+    #[arg(long)]
+    pub all: bool,
+    /// Show the finer spans too: queue, tag, insert, issue, hardware, completion, return
+    #[arg(long)]
+    pub fine: bool,
+    /// Trace which thread has which CPU too: why an I/O's own thread did not go on
+    #[arg(long, conflicts_with = "files")]
+    pub sched: bool,
+    /// How many of the worst I/Os, and of the worst other requests, to show
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub worst: usize,
+    /// Print the record (docs/spec/steady-trace-record-1.schema.json) instead of tables
+    #[arg(long)]
+    pub json: bool,
+    /// Write the spans for `steady model` to this file
+    #[arg(long, value_name = "FILE")]
+    pub spans: Option<PathBuf>,
+    /// Write a file for the Perfetto UI (ui.perfetto.dev)
+    #[arg(long, value_name = "FILE")]
+    pub perfetto: Option<PathBuf>,
+    /// Keep what the kernel recorded in this directory, to be read again
+    #[arg(long, value_name = "DIR", conflicts_with = "files")]
+    pub keep: Option<PathBuf>,
+    /// Trace while this program runs, and show its I/O; behind --
+    #[arg(last = true, value_name = "PROGRAM", conflicts_with = "files")]
+    pub program: Vec<String>,
+}
+
+/// What a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// ftrace's trace or trace_pipe, or trace-cmd report
+    Ftrace,
+    /// perf script
+    Perf,
+    /// blkparse
+    Blkparse,
+    /// The binary files of blktrace
+    Blktrace,
+    /// trace.dat, read through trace-cmd
+    TraceDat,
+}
+
+impl From<Format> for detect::Format {
+    fn from(format: Format) -> detect::Format {
+        match format {
+            Format::Ftrace => detect::Format::Ftrace,
+            Format::Perf => detect::Format::Perf,
+            Format::Blkparse => detect::Format::Blkparse,
+            Format::Blktrace => detect::Format::Blktrace,
+            Format::TraceDat => detect::Format::TraceDat,
+        }
+    }
+}
+
+/// Where the events are to come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Files.
+    Files,
+    /// This kernel.
+    Kernel,
+}
+
+impl Arguments {
+    /// What clap cannot tell.
+    pub fn check(&self) -> anyhow::Result<Source> {
+        if !self.files.is_empty() {
+            return Ok(Source::Files);
+        }
+        // clap lets the conflict of another option with files hide that they are needed.
+        if self.format.is_some() {
+            bail!("--format: says what files are, and none is given");
+        }
+        if self.duration == Some(Duration::ZERO) {
+            bail!("--duration 0: must be longer");
+        }
+        let asked = self.pid.is_some() || self.device.is_some() || self.duration.is_some();
+        match asked || !self.program.is_empty() {
+            true => Ok(Source::Kernel),
+            false => Err(anyhow!(NO_SOURCE)),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which devices are meant, and what they are called.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+use steadyio_trace::event::Dev;
+use steadyio_trace::io::Trace;
+use steadyio_trace::source::capture::devices::{Stack, parse};
+
+const SYSFS: &str = "/sys/dev/block";
+
+/// `text` is MAJOR:MINOR, a node, a mount point or anything in a file system, or a kernel name.
+pub fn find(text: &str) -> anyhow::Result<Stack> {
+    let dev = match parse(text) {
+        Some(dev) => dev,
+        None => of_path(text).with_context(|| format!("--device {text}"))?,
+    };
+    Stack::of(dev).with_context(|| format!("--device {text}"))
+}
+
+/// What is named as `MAJOR:MINOR`, on any machine.
+pub fn find_number(text: &str) -> anyhow::Result<Stack> {
+    let dev = parse(text).ok_or_else(|| {
+        anyhow!(
+            "--device {text}: a file does not tell names, so it must be MAJOR:MINOR, such as 179:0"
+        )
+    })?;
+    Ok(Stack::unknown(dev))
+}
+
+/// What a kept trace calls so, or has under that number.
+pub fn find_named(text: &str, names: &BTreeMap<Dev, String>) -> anyhow::Result<Stack> {
+    let name = text.trim_start_matches("/dev/");
+    let named = names.iter().find(|(_, known)| *known == name).map(|(dev, _)| *dev);
+    let dev = named.or_else(|| parse(text)).ok_or_else(|| {
+        anyhow!("--device {text}: the machine that was traced has no device of that name")
+    })?;
+    Ok(Stack::unknown(dev))
+}
+
+/// If the trace has requests, but none of the device's: whose they are.
+pub fn others(of: &Stack, trace: &Trace, names: &BTreeMap<Dev, String>) -> Option<String> {
+    if trace.requests.is_empty() || trace.requests.iter().any(|request| of.has(request)) {
+        return None;
+    }
+    let devs: BTreeSet<Dev> = trace.requests.iter().map(|request| request.dev).collect();
+    let name = |dev: &Dev| names.get(dev).cloned().unwrap_or_else(|| dev.to_string());
+    let list = devs.iter().map(name).collect::<Vec<_>>().join(", ");
+    Some(format!("no request in this trace is known to be its; those that are there are of {list}"))
+}
+
+fn of_path(text: &str) -> anyhow::Result<Dev> {
+    let (node, path) = (Path::new("/dev").join(text), PathBuf::from(text));
+    let is_path = text.contains('/') || (!node.exists() && path.exists());
+    let path = if is_path { path } else { node };
+    let meta = fs::metadata(&path).with_context(|| path.display().to_string())?;
+    let (number, what) = match meta.file_type().is_block_device() {
+        true => (meta.rdev(), "is not a block device that the kernel has"),
+        false => {
+            (meta.dev(), "is in a file system without a block device of its own; name the device")
+        }
+    };
+    let dev = Dev { major: rustix::fs::major(number), minor: rustix::fs::minor(number) };
+    if !place(dev).exists() {
+        bail!("{} {what} ({dev})", path.display());
+    }
+    Ok(dev)
+}
+
+fn place(dev: Dev) -> PathBuf {
+    Path::new(SYSFS).join(dev.to_string())
+}

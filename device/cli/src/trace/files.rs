@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Traces made elsewhere, or kept earlier.
+
+use std::path::PathBuf;
+
+use anyhow::{anyhow, bail};
+use steadyio_core::interrupt::Interrupt;
+use steadyio_trace::source::capture::threads::AskedFor;
+use steadyio_trace::source::capture::{Captured, Meta};
+use steadyio_trace::source::files::{self, Files};
+
+use super::arguments::Arguments;
+use super::reading::{Found, Reading};
+use crate::exit::{Failure, Status};
+
+const ALONE: &str = "is a trace that --keep made, which must be the only one";
+
+/// Reads all files.
+pub fn read(arguments: &Arguments, stop: &Interrupt) -> Result<(Found, Status), Failure> {
+    let input = Input::open(arguments).map_err(Failure::with(Status::Usage))?;
+    let number = arguments.pid.map(AskedFor::of_number);
+    let asked_for = number.or_else(|| input.asked_for());
+    let mut reading = Reading::new(asked_for, matches!(input, Input::Captured(_)));
+    let (all, skipped) = match input {
+        Input::Captured(captured) => (reading.take_all(captured.events(), stop), 0),
+        Input::Files(mut files) => {
+            (reading.take_all(files.by_ref(), stop), files.skipped().count())
+        }
+    };
+    if !all {
+        eprintln!("steady: interrupted; what was read until then follows");
+    }
+    let found = Found { skipped, ..reading.finish() };
+    match (found.trace.account.events, found.problems.kept()) {
+        (0, [problem, ..]) => {
+            Err(Failure::with(Status::Usage)(anyhow!("no event could be read: {problem}")))
+        }
+        _ => Ok((found, if all { Status::Done } else { Status::Interrupted })),
+    }
+}
+
+/// What is known of a kept trace, if that is what is to be read.
+pub fn kept(arguments: &Arguments) -> anyhow::Result<Option<Meta>> {
+    match arguments.files.as_slice() {
+        [only] if Captured::is_folder(only) => Ok(Some(Captured::open(only)?.meta().clone())),
+        _ => Ok(None),
+    }
+}
+
+enum Input {
+    Captured(Box<Captured>),
+    Files(Box<Files>),
+}
+
+impl Input {
+    fn open(arguments: &Arguments) -> anyhow::Result<Input> {
+        let is_folder = |path: &&PathBuf| Captured::is_folder(path);
+        match (arguments.files.iter().find(is_folder), arguments.files.len()) {
+            (Some(folder), 1) => Ok(Input::Captured(Box::new(Captured::open(folder)?))),
+            (Some(folder), _) => bail!("{}: {ALONE}", folder.display()),
+            (None, _) => {
+                let said = arguments.format.map(Into::into);
+                Ok(Input::Files(Box::new(files::open(&arguments.files, said)?)))
+            }
+        }
+    }
+
+    /// The threads that were asked for when it was captured.
+    fn asked_for(&self) -> Option<AskedFor> {
+        match self {
+            Input::Captured(captured) => captured.asked_for(),
+            Input::Files(_) => None,
+        }
+    }
+}

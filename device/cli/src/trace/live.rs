@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tracing this kernel: while a program or a process runs, for a time, or until Ctrl-C.
+
+use std::fs;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow, bail};
+use rustix::process::{Pid, Signal, kill_process};
+use steadyio_core::interrupt::Interrupt;
+use steadyio_trace::source::capture::devices::Stack;
+use steadyio_trace::source::capture::{Capture, Captured, Options};
+use steadyio_trace::source::wanted::Detail;
+
+use super::arguments::Arguments;
+use super::threads;
+use crate::exit::{Failure, Status};
+use crate::progress::Pace;
+
+/// How often to look whether it is over.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Traces; what was captured, and how it ended.
+pub fn trace(
+    arguments: &Arguments,
+    device: Option<&Stack>,
+    stop: &Interrupt,
+) -> Result<(Captured, Status), Failure> {
+    let keep = arguments.keep.as_deref();
+    keep.map(make_folder).transpose().map_err(Failure::with(Status::Usage))?;
+    let options = Options {
+        devices: device.map(|stack| stack.dev).into_iter().collect(),
+        detail: if arguments.fine { Detail::Fine } else { Detail::Summary },
+        sched: arguments.sched,
+        keep: arguments.keep.clone(),
+        ..Options::default()
+    };
+    let running = || arguments.pid.map(threads::running).transpose();
+    let mut asked_for = running().map_err(Failure::with(Status::Usage))?.unwrap_or_default();
+    let mut note = |text: String| eprintln!("steady: {text}");
+    let capture = Capture::start(&options, &mut note).map_err(Failure::with(Status::Failed))?;
+    // What was started before the trace was under way; events tell of what is started from now on.
+    asked_for.extend(running().unwrap_or_default().unwrap_or_default());
+    asked_for.sort_unstable();
+    asked_for.dedup();
+    let child = spawn(arguments).map_err(Failure::with(Status::Usage))?;
+    asked_for.extend(child.as_ref().map(Child::id));
+    let ended = wait(arguments, child, &capture, stop).map_err(Failure::with(Status::Failed))?;
+    let captured = capture.stop(&asked_for).map_err(Failure::with(Status::Failed))?;
+    if captured.meta().memory_full {
+        let hint = if keep.is_none() { "; --keep DIR goes on in a folder" } else { "" };
+        eprintln!("steady: memory was full, so tracing ended early{hint}");
+    }
+    if let Some(error) = captured.not_kept() {
+        eprintln!("steady: {error}; nothing is kept there, and what was traced follows");
+        return Ok((captured, Status::Failed));
+    }
+    let status = match ended {
+        Ended::Program(status) if !status.success() => {
+            eprintln!("steady: {}: {}", arguments.program[0], words(status));
+            Status::Failed
+        }
+        Ended::Program(_) | Ended::Itself => Status::Done,
+        Ended::MemoryFull => Status::Flawed,
+        Ended::Interrupted => Status::Interrupted,
+    };
+    Ok((captured, status))
+}
+
+/// Before anything is traced: for nothing would be kept in a folder that cannot be made, and an earlier trace is
+/// not written over.
+fn make_folder(dir: &Path) -> anyhow::Result<()> {
+    if Captured::is_folder(dir) {
+        bail!("--keep {}: holds a trace already; name another folder", dir.display());
+    }
+    fs::create_dir_all(dir).with_context(|| format!("--keep {}", dir.display()))
+}
+
+fn spawn(arguments: &Arguments) -> anyhow::Result<Option<Child>> {
+    let Some((name, rest)) = arguments.program.split_first() else { return Ok(None) };
+    let mut command = Command::new(name);
+    command.args(rest);
+    if arguments.json {
+        // Standard output is for the record.
+        let stderr = io::stderr().as_fd().try_clone_to_owned();
+        command.stdout(Stdio::from(stderr.context("standard error")?));
+    }
+    Ok(Some(command.spawn().with_context(|| name.clone())?))
+}
+
+/// Why tracing is over.
+enum Ended {
+    Program(ExitStatus),
+    /// The time is over, or the process has ended, or Ctrl-C was to end it.
+    Itself,
+    MemoryFull,
+    Interrupted,
+}
+
+fn wait(
+    arguments: &Arguments,
+    mut child: Option<Child>,
+    capture: &Capture,
+    stop: &Interrupt,
+) -> anyhow::Result<Ended> {
+    let (began, mut told) = (Instant::now(), None);
+    let (mut since, mut pace) = (began, Pace::new());
+    loop {
+        let ended = child.as_mut().map(Child::try_wait).transpose();
+        if let Some(status) = ended.context("waiting for the program")?.flatten() {
+            // Ctrl-C reaches both, and the program may be the first to go.
+            let ended = if stop.requested() { Ended::Interrupted } else { Ended::Program(status) };
+            return Ok(told.unwrap_or(ended));
+        }
+        match (&child, over(arguments, stop, began.elapsed())) {
+            (None, Some(ended)) => return Ok(ended),
+            (Some(child), Some(ended)) if told.is_none() => {
+                // Ctrl-C reaches the program by itself; a signal sent to this process only does not.
+                end(child, Signal::TERM)?;
+                told = Some(ended);
+                stop.forget();
+                (since, pace) = (Instant::now(), Pace::new());
+            }
+            (Some(child), _) if told.is_some() && stop.requested() => {
+                end(child, Signal::KILL)?;
+                stop.forget();
+            }
+            _ => {}
+        }
+        if capture.has_ended() {
+            return Ok(Ended::MemoryFull);
+        }
+        if pace.is_due(since.elapsed()) {
+            eprintln!("steady: {}", progress(arguments, began.elapsed(), told.is_some()));
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
+fn progress(arguments: &Arguments, elapsed: Duration, told: bool) -> String {
+    match told {
+        true => format!(
+            "{} was told to end (SIGTERM) and still runs; a further Ctrl-C kills it",
+            arguments.program[0]
+        ),
+        false => format!("tracing for {} s", elapsed.as_secs()),
+    }
+}
+
+/// Whether it is over, whatever the program does. Where nothing else would end it, Ctrl-C is how it ends.
+fn over(arguments: &Arguments, stop: &Interrupt, elapsed: Duration) -> Option<Ended> {
+    let has_end = arguments.duration.is_some() || !arguments.program.is_empty();
+    if stop.requested() {
+        return Some(if has_end { Ended::Interrupted } else { Ended::Itself });
+    }
+    let time_is_over = arguments.duration.is_some_and(|time| elapsed >= time);
+    let process_is_over =
+        arguments.program.is_empty() && arguments.pid.is_some_and(|pid| !runs(pid));
+    (time_is_over || process_is_over).then_some(Ended::Itself)
+}
+
+fn runs(pid: u32) -> bool {
+    Path::new("/proc").join(pid.to_string()).exists()
+}
+
+fn end(child: &Child, signal: Signal) -> anyhow::Result<()> {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let pid = pid.ok_or_else(|| anyhow!("process {}: no such process", child.id()))?;
+    kill_process(pid, signal).context("ending the program")
+}
+
+fn words(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("ended with status {code}"),
+        (_, Some(signal)) => format!("was ended by signal {signal}"),
+        _ => status.to_string(),
+    }
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady trace`: which layer spends the time of each I/O.
+//!
+//! Files and this kernel give events (`files`, `live`), `reading` follows them, `steadyio_trace::report` makes the record; `tables` and `words`
+//! show it to people.
+
+mod arguments;
+mod devices;
+mod files;
+mod live;
+mod reading;
+mod tables;
+mod thread_words;
+mod threads;
+mod words;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::record_file::RecordFile;
+use anyhow::Context;
+use steadyio_core::interrupt::Interrupt;
+use steadyio_core::kernel::Kernel;
+use steadyio_trace::event::Dev;
+use steadyio_trace::io::Trace;
+use steadyio_trace::perfetto;
+use steadyio_trace::report::record::{Question, Record, Unread};
+use steadyio_trace::report::spans_file;
+use steadyio_trace::source::Problems;
+use steadyio_trace::source::capture::devices::{Stack, names, parse};
+
+pub use self::arguments::Arguments;
+use self::arguments::Source;
+use self::reading::{Found, Reading};
+use crate::exit::{Failure, Status};
+use crate::output::print;
+
+/// Runs the subcommand.
+pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
+    let from = arguments.check().map_err(Failure::with(Status::Usage))?;
+    let stop = Interrupt::on_signals().map_err(Failure::with(Status::Failed))?;
+    let files = OutFiles::create(arguments).map_err(Failure::with(Status::Failed))?;
+    let Origin { device, names, kernel } =
+        Origin::of(arguments, from).map_err(Failure::with(Status::Usage))?;
+    let (found, ended) = match from {
+        Source::Files => files::read(arguments, &stop)?,
+        Source::Kernel => now(arguments, device.as_ref(), &stop)?,
+    };
+    let Found { trace, asked_for, problems, skipped } = found;
+    if let Some(hint) = device.as_ref().and_then(|of| devices::others(of, &trace, &names)) {
+        eprintln!("steady: --device {}: {hint}", arguments.device.as_deref().unwrap_or_default());
+    }
+    let question = Question {
+        worst: arguments.worst,
+        asked_for: asked_for.filter(|_| !arguments.all),
+        device,
+        names: names.clone(),
+        kernel,
+        problems: unread(&problems),
+        skipped,
+    };
+    let record = Record::new(&trace, question);
+    print(&match arguments.json {
+        true => record.to_json().map_err(Failure::with(Status::Failed))?,
+        false => text(&record, arguments.fine),
+    })?;
+    // Last, so that what was traced is shown even if a file cannot be written.
+    files.write(&trace, &names, &record).map_err(Failure::with(Status::Failed))?;
+    Ok(match ended {
+        Status::Done if record.is_flawed() => Status::Flawed,
+        ended => ended,
+    })
+}
+
+/// Where the trace is from, as far as it decides what is shown.
+struct Origin {
+    device: Option<Stack>,
+    names: BTreeMap<Dev, String>,
+    kernel: Option<Kernel>,
+}
+
+impl Origin {
+    fn of(arguments: &Arguments, from: Source) -> anyhow::Result<Origin> {
+        let device = arguments.device.as_deref();
+        let kept = files::kept(arguments)?;
+        Ok(match (from, kept) {
+            (Source::Files, Some(meta)) => {
+                let named = meta.device_names.iter();
+                let names: BTreeMap<Dev, String> =
+                    named.filter_map(|(dev, name)| Some((parse(dev)?, name.clone()))).collect();
+                Origin {
+                    device: device.map(|text| devices::find_named(text, &names)).transpose()?,
+                    names,
+                    kernel: Some(Kernel { release: meta.kernel, version: meta.kernel_version }),
+                }
+            }
+            (Source::Files, None) => Origin {
+                device: device.map(devices::find_number).transpose()?,
+                names: BTreeMap::new(),
+                kernel: None,
+            },
+            (Source::Kernel, _) => Origin {
+                device: device.map(devices::find).transpose()?,
+                names: names(),
+                kernel: Some(Kernel::running()),
+            },
+        })
+    }
+}
+
+/// Traces this kernel and follows what was captured.
+fn now(
+    arguments: &Arguments,
+    device: Option<&Stack>,
+    stop: &Interrupt,
+) -> Result<(Found, Status), Failure> {
+    let (captured, ended) = live::trace(arguments, device, stop)?;
+    let mut reading = Reading::new(captured.asked_for(), true);
+    // What was traced until Ctrl-C is shown, so the same Ctrl-C does not end the reading.
+    let stop = if stop.requested() { &Interrupt::default() } else { stop };
+    let all = reading.take_all(captured.events(), stop);
+    Ok((reading.finish(), if all { ended } else { Status::Interrupted }))
+}
+
+/// The files that are asked for, made sure of before anything is traced.
+struct OutFiles {
+    perfetto: Option<RecordFile>,
+    spans: Option<RecordFile>,
+}
+
+impl OutFiles {
+    fn create(arguments: &Arguments) -> anyhow::Result<OutFiles> {
+        let create = |option: &str, path: &Option<PathBuf>| {
+            let create = |path: &PathBuf| {
+                RecordFile::create(path).with_context(|| format!("{option} {}", path.display()))
+            };
+            path.as_ref().map(create).transpose()
+        };
+        Ok(OutFiles {
+            perfetto: create("--perfetto", &arguments.perfetto)?,
+            spans: create("--spans", &arguments.spans)?,
+        })
+    }
+
+    fn write(
+        self,
+        trace: &Trace,
+        names: &BTreeMap<Dev, String>,
+        record: &Record,
+    ) -> anyhow::Result<()> {
+        if let Some(file) = self.perfetto {
+            file.fill(|out| perfetto::write(trace, names, out)).context("--perfetto")?;
+        }
+        if let Some(file) = self.spans {
+            let spans = spans_file::of_record(record).context("--spans")?;
+            file.finish(&format!("{spans:#}\n")).context("--spans")?;
+        }
+        Ok(())
+    }
+}
+
+fn text(record: &Record, fine: bool) -> String {
+    tables::tables(record, fine) + &words::worst(record) + &words::account(record)
+}
+
+fn unread(problems: &Problems) -> Unread {
+    Unread {
+        count: problems.count(),
+        first: problems.kept().iter().map(ToString::to_string).collect(),
+    }
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From a source's events to what was found in them, with a line of progress now and then.
+
+use std::time::Instant;
+
+use steadyio_core::interrupt::Interrupt;
+use steadyio_trace::event::Event;
+use steadyio_trace::follow::{Follower, Options};
+use steadyio_trace::io::Trace;
+use steadyio_trace::source::capture::threads::AskedFor;
+use steadyio_trace::source::{Problem, Problems};
+
+use crate::progress::Pace;
+
+/// Between two looks at the clock.
+const EVENTS_PER_LOOK: u64 = 65_536;
+
+/// Takes what a source gives.
+pub struct Reading {
+    follower: Follower,
+    asked_for: Option<AskedFor>,
+    problems: Problems,
+    events: u64,
+    began: Instant,
+    pace: Pace,
+}
+
+/// What was found.
+pub struct Found {
+    /// The requests and I/Os.
+    pub trace: Trace,
+    /// The threads that were asked for, with what they started; `None` for all.
+    pub asked_for: Option<AskedFor>,
+    /// What could not be read.
+    pub problems: Problems,
+    /// Events that are of no kind that is needed.
+    pub skipped: u64,
+}
+
+impl Reading {
+    /// Nothing read yet. `asked_for`: whose I/O; `None` for all. `captured`: by ourselves, so that the scheduler's
+    /// events are of all threads.
+    pub fn new(asked_for: Option<AskedFor>, captured: bool) -> Reading {
+        Reading {
+            follower: Follower::new(Options { sched_of_all: captured, ..Options::default() }),
+            asked_for,
+            problems: Problems::default(),
+            events: 0,
+            began: Instant::now(),
+            pace: Pace::new(),
+        }
+    }
+
+    /// The next event, or a place that could not be read.
+    pub fn take(&mut self, item: Result<Event, Problem>) {
+        match item {
+            Ok(event) => {
+                self.events += 1;
+                self.follower.take(&event);
+                if let Some(threads) = &mut self.asked_for {
+                    threads.take(&event);
+                }
+            }
+            Err(problem) => self.problems.note(problem),
+        }
+    }
+
+    /// Everything that a source gives; false if it was interrupted before the end.
+    pub fn take_all(
+        &mut self,
+        items: impl Iterator<Item = Result<Event, Problem>>,
+        stop: &Interrupt,
+    ) -> bool {
+        for (item, number) in items.zip(0u64..) {
+            self.take(item);
+            if number % EVENTS_PER_LOOK == 0 {
+                if stop.requested() {
+                    return false;
+                }
+                self.tell("reading");
+            }
+        }
+        true
+    }
+
+    /// Says how it goes, if that is due.
+    pub fn tell(&mut self, doing: &str) {
+        let elapsed = self.began.elapsed();
+        if self.pace.is_due(elapsed) {
+            eprintln!("steady: {doing} for {} s, {} events", elapsed.as_secs(), self.events);
+        }
+    }
+
+    /// The end of the trace.
+    pub fn finish(self) -> Found {
+        let (asked_for, problems) = (self.asked_for, self.problems);
+        Found { trace: self.follower.finish(), asked_for, problems, skipped: 0 }
+    }
+}

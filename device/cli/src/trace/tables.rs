@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tables of where the time went. Times are in us.
+
+use std::collections::BTreeMap;
+
+use steadyio_trace::report::distribution::Distribution;
+use steadyio_trace::report::groups::{Group, size_text};
+use steadyio_trace::report::record::{ClassTimes, Record};
+use steadyio_trace::report::times::{SPANS, Times};
+
+use crate::table::align;
+
+/// Columns of words in the tables of shares and of figures.
+const SHARE_WORDS: [usize; 1] = [0];
+const FIGURE_WORDS: [usize; 2] = [0, 1];
+/// As many inodes are named.
+const INODES_MAX: usize = 5;
+
+/// All tables; with `fine`, the finer spans too.
+pub fn tables(record: &Record, fine: bool) -> String {
+    let sections = [
+        ios(&record.ios, fine),
+        requests("Requests that no program's call waited for", &record.requests, fine),
+        requests("Flushes and discards, whoever made them", &record.flushes_and_discards, fine),
+        classes(&record.classes),
+    ];
+    let shown: Vec<String> = sections.into_iter().flatten().collect();
+    let scope = &record.scope;
+    match (shown.is_empty(), scope.ios_hidden + scope.requests_hidden) {
+        (false, _) => shown.join("\n"),
+        (true, 0) => "No I/O and no request was followed from its beginning to its end.\n".into(),
+        (true, _) => "No I/O and no request that was asked for is in the trace.\n".into(),
+    }
+}
+
+fn ios(groups: &[Group], fine: bool) -> Option<String> {
+    let rows = rows(groups)?;
+    let title = "I/Os that a program waited for";
+    let text = format!("{title}\n{}\n{}", shares(&rows), figures(&rows));
+    Some(if fine { format!("{text}\n{}", steps(&rows)) } else { text })
+}
+
+/// Of requests, the shares and the whole are enough for most.
+fn requests(title: &str, groups: &[Group], fine: bool) -> Option<String> {
+    let rows = rows(groups)?;
+    let text = format!("{title}\n{}{}", totals(&rows), inodes(groups));
+    Some(if fine { format!("{text}\n{}", steps(&rows)) } else { text })
+}
+
+/// Nothing if there is nothing to show.
+fn rows(groups: &[Group]) -> Option<Vec<(String, &Times)>> {
+    let rows = groups.iter().map(|group| (label(group), &group.times)).collect();
+    (!groups.is_empty()).then_some(rows)
+}
+
+fn label(group: &Group) -> String {
+    match &group.origin {
+        Some(origin) => format!("{origin}: {}", group.title()),
+        None => group.title(),
+    }
+}
+
+/// Where the mean time goes: one line per group.
+fn shares(rows: &[(String, &Times)]) -> String {
+    let [submission, block, device, post] = SPANS.map(|span| format!("{span} %"));
+    let software = "software %".to_string();
+    let (count, mean) = ("count".to_string(), "mean us".to_string());
+    let mut table = vec![[String::new(), count, mean, submission, block, device, post, software]];
+    for (label, times) in rows {
+        let share = |span| times.span(span).map_or("-".into(), |span| one(span.share_percent));
+        let [submission, block, device, post] = SPANS.map(share);
+        table.push([
+            label.clone(),
+            times.count.to_string(),
+            us(times.total.mean_ns),
+            submission,
+            block,
+            device,
+            post,
+            one(times.software_percent),
+        ]);
+    }
+    align(&table, &SHARE_WORDS)
+}
+
+/// Where the time goes, and how the whole is distributed: one line per group.
+fn totals(rows: &[(String, &Times)]) -> String {
+    let head =
+        ["", "count", "block %", "device %", "post %", "mean us", "p50", "p99", "p99.9", "max"];
+    let mut table = vec![head.map(String::from)];
+    for (label, times) in rows {
+        let share = |span| times.span(span).map_or("-".into(), |span| one(span.share_percent));
+        let whole = |ns: u64| us(ns as f64);
+        let total = &times.total;
+        table.push([
+            label.clone(),
+            times.count.to_string(),
+            share("block"),
+            share("device"),
+            share("post"),
+            us(total.mean_ns),
+            whole(total.p50_ns),
+            whole(total.p99_ns),
+            whole(total.p999_ns),
+            whole(total.max_ns),
+        ]);
+    }
+    align(&table, &SHARE_WORDS)
+}
+
+/// How each span and the whole are distributed: several lines per group.
+fn figures(rows: &[(String, &Times)]) -> String {
+    let mut table = vec![head()];
+    for (label, times) in rows {
+        let spans = times.spans.iter().map(|span| (&*span.span, &span.times));
+        let lines = spans.chain([("total", &times.total)]).enumerate();
+        table.extend(lines.map(|(number, (name, times))| row(label, number, name, times)));
+    }
+    align(&table, &FIGURE_WORDS)
+}
+
+/// The same of the finer spans, which not every request has.
+fn steps(rows: &[(String, &Times)]) -> String {
+    let mut table = vec![head()];
+    for (label, times) in rows {
+        let lines = times.steps.iter().enumerate();
+        table.extend(lines.map(|(number, step)| row(label, number, &step.step, &step.times)));
+    }
+    align(&table, &FIGURE_WORDS)
+}
+
+fn head() -> [String; 8] {
+    ["", "us", "count", "mean", "p50", "p99", "p99.9", "max"].map(String::from)
+}
+
+/// A group's label stands in its first line only.
+fn row(label: &str, number: usize, name: &str, times: &Distribution) -> [String; 8] {
+    let whole = |ns: u64| us(ns as f64);
+    [
+        if number == 0 { label.into() } else { String::new() },
+        name.into(),
+        times.count.to_string(),
+        us(times.mean_ns),
+        whole(times.p50_ns),
+        whole(times.p99_ns),
+        whole(times.p999_ns),
+        whole(times.max_ns),
+    ]
+}
+
+/// Those that moved most, over all sizes.
+fn inodes(groups: &[Group]) -> String {
+    let mut sums: BTreeMap<(&str, &str, u64), (u64, u64)> = BTreeMap::new();
+    for group in groups {
+        for of in &group.inodes {
+            let origin = group.origin.as_deref().unwrap_or_default();
+            let sum = sums.entry((origin, &group.device, of.inode)).or_default();
+            *sum = (sum.0 + of.bytes, sum.1 + of.requests);
+        }
+    }
+    let mut most: Vec<_> = sums.into_iter().collect();
+    most.sort_by_key(|(_, (bytes, _))| std::cmp::Reverse(*bytes));
+    let line = |((origin, device, inode), (bytes, requests)): &((&str, &str, u64), (u64, u64))| {
+        let plural = if *requests == 1 { "" } else { "s" };
+        let size = size_text(*bytes);
+        format!("{origin} of inode {inode} on {device}: {size} in {requests} request{plural}\n")
+    };
+    most.iter().take(INODES_MAX).map(line).collect()
+}
+
+/// Only told if there is more than one.
+fn classes(classes: &[ClassTimes]) -> Option<String> {
+    if classes.iter().all(|one| one.class == classes[0].class) {
+        return None;
+    }
+    let label = |times: &ClassTimes| {
+        let of = if times.of == "ios" { "I/Os" } else { "requests of no I/O" };
+        format!("{} {of}", times.class)
+    };
+    let rows: Vec<(String, &Times)> = classes.iter().map(|one| (label(one), &one.times)).collect();
+    Some(format!("By I/O priority class\n{}", totals(&rows)))
+}
+
+/// One decimal.
+fn one(value: f64) -> String {
+    format!("{value:.1}")
+}
+
+/// From ns.
+pub fn us(ns: f64) -> String {
+    one(ns / 1_000.0)
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The threads of a process that runs, and of all its children.
+
+use std::fs;
+
+use anyhow::bail;
+use steadyio_trace::source::capture::names::threads_of;
+
+/// Those that there are now; the events of a trace tell of later ones.
+pub fn running(pid: u32) -> anyhow::Result<Vec<u32>> {
+    let mut found = Vec::new();
+    let mut open = vec![pid];
+    while let Some(process) = open.pop() {
+        for thread in threads_of(process) {
+            found.push(thread);
+            open.extend(children(process, thread));
+        }
+    }
+    match found.is_empty() {
+        true => bail!("--pid {pid}: no such process"),
+        false => Ok(found),
+    }
+}
+
+fn children(process: u32, thread: u32) -> Vec<u32> {
+    let list = fs::read_to_string(format!("/proc/{process}/task/{thread}/children"));
+    list.unwrap_or_default().split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_has_its_threads_and_children() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let found = running(std::process::id()).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(found.contains(&child.id()), "its child");
+        assert!(found.len() > 2, "this thread beside the main one: {found:?}");
+    }
+
+    #[test]
+    fn a_process_that_is_not_there_is_named() {
+        let error = running(u32::MAX).unwrap_err().to_string();
+        assert_eq!(error, format!("--pid {}: no such process", u32::MAX));
+    }
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady with`: run a program while a device has other knobs, and put them back.
+//!
+//! For what fio cannot imitate: a database, a compiler, a whole test suite. The knobs are set and
+//! put back by the same code as in `steady bench`. Called by people, and by `steady-lab run` for
+//! figures that measure an application.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use steadyio_core::device::Device;
+use steadyio_core::interrupt::Interrupt;
+use steadyio_core::kernel::Kernel;
+use steadyio_core::knob_guard::KnobGuard;
+use steadyio_core::knobs::KnobReading;
+use steadyio_core::knobs::knob_attribute;
+use steadyio_core::value::Value;
+
+const SCHEMA: &str = "steadyio.with/1";
+/// How often to look whether the program has ended, and whether it should.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Status of failures that are not the program's, as `env` and `timeout` have it.
+const STATUS_OWN: u8 = 125;
+/// A program ended by signal N gives 128 + N, as in a shell.
+const STATUS_SIGNAL: i32 = 128;
+
+const HELP: &str = "Exit status: that of the program; 128 + N if signal N ended it; 125 if it was \
+not run, or the knobs could not be put back. Knobs are put back in every case.";
+
+/// Run a program while a block device has other settings
+///
+/// Sets scheduler and queue settings, runs the program, and puts the settings back when it ends.
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub struct Arguments {
+    /// Block device, for example /dev/mmcblk0
+    #[arg(long, value_name = "DEV")]
+    device: PathBuf,
+    /// Setting, for example scheduler=k2 or iosched/split_kib=4; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = knob)]
+    knob: Vec<(String, Value)>,
+    /// Write kernel, device and the settings in force (JSON) to this file
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Program and its arguments, behind --
+    #[arg(required = true, last = true, value_name = "PROGRAM")]
+    program: Vec<String>,
+}
+
+fn knob(text: &str) -> Result<(String, Value), String> {
+    let (key, value) = text.split_once('=').ok_or("must be KEY=VALUE")?;
+    match knob_attribute(key) {
+        Some(_) if !value.is_empty() => Ok((key.to_string(), Value::from_text(value))),
+        Some(_) => Err("the value is missing".into()),
+        None => Err("the key must be scheduler, iosched/NAME or queue/NAME".into()),
+    }
+}
+
+/// Runs the subcommand.
+pub fn run(arguments: &Arguments) -> ExitCode {
+    match run_with_knobs(arguments) {
+        Ok(status) => status,
+        Err(error) => {
+            eprintln!("steady: {error:#}");
+            ExitCode::from(STATUS_OWN)
+        }
+    }
+}
+
+fn run_with_knobs(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let knobs = unique(&arguments.knob)?;
+    let device = Device::open(&arguments.device)?;
+    let stop = Interrupt::on_signals()?;
+    let guard = KnobGuard::take(&device, &mut |text| eprintln!("steady: {text}"))?;
+    let (readings, _) = guard.queue().apply("", &knobs, &BTreeSet::new())?;
+    let status = run_program(&arguments.program, &device, &stop)?;
+    if let Some(path) = &arguments.out {
+        write_report(path, &device, &guard, &readings)?;
+    }
+    guard.finish()?;
+    Ok(exit_code(status))
+}
+
+fn unique(knobs: &[(String, Value)]) -> anyhow::Result<BTreeMap<String, Value>> {
+    let map: BTreeMap<String, Value> = knobs.iter().cloned().collect();
+    match map.len() == knobs.len() {
+        true => Ok(map),
+        false => Err(anyhow!("--knob: a key is given twice")),
+    }
+}
+
+fn run_program(
+    program: &[String],
+    device: &Device,
+    stop: &Interrupt,
+) -> anyhow::Result<ExitStatus> {
+    let (name, rest) = program.split_first().context("no program")?;
+    let mut command = Command::new(name);
+    command.args(rest).env("STEADY_DEVICE", &device.node).env("STEADY_DISK", &device.disk);
+    let mut child = command.spawn().with_context(|| name.clone())?;
+    let mut told = false;
+    loop {
+        if let Some(status) = child.try_wait().with_context(|| name.clone())? {
+            return Ok(status);
+        }
+        // Ctrl-C reaches the program by itself; a signal sent to this process only does not.
+        if stop.requested() && !told {
+            terminate(&child).with_context(|| name.clone())?;
+            told = true;
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
+fn terminate(child: &Child) -> io::Result<()> {
+    match i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        Some(pid) => Ok(kill_process(pid, Signal::TERM)?),
+        None => Ok(()),
+    }
+}
+
+fn exit_code(status: ExitStatus) -> ExitCode {
+    use std::os::unix::process::ExitStatusExt;
+    let signal = status.signal().map(|signal| STATUS_SIGNAL + signal);
+    let code = status.code().or(signal).unwrap_or(i32::from(STATUS_OWN));
+    ExitCode::from(u8::try_from(code).unwrap_or(STATUS_OWN))
+}
+
+/// `queue` is read at the end, so that it also shows what the program itself changed.
+fn write_report(
+    path: &Path,
+    device: &Device,
+    guard: &KnobGuard,
+    knobs: &BTreeMap<String, KnobReading>,
+) -> anyhow::Result<()> {
+    let report = json!({
+        "schema": SCHEMA,
+        "tool": { "steady": env!("CARGO_PKG_VERSION") },
+        "kernel": Kernel::running(),
+        "device": device.info(),
+        "knobs": knobs,
+        "queue": guard.queue().in_force(),
+    });
+    fs::write(path, format!("{report}\n")).with_context(|| format!("--out {}", path.display()))
+}

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The knobs of a device's request queue in sysfs: read, set, and put back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::value::Value;
+
+/// Attribute that chooses the I/O scheduler; changing it resets others, so it goes first.
+const SCHEDULER: &str = "scheduler";
+/// Longest discard at once; a driver's own value need not be one that the kernel accepts.
+const DISCARD_MAX: &str = "discard_max_bytes";
+const SCHEDULER_TRIES: u32 = 3;
+const SCHEDULER_PAUSE: Duration = Duration::from_millis(100);
+
+/// Values by attribute, relative to the queue's directory (`scheduler`, `iosched/quantum`).
+pub type Attributes = BTreeMap<String, String>;
+
+/// A knob that could not be set or put back.
+#[derive(Debug, thiserror::Error)]
+#[error("knob {knob} = {wanted} on {disk}: {reason}")]
+pub struct KnobError {
+    /// Key in the workload, or attribute when putting back.
+    pub knob: String,
+    /// Value that was to be set.
+    pub wanted: String,
+    /// The device.
+    pub disk: String,
+    /// What the kernel said, and what it offers instead.
+    pub reason: String,
+}
+
+/// What a record says about a knob.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct KnobReading {
+    /// Value in the workload.
+    pub wanted: Value,
+    /// Value the kernel shows; None if an optional knob is missing.
+    pub read_back: Option<Value>,
+}
+
+/// An optional knob that the device does not have or refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unmet {
+    /// Variant that wanted it.
+    pub variant: String,
+    /// Key in the workload.
+    pub knob: String,
+    /// Value in the workload.
+    pub wanted: Value,
+    /// What the kernel said.
+    pub reason: String,
+}
+
+/// The knobs of one disk.
+#[derive(Debug, Clone)]
+pub struct Queue {
+    dir: PathBuf,
+    disk: String,
+}
+
+/// Splits a knob's key into the sysfs attribute below `queue/`, or None if it is no knob.
+pub fn knob_attribute(key: &str) -> Option<String> {
+    let plain = |name: &str| {
+        !name.is_empty()
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+    };
+    match key.split_once('/') {
+        None if key == "scheduler" => Some("scheduler".into()),
+        Some(("iosched", name)) if plain(name) => Some(format!("iosched/{name}")),
+        Some(("queue", name)) if plain(name) && name != "scheduler" => Some(name.to_string()),
+        _ => None,
+    }
+}
+
+/// Sets the scheduler first, then the queue, then the scheduler's own attributes.
+fn setting_order(attribute: &str) -> u8 {
+    match attribute {
+        SCHEDULER => 0,
+        _ if attribute.starts_with("iosched/") => 2,
+        _ => 1,
+    }
+}
+
+/// The chosen word of `none [k2] bfq`; any other text is returned whole.
+fn chosen(text: &str) -> &str {
+    match (text.find('['), text.find(']')) {
+        (Some(open), Some(close)) if open < close => &text[open + 1..close],
+        _ => text,
+    }
+}
+
+/// The multiples of `granularity` to try for a limit in bytes: the largest that fits below it and
+/// into 32 bits, and the smallest that is not below it.
+fn discard_multiples(limit: &str, granularity: u64) -> Option<(u64, u64)> {
+    let limit: u64 = limit.parse().ok()?;
+    let below = limit.min(u32::MAX.into()).checked_div(granularity)? * granularity;
+    let above = limit.checked_next_multiple_of(granularity)?;
+    // Zero would be no discards at all.
+    (below != 0).then_some((below, above))
+}
+
+impl Queue {
+    /// The queue whose attributes are in `dir` (`/sys/block/DISK/queue`).
+    pub fn new(dir: &Path, disk: &str) -> Queue {
+        Queue { dir: dir.to_path_buf(), disk: disk.to_string() }
+    }
+
+    fn read_raw(&self, attribute: &str) -> io::Result<String> {
+        Ok(fs::read_to_string(self.dir.join(attribute))?.trim().to_string())
+    }
+
+    /// Value of an attribute; of a list of choices, the one in force.
+    pub fn read(&self, attribute: &str) -> io::Result<String> {
+        self.read_raw(attribute).map(|text| chosen(&text).to_string())
+    }
+
+    fn write(&self, attribute: &str, value: &str) -> io::Result<()> {
+        // One write call, and no O_CREAT: a missing attribute must be an error.
+        let mut file = OpenOptions::new().write(true).open(self.dir.join(attribute))?;
+        file.write_all(value.as_bytes())
+    }
+
+    fn writable_names(&self, subdir: &str) -> Vec<String> {
+        let Ok(entries) = fs::read_dir(self.dir.join(subdir)) else { return Vec::new() };
+        let writable =
+            |meta: fs::Metadata| meta.is_file() && meta.permissions().mode() & 0o200 != 0;
+        entries
+            .flatten()
+            .filter(|entry| entry.metadata().is_ok_and(writable))
+            .map(|entry| format!("{subdir}{}", entry.file_name().to_string_lossy()))
+            .collect()
+    }
+
+    /// Every attribute that can be read and written, with its value.
+    pub fn snapshot(&self) -> Attributes {
+        let mut names = self.writable_names("");
+        names.extend(self.writable_names("iosched/"));
+        // Write-only attributes, and those the driver has no value for, fail to read.
+        names.into_iter().filter_map(|name| Some((name.clone(), self.read(&name).ok()?))).collect()
+    }
+
+    /// What is in force during a run: scheduler, its attributes, and the queue's main limits.
+    pub fn in_force(&self) -> BTreeMap<String, Value> {
+        let mut names = vec![SCHEDULER.into(), "nr_requests".into(), "max_sectors_kb".into()];
+        names.extend(self.writable_names("iosched/"));
+        let value = |name: &String| self.read(name).ok().map(|text| Value::from_text(&text));
+        names.into_iter().filter_map(|name| Some((name.clone(), value(&name)?))).collect()
+    }
+
+    /// Writes back what differs from a snapshot; tries everything, returns what failed.
+    pub fn restore(&self, saved: &Attributes) -> Vec<KnobError> {
+        let mut ordered: Vec<_> = saved.iter().collect();
+        ordered.sort_by_key(|(attribute, _)| setting_order(attribute));
+        let mut failed = Vec::new();
+        for (attribute, value) in ordered {
+            if self.read(attribute).is_ok_and(|now| now == *value) {
+                continue;
+            }
+            if let Err(error) = self.put_back(attribute, value) {
+                failed.push(self.error(attribute, value, error));
+            }
+        }
+        failed
+    }
+
+    fn error(&self, knob: &str, wanted: &str, reason: String) -> KnobError {
+        let (knob, wanted) = (knob.to_string(), wanted.to_string());
+        KnobError { knob, wanted, disk: self.disk.clone(), reason }
+    }
+
+    /// Sets an attribute to a value that the kernel showed before.
+    fn put_back(&self, attribute: &str, value: &str) -> Result<(), String> {
+        match self.set(attribute, value) {
+            Err(reason) if attribute == DISCARD_MAX => self.put_back_discard_max(value, reason),
+            result => result,
+        }
+    }
+
+    /// Puts back a driver's own limit that the kernel refused for `reason`.
+    ///
+    /// The kernel accepts multiples of the granularity below 4 GiB only, and lowers what is above
+    /// the driver's limit to it: so the next multiple gives the very value back, if it is small
+    /// enough, and else the largest one accepted comes closest.
+    fn put_back_discard_max(&self, value: &str, reason: String) -> Result<(), String> {
+        let Some((below, above)) = discard_multiples(value, self.discard_granularity()) else {
+            return Err(reason);
+        };
+        if self.set_to(DISCARD_MAX, &above.to_string(), value).is_ok() {
+            return Ok(());
+        }
+        let below = below.to_string();
+        let already = self.read(DISCARD_MAX).is_ok_and(|now| now == below);
+        self.set(DISCARD_MAX, &below).map_err(|_| reason)?;
+        if !already {
+            eprintln!(
+                "steady: {}: {DISCARD_MAX} was {value}, which the kernel does not take back; it \
+                 is now {below}, the most it takes",
+                self.disk
+            );
+        }
+        Ok(())
+    }
+
+    fn discard_granularity(&self) -> u64 {
+        self.read("discard_granularity").ok().and_then(|text| text.parse().ok()).unwrap_or(0)
+    }
+
+    /// Sets one attribute and makes sure that it took; the error is a reason for people.
+    fn set(&self, attribute: &str, value: &str) -> Result<(), String> {
+        self.set_to(attribute, value, value)
+    }
+
+    /// Writes a value and makes sure that the kernel shows the one expected.
+    fn set_to(&self, attribute: &str, value: &str, expected: &str) -> Result<(), String> {
+        let mut tries = if attribute == SCHEDULER { SCHEDULER_TRIES } else { 1 };
+        loop {
+            tries -= 1;
+            match self.write(attribute, value) {
+                Err(error) if tries > 0 && error.kind() == io::ErrorKind::ResourceBusy => {
+                    thread::sleep(SCHEDULER_PAUSE);
+                }
+                Err(error) => return Err(self.why_refused(attribute, &error)),
+                Ok(()) => break,
+            }
+        }
+        match self.read(attribute) {
+            Ok(now) if now == expected => Ok(()),
+            // Limits and clock ticks round values; what was measured must be what is written.
+            Ok(now) => Err(format!("the kernel made it {now}; ask for a value that it keeps")),
+            Err(error) => Err(format!("set, but cannot be read back: {error}")),
+        }
+    }
+
+    fn why_refused(&self, attribute: &str, error: &io::Error) -> String {
+        if error.kind() == io::ErrorKind::NotFound {
+            return format!("there is no such knob; {}", self.offered(attribute));
+        }
+        if error.kind() == io::ErrorKind::PermissionDenied {
+            return format!("{error}; setting knobs needs root");
+        }
+        match attribute {
+            SCHEDULER => format!(
+                "refused by the kernel ({error}); offered: {}; if it is a module, load it first",
+                self.read_raw(SCHEDULER).unwrap_or_else(|_| "nothing".into())
+            ),
+            DISCARD_MAX => format!(
+                "refused by the kernel ({error}); it takes multiples of discard_granularity, here {}",
+                self.discard_granularity()
+            ),
+            _ => format!("refused by the kernel ({error})"),
+        }
+    }
+
+    fn offered(&self, attribute: &str) -> String {
+        let (subdir, place) = match attribute.starts_with("iosched/") {
+            true => ("iosched/", format!("scheduler {}", self.read(SCHEDULER).unwrap_or_default())),
+            false => ("", "queue".to_string()),
+        };
+        let mut names = self.writable_names(subdir);
+        names.sort();
+        match names.is_empty() {
+            true => format!("{place} has none at all"),
+            false => format!("{place} has: {}", names.join(", ")),
+        }
+    }
+
+    /// Sets the knobs of a variant on top of what is in force, in the order that keeps them.
+    ///
+    /// A knob of `optional` that cannot be set is returned as unmet, any other is an error.
+    pub fn apply(
+        &self,
+        variant: &str,
+        knobs: &BTreeMap<String, Value>,
+        optional: &BTreeSet<String>,
+    ) -> Result<(BTreeMap<String, KnobReading>, Vec<Unmet>), KnobError> {
+        let mut wanted: Vec<(&String, String, &Value)> = knobs
+            .iter()
+            .filter_map(|(key, value)| Some((key, knob_attribute(key)?, value)))
+            .collect();
+        wanted.sort_by_key(|(_, attribute, _)| setting_order(attribute));
+        let mut readings = BTreeMap::new();
+        let mut unmet = Vec::new();
+        for (key, attribute, value) in wanted {
+            if let Err(reason) = self.set(&attribute, &value.to_string()) {
+                if !optional.contains(key) {
+                    return Err(self.error(key, &value.to_string(), reason));
+                }
+                let (variant, knob) = (variant.to_string(), key.clone());
+                unmet.push(Unmet { variant, knob, wanted: value.clone(), reason });
+            }
+            let read_back = self.read(&attribute).ok().map(|text| Value::from_text(&text));
+            readings.insert(key.clone(), KnobReading { wanted: value.clone(), read_back });
+        }
+        Ok((readings, unmet))
+    }
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What measuring, recording and tracing on Linux have in common, so that none of them needs another.
+//!
+//! In reading order: [`device`] finds a disk, [`knobs`] reads and sets what its queue offers, each a [`value`],
+//! and [`knob_guard`] puts it back whatever happens; [`interrupt`] ends a run early, [`scheduling`] makes a thread
+//! real-time; [`latency`] counts latencies while they happen, [`histogram`] says what they were, [`kernel`] on what
+//! they were measured; [`random`] makes loads the same everywhere.
+
+pub mod device;
+pub mod histogram;
+pub mod interrupt;
+pub mod kernel;
+pub mod knob_guard;
+pub mod knobs;
+pub mod latency;
+pub mod random;
+pub mod scheduling;
+pub mod value;

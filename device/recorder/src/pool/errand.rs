@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Writes and syncs of a segment that is not in use yet, or no longer, while records go on.
+//!
+//! Called by [`super::stage`]. Each step begins when the one before it has ended well, so when one
+//! fails nothing else of the errand is under way.
+
+use std::fs::File;
+
+use super::direct_io::{Disk, What};
+use crate::mcap::encoder::Place;
+
+/// The longest errand: tail, sync, gate, sync.
+const STEPS_MAX: usize = 4;
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy)]
+pub enum Step {
+    /// This buffer goes to its place. It is not touched until the errand is over.
+    Write(usize, Place),
+    /// All before it becomes durable.
+    Sync,
+}
+
+/// See the module's head.
+#[derive(Debug)]
+pub struct Errand {
+    file: File,
+    /// What is left, the next step first.
+    left: [Option<Step>; STEPS_MAX],
+    is_under_way: bool,
+}
+
+impl Errand {
+    /// With the steps in their order, four at most.
+    pub fn new(file: File, steps: impl IntoIterator<Item = Step>) -> Errand {
+        let mut left = [None; STEPS_MAX];
+        for (place, step) in left.iter_mut().zip(steps) {
+            *place = Some(step);
+        }
+        Errand { file, left, is_under_way: false }
+    }
+
+    /// Begins the next step if none is under way. There is one sync at a time, so a sync may have
+    /// to wait for another call. Returns how much it writes.
+    pub fn go_on(&mut self, disk: &mut Disk) -> usize {
+        let [Some(step), ..] = self.left else { return 0 };
+        if self.is_under_way || (matches!(step, Step::Sync) && disk.is_syncing()) {
+            return 0;
+        }
+        self.is_under_way = true;
+        match step {
+            Step::Write(slot, place) => {
+                disk.write(&self.file, slot, place);
+                place.bytes
+            }
+            Step::Sync => {
+                disk.sync(&self.file);
+                0
+            }
+        }
+    }
+
+    /// Whether this is the end of the step under way.
+    pub fn awaits(&self, what: What) -> bool {
+        self.is_under_way
+            && match (self.left[0], what) {
+                (Some(Step::Write(slot, _)), What::Write(done)) => slot == done,
+                (Some(Step::Sync), What::Sync) => true,
+                _ => false,
+            }
+    }
+
+    /// The step under way has ended well.
+    pub fn end_step(&mut self) {
+        self.is_under_way = false;
+        self.left.rotate_left(1);
+        self.left[STEPS_MAX - 1] = None;
+    }
+
+    /// Whether nothing is left to do.
+    pub fn is_over(&self) -> bool {
+        self.left[0].is_none()
+    }
+
+    /// The file.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Hands the file on.
+    pub fn into_file(self) -> File {
+        self.file
+    }
+}

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The files of the pool: made once, written once, then recorded over for ever.
+//!
+//! Writing them once is what makes later writes cheap: the blocks of a file that was only
+//! preallocated are marked unwritten, and each first write to one would have to change metadata.
+//! While a recording runs nothing here creates, grows, cuts, renames or removes a file.
+//!
+//! A segment that nobody can read any more, because its head and the copy of it are damaged, must
+//! not keep a recorder from starting, and may be worth the work of an expert: it is set aside under
+//! another name, as it is, and another takes its place if there is room.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FallocateFlags, fallocate, statvfs};
+
+use crate::mcap::files::{DirectoryLock, FilesError, lock_directory, recover_file};
+use crate::mcap::recover::{RecoverError, State};
+use crate::memory::{AlignedBuffer, MemoryError};
+use steadyio_core::interrupt::Interrupt;
+
+const FILL_BYTES: usize = 1 << 20;
+const PREFIX: &str = "segment-";
+const SUFFIX: &str = ".mcap";
+/// A segment that is not filled yet; left over if making the pool was interrupted.
+const UNFINISHED: &str = ".new";
+/// Behind the name of a segment that was set aside.
+const DAMAGED: &str = ".damaged";
+/// A recording goes round at least so many.
+const SEGMENTS_MIN: usize = 2;
+
+/// The pool cannot be made or used.
+#[derive(Debug, thiserror::Error)]
+pub enum PoolError {
+    /// File or directory.
+    #[error("{}: {why}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        why: io::Error,
+    },
+    /// Another recorder is at work here, or an earlier segment cannot be completed.
+    #[error(transparent)]
+    Recover(#[from] FilesError),
+    /// Made with another configuration.
+    #[error(
+        "{} has {found} bytes, but segments are to have {wanted}: record with --segment-size \
+         {found}, or into another directory, or remove the old segments", path.display()
+    )]
+    OtherSize {
+        /// A segment.
+        path: PathBuf,
+        /// What it has.
+        found: u64,
+        /// What it should have.
+        wanted: u64,
+    },
+    /// Made with another configuration.
+    #[error(
+        "{} holds {found} segments, but {wanted} are to be kept: record with --segments {found}, \
+         or into another directory, or remove the old segments", dir.display()
+    )]
+    TooMany {
+        /// Directory.
+        dir: PathBuf,
+        /// How many there are.
+        found: usize,
+        /// How many there should be.
+        wanted: usize,
+    },
+    /// Found before anything was created.
+    #[error(
+        "{}: the segments need {needed} bytes more, but only {free} are free: keep fewer or \
+         smaller segments", dir.display()
+    )]
+    NoSpace {
+        /// Directory.
+        dir: PathBuf,
+        /// Missing segments.
+        needed: u64,
+        /// Free for us.
+        free: u64,
+    },
+    /// On a slow device the segments take minutes.
+    #[error(
+        "stopped while the segments were made; nothing was recorded, and those that are whole are \
+         used next time"
+    )]
+    Stopped,
+    /// No buffer for filling.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> PoolError {
+    let path = path.to_path_buf();
+    move |why| PoolError::Io { path, why }
+}
+
+#[derive(Debug)]
+struct Segment {
+    path: PathBuf,
+    /// Of its last life; None if it never had one, or nothing was recorded in it.
+    sequence: Option<u64>,
+}
+
+/// The segments of one directory, locked for one recorder.
+#[derive(Debug)]
+pub struct Pool {
+    segments: Vec<Segment>,
+    sequence: u64,
+    direct: bool,
+    _lock: DirectoryLock,
+}
+
+impl Pool {
+    /// Opens the pool in a directory, completes segments that were cut off, and makes those that
+    /// are missing, unless it is told to stop. `note` is told about both.
+    pub fn open(
+        dir: &Path,
+        count: usize,
+        segment_bytes: u64,
+        note: &mut dyn FnMut(String),
+        stop: &Interrupt,
+    ) -> Result<Pool, PoolError> {
+        fs::create_dir_all(dir).map_err(at(dir))?;
+        let lock = lock_directory(dir)?;
+        let (mut paths, mut set_aside) = existing(dir, segment_bytes)?;
+        if paths.len() > count {
+            let (found, wanted) = (paths.len(), count);
+            return Err(PoolError::TooMany { dir: dir.to_path_buf(), found, wanted });
+        }
+        let mut segments = Vec::with_capacity(count);
+        let mut sequence = 0;
+        for path in &paths {
+            let recovered = match recover_file(path, false) {
+                Err(FilesError::Recover { path, why }) if !matches!(why, RecoverError::Io(_)) => {
+                    note(set_segment_aside(&path, &why)?);
+                    set_aside += 1;
+                    continue;
+                }
+                recovered => recovered?,
+            };
+            if recovered.completed {
+                note(format!("{}: was cut off, and has been completed", path.display()));
+            }
+            let found = &recovered.found;
+            let used = found.identity().map(|identity| identity.sequence);
+            sequence = sequence.max(used.unwrap_or(0));
+            let used = used.filter(|_| found.state != State::Blank);
+            segments.push(Segment { path: path.clone(), sequence: used });
+        }
+        paths.retain(|path| path.exists());
+        let mut make = |path: &Path, number| {
+            note(format!("making segment {number} of {count}, {segment_bytes} bytes"));
+            create(path, segment_bytes, stop)
+        };
+        match create_missing(dir, &mut paths, count, segment_bytes, &mut make) {
+            Err(error @ PoolError::NoSpace { .. })
+                if set_aside > 0 && paths.len() >= SEGMENTS_MIN =>
+            {
+                let left = paths.len();
+                note(format!("{error}; recording goes on with {left}: move *{DAMAGED} elsewhere"));
+            }
+            made => made?,
+        }
+        let made = paths.split_off(segments.len());
+        segments.extend(made.into_iter().map(|path| Segment { path, sequence: None }));
+        File::open(dir).and_then(|dir| dir.sync_all()).map_err(at(dir))?;
+        let direct = open_segment(&segments[0].path, true).is_ok();
+        Ok(Pool { segments, sequence, direct, _lock: lock })
+    }
+
+    /// Whether the file system takes direct I/O; if not, the page cache is used.
+    pub fn is_direct(&self) -> bool {
+        self.direct
+    }
+
+    /// How many segments.
+    pub fn count(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// Opens the segment that was recorded longest ago, or never, for its next life, and returns
+    /// it with the sequence number of that life.
+    pub fn open_oldest(&mut self) -> Result<(File, u64), PoolError> {
+        self.sequence += 1;
+        let sequence = self.sequence;
+        // A Pool has segments: the configuration was checked.
+        let oldest = (0..self.segments.len()).min_by_key(|&i| self.segments[i].sequence);
+        let segment = &mut self.segments[oldest.unwrap_or(0)];
+        segment.sequence = Some(sequence);
+        let file = open_segment(&segment.path, self.direct).map_err(at(&segment.path))?;
+        Ok((file, sequence))
+    }
+}
+
+/// The segments, and how many were set aside.
+fn existing(dir: &Path, segment_bytes: u64) -> Result<(Vec<PathBuf>, usize), PoolError> {
+    let mut paths = Vec::new();
+    let mut set_aside = 0;
+    for entry in fs::read_dir(dir).map_err(at(dir))? {
+        let entry = entry.map_err(at(dir))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        set_aside += usize::from(name.starts_with(PREFIX) && name.contains(DAMAGED));
+        if !(name.starts_with(PREFIX) && name.ends_with(SUFFIX)) {
+            continue;
+        }
+        let path = entry.path();
+        let found = entry.metadata().map_err(at(&path))?.len();
+        if found != segment_bytes {
+            return Err(PoolError::OtherSize { path, found, wanted: segment_bytes });
+        }
+        paths.push(path);
+    }
+    paths.sort();
+    Ok((paths, set_aside))
+}
+
+/// Renames it and returns what is to be said. The directory is locked, so the name stays free.
+fn set_segment_aside(path: &Path, why: &RecoverError) -> Result<String, PoolError> {
+    let named = |number: u32| {
+        let mut name = path.as_os_str().to_os_string();
+        name.push(format!("{DAMAGED}-{number}"));
+        PathBuf::from(name)
+    };
+    let free = (1..).map(named).find(|name| !name.exists());
+    let aside = free.ok_or_else(|| at(path)(io::ErrorKind::AlreadyExists.into()))?;
+    fs::rename(path, &aside).map_err(at(path))?;
+    Ok(format!("{}: {why}; it is kept as {}", path.display(), aside.display()))
+}
+
+fn create_missing(
+    dir: &Path,
+    paths: &mut Vec<PathBuf>,
+    count: usize,
+    segment_bytes: u64,
+    make: &mut dyn FnMut(&Path, usize) -> Result<(), PoolError>,
+) -> Result<(), PoolError> {
+    let missing = count - paths.len();
+    let needed = missing as u64 * segment_bytes;
+    let stat = statvfs(dir).map_err(|error| at(dir)(error.into()))?;
+    let free = stat.f_bavail * stat.f_frsize;
+    if needed > free {
+        return Err(PoolError::NoSpace { dir: dir.to_path_buf(), needed, free });
+    }
+    let mut number = 0;
+    while paths.len() < count {
+        let path = dir.join(format!("{PREFIX}{number:05}{SUFFIX}"));
+        number += 1;
+        if paths.contains(&path) {
+            continue;
+        }
+        make(&path, paths.len() + 1)?;
+        paths.push(path);
+    }
+    Ok(())
+}
+
+/// Under its name it is whole: it gets that last.
+fn create(path: &Path, segment_bytes: u64, stop: &Interrupt) -> Result<(), PoolError> {
+    let unfinished = path.with_extension(&UNFINISHED[1..]);
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(&unfinished)
+        .map_err(at(&unfinished))?;
+    let fill = || -> Result<(), PoolError> {
+        fallocate(&file, FallocateFlags::empty(), 0, segment_bytes)
+            .map_err(|error| at(path)(error.into()))?;
+        let direct = open_segment(&unfinished, true);
+        let zeroes = AlignedBuffer::new(FILL_BYTES, false)?;
+        let mut offset = 0;
+        while offset < segment_bytes {
+            if stop.requested() {
+                return Err(PoolError::Stopped);
+            }
+            let bytes = usize::try_from(segment_bytes - offset).unwrap_or(FILL_BYTES);
+            let zeroes = &zeroes[..bytes.min(FILL_BYTES)];
+            direct.as_ref().unwrap_or(&file).write_all_at(zeroes, offset).map_err(at(path))?;
+            offset += zeroes.len() as u64;
+        }
+        file.sync_all().map_err(at(path))?;
+        fs::rename(&unfinished, path).map_err(at(path))
+    };
+    // Half a segment is of no use to anybody.
+    fill().inspect_err(|_| drop(fs::remove_file(&unfinished)))
+}
+
+fn open_segment(path: &Path, direct: bool) -> io::Result<File> {
+    let flags = if direct { libc::O_DIRECT } else { 0 };
+    OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const BYTES: u64 = 64 << 10;
+
+    fn open(
+        dir: &Path,
+        count: usize,
+        segment_bytes: u64,
+        note: &mut dyn FnMut(String),
+    ) -> Result<Pool, PoolError> {
+        Pool::open(dir, count, segment_bytes, note, &Interrupt::default())
+    }
+
+    #[test]
+    fn a_pool_is_made_once_and_used_oldest_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut notes = Vec::new();
+        let mut pool = open(dir.path(), 3, BYTES, &mut |note| notes.push(note)).unwrap();
+        assert_eq!(notes.len(), 3);
+        let sequences = [1, 2, 3, 4].map(|_| pool.open_oldest().unwrap().1);
+        assert_eq!(sequences, [1, 2, 3, 4]);
+        assert!(matches!(
+            open(dir.path(), 3, BYTES, &mut |_| ()),
+            Err(PoolError::Recover(FilesError::Busy(_)))
+        ));
+        drop(pool);
+        open(dir.path(), 3, BYTES, &mut |_| unreachable!("all are there")).unwrap();
+    }
+
+    #[test]
+    fn a_segment_that_cannot_be_read_is_kept_under_another_name_and_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(open(dir.path(), 3, BYTES, &mut |_| ()).unwrap());
+        let path = dir.path().join("segment-00001.mcap");
+        for number in 1..3 {
+            fs::write(&path, vec![number; BYTES as usize]).unwrap();
+            let mut notes = Vec::new();
+            let pool = open(dir.path(), 3, BYTES, &mut |note| notes.push(note)).unwrap();
+            assert_eq!(pool.count(), 3);
+            let aside = dir.path().join(format!("segment-00001.mcap.damaged-{number}"));
+            assert!(notes[0].ends_with(&format!("; it is kept as {}", aside.display())));
+            assert_eq!(fs::read(aside).unwrap(), vec![number; BYTES as usize]);
+            assert_eq!(fs::read(&path).unwrap(), vec![0; BYTES as usize]);
+        }
+    }
+
+    #[test]
+    fn an_error_names_the_file_and_the_cause_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        fs::write(&file, "").unwrap();
+        let error = open(&file, 2, BYTES, &mut |_| ()).unwrap_err();
+        let said = format!("{}: File exists (os error 17)", file.display());
+        assert_eq!(error.to_string(), said);
+        // What prints the chain of causes must not say it twice.
+        assert!(std::error::Error::source(&error).is_none());
+    }
+
+    #[test]
+    fn a_pool_of_other_sizes_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(open(dir.path(), 3, BYTES, &mut |_| ()).unwrap());
+        let smaller = open(dir.path(), 2, BYTES, &mut |_| ()).unwrap_err().to_string();
+        assert!(smaller.contains("holds 3 segments, but 2 are to be kept"), "{smaller}");
+        let other = open(dir.path(), 3, 2 * BYTES, &mut |_| ()).unwrap_err().to_string();
+        assert!(other.contains("has 65536 bytes, but segments are to have 131072"), "{other}");
+        let huge = open(dir.path(), 4_000, 1 << 60, &mut |_| ());
+        assert!(huge.is_err());
+    }
+
+    #[test]
+    fn making_segments_stops_when_it_is_told_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let stop = Interrupt::default();
+        let mut second = |note: String| {
+            if note.starts_with("making segment 2") {
+                stop.request();
+            }
+        };
+        let stopped = Pool::open(dir.path(), 3, BYTES, &mut second, &stop).unwrap_err();
+        assert!(matches!(stopped, PoolError::Stopped));
+        let left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(Result::unwrap).collect();
+        assert!(left.len() == 1 && left[0].file_name() == "segment-00000.mcap", "{left:?}");
+        assert_eq!(open(dir.path(), 3, BYTES, &mut |_| ()).unwrap().count(), 3);
+    }
+}

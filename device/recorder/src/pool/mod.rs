@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The recorder: channels that never wait, and a thread that writes what they take.
+//!
+//! Life of a recording: [`Recorder::start`] checks the configuration, prepares the writer thread,
+//! makes the pool and lets the thread run; channels append; [`Recorder::stats`] tells what became
+//! of it at any time; [`Recorder::finish`] makes the rest durable and ends the segment. Dropping a
+//! recorder does what `finish` does and tells nobody.
+//!
+//! Reading order: [`files`] (the pool), [`direct_io`] (the way to the device), [`flight`] (what is
+//! durable), [`errand`] (what segments need beside their records), [`stage`] (records to segments),
+//! [`writer`] (what the thread does), [`thread`], [`meters`].
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub mod direct_io;
+pub mod errand;
+pub mod files;
+pub mod flight;
+pub mod meters;
+pub mod stage;
+pub mod thread;
+pub mod writer;
+
+use self::direct_io::{Disk, DiskError};
+use self::files::{Pool, PoolError};
+use self::meters::{Ended, Meters, WriterReport};
+use self::stage::{Parts, Stage, buffer_sizes};
+use self::thread::WriterThread;
+use self::writer::Writer;
+use super::channel::{Channel, Outlet, open};
+use super::config::{ChannelConfig, ConfigError, RecorderConfig};
+use super::ledger::{Account, Ledger};
+use super::mcap::definitions::{ChannelSpec, DefinitionError, Definitions, SchemaSpec};
+use super::mcap::encoder::Encoder;
+use super::mcap::layout::{Layout, LayoutConfig, LayoutError};
+use super::memory::MemoryError;
+use steadyio_core::interrupt::Interrupt;
+
+/// A recording could not be started. Nothing was created if the configuration was wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A value that cannot be.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Schemas or channels that cannot be.
+    #[error(transparent)]
+    Definitions(#[from] DefinitionError),
+    /// Sizes that cannot be.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// Memory for rings.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// The segments.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    /// Buffers and engine.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The writer thread, or the first write.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// A recording in progress.
+#[derive(Debug)]
+pub struct Recorder {
+    topics: Vec<String>,
+    ledgers: Vec<Arc<Ledger>>,
+    meters: Arc<Meters>,
+    stop: Arc<AtomicBool>,
+    thread: Option<WriterThread>,
+}
+
+/// What became of the records of a channel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChannelStats {
+    /// Its name.
+    pub topic: String,
+    /// Its account.
+    pub account: Account,
+}
+
+/// Everything a recording tells about itself while it runs.
+#[derive(Debug)]
+pub struct Stats<'a> {
+    /// By channel, in the order of the configuration.
+    pub channels: Vec<ChannelStats>,
+    /// The writer thread.
+    pub meters: &'a Meters,
+}
+
+fn definitions(channels: &[ChannelConfig]) -> Result<Definitions, DefinitionError> {
+    let mut schemas = Vec::new();
+    let channels: Vec<ChannelSpec> = channels
+        .iter()
+        .map(|channel| ChannelSpec {
+            topic: channel.topic.clone(),
+            message_encoding: channel.message_encoding.clone(),
+            schema: channel.schema.as_ref().map(|schema| {
+                let (name, encoding) = (schema.name.clone(), schema.encoding.clone());
+                schemas.push(SchemaSpec { name, encoding, data: schema.data.clone() });
+                schemas.len() - 1
+            }),
+            metadata: Vec::new(),
+        })
+        .collect();
+    Definitions::new(&schemas, &channels)
+}
+
+fn encoder(config: &RecorderConfig) -> Result<Encoder, StartError> {
+    let definitions = definitions(&config.channels)?;
+    // At most 16 MiB: checked.
+    let unit_bytes = config.unit_bytes as usize;
+    let sizes = LayoutConfig::recycled(config.segment_bytes, unit_bytes, config.channels.len());
+    let layout = Layout::new(sizes, &definitions)?;
+    Ok(Encoder::new(layout, definitions))
+}
+
+fn random_id() -> io::Result<[u8; 16]> {
+    let mut id = [0; 16];
+    // SAFETY: the kernel fills the array, which is as long as it is told.
+    match unsafe { libc::getrandom(id.as_mut_ptr().cast(), id.len(), 0) } {
+        16 => Ok(id),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+impl Recorder {
+    /// Starts a recording, and returns it with its channels in the order of the configuration.
+    /// `note` is told what takes long.
+    pub fn start(
+        config: &RecorderConfig,
+        note: &mut dyn FnMut(String),
+    ) -> Result<(Recorder, Vec<Channel>), StartError> {
+        Recorder::start_unless(&Interrupt::default(), config, note)
+    }
+
+    /// The same, unless it is told to stop while it makes the segments, which may take minutes.
+    pub fn start_unless(
+        stop: &Interrupt,
+        config: &RecorderConfig,
+        note: &mut dyn FnMut(String),
+    ) -> Result<(Recorder, Vec<Channel>), StartError> {
+        let segments = config.check()?;
+        let encoder = encoder(config)?;
+        let both: Result<Vec<(Channel, Outlet)>, MemoryError> =
+            config.channels.iter().map(|channel| open(channel, config.lock_memory)).collect();
+        let (channels, outlets): (Vec<Channel>, Vec<Outlet>) = both?.into_iter().unzip();
+        let ledgers: Vec<Arc<Ledger>> =
+            outlets.iter().map(|outlet| Arc::clone(&outlet.ledger)).collect();
+        let sizes = buffer_sizes(encoder.layout());
+        let thread = WriterThread::prepare(config.writer)?;
+        let disk = Disk::new(config.writer.engine, &sizes, config.lock_memory)?;
+        // At most 10,000: checked.
+        let pool = Pool::open(&config.dir, segments as usize, config.segment_bytes, note, stop)?;
+        let meters = Arc::new(Meters::default());
+        let mut stage = Stage::new(Parts {
+            encoder,
+            disk,
+            pool,
+            ledgers: ledgers.clone(),
+            meters: Arc::clone(&meters),
+            loss_window: config.loss_window,
+            flush_after: config.flush_after(),
+            when_full: config.when_full,
+            recording_id: random_id()?,
+        });
+        stage.next_segment()?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let writer = Writer {
+            outlets,
+            stage,
+            poll: config.poll(),
+            // At most 16 MiB: checked.
+            busy_bytes: config.unit_bytes as usize,
+            stop: Arc::clone(&stop),
+            meters: Arc::clone(&meters),
+        };
+        let thread = thread.begin(writer)?;
+        let topics = config.channels.iter().map(|channel| channel.topic.clone()).collect();
+        Ok((Recorder { topics, ledgers, meters, stop, thread: Some(thread) }, channels))
+    }
+
+    /// What became of the records so far.
+    pub fn stats(&self) -> Stats<'_> {
+        let channels = self.topics.iter().zip(&self.ledgers);
+        let stats = |(topic, ledger): (&String, &Arc<Ledger>)| ChannelStats {
+            topic: topic.clone(),
+            account: ledger.snapshot(),
+        };
+        Stats { channels: channels.map(stats).collect(), meters: &self.meters }
+    }
+
+    /// The accounts, in the order of the channels; they outlive the recorder.
+    pub fn ledgers(&self) -> &[Arc<Ledger>] {
+        &self.ledgers
+    }
+
+    /// What the writer thread tells; outlives the recorder.
+    pub fn meters(&self) -> &Arc<Meters> {
+        &self.meters
+    }
+
+    /// Makes durable what was appended before, and ends the segment. What is appended later is
+    /// never looked at.
+    pub fn finish(&mut self) -> io::Result<WriterReport> {
+        self.stop.store(true, Ordering::Release);
+        let thread = self.thread.take().ok_or_else(|| io::Error::other("finished already"))?;
+        thread.end()
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        if self.thread.is_some() {
+            match self.finish().map(|report| report.ended) {
+                Ok(Ended::Finished) => {}
+                ended => eprintln!("steadyio: the recording did not end well: {ended:?}"),
+            }
+        }
+    }
+}

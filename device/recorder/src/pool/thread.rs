@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The thread of the writer: prepared before any segment is made, so that a priority that is not
+//! allowed is told at once and nothing is left behind.
+
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{Builder, JoinHandle};
+
+use super::meters::WriterReport;
+use super::writer::Writer;
+use crate::config::{IoPriority, WriterConfig};
+use crate::task::{set_cpu, set_io_priority};
+use steadyio_core::scheduling::set_fifo;
+
+/// A thread that has what the configuration asks for, and waits for its writer or runs it.
+#[derive(Debug)]
+pub struct WriterThread {
+    writers: Sender<Writer>,
+    handle: JoinHandle<io::Result<WriterReport>>,
+}
+
+impl WriterThread {
+    /// Starts it; fails with what it could not be given. It ends if it is dropped before it begins.
+    pub fn prepare(wanted: WriterConfig) -> io::Result<WriterThread> {
+        let (writers, given) = channel();
+        let (ready, prepared) = channel();
+        let handle = Builder::new().name("steady-writer".into()).spawn(move || {
+            // The other end waits for it.
+            let _ = ready.send(prepare(&wanted));
+            run(&given)
+        })?;
+        prepared.recv().map_err(|_| panicked())??;
+        Ok(WriterThread { writers, handle })
+    }
+
+    /// Lets it run.
+    pub fn begin(self, writer: Writer) -> io::Result<WriterThread> {
+        self.writers.send(writer).map_err(|_| panicked())?;
+        Ok(self)
+    }
+
+    /// Wakes it and waits for its end: it was told to stop.
+    pub fn end(self) -> io::Result<WriterReport> {
+        self.handle.thread().unpark();
+        self.handle.join().map_err(|_| panicked())?
+    }
+}
+
+fn run(given: &Receiver<Writer>) -> io::Result<WriterReport> {
+    let writer = given.recv().map_err(|_| io::Error::other("there was nothing to write"))?;
+    Ok(writer.run())
+}
+
+fn panicked() -> io::Error {
+    io::Error::other("the writer thread panicked")
+}
+
+/// Gives the calling thread what the configuration asks for.
+fn prepare(config: &WriterConfig) -> io::Result<()> {
+    let named = |wanted: String| {
+        move |error: io::Error| {
+            io::Error::new(error.kind(), format!("cannot run the writer thread {wanted}: {error}"))
+        }
+    };
+    if let Some(cpu) = config.cpu {
+        set_cpu(cpu).map_err(named(format!("on CPU {cpu}")))?;
+    }
+    if let Some(priority) = config.io_priority {
+        let IoPriority { class, level } = priority;
+        let wanted = format!("at I/O priority {class}:{level} (class 1 needs root)");
+        set_io_priority(priority).map_err(named(wanted))?;
+    }
+    if let Some(priority) = config.fifo_priority {
+        let wanted = format!(
+            "under SCHED_FIFO at priority {priority} (which root may, or who has ulimit -r {priority})"
+        );
+        set_fifo(priority).map_err(named(wanted))?;
+    }
+    Ok(())
+}

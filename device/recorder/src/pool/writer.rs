@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The writer thread: looks at the rings, again and again, and keeps the loss window.
+//!
+//! It looks instead of being woken, because waking somebody is a system call, which the append side
+//! must not make.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use super::meters::{Ended, Meters, WriterReport, raise};
+use super::stage::{AllFull, Stage};
+use crate::channel::Outlet;
+use crate::ledger::Amount;
+use crate::ring::{HEADER_BYTES, Header};
+use crate::source::now_ns;
+use crate::task::Probe;
+
+/// Where much comes, the next look is no later than this.
+const PAUSE_MIN: Duration = Duration::from_millis(1);
+
+/// The thread's content.
+pub struct Writer {
+    /// The rings.
+    pub outlets: Vec<Outlet>,
+    /// Where records go.
+    pub stage: Stage,
+    /// Looks are this far apart where little comes.
+    pub poll: Duration,
+    /// Who found so much in the rings looks again at once.
+    pub busy_bytes: usize,
+    /// Set when no more records come; then the thread is unparked.
+    pub stop: Arc<AtomicBool>,
+    /// Told to others.
+    pub meters: Arc<Meters>,
+}
+
+impl Writer {
+    /// Runs until told to stop, or until no segment is left.
+    pub fn run(mut self) -> WriterReport {
+        let probe = Probe::new();
+        let ended = self.record();
+        let (engine, direct) = self.stage.engine();
+        WriterReport {
+            engine,
+            direct,
+            writes: self.stage.writes.clone(),
+            syncs: self.stage.syncs.clone(),
+            rotations: self.stage.rotations.clone(),
+            kernel: probe.read(),
+            ended,
+        }
+    }
+
+    fn record(&mut self) -> Ended {
+        let mut failures = 0;
+        let mut looked_ns = now_ns();
+        let mut pause = PAUSE_MIN;
+        loop {
+            // Before the look: what was appended before the stop is then seen.
+            let stopping = self.stop.load(Ordering::Acquire);
+            let since_ns = looked_ns;
+            looked_ns = now_ns();
+            raise(&self.meters.look_gap_ns_max, looked_ns - since_ns);
+            match self.round(since_ns, looked_ns, stopping, &mut pause) {
+                Ok(()) if stopping => return Ended::Finished,
+                Ok(()) => failures = 0,
+                Err(error) => {
+                    failures += 1;
+                    if let Some(ended) = self.go_on(error, failures) {
+                        self.discard();
+                        return ended;
+                    }
+                }
+            }
+        }
+    }
+
+    /// A look at the rings, and a pause: none behind much, a short one behind some, longer ones the
+    /// less comes. A burst then waits for one long pause at most.
+    fn round(
+        &mut self,
+        since_ns: u64,
+        looked_ns: u64,
+        stopping: bool,
+        pause: &mut Duration,
+    ) -> io::Result<()> {
+        let drained_bytes = self.drain(since_ns)?;
+        if stopping {
+            return self.stage.finish();
+        }
+        self.stage.keep_time()?;
+        *pause = match drained_bytes >= self.busy_bytes / 2 {
+            true => PAUSE_MIN,
+            false => (*pause * 2).min(self.poll),
+        };
+        match drained_bytes >= self.busy_bytes {
+            true => Ok(()),
+            false => self.sleep(looked_ns + pause.as_nanos() as u64),
+        }
+    }
+
+    /// Empties the rings, as far as they were filled at the beginning; returns how much that was.
+    fn drain(&mut self, since_ns: u64) -> io::Result<usize> {
+        let mut drained_bytes = 0;
+        for (number, outlet) in self.outlets.iter_mut().enumerate() {
+            let mut left = outlet.ring.used();
+            outlet.ledger.ring_used(left as u64);
+            drained_bytes += left;
+            while left > 0 {
+                let stage = &mut self.stage;
+                let mut pushed = Ok(());
+                let shown = outlet.ring.next(|header, payload| {
+                    left = left.saturating_sub(HEADER_BYTES + header.bytes as usize);
+                    pushed = stage.push(number, header, payload, since_ns);
+                    pushed.is_ok()
+                });
+                pushed?;
+                if shown.is_none() {
+                    break;
+                }
+            }
+        }
+        Ok(drained_bytes)
+    }
+
+    /// After an error, in another segment, until each of them has failed in a row.
+    fn go_on(&mut self, error: io::Error, failures: usize) -> Option<Ended> {
+        let full = error.get_ref().is_some_and(|inner| inner.is::<AllFull>());
+        self.meters.set_trouble(error.to_string());
+        if full {
+            return Some(Ended::Full);
+        }
+        self.stage.abandon();
+        if failures > self.stage.segments() {
+            return Some(Ended::Failed);
+        }
+        match self.stage.next_segment() {
+            Ok(()) => None,
+            Err(error) => self.go_on(error, failures + 1),
+        }
+    }
+
+    fn sleep(&mut self, until_ns: u64) -> io::Result<()> {
+        while now_ns() < until_ns {
+            if self.stage.is_idle() {
+                // Until the stop at the latest, and maybe shorter: that only makes the look early.
+                thread::park_timeout(Duration::from_nanos(until_ns.saturating_sub(now_ns())));
+                return Ok(());
+            }
+            self.stage.wait(until_ns);
+            self.stage.keep_time()?;
+        }
+        Ok(())
+    }
+
+    /// Nothing can be written any more: what comes is lost, and counted, until the stop.
+    fn discard(&mut self) {
+        loop {
+            let stopping = self.stop.load(Ordering::Acquire);
+            for outlet in &mut self.outlets {
+                let ledger = &outlet.ledger;
+                let count = |header: Header| {
+                    ledger.lost_in_writing(Amount { records: 1, bytes: header.bytes.into() });
+                    true
+                };
+                while outlet.ring.next(|header, _| count(header)).is_some() {}
+            }
+            if stopping {
+                return;
+            }
+            thread::park_timeout(self.poll);
+        }
+    }
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether the file system of a recording still writes.
+
+use std::fs::File;
+use std::io;
+
+use rustix::fs::{StatVfsMountFlags, fstatvfs};
+
+/// To be asked behind each sync, and before what it covers is called durable: once a file system is
+/// read-only, ext4's fdatasync() flushes nothing and says yes (6.1, after an emergency remount),
+/// while writes to open files go on.
+pub fn refuse_read_only(file: &File) -> io::Result<()> {
+    match fstatvfs(file)?.f_flag.contains(StatVfsMountFlags::RDONLY) {
+        true => Err(io::ErrorKind::ReadOnlyFilesystem.into()),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! All producers of a recording, as one source.
+//!
+//! The recorder must know its channels before it starts. So with frames there are two phases: until
+//! as many producers as expected have declared their topics nothing is recorded (what they send
+//! meanwhile waits in the pipe); then recording starts, and whoever comes later may declare topics
+//! that are known.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::frames::{Frames, Topic};
+use super::framing::{Framing, Problem, StreamError};
+use super::lines::Lines;
+use super::producer::{Found, Next, Producer};
+use crate::config::{ChannelConfig, Schema};
+use crate::source::{Record, Source, wall_ns};
+use steadyio_core::interrupt::Interrupt;
+
+/// Connections at the same time.
+const PRODUCERS_MAX: usize = 64;
+/// Ctrl-C is noticed so fast.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Where records come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// Standard input.
+    Stdin,
+    /// A FIFO or a file.
+    Path(PathBuf),
+    /// A Unix socket, which is made and removed.
+    Socket(PathBuf),
+}
+
+/// How bytes become records.
+#[derive(Debug, Clone)]
+pub enum InputFraming {
+    /// A record per line, all into this channel.
+    Lines(ChannelConfig),
+    /// Topics are declared in the stream.
+    Frames,
+}
+
+#[derive(Debug)]
+struct Listener {
+    socket: UnixListener,
+    path: PathBuf,
+}
+
+impl Listener {
+    fn bind(path: &Path) -> io::Result<Listener> {
+        let is_socket = fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket());
+        if is_socket {
+            if UnixStream::connect(path).is_ok() {
+                return Err(io::Error::other("another program is listening there"));
+            }
+            // Left by a program that was killed.
+            fs::remove_file(path)?;
+        }
+        let socket = UnixListener::bind(path)?;
+        socket.set_nonblocking(true)?;
+        Ok(Listener { socket, path: path.to_path_buf() })
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Told of producers that were refused.
+pub type Refused = Box<dyn FnMut(String) + Send>;
+
+/// All producers of a recording.
+pub struct StreamSource {
+    listener: Option<Listener>,
+    framing: InputFraming,
+    producers: Vec<Producer>,
+    /// Whose turn it is.
+    turn: usize,
+    accepted: u64,
+    channels: Vec<ChannelConfig>,
+    started: bool,
+    refused: Refused,
+}
+
+fn name_of(input: &Input) -> String {
+    match input {
+        Input::Stdin => "stdin".into(),
+        Input::Path(path) | Input::Socket(path) => path.display().to_string(),
+    }
+}
+
+impl StreamSource {
+    /// Opens the input. `refused` is told of each producer whose stream was wrong; without a socket
+    /// there is one producer, and its end is the end of the recording.
+    pub fn open(
+        input: &Input,
+        framing: InputFraming,
+        refused: Refused,
+    ) -> io::Result<StreamSource> {
+        let named =
+            |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", name_of(input)));
+        let file = match input {
+            Input::Socket(_) => None,
+            Input::Stdin => Some(File::from(rustix::io::dup(rustix::stdio::stdin())?)),
+            // Not blocking: or opening a FIFO waits for a producer, and Ctrl-C for both.
+            Input::Path(path) => {
+                let mut options = OpenOptions::new();
+                options.read(true).custom_flags(libc::O_NONBLOCK);
+                let file = options.open(path).map_err(named)?;
+                // Opens, but no read() of it succeeds.
+                match file.metadata().map_err(named)?.is_dir() {
+                    true => return Err(named(io::ErrorKind::IsADirectory.into())),
+                    false => Some(file),
+                }
+            }
+        };
+        let listener = match input {
+            Input::Socket(path) => Some(Listener::bind(path).map_err(named)?),
+            _ => None,
+        };
+        let channels = match &framing {
+            InputFraming::Lines(channel) => vec![channel.clone()],
+            InputFraming::Frames => Vec::new(),
+        };
+        let mut source = StreamSource {
+            listener,
+            framing,
+            producers: Vec::new(),
+            turn: 0,
+            accepted: 0,
+            channels,
+            started: false,
+            refused,
+        };
+        if let Some(file) = file {
+            source.add(name_of(input), file);
+        }
+        Ok(source)
+    }
+
+    fn add(&mut self, name: String, file: File) {
+        let framing = match &self.framing {
+            InputFraming::Lines(channel) => {
+                let bytes = usize::try_from(channel.record_bytes_max).unwrap_or(usize::MAX - 1);
+                Framing::Lines(Lines::new(bytes))
+            }
+            InputFraming::Frames => Framing::Frames(Frames::default()),
+        };
+        self.producers.push(Producer::new(name, file, framing));
+    }
+
+    /// Waits until `producers` have declared their topics, and returns all channels; None if asked
+    /// to stop before. Lines have nothing to declare.
+    pub fn declare(
+        &mut self,
+        producers: usize,
+        stop: &Interrupt,
+    ) -> io::Result<Option<Vec<ChannelConfig>>> {
+        let lines = matches!(self.framing, InputFraming::Lines(_));
+        while !lines && self.producers.iter().filter(|producer| producer.begun).count() < producers
+        {
+            if stop.requested() {
+                return Ok(None);
+            }
+            self.wait()?;
+            let mut at = 0;
+            while at < self.producers.len() {
+                at += usize::from(self.producers[at].begun || self.listen_to(at)?);
+            }
+            if self.producers.is_empty() && self.listener.is_none() {
+                return Err(io::Error::other("the stream ended before its begin frame"));
+            }
+        }
+        self.started = true;
+        Ok(Some(self.channels.clone()))
+    }
+
+    /// What a producer declares; false if it is gone.
+    fn listen_to(&mut self, at: usize) -> io::Result<bool> {
+        match self.producers[at].look() {
+            Ok(Next::Begin) => match self.begin(at) {
+                Ok(()) => Ok(true),
+                Err(error) => self.refuse(at, &error).map(|()| false),
+            },
+            // A record comes after the begin frame.
+            Ok(Next::NeedsMore | Next::Record(_)) => Ok(true),
+            Ok(Next::Ended) => {
+                self.producers.swap_remove(at);
+                Ok(false)
+            }
+            Err(error) => self.refuse(at, &error).map(|()| false),
+        }
+    }
+
+    /// Finds or makes the channels of a producer.
+    fn begin(&mut self, at: usize) -> Result<(), StreamError> {
+        let producer = &mut self.producers[at];
+        let Framing::Frames(frames) = &producer.framing else { return Ok(()) };
+        let mut channels = self.channels.clone();
+        for (id, topic) in frames.topics() {
+            let channel = channel_for(topic, &mut channels, self.started);
+            let channel = channel.map_err(|problem| frames.error(problem))?;
+            producer.channels.push((*id, channel));
+        }
+        producer.begun = true;
+        self.channels = channels;
+        Ok(())
+    }
+
+    /// Of several producers one is sent away; the only one ends the recording.
+    fn refuse(&mut self, at: usize, why: &dyn std::fmt::Display) -> io::Result<()> {
+        let producer = self.producers.swap_remove(at);
+        let text = format!("{}: {why}", producer.name);
+        if self.listener.is_none() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        }
+        (self.refused)(text);
+        Ok(())
+    }
+
+    /// Waits until somebody has something, and reads it.
+    fn wait(&mut self) -> io::Result<()> {
+        // Who has begun is not listened to before all have.
+        let listens = |producer: &Producer| self.started || !producer.begun;
+        let listened: Vec<usize> =
+            (0..self.producers.len()).filter(|&at| listens(&self.producers[at])).collect();
+        let mut fds: Vec<PollFd<'_>> = listened
+            .iter()
+            .map(|&at| PollFd::new(&self.producers[at].file, PollFlags::IN))
+            .collect();
+        if let Some(listener) = &self.listener {
+            fds.push(PollFd::new(&listener.socket, PollFlags::IN));
+        }
+        let timeout = Timespec { tv_sec: 0, tv_nsec: LOOK.subsec_nanos().into() };
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        for (&at, _) in listened.iter().zip(&ready).filter(|(_, ready)| **ready) {
+            let producer = &mut self.producers[at];
+            if let Err(error) = producer.read() {
+                let text = format!("{}: {error}", producer.name);
+                return Err(io::Error::new(error.kind(), text));
+            }
+        }
+        if ready.len() > listened.len() && ready[listened.len()] {
+            self.accept()?;
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self) -> io::Result<()> {
+        let Some(listener) = &self.listener else { return Ok(()) };
+        let stream = match listener.socket.accept() {
+            Ok((stream, _)) => stream,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        self.accepted += 1;
+        let name = format!("producer {}", self.accepted);
+        if self.producers.len() == PRODUCERS_MAX {
+            (self.refused)(format!("{name}: {PRODUCERS_MAX} are connected, which is the most"));
+            return Ok(());
+        }
+        stream.set_nonblocking(true)?;
+        self.add(name, File::from(OwnedFd::from(stream)));
+        Ok(())
+    }
+
+    /// The next record in the bytes that were read, of each producer in turn.
+    fn find(&mut self) -> io::Result<Option<(usize, Found)>> {
+        let mut looks = self.producers.len();
+        while looks > 0 {
+            looks -= 1;
+            self.turn = (self.turn + 1) % self.producers.len();
+            let at = self.turn;
+            if !self.producers[at].begun {
+                if !self.listen_to(at)? {
+                    self.turn = 0;
+                }
+                looks = looks.min(self.producers.len());
+                continue;
+            }
+            match self.producers[at].look() {
+                Ok(Next::Record(found)) => return Ok(Some((at, found))),
+                Ok(Next::NeedsMore | Next::Begin) => continue,
+                Ok(Next::Ended) => drop(self.producers.swap_remove(at)),
+                Err(error) => self.refuse(at, &error)?,
+            }
+            looks = looks.min(self.producers.len());
+        }
+        Ok(None)
+    }
+}
+
+/// Position of the channel of a topic; a new one if recording has not started.
+fn channel_for(
+    topic: &Topic,
+    channels: &mut Vec<ChannelConfig>,
+    started: bool,
+) -> Result<usize, Problem> {
+    let wanted = config_of(topic);
+    let Some(at) = channels.iter().position(|channel| channel.topic == topic.topic) else {
+        if started {
+            return Err(Problem::Late(topic.topic.clone()));
+        }
+        channels.push(wanted);
+        return Ok(channels.len() - 1);
+    };
+    let known = &channels[at];
+    let differs = |field| Err(Problem::Other { topic: topic.topic.clone(), field });
+    match () {
+        () if known.message_encoding != wanted.message_encoding => differs("message encoding"),
+        () if known.schema != wanted.schema => differs("schema"),
+        () if known.record_bytes_max != wanted.record_bytes_max => differs("longest record"),
+        () => Ok(at),
+    }
+}
+
+/// Without a ring: who knows all channels divides the memory.
+fn config_of(topic: &Topic) -> ChannelConfig {
+    let schema = Schema {
+        name: topic.schema_name.clone(),
+        encoding: topic.schema_encoding.clone(),
+        data: topic.schema_data.clone(),
+    };
+    ChannelConfig {
+        topic: topic.topic.clone(),
+        message_encoding: topic.message_encoding.clone(),
+        schema: (!topic.schema_name.is_empty()).then_some(schema),
+        record_bytes_max: topic.record_bytes_max.into(),
+        period: (topic.period_ns > 0).then(|| Duration::from_nanos(topic.period_ns)),
+        ring_bytes: 0,
+    }
+}
+
+impl Source for StreamSource {
+    fn next(&mut self) -> io::Result<Option<Record<'_>>> {
+        let found = match self.find()? {
+            Some(found) => Some(found),
+            None if self.producers.is_empty() && self.listener.is_none() => return Ok(None),
+            None => {
+                self.wait()?;
+                self.find()?
+            }
+        };
+        let Some((at, found)) = found else { return Err(io::ErrorKind::Interrupted.into()) };
+        let log_time_ns = found.log_time_ns.unwrap_or_else(wall_ns);
+        let data = self.producers[at].payload(&found);
+        Ok(Some(Record { channel: found.channel, log_time_ns, due_ns: None, data }))
+    }
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Records from other programs: through stdin, a FIFO, or a Unix socket with several producers.
+//!
+//! `docs/spec/record-framing-1.md` is the format. Reading order: [`framing`] (what both framings
+//! have in common), [`lines`] and [`frames`] (bytes to records, no I/O), [`producer`] (one stream
+//! of bytes), [`input`] (all of them, as a [`crate::source::Source`]); [`encode`] is
+//! for the other side.
+
+pub mod encode;
+pub mod frames;
+pub mod framing;
+pub mod input;
+pub mod lines;
+pub mod producer;

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A trace as a file for the Perfetto UI (<https://ui.perfetto.dev>): each layer a row of bars, arrows between
+//! the bars of one request.
+//!
+//! [`slices`] says what is drawn, [`tracks`] where, with [`lanes`] for what goes on at the same time,
+//! [`arguments`] what is said about it; `packets` writes it, in the [`messages`] of Perfetto.
+
+pub mod arguments;
+pub mod lanes;
+pub mod messages;
+mod packets;
+pub mod slices;
+pub mod tracks;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use arguments::{Arguments, Value};
+use messages::{ChildOrdering, CounterDescriptor, DebugAnnotation, EventType};
+use messages::{TrackDescriptor, TrackEvent};
+use packets::Packets;
+use tracks::{Timeline, Track, What};
+
+use crate::event::Dev;
+use crate::io::{Origin, Trace};
+
+/// Writes a Perfetto trace. Its clock is called monotonic; what it shows is the clock of the trace's source. Devices
+/// are called as `names` says, or else by their numbers.
+pub fn write(trace: &Trace, names: &BTreeMap<Dev, String>, out: impl Write) -> io::Result<()> {
+    let timeline = Timeline::of(trace, names);
+    let begin_ns = timeline.points.first().map_or(0, |point| point.time_ns);
+    let mut packets = Packets::begin(out, begin_ns)?;
+    for (index, track) in timeline.tracks.iter().enumerate() {
+        packets.track(descriptor(index, track))?;
+    }
+    for point in &timeline.points {
+        let mut event = match point.what {
+            What::Request(slice) => begin_request(&mut packets, trace, &timeline, slice),
+            What::Wait(slice, wait) => {
+                begin(packets.names.number(timeline.slices[slice].slice.waits[wait].0))
+            }
+            What::Io(io) => begin_io(&mut packets, trace, io),
+            What::End => TrackEvent { r#type: EventType::SliceEnd.into(), ..Default::default() },
+            What::Count(count) => TrackEvent {
+                r#type: EventType::Counter.into(),
+                counter_value: Some(count),
+                ..Default::default()
+            },
+        };
+        event.track_uuid = uuid(point.track);
+        packets.event(point.time_ns, event)?;
+    }
+    packets.finish()
+}
+
+/// 0 is Perfetto's own.
+fn uuid(track: usize) -> u64 {
+    track as u64 + 1
+}
+
+/// Flows and correlations of a request; 0 is none.
+fn request_id(request: usize) -> u64 {
+    request as u64 + 1
+}
+
+fn descriptor(index: usize, track: &Track) -> TrackDescriptor {
+    TrackDescriptor {
+        uuid: uuid(index),
+        name: track.name.clone(),
+        description: track.description.clone(),
+        parent_uuid: track.group.map(uuid),
+        counter: track.counter.then(CounterDescriptor::default),
+        child_ordering: match track.group {
+            None => ChildOrdering::Explicit.into(),
+            Some(_) => ChildOrdering::Unknown.into(),
+        },
+        sibling_order_rank: track.rank,
+    }
+}
+
+fn begin(name_iid: u64) -> TrackEvent {
+    TrackEvent { r#type: EventType::SliceBegin.into(), name_iid, ..Default::default() }
+}
+
+fn begin_request<W: Write>(
+    packets: &mut Packets<W>,
+    trace: &Trace,
+    timeline: &Timeline,
+    index: usize,
+) -> TrackEvent {
+    let placed = &timeline.slices[index];
+    let request = &trace.requests[placed.request];
+    let mut name = arguments::request_name(request);
+    let mut known = arguments::of_request(placed.request, request);
+    if let Some(piece) = placed.slice.piece {
+        name.push_str(&format!(" {}/{}", piece + 1, request.pieces.len()));
+        known.extend(arguments::of_piece(piece, request));
+    }
+    let mut event = begin(packets.names.number(&name));
+    event.debug_annotations = annotations(packets, known);
+    event.correlation_id = Some(request_id(placed.request));
+    match (placed.linked, placed.last) {
+        (true, true) => event.terminating_flow_ids = vec![request_id(placed.request)],
+        (true, false) => event.flow_ids = vec![request_id(placed.request)],
+        (false, _) => {}
+    }
+    event
+}
+
+fn begin_io<W: Write>(packets: &mut Packets<W>, trace: &Trace, index: usize) -> TrackEvent {
+    let io = &trace.ios[index];
+    let mut event = begin(packets.names.number(&arguments::io_name(io)));
+    event.debug_annotations = annotations(packets, arguments::of_io(index, io));
+    let own = io.requests.iter().copied();
+    let own = own.filter(|request| trace.requests[*request].origin == Origin::Io(index));
+    event.flow_ids = own.map(request_id).collect();
+    event
+}
+
+fn annotations<W>(packets: &mut Packets<W>, arguments: Arguments) -> Vec<DebugAnnotation> {
+    let annotation = |(name, value): (&'static str, Value)| DebugAnnotation {
+        name_iid: packets.argument_names.number(name),
+        value: Some(match value {
+            Value::Unsigned(number) => messages::Value::Unsigned(number),
+            Value::Signed(number) => messages::Value::Signed(number),
+            Value::Text(text) => messages::Value::StringIid(packets.values.number(&text)),
+        }),
+    };
+    arguments.into_iter().map(annotation).collect()
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is drawn: a slice for each stay of a request in a layer, and one for each I/O.
+//!
+//! The slices of a request follow each other without a gap as far as its marks are known. A layer in which it
+//! spent no time has none, but the device always has one.
+
+use crate::io::{Mark, Origin, Piece, Request, Trace};
+use crate::report::steps::begin_ns;
+
+/// Where a request can be, from the program to the device and back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Layer {
+    /// From the system call (or the bio before, of the same call) to its bio.
+    Submission,
+    /// From its bio to its issue to the driver, and between two pieces.
+    Block,
+    /// From its issue to the start of the hardware, where an event tells that.
+    Driver,
+    /// With the device.
+    Device,
+    /// From the device's end to its own end or that of its piece; for the last request of an I/O, to the return to
+    /// the program.
+    Completion,
+}
+
+impl Layer {
+    /// All, in order.
+    pub const ALL: [Layer; 5] =
+        [Layer::Submission, Layer::Block, Layer::Driver, Layer::Device, Layer::Completion];
+
+    /// The name of its tracks.
+    pub fn title(self) -> &'static str {
+        match self {
+            Layer::Submission => "submission (VFS)",
+            Layer::Block => "block layer",
+            Layer::Driver => "driver",
+            Layer::Device => "device",
+            Layer::Completion => "completion",
+        }
+    }
+}
+
+/// One bar.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// Where.
+    pub layer: Layer,
+    /// In ns.
+    pub begin_ns: u64,
+    /// In ns, not before `begin_ns`.
+    pub end_ns: u64,
+    /// Index of the piece in [`Request::pieces`], on the device.
+    pub piece: Option<usize>,
+    /// What it waited for, one after the other: what, from when and until when, in ns.
+    pub waits: Vec<(&'static str, u64, u64)>,
+}
+
+impl Slice {
+    fn new(layer: Layer, begin_ns: u64, end_ns: u64) -> Slice {
+        let end_ns = end_ns.max(begin_ns);
+        Slice { layer, begin_ns, end_ns, piece: None, waits: Vec::new() }
+    }
+}
+
+/// What the calls of programs say about each request, by its index, in ns: when its I/O began to work on it, and
+/// when the call returned that waited for it last.
+pub struct Calls {
+    begin_ns: Vec<Option<u64>>,
+    return_ns: Vec<Option<u64>>,
+}
+
+impl Calls {
+    /// Of all requests of a trace.
+    pub fn of(trace: &Trace) -> Calls {
+        let none = || vec![None; trace.requests.len()];
+        let mut calls = Calls { begin_ns: none(), return_ns: none() };
+        for (number, io) in trace.ios.iter().enumerate() {
+            let request = |index: &usize| &trace.requests[*index];
+            let own = |index: &&usize| request(index).origin == Origin::Io(number);
+            // The thread makes one bio after the other: the turn of one begins when the one before was queued.
+            let mut turn_ns = io.entered_ns;
+            for index in io.requests.iter().filter(own) {
+                calls.begin_ns[*index] = Some(turn_ns);
+                turn_ns = turn_ns.max(request(index).marks.get(Mark::Queued).unwrap_or(0));
+            }
+            if let Some(last) = io.requests.iter().filter(own).max_by_key(|i| end_ns(request(i))) {
+                calls.return_ns[*last] = Some(io.exited_ns);
+            }
+        }
+        calls
+    }
+}
+
+/// The slices of the request with this index, in the order of its way.
+pub fn of_request(trace: &Trace, calls: &Calls, index: usize) -> Vec<Slice> {
+    let request = &trace.requests[index];
+    let mut slices = Vec::new();
+    slices.extend(submission(request, calls.begin_ns[index]));
+    slices.extend(before_issue(request));
+    slices.extend(from_issue(request, calls.return_ns[index]));
+    slices.retain(|slice| slice.layer == Layer::Device || slice.begin_ns < slice.end_ns);
+    slices
+}
+
+/// When it ends, in ns.
+pub fn end_ns(request: &Request) -> u64 {
+    let completed_ns = request.marks.get(Mark::Completed).unwrap_or(0);
+    stays(request).last().map_or(0, |stay| stay.ended_ns).max(completed_ns)
+}
+
+fn submission(request: &Request, begin_ns: Option<u64>) -> Option<Slice> {
+    Some(Slice::new(Layer::Submission, begin_ns?, request.marks.get(Mark::Queued)?))
+}
+
+fn before_issue(request: &Request) -> Option<Slice> {
+    let issued_ns = request.marks.get(Mark::Issued)?;
+    let passed: Vec<(Mark, u64)> = Mark::ALL[..=Mark::Issued as usize]
+        .iter()
+        .filter_map(|mark| Some((*mark, request.marks.get(*mark)?)))
+        .filter(|(_, time_ns)| *time_ns <= issued_ns)
+        .collect();
+    let mut slice = Slice::new(Layer::Block, passed.first()?.1, issued_ns);
+    let waits = passed.windows(2).map(|pair| (wait(pair[0].0, pair[1].0), pair[0].1, pair[1].1));
+    slice.waits = waits.filter_map(|(what, from, to)| Some((what?, from, to))).collect();
+    Some(slice)
+}
+
+/// What lies between two marks, of which the one between may not be known.
+fn wait(from: Mark, to: Mark) -> Option<&'static str> {
+    match (from, to) {
+        (Mark::Queued, Mark::GotRequest) => Some("waits for a tag"),
+        (Mark::Queued, Mark::Inserted) => Some("waits for a tag, or plugged"),
+        (Mark::GotRequest, Mark::Inserted) => Some("plugged"),
+        (Mark::GotRequest, Mark::Issued) => Some("plugged, or in the scheduler"),
+        (Mark::Inserted, Mark::Issued) => Some("in the scheduler"),
+        _ => None,
+    }
+}
+
+/// One time with the driver and the device, in ns.
+struct Stay {
+    issued_ns: u64,
+    start_ns: u64,
+    done_ns: u64,
+    ended_ns: u64,
+}
+
+impl Stay {
+    fn of_piece(piece: &Piece) -> Stay {
+        let Piece { issued_ns, ended_ns, .. } = *piece;
+        let start_ns = piece.hardware_start_ns.unwrap_or(issued_ns).clamp(issued_ns, ended_ns);
+        let done_ns = piece.hardware_done_ns.unwrap_or(ended_ns).clamp(start_ns, ended_ns);
+        Stay { issued_ns, start_ns, done_ns, ended_ns }
+    }
+
+    fn of_whole(request: &Request) -> Stay {
+        let start_ns = request.marks.device_start_ns().unwrap_or(begin_ns(request));
+        let done_ns = request.marks.device_end_ns().unwrap_or(start_ns).max(start_ns);
+        let issued_ns = request.marks.get(Mark::Issued).unwrap_or(start_ns).min(start_ns);
+        let ended_ns = request.marks.get(Mark::Completed).unwrap_or(done_ns).max(done_ns);
+        Stay { issued_ns, start_ns, done_ns, ended_ns }
+    }
+}
+
+/// Never empty.
+fn stays(request: &Request) -> Vec<Stay> {
+    match request.pieces.is_empty() {
+        true => vec![Stay::of_whole(request)],
+        false => request.pieces.iter().map(Stay::of_piece).collect(),
+    }
+}
+
+/// From the issue to the end, and on to the return of the call that waited for it.
+fn from_issue(request: &Request, return_ns: Option<u64>) -> Vec<Slice> {
+    let end_ns = end_ns(request).max(return_ns.unwrap_or(0));
+    let mut slices: Vec<Slice> = Vec::new();
+    let stays = stays(request);
+    for (index, stay) in stays.iter().enumerate() {
+        if let Some(before) = slices.last() {
+            let mut back = Slice::new(Layer::Block, before.end_ns, stay.issued_ns);
+            back.waits = vec![("for its next turn", back.begin_ns, back.end_ns)];
+            slices.push(back);
+        }
+        let is_last = index + 1 == stays.len();
+        let ended_ns = if is_last { end_ns } else { stay.ended_ns };
+        let device = Slice::new(Layer::Device, stay.start_ns, stay.done_ns);
+        let piece = (!request.pieces.is_empty()).then_some(index);
+        slices.push(Slice::new(Layer::Driver, stay.issued_ns, stay.start_ns));
+        slices.push(Slice { piece, ..device });
+        slices.push(Slice::new(Layer::Completion, stay.done_ns, ended_ns));
+    }
+    slices
+}

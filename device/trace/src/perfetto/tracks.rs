@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which tracks there are, and what happens on them, in the order of time.
+//!
+//! One group per device, with two counters and the lanes of each layer; one group for all threads, with the
+//! lanes of each. The lanes of one layer or thread have the same name, which makes Perfetto show them as one.
+
+use std::collections::BTreeMap;
+
+use super::lanes;
+use super::slices::{self, Calls, Layer, Slice};
+use crate::event::Dev;
+use crate::io::{Io, Origin, Trace};
+use crate::report::steps::begin_ns;
+
+/// A row, or a group of rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Track {
+    /// What it is called.
+    pub name: String,
+    /// Said about it when asked.
+    pub description: String,
+    /// Index of its group in [`Timeline::tracks`].
+    pub group: Option<usize>,
+    /// Place within the group.
+    pub rank: i32,
+    /// Its events are counts, not slices.
+    pub counter: bool,
+}
+
+/// What happens at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// The slice with this index in [`Timeline::slices`] begins.
+    Request(usize),
+    /// So does one within it, for the wait with this index.
+    Wait(usize, usize),
+    /// The I/O with this index in [`Trace::ios`] begins.
+    Io(usize),
+    /// What began last on the track ends.
+    End,
+    /// So many from now on.
+    Count(i64),
+}
+
+/// A moment on a track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// In ns.
+    pub time_ns: u64,
+    /// Index in [`Timeline::tracks`].
+    pub track: usize,
+    /// What happens.
+    pub what: What,
+}
+
+/// A slice of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// Index in [`Trace::requests`].
+    pub request: usize,
+    /// It is the last that the request's flow reaches, and not the only one.
+    pub last: bool,
+    /// The flow passes here: there is a slice before or behind.
+    pub linked: bool,
+    /// Where and when.
+    pub slice: Slice,
+}
+
+/// A trace as it is drawn.
+#[derive(Clone, Debug, Default)]
+pub struct Timeline {
+    /// Groups come before what is in them.
+    pub tracks: Vec<Track>,
+    /// In the order of the requests, and of their way.
+    pub slices: Vec<Placed>,
+    /// In the order of time; those of one track that share a moment in the order in which they happen.
+    pub points: Vec<Point>,
+}
+
+impl Timeline {
+    /// Of all I/Os and requests; `names` are those of devices that are known.
+    pub fn of(trace: &Trace, names: &BTreeMap<Dev, String>) -> Timeline {
+        let mut timeline = Timeline { slices: place(trace), ..Timeline::default() };
+        timeline.add_threads(&trace.ios);
+        let mut on_device: BTreeMap<Dev, Vec<usize>> = BTreeMap::new();
+        for (index, placed) in timeline.slices.iter().enumerate() {
+            on_device.entry(trace.requests[placed.request].dev).or_default().push(index);
+        }
+        for (dev, own) in on_device {
+            let name = names.get(&dev).cloned().unwrap_or_else(|| dev.to_string());
+            timeline.add_device(&name, &own, trace);
+        }
+        // Stable, so that what ends at a moment does so before the next begins on that lane.
+        timeline.points.sort_by_key(|point| point.time_ns);
+        timeline
+    }
+
+    fn add_threads(&mut self, ios: &[Io]) {
+        let mut by_thread: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for (index, io) in ios.iter().enumerate() {
+            by_thread.entry(io.pid).or_default().push(index);
+        }
+        if by_thread.is_empty() {
+            return;
+        }
+        let group = self.add_group("I/Os by thread".into(), String::new());
+        for (rank, (pid, mut own)) in by_thread.into_iter().enumerate() {
+            let name = format!("{} {pid}", ios[own[0]].comm).trim_start().to_string();
+            let when = |index: usize| (ios[index].entered_ns, ios[index].exited_ns);
+            own.sort_by_key(|index| when(*index));
+            let lanes = lanes::assign(own.iter().map(|index| when(*index)));
+            let first = self.add_lanes(&name, group, rank as i32, &lanes);
+            for (index, lane) in own.into_iter().zip(lanes) {
+                self.add_slice(first + lane, when(index), What::Io(index));
+            }
+        }
+    }
+
+    fn add_device(&mut self, name: &str, own: &[usize], trace: &Trace) {
+        let group = self.add_group(format!("device {name}"), account(trace));
+        let mut requests: Vec<usize> =
+            own.iter().map(|index| self.slices[*index].request).collect();
+        requests.dedup();
+        let requests = requests.iter().map(|request| &trace.requests[*request]);
+        let in_flight = counts(requests.map(|r| (begin_ns(r), slices::end_ns(r))));
+        self.add_counter("requests in flight", group, 0, in_flight);
+        let of_layer = |slices: &[Placed], layer: Layer| -> Vec<usize> {
+            own.iter().copied().filter(|index| slices[*index].slice.layer == layer).collect()
+        };
+        let with_device = of_layer(&self.slices, Layer::Device);
+        let with_device = counts(with_device.into_iter().map(|index| self.when(index)));
+        self.add_counter("requests with the device", group, 1, with_device);
+        for (rank, layer) in Layer::ALL.into_iter().enumerate() {
+            let own = of_layer(&self.slices, layer);
+            self.add_layer(layer, group, 2 + rank as i32, own);
+        }
+    }
+
+    fn add_layer(&mut self, layer: Layer, group: usize, rank: i32, mut own: Vec<usize>) {
+        own.sort_by_key(|index| self.when(*index));
+        let lanes = lanes::assign(own.iter().map(|index| self.when(*index)));
+        let first = self.add_lanes(layer.title(), group, rank, &lanes);
+        for (index, lane) in own.into_iter().zip(lanes) {
+            self.add_slice(first + lane, self.when(index), What::Request(index));
+        }
+    }
+
+    fn when(&self, index: usize) -> (u64, u64) {
+        let slice = &self.slices[index].slice;
+        (slice.begin_ns, slice.end_ns)
+    }
+
+    fn add_group(&mut self, name: String, description: String) -> usize {
+        self.tracks.push(Track { name, description, group: None, rank: 0, counter: false });
+        self.tracks.len() - 1
+    }
+
+    /// Returns the index of the first.
+    fn add_lanes(&mut self, name: &str, group: usize, rank: i32, lanes: &[usize]) -> usize {
+        let first = self.tracks.len();
+        let count = lanes.iter().max().map_or(0, |highest| highest + 1);
+        let (name, description) = (name.to_string(), String::new());
+        let lane = Track { name, description, group: Some(group), rank, counter: false };
+        self.tracks.resize(first + count, lane);
+        first
+    }
+
+    fn add_slice(&mut self, track: usize, when: (u64, u64), what: What) {
+        self.points.push(Point { time_ns: when.0, track, what });
+        if let What::Request(slice) = what {
+            let waits = self.slices[slice].slice.waits.iter().enumerate();
+            self.points.extend(waits.filter(|(_, wait)| wait.1 < wait.2).flat_map(
+                |(number, wait)| {
+                    let begin = Point { time_ns: wait.1, track, what: What::Wait(slice, number) };
+                    [begin, Point { time_ns: wait.2, track, what: What::End }]
+                },
+            ));
+        }
+        self.points.push(Point { time_ns: when.1, track, what: What::End });
+    }
+
+    fn add_counter(&mut self, name: &str, group: usize, rank: i32, counts: Vec<(u64, i64)>) {
+        let (name, description) = (name.to_string(), String::new());
+        let track = self.tracks.len();
+        self.tracks.push(Track { name, description, group: Some(group), rank, counter: true });
+        let point = |(time_ns, count)| Point { time_ns, track, what: What::Count(count) };
+        self.points.extend(counts.into_iter().map(point));
+    }
+}
+
+/// The slices of all requests, each with its part in the flow from the I/O to the end.
+fn place(trace: &Trace) -> Vec<Placed> {
+    let calls = Calls::of(trace);
+    let mut all = Vec::new();
+    for request in 0..trace.requests.len() {
+        let slices = slices::of_request(trace, &calls, request);
+        let from_io = matches!(trace.requests[request].origin, Origin::Io(_));
+        let linked = from_io || slices.len() > 1;
+        let count = slices.len();
+        all.extend(slices.into_iter().enumerate().map(|(number, slice)| {
+            let last = linked && number + 1 == count;
+            Placed { request, last, linked, slice }
+        }));
+    }
+    all
+}
+
+/// How many of these go on, at each moment at which that changes.
+fn counts(intervals: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, i64)> {
+    let mut changes: BTreeMap<u64, i64> = BTreeMap::new();
+    for (begin_ns, end_ns) in intervals {
+        *changes.entry(begin_ns).or_default() += 1;
+        *changes.entry(end_ns).or_default() -= 1;
+    }
+    let mut count = 0;
+    let change = |(time_ns, change): (u64, i64)| {
+        count += change;
+        (change != 0).then_some((time_ns, count))
+    };
+    changes.into_iter().filter_map(change).collect()
+}
+
+/// What one should know before believing the picture.
+fn account(trace: &Trace) -> String {
+    let account = &trace.account;
+    let mut text = format!(
+        "{} requests followed; {} cut by the beginning or the end of the trace, {} by lost events, {} not matched; \
+         {} of {} events lost.",
+        account.matched,
+        account.at_the_edges,
+        account.hit_by_loss,
+        account.unmatched_count,
+        account.events_lost,
+        account.events + account.events_lost,
+    );
+    for missing in &trace.missing {
+        text.push_str(&format!(" No {}: {}.", missing.event, missing.consequence));
+    }
+    text
+}

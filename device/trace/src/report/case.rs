@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Looks for the causes of one I/O or request.
+
+use crate::event::OpKind;
+use crate::io::{Io, Mark, Origin, Piece, Request, Trace};
+
+use super::cause::{Cause, Other};
+use super::intervals::Intervals;
+use super::medians::DeviceMedians;
+use super::own_time::OwnTime;
+use super::steps::{begin_ns, end_ns, with_device};
+use super::words::{inode, op_word, origin_word};
+
+/// A cause takes at least one part in so many of the whole time.
+const SHARE_MIN: u64 = 10;
+/// The device is called slow from so many times its median on.
+const SLOW_FROM: u64 = 2;
+
+/// What is looked at: an I/O with its requests, or a request on its own.
+pub struct Case<'a> {
+    trace: &'a Trace,
+    /// Indices into [`Trace::requests`].
+    own: &'a [usize],
+    during_ns: (u64, u64),
+    in_block: Intervals,
+    device: Intervals,
+    io: Option<&'a Io>,
+}
+
+impl<'a> Case<'a> {
+    /// An I/O.
+    pub fn of_io(trace: &'a Trace, io: &'a Io) -> Case<'a> {
+        let case = Case::new(trace, &io.requests, (io.entered_ns, io.exited_ns));
+        Case { io: Some(io), ..case }
+    }
+
+    /// From `during_ns.0` to `during_ns.1`, with these requests.
+    pub fn new(trace: &'a Trace, own: &'a [usize], during_ns: (u64, u64)) -> Case<'a> {
+        let requests = || own.iter().map(|index| &trace.requests[*index]);
+        let device = Intervals::new(requests().flat_map(|own| with_device(own).to_vec()));
+        let started = |own: &Request| own.marks.device_start_ns().unwrap_or_else(|| end_ns(own));
+        let queued = Intervals::new(requests().map(|own| (begin_ns(own), started(own))));
+        let between = Intervals::new(requests().flat_map(|own| gaps(own).0));
+        let in_block = queued.union(&between).minus(&device);
+        Case { trace, own, during_ns, in_block, device, io: None }
+    }
+
+    /// Every cause that counts, the longest first.
+    pub fn causes(&self, medians: &DeviceMedians) -> Vec<Cause> {
+        let around = self.around();
+        let mut causes: Vec<Cause> = [
+            self.behind(&around),
+            self.shared(&around),
+            self.flush(&around),
+            self.discard(&around),
+            self.requeued(),
+            self.pieces(),
+            self.cut(),
+            self.merged(),
+            self.device_slow(&around, medians),
+            self.tag_wait(),
+            self.journal(&around),
+            self.writeback(&around),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        causes.extend(self.own_time());
+        let whole_ns = self.during_ns.1.saturating_sub(self.during_ns.0);
+        causes.retain(|cause| cause.ns() > 0 && cause.ns() * SHARE_MIN >= whole_ns);
+        causes.sort_by_key(|cause| std::cmp::Reverse(cause.ns()));
+        causes
+    }
+
+    fn requests(&self) -> impl Iterator<Item = &'a Request> {
+        self.own.iter().map(|index| &self.trace.requests[*index])
+    }
+
+    /// All other requests of the same devices that were under way in that time.
+    fn around(&self) -> Vec<&'a Request> {
+        let (begin, end) = self.during_ns;
+        let during = |other: &Request| begin_ns(other) < end && end_ns(other) > begin;
+        let same = |other: &Request| self.requests().any(|own| own.dev == other.dev);
+        let others = self.trace.requests.iter().enumerate();
+        others
+            .filter(|(index, other)| during(other) && same(other) && !self.own.contains(index))
+            .map(|(_, other)| other)
+            .collect()
+    }
+
+    fn behind(&self, around: &[&Request]) -> Option<Cause> {
+        let (requests, ns) = met(around, |_| true, &self.in_block);
+        let longest = Box::new(longest(around, &self.in_block)?);
+        Some(Cause::Behind { ns, requests, longest })
+    }
+
+    fn shared(&self, around: &[&Request]) -> Option<Cause> {
+        let moves = |other: &&&Request| matches!(other.op.kind, OpKind::Read | OpKind::Write);
+        let around: Vec<&Request> = around.iter().filter(moves).copied().collect();
+        let (requests, ns) = met(&around, |_| true, &self.device);
+        let longest = Box::new(longest(&around, &self.device)?);
+        Some(Cause::Shared { ns, requests, longest })
+    }
+
+    fn flush(&self, around: &[&Request]) -> Option<Cause> {
+        let (own, requests, ns) = self.of_kind(around, OpKind::Flush)?;
+        Some(Cause::Flush { ns, own, requests })
+    }
+
+    fn discard(&self, around: &[&Request]) -> Option<Cause> {
+        let (own, requests, ns) = self.of_kind(around, OpKind::Discard)?;
+        Some(Cause::Discard { ns, own, requests })
+    }
+
+    /// Its own requests of that kind if it has one, or else those of others.
+    fn of_kind(&self, around: &[&Request], kind: OpKind) -> Option<(bool, u64, u64)> {
+        let own: Vec<&Request> = self.requests().filter(|own| own.op.kind == kind).collect();
+        let (requests, ns) = met(&own, |_| true, &self.device);
+        if requests > 0 {
+            return Some((true, requests, ns));
+        }
+        let busy = self.in_block.union(&self.device);
+        let (requests, ns) = met(around, |other| other.op.kind == kind, &busy);
+        (requests > 0).then_some((false, requests, ns))
+    }
+
+    fn requeued(&self) -> Option<Cause> {
+        let times: u64 = self.requests().map(|own| u64::from(own.requeues)).sum();
+        let back = Intervals::new(self.requests().flat_map(|own| gaps(own).1));
+        (times > 0).then(|| Cause::Requeued { ns: back.total_ns(), times })
+    }
+
+    fn pieces(&self) -> Option<Cause> {
+        let split = || self.requests().filter(|own| served_pieces(own) > 1);
+        let between = Intervals::new(split().flat_map(|own| {
+            let (all, back) = gaps(own);
+            Intervals::new(all).minus(&Intervals::new(back)).to_vec()
+        }));
+        let pieces = split().map(served_pieces).sum();
+        (pieces > 0).then(|| Cause::Pieces { ns: between.total_ns(), pieces })
+    }
+
+    fn cut(&self) -> Option<Cause> {
+        let parts = || self.requests().filter(|own| own.cut_from_bio).map(end_ns);
+        let ns = parts().max()? - parts().min()?;
+        Some(Cause::Cut { ns, requests: parts().count() as u64 })
+    }
+
+    fn merged(&self) -> Option<Cause> {
+        let grown = |own: &&Request| !own.merged_queued_ns.is_empty();
+        let took = |own: &Request| {
+            own.merged_queued_ns.iter().max().map_or(0, |last| last.saturating_sub(begin_ns(own)))
+        };
+        let longest = self.requests().filter(grown).max_by_key(|own| took(own))?;
+        Some(Cause::Merged { ns: took(longest), bios: longest.merged_queued_ns.len() as u64 })
+    }
+
+    fn device_slow(&self, around: &[&Request], medians: &DeviceMedians) -> Option<Cause> {
+        let excess = |own: &'a Request| {
+            let device = with_device(own);
+            let (p50_ns, of_count) = medians.of(own)?;
+            let slow = device.total_ns() >= p50_ns * SLOW_FROM;
+            slow.then(|| (device.total_ns() - p50_ns, p50_ns, of_count, device, own))
+        };
+        let (ns, p50_ns, of_count, device, own) =
+            self.requests().filter_map(excess).max_by_key(|(ns, ..)| *ns)?;
+        let (others, _) = met(around, |_| true, &device);
+        let device_ns = device.total_ns();
+        let (op, bytes) = (op_word(own.op.kind), own.bytes);
+        Some(Cause::DeviceSlow { op, bytes, ns, device_ns, p50_ns, of_count, others })
+    }
+
+    fn tag_wait(&self) -> Option<Cause> {
+        let wait = |own: &Request| {
+            let queued_ns = own.marks.get(Mark::Queued)?;
+            Some((queued_ns, own.marks.get(Mark::GotRequest)?))
+        };
+        let waits = Intervals::new(self.requests().filter_map(wait));
+        Some(Cause::TagWait { ns: waits.total_ns() })
+    }
+
+    fn journal(&self, around: &[&Request]) -> Option<Cause> {
+        let (requests, ns) = self.beside(around, |origin| origin == Origin::Journal)?;
+        Some(Cause::Journal { ns, requests })
+    }
+
+    /// A read does not wait for what others write.
+    fn writeback(&self, around: &[&Request]) -> Option<Cause> {
+        if self.requests().all(|own| own.op.kind == OpKind::Read) {
+            return None;
+        }
+        let is_writeback = |origin| matches!(origin, Origin::Writeback(_));
+        let (requests, ns) = self.beside(around, is_writeback)?;
+        Some(Cause::Writeback { ns, requests })
+    }
+
+    /// What its own thread did, when none of its requests was under way.
+    fn own_time(&self) -> Vec<Cause> {
+        let Some((io, served_ns)) = self.io.zip(self.requests().map(end_ns).max()) else {
+            return Vec::new();
+        };
+        OwnTime::new(self.trace, io, &self.idle(), served_ns).causes()
+    }
+
+    /// When none of its requests was under way.
+    fn idle(&self) -> Intervals {
+        Intervals::new([self.during_ns]).minus(&Intervals::new(self.requests().map(life)))
+    }
+
+    /// Requests of others that were under way when none of its own was: how many, and how long.
+    fn beside(&self, around: &[&Request], of: impl Fn(Origin) -> bool) -> Option<(u64, u64)> {
+        let idle = self.idle();
+        let others = around.iter().filter(|other| of(other.origin)).map(|other| life(other));
+        let met: Vec<(u64, u64)> =
+            others.filter(|life| !Intervals::new([*life]).overlap(&idle).is_empty()).collect();
+        let requests = met.len() as u64;
+        let ns = Intervals::new(met).overlap(&idle).total_ns();
+        (requests > 0).then_some((requests, ns))
+    }
+}
+
+/// From a request's first event to its end.
+fn life(request: &Request) -> (u64, u64) {
+    (begin_ns(request), end_ns(request))
+}
+
+/// The one that was with the device for most of those moments.
+fn longest(requests: &[&Request], when: &Intervals) -> Option<Other> {
+    let overlap_ns = |request: &Request| with_device(request).overlap(when).total_ns();
+    let longest = requests.iter().max_by_key(|request| overlap_ns(request))?;
+    Some(Other {
+        op: op_word(longest.op.kind),
+        bytes: longest.bytes,
+        sector: longest.sector,
+        pid: longest.pid,
+        comm: longest.comm.to_string(),
+        origin: origin_word(longest.origin),
+        inode: inode(longest.origin),
+        overlap_ns: overlap_ns(longest),
+        device_ns: with_device(longest).total_ns(),
+        pieces: served_pieces(longest).max(1),
+    })
+}
+
+/// How many of these requests were with the device in those moments, and how long altogether.
+fn met(requests: &[&Request], which: impl Fn(&Request) -> bool, when: &Intervals) -> (u64, u64) {
+    let stays: Vec<Intervals> = requests
+        .iter()
+        .filter(|request| which(request))
+        .map(|request| with_device(request).overlap(when))
+        .filter(|stay| !stay.is_empty())
+        .collect();
+    let all = Intervals::new(stays.iter().flat_map(Intervals::iter));
+    (stays.len() as u64, all.total_ns())
+}
+
+/// In how many pieces it was handed out, if not whole; a stay that gave it back unserved is none.
+fn served_pieces(request: &Request) -> u64 {
+    request.pieces.iter().filter(|piece| piece.bytes > 0).count() as u64
+}
+
+type Gaps = Vec<(u64, u64)>;
+
+/// Between the stays with the device: all gaps, and those behind a stay that gave it back unserved.
+fn gaps(request: &Request) -> (Gaps, Gaps) {
+    let gap = |pair: &[Piece]| (pair[0].ended_ns, pair[1].issued_ns);
+    let pairs = || request.pieces.windows(2);
+    (pairs().map(gap).collect(), pairs().filter(|pair| pair[0].bytes == 0).map(gap).collect())
+}

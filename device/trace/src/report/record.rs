@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The record of a trace.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::event::{Dev, OpKind};
+use crate::io::{Origin, Request, Trace};
+use crate::source::capture::devices::Stack;
+use crate::source::capture::threads::AskedFor;
+use steadyio_core::kernel::Kernel;
+
+use super::groups::{self, Group};
+use super::medians::DeviceMedians;
+use super::steps::begin_ns;
+use super::times::{Sample, Times};
+use super::words::{class_word, op_word};
+use super::worst::{Search, Worst};
+
+/// The record's schema.
+pub const TRACE_SCHEMA: &str = "steadyio.trace/1";
+
+/// What is asked of a trace.
+#[derive(Debug, Default)]
+pub struct Question {
+    /// How many of the worst are wanted, of I/Os and of other requests.
+    pub worst: usize,
+    /// Only I/Os and requests of these threads are shown; the others still count as causes. `None`: all.
+    pub asked_for: Option<AskedFor>,
+    /// Only I/Os and requests of this device are shown; the others still count as causes. `None`: all.
+    pub device: Option<Stack>,
+    /// What devices are called, if that is known.
+    pub names: BTreeMap<Dev, String>,
+    /// The kernel that was traced, if that is known.
+    pub kernel: Option<Kernel>,
+    /// What could not be read.
+    pub problems: Unread,
+    /// Events that are of no kind that is needed.
+    pub skipped: u64,
+}
+
+/// What could not be read of the sources.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Unread {
+    /// How many places.
+    pub count: u64,
+    /// The first of them, in words.
+    pub first: Vec<String>,
+}
+
+/// Everything that is said of a trace. Times are in ns.
+#[derive(Debug, Serialize)]
+pub struct Record {
+    schema: &'static str,
+    tool: Tool,
+    kernel: Option<Kernel>,
+    /// What is shown of it, if not all.
+    pub scope: Scope,
+    /// What was seen, and what could not be matched.
+    pub account: Account,
+    /// Events that would tell more.
+    pub missing: Vec<MissingEvent>,
+    /// I/Os that a program waited for, per operation and size.
+    pub ios: Vec<Group>,
+    /// Requests that no call of a program was seen to wait for.
+    pub requests: Vec<Group>,
+    /// Flushes and discards, whoever made them.
+    pub flushes_and_discards: Vec<Group>,
+    /// The same I/Os and requests per I/O priority class; empty if events do not carry it.
+    pub classes: Vec<ClassTimes>,
+    /// I/Os that took longest.
+    pub worst_ios: Vec<Worst>,
+    /// Requests of `requests` that took longest.
+    pub worst_requests: Vec<Worst>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Tool {
+    steady: &'static str,
+}
+
+/// What is shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Scope {
+    /// Whether only some processes are shown.
+    pub processes: &'static str,
+    /// I/Os that were followed and are not shown.
+    pub ios_hidden: u64,
+    /// Requests that were followed, belong to no I/O, and are not shown.
+    pub requests_hidden: u64,
+}
+
+/// Where every event and request went.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Account {
+    /// Events read.
+    pub events: u64,
+    /// Further events, of no kind that is needed.
+    pub events_skipped: u64,
+    /// Events that the kernel or the tracer says it lost.
+    pub events_lost: u64,
+    /// Requests followed from issue to end.
+    pub matched: u64,
+    /// Requests that begin before the trace or end after it.
+    pub at_the_edges: u64,
+    /// Requests that miss an event where events were lost.
+    pub hit_by_loss: u64,
+    /// Requests that miss an event with nothing to explain it.
+    pub unmatched: u64,
+    /// I/Os whose calls led to no request.
+    pub calls_without_request: u64,
+    /// I/Os that are not shown because a request of theirs is not matched, or they reach over an edge.
+    pub ios_incomplete: u64,
+    /// The first of the unmatched.
+    pub unmatched_first: Vec<UnmatchedRequest>,
+    /// What could not be read.
+    pub unread: Unread,
+}
+
+/// A request that does not add up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct UnmatchedRequest {
+    /// When its last event was.
+    pub at_ns: u64,
+    /// The device's name, or major:minor.
+    pub device: String,
+    /// First sector, in units of 512 bytes.
+    pub sector: u64,
+    /// What it does.
+    pub op: &'static str,
+    /// What is missing.
+    pub why: &'static str,
+}
+
+/// An event that would tell more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MissingEvent {
+    /// As `system:name`.
+    pub event: &'static str,
+    /// What is not known without it.
+    pub consequence: &'static str,
+}
+
+/// I/Os or requests of one I/O priority class.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClassTimes {
+    /// `rt`, `be`, `idle` or `none` (not set).
+    pub class: &'static str,
+    /// `ios`, or `requests` that belong to none.
+    pub of: &'static str,
+    /// Where their time went.
+    #[serde(flatten)]
+    pub times: Times,
+}
+
+impl Record {
+    /// Answers the question from the trace.
+    pub fn new(trace: &Trace, question: Question) -> Record {
+        let shown = Shown::of(trace, &question);
+        let names = &question.names;
+        let name = |dev: Dev| names.get(&dev).cloned().unwrap_or_else(|| dev.to_string());
+        let ios = groups::ios(trace, &shown.ios, names);
+        let requests = groups::requests(trace, &shown.requests, names);
+        let flushes_and_discards = groups::requests(trace, &shown.flushes_and_discards, names);
+        let medians = DeviceMedians::of_trace(trace);
+        let search = Search { trace, medians: &medians, count: question.worst, name: &name };
+        Record {
+            schema: TRACE_SCHEMA,
+            tool: Tool { steady: env!("CARGO_PKG_VERSION") },
+            scope: shown.scope(trace, &question),
+            account: account(trace, question.problems, question.skipped, name),
+            missing: missing(trace),
+            worst_ios: search.ios(&shown.ios, &ios),
+            worst_requests: search.requests(&shown.requests, &requests),
+            classes: classes(trace, &shown),
+            ios: ios.groups,
+            requests: requests.groups,
+            flushes_and_discards: flushes_and_discards.groups,
+            kernel: question.kernel,
+        }
+    }
+
+    /// As a document.
+    pub fn to_json(&self) -> serde_json::Result<String> {
+        Ok(serde_json::to_string_pretty(self)? + "\n")
+    }
+
+    /// Requests and events that are not accounted for: results are not the whole truth.
+    pub fn is_flawed(&self) -> bool {
+        let Account { events_lost, hit_by_loss, unmatched, unread, .. } = &self.account;
+        *events_lost > 0 || *hit_by_loss > 0 || *unmatched > 0 || unread.count > 0
+    }
+}
+
+/// What is shown, as indices into the trace.
+struct Shown {
+    ios: Vec<usize>,
+    /// Of no I/O, no flushes, no discards.
+    requests: Vec<usize>,
+    flushes_and_discards: Vec<usize>,
+}
+
+impl Shown {
+    fn of(trace: &Trace, question: &Question) -> Shown {
+        let asked_for = question.asked_for.as_ref();
+        let thread =
+            |pid: u32, time_ns: u64| asked_for.is_none_or(|threads| threads.includes(pid, time_ns));
+        let of_device =
+            |request: &Request| question.device.as_ref().is_none_or(|it| it.has(request));
+        let requests_of = |io: usize| trace.ios[io].requests.iter().map(|of| &trace.requests[*of]);
+        let of_asker = |io: usize| thread(trace.ios[io].pid, trace.ios[io].entered_ns);
+        let io = |io: &usize| of_asker(*io) && requests_of(*io).any(of_device);
+        let was_asked_for = |request: &Request| match request.origin {
+            Origin::Io(io) => of_asker(io),
+            _ => thread(request.pid, begin_ns(request)),
+        };
+        let request = |index: &usize| {
+            let request = &trace.requests[*index];
+            of_device(request) && was_asked_for(request)
+        };
+        let all = (0..trace.requests.len()).filter(request);
+        let (flushes_and_discards, data): (Vec<usize>, Vec<usize>) =
+            all.partition(|index| is_flush_or_discard(&trace.requests[*index]));
+        let of_no_io = |index: &usize| !matches!(trace.requests[*index].origin, Origin::Io(_));
+        Shown {
+            ios: (0..trace.ios.len()).filter(io).collect(),
+            requests: data.into_iter().filter(of_no_io).collect(),
+            flushes_and_discards,
+        }
+    }
+
+    fn scope(&self, trace: &Trace, question: &Question) -> Scope {
+        let of_no_io = |request: &&Request| {
+            !matches!(request.origin, Origin::Io(_)) && !is_flush_or_discard(request)
+        };
+        let requests = trace.requests.iter().filter(of_no_io).count();
+        Scope {
+            processes: if question.asked_for.is_some() { "traced" } else { "all" },
+            ios_hidden: (trace.ios.len() - self.ios.len()) as u64,
+            requests_hidden: (requests - self.requests.len()) as u64,
+        }
+    }
+}
+
+fn is_flush_or_discard(request: &Request) -> bool {
+    matches!(request.op.kind, OpKind::Flush | OpKind::Discard)
+}
+
+fn classes(trace: &Trace, shown: &Shown) -> Vec<ClassTimes> {
+    let mut samples: BTreeMap<(&str, &str), Vec<(u64, Sample)>> = BTreeMap::new();
+    for io in shown.ios.iter().map(|index| &trace.ios[*index]) {
+        let class = io.requests.first().and_then(|index| class_word(&trace.requests[*index]));
+        let Some(class) = class else { continue };
+        samples.entry((class, "ios")).or_default().push((io.bytes, Sample::of_io(io, trace)));
+    }
+    for request in shown.requests.iter().map(|index| &trace.requests[*index]) {
+        let Some(class) = class_word(request) else { continue };
+        let sample = (request.bytes, Sample::of_request(request));
+        samples.entry((class, "requests")).or_default().push(sample);
+    }
+    // Real-time first.
+    let order = ["rt", "be", "idle", "none"];
+    let found = order.into_iter().flat_map(|class| [(class, "ios"), (class, "requests")]);
+    let times = |(class, of)| {
+        let times = Times::of(samples.remove(&(class, of))?.into_iter())?;
+        Some(ClassTimes { class, of, times })
+    };
+    found.filter_map(times).collect()
+}
+
+fn account(
+    trace: &Trace,
+    unread: Unread,
+    events_skipped: u64,
+    name: impl Fn(Dev) -> String,
+) -> Account {
+    let from = &trace.account;
+    let unmatched = from.unmatched.iter().map(|request| UnmatchedRequest {
+        at_ns: request.time_ns,
+        device: name(request.dev),
+        sector: request.sector,
+        op: op_word(request.op.kind),
+        why: request.why,
+    });
+    Account {
+        events: from.events,
+        events_skipped,
+        events_lost: from.events_lost,
+        matched: from.matched,
+        at_the_edges: from.at_the_edges,
+        hit_by_loss: from.hit_by_loss,
+        unmatched: from.unmatched_count,
+        calls_without_request: from.calls_without_request,
+        ios_incomplete: from.ios_incomplete,
+        unmatched_first: unmatched.collect(),
+        unread,
+    }
+}
+
+fn missing(trace: &Trace) -> Vec<MissingEvent> {
+    let event = |missing: &crate::io::Missing| MissingEvent {
+        event: missing.event,
+        consequence: missing.consequence,
+    };
+    trace.missing.iter().map(event).collect()
+}

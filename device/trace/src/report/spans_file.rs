@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Measured spans for `steady model` (`docs/spec/spans-1.md`), from a record.
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::groups::Group;
+use super::record::{Record, TRACE_SCHEMA};
+use super::times::SPANS;
+
+/// The file's schema, which `steady model` reads.
+pub const SPANS_SCHEMA: &str = "steadyio.spans/1";
+const NS_PER_US: f64 = 1_000.0;
+
+/// Spans cannot be had from it.
+#[derive(Debug, thiserror::Error)]
+pub enum NoSpans {
+    /// Not a record of a trace.
+    #[error("not a {TRACE_SCHEMA} record: {0}")]
+    Record(#[from] serde_json::Error),
+    /// Requests alone have no submission and no return.
+    #[error(
+        "no read or write that a program waited for is in the trace, so there are no spans; \
+         trace with the events of system calls (syscalls:*)"
+    )]
+    NoIos,
+}
+
+/// The part of a record that is needed.
+#[derive(Deserialize)]
+struct RecordAsWritten {
+    ios: Vec<Group>,
+}
+
+/// The file that belongs to a record.
+pub fn of_record(record: &Record) -> Result<Value, NoSpans> {
+    of_groups(&record.ios)
+}
+
+/// The file that belongs to a record in JSON.
+pub fn of_json(text: &str) -> Result<Value, NoSpans> {
+    of_groups(&serde_json::from_str::<RecordAsWritten>(text)?.ios)
+}
+
+/// One entry per kind of read and write: the means, and the figures of each span as detail.
+fn of_groups(groups: &[Group]) -> Result<Value, NoSpans> {
+    let moves = |group: &&Group| matches!(&*group.op, "read" | "write") && group.size_bytes_max > 0;
+    let entries: Vec<Value> = groups.iter().filter(moves).map(entry).collect();
+    match entries.is_empty() {
+        true => Err(NoSpans::NoIos),
+        false => Ok(json!({
+            "schema": SPANS_SCHEMA,
+            "name": "trace",
+            "source": "steady trace",
+            "spans": entries,
+        })),
+    }
+}
+
+fn entry(group: &Group) -> Value {
+    let times = &group.times;
+    let mut entry = Map::new();
+    entry.insert("name".into(), group.title().into());
+    entry.insert("op".into(), group.op.clone().into());
+    // Sizes that differ are put together only within a power of two; their mean stands for them.
+    entry.insert("size_bytes".into(), (times.bytes / times.count).into());
+    entry.insert("count".into(), times.count.into());
+    for span in SPANS {
+        let mean_ns = times.span(span).map_or(0.0, |span| span.times.mean_ns);
+        entry.insert(format!("{span}_us"), (mean_ns / NS_PER_US).into());
+    }
+    let detail = json!({ "at_once_max": group.at_once_max, "spans": times.spans });
+    entry.insert("detail".into(), detail);
+    Value::Object(entry)
+}

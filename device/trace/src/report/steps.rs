@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The finer spans: the time between each two marks that follow each other.
+//!
+//! A mark that a request did not pass (a request that skips the scheduler) or that no event tells of has no
+//! step; the step from the mark before it then leads to the one behind it. So steps always add up.
+
+use crate::event::Dev;
+use crate::io::{Io, Mark, Marks, Request, Trace};
+
+use super::intervals::Intervals;
+
+/// Between which two points; sorts as an I/O takes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Step(Point, Point);
+
+/// A point of an I/O's way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Point {
+    Call,
+    /// An index into [`Mark::ALL`].
+    Passed(usize),
+    Return,
+}
+
+/// The steps of a request with their times in ns, in order.
+pub fn of_request(marks: &Marks) -> Vec<(Step, u64)> {
+    let at = |(index, mark)| Some((Point::Passed(index), marks.get(mark)?));
+    let passed: Vec<_> = Mark::ALL.into_iter().enumerate().filter_map(at).collect();
+    let step =
+        |pair: &[(Point, u64)]| (Step(pair[0].0, pair[1].0), pair[1].1.saturating_sub(pair[0].1));
+    passed.windows(2).map(step).collect()
+}
+
+/// The steps of an I/O outside its requests. One that is not there (a request that ends after the return) is
+/// left out.
+pub fn around_requests(io: &Io, trace: &Trace) -> Vec<(Step, u64)> {
+    let own = || io.requests.iter().map(|index| &trace.requests[*index]);
+    let before = own().map(begin_ns).min().and_then(|ns| ns.checked_sub(io.entered_ns));
+    let behind = own().map(end_ns).max().and_then(|ns| io.exited_ns.checked_sub(ns));
+    let call = Step(Point::Call, Point::Passed(Mark::Queued as usize));
+    let back = Step(Point::Passed(Mark::Completed as usize), Point::Return);
+    [(call, before), (back, behind)]
+        .into_iter()
+        .filter_map(|(step, ns)| Some((step, ns?)))
+        .collect()
+}
+
+impl std::fmt::Display for Step {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        const START: Point = Point::Passed(Mark::HardwareStart as usize);
+        const DONE: Point = Point::Passed(Mark::HardwareDone as usize);
+        match (self.0, self.1) {
+            (START, DONE) => out.pad("hardware"),
+            (START, to) => out.pad(&format!("hardware start->{}", to.word())),
+            (from, to) => out.pad(&format!("{}->{}", from.word(), to.word())),
+        }
+    }
+}
+
+impl Point {
+    fn word(self) -> &'static str {
+        match self {
+            Point::Call => "call",
+            Point::Return => "return",
+            Point::Passed(index) => {
+                ["queue", "tag", "insert", "issue", "hardware", "hardware", "completion"][index]
+            }
+        }
+    }
+}
+
+/// When the first event of a request was, in ns.
+pub fn begin_ns(request: &Request) -> u64 {
+    Mark::ALL.into_iter().find_map(|mark| request.marks.get(mark)).unwrap_or(0)
+}
+
+/// When it ended, in ns.
+pub fn end_ns(request: &Request) -> u64 {
+    request.marks.get(Mark::Completed).unwrap_or_else(|| begin_ns(request))
+}
+
+/// When it was with the device: from the start of the hardware where an event tells, or else the issue, to
+/// the end of the hardware, or else of the request.
+pub fn with_device(request: &Request) -> Intervals {
+    let marks = &request.marks;
+    match (request.pieces.is_empty(), marks.device_start_ns(), marks.device_end_ns()) {
+        (false, ..) => Intervals::new(request.pieces.iter().map(|piece| {
+            let start_ns = piece.hardware_start_ns.unwrap_or(piece.issued_ns);
+            (start_ns, piece.hardware_done_ns.unwrap_or(piece.ended_ns))
+        })),
+        (true, Some(begin_ns), Some(end_ns)) => Intervals::new([(begin_ns, end_ns)]),
+        _ => Intervals::default(),
+    }
+}
+
+/// The device of an I/O: that of its first request.
+pub fn device(io: &Io, trace: &Trace) -> Option<Dev> {
+    io.requests.first().map(|index| trace.requests[*index].dev)
+}

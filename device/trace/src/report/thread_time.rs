@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a thread did between two moments: it ran, waited for a CPU, or slept; and who had the CPU meanwhile.
+//!
+//! Nothing is filled in. A thread that leaves a CPU it never got, or goes on without having been woken, was not
+//! seen whole, and then nothing is said of it.
+
+use std::collections::HashMap;
+
+use crate::event::Comm;
+use crate::sched::{Context, Sched, SchedEvent, SchedTask, SchedWhat, Switch};
+
+/// A time in which a thread did one thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stay {
+    /// From, in ns.
+    pub from_ns: u64,
+    /// To, in ns.
+    pub to_ns: u64,
+    /// What it did.
+    pub doing: Doing,
+}
+
+/// What a thread does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// It has a CPU. Interrupts that come over it are not told apart.
+    Running,
+    /// It could run and has no CPU.
+    Ready {
+        /// The CPU that it got then, if it did.
+        cpu: Option<u32>,
+        /// How it came to this; `None` if it had a CPU and lost it.
+        woken: Option<Woken>,
+    },
+    /// It waits to be woken.
+    Asleep {
+        /// By whom it was, if it was.
+        woken: Option<Woken>,
+    },
+}
+
+/// How a sleep ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Woken {
+    /// When, in ns.
+    pub at_ns: u64,
+    /// When it had fallen asleep, in ns.
+    pub slept_since_ns: u64,
+    /// In the context of which thread.
+    pub by: (u32, Comm),
+    /// In what that CPU was, if it is known.
+    pub context: Option<Context>,
+}
+
+/// What `pid` did from one moment, in which it ran, to another, in which it did too if `runs_at_end`; without gaps.
+/// `None` if not all of it is known.
+pub fn stays(
+    sched: &Sched,
+    pid: u32,
+    (from_ns, to_ns): (u64, u64),
+    runs_at_end: bool,
+) -> Option<Vec<Stay>> {
+    let mut of = Thread { stays: Vec::new(), since_ns: from_ns, state: State::Running(None) };
+    let mut switches = 0;
+    for event in behind(sched, from_ns).take_while(|event| event.time_ns <= to_ns) {
+        match event.what {
+            SchedWhat::Switch(switch) if switch.prev.pid == pid => of.leave(event, switch)?,
+            SchedWhat::Switch(switch) if switch.next.pid == pid => of.get_cpu(event)?,
+            SchedWhat::Waking(waking, by) if waking.woken.pid == pid => {
+                of.wake((event.time_ns, by, waking.context));
+                continue;
+            }
+            _ => continue,
+        }
+        switches += 1;
+    }
+    // Without one, it may be a thread whose switches were not traced.
+    let (first_ns, last_ns) = sched.seen_ns(pid)?;
+    if switches == 0 && !(first_ns <= from_ns && to_ns <= last_ns) {
+        return None;
+    }
+    let doing = match of.state {
+        State::Running(_) => Doing::Running,
+        _ if runs_at_end => return None,
+        State::Ready(woken) => Doing::Ready { cpu: None, woken },
+        State::Asleep(_) => Doing::Asleep { woken: None },
+    };
+    of.end(to_ns, doing);
+    Some(of.stays)
+}
+
+type Waker = (u64, (u32, Comm), Option<Context>);
+
+/// A thread, while its events are read.
+struct Thread {
+    stays: Vec<Stay>,
+    since_ns: u64,
+    state: State,
+}
+
+enum State {
+    /// With the last waking in that time: another CPU may wake it before it has left its own.
+    Running(Option<Waker>),
+    Ready(Option<Woken>),
+    /// With that waking, until another comes.
+    Asleep(Option<Waker>),
+}
+
+impl Thread {
+    fn end(&mut self, to_ns: u64, doing: Doing) {
+        if to_ns > self.since_ns {
+            self.stays.push(Stay { from_ns: self.since_ns, to_ns, doing });
+        }
+        self.since_ns = to_ns;
+    }
+
+    fn leave(&mut self, event: &SchedEvent, switch: Switch) -> Option<()> {
+        let State::Running(early) = self.state else { return None };
+        self.end(event.time_ns, Doing::Running);
+        self.state = if switch.runnable { State::Ready(None) } else { State::Asleep(early) };
+        Some(())
+    }
+
+    /// The first waking counts: `sched_wakeup` follows `sched_waking`.
+    fn wake(&mut self, waker: Waker) {
+        match &mut self.state {
+            State::Running(last) => *last = Some(waker),
+            State::Ready(_) => {}
+            State::Asleep(_) => {
+                let woken = self.woken(waker);
+                self.end(waker.0, Doing::Asleep { woken: Some(woken) });
+                self.state = State::Ready(Some(woken));
+            }
+        }
+    }
+
+    fn woken(&self, (at_ns, by, context): Waker) -> Woken {
+        let at_ns = at_ns.max(self.since_ns);
+        Woken { at_ns, slept_since_ns: self.since_ns, by, context }
+    }
+
+    fn get_cpu(&mut self, event: &SchedEvent) -> Option<()> {
+        let woken = match self.state {
+            State::Running(_) => return None,
+            State::Ready(woken) => woken,
+            // No sleep ends without a waking, so it is the one that came while it was still on its CPU.
+            State::Asleep(early) => Some(self.woken(early?)),
+        };
+        self.end(event.time_ns, Doing::Ready { cpu: Some(event.cpu), woken });
+        self.state = State::Running(None);
+        Some(())
+    }
+}
+
+/// Who had `cpu` for most of the time, and how long for certain: only between a switch to a thread and the next
+/// one, if that is from the same thread. If that is never so, or only some threads were traced, who had it last.
+pub fn had_cpu(
+    sched: &Sched,
+    cpu: u32,
+    (from_ns, to_ns): (u64, u64),
+) -> Option<(SchedTask, Option<u64>)> {
+    let mut had: HashMap<u32, (u64, SchedTask)> = HashMap::new();
+    let (mut since_ns, mut last, mut running) = (from_ns, None, at(sched, cpu, from_ns));
+    for event in behind(sched, from_ns).filter(|event| event.cpu == cpu) {
+        let until_ns = event.time_ns.min(to_ns);
+        match event.what {
+            SchedWhat::Switch(Switch { prev, next, .. }) => {
+                // The first switch of all on this CPU tells who has had it since the trace began.
+                if running.is_none_or(|running| running == Some(prev.pid)) {
+                    had.entry(prev.pid).or_insert((0, prev)).0 += until_ns - since_ns;
+                }
+                (last, running) = (Some(prev), Some(Some(next.pid)));
+            }
+            SchedWhat::Lost => running = Some(None),
+            SchedWhat::Waking(..) => continue,
+        }
+        since_ns = until_ns;
+        if event.time_ns >= to_ns {
+            break;
+        }
+    }
+    // Of equal ones, the lower number: a map has no order.
+    let longest = had.into_values().max_by_key(|(ns, task)| (*ns, std::cmp::Reverse(task.pid)));
+    match longest.filter(|(ns, _)| *ns > 0 && sched.is_of_all()) {
+        Some((ns, task)) => Some((task, Some(ns))),
+        None => last.map(|task| (task, None)),
+    }
+}
+
+/// Who has `cpu` in that moment, as the last switch said; `Some(None)` behind a loss.
+fn at(sched: &Sched, cpu: u32, ns: u64) -> Option<Option<u32>> {
+    let events = sched.events();
+    let before = events[..events.partition_point(|event| event.time_ns <= ns)].iter().rev();
+    let told = |event: &SchedEvent| match event.what {
+        SchedWhat::Switch(switch) => Some(Some(switch.next.pid)),
+        SchedWhat::Lost => Some(None),
+        SchedWhat::Waking(..) => None,
+    };
+    before.filter(|event| event.cpu == cpu).find_map(told)
+}
+
+/// The events behind a moment.
+fn behind(sched: &Sched, from_ns: u64) -> impl Iterator<Item = &SchedEvent> {
+    let events = sched.events();
+    events[events.partition_point(|event| event.time_ns <= from_ns)..].iter()
+}

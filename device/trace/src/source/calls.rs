@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The system calls of [`Call`] as the `syscalls` events name them and their arguments, in binary and in text.
+
+use crate::event::Call;
+
+/// What the events of one system call are called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallEvents {
+    /// Which call.
+    pub call: Call,
+    /// Behind `sys_enter_` and `sys_exit_`.
+    pub name: &'static str,
+    /// The argument that is the file descriptor, of the file read from if there are two.
+    pub fd: Option<&'static str>,
+    /// The argument that is the number of bytes asked for.
+    pub bytes: Option<&'static str>,
+}
+
+/// All of them.
+pub const CALLS: [CallEvents; 25] = [
+    events(Call::Read, "read", Some("fd"), Some("count")),
+    events(Call::Write, "write", Some("fd"), Some("count")),
+    events(Call::Pread64, "pread64", Some("fd"), Some("count")),
+    events(Call::Pwrite64, "pwrite64", Some("fd"), Some("count")),
+    events(Call::Readv, "readv", Some("fd"), None),
+    events(Call::Writev, "writev", Some("fd"), None),
+    events(Call::Preadv, "preadv", Some("fd"), None),
+    events(Call::Pwritev, "pwritev", Some("fd"), None),
+    events(Call::Preadv2, "preadv2", Some("fd"), None),
+    events(Call::Pwritev2, "pwritev2", Some("fd"), None),
+    events(Call::Sendfile64, "sendfile64", Some("in_fd"), Some("count")),
+    events(Call::CopyFileRange, "copy_file_range", Some("fd_in"), Some("len")),
+    events(Call::Splice, "splice", Some("fd_in"), Some("len")),
+    events(Call::Fsync, "fsync", Some("fd"), None),
+    events(Call::Fdatasync, "fdatasync", Some("fd"), None),
+    events(Call::Sync, "sync", None, None),
+    events(Call::Syncfs, "syncfs", Some("fd"), None),
+    events(Call::SyncFileRange, "sync_file_range", Some("fd"), Some("nbytes")),
+    events(Call::Msync, "msync", None, Some("len")),
+    events(Call::Fallocate, "fallocate", Some("fd"), Some("len")),
+    events(Call::Ftruncate, "ftruncate", Some("fd"), None),
+    events(Call::IoSubmit, "io_submit", None, None),
+    events(Call::IoGetevents, "io_getevents", None, None),
+    events(Call::IoPgetevents, "io_pgetevents", None, None),
+    events(Call::IoUringEnter, "io_uring_enter", Some("fd"), None),
+];
+
+const fn events(
+    call: Call,
+    name: &'static str,
+    fd: Option<&'static str>,
+    bytes: Option<&'static str>,
+) -> CallEvents {
+    CallEvents { call, name, fd, bytes }
+}
+
+/// The call of this name, without `sys_enter_` or `sys_exit_`.
+pub fn by_name(name: &[u8]) -> Option<&'static CallEvents> {
+    CALLS.iter().find(|events| events.name.as_bytes() == name)
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which device numbers the I/O of a device passes: its disk, all partitions of that, and what lies below.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use crate::event::{Dev, OpKind};
+use crate::io::Request;
+
+/// The numbers of `devices` and of all that they lie on, in order.
+///
+/// A bio carries the number of the partition that it came to, its request that of the disk.
+pub fn related(devices: &[Dev]) -> io::Result<Vec<Dev>> {
+    let mut found = BTreeSet::new();
+    for dev in devices {
+        add(&fs::canonicalize(format!("/sys/dev/block/{dev}"))?, &mut found)?;
+    }
+    Ok(found.into_iter().collect())
+}
+
+/// Adds the disk of the device whose folder in sysfs this is.
+fn add(folder: &Path, found: &mut BTreeSet<Dev>) -> io::Result<()> {
+    let is_partition = folder.join("partition").exists();
+    let disk = if is_partition { folder.parent().unwrap_or(folder) } else { folder };
+    if !found.insert(number(disk)?) {
+        return Ok(());
+    }
+    for entry in fs::read_dir(disk)? {
+        let part = entry?.path();
+        if part.join("partition").exists() {
+            found.insert(number(&part)?);
+        }
+    }
+    // What device mapper and RAID lie on; disks that have none have an empty folder.
+    if let Ok(below) = fs::read_dir(disk.join("slaves")) {
+        for entry in below {
+            add(&fs::canonicalize(entry?.path())?, found)?;
+        }
+    }
+    Ok(())
+}
+
+/// A device, and what it lies on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stack {
+    /// The device.
+    pub dev: Dev,
+    /// What its I/O goes through to: a partition's disk, what device mapper and RAID lie on, and so on.
+    pub below: BTreeSet<Dev>,
+    /// What comes through it without an event that says so.
+    pub untold: Untold,
+}
+
+/// What comes through a device without an event that says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Untold {
+    /// Nothing: a disk, or device mapper.
+    Nothing,
+    /// Flushes without data: a partition.
+    Flushes,
+    /// What its own threads submit: RAID.
+    Anything,
+}
+
+impl Stack {
+    /// A device of which it is not known what it lies on.
+    pub fn unknown(dev: Dev) -> Stack {
+        Stack { dev, below: BTreeSet::new(), untold: Untold::Nothing }
+    }
+
+    /// A device of this machine.
+    pub fn of(dev: Dev) -> io::Result<Stack> {
+        let folder = fs::canonicalize(format!("/sys/dev/block/{dev}"))?;
+        let mut below = BTreeSet::new();
+        add_below(&folder, &mut below)?;
+        let untold = match () {
+            () if folder.join("partition").exists() => Untold::Flushes,
+            () if folder.join("dm").exists() => Untold::Nothing,
+            () => Untold::Anything,
+        };
+        Ok(Stack { dev, below, untold })
+    }
+
+    /// Whether the request is the device's: it came through it, or can only have come through it or what it
+    /// lies on, where events do not tell.
+    pub fn has(&self, request: &Request) -> bool {
+        if request.dev == self.dev || request.through.contains(&self.dev) {
+            return true;
+        }
+        let untold = match self.untold {
+            Untold::Nothing => false,
+            Untold::Flushes => request.op.kind == OpKind::Flush,
+            Untold::Anything => true,
+        };
+        let is_below = |dev: &Dev| self.below.contains(dev);
+        untold && is_below(&request.dev) && request.through.iter().all(is_below)
+    }
+}
+
+fn add_below(folder: &Path, found: &mut BTreeSet<Dev>) -> io::Result<()> {
+    let mut below = Vec::new();
+    if folder.join("partition").exists() {
+        below.extend(folder.parent().map(Path::to_path_buf));
+    }
+    for entry in fs::read_dir(folder.join("slaves")).into_iter().flatten() {
+        below.push(fs::canonicalize(entry?.path())?);
+    }
+    for folder in below {
+        if found.insert(number(&folder)?) {
+            add_below(&folder, found)?;
+        }
+    }
+    Ok(())
+}
+
+/// What the kernel calls its block devices now.
+pub fn names() -> BTreeMap<Dev, String> {
+    let named = |entry: fs::DirEntry| {
+        let target = fs::read_link(entry.path()).ok()?;
+        let name = target.file_name()?.to_string_lossy().into_owned();
+        Some((parse(entry.file_name().to_str()?)?, name))
+    };
+    let entries = fs::read_dir("/sys/dev/block").into_iter().flatten();
+    entries.filter_map(|entry| named(entry.ok()?)).collect()
+}
+
+/// From `MAJOR:MINOR`.
+pub fn parse(text: &str) -> Option<Dev> {
+    let (major, minor) = text.split_once(':')?;
+    Some(Dev { major: major.parse().ok()?, minor: minor.parse().ok()? })
+}
+
+/// From the file `dev`, such as `8:1`.
+fn number(folder: &Path) -> io::Result<Dev> {
+    let text = fs::read_to_string(folder.join("dev"))?;
+    let number = parse(text.trim());
+    number.ok_or_else(|| io::Error::other(format!("{}: {text:?}", folder.join("dev").display())))
+}

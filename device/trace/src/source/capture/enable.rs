@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Enabling the wanted events in an instance, as far as this kernel has them.
+
+use serde::{Deserialize, Serialize};
+
+use super::CaptureError;
+use crate::event::Dev;
+use crate::source::decode::{Decoder, Unreadable};
+use crate::source::format::Format;
+use crate::source::tracefs::{Instance, TracefsError};
+use crate::source::wanted::{Detail, Wanted, wanted};
+
+/// One event that is traced.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EnabledEvent {
+    /// Its folder under `events`.
+    pub system: String,
+    /// Its folder in that.
+    pub name: String,
+    /// By which the kernel chooses; empty if it takes all.
+    pub filter: String,
+}
+
+/// What is traced, and all that is needed to read it.
+#[derive(Debug)]
+pub struct Enabled {
+    pub events: Vec<EnabledEvent>,
+    /// The text of each event's `format`, in the order of `events`.
+    pub formats: Vec<String>,
+    pub unavailable: Vec<Unreadable>,
+    /// The text of `header_page`.
+    pub header_page: String,
+}
+
+/// Enables all that `detail` and `sched` ask for. Block events are chosen by `devices` if there are any.
+pub fn enable(
+    instance: &Instance,
+    (detail, sched): (Detail, bool),
+    devices: &[Dev],
+) -> Result<Enabled, CaptureError> {
+    let mut enabled = Enabled {
+        events: Vec::new(),
+        formats: Vec::new(),
+        unavailable: Vec::new(),
+        header_page: instance.read("events/header_page")?,
+    };
+    for row in wanted().iter().filter(|row| row.is_needed(detail, sched)) {
+        match enable_one(instance, row, devices)? {
+            Ok((event, format)) => {
+                enabled.events.push(event);
+                enabled.formats.push(format);
+            }
+            // One line for all of a system that is not there.
+            Err(missing) if enabled.unavailable.last() == Some(&missing) => {}
+            Err(missing) => enabled.unavailable.push(missing),
+        }
+    }
+    match enabled.events.iter().any(|event| event.system == "block") {
+        true => Ok(enabled),
+        false => Err(CaptureError::NoBlockEvents),
+    }
+}
+
+/// Enables one event; or why it is left out.
+fn enable_one(
+    instance: &Instance,
+    row: &Wanted,
+    devices: &[Dev],
+) -> Result<Result<(EnabledEvent, String), Unreadable>, TracefsError> {
+    if !instance.path(&format!("events/{}", row.system)).exists() {
+        let event = format!("{}:*", row.system);
+        return Ok(Err(Unreadable { event, why: absent(row.system).into() }));
+    }
+    let missing = |why| Ok(Err(Unreadable { event: format!("{}:{}", row.system, row.name), why }));
+    let names = [Some(row.name.as_str()), row.old_name];
+    let exists = |name: &&str| instance.path(&format!("events/{}/{name}", row.system)).exists();
+    let Some(name) = names.into_iter().flatten().find(exists) else {
+        return missing("this kernel does not have it".into());
+    };
+    let dir = format!("events/{}/{name}", row.system);
+    let text = instance.read(&format!("{dir}/format"))?;
+    let readable = Format::parse(&text).map_err(|error| error.to_string());
+    if let Err(why) = readable.and_then(|format| Decoder::default().add(row, &format)) {
+        return missing(why);
+    }
+    let filter = filter(row, devices);
+    if !filter.is_empty() {
+        instance.write(&format!("{dir}/filter"), &filter)?;
+    }
+    instance.write(&format!("{dir}/enable"), "1")?;
+    let event = EnabledEvent { system: row.system.into(), name: name.into(), filter };
+    Ok(Ok((event, text)))
+}
+
+/// Why a kernel has none of a system's events.
+fn absent(system: &str) -> &'static str {
+    match system {
+        "syscalls" => "the kernel was built without CONFIG_FTRACE_SYSCALLS",
+        "block" => "the kernel was built without CONFIG_BLK_DEV_IO_TRACE",
+        _ => "not in this kernel, or its module is not loaded",
+    }
+}
+
+/// In the kernel's words: the row's own, or any device field is any of the devices.
+fn filter(row: &Wanted, devices: &[Dev]) -> String {
+    if !row.filter.is_empty() {
+        return row.filter.into();
+    }
+    let equal = |dev: &Dev, field| format!("{field} == {}", dev.major << 20 | dev.minor);
+    let terms = row.dev_fields().flat_map(|field| devices.iter().map(move |dev| equal(dev, field)));
+    terms.collect::<Vec<_>>().join(" || ")
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A capture as a folder: `docs/spec/trace-capture-1.md`.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Seek};
+use std::path::{Path, PathBuf};
+
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+
+use super::enable::{Enabled, EnabledEvent};
+use super::held::Held;
+use super::{CaptureError, Options, devices, names};
+use crate::source::decode::Unreadable;
+use crate::source::wanted::Detail;
+use crate::source::{Place, Problem};
+
+/// What `capture.json` says it is.
+pub const SCHEMA: &str = "steadyio.trace-capture/1";
+pub(super) const META: &str = "capture.json";
+pub(super) const HEADER_PAGE: &str = "header_page";
+const FORMATS: &str = "formats";
+
+/// `capture.json`: all but the pages and the formats.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Meta {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The kernel's release.
+    pub kernel: String,
+    /// The kernel's version: which build of the release.
+    pub kernel_version: String,
+    /// The processor's kind, as `uname` has it.
+    pub machine: String,
+    /// Of all numbers in the pages: `little`.
+    pub byte_order: String,
+    /// The trace clock: `mono`.
+    pub clock: String,
+    /// When tracing began.
+    pub started: Moment,
+    /// When it ended.
+    pub stopped: Moment,
+    /// What was asked for, in numbers; empty for all devices.
+    pub devices: Vec<String>,
+    /// How much of the path was asked for.
+    pub detail: Detail,
+    /// The kernel's buffer per CPU, in KiB.
+    pub buffer_kib: u32,
+    /// Whether tracing ended before it was told to, because memory was full.
+    pub memory_full: bool,
+    /// What was traced.
+    pub events: Vec<EnabledEvent>,
+    /// Wanted, but not there.
+    pub unavailable: Vec<Unreadable>,
+    /// The buffers, in the order of the CPUs.
+    pub cpus: Vec<CpuMeta>,
+    /// Threads whose I/O was asked for; their descendants are told by events. Empty for all threads.
+    pub asked_for: Vec<u32>,
+    /// The tracer's own threads, whose calls are left out.
+    pub tracer: Vec<u32>,
+    /// Names of the machine's block devices by their numbers.
+    pub device_names: BTreeMap<String, String>,
+    /// Names of threads when tracing began, and of those that were there when it ended.
+    pub threads: BTreeMap<u32, String>,
+}
+
+/// The buffer of one CPU.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuMeta {
+    /// The CPU.
+    pub cpu: u32,
+    /// The file with its pages.
+    pub file: String,
+    /// Bytes in that.
+    pub bytes: u64,
+    /// Records that the kernel dropped in all.
+    pub records_lost: u64,
+    /// Those of them that no page tells of: they may be missing anywhere.
+    #[serde(default)]
+    pub records_lost_unplaced: u64,
+}
+
+/// A moment on two clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moment {
+    /// On the trace clock, in ns.
+    pub mono_ns: u64,
+    /// Since 1970, in ns.
+    pub unix_ns: u64,
+}
+
+impl Moment {
+    pub(super) fn now() -> Moment {
+        let ns = |clock| {
+            let time = clock_gettime(clock);
+            time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
+        };
+        Moment { mono_ns: ns(ClockId::Monotonic), unix_ns: ns(ClockId::Realtime) }
+    }
+}
+
+/// What `stop` knows beside what was enabled.
+pub(super) struct Course {
+    pub started: Moment,
+    pub stopped: Moment,
+    pub memory_full: bool,
+    pub asked_for: Vec<u32>,
+    pub threads: BTreeMap<u32, String>,
+}
+
+impl Meta {
+    pub(super) fn new(
+        enabled: &Enabled,
+        options: &Options,
+        course: Course,
+        cpus: Vec<CpuMeta>,
+    ) -> Meta {
+        let system = rustix::system::uname();
+        Meta {
+            schema: SCHEMA.into(),
+            kernel: system.release().to_string_lossy().into_owned(),
+            kernel_version: system.version().to_string_lossy().into_owned(),
+            machine: system.machine().to_string_lossy().into_owned(),
+            byte_order: "little".into(),
+            clock: "mono".into(),
+            started: course.started,
+            stopped: course.stopped,
+            devices: options.devices.iter().map(ToString::to_string).collect(),
+            detail: options.detail,
+            buffer_kib: options.buffer_kib,
+            memory_full: course.memory_full,
+            events: enabled.events.clone(),
+            unavailable: enabled.unavailable.clone(),
+            cpus,
+            asked_for: course.asked_for,
+            tracer: names::own_threads(),
+            device_names: devices::names()
+                .into_iter()
+                .map(|(dev, name)| (dev.to_string(), name))
+                .collect(),
+            threads: course.threads,
+        }
+    }
+}
+
+/// The name of the file with a CPU's pages.
+pub(super) fn pages_name(cpu: u32) -> String {
+    format!("cpu{cpu}.raw")
+}
+
+/// An empty file for a CPU's pages; the folder is made if it is not there.
+pub(super) fn create_pages(dir: &Path, cpu: u32) -> io::Result<File> {
+    fs::create_dir_all(dir)?;
+    let path = dir.join(pages_name(cpu));
+    let file = File::options().read(true).write(true).create(true).truncate(true).open(&path);
+    file.map_err(|error| io::Error::other(format!("{}: {error}", path.display())))
+}
+
+/// The file of an event's format, in the folder.
+pub(super) fn format_path(event: &EnabledEvent) -> PathBuf {
+    Path::new(FORMATS).join(&event.system).join(&event.name)
+}
+
+/// Writes everything to a folder, the description last, so that a folder with one is whole. If it cannot, nothing is
+/// left there, and `held` is as good as before.
+pub(super) fn save(
+    dir: &Path,
+    meta: &Meta,
+    enabled: &Enabled,
+    held: &mut [Held],
+) -> Result<(), CaptureError> {
+    let mut all = || -> io::Result<()> {
+        fs::create_dir_all(dir)?;
+        for held in held.iter_mut().filter(|held| !held.in_folder) {
+            let copy = held.copy_to(create_pages(dir, held.cpu)?)?;
+            held.go_on_in(copy);
+        }
+        fs::write(dir.join(HEADER_PAGE), &enabled.header_page)?;
+        for (event, format) in enabled.events.iter().zip(&enabled.formats) {
+            let path = dir.join(format_path(event));
+            fs::create_dir_all(path.parent().unwrap_or(dir))?;
+            fs::write(path, format)?;
+        }
+        let mut text = serde_json::to_string_pretty(meta)?;
+        text.push('\n');
+        fs::write(dir.join(META), text)
+    };
+    all().map_err(|error| {
+        remove(dir, held);
+        not_kept(dir, error)
+    })
+}
+
+/// Why there is nothing in the folder.
+pub(super) fn not_kept(dir: &Path, error: io::Error) -> CaptureError {
+    CaptureError::Hold { what: format!("keeping the trace in {}", dir.display()), error }
+}
+
+/// What is open stays readable, so no page is lost; what cannot be removed was not made.
+pub(super) fn remove_pages<'a>(dir: &Path, held: impl Iterator<Item = &'a Held>) {
+    for held in held {
+        let _ = fs::remove_file(dir.join(pages_name(held.cpu)));
+    }
+}
+
+fn remove(dir: &Path, held: &[Held]) {
+    remove_pages(dir, held.iter());
+    for name in [HEADER_PAGE, META] {
+        let _ = fs::remove_file(dir.join(name));
+    }
+    let _ = fs::remove_dir_all(dir.join(FORMATS));
+}
+
+/// Reads a folder back; the pages stay in their files.
+pub(super) fn load(dir: &Path) -> Result<(Meta, Enabled, Vec<Held>), Problem> {
+    let text = read(&dir.join(META))?;
+    let meta: Meta = serde_json::from_str(&text).map_err(|error| {
+        problem(&dir.join(META), Place::Line(error.line() as u64), error.to_string())
+    })?;
+    let known = [("schema", &meta.schema, SCHEMA), ("byte_order", &meta.byte_order, "little")];
+    for (key, value, expected) in known {
+        if value != expected {
+            let what = format!("{key} is {value:?}, only {expected:?} can be read");
+            return Err(problem(&dir.join(META), Place::Whole, what));
+        }
+    }
+    let formats = meta.events.iter().map(|event| read(&dir.join(format_path(event))));
+    let enabled = Enabled {
+        events: meta.events.clone(),
+        formats: formats.collect::<Result<_, _>>()?,
+        unavailable: meta.unavailable.clone(),
+        header_page: read(&dir.join(HEADER_PAGE))?,
+    };
+    let mut held = Vec::new();
+    for cpu in &meta.cpus {
+        let path = dir.join(&cpu.file);
+        let open =
+            File::open(&path).and_then(|mut file| Ok((file.seek(io::SeekFrom::End(0))?, file)));
+        let (bytes, file) =
+            open.map_err(|error| problem(&path, Place::Whole, error.to_string()))?;
+        held.push(Held { cpu: cpu.cpu, file, bytes, in_folder: true });
+    }
+    Ok((meta, enabled, held))
+}
+
+fn read(path: &Path) -> Result<String, Problem> {
+    fs::read_to_string(path).map_err(|error| problem(path, Place::Whole, error.to_string()))
+}
+
+pub(super) fn problem(path: &Path, place: Place, what: String) -> Problem {
+    Problem { file: path.display().to_string(), place, what }
+}

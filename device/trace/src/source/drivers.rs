@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The events of the drivers, which tell when the hardware begins and ends.
+//!
+//! Addresses in NVMe and SCSI commands count logical blocks, whose size the events do not say; so no sector is
+//! given for those.
+
+use super::fields::Fields;
+use crate::event::{Command, Driver, What};
+
+/// Fields: `mrq cmd_opcode blocks blksz blk_addr`. A command without data (a poll of the status) has no blocks.
+pub fn mmc_start(fields: &Fields) -> Option<What> {
+    let bytes = fields.u32(2)?.checked_mul(fields.u32(3)?)?;
+    let sector = fields.u64(4)?;
+    Some(What::HardwareStart(Command {
+        driver: Driver::Mmc,
+        key: fields.u64(0)?,
+        sector: (bytes > 0).then_some(sector),
+        bytes: Some(bytes),
+        opcode: fields.u8(1),
+    }))
+}
+
+/// Fields: `mrq cmd_opcode bytes_xfered`.
+pub fn mmc_done(fields: &Fields) -> Option<What> {
+    Some(What::HardwareDone(Command {
+        driver: Driver::Mmc,
+        key: fields.u64(0)?,
+        sector: None,
+        bytes: Some(fields.u32(2)?),
+        opcode: fields.u8(1),
+    }))
+}
+
+/// Fields: `ctrl_id qid cid ?opcode`. A command's number is unique in its queue while it is under way.
+pub fn nvme(fields: &Fields) -> Option<Command> {
+    let (controller, queue, number) = (fields.u64(0)?, fields.u64(1)?, fields.u64(2)?);
+    Some(Command {
+        driver: Driver::Nvme,
+        key: controller << 32 | (queue & 0xffff) << 16 | number & 0xffff,
+        sector: None,
+        bytes: None,
+        opcode: fields.u8(3),
+    })
+}
+
+/// Fields: `host_no channel id lun driver_tag opcode cmnd`. A host with several queues may have the same tag in
+/// each; the place and the bytes of the command tell those apart.
+pub fn scsi(fields: &Fields) -> Option<Command> {
+    let mut key = Fnv::default();
+    for slot in 0..5 {
+        key.take(&fields.u64(slot)?.to_le_bytes());
+    }
+    key.take(fields.bytes(6)?);
+    Some(Command {
+        driver: Driver::Scsi,
+        key: key.0,
+        sector: None,
+        bytes: None,
+        opcode: fields.u8(5),
+    })
+}
+
+/// FNV-1a, so that keys are the same in every run. Text has the same need for keys.
+pub(super) struct Fnv(pub(super) u64);
+
+impl Default for Fnv {
+    fn default() -> Fnv {
+        Fnv(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Fnv {
+    pub(super) fn take(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+        }
+    }
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The letters of the `rwbs` field of block events, which are the same in binary and in text.
+//!
+//! The kernel writes them in this order: `F` for a preflush, the operation, then `F` for FUA, `A`, `S`, `M`
+//! and, since 6.11, `U`.
+
+use crate::event::{Op, OpKind};
+
+/// What the letters mean; anything behind a NUL is ignored. Letters that say nothing here are skipped, and
+/// without a known operation it is [`OpKind::Other`].
+pub fn parse(letters: &[u8]) -> Op {
+    let end = letters.iter().position(|letter| *letter == 0).unwrap_or(letters.len());
+    let letters = &letters[..end];
+    // A first F is the operation itself unless another operation comes behind it.
+    let preflush = matches!(letters, [b'F', b'R' | b'W' | b'D' | b'F' | b'N' | b'Z', ..]);
+    let (kind, flags) = operation(if preflush { &letters[1..] } else { letters });
+    let has = |letter| flags.contains(&letter);
+    Op { kind, preflush, fua: has(b'F'), sync: has(b'S'), meta: has(b'M'), ahead: has(b'A') }
+}
+
+/// The operation at the beginning of `letters`, and the flags behind it.
+fn operation(letters: &[u8]) -> (OpKind, &[u8]) {
+    match letters {
+        [b'W', b'Z', flags @ ..] => (OpKind::Other, flags),
+        // Reset of all zones, then any other zone command: their letters are no flags.
+        [b'Z', b'R', b'A', flags @ ..] | [b'Z', _, flags @ ..] => (OpKind::Other, flags),
+        [b'D', b'E', flags @ ..] | [b'D', flags @ ..] => (OpKind::Discard, flags),
+        [b'R', flags @ ..] => (OpKind::Read, flags),
+        [b'W', flags @ ..] => (OpKind::Write, flags),
+        [b'F', flags @ ..] => (OpKind::Flush, flags),
+        [b'N', flags @ ..] => (OpKind::Other, flags),
+        _ => (OpKind::Other, letters),
+    }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Puts events into the order of their time that are almost in it: tools that merge the events of several
+//! CPUs while these go on can print neighbours the wrong way round.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::event::Event;
+
+/// How many events are held back to see whether an earlier one comes.
+const HELD_BACK: usize = 1024;
+
+/// Events that were read and not yet given on.
+#[derive(Default)]
+pub struct Order {
+    held: BinaryHeap<Reverse<Held>>,
+    pushed: u64,
+    released_ns: u64,
+    newest_ns: u64,
+}
+
+/// Ordered by time and, at the same time, as they came.
+struct Held {
+    key: (u64, u64),
+    event: Event,
+}
+
+impl PartialEq for Held {
+    fn eq(&self, other: &Held) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Held {}
+
+impl PartialOrd for Held {
+    fn partial_cmp(&self, other: &Held) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Held {
+    fn cmp(&self, other: &Held) -> std::cmp::Ordering {
+        self.key.cmp(&other.key)
+    }
+}
+
+impl Order {
+    /// Takes the next event; one from before those that were given on is an error.
+    pub fn push(&mut self, event: Event) -> Result<(), String> {
+        if event.time_ns < self.released_ns {
+            let back_ns = self.released_ns - event.time_ns;
+            return Err(format!(
+                "goes back in time by {back_ns} ns, behind more than {HELD_BACK} events: two traces in one \
+                 file, or clocks that differ between CPUs (use the trace clock mono)"
+            ));
+        }
+        self.push_in_order(event);
+        Ok(())
+    }
+
+    /// Takes an event that is known not to be before those that were given on.
+    pub fn push_in_order(&mut self, event: Event) {
+        self.newest_ns = self.newest_ns.max(event.time_ns);
+        self.pushed += 1;
+        self.held.push(Reverse(Held { key: (event.time_ns, self.pushed), event }));
+    }
+
+    /// The earliest event, when enough others are behind it or `all` are there.
+    pub fn pop(&mut self, all: bool) -> Option<Event> {
+        if !all && self.held.len() <= HELD_BACK {
+            return None;
+        }
+        let Reverse(held) = self.held.pop()?;
+        self.released_ns = held.event.time_ns;
+        Some(held.event)
+    }
+
+    /// When the last event was that was given on; 0 before the first.
+    pub fn released_ns(&self) -> u64 {
+        self.released_ns
+    }
+
+    /// When the latest event was.
+    pub fn newest_ns(&self) -> u64 {
+        self.newest_ns
+    }
+}
