@@ -103,7 +103,7 @@ impl ChannelHandle {
 }
 
 #[derive(Debug)]
-enum Stage {
+enum RecorderState {
     Open,
     Recording(Recorder),
     Finished,
@@ -111,7 +111,7 @@ enum Stage {
 
 #[derive(Debug)]
 struct State {
-    stage: Stage,
+    stage: RecorderState,
     config: RecorderConfig,
     channels: Vec<Arc<ChannelHandle>>,
 }
@@ -152,7 +152,7 @@ impl RecorderHandle {
     pub unsafe fn open(config: &CConfig) -> Result<RecorderHandle, Error> {
         // SAFETY: the caller's promise.
         let rust = unsafe { config.to_rust()? };
-        let state = State { stage: Stage::Open, config: rust, channels: Vec::new() };
+        let state = State { stage: RecorderState::Open, config: rust, channels: Vec::new() };
         let note = Note { function: config.note, context: config.note_context };
         Ok(RecorderHandle { state: Mutex::new(state), meters: OnceLock::new(), note })
     }
@@ -165,7 +165,7 @@ impl RecorderHandle {
     /// Before the start.
     pub fn add_channel(&self, config: ChannelConfig) -> Result<Arc<ChannelHandle>, Error> {
         let mut state = self.lock()?;
-        if !matches!(state.stage, Stage::Open) {
+        if !matches!(state.stage, RecorderState::Open) {
             return Err(Error::fixed(Status::State, "add channels before steadyio_start()"));
         }
         let handle = Arc::new(ChannelHandle::new());
@@ -177,7 +177,7 @@ impl RecorderHandle {
     /// Checks, makes and starts everything.
     pub fn start(&self) -> Result<Status, Error> {
         let mut state = self.lock()?;
-        if !matches!(state.stage, Stage::Open) {
+        if !matches!(state.stage, RecorderState::Open) {
             return Err(Error::fixed(Status::State, "steadyio_start() was called before"));
         }
         let (recorder, channels) =
@@ -188,7 +188,7 @@ impl RecorderHandle {
             handle.start(channel, ledger);
         }
         self.meters.get_or_init(|| Arc::clone(recorder.meters()));
-        state.stage = Stage::Recording(recorder);
+        state.stage = RecorderState::Recording(recorder);
         Ok(Status::Ok)
     }
 
@@ -211,7 +211,7 @@ impl RecorderHandle {
 
     /// Every ledger, and how many records it has received.
     fn recording(&self) -> Result<Vec<(Arc<Ledger>, u64)>, Error> {
-        let Stage::Recording(recorder) = &self.lock()?.stage else {
+        let RecorderState::Recording(recorder) = &self.lock()?.stage else {
             return Err(Error::fixed(Status::State, "nothing is being recorded"));
         };
         let received = |ledger: &Arc<Ledger>| ledger.snapshot().received.records;
@@ -228,13 +228,14 @@ impl RecorderHandle {
     /// Makes everything durable.
     pub fn finish(&self) -> Result<Status, Error> {
         let mut state = self.lock()?;
-        if !matches!(state.stage, Stage::Recording(_)) {
+        if !matches!(state.stage, RecorderState::Recording(_)) {
             return Err(Error::fixed(Status::State, "nothing is being recorded"));
         }
         for channel in &state.channels {
             channel.end();
         }
-        let Stage::Recording(mut recorder) = std::mem::replace(&mut state.stage, Stage::Finished)
+        let RecorderState::Recording(mut recorder) =
+            std::mem::replace(&mut state.stage, RecorderState::Finished)
         else {
             return Ok(Status::Ok);
         };

@@ -18,7 +18,7 @@ use std::path::Path;
 
 use steadyio_recorder::mcap::account::{ChannelLedger, CompletedBy};
 use steadyio_recorder::mcap::definitions::{ChannelSpec, Definitions, SchemaSpec};
-use steadyio_recorder::mcap::encoder::{Encoder, Full, Message, Place};
+use steadyio_recorder::mcap::encoder::{Encoder, FileRange, Full, Message};
 use steadyio_recorder::mcap::layout::{Layout, LayoutConfig, Placement};
 use steadyio_recorder::mcap::private::Identity;
 
@@ -83,7 +83,8 @@ fn record(
     let mut buffer = vec![0; layout.buffer_bytes()];
     let mut encoder = Encoder::new(layout, definitions);
     let mut ledger = vec![ChannelLedger::default(); CHANNELS.into()];
-    let put = |place: Place, bytes: &[u8]| file.write_all_at(&bytes[..place.bytes], place.offset);
+    let put =
+        |place: FileRange, bytes: &[u8]| file.write_all_at(&bytes[..place.bytes], place.offset);
     let identity = Identity { recording_id: *b"steadyio-example", sequence };
     let created_ns = 1_000_000_000;
     if let Some(place) = encoder.blank_tail(&mut buffer) {
@@ -99,7 +100,9 @@ fn record(
     loop {
         if end == End::Cut(number) {
             let torn = encoder.flush(&mut buffer, &ledger);
-            return Ok(torn.map_or(Ok(()), |at| put(Place { bytes: at.bytes / 2, ..at }, &buffer))?);
+            return Ok(
+                torn.map_or(Ok(()), |at| put(FileRange { bytes: at.bytes / 2, ..at }, &buffer))?
+            );
         }
         match push(&mut encoder, &mut buffer, number) {
             Ok(()) => {

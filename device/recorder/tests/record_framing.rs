@@ -6,7 +6,7 @@
 use proptest::prelude::*;
 use steadyio_recorder::stream::encode::{self, HEAD, begin_frame as begin};
 use steadyio_recorder::stream::frames::{Frames, Topic};
-use steadyio_recorder::stream::framing::{Problem, StreamError, What};
+use steadyio_recorder::stream::framing::{Problem, StreamError, StreamItem};
 
 const MAGIC: &[u8] = &HEAD;
 
@@ -47,7 +47,7 @@ fn decode(stream: &[u8], pieces: &[usize]) -> (Frames, Records, Result<(), Strea
         match frames.next(&stream[start..end], end == stream.len()) {
             Ok(Some(step)) => {
                 assert!(step.bytes > 0 && step.bytes <= end - start);
-                if let What::Record { id, log_time_ns, payload } = step.what {
+                if let StreamItem::Record { id, log_time_ns, payload } = step.what {
                     let data = stream[start..end][payload].to_vec();
                     records.push((id, log_time_ns.unwrap(), data));
                 }

@@ -18,7 +18,7 @@ pub struct Event {
     /// That thread's name, if the source knows it.
     pub comm: Comm,
     /// What happened.
-    pub what: What,
+    pub what: EventKind,
 }
 
 /// The CPU of a loss of which it is not known where it was, nor when.
@@ -26,7 +26,7 @@ pub const UNKNOWN_CPU: u32 = u32::MAX;
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum EventKind {
     /// `syscalls:sys_enter_*`, for the calls of [`Call`].
     CallEnter {
         /// Which.

@@ -187,7 +187,7 @@ pub struct Trace {
     /// In the order of their end.
     pub ios: Vec<Io>,
     /// What was seen, and what could not be matched.
-    pub account: Account,
+    pub account: Coverage,
     /// Which kinds of event were never seen, as `system:name`, with what follows from it; for people.
     pub missing: Vec<Missing>,
     /// Which thread had which CPU; nothing where such events are not traced.
@@ -218,7 +218,7 @@ pub struct Missing {
 
 /// Nothing is dropped in silence: every event and every request is in one of these.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Account {
+pub struct Coverage {
     /// Events read.
     pub events: u64,
     /// Events that the kernel or the tracer says it lost.

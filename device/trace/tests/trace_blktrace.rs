@@ -5,8 +5,8 @@
 
 mod trace_samples;
 
-use steadyio_trace::event::{Dev, Event, Extent, Op, OpKind, What};
-use steadyio_trace::source::{Place, Problem, blkparse, blktrace, ftrace_text};
+use steadyio_trace::event::{Dev, Event, EventKind, Extent, Op, OpKind};
+use steadyio_trace::source::{Position, Problem, blkparse, blktrace, ftrace_text};
 use trace_samples::{all_events, block_events, bytes, split};
 
 const SDA: Dev = Dev { major: 8, minor: 0 };
@@ -21,7 +21,7 @@ fn parse(text: &str) -> (Vec<Event>, Vec<Problem>) {
 }
 
 /// The one event of a line, behind `8,0 1 7 0.000000256 77 `.
-fn what(line: &str) -> What {
+fn what(line: &str) -> EventKind {
     let (events, problems) = parse(&format!("  8,0    1        7     0.000000256    77 {line}\n"));
     assert_eq!(problems, [], "{line}");
     assert_eq!(events.len(), 1, "{line}");
@@ -40,7 +40,7 @@ fn blkparse_and_the_files_say_the_same() {
         for (one, other) in files.iter().zip(&text) {
             assert_eq!((one.cpu, one.pid, one.what), (other.cpu, other.pid, other.what));
             assert_eq!(one.time_ns - begin_ns, other.time_ns);
-            if !matches!(one.what, What::Complete { .. } | What::Requeue(_)) {
+            if !matches!(one.what, EventKind::Complete { .. } | EventKind::Requeue(_)) {
                 assert_eq!(one.comm, other.comm, "{one:?}");
             }
         }
@@ -71,16 +71,18 @@ fn blktrace_and_ftrace_saw_the_same_block_events() {
 }
 
 /// The same without what blktrace does not record: priorities, and the sector "none" at the end of a flush.
-fn blktrace_knows(what: What) -> What {
+fn blktrace_knows(what: EventKind) -> EventKind {
     let plain = |extent: Extent| {
         let sector = if extent.op.kind == OpKind::Flush { 0 } else { extent.sector };
         Extent { sector, priority: None, ..extent }
     };
     match what {
-        What::Insert(extent) => What::Insert(plain(extent)),
-        What::Issue(extent) => What::Issue(plain(extent)),
-        What::Requeue(extent) => What::Requeue(plain(extent)),
-        What::Complete { extent, error } => What::Complete { extent: plain(extent), error },
+        EventKind::Insert(extent) => EventKind::Insert(plain(extent)),
+        EventKind::Issue(extent) => EventKind::Issue(plain(extent)),
+        EventKind::Requeue(extent) => EventKind::Requeue(plain(extent)),
+        EventKind::Complete { extent, error } => {
+            EventKind::Complete { extent: plain(extent), error }
+        }
         what => what,
     }
 }
@@ -148,19 +150,19 @@ fn every_action_becomes_its_event() {
     remap.extend(48_u64.to_be_bytes());
     let from = (Dev { major: 8, minor: 1 }, 48);
     for (action, data, expected) in [
-        (1, &[][..], What::BioQueue(extent)),
-        (2, &[], What::BackMerge(extent)),
-        (3, &[], What::FrontMerge(extent)),
-        (4, &[], What::GetRequest(extent)),
-        (6, &[], What::Requeue(extent)),
-        (7, &[], What::Issue(extent)),
-        (8, &[], What::Complete { extent, error: -5 }),
-        (9, &[], What::Plug),
-        (10, &[0, 0, 0, 0, 0, 0, 0, 3], What::Unplug),
-        (11, &[0, 0, 0, 0, 0, 0, 0, 3], What::Unplug),
-        (12, &[], What::Insert(extent)),
-        (13, &split_at, What::BioSplit { bio, new_sector: 2050 }),
-        (15, &remap, What::BioRemap { to: extent, from }),
+        (1, &[][..], EventKind::BioQueue(extent)),
+        (2, &[], EventKind::BackMerge(extent)),
+        (3, &[], EventKind::FrontMerge(extent)),
+        (4, &[], EventKind::GetRequest(extent)),
+        (6, &[], EventKind::Requeue(extent)),
+        (7, &[], EventKind::Issue(extent)),
+        (8, &[], EventKind::Complete { extent, error: -5 }),
+        (9, &[], EventKind::Plug),
+        (10, &[0, 0, 0, 0, 0, 0, 0, 3], EventKind::Unplug),
+        (11, &[0, 0, 0, 0, 0, 0, 0, 3], EventKind::Unplug),
+        (12, &[], EventKind::Insert(extent)),
+        (13, &split_at, EventKind::BioSplit { bio, new_sector: 2050 }),
+        (15, &remap, EventKind::BioRemap { to: extent, from }),
     ] {
         let (events, problems) = records(&[record(1, 5, 3, action | READ, data)]);
         assert_eq!(problems, []);
@@ -171,13 +173,13 @@ fn every_action_becomes_its_event() {
     // A control group comes before the data.
     let data = [[9; 8], split_at].concat();
     let (events, _) = records(&[record(1, 5, 3, 13 | READ | 1 << 8, &data)]);
-    assert_eq!(events[0].what, What::BioSplit { bio, new_sector: 2050 });
+    assert_eq!(events[0].what, EventKind::BioSplit { bio, new_sector: 2050 });
 }
 
 #[test]
 fn operations_are_told_apart_as_far_as_the_file_does() {
     let op = |categories| match records(&[record(1, 5, 0, 1 | categories, &[])]).0[0].what {
-        What::BioQueue(extent) => extent.op,
+        EventKind::BioQueue(extent) => extent.op,
         what => panic!("{what:?}"),
     };
     let kind = |kind| Op { kind, ..Op::default() };
@@ -191,7 +193,7 @@ fn operations_are_told_apart_as_far_as_the_file_does() {
     assert_eq!(op(flags), all);
     let mut flush = record(1, 5, 0, 1 | READ | FLUSH, &[]);
     flush[24..28].fill(0);
-    let What::BioQueue(extent) = records(&[flush]).0[0].what else { panic!("a flush") };
+    let EventKind::BioQueue(extent) = records(&[flush]).0[0].what else { panic!("a flush") };
     assert_eq!(extent.op, Op { preflush: true, ..kind(OpKind::Flush) });
 }
 
@@ -232,7 +234,7 @@ fn a_gap_in_the_numbering_is_a_loss() {
     let (events, problems) = records(&[file]);
     assert_eq!(problems, []);
     let seen: Vec<_> = events.iter().map(|event| (event.time_ns, event.cpu, event.what)).collect();
-    assert_eq!(seen[1], (20, 2, What::Lost { count: 2 }));
+    assert_eq!(seen[1], (20, 2, EventKind::Lost { count: 2 }));
     assert_eq!(seen.len(), 3);
 }
 
@@ -266,7 +268,7 @@ fn a_damaged_record_ends_its_file_only() {
         let (events, problems) = records(&[[good.clone(), bad].concat(), other]);
         assert_eq!(events.len(), 2, "{expected}");
         assert_eq!(problems.len(), 1, "{expected}");
-        assert_eq!((problems[0].file.as_str(), problems[0].place), ("f.0", Place::Byte(48)));
+        assert_eq!((problems[0].file.as_str(), problems[0].place), ("f.0", Position::Byte(48)));
         assert!(problems[0].what.contains(expected), "{}", problems[0].what);
     }
 }
@@ -275,29 +277,32 @@ fn a_damaged_record_ends_its_file_only() {
 fn lines_of_blkparse_in_all_their_forms() {
     let op = Op { kind: OpKind::Write, sync: true, ..Op::default() };
     let extent = Extent { dev: SDA, sector: 2048, sectors: 8, op, priority: None };
-    assert_eq!(what(" Q  WS 2048 + 8 [dd]"), What::BioQueue(extent));
-    assert_eq!(what(" D  WS 2048 + 8 (     512) [dd]"), What::Issue(extent));
-    assert_eq!(what(" C  WS 2048 + 8 (     512) [65531]"), What::Complete { extent, error: -5 });
-    assert_eq!(what(" R  WS 2048 + 8 [0]"), What::Requeue(extent));
+    assert_eq!(what(" Q  WS 2048 + 8 [dd]"), EventKind::BioQueue(extent));
+    assert_eq!(what(" D  WS 2048 + 8 (     512) [dd]"), EventKind::Issue(extent));
+    assert_eq!(
+        what(" C  WS 2048 + 8 (     512) [65531]"),
+        EventKind::Complete { extent, error: -5 }
+    );
+    assert_eq!(what(" R  WS 2048 + 8 [0]"), EventKind::Requeue(extent));
     let empty = Extent { sector: 0, sectors: 0, op: Op { preflush: true, ..op }, ..extent };
-    assert_eq!(what(" Q FWS [dd]"), What::BioQueue(empty));
+    assert_eq!(what(" Q FWS [dd]"), EventKind::BioQueue(empty));
     let flush = Op { kind: OpKind::Flush, preflush: true, ..Op::default() };
     let flush = Extent { op: flush, ..empty };
-    assert_eq!(what(" D  FN [dd]"), What::Issue(flush));
-    assert_eq!(what(" C  FN 0 [0]"), What::Complete { extent: flush, error: 0 });
+    assert_eq!(what(" D  FN [dd]"), EventKind::Issue(flush));
+    assert_eq!(what(" C  FN 0 [0]"), EventKind::Complete { extent: flush, error: 0 });
     let other = Op { kind: OpKind::Other, ..Op::default() };
     let command = Extent { op: other, ..empty };
-    assert_eq!(what(" D   R 36 (12 00 00 00 24 00 ..) [a] b]"), What::Issue(command));
+    assert_eq!(what(" D   R 36 (12 00 00 00 24 00 ..) [a] b]"), EventKind::Issue(command));
     assert_eq!(
         what(" C   R (12 00 00 00 24 00 ..) [0]"),
-        What::Complete { extent: command, error: 0 }
+        EventKind::Complete { extent: command, error: 0 }
     );
     let from = (Dev { major: 8, minor: 1 }, 0);
-    assert_eq!(what(" A  WS 2048 + 8 <- (8,1) 0"), What::BioRemap { to: extent, from });
+    assert_eq!(what(" A  WS 2048 + 8 <- (8,1) 0"), EventKind::BioRemap { to: extent, from });
     let bio = Extent { sectors: 0, ..extent };
-    assert_eq!(what(" X  WS 2048 / 2304 [dd]"), What::BioSplit { bio, new_sector: 2304 });
-    assert_eq!(what(" P   N [dd]"), What::Plug);
-    assert_eq!(what("UT   N [dd] 1"), What::Unplug);
+    assert_eq!(what(" X  WS 2048 / 2304 [dd]"), EventKind::BioSplit { bio, new_sector: 2304 });
+    assert_eq!(what(" P   N [dd]"), EventKind::Plug);
+    assert_eq!(what("UT   N [dd] 1"), EventKind::Unplug);
 }
 
 #[test]
@@ -308,7 +313,7 @@ fn the_summary_of_blkparse_says_whether_events_are_missing() {
                 Skips: 2 forward (17 -   0.1%)\nInput file card.blktrace.0 added\n";
     let (events, problems) = parse(text);
     assert_eq!(problems, []);
-    assert_eq!(events.last().expect("an event").what, What::Lost { count: 17 });
+    assert_eq!(events.last().expect("an event").what, EventKind::Lost { count: 17 });
 }
 
 #[test]

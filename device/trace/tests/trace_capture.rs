@@ -12,8 +12,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
-use steadyio_trace::event::{Call, Dev, Event, Extent, UNKNOWN_CPU, What};
-use steadyio_trace::source::Place;
+use steadyio_trace::event::{Call, Dev, Event, EventKind, Extent, UNKNOWN_CPU};
+use steadyio_trace::source::Position;
 use steadyio_trace::source::capture::{Capture, Captured, Options};
 use steadyio_trace::source::tracefs::Tracefs;
 use trace_disk::{Disk, instances, settings_of_others, traceable_disk};
@@ -44,26 +44,26 @@ fn events(captured: &Captured) -> Vec<Event> {
     captured.events().map(|event| event.unwrap()).collect()
 }
 
-fn dev_of(what: &What) -> Option<Dev> {
+fn dev_of(what: &EventKind) -> Option<Dev> {
     match what {
-        What::BioQueue(extent)
-        | What::GetRequest(extent)
-        | What::Insert(extent)
-        | What::Issue(extent)
-        | What::Complete { extent, .. } => Some(extent.dev),
+        EventKind::BioQueue(extent)
+        | EventKind::GetRequest(extent)
+        | EventKind::Insert(extent)
+        | EventKind::Issue(extent)
+        | EventKind::Complete { extent, .. } => Some(extent.dev),
         _ => None,
     }
 }
 
-fn issued(what: &What) -> Option<Extent> {
+fn issued(what: &EventKind) -> Option<Extent> {
     match what {
-        What::Issue(extent) => Some(*extent),
+        EventKind::Issue(extent) => Some(*extent),
         _ => None,
     }
 }
 
 /// How many blocks from the first on are there. Others may read the disk too: udev looks at each new one.
-fn first_blocks(events: &[Event], wanted: impl Fn(&What) -> Option<Extent>) -> u64 {
+fn first_blocks(events: &[Event], wanted: impl Fn(&EventKind) -> Option<Extent>) -> u64 {
     let extents = events.iter().filter_map(|event| wanted(&event.what));
     let blocks = extents.filter(|extent| extent.sectors == 8);
     let sectors: BTreeSet<u64> = blocks.map(|extent| extent.sector).collect();
@@ -72,7 +72,7 @@ fn first_blocks(events: &[Event], wanted: impl Fn(&What) -> Option<Extent>) -> u
 
 fn lost(events: &[Event]) -> u64 {
     let counts = events.iter().map(|event| match event.what {
-        What::Lost { count } => count,
+        EventKind::Lost { count } => count,
         _ => 0,
     });
     counts.sum()
@@ -99,14 +99,14 @@ fn each_read_of_a_process_is_there_from_its_call_to_its_end() {
     let count =
         |wanted: &dyn Fn(&Event) -> bool| events.iter().filter(|event| wanted(event)).count();
     let by_dd = |event: &Event| event.pid == dd.id();
-    assert_eq!(count(&|event| by_dd(event) && matches!(event.what, What::BioQueue(_))), 200);
-    let ended = |what: &What| match what {
-        What::Complete { extent, .. } => Some(*extent),
+    assert_eq!(count(&|event| by_dd(event) && matches!(event.what, EventKind::BioQueue(_))), 200);
+    let ended = |what: &EventKind| match what {
+        EventKind::Complete { extent, .. } => Some(*extent),
         _ => None,
     };
     assert!(first_blocks(&events, issued) >= 200);
     assert!(first_blocks(&events, ended) >= 200);
-    let whole = What::CallExit { call: Call::Read, result: 4096 };
+    let whole = EventKind::CallExit { call: Call::Read, result: 4096 };
     // Each ends with a name, though only block events carry one. Its program is read too, and the first bytes of
     // each library.
     let named = |event: &Event| event.comm.to_string() == "dd";
@@ -314,7 +314,7 @@ fn records_that_no_page_tells_of_may_be_missing_anywhere() {
     replace(&dir.join("capture.json"), "_unplaced\": 0", "_unplaced\": 5");
     let captured = Captured::open(&dir).unwrap();
     let last = *events(&captured).last().unwrap();
-    assert_eq!((last.cpu, last.what), (UNKNOWN_CPU, What::Lost { count: 5 }));
+    assert_eq!((last.cpu, last.what), (UNKNOWN_CPU, EventKind::Lost { count: 5 }));
     let cpus = captured.meta().cpus.len() as u64;
     assert_eq!(lost(&events(&captured)), 5 * cpus);
 }
@@ -354,7 +354,7 @@ fn what_a_process_starts_belongs_to_it() {
     let mut queued_by_dd = 0;
     for event in events(&captured) {
         asked_for.take(&event);
-        if matches!(event.what, What::BioQueue(_)) && event.comm.to_string() == "dd" {
+        if matches!(event.what, EventKind::BioQueue(_)) && event.comm.to_string() == "dd" {
             assert_ne!(event.pid, shell.id());
             queued_by_dd += u32::from(asked_for.includes(event.pid, event.time_ns));
         }
@@ -378,13 +378,13 @@ fn a_damaged_folder_is_a_problem_with_its_place() {
     let cut = Captured::open(&dir).unwrap();
     let problems: Vec<_> = cut.events().filter_map(Result::err).collect();
     assert_eq!(problems.len(), 1, "{problems:?}");
-    assert_eq!(problems[0].place, Place::Byte(bytes - 4096));
+    assert_eq!(problems[0].place, Position::Byte(bytes - 4096));
 
     replace(&dir.join("formats/block/block_rq_issue"), "ID: ", "ID: x");
     let problem = Captured::open(&dir).unwrap_err();
     assert_eq!(
         (problem.place, problem.file.ends_with("block_rq_issue")),
-        (Place::Line(2), true),
+        (Position::Line(2), true),
         "{problem}"
     );
     replace(&dir.join("capture.json"), "trace-capture/1", "trace-capture/9");

@@ -13,7 +13,7 @@ use steadyio_trace::event::{Dev, Event, OpKind};
 use steadyio_trace::follow::{Follower, Options};
 use steadyio_trace::io::Trace;
 use steadyio_trace::source::detect::{Format, format};
-use steadyio_trace::source::{Place, Problem, files};
+use steadyio_trace::source::{Position, Problem, files};
 use tempfile::TempDir;
 use trace_samples::{all_events, bytes, path, split};
 
@@ -134,7 +134,7 @@ fn a_file_that_cannot_be_read_is_named() {
         (folder.path(), "is a folder, but none that `steady trace --keep` made"),
     ] {
         let problem = files::open(&[path], None).err().expect(expected);
-        assert_eq!(problem.place, Place::Whole);
+        assert_eq!(problem.place, Position::Whole);
         assert!(problem.to_string().contains(expected), "{problem}");
     }
 }

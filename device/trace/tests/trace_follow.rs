@@ -4,7 +4,7 @@
 
 mod trace_events;
 
-use steadyio_trace::event::{Call, Dev, Extent, What};
+use steadyio_trace::event::{Call, Dev, EventKind, Extent};
 use steadyio_trace::io::{Mark, Origin, Spans, Trace};
 use trace_events::{DISK, Script, counted, extent};
 
@@ -71,7 +71,7 @@ fn a_bio_that_is_cut_gives_two_requests_of_one_io() {
     let mut script = Script::new();
     let (whole, front, rest) = (extent("R", 0, 16), extent("R", 0, 8), extent("R", 8, 8));
     script.at(0).by(7).enter(Call::Pread64).at(10).block('Q', whole);
-    script.what(What::BioSplit { bio: extent("R", 0, 0), new_sector: 8 });
+    script.what(EventKind::BioSplit { bio: extent("R", 0, 0), new_sector: 8 });
     script.at(20).block('G', front).at(30).block('G', rest);
     script.at(40).block('D', front).at(50).block('D', rest);
     script.at(60).block('C', front).at(80).block('C', rest);
@@ -132,7 +132,7 @@ fn a_partition_is_followed_to_its_disk() {
     let place = extent("R", 2_048 + 8, 8);
     let partition = Dev { major: 179, minor: 1 };
     script.at(0).by(1).enter(Call::Read).at(1);
-    script.what(What::BioRemap { to: place, from: (partition, 8) }).block('Q', place);
+    script.what(EventKind::BioRemap { to: place, from: (partition, 8) }).block('Q', place);
     script.block('G', place).block('D', place).at(9).block('C', place).exit(Call::Read, 4096);
     let trace = script.follow();
     all_matched(&trace, 1);
@@ -149,8 +149,8 @@ fn what_goes_through_a_stacked_device_on_a_partition_is_one_io() {
     let (within, below) = (extent("R", 100, 8), extent("R", 2_148, 8));
     let mut script = Script::new();
     script.at(0).by(1).enter(Call::Pread64).at(10).block('Q', above);
-    script.at(11).what(What::BioRemap { to: within, from: (stacked, 8) });
-    script.at(12).what(What::BioRemap { to: below, from: (partition, 100) }).block('Q', below);
+    script.at(11).what(EventKind::BioRemap { to: within, from: (stacked, 8) });
+    script.at(12).what(EventKind::BioRemap { to: below, from: (partition, 100) }).block('Q', below);
     script.at(13).block('G', below).block('D', below);
     script.at(20).by(0).block('C', below).at(25).by(1).exit(Call::Pread64, 4096);
     let trace = script.follow();
@@ -170,8 +170,8 @@ fn what_a_stacked_devices_own_thread_submits_came_through_that_device() {
     let mut script = Script::new();
     // A worker encrypts it, so the writer is not to be seen below.
     script.at(0).by(1).block('Q', above);
-    script.at(5).by(2).what(What::BioRemap { to: within, from: (stacked, 8) });
-    script.what(What::BioRemap { to: below, from: (partition, 100) });
+    script.at(5).by(2).what(EventKind::BioRemap { to: within, from: (stacked, 8) });
+    script.what(EventKind::BioRemap { to: below, from: (partition, 100) });
     for place in [below, other] {
         script.block('Q', place).block('G', place).block('D', place).at(9).block('C', place);
     }
@@ -188,7 +188,7 @@ fn pieces_of_a_split_at_dispatch_are_stays_of_one_request() {
     let pieces = [extent("W", 0, 8), extent("W", 8, 8)];
     script.at(0).by(1).enter(Call::Pwrite64).at(1).block('Q', whole).block('G', whole);
     script.block('I', whole).at(10);
-    script.what(What::K2Split { piece: pieces[0], rest_bytes: 4096 }).block('D', pieces[0]);
+    script.what(EventKind::K2Split { piece: pieces[0], rest_bytes: 4096 }).block('D', pieces[0]);
     script.at(30).by(0).block('C', pieces[0]).at(31).block('R', pieces[1]);
     script.at(35).by(8).block('I', pieces[1]).at(40).block('D', pieces[1]);
     script.at(60).by(0).block('C', pieces[1]).at(70).by(1).exit(Call::Pwrite64, 8192);
@@ -277,8 +277,10 @@ fn a_loss_leaves_nothing_that_it_may_have_touched() {
     let place = extent("R", 128, 8);
     script.at(200).by(1).block('Q', place).block('G', place).block('D', place);
     // CPU 1 says at 300 that it lost events since 150: the end of `place` may be among them.
-    script.events.insert(6, script.clone().at(150).on(1).what(What::Plug).events.pop().unwrap());
-    script.at(300).on(1).what(What::Lost { count: 3 });
+    script
+        .events
+        .insert(6, script.clone().at(150).on(1).what(EventKind::Plug).events.pop().unwrap());
+    script.at(300).on(1).what(EventKind::Lost { count: 3 });
     script.at(310).on(0).by(0).block('C', place);
     read(&mut script, 7, 400, 64);
     let trace = script.follow();
@@ -292,8 +294,10 @@ fn what_ended_in_the_time_of_a_loss_is_taken_back() {
     let mut script = Script::new();
     read(&mut script, 7, 0, 64);
     read(&mut script, 7, 200, 64);
-    script.events.insert(6, script.clone().at(150).on(1).what(What::Plug).events.pop().unwrap());
-    script.at(400).on(1).what(What::Lost { count: 1 });
+    script
+        .events
+        .insert(6, script.clone().at(150).on(1).what(EventKind::Plug).events.pop().unwrap());
+    script.at(400).on(1).what(EventKind::Lost { count: 1 });
     let trace = script.follow();
     assert_eq!((trace.account.matched, trace.account.hit_by_loss), (1, 1));
     assert_eq!((trace.ios.len(), trace.account.ios_incomplete), (1, 1));
@@ -304,7 +308,7 @@ fn a_failed_request_keeps_its_error() {
     let mut script = Script::new();
     let place = extent("R", 0, 8);
     script.at(0).by(1).enter(Call::Read).block('Q', place).block('G', place).block('D', place);
-    script.at(5).by(0).what(What::Complete { extent: place, error: -5 });
+    script.at(5).by(0).what(EventKind::Complete { extent: place, error: -5 });
     script.at(9).by(1).exit(Call::Read, -5);
     let trace = script.follow();
     all_matched(&trace, 1);
@@ -316,7 +320,7 @@ fn a_request_that_the_driver_refused_is_unmatched_with_the_reason() {
     let mut script = Script::new();
     let place = extent("R", 0, 8);
     script.at(0).by(1).block('Q', place).block('G', place);
-    script.at(5).what(What::Complete { extent: place, error: -5 });
+    script.at(5).what(EventKind::Complete { extent: place, error: -5 });
     let trace = script.follow();
     assert_eq!((trace.account.unmatched_count, counted(&trace)), (1, 1));
     assert!(trace.account.unmatched[0].why.contains("never issued"));

@@ -4,7 +4,7 @@
 
 mod trace_events;
 
-use steadyio_trace::event::{Call, Extent, What};
+use steadyio_trace::event::{Call, EventKind, Extent};
 use steadyio_trace::io::{Mark, Origin, Spans};
 use trace_events::{DISK, Script, extent};
 
@@ -21,13 +21,13 @@ fn an_operation_of_io_uring_lasts_from_submission_to_the_end_of_the_call_that_fe
     script.by(1).at(0).enter(Call::IoUringEnter);
     for (nth, place) in places.iter().enumerate() {
         let request = nth as u64;
-        script.at(10 + request).what(What::UringSubmit { request, sq_thread: false });
+        script.at(10 + request).what(EventKind::UringSubmit { request, sq_thread: false });
         script.block('Q', *place).block('G', *place).block('D', *place);
     }
     script.at(12).exit(Call::IoUringEnter, 2).at(20).enter(Call::IoUringEnter);
-    script.at(30).block('C', places[0]).what(What::UringComplete { request: 0, result: 4096 });
+    script.at(30).block('C', places[0]).what(EventKind::UringComplete { request: 0, result: 4096 });
     script.at(40).exit(Call::IoUringEnter, 1);
-    script.at(50).block('C', places[1]).what(What::UringComplete { request: 1, result: 4096 });
+    script.at(50).block('C', places[1]).what(EventKind::UringComplete { request: 1, result: 4096 });
     script.at(60).enter(Call::IoUringEnter).at(61).exit(Call::IoUringEnter, 0);
     let trace = script.follow();
     let times: Vec<_> =
@@ -39,9 +39,9 @@ fn an_operation_of_io_uring_lasts_from_submission_to_the_end_of_the_call_that_fe
 #[test]
 fn what_the_kernels_polling_thread_submits_ends_with_its_completion() {
     let mut script = Script::new();
-    script.by(5).at(1).what(What::UringSubmit { request: 9, sq_thread: true }).at(2);
+    script.by(5).at(1).what(EventKind::UringSubmit { request: 9, sq_thread: true }).at(2);
     serve(&mut script, extent("R", 0, 8), (2, 8));
-    script.at(9).what(What::UringComplete { request: 9, result: 4096 });
+    script.at(9).what(EventKind::UringComplete { request: 9, result: 4096 });
     let trace = script.follow();
     assert_eq!((trace.ios[0].entered_ns, trace.ios[0].exited_ns), (1, 9));
 }
@@ -50,8 +50,8 @@ fn what_the_kernels_polling_thread_submits_ends_with_its_completion() {
 fn an_operation_from_memory_is_no_io() {
     let mut script = Script::new();
     script.by(1).at(0).enter(Call::IoUringEnter);
-    script.at(1).what(What::UringSubmit { request: 9, sq_thread: false });
-    script.at(2).what(What::UringComplete { request: 9, result: 4096 });
+    script.at(1).what(EventKind::UringSubmit { request: 9, sq_thread: false });
+    script.at(2).what(EventKind::UringComplete { request: 9, result: 4096 });
     script.at(3).exit(Call::IoUringEnter, 1);
     let trace = script.follow();
     assert_eq!((trace.ios.len(), trace.account.calls_without_request), (0, 1));
@@ -89,7 +89,7 @@ fn readahead_that_a_call_waits_for_is_its_io() {
 fn readahead_that_ends_after_the_call_is_of_its_inode() {
     let mut script = Script::new();
     let place = extent("RA", 0, 8);
-    script.by(1).at(0).enter(Call::Read).what(What::PageCacheAdd { dev: DISK, inode: 12 });
+    script.by(1).at(0).enter(Call::Read).what(EventKind::PageCacheAdd { dev: DISK, inode: 12 });
     script.block('Q', place).block('G', place).block('D', place).at(5).exit(Call::Read, 4096);
     script.by(0).at(9).block('C', place);
     let trace = script.follow();
@@ -112,9 +112,9 @@ fn readahead_beside_what_was_asked_for_is_not_waited_for() {
 #[test]
 fn writeback_is_of_its_inode() {
     let mut script = Script::new();
-    script.named(9, "kworker/u4:1").at(0).what(What::WritebackStart { inode: 77 });
+    script.named(9, "kworker/u4:1").at(0).what(EventKind::WritebackStart { inode: 77 });
     serve(&mut script, extent("W", 0, 8), (1, 5));
-    script.what(What::WritebackEnd { inode: 77 });
+    script.what(EventKind::WritebackEnd { inode: 77 });
     serve(&mut script, extent("W", 64, 8), (10, 15));
     let trace = script.follow();
     assert_eq!(trace.requests[0].origin, Origin::Writeback(Some(77)));
@@ -124,9 +124,9 @@ fn writeback_is_of_its_inode() {
 /// A commit of the journal of one request, by its thread.
 fn commit(script: &mut Script, (from_ns, to_ns): (u64, u64)) {
     script.named(50, "jbd2/sda1-8").at(from_ns);
-    script.what(What::JournalCommitStart { dev: DISK, transaction: 3 });
+    script.what(EventKind::JournalCommitStart { dev: DISK, transaction: 3 });
     serve(script, extent("WS", 9_000, 8), (from_ns + 1, to_ns - 1));
-    script.at(to_ns).what(What::JournalCommitEnd { dev: DISK, transaction: 3 });
+    script.at(to_ns).what(EventKind::JournalCommitEnd { dev: DISK, transaction: 3 });
 }
 
 #[test]

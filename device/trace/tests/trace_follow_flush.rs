@@ -4,7 +4,7 @@
 
 mod trace_events;
 
-use steadyio_trace::event::{Call, Dev, Extent, What};
+use steadyio_trace::event::{Call, Dev, EventKind, Extent};
 use steadyio_trace::io::{Mark, Origin, Spans};
 use trace_events::{Script, counted, extent};
 
@@ -34,7 +34,7 @@ fn flush_through_device_mapper(script: &mut Script) {
         .enter(Call::Fsync)
         .block('Q', Extent { dev: mapped, ..extent("FWS", 0, 0) });
     for (at_ns, part) in [(11, first), (13, second)] {
-        script.at(at_ns).what(What::BioRemap { to: part, from: (mapped, 0) }).block('Q', part);
+        script.at(at_ns).what(EventKind::BioRemap { to: part, from: (mapped, 0) }).block('Q', part);
     }
     script.at(15).block('G', first).at(16).block('G', second);
     for (from_ns, sector) in [(20, 4_096), (60, 6_144)] {

@@ -4,7 +4,7 @@
 
 mod trace_events;
 
-use steadyio_trace::event::{Call, Command, Dev, Driver, Extent, What};
+use steadyio_trace::event::{Call, Command, Dev, Driver, EventKind, Extent};
 use steadyio_trace::io::{Mark, Spans};
 use trace_events::{Script, extent};
 
@@ -33,9 +33,9 @@ fn card(letters: &str, opcode: u8) -> Script {
     let poll = Command { bytes: Some(0), opcode: Some(13), ..command(Driver::Mmc, 2) };
     let mut script = Script::new();
     script.by(1).at(0).enter(Call::Read).at(10).block('Q', place).block('G', place);
-    script.at(20).block('D', place).at(22).what(What::HardwareStart(poll));
-    script.at(24).what(What::HardwareDone(poll)).at(30).what(What::HardwareStart(start));
-    script.at(70).by(0).what(What::HardwareDone(Command { sector: None, ..start }));
+    script.at(20).block('D', place).at(22).what(EventKind::HardwareStart(poll));
+    script.at(24).what(EventKind::HardwareDone(poll)).at(30).what(EventKind::HardwareStart(start));
+    script.at(70).by(0).what(EventKind::HardwareDone(Command { sector: None, ..start }));
     script.at(80).block('C', place).by(1).at(100).exit(Call::Read, 4096);
     script
 }
@@ -70,10 +70,10 @@ fn nvme_prepares_a_command_before_the_issue() {
     for (nth, sector) in [(0, 0), (1, 8)] {
         let place = read(NVME, sector);
         script.by(1).at(10 + nth).block('Q', place).block('G', place);
-        script.what(What::HardwareStart(command(Driver::Nvme, nth))).block('D', place);
+        script.what(EventKind::HardwareStart(command(Driver::Nvme, nth))).block('D', place);
     }
     for (nth, sector) in [(1, 8), (0, 0)] {
-        script.by(0).at(30 + nth).what(What::HardwareDone(command(Driver::Nvme, nth)));
+        script.by(0).at(30 + nth).what(EventKind::HardwareDone(command(Driver::Nvme, nth)));
         script.at(40 + nth).block('C', read(NVME, sector));
     }
     let trace = script.follow();
@@ -89,8 +89,8 @@ fn scsi_starts_a_command_right_after_the_issue() {
     let place = read(SCSI, 0);
     let command = command(Driver::Scsi, 4);
     script.by(1).at(10).block('Q', place).block('G', place).at(20).block('D', place);
-    script.at(21).what(What::HardwareStart(command));
-    script.by(0).at(30).what(What::HardwareDone(command)).at(31).block('C', place);
+    script.at(21).what(EventKind::HardwareStart(command));
+    script.by(0).at(30).what(EventKind::HardwareDone(command)).at(31).block('C', place);
     let marks = script.follow().requests[0].marks;
     assert_eq!(marks.get(Mark::HardwareStart), Some(21));
     assert_eq!(marks.get(Mark::HardwareDone), Some(30));
@@ -102,18 +102,23 @@ fn a_command_of_a_device_that_is_not_traced_is_nobodys() {
     let mut script = Script::new();
     let others = command(Driver::Nvme, 2);
     let place = read(LOOP, 0);
-    script.by(1).at(10).what(What::HardwareStart(others));
+    script.by(1).at(10).what(EventKind::HardwareStart(others));
     script.at(20).block('Q', place).block('G', place).block('D', place);
-    script.by(0).at(30).what(What::HardwareDone(others)).at(41).block('C', place);
+    script.by(0).at(30).what(EventKind::HardwareDone(others)).at(41).block('C', place);
     assert_eq!(script.follow().requests[0].marks.get(Mark::HardwareDone), None);
 
     // It reads this NVMe disk, then a SCSI disk.
     let mut script = Script::new();
     let (ours, others) = (command(Driver::Nvme, 1), command(Driver::Scsi, 2));
     script.by(1).at(10).block('Q', read(NVME, 0)).block('G', read(NVME, 0));
-    script.what(What::HardwareStart(ours)).block('D', read(NVME, 0));
-    script.at(20).what(What::HardwareStart(others));
-    script.by(0).at(30).what(What::HardwareDone(others)).at(40).what(What::HardwareDone(ours));
+    script.what(EventKind::HardwareStart(ours)).block('D', read(NVME, 0));
+    script.at(20).what(EventKind::HardwareStart(others));
+    script
+        .by(0)
+        .at(30)
+        .what(EventKind::HardwareDone(others))
+        .at(40)
+        .what(EventKind::HardwareDone(ours));
     script.at(41).block('C', read(NVME, 0));
     let marks = script.follow().requests[0].marks;
     assert_eq!(marks.get(Mark::HardwareStart), None);
@@ -129,8 +134,8 @@ fn each_piece_has_its_own_hardware_times() {
         let piece = extent("R", sector, 8);
         let start =
             Command { sector: Some(sector), bytes: Some(4096), ..command(Driver::Mmc, nth) };
-        script.at(at_ns).block('D', piece).at(at_ns + 5).what(What::HardwareStart(start));
-        script.at(at_ns + 20).what(What::HardwareDone(start));
+        script.at(at_ns).block('D', piece).at(at_ns + 5).what(EventKind::HardwareStart(start));
+        script.at(at_ns + 20).what(EventKind::HardwareDone(start));
         script.at(at_ns + 25).block('C', piece);
         if nth == 0 {
             script.at(at_ns + 26).block('R', extent("R", 8, 8));

@@ -4,7 +4,7 @@
 
 mod trace_events;
 
-use steadyio_trace::event::{Command, Dev, Driver, Extent, UNKNOWN_CPU, What};
+use steadyio_trace::event::{Command, Dev, Driver, EventKind, Extent, UNKNOWN_CPU};
 use steadyio_trace::io::Trace;
 use trace_events::{DISK, Script, extent};
 
@@ -19,13 +19,13 @@ fn whole(script: &mut Script, at_ns: u64, place: Extent) {
 }
 
 fn lose(script: &mut Script, at_ns: u64) {
-    script.at(at_ns).on(1).by(0).what(What::Lost { count: 3 });
+    script.at(at_ns).on(1).by(0).what(EventKind::Lost { count: 3 });
 }
 
 fn start(script: &mut Script, at_ns: u64, key: u64, place: Extent) {
     let (sector, bytes) = (Some(place.sector), Some(place.sectors * 512));
     let command = Command { driver: Driver::Mmc, key, sector, bytes, opcode: Some(18) };
-    script.at(at_ns).on(0).by(0).what(What::HardwareStart(command));
+    script.at(at_ns).on(0).by(0).what(EventKind::HardwareStart(command));
 }
 
 /// Matched, and hit by loss.
@@ -121,6 +121,6 @@ fn a_loss_at_an_unknown_place_leaves_nothing() {
     let mut script = Script::new();
     whole(&mut script, 0, extent("R", 64, 8));
     whole(&mut script, 20, extent("R", 128, 8));
-    script.at(30).on(UNKNOWN_CPU).by(0).what(What::Lost { count: 1 });
+    script.at(30).on(UNKNOWN_CPU).by(0).what(EventKind::Lost { count: 1 });
     assert_eq!(found(&script.follow()), (0, 2));
 }

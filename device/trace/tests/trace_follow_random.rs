@@ -9,7 +9,7 @@ mod trace_sim;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use proptest::prelude::*;
-use steadyio_trace::event::{Call, Comm, Event, What};
+use steadyio_trace::event::{Call, Comm, Event, EventKind};
 use steadyio_trace::io::{Io, Mark, Piece, Request, Spans, Trace};
 use trace_cases::cases;
 use trace_events::{counted, follow, op};
@@ -132,14 +132,14 @@ fn drop_events(events: &[Event], runs: &[(usize, usize)]) -> Vec<Event> {
         }
         if let Some(count) = dropped.remove(&event.cpu) {
             let (time_ns, comm) = (event.time_ns, Comm::default());
-            let what = What::Lost { count };
+            let what = EventKind::Lost { count };
             kept.push(Event { time_ns, cpu: event.cpu, pid: 0, comm, what });
         }
         kept.push(*event);
     }
     let end_ns = events.last().map_or(0, |event| event.time_ns + 1);
     for (cpu, count) in dropped {
-        let what = What::Lost { count };
+        let what = EventKind::Lost { count };
         kept.push(Event { time_ns: end_ns, cpu, pid: 0, comm: Comm::default(), what });
     }
     kept
@@ -201,7 +201,7 @@ proptest! {
     ) {
         let sim = run_with(shape, ring);
         let part = &sim.events[(sim.events.len() as f64 * begin) as usize..];
-        prop_assume!(part.iter().any(|event| matches!(event.what, What::GetRequest(_))));
+        prop_assume!(part.iter().any(|event| matches!(event.what, EventKind::GetRequest(_))));
         let trace = follow(part);
         let identity = identify(&sim, &trace);
         let calls: BTreeMap<u64, &CallTruth> =
@@ -219,7 +219,7 @@ proptest! {
         let (begin, end) = (at(cut.0).min(at(cut.1)), at(cut.0).max(at(cut.1)));
         let part = &sim.events[begin..end];
         // Without a single one, requests are not expected to have a beginning.
-        prop_assume!(part.iter().any(|event| matches!(event.what, What::GetRequest(_))));
+        prop_assume!(part.iter().any(|event| matches!(event.what, EventKind::GetRequest(_))));
         let trace = follow(part);
         let missed = (trace.account.unmatched_count, trace.account.hit_by_loss);
         assert_eq!(missed, (0, 0), "{:#?}", trace.account);

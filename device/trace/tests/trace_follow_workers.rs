@@ -4,7 +4,7 @@
 
 mod trace_events;
 
-use steadyio_trace::event::{Call, Extent, What};
+use steadyio_trace::event::{Call, EventKind, Extent};
 use steadyio_trace::io::{Origin, Trace};
 use trace_events::{Script, extent};
 
@@ -18,7 +18,7 @@ impl Ring {
     /// The program was started in the trace, and is in a call for ever after.
     fn new() -> Ring {
         let mut ring = Ring { script: Script::new(), now_ns: 0 };
-        ring.script.by(99).what(What::Fork { child: 1 });
+        ring.script.by(99).what(EventKind::Fork { child: 1 });
         ring.by(1, |script| script.enter(Call::IoUringEnter));
         ring
     }
@@ -33,17 +33,17 @@ impl Ring {
     /// Submits these and hands them over.
     fn queue(&mut self, requests: &[u64]) {
         for &request in requests {
-            self.by(1, |script| script.what(What::UringSubmit { request, sq_thread: false }));
-            self.by(1, |script| script.what(What::UringQueueWork { request }));
+            self.by(1, |script| script.what(EventKind::UringSubmit { request, sq_thread: false }));
+            self.by(1, |script| script.what(EventKind::UringQueueWork { request }));
         }
     }
 
     fn start(&mut self, worker: u32) {
-        self.by(1, |script| script.what(What::Fork { child: worker }));
+        self.by(1, |script| script.what(EventKind::Fork { child: worker }));
     }
 
     fn begin(&mut self, worker: u32, request: u64) {
-        self.by(worker, |script| script.what(What::UringFileGet { request }));
+        self.by(worker, |script| script.what(EventKind::UringFileGet { request }));
     }
 
     /// One request of a worker, from bio to end.
@@ -54,7 +54,7 @@ impl Ring {
     }
 
     fn end(&mut self, thread: u32, request: u64) -> u64 {
-        self.by(thread, |script| script.what(What::UringComplete { request, result: 4096 }))
+        self.by(thread, |script| script.what(EventKind::UringComplete { request, result: 4096 }))
     }
 
     fn follow(mut self) -> Trace {
@@ -159,7 +159,7 @@ fn an_operation_handed_over_twice_may_be_of_several_workers() {
     ring.start(20);
     ring.start(21);
     ring.serve(20, 8);
-    ring.by(1, |script| script.what(What::UringQueueWork { request: 7 }));
+    ring.by(1, |script| script.what(EventKind::UringQueueWork { request: 7 }));
     ring.serve(21, 64);
     ring.end(21, 7);
     assert_eq!(sectors(&ring.follow()), [[8, 64]]);
@@ -169,10 +169,10 @@ fn an_operation_handed_over_twice_may_be_of_several_workers() {
 fn the_worker_of_a_chain_goes_on_with_the_next() {
     let mut ring = Ring::new();
     for request in [7, 8] {
-        ring.by(1, |script| script.what(What::UringSubmit { request, sq_thread: false }));
+        ring.by(1, |script| script.what(EventKind::UringSubmit { request, sq_thread: false }));
     }
-    ring.by(1, |script| script.what(What::UringLink { request: 8, after: 7 }));
-    ring.by(1, |script| script.what(What::UringQueueWork { request: 7 }));
+    ring.by(1, |script| script.what(EventKind::UringLink { request: 8, after: 7 }));
+    ring.by(1, |script| script.what(EventKind::UringQueueWork { request: 7 }));
     ring.start(20);
     ring.begin(20, 7);
     ring.serve(20, 8);
@@ -187,9 +187,9 @@ fn the_worker_of_a_chain_goes_on_with_the_next() {
 fn the_thread_itself_begins_a_chain_with_its_first() {
     let mut ring = Ring::new();
     for request in [7, 8] {
-        ring.by(1, |script| script.what(What::UringSubmit { request, sq_thread: false }));
+        ring.by(1, |script| script.what(EventKind::UringSubmit { request, sq_thread: false }));
     }
-    ring.by(1, |script| script.what(What::UringLink { request: 8, after: 7 }));
+    ring.by(1, |script| script.what(EventKind::UringLink { request: 8, after: 7 }));
     ring.serve(1, 8);
     ring.end(1, 7);
     ring.end(1, 8);
@@ -232,7 +232,7 @@ fn an_end_of_something_older_takes_back_what_workers_were_seen_to_do() {
 #[test]
 fn without_the_events_of_handing_over_nothing_is_said_of_what_workers_end() {
     let mut ring = Ring::new();
-    ring.by(1, |script| script.what(What::UringSubmit { request: 7, sq_thread: false }));
+    ring.by(1, |script| script.what(EventKind::UringSubmit { request: 7, sq_thread: false }));
     ring.start(20);
     ring.serve(20, 8);
     ring.end(20, 7);

@@ -4,9 +4,9 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, missing_docs)]
 
 use proptest::prelude::*;
-use steadyio_trace::event::{Class, Comm, Dev, Extent, Op, OpKind, Priority, What};
+use steadyio_trace::event::{Class, Comm, Dev, EventKind, Extent, Op, OpKind, Priority};
 use steadyio_trace::source::decode::Decoder;
-use steadyio_trace::source::format::{Field, Format, Held, PageFormat};
+use steadyio_trace::source::format::{DataLocation, Field, Format, PageFormat};
 use steadyio_trace::source::wanted::{Wanted, wanted};
 
 const COMMON: &str = "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;
@@ -85,10 +85,10 @@ fn a_field_has_name_place_and_kind() {
         held,
     };
     let expected = [
-        field("cmd", 60, 4, Held::Elsewhere),
-        field("rel", 64, 4, Held::ElsewhereAfter),
-        field("name", 72, 8, Held::Here),
-        field("cdw10", 80, 24, Held::Here),
+        field("cmd", 60, 4, DataLocation::Elsewhere),
+        field("rel", 64, 4, DataLocation::ElsewhereAfter),
+        field("name", 72, 8, DataLocation::Here),
+        field("cdw10", 80, 24, DataLocation::Here),
     ];
     assert_eq!(format.fields[4..], expected);
     assert!(format.field("common_pid").unwrap().signed);
@@ -142,14 +142,14 @@ fn the_same_event_of_two_kernels_differs_only_in_what_one_does_not_say() {
         decoder("block_rq_issue", ISSUE_6_1).unwrap().decode(&issue(32, 40)).unwrap().unwrap();
     assert_eq!(
         (old.pid, old.comm, old.what),
-        (4321, Some(Comm::new(b"writer")), What::Issue(extent))
+        (4321, Some(Comm::new(b"writer")), EventKind::Issue(extent))
     );
 
     let mut data = issue(34, 44);
     put(&mut data, 32, &(1u16 << 13 | 3).to_le_bytes());
     let new = decoder("block_rq_issue", ISSUE_6_18).unwrap().decode(&data).unwrap().unwrap();
     let priority = Some(Priority { class: Class::Rt, level: 3 });
-    assert_eq!((new.pid, new.what), (4321, What::Issue(Extent { priority, ..extent })));
+    assert_eq!((new.pid, new.what), (4321, EventKind::Issue(Extent { priority, ..extent })));
 }
 
 #[test]
@@ -197,7 +197,9 @@ fn the_bytes_of_a_scsi_command_tell_two_with_one_tag_apart() {
         .unwrap()
         .what
     {
-        What::HardwareStart(command) | What::HardwareDone(command) => (command.key, command.opcode),
+        EventKind::HardwareStart(command) | EventKind::HardwareDone(command) => {
+            (command.key, command.opcode)
+        }
         what => panic!("{what:?}"),
     };
     let (read_1, read_2) = (&[0x28, 0, 0, 0, 0, 1, 0, 0, 8, 0], &[0x28, 0, 0, 0, 0, 9, 0, 0, 8, 0]);

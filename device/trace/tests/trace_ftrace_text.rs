@@ -6,9 +6,9 @@
 use std::path::{Path, PathBuf};
 
 use steadyio_trace::event::{
-    Call, Class, Command, Dev, Driver, Event, Extent, Op, OpKind, Priority, What,
+    Call, Class, Command, Dev, Driver, Event, EventKind, Extent, Op, OpKind, Priority,
 };
-use steadyio_trace::source::{Place, Problem, ftrace_text};
+use steadyio_trace::source::{Position, Problem, ftrace_text};
 
 fn samples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/traces")
@@ -35,7 +35,7 @@ fn sample(name: &str) -> Vec<Event> {
 }
 
 /// The one event of a line; `sh-10 [001] ..... 1.000002: ` comes before it.
-fn what(event: &str) -> What {
+fn what(event: &str) -> EventKind {
     let (events, problems) = read(&format!("sh-10 [001] ..... 1.000002: {event}\n"));
     assert_eq!(problems, [], "{event}");
     assert_eq!(events.len(), 1, "{event}");
@@ -46,7 +46,7 @@ fn problem(line: &str) -> String {
     let (events, problems) = read(&format!("{line}\n"));
     assert_eq!(events, [], "{line}");
     assert_eq!(problems.len(), 1, "{line}");
-    assert_eq!(problems[0].place, Place::Line(1));
+    assert_eq!(problems[0].place, Position::Line(1));
     problems[0].what.clone()
 }
 
@@ -85,11 +85,14 @@ fn the_samples_of_all_forms_say_the_same() {
         assert_eq!((one.cpu, one.pid), (other.cpu, other.pid), "{one:?} {other:?}");
         match (one.what, other.what) {
             // ftrace hides addresses, trace-cmd prints them.
-            (What::UringSubmit { .. }, What::UringSubmit { .. }) => {}
-            (What::UringComplete { result, .. }, What::UringComplete { result: other, .. }) => {
+            (EventKind::UringSubmit { .. }, EventKind::UringSubmit { .. }) => {}
+            (
+                EventKind::UringComplete { result, .. },
+                EventKind::UringComplete { result: other, .. },
+            ) => {
                 assert_eq!(result, other)
             }
-            (What::UringFileGet { .. }, What::UringFileGet { .. }) => {}
+            (EventKind::UringFileGet { .. }, EventKind::UringFileGet { .. }) => {}
             (one, other) => assert_eq!(one, other),
         }
     }
@@ -117,7 +120,7 @@ fn the_latency_format_counts_from_the_first_event() {
 #[test]
 fn every_thread_of_a_sample_has_the_name_that_block_events_repeat() {
     for event in sample("host-trace.txt") {
-        if let What::BioQueue(_) = event.what {
+        if let EventKind::BioQueue(_) = event.what {
             assert!(!event.comm.is_empty(), "{event:?}");
         }
     }
@@ -126,46 +129,52 @@ fn every_thread_of_a_sample_has_the_name_that_block_events_repeat() {
 #[test]
 fn block_events_before_and_since_the_priority() {
     let request = Extent { priority: Some(Priority { class: Class::Rt, level: 2 }), ..READ };
-    assert_eq!(what("block_rq_issue: 8,0 RS 4096 () 2048 + 8 rt,0,2 [sh]"), What::Issue(request));
-    assert_eq!(what("block_rq_issue: 8,0 RS 4096 () 2048 + 8 0x1,0,2 [sh]"), What::Issue(request));
-    assert_eq!(what("block_rq_issue: 8,0 RS 4096 () 2048 + 8 [sh]"), What::Issue(READ));
-    assert_eq!(what("block_rq_insert: 8,0 RS 4096 () 2048 + 8 [a [b] c]"), What::Insert(READ));
+    assert_eq!(
+        what("block_rq_issue: 8,0 RS 4096 () 2048 + 8 rt,0,2 [sh]"),
+        EventKind::Issue(request)
+    );
+    assert_eq!(
+        what("block_rq_issue: 8,0 RS 4096 () 2048 + 8 0x1,0,2 [sh]"),
+        EventKind::Issue(request)
+    );
+    assert_eq!(what("block_rq_issue: 8,0 RS 4096 () 2048 + 8 [sh]"), EventKind::Issue(READ));
+    assert_eq!(what("block_rq_insert: 8,0 RS 4096 () 2048 + 8 [a [b] c]"), EventKind::Insert(READ));
     assert_eq!(
         what("block_rq_complete: 8,0 RS () 2048 + 8 rt,0,2 [-5]"),
-        What::Complete { extent: request, error: -5 }
+        EventKind::Complete { extent: request, error: -5 }
     );
     assert_eq!(
         what("block_rq_complete: 8,0 RS () 2048 + 8 [0]"),
-        What::Complete { extent: READ, error: 0 }
+        EventKind::Complete { extent: READ, error: 0 }
     );
-    assert_eq!(what("block_rq_requeue: 8,0 RS () 2048 + 8 [0]"), What::Requeue(READ));
-    assert_eq!(what("block_bio_queue: 8,0 RS 2048 + 8 [sh]"), What::BioQueue(READ));
-    assert_eq!(what("block_getrq: 8,0 RS 2048 + 8 [sh]"), What::GetRequest(READ));
-    assert_eq!(what("block_bio_backmerge: 8,0 RS 2048 + 8 [sh]"), What::BackMerge(READ));
-    assert_eq!(what("block_bio_frontmerge: 8,0 RS 2048 + 8 [sh]"), What::FrontMerge(READ));
-    assert_eq!(what("block_rq_merge: 8,0 RS 4096 () 2048 + 8 [sh]"), What::RequestMerge(READ));
+    assert_eq!(what("block_rq_requeue: 8,0 RS () 2048 + 8 [0]"), EventKind::Requeue(READ));
+    assert_eq!(what("block_bio_queue: 8,0 RS 2048 + 8 [sh]"), EventKind::BioQueue(READ));
+    assert_eq!(what("block_getrq: 8,0 RS 2048 + 8 [sh]"), EventKind::GetRequest(READ));
+    assert_eq!(what("block_bio_backmerge: 8,0 RS 2048 + 8 [sh]"), EventKind::BackMerge(READ));
+    assert_eq!(what("block_bio_frontmerge: 8,0 RS 2048 + 8 [sh]"), EventKind::FrontMerge(READ));
+    assert_eq!(what("block_rq_merge: 8,0 RS 4096 () 2048 + 8 [sh]"), EventKind::RequestMerge(READ));
     let bio = Extent { sectors: 0, ..READ };
     assert_eq!(
         what("block_split: 8,0 RS 2048 / 2304 [sh]"),
-        What::BioSplit { bio, new_sector: 2304 }
+        EventKind::BioSplit { bio, new_sector: 2304 }
     );
     assert_eq!(
         what("block_bio_remap: 8,0 RS 2048 + 8 <- (8,1) 0"),
-        What::BioRemap { to: READ, from: (Dev { major: 8, minor: 1 }, 0) }
+        EventKind::BioRemap { to: READ, from: (Dev { major: 8, minor: 1 }, 0) }
     );
-    assert_eq!(what("block_plug: [sh]"), What::Plug);
-    assert_eq!(what("block_unplug: [sh] 3"), What::Unplug);
+    assert_eq!(what("block_plug: [sh]"), EventKind::Plug);
+    assert_eq!(what("block_unplug: [sh] 3"), EventKind::Unplug);
     let piece = Extent { sectors: 8, op: op(OpKind::Other), ..READ };
     assert_eq!(
         what("k2_split: 8,0 2048 piece 4096 bytes rest 61440 bytes"),
-        What::K2Split { piece, rest_bytes: 61440 }
+        EventKind::K2Split { piece, rest_bytes: 61440 }
     );
 }
 
 #[test]
 fn system_calls_as_ftrace_and_as_trace_cmd_print_them() {
     let enter =
-        |fd, bytes| What::CallEnter { call: Call::Pread64, fd: Some(fd), bytes: Some(bytes) };
+        |fd, bytes| EventKind::CallEnter { call: Call::Pread64, fd: Some(fd), bytes: Some(bytes) };
     assert_eq!(what("sys_pread64(fd: 3, buf: 0x7ffc, count: 0x1000, pos: 0)"), enter(3, 4096));
     assert_eq!(what("sys_pread64(fd: 1f, buf: 7ffc, count: 1000, pos: 0)"), enter(31, 4096));
     assert_eq!(
@@ -176,11 +185,14 @@ fn system_calls_as_ftrace_and_as_trace_cmd_print_them() {
         what("sys_enter_pread64: fd: 0xffffffff, buf: 0x7ffc, count: 0x00001000, pos: 0x00000000"),
         enter(-1, 4096)
     );
-    let exit = |result| What::CallExit { call: Call::Pread64, result };
+    let exit = |result| EventKind::CallExit { call: Call::Pread64, result };
     assert_eq!(what("sys_pread64 -> 0x1000"), exit(4096));
     assert_eq!(what("sys_exit_pread64:     0xfffffffffffffff5"), exit(-11));
-    assert_eq!(what("sys_sync()"), What::CallEnter { call: Call::Sync, fd: None, bytes: None });
-    let splice = What::CallEnter { call: Call::Splice, fd: Some(4), bytes: Some(65536) };
+    assert_eq!(
+        what("sys_sync()"),
+        EventKind::CallEnter { call: Call::Sync, fd: None, bytes: None }
+    );
+    let splice = EventKind::CallEnter { call: Call::Splice, fd: Some(4), bytes: Some(65536) };
     assert_eq!(
         what("sys_splice(fd_in: 4, off_in: 0, fd_out: 5, off_out: 0, len: 10000, flags: 0)"),
         splice
@@ -191,7 +203,7 @@ fn system_calls_as_ftrace_and_as_trace_cmd_print_them() {
 fn what_a_buffer_holds_is_not_taken_for_arguments() {
     assert_eq!(
         what("sys_write(fd: 1, buf: 0x7ffc \", count: 0x7, fd: 9\", count: 0x1000)"),
-        What::CallEnter { call: Call::Write, fd: Some(1), bytes: Some(4096) }
+        EventKind::CallEnter { call: Call::Write, fd: Some(1), bytes: Some(4096) }
     );
 }
 
@@ -207,7 +219,13 @@ fn commands_of_drivers() {
              block_size=512 blk_addr=2048 data_flags=0x200 tag=3 can_retune=0 doing_retune=0 \
              retune_now=0 need_retune=0 hold_retune=1 retune_period=0"
         ),
-        What::HardwareStart(command(Driver::Mmc, 0xc0ff_ee00, Some(2048), Some(4096), Some(18)))
+        EventKind::HardwareStart(command(
+            Driver::Mmc,
+            0xc0ff_ee00,
+            Some(2048),
+            Some(4096),
+            Some(18)
+        ))
     );
     assert_eq!(
         what(
@@ -217,7 +235,7 @@ fn commands_of_drivers() {
              bytes_xfered=4096 data_err=0 tag=3 can_retune=0 doing_retune=0 retune_now=0 need_retune=0 \
              hold_retune=1 retune_period=0"
         ),
-        What::HardwareDone(command(Driver::Mmc, 0xc0ff_ee00, None, Some(4096), Some(18)))
+        EventKind::HardwareDone(command(Driver::Mmc, 0xc0ff_ee00, None, Some(4096), Some(18)))
     );
     let key = 1 << 48 | 2 << 32 | 77;
     assert_eq!(
@@ -225,14 +243,14 @@ fn commands_of_drivers() {
             "nvme_setup_cmd: nvme1: disk=nvme1n1, qid=2, cmdid=77, nsid=1, flags=0x0, meta=0x0, \
              cmd=(nvme_cmd_read slba=2048, len=7, ctrl=0x0, dsmgmt=0, reftag=0)"
         ),
-        What::HardwareStart(command(Driver::Nvme, key, None, None, Some(2)))
+        EventKind::HardwareStart(command(Driver::Nvme, key, None, None, Some(2)))
     );
     assert_eq!(
         what(
             "nvme_complete_rq: nvme1: disk=nvme1n1, qid=2, cmdid=77, res=0x0, retries=0, flags=0x0, \
              status=0x0"
         ),
-        What::HardwareDone(command(Driver::Nvme, key, None, None, None))
+        EventKind::HardwareDone(command(Driver::Nvme, key, None, None, None))
     );
 }
 
@@ -245,7 +263,7 @@ fn commands_of_one_scsi_device_are_told_apart() {
         )
     };
     let start = |tag, raw| match what(&format!("scsi_dispatch_cmd_start: {}", command(tag, raw))) {
-        What::HardwareStart(command) => command,
+        EventKind::HardwareStart(command) => command,
         what => panic!("{what:?}"),
     };
     let read = "28 00 00 00 08 00 00 00 08 00";
@@ -254,16 +272,16 @@ fn commands_of_one_scsi_device_are_told_apart() {
     let started = start(5, read);
     assert_eq!((started.driver, started.opcode, started.sector), (Driver::Scsi, Some(0x28), None));
     let done = what(&format!("scsi_dispatch_cmd_done: {} {result}", command(5, read)));
-    assert_eq!(done, What::HardwareDone(started));
+    assert_eq!(done, EventKind::HardwareDone(started));
     assert_ne!(start(6, read).key, started.key);
     assert_ne!(start(5, "28 00 00 00 08 08 00 00 08 00").key, started.key);
 }
 
 #[test]
 fn events_of_the_rest_of_the_kernel() {
-    assert_eq!(what("irq_handler_entry: irq=36 name=nvme0q1"), What::IrqEnter { irq: 36 });
-    assert_eq!(what("irq_handler_exit: irq=36 ret=handled"), What::IrqExit { irq: 36 });
-    let submit = What::UringSubmit { request: 0xabc, sq_thread: true };
+    assert_eq!(what("irq_handler_entry: irq=36 name=nvme0q1"), EventKind::IrqEnter { irq: 36 });
+    assert_eq!(what("irq_handler_exit: irq=36 ret=handled"), EventKind::IrqExit { irq: 36 });
+    let submit = EventKind::UringSubmit { request: 0xabc, sq_thread: true };
     assert_eq!(
         what(
             "io_uring_submit_req: ring 01, req 0abc, user_data 0x0, opcode READ, flags 0x200, sq_thread 1"
@@ -281,33 +299,33 @@ fn events_of_the_rest_of_the_kernel() {
         what(
             "io_uring_complete: ring 01, req 0abc, user_data 0x0, result -5, cflags 0x0 extra1 0 extra2 0 "
         ),
-        What::UringComplete { request: 0xabc, result: -5 }
+        EventKind::UringComplete { request: 0xabc, result: -5 }
     );
     assert_eq!(
         what(
             "io_uring_queue_async_work: ring 01, request 0abc, user_data 0x0, opcode FSYNC, flags 0x10, \
              normal queue, work 000000004cdfd67d"
         ),
-        What::UringQueueWork { request: 0xabc }
+        EventKind::UringQueueWork { request: 0xabc }
     );
     assert_eq!(
         what("io_uring_link: ring 01, request 0abc linked after 0def"),
-        What::UringLink { request: 0xabc, after: 0xdef }
+        EventKind::UringLink { request: 0xabc, after: 0xdef }
     );
     assert_eq!(
         what("io_uring_file_get: ring 01, req 0abc, user_data 0x0, fd 7"),
-        What::UringFileGet { request: 0xabc }
+        EventKind::UringFileGet { request: 0xabc }
     );
     let writeback = "bdi 8:0: ino=12 state=I_SYNC dirtied_when=4 age=0 index=0 to_write=9 wrote=0";
     assert_eq!(
         what(&format!("writeback_single_inode_start: {writeback}")),
-        What::WritebackStart { inode: 12 }
+        EventKind::WritebackStart { inode: 12 }
     );
     assert_eq!(
         what(&format!("writeback_single_inode: {writeback}")),
-        What::WritebackEnd { inode: 12 }
+        EventKind::WritebackEnd { inode: 12 }
     );
-    let add = What::PageCacheAdd { dev: SDA, inode: 0x1c };
+    let add = EventKind::PageCacheAdd { dev: SDA, inode: 0x1c };
     assert_eq!(
         what("mm_filemap_add_to_page_cache: dev 8:0 ino 1c pfn=0x1b9ea7 ofs=0 order=0"),
         add
@@ -315,19 +333,19 @@ fn events_of_the_rest_of_the_kernel() {
     assert_eq!(what("page_cache_ra_unbounded: dev=8:0 ino=1c index=0 nr_to_read=24"), add);
     assert_eq!(
         what("jbd2_start_commit: dev 8,0 transaction 7 sync 0"),
-        What::JournalCommitStart { dev: SDA, transaction: 7 }
+        EventKind::JournalCommitStart { dev: SDA, transaction: 7 }
     );
     assert_eq!(
         what("jbd2_end_commit: dev 8,0 transaction 7 sync 0 head 3"),
-        What::JournalCommitEnd { dev: SDA, transaction: 7 }
+        EventKind::JournalCommitEnd { dev: SDA, transaction: 7 }
     );
     assert_eq!(
         what("sched_process_fork: comm=a child_pid=3 pid=10 child_comm=b child_pid=11"),
-        What::Fork { child: 11 }
+        EventKind::Fork { child: 11 }
     );
     assert_eq!(
         what("task_newtask: pid=11 comm=a clone_flags=3 clone_flags=1200011 oom_score_adj=0"),
-        What::Fork { child: 11 }
+        EventKind::Fork { child: 11 }
     );
 }
 
@@ -377,7 +395,7 @@ fn losses_come_with_the_event_behind_them() {
     let losses: Vec<_> = events
         .iter()
         .filter_map(|event| match event.what {
-            What::Lost { count } => Some((event.time_ns, event.cpu, count)),
+            EventKind::Lost { count } => Some((event.time_ns, event.cpu, count)),
             _ => None,
         })
         .collect();
@@ -426,7 +444,7 @@ fn a_second_trace_in_the_file_is_a_problem() {
     let (events, problems) = read(&text);
     assert_eq!(events.len(), 2000);
     assert_eq!(problems.len(), 1);
-    assert_eq!(problems[0].place, Place::Line(2001));
+    assert_eq!(problems[0].place, Position::Line(2001));
     assert!(problems[0].what.contains("goes back in time"), "{}", problems[0].what);
 }
 
@@ -478,9 +496,9 @@ fn what_is_not_text_is_a_problem_of_its_line() {
     let found: Vec<_> =
         problems.iter().map(|problem| (problem.place, problem.what.as_str())).collect();
     let expected = [
-        (Place::Line(2), "has a NUL byte: not text"),
-        (Place::Line(4), "longer than 64 KiB: no line of a trace is"),
-        (Place::Line(6), "the last line has no end: it may be cut"),
+        (Position::Line(2), "has a NUL byte: not text"),
+        (Position::Line(4), "longer than 64 KiB: no line of a trace is"),
+        (Position::Line(6), "the last line has no end: it may be cut"),
     ];
     assert_eq!(found, expected);
 }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::Read;
 
-use steadyio_trace::event::{Call, Event, Extent, What};
+use steadyio_trace::event::{Call, Event, EventKind, Extent};
 use steadyio_trace::source::decode::Decoder;
 use steadyio_trace::source::format::{Format, PageFormat};
 use steadyio_trace::source::merge::{CpuPages, Merged};
@@ -65,15 +65,17 @@ fn printed(event: &Event) -> String {
         format!("{name}: {major},{minor} {} + {}", extent.sector, extent.sectors)
     };
     let what = match event.what {
-        What::BioQueue(of) => extent("block_bio_queue", &of),
-        What::GetRequest(of) => extent("block_getrq", &of),
-        What::Insert(of) => extent("block_rq_insert", &of),
-        What::Issue(of) => extent("block_rq_issue", &of),
-        What::Complete { extent: of, .. } => extent("block_rq_complete", &of),
-        What::CallEnter { call: Call::Pread64, fd: Some(fd), bytes: Some(bytes) } => {
+        EventKind::BioQueue(of) => extent("block_bio_queue", &of),
+        EventKind::GetRequest(of) => extent("block_getrq", &of),
+        EventKind::Insert(of) => extent("block_rq_insert", &of),
+        EventKind::Issue(of) => extent("block_rq_issue", &of),
+        EventKind::Complete { extent: of, .. } => extent("block_rq_complete", &of),
+        EventKind::CallEnter { call: Call::Pread64, fd: Some(fd), bytes: Some(bytes) } => {
             format!("sys_pread64(fd: {fd:x}, {bytes:x})")
         }
-        What::CallExit { call: Call::Pread64, result } => format!("sys_pread64 -> 0x{result:x}"),
+        EventKind::CallExit { call: Call::Pread64, result } => {
+            format!("sys_pread64 -> 0x{result:x}")
+        }
         other => panic!("{other:?}"),
     };
     format!("{} [{:03}] {} {what}", event.pid, event.cpu, (event.time_ns + 500) / 1000)
@@ -149,7 +151,7 @@ fn what_is_read_from_the_pages_is_what_the_kernel_prints() {
     assert_eq!(found.len(), expected.len());
     let own = fs::read_to_string("/proc/thread-self/comm").unwrap();
     let pid = rustix::thread::gettid().as_raw_pid().unsigned_abs();
-    let of_ours = |event: &&Event| event.pid == pid && matches!(event.what, What::BioQueue(_));
+    let of_ours = |event: &&Event| event.pid == pid && matches!(event.what, EventKind::BioQueue(_));
     let named = events.iter().find(of_ours).unwrap().comm.to_string();
     assert_eq!(named, own.trim());
 }

@@ -5,8 +5,8 @@
 
 mod trace_samples;
 
-use steadyio_trace::event::{Call, Event, What};
-use steadyio_trace::source::{Place, Problem, ftrace_text, perf_script};
+use steadyio_trace::event::{Call, Event, EventKind};
+use steadyio_trace::source::{Position, Problem, ftrace_text, perf_script};
 use trace_samples::{all_events, block_events, bytes, split};
 
 fn read(text: &str) -> (Vec<Event>, Vec<Problem>) {
@@ -17,7 +17,7 @@ fn problem(line: &str) -> String {
     let (events, problems) = read(&format!("{line}\n"));
     assert_eq!(events, [], "{line}");
     assert_eq!(problems.len(), 1, "{line}");
-    assert_eq!(problems[0].place, Place::Line(1));
+    assert_eq!(problems[0].place, Position::Line(1));
     problems[0].what.clone()
 }
 
@@ -60,7 +60,7 @@ fn names_of_threads_may_look_like_anything() {
         assert_eq!(problems, [], "{thread}");
         assert_eq!((events[0].comm.to_string().as_str(), events[0].pid), (comm, pid), "{thread}");
         assert_eq!((events[0].cpu, events[0].time_ns), (3, 5_000_001_000), "{thread}");
-        assert_eq!(events[0].what, What::IrqExit { irq: 1 });
+        assert_eq!(events[0].what, EventKind::IrqExit { irq: 1 });
     }
 }
 
@@ -71,16 +71,16 @@ fn system_calls_have_their_system_before_them() {
          dd 7 [000] 1.000000002: syscalls:sys_exit_read: 0xfffffffffffffffb\n",
     );
     assert_eq!(problems, []);
-    let enter = What::CallEnter { call: Call::Read, fd: Some(3), bytes: Some(4096) };
+    let enter = EventKind::CallEnter { call: Call::Read, fd: Some(3), bytes: Some(4096) };
     assert_eq!(events[0].what, enter);
-    assert_eq!(events[1].what, What::CallExit { call: Call::Read, result: -5 });
+    assert_eq!(events[1].what, EventKind::CallExit { call: Call::Read, result: -5 });
 }
 
 #[test]
 fn losses_that_perf_was_asked_to_show() {
     let (events, problems) = read(":5 5 [001]  2.000001: PERF_RECORD_LOST lost 173\n");
     assert_eq!(problems, []);
-    assert_eq!((events[0].what, events[0].cpu), (What::Lost { count: 173 }, 1));
+    assert_eq!((events[0].what, events[0].cpu), (EventKind::Lost { count: 173 }, 1));
 }
 
 #[test]

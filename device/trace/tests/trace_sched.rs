@@ -7,7 +7,7 @@ mod trace_events;
 mod trace_made;
 
 use serde_json::{Value, json};
-use steadyio_trace::event::{Call, Comm, Event, What};
+use steadyio_trace::event::{Call, Comm, Event, EventKind};
 use steadyio_trace::sched::{Context, SchedTask, Switch, Waking};
 use trace_events::{Script, extent, follow};
 use trace_made::{US, question, valid};
@@ -31,13 +31,13 @@ fn task(name: &str) -> SchedTask {
 /// CPU 1 goes on with `next`; `state` is that of `prev`, as the kernel prints it.
 fn switch(script: &mut Script, at_us: u64, prev: &str, state: &str, next: &str) {
     let what = Switch { prev: task(prev), runnable: state == "R", next: task(next) };
-    script.at(at_us * US).on(1).named(task(prev).pid, prev).what(What::Switch(what));
+    script.at(at_us * US).on(1).named(task(prev).pid, prev).what(EventKind::Switch(what));
 }
 
 /// The reader is woken on CPU 1.
 fn wake(script: &mut Script, at_us: u64, by: &str, context: Option<Context>) {
     let waking = Waking { woken: task(READER), context };
-    script.at(at_us * US).on(1).named(task(by).pid, by).what(What::Waking(waking));
+    script.at(at_us * US).on(1).named(task(by).pid, by).what(EventKind::Waking(waking));
 }
 
 /// One direct read, from 100 us to `exit_us`: its bio after 110, its request with the device from 115 to 200.
@@ -166,7 +166,7 @@ fn a_waking_that_comes_before_its_thread_has_left_the_cpu_counts() {
 
 #[test]
 fn without_the_waking_nothing_is_said() {
-    let is_waking = |event: &Event| matches!(event.what, What::Waking(_));
+    let is_waking = |event: &Event| matches!(event.what, EventKind::Waking(_));
     let mut events = read(1_210, waits_for_a_hog).events;
     events.retain(|event| !is_waking(event));
     let (causes, missing) = causes(&events);
@@ -177,14 +177,14 @@ fn without_the_waking_nothing_is_said() {
 #[test]
 fn without_any_switch_of_its_own_nothing_is_said() {
     let of_reader = |event: &Event| match event.what {
-        What::Switch(Switch { prev, next, .. }) => prev.pid == 7 || next.pid == 7,
-        What::Waking(_) => true,
+        EventKind::Switch(Switch { prev, next, .. }) => prev.pid == 7 || next.pid == 7,
+        EventKind::Waking(_) => true,
         _ => false,
     };
     let mut events = read(1_210, waits_for_a_hog).events;
     events.retain(|event| !of_reader(event));
     assert_eq!(causes(&events).0, Vec::<Value>::new());
-    let sched = |event: &Event| matches!(event.what, What::Switch(_) | What::Waking(_));
+    let sched = |event: &Event| matches!(event.what, EventKind::Switch(_) | EventKind::Waking(_));
     events.retain(|event| !sched(event));
     let (causes, missing) = causes(&events);
     assert_eq!(causes, Vec::<Value>::new());
@@ -195,7 +195,7 @@ fn without_any_switch_of_its_own_nothing_is_said() {
 fn where_events_were_lost_in_it_nothing_is_said() {
     let mut events = read(1_210, waits_for_a_hog).events;
     let place = events.iter().position(|event| event.time_ns >= 212 * US).unwrap();
-    let what = What::Lost { count: 3 };
+    let what = EventKind::Lost { count: 3 };
     events.insert(place, Event { time_ns: 211 * US, cpu: 0, what, ..events[place] });
     let trace = follow(&events);
     assert_eq!((trace.ios.len(), trace.account.ios_incomplete), (0, 1));
@@ -205,7 +205,7 @@ fn where_events_were_lost_in_it_nothing_is_said() {
 fn where_only_some_threads_were_traced_it_is_told_who_had_the_cpu_last() {
     let mut events = read(1_210, waits_for_a_hog).events;
     let of_reader = |event: &Event| match event.what {
-        What::Switch(Switch { prev, next, .. }) => prev.pid == 7 || next.pid == 7,
+        EventKind::Switch(Switch { prev, next, .. }) => prev.pid == 7 || next.pid == 7,
         _ => true,
     };
     events.retain(of_reader);
@@ -219,7 +219,7 @@ fn where_only_some_threads_were_traced_it_is_told_who_had_the_cpu_last() {
 fn a_time_on_the_cpu_of_which_the_end_is_missing_does_not_count() {
     let mut events = read(1_210, waits_for_a_hog).events;
     // The loader's end is not there: it is not known when the other one began.
-    events.retain(|event| !(event.pid == 31 && matches!(event.what, What::Switch(_))));
+    events.retain(|event| !(event.pid == 31 && matches!(event.what, EventKind::Switch(_))));
     let (causes, _) = causes(&events);
     let had_cpu = &causes[0]["longest"]["had_cpu"];
     assert_eq!((&had_cpu["comm"], &had_cpu["ns"]), (&json!("other"), &Value::Null));
@@ -231,9 +231,9 @@ fn a_writer_that_was_throttled_is_said_to_be_with_the_time_of_its_pauses() {
     let extent = extent("WS", 2048, 8);
     script.at(100 * US).on(1).named(7, READER).enter(Call::Write);
     for (at_us, ms) in [(200, 4), (4_200, 10), (14_900, 0)] {
-        script.at(at_us * US).what(What::DirtyPause { pause_ns: ms * 1_000 * US });
+        script.at(at_us * US).what(EventKind::DirtyPause { pause_ns: ms * 1_000 * US });
     }
-    script.at(14_500 * US).by(8).what(What::DirtyPause { pause_ns: 1_000 * US });
+    script.at(14_500 * US).by(8).what(EventKind::DirtyPause { pause_ns: 1_000 * US });
     script.at(15_000 * US).named(7, READER).block('Q', extent).block('G', extent);
     script.at(15_010 * US).block('D', extent);
     script.at(15_900 * US).block('C', extent);

@@ -5,12 +5,12 @@
 
 mod trace_samples;
 
-use steadyio_trace::event::{Comm, What};
+use steadyio_trace::event::{Comm, EventKind};
 use steadyio_trace::sched::{Context, SchedTask, Switch, Waking};
 use steadyio_trace::source::{ftrace_text, perf_script};
 use trace_samples::{all_events, split};
 
-fn ftrace(line: &str) -> What {
+fn ftrace(line: &str) -> EventKind {
     all_events(ftrace_text::read(line.as_bytes(), "t"))[0].what
 }
 
@@ -22,7 +22,7 @@ fn task(comm: &str, pid: u32, prio: i32) -> SchedTask {
 fn all_tools_say_the_same_of_a_switch() {
     let values = "prev_comm=kworker/0:1H prev_pid=58 prev_prio=100 prev_state=I ==> next_comm=my ==> dd \
                   next_pid=60 next_prio=49";
-    let expected = What::Switch(Switch {
+    let expected = EventKind::Switch(Switch {
         prev: task("kworker/0:1H", 58, 100),
         runnable: false,
         next: task("my ==> dd", 60, 49),
@@ -36,7 +36,7 @@ fn all_tools_say_the_same_of_a_switch() {
     assert_eq!(all_events(perf_script::read(line.as_bytes(), "p"))[0].what, expected);
     let short = "kworker/0:1H:58 [100] S ==> dd:60 [49]";
     let line = format!("kworker/0:1H-58    [000] 12514.219454000: sched_switch:         {short}\n");
-    let What::Switch(found) = ftrace(&line) else { panic!("{line}") };
+    let EventKind::Switch(found) = ftrace(&line) else { panic!("{line}") };
     assert_eq!((found.prev.pid, found.runnable, found.next), (58, false, task("dd", 60, 49)));
 }
 
@@ -48,7 +48,7 @@ fn what_was_preempted_could_have_gone_on() {
             "a-5 [000] d..2. 1.000001: sched_switch: prev_comm=a prev_pid=5 prev_prio=120 \
              prev_state={state} ==> next_comm=b next_pid=6 next_prio=-1\n"
         );
-        let What::Switch(found) = ftrace(&line) else { panic!("{line}") };
+        let EventKind::Switch(found) = ftrace(&line) else { panic!("{line}") };
         assert_eq!((found.runnable, found.next.prio), (runnable, -1), "{line}");
     }
 }
@@ -65,14 +65,14 @@ fn a_waking_says_what_came_over_the_waker_where_it_is_printed() {
         ("", None),
     ] {
         let line = format!("cc1-99  [000] {flags}12514.219705: sched_waking: {values}\n");
-        assert_eq!(ftrace(&line), What::Waking(Waking { woken, context }), "{line}");
+        assert_eq!(ftrace(&line), EventKind::Waking(Waking { woken, context }), "{line}");
     }
     for line in [
         "cc1-99  [000] 12514.219705000: sched_wakeup:        dd:60 [120] CPU:001\n",
         "cc1-99  [000] 12514.219705000: sched_wakeup:        dd:60 [120] success=1 CPU:001\n",
         "cc1-99  [000] 12514.219705: sched_wakeup: comm=dd pid=60 prio=120 success=1 target_cpu=001\n",
     ] {
-        assert_eq!(ftrace(line), What::Waking(Waking { woken, context: None }), "{line}");
+        assert_eq!(ftrace(line), EventKind::Waking(Waking { woken, context: None }), "{line}");
     }
 }
 
@@ -85,8 +85,8 @@ fn a_writer_that_goes_on_has_a_pause_of_nothing() {
              period=8 think=0 cgroup_ino=1\n"
         )
     };
-    assert_eq!(ftrace(&line("200")), What::DirtyPause { pause_ns: 200_000_000 });
-    assert_eq!(ftrace(&line("-12")), What::DirtyPause { pause_ns: 0 });
+    assert_eq!(ftrace(&line("200")), EventKind::DirtyPause { pause_ns: 200_000_000 });
+    assert_eq!(ftrace(&line("-12")), EventKind::DirtyPause { pause_ns: 0 });
 }
 
 #[test]

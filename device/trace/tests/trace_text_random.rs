@@ -16,12 +16,12 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use render::Form;
 use steadyio_trace::event::{
-    Class, Comm, Command, Dev, Driver, Event, Extent, Op, OpKind, Priority, What,
+    Class, Comm, Command, Dev, Driver, Event, EventKind, Extent, Op, OpKind, Priority,
 };
 use steadyio_trace::sched::{SchedTask, Switch, Waking};
 use steadyio_trace::source::calls::CALLS;
 use steadyio_trace::source::detect::{Format, text};
-use steadyio_trace::source::{Place, Problem, blktrace};
+use steadyio_trace::source::{Position, Problem, blktrace};
 use trace_cases::cases;
 use trace_samples::{bytes, split};
 
@@ -54,20 +54,20 @@ fn request() -> impl Strategy<Value = Extent> {
     (bio(), proptest::option::of(priority)).prop_map(|(bio, priority)| Extent { priority, ..bio })
 }
 
-fn call() -> impl Strategy<Value = What> {
+fn call() -> impl Strategy<Value = EventKind> {
     let enter = (select(&CALLS[..]), any::<i32>(), any::<u32>()).prop_map(|(events, fd, bytes)| {
-        What::CallEnter {
+        EventKind::CallEnter {
             call: events.call,
             fd: events.fd.map(|_| fd),
             bytes: events.bytes.map(|_| u64::from(bytes)),
         }
     });
     let exit = (select(&CALLS[..]), any::<i64>())
-        .prop_map(|(events, result)| What::CallExit { call: events.call, result });
+        .prop_map(|(events, result)| EventKind::CallExit { call: events.call, result });
     prop_oneof![enter, exit]
 }
 
-fn command() -> impl Strategy<Value = What> {
+fn command() -> impl Strategy<Value = EventKind> {
     let mmc = |key, sector, bytes| {
         let (driver, opcode) = (Driver::Mmc, Some(18));
         Command { driver, key, sector, bytes: Some(bytes), opcode }
@@ -78,71 +78,72 @@ fn command() -> impl Strategy<Value = What> {
     };
     prop_oneof![
         (any::<u64>(), any::<u32>(), 1..1000_u32).prop_map(move |(key, sector, blocks)| {
-            What::HardwareStart(mmc(key, Some(sector.into()), blocks * 512))
+            EventKind::HardwareStart(mmc(key, Some(sector.into()), blocks * 512))
         }),
         (any::<u64>(), any::<u32>())
-            .prop_map(move |(key, bytes)| What::HardwareDone(mmc(key, None, bytes))),
+            .prop_map(move |(key, bytes)| EventKind::HardwareDone(mmc(key, None, bytes))),
         (any::<(u16, u16, u32)>(), 0..3_u8)
-            .prop_map(move |(key, opcode)| What::HardwareStart(nvme(key, Some(opcode)))),
-        any::<(u16, u16, u32)>().prop_map(move |key| What::HardwareDone(nvme(key, None))),
+            .prop_map(move |(key, opcode)| EventKind::HardwareStart(nvme(key, Some(opcode)))),
+        any::<(u16, u16, u32)>().prop_map(move |key| EventKind::HardwareDone(nvme(key, None))),
     ]
 }
 
-fn block() -> impl Strategy<Value = What> {
+fn block() -> impl Strategy<Value = EventKind> {
     let split = (bio(), any::<u64>()).prop_map(|(bio, new_sector)| {
         let bio = Extent { sectors: 0, ..bio };
-        What::BioSplit { bio, new_sector }
+        EventKind::BioSplit { bio, new_sector }
     });
     prop_oneof![
-        bio().prop_map(What::BioQueue),
-        bio().prop_map(What::GetRequest),
-        bio().prop_map(What::BackMerge),
-        bio().prop_map(What::FrontMerge),
+        bio().prop_map(EventKind::BioQueue),
+        bio().prop_map(EventKind::GetRequest),
+        bio().prop_map(EventKind::BackMerge),
+        bio().prop_map(EventKind::FrontMerge),
         (bio(), any_dev(), any::<u64>())
-            .prop_map(|(to, dev, sector)| What::BioRemap { to, from: (dev, sector) }),
+            .prop_map(|(to, dev, sector)| EventKind::BioRemap { to, from: (dev, sector) }),
         split,
-        Just(What::Plug),
-        Just(What::Unplug),
-        request().prop_map(What::RequestMerge),
-        request().prop_map(What::Insert),
-        request().prop_map(What::Issue),
-        request().prop_map(What::Requeue),
-        (request(), -4095..=0).prop_map(|(extent, error)| What::Complete { extent, error }),
+        Just(EventKind::Plug),
+        Just(EventKind::Unplug),
+        request().prop_map(EventKind::RequestMerge),
+        request().prop_map(EventKind::Insert),
+        request().prop_map(EventKind::Issue),
+        request().prop_map(EventKind::Requeue),
+        (request(), -4095..=0).prop_map(|(extent, error)| EventKind::Complete { extent, error }),
     ]
 }
 
-fn elsewhere() -> impl Strategy<Value = What> {
+fn elsewhere() -> impl Strategy<Value = EventKind> {
     let piece =
         |dev, sector, sectors| Extent { dev, sector, sectors, op: Op::default(), priority: None };
     prop_oneof![
-        any::<u32>().prop_map(|irq| What::IrqEnter { irq }),
-        any::<u32>().prop_map(|irq| What::IrqExit { irq }),
+        any::<u32>().prop_map(|irq| EventKind::IrqEnter { irq }),
+        any::<u32>().prop_map(|irq| EventKind::IrqExit { irq }),
         any::<(u64, bool)>()
-            .prop_map(|(request, sq_thread)| What::UringSubmit { request, sq_thread }),
-        any::<(u64, i32)>().prop_map(|(request, result)| What::UringComplete { request, result }),
-        any::<u64>().prop_map(|request| What::UringQueueWork { request }),
-        any::<(u64, u64)>().prop_map(|(request, after)| What::UringLink { request, after }),
-        any::<u64>().prop_map(|request| What::UringFileGet { request }),
-        any::<u64>().prop_map(|inode| What::WritebackStart { inode }),
-        any::<u64>().prop_map(|inode| What::WritebackEnd { inode }),
-        (any_dev(), any::<u64>()).prop_map(|(dev, inode)| What::PageCacheAdd { dev, inode }),
+            .prop_map(|(request, sq_thread)| EventKind::UringSubmit { request, sq_thread }),
+        any::<(u64, i32)>()
+            .prop_map(|(request, result)| EventKind::UringComplete { request, result }),
+        any::<u64>().prop_map(|request| EventKind::UringQueueWork { request }),
+        any::<(u64, u64)>().prop_map(|(request, after)| EventKind::UringLink { request, after }),
+        any::<u64>().prop_map(|request| EventKind::UringFileGet { request }),
+        any::<u64>().prop_map(|inode| EventKind::WritebackStart { inode }),
+        any::<u64>().prop_map(|inode| EventKind::WritebackEnd { inode }),
+        (any_dev(), any::<u64>()).prop_map(|(dev, inode)| EventKind::PageCacheAdd { dev, inode }),
         (any_dev(), any::<u64>(), 0..8_388_607_u32, any::<u32>()).prop_map(
             move |(dev, sector, sectors, rest_bytes)| {
-                What::K2Split { piece: piece(dev, sector, sectors), rest_bytes }
+                EventKind::K2Split { piece: piece(dev, sector, sectors), rest_bytes }
             }
         ),
         (any_dev(), any::<u32>())
-            .prop_map(|(dev, transaction)| What::JournalCommitStart { dev, transaction }),
+            .prop_map(|(dev, transaction)| EventKind::JournalCommitStart { dev, transaction }),
         (any_dev(), any::<u32>())
-            .prop_map(|(dev, transaction)| What::JournalCommitEnd { dev, transaction }),
-        any::<u32>().prop_map(|child| What::Fork { child }),
+            .prop_map(|(dev, transaction)| EventKind::JournalCommitEnd { dev, transaction }),
+        any::<u32>().prop_map(|child| EventKind::Fork { child }),
     ]
 }
 
 /// Names have no bracket with a number in it: what stands behind such a name is a problem, which another test shows.
 const COMM: &str = "[a-zA-Z_/.-][a-zA-Z0-9_/:.() -]{0,13}[a-zA-Z0-9_/:.]";
 
-fn sched() -> impl Strategy<Value = What> {
+fn sched() -> impl Strategy<Value = EventKind> {
     let task = || {
         let task = |(comm, pid, prio): (String, u32, i32)| SchedTask {
             pid,
@@ -152,18 +153,15 @@ fn sched() -> impl Strategy<Value = What> {
         (COMM, any::<u32>(), -1..140).prop_map(task)
     };
     prop_oneof![
-        (task(), any::<bool>(), task()).prop_map(|(prev, runnable, next)| What::Switch(Switch {
-            prev,
-            runnable,
-            next
-        })),
-        task().prop_map(|woken| What::Waking(Waking { woken, context: None })),
-        (0..200_u64).prop_map(|ms| What::DirtyPause { pause_ns: ms * 1_000_000 }),
+        (task(), any::<bool>(), task())
+            .prop_map(|(prev, runnable, next)| EventKind::Switch(Switch { prev, runnable, next })),
+        task().prop_map(|woken| EventKind::Waking(Waking { woken, context: None })),
+        (0..200_u64).prop_map(|ms| EventKind::DirtyPause { pause_ns: ms * 1_000_000 }),
     ]
 }
 
 /// An event of `what`, at a whole µs.
-fn event(what: impl Strategy<Value = What>) -> impl Strategy<Value = Event> {
+fn event(what: impl Strategy<Value = EventKind>) -> impl Strategy<Value = Event> {
     (COMM, any::<u32>(), 0..4096_u32, 0..1_u64 << 40, what).prop_map(
         |(comm, pid, cpu, time_us, what)| Event {
             time_ns: time_us * 1000,
@@ -207,11 +205,11 @@ proptest! {
         prop_assert_eq!(&problems, &[], "{}", line);
         let plain = |extent: Extent| Extent { priority: None, ..extent };
         let (what, comm) = match event.what {
-            What::Insert(extent) => (What::Insert(plain(extent)), event.comm),
-            What::Issue(extent) => (What::Issue(plain(extent)), event.comm),
-            What::Requeue(extent) => (What::Requeue(plain(extent)), Comm::default()),
-            What::Complete { extent, error } => {
-                (What::Complete { extent: plain(extent), error }, Comm::default())
+            EventKind::Insert(extent) => (EventKind::Insert(plain(extent)), event.comm),
+            EventKind::Issue(extent) => (EventKind::Issue(plain(extent)), event.comm),
+            EventKind::Requeue(extent) => (EventKind::Requeue(plain(extent)), Comm::default()),
+            EventKind::Complete { extent, error } => {
+                (EventKind::Complete { extent: plain(extent), error }, Comm::default())
             }
             what => (what, event.comm),
         };
@@ -221,7 +219,7 @@ proptest! {
     /// As a second writer cuts it. Those that end in a number cannot be told from whole ones.
     #[test]
     fn a_cut_line_of_the_block_layer_is_no_event(event in event(block()), cut: prop::sample::Index) {
-        prop_assume!(!matches!(event.what, What::BioRemap { .. } | What::Unplug));
+        prop_assume!(!matches!(event.what, EventKind::BioRemap { .. } | EventKind::Unplug));
         for (form, format) in [(Form::Ftrace, Format::Ftrace), (Form::Perf, Format::Perf)] {
             let line = render::line(form, &event);
             let text = line.trim_end();
@@ -317,7 +315,7 @@ fn check_sound(items: &(Vec<Event>, Vec<Problem>), file: &[u8]) {
 
 fn line_of(problem: &Problem) -> u64 {
     match problem.place {
-        Place::Line(line) => line,
+        Position::Line(line) => line,
         place => panic!("a text has lines: {place:?}"),
     }
 }
@@ -395,7 +393,7 @@ proptest! {
         prop_assert!(events.len() > 20, "the other file is read");
         for problem in problems {
             let length = if problem.file == "f" { file.len() } else { other.len() };
-            let Place::Byte(byte) = problem.place else { panic!("{problem}") };
+            let Position::Byte(byte) = problem.place else { panic!("{problem}") };
             prop_assert!(byte < length as u64, "{}", problem);
         }
     }

@@ -18,7 +18,7 @@ use rustix::fs::OFlags;
 use crate::fio::job::{job_name, seed_of};
 use crate::fio::output::JobOutput;
 use crate::fio::think::is_read;
-use crate::host::cores::Slots;
+use crate::host::semaphore::FairSemaphore;
 use crate::spec::expand::PlannedPoint;
 use crate::spec::host::Host;
 use crate::spec::workload::{Data, Job};
@@ -74,8 +74,8 @@ struct Point<'a> {
     seed: u64,
     file: File,
     blocks: u64,
-    cores: Slots,
-    preparing: Slots,
+    cores: FairSemaphore,
+    preparing: FairSemaphore,
     next: AtomicU64,
     stop: &'a Interrupt,
 }
@@ -130,8 +130,8 @@ impl HostLoad<'_> {
             seed: seed_of(self.seed, point.index, 0),
             file,
             blocks: self.device.size_bytes / (job.bs_kib * 1_024),
-            cores: Slots::new(host.cores),
-            preparing: Slots::new(host.pre_at_once),
+            cores: FairSemaphore::new(host.cores),
+            preparing: FairSemaphore::new(host.pre_at_once),
             next: AtomicU64::new(0),
             stop: self.stop,
         })

@@ -9,7 +9,7 @@
 //! What it leaves out: all software time is before the system call or after it, and none of it depends
 //! on load; a core that a thread holds is not taken from it before the time is over.
 //!
-//! [`crate::spec::host`] is the table, [`cores`] a core, [`load`] runs the threads.
+//! [`crate::spec::host`] is the table, [`semaphore`] shares the cores, [`load`] runs the threads.
 
-pub mod cores;
 pub mod load;
+pub mod semaphore;

@@ -12,7 +12,7 @@ use crate::quantity;
 
 const HELP: &str = "Exit status: 0 done; 1 failed, or PROGRAM did; 2 the command line is wrong; \
 3 done, but events were lost, or requests could not be matched (see the account); 130 interrupted before \
-PROGRAM, --duration or a file was at its end. Without those, Ctrl-C is how a trace ends. What was traced until \
+PROGRAM, --duration or a file was at its end. Without those, Ctrl-C is how a trace ends. EventKind was traced until \
 then is shown, and the kernel's tracing is put back in every case.";
 
 const NO_SOURCE: &str = "what to trace is missing: give a file that was traced elsewhere, or PROGRAM behind --, \

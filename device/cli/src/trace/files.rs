@@ -10,13 +10,13 @@ use steadyio_trace::source::capture::{Captured, Meta};
 use steadyio_trace::source::files::{self, Files};
 
 use super::arguments::Arguments;
-use super::reading::{Found, Reading};
+use super::reading::{Followed, Reading};
 use crate::exit::{Failure, Status};
 
 const ALONE: &str = "is a trace that --keep made, which must be the only one";
 
 /// Reads all files.
-pub fn read(arguments: &Arguments, stop: &Interrupt) -> Result<(Found, Status), Failure> {
+pub fn read(arguments: &Arguments, stop: &Interrupt) -> Result<(Followed, Status), Failure> {
     let input = Input::open(arguments).map_err(Failure::with(Status::Usage))?;
     let number = arguments.pid.map(AskedFor::of_number);
     let asked_for = number.or_else(|| input.asked_for());
@@ -30,7 +30,7 @@ pub fn read(arguments: &Arguments, stop: &Interrupt) -> Result<(Found, Status), 
     if !all {
         eprintln!("steady: interrupted; what was read until then follows");
     }
-    let found = Found { skipped, ..reading.finish() };
+    let found = Followed { skipped, ..reading.finish() };
     match (found.trace.account.events, found.problems.kept()) {
         (0, [problem, ..]) => {
             Err(Failure::with(Status::Usage)(anyhow!("no event could be read: {problem}")))

@@ -31,7 +31,7 @@ use steadyio_trace::source::capture::devices::{Stack, names, parse};
 
 pub use self::arguments::Arguments;
 use self::arguments::Source;
-use self::reading::{Found, Reading};
+use self::reading::{Followed, Reading};
 use crate::exit::{Failure, Status};
 use crate::output::print;
 
@@ -46,7 +46,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         Source::Files => files::read(arguments, &stop)?,
         Source::Kernel => now(arguments, device.as_ref(), &stop)?,
     };
-    let Found { trace, asked_for, problems, skipped } = found;
+    let Followed { trace, asked_for, problems, skipped } = found;
     if let Some(hint) = device.as_ref().and_then(|of| devices::others(of, &trace, &names)) {
         eprintln!("steady: --device {}: {hint}", arguments.device.as_deref().unwrap_or_default());
     }
@@ -113,7 +113,7 @@ fn now(
     arguments: &Arguments,
     device: Option<&Stack>,
     stop: &Interrupt,
-) -> Result<(Found, Status), Failure> {
+) -> Result<(Followed, Status), Failure> {
     let (captured, ended) = live::trace(arguments, device, stop)?;
     let mut reading = Reading::new(captured.asked_for(), true);
     // What was traced until Ctrl-C is shown, so the same Ctrl-C does not end the reading.

@@ -26,7 +26,7 @@ pub struct Reading {
 }
 
 /// What was found.
-pub struct Found {
+pub struct Followed {
     /// The requests and I/Os.
     pub trace: Trace,
     /// The threads that were asked for, with what they started; `None` for all.
@@ -92,8 +92,8 @@ impl Reading {
     }
 
     /// The end of the trace.
-    pub fn finish(self) -> Found {
+    pub fn finish(self) -> Followed {
         let (asked_for, problems) = (self.asked_for, self.problems);
-        Found { trace: self.follower.finish(), asked_for, problems, skipped: 0 }
+        Followed { trace: self.follower.finish(), asked_for, problems, skipped: 0 }
     }
 }

@@ -23,7 +23,7 @@ struct Entry {
 
 /// A channel's part.
 #[derive(Debug, Clone, Copy, Default)]
-struct Slot {
+struct ChannelInChunk {
     messages: u32,
     /// Of its message index in the block.
     index_at: usize,
@@ -42,7 +42,7 @@ pub(super) struct Chunk {
     at: usize,
     records_crc: Hasher,
     entries: Vec<Entry>,
-    slots: Vec<Slot>,
+    slots: Vec<ChannelInChunk>,
 }
 
 impl Chunk {
@@ -53,7 +53,7 @@ impl Chunk {
             at: RECORDS_AT,
             records_crc: Hasher::new(),
             entries: Vec::with_capacity(messages_max),
-            slots: vec![Slot::default(); ids.len()],
+            slots: vec![ChannelInChunk::default(); ids.len()],
         }
     }
 
@@ -61,7 +61,7 @@ impl Chunk {
         self.at = RECORDS_AT;
         self.records_crc = Hasher::new();
         self.entries.clear();
-        self.slots.fill(Slot::default());
+        self.slots.fill(ChannelInChunk::default());
     }
 
     pub(super) fn messages(&self) -> usize {

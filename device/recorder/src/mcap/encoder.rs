@@ -35,7 +35,7 @@ use super::wire::{Put, RECORD_HEAD_BYTES};
 /// Where the beginning of a buffer belongs in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub struct Place {
+pub struct FileRange {
     /// In the file. A multiple of 4096, but for the tail of a growing file.
     pub offset: u64,
     /// How much of the buffer. A multiple of 4096, but for the tail of a growing file.
@@ -186,21 +186,21 @@ impl Encoder {
     }
 
     /// The block that the file begins with in this life. In a recycled file its gate is closed.
-    pub fn head(&self, buffer: &mut [u8], identity: Identity, created_ns: u64) -> Place {
+    pub fn head(&self, buffer: &mut [u8], identity: Identity, created_ns: u64) -> FileRange {
         let life = Life { identity, created_ns, ..self.life };
         put_head(&mut buffer[..HEAD_BYTES], &life, self.is_growing());
-        Place { offset: 0, bytes: HEAD_BYTES }
+        FileRange { offset: 0, bytes: HEAD_BYTES }
     }
 
     /// What replaces the footer of the file's former life. `None` for a growing file, which has
     /// none.
-    pub fn blank_tail(&self, buffer: &mut [u8]) -> Option<Place> {
+    pub fn blank_tail(&self, buffer: &mut [u8]) -> Option<FileRange> {
         if self.is_growing() {
             return None;
         }
         buffer[..ALIGN_BYTES].fill(0);
         let offset = self.layout.segment_bytes() - ALIGN_BYTES as u64;
-        Some(Place { offset, bytes: ALIGN_BYTES })
+        Some(FileRange { offset, bytes: ALIGN_BYTES })
     }
 
     /// Whether at most an eighth of the room for data or for its index is left: time to prepare the
@@ -212,7 +212,7 @@ impl Encoder {
     }
 
     /// The block of schemas and channels, with the ledger as the segment begins.
-    pub fn definitions(&mut self, buffer: &mut [u8], ledger: &[ChannelLedger]) -> Place {
+    pub fn definitions(&mut self, buffer: &mut [u8], ledger: &[ChannelLedger]) -> FileRange {
         assert_eq!(self.step, Step::Begun, "definitions come behind the head");
         let mut put = Put::new(&mut buffer[..self.layout.definitions_bytes()]);
         put.zeros_to(BLOCK_RECORD_BYTES);
@@ -271,7 +271,7 @@ impl Encoder {
 
     /// Completes the block; `None` if no message is pending. The ledger goes into it if there were
     /// losses since the last one.
-    pub fn flush(&mut self, block: &mut [u8], ledger: &[ChannelLedger]) -> Option<Place> {
+    pub fn flush(&mut self, block: &mut [u8], ledger: &[ChannelLedger]) -> Option<FileRange> {
         if self.pending() == 0 {
             return None;
         }
@@ -294,7 +294,7 @@ impl Encoder {
         buffer: &mut [u8],
         ledger: &[ChannelLedger],
         by: CompletedBy,
-    ) -> Place {
+    ) -> FileRange {
         assert_eq!(self.step, Step::Data, "the end comes behind the data");
         assert_eq!(self.pending(), 0, "messages are pending: flush them first");
         let end_bytes = self.layout.end_bytes();
@@ -325,7 +325,7 @@ impl Encoder {
     }
 
     /// Seal, summary and footer, up to the end of the file.
-    pub fn tail(&mut self, buffer: &mut [u8]) -> Place {
+    pub fn tail(&mut self, buffer: &mut [u8]) -> FileRange {
         let Step::Ended { end_offset, seal_offset } = self.step else {
             unreachable!("the tail comes behind the end block, not behind {:?}", self.step)
         };
@@ -344,18 +344,18 @@ impl Encoder {
         let seal = Seal { identity: self.life.identity, end_offset, tail_crc };
         seal.put(&mut Put::new(&mut buffer[seal_at..summary_at]));
         self.step = Step::Sealed;
-        Place { offset, bytes }
+        FileRange { offset, bytes }
     }
 
     /// The head once more, now without hiding the rest. `None` for a growing file, which never
     /// hid anything.
-    pub fn open_gate(&self, buffer: &mut [u8]) -> Option<Place> {
+    pub fn open_gate(&self, buffer: &mut [u8]) -> Option<FileRange> {
         assert_eq!(self.step, Step::Sealed, "the gate opens last");
         if self.is_growing() {
             return None;
         }
         put_head(&mut buffer[..HEAD_BYTES], &self.life, true);
-        Some(Place { offset: 0, bytes: HEAD_BYTES })
+        Some(FileRange { offset: 0, bytes: HEAD_BYTES })
     }
 
     fn is_growing(&self) -> bool {
@@ -380,7 +380,7 @@ impl Encoder {
         block_bytes: usize,
         kind: BlockKind,
         body_crc: u32,
-    ) -> Place {
+    ) -> FileRange {
         let record = BlockRecord {
             identity: self.life.identity,
             offset: self.offset,
@@ -390,7 +390,7 @@ impl Encoder {
             body_crc,
         };
         record.put(&mut Put::new(block));
-        let place = Place { offset: self.offset, bytes: block_bytes };
+        let place = FileRange { offset: self.offset, bytes: block_bytes };
         self.offset += block_bytes as u64;
         self.number += 1;
         place

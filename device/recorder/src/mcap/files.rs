@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::recover::{Found, RecoverError, State, examine};
+use super::recover::{Examined, RecoverError, State, examine};
 
 /// A file, directory or lock that cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -89,7 +89,7 @@ pub struct Recovered {
     /// Whether it was completed.
     pub completed: bool,
     /// As it is now; but the stop is where the data ended before.
-    pub found: Found,
+    pub found: Examined,
 }
 
 /// What a file is; changes nothing. With `verify`, finished files are read to their end too.

@@ -10,7 +10,7 @@ use std::io;
 
 use super::account::{ChannelLedger, CompletedBy};
 use super::digest::ChannelDigest;
-use super::encoder::{Encoder, Place};
+use super::encoder::{Encoder, FileRange};
 use super::layout::{ALIGN_BYTES, HEAD_BYTES, Placement};
 use super::plain::{self, Plain};
 use super::private::{
@@ -80,7 +80,7 @@ impl State {
         }
     }
 
-    /// Whether [`Found::complete`] has something to write.
+    /// Whether [`Examined::complete`] has something to write.
     pub fn is_incomplete(self) -> bool {
         matches!(self, State::Hidden | State::Unfinished)
     }
@@ -116,7 +116,7 @@ pub struct Contents {
 
 /// What was found, and how to go on.
 #[derive(Debug)]
-pub struct Found {
+pub struct Examined {
     /// What it is.
     pub state: State,
     /// Not of plain files.
@@ -139,7 +139,7 @@ enum Rest {
 }
 
 /// Looks at a file and changes nothing. With `verify`, finished files are read to their end too.
-pub fn examine(storage: &dyn Storage, verify: bool) -> Result<Found, RecoverError> {
+pub fn examine(storage: &dyn Storage, verify: bool) -> Result<Examined, RecoverError> {
     let Some((life, head_good)) = find_life(storage)? else { return examine_other(storage) };
     let file = storage.bytes()?;
     if file > life.segment_bytes && life.placement == Placement::Recycled {
@@ -153,12 +153,15 @@ pub fn examine(storage: &dyn Storage, verify: bool) -> Result<Found, RecoverErro
     }
     let (stop, scanned) = scan(storage, life)?;
     let Some(scanned) = scanned else {
-        let nothing = Found::new(State::Blank, Some(life), None, Rest::Nothing);
-        return Ok(Found { stop: Some(stop), ..nothing });
+        let nothing = Examined::new(State::Blank, Some(life), None, Rest::Nothing);
+        return Ok(Examined { stop: Some(stop), ..nothing });
     };
     let contents = Some(scanned_contents(&scanned));
     let rest = Rest::Blocks(Box::new((life, scanned)));
-    Ok(Found { stop: Some(stop), ..Found::new(State::Unfinished, Some(life), contents, rest) })
+    Ok(Examined {
+        stop: Some(stop),
+        ..Examined::new(State::Unfinished, Some(life), contents, rest)
+    })
 }
 
 fn finished(
@@ -167,8 +170,8 @@ fn finished(
     tail: &Sealed,
     scanned: Option<(Stop, Option<Scanned>)>,
     rest: Rest,
-) -> Found {
-    let mut found = Found::new(state, Some(life), Some(sealed_contents(tail)), rest);
+) -> Examined {
+    let mut found = Examined::new(state, Some(life), Some(sealed_contents(tail)), rest);
     if let Some((stop, scanned)) = scanned {
         let read = scanned.as_ref().map(scanned_contents);
         let complete = scanned
@@ -180,11 +183,11 @@ fn finished(
     found
 }
 
-fn examine_other(storage: &dyn Storage) -> Result<Found, RecoverError> {
+fn examine_other(storage: &dyn Storage) -> Result<Examined, RecoverError> {
     let mut start = [0; ALIGN_BYTES];
     let count = storage.read(0, &mut start)?;
     if was_never_used(&start[..count]) {
-        return Ok(Found::new(State::Unused, None, None, Rest::Nothing));
+        return Ok(Examined::new(State::Unused, None, None, Rest::Nothing));
     }
     if !start[..count].starts_with(&MAGIC) {
         return Err(RecoverError::NotMcap);
@@ -196,12 +199,12 @@ fn examine_other(storage: &dyn Storage) -> Result<Found, RecoverError> {
     let contents = Some(plain.contents());
     match (plain.is_finished(), plain.damage()) {
         (true, damage) => {
-            let found = Found::new(State::Finished, None, contents, Rest::Nothing);
-            Ok(Found { damaged: damage.is_some(), ..found })
+            let found = Examined::new(State::Finished, None, contents, Rest::Nothing);
+            Ok(Examined { damaged: damage.is_some(), ..found })
         }
         (false, Some(at)) => Err(RecoverError::Damaged(at)),
         (false, None) => {
-            Ok(Found::new(State::Unfinished, None, contents, Rest::Plain(Box::new(plain))))
+            Ok(Examined::new(State::Unfinished, None, contents, Rest::Plain(Box::new(plain))))
         }
     }
 }
@@ -297,9 +300,9 @@ fn sealed_contents(tail: &Sealed) -> Contents {
     }
 }
 
-impl Found {
-    fn new(state: State, life: Option<Life>, contents: Option<Contents>, rest: Rest) -> Found {
-        Found { state, life, contents, stop: None, damaged: false, rest }
+impl Examined {
+    fn new(state: State, life: Option<Life>, contents: Option<Contents>, rest: Rest) -> Examined {
+        Examined { state, life, contents, stop: None, damaged: false, rest }
     }
 
     /// Whose data it is; not of plain files.
@@ -339,7 +342,7 @@ fn complete_blocks(storage: &mut dyn Storage, life: Life, scanned: Scanned) -> i
 }
 
 /// Each write is durable before the next one.
-fn put(storage: &mut dyn Storage, place: Place, buffer: &[u8]) -> io::Result<()> {
+fn put(storage: &mut dyn Storage, place: FileRange, buffer: &[u8]) -> io::Result<()> {
     storage.write(place.offset, &buffer[..place.bytes])?;
     storage.sync()
 }

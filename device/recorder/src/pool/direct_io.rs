@@ -16,7 +16,7 @@ use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode};
 
 use crate::config::EngineChoice;
-use crate::mcap::encoder::Place;
+use crate::mcap::encoder::FileRange;
 use crate::memory::{AlignedBuffer, MemoryError};
 use crate::source::now_ns;
 
@@ -27,7 +27,7 @@ const ENTRIES: u32 = 16;
 
 /// What was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum DiskOp {
     /// The write of this buffer.
     Write(usize),
     /// A sync.
@@ -38,7 +38,7 @@ pub enum What {
 #[derive(Debug)]
 pub struct Done {
     /// What.
-    pub what: What,
+    pub what: DiskOp,
     /// From its submission on.
     pub ns: u64,
     /// How it ended.
@@ -52,7 +52,7 @@ enum Engine {
 }
 
 #[derive(Debug)]
-struct Slot {
+struct WriteBuffer {
     buffer: AlignedBuffer,
     /// Bytes on their way, and since when.
     busy: Option<(usize, u64)>,
@@ -61,7 +61,7 @@ struct Slot {
 /// Buffers, and the way to the device.
 pub struct Disk {
     engine: Engine,
-    slots: Vec<Slot>,
+    slots: Vec<WriteBuffer>,
     syncing_since_ns: Option<u64>,
     done: VecDeque<Done>,
 }
@@ -69,7 +69,8 @@ pub struct Disk {
 impl Disk {
     /// Buffers of these sizes.
     pub fn new(choice: EngineChoice, sizes: &[usize], locked: bool) -> Result<Disk, DiskError> {
-        let slot = |&bytes| Ok(Slot { buffer: AlignedBuffer::new(bytes, locked)?, busy: None });
+        let slot =
+            |&bytes| Ok(WriteBuffer { buffer: AlignedBuffer::new(bytes, locked)?, busy: None });
         let slots = sizes.iter().map(slot).collect::<Result<Vec<_>, MemoryError>>()?;
         let io_uring = || {
             let ring = IoUring::new(ENTRIES)?;
@@ -116,7 +117,7 @@ impl Disk {
     }
 
     /// Sends a buffer to its place. The file must stay open until that is done.
-    pub fn write(&mut self, file: &File, slot: usize, place: Place) {
+    pub fn write(&mut self, file: &File, slot: usize, place: FileRange) {
         let at = &mut self.slots[slot];
         assert!(at.busy.is_none(), "the device reads from this buffer");
         at.busy = Some((place.bytes, now_ns()));
@@ -230,9 +231,9 @@ impl Disk {
     fn finish(&mut self, user_data: u64, result: io::Result<()>) {
         let (what, since_ns) = match usize::try_from(user_data) {
             Ok(slot) if user_data != SYNC => {
-                (What::Write(slot), self.slots[slot].busy.take().map(|(_, since_ns)| since_ns))
+                (DiskOp::Write(slot), self.slots[slot].busy.take().map(|(_, since_ns)| since_ns))
             }
-            _ => (What::Sync, self.syncing_since_ns.take()),
+            _ => (DiskOp::Sync, self.syncing_since_ns.take()),
         };
         let now_ns = now_ns();
         self.done.push_back(Done { what, ns: now_ns - since_ns.unwrap_or(now_ns), result });
@@ -241,8 +242,8 @@ impl Disk {
 
 /// Spares each write the pinning of its pages. Not so where the limit on locked memory is too low
 /// for it: then each write does it.
-fn pin(ring: &IoUring, slots: &[Slot]) -> bool {
-    let range = |slot: &Slot| libc::iovec {
+fn pin(ring: &IoUring, slots: &[WriteBuffer]) -> bool {
+    let range = |slot: &WriteBuffer| libc::iovec {
         iov_base: slot.buffer.as_ptr().cast_mut().cast(),
         iov_len: slot.buffer.len(),
     };
@@ -295,7 +296,7 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         for slot in 0..2 {
             disk.buffer(slot).fill(slot as u8 + 1);
-            let place = Place { offset: slot as u64 * 8_192, bytes: 8_192 };
+            let place = FileRange { offset: slot as u64 * 8_192, bytes: 8_192 };
             disk.write(&file, slot, place);
         }
         let mut seen = Vec::new();
@@ -308,7 +309,7 @@ mod tests {
         }
         disk.sync(&file);
         disk.wait(None);
-        assert_eq!(disk.next_done().unwrap().what, What::Sync);
+        assert_eq!(disk.next_done().unwrap().what, DiskOp::Sync);
         assert!(disk.is_idle());
         let mut bytes = vec![0; 16_384];
         file.read_exact_at(&mut bytes, 0).unwrap();
@@ -327,10 +328,10 @@ mod tests {
         let read_only = File::open("/proc/self/exe").unwrap();
         for choice in [EngineChoice::Pwrite, EngineChoice::Best] {
             let mut disk = Disk::new(choice, &[4_096], false).unwrap();
-            disk.write(&read_only, 0, Place { offset: 0, bytes: 4_096 });
+            disk.write(&read_only, 0, FileRange { offset: 0, bytes: 4_096 });
             disk.wait(None);
             let done = disk.next_done().unwrap();
-            assert_eq!(done.what, What::Write(0));
+            assert_eq!(done.what, DiskOp::Write(0));
             assert_eq!(done.result.unwrap_err().raw_os_error(), Some(libc::EBADF));
             assert!(disk.is_free(0));
         }

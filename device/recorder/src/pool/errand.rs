@@ -6,8 +6,8 @@
 
 use std::fs::File;
 
-use super::direct_io::{Disk, What};
-use crate::mcap::encoder::Place;
+use super::direct_io::{Disk, DiskOp};
+use crate::mcap::encoder::FileRange;
 
 /// The longest errand: tail, sync, gate, sync.
 const STEPS_MAX: usize = 4;
@@ -16,7 +16,7 @@ const STEPS_MAX: usize = 4;
 #[derive(Debug, Clone, Copy)]
 pub enum Step {
     /// This buffer goes to its place. It is not touched until the errand is over.
-    Write(usize, Place),
+    Write(usize, FileRange),
     /// All before it becomes durable.
     Sync,
 }
@@ -61,11 +61,11 @@ impl Errand {
     }
 
     /// Whether this is the end of the step under way.
-    pub fn awaits(&self, what: What) -> bool {
+    pub fn awaits(&self, what: DiskOp) -> bool {
         self.is_under_way
             && match (self.left[0], what) {
-                (Some(Step::Write(slot, _)), What::Write(done)) => slot == done,
-                (Some(Step::Sync), What::Sync) => true,
+                (Some(Step::Write(slot, _)), DiskOp::Write(done)) => slot == done,
+                (Some(Step::Sync), DiskOp::Sync) => true,
                 _ => false,
             }
     }

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use self::change::Next;
-use super::direct_io::{Disk, Done, What};
+use super::direct_io::{Disk, DiskOp, Done};
 use super::errand::Errand;
 use super::files::Pool;
 use super::flight::Flight;
@@ -21,7 +21,7 @@ use super::meters::{Meters, count, raise};
 use crate::config::WhenFull;
 use crate::ledger::Ledger;
 use crate::mcap::account::ChannelLedger;
-use crate::mcap::encoder::{Encoder, Full, Message, Place};
+use crate::mcap::encoder::{Encoder, FileRange, Full, Message};
 use crate::mcap::layout::{ALIGN_BYTES, HEAD_BYTES, Layout};
 use crate::read_only::refuse_read_only;
 use crate::ring::Header;
@@ -218,7 +218,7 @@ impl Stage {
         }
     }
 
-    fn send(&mut self, place: Place) -> io::Result<()> {
+    fn send(&mut self, place: FileRange) -> io::Result<()> {
         let file = self.file.as_ref().ok_or_else(no_segment)?;
         self.parts.disk.write(file, self.slot, place);
         count(&self.parts.meters.device_bytes, place.bytes as u64);
@@ -251,8 +251,8 @@ impl Stage {
     fn take_done(&mut self) -> io::Result<()> {
         while let Some(done) = self.parts.disk.next_done() {
             match done.what {
-                What::Write(_) => self.writes.add(done.ns),
-                What::Sync => self.syncs.add(done.ns),
+                DiskOp::Write(_) => self.writes.add(done.ns),
+                DiskOp::Sync => self.syncs.add(done.ns),
             }
             if self.ending.as_ref().is_some_and(|errand| errand.awaits(done.what)) {
                 self.ending_went_on(done)?;
@@ -270,8 +270,8 @@ impl Stage {
         let what = done.what;
         ended_well(done, self.file.as_ref().ok_or_else(no_segment)?)?;
         match what {
-            What::Write(slot) => self.flight.landed(slot),
-            What::Sync => {
+            DiskOp::Write(slot) => self.flight.landed(slot),
+            DiskOp::Sync => {
                 if let Some(since_ns) = self.flight.synced() {
                     self.note_lag(now_ns() - since_ns);
                 }
@@ -309,8 +309,8 @@ impl Stage {
 fn ended_well(done: Done, file: &File) -> io::Result<()> {
     done.result?;
     match done.what {
-        What::Write(_) => Ok(()),
-        What::Sync => refuse_read_only(file),
+        DiskOp::Write(_) => Ok(()),
+        DiskOp::Sync => refuse_read_only(file),
     }
 }
 

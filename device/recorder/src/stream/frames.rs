@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::framing::{Problem, Step, StreamError, What};
+use super::framing::{Problem, Step, StreamError, StreamItem};
 
 /// Every stream begins with this, and its version.
 pub const MAGIC: [u8; 7] = *b"\x89STEADY";
@@ -102,7 +102,7 @@ impl Frames {
             None => Ok(None),
             Some(&VERSION) => {
                 self.phase = Phase::Declaring;
-                Ok(Some(Step { bytes: MAGIC.len() + 1, what: What::Other }))
+                Ok(Some(Step { bytes: MAGIC.len() + 1, what: StreamItem::Other }))
             }
             Some(&version) => Err(Problem::Version(version)),
         }
@@ -147,7 +147,7 @@ impl Frames {
             TYPE_TOPIC => self.declare(body)?,
             _ => {
                 self.phase = Phase::Recording;
-                What::Begin
+                StreamItem::Begin
             }
         };
         Ok(Some(Step { bytes, what }))
@@ -176,11 +176,11 @@ impl Frames {
             return Ok(None);
         }
         let payload = LENGTH_BYTES + RECORD_HEAD_BYTES..bytes;
-        let what = What::Record { id, log_time_ns: Some(log_time_ns), payload };
+        let what = StreamItem::Record { id, log_time_ns: Some(log_time_ns), payload };
         Ok(Some(Step { bytes, what }))
     }
 
-    fn declare(&mut self, body: &[u8]) -> Result<What, Problem> {
+    fn declare(&mut self, body: &[u8]) -> Result<StreamItem, Problem> {
         let mut fields = Fields { data: body };
         let missing = |field| Problem::Field { field };
         let id = fields.u16().ok_or(missing("identifier"))?;
@@ -204,7 +204,7 @@ impl Frames {
             return Err(Problem::Schema);
         }
         match self.topics.insert(id, topic) {
-            None => Ok(What::Other),
+            None => Ok(StreamItem::Other),
             Some(_) => Err(Problem::Twice(id)),
         }
     }

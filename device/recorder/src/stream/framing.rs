@@ -12,12 +12,12 @@ pub struct Step {
     /// Bytes of it.
     pub bytes: usize,
     /// Its meaning.
-    pub what: What,
+    pub what: StreamItem,
 }
 
 /// A piece of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
+pub enum StreamItem {
     /// Nothing to record: head of the stream, a declaration, the rest of a line that was too long.
     Other,
     /// All topics are declared.

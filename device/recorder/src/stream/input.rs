@@ -19,7 +19,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::frames::{Frames, Topic};
 use super::framing::{Framing, Problem, StreamError};
 use super::lines::Lines;
-use super::producer::{Found, Next, Producer};
+use super::producer::{BufferedRecord, Next, Producer};
 use crate::config::{ChannelConfig, Schema};
 use crate::source::{Record, Source, wall_ns};
 use steadyio_core::interrupt::Interrupt;
@@ -280,7 +280,7 @@ impl StreamSource {
     }
 
     /// The next record in the bytes that were read, of each producer in turn.
-    fn find(&mut self) -> io::Result<Option<(usize, Found)>> {
+    fn find(&mut self) -> io::Result<Option<(usize, BufferedRecord)>> {
         let mut looks = self.producers.len();
         while looks > 0 {
             looks -= 1;

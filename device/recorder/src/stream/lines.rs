@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A record per line, without its newline.
 
-use super::framing::{Step, What};
+use super::framing::{Step, StreamItem};
 
 /// Bytes to lines.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Lines {
         if self.skipping {
             self.skipping = newline.is_none();
             let bytes = newline.map_or(data.len(), |newline| newline + 1);
-            return (bytes > 0).then_some(Step { bytes, what: What::Other });
+            return (bytes > 0).then_some(Step { bytes, what: StreamItem::Other });
         }
         let length = newline.unwrap_or(data.len());
         if length > self.line_bytes_max {
@@ -47,7 +47,7 @@ impl Lines {
 }
 
 fn record(length: usize, bytes: usize) -> Step {
-    Step { bytes, what: What::Record { id: 0, log_time_ns: None, payload: 0..length } }
+    Step { bytes, what: StreamItem::Record { id: 0, log_time_ns: None, payload: 0..length } }
 }
 
 #[cfg(test)]
@@ -65,7 +65,7 @@ mod tests {
         loop {
             match lines.next(&text[start..end], end == text.len()) {
                 Some(step) => {
-                    if let What::Record { payload, .. } = step.what {
+                    if let StreamItem::Record { payload, .. } = step.what {
                         records.push(text[start..end][payload].to_vec());
                     }
                     start += step.bytes;

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
 
-use super::framing::{Framing, StreamError, What};
+use super::framing::{Framing, StreamError, StreamItem};
 
 /// Read at once, if there is so much.
 const READ_BYTES: usize = 256 << 10;
@@ -37,7 +37,7 @@ impl Buffer {
 
 /// A record in the buffer of its producer.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct BufferedRecord {
     /// Position of its channel in the recording.
     pub channel: usize,
     /// None: now.
@@ -49,7 +49,7 @@ pub struct Found {
 #[derive(Debug)]
 pub enum Next {
     /// A record. It stays in the buffer until the next look.
-    Record(Found),
+    Record(BufferedRecord),
     /// All its topics are declared.
     Begin,
     /// Nothing before more was read.
@@ -121,20 +121,20 @@ impl Producer {
             };
             self.used_bytes = step.bytes;
             match step.what {
-                What::Other => {}
-                What::Begin => return Ok(Next::Begin),
-                What::Record { id, log_time_ns, payload } => {
+                StreamItem::Other => {}
+                StreamItem::Begin => return Ok(Next::Begin),
+                StreamItem::Record { id, log_time_ns, payload } => {
                     // Declared, or the framing had refused it; and bound, since it has begun.
                     let channel = self.channels.iter().find(|(known, _)| *known == id);
                     let Some(&(_, channel)) = channel else { continue };
-                    return Ok(Next::Record(Found { channel, log_time_ns, payload }));
+                    return Ok(Next::Record(BufferedRecord { channel, log_time_ns, payload }));
                 }
             }
         }
     }
 
     /// The bytes of the record that was found last.
-    pub fn payload(&self, found: &Found) -> &[u8] {
+    pub fn payload(&self, found: &BufferedRecord) -> &[u8] {
         &self.buffer.data()[found.payload.clone()]
     }
 }

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use steadyio_recorder::mcap::recover::{Found, RecoverError, examine};
+use steadyio_recorder::mcap::recover::{Examined, RecoverError, examine};
 use steadyio_recorder::mcap::storage::Storage;
 
 pub struct Disk {
@@ -56,7 +56,7 @@ impl Storage for Disk {
 }
 
 /// As `steady recover` does it; the file as it is then, and what was found.
-pub fn recover(image: Vec<u8>) -> Result<(Vec<u8>, Found), RecoverError> {
+pub fn recover(image: Vec<u8>) -> Result<(Vec<u8>, Examined), RecoverError> {
     let mut disk = Disk::new(image);
     examine(&disk, false)?.complete(&mut disk)?;
     let found = examine(&disk, true)?;

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use steadyio_recorder::mcap::account::{ChannelLedger, CompletedBy};
 use steadyio_recorder::mcap::definitions::{ChannelSpec, Definitions, SchemaSpec};
-use steadyio_recorder::mcap::encoder::{Encoder, Full, Message, Place};
+use steadyio_recorder::mcap::encoder::{Encoder, FileRange, Full, Message};
 use steadyio_recorder::mcap::layout::{Layout, LayoutConfig, Placement};
 use steadyio_recorder::mcap::private::Identity;
 
@@ -109,7 +109,7 @@ impl Script {
         script
     }
 
-    fn write(&mut self, place: Place) {
+    fn write(&mut self, place: FileRange) {
         let bytes = self.buffer[..place.bytes].to_vec();
         self.writes.push(Write { offset: place.offset, bytes, durable: self.flushed });
     }

@@ -3,7 +3,7 @@
 
 use super::super::event::{Dev, Event, Extent, OpKind};
 use super::Follower;
-use super::open::{Slot, add_new};
+use super::open::{RequestNumber, add_new};
 use super::tasks::Share;
 use super::threads::Bio;
 
@@ -158,7 +158,7 @@ impl Follower {
 
     /// Discards are merged without an event where a device takes several ranges in one command. If all that
     /// wait for this device are just what the request has grown by, they are in it.
-    pub(super) fn join_discards(&mut self, slot: Slot, extent: &Extent) {
+    pub(super) fn join_discards(&mut self, slot: RequestNumber, extent: &Extent) {
         let Some(open) = self.table.get(slot).filter(|_| extent.op.kind == OpKind::Discard) else {
             return;
         };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who asks: system calls, writeback, journals; operations of io_uring are in `uring`.
 
-use super::super::event::{Call, Event, Extent, What};
+use super::super::event::{Call, Event, EventKind, Extent};
 use super::super::io::Origin;
 use super::Follower;
 use super::drafts::Handover;
@@ -11,23 +11,23 @@ use super::threads::InCall;
 impl Follower {
     pub(super) fn dispatch_to_threads(&mut self, event: &Event) {
         match event.what {
-            What::CallEnter { call, .. } => self.enter_call(event, call),
-            What::CallExit { call, result } => self.exit_call(event, call, result),
-            What::UringSubmit { .. }
-            | What::UringQueueWork { .. }
-            | What::UringLink { .. }
-            | What::UringFileGet { .. }
-            | What::UringComplete { .. } => self.dispatch_to_operations(event),
-            What::Fork { child } => self.threads.entry(child).or_default().born = true,
-            What::JournalCommitStart { .. } => self.start_commit(event),
-            What::JournalCommitEnd { .. } => self.end_commit(event),
-            What::WritebackStart { inode } => {
+            EventKind::CallEnter { call, .. } => self.enter_call(event, call),
+            EventKind::CallExit { call, result } => self.exit_call(event, call, result),
+            EventKind::UringSubmit { .. }
+            | EventKind::UringQueueWork { .. }
+            | EventKind::UringLink { .. }
+            | EventKind::UringFileGet { .. }
+            | EventKind::UringComplete { .. } => self.dispatch_to_operations(event),
+            EventKind::Fork { child } => self.threads.entry(child).or_default().born = true,
+            EventKind::JournalCommitStart { .. } => self.start_commit(event),
+            EventKind::JournalCommitEnd { .. } => self.end_commit(event),
+            EventKind::WritebackStart { inode } => {
                 self.threads.entry(event.pid).or_default().writeback = Some(inode);
             }
-            What::WritebackEnd { .. } => {
+            EventKind::WritebackEnd { .. } => {
                 self.threads.entry(event.pid).or_default().writeback = None;
             }
-            What::PageCacheAdd { inode, .. } => {
+            EventKind::PageCacheAdd { inode, .. } => {
                 self.threads.entry(event.pid).or_default().cached_inode = Some(inode);
             }
             _ => {}

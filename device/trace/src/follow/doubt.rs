@@ -12,7 +12,7 @@
 use super::super::event::{Command, Dev, Event, Extent, Op, OpKind};
 use super::Follower;
 use super::hardware::{CommandKey, MMC_MAJOR};
-use super::open::{Doubt, NOWHERE, Open, Slot, Stage, place};
+use super::open::{Doubt, NOWHERE, Open, RequestNumber, RequestState, place};
 
 /// The major number of loop devices.
 const LOOP_MAJOR: u32 = 7;
@@ -20,17 +20,17 @@ const LOOP_MAJOR: u32 = 7;
 const ALIKE: &str = "two requests at the same place at the same time cannot be told apart";
 
 /// What the events say about one request, if they say it of one only.
-pub(super) enum Found {
+pub(super) enum Match {
     None,
-    One(Slot),
+    One(RequestNumber),
     /// All that it can be about.
-    Several(Vec<Slot>),
+    Several(Vec<RequestNumber>),
 }
 
 /// Where a doubtful request may be.
 #[derive(Debug)]
 pub(super) struct Blur {
-    slot: Slot,
+    slot: RequestNumber,
     dev: Dev,
     kind: OpKind,
     begin: u64,
@@ -56,27 +56,27 @@ impl Blur {
 impl Follower {
     /// Which of `slots` the event at `extent` is about, if that is sure. If it is not, none of them can be
     /// reported.
-    pub(super) fn one_of(&mut self, mut slots: Vec<Slot>, extent: &Extent) -> Found {
+    pub(super) fn one_of(&mut self, mut slots: Vec<RequestNumber>, extent: &Extent) -> Match {
         if slots.len() > 1 {
             // What a request does never changes, nor do its flags, but for those of flushes.
-            let alike = |slot: &Slot| {
+            let alike = |slot: &RequestNumber| {
                 self.table.get(*slot).is_some_and(|open| same_flags(&open.op, &extent.op))
             };
             slots.retain(alike);
         }
         self.doubt_blurred(&slots, extent);
         match slots[..] {
-            [] => Found::None,
-            [slot] => Found::One(slot),
+            [] => Match::None,
+            [slot] => Match::One(slot),
             _ => {
                 self.suspect_all(&slots);
-                Found::Several(slots)
+                Match::Several(slots)
             }
         }
     }
 
     /// If a doubtful request may be there, what is found there is doubtful too.
-    pub(super) fn doubt_blurred(&mut self, slots: &[Slot], extent: &Extent) {
+    pub(super) fn doubt_blurred(&mut self, slots: &[RequestNumber], extent: &Extent) {
         if self.blurred.is_empty() || slots.is_empty() {
             return;
         }
@@ -96,7 +96,7 @@ impl Follower {
 
     /// They cannot be told apart. If events were lost while one of them was open, or it began before the trace,
     /// that may be the reason.
-    pub(super) fn suspect_all(&mut self, slots: &[Slot]) {
+    pub(super) fn suspect_all(&mut self, slots: &[RequestNumber]) {
         let open = slots.iter().filter_map(|slot| self.table.get(*slot));
         let known: Vec<Doubt> = open.filter_map(|open| self.doubt_of(open)).collect();
         let reasons = [Doubt::Loss, Doubt::Edge];
@@ -113,7 +113,7 @@ impl Follower {
     }
 
     /// Events were lost while it was open: it may have ended since.
-    pub(super) fn lose_sight(&mut self, slot: Slot) {
+    pub(super) fn lose_sight(&mut self, slot: RequestNumber) {
         let is_known = self.blurred.iter().any(|blur| blur.slot == slot);
         self.suspect(slot, Doubt::Loss);
         let command = self.table.get(slot).and_then(|open| open.command);
@@ -142,7 +142,7 @@ impl Follower {
         }
         let lost = |open: &Open| {
             (open.op.kind, open.stage, open.doubt)
-                == (OpKind::Flush, Stage::Issued, Some(Doubt::Loss))
+                == (OpKind::Flush, RequestState::Issued, Some(Doubt::Loss))
         };
         let slots = self.table.beginning(place(extent), lost);
         slots.iter().for_each(|slot| self.forget_request(*slot, event));
@@ -150,14 +150,14 @@ impl Follower {
     }
 
     /// It has ended unseen.
-    fn forget_request(&mut self, slot: Slot, event: &Event) {
+    fn forget_request(&mut self, slot: RequestNumber, event: &Event) {
         let Some(open) = self.take_request(slot) else { return };
         self.results.count_doubt(Doubt::Loss, &open, event.time_ns);
         open.shares.iter().for_each(|share| self.drop_share(share));
     }
 
     /// It cannot be reported, nor what may be mixed up with it from now on.
-    pub(super) fn suspect(&mut self, slot: Slot, doubt: Doubt) {
+    pub(super) fn suspect(&mut self, slot: RequestNumber, doubt: Doubt) {
         let Some(open) = self.table.get_mut(slot) else { return };
         open.suspect(doubt);
         if self.blurred.iter().any(|blur| blur.slot == slot) {
@@ -170,7 +170,7 @@ impl Follower {
     }
 
     /// It has ended, or is part of another now.
-    pub(super) fn take_request(&mut self, slot: Slot) -> Option<Open> {
+    pub(super) fn take_request(&mut self, slot: RequestNumber) -> Option<Open> {
         self.blurred.retain(|blur| blur.slot != slot);
         let open = self.table.remove(slot)?;
         self.flushes.forget_slot(open.dev, slot);
@@ -178,8 +178,8 @@ impl Follower {
     }
 
     /// The one whose size is nearest: for the books only, as none of them is reported.
-    pub(super) fn closest(&self, slots: &[Slot], sectors: u32) -> Slot {
-        let over = |slot: &&Slot| {
+    pub(super) fn closest(&self, slots: &[RequestNumber], sectors: u32) -> RequestNumber {
+        let over = |slot: &&RequestNumber| {
             self.table.get(**slot).map_or(u32::MAX, |open| open.left.abs_diff(sectors))
         };
         slots.iter().min_by_key(over).copied().unwrap_or_default()

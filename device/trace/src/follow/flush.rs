@@ -8,10 +8,10 @@
 
 use std::collections::HashMap;
 
-use super::super::event::{Comm, Dev, Event, Extent, OpKind, What};
+use super::super::event::{Comm, Dev, Event, EventKind, Extent, OpKind};
 use super::super::io::{Mark, Request};
 use super::Follower;
-use super::open::{Sequence, Slot, add_new};
+use super::open::{RequestNumber, Sequence, add_new};
 use super::results::Results;
 use super::tasks::Share;
 use super::threads::Bio;
@@ -53,7 +53,7 @@ pub(super) struct Flushes {
     waiters: HashMap<Dev, Vec<Waiter>>,
     rests: HashMap<Dev, Vec<Rest>>,
     /// Data that waits for a flush before it.
-    preflushing: HashMap<Dev, Vec<Slot>>,
+    preflushing: HashMap<Dev, Vec<RequestNumber>>,
     /// At most one per CPU, in the order of their end.
     ended: Vec<Ended>,
     /// CPUs that ended data of a sequence that no flush follows, and will end the sequence next.
@@ -67,7 +67,7 @@ impl Flushes {
     }
 
     /// The request was issued, or it ended and its slot is another's from now on. Returns whether it waited.
-    pub fn forget_slot(&mut self, dev: Dev, slot: Slot) -> bool {
+    pub fn forget_slot(&mut self, dev: Dev, slot: RequestNumber) -> bool {
         let Some(slots) = self.preflushing.get_mut(&dev) else { return false };
         let before = slots.len();
         slots.retain(|other| *other != slot);
@@ -83,12 +83,12 @@ impl Follower {
     }
 
     /// A request with data waits for a flush.
-    pub(super) fn await_preflush(&mut self, dev: Dev, slot: Slot) {
+    pub(super) fn await_preflush(&mut self, dev: Dev, slot: RequestNumber) {
         self.flushes.preflushing.entry(dev).or_default().push(slot);
     }
 
     /// It waits no longer. One flush can have been the one; of several, or none, nobody can say which.
-    pub(super) fn settle_preflush(&mut self, dev: Dev, slot: Slot) {
+    pub(super) fn settle_preflush(&mut self, dev: Dev, slot: RequestNumber) {
         let waited = self.flushes.forget_slot(dev, slot);
         let Some(open) = self.table.get_mut(slot).filter(|_| waited) else { return };
         if open.flushes.len() != 1 {
@@ -167,11 +167,11 @@ impl Follower {
             return;
         }
         let goes_on = |dev, pid| match event.what {
-            What::Complete { extent, .. } => {
+            EventKind::Complete { extent, .. } => {
                 let empty = extent.sectors == 0 && extent.op.kind != OpKind::Flush;
                 empty && (event.pid, extent.dev) == (pid, dev)
             }
-            What::IrqEnter { .. } | What::IrqExit { .. } => true,
+            EventKind::IrqEnter { .. } | EventKind::IrqExit { .. } => true,
             _ => false,
         };
         self.flushes.closing.retain(|(cpu, dev)| *cpu != event.cpu || goes_on(*dev, event.pid));

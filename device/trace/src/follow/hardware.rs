@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use super::super::event::{Command, Dev, Driver, Event, Extent, OpKind};
 use super::Follower;
-use super::open::{Open, Slot, Stage};
+use super::open::{Open, RequestNumber, RequestState};
 
 /// The major number of MMC cards.
 pub(super) const MMC_MAJOR: u32 = 179;
@@ -34,11 +34,11 @@ pub(super) type CommandKey = (Driver, u64);
 /// All commands under way.
 #[derive(Debug, Default)]
 pub(super) struct Hardware {
-    running: HashMap<CommandKey, Slot>,
+    running: HashMap<CommandKey, RequestNumber>,
     /// By CPU: which thread prepared which command there last.
     prepared: HashMap<u32, (u32, CommandKey)>,
     /// By CPU: which thread issued which request there last.
-    issued: HashMap<u32, (u32, Slot)>,
+    issued: HashMap<u32, (u32, RequestNumber)>,
     cards: Vec<Dev>,
 }
 
@@ -49,7 +49,7 @@ impl Hardware {
     }
 
     /// The request has ended.
-    pub fn release(&mut self, slot: Slot, command: CommandKey) {
+    pub fn release(&mut self, slot: RequestNumber, command: CommandKey) {
         if self.running.get(&command) == Some(&slot) {
             self.running.remove(&command);
         }
@@ -64,7 +64,7 @@ impl Hardware {
 
 impl Follower {
     /// The driver got the request.
-    pub(super) fn note_issue(&mut self, slot: Slot, dev: Dev, event: &Event) {
+    pub(super) fn note_issue(&mut self, slot: RequestNumber, dev: Dev, event: &Event) {
         if dev.major == MMC_MAJOR && !self.hardware.cards.contains(&dev) {
             self.hardware.cards.push(dev);
         }
@@ -120,14 +120,14 @@ impl Follower {
     }
 
     /// The only request with a card that the command can be for. Of several with one card, none can be reported.
-    fn request_of_card(&mut self, command: &Command) -> Option<Slot> {
+    fn request_of_card(&mut self, command: &Command) -> Option<RequestNumber> {
         let (sector, bytes) = (command.sector?, u64::from(command.bytes.filter(|b| *b > 0)?));
         let fits = |open: &Open| {
             let left = open.stay.map_or(0, |stay| u64::from(stay.left) << 9);
-            open.stage == Stage::Issued && left >= bytes
+            open.stage == RequestState::Issued && left >= bytes
         };
         let with = |card: &Dev| self.table.beginning((*card, sector), fits);
-        let found: Vec<Vec<Slot>> = self.hardware.cards.iter().map(with).collect();
+        let found: Vec<Vec<RequestNumber>> = self.hardware.cards.iter().map(with).collect();
         for alike in found.iter().filter(|slots| slots.len() > 1) {
             self.suspect_all(alike);
         }
@@ -140,7 +140,7 @@ impl Follower {
         Some(slot)
     }
 
-    fn bind(&mut self, slot: Slot, command: CommandKey) {
+    fn bind(&mut self, slot: RequestNumber, command: CommandKey) {
         let Some(open) = self.table.get_mut(slot) else { return };
         if let Some(before) = open.command.replace(command) {
             self.hardware.release(slot, before);

@@ -34,7 +34,7 @@ mod workers;
 
 use std::collections::HashMap;
 
-use super::event::{Dev, Event, Op, What};
+use super::event::{Dev, Event, EventKind, Op};
 use super::io::{DirtyPause, Trace};
 use super::sched::{Sched, SchedEvent, SchedWhat};
 use doubt::Blur;
@@ -132,29 +132,29 @@ impl Follower {
 
     fn dispatch(&mut self, event: &Event) {
         match event.what {
-            What::BioQueue(extent) => self.queue(event, &extent),
-            What::BioRemap { to, from } => self.remap(event, &to, from),
-            What::BioSplit { bio, new_sector } => self.split(event, &bio, new_sector),
-            What::BackMerge(extent) => self.merge(event, &extent, requests::Side::Back),
-            What::FrontMerge(extent) => self.merge(event, &extent, requests::Side::Front),
-            What::RequestMerge(extent) => self.merge_requests(&extent),
-            What::GetRequest(extent) => self.get_request(event, &extent),
-            What::Insert(extent) => self.insert(event, &extent),
-            What::K2Split { piece, rest_bytes } => self.cut_piece(&piece, rest_bytes),
-            What::Issue(extent) => self.issue(event, &extent),
-            What::Requeue(extent) => self.requeue(event, &extent),
-            What::Complete { extent, error } => self.complete(event, &extent, error),
-            What::HardwareStart(command) => self.start_hardware(event, &command),
-            What::HardwareDone(command) => self.end_hardware(event, &command),
-            What::Switch(switch) => self.note_sched(event, SchedWhat::Switch(switch)),
-            What::Waking(waking) => {
+            EventKind::BioQueue(extent) => self.queue(event, &extent),
+            EventKind::BioRemap { to, from } => self.remap(event, &to, from),
+            EventKind::BioSplit { bio, new_sector } => self.split(event, &bio, new_sector),
+            EventKind::BackMerge(extent) => self.merge(event, &extent, requests::Side::Back),
+            EventKind::FrontMerge(extent) => self.merge(event, &extent, requests::Side::Front),
+            EventKind::RequestMerge(extent) => self.merge_requests(&extent),
+            EventKind::GetRequest(extent) => self.get_request(event, &extent),
+            EventKind::Insert(extent) => self.insert(event, &extent),
+            EventKind::K2Split { piece, rest_bytes } => self.cut_piece(&piece, rest_bytes),
+            EventKind::Issue(extent) => self.issue(event, &extent),
+            EventKind::Requeue(extent) => self.requeue(event, &extent),
+            EventKind::Complete { extent, error } => self.complete(event, &extent, error),
+            EventKind::HardwareStart(command) => self.start_hardware(event, &command),
+            EventKind::HardwareDone(command) => self.end_hardware(event, &command),
+            EventKind::Switch(switch) => self.note_sched(event, SchedWhat::Switch(switch)),
+            EventKind::Waking(waking) => {
                 self.note_sched(event, SchedWhat::Waking(waking, (event.pid, event.comm)));
             }
-            What::DirtyPause { pause_ns } => {
+            EventKind::DirtyPause { pause_ns } => {
                 let (pid, begin_ns) = (event.pid, event.time_ns);
                 self.dirty_pauses.push(DirtyPause { pid, begin_ns, pause_ns });
             }
-            What::Lost { count } => self.lose(event, count),
+            EventKind::Lost { count } => self.lose(event, count),
             _ => self.dispatch_to_threads(event),
         }
     }

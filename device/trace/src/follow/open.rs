@@ -8,17 +8,17 @@ use super::tasks::Share;
 use super::threads::Bio;
 
 /// Where a request begins; flushes and passthrough requests have no sector.
-pub(super) type Place = (Dev, u64);
+pub(super) type StartSector = (Dev, u64);
 
 /// The place of requests without a sector.
 pub(super) const NOWHERE: u64 = u64::MAX;
 
 /// An open request's number, free again once it has ended.
-pub(super) type Slot = u32;
+pub(super) type RequestNumber = u32;
 
 /// How far a request has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum RequestState {
     /// In the block layer: it can be issued, and until it was it can be merged.
     Waiting,
     /// With the driver.
@@ -63,7 +63,7 @@ pub(super) struct Open {
     pub priority: Option<Priority>,
     pub pid: u32,
     pub comm: Comm,
-    pub stage: Stage,
+    pub stage: RequestState,
     /// It has been issued at least once, and can be merged no more.
     pub started: bool,
     pub marks: Marks,
@@ -97,7 +97,7 @@ impl Open {
             priority: extent.priority,
             pid: 0,
             comm: Comm::default(),
-            stage: Stage::Waiting,
+            stage: RequestState::Waiting,
             started: false,
             marks: Marks::default(),
             merged_queued_ns: Vec::new(),
@@ -122,7 +122,7 @@ impl Open {
     }
 
     /// Where it ends now, if bios can still be appended there.
-    pub fn end(&self) -> Option<Place> {
+    pub fn end(&self) -> Option<StartSector> {
         (!self.started && self.left > 0)
             .then(|| (self.dev, self.sector.wrapping_add(u64::from(self.left))))
     }
@@ -152,7 +152,7 @@ impl Open {
 
     /// The driver got it, or a piece of it.
     pub fn issue(&mut self, event: &Event, extent: &Extent) {
-        self.stage = Stage::Issued;
+        self.stage = RequestState::Issued;
         self.left = self.left.max(extent.sectors);
         if !self.started {
             self.started = true;
@@ -181,11 +181,11 @@ impl Open {
                 self.pieces.push(Piece { ended_ns: time_ns, ..stay.piece });
             }
             Some(stay) => self.pieces.push(stay.piece),
-            None if self.stage == Stage::Parted => {}
+            None if self.stage == RequestState::Parted => {}
             // Busy before it was begun.
             None => self.requeues += 1,
         }
-        self.stage = Stage::Waiting;
+        self.stage = RequestState::Waiting;
     }
 
     /// So much of it ended.
@@ -207,7 +207,7 @@ impl Open {
         if stay.left == 0 && self.left > 0 {
             self.pieces.push(stay.piece);
             self.stay = None;
-            self.stage = Stage::Parted;
+            self.stage = RequestState::Parted;
         }
     }
 
@@ -275,7 +275,7 @@ pub(super) struct Sequence {
 
 /// Where to look for the request of `extent`. Flushes have no sector; passthrough requests show 0, and at their
 /// end -1.
-pub(super) fn place(extent: &Extent) -> Place {
+pub(super) fn place(extent: &Extent) -> StartSector {
     let passthrough = extent.op.kind == OpKind::Other && extent.sectors == 0 && extent.sector == 0;
     let sector =
         if extent.op.kind == OpKind::Flush || passthrough { NOWHERE } else { extent.sector };

@@ -4,8 +4,8 @@
 use super::super::event::{Event, Extent, OpKind};
 use super::super::io::Mark;
 use super::Follower;
-use super::doubt::Found;
-use super::open::{Doubt, NOWHERE, Open, Slot, Stage, add_new, place};
+use super::doubt::Match;
+use super::open::{Doubt, NOWHERE, Open, RequestNumber, RequestState, add_new, place};
 
 const NOT_ISSUED: &str = "ended, but was never issued to the driver";
 
@@ -41,9 +41,9 @@ impl Follower {
             Side::Front => self.table.beginning((extent.dev, extent.sector + sectors), fits),
         };
         let slot = match self.one_of(slots, &beside) {
-            Found::None => return self.drop_bio(&bio),
-            Found::One(slot) => slot,
-            Found::Several(slots) => slots[0],
+            Match::None => return self.drop_bio(&bio),
+            Match::One(slot) => slot,
+            Match::Several(slots) => slots[0],
         };
         self.table.change(slot, |open| {
             open.left = open.left.saturating_add(extent.sectors);
@@ -62,9 +62,9 @@ impl Follower {
         let same = |open: &Open| waiting(open) && open.left == extent.sectors;
         let next = self.table.beginning(place(extent), same);
         let next = match self.one_of(next, extent) {
-            Found::None => None,
-            Found::One(slot) => Some(slot),
-            Found::Several(slots) => Some(slots[0]),
+            Match::None => None,
+            Match::One(slot) => Some(slot),
+            Match::Several(slots) => Some(slots[0]),
         };
         let next = next.and_then(|slot| self.take_request(slot)).unwrap_or_else(|| {
             let doubt = Some(self.absence());
@@ -73,11 +73,11 @@ impl Follower {
         let before = self.table.ending((extent.dev, extent.sector), waiting);
         let beside = Extent { sector: extent.sector.wrapping_sub(1), sectors: 1, ..*extent };
         let before = match self.one_of(before, &beside) {
-            Found::None => {
+            Match::None => {
                 return next.shares.iter().for_each(|share| self.drop_share(share));
             }
-            Found::One(slot) => slot,
-            Found::Several(slots) => slots[0],
+            Match::One(slot) => slot,
+            Match::Several(slots) => slots[0],
         };
         self.table.change(before, |open| {
             open.left = open.left.saturating_add(next.left);
@@ -116,12 +116,15 @@ impl Follower {
         if !self.is_followed(extent) {
             return;
         }
-        let fits = |open: &Open| open.op.kind == extent.op.kind && open.stage != Stage::Issued;
+        let fits =
+            |open: &Open| open.op.kind == extent.op.kind && open.stage != RequestState::Issued;
         let mut slots = self.table.beginning(place(extent), fits);
         if slots.len() > 1 {
             // A request is inserted by its thread, unless it comes back.
-            let own = |slot: &Slot| self.table.get(*slot).is_some_and(|open| open.pid == event.pid);
-            let mine: Vec<Slot> = slots.iter().copied().filter(own).collect();
+            let own = |slot: &RequestNumber| {
+                self.table.get(*slot).is_some_and(|open| open.pid == event.pid)
+            };
+            let mine: Vec<RequestNumber> = slots.iter().copied().filter(own).collect();
             if mine.len() == 1 {
                 slots = mine;
             }
@@ -147,7 +150,8 @@ impl Follower {
 
     /// The next issue is of a piece: so large is the whole.
     pub(super) fn cut_piece(&mut self, piece: &Extent, rest_bytes: u32) {
-        let fits = |open: &Open| open.op.kind == piece.op.kind && open.stage != Stage::Issued;
+        let fits =
+            |open: &Open| open.op.kind == piece.op.kind && open.stage != RequestState::Issued;
         let slots = self.table.beginning(place(piece), fits);
         self.doubt_blurred(&slots, piece);
         if let [slot] = slots[..] {
@@ -162,16 +166,16 @@ impl Follower {
             return;
         }
         let fits = |open: &Open| {
-            open.stage != Stage::Issued
+            open.stage != RequestState::Issued
                 && open.op.kind == extent.op.kind
                 && (open.left >= extent.sectors || extent.op.kind == OpKind::Discard)
         };
         let may_be_again = self.forget_flush(event, extent);
         let slots = self.table.beginning(place(extent), fits);
         let slot = match self.one_of(slots, extent) {
-            Found::One(slot) => slot,
-            Found::Several(slots) => self.closest(&slots, extent.sectors),
-            Found::None => match self.unattached(extent) {
+            Match::One(slot) => slot,
+            Match::Several(slots) => self.closest(&slots, extent.sectors),
+            Match::None => match self.unattached(extent) {
                 Some(bio) => self.table.insert(Open::from_bio(bio, extent)),
                 None => self.table.insert(Open::new(extent)),
             },
@@ -198,9 +202,9 @@ impl Follower {
         };
         let slots = self.table.beginning(place(extent), fits);
         let slot = match self.one_of(slots, extent) {
-            Found::None => return self.take_back_piece(extent),
-            Found::One(slot) => slot,
-            Found::Several(slots) => slots[0],
+            Match::None => return self.take_back_piece(extent),
+            Match::One(slot) => slot,
+            Match::Several(slots) => slots[0],
         };
         self.table.change(slot, |open| {
             open.left = open.left.max(extent.sectors);
@@ -223,15 +227,15 @@ impl Follower {
             let left = open.stay.map_or(open.left, |stay| stay.left);
             open.op.kind == extent.op.kind && (whole || left >= extent.sectors)
         };
-        let issued = |open: &Open| ends(open) && open.stage != Stage::Waiting;
+        let issued = |open: &Open| ends(open) && open.stage != RequestState::Waiting;
         let slots = self.table.beginning((dev, sector), issued);
         match self.one_of(slots, extent) {
-            Found::One(slot) => self.progress(slot, event, extent, error),
-            Found::Several(slots) => {
+            Match::One(slot) => self.progress(slot, event, extent, error),
+            Match::Several(slots) => {
                 let slot = self.closest(&slots, extent.sectors);
                 self.progress(slot, event, extent, error);
             }
-            Found::None => self.end_unissued(event, extent, error, ends),
+            Match::None => self.end_unissued(event, extent, error, ends),
         }
     }
 
@@ -265,7 +269,7 @@ impl Follower {
         if self.seen.loss { Doubt::Loss } else { Doubt::Edge }
     }
 
-    fn progress(&mut self, slot: Slot, event: &Event, extent: &Extent, error: i32) {
+    fn progress(&mut self, slot: RequestNumber, event: &Event, extent: &Extent, error: i32) {
         self.table.change(slot, |open| open.complete(event.time_ns, extent.sectors, error));
         if self.table.get(slot).is_some_and(|open| open.left == 0) {
             self.finish_request(slot, event);
@@ -273,7 +277,7 @@ impl Follower {
     }
 
     /// All of it has ended.
-    fn finish_request(&mut self, slot: Slot, event: &Event) {
+    fn finish_request(&mut self, slot: RequestNumber, event: &Event) {
         let Some(mut open) = self.take_request(slot) else { return };
         if let Some(command) = open.command {
             self.hardware.release(slot, command);

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::super::io::{Account, Io, Mark, Origin, Request, Trace, Unmatched};
+use super::super::io::{Coverage, Io, Mark, Origin, Request, Trace, Unmatched};
 use super::open::{Doubt, Open};
 
 /// How many unmatched requests are kept in full.
@@ -17,7 +17,7 @@ pub(super) struct Results {
     ios: Vec<Option<Io>>,
     /// I/Os that workers of io_uring did, by the thread that submitted them.
     pub joined: HashMap<u32, Vec<usize>>,
-    pub account: Account,
+    pub account: Coverage,
 }
 
 impl Results {

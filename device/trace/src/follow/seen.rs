@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which kinds of event there have been, and what cannot be known without the others.
 
-use super::super::event::{Call, Driver, Event, What};
+use super::super::event::{Call, Driver, Event, EventKind};
 use super::super::io::Missing;
 use super::workers::submitter_of;
 
@@ -33,31 +33,31 @@ impl Seen {
     /// Called with each event, before it is looked at further.
     pub fn note(&mut self, event: &Event) {
         match &event.what {
-            What::BioQueue(extent) => {
+            EventKind::BioQueue(extent) => {
                 self.queue = true;
                 self.readahead |= extent.op.ahead;
                 self.journal_thread |= event.comm.as_bytes().starts_with(b"jbd2/");
                 self.worker |= submitter_of(&event.comm).is_some();
             }
-            What::GetRequest(_) => self.get_request = true,
-            What::Insert(_) => self.insert = true,
-            What::Issue(extent) => {
+            EventKind::GetRequest(_) => self.get_request = true,
+            EventKind::Insert(_) => self.insert = true,
+            EventKind::Issue(extent) => {
                 self.issue = true;
                 self.card |= extent.dev.major == super::hardware::MMC_MAJOR;
             }
-            What::Complete { .. } => self.complete = true,
-            What::CallEnter { call, .. } => {
+            EventKind::Complete { .. } => self.complete = true,
+            EventKind::CallEnter { call, .. } => {
                 self.call = true;
                 self.uring_call |= *call == Call::IoUringEnter;
             }
-            What::UringSubmit { .. } => self.uring_submit = true,
-            What::UringQueueWork { .. } => self.handed_over = true,
-            What::PageCacheAdd { .. } => self.page_cache = true,
-            What::JournalCommitStart { .. } => self.commit = true,
-            What::HardwareStart(command) => self.command |= command.driver == Driver::Mmc,
-            What::Switch(_) => self.switch = true,
-            What::Waking(_) => self.waking = true,
-            What::Lost { .. } => self.loss = true,
+            EventKind::UringSubmit { .. } => self.uring_submit = true,
+            EventKind::UringQueueWork { .. } => self.handed_over = true,
+            EventKind::PageCacheAdd { .. } => self.page_cache = true,
+            EventKind::JournalCommitStart { .. } => self.commit = true,
+            EventKind::HardwareStart(command) => self.command |= command.driver == Driver::Mmc,
+            EventKind::Switch(_) => self.switch = true,
+            EventKind::Waking(_) => self.waking = true,
+            EventKind::Lost { .. } => self.loss = true,
             _ => {}
         }
     }

@@ -7,46 +7,46 @@
 
 use std::collections::HashMap;
 
-use super::open::{Open, Place, Slot};
+use super::open::{Open, RequestNumber, StartSector};
 
 /// All that are open.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     slots: Vec<Option<Open>>,
-    free: Vec<Slot>,
-    begins: HashMap<Place, Vec<Slot>>,
-    ends: HashMap<Place, Vec<Slot>>,
+    free: Vec<RequestNumber>,
+    begins: HashMap<StartSector, Vec<RequestNumber>>,
+    ends: HashMap<StartSector, Vec<RequestNumber>>,
 }
 
 impl Table {
-    pub fn insert(&mut self, open: Open) -> Slot {
+    pub fn insert(&mut self, open: Open) -> RequestNumber {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
-            Slot::try_from(self.slots.len() - 1).unwrap_or(Slot::MAX)
+            RequestNumber::try_from(self.slots.len() - 1).unwrap_or(RequestNumber::MAX)
         });
         self.enter(slot, &open);
         self.slots[slot as usize] = Some(open);
         slot
     }
 
-    pub fn remove(&mut self, slot: Slot) -> Option<Open> {
+    pub fn remove(&mut self, slot: RequestNumber) -> Option<Open> {
         let open = self.slots.get_mut(slot as usize)?.take()?;
         self.leave(slot, &open);
         self.free.push(slot);
         Some(open)
     }
 
-    pub fn get(&self, slot: Slot) -> Option<&Open> {
+    pub fn get(&self, slot: RequestNumber) -> Option<&Open> {
         self.slots.get(slot as usize)?.as_ref()
     }
 
     /// Changes a request in what its places do not depend on.
-    pub fn get_mut(&mut self, slot: Slot) -> Option<&mut Open> {
+    pub fn get_mut(&mut self, slot: RequestNumber) -> Option<&mut Open> {
         self.slots.get_mut(slot as usize)?.as_mut()
     }
 
     /// Changes a request in anything.
-    pub fn change(&mut self, slot: Slot, change: impl FnOnce(&mut Open)) {
+    pub fn change(&mut self, slot: RequestNumber, change: impl FnOnce(&mut Open)) {
         let Some(mut open) = self.slots.get_mut(slot as usize).and_then(Option::take) else {
             return;
         };
@@ -57,19 +57,23 @@ impl Table {
     }
 
     /// Those that begin there and fit.
-    pub fn beginning(&self, place: Place, fits: impl Fn(&Open) -> bool) -> Vec<Slot> {
+    pub fn beginning(
+        &self,
+        place: StartSector,
+        fits: impl Fn(&Open) -> bool,
+    ) -> Vec<RequestNumber> {
         self.among(&self.begins, place, fits)
     }
 
     /// Those that end there, can be merged with and fit.
-    pub fn ending(&self, place: Place, fits: impl Fn(&Open) -> bool) -> Vec<Slot> {
+    pub fn ending(&self, place: StartSector, fits: impl Fn(&Open) -> bool) -> Vec<RequestNumber> {
         self.among(&self.ends, place, fits)
     }
 
     /// All that are open.
-    pub fn slots(&self) -> Vec<Slot> {
+    pub fn slots(&self) -> Vec<RequestNumber> {
         let open = self.slots.iter().enumerate().filter(|(_, open)| open.is_some());
-        open.filter_map(|(slot, _)| Slot::try_from(slot).ok()).collect()
+        open.filter_map(|(slot, _)| RequestNumber::try_from(slot).ok()).collect()
     }
 
     /// All that are left, when the trace is over.
@@ -79,22 +83,22 @@ impl Table {
 
     fn among(
         &self,
-        index: &HashMap<Place, Vec<Slot>>,
-        place: Place,
+        index: &HashMap<StartSector, Vec<RequestNumber>>,
+        place: StartSector,
         fits: impl Fn(&Open) -> bool,
-    ) -> Vec<Slot> {
+    ) -> Vec<RequestNumber> {
         let Some(slots) = index.get(&place) else { return Vec::new() };
         slots.iter().copied().filter(|slot| self.get(*slot).is_some_and(&fits)).collect()
     }
 
-    fn enter(&mut self, slot: Slot, open: &Open) {
+    fn enter(&mut self, slot: RequestNumber, open: &Open) {
         self.begins.entry((open.dev, open.sector)).or_default().push(slot);
         if let Some(end) = open.end() {
             self.ends.entry(end).or_default().push(slot);
         }
     }
 
-    fn leave(&mut self, slot: Slot, open: &Open) {
+    fn leave(&mut self, slot: RequestNumber, open: &Open) {
         take_out(&mut self.begins, (open.dev, open.sector), slot);
         if let Some(end) = open.end() {
             take_out(&mut self.ends, end, slot);
@@ -102,7 +106,11 @@ impl Table {
     }
 }
 
-fn take_out(index: &mut HashMap<Place, Vec<Slot>>, place: Place, slot: Slot) {
+fn take_out(
+    index: &mut HashMap<StartSector, Vec<RequestNumber>>,
+    place: StartSector,
+    slot: RequestNumber,
+) {
     if let Some(slots) = index.get_mut(&place) {
         slots.retain(|other| *other != slot);
         if slots.is_empty() {

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::super::event::{Call, Comm, Dev, Extent, Op, Priority};
-use super::open::Place;
+use super::open::StartSector;
 use super::tasks::{Key, Share};
 
 /// A thread's bios wait for a request only while it submits them; more than this are stale ones.
@@ -64,7 +64,7 @@ pub(super) struct Thread {
     /// In the order of queueing.
     pub pending: Vec<Bio>,
     /// Where a bio of a partition or of a stacked device goes on, and what it came through: it is queued next.
-    pub remapped: Option<(Place, Vec<Dev>)>,
+    pub remapped: Option<(StartSector, Vec<Dev>)>,
     /// It writes back this inode.
     pub writeback: Option<u64>,
     /// It writes this commit of a journal.

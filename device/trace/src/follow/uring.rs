@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::super::event::{Call, Event, What};
+use super::super::event::{Call, Event, EventKind};
 use super::Follower;
 use super::drafts::Handover;
 use super::tasks::{Key, Task};
@@ -32,11 +32,11 @@ struct Operation {
 impl Follower {
     pub(super) fn dispatch_to_operations(&mut self, event: &Event) {
         match event.what {
-            What::UringSubmit { request, sq_thread } => self.submit(event, request, sq_thread),
-            What::UringQueueWork { request } => self.queue_work(event, request),
-            What::UringLink { request, after } => self.link(event, request, after),
-            What::UringFileGet { request } => self.begin_operation(event, request),
-            What::UringComplete { request, result } => {
+            EventKind::UringSubmit { request, sq_thread } => self.submit(event, request, sq_thread),
+            EventKind::UringQueueWork { request } => self.queue_work(event, request),
+            EventKind::UringLink { request, after } => self.link(event, request, after),
+            EventKind::UringFileGet { request } => self.begin_operation(event, request),
+            EventKind::UringComplete { request, result } => {
                 self.complete_operation(event, request, result)
             }
             _ => {}

@@ -19,7 +19,7 @@ use arguments::{Arguments, Value};
 use messages::{ChildOrdering, CounterDescriptor, DebugAnnotation, EventType};
 use messages::{TrackDescriptor, TrackEvent};
 use packets::Packets;
-use tracks::{Timeline, Track, What};
+use tracks::{MomentKind, Timeline, Track};
 
 use crate::event::Dev;
 use crate::io::{Origin, Trace};
@@ -35,13 +35,15 @@ pub fn write(trace: &Trace, names: &BTreeMap<Dev, String>, out: impl Write) -> i
     }
     for point in &timeline.points {
         let mut event = match point.what {
-            What::Request(slice) => begin_request(&mut packets, trace, &timeline, slice),
-            What::Wait(slice, wait) => {
+            MomentKind::Request(slice) => begin_request(&mut packets, trace, &timeline, slice),
+            MomentKind::Wait(slice, wait) => {
                 begin(packets.names.number(timeline.slices[slice].slice.waits[wait].0))
             }
-            What::Io(io) => begin_io(&mut packets, trace, io),
-            What::End => TrackEvent { r#type: EventType::SliceEnd.into(), ..Default::default() },
-            What::Count(count) => TrackEvent {
+            MomentKind::Io(io) => begin_io(&mut packets, trace, io),
+            MomentKind::End => {
+                TrackEvent { r#type: EventType::SliceEnd.into(), ..Default::default() }
+            }
+            MomentKind::Count(count) => TrackEvent {
                 r#type: EventType::Counter.into(),
                 counter_value: Some(count),
                 ..Default::default()

@@ -29,7 +29,7 @@ pub struct Track {
 
 /// What happens at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum MomentKind {
     /// The slice with this index in [`Timeline::slices`] begins.
     Request(usize),
     /// So does one within it, for the wait with this index.
@@ -50,7 +50,7 @@ pub struct Point {
     /// Index in [`Timeline::tracks`].
     pub track: usize,
     /// What happens.
-    pub what: What,
+    pub what: MomentKind,
 }
 
 /// A slice of a request.
@@ -111,7 +111,7 @@ impl Timeline {
             let lanes = lanes::assign(own.iter().map(|index| when(*index)));
             let first = self.add_lanes(&name, group, rank as i32, &lanes);
             for (index, lane) in own.into_iter().zip(lanes) {
-                self.add_slice(first + lane, when(index), What::Io(index));
+                self.add_slice(first + lane, when(index), MomentKind::Io(index));
             }
         }
     }
@@ -141,7 +141,7 @@ impl Timeline {
         let lanes = lanes::assign(own.iter().map(|index| self.when(*index)));
         let first = self.add_lanes(layer.title(), group, rank, &lanes);
         for (index, lane) in own.into_iter().zip(lanes) {
-            self.add_slice(first + lane, self.when(index), What::Request(index));
+            self.add_slice(first + lane, self.when(index), MomentKind::Request(index));
         }
     }
 
@@ -165,25 +165,26 @@ impl Timeline {
         first
     }
 
-    fn add_slice(&mut self, track: usize, when: (u64, u64), what: What) {
+    fn add_slice(&mut self, track: usize, when: (u64, u64), what: MomentKind) {
         self.points.push(Point { time_ns: when.0, track, what });
-        if let What::Request(slice) = what {
+        if let MomentKind::Request(slice) = what {
             let waits = self.slices[slice].slice.waits.iter().enumerate();
             self.points.extend(waits.filter(|(_, wait)| wait.1 < wait.2).flat_map(
                 |(number, wait)| {
-                    let begin = Point { time_ns: wait.1, track, what: What::Wait(slice, number) };
-                    [begin, Point { time_ns: wait.2, track, what: What::End }]
+                    let begin =
+                        Point { time_ns: wait.1, track, what: MomentKind::Wait(slice, number) };
+                    [begin, Point { time_ns: wait.2, track, what: MomentKind::End }]
                 },
             ));
         }
-        self.points.push(Point { time_ns: when.1, track, what: What::End });
+        self.points.push(Point { time_ns: when.1, track, what: MomentKind::End });
     }
 
     fn add_counter(&mut self, name: &str, group: usize, rank: i32, counts: Vec<(u64, i64)>) {
         let (name, description) = (name.to_string(), String::new());
         let track = self.tracks.len();
         self.tracks.push(Track { name, description, group: Some(group), rank, counter: true });
-        let point = |(time_ns, count)| Point { time_ns, track, what: What::Count(count) };
+        let point = |(time_ns, count)| Point { time_ns, track, what: MomentKind::Count(count) };
         self.points.extend(counts.into_iter().map(point));
     }
 }

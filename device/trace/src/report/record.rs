@@ -58,7 +58,7 @@ pub struct Record {
     /// What is shown of it, if not all.
     pub scope: Scope,
     /// What was seen, and what could not be matched.
-    pub account: Account,
+    pub account: CoverageReport,
     /// Events that would tell more.
     pub missing: Vec<MissingEvent>,
     /// I/Os that a program waited for, per operation and size.
@@ -93,7 +93,7 @@ pub struct Scope {
 
 /// Where every event and request went.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Account {
+pub struct CoverageReport {
     /// Events read.
     pub events: u64,
     /// Further events, of no kind that is needed.
@@ -188,7 +188,7 @@ impl Record {
 
     /// Requests and events that are not accounted for: results are not the whole truth.
     pub fn is_flawed(&self) -> bool {
-        let Account { events_lost, hit_by_loss, unmatched, unread, .. } = &self.account;
+        let CoverageReport { events_lost, hit_by_loss, unmatched, unread, .. } = &self.account;
         *events_lost > 0 || *hit_by_loss > 0 || *unmatched > 0 || unread.count > 0
     }
 }
@@ -274,7 +274,7 @@ fn account(
     unread: Unread,
     events_skipped: u64,
     name: impl Fn(Dev) -> String,
-) -> Account {
+) -> CoverageReport {
     let from = &trace.account;
     let unmatched = from.unmatched.iter().map(|request| UnmatchedRequest {
         at_ns: request.time_ns,
@@ -283,7 +283,7 @@ fn account(
         op: op_word(request.op.kind),
         why: request.why,
     });
-    Account {
+    CoverageReport {
         events: from.events,
         events_skipped,
         events_lost: from.events_lost,

@@ -8,9 +8,9 @@ use std::io::BufRead;
 use super::ftrace_text::seconds;
 use super::rwbs;
 use super::text::body::{self, Body, block};
-use super::text::scan::{Found, Scan, quoted};
+use super::text::scan::{Parsed, Scan, quoted};
 use super::text::{Grammar, Head, Reading, Text};
-use crate::event::{Comm, Dev, Extent, Op, OpKind, What};
+use crate::event::{Comm, Dev, EventKind, Extent, Op, OpKind};
 
 /// The events in blkparse's text.
 pub fn read<'a>(reader: impl BufRead + 'a, file: &str) -> Text<'a> {
@@ -71,7 +71,7 @@ fn skips(mut scan: Scan<'_>) -> Reading<'_> {
     }
 }
 
-fn event(line: &[u8]) -> Found<'_, Reading<'_>> {
+fn event(line: &[u8]) -> Parsed<'_, Reading<'_>> {
     let mut scan = Scan::new(line);
     let dev = body::dev(&mut scan, ",")?;
     let cpu = word(&mut scan, |scan| scan.decimal("the number of a CPU"))?;
@@ -86,14 +86,14 @@ fn event(line: &[u8]) -> Found<'_, Reading<'_>> {
     let line = Line { dev, op: word(&mut scan, operation)? };
     scan.spaces();
     let Body { what, comm } = match action {
-        b"Q" => line.bio(&mut scan, What::BioQueue)?,
-        b"G" => line.bio(&mut scan, What::GetRequest)?,
-        b"M" => line.bio(&mut scan, What::BackMerge)?,
-        b"F" => line.bio(&mut scan, What::FrontMerge)?,
-        b"I" => line.bio(&mut scan, What::Insert)?,
-        b"D" => line.bio(&mut scan, What::Issue)?,
-        b"R" => line.ended(&mut scan, |extent, _| What::Requeue(extent))?,
-        b"C" => line.ended(&mut scan, |extent, error| What::Complete { extent, error })?,
+        b"Q" => line.bio(&mut scan, EventKind::BioQueue)?,
+        b"G" => line.bio(&mut scan, EventKind::GetRequest)?,
+        b"M" => line.bio(&mut scan, EventKind::BackMerge)?,
+        b"F" => line.bio(&mut scan, EventKind::FrontMerge)?,
+        b"I" => line.bio(&mut scan, EventKind::Insert)?,
+        b"D" => line.bio(&mut scan, EventKind::Issue)?,
+        b"R" => line.ended(&mut scan, |extent, _| EventKind::Requeue(extent))?,
+        b"C" => line.ended(&mut scan, |extent, error| EventKind::Complete { extent, error })?,
         b"A" => line.remap(&mut scan)?,
         b"X" => line.split(&mut scan)?,
         b"P" => block::plug(&mut scan)?,
@@ -104,13 +104,13 @@ fn event(line: &[u8]) -> Found<'_, Reading<'_>> {
 }
 
 /// A value between spaces; there is at least one before it.
-fn word<'a, T>(scan: &mut Scan<'a>, value: fn(&mut Scan<'a>) -> Found<'a, T>) -> Found<'a, T> {
+fn word<'a, T>(scan: &mut Scan<'a>, value: fn(&mut Scan<'a>) -> Parsed<'a, T>) -> Parsed<'a, T> {
     scan.literal(" ")?;
     scan.spaces();
     value(scan)
 }
 
-fn time_ns<'a>(scan: &mut Scan<'a>) -> Found<'a, u64> {
+fn time_ns<'a>(scan: &mut Scan<'a>) -> Parsed<'a, u64> {
     let mut behind = *scan;
     let whole = behind.decimal("a time as SECONDS.NANOSECONDS")?;
     match seconds(&mut behind, whole) {
@@ -123,7 +123,7 @@ fn time_ns<'a>(scan: &mut Scan<'a>) -> Found<'a, u64> {
 }
 
 /// blkparse calls a flush without data `FN`.
-fn operation<'a>(scan: &mut Scan<'a>) -> Found<'a, Op> {
+fn operation<'a>(scan: &mut Scan<'a>) -> Parsed<'a, Op> {
     let expected = "an operation in capital letters";
     let before = *scan;
     let letters = scan.word(expected)?;
@@ -147,7 +147,7 @@ impl Line {
     }
 
     /// `2048 + 8 [comm]`; `[comm]` without data; `36 (12 00 ..) [comm]` of a passthrough command of 36 bytes.
-    fn bio<'a>(&self, scan: &mut Scan<'a>, what: fn(Extent) -> What) -> Found<'a, Body> {
+    fn bio<'a>(&self, scan: &mut Scan<'a>, what: fn(Extent) -> EventKind) -> Parsed<'a, Body> {
         let mut extent = self.extent(0, 0);
         if scan.rest().first().is_some_and(u8::is_ascii_digit) {
             extent.sector = scan.decimal("a sector")?;
@@ -165,7 +165,11 @@ impl Line {
     }
 
     /// `2048 + 8 [0]`; `2048 [0]` without data; `(12 00 ..) [0]` or `[0]` of a passthrough command.
-    fn ended<'a>(&self, scan: &mut Scan<'a>, what: fn(Extent, i32) -> What) -> Found<'a, Body> {
+    fn ended<'a>(
+        &self,
+        scan: &mut Scan<'a>,
+        what: fn(Extent, i32) -> EventKind,
+    ) -> Parsed<'a, Body> {
         let mut extent = self.extent(0, 0);
         if scan.rest().first().is_some_and(u8::is_ascii_digit) {
             extent.sector = scan.decimal("a sector")?;
@@ -187,7 +191,7 @@ impl Line {
     }
 
     /// `2048 + 8 <- (8,1) 0`
-    fn remap<'a>(&self, scan: &mut Scan<'a>) -> Found<'a, Body> {
+    fn remap<'a>(&self, scan: &mut Scan<'a>) -> Parsed<'a, Body> {
         let sector = scan.decimal("a sector")?;
         scan.literal(" + ")?;
         let sectors = scan.decimal("a number of sectors")?;
@@ -196,11 +200,11 @@ impl Line {
         scan.literal(") ")?;
         let from = (from_dev, scan.decimal("a sector")?);
         scan.end()?;
-        Ok(What::BioRemap { to: self.extent(sector, sectors), from }.into())
+        Ok(EventKind::BioRemap { to: self.extent(sector, sectors), from }.into())
     }
 
     /// `2048 / 2304 [comm]`; blkparse cuts the second number to 32 bits.
-    fn split<'a>(&self, scan: &mut Scan<'a>) -> Found<'a, Body> {
+    fn split<'a>(&self, scan: &mut Scan<'a>) -> Parsed<'a, Body> {
         let sector = scan.decimal("a sector")?;
         scan.literal(" / ")?;
         let at_new_sector = *scan;
@@ -210,7 +214,7 @@ impl Line {
                 .wrong("a larger sector (blkparse cuts it to 32 bits; read blktrace's files)");
         }
         scan.literal(" [")?;
-        let what = What::BioSplit { bio: self.extent(sector, 0), new_sector };
+        let what = EventKind::BioSplit { bio: self.extent(sector, 0), new_sector };
         Ok(Body { what, comm: block::comm(scan)? })
     }
 }
@@ -221,6 +225,6 @@ fn passthrough(extent: Extent) -> Extent {
 }
 
 /// `(    1234) `: the time since the request's beginning (`-t`), or the bytes of a command.
-fn parenthesis<'a>(scan: &mut Scan<'a>) -> Found<'a, ()> {
+fn parenthesis<'a>(scan: &mut Scan<'a>) -> Parsed<'a, ()> {
     if scan.passes("(") { scan.after(") ") } else { Ok(()) }
 }

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 
 use super::skipped::Skipped;
-use super::{Place, Problem};
-use crate::event::{Comm, Event, What};
+use super::{Position, Problem};
+use crate::event::{Comm, Event, EventKind};
 use record::{ByteOrder, HEAD_LENGTH, Head, Said};
 
 pub use record::{MAGIC, VERSION};
@@ -100,7 +100,7 @@ impl Blktrace<'_> {
         let head = &record.head;
         let said = head.said(&record.data).map_err(|what| Problem {
             file: self.files[place].name.clone(),
-            place: Place::Byte(record.byte),
+            place: Position::Byte(record.byte),
             what,
         })?;
         let comm = self.names.get(&head.pid).copied().unwrap_or_default();
@@ -125,7 +125,7 @@ impl Blktrace<'_> {
                 let lost = Event {
                     pid: 0,
                     comm: Comm::default(),
-                    ..event(What::Lost { count: missing.into() })
+                    ..event(EventKind::Lost { count: missing.into() })
                 };
                 let Said::Event(what) = said else { return Ok(Some(lost)) };
                 self.lost_before = Some(event(what));
@@ -216,6 +216,6 @@ impl OneFile<'_> {
     }
 
     fn problem(&self, byte: u64, what: String) -> Problem {
-        Problem { file: self.name.clone(), place: Place::Byte(byte), what }
+        Problem { file: self.name.clone(), place: Position::Byte(byte), what }
     }
 }

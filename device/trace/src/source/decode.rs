@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::fields::{Fields, Layout};
 use super::format::Format;
 use super::wanted::{Decode, Wanted};
-use crate::event::{Comm, What};
+use crate::event::{Comm, EventKind};
 
 /// A wanted event that this kernel does not have, or not in a form that can be read. It is left out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,13 +25,13 @@ pub struct Decoded {
     /// Its name, if this event carries it.
     pub comm: Option<Comm>,
     /// What happened.
-    pub what: What,
+    pub what: EventKind,
 }
 
 impl Decoded {
     /// The kernel dropped `count` records.
     pub fn lost(count: u64) -> Decoded {
-        Decoded { pid: 0, comm: None, what: What::Lost { count } }
+        Decoded { pid: 0, comm: None, what: EventKind::Lost { count } }
     }
 }
 
@@ -84,13 +84,13 @@ impl Decoder {
 }
 
 impl Decode {
-    fn take(self, fields: &Fields) -> Option<What> {
+    fn take(self, fields: &Fields) -> Option<EventKind> {
         Some(match self {
             Decode::Event(decode) => decode(fields)?,
             Decode::Enter(call) => {
-                What::CallEnter { call, fd: fields.int_argument(0), bytes: fields.u64(1) }
+                EventKind::CallEnter { call, fd: fields.int_argument(0), bytes: fields.u64(1) }
             }
-            Decode::Exit(call) => What::CallExit { call, result: fields.int(0)? },
+            Decode::Exit(call) => EventKind::CallExit { call, result: fields.int(0)? },
         })
     }
 }

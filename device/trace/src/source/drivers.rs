@@ -5,13 +5,13 @@
 //! given for those.
 
 use super::fields::Fields;
-use crate::event::{Command, Driver, What};
+use crate::event::{Command, Driver, EventKind};
 
 /// Fields: `mrq cmd_opcode blocks blksz blk_addr`. A command without data (a poll of the status) has no blocks.
-pub fn mmc_start(fields: &Fields) -> Option<What> {
+pub fn mmc_start(fields: &Fields) -> Option<EventKind> {
     let bytes = fields.u32(2)?.checked_mul(fields.u32(3)?)?;
     let sector = fields.u64(4)?;
-    Some(What::HardwareStart(Command {
+    Some(EventKind::HardwareStart(Command {
         driver: Driver::Mmc,
         key: fields.u64(0)?,
         sector: (bytes > 0).then_some(sector),
@@ -21,8 +21,8 @@ pub fn mmc_start(fields: &Fields) -> Option<What> {
 }
 
 /// Fields: `mrq cmd_opcode bytes_xfered`.
-pub fn mmc_done(fields: &Fields) -> Option<What> {
-    Some(What::HardwareDone(Command {
+pub fn mmc_done(fields: &Fields) -> Option<EventKind> {
+    Some(EventKind::HardwareDone(Command {
         driver: Driver::Mmc,
         key: fields.u64(0)?,
         sector: None,

@@ -2,7 +2,7 @@
 //! Taking the fields of one record by their number in a list of names, whatever their size and place in this
 //! kernel's layout.
 
-use super::format::{Field, Format, Held};
+use super::format::{DataLocation, Field, Format};
 use super::rwbs;
 use crate::event::{Comm, Dev, Extent, Op, Priority};
 
@@ -52,11 +52,12 @@ impl<'a> Fields<'a> {
     pub fn bytes(&self, slot: usize) -> Option<&'a [u8]> {
         let field = self.slot(slot)?;
         let here = self.data.get(field.offset..field.offset + field.size)?;
-        if field.held == Held::Here {
+        if field.held == DataLocation::Here {
             return Some(here);
         }
         let place = u32::from_le_bytes(*here.first_chunk()?);
-        let base = if field.held == Held::Elsewhere { 0 } else { field.offset + field.size };
+        let base =
+            if field.held == DataLocation::Elsewhere { 0 } else { field.offset + field.size };
         let start = base + (place & 0xffff) as usize;
         self.data.get(start..start + (place >> 16) as usize)
     }
@@ -64,7 +65,7 @@ impl<'a> Fields<'a> {
     /// An integer of 1, 2, 4 or 8 bytes, its sign kept.
     pub fn int(&self, slot: usize) -> Option<i64> {
         let field = self.slot(slot)?;
-        if field.held != Held::Here {
+        if field.held != DataLocation::Here {
             return None;
         }
         let bytes = self.bytes(slot)?;

@@ -14,7 +14,7 @@ use super::detect::{self, Format};
 use super::skipped::Skipped;
 use super::text::Text;
 use super::trace_dat::TraceDat;
-use super::{Place, Problem, blktrace, trace_dat};
+use super::{Position, Problem, blktrace, trace_dat};
 use crate::event::Event;
 
 const NOT_KEPT: &str =
@@ -43,7 +43,7 @@ pub fn open<P: AsRef<Path>>(paths: &[P], said: Option<Format>) -> Result<Files, 
     let mut problems = VecDeque::new();
     for path in paths.iter().map(AsRef::as_ref) {
         let file = path.display().to_string();
-        let problem = |what: String| Problem { file: file.clone(), place: Place::Whole, what };
+        let problem = |what: String| Problem { file: file.clone(), place: Position::Whole, what };
         let mut opened =
             File::open(path).map_err(|error| problem(format!("cannot be opened: {error}")))?;
         let mut head = Vec::new();
@@ -156,7 +156,7 @@ fn files_left_out<'a, P: AsRef<Path>>(
     let what = "is of the same recording, and was not given: events of its CPU are missing";
     let problem = |path: PathBuf| Problem {
         file: path.display().to_string(),
-        place: Place::Whole,
+        place: Position::Whole,
         what: what.into(),
     };
     left_out.into_iter().map(problem).collect()

@@ -24,12 +24,12 @@ pub struct Field {
     /// Whether an integer is signed.
     pub signed: bool,
     /// Where its bytes are.
-    pub held: Held,
+    pub held: DataLocation,
 }
 
 /// Where the bytes of a field are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Held {
+pub enum DataLocation {
     /// At its offset.
     Here,
     /// Elsewhere: the low half of a u32 at its offset is their offset in the record, the high half their length
@@ -94,12 +94,12 @@ impl Field {
             offset: usize::MAX,
             size: usize::MAX,
             signed: false,
-            held: Held::Here,
+            held: DataLocation::Here,
         };
         if declaration.starts_with("__data_loc ") {
-            field.held = Held::Elsewhere;
+            field.held = DataLocation::Elsewhere;
         } else if declaration.starts_with("__rel_loc ") {
-            field.held = Held::ElsewhereAfter;
+            field.held = DataLocation::ElsewhereAfter;
         }
         for part in parts.filter(|part| !part.is_empty()) {
             let (key, value) = part.split_once(':').unwrap_or((part, ""));
@@ -116,7 +116,7 @@ impl Field {
         if field.offset == usize::MAX || field.size == usize::MAX {
             return Err(format!("field {:?} has no offset or no size", field.name));
         }
-        if field.held != Held::Here && field.size != 4 {
+        if field.held != DataLocation::Here && field.size != 4 {
             return Err(format!(
                 "field {:?} points elsewhere with {} bytes",
                 field.name, field.size

@@ -8,7 +8,7 @@ use std::io::Read;
 use super::decode::{Decoded, Decoder};
 use super::format::PageFormat;
 use super::ring::{self, BadPage, Entry};
-use super::{Place, Problem};
+use super::{Position, Problem};
 use crate::event::{Comm, Event};
 
 /// The pages of one CPU, oldest first.
@@ -178,7 +178,7 @@ impl OneCpu<'_> {
     }
 
     fn problem(&self, offset: usize, what: String) -> Problem {
-        let place = Place::Byte(self.page_offset + offset as u64);
+        let place = Position::Byte(self.page_offset + offset as u64);
         Problem { file: self.from.file.clone(), place, what }
     }
 }

@@ -41,14 +41,14 @@ pub struct Problem {
     /// The file's path, or what else names the source, such as `standard input`.
     pub file: String,
     /// Where in it.
-    pub place: Place,
+    pub place: Position,
     /// What is wrong with which value.
     pub what: String,
 }
 
 /// A place in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Position {
     /// The file as a whole.
     Whole,
     /// A line; the first is 1.
@@ -57,12 +57,12 @@ pub enum Place {
     Byte(u64),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Position {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Whole => Ok(()),
-            Place::Line(line) => write!(out, ":{line}"),
-            Place::Byte(byte) => write!(out, ", byte {byte}"),
+            Position::Whole => Ok(()),
+            Position::Line(line) => write!(out, ":{line}"),
+            Position::Byte(byte) => write!(out, ", byte {byte}"),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use super::skipped::Skipped;
 use super::text::Text;
-use super::{Place, Problem, ftrace_text};
+use super::{Position, Problem, ftrace_text};
 use crate::event::Event;
 
 /// How such a file begins.
@@ -36,7 +36,7 @@ struct Report {
 /// Starts `trace-cmd report` (found in `PATH`) on the file; the problem says why it could not be.
 pub fn open(path: &Path) -> Result<TraceDat, Problem> {
     let file = path.display().to_string();
-    let problem = |what| Problem { file: file.clone(), place: Place::Whole, what };
+    let problem = |what| Problem { file: file.clone(), place: Position::Whole, what };
     // -t: all digits of the time. The locale must not change how numbers are printed.
     let mut command = Command::new("trace-cmd");
     command.args(["report", "-t", "-i"]).arg(path).env("LC_ALL", "C");
@@ -89,7 +89,7 @@ impl Iterator for TraceDat {
         // Of a damaged file, it may print nothing and call that a success.
         let nothing = || (self.text.lines_read() == 0).then(|| NOTHING.to_owned());
         let what = self.report.failure().or_else(nothing)?;
-        Some(Err(Problem { file: self.file.clone(), place: Place::Whole, what }))
+        Some(Err(Problem { file: self.file.clone(), place: Position::Whole, what }))
     }
 }
 

@@ -7,7 +7,7 @@ use super::calls::{CALLS, CallEvents};
 use super::drivers;
 use super::fields::Fields;
 use super::sched;
-use crate::event::{Call, Extent, Op, What};
+use crate::event::{Call, EventKind, Extent, Op};
 
 /// How much of the path of an I/O is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -77,10 +77,10 @@ impl Wanted {
     }
 }
 
-/// How the fields become a [`What`]; `None` if a field is not what it should be.
+/// How the fields become a [`EventKind`]; `None` if a field is not what it should be.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Decode {
-    Event(fn(&Fields) -> Option<What>),
+    Event(fn(&Fields) -> Option<EventKind>),
     /// The beginning of a call; fields 0 and 1 are the file descriptor and the bytes, if it has them.
     Enter(Call),
     /// Field 0 is the result.
@@ -118,73 +118,73 @@ const SCSI: &str = "host_no channel id lun driver_tag opcode cmnd";
 fn events() -> Vec<Wanted> {
     use Need::{Fine, Sched, Summary};
     vec![
-        row("block block_bio_queue", Summary, EXTENT, |f| Some(What::BioQueue(f.extent()?))),
+        row("block block_bio_queue", Summary, EXTENT, |f| Some(EventKind::BioQueue(f.extent()?))),
         row("block block_bio_remap", Summary, "dev sector nr_sector rwbs ?ioprio old_dev old_sector", |f| {
-            Some(What::BioRemap { to: f.extent()?, from: (f.dev(5)?, f.u64(6)?) })
+            Some(EventKind::BioRemap { to: f.extent()?, from: (f.dev(5)?, f.u64(6)?) })
         }),
         row("block block_split", Summary, "dev sector new_sector rwbs", |f| {
             let (dev, sector, new_sector) = (f.dev(0)?, f.u64(1)?, f.u64(2)?);
             let bio = Extent { dev, sector, sectors: 0, op: f.op(3)?, priority: None };
-            Some(What::BioSplit { bio, new_sector })
+            Some(EventKind::BioSplit { bio, new_sector })
         }),
-        row("block block_bio_backmerge", Summary, EXTENT, |f| Some(What::BackMerge(f.extent()?))),
-        row("block block_bio_frontmerge", Summary, EXTENT, |f| Some(What::FrontMerge(f.extent()?))),
-        row("block block_rq_merge", Summary, EXTENT, |f| Some(What::RequestMerge(f.extent()?))),
-        row("block block_getrq", Summary, EXTENT, |f| Some(What::GetRequest(f.extent()?))),
-        row("block block_plug", Fine, "", |_| Some(What::Plug)),
-        row("block block_unplug", Fine, "", |_| Some(What::Unplug)),
-        row("block block_rq_insert", Summary, EXTENT, |f| Some(What::Insert(f.extent()?))),
-        row("block block_rq_issue", Summary, EXTENT, |f| Some(What::Issue(f.extent()?))),
-        row("block block_rq_requeue", Summary, EXTENT, |f| Some(What::Requeue(f.extent()?))),
+        row("block block_bio_backmerge", Summary, EXTENT, |f| Some(EventKind::BackMerge(f.extent()?))),
+        row("block block_bio_frontmerge", Summary, EXTENT, |f| Some(EventKind::FrontMerge(f.extent()?))),
+        row("block block_rq_merge", Summary, EXTENT, |f| Some(EventKind::RequestMerge(f.extent()?))),
+        row("block block_getrq", Summary, EXTENT, |f| Some(EventKind::GetRequest(f.extent()?))),
+        row("block block_plug", Fine, "", |_| Some(EventKind::Plug)),
+        row("block block_unplug", Fine, "", |_| Some(EventKind::Unplug)),
+        row("block block_rq_insert", Summary, EXTENT, |f| Some(EventKind::Insert(f.extent()?))),
+        row("block block_rq_issue", Summary, EXTENT, |f| Some(EventKind::Issue(f.extent()?))),
+        row("block block_rq_requeue", Summary, EXTENT, |f| Some(EventKind::Requeue(f.extent()?))),
         row("block block_rq_complete", Summary, "dev sector nr_sector rwbs ?ioprio error", |f| {
-            Some(What::Complete { extent: f.extent()?, error: f.i32(5)? })
+            Some(EventKind::Complete { extent: f.extent()?, error: f.i32(5)? })
         }),
         row("mmc mmc_request_start", Summary, "mrq cmd_opcode blocks blksz blk_addr", drivers::mmc_start),
         row("mmc mmc_request_done", Summary, "mrq cmd_opcode bytes_xfered", drivers::mmc_done),
-        row("nvme nvme_setup_cmd", Summary, "ctrl_id qid cid ?opcode", |f| drivers::nvme(f).map(What::HardwareStart)),
-        row("nvme nvme_complete_rq", Summary, "ctrl_id qid cid ?opcode", |f| drivers::nvme(f).map(What::HardwareDone)),
-        row("scsi scsi_dispatch_cmd_start", Summary, SCSI, |f| drivers::scsi(f).map(What::HardwareStart)),
-        row("scsi scsi_dispatch_cmd_done", Summary, SCSI, |f| drivers::scsi(f).map(What::HardwareDone)),
-        row("irq irq_handler_entry", Fine, "irq", |f| Some(What::IrqEnter { irq: f.u32(0)? })),
-        row("irq irq_handler_exit", Fine, "irq", |f| Some(What::IrqExit { irq: f.u32(0)? })),
+        row("nvme nvme_setup_cmd", Summary, "ctrl_id qid cid ?opcode", |f| drivers::nvme(f).map(EventKind::HardwareStart)),
+        row("nvme nvme_complete_rq", Summary, "ctrl_id qid cid ?opcode", |f| drivers::nvme(f).map(EventKind::HardwareDone)),
+        row("scsi scsi_dispatch_cmd_start", Summary, SCSI, |f| drivers::scsi(f).map(EventKind::HardwareStart)),
+        row("scsi scsi_dispatch_cmd_done", Summary, SCSI, |f| drivers::scsi(f).map(EventKind::HardwareDone)),
+        row("irq irq_handler_entry", Fine, "irq", |f| Some(EventKind::IrqEnter { irq: f.u32(0)? })),
+        row("irq irq_handler_exit", Fine, "irq", |f| Some(EventKind::IrqExit { irq: f.u32(0)? })),
         Wanted { old_name: Some("io_uring_submit_sqe"), ..row("io_uring io_uring_submit_req", Summary, "req ?sq_thread", |f| {
-            Some(What::UringSubmit { request: f.u64(0)?, sq_thread: f.u64(1).unwrap_or(0) != 0 })
+            Some(EventKind::UringSubmit { request: f.u64(0)?, sq_thread: f.u64(1).unwrap_or(0) != 0 })
         }) },
         row("io_uring io_uring_complete", Summary, "req res", |f| {
-            Some(What::UringComplete { request: f.u64(0)?, result: f.i32(1)? })
+            Some(EventKind::UringComplete { request: f.u64(0)?, result: f.i32(1)? })
         }),
-        row("io_uring io_uring_queue_async_work", Summary, "req", |f| Some(What::UringQueueWork { request: f.u64(0)? })),
+        row("io_uring io_uring_queue_async_work", Summary, "req", |f| Some(EventKind::UringQueueWork { request: f.u64(0)? })),
         row("io_uring io_uring_link", Summary, "req target_req", |f| {
-            Some(What::UringLink { request: f.u64(0)?, after: f.u64(1)? })
+            Some(EventKind::UringLink { request: f.u64(0)?, after: f.u64(1)? })
         }),
         // Only of workers: others do it for each operation.
         Wanted { filter: "comm ~ \"iou-wrk-*\"", ..row("io_uring io_uring_file_get", Summary, "req", |f| {
-            Some(What::UringFileGet { request: f.u64(0)? })
+            Some(EventKind::UringFileGet { request: f.u64(0)? })
         }) },
-        row("writeback writeback_single_inode_start", Summary, "ino", |f| Some(What::WritebackStart { inode: f.u64(0)? })),
-        row("writeback writeback_single_inode", Summary, "ino", |f| Some(What::WritebackEnd { inode: f.u64(0)? })),
+        row("writeback writeback_single_inode_start", Summary, "ino", |f| Some(EventKind::WritebackStart { inode: f.u64(0)? })),
+        row("writeback writeback_single_inode", Summary, "ino", |f| Some(EventKind::WritebackEnd { inode: f.u64(0)? })),
         row("filemap mm_filemap_add_to_page_cache", Fine, "s_dev i_ino", |f| {
-            Some(What::PageCacheAdd { dev: f.dev(0)?, inode: f.u64(1)? })
+            Some(EventKind::PageCacheAdd { dev: f.dev(0)?, inode: f.u64(1)? })
         }),
         row("k2 k2_split", Summary, "dev sector piece_bytes rest_bytes", |f| {
             let (dev, sector, sectors) = (f.dev(0)?, f.u64(1)?, f.u32(2)? / 512);
             let piece = Extent { dev, sector, sectors, op: Op::default(), priority: None };
-            Some(What::K2Split { piece, rest_bytes: f.u32(3)? })
+            Some(EventKind::K2Split { piece, rest_bytes: f.u32(3)? })
         }),
         row("jbd2 jbd2_start_commit", Summary, "dev transaction", |f| {
-            Some(What::JournalCommitStart { dev: f.dev(0)?, transaction: f.u32(1)? })
+            Some(EventKind::JournalCommitStart { dev: f.dev(0)?, transaction: f.u32(1)? })
         }),
         row("jbd2 jbd2_end_commit", Summary, "dev transaction", |f| {
-            Some(What::JournalCommitEnd { dev: f.dev(0)?, transaction: f.u32(1)? })
+            Some(EventKind::JournalCommitEnd { dev: f.dev(0)?, transaction: f.u32(1)? })
         }),
         // Comes once per pause, from a thread that is about to sleep.
         row("writeback balance_dirty_pages", Summary, "pause", |f| {
-            Some(What::DirtyPause { pause_ns: u64::try_from(f.int(0)?).unwrap_or(0).saturating_mul(NS_PER_MS) })
+            Some(EventKind::DirtyPause { pause_ns: u64::try_from(f.int(0)?).unwrap_or(0).saturating_mul(NS_PER_MS) })
         }),
         row("sched sched_switch", Sched, "prev_pid prev_comm prev_prio prev_state next_pid next_comm next_prio", sched::switch),
         row("sched sched_waking", Sched, "pid comm prio common_flags", sched::waking),
         // Not sched_process_fork: the workers of io_uring begin without it.
-        row("task task_newtask", Summary, "pid", |f| Some(What::Fork { child: f.u32(0)? })),
+        row("task task_newtask", Summary, "pid", |f| Some(EventKind::Fork { child: f.u32(0)? })),
     ]
 }
 
@@ -192,7 +192,7 @@ fn row(
     path: &'static str,
     need: Need,
     fields: &'static str,
-    decode: fn(&Fields) -> Option<What>,
+    decode: fn(&Fields) -> Option<EventKind>,
 ) -> Wanted {
     let (system, name) = path.split_once(' ').unwrap_or((path, ""));
     let fields = fields.split_whitespace().collect();

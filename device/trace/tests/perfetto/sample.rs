@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 
 use steadyio_trace::event::{Call, Class, Comm, Dev, Op, OpKind, Priority};
-use steadyio_trace::io::{Account, Io, Mark, Marks, Missing, Origin, Piece, Request, Spans, Trace};
+use steadyio_trace::io::{
+    Coverage, Io, Mark, Marks, Missing, Origin, Piece, Request, Spans, Trace,
+};
 
 /// When it begins, in ns.
 pub const BEGIN_NS: u64 = 5_000_000_000_000;
@@ -122,7 +124,7 @@ pub fn trace() -> Trace {
             io(Call::IoUringEnter, 1202, (32, 121), 4096, &[3]),
             io(Call::Fsync, 1201, (500, 705), 0, &[5, 6]),
         ],
-        account: Account { events: 60, matched: 7, at_the_edges: 2, ..Account::default() },
+        account: Coverage { events: 60, matched: 7, at_the_edges: 2, ..Coverage::default() },
         missing: vec![Missing {
             event: "irq:irq_handler_entry",
             consequence: "the time in interrupts is not known",

@@ -2,7 +2,7 @@
 //! Writes sequences of trace events as a kernel would emit them, a line per event.
 #![allow(dead_code, clippy::unwrap_used)]
 
-use steadyio_trace::event::{Call, Comm, Dev, Event, Extent, Op, OpKind, What};
+use steadyio_trace::event::{Call, Comm, Dev, Event, EventKind, Extent, Op, OpKind};
 use steadyio_trace::follow::{Follower, Options};
 use steadyio_trace::io::Trace;
 
@@ -73,32 +73,32 @@ impl Script {
         self
     }
 
-    pub fn what(&mut self, what: What) -> &mut Script {
+    pub fn what(&mut self, what: EventKind) -> &mut Script {
         let (time_ns, cpu, pid, comm) = (self.time_ns, self.cpu, self.pid, self.comm);
         self.events.push(Event { time_ns, cpu, pid, comm, what });
         self
     }
 
     pub fn enter(&mut self, call: Call) -> &mut Script {
-        self.what(What::CallEnter { call, fd: Some(3), bytes: None })
+        self.what(EventKind::CallEnter { call, fd: Some(3), bytes: None })
     }
 
     pub fn exit(&mut self, call: Call, result: i64) -> &mut Script {
-        self.what(What::CallExit { call, result })
+        self.what(EventKind::CallExit { call, result })
     }
 
     /// One block event, by its letter in blktrace.
     pub fn block(&mut self, letter: char, extent: Extent) -> &mut Script {
         self.what(match letter {
-            'Q' => What::BioQueue(extent),
-            'M' => What::BackMerge(extent),
-            'F' => What::FrontMerge(extent),
-            'm' => What::RequestMerge(extent),
-            'G' => What::GetRequest(extent),
-            'I' => What::Insert(extent),
-            'D' => What::Issue(extent),
-            'R' => What::Requeue(extent),
-            'C' => What::Complete { extent, error: 0 },
+            'Q' => EventKind::BioQueue(extent),
+            'M' => EventKind::BackMerge(extent),
+            'F' => EventKind::FrontMerge(extent),
+            'm' => EventKind::RequestMerge(extent),
+            'G' => EventKind::GetRequest(extent),
+            'I' => EventKind::Insert(extent),
+            'D' => EventKind::Issue(extent),
+            'R' => EventKind::Requeue(extent),
+            'C' => EventKind::Complete { extent, error: 0 },
             _ => panic!("unknown event {letter}"),
         })
     }

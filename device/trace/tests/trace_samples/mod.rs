@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use steadyio_trace::event::{Event, What};
+use steadyio_trace::event::{Event, EventKind};
 use steadyio_trace::source::Problem;
 
 /// Where a sample is.
@@ -44,16 +44,16 @@ pub fn block_events(events: &[Event]) -> Vec<(String, u64)> {
     let of_block = |event: &&Event| {
         matches!(
             event.what,
-            What::BioQueue(_)
-                | What::BioRemap { .. }
-                | What::BioSplit { .. }
-                | What::BackMerge(_)
-                | What::FrontMerge(_)
-                | What::GetRequest(_)
-                | What::Insert(_)
-                | What::Issue(_)
-                | What::Requeue(_)
-                | What::Complete { .. }
+            EventKind::BioQueue(_)
+                | EventKind::BioRemap { .. }
+                | EventKind::BioSplit { .. }
+                | EventKind::BackMerge(_)
+                | EventKind::FrontMerge(_)
+                | EventKind::GetRequest(_)
+                | EventKind::Insert(_)
+                | EventKind::Issue(_)
+                | EventKind::Requeue(_)
+                | EventKind::Complete { .. }
         )
     };
     let mut found: Vec<_> = events

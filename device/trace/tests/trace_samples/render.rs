@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Events as tools print them: the way back of what the sources read.
 
-use steadyio_trace::event::{Class, Command, Driver, Event, Extent, Op, OpKind, Priority, What};
+use steadyio_trace::event::{
+    Class, Command, Driver, Event, EventKind, Extent, Op, OpKind, Priority,
+};
 use steadyio_trace::sched::{SchedTask, Switch, Waking};
 use steadyio_trace::source::calls::CALLS;
 
@@ -29,7 +31,7 @@ pub fn line(form: Form, event: &Event) -> String {
                 _ => format!("{name}: {values}"),
             };
             // What came over the thread is not printed where it is not known.
-            let flags = if matches!(event.what, What::Waking(_)) { "" } else { "d.h1. " };
+            let flags = if matches!(event.what, EventKind::Waking(_)) { "" } else { "d.h1. " };
             format!(
                 "{:>16}-{pid:<7} [{cpu:03}] {flags}{seconds:5}.{us:06}: {text}\n",
                 comm.to_string()
@@ -70,35 +72,35 @@ fn body(form: Form, event: &Event) -> (&'static str, String, String) {
         block(name, format!("{} [{comm}]", self::request(form, extent, Some(bytes))))
     };
     match &event.what {
-        What::BioQueue(extent) => bio("bio_queue", extent),
-        What::BackMerge(extent) => bio("bio_backmerge", extent),
-        What::FrontMerge(extent) => bio("bio_frontmerge", extent),
-        What::GetRequest(extent) => bio("getrq", extent),
-        What::BioRemap { to, from: (dev, sector) } => {
+        EventKind::BioQueue(extent) => bio("bio_queue", extent),
+        EventKind::BackMerge(extent) => bio("bio_backmerge", extent),
+        EventKind::FrontMerge(extent) => bio("bio_frontmerge", extent),
+        EventKind::GetRequest(extent) => bio("getrq", extent),
+        EventKind::BioRemap { to, from: (dev, sector) } => {
             let from = format!("({},{}) {sector}", dev.major, dev.minor);
             block("bio_remap", format!("{} <- {from}", self::bio(to)))
         }
-        What::BioSplit { bio, new_sector } => {
+        EventKind::BioSplit { bio, new_sector } => {
             let Extent { dev, op, sector, .. } = bio;
             let target = format!("{},{} {}", dev.major, dev.minor, letters(*op));
             block("split", format!("{target} {sector} / {new_sector} [{comm}]"))
         }
-        What::Plug => block("plug", format!("[{comm}]")),
-        What::Unplug => block("unplug", format!("[{comm}] 3")),
-        What::RequestMerge(extent) => request("rq_merge", extent),
-        What::Insert(extent) => request("rq_insert", extent),
-        What::Issue(extent) => request("rq_issue", extent),
-        What::Requeue(extent) => {
+        EventKind::Plug => block("plug", format!("[{comm}]")),
+        EventKind::Unplug => block("unplug", format!("[{comm}] 3")),
+        EventKind::RequestMerge(extent) => request("rq_merge", extent),
+        EventKind::Insert(extent) => request("rq_insert", extent),
+        EventKind::Issue(extent) => request("rq_issue", extent),
+        EventKind::Requeue(extent) => {
             block("rq_requeue", format!("{} [0]", self::request(form, extent, None)))
         }
-        What::Complete { extent, error } => {
+        EventKind::Complete { extent, error } => {
             block("rq_complete", format!("{} [{error}]", self::request(form, extent, None)))
         }
-        What::Switch(switch) => ("sched", "sched_switch".into(), switched(form, switch)),
-        What::Waking(Waking { woken, .. }) if form == Form::TraceCmd => {
+        EventKind::Switch(switch) => ("sched", "sched_switch".into(), switched(form, switch)),
+        EventKind::Waking(Waking { woken, .. }) if form == Form::TraceCmd => {
             ("sched", "sched_wakeup".into(), format!("{} CPU:003", short(woken)))
         }
-        What::Waking(Waking { woken: SchedTask { pid, comm, prio }, .. }) => {
+        EventKind::Waking(Waking { woken: SchedTask { pid, comm, prio }, .. }) => {
             let values = format!("comm={comm} pid={pid} prio={prio} target_cpu=003");
             ("sched", "sched_waking".into(), values)
         }
@@ -123,10 +125,10 @@ fn short(SchedTask { pid, comm, prio }: &SchedTask) -> String {
     format!("{comm}:{pid} [{prio}]")
 }
 
-fn elsewhere(event: &Event, what: &What) -> (&'static str, String, String) {
+fn elsewhere(event: &Event, what: &EventKind) -> (&'static str, String, String) {
     let named = |system, name: &str, values: String| (system, name.to_owned(), values);
     match what {
-        What::CallEnter { call, fd, bytes } => {
+        EventKind::CallEnter { call, fd, bytes } => {
             let events = CALLS.iter().find(|events| events.call == *call).expect("in the table");
             let fd = fd.map(|fd| format!("{}: 0x{fd:08x}", events.fd.expect("a name")));
             let fd = fd.unwrap_or_else(|| "start: 0x00000000".to_owned());
@@ -136,15 +138,19 @@ fn elsewhere(event: &Event, what: &What) -> (&'static str, String, String) {
                 format!("{fd}, buf: 0x7ffe9{}, flags: 0x00000000", bytes.unwrap_or_default());
             named("syscalls", &format!("sys_enter_{}", events.name), values)
         }
-        What::CallExit { call, result } => {
+        EventKind::CallExit { call, result } => {
             let events = CALLS.iter().find(|events| events.call == *call).expect("in the table");
             named("syscalls", &format!("sys_exit_{}", events.name), format!("0x{result:x}"))
         }
-        What::HardwareStart(command) => command_start(command),
-        What::HardwareDone(command) => command_done(command),
-        What::IrqEnter { irq } => named("irq", "irq_handler_entry", format!("irq={irq} name=a b")),
-        What::IrqExit { irq } => named("irq", "irq_handler_exit", format!("irq={irq} ret=handled")),
-        What::UringSubmit { request, sq_thread } => named(
+        EventKind::HardwareStart(command) => command_start(command),
+        EventKind::HardwareDone(command) => command_done(command),
+        EventKind::IrqEnter { irq } => {
+            named("irq", "irq_handler_entry", format!("irq={irq} name=a b"))
+        }
+        EventKind::IrqExit { irq } => {
+            named("irq", "irq_handler_exit", format!("irq={irq} ret=handled"))
+        }
+        EventKind::UringSubmit { request, sq_thread } => named(
             "io_uring",
             "io_uring_submit_req",
             format!(
@@ -152,42 +158,42 @@ fn elsewhere(event: &Event, what: &What) -> (&'static str, String, String) {
                 u8::from(*sq_thread)
             ),
         ),
-        What::UringComplete { request, result } => named(
+        EventKind::UringComplete { request, result } => named(
             "io_uring",
             "io_uring_complete",
             format!(
                 "ring 0x1, req 0x{request:x}, user_data 0x2, result {result}, cflags 0x0 extra1 0 extra2 0 "
             ),
         ),
-        What::UringQueueWork { request } => named(
+        EventKind::UringQueueWork { request } => named(
             "io_uring",
             "io_uring_queue_async_work",
             format!(
                 "ring 0x1, request 0x{request:x}, user_data 0x2, opcode FSYNC, flags 0x10, normal queue, work 0x3"
             ),
         ),
-        What::UringLink { request, after } => named(
+        EventKind::UringLink { request, after } => named(
             "io_uring",
             "io_uring_link",
             format!("ring 0x1, request 0x{request:x} linked after 0x{after:x}"),
         ),
-        What::UringFileGet { request } => named(
+        EventKind::UringFileGet { request } => named(
             "io_uring",
             "io_uring_file_get",
             format!("ring 0x1, req 0x{request:x}, user_data 0x2, fd 7"),
         ),
-        What::WritebackStart { inode } => {
+        EventKind::WritebackStart { inode } => {
             named("writeback", "writeback_single_inode_start", writeback(*inode))
         }
-        What::WritebackEnd { inode } => {
+        EventKind::WritebackEnd { inode } => {
             named("writeback", "writeback_single_inode", writeback(*inode))
         }
-        What::PageCacheAdd { dev, inode } => named(
+        EventKind::PageCacheAdd { dev, inode } => named(
             "filemap",
             "mm_filemap_add_to_page_cache",
             format!("dev {dev} ino {inode:x} pfn=0x1 ofs=0 order=0"),
         ),
-        What::K2Split { piece, rest_bytes } => {
+        EventKind::K2Split { piece, rest_bytes } => {
             let Extent { dev, sector, sectors, .. } = piece;
             let bytes = sectors * 512;
             let dev = format!("{},{}", dev.major, dev.minor);
@@ -197,17 +203,17 @@ fn elsewhere(event: &Event, what: &What) -> (&'static str, String, String) {
                 format!("{dev} {sector} piece {bytes} bytes rest {rest_bytes} bytes"),
             )
         }
-        What::JournalCommitStart { dev, transaction } => named(
+        EventKind::JournalCommitStart { dev, transaction } => named(
             "jbd2",
             "jbd2_start_commit",
             format!("dev {},{} transaction {transaction} sync 0", dev.major, dev.minor),
         ),
-        What::JournalCommitEnd { dev, transaction } => named(
+        EventKind::JournalCommitEnd { dev, transaction } => named(
             "jbd2",
             "jbd2_end_commit",
             format!("dev {},{} transaction {transaction} sync 0 head 1", dev.major, dev.minor),
         ),
-        What::DirtyPause { pause_ns } => {
+        EventKind::DirtyPause { pause_ns } => {
             let ms = pause_ns / 1_000_000;
             let values = format!(
                 "bdi 8:0: limit=9 setpoint=8 dirty=7 wb_setpoint=6 wb_dirty=5 dirty_ratelimit=4 \
@@ -215,7 +221,7 @@ fn elsewhere(event: &Event, what: &What) -> (&'static str, String, String) {
             );
             named("writeback", "balance_dirty_pages", values)
         }
-        What::Fork { child } => {
+        EventKind::Fork { child } => {
             let (comm, pid) = (event.comm, event.pid);
             let values = format!("comm={comm} pid={pid} child_comm={comm} child_pid={child}");
             named("sched", "sched_process_fork", values)
@@ -323,15 +329,15 @@ fn letters(op: Op) -> String {
 pub fn blkparse_line(event: &Event) -> Option<String> {
     let comm = event.comm;
     let (action, extent, values) = match &event.what {
-        What::BioQueue(extent) => ("Q", *extent, None),
-        What::GetRequest(extent) => ("G", *extent, None),
-        What::BackMerge(extent) => ("M", *extent, None),
-        What::FrontMerge(extent) => ("F", *extent, None),
-        What::Insert(extent) => ("I", *extent, None),
-        What::Issue(extent) => ("D", *extent, None),
-        What::Requeue(extent) => ("R", *extent, Some(0)),
+        EventKind::BioQueue(extent) => ("Q", *extent, None),
+        EventKind::GetRequest(extent) => ("G", *extent, None),
+        EventKind::BackMerge(extent) => ("M", *extent, None),
+        EventKind::FrontMerge(extent) => ("F", *extent, None),
+        EventKind::Insert(extent) => ("I", *extent, None),
+        EventKind::Issue(extent) => ("D", *extent, None),
+        EventKind::Requeue(extent) => ("R", *extent, Some(0)),
         // Without its sign, in 16 bits.
-        What::Complete { extent, error } => ("C", *extent, Some(*error as i16 as u16)),
+        EventKind::Complete { extent, error } => ("C", *extent, Some(*error as i16 as u16)),
         _ => return None,
     };
     let Extent { dev, op, sector, sectors, .. } = extent;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The driver and the device: issue, pieces, requeues, ends in part or with an error.
 
-use steadyio_trace::event::{Command, Driver, What};
+use steadyio_trace::event::{Command, Driver, EventKind};
 use steadyio_trace::io::{Mark, Piece};
 
 use super::{Sim, Where};
@@ -28,7 +28,7 @@ impl Sim {
         let (sector, left) = (self.live[at].sector, self.live[at].left);
         if self.one_in(8) {
             let place = self.extent_of(at);
-            self.emit(cpu, pid, What::Requeue(place));
+            self.emit(cpu, pid, EventKind::Requeue(place));
             self.requests[self.live[at].truth].requeues += 1;
             self.live[at].mergeable = self.live[at].mergeable && !self.one_in(2);
             return;
@@ -38,9 +38,9 @@ impl Sim {
             sectors = 8;
             let rest_bytes = (left - sectors) * 512;
             let piece = extent(letters, sector, sectors);
-            self.emit(cpu, pid, What::K2Split { piece, rest_bytes });
+            self.emit(cpu, pid, EventKind::K2Split { piece, rest_bytes });
         }
-        let time_ns = self.emit(cpu, pid, What::Issue(extent(letters, sector, sectors)));
+        let time_ns = self.emit(cpu, pid, EventKind::Issue(extent(letters, sector, sectors)));
         let (key, truth) = (self.live[at].key, self.live[at].truth);
         let hardware_start_ns = self.one_in(2).then(|| {
             let command = Command {
@@ -50,7 +50,7 @@ impl Sim {
                 bytes: Some(sectors * 512),
                 opcode: Some(0),
             };
-            self.emit(cpu, pid, What::HardwareStart(command))
+            self.emit(cpu, pid, EventKind::HardwareStart(command))
         });
         let truth = &mut self.requests[truth];
         if truth.marks.get(Mark::Issued).is_none() {
@@ -75,7 +75,7 @@ impl Sim {
     pub(super) fn step_device(&mut self) {
         if let Some(at) = self.pick(Where::Parted) {
             let (cpu, place) = (self.cpu(), self.extent_of(at));
-            self.emit(cpu, 0, What::Requeue(place));
+            self.emit(cpu, 0, EventKind::Requeue(place));
             self.live[at].place = Where::Scheduler;
             if self.one_in(2) {
                 self.insert(at, cpu, 60);
@@ -96,7 +96,7 @@ impl Sim {
 
     fn give_back(&mut self, at: usize, cpu: u32) {
         let place = self.extent_of(at);
-        let time_ns = self.emit(cpu, 0, What::Requeue(place));
+        let time_ns = self.emit(cpu, 0, EventKind::Requeue(place));
         let (_, piece) = self.live[at].stay.take().unwrap();
         let truth = &mut self.requests[self.live[at].truth];
         if piece.bytes == 0 {
@@ -116,11 +116,11 @@ impl Sim {
         if started && sectors == self.live[at].stay.unwrap().0 {
             let (driver, bytes) = (Driver::Mmc, Some(sectors * 512));
             let done = Command { driver, key, sector: None, bytes, opcode: Some(0) };
-            let time_ns = self.emit(cpu, 0, What::HardwareDone(done));
+            let time_ns = self.emit(cpu, 0, EventKind::HardwareDone(done));
             self.live[at].stay.as_mut().unwrap().1.hardware_done_ns = Some(time_ns);
         }
         let error = if self.one_in(16) { -5 } else { 0 };
-        let end = What::Complete { extent: extent(letters, sector, sectors), error };
+        let end = EventKind::Complete { extent: extent(letters, sector, sectors), error };
         let time_ns = self.emit(cpu, 0, end);
         let request = &mut self.requests[truth];
         request.marks.set(Mark::Completed, time_ns);

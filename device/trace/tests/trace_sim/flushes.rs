@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The flush machinery of one hardware queue, as in block/blk-flush.c.
 
-use steadyio_trace::event::What;
+use steadyio_trace::event::EventKind;
 use steadyio_trace::io::{Mark, Marks};
 
 use super::{Sim, Truth, Where};
@@ -36,8 +36,8 @@ impl Sim {
         // Of a partition or a disk, or of what device mapper has there.
         let sector = if self.one_in(3) { MAPPED_SECTOR } else { 0 };
         let nothing = extent("FWS", sector, 0);
-        let queued_ns = self.emit(cpu, pid, What::BioQueue(nothing));
-        let got_ns = self.emit(cpu, pid, What::GetRequest(nothing));
+        let queued_ns = self.emit(cpu, pid, EventKind::BioQueue(nothing));
+        let got_ns = self.emit(cpu, pid, EventKind::GetRequest(nothing));
         if let Some(call) = call {
             self.calls[call].open += 1;
         }
@@ -55,7 +55,7 @@ impl Sim {
             (true, false) => "FWS",
             _ => "WFS",
         };
-        let queued_ns = self.emit(cpu, pid, What::BioQueue(extent(asked, sector, sectors)));
+        let queued_ns = self.emit(cpu, pid, EventKind::BioQueue(extent(asked, sector, sectors)));
         let bio = (queued_ns, pid, call);
         let request = self.get_request(cpu, "WS", extent(asked, sector, sectors), bio, false);
         let live = self.live.last_mut().unwrap();
@@ -80,13 +80,13 @@ impl Sim {
         }
         let served = std::mem::take(&mut self.flushes.pending);
         let mut marks = Marks::default();
-        marks.set(Mark::Issued, self.emit(cpu, 99, What::Issue(extent("FF", 0, 0))));
+        marks.set(Mark::Issued, self.emit(cpu, 99, EventKind::Issue(extent("FF", 0, 0))));
         self.flushes.running = Some((marks, served));
     }
 
     fn end_flush(&mut self, cpu: u32) {
         let (mut marks, served) = self.flushes.running.take().unwrap();
-        let end = What::Complete { extent: extent("FF", u64::MAX, 0), error: 0 };
+        let end = EventKind::Complete { extent: extent("FF", u64::MAX, 0), error: 0 };
         marks.set(Mark::Completed, self.emit(cpu, 0, end));
         let flush = self.requests.len();
         let mut bios = Vec::new();
@@ -156,7 +156,7 @@ impl Sim {
     }
 
     fn emit_end(&mut self, cpu: u32, sector: u64) {
-        self.emit(cpu, 0, What::Complete { extent: extent("WS", sector, 0), error: 0 });
+        self.emit(cpu, 0, EventKind::Complete { extent: extent("WS", sector, 0), error: 0 });
     }
 
     /// All data of a request has ended.
@@ -176,7 +176,7 @@ impl Sim {
         }
         let shown = if self.one_in(2) { begin } else { end };
         let error = self.requests[truth].error;
-        self.emit(cpu, 0, What::Complete { extent: extent("WS", shown, 0), error });
+        self.emit(cpu, 0, EventKind::Complete { extent: extent("WS", shown, 0), error });
         self.end(at);
     }
 }

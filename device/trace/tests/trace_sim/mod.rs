@@ -9,7 +9,7 @@ mod uring;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use steadyio_trace::event::{Call, Comm, Event, Extent, What};
+use steadyio_trace::event::{Call, Comm, Event, EventKind, Extent};
 use steadyio_trace::io::{Mark, Marks, Piece};
 
 use crate::trace_events::{DISK, extent};
@@ -146,7 +146,7 @@ impl Sim {
         self.below(n) == 0
     }
 
-    fn emit(&mut self, cpu: u32, pid: u32, what: What) -> u64 {
+    fn emit(&mut self, cpu: u32, pid: u32, what: EventKind) -> u64 {
         self.time_ns += 1 + self.below(4);
         let worker = uring::WORKERS.contains(&pid);
         let comm = Comm::new(if worker { uring::WORKER_NAME } else { "sim" }.as_bytes());
@@ -191,7 +191,7 @@ impl Sim {
         } else if let Some(call) = call {
             if self.calls[call].open == 0 {
                 let kind = self.calls[call].call;
-                let exit = What::CallExit { call: kind, result: 4096 };
+                let exit = EventKind::CallExit { call: kind, result: 4096 };
                 self.calls[call].exited_ns = Some(self.emit(cpu, pid, exit));
                 self.tasks[nth].call = None;
             }
@@ -205,7 +205,7 @@ impl Sim {
 
     fn begin_call(&mut self, cpu: u32, pid: u32) -> usize {
         let call = [Call::Pread64, Call::Pwrite64, Call::Fsync][self.below(3) as usize];
-        let enter = What::CallEnter { call, fd: None, bytes: None };
+        let enter = EventKind::CallEnter { call, fd: None, bytes: None };
         let entered_ns = self.emit(cpu, pid, enter);
         let requests = BTreeMap::new();
         self.calls.push(CallTruth { call, pid, entered_ns, exited_ns: None, requests, open: 0 });
@@ -223,14 +223,18 @@ impl Sim {
         }
         let letters = if kind == Call::Pread64 { "RS" } else { "W" };
         let Some((mut sector, mut sectors)) = self.room() else { return };
-        let queued_ns = self.emit(cpu, pid, What::BioQueue(extent(letters, sector, sectors)));
+        let queued_ns = self.emit(cpu, pid, EventKind::BioQueue(extent(letters, sector, sectors)));
         let mut cut = false;
         while sectors > 0 {
             let mut part = sectors;
             if sectors > 8 && self.one_in(3) {
                 part = 8 * (1 + self.below(u64::from(sectors / 8 - 1)) as u32);
                 let new_sector = sector + u64::from(part);
-                self.emit(cpu, pid, What::BioSplit { bio: extent(letters, sector, 0), new_sector });
+                self.emit(
+                    cpu,
+                    pid,
+                    EventKind::BioSplit { bio: extent(letters, sector, 0), new_sector },
+                );
                 cut = true;
             }
             let bio = (queued_ns, pid, call);
@@ -265,7 +269,7 @@ impl Sim {
         let mut marks = Marks::default();
         marks.set(Mark::Queued, queued_ns);
         let bios = vec![(queued_ns, pid, call)];
-        marks.set(Mark::GotRequest, self.emit(cpu, pid, What::GetRequest(place)));
+        marks.set(Mark::GotRequest, self.emit(cpu, pid, EventKind::GetRequest(place)));
         let truth = Truth {
             letters,
             sector: place.sector,
@@ -328,7 +332,7 @@ impl Sim {
         });
         let Some(at) = neighbour else { return false };
         let back = self.live[at].sector + u64::from(self.live[at].left) == place.sector;
-        let what = if back { What::BackMerge(place) } else { What::FrontMerge(place) };
+        let what = if back { EventKind::BackMerge(place) } else { EventKind::FrontMerge(place) };
         self.emit(cpu, pid, what);
         let live = &mut self.live[at];
         live.left += place.sectors;
@@ -353,7 +357,7 @@ impl Sim {
 
     fn insert(&mut self, at: usize, cpu: u32, pid: u32) {
         let place = self.extent_of(at);
-        let time_ns = self.emit(cpu, pid, What::Insert(place));
+        let time_ns = self.emit(cpu, pid, EventKind::Insert(place));
         let truth = &mut self.requests[self.live[at].truth];
         if truth.marks.get(Mark::Inserted).is_none() && truth.marks.get(Mark::Issued).is_none() {
             truth.marks.set(Mark::Inserted, time_ns);
@@ -378,7 +382,7 @@ impl Sim {
             });
             let Some(next) = next.filter(|_| waits(&self.live[first])) else { continue };
             let (cpu, place) = (self.cpu(), self.extent_of(next));
-            self.emit(cpu, 77, What::RequestMerge(place));
+            self.emit(cpu, 77, EventKind::RequestMerge(place));
             let (gone, into) = (self.live[next].truth, self.live[first].truth);
             self.live[first].left += self.live[next].left;
             let bios = std::mem::take(&mut self.requests[gone].bios);

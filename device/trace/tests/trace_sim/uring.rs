@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use steadyio_trace::event::{Call, What};
+use steadyio_trace::event::{Call, EventKind};
 
 use super::{CallTruth, Sim};
 
@@ -37,11 +37,11 @@ pub(super) struct State {
 struct Operation {
     call: usize,
     request: u64,
-    place: Place,
+    place: OperationState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum OperationState {
     /// For a worker.
     Queue,
     With {
@@ -68,9 +68,9 @@ impl State {
 impl Sim {
     /// The program and its workers are started.
     pub(super) fn start_ring(&mut self) {
-        self.emit(0, 99, What::Fork { child: SUBMITTER });
+        self.emit(0, 99, EventKind::Fork { child: SUBMITTER });
         for worker in WORKERS {
-            self.emit(0, SUBMITTER, What::Fork { child: worker });
+            self.emit(0, SUBMITTER, EventKind::Fork { child: worker });
         }
     }
 
@@ -84,11 +84,11 @@ impl Sim {
     fn step_submitter(&mut self, begin: bool) {
         let (cpu, call) = (self.cpu(), Call::IoUringEnter);
         let ending = |operation: &Operation, calls: &[CallTruth]| {
-            operation.place == Place::Ending && calls[operation.call].open == 0
+            operation.place == OperationState::Ending && calls[operation.call].open == 0
         };
         if !self.ring.entered {
             if begin || !self.ring.is_idle() {
-                self.emit(cpu, SUBMITTER, What::CallEnter { call, fd: None, bytes: None });
+                self.emit(cpu, SUBMITTER, EventKind::CallEnter { call, fd: None, bytes: None });
                 self.ring.entered = true;
             }
         } else if let Some(nth) =
@@ -98,7 +98,7 @@ impl Sim {
         } else if begin && self.ring.operations.len() < 6 && !self.one_in(3) {
             self.submit_operation(cpu);
         } else {
-            let exited_ns = self.emit(cpu, SUBMITTER, What::CallExit { call, result: 1 });
+            let exited_ns = self.emit(cpu, SUBMITTER, EventKind::CallExit { call, result: 1 });
             for call in std::mem::take(&mut self.ring.ended) {
                 self.calls[call].exited_ns = Some(exited_ns);
             }
@@ -110,7 +110,7 @@ impl Sim {
         let used =
             |request: &u64| self.ring.operations.iter().any(|other| other.request == *request);
         let request = (1..).find(|request| !used(request)).unwrap();
-        let submit = What::UringSubmit { request, sq_thread: false };
+        let submit = EventKind::UringSubmit { request, sq_thread: false };
         let entered_ns = self.emit(cpu, SUBMITTER, submit);
         self.calls.push(CallTruth {
             call: Call::IoUringEnter,
@@ -121,35 +121,36 @@ impl Sim {
             open: 0,
         });
         let call = self.calls.len() - 1;
-        let mut place = Place::Queue;
+        let mut place = OperationState::Queue;
         if self.one_in(3) {
-            place = Place::Ending;
+            place = OperationState::Ending;
             for _ in 0..self.below(3) {
                 self.submit(cpu, SUBMITTER, Some(call));
             }
             self.unplug(cpu, SUBMITTER);
         } else {
-            self.emit(cpu, SUBMITTER, What::UringQueueWork { request });
+            self.emit(cpu, SUBMITTER, EventKind::UringQueueWork { request });
         }
         self.ring.operations.push(Operation { call, request, place });
     }
 
     fn step_worker(&mut self, worker: u32) {
         let cpu = self.cpu();
-        let of = |operation: &Operation| matches!(operation.place, Place::With { worker: by, .. } if by == worker);
+        let of = |operation: &Operation| matches!(operation.place, OperationState::With { worker: by, .. } if by == worker);
         let Some(nth) = self.ring.operations.iter().position(of) else {
             return self.begin_operation(cpu, worker);
         };
         let Operation { call, place, .. } = self.ring.operations[nth];
-        let Place::With { todo, waits, .. } = place else { return };
+        let OperationState::With { todo, waits, .. } = place else { return };
         if todo > 0 {
             self.submit(cpu, worker, Some(call));
-            self.ring.operations[nth].place = Place::With { worker, todo: todo - 1, waits };
+            self.ring.operations[nth].place =
+                OperationState::With { worker, todo: todo - 1, waits };
             return;
         }
         self.unplug(cpu, worker);
         if !waits {
-            self.ring.operations[nth].place = Place::Ending;
+            self.ring.operations[nth].place = OperationState::Ending;
         } else if self.calls[call].open == 0 {
             self.end_operation(nth, cpu, worker);
         }
@@ -157,21 +158,21 @@ impl Sim {
 
     fn begin_operation(&mut self, cpu: u32, worker: u32) {
         let queued: Vec<usize> = (0..self.ring.operations.len())
-            .filter(|nth| self.ring.operations[*nth].place == Place::Queue)
+            .filter(|nth| self.ring.operations[*nth].place == OperationState::Queue)
             .collect();
         let nth = self.below(queued.len().max(1) as u64) as usize;
         let Some(&nth) = queued.get(nth) else { return };
         let request = self.ring.operations[nth].request;
         if self.ring.kind == Ring::AllBegins || self.one_in(2) {
-            self.emit(cpu, worker, What::UringFileGet { request });
+            self.emit(cpu, worker, EventKind::UringFileGet { request });
         }
         let (todo, waits) = (self.below(4) as u32, self.one_in(2));
-        self.ring.operations[nth].place = Place::With { worker, todo, waits };
+        self.ring.operations[nth].place = OperationState::With { worker, todo, waits };
     }
 
     fn end_operation(&mut self, nth: usize, cpu: u32, thread: u32) {
         let Operation { call, request, .. } = self.ring.operations.remove(nth);
-        self.emit(cpu, thread, What::UringComplete { request, result: 4096 });
+        self.emit(cpu, thread, EventKind::UringComplete { request, result: 4096 });
         self.ring.ended.push(call);
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One record of blktrace, as `struct blk_io_trace` of `linux/blktrace_api.h` defines it.
 
-use crate::event::{Comm, Dev, Extent, Op, OpKind, What};
+use crate::event::{Comm, Dev, EventKind, Extent, Op, OpKind};
 
 /// The upper 24 bits of a record's first word.
 pub const MAGIC: u32 = 0x6561_7400;
@@ -72,7 +72,7 @@ pub struct Head {
 /// What a record says.
 pub enum Said {
     /// An event.
-    Event(What),
+    Event(EventKind),
     /// The name of its thread.
     Name(Comm),
     /// Something of this kind, which is not needed.
@@ -151,20 +151,20 @@ impl Head {
         }
         let extent = self.extent()?;
         Ok(Said::Event(match action {
-            1 => What::BioQueue(extent),
-            2 => What::BackMerge(extent),
-            3 => What::FrontMerge(extent),
-            4 => What::GetRequest(extent),
+            1 => EventKind::BioQueue(extent),
+            2 => EventKind::BackMerge(extent),
+            3 => EventKind::FrontMerge(extent),
+            4 => EventKind::GetRequest(extent),
             5 => return Ok(Said::Skipped(b"sleep for a request")),
-            6 => What::Requeue(extent),
-            7 => What::Issue(extent),
-            8 => What::Complete { extent, error: self.error },
-            9 => What::Plug,
-            10 | 11 => What::Unplug,
-            12 => What::Insert(extent),
+            6 => EventKind::Requeue(extent),
+            7 => EventKind::Issue(extent),
+            8 => EventKind::Complete { extent, error: self.error },
+            9 => EventKind::Plug,
+            10 | 11 => EventKind::Unplug,
+            12 => EventKind::Insert(extent),
             13 => {
                 let bio = Extent { sectors: 0, ..extent };
-                What::BioSplit { bio, new_sector: big_endian(data, 0, 8)? }
+                EventKind::BioSplit { bio, new_sector: big_endian(data, 0, 8)? }
             }
             14 => return Ok(Said::Skipped(b"bounce")),
             15 => remap(extent, data)?,
@@ -216,11 +216,11 @@ impl Head {
 }
 
 /// From and to which device, and from which sector, in network byte order.
-fn remap(extent: Extent, data: &[u8]) -> Result<What, String> {
+fn remap(extent: Extent, data: &[u8]) -> Result<EventKind, String> {
     let from_dev = Dev::from_kernel(big_endian(data, 0, 4)? as u32);
     let to_dev = Dev::from_kernel(big_endian(data, 4, 4)? as u32);
     let from_sector = big_endian(data, 8, 8)?;
-    Ok(What::BioRemap { to: Extent { dev: to_dev, ..extent }, from: (from_dev, from_sector) })
+    Ok(EventKind::BioRemap { to: Extent { dev: to_dev, ..extent }, from: (from_dev, from_sector) })
 }
 
 fn big_endian(data: &[u8], start: usize, length: usize) -> Result<u64, String> {

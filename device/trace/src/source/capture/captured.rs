@@ -6,23 +6,23 @@ use std::io::Read;
 use std::path::Path;
 
 use super::CaptureError;
+use super::cpu_data::CpuData;
 use super::enable::Enabled;
 use super::folder::{self, Meta};
-use super::held::Held;
 use super::threads::AskedFor;
-use crate::event::{Comm, Event, UNKNOWN_CPU, What};
+use crate::event::{Comm, Event, EventKind, UNKNOWN_CPU};
 use crate::source::decode::Decoder;
 use crate::source::format::{Format, PageFormat};
 use crate::source::merge::{CpuPages, Merged};
 use crate::source::ring::{self, Entry};
 use crate::source::wanted::wanted;
-use crate::source::{Events, Place, Problem};
+use crate::source::{Events, Position, Problem};
 
 /// A capture that has ended.
 #[derive(Debug)]
 pub struct Captured {
     meta: Meta,
-    held: Vec<Held>,
+    held: Vec<CpuData>,
     decoder: Decoder,
     page_format: PageFormat,
     /// Its folder, or what else to call it in problems.
@@ -45,19 +45,19 @@ impl Captured {
     pub(super) fn new(
         meta: Meta,
         enabled: &Enabled,
-        held: Vec<Held>,
+        held: Vec<CpuData>,
         name: String,
     ) -> Result<Captured, Problem> {
         let file = |file: &str| Path::new(&name).join(file);
         let page_format = PageFormat::parse(&enabled.header_page).map_err(|error| {
-            folder::problem(&file(folder::HEADER_PAGE), Place::Line(error.line), error.what)
+            folder::problem(&file(folder::HEADER_PAGE), Position::Line(error.line), error.what)
         })?;
         let rows = wanted();
         let mut decoder = Decoder::default();
         for (event, text) in enabled.events.iter().zip(&enabled.formats) {
             let path = file(&folder::format_path(event).to_string_lossy());
             let format = Format::parse(text)
-                .map_err(|error| folder::problem(&path, Place::Line(error.line), error.what))?;
+                .map_err(|error| folder::problem(&path, Position::Line(error.line), error.what))?;
             let is_named = |name: &str| name == event.name;
             let row = rows.iter().find(|row| {
                 row.system == event.system
@@ -67,7 +67,7 @@ impl Captured {
             if let Some(row) = row {
                 decoder
                     .add(row, &format)
-                    .map_err(|why| folder::problem(&path, Place::Whole, why))?;
+                    .map_err(|why| folder::problem(&path, Position::Whole, why))?;
             }
         }
         Ok(Captured { meta, held, decoder, page_format, name, not_kept: None })
@@ -114,7 +114,7 @@ impl Captured {
     }
 
     /// How many records a CPU's pages say that were lost. A page that is full has no room to say how many.
-    fn said_lost(&self, held: &Held, lost: u64) -> u64 {
+    fn said_lost(&self, held: &CpuData, lost: u64) -> u64 {
         let (mut pages, mut page, mut said) = (held.read(), Vec::new(), 0);
         if lost == 0 {
             return 0;
@@ -155,12 +155,12 @@ impl Iterator for Accounted<'_> {
             };
             self.latest_ns = event.time_ns;
             match &mut event.what {
-                What::CallEnter { .. } | What::CallExit { .. }
+                EventKind::CallEnter { .. } | EventKind::CallExit { .. }
                     if self.tracer.contains(&event.pid) =>
                 {
                     continue;
                 }
-                What::Lost { count: count @ 0 } => {
+                EventKind::Lost { count: count @ 0 } => {
                     let unsaid = self.lost.iter_mut().find(|(cpu, _)| *cpu == event.cpu);
                     unsaid.into_iter().for_each(|(_, rest)| *count = std::mem::take(rest));
                 }
@@ -180,6 +180,6 @@ impl Accounted<'_> {
             }
         };
         let (time_ns, comm) = (self.latest_ns, Comm::default());
-        Some(Event { time_ns, cpu, pid: 0, comm, what: What::Lost { count } })
+        Some(Event { time_ns, cpu, pid: 0, comm, what: EventKind::Lost { count } })
     }
 }

@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
+use super::cpu_data::CpuData;
 use super::enable::{Enabled, EnabledEvent};
-use super::held::Held;
 use super::{CaptureError, Options, devices, names};
 use crate::source::decode::Unreadable;
 use crate::source::wanted::Detail;
-use crate::source::{Place, Problem};
+use crate::source::{Position, Problem};
 
 /// What `capture.json` says it is.
 pub const SCHEMA: &str = "steadyio.trace-capture/1";
@@ -168,7 +168,7 @@ pub(super) fn save(
     dir: &Path,
     meta: &Meta,
     enabled: &Enabled,
-    held: &mut [Held],
+    held: &mut [CpuData],
 ) -> Result<(), CaptureError> {
     let mut all = || -> io::Result<()> {
         fs::create_dir_all(dir)?;
@@ -198,13 +198,13 @@ pub(super) fn not_kept(dir: &Path, error: io::Error) -> CaptureError {
 }
 
 /// What is open stays readable, so no page is lost; what cannot be removed was not made.
-pub(super) fn remove_pages<'a>(dir: &Path, held: impl Iterator<Item = &'a Held>) {
+pub(super) fn remove_pages<'a>(dir: &Path, held: impl Iterator<Item = &'a CpuData>) {
     for held in held {
         let _ = fs::remove_file(dir.join(pages_name(held.cpu)));
     }
 }
 
-fn remove(dir: &Path, held: &[Held]) {
+fn remove(dir: &Path, held: &[CpuData]) {
     remove_pages(dir, held.iter());
     for name in [HEADER_PAGE, META] {
         let _ = fs::remove_file(dir.join(name));
@@ -213,16 +213,16 @@ fn remove(dir: &Path, held: &[Held]) {
 }
 
 /// Reads a folder back; the pages stay in their files.
-pub(super) fn load(dir: &Path) -> Result<(Meta, Enabled, Vec<Held>), Problem> {
+pub(super) fn load(dir: &Path) -> Result<(Meta, Enabled, Vec<CpuData>), Problem> {
     let text = read(&dir.join(META))?;
     let meta: Meta = serde_json::from_str(&text).map_err(|error| {
-        problem(&dir.join(META), Place::Line(error.line() as u64), error.to_string())
+        problem(&dir.join(META), Position::Line(error.line() as u64), error.to_string())
     })?;
     let known = [("schema", &meta.schema, SCHEMA), ("byte_order", &meta.byte_order, "little")];
     for (key, value, expected) in known {
         if value != expected {
             let what = format!("{key} is {value:?}, only {expected:?} can be read");
-            return Err(problem(&dir.join(META), Place::Whole, what));
+            return Err(problem(&dir.join(META), Position::Whole, what));
         }
     }
     let formats = meta.events.iter().map(|event| read(&dir.join(format_path(event))));
@@ -238,16 +238,16 @@ pub(super) fn load(dir: &Path) -> Result<(Meta, Enabled, Vec<Held>), Problem> {
         let open =
             File::open(&path).and_then(|mut file| Ok((file.seek(io::SeekFrom::End(0))?, file)));
         let (bytes, file) =
-            open.map_err(|error| problem(&path, Place::Whole, error.to_string()))?;
-        held.push(Held { cpu: cpu.cpu, file, bytes, in_folder: true });
+            open.map_err(|error| problem(&path, Position::Whole, error.to_string()))?;
+        held.push(CpuData { cpu: cpu.cpu, file, bytes, in_folder: true });
     }
     Ok((meta, enabled, held))
 }
 
 fn read(path: &Path) -> Result<String, Problem> {
-    fs::read_to_string(path).map_err(|error| problem(path, Place::Whole, error.to_string()))
+    fs::read_to_string(path).map_err(|error| problem(path, Position::Whole, error.to_string()))
 }
 
-pub(super) fn problem(path: &Path, place: Place, what: String) -> Problem {
+pub(super) fn problem(path: &Path, place: Position, what: String) -> Problem {
     Problem { file: path.display().to_string(), place, what }
 }

@@ -14,10 +14,10 @@ use super::wanted::Detail;
 use crate::event::Dev;
 
 mod captured;
+mod cpu_data;
 pub mod devices;
 mod enable;
 mod folder;
-mod held;
 pub mod names;
 mod reader;
 pub mod threads;

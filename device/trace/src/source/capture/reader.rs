@@ -18,8 +18,8 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 
+use super::cpu_data::CpuData;
 use super::folder::{create_pages, remove_pages};
-use super::held::Held;
 use super::{CaptureError, Options};
 use crate::source::tracefs::Instance;
 use steadyio_core::scheduling::set_fifo;
@@ -40,7 +40,7 @@ pub struct Reader {
 #[derive(Debug, Default)]
 pub struct Taken {
     /// By CPU.
-    pub held: Vec<Held>,
+    pub held: Vec<CpuData>,
     /// Why the folder could not take it when memory was full; then all of it is in memory.
     pub no_room: Option<io::Error>,
 }
@@ -48,7 +48,7 @@ pub struct Taken {
 /// What the thread works on.
 struct Work {
     end: Arc<AtomicBool>,
-    cpus: Vec<(File, Held)>,
+    cpus: Vec<(File, CpuData)>,
     pipe: Pipe,
     page_size: usize,
     period: Duration,
@@ -80,7 +80,7 @@ impl Reader {
         for cpu in instance.cpus()? {
             let path = instance.path(&format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
             let raw = open_nonblocking(&path).map_err(hold(&path.to_string_lossy()))?;
-            cpus.push((raw, Held::in_memory(cpu).map_err(hold("memory for the trace"))?));
+            cpus.push((raw, CpuData::in_memory(cpu).map_err(hold("memory for the trace"))?));
         }
         let path = instance.path("tracing_on");
         let tracing_on =
@@ -211,7 +211,7 @@ impl Pipe {
 }
 
 /// Takes the page that was being filled when tracing ended.
-fn take_rest(mut raw: File, held: &mut Held, page_size: usize) -> io::Result<()> {
+fn take_rest(mut raw: File, held: &mut CpuData, page_size: usize) -> io::Result<()> {
     let mut page = vec![0; page_size];
     loop {
         match raw.read(&mut page) {

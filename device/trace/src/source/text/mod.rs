@@ -12,8 +12,8 @@ pub(super) mod scan;
 use std::io::BufRead;
 
 use super::skipped::Skipped;
-use super::{Place, Problem};
-use crate::event::{Comm, Event, UNKNOWN_CPU, What};
+use super::{Position, Problem};
+use crate::event::{Comm, Event, EventKind, UNKNOWN_CPU};
 use crate::sched::{Context, Waking};
 use lines::{Line, Lines};
 use order::Order;
@@ -82,7 +82,7 @@ impl Head {
 
     /// Before this moment, `count` events of this CPU were lost.
     pub fn lost(&self, count: u64) -> Reading<'static> {
-        let what = What::Lost { count };
+        let what = EventKind::Lost { count };
         Reading::Event(self.event(what.into()))
     }
 
@@ -91,7 +91,7 @@ impl Head {
         let comm = if self.comm.is_empty() { body.comm } else { self.comm };
         let context = self.context;
         let what = match body.what {
-            What::Waking(waking) => What::Waking(Waking { context, ..waking }),
+            EventKind::Waking(waking) => EventKind::Waking(Waking { context, ..waking }),
             what => what,
         };
         Event { time_ns: self.time_ns, cpu: self.cpu, pid: self.pid, comm, what }
@@ -183,7 +183,7 @@ fn place_losses(
     for (cpu, count) in lost.drain(..) {
         let time_ns = time_ns.max(order.released_ns());
         let cpu = cpu.unwrap_or(here);
-        let what = What::Lost { count };
+        let what = EventKind::Lost { count };
         order.push_in_order(Event { time_ns, cpu, pid: 0, comm: Comm::default(), what });
     }
 }
@@ -201,8 +201,8 @@ impl Iterator for Text<'_> {
             }
             if let Err(what) = self.read_line() {
                 let place = match self.lines.number() {
-                    0 => Place::Whole,
-                    line => Place::Line(line),
+                    0 => Position::Whole,
+                    line => Position::Line(line),
                 };
                 return Some(Err(Problem { file: self.file.clone(), place, what }));
             }

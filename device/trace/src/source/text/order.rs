@@ -13,34 +13,34 @@ const HELD_BACK: usize = 1024;
 /// Events that were read and not yet given on.
 #[derive(Default)]
 pub struct Order {
-    held: BinaryHeap<Reverse<Held>>,
+    held: BinaryHeap<Reverse<PendingEvent>>,
     pushed: u64,
     released_ns: u64,
     newest_ns: u64,
 }
 
 /// Ordered by time and, at the same time, as they came.
-struct Held {
+struct PendingEvent {
     key: (u64, u64),
     event: Event,
 }
 
-impl PartialEq for Held {
-    fn eq(&self, other: &Held) -> bool {
+impl PartialEq for PendingEvent {
+    fn eq(&self, other: &PendingEvent) -> bool {
         self.key == other.key
     }
 }
 
-impl Eq for Held {}
+impl Eq for PendingEvent {}
 
-impl PartialOrd for Held {
-    fn partial_cmp(&self, other: &Held) -> Option<std::cmp::Ordering> {
+impl PartialOrd for PendingEvent {
+    fn partial_cmp(&self, other: &PendingEvent) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Held {
-    fn cmp(&self, other: &Held) -> std::cmp::Ordering {
+impl Ord for PendingEvent {
+    fn cmp(&self, other: &PendingEvent) -> std::cmp::Ordering {
         self.key.cmp(&other.key)
     }
 }
@@ -63,7 +63,7 @@ impl Order {
     pub fn push_in_order(&mut self, event: Event) {
         self.newest_ns = self.newest_ns.max(event.time_ns);
         self.pushed += 1;
-        self.held.push(Reverse(Held { key: (event.time_ns, self.pushed), event }));
+        self.held.push(Reverse(PendingEvent { key: (event.time_ns, self.pushed), event }));
     }
 
     /// The earliest event, when enough others are behind it or `all` are there.

@@ -34,7 +34,7 @@ impl fmt::Display for Expected {
 }
 
 /// Found, or what else stands there.
-pub type Found<'a, T> = Result<T, Wrong<'a>>;
+pub type Parsed<'a, T> = Result<T, Wrong<'a>>;
 
 impl fmt::Display for Wrong<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -63,11 +63,11 @@ impl<'a> Scan<'a> {
     }
 
     /// The error that `expected` does not stand here.
-    pub fn wrong<T>(&self, expected: &'static str) -> Found<'a, T> {
+    pub fn wrong<T>(&self, expected: &'static str) -> Parsed<'a, T> {
         Err(Wrong { expected: Expected::Described(expected), found: self.rest })
     }
 
-    fn lacks<T>(&self, text: &'static str) -> Found<'a, T> {
+    fn lacks<T>(&self, text: &'static str) -> Parsed<'a, T> {
         Err(Wrong { expected: Expected::Exactly(text), found: self.rest })
     }
 
@@ -85,12 +85,12 @@ impl<'a> Scan<'a> {
     }
 
     /// Passes `text`, which must stand here.
-    pub fn literal(&mut self, text: &'static str) -> Found<'a, ()> {
+    pub fn literal(&mut self, text: &'static str) -> Parsed<'a, ()> {
         if self.passes(text) { Ok(()) } else { self.lacks(text) }
     }
 
     /// Passes everything up to and including `text`.
-    pub fn after(&mut self, text: &'static str) -> Found<'a, ()> {
+    pub fn after(&mut self, text: &'static str) -> Parsed<'a, ()> {
         match self.rest.windows(text.len()).position(|window| window == text.as_bytes()) {
             Some(start) => self.rest = &self.rest[start + text.len()..],
             None => return self.lacks(text),
@@ -99,7 +99,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Passes everything up to and including the last `text` of the line.
-    pub fn after_last(&mut self, text: &'static str) -> Found<'a, ()> {
+    pub fn after_last(&mut self, text: &'static str) -> Parsed<'a, ()> {
         match self.rest.windows(text.len()).rposition(|window| window == text.as_bytes()) {
             Some(start) => self.rest = &self.rest[start + text.len()..],
             None => return self.lacks(text),
@@ -108,14 +108,14 @@ impl<'a> Scan<'a> {
     }
 
     /// What stands before the last `text` of the line, which is passed, too.
-    pub fn before_last(&mut self, text: &'static str) -> Found<'a, &'a [u8]> {
+    pub fn before_last(&mut self, text: &'static str) -> Parsed<'a, &'a [u8]> {
         let all = self.rest;
         self.after_last(text)?;
         Ok(&all[..all.len() - self.rest.len() - text.len()])
     }
 
     /// What stands before `end`, which is passed, too; not empty.
-    pub fn until(&mut self, end: u8, expected: &'static str) -> Found<'a, &'a [u8]> {
+    pub fn until(&mut self, end: u8, expected: &'static str) -> Parsed<'a, &'a [u8]> {
         match self.rest.iter().position(|byte| *byte == end) {
             None | Some(0) => self.wrong(expected),
             Some(length) => {
@@ -127,7 +127,7 @@ impl<'a> Scan<'a> {
     }
 
     /// What stands before the next space, which is not passed; not empty.
-    pub fn word(&mut self, expected: &'static str) -> Found<'a, &'a [u8]> {
+    pub fn word(&mut self, expected: &'static str) -> Parsed<'a, &'a [u8]> {
         let length = self.rest.iter().position(|byte| *byte == b' ').unwrap_or(self.rest.len());
         if length == 0 {
             return self.wrong(expected);
@@ -138,7 +138,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Everything before `end`, which must be the last byte of the line.
-    pub fn up_to_final(&mut self, end: u8, expected: &'static str) -> Found<'a, &'a [u8]> {
+    pub fn up_to_final(&mut self, end: u8, expected: &'static str) -> Parsed<'a, &'a [u8]> {
         match self.rest.split_last() {
             Some((last, text)) if *last == end => {
                 self.rest = &[];
@@ -149,7 +149,7 @@ impl<'a> Scan<'a> {
     }
 
     /// A number in decimal digits.
-    pub fn decimal<T: TryFrom<u64>>(&mut self, expected: &'static str) -> Found<'a, T> {
+    pub fn decimal<T: TryFrom<u64>>(&mut self, expected: &'static str) -> Parsed<'a, T> {
         let mut value = 0_u64;
         let mut length = 0;
         for digit in self.rest.iter().take_while(|byte| byte.is_ascii_digit()) {
@@ -169,7 +169,7 @@ impl<'a> Scan<'a> {
     }
 
     /// A number in decimal digits, perhaps with a minus sign before them.
-    pub fn signed<T: TryFrom<i64>>(&mut self, expected: &'static str) -> Found<'a, T> {
+    pub fn signed<T: TryFrom<i64>>(&mut self, expected: &'static str) -> Parsed<'a, T> {
         let mut behind = *self;
         let negative = behind.passes("-");
         let Ok(magnitude) = behind.decimal::<u64>(expected) else { return self.wrong(expected) };
@@ -184,7 +184,7 @@ impl<'a> Scan<'a> {
     }
 
     /// A number in hexadecimal digits, with or without `0x`.
-    pub fn hex(&mut self, expected: &'static str) -> Found<'a, u64> {
+    pub fn hex(&mut self, expected: &'static str) -> Parsed<'a, u64> {
         let mut behind = *self;
         behind.passes("0x");
         let mut value = 0_u64;
@@ -205,7 +205,7 @@ impl<'a> Scan<'a> {
     }
 
     /// The line ends here; spaces may come before its end.
-    pub fn end(&mut self) -> Found<'a, ()> {
+    pub fn end(&mut self) -> Parsed<'a, ()> {
         self.spaces();
         if self.rest.is_empty() { Ok(()) } else { self.wrong("the end of the line") }
     }

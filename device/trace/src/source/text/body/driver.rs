@@ -2,12 +2,12 @@
 //! The events in which drivers say when the hardware starts and when it is done.
 
 use super::Body;
-use crate::event::{Command, Driver, What};
+use crate::event::{Command, Driver, EventKind};
 use crate::source::drivers::Fnv;
-use crate::source::text::scan::{Found, Scan};
+use crate::source::text::scan::{Parsed, Scan};
 
 /// `mmc0: start struct mmc_request[PTR]: cmd_opcode=18 … blocks=8 block_size=512 blk_addr=2048 …`
-pub fn mmc_start<'a>(scan: &mut Scan<'a>) -> Found<'a, Body> {
+pub fn mmc_start<'a>(scan: &mut Scan<'a>) -> Parsed<'a, Body> {
     let (key, opcode) = mmc(scan, ": start struct mmc_request[")?;
     scan.after(" blocks=")?;
     let blocks: u32 = scan.decimal("a number of blocks")?;
@@ -20,21 +20,21 @@ pub fn mmc_start<'a>(scan: &mut Scan<'a>) -> Found<'a, Body> {
     // A command without data has no address; what stands there is of an earlier one.
     let sector = (blocks > 0).then_some(address);
     let command = Command { driver: Driver::Mmc, key, sector, bytes: Some(bytes), opcode };
-    Ok(What::HardwareStart(command).into())
+    Ok(EventKind::HardwareStart(command).into())
 }
 
 /// `mmc0: end struct mmc_request[PTR]: cmd_opcode=18 … bytes_xfered=4096 data_err=0 …`
-pub fn mmc_done<'a>(scan: &mut Scan<'a>) -> Found<'a, Body> {
+pub fn mmc_done<'a>(scan: &mut Scan<'a>) -> Parsed<'a, Body> {
     let (key, opcode) = mmc(scan, ": end struct mmc_request[")?;
     scan.after(" bytes_xfered=")?;
     let bytes = scan.decimal("a number of bytes")?;
     scan.literal(" ")?;
     let command = Command { driver: Driver::Mmc, key, sector: None, bytes: Some(bytes), opcode };
-    Ok(What::HardwareDone(command).into())
+    Ok(EventKind::HardwareDone(command).into())
 }
 
 /// Up to the opcode: the request's address and the opcode.
-fn mmc<'a>(scan: &mut Scan<'a>, request: &'static str) -> Found<'a, (u64, Option<u8>)> {
+fn mmc<'a>(scan: &mut Scan<'a>, request: &'static str) -> Parsed<'a, (u64, Option<u8>)> {
     scan.after(request)?;
     let key = scan.hex("the address of a request")?;
     scan.literal("]: cmd_opcode=")?;
@@ -44,7 +44,7 @@ fn mmc<'a>(scan: &mut Scan<'a>, request: &'static str) -> Found<'a, (u64, Option
 }
 
 /// `nvme0: disk=nvme0n1, qid=1, cmdid=5, nsid=1, flags=0x0, meta=0x0, cmd=(nvme_cmd_read slba=8, …)`
-pub fn nvme_setup<'a>(scan: &mut Scan<'a>) -> Found<'a, Body> {
+pub fn nvme_setup<'a>(scan: &mut Scan<'a>) -> Parsed<'a, Body> {
     let key = nvme(scan)?;
     scan.literal("nsid=")?;
     scan.after(", cmd=(")?;
@@ -53,22 +53,22 @@ pub fn nvme_setup<'a>(scan: &mut Scan<'a>) -> Found<'a, Body> {
     scan.end()?;
     // The address is in blocks of the namespace, whose size the event does not tell.
     let command = Command { driver: Driver::Nvme, key, sector: None, bytes: None, opcode };
-    Ok(What::HardwareStart(command).into())
+    Ok(EventKind::HardwareStart(command).into())
 }
 
 /// `nvme0: disk=nvme0n1, qid=1, cmdid=5, res=0x0, retries=0, flags=0x0, status=0x0`
-pub fn nvme_complete<'a>(scan: &mut Scan<'a>) -> Found<'a, Body> {
+pub fn nvme_complete<'a>(scan: &mut Scan<'a>) -> Parsed<'a, Body> {
     let key = nvme(scan)?;
     scan.literal("res=")?;
     scan.after(", status=")?;
     scan.hex("a status")?;
     scan.end()?;
     let command = Command { driver: Driver::Nvme, key, sector: None, bytes: None, opcode: None };
-    Ok(What::HardwareDone(command).into())
+    Ok(EventKind::HardwareDone(command).into())
 }
 
 /// Controller, queue and command identifier, as one key. Without a disk it is an administrative command.
-fn nvme<'a>(scan: &mut Scan<'a>) -> Found<'a, u64> {
+fn nvme<'a>(scan: &mut Scan<'a>) -> Parsed<'a, u64> {
     scan.literal("nvme")?;
     let controller: u16 = scan.decimal("the number of a controller")?;
     scan.literal(": ")?;
@@ -98,7 +98,7 @@ fn nvme_opcode(name: &[u8]) -> Option<u8> {
 
 /// `host_no=0 channel=0 id=0 lun=0 … driver_tag=5 scheduler_tag=-1 cmnd=(READ_10 … raw=28 00 …)…`. A host with
 /// several queues may have the same tag in each; the place and the bytes of the command tell those apart.
-pub fn scsi<'a>(scan: &mut Scan<'a>) -> Found<'a, Command> {
+pub fn scsi<'a>(scan: &mut Scan<'a>) -> Parsed<'a, Command> {
     let mut key = Fnv::default();
     for (name, expected) in [
         ("host_no=", "the number of a host"),

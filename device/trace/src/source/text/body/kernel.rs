@@ -2,11 +2,11 @@
 //! Events of the rest of the kernel: interrupts, io_uring, the page cache, the journal, threads, k2.
 
 use super::{Body, dev};
-use crate::event::{Dev, Extent, Op, What};
-use crate::source::text::scan::{Found, Scan};
+use crate::event::{Dev, EventKind, Extent, Op};
+use crate::source::text::scan::{Parsed, Scan};
 
 /// `irq=36 name=nvme0q1` or `irq=36 ret=handled`
-pub fn irq<'a>(scan: &mut Scan<'a>, behind: &'static str) -> Found<'a, u32> {
+pub fn irq<'a>(scan: &mut Scan<'a>, behind: &'static str) -> Parsed<'a, u32> {
     scan.literal("irq=")?;
     let irq = scan.decimal("an interrupt line")?;
     scan.literal(behind)?;
@@ -15,53 +15,53 @@ pub fn irq<'a>(scan: &mut Scan<'a>, behind: &'static str) -> Found<'a, u32> {
 
 /// `ring PTR, req PTR, user_data 0x0, opcode READ, flags 0x200, sq_thread 0`; before 6.4 `non block 1, `
 /// stands before `sq_thread`.
-pub fn uring_submit<'a>(scan: &mut Scan<'a>) -> Found<'a, Body> {
+pub fn uring_submit<'a>(scan: &mut Scan<'a>) -> Parsed<'a, Body> {
     let request = uring_request(scan)?;
     scan.after(", sq_thread ")?;
     let sq_thread = scan.decimal::<u8>("0 or 1")? != 0;
     scan.end()?;
-    Ok(What::UringSubmit { request, sq_thread }.into())
+    Ok(EventKind::UringSubmit { request, sq_thread }.into())
 }
 
 /// `ring PTR, req PTR, user_data 0x0, result 4096, cflags 0x0 extra1 0 extra2 0 `
-pub fn uring_complete<'a>(scan: &mut Scan<'a>) -> Found<'a, Body> {
+pub fn uring_complete<'a>(scan: &mut Scan<'a>) -> Parsed<'a, Body> {
     let request = uring_request(scan)?;
     scan.after(" result ")?;
     let result = scan.signed("a result")?;
     scan.literal(", cflags 0x")?;
-    Ok(What::UringComplete { request, result }.into())
+    Ok(EventKind::UringComplete { request, result }.into())
 }
 
 /// `ring PTR, request PTR, user_data 0x0, opcode FSYNC, flags 0x10, normal queue, work PTR`
-pub fn uring_queue_work<'a>(scan: &mut Scan<'a>) -> Found<'a, Body> {
+pub fn uring_queue_work<'a>(scan: &mut Scan<'a>) -> Parsed<'a, Body> {
     scan.literal("ring ")?;
     scan.after(", request ")?;
     let request = uring_address(scan)?;
     scan.literal(", user_data 0x")?;
-    Ok(What::UringQueueWork { request }.into())
+    Ok(EventKind::UringQueueWork { request }.into())
 }
 
 /// `ring PTR, request PTR linked after PTR`
-pub fn uring_link<'a>(scan: &mut Scan<'a>) -> Found<'a, Body> {
+pub fn uring_link<'a>(scan: &mut Scan<'a>) -> Parsed<'a, Body> {
     scan.literal("ring ")?;
     scan.after(", request ")?;
     let request = uring_address(scan)?;
     scan.literal(" linked after ")?;
     let after = uring_address(scan)?;
     scan.end()?;
-    Ok(What::UringLink { request, after }.into())
+    Ok(EventKind::UringLink { request, after }.into())
 }
 
 /// `ring PTR, req PTR, user_data 0x0, fd 7`
-pub fn uring_file_get<'a>(scan: &mut Scan<'a>) -> Found<'a, Body> {
+pub fn uring_file_get<'a>(scan: &mut Scan<'a>) -> Parsed<'a, Body> {
     let request = uring_request(scan)?;
     scan.after(", fd ")?;
     scan.signed::<i32>("a file descriptor")?;
     scan.end()?;
-    Ok(What::UringFileGet { request }.into())
+    Ok(EventKind::UringFileGet { request }.into())
 }
 
-fn uring_request<'a>(scan: &mut Scan<'a>) -> Found<'a, u64> {
+fn uring_request<'a>(scan: &mut Scan<'a>) -> Parsed<'a, u64> {
     scan.literal("ring ")?;
     scan.after(", req ")?;
     let request = uring_address(scan)?;
@@ -69,7 +69,7 @@ fn uring_request<'a>(scan: &mut Scan<'a>) -> Found<'a, u64> {
     Ok(request)
 }
 
-fn uring_address<'a>(scan: &mut Scan<'a>) -> Found<'a, u64> {
+fn uring_address<'a>(scan: &mut Scan<'a>) -> Parsed<'a, u64> {
     if scan.passes("(nil)") || scan.passes("(null)") {
         return Ok(0);
     }
@@ -77,7 +77,7 @@ fn uring_address<'a>(scan: &mut Scan<'a>) -> Found<'a, u64> {
 }
 
 /// `bdi 8:0: ino=12 state=I_SYNC dirtied_when=…`
-pub fn writeback<'a>(scan: &mut Scan<'a>) -> Found<'a, u64> {
+pub fn writeback<'a>(scan: &mut Scan<'a>) -> Parsed<'a, u64> {
     scan.literal("bdi ")?;
     scan.after(": ino=")?;
     let inode = scan.decimal("an inode")?;
@@ -86,13 +86,13 @@ pub fn writeback<'a>(scan: &mut Scan<'a>) -> Found<'a, u64> {
 }
 
 /// `bdi 8:0: limit=… paused=0 pause=200 period=…`, in ms; below 0 if the thread goes on.
-pub fn dirty_pause<'a>(scan: &mut Scan<'a>) -> Found<'a, Body> {
+pub fn dirty_pause<'a>(scan: &mut Scan<'a>) -> Parsed<'a, Body> {
     scan.literal("bdi ")?;
     scan.after(" pause=")?;
     let ms: i64 = scan.signed("a pause in ms")?;
     scan.literal(" period=")?;
     let pause_ns = u64::try_from(ms).unwrap_or(0).saturating_mul(1_000_000);
-    Ok(What::DirtyPause { pause_ns }.into())
+    Ok(EventKind::DirtyPause { pause_ns }.into())
 }
 
 /// `dev 8:0 ino c pfn=0x1b9ea7 ofs=0 order=0` or, of readahead, `dev=8:0 ino=c index=0 …`
@@ -100,18 +100,18 @@ pub fn page_cache_add<'a>(
     scan: &mut Scan<'a>,
     before_dev: &'static str,
     before_inode: &'static str,
-) -> Found<'a, Body> {
+) -> Parsed<'a, Body> {
     scan.literal("dev")?;
     scan.literal(before_dev)?;
     let dev = dev(scan, ":")?;
     scan.literal(before_inode)?;
     let inode = scan.hex("an inode")?;
     scan.literal(" ")?;
-    Ok(What::PageCacheAdd { dev, inode }.into())
+    Ok(EventKind::PageCacheAdd { dev, inode }.into())
 }
 
 /// `dev 8,0 transaction 7 sync 0`
-pub fn commit<'a>(scan: &mut Scan<'a>) -> Found<'a, (Dev, u32)> {
+pub fn commit<'a>(scan: &mut Scan<'a>) -> Parsed<'a, (Dev, u32)> {
     scan.literal("dev ")?;
     let dev = dev(scan, ",")?;
     scan.literal(" transaction ")?;
@@ -121,25 +121,25 @@ pub fn commit<'a>(scan: &mut Scan<'a>) -> Found<'a, (Dev, u32)> {
 }
 
 /// `comm=sh pid=10 child_comm=sh child_pid=11`
-pub fn fork<'a>(scan: &mut Scan<'a>) -> Found<'a, Body> {
+pub fn fork<'a>(scan: &mut Scan<'a>) -> Parsed<'a, Body> {
     scan.literal("comm=")?;
     scan.after_last(" child_pid=")?;
     let child = scan.decimal("a thread")?;
     scan.end()?;
-    Ok(What::Fork { child }.into())
+    Ok(EventKind::Fork { child }.into())
 }
 
 /// `pid=11 comm=sh clone_flags=1200011 oom_score_adj=0`
-pub fn new_task<'a>(scan: &mut Scan<'a>) -> Found<'a, Body> {
+pub fn new_task<'a>(scan: &mut Scan<'a>) -> Parsed<'a, Body> {
     scan.literal("pid=")?;
     let child = scan.decimal("a thread")?;
     scan.literal(" comm=")?;
     scan.after_last(" clone_flags=")?;
-    Ok(What::Fork { child }.into())
+    Ok(EventKind::Fork { child }.into())
 }
 
 /// `8,0 2048 piece 4096 bytes rest 61440 bytes`; the event does not say what is done there.
-pub fn k2_split<'a>(scan: &mut Scan<'a>) -> Found<'a, Body> {
+pub fn k2_split<'a>(scan: &mut Scan<'a>) -> Parsed<'a, Body> {
     let dev = dev(scan, ",")?;
     scan.literal(" ")?;
     let sector = scan.decimal("a sector")?;
@@ -154,5 +154,5 @@ pub fn k2_split<'a>(scan: &mut Scan<'a>) -> Found<'a, Body> {
     scan.literal(" bytes")?;
     scan.end()?;
     let piece = Extent { dev, sector, sectors: bytes / 512, op: Op::default(), priority: None };
-    Ok(What::K2Split { piece, rest_bytes }.into())
+    Ok(EventKind::K2Split { piece, rest_bytes }.into())
 }

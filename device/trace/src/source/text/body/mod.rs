@@ -8,8 +8,8 @@ mod kernel;
 mod sched;
 mod syscall;
 
-use super::scan::{Found, Scan};
-use crate::event::{Comm, Dev, What};
+use super::scan::{Parsed, Scan};
+use crate::event::{Comm, Dev, EventKind};
 
 pub use syscall::{enter as call_enter, exit as call_exit};
 
@@ -17,19 +17,19 @@ pub use syscall::{enter as call_enter, exit as call_exit};
 #[derive(Clone, Copy, Debug)]
 pub struct Body {
     /// What happened.
-    pub what: What,
+    pub what: EventKind,
     /// The name of the thread in whose context it happened, if the event repeats it.
     pub comm: Comm,
 }
 
-impl From<What> for Body {
-    fn from(what: What) -> Body {
+impl From<EventKind> for Body {
+    fn from(what: EventKind) -> Body {
         Body { what, comm: Comm::default() }
     }
 }
 
 /// The event called `name`, without its system, whose values are `text`; `None` if nobody here needs it.
-pub fn parse<'a>(name: &[u8], text: &'a [u8]) -> Option<Found<'a, Body>> {
+pub fn parse<'a>(name: &[u8], text: &'a [u8]) -> Option<Parsed<'a, Body>> {
     let mut scan = Scan::new(text.trim_ascii_start());
     let scan = &mut scan;
     Some(match name {
@@ -45,25 +45,27 @@ pub fn parse<'a>(name: &[u8], text: &'a [u8]) -> Option<Found<'a, Body>> {
         b"nvme_setup_cmd" => driver::nvme_setup(scan),
         b"nvme_complete_rq" => driver::nvme_complete(scan),
         b"scsi_dispatch_cmd_start" => {
-            driver::scsi(scan).map(|command| What::HardwareStart(command).into())
+            driver::scsi(scan).map(|command| EventKind::HardwareStart(command).into())
         }
         b"scsi_dispatch_cmd_done" => {
-            driver::scsi(scan).map(|command| What::HardwareDone(command).into())
+            driver::scsi(scan).map(|command| EventKind::HardwareDone(command).into())
         }
         b"irq_handler_entry" => {
-            kernel::irq(scan, " name=").map(|irq| What::IrqEnter { irq }.into())
+            kernel::irq(scan, " name=").map(|irq| EventKind::IrqEnter { irq }.into())
         }
-        b"irq_handler_exit" => kernel::irq(scan, " ret=").map(|irq| What::IrqExit { irq }.into()),
+        b"irq_handler_exit" => {
+            kernel::irq(scan, " ret=").map(|irq| EventKind::IrqExit { irq }.into())
+        }
         b"io_uring_submit_req" | b"io_uring_submit_sqe" => kernel::uring_submit(scan),
         b"io_uring_complete" => kernel::uring_complete(scan),
         b"io_uring_queue_async_work" => kernel::uring_queue_work(scan),
         b"io_uring_link" => kernel::uring_link(scan),
         b"io_uring_file_get" => kernel::uring_file_get(scan),
         b"writeback_single_inode_start" => {
-            kernel::writeback(scan).map(|inode| What::WritebackStart { inode }.into())
+            kernel::writeback(scan).map(|inode| EventKind::WritebackStart { inode }.into())
         }
         b"writeback_single_inode" => {
-            kernel::writeback(scan).map(|inode| What::WritebackEnd { inode }.into())
+            kernel::writeback(scan).map(|inode| EventKind::WritebackEnd { inode }.into())
         }
         b"mm_filemap_add_to_page_cache" => kernel::page_cache_add(scan, " ", " ino "),
         b"page_cache_ra_unbounded"
@@ -71,9 +73,9 @@ pub fn parse<'a>(name: &[u8], text: &'a [u8]) -> Option<Found<'a, Body>> {
         | b"page_cache_sync_ra"
         | b"page_cache_async_ra" => kernel::page_cache_add(scan, "=", " ino="),
         b"jbd2_start_commit" => kernel::commit(scan)
-            .map(|(dev, transaction)| What::JournalCommitStart { dev, transaction }.into()),
+            .map(|(dev, transaction)| EventKind::JournalCommitStart { dev, transaction }.into()),
         b"jbd2_end_commit" => kernel::commit(scan)
-            .map(|(dev, transaction)| What::JournalCommitEnd { dev, transaction }.into()),
+            .map(|(dev, transaction)| EventKind::JournalCommitEnd { dev, transaction }.into()),
         b"balance_dirty_pages" => kernel::dirty_pause(scan),
         b"sched_switch" => sched::switch(scan),
         b"sched_waking" | b"sched_wakeup" => sched::waking(scan),
@@ -85,7 +87,7 @@ pub fn parse<'a>(name: &[u8], text: &'a [u8]) -> Option<Found<'a, Body>> {
 }
 
 /// `8,0` or, with another separator, `8:0`.
-pub fn dev<'a>(scan: &mut Scan<'a>, separator: &'static str) -> Found<'a, Dev> {
+pub fn dev<'a>(scan: &mut Scan<'a>, separator: &'static str) -> Parsed<'a, Dev> {
     let major = scan.decimal("a device, as major and minor number")?;
     scan.literal(separator)?;
     let minor = scan.decimal("a minor number")?;

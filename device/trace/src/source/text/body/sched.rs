@@ -2,13 +2,13 @@
 //! The scheduler's events: as their formats print them, and as trace-cmd's plugin does.
 
 use super::Body;
-use crate::event::{Comm, What};
+use crate::event::{Comm, EventKind};
 use crate::sched::{SchedTask, Switch, Waking};
-use crate::source::text::scan::{Found, Scan};
+use crate::source::text::scan::{Parsed, Scan};
 
 /// `prev_comm=dd prev_pid=20 prev_prio=120 prev_state=D ==> next_comm=sh next_pid=21 next_prio=49`, of trace-cmd
 /// `dd:20 [120] D ==> sh:21 [49]`
-pub fn switch<'a>(scan: &mut Scan<'a>) -> Found<'a, Body> {
+pub fn switch<'a>(scan: &mut Scan<'a>) -> Parsed<'a, Body> {
     let (prev, runnable);
     let next = if scan.passes("prev_comm=") {
         let mut left = Scan::new(scan.before_last(" ==> next_comm=")?);
@@ -24,23 +24,23 @@ pub fn switch<'a>(scan: &mut Scan<'a>) -> Found<'a, Body> {
         short(scan)?
     };
     scan.end()?;
-    Ok(Body { what: What::Switch(Switch { prev, runnable, next }), comm: prev.comm })
+    Ok(Body { what: EventKind::Switch(Switch { prev, runnable, next }), comm: prev.comm })
 }
 
 /// `comm=dd pid=20 prio=120 target_cpu=001`, of trace-cmd `dd:20 [120] CPU:001`; some kernels and versions say
 /// `success=1` before the CPU.
-pub fn waking<'a>(scan: &mut Scan<'a>) -> Found<'a, Body> {
+pub fn waking<'a>(scan: &mut Scan<'a>) -> Parsed<'a, Body> {
     let formatted = scan.passes("comm=");
     let woken = if formatted { task(scan, [" pid=", " prio="])? } else { short(scan)? };
     scan.passes(" success=1");
     scan.literal(if formatted { " target_cpu=" } else { " CPU:" })?;
     scan.decimal::<u32>("a CPU")?;
     scan.end()?;
-    Ok(What::Waking(Waking { woken, context: None }).into())
+    Ok(EventKind::Waking(Waking { woken, context: None }).into())
 }
 
 /// A name, and behind the two texts the thread's number and priority.
-fn task<'a>(scan: &mut Scan<'a>, [pid, prio]: [&'static str; 2]) -> Found<'a, SchedTask> {
+fn task<'a>(scan: &mut Scan<'a>, [pid, prio]: [&'static str; 2]) -> Parsed<'a, SchedTask> {
     let comm = Comm::new(scan.before_last(pid)?);
     let pid = scan.decimal("a thread")?;
     scan.literal(prio)?;
@@ -48,7 +48,7 @@ fn task<'a>(scan: &mut Scan<'a>, [pid, prio]: [&'static str; 2]) -> Found<'a, Sc
 }
 
 /// `dd:20 [120]`
-fn short<'a>(scan: &mut Scan<'a>) -> Found<'a, SchedTask> {
+fn short<'a>(scan: &mut Scan<'a>) -> Parsed<'a, SchedTask> {
     let mut behind = *scan;
     let named = behind.before_last(" [")?;
     let mut named = Scan::new(named);
@@ -62,7 +62,7 @@ fn short<'a>(scan: &mut Scan<'a>) -> Found<'a, SchedTask> {
 }
 
 /// `R`, `R+`, or the letters of what it sleeps for.
-fn is_runnable<'a>(scan: &mut Scan<'a>) -> Found<'a, bool> {
+fn is_runnable<'a>(scan: &mut Scan<'a>) -> Parsed<'a, bool> {
     let state = scan.word("a state")?;
     scan.end()?;
     Ok(matches!(state, b"R" | b"R+"))

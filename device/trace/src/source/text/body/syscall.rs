@@ -3,14 +3,14 @@
 //! hexadecimal with `0x`); ftrace prints them like calls (hexadecimal too, in many kernels without `0x`).
 
 use super::Body;
-use crate::event::What;
+use crate::event::EventKind;
 use crate::source::calls::CallEvents;
-use crate::source::text::scan::{Found, Scan};
+use crate::source::text::scan::{Parsed, Scan};
 
 pub use crate::source::calls::by_name;
 
 /// `fd: 0x00000003, buf: 0x7ffc8e7631a8, count: 0x00000340`: the arguments.
-pub fn enter<'a>(events: &'static CallEvents, scan: &mut Scan<'a>) -> Found<'a, Body> {
+pub fn enter<'a>(events: &'static CallEvents, scan: &mut Scan<'a>) -> Parsed<'a, Body> {
     let arguments = *scan;
     // A buffer's content may be printed in between, and may look like arguments: the file descriptor stands
     // before it, the number of bytes behind it.
@@ -22,11 +22,11 @@ pub fn enter<'a>(events: &'static CallEvents, scan: &mut Scan<'a>) -> Found<'a, 
         Some(name) => Some(number_of_bytes(name, arguments)?),
         None => None,
     };
-    Ok(What::CallEnter { call: events.call, fd, bytes }.into())
+    Ok(EventKind::CallEnter { call: events.call, fd, bytes }.into())
 }
 
 /// The first argument of this name. The kernel keeps it in 64 bits, of which the lower 32 count.
-fn file_descriptor<'a>(name: &'static str, mut scan: Scan<'a>) -> Found<'a, i32> {
+fn file_descriptor<'a>(name: &'static str, mut scan: Scan<'a>) -> Parsed<'a, i32> {
     let at_name = scan;
     while !(scan.passes(name) && scan.passes(": ")) {
         if scan.after(", ").is_err() {
@@ -39,7 +39,7 @@ fn file_descriptor<'a>(name: &'static str, mut scan: Scan<'a>) -> Found<'a, i32>
 }
 
 /// The last argument of this name.
-fn number_of_bytes<'a>(name: &'static str, scan: Scan<'a>) -> Found<'a, u64> {
+fn number_of_bytes<'a>(name: &'static str, scan: Scan<'a>) -> Parsed<'a, u64> {
     let mut rest = scan;
     let mut last = None;
     while rest.after(", ").is_ok() {
@@ -54,7 +54,7 @@ fn number_of_bytes<'a>(name: &'static str, scan: Scan<'a>) -> Found<'a, u64> {
     Ok(bytes)
 }
 
-fn argument_ends(mut scan: Scan<'_>) -> Found<'_, ()> {
+fn argument_ends(mut scan: Scan<'_>) -> Parsed<'_, ()> {
     match scan.rest().first() {
         Some(b',') => Ok(()),
         _ => scan.end(),
@@ -62,8 +62,8 @@ fn argument_ends(mut scan: Scan<'_>) -> Found<'_, ()> {
 }
 
 /// `0x340`: what the call returns, in 64 bits.
-pub fn exit<'a>(events: &'static CallEvents, scan: &mut Scan<'a>) -> Found<'a, Body> {
+pub fn exit<'a>(events: &'static CallEvents, scan: &mut Scan<'a>) -> Parsed<'a, Body> {
     let result = scan.hex("a result")? as i64;
     scan.end()?;
-    Ok(What::CallExit { call: events.call, result }.into())
+    Ok(EventKind::CallExit { call: events.call, result }.into())
 }

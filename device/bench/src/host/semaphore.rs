@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A number of slots that threads wait for in the order in which they came: cores, for one.
+//! A semaphore that serves threads in the order in which they came: for cores, for one.
 //!
 //! A fair lock, because the order decides the latencies that come out: the standard library's lets whoever
 //! comes at the right moment pass those who wait.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Slots, at most so many of them taken.
+/// So many permits, at most all of them taken.
 #[derive(Debug)]
-pub struct Slots {
+pub struct FairSemaphore {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -20,19 +20,19 @@ struct State {
     served: u64,
 }
 
-/// A slot taken; dropping it gives it back.
+/// A permit taken; dropping it gives it back.
 #[derive(Debug)]
-pub struct Slot<'a>(&'a Slots);
+pub struct Permit<'a>(&'a FairSemaphore);
 
-impl Slots {
-    /// `count` free slots.
-    pub fn new(count: u64) -> Slots {
+impl FairSemaphore {
+    /// `count` free permits.
+    pub fn new(count: u64) -> FairSemaphore {
         let state = State { free: count, next_ticket: 0, served: 0 };
-        Slots { state: Mutex::new(state), changed: Condvar::new() }
+        FairSemaphore { state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// Waits for a slot behind all who came before.
-    pub fn take(&self) -> Slot<'_> {
+    /// Waits for a permit behind all who came before.
+    pub fn take(&self) -> Permit<'_> {
         let mut state = self.lock();
         let ticket = state.next_ticket;
         state.next_ticket += 1;
@@ -41,9 +41,9 @@ impl Slots {
         }
         state.served += 1;
         state.free -= 1;
-        // Whoever is next may find another slot free.
+        // Whoever is next may find another permit free.
         self.changed.notify_all();
-        Slot(self)
+        Permit(self)
     }
 
     /// The state is whole between any two statements that change it, so poison means nothing.
@@ -52,7 +52,7 @@ impl Slots {
     }
 }
 
-impl Drop for Slot<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
         self.0.lock().free += 1;
         self.0.changed.notify_all();
@@ -69,12 +69,13 @@ mod tests {
 
     #[test]
     fn never_more_are_taken_than_there_are() {
-        let (slots, inside, most) = (Slots::new(3), AtomicU64::new(0), AtomicU64::new(0));
+        let (semaphore, inside, most) =
+            (FairSemaphore::new(3), AtomicU64::new(0), AtomicU64::new(0));
         thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..200 {
-                        let _slot = slots.take();
+                        let _permit = semaphore.take();
                         most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                         thread::yield_now();
                         inside.fetch_sub(1, Ordering::SeqCst);
@@ -83,21 +84,21 @@ mod tests {
             }
         });
         assert!(most.into_inner() <= 3);
-        assert_eq!(slots.lock().free, 3);
+        assert_eq!(semaphore.lock().free, 3);
     }
 
     #[test]
-    fn a_slot_goes_to_who_came_first() {
-        let (slots, order) = (Slots::new(1), Mutex::new(Vec::new()));
+    fn a_permit_goes_to_who_came_first() {
+        let (semaphore, order) = (FairSemaphore::new(1), Mutex::new(Vec::new()));
         thread::scope(|scope| {
-            let held = slots.take();
+            let held = semaphore.take();
             for thread in 0..4 {
-                let (slots, order) = (&slots, &order);
+                let (semaphore, order) = (&semaphore, &order);
                 scope.spawn(move || {
-                    let _slot = slots.take();
+                    let _permit = semaphore.take();
                     order.lock().unwrap().push(thread);
                 });
-                while slots.lock().next_ticket != thread + 2 {
+                while semaphore.lock().next_ticket != thread + 2 {
                     thread::yield_now();
                 }
             }

@@ -12,7 +12,7 @@ const SEND_BYTES: usize = 1 << 30;
 
 /// What one CPU's buffer has given so far.
 #[derive(Debug)]
-pub struct Held {
+pub struct CpuData {
     /// The CPU.
     pub cpu: u32,
     /// In memory first.
@@ -23,11 +23,11 @@ pub struct Held {
     pub in_folder: bool,
 }
 
-impl Held {
+impl CpuData {
     /// Nothing yet, in memory.
-    pub fn in_memory(cpu: u32) -> io::Result<Held> {
+    pub fn in_memory(cpu: u32) -> io::Result<CpuData> {
         let file = rustix::fs::memfd_create(format!("steady-cpu{cpu}"), MemfdFlags::CLOEXEC)?;
-        Ok(Held { cpu, file: file.into(), bytes: 0, in_folder: false })
+        Ok(CpuData { cpu, file: file.into(), bytes: 0, in_folder: false })
     }
 
     /// Copies what there is to a file of the folder, which is empty, to go on there.
