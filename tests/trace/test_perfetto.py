@@ -30,7 +30,7 @@ needs_chromium = pytest.mark.skipif(find_chromium() is None, reason="chromium is
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The trace of device/trace/tests/perfetto/sample.rs as a file."""
+    """The trace of device/trace/tests/all/perfetto/sample.rs as a file."""
     target = tmp_path_factory.mktemp("perfetto") / "sample.perfetto"
     command = ["cargo", "run", "--quiet", "--locked", "--package", "steadyio-trace"]
     command += ["--manifest-path", str(PROJECT / "device" / "Cargo.toml")]

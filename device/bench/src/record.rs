@@ -9,14 +9,14 @@ pub mod point;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use steadyio_core::device::DeviceInfo;
+use steadyio_core::histogram::{Histogram, Percentiles};
 use steadyio_core::kernel::Kernel;
+use steadyio_core::knobs::{KnobReading, Unmet};
+use steadyio_core::value::Value;
 
 use crate::fio::output::JobOutput;
 use crate::spec::workload::Job;
-use steadyio_core::device::DeviceInfo;
-use steadyio_core::histogram::{Histogram, Percentiles};
-use steadyio_core::knobs::{KnobReading, Unmet};
-use steadyio_core::value::Value;
 
 /// Schema written by this version.
 pub const RECORD_SCHEMA: &str = "steadyio.bench/1";

@@ -15,6 +15,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use steadyio_core::device::Device;
+use steadyio_core::interrupt::Interrupt;
+use steadyio_core::kernel::Kernel;
+use steadyio_core::knob_guard::{GuardError, KnobGuard};
+use steadyio_core::knobs::{KnobError, Queue, Unmet};
+
 use crate::fio::job::{JobFile, is_first_rt, job_name};
 use crate::fio::output::JobOutput;
 use crate::fio::process::{Fio, FioError};
@@ -25,11 +31,6 @@ use crate::run::prepared::{PrepareError, Prepared};
 use crate::run::safety::{Claim, SafetyError};
 use crate::spec::expand::{KnobGroup, PlannedPoint, PlannedVariant, Selection, Spec};
 use crate::spec::workload::{Job, SpecError, Workload};
-use steadyio_core::device::Device;
-use steadyio_core::interrupt::Interrupt;
-use steadyio_core::kernel::Kernel;
-use steadyio_core::knob_guard::{GuardError, KnobGuard};
-use steadyio_core::knobs::{KnobError, Queue, Unmet};
 
 /// Why a bench ended without a record.
 #[derive(Debug, thiserror::Error)]

@@ -4,7 +4,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::record_file::RecordFile;
 use anyhow::Context;
 use steadyio_bench::record::Record;
 use steadyio_bench::run::{Bench, BenchError};
@@ -15,6 +14,7 @@ use steadyio_core::interrupt::Interrupt;
 use crate::exit::{Failure, HELP, Status};
 use crate::output::print;
 use crate::progress::Progress;
+use crate::record_file::RecordFile;
 use crate::table;
 
 /// Measure the latency of a workload on a block device, under each of its settings

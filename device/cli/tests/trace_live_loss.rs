@@ -4,15 +4,18 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, missing_docs)]
 
+#[allow(dead_code, reason = "a part of it is needed here")]
+#[path = "all/common/mod.rs"]
 mod common;
 
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use rustix::process::Signal;
+
 use common::tracing::{SCHEMA, groups, instances_of, send, start, traced_loop, until};
 use common::{stderr, valid_json};
-use rustix::process::Signal;
 
 /// How many records the kernel has lost for a trace.
 fn records_lost(instance: &Path) -> u64 {

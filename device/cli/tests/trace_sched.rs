@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady trace --sched`: who had the CPU that an I/O's thread waited for.
+//! `steady trace --sched`: who had the CPU that an I/O's thread waited for. Alone in its program: it takes a
+//! CPU from all that runs beside it.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, missing_docs)]
 
+#[allow(dead_code, reason = "a part of it is needed here")]
+#[path = "all/common/mod.rs"]
 mod common;
 
 use std::fs;
@@ -11,8 +14,9 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{Loop, loop_device, stderr, valid_json};
 use serde_json::Value;
+
+use common::{Loop, loop_device, stderr, valid_json};
 
 const SCHEMA: &str = "steady-trace-record-1.schema.json";
 /// Of the hog's time: so that others have the CPU too, and the kernel does not throttle it.

@@ -2,7 +2,7 @@
 //! append() makes no system call, allocates nothing, and waits for nobody.
 //!
 //! Each proof comes with canaries: appends that do what they must not, which the same check has to
-//! find.
+//! find. Alone in its program: its allocator counts.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, missing_docs)]
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The ledger's counters under every interleaving of caller, writer and reader that the memory model
-//! allows (loom), and what they say when nothing is concurrent.
+//! allows (loom), and what they say when nothing is concurrent. Alone in its program, since it has
+//! atomics of its own in place of the ledger's.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, missing_docs)]
 
@@ -12,10 +13,11 @@ mod atomic {
 #[path = "../src/ledger.rs"]
 mod ledger;
 
-use atomic::{AtomicU64, Ordering};
-use ledger::{Account, Amount, Ledger};
 use loom::sync::Arc;
 use loom::thread;
+
+use atomic::{AtomicU64, Ordering};
+use ledger::{Account, Amount, Ledger};
 
 const ONE: Amount = Amount { records: 1, bytes: 100 };
 

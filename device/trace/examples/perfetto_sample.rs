@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::io::{Error, Result};
 
-#[path = "../tests/perfetto/sample.rs"]
+#[path = "../tests/all/perfetto/sample.rs"]
 mod sample;
 
 fn main() -> Result<()> {

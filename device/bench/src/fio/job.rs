@@ -11,10 +11,11 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use steadyio_core::device::Device;
+
 use crate::fio::think::{Target, ThinkLog};
 use crate::spec::expand::PlannedPoint;
 use crate::spec::workload::{Class, Data, FileSync, Ioprio, Job, Length};
-use steadyio_core::device::Device;
 
 /// Time limit of the jobs that run until another ends, in s: a point is never that long.
 const UNTIL_ENDED_S: u64 = 24 * 3_600;

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-
 use steadyio_core::histogram::Histogram;
 
 /// fio's output was not what its version promises.

@@ -12,11 +12,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use steadyio_core::interrupt::Interrupt;
 
 use crate::fio::job::job_file_path;
 use crate::fio::output::{self, JobOutput, OutputError};
 use crate::fio::virtual_time;
-use steadyio_core::interrupt::Interrupt;
 
 /// Oldest fio that the job files were checked with.
 const VERSION_MIN: (u32, u32) = (3, 33);

@@ -13,8 +13,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::spec::workload::{Job, Op};
 use steadyio_core::random::{below, draw};
+
+use crate::spec::workload::{Job, Op};
 
 /// What a job reads and writes: the device, or its file.
 #[derive(Debug, Clone, Copy)]

@@ -14,6 +14,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
+use steadyio_core::device::Device;
+use steadyio_core::histogram::Histogram;
+use steadyio_core::interrupt::Interrupt;
+use steadyio_core::latency::Latencies;
+use steadyio_core::random::{below, draw};
+use steadyio_recorder::memory::{AlignedBuffer, MemoryError};
 
 use crate::fio::job::{job_name, seed_of};
 use crate::fio::output::JobOutput;
@@ -22,12 +28,6 @@ use crate::host::semaphore::FairSemaphore;
 use crate::spec::expand::PlannedPoint;
 use crate::spec::host::Host;
 use crate::spec::workload::{Data, Job};
-use steadyio_core::device::Device;
-use steadyio_core::histogram::Histogram;
-use steadyio_core::interrupt::Interrupt;
-use steadyio_core::latency::Latencies;
-use steadyio_core::random::{below, draw};
-use steadyio_recorder::memory::{AlignedBuffer, MemoryError};
 
 /// How often to look whether the threads are done.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use steadyio_core::knobs::KnobReading;
+use steadyio_core::value::Value;
+
 use crate::fio::job::is_first_rt;
 use crate::fio::output::JobOutput;
 use crate::record::{ClassResult, PointResult};
 use crate::spec::expand::PlannedPoint;
 use crate::spec::workload::{Class, Job};
-use steadyio_core::knobs::KnobReading;
-use steadyio_core::value::Value;
 
 /// Sums the jobs up by class, and all of them in `total`. The jobs are the point's, in its order.
 pub fn point_result(

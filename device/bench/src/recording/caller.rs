@@ -9,7 +9,6 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
-
 use steadyio_core::interrupt::Interrupt;
 use steadyio_core::latency::Latencies;
 use steadyio_recorder::source::{Record, Source, now_ns};

@@ -7,18 +7,18 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use serde::Serialize;
-
-use super::caller::{CallerReport, WorstCall};
-use super::place::Filesystem;
-use super::recipes::background::BackgroundReport;
-use super::recipes::caller_writes::WriteReport;
-use super::session::{Beside, Outcome, Plan};
 use steadyio_core::histogram::Percentiles;
 use steadyio_core::kernel::Kernel;
 use steadyio_core::latency::Latencies;
 use steadyio_recorder::ledger::Account;
 use steadyio_recorder::pool::meters::{Ended, Meters, WriterReport};
 use steadyio_recorder::task::Counters;
+
+use super::caller::{CallerReport, WorstCall};
+use super::place::Filesystem;
+use super::recipes::background::BackgroundReport;
+use super::recipes::caller_writes::WriteReport;
+use super::session::{Beside, Outcome, Plan};
 
 /// Schema written by this version.
 pub const RESULT_SCHEMA: &str = "steadyio.recording/1";

@@ -12,12 +12,6 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use super::caller::{CallerReport, Gauge, Sink, run};
-use super::place::{Filesystem, filesystem_of, named};
-use super::recipe::{CallerWrites, Kind, Recipe};
-use super::recipes::background::BackgroundReport;
-use super::recipes::caller_writes::{Files, WriteReport, WriteSink};
-use super::recipes::flusher::{self, FlusherError, FlusherOff};
 use steadyio_core::interrupt::Interrupt;
 use steadyio_core::scheduling::set_fifo;
 use steadyio_recorder::channel::Channel;
@@ -28,6 +22,13 @@ use steadyio_recorder::pool::{Recorder, StartError};
 use steadyio_recorder::ring::HEADER_BYTES;
 use steadyio_recorder::source::{Record, Source, now_ns};
 use steadyio_recorder::task::{lock_process, process_cpu_ns, set_cpu};
+
+use super::caller::{CallerReport, Gauge, Sink, run};
+use super::place::{Filesystem, filesystem_of, named};
+use super::recipe::{CallerWrites, Kind, Recipe};
+use super::recipes::background::BackgroundReport;
+use super::recipes::caller_writes::{Files, WriteReport, WriteSink};
+use super::recipes::flusher::{self, FlusherError, FlusherOff};
 
 /// A caller that waits looks this often whether the ring has room again.
 const ROOM_LOOK: Duration = Duration::from_millis(1);

@@ -11,9 +11,9 @@ use std::path::Path;
 use std::process::{Child, Command as Process, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use steadyio_core::device::Device;
 
 use crate::spec::workload::{Command, Ioprio};
-use steadyio_core::device::Device;
 
 /// A program that did not run as it should.
 #[derive(Debug, thiserror::Error)]

@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use rustix::fs::Advice;
 use rustix::mount::{UnmountFlags, unmount};
+use steadyio_core::device::Device;
 
 use crate::fio::job::file_path;
 use crate::spec::expand::VariantFilesystem;
 use crate::spec::workload::{Filesystem, FilesystemKind, Job};
-use steadyio_core::device::Device;
 
 /// Files are written in pieces of this size.
 const PIECE_BYTES: usize = 1 << 20;

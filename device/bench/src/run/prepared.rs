@@ -2,11 +2,12 @@
 //! What a group of points on a file system needs beside its jobs: the file system, the jobs' files,
 //! and the programs that run next to them.
 
+use steadyio_core::device::Device;
+
 use crate::run::beside::{self, Beside, BesideError};
 use crate::run::filesystem::{FilesystemError, Mounted};
 use crate::spec::expand::{PlannedPoint, VariantFilesystem};
 use crate::spec::workload::Filesystem;
-use steadyio_core::device::Device;
 
 /// Why it could not be had, or did not end as it should.
 #[derive(Debug, thiserror::Error)]

@@ -12,7 +12,6 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
-
 use steadyio_core::device::Device;
 
 /// Why a device is not written to.

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use steadyio_core::knobs::knob_attribute;
+use steadyio_core::value::Value;
 
 use crate::spec::host::HOST;
 use crate::spec::host_check;
@@ -11,7 +12,6 @@ use crate::spec::workload::{
     Class, Job, LENGTH, Op, POINT_PLACEHOLDER, SWEEP_AT, SWEEP_KNOBS, SpecError, Variant,
     WORKLOAD_SCHEMA, Workload,
 };
-use steadyio_core::value::Value;
 
 /// Longest list of think times that is written out for fio (one line per I/O, about 40 bytes).
 const JITTERED_IOS_MAX: u64 = 1_000_000;

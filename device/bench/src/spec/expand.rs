@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use steadyio_core::value::Value;
+
 use crate::spec::check;
 use crate::spec::host::{HOST, Host};
 use crate::spec::workload::{
     Command, Job, LENGTH, Length, POINT_PLACEHOLDER, SWEEP_AT, SWEEP_KNOBS, SpecError, Workload,
 };
-use steadyio_core::value::Value;
 
 /// A workload file: as checked, and as written.
 #[derive(Debug, Clone)]

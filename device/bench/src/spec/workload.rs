@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
+use steadyio_core::value::Value;
 
 use crate::spec::host::Host;
 use crate::spec::range::bounded;
-use steadyio_core::value::Value;
 
 /// The only schema this version reads.
 pub const WORKLOAD_SCHEMA: &str = "steadyio.workload/1";

@@ -17,7 +17,6 @@ mod words;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::record_file::RecordFile;
 use anyhow::Context;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_core::kernel::Kernel;
@@ -28,6 +27,8 @@ use steadyio_trace::report::record::{Question, Record, Unread};
 use steadyio_trace::report::spans_file;
 use steadyio_trace::source::Problems;
 use steadyio_trace::source::capture::devices::{Stack, names, parse};
+
+use crate::record_file::RecordFile;
 
 pub use self::arguments::Arguments;
 use self::arguments::Source;

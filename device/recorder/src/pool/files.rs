@@ -15,11 +15,11 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
+use steadyio_core::interrupt::Interrupt;
 
 use crate::mcap::files::{DirectoryLock, FilesError, lock_directory, recover_file};
 use crate::mcap::recover::{RecoverError, State};
 use crate::memory::{AlignedBuffer, MemoryError};
-use steadyio_core::interrupt::Interrupt;
 
 const FILL_BYTES: usize = 1 << 20;
 const PREFIX: &str = "segment-";

@@ -5,9 +5,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
+use steadyio_core::latency::Latencies;
 
 use crate::task::Counters;
-use steadyio_core::latency::Latencies;
 
 /// Written by the writer thread, read by anybody.
 #[derive(Debug, Default)]

@@ -12,6 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use steadyio_core::latency::Latencies;
+
 use self::change::Next;
 use super::direct_io::{Disk, DiskOp, Done};
 use super::errand::Errand;
@@ -26,7 +28,6 @@ use crate::mcap::layout::{ALIGN_BYTES, HEAD_BYTES, Layout};
 use crate::read_only::refuse_read_only;
 use crate::ring::Header;
 use crate::source::now_ns;
-use steadyio_core::latency::Latencies;
 
 /// Buffers for blocks: one is filled while others are written.
 const BLOCKS: usize = 4;

@@ -6,11 +6,12 @@ use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
+use steadyio_core::scheduling::set_fifo;
+
 use super::meters::WriterReport;
 use super::writer::Writer;
 use crate::config::{IoPriority, WriterConfig};
 use crate::task::{set_cpu, set_io_priority};
-use steadyio_core::scheduling::set_fifo;
 
 /// A thread that has what the configuration asks for, and waits for its writer or runs it.
 #[derive(Debug)]

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use steadyio_core::interrupt::Interrupt;
 
 use super::frames::{Frames, Topic};
 use super::framing::{Framing, Problem, StreamError};
@@ -22,7 +23,6 @@ use super::lines::Lines;
 use super::producer::{BufferedRecord, Next, Producer};
 use crate::config::{ChannelConfig, Schema};
 use crate::source::{Record, Source, wall_ns};
-use steadyio_core::interrupt::Interrupt;
 
 /// Connections at the same time.
 const PRODUCERS_MAX: usize = 64;

@@ -34,9 +34,6 @@ mod workers;
 
 use std::collections::HashMap;
 
-use super::event::{Dev, Event, EventKind, Op};
-use super::io::{DirtyPause, Trace};
-use super::sched::{Sched, SchedEvent, SchedWhat};
 use doubt::Blur;
 use flush::Flushes;
 use hardware::Hardware;
@@ -47,6 +44,10 @@ use table::Table;
 use tasks::Tasks;
 use threads::Threads;
 use uring::Uring;
+
+use super::event::{Dev, Event, EventKind, Op};
+use super::io::{DirtyPause, Trace};
+use super::sched::{Sched, SchedEvent, SchedWhat};
 
 /// What to follow.
 #[derive(Clone, Debug, Default)]

@@ -15,14 +15,13 @@ pub mod tracks;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use crate::event::Dev;
+use crate::io::{Origin, Trace};
 use arguments::{Arguments, Value};
 use messages::{ChildOrdering, CounterDescriptor, DebugAnnotation, EventType};
 use messages::{TrackDescriptor, TrackEvent};
 use packets::Packets;
 use tracks::{MomentKind, Timeline, Track};
-
-use crate::event::Dev;
-use crate::io::{Origin, Trace};
 
 /// Writes a Perfetto trace. Its clock is called monotonic; what it shows is the clock of the trace's source. Devices
 /// are called as `names` says, or else by their numbers.

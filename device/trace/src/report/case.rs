@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Looks for the causes of one I/O or request.
 
-use crate::event::OpKind;
-use crate::io::{Io, Mark, Origin, Piece, Request, Trace};
-
 use super::cause::{Cause, Other};
 use super::intervals::Intervals;
 use super::medians::DeviceMedians;
 use super::own_time::OwnTime;
 use super::steps::{begin_ns, end_ns, with_device};
 use super::words::{inode, op_word, origin_word};
+use crate::event::OpKind;
+use crate::io::{Io, Mark, Origin, Piece, Request, Trace};
 
 /// A cause takes at least one part in so many of the whole time.
 const SHARE_MIN: u64 = 10;

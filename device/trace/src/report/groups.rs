@@ -5,12 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::Dev;
-use crate::io::Trace;
-
 use super::steps;
 use super::times::{Sample, Times};
 use super::words::{inode, io_op, op_word, origin_word};
+use crate::event::Dev;
+use crate::io::Trace;
 
 /// With more sizes than this of one operation, sizes of the same power of two are one group.
 const SIZES_MAX: usize = 8;

@@ -3,11 +3,10 @@
 
 use std::collections::HashMap;
 
-use crate::event::{Dev, OpKind};
-use crate::io::{Request, Trace};
-
 use super::distribution::Distribution;
 use super::steps::with_device;
+use crate::event::{Dev, OpKind};
+use crate::io::{Request, Trace};
 
 /// With fewer requests there is no usual time.
 const COUNT_MIN: u64 = 10;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The causes of an I/O's time in which no request of its was under way: what its own thread did.
 
-use crate::event::Call;
-use crate::io::{DirtyPause, Io, Trace};
-use crate::sched::{Context, SchedTask};
-
 use super::cause::{Cause, CpuWait, HadCpu, Sleep, Waker};
 use super::intervals::Intervals;
 use super::thread_time::{Doing, Stay, Woken, had_cpu, stays};
+use crate::event::Call;
+use crate::io::{DirtyPause, Io, Trace};
+use crate::sched::{Context, SchedTask};
 
 /// An I/O and when it had nothing under way.
 pub struct OwnTime<'a> {

@@ -4,11 +4,6 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-
-use crate::event::{Dev, OpKind};
-use crate::io::{Origin, Request, Trace};
-use crate::source::capture::devices::Stack;
-use crate::source::capture::threads::AskedFor;
 use steadyio_core::kernel::Kernel;
 
 use super::groups::{self, Group};
@@ -17,6 +12,10 @@ use super::steps::begin_ns;
 use super::times::{Sample, Times};
 use super::words::{class_word, op_word};
 use super::worst::{Search, Worst};
+use crate::event::{Dev, OpKind};
+use crate::io::{Origin, Request, Trace};
+use crate::source::capture::devices::Stack;
+use crate::source::capture::threads::AskedFor;
 
 /// The record's schema.
 pub const TRACE_SCHEMA: &str = "steadyio.trace/1";

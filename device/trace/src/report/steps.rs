@@ -4,10 +4,9 @@
 //! A mark that a request did not pass (a request that skips the scheduler) or that no event tells of has no
 //! step; the step from the mark before it then leads to the one behind it. So steps always add up.
 
+use super::intervals::Intervals;
 use crate::event::Dev;
 use crate::io::{Io, Mark, Marks, Request, Trace};
-
-use super::intervals::Intervals;
 
 /// Between which two points; sorts as an I/O takes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

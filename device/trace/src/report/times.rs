@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::io::{Io, Request, Spans, Trace};
-
 use super::distribution::{Distribution, one_decimal};
 use super::steps::{self, Step};
+use crate::io::{Io, Request, Spans, Trace};
 
 /// S5's spans in order, as they are called in records and tables.
 pub const SPANS: [&str; 4] = ["submission", "block", "device", "post"];

@@ -3,9 +3,6 @@
 
 use serde::Serialize;
 
-use crate::event::Dev;
-use crate::io::{Io, Request, Spans, Trace};
-
 use super::case::Case;
 use super::cause::Cause;
 use super::groups::{Group, Grouped};
@@ -13,6 +10,8 @@ use super::medians::DeviceMedians;
 use super::steps::{begin_ns, device, end_ns};
 use super::times::{SPANS, in_order, request_spans};
 use super::words::{call_word, class_word, inode, io_op, op_word, origin_word};
+use crate::event::Dev;
+use crate::io::{Io, Request, Spans, Trace};
 
 /// One of those that took longest.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -9,10 +9,11 @@ mod record;
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 
+use record::{ByteOrder, HEAD_LENGTH, Head, Said};
+
 use super::skipped::Skipped;
 use super::{Position, Problem};
 use crate::event::{Comm, Event, EventKind};
-use record::{ByteOrder, HEAD_LENGTH, Head, Said};
 
 pub use record::{MAGIC, VERSION};
 

@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use rustix::fs::{FallocateFlags, fallocate};
+use steadyio_core::latency::Latencies;
+use steadyio_recorder::source::{now_ns, sleep_until_ns};
 
 use crate::recording::place::named;
 use crate::recording::recipe::Background;
-use steadyio_core::latency::Latencies;
-use steadyio_recorder::source::{now_ns, sleep_until_ns};
 
 /// Of what is recorded, this many times is cut off.
 const CUT_RECORDS: u64 = 16;

@@ -11,14 +11,15 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use steadyio_core::latency::Latencies;
+use steadyio_recorder::ledger::{Amount, Ledger};
+use steadyio_recorder::source::{Record, now_ns};
+
 use super::background::{Plan, allocate};
 use super::sync_thread::{Piece, SyncReport, SyncThread};
 use crate::recording::caller::Sink;
 use crate::recording::place::named;
 use crate::recording::recipe::{Blocks, CallerWrites};
-use steadyio_core::latency::Latencies;
-use steadyio_recorder::ledger::{Amount, Ledger};
-use steadyio_recorder::source::{Record, now_ns};
 
 /// Where and how much.
 #[derive(Debug, Clone)]

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use crate::recording::recipe::{Blocks, Sync};
 use steadyio_core::latency::Latencies;
 use steadyio_recorder::ledger::{Amount, Ledger};
 use steadyio_recorder::read_only::refuse_read_only;
 use steadyio_recorder::source::now_ns;
 use steadyio_recorder::task::{Counters, Probe};
+
+use crate::recording::recipe::{Blocks, Sync};
 
 /// As many pieces may wait to be written back before the caller waits as well: more than any
 /// memory holds of them.

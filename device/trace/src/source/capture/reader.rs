@@ -17,12 +17,12 @@ use std::time::Duration;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
+use steadyio_core::scheduling::set_fifo;
 
 use super::cpu_data::CpuData;
 use super::folder::{create_pages, remove_pages};
 use super::{CaptureError, Options};
 use crate::source::tracefs::Instance;
-use steadyio_core::scheduling::set_fifo;
 
 /// Pages move through a pipe in such pieces, if the system allows one as large.
 const PIPE_BYTES: usize = 1 << 20;

@@ -11,12 +11,13 @@ pub(super) mod scan;
 
 use std::io::BufRead;
 
+use lines::{Line, Lines};
+use order::Order;
+
 use super::skipped::Skipped;
 use super::{Position, Problem};
 use crate::event::{Comm, Event, EventKind, UNKNOWN_CPU};
 use crate::sched::{Context, Waking};
-use lines::{Line, Lines};
-use order::Order;
 
 /// How one format writes its lines.
 pub(super) trait Grammar {

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From fio's numbers to the record's: what a job completes after its point's end does not count.
+
+use std::collections::BTreeMap;
+
+use steadyio_bench::fio::output::JobOutput;
+use steadyio_bench::record::point::point_result;
+use steadyio_bench::spec::expand::{PlannedPoint, Selection, Setting, Spec};
+use steadyio_core::histogram::Histogram;
+
+const MIB: u64 = 1 << 20;
+
+fn planned(settings: &[&str]) -> PlannedPoint {
+    let text = std::fs::read_to_string("../../experiments/workloads/s1-fig5.toml").unwrap();
+    let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
+    let plan = Spec::parse_with(&text, &settings).unwrap().plan(&Selection::default()).unwrap();
+    plan[0].groups[0].points.last().unwrap().clone()
+}
+
+/// A job's output: I/Os of 1 ms each.
+fn output(count: u64, bytes: u64, duration_ns: u64) -> JobOutput {
+    let latency = Histogram::new(vec![(1_000_000, count)], 1_000_000, 1_000_000);
+    JobOutput { count, bytes, duration_ns, latency, ..JobOutput::default() }
+}
+
+fn rates(settings: &[&str], bg: JobOutput) -> (f64, f64) {
+    let point = planned(settings);
+    let outputs = [output(4_000, 250 * MIB, 2_000_000_000), bg];
+    let jobs: Vec<_> = point.jobs.iter().zip(outputs).collect();
+    let result = point_result("k2", &point, BTreeMap::new(), BTreeMap::new(), &jobs);
+    assert_eq!(result.classes["bg"].count, jobs[1].1.count, "latencies keep all I/Os");
+    (result.classes["bg"].mib_s, result.classes["total"].mib_s)
+}
+
+#[test]
+fn what_is_outstanding_at_the_end_is_no_throughput() {
+    // 42 I/Os of 512 KiB, 32 of them after the end: 5 MiB in 2 s.
+    let bg = output(42, 21 * MIB, 2_500_000_000);
+    assert_eq!(rates(&["bg.depth=32"], bg), (2.5, 127.5));
+    // Fewer than are outstanding: nothing was done in time.
+    assert_eq!(rates(&["bg.depth=32"], output(20, 10 * MIB, 2_500_000_000)), (0.0, 125.0));
+}
+
+#[test]
+fn one_outstanding_counts_with_its_time() {
+    assert_eq!(rates(&[], output(42, 21 * MIB, 2_100_000_000)), (10.0, 135.0));
+    assert_eq!(rates(&[], output(0, 0, 0)), (0.0, 125.0));
+}

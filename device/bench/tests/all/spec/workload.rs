@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Workload files: what is accepted, and what is said about mistakes.
+
+use std::fs;
+
+use proptest::prelude::*;
+use steadyio_bench::spec::expand::{Selection, Setting, Spec};
+use steadyio_bench::spec::workload::Ioprio;
+use steadyio_core::value::Value;
+
+const GOOD: &str = r#"schema = "steadyio.workload/1"
+name = "w"
+seed = 1
+
+[length]
+ios = 10
+
+[[job]]
+name = "rt"
+class = "rt"
+op = "randread"
+bs_kib = 64
+ioprio = "rt/0"
+
+[[job]]
+name = "bg"
+class = "bg"
+op = "randread"
+bs_kib = 512
+depth = 1
+ioprio = "idle"
+
+[sweep]
+key = "bg.bs_kib"
+values = [4, 512]
+
+[[variant]]
+name = "none"
+knobs = { scheduler = "none", "queue/nr_requests" = 64 }
+"#;
+
+fn refusal(from: &str, to: &str) -> String {
+    assert!(GOOD.contains(from), "{from} is not in the workload");
+    match Spec::parse(&GOOD.replace(from, to)) {
+        Ok(_) => panic!("{to} was accepted"),
+        Err(error) => error.0,
+    }
+}
+
+#[test]
+fn the_good_one_is_good() {
+    let spec = Spec::parse(GOOD).unwrap();
+    assert_eq!(spec.workload.job[0].ioprio, Ioprio::RealTime(0));
+    assert_eq!(spec.workload.job[0].depth, 1);
+    assert_eq!(spec.points(), [4, 512].map(|n| Some(Value::Number(n))));
+    assert!(!spec.workload.writes());
+}
+
+#[test]
+fn published_workloads_are_good() {
+    let mut seen = 0;
+    for entry in fs::read_dir("../../experiments/workloads").unwrap().flatten() {
+        let text = fs::read_to_string(entry.path()).unwrap();
+        let spec = Spec::parse(&text).unwrap_or_else(|e| panic!("{}: {e}", entry.path().display()));
+        assert_eq!(Some(spec.workload.name.as_str()), entry.path().file_stem().unwrap().to_str());
+        seen += 1;
+    }
+    assert!(seen >= 2);
+}
+
+#[test]
+fn the_documented_examples_are_good() {
+    let page = fs::read_to_string("../../docs/spec/workload-1.md").unwrap();
+    let examples: Vec<&str> = page.split("```toml\n").skip(1).collect();
+    let blocks: Vec<&str> = examples.iter().filter_map(|rest| rest.split("```").next()).collect();
+    let [whole, host, filesystem, knob_sweep] = blocks[..] else {
+        panic!("{} examples", blocks.len())
+    };
+    assert_eq!(Spec::parse(whole).unwrap().points().len(), 3);
+    // The last example replaces the end of the first.
+    let (head, _) = whole.split_once("[sweep]").unwrap();
+    let plan = Spec::parse(&format!("{head}{knob_sweep}")).unwrap().plan(&Selection::default());
+    assert_eq!(plan.unwrap().iter().map(|variant| variant.groups.len()).sum::<usize>(), 6);
+    let (top, _) = whole.split_once("[[job]]").unwrap();
+    let threads = Spec::parse(&format!("{top}{host}\n[[variant]]\nname = \"none\"")).unwrap();
+    assert_eq!(threads.points().len(), 3);
+    let on_files = whole.replace("ioprio", "file = { mib = 64 }\nioprio");
+    assert!(Spec::parse(&format!("{on_files}\n{filesystem}")).unwrap().workload.writes());
+}
+
+/// From, to, and what the refusal must name.
+const MISTAKES: &[(&str, &str, &[&str])] = &[
+    ("workload/1", "workload/2", &["schema", "workload/2", "workload/1"]),
+    ("name = \"w\"", "name = \"W x\"", &["name", "W x", "a-z"]),
+    ("name = \"w\"", "nmae = \"w\"", &["nmae", "unknown field", "line 2"]),
+    ("seed = 1", "seed = -1", &["seed = -1", "must be 0 to 9223372036854775807"]),
+    ("seed = 1", "seed = 1\nsettle_ms = 0", &["settle_ms = 0", "must be 1 to 600000"]),
+    ("ios = 10", "", &["length", "ios", "seconds"]),
+    ("ios = 10", "ios = 10\nseconds = 1", &["exactly one", "ios", "seconds"]),
+    ("ios = 10", "ios = 0", &["ios = 0", "must be 1 to 100000000"]),
+    ("ios = 10", "seconds = 86401", &["seconds = 86401", "must be 1 to 86400"]),
+    ("class = \"rt\"", "class = \"fast\"", &["class", "fast", "`rt`", "`bg`"]),
+    ("class = \"rt\"", "class = \"bg\"", &["ios", "class \"rt\"", "seconds"]),
+    ("op = \"randread\"", "op = \"trim\"", &["op", "trim", "randread"]),
+    ("bs_kib = 64", "bs_kib = 65537", &["bs_kib = 65537", "must be 1 to 65536"]),
+    ("bs_kib = 64", "bs_kib = \"64\"", &["bs_kib", "line 12", "whole number from 1 to"]),
+    ("depth = 1", "depth = 4097", &["depth = 4097", "must be 1 to 4096"]),
+    ("ioprio = \"rt/0\"", "ioprio = \"rt/8\"", &["ioprio", "rt/8", "\"rt/7\"", "idle"]),
+    ("ioprio = \"rt/0\"", "think_us = -1", &["think_us = -1", "must be 0 to 60000000"]),
+    ("ioprio = \"rt/0\"", "think_us = 5\ndepth = 2", &["think_us = 5", "depth = 2"]),
+    ("ioprio = \"rt/0\"", "think_us = 5\nthink_jitter_us = 6", &["think_jitter_us = 6", "0 to"]),
+    ("ioprio = \"idle\"", "think_us = 5\nthink_jitter_us = 1", &["job bg", "think_jitter_us"]),
+    ("ioprio = \"rt/0\"", "read_percent = 50", &["read_percent", "randrw", "randread"]),
+    ("name = \"bg\"", "name = \"rt\"", &["job.name", "rt", "twice"]),
+    ("key = \"bg.bs_kib\"", "key = \"bg.bs\"", &["sweep.key", "bg.bs", "JOB.KEY"]),
+    ("key = \"bg.bs_kib\"", "key = \"xx.bs_kib\"", &["sweep.key", "xx.bs_kib"]),
+    ("key = \"bg.bs_kib\"", "key = \"bg.name\"", &["sweep.key", "bg.name"]),
+    ("key = \"bg.bs_kib\"", "key = \"knobs\"", &["sweep.key", "knobs", "$point"]),
+    ("values = [4, 512]", "values = []", &["sweep.values", "at least one"]),
+    ("values = [4, 512]", "values = [4, 4]", &["sweep.values", "twice"]),
+    ("values = [4, 512]", "values = [4, 0]", &["bg.bs_kib = 0", "0 is out of range", "65536"]),
+    ("scheduler = \"none\"", "\"../x\" = 1", &["variant none", "../x", "iosched/NAME"]),
+    ("scheduler = \"none\"", "\"queue/../ro\" = 1", &["queue/../ro", "queue/NAME"]),
+    ("scheduler = \"none\"", "scheduler = \"$point\"", &["$point", "[sweep]", "knobs"]),
+    ("scheduler = \"none\"", "scheduler = 1.5", &["scheduler", "line", "whole number or a string"]),
+    ("[[variant]]", "[[variant]]\noptional = [\"x\"]", &["optional", "x", "none of its knobs"]),
+];
+
+#[test]
+fn mistakes_are_refused_with_key_value_and_what_is_allowed() {
+    for (from, to, parts) in MISTAKES {
+        let said = refusal(from, to);
+        for part in *parts {
+            assert!(said.contains(part), "{to}: {part} is not in: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_selection_keeps_order_and_position() {
+    let spec = Spec::parse(GOOD).unwrap();
+    let selection = Selection { variants: vec!["none".into()], points: vec!["512".into()] };
+    let plan = spec.plan(&selection).unwrap();
+    let point = &plan[0].groups[0].points[0];
+    assert_eq!((point.index, point.value.clone()), (1, Some(Value::Number(512))));
+    assert_eq!(point.jobs[1].bs_kib, 512);
+    for (variants, points, missing) in [
+        (vec!["bfq".to_string()], vec![], "--variant bfq"),
+        (vec![], vec!["5".into()], "--point 5"),
+    ] {
+        let error = spec.plan(&Selection { variants, points }).unwrap_err();
+        assert!(error.0.contains(missing), "{error}");
+    }
+}
+
+#[test]
+fn points_share_a_process_as_long_as_they_share_the_knobs() {
+    let plan = Spec::parse(GOOD).unwrap().plan(&Selection::default()).unwrap();
+    assert_eq!(plan[0].groups.len(), 1);
+    let knobs = GOOD.replace("\"bg.bs_kib\"", "\"knobs\"").replace("= 64 }", "= \"$point\" }");
+    let plan = Spec::parse(&knobs).unwrap().plan(&Selection::default()).unwrap();
+    let set: Vec<_> = plan[0].groups.iter().map(|g| &g.knobs["queue/nr_requests"]).collect();
+    assert_eq!(set, [&Value::Number(4), &Value::Number(512)]);
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(text in "\\PC{0,200}") {
+        let _ = Spec::parse(&text);
+    }
+
+    #[test]
+    fn a_changed_character_is_read_or_refused(at in 0..GOOD.len(), to in "\\PC") {
+        let mut text = GOOD.to_string();
+        text.replace_range(at..at + 1, &to);
+        if let Ok(spec) = Spec::parse(&text) {
+            spec.plan(&Selection::default()).unwrap();
+        }
+    }
+
+    #[test]
+    fn values_survive_the_way_through_sysfs(number in any::<i64>(), word in "[a-z-]{1,9}") {
+        prop_assert_eq!(Value::from_text(&number.to_string()), Value::Number(number));
+        prop_assert_eq!(Value::from_text(&word), Value::Word(word));
+    }
+}
+
+fn with(settings: &[&str]) -> Result<Spec, String> {
+    let settings: Result<Vec<Setting>, _> = settings.iter().map(|text| text.parse()).collect();
+    Spec::parse_with(GOOD, &settings.map_err(|error| error.to_string())?)
+        .map_err(|error| error.to_string())
+}
+
+#[test]
+fn values_can_be_set_from_outside() {
+    let spec = with(&["rt.op=randwrite", "rt.bs_kib=4", "length.ios=99"]).unwrap();
+    assert!(spec.workload.writes());
+    assert_eq!((spec.workload.job[0].bs_kib, spec.workload.length.ios), (4, Some(99)));
+    let written = spec.to_json().unwrap();
+    assert_eq!(written["job"][0]["op"], "randwrite", "the record says what was run");
+    for (settings, says) in [
+        (["rt.op"], "must be KEY=VALUE"),
+        (["rt.op=eat"], "with rt.op = eat"),
+        (["rt.bs_kib=0"], "with rt.bs_kib = 0"),
+        (["rt.depth=2"], "a key that this job sets"),
+        (["fg.op=read"], "cannot set \"fg.op\""),
+        (["length.seconds=1"], "a key that the file has"),
+        (["knobs=1"], "cannot set \"knobs\""),
+    ] {
+        let error = with(&settings).map(|_| ()).unwrap_err();
+        assert!(error.contains(says), "{error} lacks {says}");
+    }
+}
+
+#[test]
+fn the_length_can_be_swept() {
+    let text = GOOD.replace("bg.bs_kib", "length.ios").replace("[4, 512]", "[20, 30]");
+    let plan = Spec::parse(&text).unwrap().plan(&Selection::default()).unwrap();
+    let ios: Vec<_> = plan[0].groups[0].points.iter().map(|point| point.length.ios).collect();
+    assert_eq!(ios, [Some(20), Some(30)]);
+    assert!(refusal("bg.bs_kib", "length.seconds").contains("length.KEY"));
+    assert!(refusal("name = \"bg\"", "name = \"length\"").contains("is taken by [length]"));
+}
+
+const HOST: &str = r#"schema = "steadyio.workload/1"
+name = "w"
+seed = 1
+length = { ios = 10 }
+
+[host]
+cores = 2
+pre_at_once = 1
+pre_us = 700
+post_us = 300
+
+[[job]]
+name = "rt"
+class = "rt"
+op = "randread"
+bs_kib = 64
+threads = 4
+
+[[variant]]
+name = "none"
+"#;
+
+#[test]
+fn a_host_reaches_every_point() {
+    let swept = format!("{HOST}\n[sweep]\nkey = \"host.pre_us\"\nvalues = [0, 5]\n");
+    let settings = ["host.cores=3".parse().unwrap()];
+    let plan = Spec::parse_with(&swept, &settings).unwrap().plan(&Selection::default()).unwrap();
+    let hosts: Vec<_> = plan[0].groups[0].points.iter().filter_map(|point| point.host).collect();
+    assert_eq!(
+        hosts.iter().map(|host| (host.cores, host.pre_us)).collect::<Vec<_>>(),
+        [(3, 0), (3, 5)]
+    );
+}
+
+/// What is put in place of what.
+type Change = (&'static str, &'static str);
+
+#[test]
+fn what_does_not_go_with_a_host_is_refused() {
+    let file = "bs_kib = 64\nfile = { mib = 1 }";
+    let filesystem = "[filesystem]\ntype = \"ext4\"\nmib = 64\n[[job]]";
+    let other = "[[job]]\nname = \"bg\"\nclass = \"bg\"\nop = \"read\"\nbs_kib = 4\n[[variant]]";
+    let mistakes: &[(&[Change], &[&str])] = &[
+        (&[("cores = 2", "cores = 0")], &["cores = 0", "must be 1 to 64"]),
+        (&[("cores = 2", "cores = 2\nspeed = 1")], &["speed", "unknown field"]),
+        (&[("pre_us = 700", "pre_us = 1000001")], &["pre_us = 1000001", "must be 0 to 1000000"]),
+        (&[("at_once = 1", "at_once = 3")], &["host.pre_at_once = 3", "1 to cores = 2"]),
+        (&[("threads = 4", "threads = 257")], &["threads = 257", "must be 1 to 256"]),
+        (&[("threads = 4", "depth = 4")], &["depth", "use threads"]),
+        (&[("threads = 4", "think_us = 4")], &["think_us", "not allowed with a [host]"]),
+        (&[("threads = 4", "ioprio = \"rt/0\"")], &["ioprio", "not allowed with a [host]"]),
+        (&[("ios = 10", "seconds = 10")], &["length.seconds", "in ios"]),
+        (&[("[[variant]]", other)], &["[[job]]", "2 times", "one job"]),
+        (&[("[[job]]", filesystem), ("bs_kib = 64", file)], &["[filesystem]", "[host]"]),
+        (&[("name = \"rt\"", "name = \"host\"")], &["host", "is taken by [host]"]),
+    ];
+    for (changes, parts) in mistakes {
+        let text = changes.iter().fold(HOST.to_string(), |text, (from, to)| {
+            assert!(text.contains(from), "{from} is not in the workload");
+            text.replacen(from, to, 1)
+        });
+        let said = Spec::parse(&text).map(|_| ()).unwrap_err().0;
+        for part in *parts {
+            assert!(said.contains(part), "{changes:?}: {part} is not in: {said}");
+        }
+    }
+    assert!(refusal("depth = 1", "threads = 2").contains("only allowed with a [host]"));
+}

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady bench`.
+
+mod filesystem;
+mod host;
+mod knobs;

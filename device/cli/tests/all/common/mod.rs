@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A loop device with knobs of its own, and the real command run on it.
+
+pub mod tracing;
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+pub const DISK_MIB: u64 = 64;
+
+pub struct Loop {
+    pub node: String,
+    pub backing: PathBuf,
+    pub dir: tempfile::TempDir,
+}
+
+/// A loop device, or None with the reason printed if this machine cannot have one.
+pub fn loop_device() -> Option<Loop> {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: loop devices and knobs need root");
+        return None;
+    }
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let backing = dir.path().join("disk");
+    File::create(&backing).and_then(|file| file.set_len(DISK_MIB << 20)).expect("backing file");
+    let losetup =
+        Command::new("losetup").args(["--find", "--show", "--direct-io=on"]).arg(&backing).output();
+    match losetup {
+        Ok(output) if output.status.success() => {
+            let node = String::from_utf8_lossy(&output.stdout).trim().to_string();
+            wait_for_udev();
+            Some(Loop { node, backing, dir })
+        }
+        other => {
+            eprintln!("skipped: no loop device with direct I/O: {other:?}");
+            None
+        }
+    }
+}
+
+/// Where udev runs, it reads each new device, and keeps it open meanwhile.
+pub fn wait_for_udev() {
+    if Path::new("/run/udev/control").exists() {
+        let _ = Command::new("udevadm").args(["settle", "--timeout=60"]).status();
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["--detach", &self.node]).status();
+    }
+}
+
+impl Loop {
+    pub fn name(&self) -> &str {
+        self.node.trim_start_matches("/dev/")
+    }
+
+    /// Directory of the knobs.
+    pub fn queue(&self) -> PathBuf {
+        Path::new("/sys/block").join(self.name()).join("queue")
+    }
+
+    pub fn knob(&self, attribute: &str) -> String {
+        let text = fs::read_to_string(self.queue().join(attribute)).unwrap_or_default();
+        text.trim().to_string()
+    }
+
+    pub fn set_knob(&self, attribute: &str, value: &str) {
+        fs::write(self.queue().join(attribute), value).expect("knob");
+    }
+
+    /// `steady bench` on this device with a workload given as text.
+    pub fn bench(&self, workload: &str) -> Command {
+        self.bench_on(&self.node, workload)
+    }
+
+    /// The same on another node, such as a partition.
+    pub fn bench_on(&self, node: &str, workload: &str) -> Command {
+        let spec = self.dir.path().join("workload.toml");
+        fs::write(&spec, workload).expect("workload");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
+        command.args(["bench", "--device", node]).arg(spec);
+        command
+    }
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The bench record on standard output, checked against the published schema.
+pub fn valid_record(output: &Output) -> Value {
+    valid_json(output, "bench-record-1.schema.json")
+}
+
+/// The JSON on standard output, checked against a schema in docs/spec.
+pub fn valid_json(output: &Output, schema: &str) -> Value {
+    let record: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("no record ({error}): {}", stderr(output)));
+    let text = fs::read_to_string(Path::new("../../docs/spec").join(schema)).expect("schema");
+    let schema: Value = serde_json::from_str(&text).expect("schema is JSON");
+    let validator = jsonschema::validator_for(&schema).expect("schema is a schema");
+    let faults: Vec<String> = validator.iter_errors(&record).map(|e| e.to_string()).collect();
+    assert!(faults.is_empty(), "record breaks the schema: {faults:?}");
+    record
+}

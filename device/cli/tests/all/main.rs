@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The command as a user runs it, each product in its folder.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, missing_docs)]
+
+mod bench;
+mod command_line;
+mod common;
+mod model;
+mod record;
+mod trace;
+mod with;

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady record --input`: real pipes, FIFOs and sockets.
+
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use steadyio_recorder::stream::encode::{HEAD, begin_frame, record_frame, topic_frame};
+use steadyio_recorder::stream::frames::Topic;
+
+use crate::common::{stderr, valid_json};
+
+const SCHEMA: &str = "recording-1.schema.json";
+
+fn record(dir: &Path, arguments: &[&str]) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
+    command.args(["record", "--json", "--no-lock", "--quiet", "--segments", "4"]);
+    command.args(["--segment-size", "1M", "--unit", "64K", "--loss-window", "50ms", "--dir"]);
+    command.arg(dir.join("recording")).args(arguments);
+    let pipe = Stdio::piped;
+    command.stdin(pipe()).stdout(pipe()).stderr(pipe()).spawn().unwrap()
+}
+
+/// Sends it all to stdin, and closes.
+fn send(mut child: Child, bytes: &[u8]) -> Output {
+    // A program that has seen enough closes its end.
+    let _ = child.stdin.take().unwrap().write_all(bytes);
+    child.wait_with_output().unwrap()
+}
+
+fn total(output: &Output, what: &str) -> u64 {
+    let result: Value = valid_json(output, SCHEMA);
+    result["ledger"]["total"][what]["records"].as_u64().unwrap()
+}
+
+/// By topic: log times and records, in their order.
+fn read(dir: &Path) -> BTreeMap<String, Vec<(u64, Vec<u8>)>> {
+    let entries = fs::read_dir(dir.join("recording")).unwrap();
+    let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let mut topics: BTreeMap<String, Vec<(u64, Vec<u8>)>> = BTreeMap::new();
+    for path in paths {
+        let bytes = fs::read(path).unwrap();
+        if mcap::Summary::read(&bytes).ok().flatten().is_none() {
+            continue; // Never recorded to.
+        }
+        for message in mcap::MessageStream::new(&bytes).unwrap() {
+            let message = message.unwrap();
+            let records = topics.entry(message.channel.topic.clone()).or_default();
+            records.push((message.log_time, message.data.into_owned()));
+        }
+    }
+    topics
+}
+
+fn topic(name: &str) -> Topic {
+    Topic {
+        topic: name.into(),
+        message_encoding: "json".into(),
+        schema_name: "Thing".into(),
+        schema_encoding: "jsonschema".into(),
+        schema_data: b"{}".to_vec(),
+        record_bytes_max: 1_000,
+        period_ns: 0,
+    }
+}
+
+/// Head, topics with identifiers from 0, begin.
+fn beginning(topics: &[&str]) -> Vec<u8> {
+    let mut bytes = HEAD.to_vec();
+    for (id, name) in (0..).zip(topics) {
+        bytes.extend(topic_frame(id, &topic(name)).unwrap());
+    }
+    bytes.extend(begin_frame());
+    bytes
+}
+
+fn frames(id: u16, numbers: impl IntoIterator<Item = u64>) -> Vec<u8> {
+    let frame = |number: u64| record_frame(id, number, number.to_string().as_bytes()).unwrap();
+    numbers.into_iter().flat_map(frame).collect()
+}
+
+fn numbered(numbers: impl IntoIterator<Item = u64>) -> Vec<(u64, Vec<u8>)> {
+    numbers.into_iter().map(|number| (number, number.to_string().into_bytes())).collect()
+}
+
+#[test]
+fn lines_of_stdin_are_records_of_one_topic() {
+    let dir = tempfile::tempdir().unwrap();
+    let child = record(dir.path(), &["--input", "-", "--topic", "/log", "--size", "100"]);
+    let long = "x".repeat(500);
+    let output = send(child, format!("first\n\n{long}\nlast").as_bytes());
+    // The long line is lost, and that is told.
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert_eq!((total(&output, "received"), total(&output, "durable")), (4, 3));
+    let lines: Vec<_> = read(dir.path())["/log"].iter().map(|(_, line)| line.clone()).collect();
+    assert_eq!(lines, [&b"first"[..], b"", b"last"]);
+}
+
+#[test]
+fn frames_of_a_fifo_keep_topics_times_and_schemas() {
+    let dir = tempfile::tempdir().unwrap();
+    let fifo = dir.path().join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let child = record(dir.path(), &["--framing", "frames", "--input", fifo.to_str().unwrap()]);
+    let mut writer = OpenOptions::new().write(true).open(&fifo).unwrap();
+    let bytes =
+        [beginning(&["/a", "/b"]), frames(0, 0..300), frames(1, 300..700), frames(0, 700..701)];
+    // In pieces that end anywhere.
+    for piece in bytes.concat().chunks(777) {
+        writer.write_all(piece).unwrap();
+    }
+    drop(writer);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let topics = read(dir.path());
+    assert_eq!(topics["/a"], numbered((0..300).chain(700..701)));
+    assert_eq!(topics["/b"], numbered(300..700));
+}
+
+#[test]
+fn a_stream_that_goes_wrong_ends_the_recording_with_what_came_before() {
+    let begun = beginning(&["/a"]);
+    let whole = [begun.clone(), frames(0, 0..50)].concat();
+    let (at, end) = (begun.len(), whole.len());
+    let cases = [
+        (b"hello\n".to_vec(), "stdin: byte 0: no stream of frames".to_string(), 0),
+        (
+            [&whole[..], b"\xff\xff\xff\xff\x03"].concat(),
+            format!("stdin: byte {end}: a record frame of 4294967295 bytes: must be 11 to 1011"),
+            50,
+        ),
+        (
+            whole[..end - 1].to_vec(),
+            format!("stdin: byte {}: the stream ends within a frame", end - 17),
+            49,
+        ),
+        (
+            [&begun[..], &frames(3, 0..1)].concat(),
+            format!("stdin: byte {at}: a record of topic 3, which was not declared"),
+            0,
+        ),
+    ];
+    for (bytes, says, durable) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        let output = send(record(dir.path(), &["--framing", "frames", "--input", "-"]), &bytes);
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        assert!(stderr(&output).contains(&says), "{says}: {}", stderr(&output));
+        if dir.path().join("recording").exists() {
+            assert_eq!(total(&output, "durable"), durable);
+            assert_eq!(read(dir.path()).remove("/a").unwrap_or_default(), numbered(0..durable));
+        }
+    }
+}
+
+fn connect(socket: &Path) -> UnixStream {
+    let started = Instant::now();
+    loop {
+        match UnixStream::connect(socket) {
+            Ok(stream) => return stream,
+            Err(error) => assert!(started.elapsed() < Duration::from_secs(60), "{error}"),
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Waits until the other side has closed.
+fn wait_for_close(mut stream: &UnixStream) {
+    let _ = std::io::copy(&mut stream, &mut std::io::sink());
+}
+
+#[test]
+fn several_producers_share_a_socket_and_only_the_wrong_one_is_sent_away() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("socket");
+    let input = format!("unix:{}", socket.display());
+    let arguments = ["--input", &input, "--framing", "frames", "--producers", "2"];
+    let child = record(dir.path(), &arguments);
+    let (mut first, mut second) = (connect(&socket), connect(&socket));
+    // Different identifiers for the same topic.
+    first.write_all(&[beginning(&["/a"]), frames(0, 0..100)].concat()).unwrap();
+    second.write_all(&[beginning(&["/b", "/a"]), frames(0, 100..200)].concat()).unwrap();
+    // What is not part of the recording comes too late, once that has begun.
+    let begun = Instant::now();
+    while !dir.path().join("recording").exists() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "recording has not begun");
+        thread::sleep(Duration::from_millis(5));
+    }
+    let mut late = connect(&socket);
+    late.write_all(&beginning(&["/c"])).unwrap();
+    wait_for_close(&late);
+    let mut garbage = connect(&socket);
+    garbage.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+    wait_for_close(&garbage);
+    first.write_all(&frames(0, 200..300)).unwrap();
+    first.shutdown(std::net::Shutdown::Write).unwrap();
+    wait_for_close(&first);
+    second.write_all(&frames(1, 300..400)).unwrap();
+    second.shutdown(std::net::Shutdown::Write).unwrap();
+    wait_for_close(&second);
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let said = stderr(&output);
+    assert!(said.contains("refused producer 3: byte 63: topic \"/c\" is not part"), "{said}");
+    assert!(said.contains("refused producer 4: byte 0: no stream of frames"), "{said}");
+    let mut topics = read(dir.path());
+    topics.get_mut("/a").unwrap().sort();
+    assert_eq!(topics["/a"], numbered((0..100).chain(200..400)));
+    assert_eq!(topics["/b"], numbered(100..200));
+    assert!(!socket.exists());
+}
+
+#[test]
+fn a_full_ring_loses_and_counts_or_makes_the_producer_wait() {
+    let lines = format!("{}\n", "y".repeat(999)).repeat(3_000);
+    for (block, status) in [(&["--block"][..], 0), (&[][..], 3)] {
+        let dir = tempfile::tempdir().unwrap();
+        let arguments = [&["--input", "-", "--size", "999", "--ring", "16K"], block].concat();
+        let output = send(record(dir.path(), &arguments), lines.as_bytes());
+        assert_eq!(output.status.code(), Some(status), "{}", stderr(&output));
+        let lost = total(&output, "lost_ring_full");
+        assert_eq!(total(&output, "received"), 3_000);
+        assert_eq!(total(&output, "durable") + lost, 3_000);
+        assert_eq!(lost > 0, block.is_empty());
+    }
+}
+
+#[test]
+fn a_signal_before_the_producers_have_begun_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("socket");
+    let child = record(
+        dir.path(),
+        &["--framing", "frames", "--input", &format!("unix:{}", socket.display())],
+    );
+    drop(connect(&socket));
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert!(!socket.exists() && !dir.path().join("recording").exists());
+}

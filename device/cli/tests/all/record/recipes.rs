@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady record` on the file system of the temporary directory.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+use serde_json::Value;
+use steadyio_bench::recording::recipe::{Kind, RECIPES};
+
+use crate::common::{stderr, valid_json};
+
+/// The flusher's settings are the machine's: one test at a time.
+static FLUSHER: Mutex<()> = Mutex::new(());
+const SCHEMA: &str = "recording-1.schema.json";
+
+fn record(dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
+    command.args(["record", "--json", "--no-lock", "--size", "4K", "--period", "1ms", "--dir"]);
+    command.arg(dir).args(arguments);
+    command
+}
+
+fn pool(dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = record(dir, &["--segments", "2", "--segment-size", "1M", "--unit", "64K"]);
+    command.args(arguments);
+    command
+}
+
+fn records(result: &Value, what: &str) -> u64 {
+    result["ledger"]["total"][what]["records"].as_u64().unwrap()
+}
+
+/// Files named so, and their lengths together.
+fn files(dir: &Path, prefix: &str) -> (usize, u64) {
+    let entries = fs::read_dir(dir).unwrap().map(Result::unwrap);
+    let named = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
+    named.fold((0, 0), |(count, bytes), entry| (count + 1, bytes + entry.metadata().unwrap().len()))
+}
+
+#[test]
+fn a_priority_that_is_not_allowed_is_told_before_anything_is_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let recording = dir.path().join("recording");
+    let started = pool(&recording, &["--total", "16K", "--writer-priority", "7"]);
+    let mut command = Command::new("prlimit");
+    command.arg("--rtprio=0");
+    if geteuid().is_root() {
+        command.args(["setpriv", "--bounding-set=-sys_nice"]);
+    }
+    let output = command.arg(started.get_program()).args(started.get_args()).output().unwrap();
+    let told = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("SCHED_FIFO at priority 7"), "{told}");
+    assert!(!recording.exists(), "{told}");
+}
+
+#[test]
+fn every_recipe_records_everything_and_says_how_long_the_caller_took() {
+    let _guard = FLUSHER.lock().unwrap_or_else(PoisonError::into_inner);
+    for recipe in RECIPES {
+        let caller_writes = match recipe.kind() {
+            Kind::Pool => None,
+            Kind::CallerWrites(how) => Some(how),
+        };
+        if caller_writes.is_some_and(|how| !how.flusher) && !geteuid().is_root() {
+            eprintln!("skipped: {}: switching the flusher off needs root", recipe.name());
+            continue;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let arguments = ["--recipe", recipe.name(), "--total", "400K", "--segment-size", "256K"];
+        let unit = ["--unit", "32K"];
+        let output = record(dir.path(), &[&arguments[..], &unit[..]].concat()).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}: {}", recipe.name(), stderr(&output));
+        let result = valid_json(&output, SCHEMA);
+        assert_eq!(result["recipe"]["name"], recipe.name());
+        assert_eq!((records(&result, "received"), records(&result, "durable")), (100, 100));
+        assert_eq!(result["caller"]["calls"]["count"], 100);
+        assert_eq!(result["ended"], "finished");
+        assert_eq!(result["caller_writes"].is_null(), caller_writes.is_none());
+        assert_eq!(result["pool"].is_null(), caller_writes.is_some());
+        if let Some(how) = caller_writes {
+            assert_eq!(files(dir.path(), "recording-"), (2, 400 << 10));
+            assert_eq!(files(dir.path(), "background-").0, 0, "they go when it ends");
+            let ratio = &result["flusher"]["dirty_background_ratio"];
+            assert_eq!(ratio == 100, !how.flusher, "{}: {ratio}", recipe.name());
+        }
+    }
+}
+
+#[test]
+fn records_that_were_lost_have_an_exit_status() {
+    let dir = tempfile::tempdir().unwrap();
+    // Twice as much as the pool holds.
+    let arguments = ["--stop-when-full", "--total", "4M", "--period", "100us"];
+    let output = {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
+        command.args(["record", "--json", "--no-lock", "--size", "4K", "--segments", "2"]);
+        command.args(["--segment-size", "1M", "--unit", "64K", "--dir"]).arg(dir.path());
+        command.args(arguments).output().unwrap()
+    };
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let result = valid_json(&output, SCHEMA);
+    assert_eq!(result["ended"], "full");
+    let lost = records(&result, "lost_in_writing");
+    assert!(lost > 100);
+    assert_eq!(records(&result, "durable") + lost, 1_024);
+    assert!(stderr(&output).contains(&format!("{lost} records were lost")));
+}
+
+fn running(mut command: Command, there: &Path) -> Child {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let started = Instant::now();
+    while !there.exists() {
+        assert!(started.elapsed() < Duration::from_secs(60), "it never began");
+        thread::sleep(Duration::from_millis(5));
+    }
+    child
+}
+
+fn end(child: Child, signal: Signal) -> Output {
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, signal).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn a_signal_ends_a_recording_with_everything_durable() {
+    // Without an end of its own that is how it ends; with one it is too early.
+    for (arguments, status) in [(&[][..], 0), (&["--duration", "1h"][..], 130)] {
+        let dir = tempfile::tempdir().unwrap();
+        let child = running(pool(dir.path(), arguments), &dir.path().join("segment-00001.mcap"));
+        thread::sleep(Duration::from_millis(100));
+        let output = end(child, Signal::INT);
+        assert_eq!(output.status.code(), Some(status), "{}", stderr(&output));
+        let result = valid_json(&output, SCHEMA);
+        assert_eq!(result["ended"], "interrupted");
+        assert_eq!(records(&result, "durable"), records(&result, "received"));
+        assert_eq!(records(&result, "buffered"), 0);
+    }
+}
+
+#[test]
+fn the_flusher_is_put_back_when_it_is_terminated() {
+    if !geteuid().is_root() {
+        eprintln!("skipped: switching the flusher off needs root");
+        return;
+    }
+    let _guard = FLUSHER.lock().unwrap_or_else(PoisonError::into_inner);
+    let expire = || fs::read_to_string("/proc/sys/vm/dirty_expire_centisecs").unwrap();
+    let before = expire();
+    let dir = tempfile::tempdir().unwrap();
+    let recording = record(dir.path(), &["--recipe", "prealloc-syncrange", "--duration", "60s"]);
+    let child = running(recording, &dir.path().join("recording-0000.raw"));
+    assert_eq!(expire(), "300000\n");
+    let output = end(child, Signal::TERM);
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert_eq!(expire(), before);
+    // What was not written is cut off.
+    let result = valid_json(&output, SCHEMA);
+    assert_eq!(files(dir.path(), "recording-").1, records(&result, "durable") * 4_096);
+}
+
+#[test]
+fn a_wrong_command_line_is_named_and_creates_nothing() {
+    let cases: [(&[&str], &str); 19] = [
+        (&["--recipe", "pol"], "possible values: append-fdatasync"),
+        (&["--size", "0"], "--size 0: must be at least 1"),
+        (&["--size", "1.5K"], "must be a whole number"),
+        (&["--period", "5"], "must be a whole number with ns"),
+        (&["--total", "1K"], "must be at least one record (--size 4096)"),
+        (&["--recipe", "append-fdatasync"], "needs an end, --total or --duration"),
+        (&["--ring", "4K"], "--ring 4096: must be at least"),
+        (&["--segments", "1"], "--segments 1: must be 2 to 10000"),
+        (&["--keep-size", "1M"], "--keep-size: comes to 0 segments of --segment-size; must be 2"),
+        (&["--segment-size", "1M"], "--segment-size 1048576: must be at least 4 times --unit"),
+        (&["--unit", "3"], "--unit 3: must be 8192 to 16777216"),
+        (&["--size", "1M"], "--size 1048576: must be at most half of --unit (1048576)"),
+        (&["--loss-window", "1ms"], "--loss-window 1ms: must be 2 to 3600000 ms"),
+        (&["--priority", "100"], "'--priority <1..99>': 100 is not in 1..=99"),
+        (&["--writer-ionice", "1:8"], "must be CLASS:LEVEL, 1 to 3 and 0 to 7"),
+        (&["--writer-cpu", "1023"], "--writer-cpu 1023: must be one of "),
+        (&["--input", "/"], "/: is a directory"),
+        (
+            &["--recipe", "append-fdatasync", "--total", "8K", "--segments", "4"],
+            "--recipe append-fdatasync: has no --segments, only pool has",
+        ),
+        (
+            &["--recipe", "append-fdatasync", "--total", "8K", "--cpu", "1023"],
+            "--cpu 1023: must be one of ",
+        ),
+    ];
+    for (arguments, says) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().join("recording");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
+        command.arg("record").arg("--dir").arg(&dir);
+        if !arguments.contains(&"--size") {
+            command.args(["--size", "4K"]);
+        }
+        let output = command.args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(says), "{arguments:?}: {}", stderr(&output));
+        assert!(!dir.exists());
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_preallocated_is_named_and_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let more_than_there_is = ["--recipe", "prealloc-syncrange-flusher", "--total", "4000000G"];
+    let output = record(dir.path(), &more_than_there_is).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("/recording-0000.raw: "), "{}", stderr(&output));
+    assert_eq!(files(dir.path(), ""), (0, 0));
+}
+
+#[test]
+fn a_result_goes_into_a_file_as_well() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("result.json");
+    let mut command = pool(&dir.path().join("recording"), &["--total", "40K"]);
+    let output = command.arg("--out").arg(&file).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(fs::read(&file).unwrap(), output.stdout);
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_named_before_anything_is_recorded() {
+    for option in ["--out", "--account-log"] {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("none/result");
+        let file = file.to_str().unwrap();
+        let recording = dir.path().join("recording");
+        let output = pool(&recording, &["--duration", "1h", option, file]).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        let says = format!("steady: {option} {file}: No such file or directory (os error 2)\n");
+        assert_eq!(stderr(&output), says);
+        assert!(!recording.exists());
+    }
+}
+
+#[test]
+fn the_account_log_ends_with_all_that_was_recorded() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("account");
+    let mut command = pool(&dir.path().join("recording"), &["--total", "200K"]);
+    let output = command.arg("--account-log").arg(&file).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = fs::read_to_string(&file).unwrap();
+    let number = |text: &str| text.parse::<u64>().unwrap();
+    let line = |line: &str| line.split(' ').map(number).collect::<Vec<u64>>();
+    let lines: Vec<Vec<u64>> = text.lines().map(line).collect();
+    assert!(lines.windows(2).all(|pair| pair[0].iter().zip(&pair[1]).all(|(a, b)| a <= b)));
+    assert!(lines.iter().all(|line| line[1] >= line[2] && line[2] >= line[3]));
+    assert_eq!(lines.last().unwrap()[1..], [50, 50, 50, 0]);
+}

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady trace`.
+
+mod files;
+mod live;
+mod live_ends;
+mod workers;

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The model: numbers that were printed, random spans, and the record of a trace.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, missing_docs)]
+
+/// The tracer's own tests make the same traces.
+#[allow(dead_code, reason = "the model needs a part of them")]
+#[path = "../../../trace/tests/all/made.rs"]
+mod made;
+mod published;
+mod random;
+mod trace_record;

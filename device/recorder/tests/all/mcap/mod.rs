@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Segments: written, cut off, damaged, completed and read.
+
+mod encoder;
+mod plain;
+mod random;
+mod recover;
+mod segment;

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Random recordings, random damage, and bytes that nobody wrote.
+
+use proptest::prelude::*;
+use steadyio_recorder::mcap::layout::LayoutConfig;
+use steadyio_recorder::mcap::private::{BLOCK_RECORD_BYTES, BlockKind, BlockRecord, Life};
+use steadyio_recorder::mcap::recover::{State, examine};
+use steadyio_recorder::mcap::scan::Scanner;
+use steadyio_recorder::mcap::wire::Put;
+
+use super::segment::disk::{Disk, recover, recover_and_cut};
+use super::segment::doctor;
+use super::segment::{GROWING, RECYCLED, Script, Sent, apply, read_indexed, read_linear};
+
+/// What an application and a writer thread may do.
+#[derive(Debug, Clone)]
+enum Act {
+    Message { channel: u16, bytes: usize, fill: u8 },
+    Flush,
+    Lose { channel: u16 },
+}
+
+const CHANNELS: u16 = 3;
+
+fn act() -> impl Strategy<Value = Act> {
+    let channel = 0..CHANNELS;
+    // Small ones, and those around the size of a block and of a sector in it.
+    let bytes = prop_oneof![0..200usize, 3_500..4_200usize, 7_500..8_400usize];
+    prop_oneof![
+        8 => (channel.clone(), bytes, any::<u8>())
+            .prop_map(|(channel, bytes, fill)| Act::Message { channel, bytes, fill }),
+        2 => Just(Act::Flush),
+        1 => channel.prop_map(|channel| Act::Lose { channel }),
+    ]
+}
+
+fn script(config: LayoutConfig, sequence: u64, acts: &[Act]) -> Script {
+    let mut script = Script::begin(config, CHANNELS.into(), sequence);
+    let bytes_max = script.encoder.layout().payload_bytes_max();
+    for (act, number) in acts.iter().zip(1..) {
+        match act {
+            Act::Message { channel, bytes, fill } => {
+                let payload = vec![*fill; (*bytes).min(bytes_max)];
+                if !script.push(Sent::new(*channel, number, payload)) {
+                    break;
+                }
+            }
+            Act::Flush => script.flush(),
+            Act::Lose { channel } => script.ledger[*channel as usize].lost += 1,
+        }
+    }
+    script.finish();
+    script
+}
+
+/// Reads a recovered file in both ways.
+fn messages(image: &[u8]) -> Vec<Sent> {
+    doctor::examine(image);
+    let linear = read_linear(image).unwrap();
+    assert_eq!(read_indexed(image).unwrap(), linear);
+    linear
+}
+
+fn is_prefix(found: &[Sent], sent: &[Sent]) -> bool {
+    sent.starts_with(found)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(150) })]
+
+    #[test]
+    fn what_was_written_is_read(acts in prop::collection::vec(act(), 0..80), growing: bool) {
+        let config = if growing { GROWING } else { RECYCLED };
+        let script = script(config, 1, &acts);
+        prop_assert_eq!(messages(&script.image(Vec::new())), &script.sent[..]);
+    }
+
+    #[test]
+    fn a_cut_leaves_a_prefix_with_all_that_was_durable(
+        former in prop::collection::vec(act(), 0..60),
+        acts in prop::collection::vec(act(), 0..60),
+        (at, torn, power) in (any::<prop::sample::Index>(), 0.0..1.0f64, 0..20_000usize),
+    ) {
+        let former = script(RECYCLED, 1, &former);
+        let script = script(RECYCLED, 2, &acts);
+        let mut image = former.image(Vec::new());
+        let writes = 3 + at.index(script.writes.len() - 2);
+        script.writes[..writes].iter().for_each(|w| apply(&mut image, w, w.bytes.len()));
+        if let Some(next) = script.writes.get(writes) {
+            apply(&mut image, next, (next.bytes.len() as f64 * torn) as usize);
+        }
+        // A second cut; then again.
+        let image = recover_and_cut(image.clone(), power).unwrap_or(image);
+        let (image, found) = recover(image).unwrap();
+        prop_assert_eq!((found.state, found.damaged), (State::Finished, false));
+        let messages = messages(&image);
+        prop_assert!(messages.len() >= script.writes[writes - 1].durable);
+        prop_assert!(is_prefix(&messages, &script.sent));
+    }
+
+    #[test]
+    fn changed_bits_never_make_messages(
+        acts in prop::collection::vec(act(), 1..60),
+        finished: bool,
+        bits in prop::collection::vec((any::<prop::sample::Index>(), 0..8u32), 1..6),
+    ) {
+        let former = script(RECYCLED, 1, &[]);
+        let script = script(RECYCLED, 2, &acts);
+        let mut image = former.image(Vec::new());
+        let writes = if finished { script.writes.len() } else { script.writes.len() - 3 };
+        script.writes[..writes].iter().for_each(|w| apply(&mut image, w, w.bytes.len()));
+        for (at, bit) in bits {
+            let at = at.index(image.len());
+            image[at] ^= 1 << bit;
+        }
+        let Ok((image, found)) = recover(image) else { return Ok(()) };
+        if found.state != State::Finished || found.damaged {
+            return Ok(());
+        }
+        // Undamaged, so every block was read and found good; then so must the official reader.
+        prop_assert!(is_prefix(&messages(&image), &script.sent));
+    }
+
+    #[test]
+    fn any_bytes_are_examined_without_panic(
+        mut image in prop::collection::vec(any::<u8>(), 0..20_000),
+        head_bytes in 0..9_000usize,
+    ) {
+        let whole = script(RECYCLED, 2, &[]).image(Vec::new());
+        let head_bytes = head_bytes.min(image.len());
+        image[..head_bytes].copy_from_slice(&whole[..head_bytes]);
+        let disk = Disk::new(image.clone());
+        let _ = examine(&disk, true);
+        let mut disk = Disk::new(image);
+        if let Ok(found) = examine(&disk, false) {
+            found.complete(&mut disk).unwrap();
+        }
+    }
+
+    #[test]
+    fn blocks_with_right_checksums_and_any_content_do_no_harm(
+        bodies in prop::collection::vec(
+            (0..4u32, prop::collection::vec(record(), 0..12)), 1..6
+        ),
+    ) {
+        let whole = script(RECYCLED, 2, &[]).image(Vec::new());
+        let life = Life::get(&whole[4_096 + BLOCK_RECORD_BYTES..]).unwrap();
+        let mut scanner = Scanner::new(life);
+        scanner.accept(&whole[4_096..][..scanner.block_bytes(&whole[4_096..]).unwrap()]).unwrap();
+        let mut number = 1;
+        for (kind, records) in bodies {
+            let block = forged(&life, scanner.offset(), number, kind, &records.concat());
+            if scanner.accept(&block).is_ok() {
+                number += 1;
+            }
+        }
+        let _ = scanner.finish();
+    }
+}
+
+/// A record of an opcode that means something, with a length that may be a lie.
+fn record() -> impl Strategy<Value = Vec<u8>> {
+    let opcode = prop_oneof![1..0x10u8, 0xe0..0xe7u8];
+    let content = prop::collection::vec(prop_oneof![Just(0u8), Just(1), any::<u8>()], 0..120);
+    let lie = prop_oneof![6 => Just(0u64), 1 => 0..40u64, 1 => any::<u64>()];
+    (opcode, content, lie).prop_map(|(opcode, content, lie)| {
+        let mut record = vec![opcode];
+        record.extend((content.len() as u64).wrapping_add(lie).to_le_bytes());
+        record.extend(content);
+        record
+    })
+}
+
+fn forged(life: &Life, offset: u64, number: u32, kind: u32, body: &[u8]) -> Vec<u8> {
+    let mut block = vec![0; (BLOCK_RECORD_BYTES + body.len()).next_multiple_of(4_096)];
+    block[BLOCK_RECORD_BYTES..][..body.len()].copy_from_slice(body);
+    let record = BlockRecord {
+        identity: life.identity,
+        offset,
+        block_bytes: block.len() as u32,
+        number,
+        kind: match kind {
+            0 => BlockKind::Definitions,
+            1 => BlockKind::End,
+            _ => BlockKind::Data,
+        },
+        body_crc: crc32fast::hash(&block[BLOCK_RECORD_BYTES..]),
+    };
+    record.put(&mut Put::new(&mut block));
+    block
+}

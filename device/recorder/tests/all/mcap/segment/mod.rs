@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A recorder's writes, one by one, so that a file can be rebuilt as a power cut would leave it.
+
+pub mod disk;
+pub mod doctor;
+
+use std::borrow::Cow;
+
+use steadyio_recorder::mcap::account::{ChannelLedger, CompletedBy};
+use steadyio_recorder::mcap::definitions::{ChannelSpec, Definitions, SchemaSpec};
+use steadyio_recorder::mcap::encoder::{Encoder, FileRange, Full, Message};
+use steadyio_recorder::mcap::layout::{Layout, LayoutConfig, Placement};
+use steadyio_recorder::mcap::private::Identity;
+
+/// As written and as read back: topic, sequence, times, payload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sent {
+    pub channel: u16,
+    pub sequence: u32,
+    pub log_time_ns: u64,
+    pub publish_time_ns: u64,
+    pub payload: Vec<u8>,
+}
+
+impl Sent {
+    pub fn new(channel: u16, sequence: u32, payload: Vec<u8>) -> Sent {
+        let log_time_ns = 1_000_000 * u64::from(sequence) + u64::from(channel);
+        Sent { channel, sequence, log_time_ns, publish_time_ns: log_time_ns - 1, payload }
+    }
+
+    /// In two pieces, as a ring hands it out when it wraps.
+    fn message(&self) -> Message<'_> {
+        let (first, second) = self.payload.split_at(self.payload.len() / 3);
+        Message {
+            channel: self.channel,
+            sequence: self.sequence,
+            log_time_ns: self.log_time_ns,
+            publish_time_ns: self.publish_time_ns,
+            payload: [first, second],
+        }
+    }
+}
+
+pub fn definitions(channels: usize) -> Definitions {
+    let schema = |name: &str| SchemaSpec {
+        name: name.into(),
+        encoding: "jsonschema".into(),
+        data: b"{\"type\":\"object\"}".to_vec(),
+    };
+    let channel = |at: usize| ChannelSpec {
+        topic: format!("/topic/{at}"),
+        message_encoding: "json".into(),
+        schema: (at > 0).then_some(at % 2),
+        metadata: vec![("unit".into(), "m/s".into()), ("rate".into(), at.to_string())],
+    };
+    let channels: Vec<_> = (0..channels).map(channel).collect();
+    Definitions::new(&[schema("a"), schema("b")], &channels).unwrap()
+}
+
+pub const RECYCLED: LayoutConfig = LayoutConfig {
+    placement: Placement::Recycled,
+    segment_bytes: 128 << 10,
+    block_bytes_max: 8 << 10,
+    index_bytes: 4_000,
+};
+
+pub const GROWING: LayoutConfig = LayoutConfig { placement: Placement::Growing, ..RECYCLED };
+
+/// A write as the writer thread makes it; `durable` is how many messages are reported durable
+/// once it is on the disk.
+#[derive(Debug, Clone)]
+pub struct Write {
+    pub offset: u64,
+    pub bytes: Vec<u8>,
+    pub durable: usize,
+}
+
+/// One life of one file.
+pub struct Script {
+    pub encoder: Encoder,
+    pub writes: Vec<Write>,
+    pub sent: Vec<Sent>,
+    pub ledger: Vec<ChannelLedger>,
+    flushed: usize,
+    buffer: Vec<u8>,
+}
+
+impl Script {
+    pub fn begin(config: LayoutConfig, channels: usize, sequence: u64) -> Script {
+        let definitions = definitions(channels);
+        let layout = Layout::new(config, &definitions).unwrap();
+        let buffer = vec![0xa5; layout.buffer_bytes()];
+        let encoder = Encoder::new(layout, definitions);
+        let ledger = vec![ChannelLedger::default(); channels];
+        let (writes, sent) = (Vec::new(), Vec::new());
+        let mut script = Script { encoder, writes, sent, ledger, flushed: 0, buffer };
+        let (identity, created_ns) = (identity(sequence), 77 + sequence);
+        let place = script.encoder.blank_tail(&mut script.buffer);
+        if let Some(place) = place {
+            script.write(place);
+        }
+        let place = script.encoder.head(&mut script.buffer, identity, created_ns);
+        script.write(place);
+        script.encoder.begin(identity, created_ns);
+        let place = script.encoder.definitions(&mut script.buffer, &script.ledger);
+        script.write(place);
+        script
+    }
+
+    fn write(&mut self, place: FileRange) {
+        let bytes = self.buffer[..place.bytes].to_vec();
+        self.writes.push(Write { offset: place.offset, bytes, durable: self.flushed });
+    }
+
+    /// Returns false if the segment is full.
+    pub fn push(&mut self, sent: Sent) -> bool {
+        loop {
+            match self.encoder.push(&mut self.buffer, &sent.message()) {
+                Ok(()) => break,
+                Err(Full::Block) => self.flush(),
+                Err(Full::Segment) => return false,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        self.ledger[sent.channel as usize].received += 1;
+        self.sent.push(sent);
+        true
+    }
+
+    pub fn flush(&mut self) {
+        for (at, channel) in self.ledger.iter_mut().enumerate() {
+            channel.written = self.sent.iter().filter(|m| m.channel as usize == at).count() as u64;
+        }
+        self.flushed = self.sent.len();
+        if let Some(place) = self.encoder.flush(&mut self.buffer, &self.ledger) {
+            self.write(place);
+        }
+    }
+
+    pub fn finish(&mut self) {
+        self.flush();
+        let by = CompletedBy::Recorder;
+        let place = self.encoder.end_block(&mut self.buffer, &self.ledger, by);
+        self.write(place);
+        let place = self.encoder.tail(&mut self.buffer);
+        self.write(place);
+        let place = self.encoder.open_gate(&mut self.buffer);
+        if let Some(place) = place {
+            self.write(place);
+        }
+    }
+
+    /// The file after all writes, over what was there.
+    pub fn image(&self, mut image: Vec<u8>) -> Vec<u8> {
+        self.writes.iter().for_each(|write| apply(&mut image, write, write.bytes.len()));
+        image
+    }
+}
+
+pub fn identity(sequence: u64) -> Identity {
+    Identity { recording_id: *b"0123456789abcdef", sequence }
+}
+
+/// The first bytes of a write.
+pub fn apply(image: &mut Vec<u8>, write: &Write, bytes: usize) {
+    let start = write.offset as usize;
+    if image.len() < start + bytes {
+        image.resize(start + bytes, 0);
+    }
+    image[start..start + bytes].copy_from_slice(&write.bytes[..bytes]);
+}
+
+/// What the official reader finds from the first byte to the last.
+pub fn read_linear(image: &[u8]) -> mcap::McapResult<Vec<Sent>> {
+    mcap::MessageStream::new(image)?.map(|message| message.map(sent)).collect()
+}
+
+/// What the official reader finds through the summary, in the order of the file.
+pub fn read_indexed(image: &[u8]) -> mcap::McapResult<Vec<Sent>> {
+    let summary = mcap::Summary::read(image)?.expect("a summary");
+    let mut found = Vec::new();
+    for chunk in &summary.chunk_indexes {
+        let mut by_index = Vec::new();
+        for (channel, entries) in summary.read_message_indexes(image, chunk)? {
+            for entry in entries {
+                let message = summary.seek_message(image, chunk, &entry)?;
+                assert_eq!((message.channel.id, message.log_time), (channel.id, entry.log_time));
+                by_index.push((entry.offset, sent(message)));
+            }
+        }
+        by_index.sort_by_key(|(offset, _)| *offset);
+        let streamed = summary.stream_chunk(image, chunk)?.map(|message| message.map(sent));
+        let streamed: Vec<Sent> = streamed.collect::<mcap::McapResult<_>>()?;
+        assert_eq!(streamed, by_index.into_iter().map(|(_, sent)| sent).collect::<Vec<_>>());
+        found.extend(streamed);
+    }
+    Ok(found)
+}
+
+fn sent(message: mcap::Message<'_>) -> Sent {
+    let payload: Cow<'_, [u8]> = message.data;
+    Sent {
+        channel: message.channel.id,
+        sequence: message.sequence,
+        log_time_ns: message.log_time,
+        publish_time_ns: message.publish_time,
+        payload: payload.into_owned(),
+    }
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is not known after a loss of events, and what ends that.
+
+use steadyio_trace::event::{Command, Dev, Driver, EventKind, Extent, UNKNOWN_CPU};
+use steadyio_trace::io::Trace;
+
+use crate::events::{DISK, Script, extent};
+
+/// A request of thread 1 up to its issue.
+fn issue(script: &mut Script, at_ns: u64, place: Extent) {
+    script.at(at_ns).on(0).by(1).block('Q', place).block('G', place).block('D', place);
+}
+
+fn whole(script: &mut Script, at_ns: u64, place: Extent) {
+    issue(script, at_ns, place);
+    script.at(at_ns + 5).by(0).block('C', place);
+}
+
+fn lose(script: &mut Script, at_ns: u64) {
+    script.at(at_ns).on(1).by(0).what(EventKind::Lost { count: 3 });
+}
+
+fn start(script: &mut Script, at_ns: u64, key: u64, place: Extent) {
+    let (sector, bytes) = (Some(place.sector), Some(place.sectors * 512));
+    let command = Command { driver: Driver::Mmc, key, sector, bytes, opcode: Some(18) };
+    script.at(at_ns).on(0).by(0).what(EventKind::HardwareStart(command));
+}
+
+/// Matched, and hit by loss.
+fn found(trace: &Trace) -> (u64, u64) {
+    assert_eq!(trace.account.unmatched_count, 0, "{:#?}", trace.account);
+    (trace.account.matched, trace.account.hit_by_loss)
+}
+
+#[test]
+fn a_request_whose_end_may_be_lost_leaves_its_place_in_doubt() {
+    let mut script = Script::new();
+    let place = extent("R", 64, 8);
+    issue(&mut script, 0, place);
+    lose(&mut script, 10);
+    whole(&mut script, 20, place);
+    whole(&mut script, 30, place);
+    whole(&mut script, 40, extent("R", 256, 8));
+    assert_eq!(found(&script.follow()), (1, 3));
+}
+
+#[test]
+fn an_mmc_command_for_another_place_ends_the_doubt_about_the_request_that_had_it() {
+    let mut script = Script::new();
+    let (place, other) = (extent("R", 64, 8), extent("R", 256, 8));
+    issue(&mut script, 0, place);
+    start(&mut script, 1, 0xabc, place);
+    lose(&mut script, 10);
+    issue(&mut script, 20, other);
+    start(&mut script, 21, 0xabc, other);
+    script.at(22).block('C', other);
+    whole(&mut script, 30, place);
+    assert_eq!(found(&script.follow()), (2, 1));
+}
+
+#[test]
+fn an_mmc_command_for_the_same_place_may_be_the_same_request_again() {
+    let mut script = Script::new();
+    let place = extent("R", 64, 8);
+    issue(&mut script, 0, place);
+    start(&mut script, 1, 0xabc, place);
+    lose(&mut script, 10);
+    issue(&mut script, 20, place);
+    start(&mut script, 21, 0xabc, place);
+    script.at(22).block('C', place);
+    whole(&mut script, 30, place);
+    assert_eq!(found(&script.follow()), (0, 3));
+}
+
+#[test]
+fn of_two_requests_that_were_mixed_up_a_command_proves_nothing() {
+    let mut script = Script::new();
+    let (place, other) = (extent("R", 64, 8), extent("R", 256, 8));
+    issue(&mut script, 0, place);
+    start(&mut script, 1, 0xabc, place);
+    lose(&mut script, 10);
+    // One of the two ends: perhaps the first, whose command is free then, and the second goes on.
+    issue(&mut script, 20, place);
+    script.at(22).block('C', place);
+    issue(&mut script, 30, other);
+    start(&mut script, 31, 0xabc, other);
+    script.at(32).block('C', other);
+    whole(&mut script, 40, place);
+    assert_eq!(found(&script.follow()), (1, 3));
+}
+
+/// A flush of which the end may be lost, and two more.
+fn three_flushes(dev: Dev) -> Trace {
+    let mut script = Script::new();
+    let end = Extent { dev, ..extent("FF", u64::MAX, 0) };
+    let begin = Extent { sector: 0, ..end };
+    script.at(0).on(0).by(1).block('D', begin);
+    lose(&mut script, 10);
+    for at_ns in [20, 30] {
+        script.at(at_ns).on(0).by(1).block('D', begin).at(at_ns + 5).by(0).block('C', end);
+    }
+    script.follow()
+}
+
+#[test]
+fn a_flush_of_one_queue_ends_the_doubt_about_the_one_before_it() {
+    // The second may be the first, given back and issued again unseen.
+    assert_eq!(found(&three_flushes(DISK)), (1, 2));
+    assert_eq!(found(&three_flushes(Dev { major: 7, minor: 0 })), (1, 2));
+}
+
+#[test]
+fn a_flush_of_another_queue_says_nothing_about_the_one_before_it() {
+    assert_eq!(found(&three_flushes(Dev { major: 259, minor: 0 })), (0, 3));
+}
+
+#[test]
+fn a_loss_at_an_unknown_place_leaves_nothing() {
+    let mut script = Script::new();
+    whole(&mut script, 0, extent("R", 64, 8));
+    whole(&mut script, 20, extent("R", 128, 8));
+    script.at(30).on(UNKNOWN_CPU).by(0).what(EventKind::Lost { count: 1 });
+    assert_eq!(found(&script.follow()), (0, 2));
+}

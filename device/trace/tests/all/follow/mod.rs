@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From events to requests and I/Os.
+
+mod calls;
+mod flush;
+mod hardware;
+mod loss;
+mod random;
+mod requests;
+mod simulated;
+mod workers;

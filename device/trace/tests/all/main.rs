@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Events from every source, what follows from them, what is said of it, and the time line.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, missing_docs)]
+
+mod cases;
+mod disk;
+mod events;
+mod follow;
+mod made;
+mod perfetto;
+mod report;
+mod samples;
+mod source;

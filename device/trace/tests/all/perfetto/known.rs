@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a Perfetto file says of a known trace.
+
+use std::collections::BTreeSet;
+
+use super::read::{File, Slice};
+use super::sample::{self, BEGIN_NS};
+
+fn names_and_us(slices: &[&Slice]) -> Vec<(String, u64, u64)> {
+    let us = |ns: u64| (ns - BEGIN_NS) / 1_000;
+    slices.iter().map(|s| (s.name.clone(), us(s.begin_ns), us(s.end_ns.unwrap()))).collect()
+}
+
+fn of_request(file: &File, request: &str) -> Vec<(String, String, u64, u64)> {
+    let own: Vec<&Slice> = file
+        .slices
+        .iter()
+        .filter(|slice| slice.arguments.get("request").is_some_and(|r| r == request))
+        .collect();
+    let layers = own.iter().map(|slice| file.tracks[&slice.track].name.clone());
+    layers
+        .zip(names_and_us(&own))
+        .map(|(layer, (name, from, to))| (layer, name, from, to))
+        .collect()
+}
+
+fn expected(slices: &[(&str, &str, u64, u64)]) -> Vec<(String, String, u64, u64)> {
+    let owned = |(layer, name, from, to): &(&str, &str, u64, u64)| {
+        (layer.to_string(), name.to_string(), *from, *to)
+    };
+    slices.iter().map(owned).collect()
+}
+
+#[test]
+fn a_read_goes_through_every_layer_and_back() {
+    let file = File::of(&sample::trace());
+    let name = "read 64K @2048";
+    let layers = [
+        ("submission (VFS)", name, 0, 2),
+        ("block layer", name, 2, 9),
+        ("driver", name, 9, 12),
+        ("device", name, 12, 92),
+        ("completion", name, 92, 99),
+    ];
+    assert_eq!(of_request(&file, "0"), expected(&layers));
+}
+
+#[test]
+fn what_a_request_waits_for_is_within_its_block_layer_slice() {
+    let file = File::of(&sample::trace());
+    let inner: Vec<&Slice> = file.slices.iter().filter(|s| s.depth == 1).collect();
+    let waits = names_and_us(&inner);
+    for wait in [("waits for a tag", 2, 3), ("plugged", 3, 4), ("in the scheduler", 4, 9)] {
+        assert!(waits.contains(&(wait.0.to_string(), wait.1, wait.2)), "{waits:?}");
+    }
+}
+
+#[test]
+fn each_piece_is_a_slice_and_the_time_between_is_the_block_layers() {
+    let file = File::of(&sample::trace());
+    let name = "write 512K @8192";
+    let layers = [
+        ("block layer", name, 60, 70),
+        ("driver", name, 70, 75),
+        ("device", "write 512K @8192 1/3", 75, 148),
+        ("completion", name, 148, 150),
+        ("block layer", name, 150, 180),
+        ("device", "write 512K @8192 2/3", 180, 200),
+        ("block layer", name, 200, 250),
+        ("device", "write 512K @8192 3/3", 250, 400),
+    ];
+    assert_eq!(of_request(&file, "4"), expected(&layers));
+}
+
+#[test]
+fn the_second_request_of_a_call_is_submitted_after_the_first() {
+    let file = File::of(&sample::trace());
+    let submitted = of_request(&file, "6");
+    assert_eq!(submitted[0], expected(&[("submission (VFS)", "flush", 502, 561)])[0]);
+    assert_eq!(submitted.last().unwrap(), &expected(&[("completion", "flush", 700, 705)])[0]);
+}
+
+#[test]
+fn arguments_say_what_is_known_and_not_more() {
+    let file = File::of(&sample::trace());
+    let of = |request: &str| {
+        let slice =
+            file.slices.iter().find(|s| s.arguments.get("request").is_some_and(|r| r == request));
+        let all = slice.unwrap().arguments.iter();
+        all.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(
+        of("1"),
+        "bytes=4096, comm=reader, error=-5, inode=12, op=read sync readahead, origin=readahead, pid=1201, \
+         request=1, sector=64"
+    );
+    assert_eq!(
+        of("4"),
+        "bytes=524288, comm=kworker/u8:1, inode=77, merged=1, op=write, origin=writeback, pid=31, pieces=3, \
+         priority=be/4, request=4, requeues=1, sector=8192"
+    );
+}
+
+#[test]
+fn calls_of_a_thread_that_overlap_have_lanes_of_their_own() {
+    let file = File::of(&sample::trace());
+    let ring = file.on("reader 1202");
+    let names: Vec<&str> = ring.iter().map(|slice| slice.name.as_str()).collect();
+    assert_eq!(names, ["io_uring_enter 4K", "io_uring_enter 4K"]);
+    assert_ne!(ring[0].track, ring[1].track);
+    let sync = file.on("reader 1201");
+    assert_eq!(sync[0].track, sync[1].track);
+}
+
+#[test]
+fn a_flow_leads_from_the_call_through_each_layer_of_its_request() {
+    let file = File::of(&sample::trace());
+    let calls = file.on("reader 1201");
+    assert_eq!(calls[0].flows, [1]);
+    assert_eq!(calls[1].flows, [6, 7]);
+    let followed: Vec<&Slice> =
+        file.slices.iter().filter(|s| s.flows.contains(&1) || s.last_of.contains(&1)).collect();
+    assert_eq!(followed.len(), 6);
+    assert_eq!(followed.last().unwrap().last_of, [1]);
+}
+
+#[test]
+fn counters_tell_what_is_in_flight_and_what_is_with_the_device() {
+    let file = File::of(&sample::trace());
+    let of_card = |name: &str| {
+        let card = |group: &Option<String>| group.as_deref() == Some("device 179:0");
+        let mut tracks = file.tracks.values();
+        let track = tracks.find(|track| track.name == name && card(&track.group)).unwrap();
+        let us = |(ns, count): &(u64, i64)| ((ns - BEGIN_NS) / 1_000, *count);
+        track.counts.iter().map(us).collect::<Vec<_>>()
+    };
+    let in_flight = of_card("requests in flight");
+    assert_eq!(in_flight[..4], [(2, 1), (30, 2), (33, 3), (60, 4)]);
+    let with_device = of_card("requests with the device");
+    assert_eq!(with_device[..5], [(12, 1), (31, 2), (34, 3), (75, 4), (92, 3)]);
+}
+
+#[test]
+fn devices_are_called_by_their_names_where_those_are_known() {
+    let file = File::named(&sample::trace(), &sample::names());
+    let groups = file.tracks.values().filter_map(|track| track.group.as_deref());
+    let devices: BTreeSet<&str> = groups.filter(|group| group.starts_with("device ")).collect();
+    assert_eq!(devices, BTreeSet::from(["device mmcblk0", "device 8:16"]));
+}
+
+#[test]
+fn an_empty_trace_is_a_file_without_tracks() {
+    let file = File::of(&Default::default());
+    assert!(file.tracks.is_empty() && file.slices.is_empty());
+}

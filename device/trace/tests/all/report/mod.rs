@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is said of a trace.
+
+mod causes;
+mod figures;
+mod own_time;
+mod own_time_random;

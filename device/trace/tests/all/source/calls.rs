@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The table of system calls, against the kernel's own description of their events where it can be read.
+
+use steadyio_trace::source::calls::{CALLS, by_name};
+use steadyio_trace::source::tracefs::Tracefs;
+
+#[test]
+fn every_call_is_there_once() {
+    for events in &CALLS {
+        assert_eq!(by_name(events.name.as_bytes()), Some(events));
+        assert_eq!(CALLS.iter().filter(|other| other.call == events.call).count(), 1);
+    }
+    assert_eq!(by_name(b"getpid"), None);
+}
+
+#[test]
+fn this_kernel_has_these_calls_and_arguments() {
+    let tracefs = match Tracefs::find() {
+        Ok(tracefs) => tracefs,
+        Err(error) => {
+            eprintln!("skipped: {error}");
+            return;
+        }
+    };
+    let folder = tracefs.root().join("events/syscalls");
+    if !folder.exists() {
+        eprintln!("skipped: this kernel has no events of system calls");
+        return;
+    }
+    for events in &CALLS {
+        let path = folder.join(format!("sys_enter_{}/format", events.name));
+        let format = std::fs::read_to_string(&path).expect(events.name);
+        for argument in [events.fd, events.bytes].into_iter().flatten() {
+            assert!(format.contains(&format!(" {argument};")), "{argument} is not in {format}");
+        }
+    }
+}

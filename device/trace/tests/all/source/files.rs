@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a file is told from its content, and several files are one trace.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use steadyio_trace::event::{Dev, Event, OpKind};
+use steadyio_trace::follow::{Follower, Options};
+use steadyio_trace::io::Trace;
+use steadyio_trace::source::detect::{Format, format};
+use steadyio_trace::source::{Position, Problem, files};
+use tempfile::TempDir;
+
+use crate::samples::{all_events, bytes, path, split};
+
+/// Every sample and what it is.
+const SAMPLES: [(&str, Format); 16] = [
+    ("host-trace.txt", Format::Ftrace),
+    ("host-tgid.txt", Format::Ftrace),
+    ("host-latency.txt", Format::Ftrace),
+    ("host-no-irq-info.txt", Format::Ftrace),
+    ("host-report.txt", Format::Ftrace),
+    ("host-report-t.txt", Format::Ftrace),
+    ("host-report-l.txt", Format::Ftrace),
+    ("host-perf.txt", Format::Perf),
+    ("host-perf-fields-ns.txt", Format::Perf),
+    ("6.1-report.txt", Format::Ftrace),
+    ("6.12-trace.txt", Format::Ftrace),
+    ("6.1-dm-trace.txt", Format::Ftrace),
+    ("6.1-blkparse.txt", Format::Blkparse),
+    ("6.12-blkparse.txt", Format::Blkparse),
+    ("6.1-card.blktrace.0", Format::Blktrace),
+    ("6.12-card.blktrace.0", Format::Blktrace),
+];
+
+fn read<P: AsRef<Path>>(paths: &[P]) -> Result<(Vec<Event>, Vec<Problem>), Problem> {
+    Ok(split(files::open(paths, None)?))
+}
+
+fn followed(name: &str) -> Trace {
+    let mut follower = Follower::new(Options::default());
+    let events = all_events(files::open(&[path(name)], None).expect(name));
+    events.iter().for_each(|event| follower.take(event));
+    follower.finish()
+}
+
+#[test]
+fn every_sample_is_known_by_its_content() {
+    for (name, expected) in SAMPLES {
+        assert_eq!(format(&bytes(name)), Ok(expected), "{name}");
+        all_events(files::open(&[path(name)], None).expect(name));
+    }
+}
+
+#[test]
+fn what_goes_through_device_mapper_and_a_partition_is_followed_to_the_disk() {
+    let trace = followed("6.1-dm-trace.txt");
+    assert_eq!((trace.account.matched, trace.account.unmatched_count), (27, 0));
+    assert_eq!(trace.account.at_the_edges, 0);
+    let mapped = Dev { major: 253, minor: 0 };
+    let partition = Dev { major: 259, minor: 0 };
+    let mut counts = BTreeMap::new();
+    for request in &trace.requests {
+        let key = (request.op.kind, request.bytes, request.through.clone());
+        *counts.entry(format!("{key:?}")).or_insert(0) += 1;
+        assert_eq!(request.dev, Dev { major: 254, minor: 0 });
+    }
+    let both = vec![mapped, partition];
+    let expected = [
+        ((OpKind::Read, 4 << 10, both.clone()), 10),
+        // 128 KiB, cut to what the disk takes.
+        ((OpKind::Read, 255 << 9, both.clone()), 2),
+        ((OpKind::Read, 1 << 9, both.clone()), 2),
+        ((OpKind::Write, 8 << 10, both), 2),
+        ((OpKind::Flush, 0, vec![mapped]), 2),
+        ((OpKind::Read, 16 << 10, vec![partition]), 5),
+        ((OpKind::Read, 32 << 10, vec![]), 4),
+    ];
+    assert_eq!(counts, expected.into_iter().map(|(key, n)| (format!("{key:?}"), n)).collect());
+}
+
+#[test]
+fn requests_are_the_same_whichever_tool_recorded_them() {
+    let requests = |name: &str| {
+        let trace = followed(name);
+        assert_eq!(trace.account.unmatched_count, 0, "{name}: {:?}", trace.account.unmatched);
+        let of =
+            |request: &steadyio_trace::io::Request| (request.sector, request.bytes, request.op);
+        let mut requests: Vec<_> = trace.requests.iter().map(of).collect();
+        requests.sort();
+        requests
+    };
+    for kernel in ["6.1", "6.12"] {
+        let blktrace = requests(&format!("{kernel}-card.blktrace.0"));
+        assert!(blktrace.len() >= 20, "{}", blktrace.len());
+        assert_eq!(blktrace, requests(&format!("{kernel}-blkparse.txt")));
+    }
+    let ftrace = requests("6.12-trace.txt");
+    // blktrace ran a little longer: the unmounting.
+    let blktrace = requests("6.12-card.blktrace.0");
+    assert!(ftrace.len() >= 20, "{}", ftrace.len());
+    assert!(ftrace.iter().all(|request| blktrace.contains(request)), "{ftrace:?} {blktrace:?}");
+    assert_eq!(requests("host-trace.txt"), requests("host-report-t.txt"));
+    assert_eq!(requests("host-trace.txt"), requests("host-perf-fields-ns.txt"));
+}
+
+#[test]
+fn what_is_no_trace_is_refused_with_what_was_looked_for() {
+    let ascii = |text: &str| text.as_bytes().to_vec();
+    for (content, expected) in [
+        (vec![], "is empty"),
+        (ascii("Dear all,\nhello\n"), "Looked for: ftrace's text"),
+        (vec![0; 5000], "Looked for: ftrace's text"),
+        (ascii("PERFILE2xxxx"), "perf script"),
+        (b"\x1f\x8b\x08\0".to_vec(), "gzip"),
+        (b"\x28\xb5\x2f\xfd\0".to_vec(), "zstd"),
+        (b"\xff\xfe#\0".to_vec(), "UTF-16"),
+        (ascii("# tracer: function_graph\n 1)   0.5 us  |  vfs_read();\n"), "Looked for"),
+    ] {
+        let why = format(&content).expect_err(expected);
+        assert!(why.contains(expected), "{why}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let folder = TempDir::new().expect("a folder");
+    for (path, expected) in [
+        (Path::new("/nonexistent/trace"), "/nonexistent/trace: cannot be opened"),
+        (folder.path(), "is a folder, but none that `steady trace --keep` made"),
+    ] {
+        let problem = files::open(&[path], None).err().expect(expected);
+        assert_eq!(problem.place, Position::Whole);
+        assert!(problem.to_string().contains(expected), "{problem}");
+    }
+}
+
+#[test]
+fn parts_by_time_and_by_cpu_make_the_whole() {
+    let folder = TempDir::new().expect("a folder");
+    let whole = String::from_utf8(bytes("host-report-t.txt")).expect("text");
+    let lines: Vec<&str> = whole.lines().filter(|line| !line.starts_with("cpus=")).collect();
+    let write = |name: &str, lines: &[&str]| {
+        let path = folder.path().join(name);
+        fs::write(&path, lines.iter().map(|line| format!("{line}\n")).collect::<String>())
+            .expect(name);
+        path
+    };
+    let (first, second) = lines.split_at(lines.len() / 2);
+    let by_time = [write("2", second), write("1", first)];
+    let of_cpu = |cpu: &str| -> Vec<&str> {
+        lines.iter().copied().filter(|line| line.contains(&format!("[{cpu}]  "))).collect()
+    };
+    let by_cpu = [write("cpu0", &of_cpu("000")), write("cpu1", &of_cpu("001"))];
+    let expected = all_events(files::open(&[path("host-report-t.txt")], None).expect("a sample"));
+    for parts in [by_time, by_cpu] {
+        let (events, problems) = read(&parts).expect("parts");
+        assert_eq!(problems, []);
+        assert_eq!(events, expected);
+    }
+}
+
+#[test]
+fn files_of_other_cpus_that_were_not_given_are_named() {
+    let folder = TempDir::new().expect("a folder");
+    for name in ["card.blktrace.0", "card.blktrace.1", "other.blktrace.1", "card.blktrace.log"] {
+        fs::write(folder.path().join(name), bytes("6.1-card.blktrace.0")).expect(name);
+    }
+    let (_, problems) = read(&[folder.path().join("card.blktrace.0")]).expect("a sample");
+    let missing = folder.path().join("card.blktrace.1").display().to_string();
+    assert_eq!(problems.iter().map(|problem| problem.file.clone()).collect::<Vec<_>>(), [missing]);
+    let both = ["card.blktrace.0", "card.blktrace.1"].map(|name| folder.path().join(name));
+    assert_eq!(read(&both).expect("samples").1, []);
+}
+
+#[test]
+fn what_was_skipped_in_all_files_is_summed() {
+    let mut one = files::open(&[path("6.1-blkparse.txt")], None).expect("a sample");
+    let mut two =
+        files::open(&[path("6.1-card.blktrace.0"), path("host-perf.txt")], None).expect("samples");
+    let count = |files: &mut files::Files| {
+        files.for_each(drop);
+        files.skipped().count()
+    };
+    assert_eq!(count(&mut one), 0);
+    assert!(count(&mut two) > 0);
+}
+
+#[test]
+fn a_pipe_can_be_read() {
+    let folder = TempDir::new().expect("a folder");
+    let pipe = folder.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
+    assert!(made.success());
+    let writer = {
+        let pipe = pipe.clone();
+        std::thread::spawn(move || fs::write(pipe, bytes("host-trace.txt")).expect("a pipe"))
+    };
+    let events = all_events(files::open(&[&pipe], None).expect("a pipe"));
+    writer.join().expect("the writer");
+    assert_eq!(events, all_events(files::open(&[path("host-trace.txt")], None).expect("a sample")));
+}
+
+#[test]
+fn a_damaged_trace_dat_is_a_problem() {
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("trace.dat");
+    for (content, expected) in [
+        (
+            &b"\x17\x08\x44tracing6\0and then nothing of use"[..],
+            "trace-cmd report prints nothing of it",
+        ),
+        (b"no trace", "trace-cmd report failed (exit status: 255): error reading header"),
+    ] {
+        fs::write(&path, content).expect("a file");
+        let (events, problems) =
+            split(files::open(&[&path], Some(Format::TraceDat)).expect("trace-cmd"));
+        assert_eq!(events, []);
+        assert_eq!(problems.len(), 1);
+        assert!(problems[0].what.starts_with(expected), "{}", problems[0]);
+    }
+    assert_eq!(format(b"\x17\x08\x44tracing6\0"), Ok(Format::TraceDat));
+}

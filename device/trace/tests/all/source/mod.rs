@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Events: of this kernel, and of files that other tools wrote.
+
+mod asked_for;
+mod blktrace;
+mod calls;
+mod capture;
+mod files;
+mod format;
+mod ftrace_text;
+mod pages;
+mod pages_of_this_kernel;
+mod perf_script;
+mod rwbs;
+mod sched_text;
+mod text_random;
