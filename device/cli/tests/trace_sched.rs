@@ -15,6 +15,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use steadyio_testing::skip;
 
 use common::{Loop, loop_device, stderr, valid_json};
 
@@ -27,7 +28,7 @@ const REST: Duration = Duration::from_millis(4);
 fn traced_loop() -> Option<Loop> {
     let disk = loop_device()?;
     if !Path::new("/sys/kernel/tracing/events/sched/sched_switch").is_dir() {
-        eprintln!("skipped: no events of the scheduler in /sys/kernel/tracing");
+        skip("no events of the scheduler in /sys/kernel/tracing");
         return None;
     }
     // What was never written is read in no time, and all of it between two bursts of the hog.
@@ -64,7 +65,7 @@ impl Hog {
         let mut hog = Hog(hog.spawn().unwrap());
         loop {
             if let Some(status) = hog.0.try_wait().unwrap() {
-                eprintln!("skipped: no real-time thread may be started ({status})");
+                skip(&format!("no real-time thread may be started ({status})"));
                 return None;
             }
             // Its own, and that of the test that is busy.

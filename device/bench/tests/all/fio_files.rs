@@ -11,6 +11,7 @@ use steadyio_bench::fio::think::{Target, ThinkLog};
 use steadyio_bench::spec::expand::{Selection, Setting, Spec};
 use steadyio_bench::spec::workload::{Class, Data, Ioprio, Job, Op};
 use steadyio_core::device::Device;
+use steadyio_testing::skip;
 
 const SIZE_BYTES: u64 = (1 << 30) + 512;
 
@@ -109,7 +110,7 @@ fn fio_itself_takes_the_job_file() {
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             assert!(output.status.success() && said.is_empty(), "{said}");
         }
-        Err(error) => eprintln!("skipped: fio: {error}"),
+        Err(error) => skip(&format!("fio: {error}")),
     }
 }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use steadyio_bench::run::safety::signature;
+use steadyio_testing::skip;
 
 /// Runs a tool on a fresh 16 MiB file; None with the reason printed if there is no such tool.
 fn head_after(tool: &str, arguments: &[&str], input: &str) -> Option<Vec<u8>> {
@@ -14,7 +15,7 @@ fn head_after(tool: &str, arguments: &[&str], input: &str) -> Option<Vec<u8>> {
     let path = dir.path().join("disk");
     File::create(&path).unwrap().set_len(16 << 20).unwrap();
     if !run(tool, arguments, input, &path) {
-        eprintln!("skipped: {tool} is missing or failed");
+        skip(&format!("{tool} is missing or failed"));
         return None;
     }
     Some(fs::read(&path).unwrap())

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use steadyio_testing::skip;
 
 use crate::common::{Loop, loop_device, stderr};
 
@@ -68,7 +69,7 @@ fn a_discard_limit_that_the_kernel_refuses_is_put_back_as_far_as_possible() {
     let number = |attribute: &str| disk.knob(attribute).parse::<u64>().unwrap();
     let (before, granularity) = (number("discard_max_bytes"), number("discard_granularity"));
     if granularity == 0 {
-        eprintln!("skipped: {} does not discard", disk.node);
+        skip(&format!("{} does not discard", disk.node));
         return;
     }
     // A loop device's own limit is 4 GiB less 512 bytes, usually no multiple; and what would be

@@ -2,44 +2,41 @@
 //! A real block device to trace, and I/O to it that does not end in the page cache.
 
 use std::fs::{self, File};
+use std::ops::Deref;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
-use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use steadyio_testing::{LoopDisk, is_root, skip};
 use steadyio_trace::event::Dev;
 use steadyio_trace::source::tracefs::{Instance, Tracefs};
 
 /// A loop device of this machine over a file. One test at a time has one, so that each sees its own tracing.
 pub struct Disk {
-    pub node: String,
-    pub dir: tempfile::TempDir,
+    disk: LoopDisk,
     _alone: MutexGuard<'static, ()>,
 }
 
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// A disk, or None with the reason printed if this machine cannot have one, or cannot be traced.
+/// A disk, or None with the reason told if this machine cannot have one, or cannot be traced.
 pub fn traceable_disk() -> Option<Disk> {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: loop devices and tracing need root");
+    if !is_root("tracing") {
         return None;
     }
     if let Err(error) = Tracefs::find() {
-        eprintln!("skipped: {error}");
+        skip(&error.to_string());
         return None;
     }
     let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let dir = tempfile::tempdir().unwrap();
-    let backing = dir.path().join("disk");
-    File::create(&backing).unwrap().set_len(16 << 20).unwrap();
-    let losetup =
-        Command::new("losetup").args(["--find", "--show"]).arg(&backing).output().unwrap();
-    if !losetup.status.success() {
-        eprintln!("skipped: no loop device: {}", String::from_utf8_lossy(&losetup.stderr));
-        return None;
+    Some(Disk { disk: LoopDisk::new(16, &[])?, _alone: alone })
+}
+
+impl Deref for Disk {
+    type Target = LoopDisk;
+
+    fn deref(&self) -> &LoopDisk {
+        &self.disk
     }
-    let node = String::from_utf8_lossy(&losetup.stdout).trim().to_string();
-    Some(Disk { node, dir, _alone: alone })
 }
 
 impl Disk {
@@ -52,12 +49,6 @@ impl Disk {
     pub fn open_direct(&self) -> File {
         let direct = i32::try_from(rustix::fs::OFlags::DIRECT.bits()).unwrap();
         File::options().read(true).write(true).custom_flags(direct).open(&self.node).unwrap()
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        let _ = Command::new("losetup").args(["--detach", &self.node]).status();
     }
 }
 
@@ -77,6 +68,12 @@ pub fn write_block(file: &File, number: u64) {
 /// An instance of our own that traces nothing yet.
 pub fn instance() -> Instance {
     Instance::create(Tracefs::find().unwrap(), &mut |note| eprintln!("{note}")).unwrap()
+}
+
+/// Whether it is so in one of some tries: another run of the tests, or a user, may change the same meanwhile, but not
+/// each time.
+pub fn unless_disturbed(mut is_so: impl FnMut() -> bool) -> bool {
+    (0..5).any(|_| is_so())
 }
 
 /// What the top instance traces, and how.

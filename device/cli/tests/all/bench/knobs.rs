@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
+use steadyio_testing::skip;
 
 use crate::common::{DISK_MIB, Loop, loop_device, stderr, valid_record};
 
@@ -252,7 +253,7 @@ fn a_partition_has_its_disks_knobs_and_protects_its_disk() {
     // Start and length in sectors.
     let added = Command::new("addpart").args([&disk.node, "1", "2048", "65536"]).status();
     if !added.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: no addpart, or no partitions on loop devices");
+        skip("no addpart, or no partitions on loop devices");
         return;
     }
     let before = knobs_before(&disk);
@@ -267,7 +268,7 @@ fn a_partition_has_its_disks_knobs_and_protects_its_disk() {
     assert_eq!(whole.status.code(), Some(1));
     assert!(stderr(&whole).contains("partitions ("), "{}", stderr(&whole));
     let Some(part) = part else {
-        eprintln!("partly skipped: /dev has no node for the partition");
+        skip("/dev has no node for the partition");
         return;
     };
     assert_eq!(part.status.code(), Some(0), "{}", stderr(&part));
@@ -288,7 +289,7 @@ fn data_is_only_overwritten_with_consent_by_name() {
     let Some(disk) = loop_device() else { return };
     let made = Command::new("mkfs.ext4").args(["-q", &disk.node]).status();
     if !made.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: no mkfs.ext4");
+        skip("no mkfs.ext4");
         return;
     }
     let before = fs::read(&disk.backing).unwrap();
@@ -311,7 +312,7 @@ fn a_mounted_device_is_read_but_never_written() {
     let made = Command::new("mkfs.ext4").args(["-q", &disk.node]).status();
     let mounted = Command::new("mount").arg(&disk.node).arg(&mount_point).status();
     if !made.is_ok_and(|s| s.success()) || !mounted.is_ok_and(|s| s.success()) {
-        eprintln!("skipped: cannot make and mount an ext4");
+        skip("cannot make and mount an ext4");
         return;
     }
     let write = disk.bench(&writing()).args(["--destroy-data", disk.name()]).output().unwrap();

@@ -3,62 +3,32 @@
 
 pub mod tracing;
 
-use std::fs::{self, File};
+use std::fs;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use steadyio_testing::LoopDisk;
 
 pub const DISK_MIB: u64 = 64;
 
-pub struct Loop {
-    pub node: String,
-    pub backing: PathBuf,
-    pub dir: tempfile::TempDir,
-}
+pub struct Loop(LoopDisk);
 
-/// A loop device, or None with the reason printed if this machine cannot have one.
+/// A loop device, or None with the reason told if this machine cannot have one.
 pub fn loop_device() -> Option<Loop> {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: loop devices and knobs need root");
-        return None;
-    }
-    let dir = tempfile::tempdir().expect("temporary directory");
-    let backing = dir.path().join("disk");
-    File::create(&backing).and_then(|file| file.set_len(DISK_MIB << 20)).expect("backing file");
-    let losetup =
-        Command::new("losetup").args(["--find", "--show", "--direct-io=on"]).arg(&backing).output();
-    match losetup {
-        Ok(output) if output.status.success() => {
-            let node = String::from_utf8_lossy(&output.stdout).trim().to_string();
-            wait_for_udev();
-            Some(Loop { node, backing, dir })
-        }
-        other => {
-            eprintln!("skipped: no loop device with direct I/O: {other:?}");
-            None
-        }
-    }
+    LoopDisk::new(DISK_MIB, &["--direct-io=on"]).map(Loop)
 }
 
-/// Where udev runs, it reads each new device, and keeps it open meanwhile.
-pub fn wait_for_udev() {
-    if Path::new("/run/udev/control").exists() {
-        let _ = Command::new("udevadm").args(["settle", "--timeout=60"]).status();
-    }
-}
+impl Deref for Loop {
+    type Target = LoopDisk;
 
-impl Drop for Loop {
-    fn drop(&mut self) {
-        let _ = Command::new("losetup").args(["--detach", &self.node]).status();
+    fn deref(&self) -> &LoopDisk {
+        &self.0
     }
 }
 
 impl Loop {
-    pub fn name(&self) -> &str {
-        self.node.trim_start_matches("/dev/")
-    }
-
     /// Directory of the knobs.
     pub fn queue(&self) -> PathBuf {
         Path::new("/sys/block").join(self.name()).join("queue")

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use steadyio_testing::skip;
 
 use super::{Loop, loop_device};
 
@@ -20,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub fn traced_loop() -> Option<Loop> {
     let disk = loop_device()?;
     if !Path::new(INSTANCES).is_dir() {
-        eprintln!("skipped: no tracefs at {INSTANCES}");
+        skip(&format!("no tracefs at {INSTANCES}"));
         return None;
     }
     Some(disk)

@@ -4,18 +4,16 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use serde_json::Value;
 use steadyio_bench::recording::recipe::{Kind, RECIPES};
+use steadyio_testing::{alone_on_this_machine, is_root, skip};
 
 use crate::common::{stderr, valid_json};
 
-/// The flusher's settings are the machine's: one test at a time.
-static FLUSHER: Mutex<()> = Mutex::new(());
 const SCHEMA: &str = "recording-1.schema.json";
 
 fn record(dir: &Path, arguments: &[&str]) -> Command {
@@ -61,14 +59,14 @@ fn a_priority_that_is_not_allowed_is_told_before_anything_is_made() {
 
 #[test]
 fn every_recipe_records_everything_and_says_how_long_the_caller_took() {
-    let _guard = FLUSHER.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone_on_this_machine("flusher");
     for recipe in RECIPES {
         let caller_writes = match recipe.kind() {
             Kind::Pool => None,
             Kind::CallerWrites(how) => Some(how),
         };
         if caller_writes.is_some_and(|how| !how.flusher) && !geteuid().is_root() {
-            eprintln!("skipped: {}: switching the flusher off needs root", recipe.name());
+            skip(&format!("{}: switching the flusher off needs root", recipe.name()));
             continue;
         }
         let dir = tempfile::tempdir().unwrap();
@@ -146,11 +144,10 @@ fn a_signal_ends_a_recording_with_everything_durable() {
 
 #[test]
 fn the_flusher_is_put_back_when_it_is_terminated() {
-    if !geteuid().is_root() {
-        eprintln!("skipped: switching the flusher off needs root");
+    if !is_root("switching the flusher off") {
         return;
     }
-    let _guard = FLUSHER.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone_on_this_machine("flusher");
     let expire = || fs::read_to_string("/proc/sys/vm/dirty_expire_centisecs").unwrap();
     let before = expire();
     let dir = tempfile::tempdir().unwrap();

@@ -8,6 +8,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
+use steadyio_testing::skip;
+
 use crate::common::tracing::{SCHEMA, fio, groups, output, start, trace, traced_loop};
 use crate::common::{Loop, stderr, valid_json};
 
@@ -69,9 +71,7 @@ impl Partitions<'_> {
             let added = Command::new("addpart").args([&disk.node, number, begin, "16384"]).status();
             let there = Path::new(&format!("{}p{number}", disk.node)).exists();
             if !(added.is_ok_and(|status| status.success()) && there) {
-                eprintln!(
-                    "skipped: no addpart, no partitions on loop devices, or no nodes for them"
-                );
+                skip("no addpart, no partitions on loop devices, or no nodes for them");
                 return None;
             }
         }

@@ -4,13 +4,15 @@
 use std::path::Path;
 use std::process::Command;
 
+use steadyio_testing::skip;
+
 use crate::common::{loop_device, stderr, valid_json};
 
 #[test]
 fn what_workers_of_io_uring_read_is_the_programs_io() {
     let Some(disk) = loop_device() else { return };
     if !Path::new("/sys/kernel/tracing/events/io_uring").is_dir() {
-        return eprintln!("skipped: no events of io_uring in /sys/kernel/tracing");
+        return skip("no events of io_uring in /sys/kernel/tracing");
     }
     let load = format!(
         "fio --name=load --filename={} --rw=randread --bs=4k --direct=1 --size=32M --number_ios=100 \

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The table of system calls, against the kernel's own description of their events where it can be read.
 
+use steadyio_testing::skip;
 use steadyio_trace::source::calls::{CALLS, by_name};
 use steadyio_trace::source::tracefs::Tracefs;
 
@@ -18,13 +19,13 @@ fn this_kernel_has_these_calls_and_arguments() {
     let tracefs = match Tracefs::find() {
         Ok(tracefs) => tracefs,
         Err(error) => {
-            eprintln!("skipped: {error}");
+            skip(&error.to_string());
             return;
         }
     };
     let folder = tracefs.root().join("events/syscalls");
     if !folder.exists() {
-        eprintln!("skipped: this kernel has no events of system calls");
+        skip("this kernel has no events of system calls");
         return;
     }
     for events in &CALLS {

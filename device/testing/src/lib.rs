@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the tests of several crates need of the machine, and how they say that it is not there.
+//!
+//! Some tests need root, a loop device or tracefs. Where a machine has none they end early and count as passed, so
+//! each says it with [`skip`]: `scripts/test` shows what was skipped, and why, in its last lines. [`LoopDisk`] is a
+//! block device for one test; [`alone_on_this_machine`] is for what a machine has only once, since another run of the
+//! tests may be under way.
+
+#![allow(clippy::expect_used, reason = "only tests call it")]
+
+mod disk;
+
+use std::env;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::thread;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::geteuid;
+
+pub use disk::LoopDisk;
+
+/// Says that the calling test ends early, or leaves out a part: on standard error, and as a line `CRATE::TEST`, tab,
+/// reason in the file that `$STEADYIO_SKIPS` names.
+pub fn skip(reason: &str) {
+    eprintln!("skipped: {reason}");
+    let Some(path) = env::var_os("STEADYIO_SKIPS") else { return };
+    let line = format!("{}\t{}\n", test_name(), reason.replace(['\n', '\t'], " ").trim_end());
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    // In one piece: tests of several processes write to it.
+    file.and_then(|mut file| file.write_all(line.as_bytes())).expect("the file of $STEADYIO_SKIPS");
+}
+
+/// Cargo says whose test this is, the thread which.
+fn test_name() -> String {
+    let package = env::var("CARGO_PKG_NAME").unwrap_or_else(|_| "test".into());
+    let current = thread::current();
+    format!("{}::{}", package.replace('-', "_"), current.name().unwrap_or("unnamed"))
+}
+
+/// Whether this is root; skips if not.
+pub fn is_root(needed_for: &str) -> bool {
+    let is_root = geteuid().is_root();
+    if !is_root {
+        skip(&format!("{needed_for} needs root"));
+    }
+    is_root
+}
+
+/// Waits until no other test, of this run or another, has what is named so; it is the caller's while the file lives.
+pub fn alone_on_this_machine(name: &str) -> File {
+    let path = env::temp_dir().join(format!("steadyio-tests-{name}.lock"));
+    let mut options = OpenOptions::new();
+    let file = options.create(true).truncate(false).write(true).open(&path).expect("lock file");
+    flock(&file, FlockOperation::LockExclusive).expect("lock");
+    file
+}
