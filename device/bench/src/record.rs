@@ -45,7 +45,6 @@ pub struct Record {
 /// Versions of the measuring programs.
 #[derive(Debug, Serialize)]
 pub struct Tool {
-    /// steady.
     pub steady: &'static str,
     /// fio, as it names itself; None where it measured nothing.
     #[serde(skip_serializing_if = "Option::is_none")]

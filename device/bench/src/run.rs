@@ -55,7 +55,6 @@ pub enum BenchError {
     /// The file system, or a program beside the jobs.
     #[error(transparent)]
     Prepare(#[from] PrepareError),
-    /// The engine.
     #[error(transparent)]
     Fio(#[from] FioError),
     /// The threads of a workload with a `[host]`.
@@ -68,15 +67,12 @@ pub enum BenchError {
         variant: String,
         /// fio's name of the job.
         job: String,
-        /// What happened.
         reason: String,
     },
-    /// Working files.
     #[error("{what}")]
     Io {
         /// File, or what was tried.
         what: String,
-        /// Why not.
         source: io::Error,
     },
 }
@@ -91,14 +87,11 @@ impl BenchError {
     }
 }
 
-/// What to run.
 #[derive(Debug)]
 pub struct Bench<'a> {
-    /// The workload.
     pub spec: &'a Spec,
     /// Which part of it.
     pub selection: &'a Selection,
-    /// Where.
     pub device: &'a Device,
     /// Kernel name of the device whose data may be overwritten.
     pub destroy_data: Option<&'a str>,
@@ -117,7 +110,6 @@ pub enum Event<'a> {
     Start {
         /// Variant it belongs to.
         variant: &'a str,
-        /// Its points.
         points: usize,
     },
     /// The group is still running.

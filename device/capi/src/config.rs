@@ -20,7 +20,7 @@ const WRITER_CPU: u32 = 2;
 /// `struct steadyio_config`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-#[allow(missing_docs)] // in steadyio.h
+// In steadyio.h.
 pub struct CConfig {
     pub struct_bytes: usize,
     pub dir: *const c_char,
@@ -48,7 +48,7 @@ unsafe impl CStruct for CConfig {
 /// `struct steadyio_channel_config`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-#[allow(missing_docs)] // in steadyio.h
+// In steadyio.h.
 pub struct CChannelConfig {
     pub struct_bytes: usize,
     pub topic: *const c_char,

@@ -12,7 +12,7 @@ use crate::arguments::CStruct;
 /// `struct steadyio_amount`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
-#[allow(missing_docs)] // in steadyio.h
+// In steadyio.h.
 pub struct CAmount {
     pub records: u64,
     pub bytes: u64,
@@ -27,7 +27,7 @@ impl From<Amount> for CAmount {
 /// `struct steadyio_account`.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
-#[allow(missing_docs)] // in steadyio.h
+// In steadyio.h.
 pub struct CAccount {
     pub struct_bytes: usize,
     pub received: CAmount,
@@ -72,7 +72,7 @@ impl From<Account> for CAccount {
 /// `struct steadyio_stats`.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
-#[allow(missing_docs)] // in steadyio.h
+// In steadyio.h.
 pub struct CStats {
     pub struct_bytes: usize,
     pub look_gap_ns_max: u64,

@@ -16,7 +16,7 @@ const TEXT_BYTES: usize = 1_024;
 /// `enum steadyio_status`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
-#[allow(missing_docs)] // in steadyio.h
+// In steadyio.h.
 pub enum Status {
     Ok = 0,
     RingFull = 1,
@@ -60,7 +60,6 @@ impl Error {
         Error { status, text: Cow::Borrowed(text) }
     }
 
-    /// Any text.
     pub fn new(status: Status, text: String) -> Error {
         Error { status, text: Cow::Owned(text) }
     }

@@ -58,7 +58,6 @@ pub struct Arguments {
     keep: Option<PathBuf>,
 }
 
-/// Runs the subcommand.
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let spec = read_spec(&arguments.spec, &arguments.set).map_err(Failure::with(Status::Usage))?;
     let device = Device::open(&arguments.device).map_err(Failure::with(Status::Usage))?;

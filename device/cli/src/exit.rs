@@ -38,9 +38,7 @@ impl From<Status> for ExitCode {
 /// An error with the status it leads to.
 #[derive(Debug)]
 pub struct Failure {
-    /// How to exit.
     pub status: Status,
-    /// What to say.
     pub source: anyhow::Error,
 }
 

@@ -99,7 +99,6 @@ impl From<Rank> for Overlap {
     }
 }
 
-/// Runs the subcommand.
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let file = input(arguments).map_err(Failure::with(Status::Usage))?;
     if let Some(path) = &arguments.compare {

@@ -17,7 +17,6 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Nothing is due yet.
     pub fn new() -> Pace {
         Pace { next: FIRST_AFTER, pause: FIRST_AFTER }
     }

@@ -59,7 +59,6 @@ struct Outcome {
     result: Result<Recovered, FilesError>,
 }
 
-/// Runs the subcommand.
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let paths = files(&arguments.path).map_err(Failure::with(Status::Usage))?;
     let locks = match arguments.dry_run {

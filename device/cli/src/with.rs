@@ -64,7 +64,6 @@ fn knob(text: &str) -> Result<(String, Value), String> {
     }
 }
 
-/// Runs the subcommand.
 pub fn run(arguments: &Arguments) -> ExitCode {
     match run_with_knobs(arguments) {
         Ok(status) => status,

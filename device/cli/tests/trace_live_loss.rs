@@ -2,7 +2,7 @@
 //! `steady trace` of this kernel when the kernel loses events. Alone in its program: its load is in every trace that
 //! runs beside it.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, missing_docs)]
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
 #[allow(dead_code, reason = "a part of it is needed here")]
 #[path = "all/common/mod.rs"]

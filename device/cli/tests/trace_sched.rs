@@ -2,7 +2,7 @@
 //! `steady trace --sched`: who had the CPU that an I/O's thread waited for. Alone in its program: it takes a
 //! CPU from all that runs beside it.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, missing_docs)]
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
 #[allow(dead_code, reason = "a part of it is needed here")]
 #[path = "all/common/mod.rs"]

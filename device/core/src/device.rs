@@ -13,19 +13,13 @@ use serde::Serialize;
 pub enum DeviceError {
     /// The node cannot be looked at.
     #[error("{}", node.display())]
-    Node {
-        /// As given.
-        node: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Node { node: PathBuf, source: io::Error },
     /// Files, character devices and the like.
     #[error(
         "{}: is {kind}, not a block device; to measure a file's storage, name the block device \
          below it, or put a loop device on the file (losetup)", node.display()
     )]
     NotBlock {
-        /// As given.
         node: PathBuf,
         /// What it is instead.
         kind: &'static str,
@@ -35,7 +29,6 @@ pub enum DeviceError {
     Sysfs {
         /// File or directory.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
 }
@@ -53,7 +46,6 @@ pub struct Device {
     pub sysfs: PathBuf,
     /// Directory with the knobs; a partition has those of its disk.
     pub queue: PathBuf,
-    /// Size in bytes.
     pub size_bytes: u64,
 }
 
@@ -66,7 +58,6 @@ pub struct DeviceInfo {
     pub disk: String,
     /// Model, if the driver gives one.
     pub model: Option<String>,
-    /// Size in bytes.
     pub size_bytes: u64,
     /// Smallest unit of access in bytes.
     pub logical_block_bytes: Option<u64>,

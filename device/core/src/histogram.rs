@@ -22,13 +22,9 @@ pub struct Histogram {
 pub struct Percentiles {
     /// Shortest latency, exact.
     pub min: Option<u64>,
-    /// Median.
     pub p50: Option<u64>,
-    /// 99th percentile.
     pub p99: Option<u64>,
-    /// 99.9th percentile.
     pub p999: Option<u64>,
-    /// 99.99th percentile.
     pub p9999: Option<u64>,
     /// Longest latency, exact.
     pub max: Option<u64>,

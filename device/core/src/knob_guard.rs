@@ -23,12 +23,7 @@ pub const STATE_DIR: &str = "/run/steadyio/knobs";
 pub enum GuardError {
     /// The state file cannot be used.
     #[error("{} must hold the values of the knobs while they are changed", path.display())]
-    State {
-        /// State file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    State { path: PathBuf, source: io::Error },
     /// Another run holds the state file.
     #[error("{0}: another run is changing its settings, wait for its end")]
     Busy(String),

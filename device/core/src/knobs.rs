@@ -31,7 +31,6 @@ pub struct KnobError {
     pub knob: String,
     /// Value that was to be set.
     pub wanted: String,
-    /// The device.
     pub disk: String,
     /// What the kernel said, and what it offers instead.
     pub reason: String,

@@ -36,7 +36,6 @@ fn middle(bin: usize) -> u64 {
 }
 
 impl Latencies {
-    /// Counts one.
     pub fn add(&mut self, ns: u64) {
         self.bins[bin(ns)] += 1;
         self.min = self.min.min(ns);

@@ -10,9 +10,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(untagged)]
 pub enum Value {
-    /// A number.
     Number(i64),
-    /// A word.
     Word(String),
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Histograms against the plain model: a sorted list of all latencies.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, missing_docs)]
+#![allow(clippy::expect_used, clippy::unwrap_used)]
 
 use proptest::prelude::*;
 use steadyio_core::histogram::Histogram;

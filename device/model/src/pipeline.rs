@@ -45,7 +45,6 @@ impl Queue {
         Ok(Queue { requests, depth })
     }
 
-    /// How many there are.
     pub fn requests(self) -> u64 {
         self.requests
     }

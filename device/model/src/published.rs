@@ -40,7 +40,7 @@ struct Value {
 /// What a published value is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs)] // the fields of report::Limits and Prediction, and halving the device span
+// The names are the fields of report::Limits and Prediction, and halving the device span.
 pub enum Quantity {
     SingleThreadMibS,
     NoDeviceMibS,
@@ -113,7 +113,6 @@ pub struct Compared {
     pub r#where: String,
     /// Name of the entry.
     pub spans: String,
-    /// Of what.
     pub quantity: Quantity,
     /// As printed; a range as `LOW-HIGH`.
     pub printed: String,
@@ -123,7 +122,6 @@ pub struct Compared {
     pub ours_rounded: String,
     /// Lowest and highest that spans give which round to the printed ones, rounded likewise.
     pub possible: [String; 2],
-    /// What follows.
     pub verdict: Verdict,
     /// Why it differs.
     pub reason: Option<String>,

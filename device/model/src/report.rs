@@ -33,13 +33,9 @@ impl Overlap {
 /// What the model says of one kind of request. A speed is None if nothing limits it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Prediction {
-    /// The entry's.
     pub name: String,
-    /// The entry's.
     pub op: Option<Op>,
-    /// The entry's.
     pub size_bytes: u64,
-    /// The entry's.
     pub count: Option<u64>,
     /// The entry's spans, in order.
     pub spans: Vec<SpanTime>,
@@ -49,7 +45,6 @@ pub struct Prediction {
     pub software_percent: f64,
     /// Speeds that cannot be exceeded.
     pub limits_mib_s: Limits,
-    /// The entry's.
     pub measured_mib_s: Option<f64>,
     /// Time for a number of requests.
     pub queue: QueueTimes,
@@ -57,12 +52,9 @@ pub struct Prediction {
     pub halved: Vec<Halved>,
 }
 
-/// One span.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SpanTime {
-    /// Which.
     pub span: Span,
-    /// Its time.
     pub us: f64,
 }
 
@@ -84,13 +76,11 @@ pub struct Limits {
 /// Time for N requests.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct QueueTimes {
-    /// N.
     pub requests: u64,
     /// How many of them are under way at most.
     pub depth: u64,
     /// From this depth on more brings nothing on many cores.
     pub depth_enough: u64,
-    /// One core.
     pub one_core: QueueTime,
     /// A core for each software stage.
     pub many_cores: QueueTime,
@@ -108,15 +98,11 @@ pub struct QueueTime {
 /// One span at half its length.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Halved {
-    /// Which.
     pub span: Span,
     /// Before it is halved.
     pub us: f64,
-    /// Then.
     pub single_thread: Gain,
-    /// Then.
     pub one_core: Gain,
-    /// Then.
     pub many_cores: Gain,
 }
 
@@ -167,7 +153,6 @@ pub fn software_percent(stages: Stages) -> f64 {
     100.0 * stages.software_ns() as f64 / stages.total_ns() as f64
 }
 
-/// All limits.
 pub fn limits(size_bytes: u64, stages: Stages) -> Limits {
     let speed = |request_ns| mib_s(size_bytes, 1, request_ns);
     Limits {

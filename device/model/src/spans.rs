@@ -102,9 +102,7 @@ pub struct Times {
     pub block_us: Option<f64>,
     /// Request-pre as a whole.
     pub pre_us: Option<f64>,
-    /// The device.
     pub device_us: Option<f64>,
-    /// Request-post.
     pub post_us: Option<f64>,
 }
 

@@ -67,7 +67,6 @@ pub struct Schema {
     pub name: String,
     /// Language of the definition, `jsonschema` or `protobuf` for example.
     pub encoding: String,
-    /// The definition.
     pub data: Vec<u8>,
 }
 
@@ -80,7 +79,6 @@ pub struct ChannelConfig {
     pub message_encoding: String,
     /// What the records mean, if anybody said.
     pub schema: Option<Schema>,
-    /// Longest record.
     pub record_bytes_max: u64,
     /// Time between records; None if they come as they come.
     pub period: Option<Duration>,
@@ -174,7 +172,6 @@ pub struct RecorderConfig {
 pub struct ConfigError {
     /// Name of the field, with its channel.
     pub key: String,
-    /// What was asked for.
     pub value: String,
     /// What is allowed, and what to do.
     pub reason: String,

@@ -18,7 +18,6 @@ pub enum MemoryError {
     Map {
         /// How much was asked for.
         bytes: usize,
-        /// Why.
         why: io::Error,
     },
     /// Over RLIMIT_MEMLOCK, most often.
@@ -29,7 +28,6 @@ pub enum MemoryError {
     Lock {
         /// How much was asked for.
         bytes: usize,
-        /// Why.
         why: io::Error,
     },
 }

@@ -20,7 +20,6 @@ pub struct Record<'a> {
     pub log_time_ns: u64,
     /// When it was to be handed over, by the monotonic clock; None if there is no such time.
     pub due_ns: Option<u64>,
-    /// The record.
     pub data: &'a [u8],
 }
 

@@ -3,7 +3,7 @@
 //! allows (loom), and what they say when nothing is concurrent. Alone in its program, since it has
 //! atomics of its own in place of the ledger's.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, missing_docs)]
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
 mod atomic {
     pub use loom::sync::atomic::{AtomicU64, Ordering};

@@ -2,7 +2,7 @@
 //! Once it is made, the encoder allocates nothing: not in a block, not when a segment ends, not in
 //! the next one. Alone in its program: its allocator counts.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, missing_docs)]
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
 #[allow(dead_code, reason = "a part of it is needed here")]
 #[path = "all/mcap/segment/mod.rs"]

@@ -17,19 +17,16 @@ pub struct Event {
     pub pid: u32,
     /// That thread's name, if the source knows it.
     pub comm: Comm,
-    /// What happened.
     pub what: EventKind,
 }
 
 /// The CPU of a loss of which it is not known where it was, nor when.
 pub const UNKNOWN_CPU: u32 = u32::MAX;
 
-/// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// `syscalls:sys_enter_*`, for the calls of [`Call`].
     CallEnter {
-        /// Which.
         call: Call,
         /// The file descriptor, where the call has one.
         fd: Option<i32>,
@@ -38,7 +35,6 @@ pub enum EventKind {
     },
     /// `syscalls:sys_exit_*`.
     CallExit {
-        /// Which.
         call: Call,
         /// Bytes, count, or a negative errno.
         result: i64,
@@ -133,26 +129,18 @@ pub enum EventKind {
         request: u64,
     },
     /// `writeback:writeback_single_inode_start`: what this thread queues from now on is of that inode.
-    WritebackStart {
-        /// The inode.
-        inode: u64,
-    },
+    WritebackStart { inode: u64 },
     /// `writeback:writeback_single_inode`: no longer.
-    WritebackEnd {
-        /// The inode.
-        inode: u64,
-    },
+    WritebackEnd { inode: u64 },
     /// `filemap:mm_filemap_add_to_page_cache` or a `readahead` event: this thread is about to read into the page
     /// cache of that inode.
     PageCacheAdd {
         /// Its file system's device.
         dev: Dev,
-        /// The inode.
         inode: u64,
     },
     /// `k2:k2_split`: the scheduler hands out a piece, `rest_bytes` stay behind.
     K2Split {
-        /// The piece.
         piece: Extent,
         /// What is left.
         rest_bytes: u32,
@@ -161,14 +149,12 @@ pub enum EventKind {
     JournalCommitStart {
         /// The file system's device.
         dev: Dev,
-        /// The transaction.
         transaction: u32,
     },
     /// `jbd2:jbd2_end_commit`.
     JournalCommitEnd {
         /// The file system's device.
         dev: Dev,
-        /// The transaction.
         transaction: u32,
     },
     /// `task:task_newtask`, or `sched:sched_process_fork`, which the workers of io_uring begin without.
@@ -195,7 +181,6 @@ pub enum EventKind {
 /// A place on a device, and what is done there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// The device.
     pub dev: Dev,
     /// In units of 512 bytes.
     pub sector: u64,
@@ -225,20 +210,15 @@ pub struct Command {
 /// A driver whose events tell when the hardware starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Driver {
-    /// mmc
     Mmc,
-    /// nvme
     Nvme,
-    /// scsi
     Scsi,
 }
 
 /// A block device's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Dev {
-    /// Major.
     pub major: u32,
-    /// Minor.
     pub minor: u32,
 }
 
@@ -258,7 +238,6 @@ impl std::fmt::Display for Dev {
 /// Operation and flags: the `rwbs` field of block events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Op {
-    /// What it does.
     pub kind: OpKind,
     /// Preceded by a flush of the device's cache.
     pub preflush: bool,
@@ -291,7 +270,6 @@ pub enum OpKind {
 /// An I/O priority: class and level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Priority {
-    /// The class.
     pub class: Class,
     /// 0 (first) to 7.
     pub level: u8,
@@ -306,7 +284,6 @@ pub enum Class {
     Rt,
     /// Best effort.
     Be,
-    /// Idle.
     Idle,
 }
 
@@ -326,7 +303,6 @@ impl Priority {
 
 /// A system call that can lead to I/O, or wait for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[allow(missing_docs)]
 pub enum Call {
     Read,
     Write,

@@ -141,9 +141,7 @@ pub enum Origin {
 pub struct Io {
     /// By which call, or through which interface.
     pub call: Call,
-    /// The thread.
     pub pid: u32,
-    /// Its name.
     pub comm: Comm,
     /// The call begins, in ns (io_uring: the submission).
     pub entered_ns: u64,
@@ -173,7 +171,6 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// The whole time.
     pub fn total_ns(&self) -> u64 {
         self.submission_ns + self.block_ns + self.device_ns + self.post_ns
     }
@@ -199,7 +196,6 @@ pub struct Trace {
 /// A thread that writes is made to sleep, so that it does not fill the memory with dirty pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirtyPause {
-    /// The thread.
     pub pid: u32,
     /// From when on.
     pub begin_ns: u64,
@@ -249,8 +245,6 @@ pub struct Unmatched {
     pub dev: Dev,
     /// First sector.
     pub sector: u64,
-    /// What it does.
     pub op: Op,
-    /// What is missing.
     pub why: &'static str,
 }

@@ -11,7 +11,6 @@ use super::event::Comm;
 pub struct SchedTask {
     /// Its number; 0 is idle.
     pub pid: u32,
-    /// Its name.
     pub comm: Comm,
     /// The kernel's priority: below 0 deadline, to 99 real-time (99 is the lowest), from 100 on nice + 120.
     pub prio: i32,
@@ -31,7 +30,6 @@ pub struct Switch {
 /// `sched:sched_waking`, or `sched_wakeup`: a thread that slept may run again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waking {
-    /// Who is woken.
     pub woken: SchedTask,
     /// In what the waker was; `None` if the source does not tell.
     pub context: Option<Context>,
@@ -53,13 +51,10 @@ pub enum Context {
 pub struct SchedEvent {
     /// In the clock of the trace, in ns.
     pub time_ns: u64,
-    /// On which CPU.
     pub cpu: u32,
-    /// What happened.
     pub what: SchedWhat,
 }
 
-/// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchedWhat {
     /// The CPU changes its thread.
@@ -102,7 +97,6 @@ impl Sched {
         self.events.push(event);
     }
 
-    /// All events.
     pub fn events(&self) -> &[SchedEvent] {
         &self.events
     }

@@ -25,7 +25,6 @@ const SEED_STRIDE: u64 = 1_000;
 /// What all points of a job file share.
 #[derive(Debug)]
 pub struct JobFile<'a> {
-    /// Device under test.
     pub device: &'a Device,
     /// Where the jobs' files are; None: the jobs use the device itself.
     pub mount: Option<&'a Path>,

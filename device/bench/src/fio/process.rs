@@ -39,25 +39,13 @@ pub enum FioError {
     Version {
         /// The fio found.
         path: PathBuf,
-        /// Its words.
         version: String,
     },
-    /// Files or processes.
     #[error("{what}")]
-    Io {
-        /// What was tried.
-        what: String,
-        /// Why not.
-        source: io::Error,
-    },
+    Io { what: String, source: io::Error },
     /// A job could not start or go on.
     #[error("fio failed ({status}): {said}")]
-    Failed {
-        /// How it ended.
-        status: String,
-        /// Its messages.
-        said: String,
-    },
+    Failed { status: String, said: String },
     /// Result not understood.
     #[error(transparent)]
     Output(#[from] OutputError),

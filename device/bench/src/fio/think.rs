@@ -22,7 +22,6 @@ use crate::spec::workload::{Job, Op};
 pub struct Target<'a> {
     /// Node or file.
     pub path: &'a Path,
-    /// Size in bytes.
     pub size_bytes: u64,
 }
 

@@ -39,12 +39,7 @@ const DRAWS: u64 = 2;
 pub enum HostError {
     /// The device cannot be opened, or a thread cannot be set up.
     #[error("{what}")]
-    Io {
-        /// What was tried.
-        what: String,
-        /// Why not.
-        source: io::Error,
-    },
+    Io { what: String, source: io::Error },
     /// No memory for a buffer.
     #[error(transparent)]
     Memory(#[from] MemoryError),
@@ -56,7 +51,6 @@ pub enum HostError {
 /// What all points of a load share.
 #[derive(Debug)]
 pub struct HostLoad<'a> {
-    /// Device under test.
     pub device: &'a Device,
     /// Idle time before each point in ms.
     pub settle_ms: u64,

@@ -17,7 +17,6 @@ use steadyio_recorder::task::{Counters, Probe};
 /// As many of the longest calls are kept with their counters.
 const WORST: usize = 10;
 
-/// Takes records.
 pub trait Sink {
     /// The call that is measured. A record that is lost is counted by the sink and no error.
     fn take(&mut self, record: &Record<'_>) -> io::Result<()>;
@@ -31,7 +30,6 @@ pub trait Sink {
 /// What others may look at while the thread runs.
 #[derive(Debug, Default)]
 pub struct Gauge {
-    /// Longest call so far.
     pub call_ns_max: AtomicU64,
 }
 
@@ -52,9 +50,7 @@ pub enum Cause {
 pub struct WorstCall {
     /// Which record, from 0.
     pub record: u64,
-    /// How long.
     pub ns: u64,
-    /// Why.
     pub cause: Cause,
     /// What the kernel counted meanwhile.
     pub kernel: Counters,
@@ -63,7 +59,6 @@ pub struct WorstCall {
 /// What came out of a run.
 #[derive(Debug, Clone)]
 pub struct CallerReport {
-    /// The calls.
     pub calls: Latencies,
     /// From the time a record was due to its call.
     pub lateness: Latencies,

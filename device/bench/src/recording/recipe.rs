@@ -32,7 +32,6 @@ pub enum Sync {
 /// What else is done to the file system while recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Background {
-    /// Nothing.
     None,
     /// S4's BG_TRUNC: files of earlier recordings are cut down, step by step.
     Truncate,
@@ -53,10 +52,8 @@ pub struct CallerWrites {
     pub background: Background,
 }
 
-/// Who writes, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The caller writes.
     CallerWrites(CallerWrites),
     /// The caller appends to a ring; a writer thread writes to a pool of recycled segments.
     Pool,
@@ -131,7 +128,6 @@ impl Recipe {
         self.s4_column
     }
 
-    /// What it does.
     pub fn kind(self) -> Kind {
         self.kind
     }

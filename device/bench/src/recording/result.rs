@@ -232,7 +232,6 @@ impl Config {
 }
 
 impl RecordingResult {
-    /// Of a recording by a plan.
     pub fn new(plan: &Plan, outcome: &Outcome) -> RecordingResult {
         let (pool, caller_writes) = match &outcome.beside {
             Beside::Pool(report, meters) => (Some(pool_part(report, meters)), None),
@@ -268,7 +267,6 @@ impl RecordingResult {
         }
     }
 
-    /// How it ended.
     pub fn end(&self) -> End {
         self.ended
     }

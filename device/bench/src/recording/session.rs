@@ -45,12 +45,10 @@ pub struct CallerConfig {
 /// What to record, and how.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// How.
     pub recipe: Recipe,
     /// Channels, sizes, directory. S4's recipes have one channel, take `segment_bytes` as the size
     /// of a file and `unit_bytes` as what is written back at once, and use nothing else of it.
     pub config: RecorderConfig,
-    /// The caller.
     pub caller: CallerConfig,
     /// Time between records; zero if they come as fast as they are taken.
     pub period: Duration,
@@ -64,7 +62,6 @@ pub struct Plan {
 /// A recording could not be set up, or not be ended.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// The pool.
     #[error(transparent)]
     Start(#[from] StartError),
     /// The flusher's settings.
@@ -76,31 +73,23 @@ pub enum SessionError {
     /// S4's recipes preallocate, so they must know how much comes.
     #[error("recipe {0} needs an end: say --total or --duration")]
     Endless(Recipe),
-    /// Memory of the process.
     #[error(
         "cannot lock the process into memory: raise the limit (ulimit -l) or say --no-lock: {0}"
     )]
     Lock(io::Error),
     /// Scheduling of the caller.
     #[error("cannot run the caller {wanted}: {why}")]
-    Caller {
-        /// What was asked for.
-        wanted: String,
-        /// Why not.
-        why: io::Error,
-    },
+    Caller { wanted: String, why: io::Error },
 }
 
 /// What others may see while it runs.
 #[derive(Debug, Clone, Copy)]
 pub struct Live {
-    /// Since the start.
     pub elapsed: Duration,
     /// All channels together.
     pub account: Account,
     /// Of all rings; 0 without rings.
     pub ring_bytes: u64,
-    /// The longest call.
     pub call_ns_max: u64,
     /// Of the latest sync; None if the recipe does not say.
     pub durable_lag_ns: Option<u64>,
@@ -109,20 +98,15 @@ pub struct Live {
 /// What the threads beside the caller did.
 #[derive(Debug)]
 pub enum Beside {
-    /// Of the pool.
     Pool(Box<WriterReport>, Arc<Meters>),
-    /// Of S4's recipes.
     CallerWrites(Box<WriteReport>, Option<Box<BackgroundReport>>),
 }
 
-/// What came out.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The caller.
     pub caller: CallerReport,
     /// By topic.
     pub channels: Vec<(String, Account)>,
-    /// The others.
     pub beside: Beside,
     /// Where it is.
     pub filesystem: Option<Filesystem>,

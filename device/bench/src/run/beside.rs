@@ -18,12 +18,10 @@ use crate::spec::workload::{Command, Ioprio};
 /// A program that did not run as it should.
 #[derive(Debug, thiserror::Error)]
 pub enum BesideError {
-    /// Not started.
     #[error("{name} cannot be started")]
     Start {
         /// Name of the command, or `prepare`.
         name: String,
-        /// Why.
         source: io::Error,
     },
     /// It ended with an error, or before the point.
@@ -33,7 +31,6 @@ pub enum BesideError {
         name: String,
         /// Exit status.
         how: String,
-        /// What it said.
         said: String,
     },
 }
@@ -43,7 +40,6 @@ pub enum BesideError {
 pub struct Beside(Vec<(String, Child)>);
 
 impl Beside {
-    /// Starts one.
     pub fn start(
         &mut self,
         command: &Command,

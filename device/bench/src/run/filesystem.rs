@@ -31,20 +31,10 @@ const UNMOUNT_AGAIN: Duration = Duration::from_millis(50);
 pub enum FilesystemError {
     /// A program failed.
     #[error("{command}: {said}")]
-    Program {
-        /// What was run.
-        command: String,
-        /// What it said.
-        said: String,
-    },
+    Program { command: String, said: String },
     /// Directory or file.
     #[error("{}", path.display())]
-    Io {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
 }
 
 /// A mounted file system; dropping it unmounts it.

@@ -12,7 +12,6 @@ use crate::spec::workload::Filesystem;
 /// Why it could not be had, or did not end as it should.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
-    /// The file system.
     #[error(transparent)]
     Filesystem(#[from] FilesystemError),
     /// A program beside the jobs.
@@ -24,7 +23,6 @@ pub enum PrepareError {
 #[derive(Debug)]
 pub struct Prepared {
     beside: Beside,
-    /// The file system.
     pub mounted: Mounted,
 }
 

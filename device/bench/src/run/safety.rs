@@ -33,7 +33,6 @@ pub enum SafetyError {
     HoldsData {
         /// Kernel name.
         device: String,
-        /// What was found.
         what: String,
     },
     /// Formatting needs consent even if nothing is known to be lost.
@@ -45,7 +44,6 @@ pub enum SafetyError {
     /// The consent names another device.
     #[error("--destroy-data {given}: the device is called {device}; the two must be the same")]
     WrongName {
-        /// As given.
         given: String,
         /// Kernel name.
         device: String,
@@ -58,7 +56,6 @@ pub enum SafetyError {
     Examine {
         /// Kernel name.
         device: String,
-        /// Why.
         source: io::Error,
     },
 }

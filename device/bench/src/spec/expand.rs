@@ -24,7 +24,6 @@ pub struct Spec {
 pub struct Setting {
     /// `JOB.KEY`, `length.KEY` or `host.KEY`; the file must have that key.
     pub key: String,
-    /// What it becomes.
     pub value: Value,
 }
 

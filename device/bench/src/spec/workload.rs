@@ -102,9 +102,7 @@ pub enum Class {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Op {
-    /// Sequential reads.
     Read,
-    /// Sequential writes.
     Write,
     /// Sequential reads and writes.
     ReadWrite,
@@ -152,7 +150,6 @@ pub enum Ioprio {
     RealTime(u8),
     /// Best-effort class, level 0 (first) to 7.
     BestEffort(u8),
-    /// Idle class.
     Idle,
     /// Not set: the kernel derives it from the nice value.
     None,
@@ -279,7 +276,6 @@ fn optional_percent<'de, D: Deserializer<'de>>(de: D) -> Result<Option<u64>, D::
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Filesystem {
-    /// Kind.
     #[serde(rename = "type")]
     pub kind: FilesystemKind,
     /// Size in MiB, from the start of the device.
@@ -297,9 +293,7 @@ pub struct Filesystem {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FilesystemKind {
-    /// ext4
     Ext4,
-    /// F2FS
     F2fs,
 }
 

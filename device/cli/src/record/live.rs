@@ -12,7 +12,6 @@ pub struct LiveLine {
 }
 
 impl LiveLine {
-    /// Shows nothing yet.
     pub fn new() -> LiveLine {
         LiveLine { shown: 0, last: (Duration::ZERO, 0) }
     }

@@ -30,7 +30,6 @@ use crate::output::print;
 /// Between two updates of the live line.
 const LIVE_EVERY: Duration = Duration::from_millis(500);
 
-/// Runs the subcommand.
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let stop = Interrupt::on_signals().map_err(Failure::with(Status::Failed))?;
     if arguments.sizing.plan {

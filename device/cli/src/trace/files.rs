@@ -15,7 +15,6 @@ use crate::exit::{Failure, Status};
 
 const ALONE: &str = "is a trace that --keep made, which must be the only one";
 
-/// Reads all files.
 pub fn read(arguments: &Arguments, stop: &Interrupt) -> Result<(Followed, Status), Failure> {
     let input = Input::open(arguments).map_err(Failure::with(Status::Usage))?;
     let number = arguments.pid.map(AskedFor::of_number);

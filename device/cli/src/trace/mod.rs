@@ -36,7 +36,6 @@ use self::reading::{Followed, Reading};
 use crate::exit::{Failure, Status};
 use crate::output::print;
 
-/// Runs the subcommand.
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let from = arguments.check().map_err(Failure::with(Status::Usage))?;
     let stop = Interrupt::on_signals().map_err(Failure::with(Status::Failed))?;

@@ -25,7 +25,6 @@ pub struct Reading {
     pace: Pace,
 }
 
-/// What was found.
 pub struct Followed {
     /// The requests and I/Os.
     pub trace: Trace,

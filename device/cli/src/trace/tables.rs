@@ -186,7 +186,6 @@ fn one(value: f64) -> String {
     format!("{value:.1}")
 }
 
-/// From ns.
 pub fn us(ns: f64) -> String {
     one(ns / 1_000.0)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command as a user runs it, each product in its folder.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, missing_docs)]
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
 mod bench;
 mod command_line;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The model: numbers that were printed, random spans, and the record of a trace.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, missing_docs)]
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
 /// The tracer's own tests make the same traces.
 #[allow(dead_code, reason = "the model needs a part of them")]

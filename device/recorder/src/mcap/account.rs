@@ -18,7 +18,6 @@ pub struct ChannelLedger {
     pub durable: u64,
     /// Not taken, because there was no room.
     pub lost: u64,
-    /// Their bytes.
     pub lost_bytes: u64,
     /// Log time of the first lost one.
     pub lost_first_ns: u64,

@@ -23,7 +23,6 @@ pub struct SchemaSpec {
 /// One stream of messages. Its id in the file is its position in the list, from 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChannelSpec {
-    /// Topic.
     pub topic: String,
     /// `cdr`, `protobuf`, `json`, ...; empty if it is nobody's business.
     pub message_encoding: String,
@@ -39,30 +38,21 @@ pub enum DefinitionError {
     /// Too many or none.
     #[error("{0} channels: there must be 1 to {CHANNELS_MAX}")]
     Channels(usize),
-    /// Too many.
     #[error("{0} schemas: there can be {CHANNELS_MAX}")]
     Schemas(usize),
-    /// Too long.
     #[error("schemas and channels take {0} bytes: they may take {DEFINITION_BYTES_MAX}")]
     Bytes(usize),
     /// Not in the list.
     #[error("channel {topic}: schema {schema} is not defined: there are {schemas}")]
     UnknownSchema {
-        /// Channel.
         topic: String,
-        /// As given.
         schema: usize,
         /// Defined.
         schemas: usize,
     },
     /// Readers refuse such maps.
     #[error("channel {topic}: metadata key {key} is given twice")]
-    KeyTwice {
-        /// Channel.
-        topic: String,
-        /// As given.
-        key: String,
-    },
+    KeyTwice { topic: String, key: String },
     /// The specification wants it empty.
     #[error("schema {0}: without an encoding its data must be empty")]
     DataWithoutEncoding(String),
@@ -205,7 +195,6 @@ impl Definitions {
         self.schemas.len() + self.channels.len()
     }
 
-    /// Number of schemas.
     pub fn schema_count(&self) -> u16 {
         self.schema_count
     }

@@ -6,7 +6,6 @@ use crc32fast::Hasher;
 /// What a channel's messages look like, to compare with what was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChannelDigest {
-    /// How many.
     pub messages: u64,
     /// Of all payloads.
     pub payload_bytes: u64,

@@ -75,7 +75,6 @@ pub enum Full {
     /// It never fits.
     #[error("a message of {bytes} bytes: a block takes {bytes_max} at most")]
     TooLong {
-        /// Payload.
         bytes: usize,
         /// [`Layout::payload_bytes_max`].
         bytes_max: usize,
@@ -170,7 +169,6 @@ impl Encoder {
         matches!(self.step, Step::Ended { .. })
     }
 
-    /// Sizes.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }

@@ -16,12 +16,7 @@ use super::recover::{Examined, RecoverError, State, examine};
 pub enum FilesError {
     /// Opening or reading failed.
     #[error("{}: {why}", path.display())]
-    Io {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        why: io::Error,
-    },
+    Io { path: PathBuf, why: io::Error },
     /// A recorder holds this lock.
     #[error("{}: a recorder or another recovery is at work here: stop it first", .0.display())]
     Busy(PathBuf),
@@ -30,20 +25,10 @@ pub enum FilesError {
     NoFiles(PathBuf),
     /// This file was not completed.
     #[error("{}: {why}", path.display())]
-    Recover {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        why: RecoverError,
-    },
+    Recover { path: PathBuf, why: RecoverError },
     /// What was completed must read as finished.
     #[error("{}: is {state} although it was completed: this is a bug", path.display())]
-    NotFinished {
-        /// Which.
-        path: PathBuf,
-        /// What it is.
-        state: &'static str,
-    },
+    NotFinished { path: PathBuf, state: &'static str },
 }
 
 fn at(path: &Path) -> impl FnOnce(io::Error) -> FilesError {

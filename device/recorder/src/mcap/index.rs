@@ -45,7 +45,6 @@ pub struct MetadataPlace {
 pub struct ChannelCount {
     /// In the file.
     pub id: u16,
-    /// How many.
     pub messages: u64,
 }
 
@@ -116,12 +115,10 @@ impl SegmentIndex {
         self.channels[slot].messages += count;
     }
 
-    /// Number of messages.
     pub fn messages(&self) -> u64 {
         self.channels.iter().map(|channel| channel.messages).sum()
     }
 
-    /// Number of chunks.
     pub fn chunks(&self) -> u32 {
         self.chunk_count
     }

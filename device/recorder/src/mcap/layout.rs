@@ -73,26 +73,10 @@ impl LayoutConfig {
 pub enum LayoutError {
     /// Not a multiple, or out of range.
     #[error("{key} = {value}: must be a multiple of {ALIGN_BYTES} from {min} to {max}")]
-    Size {
-        /// Which.
-        key: &'static str,
-        /// As given.
-        value: u64,
-        /// Smallest.
-        min: u64,
-        /// Largest.
-        max: u64,
-    },
+    Size { key: &'static str, value: u64, min: u64, max: u64 },
     /// Out of range.
     #[error("index_bytes = {value}: must be from {min} (one block of all channels) to {max}")]
-    Index {
-        /// As given.
-        value: usize,
-        /// Smallest.
-        min: usize,
-        /// Largest.
-        max: usize,
-    },
+    Index { value: usize, min: usize, max: usize },
 }
 
 /// Checked sizes of the segments of a recording.
@@ -137,12 +121,10 @@ impl Layout {
         Ok(layout)
     }
 
-    /// As given.
     pub fn config(&self) -> &LayoutConfig {
         &self.config
     }
 
-    /// Number of channels.
     pub fn channels(&self) -> usize {
         self.channels
     }
@@ -261,7 +243,6 @@ pub fn statistics_bytes(channels: usize) -> usize {
     RECORD_HEAD_BYTES + 8 + 2 + 4 * 4 + 2 * 8 + 4 + channels * (2 + 8)
 }
 
-/// Metadata index of this name.
 pub fn metadata_index_bytes(name: &str) -> usize {
     RECORD_HEAD_BYTES + 8 + 8 + 4 + name.len()
 }

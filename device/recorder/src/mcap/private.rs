@@ -17,7 +17,6 @@ use super::wire::{DIGITS_MAX, Get, MAGIC, Put, RECORD_HEAD_BYTES, op};
 /// Version of the layout, in the life record and the metadata.
 pub const FORMAT_VERSION: u16 = 1;
 
-/// Opcodes.
 pub mod private_op {
     /// Start of a block.
     pub const BLOCK: u8 = 0xe0;
@@ -25,9 +24,7 @@ pub mod private_op {
     pub const LIFE: u8 = 0xe1;
     /// Hides an unfinished segment.
     pub const GATE: u8 = 0xe2;
-    /// Counters.
     pub const LEDGER: u8 = 0xe3;
-    /// Nothing.
     pub const PADDING: u8 = 0xe4;
     /// Ties the tail to its life.
     pub const SEAL: u8 = 0xe5;
@@ -64,7 +61,6 @@ pub struct Identity {
 /// What a segment says about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Life {
-    /// Who.
     pub identity: Identity,
     /// When it began, as the recorder's clock for log times says.
     pub created_ns: u64,
@@ -109,7 +105,6 @@ fn get_identity(get: &mut Get<'_>) -> Option<Identity> {
 }
 
 impl Life {
-    /// The record.
     pub fn put(&self, put: &mut Put<'_>) {
         let start = put.at();
         put.record(private_op::LIFE, (LIFE_RECORD_BYTES - RECORD_HEAD_BYTES) as u64);
@@ -231,14 +226,12 @@ pub fn put_padding(put: &mut Put<'_>, end: usize) {
     put.zeros_to(end);
 }
 
-/// What a block is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockKind {
     /// The first: life, schemas, channels.
     Definitions,
     /// A chunk of messages.
     Data,
-    /// The last.
     End,
 }
 
@@ -249,18 +242,15 @@ pub struct BlockRecord {
     pub identity: Identity,
     /// Where in the file it belongs.
     pub offset: u64,
-    /// How long it is.
     pub block_bytes: u32,
     /// Number of blocks before it.
     pub number: u32,
-    /// What for.
     pub kind: BlockKind,
     /// Of everything behind this record.
     pub body_crc: u32,
 }
 
 impl BlockRecord {
-    /// The record.
     pub fn put(&self, put: &mut Put<'_>) {
         let start = put.at();
         put.record(private_op::BLOCK, (BLOCK_RECORD_BYTES - RECORD_HEAD_BYTES) as u64);
@@ -316,7 +306,6 @@ pub struct Seal {
 }
 
 impl Seal {
-    /// The record.
     pub fn put(&self, put: &mut Put<'_>) {
         let start = put.at();
         put.record(private_op::SEAL, (SEAL_RECORD_BYTES - RECORD_HEAD_BYTES) as u64);

@@ -45,12 +45,7 @@ pub enum RecoverError {
     Damaged(u64),
     /// Of our own, and larger than it says.
     #[error("has {file} bytes, but its head says {head}: it was changed by something else")]
-    WrongSize {
-        /// Found.
-        file: u64,
-        /// Recorded.
-        head: u64,
-    },
+    WrongSize { file: u64, head: u64 },
 }
 
 /// What a file was found to be.
@@ -91,9 +86,7 @@ impl State {
 pub struct ChannelFound {
     /// In the file.
     pub id: u16,
-    /// Name.
     pub topic: String,
-    /// How many.
     pub messages: u64,
     /// If all blocks were read.
     pub digest: Option<ChannelDigest>,
@@ -108,7 +101,6 @@ pub struct Contents {
     pub channels: Vec<ChannelFound>,
     /// Earliest and latest log time; zero without messages.
     pub times_ns: (u64, u64),
-    /// Number of chunks.
     pub chunks: u64,
     /// Behind the last byte that counts.
     pub data_end: u64,
@@ -117,7 +109,6 @@ pub struct Contents {
 /// What was found, and how to go on.
 #[derive(Debug)]
 pub struct Examined {
-    /// What it is.
     pub state: State,
     /// Not of plain files.
     pub life: Option<Life>,

@@ -75,7 +75,6 @@ pub struct Scanner {
 pub struct Scanned {
     /// Schemas and channels.
     pub definitions: Definitions,
-    /// Sizes.
     pub layout: Layout,
     /// For the summary.
     pub index: SegmentIndex,
@@ -85,7 +84,6 @@ pub struct Scanned {
     pub digests: Vec<ChannelDigest>,
     /// Behind the last block.
     pub offset: u64,
-    /// Number of blocks.
     pub blocks: u32,
     /// If the recorder ended the segment.
     pub end: Option<EndBlock>,
@@ -308,7 +306,6 @@ pub(super) fn chunk_place(content: &[u8]) -> Option<(ChunkPlace<'static>, &[u8])
     Some((place, records))
 }
 
-/// A message in a chunk.
 struct ChunkMessage<'a> {
     slot: usize,
     sequence: u32,

@@ -13,7 +13,6 @@ use super::private::{
 use super::storage::Storage;
 use super::wire::{DATA_END_BYTES, FOOTER_BYTES, Get, MAGIC, RECORD_HEAD_BYTES, op};
 
-/// Footer record and magic.
 pub const ENDING_BYTES: usize = RECORD_HEAD_BYTES + FOOTER_BYTES + MAGIC.len();
 /// Longer tails are not read: index, definitions and statistics at their limits are shorter.
 const TAIL_BYTES_LIMIT: u64 = 80 << 20;
@@ -21,13 +20,11 @@ const TAIL_BYTES_LIMIT: u64 = 80 << 20;
 /// What the tail and the end block of a finished segment say.
 #[derive(Debug)]
 pub struct Sealed {
-    /// Channels.
     pub definitions: Definitions,
     /// Messages per channel.
     pub counts: Vec<ChannelCount>,
     /// Earliest and latest log time.
     pub times_ns: (u64, u64),
-    /// Number of chunks.
     pub chunks: u32,
     /// Of the end block.
     pub ledger: Vec<ChannelLedger>,

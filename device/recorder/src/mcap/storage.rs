@@ -7,13 +7,10 @@ use std::os::unix::fs::FileExt;
 
 /// A file that is examined and completed in place.
 pub trait Storage {
-    /// Its length.
     fn bytes(&self) -> io::Result<u64>;
     /// Fills the buffer, or less of it at the end of the file.
     fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
-    /// Writes all of it.
     fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
-    /// Cuts it off.
     fn truncate(&mut self, bytes: u64) -> io::Result<()>;
     /// Returns when all of it would survive a power cut.
     fn sync(&mut self) -> io::Result<()>;

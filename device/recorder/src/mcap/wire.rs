@@ -13,7 +13,6 @@ pub const DIGITS_MAX: usize = 20;
 
 /// Opcodes of the specification that are written or read here.
 pub mod op {
-    #![allow(missing_docs, reason = "the specification's own names")]
     pub const HEADER: u8 = 0x01;
     pub const FOOTER: u8 = 0x02;
     pub const SCHEMA: u8 = 0x03;
@@ -60,7 +59,6 @@ impl<'a> Put<'a> {
         self.at
     }
 
-    /// Raw bytes.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.buffer[self.at..self.at + bytes.len()].copy_from_slice(bytes);
         self.at += bytes.len();
@@ -72,22 +70,18 @@ impl<'a> Put<'a> {
         self.at = end;
     }
 
-    /// One byte.
     pub fn u8(&mut self, value: u8) {
         self.bytes(&[value]);
     }
 
-    /// Two bytes.
     pub fn u16(&mut self, value: u16) {
         self.bytes(&value.to_le_bytes());
     }
 
-    /// Four bytes.
     pub fn u32(&mut self, value: u32) {
         self.bytes(&value.to_le_bytes());
     }
 
-    /// Eight bytes.
     pub fn u64(&mut self, value: u64) {
         self.bytes(&value.to_le_bytes());
     }
@@ -190,27 +184,22 @@ impl<'a> Get<'a> {
         self.bytes(N)?.try_into().ok()
     }
 
-    /// One byte.
     pub fn u8(&mut self) -> Option<u8> {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    /// Two bytes.
     pub fn u16(&mut self) -> Option<u16> {
         self.array().map(u16::from_le_bytes)
     }
 
-    /// Four bytes.
     pub fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// Eight bytes.
     pub fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// Sixteen bytes.
     pub fn id(&mut self) -> Option<[u8; 16]> {
         self.array()
     }

@@ -25,23 +25,19 @@ const SYNC: u64 = u64::MAX;
 /// More than there are buffers.
 const ENTRIES: u32 = 16;
 
-/// What was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskOp {
     /// The write of this buffer.
     Write(usize),
-    /// A sync.
     Sync,
 }
 
 /// Something that was done, or failed.
 #[derive(Debug)]
 pub struct Done {
-    /// What.
     pub what: DiskOp,
     /// From its submission on.
     pub ns: u64,
-    /// How it ended.
     pub result: io::Result<()>,
 }
 

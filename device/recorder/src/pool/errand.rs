@@ -82,7 +82,6 @@ impl Errand {
         self.left[0].is_none()
     }
 
-    /// The file.
     pub fn file(&self) -> &File {
         &self.file
     }

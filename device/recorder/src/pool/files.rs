@@ -36,12 +36,7 @@ const SEGMENTS_MIN: usize = 2;
 pub enum PoolError {
     /// File or directory.
     #[error("{}: {why}", path.display())]
-    Io {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        why: io::Error,
-    },
+    Io { path: PathBuf, why: io::Error },
     /// Another recorder is at work here, or an earlier segment cannot be completed.
     #[error(transparent)]
     Recover(#[from] FilesError),
@@ -50,23 +45,14 @@ pub enum PoolError {
         "{} has {found} bytes, but segments are to have {wanted}: record with --segment-size \
          {found}, or into another directory, or remove the old segments", path.display()
     )]
-    OtherSize {
-        /// A segment.
-        path: PathBuf,
-        /// What it has.
-        found: u64,
-        /// What it should have.
-        wanted: u64,
-    },
+    OtherSize { path: PathBuf, found: u64, wanted: u64 },
     /// Made with another configuration.
     #[error(
         "{} holds {found} segments, but {wanted} are to be kept: record with --segments {found}, \
          or into another directory, or remove the old segments", dir.display()
     )]
     TooMany {
-        /// Directory.
         dir: PathBuf,
-        /// How many there are.
         found: usize,
         /// How many there should be.
         wanted: usize,
@@ -77,7 +63,6 @@ pub enum PoolError {
          smaller segments", dir.display()
     )]
     NoSpace {
-        /// Directory.
         dir: PathBuf,
         /// Missing segments.
         needed: u64,

@@ -119,7 +119,6 @@ impl Flight {
         }
     }
 
-    /// A sync begins.
     pub fn begin_sync(&mut self) {
         std::mem::swap(&mut self.syncing, &mut self.written);
         self.written.clear();

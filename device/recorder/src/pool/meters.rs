@@ -59,13 +59,10 @@ pub struct WriterReport {
     pub direct: bool,
     /// Writes, from submission to completion.
     pub writes: Latencies,
-    /// Syncs.
     pub syncs: Latencies,
     /// Ending a segment and beginning the next.
     pub rotations: Latencies,
-    /// The thread.
     pub kernel: Counters,
-    /// How it ended.
     pub ended: Ended,
 }
 

@@ -50,10 +50,8 @@ pub enum StartError {
     /// Sizes that cannot be.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// Memory for rings.
     #[error(transparent)]
     Memory(#[from] MemoryError),
-    /// The segments.
     #[error(transparent)]
     Pool(#[from] PoolError),
     /// Buffers and engine.
@@ -77,9 +75,7 @@ pub struct Recorder {
 /// What became of the records of a channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChannelStats {
-    /// Its name.
     pub topic: String,
-    /// Its account.
     pub account: Account,
 }
 
@@ -88,7 +84,6 @@ pub struct ChannelStats {
 pub struct Stats<'a> {
     /// By channel, in the order of the configuration.
     pub channels: Vec<ChannelStats>,
-    /// The writer thread.
     pub meters: &'a Meters,
 }
 

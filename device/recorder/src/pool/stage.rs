@@ -53,9 +53,7 @@ pub struct AllFull;
 pub struct Parts {
     /// Turns records into blocks.
     pub encoder: Encoder,
-    /// Writes blocks.
     pub disk: Disk,
-    /// Where they go.
     pub pool: Pool,
     /// One per channel.
     pub ledgers: Vec<Arc<Ledger>>,

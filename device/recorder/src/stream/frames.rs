@@ -29,7 +29,7 @@ pub(super) const TOPIC_HEAD_BYTES: usize = TYPE_BYTES + 2 + 4 + 8 + 4 * 2;
 
 /// A topic as a stream declares it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)] // as in the configuration of a channel
+// As in the configuration of a channel.
 pub struct Topic {
     pub topic: String,
     pub message_encoding: String,

@@ -9,7 +9,6 @@ use super::lines::Lines;
 /// What the beginning of the data is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// Bytes of it.
     pub bytes: usize,
     /// Its meaning.
     pub what: StreamItem,
@@ -22,7 +21,6 @@ pub enum StreamItem {
     Other,
     /// All topics are declared.
     Begin,
-    /// A record.
     Record {
         /// As the stream declared it; 0 for lines.
         id: u16,
@@ -45,7 +43,6 @@ pub struct StreamError {
 
 /// What can be wrong with a stream.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs)] // the texts say it
 pub enum Problem {
     #[error("no stream of frames: it begins with {found:02x?}, and must with {wanted:02x?}")]
     Magic { found: [u8; 7], wanted: [u8; 7] },

@@ -86,7 +86,6 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Nothing seen yet.
     pub fn new(options: Options) -> Follower {
         let mut sched = Sched::default();
         if options.sched_of_all {

@@ -4,8 +4,6 @@
 //! Declared here, so that a build needs neither `protoc` nor all of Perfetto's messages. What a field means
 //! is said there; here only how it is used.
 
-#![allow(missing_docs)]
-
 use prost::{Enumeration, Message, Oneof};
 
 /// A whole file, or any part of it between two packets.

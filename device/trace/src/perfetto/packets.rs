@@ -22,7 +22,6 @@ pub struct Packets<W> {
     last_ns: u64,
     /// Of slices.
     pub names: Strings,
-    /// Of arguments.
     pub argument_names: Strings,
     /// Of arguments that are words.
     pub values: Strings,

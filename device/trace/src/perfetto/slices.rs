@@ -16,7 +16,6 @@ pub enum Layer {
     Block,
     /// From its issue to the start of the hardware, where an event tells that.
     Driver,
-    /// With the device.
     Device,
     /// From the device's end to its own end or that of its piece; for the last request of an I/O, to the return to
     /// the program.
@@ -43,9 +42,7 @@ impl Layer {
 /// One bar.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice {
-    /// Where.
     pub layer: Layer,
-    /// In ns.
     pub begin_ns: u64,
     /// In ns, not before `begin_ns`.
     pub end_ns: u64,

@@ -45,7 +45,6 @@ pub enum MomentKind {
 /// A moment on a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
-    /// In ns.
     pub time_ns: u64,
     /// Index in [`Timeline::tracks`].
     pub track: usize,

@@ -32,41 +32,29 @@ pub enum Cause {
     },
     /// While it was in the block layer or with the device, a flush was with the device.
     Flush {
-        /// How long.
         ns: u64,
         /// It is its own (a sync).
         own: bool,
-        /// How many.
         requests: u64,
     },
     /// The same of discards.
-    Discard {
-        /// How long.
-        ns: u64,
-        /// It is its own.
-        own: bool,
-        /// How many.
-        requests: u64,
-    },
+    Discard { ns: u64, own: bool, requests: u64 },
     /// The driver gave it back unserved.
     Requeued {
         /// From there to the next issue.
         ns: u64,
-        /// How often.
         times: u64,
     },
     /// It was handed out in pieces.
     Pieces {
         /// Between pieces, when it was not with the device.
         ns: u64,
-        /// How many pieces.
         pieces: u64,
     },
     /// Its bio was cut into several requests.
     Cut {
         /// From the end of the first to the end of the last.
         ns: u64,
-        /// How many requests.
         requests: u64,
     },
     /// Further bios were merged into it.
@@ -94,10 +82,7 @@ pub enum Cause {
         others: u64,
     },
     /// Between its bio and its request: for a tag, or throttled.
-    TagWait {
-        /// How long.
-        ns: u64,
-    },
+    TagWait { ns: u64 },
     /// The journal wrote while none of its own requests was under way.
     Journal {
         /// How long both was so.
@@ -114,7 +99,6 @@ pub enum Cause {
     },
     /// None of its requests was under way, and its thread had a CPU.
     Running {
-        /// How long.
         ns: u64,
         /// `submission` or `post`.
         span: &'static str,
@@ -125,9 +109,7 @@ pub enum Cause {
         ns: u64,
         /// `submission` or `post`.
         span: &'static str,
-        /// How often.
         times: u64,
-        /// The longest.
         longest: Box<CpuWait>,
     },
     /// None of its requests was under way, and its thread slept.
@@ -136,18 +118,11 @@ pub enum Cause {
         ns: u64,
         /// `submission` or `post`.
         span: &'static str,
-        /// How often.
         times: u64,
-        /// The longest.
         longest: Box<Sleep>,
     },
     /// Its thread was made to sleep because too much was dirty.
-    DirtyThrottle {
-        /// How long.
-        ns: u64,
-        /// How often.
-        times: u64,
-    },
+    DirtyThrottle { ns: u64, times: u64 },
 }
 
 impl Cause {
@@ -177,7 +152,6 @@ impl Cause {
 /// Another request that was in the way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Other {
-    /// What it does.
     pub op: &'static str,
     /// Its data.
     pub bytes: u64,
@@ -199,7 +173,6 @@ pub struct Other {
     pub pieces: u64,
 }
 
-/// One wait for a CPU.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CpuWait {
     /// How long, within the span.
@@ -212,7 +185,6 @@ pub struct CpuWait {
     pub had_cpu: Option<HadCpu>,
 }
 
-/// One sleep.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Sleep {
     /// How long, within the span.
@@ -239,7 +211,6 @@ pub struct Waker {
 pub struct HadCpu {
     /// The thread; 0 is idle.
     pub pid: u32,
-    /// Its name.
     pub comm: String,
     /// `real_time`, `deadline`, `normal` or `idle`.
     pub class: &'static str,

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 /// The figures of a set of times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
-    /// How many.
     pub count: u64,
     /// Mean in ns, one decimal.
     pub mean_ns: f64,

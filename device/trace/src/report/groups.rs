@@ -63,11 +63,8 @@ pub fn size_text(bytes: u64) -> String {
 /// What was moved for one inode.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inode {
-    /// The inode.
     pub inode: u64,
-    /// Requests.
     pub requests: u64,
-    /// Bytes.
     pub bytes: u64,
 }
 

@@ -42,7 +42,6 @@ pub struct Question {
 /// What could not be read of the sources.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Unread {
-    /// How many places.
     pub count: u64,
     /// The first of them, in words.
     pub first: Vec<String>,
@@ -111,7 +110,6 @@ pub struct CoverageReport {
     pub calls_without_request: u64,
     /// I/Os that are not shown because a request of theirs is not matched, or they reach over an edge.
     pub ios_incomplete: u64,
-    /// The first of the unmatched.
     pub unmatched_first: Vec<UnmatchedRequest>,
     /// What could not be read.
     pub unread: Unread,
@@ -126,9 +124,7 @@ pub struct UnmatchedRequest {
     pub device: String,
     /// First sector, in units of 512 bytes.
     pub sector: u64,
-    /// What it does.
     pub op: &'static str,
-    /// What is missing.
     pub why: &'static str,
 }
 

@@ -12,11 +12,8 @@ use crate::sched::{Context, Sched, SchedEvent, SchedTask, SchedWhat, Switch};
 /// A time in which a thread did one thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stay {
-    /// From, in ns.
     pub from_ns: u64,
-    /// To, in ns.
     pub to_ns: u64,
-    /// What it did.
     pub doing: Doing,
 }
 

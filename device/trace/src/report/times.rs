@@ -17,11 +17,8 @@ const DEVICE: usize = 2;
 /// Where the time of several went.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Times {
-    /// How many.
     pub count: u64,
-    /// What they moved.
     pub bytes: u64,
-    /// The whole time.
     pub total: Distribution,
     /// The share of all but the device in the sum of all times.
     pub software_percent: f64,
@@ -34,7 +31,6 @@ pub struct Times {
 /// One span of several I/Os.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SpanTimes {
-    /// One of [`SPANS`].
     pub span: String,
     /// Its share in the sum of all times.
     pub share_percent: f64,
@@ -92,7 +88,6 @@ pub fn request_spans(request: &Request) -> Spans {
     }
 }
 
-/// In the order of [`SPANS`].
 pub fn in_order(spans: &Spans) -> [u64; 4] {
     [spans.submission_ns, spans.block_ns, spans.device_ns, spans.post_ns]
 }

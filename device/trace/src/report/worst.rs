@@ -34,9 +34,7 @@ pub struct Worst {
     pub bytes: u64,
     /// First sector of its first request, in units of 512 bytes.
     pub sector: u64,
-    /// How many requests.
     pub requests: u64,
-    /// Who.
     pub pid: u32,
     /// That thread's name.
     pub comm: String,
@@ -54,7 +52,6 @@ pub struct Worst {
 
 /// S5's spans of one, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[allow(missing_docs)]
 pub struct WorstSpans {
     pub submission_ns: u64,
     pub block_ns: u64,
@@ -72,9 +69,7 @@ impl From<Spans> for WorstSpans {
 /// The longest span of one, beside what is usual.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Largest {
-    /// Which.
     pub span: &'static str,
-    /// How long.
     pub ns: u64,
     /// The median of that span in its group.
     pub p50_ns: u64,

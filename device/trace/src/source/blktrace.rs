@@ -38,7 +38,6 @@ pub struct Blktrace<'a> {
     skipped: Skipped,
 }
 
-/// One file.
 struct OneFile<'a> {
     reader: Box<dyn Read + 'a>,
     name: String,

@@ -6,7 +6,6 @@ use crate::event::Call;
 /// What the events of one system call are called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallEvents {
-    /// Which call.
     pub call: Call,
     /// Behind `sys_enter_` and `sys_exit_`.
     pub name: &'static str,
@@ -16,7 +15,6 @@ pub struct CallEvents {
     pub bytes: Option<&'static str>,
 }
 
-/// All of them.
 pub const CALLS: [CallEvents; 25] = [
     events(Call::Read, "read", Some("fd"), Some("count")),
     events(Call::Write, "write", Some("fd"), Some("count")),

@@ -13,7 +13,6 @@ use crate::event::{Comm, EventKind};
 pub struct Unreadable {
     /// As `system:name`.
     pub event: String,
-    /// Why.
     pub why: String,
 }
 
@@ -24,7 +23,6 @@ pub struct Decoded {
     pub pid: u32,
     /// Its name, if this event carries it.
     pub comm: Option<Comm>,
-    /// What happened.
     pub what: EventKind,
 }
 

@@ -78,7 +78,6 @@ impl Format {
         Ok(Format { name, id, fields })
     }
 
-    /// The field of that name.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }

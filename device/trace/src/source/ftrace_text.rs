@@ -116,7 +116,6 @@ fn report_heading(line: &[u8]) -> Reading<'_> {
     if cpu_is_empty || cpus { Reading::Nothing } else { event(line) }
 }
 
-/// A line with an event.
 fn event(line: &[u8]) -> Reading<'_> {
     let Some((thread, cpu, context, mut scan)) = thread_and_cpu(line) else {
         return Reading::Problem(format!(

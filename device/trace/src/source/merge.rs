@@ -13,7 +13,6 @@ use crate::event::{Comm, Event};
 
 /// The pages of one CPU, oldest first.
 pub struct CpuPages<'a> {
-    /// The CPU.
     pub cpu: u32,
     /// For problems: where the pages come from.
     pub file: String,

@@ -40,7 +40,6 @@ pub type Events<'a> = Box<dyn Iterator<Item = Result<Event, Problem>> + 'a>;
 pub struct Problem {
     /// The file's path, or what else names the source, such as `standard input`.
     pub file: String,
-    /// Where in it.
     pub place: Position,
     /// What is wrong with which value.
     pub what: String,
@@ -78,7 +77,6 @@ impl Problems {
     /// How many are kept.
     pub const KEPT_MAX: usize = 100;
 
-    /// Notes one more.
     pub fn note(&mut self, problem: Problem) {
         self.count += 1;
         if self.kept.len() < Problems::KEPT_MAX {
@@ -86,7 +84,6 @@ impl Problems {
         }
     }
 
-    /// The first ones.
     pub fn kept(&self) -> &[Problem] {
         &self.kept
     }

@@ -27,10 +27,8 @@ pub enum Entry<'a> {
     Lost {
         /// When the page begins, in ns.
         time_ns: u64,
-        /// How many.
         count: u64,
     },
-    /// A record.
     Record {
         /// When it was made, in ns of the trace clock.
         time_ns: u64,

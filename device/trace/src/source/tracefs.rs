@@ -20,12 +20,8 @@ const TRACEFS_MAGIC: u64 = 0x7472_6163;
 /// The kernel cannot be traced, or not be told how.
 #[derive(Debug, thiserror::Error)]
 pub enum TracefsError {
-    /// Not allowed.
     #[error("{} may be used by root only: run as root, or trace with another tool and give its file", path.display())]
-    NotRoot {
-        /// What was refused.
-        path: PathBuf,
-    },
+    NotRoot { path: PathBuf },
     /// There is no tracefs.
     #[error(
         "the kernel has no tracefs ({error}): it needs CONFIG_TRACING and, for I/O, CONFIG_BLK_DEV_IO_TRACE"
@@ -37,11 +33,9 @@ pub enum TracefsError {
     /// A file of tracefs could not be read or written.
     #[error("{}: {}{error}", path.display(), .value.as_ref().map(|value| format!("{value:?}: ")).unwrap_or_default())]
     File {
-        /// The file.
         path: PathBuf,
         /// What was to be written.
         value: Option<String>,
-        /// Why.
         error: io::Error,
     },
 }
@@ -88,7 +82,6 @@ impl Tracefs {
         Ok(Tracefs { root, _mount: Some(mount) })
     }
 
-    /// Its folder.
     pub fn root(&self) -> &Path {
         &self.root
     }

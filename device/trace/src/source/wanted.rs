@@ -91,7 +91,6 @@ const NS_PER_MS: u64 = 1_000_000;
 /// Keeps the place of a field that an event does not have.
 const ABSENT: &str = "?";
 
-/// All of them.
 pub fn wanted() -> Vec<Wanted> {
     let mut all = events();
     for CallEvents { call, name, fd, bytes } in CALLS {

@@ -39,7 +39,6 @@ pub struct Plan {
     pub total_bytes: u64,
 }
 
-/// What it did.
 #[derive(Debug, Clone, Default)]
 pub struct BackgroundReport {
     /// The ftruncate() calls.

@@ -58,7 +58,6 @@ pub struct WriteSink {
 /// What the threads beside the caller did.
 #[derive(Debug, Clone)]
 pub struct WriteReport {
-    /// The second thread.
     pub sync: SyncReport,
     /// From the end of a file to the beginning of the next; the caller waited.
     pub changes: Latencies,

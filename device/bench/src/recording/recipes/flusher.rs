@@ -41,14 +41,7 @@ pub enum FlusherError {
          /proc/sys. Recipes with the flusher on do not",
         path.display()
     )]
-    Refused {
-        /// Setting.
-        path: PathBuf,
-        /// As it should be.
-        value: String,
-        /// Why.
-        why: io::Error,
-    },
+    Refused { path: PathBuf, value: String, why: io::Error },
 }
 
 /// The settings in force; those that the kernel does not have are left out.

@@ -25,7 +25,6 @@ const QUEUE: usize = 1 << 16;
 pub struct Piece {
     /// Where it begins.
     pub offset: u64,
-    /// How long it is.
     pub bytes: u64,
     /// What is in it, and in all pieces since the last.
     pub amount: Amount,
@@ -46,7 +45,6 @@ pub struct SyncReport {
     pub syncs: Latencies,
     /// ftruncate() and fsync() at the end of each file.
     pub ends: Latencies,
-    /// The thread.
     pub kernel: Counters,
 }
 

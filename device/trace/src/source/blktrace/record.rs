@@ -71,7 +71,6 @@ pub struct Head {
 
 /// What a record says.
 pub enum Said {
-    /// An event.
     Event(EventKind),
     /// The name of its thread.
     Name(Comm),

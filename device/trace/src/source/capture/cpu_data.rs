@@ -13,11 +13,9 @@ const SEND_BYTES: usize = 1 << 30;
 /// What one CPU's buffer has given so far.
 #[derive(Debug)]
 pub struct CpuData {
-    /// The CPU.
     pub cpu: u32,
     /// In memory first.
     pub file: File,
-    /// Bytes in it.
     pub bytes: u64,
     /// Whether it is where the capture is kept.
     pub in_folder: bool,

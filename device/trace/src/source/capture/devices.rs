@@ -45,7 +45,6 @@ fn add(folder: &Path, found: &mut BTreeSet<Dev>) -> io::Result<()> {
 /// A device, and what it lies on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stack {
-    /// The device.
     pub dev: Dev,
     /// What its I/O goes through to: a partition's disk, what device mapper and RAID lie on, and so on.
     pub below: BTreeSet<Dev>,

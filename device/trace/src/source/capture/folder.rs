@@ -25,7 +25,6 @@ const FORMATS: &str = "formats";
 /// `capture.json`: all but the pages and the formats.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Meta {
-    /// [`SCHEMA`].
     pub schema: String,
     /// The kernel's release.
     pub kernel: String,
@@ -68,11 +67,9 @@ pub struct Meta {
 /// The buffer of one CPU.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuMeta {
-    /// The CPU.
     pub cpu: u32,
     /// The file with its pages.
     pub file: String,
-    /// Bytes in that.
     pub bytes: u64,
     /// Records that the kernel dropped in all.
     pub records_lost: u64,

@@ -76,12 +76,7 @@ pub enum CaptureError {
     Tracefs(#[from] TracefsError),
     /// A file of tracefs says something that is not known.
     #[error("{file}: {what}")]
-    Unknown {
-        /// The file.
-        file: String,
-        /// What.
-        what: String,
-    },
+    Unknown { file: String, what: String },
     /// What this kernel says cannot be read back.
     #[error(transparent)]
     Read(#[from] Problem),
@@ -91,7 +86,6 @@ pub enum CaptureError {
     /// Memory or a file for what is captured.
     #[error("{what}: {error}")]
     Hold {
-        /// What was done.
         what: String,
         /// Why it failed.
         error: std::io::Error,

@@ -39,7 +39,6 @@ pub struct Reader {
 /// What the thread has taken.
 #[derive(Debug, Default)]
 pub struct Taken {
-    /// By CPU.
     pub held: Vec<CpuData>,
     /// Why the folder could not take it when memory was full; then all of it is in memory.
     pub no_room: Option<io::Error>,

@@ -36,7 +36,6 @@ impl<R: BufRead> Lines<R> {
         self.number
     }
 
-    /// The next line.
     pub fn next(&mut self) -> Line<'_> {
         self.line.clear();
         let mut limited = self.reader.by_ref().take(LINE_LENGTH_MAX as u64);

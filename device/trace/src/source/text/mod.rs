@@ -29,11 +29,9 @@ pub(super) trait Grammar {
 pub(super) enum Reading<'a> {
     /// Nothing: a heading or an empty line.
     Nothing,
-    /// An event.
     Event(Event),
     /// An event that is not needed.
     Skipped {
-        /// Its kind.
         kind: &'a [u8],
         /// Its time and CPU, if it has them.
         at: Option<(u64, u32)>,
@@ -56,9 +54,7 @@ pub(super) enum Reading<'a> {
 pub(super) struct Head {
     /// When, in ns.
     pub time_ns: u64,
-    /// On which CPU.
     pub cpu: u32,
-    /// Which thread.
     pub pid: u32,
     /// Its name, if known.
     pub comm: Comm,

@@ -20,7 +20,6 @@ pub struct Wrong<'a> {
 enum Expected {
     /// A text that describes it.
     Described(&'static str),
-    /// Exactly this.
     Exactly(&'static str),
 }
 

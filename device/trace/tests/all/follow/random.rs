@@ -57,7 +57,6 @@ fn assert_request(found: &Request, truth: &Truth) {
     assert!(first.is_none_or(|ns| queued.contains(&ns)), "{found:#?} {truth:#?}");
 }
 
-/// The spans of a call, ns by ns.
 fn spans_by_ns(sim: &Sim, call: &CallTruth) -> Spans {
     let mut spans = Spans::default();
     let present = |from_ns: &u64, truth: &Truth, ns: u64| {

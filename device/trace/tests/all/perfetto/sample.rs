@@ -105,7 +105,6 @@ fn read_ahead() -> Request {
     Request { dev: DISK, op, priority: None, error: -5, ..ahead }
 }
 
-/// The trace.
 pub fn trace() -> Trace {
     let read_us = [2, 3, 4, 9, 12, 92, 95].map(Some);
     Trace {

@@ -16,7 +16,6 @@ pub use syscall::{enter as call_enter, exit as call_exit};
 /// What an event says.
 #[derive(Clone, Copy, Debug)]
 pub struct Body {
-    /// What happened.
     pub what: EventKind,
     /// The name of the thread in whose context it happened, if the event repeats it.
     pub comm: Comm,
