@@ -144,9 +144,10 @@ impl Bench<'_> {
         let _claim = self.allow()?;
         let mut record = self.empty_record(fio.as_ref())?;
         let sets_knobs = plan.iter().flat_map(|v| &v.groups).any(|group| !group.knobs.is_empty());
-        let guard = match sets_knobs {
-            true => Some(KnobGuard::take(self.device, &mut |text| event(Event::Note(text)))?),
-            false => None,
+        let guard = if sets_knobs {
+            Some(KnobGuard::take(self.device, &mut |text| event(Event::Note(text)))?)
+        } else {
+            None
         };
         for variant in &plan {
             for group in &variant.groups {
@@ -163,9 +164,10 @@ impl Bench<'_> {
         if workload.filesystem.is_some() {
             return safety::allow_formatting(self.device, self.destroy_data).map(|()| None);
         }
-        match workload.writes() {
-            true => safety::allow_writes(self.device, self.destroy_data).map(Some),
-            false => Ok(None),
+        if workload.writes() {
+            safety::allow_writes(self.device, self.destroy_data).map(Some)
+        } else {
+            Ok(None)
         }
     }
 
@@ -330,9 +332,10 @@ impl Bench<'_> {
         for (index, job) in point.jobs.iter().enumerate() {
             let name = job_name(point, job);
             let output = outputs.get(&name).cloned().unwrap_or_default();
-            let wanted = match is_first_rt(&point.jobs, index) {
-                true => point.length.ios.unwrap_or_default(),
-                false => 0,
+            let wanted = if is_first_rt(&point.jobs, index) {
+                point.length.ios.unwrap_or_default()
+            } else {
+                0
             };
             if let Some(reason) = shortfall(&output, wanted) {
                 let variant = variant.name.clone();

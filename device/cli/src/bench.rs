@@ -117,10 +117,7 @@ fn deliver(record: &Record, out: Option<RecordFile>, json: bool) -> Result<(), F
         0 => {}
         errors => eprintln!("steady: {errors} I/Os failed"),
     }
-    match json {
-        true => print(&text),
-        false => print(&table::render(record)),
-    }
+    if json { print(&text) } else { print(&table::render(record)) }
 }
 
 fn plan_text(plan: &[PlannedVariant], device: &Device) -> String {

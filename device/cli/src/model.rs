@@ -103,9 +103,10 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let file = input(arguments).map_err(Failure::with(Status::Usage))?;
     if let Some(path) = &arguments.compare {
         let compared = compare(path, &file).map_err(Failure::with(Status::Usage))?;
-        print(&match arguments.json {
-            true => format!("{:#}\n", comparison(&file, &compared)),
-            false => model_tables::comparison(&compared),
+        print(&if arguments.json {
+            format!("{:#}\n", comparison(&file, &compared))
+        } else {
+            model_tables::comparison(&compared)
         })?;
         let flawed = compared.iter().any(Compared::unexplained);
         return Ok(if flawed { Status::Flawed } else { Status::Done });
@@ -114,9 +115,10 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let queue = Queue::new(requests, arguments.depth).map_err(Failure::with(Status::Usage))?;
     let of = |entry| predict(entry, queue, arguments.rank.into());
     let predictions: Vec<Prediction> = file.entries.iter().map(of).collect();
-    print(&match arguments.json {
-        true => format!("{:#}\n", document(&file, &predictions)),
-        false => model_tables::predictions(&predictions, queue),
+    print(&if arguments.json {
+        format!("{:#}\n", document(&file, &predictions))
+    } else {
+        model_tables::predictions(&predictions, queue)
     })?;
     Ok(Status::Done)
 }
@@ -147,9 +149,10 @@ fn compare(path: &Path, file: &SpansFile) -> anyhow::Result<Vec<Compared>> {
 }
 
 fn read<T>(path: &Path, parse: impl Fn(&str) -> Result<T, ModelError>) -> anyhow::Result<T> {
-    let (name, text) = match path.as_os_str() == "-" {
-        true => ("standard input".into(), io::read_to_string(io::stdin())),
-        false => (path.display().to_string(), fs::read_to_string(path)),
+    let (name, text) = if path.as_os_str() == "-" {
+        ("standard input".into(), io::read_to_string(io::stdin()))
+    } else {
+        (path.display().to_string(), fs::read_to_string(path))
     };
     let name = || name.clone();
     parse(&text.with_context(name)?).with_context(name)

@@ -61,16 +61,18 @@ struct Outcome {
 
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let paths = files(&arguments.path).map_err(Failure::with(Status::Usage))?;
-    let locks = match arguments.dry_run {
-        true => Vec::new(),
-        false => lock_all(&paths).map_err(Failure::with(Status::Failed))?,
+    let locks = if arguments.dry_run {
+        Vec::new()
+    } else {
+        lock_all(&paths).map_err(Failure::with(Status::Failed))?
     };
     let act = if arguments.dry_run { examine_file } else { recover_file };
     let outcomes = each(paths, |path| act(path, arguments.verify));
     drop(locks);
-    match arguments.json {
-        true => print(&format!("{:#}\n", document(&outcomes)))?,
-        false => print(&render(&outcomes))?,
+    if arguments.json {
+        print(&format!("{:#}\n", document(&outcomes)))?
+    } else {
+        print(&render(&outcomes))?
     }
     for error in outcomes.iter().filter_map(|outcome| outcome.result.as_ref().err()) {
         eprintln!("steady: {error}");
@@ -109,9 +111,10 @@ fn files(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {
         let metadata = fs::metadata(path).with_context(|| path.display().to_string())?;
-        match metadata.is_dir() {
-            true => files.append(&mut recordings(path)?),
-            false => files.push(path.clone()),
+        if metadata.is_dir() {
+            files.append(&mut recordings(path)?)
+        } else {
+            files.push(path.clone())
         }
     }
     Ok(files)

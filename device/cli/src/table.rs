@@ -47,9 +47,12 @@ pub fn render(record: &Record) -> String {
 pub fn align<const N: usize>(rows: &[[String; N]], words: &[usize]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..N).map(width).collect();
-    let cell = |(column, text): (usize, &String)| match words.contains(&column) {
-        true => format!("{text:<0$}", widths[column]),
-        false => format!("{text:>0$}", widths[column]),
+    let cell = |(column, text): (usize, &String)| {
+        if words.contains(&column) {
+            format!("{text:<0$}", widths[column])
+        } else {
+            format!("{text:>0$}", widths[column])
+        }
     };
     let line = |row: &[String; N]| row.iter().enumerate().map(cell).collect::<Vec<_>>().join("  ");
     rows.iter().map(|row| line(row).trim_end().to_string() + "\n").collect()

@@ -90,10 +90,7 @@ fn run_with_knobs(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 fn unique(knobs: &[(String, Value)]) -> anyhow::Result<BTreeMap<String, Value>> {
     let map: BTreeMap<String, Value> = knobs.iter().cloned().collect();
-    match map.len() == knobs.len() {
-        true => Ok(map),
-        false => Err(anyhow!("--knob: a key is given twice")),
-    }
+    if map.len() == knobs.len() { Ok(map) } else { Err(anyhow!("--knob: a key is given twice")) }
 }
 
 fn run_program(

@@ -102,9 +102,10 @@ impl Device {
         let link = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
         let sysfs =
             fs::canonicalize(&link).map_err(|source| DeviceError::Sysfs { path: link, source })?;
-        let disk_dir = match sysfs.join("partition").exists() {
-            true => sysfs.parent().map(Path::to_path_buf).unwrap_or_default(),
-            false => sysfs.clone(),
+        let disk_dir = if sysfs.join("partition").exists() {
+            sysfs.parent().map(Path::to_path_buf).unwrap_or_default()
+        } else {
+            sysfs.clone()
         };
         let size_path = sysfs.join("size");
         let sysfs_error = |source| DeviceError::Sysfs { path: size_path.clone(), source };

@@ -259,15 +259,17 @@ impl Queue {
     }
 
     fn offered(&self, attribute: &str) -> String {
-        let (subdir, place) = match attribute.starts_with("iosched/") {
-            true => ("iosched/", format!("scheduler {}", self.read(SCHEDULER).unwrap_or_default())),
-            false => ("", "queue".to_string()),
+        let (subdir, place) = if attribute.starts_with("iosched/") {
+            ("iosched/", format!("scheduler {}", self.read(SCHEDULER).unwrap_or_default()))
+        } else {
+            ("", "queue".to_string())
         };
         let mut names = self.writable_names(subdir);
         names.sort();
-        match names.is_empty() {
-            true => format!("{place} has none at all"),
-            false => format!("{place} has: {}", names.join(", ")),
+        if names.is_empty() {
+            format!("{place} has none at all")
+        } else {
+            format!("{place} has: {}", names.join(", "))
         }
     }
 

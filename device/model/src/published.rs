@@ -225,11 +225,12 @@ fn corners(spans: &Spans, rounding_us: f64) -> Vec<Spans> {
 fn count_decimals(printed: &str) -> Result<usize, ModelError> {
     let (whole, fraction) = printed.split_once('.').unwrap_or((printed, "0"));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    match digits(whole) && digits(fraction) && printed.len() <= 12 {
-        true => Ok(printed.split_once('.').map_or(0, |(_, fraction)| fraction.len())),
-        false => Err(ModelError(format!(
+    if digits(whole) && digits(fraction) && printed.len() <= 12 {
+        Ok(printed.split_once('.').map_or(0, |(_, fraction)| fraction.len()))
+    } else {
+        Err(ModelError(format!(
             "printed = {printed:?}: must be a decimal number such as \"38.01\""
-        ))),
+        )))
     }
 }
 

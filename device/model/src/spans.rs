@@ -134,9 +134,10 @@ impl Times {
             let key = format!("{}_us", span.word());
             spans.push((span, nanoseconds(&key, us)?));
         }
-        match spans.iter().any(|(_, ns)| *ns > 0) {
-            true => Ok(Spans(spans)),
-            false => refuse("all spans are 0: at least one must take time"),
+        if spans.iter().any(|(_, ns)| *ns > 0) {
+            Ok(Spans(spans))
+        } else {
+            refuse("all spans are 0: at least one must take time")
         }
     }
 }
@@ -151,9 +152,10 @@ fn nanoseconds(key: &str, us: f64) -> Result<u64, ModelError> {
 }
 
 fn check_range(key: &str, value: f64, max: f64) -> Result<(), ModelError> {
-    match (0.0..=max).contains(&value) {
-        true => Ok(()),
-        false => Err(ModelError(format!("{key} = {value}: must be 0 to {max}"))),
+    if (0.0..=max).contains(&value) {
+        Ok(())
+    } else {
+        Err(ModelError(format!("{key} = {value}: must be 0 to {max}")))
     }
 }
 
@@ -184,11 +186,10 @@ impl Entry {
 }
 
 fn check_size(size_bytes: u64) -> Result<(), ModelError> {
-    match (1..=SIZE_BYTES_MAX).contains(&size_bytes) {
-        true => Ok(()),
-        false => {
-            Err(ModelError(format!("size_bytes = {size_bytes}: must be 1 to {SIZE_BYTES_MAX}")))
-        }
+    if (1..=SIZE_BYTES_MAX).contains(&size_bytes) {
+        Ok(())
+    } else {
+        Err(ModelError(format!("size_bytes = {size_bytes}: must be 1 to {SIZE_BYTES_MAX}")))
     }
 }
 
@@ -258,11 +259,12 @@ impl EntryAsWritten {
 
 fn check_name(key: &str, name: &str) -> Result<(), ModelError> {
     let plain = !name.trim().is_empty() && !name.contains(char::is_control);
-    match plain && name.chars().count() <= NAME_CHARS_MAX {
-        true => Ok(()),
-        false => Err(ModelError(format!(
+    if plain && name.chars().count() <= NAME_CHARS_MAX {
+        Ok(())
+    } else {
+        Err(ModelError(format!(
             "{key} = {name:?}: must be 1 to {NAME_CHARS_MAX} characters, on one line"
-        ))),
+        )))
     }
 }
 

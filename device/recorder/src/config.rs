@@ -182,16 +182,18 @@ fn wrong(key: impl Display, value: impl Display, reason: impl Display) -> Config
 }
 
 fn within(key: &str, value: u64, (min, max): (u64, u64)) -> Result<(), ConfigError> {
-    match (min..=max).contains(&value) {
-        true => Ok(()),
-        false => Err(wrong(key, value, format!("must be {min} to {max}"))),
+    if (min..=max).contains(&value) {
+        Ok(())
+    } else {
+        Err(wrong(key, value, format!("must be {min} to {max}")))
     }
 }
 
 fn whole_blocks(key: &str, value: u64) -> Result<(), ConfigError> {
-    match value % BLOCK_BYTES == 0 {
-        true => Ok(()),
-        false => Err(wrong(key, value, format!("must be a multiple of {BLOCK_BYTES}"))),
+    if value % BLOCK_BYTES == 0 {
+        Ok(())
+    } else {
+        Err(wrong(key, value, format!("must be a multiple of {BLOCK_BYTES}")))
     }
 }
 

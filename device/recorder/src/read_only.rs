@@ -10,8 +10,9 @@ use rustix::fs::{StatVfsMountFlags, fstatvfs};
 /// read-only, ext4's fdatasync() flushes nothing and says yes (6.1, after an emergency remount),
 /// while writes to open files go on.
 pub fn refuse_read_only(file: &File) -> io::Result<()> {
-    match fstatvfs(file)?.f_flag.contains(StatVfsMountFlags::RDONLY) {
-        true => Err(io::ErrorKind::ReadOnlyFilesystem.into()),
-        false => Ok(()),
+    if fstatvfs(file)?.f_flag.contains(StatVfsMountFlags::RDONLY) {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    } else {
+        Ok(())
     }
 }

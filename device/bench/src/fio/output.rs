@@ -76,10 +76,8 @@ pub struct JobOutput {
 /// Reads fio's output file into results by job name.
 pub fn parse(text: &str) -> Result<BTreeMap<String, JobOutput>, OutputError> {
     // fio puts its messages into the same file, before and after the result.
-    let start = match text.starts_with('{') {
-        true => Some(0),
-        false => text.find("\n{").map(|newline| newline + 1),
-    };
+    let start =
+        if text.starts_with('{') { Some(0) } else { text.find("\n{").map(|newline| newline + 1) };
     let json = start.map(|start| &text[start..]);
     let json = json.ok_or_else(|| OutputError::Missing(text.trim().to_string()))?;
     let mut reports = serde_json::Deserializer::from_str(json).into_iter::<Report>();

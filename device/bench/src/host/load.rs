@@ -218,14 +218,13 @@ impl Point<'_> {
 
     fn transfer(&self, index: u64, buffer: &mut [u8]) -> io::Result<()> {
         let drawn = |n| draw(self.seed, index * DRAWS + n);
-        let block = match self.job.op.random() {
-            true => below(drawn(0), self.blocks),
-            false => index % self.blocks,
-        };
+        let block =
+            if self.job.op.random() { below(drawn(0), self.blocks) } else { index % self.blocks };
         let offset = block * buffer.len() as u64;
-        match is_read(self.job, || below(drawn(1), 100)) {
-            true => self.file.read_exact_at(buffer, offset),
-            false => self.file.write_all_at(buffer, offset),
+        if is_read(self.job, || below(drawn(1), 100)) {
+            self.file.read_exact_at(buffer, offset)
+        } else {
+            self.file.write_all_at(buffer, offset)
         }
     }
 }

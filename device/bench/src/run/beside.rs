@@ -91,13 +91,14 @@ pub fn run_once(text: &str, dir: &Path, device: &Device) -> Result<(), BesideErr
     let output = environment(&mut process, dir, device)
         .output()
         .map_err(|source| BesideError::Start { name: "prepare".into(), source })?;
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(BesideError::Ended {
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(BesideError::Ended {
             name: "prepare".into(),
             how: format!("failed ({})", output.status),
             said: String::from_utf8_lossy(&output.stderr).trim().into(),
-        }),
+        })
     }
 }
 

@@ -168,10 +168,7 @@ fn users(device: &Device) -> String {
     dirs.extend(partitions(device).iter().map(|name| device.sysfs.join(name)));
     let mut users: Vec<String> = dirs.iter().flat_map(|dir| users_of(dir)).collect();
     users.dedup();
-    match users.is_empty() {
-        true => "opened exclusively by another program".into(),
-        false => users.join(", "),
-    }
+    if users.is_empty() { "opened exclusively by another program".into() } else { users.join(", ") }
 }
 
 fn users_of(sysfs: &Path) -> Vec<String> {

@@ -155,9 +155,10 @@ impl Spec {
             SpecError(format!("at the sweep point {} = {value}: {}", sweep.key, error.trim_end()))
         };
         let mut table = self.table.clone();
-        match sweep.key == SWEEP_AT {
-            true => select_at(&mut table, value),
-            false => put(&mut table, &sweep.key, value).ok_or_else(|| unknown_key(&sweep.key))?,
+        if sweep.key == SWEEP_AT {
+            select_at(&mut table, value)
+        } else {
+            put(&mut table, &sweep.key, value).ok_or_else(|| unknown_key(&sweep.key))?
         }
         let mut workload: Workload =
             table.try_into().map_err(|error: toml::de::Error| at_point(error.to_string()))?;

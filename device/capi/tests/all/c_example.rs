@@ -34,11 +34,8 @@ fn pkg_config(prefix: &Path, arguments: &[&str]) -> Vec<String> {
 fn compile(prefix: &Path, name: &str, source: &str, flags: &[String]) -> PathBuf {
     let program = prefix.join(name);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
-    let (compiler, standard) = match source.extension().is_some_and(|extension| extension == "cpp")
-    {
-        true => ("c++", "-std=c++17"),
-        false => ("cc", "-std=c11"),
-    };
+    let is_cpp = source.extension().is_some_and(|extension| extension == "cpp");
+    let (compiler, standard) = if is_cpp { ("c++", "-std=c++17") } else { ("cc", "-std=c11") };
     let strict = [standard, "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"];
     run(Command::new(compiler).args(strict).arg(source).args(flags).arg("-o").arg(&program));
     program

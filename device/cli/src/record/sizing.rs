@@ -67,9 +67,10 @@ impl SizingArguments {
             _ => measure_here(measure, rate_bytes_s, stop)?,
         };
         let holds = sizing(record_bytes, period, stall.worst);
-        Ok(match as_json {
-            true => to_json(&stall, &holds, rate_bytes_s),
-            false => to_text(&stall, &holds, rate_bytes_s),
+        Ok(if as_json {
+            to_json(&stall, &holds, rate_bytes_s)
+        } else {
+            to_text(&stall, &holds, rate_bytes_s)
         })
     }
 }
@@ -164,10 +165,7 @@ struct Unpaced {
 
 impl Source for Unpaced {
     fn next(&mut self) -> io::Result<Option<Record<'_>>> {
-        match now_ns() < self.end_ns {
-            true => self.records.next(),
-            false => Ok(None),
-        }
+        if now_ns() < self.end_ns { self.records.next() } else { Ok(None) }
     }
 }
 

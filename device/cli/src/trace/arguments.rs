@@ -119,9 +119,6 @@ impl Arguments {
             bail!("--duration 0: must be longer");
         }
         let asked = self.pid.is_some() || self.device.is_some() || self.duration.is_some();
-        match asked || !self.program.is_empty() {
-            true => Ok(Source::Kernel),
-            false => Err(anyhow!(NO_SOURCE)),
-        }
+        if asked || !self.program.is_empty() { Ok(Source::Kernel) } else { Err(anyhow!(NO_SOURCE)) }
     }
 }

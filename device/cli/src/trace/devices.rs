@@ -58,11 +58,10 @@ fn of_path(text: &str) -> anyhow::Result<Dev> {
     let is_path = text.contains('/') || (!node.exists() && path.exists());
     let path = if is_path { path } else { node };
     let meta = fs::metadata(&path).with_context(|| path.display().to_string())?;
-    let (number, what) = match meta.file_type().is_block_device() {
-        true => (meta.rdev(), "is not a block device that the kernel has"),
-        false => {
-            (meta.dev(), "is in a file system without a block device of its own; name the device")
-        }
+    let (number, what) = if meta.file_type().is_block_device() {
+        (meta.rdev(), "is not a block device that the kernel has")
+    } else {
+        (meta.dev(), "is in a file system without a block device of its own; name the device")
     };
     let dev = Dev { major: rustix::fs::major(number), minor: rustix::fs::minor(number) };
     if !place(dev).exists() {

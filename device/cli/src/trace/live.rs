@@ -143,12 +143,13 @@ fn wait(
 }
 
 fn progress(arguments: &Arguments, elapsed: Duration, told: bool) -> String {
-    match told {
-        true => format!(
+    if told {
+        format!(
             "{} was told to end (SIGTERM) and still runs; a further Ctrl-C kills it",
             arguments.program[0]
-        ),
-        false => format!("tracing for {} s", elapsed.as_secs()),
+        )
+    } else {
+        format!("tracing for {} s", elapsed.as_secs())
     }
 }
 

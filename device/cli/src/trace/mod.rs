@@ -60,9 +60,10 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         skipped,
     };
     let record = Record::new(&trace, question);
-    print(&match arguments.json {
-        true => record.to_json().map_err(Failure::with(Status::Failed))?,
-        false => text(&record, arguments.fine),
+    print(&if arguments.json {
+        record.to_json().map_err(Failure::with(Status::Failed))?
+    } else {
+        text(&record, arguments.fine)
     })?;
     // Last, so that what was traced is shown even if a file cannot be written.
     files.write(&trace, &names, &record).map_err(Failure::with(Status::Failed))?;

@@ -16,10 +16,7 @@ pub fn running(pid: u32) -> anyhow::Result<Vec<u32>> {
             open.extend(children(process, thread));
         }
     }
-    match found.is_empty() {
-        true => bail!("--pid {pid}: no such process"),
-        false => Ok(found),
-    }
+    if found.is_empty() { bail!("--pid {pid}: no such process") } else { Ok(found) }
 }
 
 fn children(process: u32, thread: u32) -> Vec<u32> {

@@ -17,9 +17,10 @@ const NS_PER_S: u64 = 1_000_000_000;
 /// The worst I/Os, and the worst requests of no I/O.
 pub fn worst(record: &Record) -> String {
     let lacks_sched = record.missing.iter().any(|missing| missing.event == "sched:sched_switch");
-    let list = |title: &str, worst: &[Worst]| match worst.is_empty() {
-        true => String::new(),
-        false => {
+    let list = |title: &str, worst: &[Worst]| {
+        if worst.is_empty() {
+            String::new()
+        } else {
             let entries = worst.iter().zip(1..).map(|one| entry(one, lacks_sched));
             format!("\n{title}\n") + &entries.collect::<String>()
         }
@@ -37,22 +38,22 @@ fn entry((worst, number): (&Worst, usize), lacks_sched: bool) -> String {
         ("post", spans.post_ns),
     ];
     let usual = worst.largest;
-    let span = |(name, ns): (&str, u64)| match name == usual.span {
-        true => {
+    let span = |(name, ns): (&str, u64)| {
+        if name == usual.span {
             format!("{name} {} (median {} of {})", ns_us(ns), ns_us(usual.p50_ns), usual.of_count)
+        } else {
+            format!("{name} {}", ns_us(ns))
         }
-        false => format!("{name} {}", ns_us(ns)),
     };
     let parts: Vec<String> = all.into_iter().filter(|(_, ns)| *ns > 0).map(span).collect();
     let causes: String =
         worst.causes.iter().map(|cause| format!("   - {}\n", why(cause))).collect();
-    let causes = match causes.is_empty() {
-        true => {
-            let thread_decides = lacks_sched && matches!(usual.span, "submission" | "post");
-            let hint = if thread_decides && worst.call.is_some() { HINT } else { "" };
-            format!("   - cause not known: {} took {} us{hint}\n", usual.span, ns_us(usual.ns))
-        }
-        false => causes,
+    let causes = if causes.is_empty() {
+        let thread_decides = lacks_sched && matches!(usual.span, "submission" | "post");
+        let hint = if thread_decides && worst.call.is_some() { HINT } else { "" };
+        format!("   - cause not known: {} took {} us{hint}\n", usual.span, ns_us(usual.ns))
+    } else {
+        causes
     };
     format!("{number}. {}\n   {}\n{causes}", title(worst), parts.join(", "))
 }

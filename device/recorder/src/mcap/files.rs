@@ -46,10 +46,7 @@ pub fn recordings(directory: &Path) -> Result<Vec<PathBuf>, FilesError> {
         }
     }
     files.sort();
-    match files.is_empty() {
-        true => Err(FilesError::NoFiles(directory.into())),
-        false => Ok(files),
-    }
+    if files.is_empty() { Err(FilesError::NoFiles(directory.into())) } else { Ok(files) }
 }
 
 /// Keeps recorders and other recoveries out of a directory as long as it lives.

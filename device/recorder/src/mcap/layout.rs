@@ -181,14 +181,10 @@ impl Layout {
 }
 
 fn check_size(key: &'static str, value: u64, min: u64, max: u64) -> Result<(), LayoutError> {
-    match (value % ALIGN_BYTES as u64 == 0) && (min..=max).contains(&value) {
-        true => Ok(()),
-        false => Err(LayoutError::Size {
-            key,
-            value,
-            min: min.next_multiple_of(ALIGN_BYTES as u64),
-            max,
-        }),
+    if (value % ALIGN_BYTES as u64 == 0) && (min..=max).contains(&value) {
+        Ok(())
+    } else {
+        Err(LayoutError::Size { key, value, min: min.next_multiple_of(ALIGN_BYTES as u64), max })
     }
 }
 

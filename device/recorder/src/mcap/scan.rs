@@ -116,9 +116,10 @@ impl Scanner {
             _ => self.life.segment_bytes,
         };
         let inside = end <= end_max && record.block_bytes as usize <= BLOCK_BYTES_LIMIT;
-        match expected && inside && (record.offset, record.number) == (self.offset, self.number) {
-            true => Ok(record.block_bytes as usize),
-            false => Err(Stop::Malformed),
+        if expected && inside && (record.offset, record.number) == (self.offset, self.number) {
+            Ok(record.block_bytes as usize)
+        } else {
+            Err(Stop::Malformed)
         }
     }
 

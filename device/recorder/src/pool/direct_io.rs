@@ -164,9 +164,10 @@ impl Disk {
 
     fn submit(&mut self, user_data: u64, pushed: bool) {
         let Engine::IoUring(ring, _) = &mut self.engine else { return };
-        let result = match pushed {
-            true => ring.submit(),
-            false => Err(io::Error::other("the submission queue is full")),
+        let result = if pushed {
+            ring.submit()
+        } else {
+            Err(io::Error::other("the submission queue is full"))
         };
         match result {
             // What was not taken now is taken by the next call that enters the kernel.

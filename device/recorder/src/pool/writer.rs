@@ -92,13 +92,15 @@ impl Writer {
             return self.stage.finish();
         }
         self.stage.keep_time()?;
-        *pause = match drained_bytes >= self.busy_bytes / 2 {
-            true => PAUSE_MIN,
-            false => (*pause * 2).min(self.poll),
+        *pause = if drained_bytes >= self.busy_bytes / 2 {
+            PAUSE_MIN
+        } else {
+            (*pause * 2).min(self.poll)
         };
-        match drained_bytes >= self.busy_bytes {
-            true => Ok(()),
-            false => self.sleep(looked_ns + pause.as_nanos() as u64),
+        if drained_bytes >= self.busy_bytes {
+            Ok(())
+        } else {
+            self.sleep(looked_ns + pause.as_nanos() as u64)
         }
     }
 

@@ -124,9 +124,12 @@ impl Frames {
             };
         };
         let length = u64::from(length);
-        let within = |frame, min: usize, max: u64| match (min as u64..=max).contains(&length) {
-            true => Ok(()),
-            false => Err(Problem::Length { frame, length, min: min as u64, max }),
+        let within = |frame, min: usize, max: u64| {
+            if (min as u64..=max).contains(&length) {
+                Ok(())
+            } else {
+                Err(Problem::Length { frame, length, min: min as u64, max })
+            }
         };
         match kind {
             TYPE_TOPIC => within("topic", TOPIC_HEAD_BYTES, TOPIC_BYTES_MAX)?,

@@ -119,9 +119,10 @@ impl StreamSource {
                 options.read(true).custom_flags(libc::O_NONBLOCK);
                 let file = options.open(path).map_err(named)?;
                 // Opens, but no read() of it succeeds.
-                match file.metadata().map_err(named)?.is_dir() {
-                    true => return Err(named(io::ErrorKind::IsADirectory.into())),
-                    false => Some(file),
+                if file.metadata().map_err(named)?.is_dir() {
+                    return Err(named(io::ErrorKind::IsADirectory.into()));
+                } else {
+                    Some(file)
                 }
             }
         };

@@ -161,9 +161,10 @@ impl Stay {
 
 /// Never empty.
 fn stays(request: &Request) -> Vec<Stay> {
-    match request.pieces.is_empty() {
-        true => vec![Stay::of_whole(request)],
-        false => request.pieces.iter().map(Stay::of_piece).collect(),
+    if request.pieces.is_empty() {
+        vec![Stay::of_whole(request)]
+    } else {
+        request.pieces.iter().map(Stay::of_piece).collect()
     }
 }
 

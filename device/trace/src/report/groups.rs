@@ -131,9 +131,12 @@ fn grouped(members: Vec<Member>, names: &BTreeMap<Dev, String>) -> Grouped {
         sizes.entry(member.key).or_default().insert(member.bytes);
     }
     let many = |key: &Key| sizes.get(key).is_some_and(|sizes| sizes.len() > SIZES_MAX);
-    let size = |member: &Member| match many(&member.key) {
-        true => member.bytes.checked_ilog2().map_or(0, |log| 1 << log),
-        false => member.bytes,
+    let size = |member: &Member| {
+        if many(&member.key) {
+            member.bytes.checked_ilog2().map_or(0, |log| 1 << log)
+        } else {
+            member.bytes
+        }
     };
     let mut places: BTreeMap<(Key, u64), usize> =
         members.iter().map(|member| ((member.key, size(member)), 0)).collect();

@@ -52,9 +52,10 @@ impl Intervals {
             if common.0 < common.1 {
                 both.push(common);
             }
-            match end < other_end {
-                true => left.next(),
-                false => right.next(),
+            if end < other_end {
+                left.next()
+            } else {
+                right.next()
             };
         }
         Intervals(both)

@@ -46,14 +46,15 @@ pub fn of_json(text: &str) -> Result<Value, NoSpans> {
 fn of_groups(groups: &[Group]) -> Result<Value, NoSpans> {
     let moves = |group: &&Group| matches!(&*group.op, "read" | "write") && group.size_bytes_max > 0;
     let entries: Vec<Value> = groups.iter().filter(moves).map(entry).collect();
-    match entries.is_empty() {
-        true => Err(NoSpans::NoIos),
-        false => Ok(json!({
+    if entries.is_empty() {
+        Err(NoSpans::NoIos)
+    } else {
+        Ok(json!({
             "schema": SPANS_SCHEMA,
             "name": "trace",
             "source": "steady trace",
             "spans": entries,
-        })),
+        }))
     }
 }
 

@@ -55,9 +55,10 @@ pub fn enable(
             Err(missing) => enabled.unavailable.push(missing),
         }
     }
-    match enabled.events.iter().any(|event| event.system == "block") {
-        true => Ok(enabled),
-        false => Err(CaptureError::NoBlockEvents),
+    if enabled.events.iter().any(|event| event.system == "block") {
+        Ok(enabled)
+    } else {
+        Err(CaptureError::NoBlockEvents)
     }
 }
 
