@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Errors that a user can mend; `steady-lab` prints them without traceback."""
+"""User errors; `steady-lab` prints them without traceback."""
 
 
 class LabError(Exception):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Where the time of I/Os goes on this machine: S5's loads under `steady trace`, on a loop device.
+"""The loads of the e.MMC analysis paper under `steady trace`, on a loop device of this machine.
 
 The loads are those of experiments/traces/s5.toml; fio runs each for itself, on ext4 and on the
 device below. With --write, which takes a minute or two and wants an idle machine, the traces become

@@ -84,7 +84,7 @@ def test_the_fit_finds_the_timing_behind_made_up_figures(op: str) -> None:
 
 
 def test_the_device_shows_the_effect_that_splitting_is_about() -> None:
-    """S1: K2 / split 5 times, max_sectors_kb / split 3.8 times."""
+    """Published: K2 / split 5 times, max_sectors_kb / split 3.8 times."""
     k2, max_sectors = headline(timing_of(SPEC, "read"))
     assert k2 > 4.5
     assert max_sectors > 2.5

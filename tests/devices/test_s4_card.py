@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The emulated card of S4's board writes as fast as S4 measured, and has the size it states."""
+"""The card of the ext4 recording paper is as fast as measured there, and has the size it states."""
 
 import tomllib
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The emulated cards of S5's boards take the published times, by their specs and in the kernel."""
+"""The cards of the e.MMC analysis paper take the published times, by spec and in the kernel."""
 
 import json
 from pathlib import Path

@@ -21,7 +21,7 @@ from steady_lab.pages.records import read_record
 from steady_lab.pages.results import RECORDS
 from steady_lab.toml_table import load_toml
 
-S4 = EXPERIMENTS / "recordings" / "s4.toml"
+RECORDING = EXPERIMENTS / "recordings" / "s4.toml"
 TINY = Path(__file__).parent / "tiny-recording.toml"
 
 
@@ -37,7 +37,7 @@ TINY = Path(__file__).parent / "tiny-recording.toml"
     ],
 )
 def test_a_wrong_value_is_named(table: str, key: str, value: object, said: str) -> None:
-    raw = copy.deepcopy(load_toml(S4))
+    raw = copy.deepcopy(load_toml(RECORDING))
     raw[table][key] = value
     with pytest.raises(SpecError) as caught:
         parse_workload(raw, "s4.toml")
@@ -45,7 +45,7 @@ def test_a_wrong_value_is_named(table: str, key: str, value: object, said: str) 
 
 
 def test_what_the_shell_could_misread_is_quoted() -> None:
-    raw = copy.deepcopy(load_toml(S4))
+    raw = copy.deepcopy(load_toml(RECORDING))
     raw["filesystem"]["mkfs"] = ["-L", "two words; $(reboot)"]
     raw["beside"]["run"] = "echo 'it works'"
     recording = parse_workload(raw, "s4.toml").recording

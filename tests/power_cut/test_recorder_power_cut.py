@@ -114,7 +114,7 @@ def faults(left: Recovered, accounts: list[Account]) -> Iterator[str]:
     due = account_at(accounts, left.cut.time_ns - LOSS_WINDOW_NS).received
     if end < due:
         yield f"{due} were received before the loss window, {end} are there"
-    # Only the segment that is being recorded over may lack its old records, and the one after it
+    # Only the segment that is being overwritten may lack its old records, and the one after it
     # when seven eighths are.
     kept = min(end, (SEGMENTS - 1) * SEGMENT_RECORDS_MIN - SEGMENT_RECORDS_MIN // 8)
     if len(numbers) < kept:

@@ -2,8 +2,8 @@
 /*
  * steadyio: record from a real-time thread that never waits.
  *
- * A recording is a directory of segments of equal size, each a plain MCAP file, recorded over for
- * ever. Its life:
+ * A recording is a directory of segments of equal size, each a plain MCAP file, the oldest
+ * overwritten first. Its life:
  *
  *	steadyio_open()		remembers what is wanted
  *	steadyio_add_channel()	one stream of records; as often as needed
@@ -68,7 +68,7 @@ enum steadyio_keep_by {
 
 /* What happens when all segments are full. */
 enum steadyio_when_full {
-	/* The oldest is recorded over. */
+	/* The oldest is overwritten. */
 	STEADYIO_RECYCLE = 0,
 	/* Recording ends; what comes later is lost, and counted. */
 	STEADYIO_STOP = 1,

@@ -24,7 +24,7 @@ use crate::output::print;
 use crate::progress::Pace;
 use crate::table;
 
-/// Between two looks whether a line is due.
+/// How often it checks whether a line is due.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 const SCHEMA: &str = "steadyio.recover/1";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a storage stack could reach, computed from how long one request spends in each layer.
 //!
-//! The model is that of S5 ("Linux Storage System Analysis for e.MMC With Command Queuing", Bean
+//! The model is that of the e.MMC analysis paper ("Linux Storage System Analysis for e.MMC With Command Queuing", Bean
 //! Huo and Zoltan Szubbocsev, Micron, 2017), section "Theoretical System Performance Limitation":
 //! a request passes three stages, request-pre (software, from the system call to the device's
 //! queue), hardware transfer, and request-post (software, from the interrupt to the return), and

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The three-stage pipeline of S5: how long requests take alone, overlapped on one core, and
+//! The three-stage pipeline of the e.MMC analysis paper: how long requests take alone, overlapped on one core, and
 //! overlapped on as many cores as there are stages.
 //!
 //! All requests are alike, each stage takes the same time for each of them, keeps their order and
@@ -17,11 +17,11 @@ const NS_PER_S: f64 = 1e9;
 /// How long one request is in each stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stages {
-    /// S5's request-pre (`Pre_D`): software, until the device has the request.
+    /// The paper's request-pre (`Pre_D`): software, until the device has the request.
     pub pre_ns: u64,
-    /// S5's hardware transfer (`T_D`).
+    /// The paper's hardware transfer (`T_D`).
     pub device_ns: u64,
-    /// S5's request-post (`Pst_D`): software, from the interrupt on.
+    /// The paper's request-post (`Pst_D`): software, from the interrupt on.
     pub post_ns: u64,
 }
 
@@ -56,7 +56,7 @@ impl Queue {
 }
 
 impl Stages {
-    /// A request alone. Its reciprocal is the "theoretical speed" of S5's Table 2 and the
+    /// A request alone. Its reciprocal is the "theoretical speed" of the paper's Table 2 and the
     /// "single-thread theoretical speed" of its Table 3.
     pub fn total_ns(self) -> u64 {
         self.pre_ns + self.device_ns + self.post_ns
@@ -68,19 +68,19 @@ impl Stages {
     }
 
     /// The same software on an infinitely fast device. With it [`Stages::total_ns`] and
-    /// [`Stages::one_core_ns`] are both the "theoretical maximum speed" of S5's Table 2.
+    /// [`Stages::one_core_ns`] are both the "theoretical maximum speed" of the paper's Table 2.
     pub fn without_device(self) -> Stages {
         Stages { device_ns: 0, ..self }
     }
 
     /// Shortest time per request on one core: the software stages never overlap each other, the
-    /// device overlaps both (S5's Figure 10: "the sum of the overhead durations: Pre + Pst"; on a
+    /// device overlaps both (the paper's Figure 10: "the sum of the overhead durations: Pre + Pst"; on a
     /// device that is not infinitely fast, its own time if that is longer).
     pub fn one_core_ns(self) -> u64 {
         self.software_ns().max(self.device_ns)
     }
 
-    /// Shortest time per request if all stages overlap: the longest stage (S5's Figure 11, and
+    /// Shortest time per request if all stages overlap: the longest stage (the paper's Figure 11, and
     /// "multiple-thread theoretical speed" of its Table 3).
     pub fn many_cores_ns(self) -> u64 {
         self.pre_ns.max(self.device_ns).max(self.post_ns)
@@ -95,7 +95,7 @@ impl Stages {
     /// Time for all requests of a queue if all stages overlap.
     ///
     /// The first request passes all stages, each further one adds the longest stage:
-    /// total + (N-1) x longest. That is S5's (N+2) x D for three equal stages (Figure 9), and its
+    /// total + (N-1) x longest. That is the paper's (N+2) x D for three equal stages (Figure 9), and its
     /// Pre_D x N + T_D + Pst_D (Figure 11), which has request-pre as the longest. A depth too
     /// small for the longest stage to be always busy adds a rule: request N+depth starts when
     /// request N is done. Then each `depth` requests take the time of one, alone.
@@ -109,7 +109,7 @@ impl Stages {
 
     /// Time for all requests of a queue if one core does all the software.
     ///
-    /// S5 draws this case (Figure 10) without a formula. Here the core first prepares as many
+    /// The paper draws this case (Figure 10) without a formula. Here the core first prepares as many
     /// requests as the depth allows; then it finishes the oldest and prepares the next, in turn,
     /// waiting for the device if it must. No other order of the core's work is faster, because only
     /// preparing gives the device something to do.
@@ -133,7 +133,7 @@ impl Stages {
     }
 }
 
-/// Speed of requests of one size; None if they take no time. S5 writes MB/s and KB, and its numbers
+/// Speed of requests of one size; None if they take no time. The paper writes MB/s and KB, and its numbers
 /// follow with 2^20 and 2^10 only.
 pub fn mib_s(size_bytes: u64, requests: u64, time_ns: u64) -> Option<f64> {
     let mib = size_bytes as f64 * requests as f64 / MIB;

@@ -148,7 +148,7 @@ fn us(ns: u64) -> f64 {
     ns as f64 / 1_000.0
 }
 
-/// S5's "software system overhead".
+/// The e.MMC analysis paper's "software system overhead".
 pub fn software_percent(stages: Stages) -> f64 {
     100.0 * stages.software_ns() as f64 / stages.total_ns() as f64
 }

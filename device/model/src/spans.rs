@@ -20,15 +20,15 @@ const NAME_CHARS_MAX: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Span {
-    /// S5's first span: VFS and file system, up to the bio.
+    /// The e.MMC analysis paper's first span: VFS and file system, up to the bio.
     Submission,
-    /// S5's second: block layer, scheduler and driver, up to the device's queue.
+    /// The paper's second: block layer, scheduler and driver, up to the device's queue.
     Block,
     /// Both, where only their sum is known.
     Pre,
-    /// S5's third: the device, from its queue to its interrupt.
+    /// The paper's third: the device, from its queue to its interrupt.
     Device,
-    /// S5's fourth, post-duration: from the interrupt to the end of the request.
+    /// The paper's fourth, post-duration: from the interrupt to the end of the request.
     Post,
 }
 
@@ -44,7 +44,7 @@ impl Span {
         }
     }
 
-    /// In tables, as S5 says it.
+    /// In tables, as the paper says it.
     pub fn title(self) -> &'static str {
         match self {
             Span::Pre => "request-pre",

@@ -23,11 +23,11 @@ const TOPIC_BYTES_MAX: u64 = 256;
 const LOSS_WINDOW_MS: (u64, u64) = (2, 3_600_000);
 /// A segment with less room for data than this many units would be mostly index and padding.
 const UNITS_PER_SEGMENT_MIN: u64 = 4;
-/// The writer thread looks this often per loss window,
+/// The writer thread polls this often per loss window,
 const POLLS_PER_WINDOW: u32 = 8;
 /// but not more often than is useful, nor so rarely that the rings would have to be huge.
 const POLL: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
-/// A ring must last for this many looks, or a single late one would lose records.
+/// A ring must last for this many polls, or a single late one would lose records.
 const POLLS_PER_RING_MIN: u32 = 4;
 
 /// What to use where nobody said.
@@ -102,7 +102,7 @@ pub enum Retention {
 /// What happens when all segments are full.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum WhenFull {
-    /// The oldest segment is recorded over.
+    /// The oldest segment is overwritten.
     #[default]
     Recycle,
     /// Recording ends; what comes later is lost, and counted.
@@ -221,8 +221,8 @@ impl ChannelConfig {
         let need = slot * (u64::try_from(records).unwrap_or(u64::MAX / slot)).max(2);
         if self.ring_bytes < need {
             let reason = format!(
-                "must be at least {need}: the writer thread looks every {poll:?}, and the ring \
-                 must last for {POLLS_PER_RING_MIN} looks"
+                "must be at least {need}: the writer thread polls every {poll:?}, and the ring \
+                 must last for {POLLS_PER_RING_MIN} polls"
             );
             return Err(wrong(key("ring_bytes"), self.ring_bytes, reason));
         }
@@ -230,13 +230,13 @@ impl ChannelConfig {
     }
 }
 
-/// How often the writer thread looks at the rings, to keep a loss window.
+/// How often the writer thread polls the rings, to keep a loss window.
 pub fn poll_of(loss_window: Duration) -> Duration {
     (loss_window / POLLS_PER_WINDOW).clamp(POLL.0, POLL.1)
 }
 
 impl RecorderConfig {
-    /// How often the writer thread looks at the rings.
+    /// How often the writer thread polls the rings.
     pub fn poll(&self) -> Duration {
         poll_of(self.loss_window)
     }
@@ -289,7 +289,7 @@ impl RecorderConfig {
                 })?;
                 let bytes = rates.iter().sum::<f64>() * time.as_secs_f64();
                 let segments = bytes / self.segment_bytes as f64;
-                // One more, because the oldest is being recorded over, and that from when the one
+                // One more, because the oldest is being overwritten, and that from when the one
                 // before it is nearly full.
                 Ok((segments + 1.0 / NEARLY_FULL as f64).ceil() as u64 + 1)
             }
@@ -355,7 +355,7 @@ mod tests {
         let with = |retention| RecorderConfig { retention, ..good() };
         assert_eq!(good().check().unwrap(), 4);
         assert_eq!(with(Retention::Bytes(100 * MIB)).check().unwrap(), 6);
-        // 3.28 MB/s for a minute: 11.7 segments, and the one being recorded over.
+        // 3.28 MB/s for a minute: 11.7 segments, and the one being overwritten.
         assert_eq!(with(Retention::Time(Duration::from_secs(60))).check().unwrap(), 13);
         let error = with(Retention::MinFreeBytes(u64::MAX)).check().unwrap_err();
         assert_eq!(error.to_string(), "number of segments = 0: must be 2 to 10000");

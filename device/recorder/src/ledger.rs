@@ -132,7 +132,7 @@ impl Ledger {
         self.writer.lost.add(amount);
     }
 
-    /// By the writer thread, whenever it looks at the ring.
+    /// By the writer thread, whenever it polls the ring.
     pub fn ring_used(&self, bytes: u64) {
         self.writer.ring_used_bytes.store(bytes, Ordering::Relaxed);
         raise(&self.writer.ring_used_bytes_max, bytes);

@@ -18,9 +18,9 @@ pub const MARGIN: u32 = 2;
 pub struct Sizing {
     /// The stall that it holds for: the known one times [`MARGIN`].
     pub stall: Duration,
-    /// How often the writer thread looks at the ring.
+    /// How often the writer thread polls the rings.
     pub poll: Duration,
-    /// Records that come between two looks at the ring, at most.
+    /// Records that come between two polls of the rings, at most.
     pub ring_records: u64,
     /// Ring for so many, in whole blocks.
     pub ring_bytes: u64,
@@ -32,7 +32,7 @@ pub struct Sizing {
 pub fn sizing(record_bytes_max: u64, period: Duration, worst_stall: Duration) -> Sizing {
     let stall = worst_stall * MARGIN;
     let loss_window = loss_window(stall);
-    // With the window that is in force by default the writer looks less often.
+    // With the window that is in force by default the writer polls less often.
     let poll = poll_of(loss_window.max(defaults::LOSS_WINDOW));
     let gap_ns = (poll + stall).as_nanos();
     // One more: the first may come just after a look.
@@ -45,7 +45,7 @@ pub fn sizing(record_bytes_max: u64, period: Duration, worst_stall: Duration) ->
 }
 
 /// Half of the window may pass before a record is sent; the other half is for a look that just
-/// missed it, and for the device. How often the writer looks depends on the window, so the
+/// missed it, and for the device. How often the writer polls depends on the window, so the
 /// condition is raised until it holds; each step adds at most a quarter of the one before.
 fn loss_window(stall: Duration) -> Duration {
     let mut window_ms: u64 = 2;
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_never_stalls_needs_time_for_the_looks_only() {
+    fn a_device_that_never_stalls_needs_time_for_the_polls_only() {
         let sizing = sizing(84, 10 * MS, Duration::ZERO);
         // The writer looks every 1 ms at least: 2 x (1 ms + 0).
         assert_eq!(sizing.loss_window, 2 * MS);

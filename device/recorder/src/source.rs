@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where records come from. The built-in source makes one per period, as S4's measurements do.
+//! Where records come from. The built-in source makes one per period, as the ext4 recording paper's measurements do.
 
 use std::io;
 use std::time::Duration;

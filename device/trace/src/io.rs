@@ -155,7 +155,8 @@ pub struct Io {
     pub spans: Spans,
 }
 
-/// S5's four spans, in ns. Each moment of an I/O belongs to exactly one: `device` while any of its requests is
+/// The e.MMC analysis paper's four spans, in ns. Each moment of an I/O belongs to exactly one: `device` while any of
+/// its requests is
 /// with the device; else `block` while any is in the block layer or the driver; else `submission` if a
 /// request is still to come, and `post` if none is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

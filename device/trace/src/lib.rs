@@ -5,7 +5,8 @@
 //! is traced now or a file was written elsewhere; `follow` makes of them the I/Os of [`io`], each with a mark
 //! per layer that it passed; everything that people and programs see is derived from those.
 //!
-//! The four spans are those of S5 (*Linux Storage System Analysis for e.MMC With Command Queuing*, Huo and
+//! The four spans are those of the e.MMC analysis paper (*Linux Storage System Analysis for e.MMC With Command
+//! Queuing*, Huo and
 //! Szubbocsev, 2017): submission, block, device, post.
 
 pub mod event;

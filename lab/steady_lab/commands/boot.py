@@ -12,9 +12,9 @@ from steady_lab.targets.target import WALL_TIMEOUT_S_DEFAULT, BootRequest
 from steady_lab.targets.uml import VIRTUAL_TIMEOUT_S_DEFAULT, Uml
 
 EPILOG = """
-The guest's root is this machine's root, read-only. The command starts in the work folder, the only
-place on this machine that it can write to (in the guest: /run/steadyio/work); this clone is at
-/run/steadyio/project. /tmp, /run and /dev are the guest's own. The exit status is the command's;
+The guest's root is the lab's own Debian 12, read-only. The command starts in the work folder, the
+only place on this machine that it can write to (in the guest: /run/steadyio/work); this clone is
+at /run/steadyio/project. /tmp, /run and /dev are the guest's own. The exit status is the command's;
 1 with a message if the kernel misbehaved, 125 if the guest could not start the command.
 """
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The ways to get records onto a device: complete, named, and comparable.
 //!
-//! All but `pool` are those that S4 (real-time recording on ext4) measured: the caller's own thread
-//! calls write() into the page cache, and a second thread writes the pages back. Each choice of S4
+//! All but `pool` are those that the ext4 recording paper measured: the caller's own thread
+//! calls write() into the page cache, and a second thread writes the pages back. Each choice of the paper
 //! is a field here, and its names are W (write: append or preallocated), S (sync: fdatasync, "all",
 //! or sync_file_range, "data") and F (flusher on or off).
 
@@ -14,18 +14,18 @@ use serde::{Serialize, Serializer};
 /// How the caller's write() finds its blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blocks {
-    /// S4's W_APPEND: the file grows with each write().
+    /// The paper's W_APPEND: the file grows with each write().
     Append,
-    /// S4's W_PRE: fallocate() of the whole file, size included, before the first write().
+    /// The paper's W_PRE: fallocate() of the whole file, size included, before the first write().
     Preallocated,
 }
 
 /// How the second thread writes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sync {
-    /// S4's S_ALL: fdatasync(), which may commit the journal.
+    /// The paper's S_ALL: fdatasync(), which may commit the journal.
     Fdatasync,
-    /// S4's S_DATA: sync_file_range(), which writes pages and nothing else.
+    /// The paper's S_DATA: sync_file_range(), which writes pages and nothing else.
     SyncFileRange,
 }
 
@@ -33,22 +33,22 @@ pub enum Sync {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Background {
     None,
-    /// S4's BG_TRUNC: files of earlier recordings are cut down, step by step.
+    /// The paper's BG_TRUNC: files of earlier recordings are cut down, step by step.
     Truncate,
-    /// S4's BG_ALL: files are cut down, and the next one is preallocated.
+    /// The paper's BG_ALL: files are cut down, and the next one is preallocated.
     All,
 }
 
-/// One of S4's methods.
+/// One of the paper's methods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallerWrites {
-    /// W in S4's names.
+    /// W in the paper's names.
     pub blocks: Blocks,
-    /// S in S4's names.
+    /// S in the paper's names.
     pub sync: Sync,
-    /// F in S4's names: whether the kernel's flusher keeps the machine's settings.
+    /// F in the paper's names: whether the kernel's flusher keeps the machine's settings.
     pub flusher: bool,
-    /// BG in S4's names.
+    /// BG in the paper's names.
     pub background: Background,
 }
 
@@ -84,8 +84,8 @@ const APPEND_ALL: (Blocks, Sync, bool) = (Blocks::Append, Sync::Fdatasync, false
 const PRE_ALL: (Blocks, Sync, bool) = (Blocks::Preallocated, Sync::Fdatasync, false);
 const PRE_DATA_ON: (Blocks, Sync, bool) = (Blocks::Preallocated, Sync::SyncFileRange, true);
 
-/// Every recipe: S4's twelve in the order of its Table 1, then ours. A name without `flusher` or
-/// `noflusher` is one of S4's two methods as S4 defines it, NONE with and ALL without the flusher.
+/// Every recipe: the paper's twelve in the order of its Table 1, then ours. A name without `flusher` or
+/// `noflusher` is one of the paper's two methods as the paper defines it, NONE with and ALL without the flusher.
 pub const RECIPES: [Recipe; 13] = [
     s4("append-fdatasync", "NONE", NONE, Background::None),
     s4("prealloc-syncrange", "ALL", ALL, Background::None),
@@ -123,7 +123,7 @@ impl Recipe {
         self.name
     }
 
-    /// The column of S4's Table 1 that it is; None for what S4 does not have.
+    /// The column of the paper's Table 1 that it is; None for what the paper does not have.
     pub fn s4_column(self) -> Option<&'static str> {
         self.s4_column
     }

@@ -293,7 +293,7 @@ impl RecordingResult {
         let (name, call) = (self.recipe.name, self.caller.call);
         let of = &self.caller.calls.latency_ns;
         let total = &self.ledger.total;
-        let s4 = self.recipe.s4_column.map(|s4| format!(" (S4: {s4})")).unwrap_or_default();
+        let s4 = self.recipe.s4_column.map(|s4| format!(" (paper: {s4})")).unwrap_or_default();
         let mut text = format!(
             "{name}{s4}: {} records, {:.2} MiB in {:.1} s, {:.2} MiB/s\n{call}() us: p50 {} p99 {} \
              p99.9 {} max {}; blocked {}, preempted {}; late records {}\n",
@@ -311,7 +311,7 @@ impl RecordingResult {
         );
         if let Some(pool) = &self.pool {
             text += &format!(
-                "durable lag max {} us; longest gap between looks {} us; {} rotations; {}{}\n",
+                "durable lag max {} us; longest gap between polls {} us; {} rotations; {}{}\n",
                 us(Some(pool.durable_lag_ns_max)),
                 us(Some(pool.look_gap_ns_max)),
                 pool.rotations.count,

@@ -46,7 +46,8 @@ pub struct CallerConfig {
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub recipe: Recipe,
-    /// Channels, sizes, directory. S4's recipes have one channel, take `segment_bytes` as the size
+    /// Channels, sizes, directory. The ext4 recording paper's recipes have one channel, take `segment_bytes` as the
+    /// size
     /// of a file and `unit_bytes` as what is written back at once, and use nothing else of it.
     pub config: RecorderConfig,
     pub caller: CallerConfig,
@@ -67,10 +68,10 @@ pub enum SessionError {
     /// The flusher's settings.
     #[error(transparent)]
     Flusher(#[from] FlusherError),
-    /// Files or threads of S4's recipes.
+    /// Files or threads of the paper's recipes.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// S4's recipes preallocate, so they must know how much comes.
+    /// The paper's recipes preallocate, so they must know how much comes.
     #[error("recipe {0} needs an end: say --total or --duration")]
     Endless(Recipe),
     #[error(

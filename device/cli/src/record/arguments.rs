@@ -26,14 +26,14 @@ use crate::quantity::{duration, size};
 const MEASURE_TIME: Duration = Duration::from_secs(10);
 const MEASURE_ROTATIONS: u64 = 8;
 const TOPIC: &str = "/periodic";
-/// What S4 writes back at once, where its device is as fast as it gets.
+/// What the ext4 recording paper writes back at once, where its device is as fast as it gets.
 const S4_UNIT_BYTES: u64 = 2 << 20;
 
 /// Record periodic data: a record per period, by a recipe that does or does not make the caller wait
 ///
 /// The default recipe, `pool`, copies each record into a ring in locked memory; a thread writes it
-/// to segments that are recorded over for ever. Each segment is an MCAP file. The other recipes
-/// call write(), as S4 (real-time recording on ext4) measured it; they are here to be compared.
+/// to segments of which the oldest is overwritten first. Each segment is an MCAP file. The other recipes
+/// call write(), as the ext4 recording paper measured it; they are here to be compared.
 #[derive(clap::Args)]
 #[command(after_help = RECORD_HELP)]
 pub struct Arguments {
@@ -62,7 +62,7 @@ pub struct Arguments {
     /// Most that may be lost in a power cut, in time; default 500ms (pool)
     #[arg(long, value_name = "TIME", value_parser = duration)]
     loss_window: Option<Duration>,
-    /// Size of a segment; default 64MiB. Of S4's recipes: of a file; default all in one
+    /// Size of a segment; default 64MiB. Recipes other than `pool`: of a file; default all in one
     #[arg(long, value_name = "SIZE", value_parser = size)]
     segment_size: Option<u64>,
     /// Keep so many segments; default 8 (pool)
@@ -77,10 +77,10 @@ pub struct Arguments {
     /// Keep enough segments for this time (pool)
     #[arg(long, value_name = "TIME", value_parser = duration, group = "keep")]
     keep_time: Option<Duration>,
-    /// End when all segments are full, instead of recording over the oldest (pool)
+    /// End when all segments are full, instead of overwriting the oldest (pool)
     #[arg(long)]
     stop_when_full: bool,
-    /// Largest write, default 1MiB; of S4's recipes: what is written back at once, default 2MiB
+    /// Largest write, default 1MiB; recipes other than `pool`: what one sync writes back, default 2MiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     unit: Option<u64>,
     /// Memory between caller and writer; default one second of records (pool)

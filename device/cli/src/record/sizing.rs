@@ -75,7 +75,7 @@ impl SizingArguments {
     }
 }
 
-/// In the result of a recording: the longest write, sync, or time between two looks at the rings
+/// In the result of a recording: the longest write, sync, or time between two polls of the rings
 /// that is more than the usual one, which rotations and scheduling are part of.
 fn stall_in(result: &Value) -> anyhow::Result<Stall> {
     let ns = |pointer: &str| {
@@ -100,7 +100,7 @@ fn stall_in(result: &Value) -> anyhow::Result<Stall> {
     Ok(Stall { worst: Duration::from_nanos(worst_ns), source, payload_bytes_s_max: None })
 }
 
-/// Between two looks at the rings; None if so much comes that the writer looks sooner, or if the rate
+/// Between two polls of the rings; None if so much comes that the writer polls sooner, or if the rate
 /// is not known: then all of a gap counts.
 fn usual_gap_ns(result: &Value) -> Option<u64> {
     let config = |key: &str| result.get("config")?.get(key)?.as_u64();
@@ -201,7 +201,7 @@ fn to_text(stall: &Stall, holds: &Sizing, rate_bytes_s: f64) -> String {
     });
     format!(
         "{speed}worst stall {:.1} ms ({}); planned for {MARGIN} times as long, {:.1} ms\n\
-         --ring {}  holds {} records: what comes in that time, and in the {:.0} ms between two looks\n\
+         --ring {}  holds {} records: what comes in that time, and in the {:.0} ms between two polls\n\
          --loss-window {}ms  is the shortest that is kept\n",
         ms(stall.worst),
         stall.source,

@@ -12,7 +12,7 @@ use steadyio_trace::source::{Problem, Problems};
 
 use crate::progress::Pace;
 
-/// Between two looks at the clock.
+/// Between two readings of the clock.
 const EVENTS_PER_LOOK: u64 = 65_536;
 
 /// Takes what a source gives.

@@ -33,7 +33,7 @@ fn the_reference_page_shows_what_its_commands_print() {
     assert_eq!(shown, 2, "examples on the page");
 }
 
-/// What the page says of S5 in words, as `--compare` has no quantity for it.
+/// What the page says of the e.MMC analysis paper in words, as `--compare` has no quantity for it.
 #[test]
 fn the_reference_page_is_right_about_what_else_does_not_follow() {
     let page = fs::read_to_string(format!("{ROOT}/docs/reference/steady-model.md")).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The files of the pool: made once, written once, then recorded over for ever.
+//! The files of the pool: made once, written once, then overwritten, the oldest first.
 //!
 //! Writing them once is what makes later writes cheap: the blocks of a file that was only
 //! preallocated are marked unwritten, and each first write to one would have to change metadata.

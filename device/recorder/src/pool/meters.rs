@@ -72,7 +72,7 @@ pub struct WriterReport {
 pub enum Ended {
     /// It was told to, and everything it had is durable.
     Finished,
-    /// All segments were full, and none was to be recorded over.
+    /// All segments were full, and none was to be overwritten.
     Full,
     /// Every segment failed.
     Failed,

@@ -44,7 +44,7 @@ pub fn buffer_sizes(layout: &Layout) -> Vec<usize> {
     sizes
 }
 
-/// All segments are full, and none may be recorded over.
+/// All segments are full, and none may be overwritten.
 #[derive(Debug, thiserror::Error)]
 #[error("all segments are full")]
 pub struct AllFull;
@@ -63,7 +63,7 @@ pub struct Parts {
     pub loss_window: Duration,
     /// A block is sent when its oldest record is this old.
     pub flush_after: Duration,
-    /// Whether segments are recorded over.
+    /// Whether segments are overwritten.
     pub when_full: WhenFull,
     /// New for each recording.
     pub recording_id: [u8; 16],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The writer thread: looks at the rings, again and again, and keeps the loss window.
+//! The writer thread: polls the rings, again and again, and keeps the loss window.
 //!
 //! It looks instead of being woken, because waking somebody is a system call, which the append side
 //! must not make.

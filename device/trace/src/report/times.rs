@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the time of many I/Os or requests went: S5's spans, and the finer steps.
+//! Where the time of many I/Os or requests went: the e.MMC analysis paper's spans, and the finer steps.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::distribution::{Distribution, one_decimal};
 use super::steps::{self, Step};
 use crate::io::{Io, Request, Spans, Trace};
 
-/// S5's spans in order, as they are called in records and tables.
+/// The e.MMC analysis paper's spans in order, as they are called in records and tables.
 pub const SPANS: [&str; 4] = ["submission", "block", "device", "post"];
 /// Which of them is not software.
 const DEVICE: usize = 2;

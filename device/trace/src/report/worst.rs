@@ -50,7 +50,7 @@ pub struct Worst {
     pub causes: Vec<Cause>,
 }
 
-/// S5's spans of one, in ns.
+/// The e.MMC analysis paper's spans of one, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct WorstSpans {
     pub submission_ns: u64,

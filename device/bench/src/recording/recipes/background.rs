@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What S4 does beside a recording to see whether it disturbs: a third thread that once per period
+//! What the ext4 recording paper does beside a recording to see whether it disturbs: a third thread that once per
+//! period
 //! cuts a piece off another file of the recording's size (BG_TRUNC), or cuts it off and has the
 //! whole size preallocated again (BG_ALL).
 //!
-//! S4 gives 256 KB per 5 ms for records of 16 KB and a file of 100 MB: sixteen records per period.
+//! The paper gives 256 KB per 5 ms for records of 16 KB and a file of 100 MB: sixteen records per period.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;

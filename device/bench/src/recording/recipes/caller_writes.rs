@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! S4's recorders: the caller's own thread calls write() into the page cache.
+//! The ext4 recording paper's recorders: the caller's own thread calls write() into the page cache.
 //!
-//! Files hold nothing but the records, as S4's do: what is measured is the path of write(), and a
+//! Files hold nothing but the records, as the paper's do: what is measured is the path of write(), and a
 //! format would add the same to each of them. Threads: the caller (write), [`super::sync_thread`]
 //! (write back, and end each file), [`super::background`] (what disturbs). When a file is full the
-//! caller waits until it has been ended and the next one is there, which is S4's "foreground".
+//! caller waits until it has been ended and the next one is there, which is the paper's "foreground".
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Switching the kernel's flusher off, and back on whatever happens.
 //!
-//! As S4 does it: the flusher starts only if all memory is dirty or data is older than 3,000 s, so
+//! As the ext4 recording paper does it: the flusher starts only if all memory is dirty or data is older than 3,000 s,
+//! so
 //! that the recorder alone decides when pages are written. This holds for the whole machine, hence
 //! the guard: it lives as [`steadyio_core::knob_guard`] describes.
 

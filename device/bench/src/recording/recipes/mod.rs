@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How S4's recipes work; their names are in [`super::recipe`].
+//! How the ext4 recording paper's recipes work; their names are in [`super::recipe`].
 
 pub mod background;
 pub mod caller_writes;

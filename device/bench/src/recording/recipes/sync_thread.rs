@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! S4's second thread: writes back what the caller wrote, a piece at a time, and ends the file.
+//! The ext4 recording paper's second thread: writes back what the caller wrote, a piece at a time, and ends the file.
 
 use std::fs::File;
 use std::io;

@@ -54,7 +54,7 @@ impl Stage {
         self.finishing || (self.next.is_none() && self.is_used_up())
     }
 
-    /// Whether all segments were begun, and none may be recorded over.
+    /// Whether all segments were begun, and none may be overwritten.
     fn is_used_up(&self) -> bool {
         self.parts.when_full == WhenFull::Stop && self.begun == self.segments()
     }
