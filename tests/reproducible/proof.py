@@ -93,6 +93,13 @@ def run_here() -> Proof:
     log = KEPT / "here.log"
     with tempfile.TemporaryDirectory(prefix="steadyio-proof-") as results:
         facts = complete(watch([SCRIPT, sys.executable, results], log, timeout_s=900), log)
+    facts["commit"] = _commit()
     proof = Proof(HERE, "this machine", facts, {file.name: sha256_file(file) for file in files})
     proof.keep()
     return proof
+
+
+def _commit() -> str:
+    """What the hashes belong to: a later commit may build other bytes, the same everywhere."""
+    words = ["git", "describe", "--always", "--abbrev=10", "--dirty"]
+    return subprocess.run(words, cwd=PROJECT, capture_output=True, text=True).stdout.strip()

@@ -23,7 +23,8 @@ def differences(here: Proof, other: Proof) -> list[str]:
 def table(here: Proof, others: list[Proof]) -> str:
     """All runs as Markdown: the hashes of the run here, then how each other one compares."""
     hashes = {name: here.facts[name] for name in RESULTS} | here.built
-    lines = ["```", *(f"{value}  {name}" for name, value in hashes.items()), "```", ""]
+    lines = [f"Commit {here.facts['commit']}:", ""]
+    lines += ["```", *(f"{value}  {name}" for name, value in hashes.items()), "```", ""]
     lines += ["| Where | System | Processor | AVX2 | Host kernel | Results | Built there |"]
     lines += ["|---|---|---|---|---|---|---|"]
     lines += [_row(here, proof) for proof in (here, *others)]
