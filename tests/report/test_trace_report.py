@@ -16,12 +16,11 @@ from seen import CHROMIUM, DESKTOP, PHONE, Seen, boxes, headless_browser, open_r
 from steady_lab.errors import LabError
 from steady_lab.pages.trace_plot import SPANS
 from steady_lab.pages.trace_section import read_trace_sections
-from steady_lab.pages.trace_words import cause_text, size_text, time_text
+from steady_lab.pages.trace_words import cause_texts, size_text, time_text
 from steady_lab.paths import BUILD, PROJECT
 
 TIMEOUT_S = 120
 TRACE = PROJECT / "device" / "trace" / "tests" / "traces" / "host-trace.txt"
-SCHEMA = PROJECT / "docs" / "spec" / "steady-trace-record-1.schema.json"
 BARS = ".plot .barlayer .trace.bars .point path"
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 
@@ -135,31 +134,17 @@ def test_the_record_can_be_downloaded(seen: Seen, record: Path) -> None:
     assert Path(waiting.value.path()).read_bytes() == record.read_bytes()
 
 
-def test_every_cause_of_the_schema_has_words() -> None:
-    definitions = json.loads(SCHEMA.read_text(encoding="utf-8"))["$defs"]
-    woken = {"slept_ns": 100, "pid": 5, "comm": "dd", "context": "softirq"}
-    had_cpu = {"pid": 9, "comm": "hog", "class": "real_time", "priority": 50, "ns": 6_000}
-    longest = {"op": "write", "bytes": 524288, "comm": "dd", "origin": "io"}
-    longest |= {"woken": woken, "had_cpu": had_cpu}
-    known = {name: item for name, item in definitions.items() if name.startswith("cause_")}
-    for name, item in known.items():
-        cause = {field: 7_000 for field in item["required"]} | {"longest": longest}
-        words = cause_text(cause | {"cause": name.removeprefix("cause_")})
-        assert "7.00 µs" in words, words
-    assert len(known) == 16
+def test_causes_are_shown_in_the_words_of_the_record(work: Path, document: dict[str, Any]) -> None:
+    file = work / "trace.json"
+    document["worst_ios"][0]["causes"] = [{"text": "12.0 us as told"}, {"text": "3.0 us too"}]
+    file.write_text(json.dumps(document), encoding="utf-8")
+    (section,) = read_trace_sections([file])
+    assert "12.0 us as told; 3.0 us too" in [row[-1] for row in section.tables[2].body]
 
 
-def test_a_wait_for_a_cpu_says_who_had_it() -> None:
-    had_cpu = {"pid": 9, "comm": "hog", "class": "real_time", "priority": 50, "ns": None}
-    woken = {"slept_ns": None, "pid": 0, "comm": "swapper/1", "context": "interrupt"}
-    longest = {"ns": 7_000, "cpu": 1, "woken": woken, "had_cpu": had_cpu}
-    cause = {"cause": "cpu_wait", "ns": 7_000, "span": "post", "times": 1, "longest": longest}
-    assert cause_text(cause) == (
-        "7.00 µs of post waiting for a CPU, which hog had last (real-time 50), "
-        "woken by an interrupt over swapper/1"
-    )
-    longest |= {"had_cpu": had_cpu | {"class": "normal", "ns": 6_000}, "woken": None}
-    assert cause_text(cause) == "7.00 µs of post waiting for a CPU, which hog had for 6.00 µs"
+def test_an_unknown_cause_is_said_to_be_unknown() -> None:
+    worst = {"causes": [], "largest": {"ns": 1_500, "span": "post"}}
+    assert cause_texts(worst) == ["cause unknown, 1.50 µs in post"]
 
 
 def test_times_and_sizes_have_the_unit_that_fits() -> None:
@@ -178,7 +163,7 @@ def test_times_and_sizes_have_the_unit_that_fits() -> None:
     [
         ("{", "is no JSON"),
         ('{"schema": "steadyio.bench/1"}', "its schema is 'steadyio.bench/1'"),
-        ('{"schema": "steadyio.trace/1", "ios": []}', "is no whole steadyio.trace/1 record"),
+        ('{"schema": "steadyio.trace/1", "ios": []}', "is no complete steadyio.trace/1 record"),
     ],
     ids=["no-json", "other-schema", "incomplete"],
 )

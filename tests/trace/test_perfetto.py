@@ -179,10 +179,10 @@ def test_perfetto_finds_arguments_by_their_name(ui: PerfettoUi) -> None:
 
 
 @needs_chromium
-def test_perfetto_counts_what_is_with_the_device(ui: PerfettoUi) -> None:
+def test_perfetto_counts_what_is_in_flight(ui: PerfettoUi) -> None:
     rows = ui.rows(
         "select p.name, max(value) from counter c join track t on t.id = c.track_id"
-        " join track p on p.id = t.parent_id where t.name = 'requests with the device'"
+        " join track p on p.id = t.parent_id where t.name = 'requests in flight'"
         " group by p.name order by p.name"
     )
     assert rows == [("device 8:16", 1), ("device mmcblk0", 4)]
@@ -203,7 +203,7 @@ def test_the_ui_shows_one_row_per_layer_and_thread(ui: PerfettoUi, work: Path) -
     ui.screenshot(work / "sample.png")
     titles = ui.page.locator(".pf-track__title-popup").all_text_contents()
     layers = ["submission (VFS)", "block layer", "driver", "device", "completion"]
-    counters = ["requests in flight", "requests with the device"]
+    counters = ["requests queued or in flight", "requests in flight"]
     assert titles[titles.index("I/Os by thread") :] == [
         *("I/Os by thread", "reader 1201", "reader 1202"),
         *("device 8:16", *counters, "block layer", "device"),

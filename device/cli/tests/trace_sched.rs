@@ -161,6 +161,6 @@ fn without_the_option_no_switch_is_traced_and_the_hint_says_what_would_tell() {
     let output = trace_reads(&["--keep", kept.to_str().unwrap()], &disk, &[]);
     assert!(!kept.join("formats/sched").exists());
     let said = String::from_utf8_lossy(&output.stdout);
-    let hint = "never seen: sched:sched_switch: not known what threads did in submission and post (--sched)";
+    let hint = "missing event sched:sched_switch: unknown what threads did in submission and post (--sched)";
     assert!(said.contains(hint), "{said}");
 }

@@ -269,7 +269,7 @@ fn check_name(key: &str, name: &str) -> Result<(), ModelError> {
 }
 
 /// Reads TOML, or JSON if the text starts with a brace, which TOML never does. JSON may also be the record of
-/// a trace, of which the reads and writes that a program waited for are taken.
+/// a trace, of which the reads and writes of system calls are taken.
 pub fn parse(text: &str) -> Result<SpansFile, ModelError> {
     if !text.trim_start().starts_with('{') {
         let written = toml::from_str(text).map_err(|error| ModelError(error.to_string()))?;

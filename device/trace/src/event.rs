@@ -6,21 +6,21 @@
 
 use super::sched::{Switch, Waking};
 
-/// One event. Sources give them in the order of `time_ns`.
+/// One event. Sources give them in time order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// In the clock of the source, in ns; text that prints µs gives multiples of 1,000.
     pub time_ns: u64,
     /// The CPU that recorded it.
     pub cpu: u32,
-    /// The thread in whose context it happened; 0 is idle, which means an interrupt came there.
+    /// `current`; 0 is idle, which means an interrupt.
     pub pid: u32,
     /// That thread's name, if the source knows it.
     pub comm: Comm,
     pub what: EventKind,
 }
 
-/// The CPU of a loss of which it is not known where it was, nor when.
+/// The CPU of a loss of unknown CPU and time.
 pub const UNKNOWN_CPU: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,16 +41,16 @@ pub enum EventKind {
     },
     /// `block:block_bio_queue`: a bio reaches the block layer (blktrace Q).
     BioQueue(Extent),
-    /// `block:block_bio_remap` (A): what was queued for a partition or a stacked device goes on as `to`.
+    /// `block:block_bio_remap` (A): a bio for a partition or a stacked device is remapped to `to`.
     BioRemap {
         /// From now on.
         to: Extent,
         /// Before: device and sector.
         from: (Dev, u64),
     },
-    /// `block:block_split` (X): a bio is cut at `new_sector`; the front part goes on.
+    /// `block:block_split` (X): a bio is split at `new_sector`; the front part continues.
     BioSplit {
-        /// What was to go on, from its first sector; `sectors` is 0: the event does not say.
+        /// The bio, from its first sector; `sectors` is 0, as the event has no length.
         bio: Extent,
         /// Where the rest begins.
         new_sector: u64,
@@ -59,32 +59,32 @@ pub enum EventKind {
     BackMerge(Extent),
     /// `block:block_bio_frontmerge` (F): put before a request that begins where it ends.
     FrontMerge(Extent),
-    /// `block:block_rq_merge`: this request is swallowed by the one before it.
+    /// `block:block_rq_merge`: this request is merged into the one before it.
     RequestMerge(Extent),
-    /// `block:block_getrq` (G): it has a request, and so a tag.
+    /// `block:block_getrq` (G): a request, and so a tag, is allocated for it.
     GetRequest(Extent),
     /// `block:block_plug` (P), for the thread.
     Plug,
     /// `block:block_unplug` (U), for the thread.
     Unplug,
-    /// `block:block_rq_insert` (I): given to the scheduler.
+    /// `block:block_rq_insert` (I): inserted into the scheduler.
     Insert(Extent),
-    /// `block:block_rq_issue` (D): given to the driver.
+    /// `block:block_rq_issue` (D): issued to the driver.
     Issue(Extent),
-    /// `block:block_rq_requeue` (R): taken back from the driver.
+    /// `block:block_rq_requeue` (R): requeued by the driver.
     Requeue(Extent),
-    /// `block:block_rq_complete` (C): this much of a request has ended; less than all of it if it is served
-    /// in pieces.
+    /// `block:block_rq_complete` (C): this much of a request has completed; less than all of it if it is
+    /// served in pieces.
     Complete {
-        /// What ended.
+        /// What completed.
         extent: Extent,
         /// 0, or a negative errno.
         error: i32,
     },
-    /// The driver starts the hardware: `mmc:mmc_request_start`, `nvme:nvme_setup_cmd`,
+    /// The driver starts a command: `mmc:mmc_request_start`, `nvme:nvme_setup_cmd`,
     /// `scsi:scsi_dispatch_cmd_start`.
     HardwareStart(Command),
-    /// The hardware is done: `mmc:mmc_request_done`, `nvme:nvme_complete_rq`, `scsi:scsi_dispatch_cmd_done`.
+    /// The command is done: `mmc:mmc_request_done`, `nvme:nvme_complete_rq`, `scsi:scsi_dispatch_cmd_done`.
     HardwareDone(Command),
     /// `irq:irq_handler_entry`.
     IrqEnter {
@@ -110,20 +110,20 @@ pub enum EventKind {
         /// Bytes, or a negative errno.
         result: i32,
     },
-    /// `io_uring:io_uring_queue_async_work`: from now on a worker thread of whoever submitted it may begin with it.
+    /// `io_uring:io_uring_queue_async_work`: from now on any worker of the submitter may start it.
     UringQueueWork {
         /// As submitted.
         request: u64,
     },
-    /// `io_uring:io_uring_link`: it begins when `after` has ended, in the worker if `after` was with one.
+    /// `io_uring:io_uring_link`: it starts when `after` has completed, in the same worker if `after` was in one.
     UringLink {
         /// As submitted.
         request: u64,
         /// The one before it in the chain.
         after: u64,
     },
-    /// `io_uring:io_uring_file_get`: this thread looks up the file of the operation, and so begins with it. A
-    /// worker does so only if the file is not known yet.
+    /// `io_uring:io_uring_file_get`: this thread looks up the file of the operation, and so starts it. A worker
+    /// does so only if the file was not looked up before.
     UringFileGet {
         /// As submitted.
         request: u64,
@@ -139,13 +139,13 @@ pub enum EventKind {
         dev: Dev,
         inode: u64,
     },
-    /// `k2:k2_split`: the scheduler hands out a piece, `rest_bytes` stay behind.
+    /// `k2:k2_split`: the scheduler dispatches a piece, `rest_bytes` remain.
     K2Split {
         piece: Extent,
         /// What is left.
         rest_bytes: u32,
     },
-    /// `jbd2:jbd2_start_commit`: the journal's thread begins to write a transaction.
+    /// `jbd2:jbd2_start_commit`: the journal's thread starts to commit a transaction.
     JournalCommitStart {
         /// The file system's device.
         dev: Dev,
@@ -157,12 +157,12 @@ pub enum EventKind {
         dev: Dev,
         transaction: u32,
     },
-    /// `task:task_newtask`, or `sched:sched_process_fork`, which the workers of io_uring begin without.
+    /// `task:task_newtask`, or `sched:sched_process_fork`, which io_uring workers do not have.
     Fork {
         /// The new thread.
         child: u32,
     },
-    /// `writeback:balance_dirty_pages`: too much is dirty, so the thread that writes is made to sleep.
+    /// `writeback:balance_dirty_pages`: dirty throttling pauses the writing thread.
     DirtyPause {
         /// For so long.
         pause_ns: u64,
@@ -171,7 +171,7 @@ pub enum EventKind {
     Switch(Switch),
     /// `sched:sched_waking` or `sched_wakeup`, in the context of the event's thread.
     Waking(Waking),
-    /// The kernel dropped events of this CPU before this moment; of [`UNKNOWN_CPU`], at any moment before.
+    /// The kernel dropped events of this CPU before this time; of [`UNKNOWN_CPU`], at any time before.
     Lost {
         /// How many; 0 if the source only says that some are missing.
         count: u64,
@@ -192,12 +192,12 @@ pub struct Extent {
     pub priority: Option<Priority>,
 }
 
-/// A command of a driver, as far as it can be told from its event.
+/// A driver's command, as far as its event shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
     /// Whose event.
     pub driver: Driver,
-    /// Equal in start and done of one command, and unique among those under way (a pointer, or host and tag).
+    /// Equal in start and done of one command, and unique among those in flight (a pointer, or host and tag).
     pub key: u64,
     /// First sector in units of 512 bytes, if the event says so.
     pub sector: Option<u64>,
@@ -207,7 +207,7 @@ pub struct Command {
     pub opcode: Option<u8>,
 }
 
-/// A driver whose events tell when the hardware starts.
+/// A driver with events of its commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Driver {
     Mmc,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What was found out: requests and I/Os, each with a mark per layer passed.
+//! The result: requests and I/Os, each with a mark per layer passed.
 //!
-//! A **request** is what the block layer gives to a driver. An **I/O** is what a program asked for: one system
-//! call (or one io_uring or aio operation) with the requests that it led to. Requests that no program asked
-//! for in that moment (writeback, readahead, the journal) have an [`Origin`] that says so, and no I/O.
+//! A **request** is what the block layer issues to a driver. An **I/O** is one system call (or one io_uring or aio
+//! operation) with the requests that it led to. Requests outside system calls (writeback, readahead, the journal)
+//! have an [`Origin`] that says so, and no I/O.
 
 use super::event::{Call, Comm, Dev, Op, Priority};
 use super::sched::Sched;
@@ -12,19 +12,19 @@ use super::sched::Sched;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Mark {
-    /// Its first bio reaches the block layer.
+    /// Its first bio reaches the block layer (`block_bio_queue`).
     Queued,
-    /// It has a request and a tag.
+    /// Request and tag are allocated (`block_getrq`).
     GotRequest,
-    /// Given to the scheduler.
+    /// Inserted into the scheduler (`block_rq_insert`).
     Inserted,
-    /// Given to the driver, for the first time.
+    /// Issued to the driver, for the first time (`block_rq_issue`).
     Issued,
-    /// The driver starts the hardware, for the first time.
+    /// The driver starts a command, for the first time.
     HardwareStart,
-    /// The hardware is done, for the last time.
+    /// A command is done, for the last time.
     HardwareDone,
-    /// The block layer ends it, all of it.
+    /// All of it has completed (`block_rq_complete`).
     Completed,
 }
 
@@ -41,7 +41,7 @@ impl Mark {
     ];
 }
 
-/// When each point was passed, in ns; `None` where no event tells.
+/// When each point was passed, in ns; `None` without an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks([Option<u64>; 7]);
 
@@ -56,23 +56,23 @@ impl Marks {
         self.0[mark as usize] = Some(time_ns);
     }
 
-    /// When the device got it: the start of the hardware, or else the issue to the driver.
+    /// The start of the command, or else the issue to the driver.
     pub fn device_start_ns(&self) -> Option<u64> {
         self.get(Mark::HardwareStart).or(self.get(Mark::Issued))
     }
 
-    /// When the device was done: the end of the hardware, or else the end of the request.
+    /// The end of the command, or else the completion of the request.
     pub fn device_end_ns(&self) -> Option<u64> {
         self.get(Mark::HardwareDone).or(self.get(Mark::Completed))
     }
 }
 
-/// A request that was seen from its first bio (or at least its issue) to its end.
+/// A request that was seen from its first bio (or at least its issue) to its completion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The device it was issued to.
     pub dev: Dev,
-    /// The partitions and stacked devices on top of that which its bios came through, as far as events tell;
+    /// The partitions and stacked devices on top of that which its bios came through, as far as events show;
     /// none twice.
     pub through: Vec<Dev>,
     /// Operation and flags when issued.
@@ -83,9 +83,9 @@ pub struct Request {
     pub bytes: u64,
     /// Its I/O priority, if events carry it.
     pub priority: Option<Priority>,
-    /// Who queued its first bio; 0 if that was not seen.
+    /// Which thread queued its first bio; 0 if unknown.
     pub pid: u32,
-    /// That thread's name, empty if not known.
+    /// That thread's name, empty if unknown.
     pub comm: Comm,
     /// On whose behalf.
     pub origin: Origin,
@@ -93,30 +93,30 @@ pub struct Request {
     pub marks: Marks,
     /// When each further bio that was merged into it was queued, in ns.
     pub merged_queued_ns: Vec<u64>,
-    /// Its bio is a part of a larger one that the block layer cut.
+    /// Its bio is a part of a larger one that the block layer split.
     pub cut_from_bio: bool,
-    /// Times with the device, if more than one: pieces of a split, or after a requeue. In order, no overlap.
+    /// Dispatches, if more than one: pieces of a split, or after a requeue. In order, no overlap.
     pub pieces: Vec<Piece>,
-    /// How often the driver gave it back unserved.
+    /// How often the driver requeued it.
     pub requeues: u32,
     /// 0, or a negative errno.
     pub error: i32,
 }
 
-/// One stay with the device, of a request that had several.
+/// One dispatch, of a request that had several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Given to the driver.
+    /// Issued to the driver.
     pub issued_ns: u64,
-    /// Ended, or given back.
+    /// Completed, or requeued.
     pub ended_ns: u64,
     /// First sector.
     pub sector: u64,
-    /// Bytes that ended; 0 if it was given back.
+    /// Bytes completed; 0 if it was requeued.
     pub bytes: u64,
-    /// The driver started the hardware, if an event tells.
+    /// The driver started the command, if an event shows it.
     pub hardware_start_ns: Option<u64>,
-    /// The hardware was done, if an event tells.
+    /// The command was done, if an event shows it.
     pub hardware_done_ns: Option<u64>,
 }
 
@@ -127,16 +127,16 @@ pub enum Origin {
     Io(usize),
     /// Data of the page cache, written back by the kernel; of that inode, if known.
     Writeback(Option<u64>),
-    /// Read before somebody asked; of that inode, if known.
+    /// Readahead; of that inode, if known.
     Readahead(Option<u64>),
     /// A file system's journal.
     Journal,
-    /// A thread whose system call was not seen (it began before the trace, or those events are missing), or
-    /// of the kernel's.
+    /// A thread whose system call was not seen (it began before the trace, or those events are missing), or a
+    /// kernel thread.
     Thread,
 }
 
-/// One thing that a program asked for.
+/// One I/O of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Io {
     /// By which call, or through which interface.
@@ -145,7 +145,7 @@ pub struct Io {
     pub comm: Comm,
     /// The call begins, in ns (io_uring: the submission).
     pub entered_ns: u64,
-    /// The call returns (io_uring, aio: the completion is handed to the program).
+    /// The call returns (io_uring, aio: the program reaps the completion).
     pub exited_ns: u64,
     /// Bytes that it moved; 0 for a sync or if it failed.
     pub bytes: u64,
@@ -156,18 +156,17 @@ pub struct Io {
 }
 
 /// The e.MMC analysis paper's four spans, in ns. Each moment of an I/O belongs to exactly one: `device` while any of
-/// its requests is
-/// with the device; else `block` while any is in the block layer or the driver; else `submission` if a
+/// its requests is in the device; else `block` while any is in the block layer or the driver; else `submission` if a
 /// request is still to come, and `post` if none is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spans {
     /// System call, VFS and file system, up to the bio.
     pub submission_ns: u64,
-    /// Block layer, scheduler and driver, up to the start of the hardware.
+    /// Block layer, scheduler and driver, up to the start of the command.
     pub block_ns: u64,
     /// The hardware.
     pub device_ns: u64,
-    /// From the hardware's end to the return to the program.
+    /// From the end of the command to the return to the program.
     pub post_ns: u64,
 }
 
@@ -186,58 +185,58 @@ pub struct Trace {
     pub ios: Vec<Io>,
     /// What was seen, and what could not be matched.
     pub account: Coverage,
-    /// Which kinds of event were never seen, as `system:name`, with what follows from it; for people.
+    /// Missing kinds of event, with the consequence.
     pub missing: Vec<Missing>,
-    /// Which thread had which CPU; nothing where such events are not traced.
+    /// Which thread ran on which CPU; empty without sched events.
     pub sched: Sched,
-    /// When writers were made to sleep because too much was dirty, in the order of time.
+    /// Pauses of dirty throttling, in time order.
     pub dirty_pauses: Vec<DirtyPause>,
 }
 
-/// A thread that writes is made to sleep, so that it does not fill the memory with dirty pages.
+/// Dirty throttling pauses a writing thread (`balance_dirty_pages`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirtyPause {
     pub pid: u32,
     /// From when on.
     pub begin_ns: u64,
-    /// For how long at most; the kernel counts it in ticks of its timer.
+    /// For how long at most; in timer ticks of the kernel.
     pub pause_ns: u64,
 }
 
-/// An event that would tell more, and what it would tell.
+/// An event that the trace lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
     /// As `system:name`.
     pub event: &'static str,
-    /// What is not known without it.
+    /// What is unknown without it.
     pub consequence: &'static str,
 }
 
-/// Nothing is dropped in silence: every event and every request is in one of these.
+/// Every event and every request is counted in one of these.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// Events read.
     pub events: u64,
     /// Events that the kernel or the tracer says it lost.
     pub events_lost: u64,
-    /// Requests followed from issue to end: the length of [`Trace::requests`].
+    /// Requests followed from issue to completion: the length of [`Trace::requests`].
     pub matched: u64,
     /// Requests whose beginning lies before the trace or whose end lies after it.
     pub at_the_edges: u64,
-    /// Requests that miss an event where the trace says that events were lost.
+    /// Requests that lack an event where events were lost.
     pub hit_by_loss: u64,
-    /// Requests that miss an event with no loss to explain it; the first of them, at most 1,000.
+    /// Requests that lack an event without a loss to explain it; the first of them, at most 1,000.
     pub unmatched: Vec<Unmatched>,
     /// How many of those in all.
     pub unmatched_count: u64,
-    /// I/Os whose calls led to no request: what they asked for was in memory, or somebody else had asked for it.
+    /// I/Os whose calls led to no request: served from memory, or by a request of another call.
     pub calls_without_request: u64,
-    /// I/Os left out of [`Trace::ios`] because a request of theirs is not matched, or they began before the
+    /// I/Os that are not in [`Trace::ios`]: a request of theirs is not matched or ambiguous, or they began before the
     /// trace or ended after it.
     pub ios_incomplete: u64,
 }
 
-/// A request that does not add up.
+/// A request that is not matched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unmatched {
     /// When its last event was.

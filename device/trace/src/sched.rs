@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which thread had which CPU, and who woke whom: what the scheduler's events tell, kept for the report, which
-//! asks it why a thread did not go on (`report/thread_time.rs`).
+//! Switches and wakeups of threads, kept for the report, which asks why a thread did not run
+//! (`report/thread_time.rs`).
 
 use std::collections::HashMap;
 
 use super::event::Comm;
 
-/// A thread, as the scheduler's events name it.
+/// A thread, as sched events have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedTask {
     /// Its number; 0 is idle.
@@ -16,33 +16,33 @@ pub struct SchedTask {
     pub prio: i32,
 }
 
-/// `sched:sched_switch`: a CPU goes on with another thread.
+/// `sched:sched_switch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Switch {
-    /// Who had it.
+    /// The thread that is switched out.
     pub prev: SchedTask,
-    /// That thread could have gone on: it was preempted, or gave way. If not, it sleeps.
+    /// That thread is still runnable: it was preempted, or yielded. If not, it sleeps.
     pub runnable: bool,
-    /// Who has it now.
+    /// The thread that is switched in.
     pub next: SchedTask,
 }
 
-/// `sched:sched_waking`, or `sched_wakeup`: a thread that slept may run again.
+/// `sched:sched_waking`, or `sched_wakeup`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waking {
     pub woken: SchedTask,
-    /// In what the waker was; `None` if the source does not tell.
+    /// The waker's context; `None` if the source does not show it.
     pub context: Option<Context>,
 }
 
-/// What a CPU does beside, or in place of, its thread.
+/// The context that a CPU is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Context {
     /// The thread itself.
     Thread,
-    /// A softirq, over that thread or in it (ksoftirqd).
+    /// A softirq, on top of that thread or in it (ksoftirqd).
     Softirq,
-    /// An interrupt, over that thread.
+    /// An interrupt, on top of that thread.
     Interrupt,
 }
 
@@ -57,7 +57,7 @@ pub struct SchedEvent {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchedWhat {
-    /// The CPU changes its thread.
+    /// A context switch.
     Switch(Switch),
     /// A thread is woken, in the context of that one.
     Waking(Waking, (u32, Comm)),
@@ -69,7 +69,7 @@ pub enum SchedWhat {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sched {
     events: Vec<SchedEvent>,
-    /// When each thread was first and last seen to get or leave a CPU, in ns.
+    /// First and last switch of each thread, in ns.
     seen_ns: HashMap<u32, (u64, u64)>,
     of_all: bool,
 }
@@ -90,7 +90,7 @@ impl Sched {
                 };
                 self.of_all |= of_nobody(&switch.prev) && of_nobody(&switch.next);
             }
-            // Without events before it, there is nothing that could be incomplete.
+            // Without earlier events, nothing is incomplete.
             SchedWhat::Lost if self.events.is_empty() => return,
             SchedWhat::Waking(..) | SchedWhat::Lost => {}
         }
@@ -101,7 +101,7 @@ impl Sched {
         &self.events
     }
 
-    /// When a thread was first and last seen to get or leave a CPU, in ns.
+    /// First and last switch of a thread, in ns.
     pub fn seen_ns(&self, pid: u32) -> Option<(u64, u64)> {
         self.seen_ns.get(&pid).copied()
     }
@@ -111,8 +111,8 @@ impl Sched {
         self.of_all = true;
     }
 
-    /// The switches of all threads were traced, not only those to and from some that were asked for: so it is
-    /// known, or there is one between idle and threads of the kernel that nobody asks for.
+    /// The switches of all threads were traced, not only of some: as captured by `steady`, or shown by a switch between
+    /// idle and a kernel thread that nobody selects.
     pub fn is_of_all(&self) -> bool {
         self.of_all
     }

@@ -16,7 +16,7 @@ from steady_lab.figures.table import TextTable, format_number
 from steady_lab.figures.traced_loads import PLACES, TracedLoads, load_traced_loads
 from steady_lab.pages.spans_findings import findings_table
 from steady_lab.pages.trace_plot import SPANS
-from steady_lab.pages.trace_words import causes_text, time_text
+from steady_lab.pages.trace_words import cause_texts, time_text
 from steady_lab.pages.traced_runs import TracedRun, TracedRuns, all_keys, read_runs
 from steady_lab.toml_table import load_toml
 
@@ -141,7 +141,7 @@ def _spread_of_place(runs: TracedRuns, place: str) -> str:
         ],
     )
     longest = [
-        f"- {_title(run)}, {time_text(run.worst['total_ns'])}: {causes_text(run.worst)}"
+        f"- {_title(run)}, {time_text(run.worst['total_ns'])}: {'; '.join(cause_texts(run.worst))}"
         for run in own
     ]
     return "\n".join([spread.markdown(), "", "The longest of each, and why:", "", *longest])

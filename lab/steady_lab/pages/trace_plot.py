@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from steady_lab.pages.plot import escape
-from steady_lab.pages.trace_words import causes_text, group_label, time_text, worst_label
+from steady_lab.pages.trace_words import cause_texts, group_label, time_text, worst_label
 
 # In the order in which an I/O passes them; the colours stay apart for colour-blind readers.
 SPANS = {
@@ -64,11 +64,8 @@ def spans_plot(groups: list[dict[str, Any]]) -> dict[str, Any]:
 def worst_plot(worst: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the longest I/Os, each with its cause."""
     unit_ns, unit = _unit([each["total_ns"] for each in worst])
-    labels = [
-        f"<b>{escape(worst_label(each))}</b> {time_text(each['total_ns'])}: "
-        f"{escape(causes_text(each))}"
-        for each in worst
-    ]
+    labels = [_worst_text(each, "; ") for each in worst]
+    lines = [_worst_text(each, "<br>") for each in worst]
     traces = []
     for name in SPANS:
         times_ns = [each["spans"][f"{name}_ns"] for each in worst]
@@ -77,12 +74,17 @@ def worst_plot(worst: list[dict[str, Any]]) -> dict[str, Any]:
             for ns, each in zip(times_ns, worst, strict=True)
         ]
         hover = [
-            f"{label.replace('; ', '<br>')}<br>{SPANS[name][0]}: {time_text(ns)}"
-            for label, ns in zip(labels, times_ns, strict=True)
+            f"{line}<br>{SPANS[name][0]}: {time_text(ns)}"
+            for line, ns in zip(lines, times_ns, strict=True)
         ]
         traces.append(_bars(name, [ns / unit_ns for ns in times_ns], shares, hover, ""))
     traces.append(_labels(labels, ""))
     return _plot(traces, [_panel("", f"Time ({unit})", len(worst))], len(worst))
+
+
+def _worst_text(worst: dict[str, Any], between: str) -> str:
+    causes = between.join(escape(text) for text in cause_texts(worst))
+    return f"<b>{escape(worst_label(worst))}</b> {time_text(worst['total_ns'])}: {causes}"
 
 
 def _plot(traces: list[dict[str, Any]], panels: list[dict[str, Any]], rows: int) -> dict[str, Any]:

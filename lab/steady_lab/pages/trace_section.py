@@ -13,7 +13,7 @@ from steady_lab.errors import LabError
 from steady_lab.figures.table import TextTable
 from steady_lab.pages.page_data import Download, data_link, script_json
 from steady_lab.pages.trace_plot import SPANS, shown_groups, shown_worst, spans_plot, worst_plot
-from steady_lab.pages.trace_words import causes_text, group_label, time_text, worst_label
+from steady_lab.pages.trace_words import cause_texts, group_label, time_text, worst_label
 
 SCHEMA = "steadyio.trace/1"
 STATISTICS = {"mean": "mean", "p50": "p50", "p99": "p99", "p999": "p99.9", "max": "max"}
@@ -63,7 +63,7 @@ def _read(path: Path) -> TraceSection:
     try:
         return make_trace_section(path.stem, document, content)
     except (KeyError, TypeError) as error:
-        raise LabError(f"--trace {path}: is no whole {SCHEMA} record: {error}") from error
+        raise LabError(f"--trace {path}: is no complete {SCHEMA} record: {error}") from error
 
 
 def make_trace_section(name: str, document: dict[str, Any], content: bytes) -> TraceSection:
@@ -91,18 +91,18 @@ def _summary(document: dict[str, Any]) -> str:
     requests = sum(group["count"] for group in document["requests"])
     account = document["account"]
     return (
-        f"{ios} I/Os that a program waited for, and {requests} requests that none was seen to wait "
-        f"for; {account['matched']} requests followed from {account['events']} events."
+        f"{ios} I/Os of system calls, and {requests} requests outside system calls; "
+        f"{account['matched']} requests matched from {account['events']} events."
     )
 
 
 def _flaws(account: dict[str, Any]) -> list[str]:
-    """Return what makes the figures less than the whole truth."""
+    """Return what makes the trace incomplete."""
     counts = {
         "events were lost": account["events_lost"],
-        "requests miss an event where events were lost": account["hit_by_loss"],
-        "requests miss an event with nothing to explain it": account["unmatched"],
-        "places of the input could not be read": account["unread"]["count"],
+        "requests hit by lost events": account["hit_by_loss"],
+        "requests unmatched": account["unmatched"],
+        "parse errors": account["unread"]["count"],
     }
     return [f"{count} {what}" for what, count in counts.items() if count]
 
@@ -134,14 +134,14 @@ def _worst_table(worst: list[dict[str, Any]]) -> TextTable:
     body = [
         [worst_label(each), time_text(each["total_ns"])]
         + [_span_text(each, name) for name in SPANS]
-        + [str(each["requests"]), causes_text(each)]
+        + [str(each["requests"]), "; ".join(cause_texts(each))]
         for each in worst
     ]
     return TextTable("The longest", header, body)
 
 
 def _span_text(worst: dict[str, Any], name: str) -> str:
-    """Return a span's time; nobody was seen to submit a request that is of no call."""
+    """Return a span's time; a request outside system calls has no submission."""
     is_unknown = name == "submission" and worst["call"] is None
     return "–" if is_unknown else time_text(worst["spans"][f"{name}_ns"])
 
@@ -157,7 +157,7 @@ def _provenance(document: dict[str, Any]) -> dict[str, str]:
         "Kernel": f"{kernel['release']} {kernel['version']}" if kernel else "traced elsewhere",
         "Tool": f"steady {document['tool']['steady']}",
         "Processes": document["scope"]["processes"],
-        "Cut by the beginning or the end of the trace": f"{account['at_the_edges']} requests, "
+        "At the edges of the trace, incomplete": f"{account['at_the_edges']} requests, "
         f"{account['ios_incomplete']} I/Os",
-        "Calls that led to no request": str(account["calls_without_request"]),
+        "Calls without a request": str(account["calls_without_request"]),
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Arguments of `steady trace`, and what they ask for.
+//! Arguments of `steady trace`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,24 +11,24 @@ use steadyio_trace::source::detect;
 use crate::quantity;
 
 const HELP: &str = "Exit status: 0 done; 1 failed, or PROGRAM did; 2 the command line is wrong; \
-3 done, but events were lost, or requests could not be matched (see the account); 130 interrupted before \
-PROGRAM, --duration or a file was at its end. Without those, Ctrl-C is how a trace ends. EventKind was traced until \
-then is shown, and the kernel's tracing is put back in every case.";
+3 done, but events were lost or unreadable, or requests unmatched (see the account); 130 interrupted before \
+PROGRAM, --duration or a file was at its end. Without those, Ctrl-C is how a trace ends. In every case the trace \
+up to that point is shown, and the kernel's tracing is restored.";
 
-const NO_SOURCE: &str = "what to trace is missing: give a file that was traced elsewhere, or PROGRAM behind --, \
-or --pid, --device or --duration to trace this kernel now";
+const NO_SOURCE: &str = "nothing to trace: give a recorded trace, or PROGRAM after --, \
+or --pid, --device or --duration to trace this kernel";
 
-/// Say which layer spends the time of each I/O, and why the worst ones took so long
+/// Show in which layer each I/O spends its time, and what delayed the slowest
 ///
-/// Traces this kernel, while a program runs or for a time, or reads what it kept, or what
-/// ftrace, trace-cmd, perf or blktrace have traced elsewhere. Each I/O's time is divided into submission, block layer, device and post.
+/// Traces this kernel with its trace events, or reads a trace that was kept (--keep) or recorded by ftrace,
+/// trace-cmd, perf or blktrace. The time of each I/O is divided into submission, block layer, device and post.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
-    /// Traces made elsewhere, or a folder that --keep made; several files are parts of one trace
+    /// Recorded traces, or a directory of --keep; several files are parts of one trace
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// What the files are; by default each is looked at
+    /// Format of the files [default: detected per file]
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<Format>,
     /// Show I/O of this device only: its name, node, mount point or MAJOR:MINOR
@@ -37,19 +37,19 @@ pub struct Arguments {
     /// Show I/O of this process and its children only
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pub pid: Option<u32>,
-    /// How long to trace, such as 10s; then PROGRAM is ended too
+    /// How long to trace, such as 10s; a PROGRAM that runs longer is terminated
     #[arg(long, value_name = "TIME", value_parser = quantity::duration, conflicts_with = "files")]
     pub duration: Option<Duration>,
     /// Show I/O of all processes, not only of PROGRAM or --pid
     #[arg(long)]
     pub all: bool,
-    /// Show the finer spans too: queue, tag, insert, issue, hardware, completion, return
+    /// Show the finer spans too (queue, tag, insert, issue, hardware, completion, return)
     #[arg(long)]
     pub fine: bool,
-    /// Trace which thread has which CPU too: why an I/O's own thread did not go on
+    /// Record sched_switch and sched_waking too: what an I/O's own thread did in submission and post
     #[arg(long, conflicts_with = "files")]
     pub sched: bool,
-    /// How many of the worst I/Os, and of the worst other requests, to show
+    /// How many of the worst I/Os, and of the worst requests outside system calls, to show
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub worst: usize,
     /// Print the record (docs/spec/steady-trace-record-1.schema.json) instead of tables
@@ -58,27 +58,27 @@ pub struct Arguments {
     /// Write the spans for `steady model` to this file
     #[arg(long, value_name = "FILE")]
     pub spans: Option<PathBuf>,
-    /// Write a file for the Perfetto UI (ui.perfetto.dev)
+    /// Write a trace for the Perfetto UI (ui.perfetto.dev) to this file
     #[arg(long, value_name = "FILE")]
     pub perfetto: Option<PathBuf>,
-    /// Keep what the kernel recorded in this directory, to be read again
+    /// Keep the kernel's raw trace in this directory, to be read again
     #[arg(long, value_name = "DIR", conflicts_with = "files")]
     pub keep: Option<PathBuf>,
-    /// Trace while this program runs, and show its I/O; behind --
+    /// Trace while this program runs, and show its I/O; after --
     #[arg(last = true, value_name = "PROGRAM", conflicts_with = "files")]
     pub program: Vec<String>,
 }
 
-/// What a file is.
+/// Format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// ftrace's trace or trace_pipe, or trace-cmd report
+    /// Text of ftrace (trace, trace_pipe) or trace-cmd report
     Ftrace,
-    /// perf script
+    /// Text of perf script
     Perf,
-    /// blkparse
+    /// Text of blkparse
     Blkparse,
-    /// The binary files of blktrace
+    /// Binary files of blktrace
     Blktrace,
     /// trace.dat, read through trace-cmd
     TraceDat,
@@ -96,7 +96,7 @@ impl From<Format> for detect::Format {
     }
 }
 
-/// Where the events are to come from.
+/// Where the events come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// Files.
@@ -106,14 +106,14 @@ pub enum Source {
 }
 
 impl Arguments {
-    /// What clap cannot tell.
+    /// What clap cannot check.
     pub fn check(&self) -> anyhow::Result<Source> {
         if !self.files.is_empty() {
             return Ok(Source::Files);
         }
-        // clap lets the conflict of another option with files hide that they are needed.
+        // clap does not require files where another option conflicts with them.
         if self.format.is_some() {
-            bail!("--format: says what files are, and none is given");
+            bail!("--format: needs files");
         }
         if self.duration == Some(Duration::ZERO) {
             bail!("--duration 0: must be longer");

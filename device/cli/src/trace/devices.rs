@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which devices are meant, and what they are called.
+//! `--device`: which devices are meant, and their names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -22,27 +22,27 @@ pub fn find(text: &str) -> anyhow::Result<Stack> {
     Stack::of(dev).with_context(|| format!("--device {text}"))
 }
 
-/// What is named as `MAJOR:MINOR`, on any machine.
+/// From `MAJOR:MINOR` only: of a trace of another machine.
 pub fn find_number(text: &str) -> anyhow::Result<Stack> {
     let dev = parse(text).ok_or_else(|| {
         anyhow!(
-            "--device {text}: a file does not tell names, so it must be MAJOR:MINOR, such as 179:0"
+            "--device {text}: files have no device names, so it must be MAJOR:MINOR, such as 179:0"
         )
     })?;
     Ok(Stack::unknown(dev))
 }
 
-/// What a kept trace calls so, or has under that number.
+/// By the names or numbers of a kept trace.
 pub fn find_named(text: &str, names: &BTreeMap<Dev, String>) -> anyhow::Result<Stack> {
     let name = text.trim_start_matches("/dev/");
     let named = names.iter().find(|(_, known)| *known == name).map(|(dev, _)| *dev);
-    let dev = named.or_else(|| parse(text)).ok_or_else(|| {
-        anyhow!("--device {text}: the machine that was traced has no device of that name")
-    })?;
+    let dev = named
+        .or_else(|| parse(text))
+        .ok_or_else(|| anyhow!("--device {text}: the traced machine has no device of that name"))?;
     Ok(Stack::unknown(dev))
 }
 
-/// If the trace has requests, but none of the device's: whose they are.
+/// A hint, if the trace has requests, but none of the device's.
 pub fn others(of: &Stack, trace: &Trace, names: &BTreeMap<Dev, String>) -> Option<String> {
     if trace.requests.is_empty() || trace.requests.iter().any(|request| of.has(request)) {
         return None;
@@ -50,7 +50,7 @@ pub fn others(of: &Stack, trace: &Trace, names: &BTreeMap<Dev, String>) -> Optio
     let devs: BTreeSet<Dev> = trace.requests.iter().map(|request| request.dev).collect();
     let name = |dev: &Dev| names.get(dev).cloned().unwrap_or_else(|| dev.to_string());
     let list = devs.iter().map(name).collect::<Vec<_>>().join(", ");
-    Some(format!("no request in this trace is known to be its; those that are there are of {list}"))
+    Some(format!("the trace has no request known to be of this device, only of {list}"))
 }
 
 fn of_path(text: &str) -> anyhow::Result<Dev> {

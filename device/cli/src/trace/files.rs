@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Traces made elsewhere, or kept earlier.
+//! Traces recorded elsewhere, or kept earlier.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use super::arguments::Arguments;
 use super::reading::{Followed, Reading};
 use crate::exit::{Failure, Status};
 
-const ALONE: &str = "is a trace that --keep made, which must be the only one";
+const ALONE: &str = "is a kept trace (--keep), which must be the only argument";
 
 pub fn read(arguments: &Arguments, stop: &Interrupt) -> Result<(Followed, Status), Failure> {
     let input = Input::open(arguments).map_err(Failure::with(Status::Usage))?;
@@ -27,7 +27,7 @@ pub fn read(arguments: &Arguments, stop: &Interrupt) -> Result<(Followed, Status
         }
     };
     if !all {
-        eprintln!("steady: interrupted; what was read until then follows");
+        eprintln!("steady: interrupted; the part read so far follows");
     }
     let found = Followed { skipped, ..reading.finish() };
     match (found.trace.account.events, found.problems.kept()) {
@@ -38,7 +38,7 @@ pub fn read(arguments: &Arguments, stop: &Interrupt) -> Result<(Followed, Status
     }
 }
 
-/// What is known of a kept trace, if that is what is to be read.
+/// The description of a kept trace, if that is the argument.
 pub fn kept(arguments: &Arguments) -> anyhow::Result<Option<Meta>> {
     match arguments.files.as_slice() {
         [only] if Captured::is_folder(only) => Ok(Some(Captured::open(only)?.meta().clone())),
@@ -64,7 +64,7 @@ impl Input {
         }
     }
 
-    /// The threads that were asked for when it was captured.
+    /// The threads that were requested when it was captured.
     fn asked_for(&self) -> Option<AskedFor> {
         match self {
             Input::Captured(captured) => captured.asked_for(),

@@ -22,7 +22,7 @@ use super::threads;
 use crate::exit::{Failure, Status};
 use crate::progress::Pace;
 
-/// How often to look whether it is over.
+/// Between two checks whether the trace is over.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Traces; what was captured, and how it ended.
@@ -44,7 +44,7 @@ pub fn trace(
     let mut asked_for = running().map_err(Failure::with(Status::Usage))?.unwrap_or_default();
     let mut note = |text: String| eprintln!("steady: {text}");
     let capture = Capture::start(&options, &mut note).map_err(Failure::with(Status::Failed))?;
-    // What was started before the trace was under way; events tell of what is started from now on.
+    // Threads that were started before tracing began; events give those started from now on.
     asked_for.extend(running().unwrap_or_default().unwrap_or_default());
     asked_for.sort_unstable();
     asked_for.dedup();
@@ -53,11 +53,11 @@ pub fn trace(
     let ended = wait(arguments, child, &capture, stop).map_err(Failure::with(Status::Failed))?;
     let captured = capture.stop(&asked_for).map_err(Failure::with(Status::Failed))?;
     if captured.meta().memory_full {
-        let hint = if keep.is_none() { "; --keep DIR goes on in a folder" } else { "" };
-        eprintln!("steady: memory was full, so tracing ended early{hint}");
+        let hint = if keep.is_none() { "; --keep DIR continues on disk" } else { "" };
+        eprintln!("steady: memory is full: tracing ended early{hint}");
     }
     if let Some(error) = captured.not_kept() {
-        eprintln!("steady: {error}; nothing is kept there, and what was traced follows");
+        eprintln!("steady: {error}; nothing is kept, the trace follows");
         return Ok((captured, Status::Failed));
     }
     let status = match ended {
@@ -72,11 +72,10 @@ pub fn trace(
     Ok((captured, status))
 }
 
-/// Before anything is traced: for nothing would be kept in a folder that cannot be made, and an earlier trace is
-/// not written over.
+/// Before tracing begins: fails if the directory cannot be made, or holds a trace already.
 fn make_folder(dir: &Path) -> anyhow::Result<()> {
     if Captured::is_folder(dir) {
-        bail!("--keep {}: holds a trace already; name another folder", dir.display());
+        bail!("--keep {}: holds a trace already; name another directory", dir.display());
     }
     fs::create_dir_all(dir).with_context(|| format!("--keep {}", dir.display()))
 }
@@ -96,7 +95,7 @@ fn spawn(arguments: &Arguments) -> anyhow::Result<Option<Child>> {
 /// Why tracing is over.
 enum Ended {
     Program(ExitStatus),
-    /// The time is over, or the process has ended, or Ctrl-C was to end it.
+    /// --duration is over, the process has exited, or Ctrl-C where nothing else ends a trace.
     Itself,
     MemoryFull,
     Interrupted,
@@ -113,14 +112,14 @@ fn wait(
     loop {
         let ended = child.as_mut().map(Child::try_wait).transpose();
         if let Some(status) = ended.context("waiting for the program")?.flatten() {
-            // Ctrl-C reaches both, and the program may be the first to go.
+            // Ctrl-C reaches both, and the program may exit first.
             let ended = if stop.requested() { Ended::Interrupted } else { Ended::Program(status) };
             return Ok(told.unwrap_or(ended));
         }
         match (&child, over(arguments, stop, began.elapsed())) {
             (None, Some(ended)) => return Ok(ended),
             (Some(child), Some(ended)) if told.is_none() => {
-                // Ctrl-C reaches the program by itself; a signal sent to this process only does not.
+                // Ctrl-C reaches the program too; a signal sent to this process only does not.
                 end(child, Signal::TERM)?;
                 told = Some(ended);
                 stop.forget();
@@ -144,16 +143,13 @@ fn wait(
 
 fn progress(arguments: &Arguments, elapsed: Duration, told: bool) -> String {
     if told {
-        format!(
-            "{} was told to end (SIGTERM) and still runs; a further Ctrl-C kills it",
-            arguments.program[0]
-        )
+        format!("{} got SIGTERM and still runs; Ctrl-C again kills it", arguments.program[0])
     } else {
         format!("tracing for {} s", elapsed.as_secs())
     }
 }
 
-/// Whether it is over, whatever the program does. Where nothing else would end it, Ctrl-C is how it ends.
+/// Whether it is over, whatever the program does. Ctrl-C is the regular end where there is no other.
 fn over(arguments: &Arguments, stop: &Interrupt, elapsed: Duration) -> Option<Ended> {
     let has_end = arguments.duration.is_some() || !arguments.program.is_empty();
     if stop.requested() {
@@ -172,13 +168,13 @@ fn runs(pid: u32) -> bool {
 fn end(child: &Child, signal: Signal) -> anyhow::Result<()> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or_else(|| anyhow!("process {}: no such process", child.id()))?;
-    kill_process(pid, signal).context("ending the program")
+    kill_process(pid, signal).context("signalling the program")
 }
 
 fn words(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
-        (Some(code), _) => format!("ended with status {code}"),
-        (_, Some(signal)) => format!("was ended by signal {signal}"),
+        (Some(code), _) => format!("exited with status {code}"),
+        (_, Some(signal)) => format!("killed by signal {signal}"),
         _ => status.to_string(),
     }
 }

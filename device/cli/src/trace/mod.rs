@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady trace`: which layer spends the time of each I/O.
+//! `steady trace`: in which layer each I/O spends its time.
 //!
-//! Files and this kernel give events (`files`, `live`), `reading` follows them, `steadyio_trace::report` makes the record; `tables` and `words`
-//! show it to people.
+//! `files` and `live` give events, `reading` follows them, `steadyio_trace::report` makes the record; `tables` and
+//! `words` print it.
 
 mod arguments;
 mod devices;
@@ -10,7 +10,6 @@ mod files;
 mod live;
 mod reading;
 mod tables;
-mod thread_words;
 mod threads;
 mod words;
 
@@ -65,7 +64,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     } else {
         text(&record, arguments.fine)
     })?;
-    // Last, so that what was traced is shown even if a file cannot be written.
+    // Last, so that the tables are printed even if a file cannot be written.
     files.write(&trace, &names, &record).map_err(Failure::with(Status::Failed))?;
     Ok(match ended {
         Status::Done if record.is_flawed() => Status::Flawed,
@@ -73,7 +72,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     })
 }
 
-/// Where the trace is from, as far as it decides what is shown.
+/// What is known of the traced machine.
 struct Origin {
     device: Option<Stack>,
     names: BTreeMap<Dev, String>,
@@ -117,13 +116,13 @@ fn now(
 ) -> Result<(Followed, Status), Failure> {
     let (captured, ended) = live::trace(arguments, device, stop)?;
     let mut reading = Reading::new(captured.asked_for(), true);
-    // What was traced until Ctrl-C is shown, so the same Ctrl-C does not end the reading.
+    // Ctrl-C ended the trace; it does not end the reading too.
     let stop = if stop.requested() { &Interrupt::default() } else { stop };
     let all = reading.take_all(captured.events(), stop);
     Ok((reading.finish(), if all { ended } else { Status::Interrupted }))
 }
 
-/// The files that are asked for, made sure of before anything is traced.
+/// Output files, created before tracing begins.
 struct OutFiles {
     perfetto: Option<RecordFile>,
     spans: Option<RecordFile>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From a source's events to what was found in them, with a line of progress now and then.
+//! Feeds a source's events to the follower, with progress on stderr.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ use crate::progress::Pace;
 /// Between two readings of the clock.
 const EVENTS_PER_LOOK: u64 = 65_536;
 
-/// Takes what a source gives.
+/// Events being followed.
 pub struct Reading {
     follower: Follower,
     asked_for: Option<AskedFor>,
@@ -28,17 +28,16 @@ pub struct Reading {
 pub struct Followed {
     /// The requests and I/Os.
     pub trace: Trace,
-    /// The threads that were asked for, with what they started; `None` for all.
+    /// The requested threads and those that they started; `None` for all.
     pub asked_for: Option<AskedFor>,
-    /// What could not be read.
+    /// Parse errors.
     pub problems: Problems,
-    /// Events that are of no kind that is needed.
+    /// Events of other kinds.
     pub skipped: u64,
 }
 
 impl Reading {
-    /// Nothing read yet. `asked_for`: whose I/O; `None` for all. `captured`: by ourselves, so that the scheduler's
-    /// events are of all threads.
+    /// `asked_for`: whose I/O; `None` for all. `captured`: by `steady`, so that sched events are of all threads.
     pub fn new(asked_for: Option<AskedFor>, captured: bool) -> Reading {
         Reading {
             follower: Follower::new(Options { sched_of_all: captured, ..Options::default() }),
@@ -50,7 +49,7 @@ impl Reading {
         }
     }
 
-    /// The next event, or a place that could not be read.
+    /// The next event, or a parse error.
     pub fn take(&mut self, item: Result<Event, Problem>) {
         match item {
             Ok(event) => {
@@ -82,7 +81,7 @@ impl Reading {
         true
     }
 
-    /// Says how it goes, if that is due.
+    /// Prints progress, if that is due.
     pub fn tell(&mut self, doing: &str) {
         let elapsed = self.began.elapsed();
         if self.pace.is_due(elapsed) {

@@ -7,6 +7,7 @@ use steadyio_trace::report::distribution::Distribution;
 use steadyio_trace::report::groups::{Group, size_text};
 use steadyio_trace::report::record::{ClassTimes, Record};
 use steadyio_trace::report::times::{SPANS, Times};
+use steadyio_trace::report::words::{count, us};
 
 use crate::table::align;
 
@@ -15,27 +16,30 @@ const SHARE_WORDS: [usize; 1] = [0];
 const FIGURE_WORDS: [usize; 2] = [0, 1];
 /// As many inodes are named.
 const INODES_MAX: usize = 5;
+const NS_PER_US: f64 = 1_000.0;
 
 /// All tables; with `fine`, the finer spans too.
 pub fn tables(record: &Record, fine: bool) -> String {
     let sections = [
         ios(&record.ios, fine),
-        requests("Requests that no program's call waited for", &record.requests, fine),
-        requests("Flushes and discards, whoever made them", &record.flushes_and_discards, fine),
+        requests("Requests outside system calls", &record.requests, fine),
+        requests("Flushes and discards of any origin", &record.flushes_and_discards, fine),
         classes(&record.classes),
     ];
     let shown: Vec<String> = sections.into_iter().flatten().collect();
     let scope = &record.scope;
     match (shown.is_empty(), scope.ios_hidden + scope.requests_hidden) {
         (false, _) => shown.join("\n"),
-        (true, 0) => "No I/O and no request was followed from its beginning to its end.\n".into(),
-        (true, _) => "No I/O and no request that was asked for is in the trace.\n".into(),
+        (true, 0) => "The trace has no complete I/O or request.\n".into(),
+        (true, _) => {
+            "The trace has no I/O or request of the requested processes and device.\n".into()
+        }
     }
 }
 
 fn ios(groups: &[Group], fine: bool) -> Option<String> {
     let rows = rows(groups)?;
-    let title = "I/Os that a program waited for";
+    let title = "I/Os of system calls";
     let text = format!("{title}\n{}\n{}", shares(&rows), figures(&rows));
     Some(if fine { format!("{text}\n{}", steps(&rows)) } else { text })
 }
@@ -47,7 +51,7 @@ fn requests(title: &str, groups: &[Group], fine: bool) -> Option<String> {
     Some(if fine { format!("{text}\n{}", steps(&rows)) } else { text })
 }
 
-/// Nothing if there is nothing to show.
+/// `None` if there is nothing to show.
 fn rows(groups: &[Group]) -> Option<Vec<(String, &Times)>> {
     let rows = groups.iter().map(|group| (label(group), &group.times)).collect();
     (!groups.is_empty()).then_some(rows)
@@ -72,7 +76,7 @@ fn shares(rows: &[(String, &Times)]) -> String {
         table.push([
             label.clone(),
             times.count.to_string(),
-            us(times.total.mean_ns),
+            one(times.total.mean_ns / NS_PER_US),
             submission,
             block,
             device,
@@ -90,7 +94,6 @@ fn totals(rows: &[(String, &Times)]) -> String {
     let mut table = vec![head.map(String::from)];
     for (label, times) in rows {
         let share = |span| times.span(span).map_or("-".into(), |span| one(span.share_percent));
-        let whole = |ns: u64| us(ns as f64);
         let total = &times.total;
         table.push([
             label.clone(),
@@ -98,11 +101,11 @@ fn totals(rows: &[(String, &Times)]) -> String {
             share("block"),
             share("device"),
             share("post"),
-            us(total.mean_ns),
-            whole(total.p50_ns),
-            whole(total.p99_ns),
-            whole(total.p999_ns),
-            whole(total.max_ns),
+            one(total.mean_ns / NS_PER_US),
+            us(total.p50_ns),
+            us(total.p99_ns),
+            us(total.p999_ns),
+            us(total.max_ns),
         ]);
     }
     align(&table, &SHARE_WORDS)
@@ -135,20 +138,19 @@ fn head() -> [String; 8] {
 
 /// A group's label stands in its first line only.
 fn row(label: &str, number: usize, name: &str, times: &Distribution) -> [String; 8] {
-    let whole = |ns: u64| us(ns as f64);
     [
         if number == 0 { label.into() } else { String::new() },
         name.into(),
         times.count.to_string(),
-        us(times.mean_ns),
-        whole(times.p50_ns),
-        whole(times.p99_ns),
-        whole(times.p999_ns),
-        whole(times.max_ns),
+        one(times.mean_ns / NS_PER_US),
+        us(times.p50_ns),
+        us(times.p99_ns),
+        us(times.p999_ns),
+        us(times.max_ns),
     ]
 }
 
-/// Those that moved most, over all sizes.
+/// Those with most bytes, over all sizes.
 fn inodes(groups: &[Group]) -> String {
     let mut sums: BTreeMap<(&str, &str, u64), (u64, u64)> = BTreeMap::new();
     for group in groups {
@@ -161,20 +163,19 @@ fn inodes(groups: &[Group]) -> String {
     let mut most: Vec<_> = sums.into_iter().collect();
     most.sort_by_key(|(_, (bytes, _))| std::cmp::Reverse(*bytes));
     let line = |((origin, device, inode), (bytes, requests)): &((&str, &str, u64), (u64, u64))| {
-        let plural = if *requests == 1 { "" } else { "s" };
-        let size = size_text(*bytes);
-        format!("{origin} of inode {inode} on {device}: {size} in {requests} request{plural}\n")
+        let (size, requests) = (size_text(*bytes), count(*requests, "request"));
+        format!("{origin} of inode {inode} on {device}: {size} in {requests}\n")
     };
     most.iter().take(INODES_MAX).map(line).collect()
 }
 
-/// Only told if there is more than one.
+/// Only if there is more than one.
 fn classes(classes: &[ClassTimes]) -> Option<String> {
     if classes.iter().all(|one| one.class == classes[0].class) {
         return None;
     }
     let label = |times: &ClassTimes| {
-        let of = if times.of == "ios" { "I/Os" } else { "requests of no I/O" };
+        let of = if times.of == "ios" { "I/Os" } else { "other requests" };
         format!("{} {of}", times.class)
     };
     let rows: Vec<(String, &Times)> = classes.iter().map(|one| (label(one), &one.times)).collect();
@@ -184,8 +185,4 @@ fn classes(classes: &[ClassTimes]) -> Option<String> {
 /// One decimal.
 fn one(value: f64) -> String {
     format!("{value:.1}")
-}
-
-pub fn us(ns: f64) -> String {
-    one(ns / 1_000.0)
 }

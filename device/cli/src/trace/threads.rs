@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The threads of a process that runs, and of all its children.
+//! The threads of a running process and of all its descendants.
 
 use std::fs;
 
 use anyhow::bail;
 use steadyio_trace::source::capture::names::threads_of;
 
-/// Those that there are now; the events of a trace tell of later ones.
+/// Those that exist now; task_newtask events give later ones.
 pub fn running(pid: u32) -> anyhow::Result<Vec<u32>> {
     let mut found = Vec::new();
     let mut open = vec![pid];

@@ -30,7 +30,7 @@ fn the_model_says_when_a_trace_has_no_spans() {
     let mut made = Made::default();
     made.request(request(OpKind::Read, 4096, 50, STEPS_US));
     let error = spans::parse(&made.record().to_json().unwrap()).unwrap_err().to_string();
-    assert!(error.contains("trace with the events of system calls"), "{error}");
+    assert!(error.contains("record the events of system calls"), "{error}");
     let broken = spans::parse(r#"{"schema": "steadyio.trace/1", "ios": 3}"#).unwrap_err();
     assert!(broken.to_string().contains("not a steadyio.trace/1 record"), "{broken}");
 }

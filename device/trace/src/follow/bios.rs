@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bios, from the door of the block layer to a request: one function per event, and what becomes of them.
+//! Bios, from `block_bio_queue` to a request: one function per event, and what becomes of them.
 
 use super::super::event::{Dev, Event, Extent, OpKind};
 use super::Follower;
@@ -8,8 +8,8 @@ use super::tasks::Share;
 use super::threads::Bio;
 
 impl Follower {
-    /// A bio reaches the block layer. A part of a cut bio and a bio that went through a stacked device may do
-    /// so again; then they are known.
+    /// A bio reaches the block layer. A part of a split bio and a bio that went through a stacked device may be
+    /// queued again; then they are known.
     pub(super) fn queue(&mut self, event: &Event, extent: &Extent) {
         let thread = self.threads.entry(event.pid).or_default();
         if let Some(at) = thread.find(extent) {
@@ -26,7 +26,7 @@ impl Follower {
         self.hold_bio(bio);
     }
 
-    /// The bio goes on elsewhere. Of a partition, and of a thread that serves a stacked device: before it is queued.
+    /// The bio is remapped. Of a partition, and of a thread that serves a stacked device: before it is queued.
     pub(super) fn remap(&mut self, event: &Event, to: &Extent, from: (Dev, u64)) {
         let thread = self.threads.entry(event.pid).or_default();
         let above = |bio: &Bio| bio.covers(from.0, from.1);
@@ -63,12 +63,12 @@ impl Follower {
         }
     }
 
-    /// The front part goes on at once; the rest comes back without being queued again.
+    /// The front part continues at once; the rest is not queued again.
     pub(super) fn split(&mut self, event: &Event, extent: &Extent, new_sector: u64) {
         let thread = self.threads.entry(event.pid).or_default();
         let Some(at) = thread.find(extent) else { return };
         let front = &mut thread.pending[at];
-        // The kernel hands the new sector over in 32 bits.
+        // The event has the low 32 bits of the new sector.
         let sectors = (new_sector as u32).wrapping_sub(front.sector as u32);
         if sectors == 0 || sectors >= front.sectors {
             return;
@@ -82,7 +82,7 @@ impl Follower {
         self.hold_bio(rest);
     }
 
-    /// A bio of this thread, as far as one event tells.
+    /// A bio of this thread, as far as one event shows.
     fn new_bio(&mut self, event: &Event, extent: &Extent, queued_ns: Option<u64>) -> Bio {
         let share = self.share_of(event, extent);
         let remapped = self.threads.get_mut(&event.pid).and_then(|thread| thread.remapped.take());
@@ -124,7 +124,7 @@ impl Follower {
         bio
     }
 
-    /// Takes a pending bio. What is longer than `extent` was cut without an event, and its rest stays.
+    /// Takes a pending bio. One longer than `extent` was split without an event, and its rest stays.
     fn take_front(&mut self, pid: u32, at: usize, extent: &Extent) -> Bio {
         let thread = self.threads.entry(pid).or_default();
         let mut bio = thread.pending.remove(at);
@@ -139,8 +139,8 @@ impl Follower {
         bio
     }
 
-    /// Without events of requests being given out, a request begins with its insertion or issue: the bio
-    /// queued there, if it is the only one.
+    /// Without `block_getrq`, a request begins with its insertion or issue: with the bio queued there, if it is the
+    /// only one.
     pub(super) fn unattached(&mut self, extent: &Extent) -> Option<Bio> {
         if self.seen.get_request || extent.op.kind == OpKind::Flush {
             return None;
@@ -157,7 +157,7 @@ impl Follower {
     }
 
     /// Discards are merged without an event where a device takes several ranges in one command. If all that
-    /// wait for this device are just what the request has grown by, they are in it.
+    /// wait for this device account exactly for the request's growth, they are in it.
     pub(super) fn join_discards(&mut self, slot: RequestNumber, extent: &Extent) {
         let Some(open) = self.table.get(slot).filter(|_| extent.op.kind == OpKind::Discard) else {
             return;

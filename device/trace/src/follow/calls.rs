@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who asks: system calls, writeback, journals; operations of io_uring are in `uring`.
+//! For whom a bio is queued: system calls, writeback, journals; operations of io_uring are in `uring`.
 
 use super::super::event::{Call, Event, EventKind, Extent};
 use super::super::io::Origin;
@@ -67,7 +67,7 @@ impl Follower {
             // Its operations can be told apart by their bios only.
             Call::IoSubmit => {}
             Call::IoUringEnter if !self.seen.uring_submit => {}
-            // Not submitting, so the kernel works for an operation that it does not name.
+            // Not submitting, so the kernel serves an operation that no event names.
             Call::IoUringEnter | Call::IoGetevents | Call::IoPgetevents => return Task::None,
             call => {
                 let tasks = &mut self.tasks;

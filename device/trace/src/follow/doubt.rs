@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where it is not sure which request an event is about.
+//! Events that can be about more than one request.
 //!
-//! Once two requests have been mixed up, neither can be reported, and nor is it known any more where either of
-//! them is: the place where they are blurs, and a third request that comes there cannot be told from them. It
-//! is clear again when as much has ended as was mixed up.
+//! Once two requests are ambiguous, neither can be reported, nor is the state of either known: a third request at
+//! their sectors is ambiguous too. The sectors are free again when as many have completed as were ambiguous.
 //!
-//! The end of a doubtful request may have been lost. Two things prove that it is over. An MMC command is a part of
-//! its request: the same command for another place is another request's, so the memory was free. And a hardware
-//! queue has one flush with the driver at a time.
+//! The completion of a doubtful request may have been lost. Two things prove it. An MMC command (`mrq`) is part of
+//! its request's memory: the same command for another sector is another request's, so the memory was free. And a
+//! hardware queue has one flush in flight at a time.
 
 use super::super::event::{Command, Dev, Event, Extent, Op, OpKind};
 use super::Follower;
@@ -17,9 +16,9 @@ use super::open::{Doubt, NOWHERE, Open, RequestNumber, RequestState, place};
 /// The major number of loop devices.
 const LOOP_MAJOR: u32 = 7;
 
-const ALIKE: &str = "two requests at the same place at the same time cannot be told apart";
+const ALIKE: &str = "two requests queued or in flight at one sector cannot be told apart";
 
-/// What the events say about one request, if they say it of one only.
+/// Which request an event is about, if it can be only one.
 pub(super) enum Match {
     None,
     One(RequestNumber),
@@ -35,7 +34,7 @@ pub(super) struct Blur {
     kind: OpKind,
     begin: u64,
     end: u64,
-    /// Its command when events were lost, while it has been mixed up with no other request.
+    /// Its command when events were lost, while it is not ambiguous with another request.
     command: Option<CommandKey>,
 }
 
@@ -54,8 +53,7 @@ impl Blur {
 }
 
 impl Follower {
-    /// Which of `slots` the event at `extent` is about, if that is sure. If it is not, none of them can be
-    /// reported.
+    /// Which of `slots` the event at `extent` is about, if that is certain; if not, none of them can be reported.
     pub(super) fn one_of(&mut self, mut slots: Vec<RequestNumber>, extent: &Extent) -> Match {
         if slots.len() > 1 {
             // What a request does never changes, nor do its flags, but for those of flushes.
@@ -106,13 +104,13 @@ impl Follower {
         mixed_up.for_each(|blur| blur.command = None);
     }
 
-    /// Why not all is known of it, as far as that is known now.
+    /// Why it is incomplete, as far as known now.
     fn doubt_of(&self, open: &Open) -> Option<Doubt> {
         let unseen = open.is_bare() && self.giving.contains(&open.dev);
         open.doubt.or_else(|| unseen.then(|| self.absence()))
     }
 
-    /// Events were lost while it was open: it may have ended since.
+    /// Events were lost while it was open: it may have completed since.
     pub(super) fn lose_sight(&mut self, slot: RequestNumber) {
         let is_known = self.blurred.iter().any(|blur| blur.slot == slot);
         self.suspect(slot, Doubt::Loss);
@@ -122,7 +120,7 @@ impl Follower {
         }
     }
 
-    /// An MMC command begins: if it was that of a doubtful request of another place, that one is over.
+    /// An MMC command starts: if it was that of a doubtful request at another sector, that one has completed.
     pub(super) fn forget_reused(&mut self, event: &Event, command: &Command) {
         let key = (command.driver, command.key);
         let Some(sector) = command.sector else { return };
@@ -133,8 +131,8 @@ impl Follower {
         }
     }
 
-    /// A flush goes to the driver: one of which the end may have been lost is over, where there is one queue. Or
-    /// it is the same, given back and issued again unseen. True if there was one.
+    /// A flush is issued: one whose completion may have been lost has completed, where there is one queue. Or it is
+    /// the same, requeued and issued again unseen. True if there was one.
     pub(super) fn forget_flush(&mut self, event: &Event, extent: &Extent) -> bool {
         let one_queue = matches!(extent.dev.major, MMC_MAJOR | LOOP_MAJOR);
         if extent.op.kind != OpKind::Flush || !one_queue {
@@ -149,14 +147,14 @@ impl Follower {
         !slots.is_empty()
     }
 
-    /// It has ended unseen.
+    /// It has completed unseen.
     fn forget_request(&mut self, slot: RequestNumber, event: &Event) {
         let Some(open) = self.take_request(slot) else { return };
         self.results.count_doubt(Doubt::Loss, &open, event.time_ns);
         open.shares.iter().for_each(|share| self.drop_share(share));
     }
 
-    /// It cannot be reported, nor what may be mixed up with it from now on.
+    /// It cannot be reported, nor what is ambiguous with it from now on.
     pub(super) fn suspect(&mut self, slot: RequestNumber, doubt: Doubt) {
         let Some(open) = self.table.get_mut(slot) else { return };
         open.suspect(doubt);
@@ -169,7 +167,7 @@ impl Follower {
         self.blurred.push(Blur { slot, dev, kind, begin, end, command: None });
     }
 
-    /// It has ended, or is part of another now.
+    /// It has completed, or was merged into another.
     pub(super) fn take_request(&mut self, slot: RequestNumber) -> Option<Open> {
         self.blurred.retain(|blur| blur.slot != slot);
         let open = self.table.remove(slot)?;

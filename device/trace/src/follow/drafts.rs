@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is known of an I/O until it is over.
+//! What is known of an I/O until it ends.
 
 use super::super::event::{Call, Comm};
 use super::tasks::Key;
 
-/// How an I/O's end reaches the program.
+/// How the program learns of an I/O's completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Handover {
     /// The call itself returns.
     Return,
-    /// A later call, or the same, fetches it.
+    /// A later call, or the same, reaps it.
     Reap,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct Draft {
     /// Bytes moved, if the call says so; if not, those of its requests.
     pub bytes: Option<u64>,
     pub handover: Handover,
-    /// When an operation ended that a later call fetches.
+    /// When an operation completed that a later call reaps.
     pub completed_ns: Option<u64>,
     /// Commits that began and ended in the call.
     pub commits: Vec<Key>,

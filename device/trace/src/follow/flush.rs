@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Flushes. Whoever wants the device's cache flushed waits in the block layer for a flush request that it makes
-//! itself, one at a time per hardware queue: one serves all that wait when it begins.
+//! Flushes. Requests with a flush wait in the block layer for a flush request that it makes itself
+//! (`block/blk-flush.c`), one at a time per hardware queue: one serves all that wait when it begins.
 //!
-//! What proves who was served: at the end of a flush request (FF) the same CPU ends the requests that waited for
-//! nothing else, at once and one after the other, each with a completion of no sectors. Data that a flush
-//! precedes goes to the driver next; data that one follows ends, with no sectors, in that same series.
+//! What proves which were served: right after the completion of a flush request (FF) the same CPU completes the
+//! requests that waited for nothing else, one after the other, each with no sectors. Data that a flush precedes is
+//! issued next; data that one follows completes, with no sectors, in that same series.
 
 use std::collections::HashMap;
 
@@ -24,18 +24,18 @@ struct Waiter {
     bio: Bio,
 }
 
-/// Data that ended and that a flush has yet to follow.
+/// Data that completed and still needs a flush after it.
 #[derive(Debug)]
 struct Rest {
     request: usize,
     shares: Vec<Share>,
     ended_ns: u64,
-    /// The event at the end of it all shows the one or the other: kernels differ.
+    /// The last event shows the one or the other: kernels differ.
     begin: u64,
     end: u64,
 }
 
-/// A flush request that ended, until the CPU does something else than ending those it served.
+/// A flush request that completed, until the CPU does something else than completing those it served.
 #[derive(Debug)]
 struct Ended {
     cpu: u32,
@@ -43,11 +43,11 @@ struct Ended {
     dev: Dev,
     request: usize,
     issued_ns: u64,
-    /// The sectors of those that were ended after it.
+    /// The sectors of those completed after it.
     served: Vec<u64>,
 }
 
-/// All flushes under way.
+/// All flushes in progress.
 #[derive(Debug, Default)]
 pub(super) struct Flushes {
     waiters: HashMap<Dev, Vec<Waiter>>,
@@ -56,7 +56,7 @@ pub(super) struct Flushes {
     preflushing: HashMap<Dev, Vec<RequestNumber>>,
     /// At most one per CPU, in the order of their end.
     ended: Vec<Ended>,
-    /// CPUs that ended data of a sequence that no flush follows, and will end the sequence next.
+    /// CPUs that completed data of a sequence that no flush follows, and will complete the sequence next.
     closing: Vec<(u32, Dev)>,
 }
 
@@ -66,7 +66,7 @@ impl Flushes {
         *self = Flushes::default();
     }
 
-    /// The request was issued, or it ended and its slot is another's from now on. Returns whether it waited.
+    /// The request was issued, or it completed and its slot is free. Returns whether it waited.
     pub fn forget_slot(&mut self, dev: Dev, slot: RequestNumber) -> bool {
         let Some(slots) = self.preflushing.get_mut(&dev) else { return false };
         let before = slots.len();
@@ -87,7 +87,7 @@ impl Follower {
         self.flushes.preflushing.entry(dev).or_default().push(slot);
     }
 
-    /// It waits no longer. One flush can have been the one; of several, or none, nobody can say which.
+    /// It waits no longer. It is known which flush served it only if one can have.
     pub(super) fn settle_preflush(&mut self, dev: Dev, slot: RequestNumber) {
         let waited = self.flushes.forget_slot(dev, slot);
         let Some(open) = self.table.get_mut(slot).filter(|_| waited) else { return };
@@ -97,7 +97,7 @@ impl Follower {
         }
     }
 
-    /// A request ended: if it is a flush, those that it served end next.
+    /// A request completed: if it is a flush, those that it served complete next.
     pub(super) fn note_flush(&mut self, request: usize, event: &Event) {
         let Some(flush) = self.results.request(request) else { return };
         let Some(issued_ns) = flush.marks.get(Mark::Issued) else { return };
@@ -117,7 +117,7 @@ impl Follower {
         self.flushes.ended.push(Ended { cpu, pid, dev, request, issued_ns, served });
     }
 
-    /// Data in a flush sequence ended.
+    /// Data in a flush sequence completed.
     pub(super) fn begin_sequence(
         &mut self,
         request: usize,
@@ -161,7 +161,7 @@ impl Follower {
         self.tasks.add(share, flush, first);
     }
 
-    /// Called before each event: settles whom the last flush on this CPU served, once that is over.
+    /// Called before each event: settles which requests the last flush on this CPU served, once all have completed.
     pub(super) fn settle_flushes(&mut self, event: &Event) {
         if self.flushes.ended.is_empty() && self.flushes.closing.is_empty() {
             return;
@@ -177,7 +177,7 @@ impl Follower {
         self.flushes.closing.retain(|(cpu, dev)| *cpu != event.cpu || goes_on(*dev, event.pid));
         let over = |ended: &Ended| ended.cpu == event.cpu && !goes_on(ended.dev, ended.pid);
         let Some(at) = self.flushes.ended.iter().position(over) else { return };
-        // Those that ended before it on this device were served before it.
+        // Those that completed before it on this device were served before it.
         let dev = self.flushes.ended[at].dev;
         let due = self.flushes.ended[..=at].iter().filter(|ended| ended.dev == dev).count();
         for _ in 0..due {
@@ -199,9 +199,9 @@ impl Follower {
         }
     }
 
-    /// The requests at `served` were ended after `flush` (its result, and when it was issued). If all that
-    /// waited when it was issued were, it is clear who; else data is known by its sectors, and of those without,
-    /// the first come of one queue. Which queue is known only if all are of one CPU.
+    /// The requests at `served` completed after `flush` (its result, and when it was issued). If these are all that
+    /// waited when it was issued, it is clear which; else data is known by its sectors, and of those without data,
+    /// the oldest of one queue. Which queue is known only if all are of one CPU.
     fn serve(&mut self, dev: Dev, served: &[u64], flush: Option<(usize, u64)>) {
         let issued_ns = flush.map_or(u64::MAX, |(_, issued_ns)| issued_ns);
         let waiters = self.flushes.waiters.entry(dev).or_default();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The drivers' commands: which request a command is for, and so when the hardware had it.
+//! The drivers' commands: which request a command is for, and so when the hardware worked on it.
 //!
 //! MMC's start event says the sector. NVMe prepares a command, and then issues its request, in one go: the
 //! command is that of the next issue by this thread on this CPU; its event is before the issue, so it is no mark
-//! of its own. SCSI starts a command right after its request's issue. Commands that fit no request (polls of the
-//! status, switches, what error handling sends) are nobody's.
+//! of its own. SCSI starts a command right after its request's issue. Commands that fit no request (status polls,
+//! switches, error handling) are ignored.
 
 use std::collections::HashMap;
 
@@ -28,10 +28,10 @@ fn takes_scsi(dev: Dev) -> bool {
     matches!(dev.major, NO_MAJOR | 8 | 11 | 65..=71 | 128..=135)
 }
 
-/// A command while it is under way.
+/// A command in flight.
 pub(super) type CommandKey = (Driver, u64);
 
-/// All commands under way.
+/// All commands in flight.
 #[derive(Debug, Default)]
 pub(super) struct Hardware {
     running: HashMap<CommandKey, RequestNumber>,
@@ -48,7 +48,7 @@ impl Hardware {
         *self = Hardware { cards: std::mem::take(&mut self.cards), ..Hardware::default() };
     }
 
-    /// The request has ended.
+    /// The request has completed.
     pub fn release(&mut self, slot: RequestNumber, command: CommandKey) {
         if self.running.get(&command) == Some(&slot) {
             self.running.remove(&command);
@@ -63,13 +63,13 @@ impl Hardware {
 }
 
 impl Follower {
-    /// The driver got the request.
+    /// The request was issued.
     pub(super) fn note_issue(&mut self, slot: RequestNumber, dev: Dev, event: &Event) {
         if dev.major == MMC_MAJOR && !self.hardware.cards.contains(&dev) {
             self.hardware.cards.push(dev);
         }
-        // The commands of disks that are not traced are seen, too, without the issue that is theirs: what this
-        // disk cannot have is not for it.
+        // Commands of disks that are not traced are seen too, without their issue: a command that this disk cannot
+        // have is not for it.
         self.hardware.issued.remove(&event.cpu);
         let prepared = self.hardware.prepared.remove(&event.cpu);
         if takes_scsi(dev) {
@@ -119,7 +119,7 @@ impl Follower {
         }
     }
 
-    /// The only request with a card that the command can be for. Of several with one card, none can be reported.
+    /// The only request in flight at a card that the command can be for. Of several, none can be reported.
     fn request_of_card(&mut self, command: &Command) -> Option<RequestNumber> {
         let (sector, bytes) = (command.sector?, u64::from(command.bytes.filter(|b| *b > 0)?));
         let fits = |open: &Open| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an I/O that is over asked for and waited for.
+//! Which requests an ended I/O asked for and waited for.
 
 use super::super::event::Dev;
 use super::super::io::{Io, Mark};
@@ -8,9 +8,9 @@ use super::results::Results;
 use super::spans::{presence, spans, stays};
 use super::tasks::Commit;
 
-/// The requests that the I/O asked for: all but readahead. If there is nothing else, the readahead that ended
-/// before the call did: a reader that finds nothing in memory waits for what it has just begun to read ahead.
-/// `None`: one of them is not known any more.
+/// The requests that the I/O asked for: all but readahead. If there is nothing else, the readahead that
+/// completed before the call did: a reader with a cache miss waits for the readahead that it has just started.
+/// `None`: one of them is unknown.
 pub(super) fn asked_for(draft: &Draft, exited_ns: u64, results: &Results) -> Option<Vec<Part>> {
     if draft.parts.iter().any(|part| results.request(part.request).is_none()) {
         return None;
@@ -26,9 +26,9 @@ pub(super) fn asked_for(draft: &Draft, exited_ns: u64, results: &Results) -> Opt
     Some(draft.parts.iter().filter(keep).copied().collect())
 }
 
-/// The call was in progress while the commit was; it did something on that device and had nothing of its own
-/// under way when the commit ended. A write, which need not be synchronous, must have had nothing more of its own
-/// to wait for when the commit began.
+/// The call was in progress all through the commit; it had requests on that device and none of its own pending
+/// when the commit ended. Those of a write, which need not be synchronous, must have completed before the commit
+/// began.
 pub(super) fn waited_for(commit: &Commit, draft: &Draft, own: &[Part], results: &Results) -> bool {
     let Some(ended_ns) = commit.ended_ns else { return false };
     let devs = |index: &usize| results.request(*index).map(|request| request.dev);

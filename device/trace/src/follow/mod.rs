@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From events to I/Os: [`Follower`] takes each event once, in the order of time, and finds out which request and
-//! which I/O it belongs to.
+//! From events to I/Os: [`Follower`] takes each event once, in time order, and finds the request and the I/O that it
+//! belongs to.
 //!
-//! Block events do not say which request they are about, only its place. So the path of each bio is retraced as
-//! the block layer goes it: `threads` holds a thread's bios until they have a request (`bios`), `table` the
-//! requests (`open`) until they have ended, `requests` has one function per block event, `doubt` says which
-//! request it is about, if that is sure. `flush` pairs flushes with those who wait for them, `hardware` the
-//! drivers' commands with requests. `calls` knows who asked, `uring` through io_uring, `workers` whose operation its
-//! worker threads do (`tasks`: I/Os and journal commits that are not over; `judge`: what they asked and waited
-//! for), `spans` where an I/O's time went, `results` what is certain
-//! so far, `seen` what the trace cannot tell.
+//! Block events do not name a request, only its device and sector. So the path of each bio through the block layer is
+//! replayed: `threads` holds a thread's bios until they have a request (`bios`), `table` the requests (`open`) until
+//! they complete, `requests` has one function per block event, `doubt` says which request it is about, if that is
+//! certain. `flush` pairs flushes with the requests that wait for them, `hardware` the drivers' commands with
+//! requests. `calls` knows the system call, `uring` the io_uring operation, `workers` which operation a worker does
+//! (`tasks`: I/Os and journal commits in progress; `judge`: what they asked for and waited for), `spans` where an
+//! I/O's time went, `results` what is certain so far, `seen` which events are missing.
 //!
 //! Never guessed: if an event can be about two requests, both are counted as unmatched. The rules,
 //! for users, are in docs/reference/trace-rules.md.
@@ -54,7 +53,7 @@ use super::sched::{Sched, SchedEvent, SchedWhat};
 pub struct Options {
     /// Only requests of this device, and the I/Os that led to them; all if `None`.
     pub dev: Option<Dev>,
-    /// The scheduler's events, if there are any, are of all threads.
+    /// Sched events, if any, are of all threads.
     pub sched_of_all: bool,
 }
 
@@ -72,14 +71,14 @@ pub struct Follower {
     /// The last event of each CPU, in ns: where a loss on that CPU begins.
     last_ns: HashMap<u32, u64>,
     seen: Seen,
-    /// The last request of which only issue and end were seen: if more of it comes back, this was a piece. With
-    /// what that would begin with, and its result.
+    /// The last request of which only issue and completion were seen: if a rest is requeued, this was a piece. With
+    /// its state then, and its result.
     last_bare: Option<((Dev, u64, Op), usize)>,
-    /// All of those, with the reason why more was not seen.
+    /// All of those, with the reason why no more was seen.
     bare: Vec<(usize, Doubt)>,
-    /// Where requests are that may have been mixed up.
+    /// Sectors of ambiguous requests.
     blurred: Vec<Blur>,
-    /// Devices whose requests are seen to be given out, so that each should be.
+    /// Devices with `block_getrq`: each request there should have one.
     giving: Vec<Dev>,
     sched: Sched,
     dirty_pauses: Vec<DirtyPause>,
@@ -94,7 +93,7 @@ impl Follower {
         Follower { options, sched, ..Follower::default() }
     }
 
-    /// The next event; called in the order of `time_ns`.
+    /// The next event, in time order.
     pub fn take(&mut self, event: &Event) {
         self.results.account.events += 1;
         self.seen.note(event);
@@ -103,7 +102,7 @@ impl Follower {
         self.last_ns.insert(event.cpu, event.time_ns);
     }
 
-    /// The trace is over: what is still open reaches over its end.
+    /// The end of the trace: what is still open is at its edge.
     pub fn finish(mut self) -> Trace {
         self.settle_all_flushes();
         self.hand_over_the_rest();
@@ -163,8 +162,8 @@ impl Follower {
         self.sched.take(SchedEvent { time_ns: event.time_ns, cpu: event.cpu, what });
     }
 
-    /// Events of this CPU are missing since its last one. What is open may have changed unseen, and what ended
-    /// since then may have been taken for something else.
+    /// Events of this CPU are missing since its last one. What is open may have changed unseen, and what completed
+    /// since then may have been mistaken for something else.
     fn lose(&mut self, event: &Event, count: u64) {
         self.results.account.events_lost += count;
         self.note_sched(event, SchedWhat::Lost);

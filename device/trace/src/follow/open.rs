@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A request between a tag and its end: what is known of it, and how each event changes that.
+//! A request between a tag and its completion: what is known of it, and how each event changes that.
 
 use super::super::event::{Comm, Dev, Event, Extent, Op, OpKind, Priority};
 use super::super::io::{Mark, Marks, Origin, Piece, Request};
@@ -7,13 +7,13 @@ use super::hardware::CommandKey;
 use super::tasks::Share;
 use super::threads::Bio;
 
-/// Where a request begins; flushes and passthrough requests have no sector.
+/// Device and first sector; flushes and passthrough requests have no sector.
 pub(super) type StartSector = (Dev, u64);
 
 /// The place of requests without a sector.
 pub(super) const NOWHERE: u64 = u64::MAX;
 
-/// An open request's number, free again once it has ended.
+/// An open request's number, reused once it has completed.
 pub(super) type RequestNumber = u32;
 
 /// How far a request has come.
@@ -21,9 +21,9 @@ pub(super) type RequestNumber = u32;
 pub(super) enum RequestState {
     /// In the block layer: it can be issued, and until it was it can be merged.
     Waiting,
-    /// With the driver.
+    /// In flight.
     Issued,
-    /// A part has ended; the rest waits, and comes back by a requeue.
+    /// A part has completed; the rest waits for its requeue.
     Parted,
 }
 
@@ -34,15 +34,15 @@ pub(super) enum Doubt {
     Edge,
     /// It was open while events were lost, or cannot be told from one that was.
     Loss,
-    /// Something about it does not add up.
+    /// It contradicts the events.
     Odd(&'static str),
 }
 
-/// The stay with the device that is going on.
+/// The dispatch that is in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stay {
     pub piece: Piece,
-    /// Sectors of this dispatch that have not ended.
+    /// Sectors of this dispatch that have not completed.
     pub left: u32,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Open {
     pub through: Vec<Dev>,
     /// Where it begins now.
     pub sector: u64,
-    /// Sectors that have not ended.
+    /// Sectors that have not completed.
     pub left: u32,
     /// As issued, or until then as queued.
     pub op: Op,
@@ -72,14 +72,14 @@ pub(super) struct Open {
     /// First sector and bytes when first issued.
     pub first: Option<(u64, u64)>,
     pub stay: Option<Stay>,
-    /// The driver's command for it, while that is under way.
+    /// The driver's command for it, while in flight.
     pub command: Option<CommandKey>,
     pub pieces: Vec<Piece>,
     pub requeues: u32,
     pub error: i32,
     /// One per bio, the first bio's first.
     pub shares: Vec<Share>,
-    /// Flushes that began after it and ended before its issue, while it waits for one.
+    /// Flushes that began after it and completed before its issue, while it waits for one.
     pub flushes: Vec<usize>,
     pub doubt: Option<Doubt>,
 }
@@ -150,7 +150,7 @@ impl Open {
         self.bio_op.is_none() && self.op.kind != OpKind::Flush && self.sector != NOWHERE
     }
 
-    /// The driver got it, or a piece of it.
+    /// It, or a piece of it, was issued.
     pub fn issue(&mut self, event: &Event, extent: &Extent) {
         self.stage = RequestState::Issued;
         self.left = self.left.max(extent.sectors);
@@ -172,10 +172,10 @@ impl Open {
         self.stay = Some(Stay { piece, left: extent.sectors });
     }
 
-    /// The driver gave it back, or the rest of it came back after a piece.
+    /// The driver requeued it, or the rest of it was requeued after a piece.
     pub fn requeue(&mut self, time_ns: u64) {
         match self.stay.take() {
-            // Nothing of this dispatch has ended.
+            // Nothing of this dispatch has completed.
             Some(stay) if stay.piece.bytes == 0 => {
                 self.requeues += 1;
                 self.pieces.push(Piece { ended_ns: time_ns, ..stay.piece });
@@ -188,7 +188,7 @@ impl Open {
         self.stage = RequestState::Waiting;
     }
 
-    /// So much of it ended.
+    /// So much of it completed.
     pub fn complete(&mut self, time_ns: u64, sectors: u32, error: i32) {
         if self.error == 0 {
             self.error = error;
@@ -211,7 +211,7 @@ impl Open {
         }
     }
 
-    /// All of it has ended.
+    /// All of it has completed.
     pub fn into_request(mut self) -> Request {
         self.pieces.extend(self.stay.map(|stay| stay.piece));
         if let Some(ns) = self.pieces.iter().find_map(|piece| piece.hardware_start_ns) {
@@ -248,8 +248,8 @@ impl Open {
         Mark::ALL.iter().filter_map(|mark| self.marks.get(*mark)).max().unwrap_or(0)
     }
 
-    /// Its data is part of a flush sequence: the block layer ends it once more when all of that is over. What it
-    /// takes off the request, it does itself.
+    /// Its data is part of a flush sequence: the block layer completes it once more at the end of that, and handles the
+    /// flush flags that it takes off the request.
     pub fn sequence(&self) -> Option<Sequence> {
         let bio_op = self.bio_op.filter(|_| self.first.is_some_and(|(_, bytes)| bytes > 0))?;
         let postflush = bio_op.fua && !self.op.fua;

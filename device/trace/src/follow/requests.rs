@@ -7,7 +7,7 @@ use super::Follower;
 use super::doubt::Match;
 use super::open::{Doubt, NOWHERE, Open, RequestNumber, RequestState, add_new, place};
 
-const NOT_ISSUED: &str = "ended, but was never issued to the driver";
+const NOT_ISSUED: &str = "completed, but was never issued to the driver";
 
 /// Where a merged bio goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -91,7 +91,7 @@ impl Follower {
         }
     }
 
-    /// The bio has a request.
+    /// A request is allocated for the bio.
     pub(super) fn get_request(&mut self, event: &Event, extent: &Extent) {
         let bio = self.take_bio(event, extent);
         if !self.is_followed(extent) {
@@ -111,7 +111,7 @@ impl Follower {
         }
     }
 
-    /// It is the scheduler's. For the first time, or again after a requeue.
+    /// It is inserted into the scheduler: for the first time, or again after a requeue.
     pub(super) fn insert(&mut self, event: &Event, extent: &Extent) {
         if !self.is_followed(extent) {
             return;
@@ -120,7 +120,7 @@ impl Follower {
             |open: &Open| open.op.kind == extent.op.kind && open.stage != RequestState::Issued;
         let mut slots = self.table.beginning(place(extent), fits);
         if slots.len() > 1 {
-            // A request is inserted by its thread, unless it comes back.
+            // A request is inserted by its thread, unless it was requeued.
             let own = |slot: &RequestNumber| {
                 self.table.get(*slot).is_some_and(|open| open.pid == event.pid)
             };
@@ -136,7 +136,7 @@ impl Follower {
                 None => self.table.insert(Open::new(extent)),
             },
             [slot] => slot,
-            // Which one was inserted will never be known; nothing else depends on it.
+            // It stays unknown which one was inserted; nothing else depends on it.
             _ => return,
         };
         self.table.change(slot, |open| {
@@ -160,7 +160,7 @@ impl Follower {
         }
     }
 
-    /// It is the driver's.
+    /// It is issued to the driver.
     pub(super) fn issue(&mut self, event: &Event, extent: &Extent) {
         if !self.is_followed(extent) {
             return;
@@ -189,7 +189,7 @@ impl Follower {
         self.note_issue(slot, extent.dev, event);
     }
 
-    /// The driver gives it back, or the rest of it comes back after a piece.
+    /// The driver requeues it, or the rest of it is requeued after a piece.
     pub(super) fn requeue(&mut self, event: &Event, extent: &Extent) {
         self.hardware.requeued(event.cpu);
         if !self.is_followed(extent) {
@@ -212,7 +212,7 @@ impl Follower {
         });
     }
 
-    /// So much of it has ended.
+    /// So much of it has completed.
     pub(super) fn complete(&mut self, event: &Event, extent: &Extent, error: i32) {
         if !self.is_followed(extent) {
             return;
@@ -221,7 +221,7 @@ impl Follower {
         if extent.sectors == 0 && sector != NOWHERE && extent.op.kind != OpKind::Other {
             return self.end_sequence(event, extent);
         }
-        // Passthrough requests end at sector -1, whatever they moved.
+        // Passthrough requests complete at sector -1, whatever they moved.
         let whole = sector == NOWHERE;
         let ends = |open: &Open| {
             let left = open.stay.map_or(open.left, |stay| stay.left);
@@ -239,7 +239,7 @@ impl Follower {
         }
     }
 
-    /// The end of a request of which no issue was seen: refused by the driver, or not seen from its beginning.
+    /// The completion of a request without an issue: refused by the driver, or begun before the trace.
     fn end_unissued(
         &mut self,
         event: &Event,
@@ -264,7 +264,7 @@ impl Follower {
         }
     }
 
-    /// Why an event that must have been is not in the trace.
+    /// Why an event is missing.
     pub(super) fn absence(&self) -> Doubt {
         if self.seen.loss { Doubt::Loss } else { Doubt::Edge }
     }
@@ -276,7 +276,7 @@ impl Follower {
         }
     }
 
-    /// All of it has ended.
+    /// All of it has completed.
     fn finish_request(&mut self, slot: RequestNumber, event: &Event) {
         let Some(mut open) = self.take_request(slot) else { return };
         if let Some(command) = open.command {
@@ -312,8 +312,8 @@ impl Follower {
         }
     }
 
-    /// The rest of a request comes back, but the request is not known: it was taken for one that had ended, or
-    /// it began before the trace.
+    /// The rest of an unknown request is requeued: it was taken for one that had completed, or began before the
+    /// trace.
     fn take_back_piece(&mut self, extent: &Extent) {
         let rest_of = (extent.dev, extent.sector, extent.op);
         if let Some((_, index)) = self.last_bare.take().filter(|(after, _)| *after == rest_of) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What has been found so far. Found is not final: where the kernel says later that it lost events, what ended
-//! in that time is taken back.
+//! What has been found so far. It is not final: where the kernel reports later that it lost events, what completed
+//! in that time is withdrawn.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use super::open::{Doubt, Open};
 /// How many unmatched requests are kept in full.
 const UNMATCHED_KEPT: usize = 1_000;
 
-/// A result, or nothing any more.
+/// A result, or `None` once withdrawn.
 #[derive(Debug, Default)]
 pub(super) struct Results {
     requests: Vec<Option<Request>>,
@@ -21,7 +21,7 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// A request ended well. Its index holds until `into_trace`.
+    /// A request is matched. Its index holds until `into_trace`.
     pub fn push_request(&mut self, request: Request) -> usize {
         self.requests.push(Some(request));
         self.requests.len() - 1
@@ -44,7 +44,7 @@ impl Results {
         self.requests.get_mut(index)?.take()
     }
 
-    /// A result that is none after all.
+    /// Withdraws a result.
     pub fn doubt_request(&mut self, index: usize, doubt: Doubt) {
         if self.take_request(index).is_some() {
             match doubt {
@@ -70,7 +70,7 @@ impl Results {
         }
     }
 
-    /// Events after `since_ns` are missing: what ended after it may have been matched wrongly.
+    /// Events after `since_ns` are missing: what completed after it may have been matched wrongly.
     pub fn take_back(&mut self, since_ns: u64) {
         for slot in self.requests.iter_mut().rev() {
             if let Some(request) = slot {
@@ -90,7 +90,7 @@ impl Results {
         }
     }
 
-    /// I/Os of this thread may have been given what its workers did for others.
+    /// I/Os of this thread may have been given requests that its workers made for others.
     pub fn take_back_joined(&mut self, pid: u32) {
         for io in self.joined.remove(&pid).unwrap_or_default() {
             if self.ios[io].take().is_some() {
@@ -99,7 +99,7 @@ impl Results {
         }
     }
 
-    /// Leaves out what was taken back, and puts I/Os in the order of their end.
+    /// Drops what was withdrawn, and sorts I/Os by their end.
     pub fn into_trace(mut self) -> Trace {
         let mut request_at = vec![usize::MAX; self.requests.len()];
         let mut requests: Vec<Request> = Vec::with_capacity(self.requests.len());

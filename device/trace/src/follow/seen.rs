@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which kinds of event there have been, and what cannot be known without the others.
+//! Which kinds of event the trace has, and what is unknown without the others.
 
 use super::super::event::{Call, Driver, Event, EventKind};
 use super::super::io::Missing;
@@ -18,7 +18,7 @@ pub(super) struct Seen {
     call: bool,
     uring_call: bool,
     worker: bool,
-    handed_over: bool,
+    queued_work: bool,
     readahead: bool,
     page_cache: bool,
     journal_thread: bool,
@@ -30,7 +30,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Called with each event, before it is looked at further.
+    /// Called with each event, before anything else.
     pub fn note(&mut self, event: &Event) {
         match &event.what {
             EventKind::BioQueue(extent) => {
@@ -51,7 +51,7 @@ impl Seen {
                 self.uring_call |= *call == Call::IoUringEnter;
             }
             EventKind::UringSubmit { .. } => self.uring_submit = true,
-            EventKind::UringQueueWork { .. } => self.handed_over = true,
+            EventKind::UringQueueWork { .. } => self.queued_work = true,
             EventKind::PageCacheAdd { .. } => self.page_cache = true,
             EventKind::JournalCommitStart { .. } => self.commit = true,
             EventKind::HardwareStart(command) => self.command |= command.driver == Driver::Mmc,
@@ -62,74 +62,74 @@ impl Seen {
         }
     }
 
-    /// The events that were never seen although there was occasion, with what follows.
+    /// The events that should have been seen and were not, with the consequence.
     pub fn missing(&self) -> Vec<Missing> {
         let requests = self.issue || self.complete;
         let rows = [
             (
                 requests && !self.queue,
                 "block:block_bio_queue",
-                "not known who asked for a request, nor when it reached the block layer",
+                "unknown who queued a request, and when it entered the block layer",
             ),
             (
                 requests && !self.get_request,
                 "block:block_getrq",
-                "waiting for a tag is not told from waiting in the scheduler; flushes are not linked to who waits",
+                "waits for a tag and in the scheduler look alike; flushes are not linked to the I/Os that wait",
             ),
             (
                 requests && !self.insert,
                 "block:block_rq_insert",
-                "not known when the scheduler got a request (there may be no scheduler)",
+                "unknown when a request entered the scheduler (there may be none)",
             ),
             (
                 self.complete && !self.issue,
                 "block:block_rq_issue",
-                "no request can be followed: not known when the driver got it",
+                "no request can be followed: unknown when it was issued to the driver",
             ),
             (
                 self.issue && !self.complete,
                 "block:block_rq_complete",
-                "no request can be followed: not known when it ended",
+                "no request can be followed: unknown when it completed",
             ),
             (
                 self.queue && !self.call,
                 "syscalls:sys_enter_*",
-                "requests only, no I/Os: submission and post are not known",
+                "requests only, no I/Os: submission and post are unknown",
             ),
             (
                 self.uring_call && !self.uring_submit,
                 "io_uring:io_uring_submit_req",
-                "operations of io_uring are told apart by their bios only",
+                "io_uring operations are told apart by their bios only",
             ),
             (
-                self.worker && self.uring_submit && !self.handed_over,
+                self.worker && self.uring_submit && !self.queued_work,
                 "io_uring:io_uring_queue_async_work",
-                "not known which operations of io_uring worker threads do: those are left out",
+                "unknown which operations io_uring workers do: these I/Os are incomplete",
             ),
             (
                 self.readahead && !self.page_cache,
                 "filemap:mm_filemap_add_to_page_cache",
-                "not known of which file readahead is",
+                "unknown which inode readahead is for",
             ),
             (
                 self.journal_thread && !self.commit,
                 "jbd2:jbd2_start_commit",
-                "not known which fsync waited for which commit of the journal",
+                "unknown which fsync waited for which journal commit",
             ),
             (
                 self.card && !self.command,
                 "mmc:mmc_request_start",
-                "the time in the MMC driver is part of the device's",
+                "time in the MMC driver counts as device time",
             ),
             (
                 self.call && !self.switch,
                 "sched:sched_switch",
-                "not known what threads did in submission and post (--sched)",
+                "unknown what threads did in submission and post (--sched)",
             ),
             (
                 self.switch && !self.waking,
                 "sched:sched_waking",
-                "not known whether a thread slept or waited for a CPU",
+                "unknown whether a thread slept or waited for a CPU",
             ),
         ];
         let absent = rows.into_iter().filter(|(absent, ..)| *absent);

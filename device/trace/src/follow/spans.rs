@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which layer has an I/O at which moment.
+//! In which layer an I/O is at each moment.
 
 use super::super::io::{Mark, Request, Spans};
 
 /// A time in ns, and the one after the last.
 pub(super) type Interval = (u64, u64);
 
-/// When `request` was with the device.
+/// When `request` was in the device.
 pub(super) fn stays(request: &Request) -> Vec<Interval> {
     if request.pieces.is_empty() {
         let marks = &request.marks;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The requests that are open: between a tag and the end, found by their place.
+//! The open requests, between a tag and their completion, found by sector.
 //!
 //! Block events name a request by device and sector alone, and a request can move: a merge before it and a
-//! completed piece both change its first sector. So the table knows for each request where it begins now, and,
-//! while bios may still be appended, where it ends.
+//! completed piece both change its first sector. So the table has the present first sector of each request, and,
+//! while bios may still be merged at its back, its end.
 
 use std::collections::HashMap;
 
@@ -40,12 +40,12 @@ impl Table {
         self.slots.get(slot as usize)?.as_ref()
     }
 
-    /// Changes a request in what its places do not depend on.
+    /// Changes a request, but not its sectors.
     pub fn get_mut(&mut self, slot: RequestNumber) -> Option<&mut Open> {
         self.slots.get_mut(slot as usize)?.as_mut()
     }
 
-    /// Changes a request in anything.
+    /// Changes a request, its sectors too.
     pub fn change(&mut self, slot: RequestNumber, change: impl FnOnce(&mut Open)) {
         let Some(mut open) = self.slots.get_mut(slot as usize).and_then(Option::take) else {
             return;
@@ -76,7 +76,7 @@ impl Table {
         open.filter_map(|(slot, _)| RequestNumber::try_from(slot).ok()).collect()
     }
 
-    /// All that are left, when the trace is over.
+    /// All that are left at the end of the trace.
     pub fn drain(self) -> impl Iterator<Item = Open> {
         self.slots.into_iter().flatten()
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What requests are made for, while that is not over: I/Os of programs and commits of journals.
+//! Tasks, for which requests are made, while in progress: I/Os of programs and commits of journals.
 //!
-//! Each bio of a task holds it open until the bio's request has ended, so a task is judged when all is known.
+//! Each bio of a task holds it open until the bio's request has completed, so a task is judged when all is known.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ pub(super) type Key = u64;
 /// What a bio is queued for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Task {
-    /// Nothing that is followed.
+    /// For no task.
     None,
     Io(Key),
     Commit(Key),
@@ -46,13 +46,13 @@ pub(super) struct Commit {
     broken: bool,
 }
 
-/// All tasks that are not over.
+/// All tasks in progress.
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
     next: Key,
     drafts: HashMap<Key, Draft>,
     commits: HashMap<Key, Commit>,
-    /// I/Os that are over but for a commit of which a request is open.
+    /// I/Os that have ended, but for a commit with an open request.
     waiting: Vec<Key>,
 }
 
@@ -90,13 +90,13 @@ impl Tasks {
         self.drafts.get_mut(&key)
     }
 
-    /// Whether the next call fetches it: its end was told, or all that it asked for has ended.
+    /// Whether the next call reaps it: an event showed its completion, or all its requests have completed.
     pub fn is_served(&self, key: Key) -> bool {
         let served = |draft: &Draft| draft.held == 0 || draft.completed_ns.is_some();
         self.drafts.get(&key).is_some_and(served)
     }
 
-    /// The program has it, or its call is over.
+    /// The program has reaped it, or its call has returned.
     pub fn end_io(&mut self, key: Key, exited_ns: u64, results: &mut Results) {
         if let Some(draft) = self.drafts.get_mut(&key) {
             draft.exited_ns = Some(exited_ns);
@@ -136,7 +136,7 @@ impl Tasks {
         if let Some(draft) = self.drafts.get_mut(&from) {
             draft.stand_in = Some(Some(to));
         }
-        // At once, and not when the last request is over: what is doubted until then is doubted with it.
+        // At once, and not when the last request completes: a doubt about one until then is a doubt about both.
         self.join(to);
         self.inherit(from, results);
     }
@@ -187,7 +187,7 @@ impl Tasks {
         }
     }
 
-    /// The call is over, and was not an I/O after all.
+    /// The call has returned, and was no I/O.
     pub fn unclaim_commits(&mut self, keys: &[Key]) {
         for key in keys {
             if let Some(commit) = self.commits.get_mut(key) {
@@ -206,7 +206,7 @@ impl Tasks {
         }
     }
 
-    /// A bio is under way for it.
+    /// A bio is queued for it.
     pub fn hold(&mut self, task: Task) {
         match task {
             Task::None => {}
@@ -223,7 +223,7 @@ impl Tasks {
         }
     }
 
-    /// That bio's request has ended, or the bio was for nothing.
+    /// That bio's request has completed, or the bio led to none.
     pub fn release(&mut self, task: Task, results: &mut Results) {
         match task {
             Task::None => {}
@@ -247,7 +247,7 @@ impl Tasks {
         }
     }
 
-    /// `request` was (also) for this share's task.
+    /// `request` was (also) for the task of this share.
     pub fn add(&mut self, share: &Share, request: usize, first: bool) {
         match share.task {
             Task::None => {}
@@ -270,7 +270,7 @@ impl Tasks {
         }
     }
 
-    /// Something of it is not known, so nothing is reported of it.
+    /// It is incomplete, so it is not reported.
     pub fn spoil(&mut self, task: Task) {
         match task {
             Task::None => {}
@@ -287,15 +287,14 @@ impl Tasks {
         }
     }
 
-    /// The workers of this thread did something from before the trace, which may have been taken for one of its
-    /// operations.
+    /// The workers of this thread did an operation from before the trace, which may have been mistaken for another.
     pub fn doubt_joined(&mut self, pid: u32, results: &mut Results) {
         let of_workers = |draft: &&mut Draft| draft.joined && draft.pid == pid;
         self.drafts.values_mut().filter(of_workers).for_each(|draft| draft.broken = true);
         results.take_back_joined(pid);
     }
 
-    /// Nothing of what is going on can be relied on any more.
+    /// All tasks in progress are in doubt.
     pub fn abandon_all(&mut self, results: &mut Results) {
         let left_out = |draft: &&Draft| draft.stand_in.is_none() && (draft.broken || draft.asked());
         results.account.ios_incomplete += self.drafts.values().filter(left_out).count() as u64;
@@ -304,7 +303,7 @@ impl Tasks {
         self.waiting.clear();
     }
 
-    /// Reports the I/O if it is over.
+    /// Reports the I/O if it has ended.
     fn judge(&mut self, key: Key, results: &mut Results) {
         let Some(draft) = self.drafts.get(&key) else { return };
         if draft.held > 0 || draft.doubts > 0 || draft.exited_ns.is_none() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What each thread is doing: the call it is in, the bios that it has queued and that have no request yet.
+//! The state of each thread: the call it is in, the bios that it has queued and that have no request yet.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use super::tasks::{Key, Share};
 /// A thread's bios wait for a request only while it submits them; more than this are stale ones.
 const PENDING_MAX: usize = 1_024;
 
-/// A bio between the block layer's door and a request.
+/// A bio that is queued and has no request yet.
 #[derive(Clone, Debug)]
 pub(super) struct Bio {
     pub dev: Dev,
@@ -18,7 +18,7 @@ pub(super) struct Bio {
     pub sectors: u32,
     pub op: Op,
     pub priority: Option<Priority>,
-    /// `None`: it came before the trace, or such events are not traced.
+    /// `None`: queued before the trace, or such events are not traced.
     pub queued_ns: Option<u64>,
     pub pid: u32,
     pub comm: Comm,
@@ -26,7 +26,7 @@ pub(super) struct Bio {
     pub cut: bool,
     /// Queued once already, for a device on top of this one or as a part: it is not new when queued again.
     pub carried: bool,
-    /// It has gone on to the devices below.
+    /// It was remapped to the devices below.
     pub stacked: bool,
     /// The devices above this one that it came through.
     pub through: Vec<Dev>,
@@ -63,17 +63,17 @@ pub(super) struct Thread {
     pub submitting: Option<Key>,
     /// In the order of queueing.
     pub pending: Vec<Bio>,
-    /// Where a bio of a partition or of a stacked device goes on, and what it came through: it is queued next.
+    /// Where a bio of a partition or of a stacked device is remapped to, and what it came through: it is queued next.
     pub remapped: Option<(StartSector, Vec<Dev>)>,
-    /// It writes back this inode.
+    /// It writes this inode back.
     pub writeback: Option<u64>,
-    /// It writes this commit of a journal.
+    /// It commits this transaction of a journal.
     pub commit: Option<Key>,
     /// The inode that it last read into the page cache, in this call.
     pub cached_inode: Option<u64>,
-    /// I/Os that it submitted, that are served and have not been fetched.
+    /// I/Os that it submitted, that have completed and are not reaped.
     pub unreaped: Vec<Key>,
-    /// It was seen to be started.
+    /// It was started within the trace.
     pub born: bool,
 }
 

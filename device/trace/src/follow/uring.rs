@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Operations of io_uring, from their submission to the call that fetches them.
+//! Operations of io_uring, from their submission to the call that reaps them.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,10 @@ use super::drafts::Handover;
 use super::tasks::{Key, Task};
 use super::workers::{Handed, Pool, submitter_of};
 
-/// Those under way.
+/// Those in progress.
 #[derive(Debug, Default)]
 pub(super) struct Uring {
-    /// By the kernel's request.
+    /// By `struct io_kiocb`.
     operations: HashMap<u64, Operation>,
     /// The workers of each submitting thread.
     pools: HashMap<u32, Pool>,
@@ -48,7 +48,7 @@ impl Follower {
         self.drop_pending(event.pid);
         let who = (event.pid, event.comm);
         let call = Call::IoUringEnter;
-        // The kernel's thread makes no calls that could fetch anything.
+        // The SQPOLL thread makes no calls that could reap anything.
         let handover = if sq_thread { Handover::Return } else { Handover::Reap };
         let key = self.tasks.begin_io(call, who, event.time_ns, handover);
         self.threads.entry(event.pid).or_default().submitting = Some(key);
@@ -75,8 +75,8 @@ impl Follower {
         }
     }
 
-    /// A chain begins with its first operation once all of it is submitted; the worker that does one goes on
-    /// with the next, which no event tells.
+    /// A chain starts with its first operation once all of it is submitted; the worker that did one continues with
+    /// the next, without an event.
     fn link(&mut self, event: &Event, request: u64, after: u64) {
         let before = self.uring.operations.get(&after).copied();
         let Some(operation) = self.uring.operations.get_mut(&request) else { return };
@@ -110,7 +110,7 @@ impl Follower {
 
     fn complete_operation(&mut self, event: &Event, request: u64, result: i32) {
         let Some(operation) = self.uring.operations.remove(&request) else {
-            // 0: one more result of an operation that goes on.
+            // 0: an auxiliary CQE, such as of a multishot operation.
             if request != 0 {
                 self.complete_older(event);
             }
@@ -147,7 +147,7 @@ impl Follower {
         }
     }
 
-    /// One that was submitted before the trace has ended. Until now a worker may have begun with it.
+    /// One that was submitted before the trace has completed. Until now a worker may have executed it.
     fn complete_older(&mut self, event: &Event) {
         let submitter = submitter_of(&event.comm);
         let pid = submitter.unwrap_or(event.pid);
@@ -161,7 +161,7 @@ impl Follower {
         pool.end_older(worker, &mut self.tasks, &mut self.results);
     }
 
-    /// What this thread submitted and is served is the program's now.
+    /// The program reaps what this thread submitted and has completed.
     pub(super) fn reap(&mut self, event: &Event) {
         let Some(thread) = self.threads.get_mut(&event.pid) else { return };
         let tasks = &self.tasks;
@@ -174,7 +174,7 @@ impl Follower {
         }
     }
 
-    /// The trace is over: operations that no call fetched were fetched from memory, as they completed.
+    /// The end of the trace: operations that no call reaped were reaped from the ring in memory, as they completed.
     pub(super) fn hand_over_the_rest(&mut self) {
         let threads = std::mem::take(&mut self.threads);
         for key in threads.into_values().flat_map(|thread| thread.unreaped) {

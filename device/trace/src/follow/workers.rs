@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Worker threads of io_uring: which operation each bio of theirs is for.
 //!
-//! The kernel tells which operations may be with a worker, and which one ends there, but not always which a
-//! worker begins with. So a bio has candidates, and what is told later rules them out: an operation that another
-//! worker begins with or ends was never with this one. If one candidate is left, the bio is its; if two that have
-//! ended are, it is not known, and none of them is reported. `calls` asks here.
+//! Events show which operations a worker may execute, and which one completes there, but not always which one a worker
+//! starts. So a bio has candidates, and later events rule them out: an operation that another worker starts or
+//! completes was never with this one. If one candidate is left, the bio belongs to it; if two that have completed are,
+//! it is unknown, and none of them is reported. `calls` asks here.
 
 use std::collections::HashMap;
 
@@ -16,10 +16,10 @@ use super::tasks::{Key, Task, Tasks};
 /// With more candidates a bio's operation is not looked for.
 const CANDIDATES_MAX: usize = 256;
 
-/// Stands for whatever the worker did before the trace.
+/// Stands for operations from before the trace.
 const BEFORE: Key = 0;
 
-/// How often an operation was handed to workers.
+/// How often an operation was queued to workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Handed {
     /// The submitting thread does it itself.
@@ -32,7 +32,7 @@ pub(super) enum Handed {
 /// The workers of one submitting thread.
 #[derive(Debug, Default)]
 pub(super) struct Pool {
-    /// Operations that any worker may begin with.
+    /// Operations that any worker may start.
     waiting: Vec<Key>,
     workers: HashMap<u32, Worker>,
     groups: Vec<Group>,
@@ -40,11 +40,11 @@ pub(super) struct Pool {
 
 #[derive(Debug, Default)]
 struct Worker {
-    /// The begin or end of an operation was seen, so what it does now began in the trace.
+    /// The start or completion of an operation was seen, so its present one started in the trace.
     known: bool,
-    /// It was seen to begin with this one, which has not ended.
+    /// It was seen to start this one, which has not completed.
     current: Option<Key>,
-    /// It queued a bio that no operation known could be meant by.
+    /// It queued a bio for which no known operation is a candidate.
     astray: bool,
 }
 
@@ -52,31 +52,31 @@ struct Worker {
 #[derive(Debug)]
 struct Group {
     worker: u32,
-    /// The I/O that stands for them until it is known whose they are.
+    /// The I/O that stands for them until their operation is known.
     key: Key,
     candidates: Vec<Key>,
-    /// Candidates that have ended and can no longer be ruled out.
+    /// Candidates that have completed and can no longer be ruled out.
     ended: Vec<Key>,
-    /// It will never be known.
+    /// It can never be decided.
     lost: bool,
-    /// Since then the worker began with an operation or ended one.
+    /// Since then the worker started or completed an operation.
     over: bool,
 }
 
-/// Of which thread this is a worker, by its name; `None` if it is none.
+/// The submitter of a worker, by the worker's name; `None` if it is no worker.
 pub(super) fn submitter_of(comm: &Comm) -> Option<u32> {
     std::str::from_utf8(comm.as_bytes().strip_prefix(b"iou-wrk-")?).ok()?.parse().ok()
 }
 
 impl Pool {
-    /// A worker may begin with it from now on.
+    /// A worker may start it from now on.
     pub fn hand_over(&mut self, key: Key) {
         if !self.waiting.contains(&key) {
             self.waiting.push(key);
         }
     }
 
-    /// This worker begins with `key`, or with one from before the trace. So nobody had begun with it before.
+    /// This worker starts `key`, or one from before the trace. So no other worker has.
     pub fn begin(
         &mut self,
         worker: u32,
@@ -93,7 +93,7 @@ impl Pool {
         self.pass(worker);
     }
 
-    /// What a bio is for that this worker queues now. `born`: it was seen to be started.
+    /// What a bio is for that this worker queues now. `born`: it was started within the trace.
     pub fn task_of(&mut self, event: &Event, born: bool, tasks: &mut Tasks) -> Task {
         let worker = self.workers.entry(event.pid).or_default();
         worker.known |= born;
@@ -139,8 +139,8 @@ impl Pool {
         key
     }
 
-    /// It has ended; `worker` is the one that ended it. If it was handed over `Once`, that one did all of it, after
-    /// what it began with or ended before.
+    /// It has completed, in `worker` if any. If it was queued to workers `Once`, that one did all of it, after what it
+    /// started or completed before.
     pub fn end(
         &mut self,
         (key, handed): (Key, Handed),
@@ -170,8 +170,8 @@ impl Pool {
         self.settle(tasks, results);
     }
 
-    /// An operation from before the trace has ended, which any worker may have done; the one that ended it goes on
-    /// to another.
+    /// An operation from before the trace has completed, which any worker may have done; the one that completed it
+    /// continues with another.
     pub fn end_older(&mut self, worker: Option<u32>, tasks: &mut Tasks, results: &mut Results) {
         if let Some(worker) = worker {
             self.workers.insert(worker, Worker { known: true, ..Worker::default() });
@@ -184,7 +184,7 @@ impl Pool {
         self.settle(tasks, results);
     }
 
-    /// The worker goes on to another operation.
+    /// The worker continues with another operation.
     fn pass(&mut self, worker: u32) {
         let of_worker = |group: &&mut Group| group.worker == worker;
         self.groups.iter_mut().filter(of_worker).for_each(|group| group.over = true);
@@ -213,7 +213,7 @@ impl Pool {
         self.settle(tasks, results);
     }
 
-    /// Groups of which all that can be known is known now.
+    /// Groups that no later event can change.
     fn settle(&mut self, tasks: &mut Tasks, results: &mut Results) {
         for group in &mut self.groups {
             if group.lost || group.ended.len() > 1 {

@@ -8,15 +8,15 @@ use crate::report::words::{call_word, class_word, inode, op_word, origin_word};
 /// An argument's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// A count, a size, a place.
+    /// A count, a size, a sector.
     Unsigned(u64),
     /// An errno.
     Signed(i64),
-    /// Words, which are the same for many.
+    /// Text, interned.
     Text(String),
 }
 
-/// Arguments by their name. What is not known, or is the rule, is left out.
+/// Arguments by name. Unknown and default values are omitted.
 pub type Arguments = Vec<(&'static str, Value)>;
 
 /// As "read 64K @2048".

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lanes: Perfetto takes slices of one track that overlap for calls within calls, so what goes on at the same
-//! time needs tracks of its own, and as few as possible, since each is a row on the screen.
+//! Lanes: Perfetto nests slices of one track that overlap, so concurrent slices need tracks of their own, as few as
+//! possible, since each is a row on the screen.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 /// The lane of each interval, given in the order of their begin: the lowest that is free. One may begin where
-/// another ends. This takes as many lanes as intervals go on at once, so none can be saved.
+/// another ends. This takes as many lanes as intervals are concurrent, which is the minimum.
 pub fn assign(intervals: impl IntoIterator<Item = (u64, u64)>) -> Vec<usize> {
     let mut busy: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
     let mut free: BTreeSet<usize> = BTreeSet::new();

@@ -2,8 +2,8 @@
 //! A trace as a file for the Perfetto UI (<https://ui.perfetto.dev>): each layer a row of bars, arrows between
 //! the bars of one request.
 //!
-//! [`slices`] says what is drawn, [`tracks`] where, with [`lanes`] for what goes on at the same time,
-//! [`arguments`] what is said about it; `packets` writes it, in the [`messages`] of Perfetto.
+//! [`slices`] has what is drawn, [`tracks`] where, with [`lanes`] for concurrent slices, [`arguments`] the text and
+//! values of each; `packets` writes it, in the [`messages`] of Perfetto.
 
 pub mod arguments;
 pub mod lanes;
@@ -23,8 +23,8 @@ use messages::{TrackDescriptor, TrackEvent};
 use packets::Packets;
 use tracks::{MomentKind, Timeline, Track};
 
-/// Writes a Perfetto trace. Its clock is called monotonic; what it shows is the clock of the trace's source. Devices
-/// are called as `names` says, or else by their numbers.
+/// Writes a Perfetto trace. Its clock is declared as monotonic; the times are those of the trace's source. Devices
+/// without a name in `names` have their number.
 pub fn write(trace: &Trace, names: &BTreeMap<Dev, String>, out: impl Write) -> io::Result<()> {
     let timeline = Timeline::of(trace, names);
     let begin_ns = timeline.points.first().map_or(0, |point| point.time_ns);

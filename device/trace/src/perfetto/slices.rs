@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is drawn: a slice for each stay of a request in a layer, and one for each I/O.
+//! What is drawn: a slice for each time of a request in a layer, and one for each I/O.
 //!
 //! The slices of a request follow each other without a gap as far as its marks are known. A layer in which it
 //! spent no time has none, but the device always has one.
@@ -14,11 +14,11 @@ pub enum Layer {
     Submission,
     /// From its bio to its issue to the driver, and between two pieces.
     Block,
-    /// From its issue to the start of the hardware, where an event tells that.
+    /// From its issue to the start of the command, where an event shows that.
     Driver,
     Device,
-    /// From the device's end to its own end or that of its piece; for the last request of an I/O, to the return to
-    /// the program.
+    /// From the end of the command to the completion of the request or piece; for the last request of an I/O, to the
+    /// return to the program.
     Completion,
 }
 
@@ -59,8 +59,8 @@ impl Slice {
     }
 }
 
-/// What the calls of programs say about each request, by its index, in ns: when its I/O began to work on it, and
-/// when the call returned that waited for it last.
+/// From system calls, by the request's index, in ns: when its I/O began to work on it, and when the last call that
+/// waited for it returned.
 pub struct Calls {
     begin_ns: Vec<Option<u64>>,
     return_ns: Vec<Option<u64>>,
@@ -74,7 +74,7 @@ impl Calls {
         for (number, io) in trace.ios.iter().enumerate() {
             let request = |index: &usize| &trace.requests[*index];
             let own = |index: &&usize| request(index).origin == Origin::Io(number);
-            // The thread makes one bio after the other: the turn of one begins when the one before was queued.
+            // The thread makes one bio after the other: it begins with one when the one before was queued.
             let mut turn_ns = io.entered_ns;
             for index in io.requests.iter().filter(own) {
                 calls.begin_ns[*index] = Some(turn_ns);
@@ -88,7 +88,7 @@ impl Calls {
     }
 }
 
-/// The slices of the request with this index, in the order of its way.
+/// The slices of the request with this index, in time order.
 pub fn of_request(trace: &Trace, calls: &Calls, index: usize) -> Vec<Slice> {
     let request = &trace.requests[index];
     let mut slices = Vec::new();
@@ -122,11 +122,11 @@ fn before_issue(request: &Request) -> Option<Slice> {
     Some(slice)
 }
 
-/// What lies between two marks, of which the one between may not be known.
+/// What a request waits for between two marks; one between them may be unknown.
 fn wait(from: Mark, to: Mark) -> Option<&'static str> {
     match (from, to) {
-        (Mark::Queued, Mark::GotRequest) => Some("waits for a tag"),
-        (Mark::Queued, Mark::Inserted) => Some("waits for a tag, or plugged"),
+        (Mark::Queued, Mark::GotRequest) => Some("waiting for a tag"),
+        (Mark::Queued, Mark::Inserted) => Some("waiting for a tag, or plugged"),
         (Mark::GotRequest, Mark::Inserted) => Some("plugged"),
         (Mark::GotRequest, Mark::Issued) => Some("plugged, or in the scheduler"),
         (Mark::Inserted, Mark::Issued) => Some("in the scheduler"),
@@ -134,7 +134,7 @@ fn wait(from: Mark, to: Mark) -> Option<&'static str> {
     }
 }
 
-/// One time with the driver and the device, in ns.
+/// One dispatch, in ns.
 struct Stay {
     issued_ns: u64,
     start_ns: u64,
@@ -176,7 +176,7 @@ fn from_issue(request: &Request, return_ns: Option<u64>) -> Vec<Slice> {
     for (index, stay) in stays.iter().enumerate() {
         if let Some(before) = slices.last() {
             let mut back = Slice::new(Layer::Block, before.end_ns, stay.issued_ns);
-            back.waits = vec![("for its next turn", back.begin_ns, back.end_ns)];
+            back.waits = vec![("waiting for the next dispatch", back.begin_ns, back.end_ns)];
             slices.push(back);
         }
         let is_last = index + 1 == stays.len();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which tracks there are, and what happens on them, in the order of time.
+//! The tracks, and what happens on them, in time order.
 //!
 //! One group per device, with two counters and the lanes of each layer; one group for all threads, with the
 //! lanes of each. The lanes of one layer or thread have the same name, which makes Perfetto show them as one.
@@ -17,7 +17,7 @@ use crate::report::steps::begin_ns;
 pub struct Track {
     /// What it is called.
     pub name: String,
-    /// Said about it when asked.
+    /// Shown when selected.
     pub description: String,
     /// Index of its group in [`Timeline::tracks`].
     pub group: Option<usize>,
@@ -70,9 +70,9 @@ pub struct Placed {
 pub struct Timeline {
     /// Groups come before what is in them.
     pub tracks: Vec<Track>,
-    /// In the order of the requests, and of their way.
+    /// In the order of the requests, and of time.
     pub slices: Vec<Placed>,
-    /// In the order of time; those of one track that share a moment in the order in which they happen.
+    /// In time order; on one track also within a moment.
     pub points: Vec<Point>,
 }
 
@@ -122,13 +122,13 @@ impl Timeline {
         requests.dedup();
         let requests = requests.iter().map(|request| &trace.requests[*request]);
         let in_flight = counts(requests.map(|r| (begin_ns(r), slices::end_ns(r))));
-        self.add_counter("requests in flight", group, 0, in_flight);
+        self.add_counter("requests queued or in flight", group, 0, in_flight);
         let of_layer = |slices: &[Placed], layer: Layer| -> Vec<usize> {
             own.iter().copied().filter(|index| slices[*index].slice.layer == layer).collect()
         };
         let with_device = of_layer(&self.slices, Layer::Device);
         let with_device = counts(with_device.into_iter().map(|index| self.when(index)));
-        self.add_counter("requests with the device", group, 1, with_device);
+        self.add_counter("requests in flight", group, 1, with_device);
         for (rank, layer) in Layer::ALL.into_iter().enumerate() {
             let own = of_layer(&self.slices, layer);
             self.add_layer(layer, group, 2 + rank as i32, own);
@@ -205,7 +205,7 @@ fn place(trace: &Trace) -> Vec<Placed> {
     all
 }
 
-/// How many of these go on, at each moment at which that changes.
+/// How many of these are concurrent, at each moment at which that changes.
 fn counts(intervals: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, i64)> {
     let mut changes: BTreeMap<u64, i64> = BTreeMap::new();
     for (begin_ns, end_ns) in intervals {
@@ -220,11 +220,11 @@ fn counts(intervals: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, i64)> {
     changes.into_iter().filter_map(change).collect()
 }
 
-/// What one should know before believing the picture.
+/// How complete the trace is.
 fn account(trace: &Trace) -> String {
     let account = &trace.account;
     let mut text = format!(
-        "{} requests followed; {} cut by the beginning or the end of the trace, {} by lost events, {} not matched; \
+        "{} requests matched, {} at the edges of the trace, {} hit by lost events, {} unmatched; \
          {} of {} events lost.",
         account.matched,
         account.at_the_edges,

@@ -10,9 +10,9 @@ use super::words::{inode, op_word, origin_word};
 use crate::event::OpKind;
 use crate::io::{Io, Mark, Origin, Piece, Request, Trace};
 
-/// A cause takes at least one part in so many of the whole time.
+/// A cause accounts for at least one part in so many of the whole time.
 const SHARE_MIN: u64 = 10;
-/// The device is called slow from so many times its median on.
+/// The device is slow from so many times its median on.
 const SLOW_FROM: u64 = 2;
 
 /// What is looked at: an I/O with its requests, or a request on its own.
@@ -44,7 +44,7 @@ impl<'a> Case<'a> {
         Case { trace, own, during_ns, in_block, device, io: None }
     }
 
-    /// Every cause that counts, the longest first.
+    /// All causes, the longest first.
     pub fn causes(&self, medians: &DeviceMedians) -> Vec<Cause> {
         let around = self.around();
         let mut causes: Vec<Cause> = [
@@ -75,7 +75,7 @@ impl<'a> Case<'a> {
         self.own.iter().map(|index| &self.trace.requests[*index])
     }
 
-    /// All other requests of the same devices that were under way in that time.
+    /// All other requests of the same devices that were queued or in flight in that time.
     fn around(&self) -> Vec<&'a Request> {
         let (begin, end) = self.during_ns;
         let during = |other: &Request| begin_ns(other) < end && end_ns(other) > begin;
@@ -183,7 +183,7 @@ impl<'a> Case<'a> {
         Some(Cause::Journal { ns, requests })
     }
 
-    /// A read does not wait for what others write.
+    /// A read does not wait for writeback.
     fn writeback(&self, around: &[&Request]) -> Option<Cause> {
         if self.requests().all(|own| own.op.kind == OpKind::Read) {
             return None;
@@ -193,7 +193,7 @@ impl<'a> Case<'a> {
         Some(Cause::Writeback { ns, requests })
     }
 
-    /// What its own thread did, when none of its requests was under way.
+    /// What its own thread did while none of its requests was queued or in flight.
     fn own_time(&self) -> Vec<Cause> {
         let Some((io, served_ns)) = self.io.zip(self.requests().map(end_ns).max()) else {
             return Vec::new();
@@ -201,12 +201,12 @@ impl<'a> Case<'a> {
         OwnTime::new(self.trace, io, &self.idle(), served_ns).causes()
     }
 
-    /// When none of its requests was under way.
+    /// When none of its requests was queued or in flight.
     fn idle(&self) -> Intervals {
         Intervals::new([self.during_ns]).minus(&Intervals::new(self.requests().map(life)))
     }
 
-    /// Requests of others that were under way when none of its own was: how many, and how long.
+    /// Requests of others that were queued or in flight when none of its own was: how many, and how long.
     fn beside(&self, around: &[&Request], of: impl Fn(Origin) -> bool) -> Option<(u64, u64)> {
         let idle = self.idle();
         let others = around.iter().filter(|other| of(other.origin)).map(|other| life(other));
@@ -218,12 +218,12 @@ impl<'a> Case<'a> {
     }
 }
 
-/// From a request's first event to its end.
+/// From a request's first event to its completion.
 fn life(request: &Request) -> (u64, u64) {
     (begin_ns(request), end_ns(request))
 }
 
-/// The one that was with the device for most of those moments.
+/// The one that was in flight for most of that time.
 fn longest(requests: &[&Request], when: &Intervals) -> Option<Other> {
     let overlap_ns = |request: &Request| with_device(request).overlap(when).total_ns();
     let longest = requests.iter().max_by_key(|request| overlap_ns(request))?;
@@ -241,7 +241,7 @@ fn longest(requests: &[&Request], when: &Intervals) -> Option<Other> {
     })
 }
 
-/// How many of these requests were with the device in those moments, and how long altogether.
+/// How many of these requests were in flight in that time, and how long altogether.
 fn met(requests: &[&Request], which: impl Fn(&Request) -> bool, when: &Intervals) -> (u64, u64) {
     let stays: Vec<Intervals> = requests
         .iter()
@@ -253,14 +253,14 @@ fn met(requests: &[&Request], which: impl Fn(&Request) -> bool, when: &Intervals
     (stays.len() as u64, all.total_ns())
 }
 
-/// In how many pieces it was handed out, if not whole; a stay that gave it back unserved is none.
+/// In how many pieces it was served, 0 if whole; a dispatch that was requeued is none.
 fn served_pieces(request: &Request) -> u64 {
     request.pieces.iter().filter(|piece| piece.bytes > 0).count() as u64
 }
 
 type Gaps = Vec<(u64, u64)>;
 
-/// Between the stays with the device: all gaps, and those behind a stay that gave it back unserved.
+/// The gaps between dispatches: all, and those after a requeue.
 fn gaps(request: &Request) -> (Gaps, Gaps) {
     let gap = |pair: &[Piece]| (pair[0].ended_ns, pair[1].issued_ns);
     let pairs = || request.pieces.windows(2);

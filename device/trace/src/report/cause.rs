@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Why one I/O or request took so long, from evidence in the trace only.
 //!
-//! A cause is a fact with the time that it accounts for: who else was with the device while this one waited,
-//! how long a flush was under way, how much longer than usual the device took. Facts overlap, so their times
-//! do not add up. What accounts for less than a tenth of the whole time is not told; if nothing does, the
-//! cause is not known.
+//! A cause is a fact with the time that it accounts for: which other requests were in flight while this one waited,
+//! how long a flush was in flight, how much slower than usual the device was. Facts overlap, so their times do not
+//! add up. A fact that accounts for less than a tenth of the whole time is omitted; without any, the cause is unknown.
 
 use serde::Serialize;
 
@@ -12,25 +11,25 @@ use serde::Serialize;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "cause", rename_all = "snake_case")]
 pub enum Cause {
-    /// While it was in the block layer, other requests were with the device.
+    /// While it was in the block layer, other requests were in flight.
     Behind {
         /// How long both was so.
         ns: u64,
         /// How many others.
         requests: u64,
-        /// The one that was with the device for most of that time.
+        /// The one that was in flight for most of that time.
         longest: Box<Other>,
     },
-    /// While it was with the device, other reads and writes were too: in the driver's or the hardware's queue.
+    /// While it was in flight, other reads and writes were too: in the driver's or the hardware's queue.
     Shared {
         /// How long both was so.
         ns: u64,
         /// How many others.
         requests: u64,
-        /// The one that was there for most of that time.
+        /// The one that was in flight for most of that time.
         longest: Box<Other>,
     },
-    /// While it was in the block layer or with the device, a flush was with the device.
+    /// While it was in the block layer or in flight, a flush was in flight.
     Flush {
         ns: u64,
         /// It is its own (a sync).
@@ -39,21 +38,21 @@ pub enum Cause {
     },
     /// The same of discards.
     Discard { ns: u64, own: bool, requests: u64 },
-    /// The driver gave it back unserved.
+    /// The driver requeued it.
     Requeued {
-        /// From there to the next issue.
+        /// From the requeue to the next issue.
         ns: u64,
         times: u64,
     },
-    /// It was handed out in pieces.
+    /// It was served in pieces.
     Pieces {
-        /// Between pieces, when it was not with the device.
+        /// Between pieces, when it was not in flight.
         ns: u64,
         pieces: u64,
     },
-    /// Its bio was cut into several requests.
+    /// Its bio was split into several requests.
     Cut {
-        /// From the end of the first to the end of the last.
+        /// From the first completion to the last.
         ns: u64,
         requests: u64,
     },
@@ -72,38 +71,38 @@ pub enum Cause {
         bytes: u64,
         /// By how much longer than the median.
         ns: u64,
-        /// Its time with the device, in ns.
+        /// Its time in the device, in ns.
         device_ns: u64,
         /// The median, in ns.
         p50_ns: u64,
         /// Over how many requests.
         of_count: u64,
-        /// How many others were with the device in that time.
+        /// How many others were in flight in that time.
         others: u64,
     },
-    /// Between its bio and its request: for a tag, or throttled.
+    /// Between its bio and its request: waiting for a tag, or throttled.
     TagWait { ns: u64 },
-    /// The journal wrote while none of its own requests was under way.
+    /// Requests of the journal were queued or in flight while none of its own was.
     Journal {
         /// How long both was so.
         ns: u64,
         /// How many requests of the journal.
         requests: u64,
     },
-    /// The kernel wrote dirty pages back while none of its own requests was under way; not told of reads.
+    /// Requests of writeback were queued or in flight while none of its own was; not for I/Os that only read.
     Writeback {
         /// How long both was so.
         ns: u64,
         /// How many requests of writeback.
         requests: u64,
     },
-    /// None of its requests was under way, and its thread had a CPU.
+    /// None of its requests was queued or in flight, and its thread was running.
     Running {
         ns: u64,
         /// `submission` or `post`.
         span: &'static str,
     },
-    /// None of its requests was under way; its thread could have run, and had no CPU.
+    /// None of its requests was queued or in flight, and its thread was runnable, waiting for a CPU.
     CpuWait {
         /// How long altogether.
         ns: u64,
@@ -112,7 +111,7 @@ pub enum Cause {
         times: u64,
         longest: Box<CpuWait>,
     },
-    /// None of its requests was under way, and its thread slept.
+    /// None of its requests was queued or in flight, and its thread slept.
     Asleep {
         /// How long altogether.
         ns: u64,
@@ -121,7 +120,7 @@ pub enum Cause {
         times: u64,
         longest: Box<Sleep>,
     },
-    /// Its thread was made to sleep because too much was dirty.
+    /// Dirty throttling paused its thread.
     DirtyThrottle { ns: u64, times: u64 },
 }
 
@@ -149,7 +148,7 @@ impl Cause {
     }
 }
 
-/// Another request that was in the way.
+/// Another request that was in flight.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Other {
     pub op: &'static str,
@@ -157,7 +156,7 @@ pub struct Other {
     pub bytes: u64,
     /// Its first sector, in units of 512 bytes.
     pub sector: u64,
-    /// Who queued it.
+    /// Which thread queued it.
     pub pid: u32,
     /// That thread's name.
     pub comm: String,
@@ -165,9 +164,9 @@ pub struct Other {
     pub origin: &'static str,
     /// The inode, if known.
     pub inode: Option<u64>,
-    /// How long it was with the device while the one in question waited, or was there too.
+    /// How long it was in flight while the one in question waited, or was in flight too.
     pub overlap_ns: u64,
-    /// How long it was with the device altogether.
+    /// How long it was in flight altogether.
     pub device_ns: u64,
     /// In how many pieces; 1 if it was not split.
     pub pieces: u64,
@@ -179,9 +178,9 @@ pub struct CpuWait {
     pub ns: u64,
     /// The CPU that it got in the end; `None` if the I/O was over before.
     pub cpu: Option<u32>,
-    /// How its sleep before had ended; `None` if it had lost a CPU.
+    /// How its sleep before had ended; `None` if it was preempted.
     pub woken: Option<Waker>,
-    /// Who had that CPU for most of that time, or, where switches are missing, last.
+    /// Which thread ran on that CPU for most of that time, or, where switches are missing, last.
     pub had_cpu: Option<HadCpu>,
 }
 
@@ -202,11 +201,11 @@ pub struct Waker {
     pub pid: u32,
     /// That thread's name.
     pub comm: String,
-    /// `thread`, or `softirq` or `interrupt` over it; `None` if the source does not tell.
+    /// `thread`, or `softirq` or `interrupt` on top of it; `None` if the source does not show it.
     pub context: Option<&'static str>,
 }
 
-/// A thread that had a CPU.
+/// A thread that ran on a CPU.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HadCpu {
     /// The thread; 0 is idle.
@@ -214,8 +213,8 @@ pub struct HadCpu {
     pub comm: String,
     /// `real_time`, `deadline`, `normal` or `idle`.
     pub class: &'static str,
-    /// Of `real_time` 1 to 99, 99 the first; of `normal` the nice value.
+    /// Of `real_time` 1 to 99, 99 the highest; of `normal` the nice value.
     pub priority: Option<i32>,
-    /// How long it had it while the other waited; `None` where switches are missing.
+    /// How long it ran while the other waited; `None` where switches are missing.
     pub ns: Option<u64>,
 }

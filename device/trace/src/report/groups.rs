@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! I/Os and requests that do the same, together: per device, operation and size.
+//! Groups of I/Os and requests: per device, operation and size.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +29,7 @@ pub struct Group {
     pub size_bytes_min: u64,
     /// Largest of the group, in bytes.
     pub size_bytes_max: u64,
-    /// The most that were under way at one moment.
+    /// The most that were queued or in flight at one moment.
     pub at_once_max: u64,
     /// Where their time went.
     #[serde(flatten)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sets of moments, as half-open intervals in ns: when something waited, and when something else was there.
+//! Sets of moments, as half-open intervals in ns: when one request waited, and when others were in flight.
 
 /// Sorted, none empty, none touching another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

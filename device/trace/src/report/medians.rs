@@ -13,11 +13,11 @@ const COUNT_MIN: u64 = 10;
 
 type Key = (Dev, OpKind, u64);
 
-/// Median times with the device.
+/// Median times in the device.
 pub struct DeviceMedians(HashMap<Key, (u64, u64)>);
 
 impl DeviceMedians {
-    /// Over all requests of a trace, whoever made them.
+    /// Over all requests of a trace, of any origin.
     pub fn of_trace(trace: &Trace) -> DeviceMedians {
         let mut times_ns: HashMap<Key, Vec<u64>> = HashMap::new();
         for request in &trace.requests {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The causes of an I/O's time in which no request of its was under way: what its own thread did.
+//! The causes of an I/O's time in which none of its requests was queued or in flight: what its own thread did.
 
 use super::cause::{Cause, CpuWait, HadCpu, Sleep, Waker};
 use super::intervals::Intervals;
@@ -8,22 +8,22 @@ use crate::event::Call;
 use crate::io::{DirtyPause, Io, Trace};
 use crate::sched::{Context, SchedTask};
 
-/// An I/O and when it had nothing under way.
+/// An I/O, and when none of its requests was queued or in flight.
 pub struct OwnTime<'a> {
     trace: &'a Trace,
     io: &'a Io,
-    /// Before its last request ended, and behind that.
+    /// Before the completion of its last request, and after it.
     spans: [(&'static str, Intervals); 2],
     /// `None` if not all of it is known.
     stays: Option<Vec<Stay>>,
 }
 
 impl<'a> OwnTime<'a> {
-    /// Of this I/O, which had nothing under way in `idle`; its last request ended at `served_ns`.
+    /// Of this I/O, with no request queued or in flight in `idle`; its last request completed at `served_ns`.
     pub fn new(trace: &'a Trace, io: &'a Io, idle: &Intervals, served_ns: u64) -> OwnTime<'a> {
         let before = Intervals::new([(io.entered_ns, served_ns)]);
         let spans = [("submission", idle.overlap(&before)), ("post", idle.minus(&before))];
-        // What was submitted to a ring can end while its thread sleeps.
+        // An io_uring operation can complete while its thread sleeps.
         let runs_at_end = io.call != Call::IoUringEnter;
         let stays = stays(&trace.sched, io.pid, (io.entered_ns, io.exited_ns), runs_at_end);
         OwnTime { trace, io, spans, stays }
@@ -57,7 +57,7 @@ impl<'a> OwnTime<'a> {
         Some(Cause::CpuWait { ns, span, times, longest })
     }
 
-    /// The kernel tells for how long a thread is to sleep; where sleep is known, only that counts.
+    /// The event has the length of the pause; where sleep is known, only that counts.
     fn dirty_throttle(&self) -> Option<Cause> {
         let all = &self.trace.dirty_pauses;
         let (begin, end) = (self.io.entered_ns, self.io.exited_ns);

@@ -33,13 +33,13 @@ pub struct Question {
     pub names: BTreeMap<Dev, String>,
     /// The kernel that was traced, if that is known.
     pub kernel: Option<Kernel>,
-    /// What could not be read.
+    /// Parse errors.
     pub problems: Unread,
-    /// Events that are of no kind that is needed.
+    /// Events of kinds that are not used.
     pub skipped: u64,
 }
 
-/// What could not be read of the sources.
+/// Parse errors of the sources.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Unread {
     pub count: u64,
@@ -47,7 +47,7 @@ pub struct Unread {
     pub first: Vec<String>,
 }
 
-/// Everything that is said of a trace. Times are in ns.
+/// The record. Times are in ns.
 #[derive(Debug, Serialize)]
 pub struct Record {
     schema: &'static str,
@@ -55,15 +55,15 @@ pub struct Record {
     kernel: Option<Kernel>,
     /// What is shown of it, if not all.
     pub scope: Scope,
-    /// What was seen, and what could not be matched.
+    /// How complete the trace is.
     pub account: CoverageReport,
-    /// Events that would tell more.
+    /// Events that the trace lacks.
     pub missing: Vec<MissingEvent>,
-    /// I/Os that a program waited for, per operation and size.
+    /// I/Os of system calls, per operation and size.
     pub ios: Vec<Group>,
-    /// Requests that no call of a program was seen to wait for.
+    /// Requests outside system calls.
     pub requests: Vec<Group>,
-    /// Flushes and discards, whoever made them.
+    /// Flushes and discards of any origin.
     pub flushes_and_discards: Vec<Group>,
     /// The same I/Os and requests per I/O priority class; empty if events do not carry it.
     pub classes: Vec<ClassTimes>,
@@ -83,9 +83,9 @@ struct Tool {
 pub struct Scope {
     /// Whether only some processes are shown.
     pub processes: &'static str,
-    /// I/Os that were followed and are not shown.
+    /// I/Os that are not shown.
     pub ios_hidden: u64,
-    /// Requests that were followed, belong to no I/O, and are not shown.
+    /// Requests outside system calls that are not shown.
     pub requests_hidden: u64,
 }
 
@@ -94,28 +94,28 @@ pub struct Scope {
 pub struct CoverageReport {
     /// Events read.
     pub events: u64,
-    /// Further events, of no kind that is needed.
+    /// Further events, of kinds that are not used.
     pub events_skipped: u64,
     /// Events that the kernel or the tracer says it lost.
     pub events_lost: u64,
-    /// Requests followed from issue to end.
+    /// Requests followed from issue to completion.
     pub matched: u64,
     /// Requests that begin before the trace or end after it.
     pub at_the_edges: u64,
-    /// Requests that miss an event where events were lost.
+    /// Requests that lack an event where events were lost.
     pub hit_by_loss: u64,
-    /// Requests that miss an event with nothing to explain it.
+    /// Requests that lack an event without a loss to explain it.
     pub unmatched: u64,
     /// I/Os whose calls led to no request.
     pub calls_without_request: u64,
-    /// I/Os that are not shown because a request of theirs is not matched, or they reach over an edge.
+    /// I/Os that are not shown: a request of theirs is not matched or ambiguous, or they are at an edge.
     pub ios_incomplete: u64,
     pub unmatched_first: Vec<UnmatchedRequest>,
-    /// What could not be read.
+    /// Parse errors.
     pub unread: Unread,
 }
 
-/// A request that does not add up.
+/// A request that is not matched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UnmatchedRequest {
     /// When its last event was.
@@ -128,12 +128,12 @@ pub struct UnmatchedRequest {
     pub why: &'static str,
 }
 
-/// An event that would tell more.
+/// An event that the trace lacks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MissingEvent {
     /// As `system:name`.
     pub event: &'static str,
-    /// What is not known without it.
+    /// What is unknown without it.
     pub consequence: &'static str,
 }
 
@@ -142,7 +142,7 @@ pub struct MissingEvent {
 pub struct ClassTimes {
     /// `rt`, `be`, `idle` or `none` (not set).
     pub class: &'static str,
-    /// `ios`, or `requests` that belong to none.
+    /// `ios`, or `requests` outside system calls.
     pub of: &'static str,
     /// Where their time went.
     #[serde(flatten)]
@@ -181,7 +181,7 @@ impl Record {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 
-    /// Requests and events that are not accounted for: results are not the whole truth.
+    /// Events were lost or unreadable, or requests are unmatched.
     pub fn is_flawed(&self) -> bool {
         let CoverageReport { events_lost, hit_by_loss, unmatched, unread, .. } = &self.account;
         *events_lost > 0 || *hit_by_loss > 0 || *unmatched > 0 || unread.count > 0

@@ -12,16 +12,16 @@ use super::times::SPANS;
 pub const SPANS_SCHEMA: &str = "steadyio.spans/1";
 const NS_PER_US: f64 = 1_000.0;
 
-/// Spans cannot be had from it.
+/// It has no spans.
 #[derive(Debug, thiserror::Error)]
 pub enum NoSpans {
     /// Not a record of a trace.
     #[error("not a {TRACE_SCHEMA} record: {0}")]
     Record(#[from] serde_json::Error),
-    /// Requests alone have no submission and no return.
+    /// Requests outside system calls have no submission and no return.
     #[error(
-        "no read or write that a program waited for is in the trace, so there are no spans; \
-         trace with the events of system calls (syscalls:*)"
+        "the trace has no read or write of a system call, so there are no spans; \
+         record the events of system calls (syscalls:*)"
     )]
     NoIos,
 }

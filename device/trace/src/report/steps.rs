@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The finer spans: the time between each two marks that follow each other.
 //!
-//! A mark that a request did not pass (a request that skips the scheduler) or that no event tells of has no
-//! step; the step from the mark before it then leads to the one behind it. So steps always add up.
+//! A mark that a request did not pass (without a scheduler) or that has no event has no step; the step from the mark
+//! before it then leads to the one after it. So steps always add up.
 
 use super::intervals::Intervals;
 use crate::event::Dev;
@@ -31,7 +31,7 @@ pub fn of_request(marks: &Marks) -> Vec<(Step, u64)> {
 }
 
 /// The steps of an I/O outside its requests. One that is not there (a request that ends after the return) is
-/// left out.
+/// omitted.
 pub fn around_requests(io: &Io, trace: &Trace) -> Vec<(Step, u64)> {
     let own = || io.requests.iter().map(|index| &trace.requests[*index]);
     let before = own().map(begin_ns).min().and_then(|ns| ns.checked_sub(io.entered_ns));
@@ -73,13 +73,13 @@ pub fn begin_ns(request: &Request) -> u64 {
     Mark::ALL.into_iter().find_map(|mark| request.marks.get(mark)).unwrap_or(0)
 }
 
-/// When it ended, in ns.
+/// When it completed, in ns.
 pub fn end_ns(request: &Request) -> u64 {
     request.marks.get(Mark::Completed).unwrap_or_else(|| begin_ns(request))
 }
 
-/// When it was with the device: from the start of the hardware where an event tells, or else the issue, to
-/// the end of the hardware, or else of the request.
+/// When it was in the device: from the start of the command where an event shows it, or else the issue, to the end of
+/// the command, or else the completion of the request.
 pub fn with_device(request: &Request) -> Intervals {
     let marks = &request.marks;
     match (request.pieces.is_empty(), marks.device_start_ns(), marks.device_end_ns()) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a thread did between two moments: it ran, waited for a CPU, or slept; and who had the CPU meanwhile.
+//! What a thread did between two moments: running, runnable or asleep; and which thread ran on that CPU meanwhile.
 //!
-//! Nothing is filled in. A thread that leaves a CPU it never got, or goes on without having been woken, was not
-//! seen whole, and then nothing is said of it.
+//! Nothing is guessed. A thread that is switched out without having been switched in, or continues without a wakeup, is
+//! incomplete, and then nothing is reported of it.
 
 use std::collections::HashMap;
 
@@ -20,18 +20,18 @@ pub struct Stay {
 /// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
-    /// It has a CPU. Interrupts that come over it are not told apart.
+    /// It runs; includes interrupts on that CPU.
     Running,
-    /// It could run and has no CPU.
+    /// It is runnable, waiting for a CPU.
     Ready {
         /// The CPU that it got then, if it did.
         cpu: Option<u32>,
-        /// How it came to this; `None` if it had a CPU and lost it.
+        /// How it was woken; `None` if it was preempted.
         woken: Option<Woken>,
     },
-    /// It waits to be woken.
+    /// It sleeps.
     Asleep {
-        /// By whom it was, if it was.
+        /// How it was woken, if it was.
         woken: Option<Woken>,
     },
 }
@@ -45,12 +45,12 @@ pub struct Woken {
     pub slept_since_ns: u64,
     /// In the context of which thread.
     pub by: (u32, Comm),
-    /// In what that CPU was, if it is known.
+    /// Thread, softirq or interrupt, if known.
     pub context: Option<Context>,
 }
 
-/// What `pid` did from one moment, in which it ran, to another, in which it did too if `runs_at_end`; without gaps.
-/// `None` if not all of it is known.
+/// What `pid` did from one moment, in which it was running, to another, in which it was too if `runs_at_end`; without
+/// gaps. `None` if it is incomplete.
 pub fn stays(
     sched: &Sched,
     pid: u32,
@@ -96,10 +96,10 @@ struct Thread {
 }
 
 enum State {
-    /// With the last waking in that time: another CPU may wake it before it has left its own.
+    /// With the last wakeup in that time: another CPU may wake it before it is switched out.
     Running(Option<Waker>),
     Ready(Option<Woken>),
-    /// With that waking, until another comes.
+    /// With that wakeup, until another comes.
     Asleep(Option<Waker>),
 }
 
@@ -118,7 +118,7 @@ impl Thread {
         Some(())
     }
 
-    /// The first waking counts: `sched_wakeup` follows `sched_waking`.
+    /// The first wakeup counts: `sched_wakeup` follows `sched_waking`.
     fn wake(&mut self, waker: Waker) {
         match &mut self.state {
             State::Running(last) => *last = Some(waker),
@@ -140,7 +140,7 @@ impl Thread {
         let woken = match self.state {
             State::Running(_) => return None,
             State::Ready(woken) => woken,
-            // No sleep ends without a waking, so it is the one that came while it was still on its CPU.
+            // No sleep ends without a wakeup, so it is the one that came while it was still running.
             State::Asleep(early) => Some(self.woken(early?)),
         };
         self.end(event.time_ns, Doing::Ready { cpu: Some(event.cpu), woken });
@@ -149,8 +149,8 @@ impl Thread {
     }
 }
 
-/// Who had `cpu` for most of the time, and how long for certain: only between a switch to a thread and the next
-/// one, if that is from the same thread. If that is never so, or only some threads were traced, who had it last.
+/// Which thread ran on `cpu` for most of the time, and how long for certain: only between a switch to a thread and the
+/// next one, if that is from the same thread. If that is never so, or only some threads were traced, which ran last.
 pub fn had_cpu(
     sched: &Sched,
     cpu: u32,
@@ -162,7 +162,7 @@ pub fn had_cpu(
         let until_ns = event.time_ns.min(to_ns);
         match event.what {
             SchedWhat::Switch(Switch { prev, next, .. }) => {
-                // The first switch of all on this CPU tells who has had it since the trace began.
+                // The first switch of all on this CPU shows which thread has run since the trace began.
                 if running.is_none_or(|running| running == Some(prev.pid)) {
                     had.entry(prev.pid).or_insert((0, prev)).0 += until_ns - since_ns;
                 }
@@ -184,7 +184,7 @@ pub fn had_cpu(
     }
 }
 
-/// Who has `cpu` in that moment, as the last switch said; `Some(None)` behind a loss.
+/// Which thread runs on `cpu` at that moment, by the last switch; `Some(None)` after a loss.
 fn at(sched: &Sched, cpu: u32, ns: u64) -> Option<Option<u32>> {
     let events = sched.events();
     let before = events[..events.partition_point(|event| event.time_ns <= ns)].iter().rev();
@@ -196,7 +196,7 @@ fn at(sched: &Sched, cpu: u32, ns: u64) -> Option<Option<u32>> {
     before.filter(|event| event.cpu == cpu).find_map(told)
 }
 
-/// The events behind a moment.
+/// The events after a moment.
 fn behind(sched: &Sched, from_ns: u64) -> impl Iterator<Item = &SchedEvent> {
     let events = sched.events();
     events[events.partition_point(|event| event.time_ns <= from_ns)..].iter()

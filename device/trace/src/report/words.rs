@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What things are called in records and tables.
+//! Names of operations, calls and origins in records and tables, and formats of numbers.
 
 use crate::event::{Call, Class, OpKind};
 use crate::io::{Io, Origin, Request, Trace};
 use crate::source::calls::CALLS;
 
-/// What a call does with the device; what was submitted through a ring or aio does what its first request does.
+/// The operation of an I/O; of io_uring and aio that of its first request.
 pub fn io_op(io: &Io, trace: &Trace) -> &'static str {
     use Call::*;
     match io.call {
@@ -23,7 +23,7 @@ pub fn call_word(call: Call) -> &'static str {
     CALLS.iter().find(|events| events.call == call).map_or("?", |events| events.name)
 }
 
-/// What a request does, in records.
+/// The operation of a request, in records.
 pub fn op_word(kind: OpKind) -> &'static str {
     match kind {
         OpKind::Read => "read",
@@ -34,7 +34,7 @@ pub fn op_word(kind: OpKind) -> &'static str {
     }
 }
 
-/// On whose behalf, in records.
+/// The origin, in records.
 pub fn origin_word(origin: Origin) -> &'static str {
     match origin {
         Origin::Io(_) => "io",
@@ -45,7 +45,7 @@ pub fn origin_word(origin: Origin) -> &'static str {
     }
 }
 
-/// The inode that a request is for, if it is known.
+/// The inode that a request is for, if known.
 pub fn inode(origin: Origin) -> Option<u64> {
     match origin {
         Origin::Writeback(inode) | Origin::Readahead(inode) => inode,
@@ -61,4 +61,37 @@ pub fn class_word(request: &Request) -> Option<&'static str> {
         Class::Be => "be",
         Class::Idle => "idle",
     })
+}
+
+/// A thread, such as "fio (1234)".
+pub fn thread(comm: &str, pid: u32) -> String {
+    match (comm, pid) {
+        ("", 0) => "an unknown thread".into(),
+        ("", pid) => format!("thread {pid}"),
+        (comm, pid) => format!("{comm} ({pid})"),
+    }
+}
+
+/// The origin, in sentences.
+pub fn behalf(origin: &str, inode: Option<u64>) -> String {
+    let what = match origin {
+        "io" => "of a system call",
+        "thread" => "no system call seen",
+        origin => origin,
+    };
+    inode.map_or(what.into(), |inode| format!("{what} of inode {inode}"))
+}
+
+/// Such as "2 flushes".
+pub fn count(number: u64, one: &str) -> String {
+    match (number, one.ends_with("sh")) {
+        (1, _) => format!("1 {one}"),
+        (number, true) => format!("{number} {one}es"),
+        (number, false) => format!("{number} {one}s"),
+    }
+}
+
+/// A time in us, with one decimal.
+pub fn us(ns: u64) -> String {
+    format!("{:.1}", ns as f64 / 1_000.0)
 }

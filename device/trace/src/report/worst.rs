@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::case::Case;
 use super::cause::Cause;
+use super::cause_text::with_text;
 use super::groups::{Group, Grouped};
 use super::medians::DeviceMedians;
 use super::steps::{begin_ns, device, end_ns};
@@ -24,13 +25,13 @@ pub struct Worst {
     pub device: String,
     /// As in groups.
     pub op: &'static str,
-    /// The system call; `null` of a request that no call waited for.
+    /// The system call; `null` of a request outside system calls.
     pub call: Option<&'static str>,
     /// On whose behalf.
     pub origin: &'static str,
     /// The inode, if known.
     pub inode: Option<u64>,
-    /// What it moved.
+    /// Its data.
     pub bytes: u64,
     /// First sector of its first request, in units of 512 bytes.
     pub sector: u64,
@@ -46,7 +47,8 @@ pub struct Worst {
     pub spans: WorstSpans,
     /// Where most of it went.
     pub largest: Largest,
-    /// The longest first; empty if the cause is not known.
+    /// The longest first; empty if the cause is unknown.
+    #[serde(serialize_with = "with_text")]
     pub causes: Vec<Cause>,
 }
 
@@ -66,7 +68,7 @@ impl From<Spans> for WorstSpans {
     }
 }
 
-/// The longest span of one, beside what is usual.
+/// The longest span of one, with the median of its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Largest {
     pub span: &'static str,

@@ -2,7 +2,7 @@
 //! The files of `blktrace`, one per CPU: `sda.blktrace.0` and so on.
 //!
 //! Each record has a head of 48 bytes, in the byte order of the machine that wrote it, and perhaps more data
-//! behind it. The files are merged by time. What blktrace dropped is told on its console only.
+//! behind it. The files are merged by time. What blktrace dropped is printed on its console only.
 
 mod record;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From a raw record to what it tells, by the formats of the kernel that wrote it.
+//! From a raw record to its event, by the formats of the kernel that wrote it.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use super::format::Format;
 use super::wanted::{Decode, Wanted};
 use crate::event::{Comm, EventKind};
 
-/// A wanted event that this kernel does not have, or not in a form that can be read. It is left out.
+/// A wanted event that this kernel does not have, or not in a form that can be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unreadable {
     /// As `system:name`.
@@ -16,7 +16,7 @@ pub struct Unreadable {
     pub why: String,
 }
 
-/// What one record tells.
+/// What one record holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decoded {
     /// The thread in whose context it was made.
@@ -63,7 +63,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// What a record tells; `None` if it is of an event that is not wanted, an error if it contradicts its format.
+    /// The event of a record; `None` if it is not wanted, an error if it contradicts its format.
     pub fn decode(&self, data: &[u8]) -> Result<Option<Decoded>, String> {
         let id = match data {
             [low, high, ..] => u16::from_le_bytes([*low, *high]),

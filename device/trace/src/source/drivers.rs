@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The events of the drivers, which tell when the hardware begins and ends.
+//! The events of the drivers: start and end of a command.
 //!
 //! Addresses in NVMe and SCSI commands count logical blocks, whose size the events do not say; so no sector is
 //! given for those.
@@ -31,7 +31,7 @@ pub fn mmc_done(fields: &Fields) -> Option<EventKind> {
     }))
 }
 
-/// Fields: `ctrl_id qid cid ?opcode`. A command's number is unique in its queue while it is under way.
+/// Fields: `ctrl_id qid cid ?opcode`. A command's number is unique in its queue while it is in flight.
 pub fn nvme(fields: &Fields) -> Option<Command> {
     let (controller, queue, number) = (fields.u64(0)?, fields.u64(1)?, fields.u64(2)?);
     Some(Command {

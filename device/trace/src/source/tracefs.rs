@@ -17,7 +17,7 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 const PREFIX: &str = "steady-";
 const TRACEFS_MAGIC: u64 = 0x7472_6163;
 
-/// The kernel cannot be traced, or not be told how.
+/// The kernel cannot be traced, or tracing not be configured.
 #[derive(Debug, thiserror::Error)]
 pub enum TracefsError {
     #[error("{} may be used by root only: run as root, or trace with another tool and give its file", path.display())]
@@ -178,9 +178,7 @@ fn remove_leftovers(instances: &Path, note: &mut dyn FnMut(String)) -> Result<()
         }
         let dir = instances.join(&name);
         match remove(&dir) {
-            Ok(()) => {
-                note(format!("tracing that a killed run had left on ({name}) has been ended"))
-            }
+            Ok(()) => note(format!("removed the tracefs instance of a killed run ({name})")),
             Err(error) => {
                 note(format!("{} of a killed run could not be removed: {error}", dir.display()))
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which of the kernel's events are wanted, and what each becomes: the one table of this.
+//! The table of wanted events, and how each is decoded.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use super::fields::Fields;
 use super::sched;
 use crate::event::{Call, EventKind, Extent, Op};
 
-/// How much of the path of an I/O is asked for.
+/// How much of the path of an I/O is traced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Detail {
@@ -26,7 +26,7 @@ enum Need {
     Summary,
     /// [`Detail::Fine`].
     Fine,
-    /// Why a thread does not go on. Threads change more often than I/Os come, so it must be asked for.
+    /// What threads do. Context switches are more frequent than I/Os, so this is optional.
     Sched,
 }
 
@@ -48,7 +48,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Whether it is needed for so much of the path, and for what threads do if that is asked for.
+    /// Whether it is wanted for this detail, and with sched events.
     pub fn is_needed(&self, detail: Detail, sched: bool) -> bool {
         match self.need {
             Need::Summary => true,
@@ -61,13 +61,13 @@ impl Wanted {
     pub(super) fn comm_field(&self) -> &'static str {
         match (self.system, self.name.as_str()) {
             ("sched", "sched_switch") => "?prev_comm",
-            // `comm` is who is woken.
+            // `comm` is the woken thread.
             ("sched", _) => ABSENT,
             _ => "?comm",
         }
     }
 
-    /// The fields that hold the number of the device whose I/O it tells of, by which the kernel can choose.
+    /// The fields with the device's number, for the kernel's event filter.
     pub fn dev_fields(&self) -> impl Iterator<Item = &'static str> {
         let of_devices = matches!(self.system, "block" | "k2");
         self.fields

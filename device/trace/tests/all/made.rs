@@ -43,7 +43,7 @@ pub fn request(kind: OpKind, bytes: u64, queued_us: u64, steps_us: [u64; 6]) -> 
     }
 }
 
-/// Stays with the device, each from, to and bytes.
+/// Dispatches, each from, to and bytes.
 pub fn pieces(stays_us: &[(u64, u64, u64)]) -> Vec<Piece> {
     let piece = |&(issued, ended, bytes): &(u64, u64, u64)| Piece {
         issued_ns: issued * US,

@@ -92,10 +92,10 @@ fn only_the_threads_asked_for_are_shown() {
     let nobody = trace(&file, &["--pid", "4194303"]);
     let text = String::from_utf8_lossy(&nobody.stdout).into_owned();
     assert!(
-        text.starts_with("No I/O and no request that was asked for is in the trace."),
+        text.starts_with("The trace has no I/O or request of the requested processes and device."),
         "{text}"
     );
-    assert!(text.contains("not shown: "), "{text}");
+    assert!(text.contains("hidden: "), "{text}");
 }
 
 #[test]
@@ -106,8 +106,7 @@ fn only_the_device_asked_for_is_shown() {
     assert_eq!(ios(&record(&file, &["--device", device])), ios(&all));
     let absent = trace(&file, &["--device", "250:7"]);
     assert_eq!(absent.status.code(), Some(0));
-    let hint =
-        "--device 250:7: no request in this trace is known to be its; those that are there are of";
+    let hint = "--device 250:7: the trace has no request known to be of this device, only of";
     assert!(stderr(&absent).contains(&format!("{hint} {device}")), "{}", stderr(&absent));
     let named = trace(&file, &["--device", "mmcblk0"]);
     assert_eq!(named.status.code(), Some(2));
@@ -127,7 +126,7 @@ fn a_line_that_is_not_understood_is_told_and_the_rest_is_read() {
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(said.contains(&format!("not read: {}:{}: ", broken.display(), middle + 1)), "{said}");
-    assert!(said.contains("I/Os that a program waited for"), "{said}");
+    assert!(said.contains("I/Os of system calls"), "{said}");
 }
 
 #[test]

@@ -123,7 +123,7 @@ fn an_earlier_trace_is_not_written_over() {
     fs::write(dir.path().join("capture.json"), "earlier").unwrap();
     let output = output(&["--keep", dir.path().to_str().unwrap(), "--duration", "1s"]);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-    assert!(stderr(&output).contains("holds a trace already; name another folder"));
+    assert!(stderr(&output).contains("holds a trace already; name another directory"));
     assert_eq!(fs::read(dir.path().join("capture.json")).unwrap(), b"earlier");
 }
 
@@ -140,7 +140,7 @@ fn a_trace_that_cannot_be_kept_is_shown_and_leaves_nothing_in_the_folder() {
     let says = format!("steady: keeping the trace in {}: ", dir.path().display());
     assert!(stderr(&output).contains(&says), "{}", stderr(&output));
     let shown = String::from_utf8(output.stdout).unwrap();
-    assert!(shown.contains("I/Os that a program waited for") && shown.contains("\nAccount\n"));
+    assert!(shown.contains("I/Os of system calls") && shown.contains("\nAccount\n"));
     let left: Vec<_> =
         fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(left, [in_the_way]);
@@ -256,7 +256,7 @@ fn who_may_not_trace_is_told_so() {
 #[test]
 fn a_wrong_command_line_is_refused_before_anything_is_traced() {
     for (arguments, says) in [
-        (&[][..], "what to trace is missing: give a file"),
+        (&[][..], "nothing to trace: give a recorded trace"),
         (&["--duration", "0"], "--duration 0: must be longer"),
         (&["--duration", "5"], "must be a whole number with"),
         (&["--pid", "0"], "--pid <PID>"),
@@ -264,7 +264,7 @@ fn a_wrong_command_line_is_refused_before_anything_is_traced() {
         (&["--device", "no-such-disk"], "--device no-such-disk: /dev/no-such-disk: No such file"),
         (&["--device", "/dev/null"], "is in a file system without a block device of its own"),
         (&["--device", "/proc"], "is in a file system without a block device of its own"),
-        (&["--format", "perf", "--duration", "1s"], "--format: says what files are"),
+        (&["--format", "perf", "--duration", "1s"], "--format: needs files"),
         (&["file", "--", "true"], "cannot be used with"),
         (&["file", "--keep", "dir"], "cannot be used with"),
         (&["file", "--duration", "1s"], "cannot be used with"),

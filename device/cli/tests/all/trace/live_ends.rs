@@ -172,7 +172,7 @@ fn a_program_that_cannot_be_run_leaves_no_tracing_on() {
 fn a_program_that_fails_is_told_and_its_io_is_shown() {
     let Some(_disk) = traced_loop() else { return };
     for (script, says) in
-        [("exit 7", "sh: ended with status 7"), ("kill -9 $$", "sh: was ended by signal 9")]
+        [("exit 7", "sh: exited with status 7"), ("kill -9 $$", "sh: killed by signal 9")]
     {
         let output = output(&["--", "sh", "-c", script]);
         assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));

@@ -63,7 +63,7 @@ impl Captured {
                 row.system == event.system
                     && (is_named(&row.name) || row.old_name.is_some_and(is_named))
             });
-            // An event that a later version captured may be unknown here: its records are passed over.
+            // An event that a later version captured may be unknown here: its records are skipped.
             if let Some(row) = row {
                 decoder
                     .add(row, &format)
@@ -83,7 +83,7 @@ impl Captured {
         &self.meta
     }
 
-    /// The threads whose I/O was asked for, before it is told of any event; `None` for all.
+    /// The requested threads, before the first event; `None` for all.
     pub fn asked_for(&self) -> Option<AskedFor> {
         let Meta { asked_for, tracer, .. } = &self.meta;
         (!asked_for.is_empty()).then(|| AskedFor::of_threads(asked_for, tracer))
@@ -121,7 +121,7 @@ impl Captured {
         }
         loop {
             page.clear();
-            // What cannot be read is told where the events are.
+            // Errors are reported where the events are read.
             match (&mut pages).take(self.page_format.page_size as u64).read_to_end(&mut page) {
                 Ok(0) | Err(_) => return said,
                 Ok(_) => {}
@@ -134,7 +134,7 @@ impl Captured {
     }
 }
 
-/// Leaves the tracer's own calls out, and says how many were lost where no page had room to say, or at the end.
+/// Drops the tracer's own calls, and adds losses that no page mentions at the end.
 struct Accounted<'a> {
     merged: Merged<'a>,
     tracer: HashSet<u32>,

@@ -62,7 +62,7 @@ pub fn enable(
     }
 }
 
-/// Enables one event; or why it is left out.
+/// Enables one event, or says why not.
 fn enable_one(
     instance: &Instance,
     row: &Wanted,

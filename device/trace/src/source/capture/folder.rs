@@ -46,7 +46,7 @@ pub struct Meta {
     pub detail: Detail,
     /// The kernel's buffer per CPU, in KiB.
     pub buffer_kib: u32,
-    /// Whether tracing ended before it was told to, because memory was full.
+    /// Whether tracing ended early because memory was full.
     pub memory_full: bool,
     /// What was traced.
     pub events: Vec<EnabledEvent>,
@@ -54,9 +54,9 @@ pub struct Meta {
     pub unavailable: Vec<Unreadable>,
     /// The buffers, in the order of the CPUs.
     pub cpus: Vec<CpuMeta>,
-    /// Threads whose I/O was asked for; their descendants are told by events. Empty for all threads.
+    /// The requested threads; events show their descendants. Empty for all threads.
     pub asked_for: Vec<u32>,
-    /// The tracer's own threads, whose calls are left out.
+    /// The tracer's own threads, whose calls are dropped.
     pub tracer: Vec<u32>,
     /// Names of the machine's block devices by their numbers.
     pub device_names: BTreeMap<String, String>,
@@ -73,7 +73,7 @@ pub struct CpuMeta {
     pub bytes: u64,
     /// Records that the kernel dropped in all.
     pub records_lost: u64,
-    /// Those of them that no page tells of: they may be missing anywhere.
+    /// Those of them that no page mentions: they may be missing anywhere.
     #[serde(default)]
     pub records_lost_unplaced: u64,
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tracing this kernel now.
 //!
-//! `start` makes an instance of its own, enables the wanted events in it and starts a thread that moves the
-//! pages of its buffers into memory; `stop` takes all of it back. Nothing is decoded and nothing is written
-//! to a disk meanwhile, so that the tracer does not disturb what it looks at; [`Captured`] is read afterwards.
+//! `start` makes a tracefs instance, enables the wanted events in it and starts a thread that moves the pages of its
+//! buffers into memory; `stop` removes the instance. Nothing is decoded and nothing is written to a disk meanwhile, so
+//! that the tracer does not disturb the I/O; [`Captured`] is read afterwards.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -40,8 +40,8 @@ pub struct Options {
     pub devices: Vec<Dev>,
     /// How much of the path.
     pub detail: Detail,
-    /// Whether to trace which thread has which CPU too, and who wakes whom: of all threads, because who had the
-    /// CPU that a thread waited for can be any.
+    /// Whether to trace `sched_switch` and `sched_waking` too: of all threads, because any can run on the CPU that a
+    /// thread waits for.
     pub sched: bool,
     /// The kernel's buffer per CPU, in KiB. It must hold what happens in [`Options::period`], or in as long as
     /// other programs keep the reading thread from running.
@@ -68,19 +68,19 @@ impl Default for Options {
     }
 }
 
-/// Tracing could not be started, or what it gave not be held.
+/// Tracing could not be started, or its data not be held.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// Of the tracing files.
     #[error(transparent)]
     Tracefs(#[from] TracefsError),
-    /// A file of tracefs says something that is not known.
+    /// A file of tracefs has unknown content.
     #[error("{file}: {what}")]
     Unknown { file: String, what: String },
-    /// What this kernel says cannot be read back.
+    /// This kernel's layout cannot be read.
     #[error(transparent)]
     Read(#[from] Problem),
-    /// No event that tells of block I/O.
+    /// No block events.
     #[error("the kernel has no block events: it needs CONFIG_BLK_DEV_IO_TRACE")]
     NoBlockEvents,
     /// Memory or a file for what is captured.
@@ -92,7 +92,7 @@ pub enum CaptureError {
     },
 }
 
-/// Tracing that is under way. Dropping it ends the tracing and forgets what was captured.
+/// Tracing in progress. Dropping it ends the tracing and discards the capture.
 #[derive(Debug)]
 pub struct Capture {
     // Dropped in this order: the reader holds files of the instance.
@@ -105,7 +105,7 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Begins. `note` is told what people may want to know, such as leftovers of a killed run.
+    /// Begins. `note` gets messages for people, such as of an instance left by a killed run.
     pub fn start(options: &Options, note: &mut dyn FnMut(String)) -> Result<Capture, CaptureError> {
         let instance = Instance::create(Tracefs::find()?, note)?;
         instance.write("trace_clock", "mono")?;
@@ -141,8 +141,9 @@ impl Capture {
         self.reader.has_ended()
     }
 
-    /// Ends the tracing, puts everything back and hands out what was captured; keeps it in the folder if one was
-    /// named (else see [`Captured::not_kept`]). `asked_for`: the threads whose I/O was asked for, without those that they started; none for all.
+    /// Ends the tracing, restores everything and returns the capture; keeps it in the folder if one was named (if it
+    /// cannot, see [`Captured::not_kept`]). `asked_for`: the requested threads, without those that they started; none
+    /// for all.
     pub fn stop(self, asked_for: &[u32]) -> Result<Captured, CaptureError> {
         let Capture { reader, instance, enabled, options, started, mut threads } = self;
         instance.write("tracing_on", "0")?;

@@ -129,7 +129,7 @@ impl Drop for Reader {
 impl Work {
     fn run(&mut self) -> io::Result<Taken> {
         // Else busy programs keep it waiting until a buffer is full and events are lost. It runs for
-        // short moments, and the lowest real-time priority is enough; where it is refused, loss is told.
+        // short moments, and the lowest real-time priority is enough; where it is refused, losses are reported.
         let _ = set_fifo(PRIORITY);
         while !self.end.load(Ordering::Relaxed) && self.make_room() {
             thread::park_timeout(self.period);

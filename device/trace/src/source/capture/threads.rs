@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whose I/O was asked for.
+//! The threads whose I/O was requested.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::event::{Event, EventKind};
 
-/// Some threads and all that they start. The part that shows I/Os asks it; following needs all threads.
+/// Some threads and all that they start. The report asks it; following needs all threads.
 ///
 /// The kernel gives the number of a thread that has ended to another, so each number has the times at which it was
 /// one of these, in ns.
 #[derive(Clone, Debug, Default)]
 pub struct AskedFor {
     times: HashMap<u32, Vec<Range<u64>>>,
-    /// The number that is asked for, whoever has it.
+    /// The requested number, whichever thread has it.
     number: Option<u32>,
     tracer: Vec<u32>,
 }
 
 impl AskedFor {
-    /// Whoever has this number: for traces that do not tell who had it when.
+    /// Any thread with this number: for traces that do not show when it was reused.
     pub fn of_number(thread: u32) -> AskedFor {
         AskedFor { number: Some(thread), ..AskedFor::of_threads(&[thread], &[]) }
     }

@@ -104,7 +104,7 @@ fn three_flushes(dev: Dev) -> Trace {
 
 #[test]
 fn a_flush_of_one_queue_ends_the_doubt_about_the_one_before_it() {
-    // The second may be the first, given back and issued again unseen.
+    // The second may be the first, requeued and issued again unseen.
     assert_eq!(found(&three_flushes(DISK)), (1, 2));
     assert_eq!(found(&three_flushes(Dev { major: 7, minor: 0 })), (1, 2));
 }

@@ -176,7 +176,7 @@ proptest! {
         assert_all(&sim, &trace);
     }
 
-    /// Workers of io_uring that do not say what they begin with: what can be about two operations is left out.
+    /// Workers of io_uring without `io_uring_file_get`: ambiguous operations are incomplete.
     #[test]
     fn operations_that_cannot_be_told_apart_are_counted(shape in shapes(false)) {
         let sim = run_with(shape, Ring::SomeBegins);

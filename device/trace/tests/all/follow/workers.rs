@@ -240,7 +240,7 @@ fn without_the_events_of_handing_over_nothing_is_said_of_what_workers_end() {
     assert!(missing.contains(&"io_uring:io_uring_queue_async_work"), "{missing:?}");
 }
 
-/// A bio that is under way when it becomes known whose it is.
+/// A bio that is in flight when its operation becomes known.
 #[test]
 fn a_request_that_lasts_longer_than_the_doubt_is_the_operations() {
     let mut ring = Ring::new();

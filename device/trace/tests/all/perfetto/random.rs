@@ -41,7 +41,7 @@ fn any_marks(begin_ns: u64) -> impl Strategy<Value = Marks> {
     })
 }
 
-/// Turns with the device, between issue and end.
+/// Dispatches, between issue and completion.
 fn pieces_between(marks: &Marks, shares: &[u64]) -> Vec<Piece> {
     let (begin_ns, end_ns) =
         (marks.get(Mark::Issued).unwrap(), marks.get(Mark::Completed).unwrap());
@@ -155,7 +155,7 @@ proptest! {
     fn slices_of_a_lane_never_overlap(trace in any_trace()) {
         let file = File::of(&trace);
         for slice in &file.slices {
-            let is_wait = ["waits", "plugged", "in the", "for its"].iter().any(|w| slice.name.starts_with(w));
+            let is_wait = ["waiting", "plugged", "in the"].iter().any(|w| slice.name.starts_with(w));
             prop_assert_eq!(slice.depth, usize::from(is_wait));
             prop_assert!(file.tracks[&slice.track].counts.is_empty());
         }

@@ -45,7 +45,7 @@ fn the_request_that_it_waited_behind_is_named() {
     let [Cause::Behind { ns, requests, longest }] = &causes[..] else {
         panic!("{causes:?}");
     };
-    // In the block layer from 2,000 to 10,003; with the device 2,000-5,000 and 5,500-10,003, the second within.
+    // In the block layer from 2,000 to 10,003; the other in flight 2,000-5,000 and 5,500-10,003.
     assert_eq!((*ns, *requests), (7_503 * US, 2));
     assert_eq!((longest.op, longest.bytes, longest.pieces), ("write", 524_288, 2));
     assert_eq!((longest.origin, longest.inode), ("writeback", Some(12)));

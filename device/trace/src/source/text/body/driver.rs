@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The events in which drivers say when the hardware starts and when it is done.
+//! The events of the drivers: start and end of a command.
 
 use super::Body;
 use crate::event::{Command, Driver, EventKind};

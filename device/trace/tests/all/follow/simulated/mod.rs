@@ -47,7 +47,7 @@ struct Live {
     sector: u64,
     left: u32,
     place: Where,
-    /// Sectors of the dispatch under way, and the stay itself.
+    /// Sectors of the dispatch in flight, and the dispatch itself.
     stay: Option<(u32, Piece)>,
     /// Its driver's command, which is a part of it.
     key: u64,

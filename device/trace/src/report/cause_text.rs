@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Causes in words, for people: the terminal and the lab's report print the field `text` of the record as it is.
+//!
+//! Each text begins with its time in us. None has a semicolon, so that a page can list several in one line.
+
+use serde::{Serialize, Serializer};
+
+use super::cause::{Cause, CpuWait, HadCpu, Other, Sleep, Waker};
+use super::groups::size_text;
+use super::words::{behalf, count, thread, us};
+
+/// A cause as the record has it.
+#[derive(Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    cause: &'a Cause,
+    text: String,
+}
+
+/// For serde: the causes, each with its text.
+pub(super) fn with_text<S: Serializer>(causes: &[Cause], out: S) -> Result<S::Ok, S::Error> {
+    out.collect_seq(causes.iter().map(|cause| Told { cause, text: cause.text() }))
+}
+
+impl Cause {
+    /// Such as "12.0 us waiting for a tag, or throttled".
+    pub fn text(&self) -> String {
+        format!("{} us {}", us(self.ns()), self.what())
+    }
+
+    fn what(&self) -> String {
+        match self {
+            Cause::Behind { requests, longest, .. } => {
+                let requests = count(*requests, "request");
+                format!("queued in the block layer behind {requests} in flight, {}", other(longest))
+            }
+            Cause::Shared { requests, longest, .. } => {
+                let requests = count(*requests, "other request");
+                format!("in flight together with {requests}, {}", other(longest))
+            }
+            Cause::Flush { own: true, .. } => "in its own flush".into(),
+            Cause::Flush { requests, .. } => {
+                format!("with {} in flight", count(*requests, "flush"))
+            }
+            Cause::Discard { own: true, .. } => "in its own discard".into(),
+            Cause::Discard { requests, .. } => {
+                format!("with {} in flight", count(*requests, "discard"))
+            }
+            Cause::Requeued { times, .. } => {
+                format!("requeued by the driver {}", count(*times, "time"))
+            }
+            Cause::Pieces { pieces, .. } => format!("between the {pieces} pieces it was served in"),
+            Cause::Cut { requests, .. } => {
+                format!("between completions: the bio was split into {requests} requests")
+            }
+            Cause::Merged { bios, .. } => {
+                format!("until the last bio was merged into it ({})", count(*bios, "merge"))
+            }
+            Cause::DeviceSlow { op, bytes, device_ns, p50_ns, of_count, others, .. } => format!(
+                "because the device was slower than usual: {} us for {} (median {} of {of_count} \
+                 alike), {}",
+                us(*device_ns),
+                op_and_size(op, *bytes),
+                us(*p50_ns),
+                beside(*others)
+            ),
+            Cause::TagWait { .. } => "waiting for a tag, or throttled".into(),
+            Cause::Journal { requests, .. } => pending(*requests, "journal request"),
+            Cause::Writeback { requests, .. } => pending(*requests, "writeback request"),
+            Cause::Running { span, .. } => format!("of {span} running on a CPU"),
+            Cause::CpuWait { span, times, longest, .. } => cpu_wait(span, *times, longest),
+            Cause::Asleep { span, times, longest, .. } => asleep(span, *times, longest),
+            Cause::DirtyThrottle { times, .. } => {
+                format!("throttled in balance_dirty_pages ({})", count(*times, "pause"))
+            }
+        }
+    }
+}
+
+fn beside(others: u64) -> String {
+    match others {
+        0 => "no other in flight".into(),
+        others => format!("{} in flight", count(others, "other")),
+    }
+}
+
+fn pending(requests: u64, one: &str) -> String {
+    format!("with {} pending and none of its own", count(requests, one))
+}
+
+fn op_and_size(op: &str, bytes: u64) -> String {
+    match bytes {
+        0 => op.into(),
+        bytes => format!("{op} {}", size_text(bytes)),
+    }
+}
+
+/// The request that was in the way for longest.
+fn other(other: &Other) -> String {
+    let pieces =
+        if other.pieces > 1 { format!(", {} pieces", other.pieces) } else { String::new() };
+    format!(
+        "longest: {} sector {} by {}, {}{pieces}, {} of its {} us in flight",
+        op_and_size(other.op, other.bytes),
+        other.sector,
+        thread(&other.comm, other.pid),
+        behalf(other.origin, other.inode),
+        us(other.overlap_ns),
+        us(other.device_ns)
+    )
+}
+
+fn cpu_wait(span: &str, times: u64, wait: &CpuWait) -> String {
+    let cpu = wait.cpu.map_or("a CPU".into(), |cpu| format!("CPU {cpu}"));
+    let had = wait.had_cpu.as_ref().map_or_else(String::new, had_cpu);
+    let before = match &wait.woken {
+        Some(waker) => woken(waker),
+        None => "preempted".into(),
+    };
+    match times {
+        1 => format!("of {span} runnable, waiting for {cpu}{had}, {before}"),
+        times => format!(
+            "of {span} runnable, waiting for a CPU {times} times, longest {} us for {cpu}{had}, \
+             {before}",
+            us(wait.ns)
+        ),
+    }
+}
+
+fn asleep(span: &str, times: u64, sleep: &Sleep) -> String {
+    let end = match &sleep.woken {
+        Some(waker) => format!("woken {}", by(waker)),
+        None => "to the end of the I/O".into(),
+    };
+    match times {
+        1 => format!("of {span} asleep, {end}"),
+        times => format!("of {span} asleep {times} times, longest {} us, {end}", us(sleep.ns)),
+    }
+}
+
+fn had_cpu(had: &HadCpu) -> String {
+    let name = thread(&had.comm, had.pid);
+    let priority = match (had.class, had.priority) {
+        ("real_time", Some(priority)) => format!("real-time {priority}"),
+        ("normal", Some(nice)) => format!("nice {nice}"),
+        (class, _) => class.into(),
+    };
+    match (had.class, had.ns) {
+        ("idle", Some(ns)) => format!(", idle for {} us of it", us(ns)),
+        ("idle", None) => ", idle before".into(),
+        (_, Some(ns)) => format!(" where {name}, {priority}, ran for {} us of it", us(ns)),
+        (_, None) => format!(" where {name}, {priority}, ran last"),
+    }
+}
+
+fn woken(waker: &Waker) -> String {
+    match waker.slept_ns {
+        Some(ns) => format!("woken after {} us {}", us(ns), by(waker)),
+        None => format!("woken before {}", by(waker)),
+    }
+}
+
+/// An interrupt runs in the context of any thread, which has nothing to do with it.
+fn by(waker: &Waker) -> String {
+    let name = thread(&waker.comm, waker.pid);
+    let is_ksoftirqd = waker.comm.starts_with("ksoftirqd/");
+    let on = match waker.pid {
+        0 => "on an idle CPU".into(),
+        _ => format!("on top of {name}"),
+    };
+    match waker.context {
+        Some("interrupt") => format!("by an interrupt {on}"),
+        Some("softirq") if !is_ksoftirqd => format!("by a softirq {on}"),
+        // Idle wakes nobody itself.
+        None if waker.pid == 0 => format!("by an interrupt {on}"),
+        None => format!("by {name} or an interrupt on top of it"),
+        Some(_) => format!("by {name}"),
+    }
+}
