@@ -30,7 +30,7 @@ static int k2_counters_show(void *data, struct seq_file *m)
 
 	spin_lock_irq(&k2->lock);
 	policy = k2->policy;
-	background_wait_ns = k2_policy_background_wait_ns(&policy);
+	background_wait_ns = k2_policy_background_wait_ns(&policy, ktime_get_ns());
 	spin_unlock_irq(&k2->lock);
 
 	for (cls = 0; cls < K2_CLASSES; cls++) {

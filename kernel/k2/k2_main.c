@@ -47,10 +47,13 @@
 static_assert(IOPRIO_CLASS_SHIFT == 13 && IOPRIO_CLASS_RT == 1);
 static_assert(IOPRIO_NR_LEVELS == K2_RT_LEVELS);
 
-/* For k2_policy.c. */
-u64 k2_clock_ns(void)
+/* Called after the policy's transitions, with the lock held. Most begin or end no wait. */
+static void k2_note_waits(struct k2_data *k2)
 {
-	return ktime_get_ns();
+	lockdep_assert_held(&k2->lock);
+
+	if (k2_policy_waits_changed(&k2->policy))
+		k2_policy_note_waits(&k2->policy, ktime_get_ns());
 }
 
 /* Lists. All are called with the lock held. */
@@ -156,6 +159,7 @@ static void k2_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *lis
 		list_del_init(&rq->queuelist);
 		k2_insert(k2, rq, how & BLK_MQ_INSERT_AT_HEAD);
 	}
+	k2_note_waits(k2);
 	spin_unlock_irqrestore(&k2->lock, flags);
 }
 
@@ -181,6 +185,7 @@ static void k2_defer(struct k2_data *k2, struct request *rq)
 	k2_policy_give_back(&k2->policy, k2r->queue, K2_BACK_DEFERRED);
 	k2r->flags &= ~K2_RQ_INFLIGHT;
 	list_add(&rq->queuelist, &k2->queues[k2r->queue]);
+	k2_note_waits(k2);
 	spin_unlock_irqrestore(&k2->lock, flags);
 }
 
@@ -191,9 +196,12 @@ static struct request *k2_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	unsigned int queue, inflight, piece_bytes;
 	struct request *rq;
 	unsigned long flags;
+	u64 now_ns = 0;
 
 	spin_lock_irqsave(&k2->lock, flags);
-	queue = k2_policy_next(&k2->policy);
+	if (k2_policy_next_needs_time(&k2->policy))
+		now_ns = ktime_get_ns();
+	queue = k2_policy_next(&k2->policy, now_ns);
 	if (queue == K2_QUEUE_NONE) {
 		spin_unlock_irqrestore(&k2->lock, flags);
 		return NULL;
@@ -202,6 +210,7 @@ static struct request *k2_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	k2_remove(k2, rq);
 	k2_rq(rq)->flags |= K2_RQ_INFLIGHT;
 	k2_policy_dispatch(&k2->policy, queue);
+	k2_note_waits(k2);
 	inflight = k2->policy.inflight[K2_CLASS_RT] + k2->policy.inflight[K2_CLASS_BACKGROUND];
 	piece_bytes = k2_policy_piece_bytes(&k2->policy, queue, blk_rq_bytes(rq),
 					    queue_logical_block_size(q));
@@ -238,6 +247,7 @@ static void k2_finish_request(struct request *rq)
 
 	spin_lock_irqsave(&k2->lock, flags);
 	k2_policy_complete(&k2->policy, k2r->queue);
+	k2_note_waits(k2);
 	k2r->flags = 0;
 	run = k2_policy_has_work(&k2->policy);
 	spin_unlock_irqrestore(&k2->lock, flags);
@@ -320,6 +330,7 @@ static void k2_requests_merged(struct request_queue *q, struct request *rq, stru
 		list_move(&rq->queuelist, &next->queuelist);
 	k2_remove(k2, next);
 	k2_policy_merge(&k2->policy, k2_rq(next)->queue);
+	k2_note_waits(k2);
 	k2_rq(next)->flags = 0;
 }
 

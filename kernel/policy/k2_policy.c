@@ -116,18 +116,6 @@ bool k2_policy_has_work(const struct k2_policy *policy)
 	return may_dispatch(policy) && policy->queues_waiting;
 }
 
-static u64 background_waits_ns(const struct k2_policy *policy)
-{
-	return policy->background_waits ? k2_clock_ns() - policy->background_waits_since_ns : 0;
-}
-
-static bool background_is_due(const struct k2_policy *policy)
-{
-	u64 wait_ns_max = policy->background_wait_ms_max * NS_PER_MS;
-
-	return wait_ns_max && background_waits_ns(policy) >= wait_ns_max;
-}
-
 /* Called with some background queued. */
 static u32 background_next(const struct k2_policy *policy)
 {
@@ -139,13 +127,27 @@ static u32 background_next(const struct k2_policy *policy)
 								: K2_QUEUE_BACKGROUND;
 }
 
-u32 k2_policy_next(const struct k2_policy *policy)
+bool k2_policy_next_needs_time(const struct k2_policy *policy)
+{
+	return policy->background_wait_ms_max && policy->background_waits && rt_queued(policy) &&
+	       may_dispatch(policy);
+}
+
+static bool background_is_due(const struct k2_policy *policy, u64 now_ns)
+{
+	u64 wait_ns_max = policy->background_wait_ms_max * NS_PER_MS;
+
+	return k2_policy_next_needs_time(policy) &&
+	       now_ns - policy->background_waits_since_ns >= wait_ns_max;
+}
+
+u32 k2_policy_next(const struct k2_policy *policy, u64 now_ns)
 {
 	u32 queue = 0;
 
 	if (!k2_policy_has_work(policy))
 		return K2_QUEUE_NONE;
-	if (!rt_queued(policy) || background_is_due(policy))
+	if (!rt_queued(policy) || background_is_due(policy, now_ns))
 		return background_next(policy);
 	while (!is_waiting(policy, queue))
 		queue++;
@@ -172,48 +174,6 @@ bool k2_policy_may_merge(const struct k2_policy *policy, u32 queue, u64 bytes)
 	return policy->split_bytes || bytes <= K2_MERGE_BYTES_MAX;
 }
 
-/* Begin or end an episode of background blocking real-time. */
-static void note_rt_blocked(struct k2_policy *policy)
-{
-	bool blocked = policy->inflight[K2_CLASS_BACKGROUND] && !may_dispatch(policy) &&
-		       rt_queued(policy);
-	u64 now_ns;
-
-	if (blocked == policy->rt_blocked)
-		return;
-	now_ns = k2_clock_ns();
-	if (blocked) {
-		policy->rt_blocked_since_ns = now_ns;
-		policy->rt_blocked_count++;
-	} else if (now_ns - policy->rt_blocked_since_ns > policy->rt_blocked_ns_max) {
-		policy->rt_blocked_ns_max = now_ns - policy->rt_blocked_since_ns;
-	}
-	policy->rt_blocked = blocked;
-}
-
-/* Begin or end a wait of background. */
-static void note_background_waits(struct k2_policy *policy)
-{
-	bool waits = background_queued(policy) && !policy->inflight[K2_CLASS_BACKGROUND];
-
-	if (!policy->background_waits)
-		waits = waits && (policy->inflight[K2_CLASS_RT] || rt_queued(policy));
-	if (waits == policy->background_waits)
-		return;
-	if (waits)
-		policy->background_waits_since_ns = k2_clock_ns();
-	else
-		policy->background_wait_ns_longest = k2_policy_background_wait_ns(policy);
-	policy->background_waits = waits;
-}
-
-/* Called at the end of each transition. */
-static void note_waiting(struct k2_policy *policy)
-{
-	note_rt_blocked(policy);
-	note_background_waits(policy);
-}
-
 static void enqueue(struct k2_policy *policy, u32 queue)
 {
 	policy->queued[queue]++;
@@ -231,14 +191,12 @@ void k2_policy_insert(struct k2_policy *policy, u32 queue)
 {
 	enqueue(policy, queue);
 	policy->counts[k2_policy_class(queue)].inserted++;
-	note_waiting(policy);
 }
 
 void k2_policy_merge(struct k2_policy *policy, u32 queue)
 {
 	dequeue(policy, queue);
 	policy->counts[k2_policy_class(queue)].merged++;
-	note_waiting(policy);
 }
 
 static void note_metadata_streak(struct k2_policy *policy, u32 queue)
@@ -259,7 +217,6 @@ void k2_policy_dispatch(struct k2_policy *policy, u32 queue)
 	dequeue(policy, queue);
 	policy->inflight[cls]++;
 	policy->counts[cls].dispatched++;
-	note_waiting(policy);
 }
 
 void k2_policy_give_back(struct k2_policy *policy, u32 queue, enum k2_back why)
@@ -269,7 +226,6 @@ void k2_policy_give_back(struct k2_policy *policy, u32 queue, enum k2_back why)
 	policy->inflight[cls]--;
 	enqueue(policy, queue);
 	policy->counts[cls].back[why]++;
-	note_waiting(policy);
 }
 
 void k2_policy_complete(struct k2_policy *policy, u32 queue)
@@ -278,12 +234,65 @@ void k2_policy_complete(struct k2_policy *policy, u32 queue)
 
 	policy->inflight[cls]--;
 	policy->counts[cls].completed++;
-	note_waiting(policy);
 }
 
-u64 k2_policy_background_wait_ns(const struct k2_policy *policy)
+/* Does background that is in flight keep real-time from being dispatched? */
+static bool rt_is_blocked(const struct k2_policy *policy)
 {
-	u64 wait_ns = background_waits_ns(policy);
+	return policy->inflight[K2_CLASS_BACKGROUND] && !may_dispatch(policy) && rt_queued(policy);
+}
+
+static bool background_is_waiting(const struct k2_policy *policy)
+{
+	if (!background_queued(policy) || policy->inflight[K2_CLASS_BACKGROUND])
+		return false;
+	/* Real-time that leaves for a moment does not end a wait. */
+	return policy->background_waits || policy->inflight[K2_CLASS_RT] || rt_queued(policy);
+}
+
+bool k2_policy_waits_changed(const struct k2_policy *policy)
+{
+	return rt_is_blocked(policy) != policy->rt_blocked ||
+	       background_is_waiting(policy) != policy->background_waits;
+}
+
+static void note_rt_blocked(struct k2_policy *policy, u64 now_ns)
+{
+	bool blocked = rt_is_blocked(policy);
+
+	if (blocked == policy->rt_blocked)
+		return;
+	if (blocked) {
+		policy->rt_blocked_since_ns = now_ns;
+		policy->rt_blocked_count++;
+	} else if (now_ns - policy->rt_blocked_since_ns > policy->rt_blocked_ns_max) {
+		policy->rt_blocked_ns_max = now_ns - policy->rt_blocked_since_ns;
+	}
+	policy->rt_blocked = blocked;
+}
+
+static void note_background_waits(struct k2_policy *policy, u64 now_ns)
+{
+	bool waits = background_is_waiting(policy);
+
+	if (waits == policy->background_waits)
+		return;
+	if (waits)
+		policy->background_waits_since_ns = now_ns;
+	else
+		policy->background_wait_ns_longest = k2_policy_background_wait_ns(policy, now_ns);
+	policy->background_waits = waits;
+}
+
+void k2_policy_note_waits(struct k2_policy *policy, u64 now_ns)
+{
+	note_rt_blocked(policy, now_ns);
+	note_background_waits(policy, now_ns);
+}
+
+u64 k2_policy_background_wait_ns(const struct k2_policy *policy, u64 now_ns)
+{
+	u64 wait_ns = policy->background_waits ? now_ns - policy->background_waits_since_ns : 0;
 	u64 longest_ns = policy->background_wait_ns_longest;
 
 	return wait_ns > longest_ns ? wait_ns : longest_ns;

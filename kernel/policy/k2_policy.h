@@ -21,8 +21,8 @@
  *
  * The lists of requests belong to the caller; the policy sees counts and sizes. No allocation, no
  * lock: the caller serialises all calls on one policy, except k2_policy_has_work(), which may also
- * be called without the lock as a hint. The time is asked for, from k2_clock_ns(), only where a
- * wait begins or ends: a stream of one class alone reads no clock.
+ * be called without the lock as a hint. The caller reads the clock, too, and only when the policy
+ * needs the time, where a wait begins or ends: a stream of one class alone reads no clock.
  *
  * Fairness. Real-time that always has something queued leaves nothing for the background, by
  * default. With background_wait_ms_max set, background that has waited so long for real-time
@@ -136,9 +136,6 @@ struct k2_policy {
 	u64 background_forced_count;
 };
 
-/* The time, monotonic. Whoever links the policy defines it; called with the caller's lock held. */
-u64 k2_clock_ns(void);
-
 /*
  * Which queue a request with this ioprio (class << 13 | level, as in linux/ioprio.h) joins.
  * @is_metadata: the file system says so (REQ_META).
@@ -165,8 +162,12 @@ bool k2_policy_set_inflight_max(struct k2_policy *policy, u32 inflight_max);
 bool k2_policy_set_split_kib(struct k2_policy *policy, u32 split_kib, u32 block_bytes);
 bool k2_policy_set_background_wait_ms_max(struct k2_policy *policy, u32 wait_ms);
 
-/* The queue to dispatch from now, or K2_QUEUE_NONE. */
-u32 k2_policy_next(const struct k2_policy *policy);
+/*
+ * The queue to dispatch from now, or K2_QUEUE_NONE. @now_ns: monotonic; anything if
+ * k2_policy_next_needs_time() is false.
+ */
+bool k2_policy_next_needs_time(const struct k2_policy *policy);
+u32 k2_policy_next(const struct k2_policy *policy, u64 now_ns);
 /* Would k2_policy_next() name a queue? That does not depend on the time; which one may. */
 bool k2_policy_has_work(const struct k2_policy *policy);
 
@@ -179,15 +180,23 @@ u32 k2_policy_piece_bytes(const struct k2_policy *policy, u32 queue, u32 bytes, 
 /* May two requests of @queue become one of @bytes? Those of different queues never may. */
 bool k2_policy_may_merge(const struct k2_policy *policy, u32 queue, u64 bytes);
 
-/* The transitions of the picture above, in the order a request goes through them. */
+/*
+ * The transitions of the picture above, in the order a request goes through them. After one or
+ * several of them, and before it releases its lock, the caller asks k2_policy_waits_changed(), and
+ * if so, calls k2_policy_note_waits() with the time.
+ */
 void k2_policy_insert(struct k2_policy *policy, u32 queue);
 void k2_policy_merge(struct k2_policy *policy, u32 queue);
 void k2_policy_dispatch(struct k2_policy *policy, u32 queue);
 void k2_policy_give_back(struct k2_policy *policy, u32 queue, enum k2_back why);
 void k2_policy_complete(struct k2_policy *policy, u32 queue);
 
+/* Has a wait begun or ended, of real-time for background or of background for real-time? */
+bool k2_policy_waits_changed(const struct k2_policy *policy);
+void k2_policy_note_waits(struct k2_policy *policy, u64 now_ns);
+
 /* The longest time background has waited, the current wait included. */
-u64 k2_policy_background_wait_ns(const struct k2_policy *policy);
+u64 k2_policy_background_wait_ns(const struct k2_policy *policy, u64 now_ns);
 
 /* Does every request ever inserted account for itself? Holds after each transition. */
 bool k2_policy_balanced(const struct k2_policy *policy);

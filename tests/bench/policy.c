@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "k2_policy.h"
+#include "../policy/clocked.h"
 
 #define ROUNDS	    15
 #define BLOCK_BYTES 512
@@ -22,7 +22,7 @@ static double now_ns(void)
 }
 
 /* Alternating one by one, no class waits for the other: the clock is not asked. */
-u64 k2_clock_ns(void)
+static u64 clock_ns(void)
 {
 	abort();
 }
@@ -32,14 +32,14 @@ static void policy_step(struct k2_policy *policy, unsigned long i)
 {
 	u32 queue = i & 1 ? K2_QUEUE_BACKGROUND : i & 7;
 
-	k2_policy_insert(policy, queue);
-	queue = k2_policy_next(policy);
+	insert(policy, queue);
+	queue = next_queue(policy);
 	if (queue == K2_QUEUE_NONE)
 		abort();
 	if (k2_policy_piece_bytes(policy, queue, 524288, BLOCK_BYTES) > 524288)
 		abort();
-	k2_policy_dispatch(policy, queue);
-	k2_policy_complete(policy, queue);
+	dispatch(policy, queue);
+	complete(policy, queue);
 }
 
 static volatile u32 queued, inflight;

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "k2_policy.h"
+#include "clocked.h"
 
 #define NS_PER_MS     1000000ULL
 #define RT_QUEUED_MAX 8
@@ -43,7 +43,7 @@ static u64 now_ns;
 static uint64_t random_state;
 static uint64_t seed;
 
-u64 k2_clock_ns(void)
+static u64 clock_ns(void)
 {
 	return now_ns;
 }
@@ -74,7 +74,7 @@ static void insert_rt(struct simulation *sim)
 	if (queued == RT_QUEUED_MAX)
 		return;
 	sim->waiting[level][queued] = (struct rt_request){now_ns, sim->rt_served_ns};
-	k2_policy_insert(&sim->policy, level);
+	insert(&sim->policy, level);
 }
 
 static u32 background_queued(const struct simulation *sim)
@@ -86,7 +86,7 @@ static void insert_background(struct simulation *sim)
 {
 	if (background_queued(sim) == 0)
 		sim->background_since_ns = now_ns;
-	k2_policy_insert(&sim->policy, random_below(2) ? K2_QUEUE_METADATA : K2_QUEUE_BACKGROUND);
+	insert(&sim->policy, random_below(2) ? K2_QUEUE_METADATA : K2_QUEUE_BACKGROUND);
 }
 
 /* Called at the start of a service, the worst time to come, and when the device is idle. */
@@ -107,26 +107,26 @@ static void serve_rt(struct simulation *sim, u32 level)
 
 	at_most("a real-time wait (ns)", now_ns - request.arrival_ns,
 		others_ns + pieces * sim->piece_ns_max);
-	k2_policy_dispatch(&sim->policy, level);
+	dispatch(&sim->policy, level);
 	for (u32 i = 0; i < sim->policy.queued[level]; i++)
 		sim->waiting[level][i] = sim->waiting[level][i + 1];
 	arrivals(sim);
 	now_ns += service_ns;
 	sim->rt_served_ns += service_ns;
-	k2_policy_complete(&sim->policy, level);
+	complete(&sim->policy, level);
 }
 
 static void serve_background(struct simulation *sim, u32 queue)
 {
 	at_most("a wait of background (ns)", now_ns - sim->background_since_ns,
 		sim->wait_ns_max + sim->rt_ns_max);
-	k2_policy_dispatch(&sim->policy, queue);
+	dispatch(&sim->policy, queue);
 	arrivals(sim);
 	now_ns += 1 + random_below(sim->piece_ns_max);
 	if (random_below(16))
-		k2_policy_give_back(&sim->policy, queue, K2_BACK_REST);
+		give_back(&sim->policy, queue, K2_BACK_REST);
 	else
-		k2_policy_complete(&sim->policy, queue);
+		complete(&sim->policy, queue);
 	sim->background_since_ns = now_ns;
 }
 
@@ -148,7 +148,7 @@ static u64 run(void)
 	k2_policy_init(&sim.policy, 1);
 	k2_policy_set_background_wait_ms_max(&sim.policy, wait_ms);
 	while (now_ns < RUN_NS) {
-		u32 queue = k2_policy_next(&sim.policy);
+		u32 queue = next_queue(&sim.policy);
 
 		if (queue == K2_QUEUE_NONE) {
 			now_ns += random_below(NS_PER_MS);

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "k2_policy.h"
+#include "clocked.h"
 
 #define REQUESTS_MAX  400
 #define STEPS_DEFAULT 1500
@@ -55,7 +55,7 @@ static uint64_t random_state;
 static uint64_t seed;
 static uint64_t step;
 
-u64 k2_clock_ns(void)
+static u64 clock_ns(void)
 {
 	return now_ns;
 }
@@ -168,13 +168,13 @@ static bool step_insert(struct k2_policy *policy, struct model *model)
 	};
 	same("queue of ioprio", k2_policy_queue((u16)(class << 13 | level), metadata),
 	     request->queue);
-	k2_policy_insert(policy, request->queue);
+	insert(policy, request->queue);
 	return true;
 }
 
 static bool step_dispatch(struct k2_policy *policy, struct model *model)
 {
-	u32 queue = k2_policy_next(policy);
+	u32 queue = next_queue(policy);
 	struct model_request *head;
 	u32 piece_bytes;
 
@@ -198,7 +198,7 @@ static bool step_dispatch(struct k2_policy *policy, struct model *model)
 		model->metadata_in_a_row++;
 	if (queue == K2_QUEUE_BACKGROUND)
 		model->metadata_in_a_row = 0;
-	k2_policy_dispatch(policy, queue);
+	dispatch(policy, queue);
 	return true;
 }
 
@@ -220,10 +220,10 @@ static bool step_end(struct k2_policy *policy, struct model *model)
 	if (request->bytes) {
 		back_to_head(model, request);
 		request->rest++;
-		k2_policy_give_back(policy, request->queue, K2_BACK_REST);
+		give_back(policy, request->queue, K2_BACK_REST);
 	} else {
 		request->state = COMPLETED;
-		k2_policy_complete(policy, request->queue);
+		complete(policy, request->queue);
 	}
 	return true;
 }
@@ -236,7 +236,7 @@ static bool step_error(struct k2_policy *policy, struct model *model)
 	if (!request)
 		return false;
 	request->state = COMPLETED;
-	k2_policy_complete(policy, request->queue);
+	complete(policy, request->queue);
 	return true;
 }
 
@@ -254,7 +254,7 @@ static bool step_retry(struct k2_policy *policy, struct model *model)
 	} else {
 		request->retried++;
 	}
-	k2_policy_give_back(policy, request->queue, defer ? K2_BACK_DEFERRED : K2_BACK_RETRY);
+	give_back(policy, request->queue, defer ? K2_BACK_DEFERRED : K2_BACK_RETRY);
 	return true;
 }
 
@@ -276,7 +276,7 @@ static bool step_merge(struct k2_policy *policy, struct model *model)
 		return false;
 	into->bytes += request->bytes;
 	request->state = MERGED;
-	k2_policy_merge(policy, request->queue);
+	merge(policy, request->queue);
 	return true;
 }
 
@@ -385,7 +385,7 @@ static void compare(const struct k2_policy *policy, struct model *model)
 		same("queued", policy->queued[queue], count_state(model, QUEUED, queue, queue));
 	compare_class(policy, model, K2_CLASS_RT, 0, K2_RT_LEVELS - 1);
 	compare_class(policy, model, K2_CLASS_BACKGROUND, K2_RT_LEVELS, K2_QUEUES - 1);
-	same("next", k2_policy_next(policy), model_next(model));
+	same("next", next_queue(policy), model_next(model));
 	same("has work", k2_policy_has_work(policy), model_next(model) != K2_QUEUE_NONE);
 	same("balanced", k2_policy_balanced(policy), true);
 	same("idle", k2_policy_idle(policy),
@@ -395,7 +395,7 @@ static void compare(const struct k2_policy *policy, struct model *model)
 	same("blocked count", policy->rt_blocked_count, model->blocked_count);
 	same("blocked ns", policy->rt_blocked_ns_max, model->blocked_ns_max);
 	same("forced count", policy->background_forced_count, model->forced_count);
-	same("background wait ns", k2_policy_background_wait_ns(policy),
+	same("background wait ns", k2_policy_background_wait_ns(policy, now_ns),
 	     waits_ns > model->wait_ns_longest ? waits_ns : model->wait_ns_longest);
 }
 

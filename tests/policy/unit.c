@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "k2_policy.h"
+#include "clocked.h"
 
 #define BACKGROUND	     K2_QUEUE_BACKGROUND
 #define METADATA	     K2_QUEUE_METADATA
@@ -28,7 +28,7 @@ static void expect(const char *file, int line, const char *what, uint64_t actual
 static u64 now_ns;
 static u64 clock_reads;
 
-u64 k2_clock_ns(void)
+static u64 clock_ns(void)
 {
 	clock_reads++;
 	return now_ns;
@@ -46,11 +46,11 @@ static struct k2_policy policy_with(u32 inflight_max)
 /* Dispatch from the queue the policy names, and say which it was. */
 static u32 dispatch_next(struct k2_policy *policy)
 {
-	u32 queue = k2_policy_next(policy);
+	u32 queue = next_queue(policy);
 
 	EXPECT(k2_policy_has_work(policy), queue != K2_QUEUE_NONE);
 	if (queue != K2_QUEUE_NONE)
-		k2_policy_dispatch(policy, queue);
+		dispatch(policy, queue);
 	return queue;
 }
 
@@ -88,9 +88,9 @@ static void metadata_goes_between_rt_and_the_rest(void)
 {
 	struct k2_policy policy = policy_with(8);
 
-	k2_policy_insert(&policy, BACKGROUND);
-	k2_policy_insert(&policy, METADATA);
-	k2_policy_insert(&policy, 7);
+	insert(&policy, BACKGROUND);
+	insert(&policy, METADATA);
+	insert(&policy, 7);
 	EXPECT(dispatch_next(&policy), 7);
 	EXPECT(dispatch_next(&policy), METADATA);
 	EXPECT(dispatch_next(&policy), BACKGROUND);
@@ -102,15 +102,15 @@ static void metadata_does_not_starve_the_rest(void)
 	struct k2_policy policy = policy_with(1);
 
 	for (int round = 0; round < 3; round++) {
-		k2_policy_insert(&policy, BACKGROUND);
+		insert(&policy, BACKGROUND);
 		for (int i = 0; i < K2_METADATA_STREAK_MAX; i++) {
-			k2_policy_insert(&policy, METADATA);
-			k2_policy_insert(&policy, METADATA);
+			insert(&policy, METADATA);
+			insert(&policy, METADATA);
 			EXPECT(dispatch_next(&policy), METADATA);
-			k2_policy_complete(&policy, METADATA);
+			complete(&policy, METADATA);
 		}
 		EXPECT(dispatch_next(&policy), BACKGROUND);
-		k2_policy_complete(&policy, BACKGROUND);
+		complete(&policy, BACKGROUND);
 	}
 }
 
@@ -120,12 +120,12 @@ static void metadata_alone_uses_up_no_turns(void)
 	struct k2_policy policy = policy_with(1);
 
 	for (int i = 0; i < 2 * K2_METADATA_STREAK_MAX; i++) {
-		k2_policy_insert(&policy, METADATA);
+		insert(&policy, METADATA);
 		EXPECT(dispatch_next(&policy), METADATA);
-		k2_policy_complete(&policy, METADATA);
+		complete(&policy, METADATA);
 	}
-	k2_policy_insert(&policy, BACKGROUND);
-	k2_policy_insert(&policy, METADATA);
+	insert(&policy, BACKGROUND);
+	insert(&policy, METADATA);
 	EXPECT(dispatch_next(&policy), METADATA);
 }
 
@@ -133,10 +133,10 @@ static void serves_levels_strictly_in_order(void)
 {
 	struct k2_policy policy = policy_with(8);
 
-	k2_policy_insert(&policy, BACKGROUND);
-	k2_policy_insert(&policy, 7);
-	k2_policy_insert(&policy, 0);
-	k2_policy_insert(&policy, 3);
+	insert(&policy, BACKGROUND);
+	insert(&policy, 7);
+	insert(&policy, 0);
+	insert(&policy, 3);
 	EXPECT(dispatch_next(&policy), 0);
 	EXPECT(dispatch_next(&policy), 3);
 	EXPECT(dispatch_next(&policy), 7);
@@ -149,12 +149,12 @@ static void holds_back_at_inflight_max(void)
 	struct k2_policy policy = policy_with(2);
 
 	for (int i = 0; i < 3; i++)
-		k2_policy_insert(&policy, BACKGROUND);
+		insert(&policy, BACKGROUND);
 	EXPECT(dispatch_next(&policy), BACKGROUND);
 	EXPECT(dispatch_next(&policy), BACKGROUND);
-	EXPECT(k2_policy_next(&policy), K2_QUEUE_NONE);
-	k2_policy_complete(&policy, BACKGROUND);
-	EXPECT(k2_policy_next(&policy), BACKGROUND);
+	EXPECT(next_queue(&policy), K2_QUEUE_NONE);
+	complete(&policy, BACKGROUND);
+	EXPECT(next_queue(&policy), BACKGROUND);
 }
 
 static void lowered_inflight_max_takes_nothing_back(void)
@@ -162,14 +162,14 @@ static void lowered_inflight_max_takes_nothing_back(void)
 	struct k2_policy policy = policy_with(2);
 
 	for (int i = 0; i < 3; i++)
-		k2_policy_insert(&policy, 0);
+		insert(&policy, 0);
 	dispatch_next(&policy);
 	dispatch_next(&policy);
 	EXPECT(k2_policy_set_inflight_max(&policy, 1), true);
-	k2_policy_complete(&policy, 0);
-	EXPECT(k2_policy_next(&policy), K2_QUEUE_NONE);
-	k2_policy_complete(&policy, 0);
-	EXPECT(k2_policy_next(&policy), 0);
+	complete(&policy, 0);
+	EXPECT(next_queue(&policy), K2_QUEUE_NONE);
+	complete(&policy, 0);
+	EXPECT(next_queue(&policy), 0);
 }
 
 static void inflight_max_has_a_range(void)
@@ -284,15 +284,15 @@ static void a_split_request_is_one_on_the_books(void)
 {
 	struct k2_policy policy = policy_with(1);
 
-	k2_policy_insert(&policy, BACKGROUND);
+	insert(&policy, BACKGROUND);
 	for (int piece = 0; piece < 3; piece++) {
 		EXPECT(dispatch_next(&policy), BACKGROUND);
 		EXPECT(k2_policy_balanced(&policy), true);
-		k2_policy_give_back(&policy, BACKGROUND, K2_BACK_REST);
+		give_back(&policy, BACKGROUND, K2_BACK_REST);
 		EXPECT(k2_policy_balanced(&policy), true);
 	}
 	EXPECT(dispatch_next(&policy), BACKGROUND);
-	k2_policy_complete(&policy, BACKGROUND);
+	complete(&policy, BACKGROUND);
 
 	EXPECT(policy.counts[K2_CLASS_BACKGROUND].inserted, 1);
 	EXPECT(policy.counts[K2_CLASS_BACKGROUND].completed, 1);
@@ -306,8 +306,8 @@ static void a_lost_request_shows_in_the_books(void)
 {
 	struct k2_policy policy = policy_with(4);
 
-	k2_policy_insert(&policy, BACKGROUND);
-	k2_policy_insert(&policy, 2);
+	insert(&policy, BACKGROUND);
+	insert(&policy, 2);
 	policy.queued[2] = 0;
 	EXPECT(k2_policy_balanced(&policy), false);
 	EXPECT(k2_policy_idle(&policy), false);
@@ -323,20 +323,20 @@ static void measures_how_long_background_blocked_rt(void)
 	struct k2_policy policy = policy_with(1);
 
 	now_ns = 100;
-	k2_policy_insert(&policy, BACKGROUND);
-	k2_policy_dispatch(&policy, BACKGROUND);
+	insert(&policy, BACKGROUND);
+	dispatch(&policy, BACKGROUND);
 	now_ns = 1000;
-	k2_policy_insert(&policy, 0);
+	insert(&policy, 0);
 	EXPECT(policy.rt_blocked_count, 1);
 	now_ns = 1200;
-	k2_policy_insert(&policy, 4);
+	insert(&policy, 4);
 	now_ns = 1500;
-	k2_policy_complete(&policy, BACKGROUND);
+	complete(&policy, BACKGROUND);
 	EXPECT(policy.rt_blocked_ns_max, 500);
 	/* Level 4 now waits for level 0: that is not background's doing. */
-	k2_policy_dispatch(&policy, 0);
+	dispatch(&policy, 0);
 	now_ns = 9000;
-	k2_policy_complete(&policy, 0);
+	complete(&policy, 0);
 	EXPECT(policy.rt_blocked_ns_max, 500);
 	EXPECT(policy.rt_blocked_count, 1);
 }
@@ -345,12 +345,12 @@ static void background_waiting_for_rt_is_not_blocking(void)
 {
 	struct k2_policy policy = policy_with(1);
 
-	k2_policy_insert(&policy, 0);
-	k2_policy_dispatch(&policy, 0);
+	insert(&policy, 0);
+	dispatch(&policy, 0);
 	now_ns = 10;
-	k2_policy_insert(&policy, BACKGROUND);
+	insert(&policy, BACKGROUND);
 	now_ns = 500;
-	k2_policy_complete(&policy, 0);
+	complete(&policy, 0);
 	EXPECT(policy.rt_blocked_count, 0);
 	EXPECT(policy.rt_blocked_ns_max, 0);
 }
@@ -373,21 +373,21 @@ static void background_wait_has_a_range(void)
 static void keep_rt_busy(struct k2_policy *policy, u32 level)
 {
 	while (policy->queued[level] < 2)
-		k2_policy_insert(policy, level);
+		insert(policy, level);
 }
 
 static void without_a_bound_background_starves_and_it_shows(void)
 {
 	struct k2_policy policy = policy_with(1);
 
-	k2_policy_insert(&policy, BACKGROUND);
+	insert(&policy, BACKGROUND);
 	for (int i = 0; i < 1000; i++) {
 		keep_rt_busy(&policy, 7);
 		EXPECT(dispatch_next(&policy), 7);
 		now_ns += MS;
-		k2_policy_complete(&policy, 7);
+		complete(&policy, 7);
 	}
-	EXPECT(k2_policy_background_wait_ns(&policy), 1000 * MS);
+	EXPECT(k2_policy_background_wait_ns(&policy, now_ns), 1000 * MS);
 	EXPECT(policy.background_forced_count, 0);
 }
 
@@ -397,7 +397,7 @@ static void background_goes_first_once_its_wait_is_over(void)
 
 	k2_policy_set_background_wait_ms_max(&policy, 5);
 	now_ns = 100 * MS;
-	k2_policy_insert(&policy, BACKGROUND);
+	insert(&policy, BACKGROUND);
 	keep_rt_busy(&policy, 0);
 	now_ns = 105 * MS - 1;
 	EXPECT(dispatch_next(&policy), 0);
@@ -405,12 +405,12 @@ static void background_goes_first_once_its_wait_is_over(void)
 	now_ns = 106 * MS;
 	EXPECT(dispatch_next(&policy), K2_QUEUE_NONE);
 	now_ns = 107 * MS;
-	k2_policy_complete(&policy, 0);
+	complete(&policy, 0);
 	EXPECT(policy.background_forced_count, 0);
 	EXPECT(dispatch_next(&policy), BACKGROUND);
 	EXPECT(policy.background_forced_count, 1);
 	now_ns = 200 * MS;
-	EXPECT(k2_policy_background_wait_ns(&policy), 7 * MS);
+	EXPECT(k2_policy_background_wait_ns(&policy, now_ns), 7 * MS);
 }
 
 /* However long a piece takes, real-time then has the device for as long as background waits. */
@@ -419,17 +419,17 @@ static void the_wait_begins_when_the_last_piece_ends(void)
 	struct k2_policy policy = policy_with(1);
 
 	k2_policy_set_background_wait_ms_max(&policy, 5);
-	k2_policy_insert(&policy, BACKGROUND);
+	insert(&policy, BACKGROUND);
 	EXPECT(dispatch_next(&policy), BACKGROUND);
 	keep_rt_busy(&policy, 0);
 	now_ns = 50 * MS;
-	k2_policy_give_back(&policy, BACKGROUND, K2_BACK_REST);
+	give_back(&policy, BACKGROUND, K2_BACK_REST);
 	EXPECT(dispatch_next(&policy), 0);
 	now_ns = 54 * MS;
-	k2_policy_complete(&policy, 0);
+	complete(&policy, 0);
 	EXPECT(dispatch_next(&policy), 0);
 	now_ns = 55 * MS;
-	k2_policy_complete(&policy, 0);
+	complete(&policy, 0);
 	keep_rt_busy(&policy, 0);
 	EXPECT(dispatch_next(&policy), BACKGROUND);
 }
@@ -440,17 +440,17 @@ static void metadata_waits_as_background_does(void)
 	struct k2_policy policy = policy_with(1);
 
 	k2_policy_set_background_wait_ms_max(&policy, 5);
-	k2_policy_insert(&policy, METADATA);
-	k2_policy_insert(&policy, BACKGROUND);
+	insert(&policy, METADATA);
+	insert(&policy, BACKGROUND);
 	keep_rt_busy(&policy, 0);
 	EXPECT(dispatch_next(&policy), 0);
 	now_ns = 5 * MS;
-	k2_policy_complete(&policy, 0);
+	complete(&policy, 0);
 	EXPECT(dispatch_next(&policy), METADATA);
-	k2_policy_complete(&policy, METADATA);
+	complete(&policy, METADATA);
 	EXPECT(dispatch_next(&policy), 0);
 	now_ns = 10 * MS;
-	k2_policy_complete(&policy, 0);
+	complete(&policy, 0);
 	keep_rt_busy(&policy, 0);
 	EXPECT(dispatch_next(&policy), BACKGROUND);
 }
@@ -461,18 +461,18 @@ static void background_in_flight_does_not_wait(void)
 	struct k2_policy policy = policy_with(2);
 
 	k2_policy_set_background_wait_ms_max(&policy, 5);
-	k2_policy_insert(&policy, BACKGROUND);
-	k2_policy_insert(&policy, BACKGROUND);
+	insert(&policy, BACKGROUND);
+	insert(&policy, BACKGROUND);
 	EXPECT(dispatch_next(&policy), BACKGROUND);
 	keep_rt_busy(&policy, 3);
 	now_ns = 60 * MS;
 	EXPECT(dispatch_next(&policy), 3);
 	now_ns = 61 * MS;
-	k2_policy_complete(&policy, BACKGROUND);
+	complete(&policy, BACKGROUND);
 	now_ns = 65 * MS;
 	EXPECT(dispatch_next(&policy), 3);
 	now_ns = 66 * MS;
-	k2_policy_complete(&policy, 3);
+	complete(&policy, 3);
 	keep_rt_busy(&policy, 3);
 	EXPECT(dispatch_next(&policy), BACKGROUND);
 }
@@ -483,16 +483,16 @@ static void an_empty_queue_does_not_wait(void)
 	struct k2_policy policy = policy_with(1);
 
 	k2_policy_set_background_wait_ms_max(&policy, 5);
-	k2_policy_insert(&policy, BACKGROUND);
-	k2_policy_dispatch(&policy, BACKGROUND);
+	insert(&policy, BACKGROUND);
+	dispatch(&policy, BACKGROUND);
 	now_ns = 1 * MS;
-	k2_policy_complete(&policy, BACKGROUND);
+	complete(&policy, BACKGROUND);
 	keep_rt_busy(&policy, 0);
 	now_ns = 100 * MS;
-	k2_policy_insert(&policy, BACKGROUND);
+	insert(&policy, BACKGROUND);
 	now_ns = 104 * MS;
 	EXPECT(dispatch_next(&policy), 0);
-	k2_policy_complete(&policy, 0);
+	complete(&policy, 0);
 	keep_rt_busy(&policy, 0);
 	now_ns = 105 * MS;
 	EXPECT(dispatch_next(&policy), BACKGROUND);
@@ -506,12 +506,12 @@ static void one_class_alone_reads_no_clock(void)
 
 		k2_policy_set_background_wait_ms_max(&policy, 5);
 		clock_reads = 0;
-		k2_policy_insert(&policy, queue);
-		k2_policy_insert(&policy, queue);
+		insert(&policy, queue);
+		insert(&policy, queue);
 		EXPECT(dispatch_next(&policy), queue);
-		k2_policy_complete(&policy, queue);
+		complete(&policy, queue);
 		EXPECT(dispatch_next(&policy), queue);
-		k2_policy_complete(&policy, queue);
+		complete(&policy, queue);
 		EXPECT(clock_reads, 0);
 	}
 }
@@ -522,18 +522,18 @@ static void a_moment_without_rt_does_not_end_a_wait(void)
 	struct k2_policy policy = policy_with(1);
 
 	k2_policy_set_background_wait_ms_max(&policy, 5);
-	k2_policy_insert(&policy, 0);
+	insert(&policy, 0);
 	EXPECT(dispatch_next(&policy), 0);
-	k2_policy_insert(&policy, BACKGROUND);
+	insert(&policy, BACKGROUND);
 	for (int i = 1; i < 5; i++) {
 		now_ns = i * MS;
-		k2_policy_complete(&policy, 0);
-		k2_policy_insert(&policy, 0);
+		complete(&policy, 0);
+		insert(&policy, 0);
 		EXPECT(dispatch_next(&policy), 0);
 	}
 	now_ns = 5 * MS;
-	k2_policy_complete(&policy, 0);
-	k2_policy_insert(&policy, 0);
+	complete(&policy, 0);
+	insert(&policy, 0);
 	EXPECT(dispatch_next(&policy), BACKGROUND);
 }
 

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The policy as the scheduler calls it: each transition is noted, and the clock is read only when
+ * the policy needs the time. Whoever includes this defines clock_ns().
+ */
+#ifndef CLOCKED_H
+#define CLOCKED_H
+
+#include "k2_policy.h"
+
+static u64 clock_ns(void);
+
+static inline u32 next_queue(const struct k2_policy *policy)
+{
+	return k2_policy_next(policy, k2_policy_next_needs_time(policy) ? clock_ns() : 0);
+}
+
+static inline void note_waits(struct k2_policy *policy)
+{
+	if (k2_policy_waits_changed(policy))
+		k2_policy_note_waits(policy, clock_ns());
+}
+
+static inline void insert(struct k2_policy *policy, u32 queue)
+{
+	k2_policy_insert(policy, queue);
+	note_waits(policy);
+}
+
+static inline void merge(struct k2_policy *policy, u32 queue)
+{
+	k2_policy_merge(policy, queue);
+	note_waits(policy);
+}
+
+static inline void dispatch(struct k2_policy *policy, u32 queue)
+{
+	k2_policy_dispatch(policy, queue);
+	note_waits(policy);
+}
+
+static inline void give_back(struct k2_policy *policy, u32 queue, enum k2_back why)
+{
+	k2_policy_give_back(policy, queue, why);
+	note_waits(policy);
+}
+
+static inline void complete(struct k2_policy *policy, u32 queue)
+{
+	k2_policy_complete(policy, queue);
+	note_waits(policy);
+}
+
+#endif /* CLOCKED_H */
