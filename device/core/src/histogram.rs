@@ -23,6 +23,7 @@ pub struct Percentiles {
     /// Shortest latency, exact.
     pub min: Option<u64>,
     pub p50: Option<u64>,
+    pub p95: Option<u64>,
     pub p99: Option<u64>,
     pub p999: Option<u64>,
     pub p9999: Option<u64>,
@@ -79,6 +80,7 @@ impl Histogram {
         Percentiles {
             min: self.min,
             p50: self.quantile(50, 100),
+            p95: self.quantile(95, 100),
             p99: self.quantile(99, 100),
             p999: self.quantile(999, 1_000),
             p9999: self.quantile(9_999, 10_000),

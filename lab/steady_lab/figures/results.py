@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from steady_lab.figures.histogram import nearest_rank
 from steady_lab.figures.metric import CLASSES, LATENCIES
 from steady_lab.figures.rows import Measurements, ResultError, Row, csv_text, point_text
 from steady_lab.figures.spec import Figure
@@ -157,7 +156,8 @@ def write_atomically(path: Path, text: str) -> None:
 
 def _row(name: str, result: dict[str, Any], class_name: str) -> Row:
     stats = result["classes"][class_name]
-    latency_ns = _latencies(stats)
+    # None for a class whose latencies nobody measured.
+    latency_ns = stats["latency_ns"] or dict.fromkeys(LATENCIES)
     return Row(
         figure=name,
         variant=result["variant"],
@@ -175,18 +175,6 @@ def _row(name: str, result: dict[str, Any], class_name: str) -> Row:
         count=stats["count"],
         mib_s=stats["mib_s"],
     )
-
-
-def _latencies(stats: dict[str, Any]) -> dict[str, int | None]:
-    """Return the latencies by name; all None for a class whose latencies nobody measured."""
-    latency_ns: dict[str, int | None] | None = stats["latency_ns"]
-    if latency_ns is None:
-        return dict.fromkeys(LATENCIES)
-    p95 = nearest_rank(stats["histogram_ns"], 9_500)
-    low, high = latency_ns["min"], latency_ns["max"]
-    if p95 is not None and low is not None and high is not None:
-        p95 = min(max(p95, low), high)
-    return latency_ns | {"p95": p95}
 
 
 def _in_order_once(items: list[Any]) -> list[Any]:
