@@ -21,15 +21,16 @@ use crate::spec::workload::Job;
 /// Schema written by this version.
 pub const RECORD_SCHEMA: &str = "steadyio.bench/1";
 
-/// Everything one `steady bench` found out.
+/// Everything one `steady bench` found out, or the program that one `steady with` ran.
 #[derive(Debug, Serialize)]
 pub struct Record {
     /// Always [`RECORD_SCHEMA`].
     pub schema: &'static str,
-    /// The workload file as written.
+    /// The workload file as written, or the program.
     pub spec: serde_json::Value,
-    /// Seed of the workload.
-    pub seed: u64,
+    /// Seed of the workload; None for a program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// What measured.
     pub tool: Tool,
     /// What was measured.
@@ -49,6 +50,9 @@ pub struct Tool {
     /// fio, as it names itself; None where it measured nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fio: Option<String>,
+    /// sysbench, as it names itself, if a class is from its report.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sysbench: Option<String>,
 }
 
 /// One point of one variant.
@@ -62,13 +66,14 @@ pub struct PointResult {
     pub knobs: BTreeMap<String, KnobReading>,
     /// Scheduler, its attributes and the queue's limits during the run.
     pub queue: BTreeMap<String, Value>,
-    /// Length of the point: of the real-time jobs, or of all if there are none.
-    pub duration_ns: u64,
-    /// `rt`, `bg` (where there are such jobs) and `total`.
+    /// Length of the point: of the real-time jobs, or of all if there are none; None for a program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration_ns: Option<u64>,
+    /// `rt`, `bg` (where there are such jobs) and `total`; of a program, those that it reports.
     pub classes: BTreeMap<&'static str, ClassResult>,
 }
 
-/// All jobs of one class together.
+/// All jobs of one class together. What is None is not reported, by a program.
 #[derive(Debug, Serialize)]
 pub struct ClassResult {
     /// Operation; several different ones are joined by `+`.
@@ -78,9 +83,9 @@ pub struct ClassResult {
     /// Completed I/Os.
     pub count: u64,
     /// Bytes moved.
-    pub bytes: u64,
+    pub bytes: Option<u64>,
     /// Sum of the jobs' throughputs.
-    pub mib_s: f64,
+    pub mib_s: Option<f64>,
     /// I/Os that failed.
     pub errors: u64,
     /// Nearest rank on the bins below; extremes exact.
@@ -106,8 +111,8 @@ impl ClassResult {
             op: ops.join("+"),
             bs_kib: first_bs.filter(|_| same),
             count: jobs.iter().map(|(_, output, _)| output.count).sum(),
-            bytes: jobs.iter().map(|(_, output, _)| output.bytes).sum(),
-            mib_s: rounded(jobs.iter().map(|(_, _, mib_s)| mib_s).sum()),
+            bytes: Some(jobs.iter().map(|(_, output, _)| output.bytes).sum()),
+            mib_s: Some(rounded(jobs.iter().map(|(_, _, mib_s)| mib_s).sum())),
             errors: jobs.iter().map(|(_, output, _)| output.errors).sum(),
             latency_ns: latency.percentiles(),
             histogram_ns: latency.bins(),
@@ -116,7 +121,7 @@ impl ClassResult {
 }
 
 /// fio gives the duration in ms, so more digits would say nothing.
-fn rounded(value: f64) -> f64 {
+pub(crate) fn rounded(value: f64) -> f64 {
     (value * 1_000.0).round() / 1_000.0
 }
 

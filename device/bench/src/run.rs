@@ -206,10 +206,11 @@ impl Bench<'_> {
         Ok(Record {
             schema: RECORD_SCHEMA,
             spec,
-            seed: self.spec.workload.seed,
+            seed: Some(self.spec.workload.seed),
             tool: Tool {
                 steady: env!("CARGO_PKG_VERSION"),
                 fio: fio.map(|fio| fio.version.clone()),
+                sysbench: None,
             },
             kernel: Kernel::running(),
             device: self.device.info(),

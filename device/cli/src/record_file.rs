@@ -15,15 +15,21 @@ pub struct RecordFile {
     temporary: NamedTempFile,
 }
 
+/// The folder of a file, if files can be made there. Errors of making one name the temporary file,
+/// which nobody asked for.
+pub fn writable_folder(path: &Path) -> io::Result<&Path> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    access(folder, Access::WRITE_OK | Access::EXEC_OK)?;
+    Ok(folder)
+}
+
 impl RecordFile {
     /// Makes sure that `path` can be written; to be called before the measurement.
     pub fn create(path: &Path) -> io::Result<RecordFile> {
-        let dir = match path.parent() {
-            Some(dir) if !dir.as_os_str().is_empty() => dir,
-            _ => Path::new("."),
-        };
-        // Errors of what follows name the temporary file, which nobody asked for.
-        access(dir, Access::WRITE_OK | Access::EXEC_OK)?;
+        let dir = writable_folder(path)?;
         let temporary = tempfile::Builder::new().prefix(".steady-").tempfile_in(dir)?;
         Ok(RecordFile { path: path.to_path_buf(), temporary })
     }

@@ -23,7 +23,7 @@ fn row(variant: &str, point: &str, class: &str, result: &ClassResult) -> [String
         us(latency.p999),
         us(latency.max),
         result.count.to_string(),
-        format!("{:.2}", result.mib_s),
+        result.mib_s.map_or("-".into(), |mib_s| format!("{mib_s:.2}")),
     ]
 }
 

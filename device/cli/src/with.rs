@@ -2,29 +2,29 @@
 //! `steady with`: run a program while a device has other knobs, and put them back.
 //!
 //! For what fio cannot imitate: a database, a compiler, a whole test suite. The knobs are set and
-//! put back by the same code as in `steady bench`. Called by people, and by `steady-lab run` for
-//! figures that measure an application.
+//! put back by the same code as in `steady bench`, and the record has the same form. Called by people,
+//! and by `steady-lab run` for figures that measure an application or a recording.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, ensure};
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::json;
+use steadyio_bench::program::Program;
+use steadyio_bench::program::source::ClassSource;
+use steadyio_bench::spec::workload::Class;
 use steadyio_core::device::Device;
 use steadyio_core::interrupt::Interrupt;
-use steadyio_core::kernel::Kernel;
 use steadyio_core::knob_guard::KnobGuard;
-use steadyio_core::knobs::KnobReading;
-use steadyio_core::knobs::knob_attribute;
+use steadyio_core::knobs::{KnobReading, knob_attribute};
 use steadyio_core::value::Value;
 
-const SCHEMA: &str = "steadyio.with/1";
+use crate::record_file::{RecordFile, writable_folder};
+
 /// How often to look whether the program has ended, and whether it should.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Status of failures that are not the program's, as `env` and `timeout` have it.
@@ -33,7 +33,7 @@ const STATUS_OWN: u8 = 125;
 const STATUS_SIGNAL: i32 = 128;
 
 const HELP: &str = "Exit status: that of the program; 128 + N if signal N ended it; 125 if it was \
-not run, or the knobs could not be put back. Knobs are put back in every case.";
+not run, the record could not be made, or the knobs could not be put back. Knobs are put back in every case.";
 
 /// Run a program while a block device has other settings
 ///
@@ -47,9 +47,18 @@ pub struct Arguments {
     /// Setting, for example scheduler=k2 or iosched/split_kib=4; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = knob)]
     knob: Vec<(String, Value)>,
-    /// Write kernel, device and the settings in force (JSON) to this file
+    /// Write a bench record (JSON) to this file, unless the program fails
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Name of the settings in the record
+    #[arg(long, value_name = "NAME", default_value = "with", requires = "out")]
+    variant: String,
+    /// Class of the record, rt or bg, from a file that the program leaves, for example
+    /// rt=sysbench:sysbench.txt or 'bg=dd:dd-*.txt'; formats: sysbench, dd (or
+    /// dd,op=WORD,bs_kib=N), recording and recording-changes (both of steady record --out); may be
+    /// repeated
+    #[arg(long, value_name = "CLASS=FORMAT:FILE", requires = "out")]
+    class: Vec<ClassSource>,
     /// Program and its arguments, behind --
     #[arg(required = true, last = true, value_name = "PROGRAM")]
     program: Vec<String>,
@@ -76,21 +85,37 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 
 fn run_with_knobs(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let knobs = unique(&arguments.knob)?;
+    refuse_twice(&arguments.class)?;
+    if let Some(out) = &arguments.out {
+        writable_folder(out).with_context(|| named(out))?;
+    }
     let device = Device::open(&arguments.device)?;
     let stop = Interrupt::on_signals()?;
     let guard = KnobGuard::take(&device, &mut |text| eprintln!("steady: {text}"))?;
     let (readings, _) = guard.queue().apply("", &knobs, &BTreeSet::new())?;
     let status = run_program(&arguments.program, &device, &stop)?;
-    if let Some(path) = &arguments.out {
-        write_report(path, &device, &guard, &readings)?;
+    match &arguments.out {
+        Some(_) if !status.success() => eprintln!("steady: the program failed: no record"),
+        Some(out) => write_record(arguments, out, &device, readings, &guard)?,
+        None => {}
     }
     guard.finish()?;
     Ok(exit_code(status))
 }
 
+fn named(out: &Path) -> String {
+    format!("--out {}", out.display())
+}
+
 fn unique(knobs: &[(String, Value)]) -> anyhow::Result<BTreeMap<String, Value>> {
     let map: BTreeMap<String, Value> = knobs.iter().cloned().collect();
     if map.len() == knobs.len() { Ok(map) } else { Err(anyhow!("--knob: a key is given twice")) }
+}
+
+fn refuse_twice(classes: &[ClassSource]) -> anyhow::Result<()> {
+    let different: BTreeSet<Class> = classes.iter().map(|source| source.class).collect();
+    ensure!(different.len() == classes.len(), "--class: a class is given twice");
+    Ok(())
 }
 
 fn run_program(
@@ -130,20 +155,18 @@ fn exit_code(status: ExitStatus) -> ExitCode {
     ExitCode::from(u8::try_from(code).unwrap_or(STATUS_OWN))
 }
 
-/// `queue` is read at the end, so that it also shows what the program itself changed.
-fn write_report(
-    path: &Path,
+/// Only now makes the file: that reads the clock, and in virtual time each reading before the program
+/// would move what is measured.
+fn write_record(
+    arguments: &Arguments,
+    out: &Path,
     device: &Device,
+    readings: BTreeMap<String, KnobReading>,
     guard: &KnobGuard,
-    knobs: &BTreeMap<String, KnobReading>,
 ) -> anyhow::Result<()> {
-    let report = json!({
-        "schema": SCHEMA,
-        "tool": { "steady": env!("CARGO_PKG_VERSION") },
-        "kernel": Kernel::running(),
-        "device": device.info(),
-        "knobs": knobs,
-        "queue": guard.queue().in_force(),
-    });
-    fs::write(path, format!("{report}\n")).with_context(|| format!("--out {}", path.display()))
+    let Arguments { program, variant, class, .. } = arguments;
+    let program = Program { words: program, variant, classes: class };
+    let record = program.record(device, readings, guard.queue().in_force())?;
+    let file = RecordFile::create(out).with_context(|| named(out))?;
+    file.finish(&record.to_json()?).with_context(|| named(out))
 }

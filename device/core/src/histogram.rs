@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Latencies of a set of I/Os in ns.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Histogram {
 }
 
 /// The figures of a histogram in ns; None when it is empty.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Percentiles {
     /// Shortest latency, exact.
     pub min: Option<u64>,
@@ -33,12 +33,14 @@ pub struct Percentiles {
 
 impl Histogram {
     /// A histogram from bins (value to count) and the exact extremes; empty if no bin counts.
+    /// Bins of the same value count together.
     pub fn new(bins: impl IntoIterator<Item = (u64, u64)>, min: u64, max: u64) -> Histogram {
-        let bins: BTreeMap<u64, u64> = bins.into_iter().filter(|&(_, count)| count > 0).collect();
-        if bins.is_empty() {
-            return Histogram::default();
+        let mut histogram = Histogram::default();
+        for (value, count) in bins.into_iter().filter(|&(_, count)| count > 0) {
+            *histogram.bins.entry(value).or_default() += count;
+            (histogram.min, histogram.max) = (Some(min), Some(max));
         }
-        Histogram { bins, min: Some(min), max: Some(max) }
+        histogram
     }
 
     /// Adds all latencies of another histogram.

@@ -6,7 +6,7 @@
 //! durable first and received last; so in every snapshot durable <= written, and written + lost <=
 //! received, at whatever moment it is taken.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 // Not std's: `tests/ledger_model.rs` compiles this file with those of the model checker.
 use super::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ struct Count {
 }
 
 /// A number of records and their bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Amount {
     /// How many records.
     pub records: u64,
@@ -166,7 +166,7 @@ impl Ledger {
 }
 
 /// A snapshot of a ledger. Times are log times, as the caller gave them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
     /// All that the caller handed over.
     pub received: Amount,

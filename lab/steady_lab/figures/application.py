@@ -30,6 +30,8 @@ from steady_lab.toml_table import NAME_PATTERN, Table
 
 APPLICATIONS = PROJECT / "experiments" / "applications"
 CARD_IMAGE = "card.img"
+# What `run` leaves in the work folder, in the words of `steady with --class`.
+CLASSES = ("rt=sysbench:sysbench.txt", "bg=dd,op=copy,bs_kib=512:dd-*.txt")
 EVENTS_MAX = 1_000_000
 PREPARE_TIMEOUT_S = 600
 LIBRARY_FLAGS = ("-O2", "-Wall", "-Werror", "-shared", "-fPIC")

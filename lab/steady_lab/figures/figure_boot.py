@@ -144,9 +144,7 @@ def _run(planned: FigureBoot, cancelled: threading.Event | None) -> float:
             f"kernel log, last lines:\n{_tail(result.kernel_log)}"
         )
     record = folder / "record.json"
-    found = planned.load.finish(planned.variant, folder)
-    if found is not None:
-        write_atomically(record, json.dumps(found) + "\n")
+    planned.load.tidy(folder)
     read_record(record, planned.figure, planned.variant)
     note = {
         "key": planned.key,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a boot of a figure runs, and how a record comes of it.
+"""What a boot of a figure runs: a command that writes record.json into the work folder.
 
-`steady bench` writes the record itself. An application (application.py) and a recording
-(recording.py) leave outputs in the work folder, from which the lab makes it.
+`steady bench` measures itself; `steady with` makes the record of what an application
+(application.py) or a recording (recording.py) left in the work folder.
 """
 
 from __future__ import annotations
@@ -10,20 +10,19 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from steady_lab.devices.spec import DeviceSpec
 from steady_lab.figures.application import (
     CARD_IMAGE,
+    CLASSES,
     Application,
     Prepared,
     give,
     prepare,
     take_back,
 )
-from steady_lab.figures.application_record import application_record
-from steady_lab.figures.recording import Recording, recording_script
-from steady_lab.figures.recording_record import recording_record
+from steady_lab.figures.recording import Recording, classes_of, recording_script
 from steady_lab.figures.spec import Figure
 from steady_lab.paths import GUEST_PROJECT, GUEST_WORK, PROJECT
 
@@ -31,6 +30,7 @@ SCRIPT = "recording.sh"
 TIMEOUT_S = 900.0
 RECORDING_TIMEOUT_S = 3600.0  # an hour of recording, for one
 BENCH = "build/bin/steady"  # in the project, on the host and in the guest
+RECORD = f"{GUEST_WORK}/record.json"
 
 
 class Load(Protocol):
@@ -53,8 +53,8 @@ class Load(Protocol):
     def command(self, device: DeviceSpec, variant: str) -> list[str]:
         """Return what the guest runs; its paths are the guest's."""
 
-    def finish(self, variant: str, folder: Path) -> dict[str, Any] | None:
-        """Return the record of a finished boot, None if the guest wrote it; tidy the folder."""
+    def tidy(self, folder: Path) -> None:
+        """Remove what nobody needs from the work folder of a finished boot."""
 
 
 def load_of(figure: Figure) -> Load:
@@ -82,7 +82,7 @@ class BenchLoad:
         """It needs no other files than every boot has."""
 
     def command(self, device: DeviceSpec, variant: str) -> list[str]:
-        """Let it write the record."""
+        """Name the variant; what it means is in the workload."""
         return [
             f"{GUEST_PROJECT}/{BENCH}",
             "bench",
@@ -91,11 +91,11 @@ class BenchLoad:
             *("--destroy-data", Path(device.kind.node).name),
             *("--variant", variant),
             *(f"--set={key}={value}" for key, value in self.figure.settings.items()),
-            *("--out", f"{GUEST_WORK}/record.json"),
+            *("--out", RECORD),
         ]
 
-    def finish(self, variant: str, folder: Path) -> None:
-        """The guest wrote the record."""
+    def tidy(self, folder: Path) -> None:
+        """It leaves little."""
 
 
 @dataclass(frozen=True)
@@ -123,15 +123,15 @@ class ApplicationLoad:
         return [
             *(f"{GUEST_PROJECT}/{BENCH}", "with", "--device", device.kind.node),
             *(f"--knob={key}={value}" for key, value in knobs.items()),
-            *("--out", f"{GUEST_WORK}/settings.json", "--"),
+            *(f"--class={source}" for source in CLASSES),
+            *("--variant", variant, "--out", RECORD, "--"),
             f"{GUEST_PROJECT}/{self.application.folder.relative_to(PROJECT)}/run",
             *(str(self.application.events), str(workload.seed), self.application.background),
         ]
 
-    def finish(self, variant: str, folder: Path) -> dict[str, Any]:
-        """Read what the programs said, and remove the copies."""
+    def tidy(self, folder: Path) -> None:
+        """Remove the copies."""
         take_back(self.prepared, folder)
-        return application_record(self.figure.workload, variant, folder)
 
 
 @dataclass(frozen=True)
@@ -156,12 +156,12 @@ class RecordingLoad:
         """Run the variant's script with the device's own settings."""
         return [
             *(f"{GUEST_PROJECT}/{BENCH}", "with", "--device", device.kind.node),
-            *("--out", f"{GUEST_WORK}/settings.json", "--", "sh", f"{GUEST_WORK}/{SCRIPT}"),
+            *(f"--class={source}" for source in classes_of(self.recording)),
+            *("--variant", variant, "--out", RECORD, "--", "sh", f"{GUEST_WORK}/{SCRIPT}"),
         ]
 
-    def finish(self, variant: str, folder: Path) -> dict[str, Any]:
-        """Read what the programs said."""
-        return recording_record(self.figure.workload, variant, folder)
+    def tidy(self, folder: Path) -> None:
+        """It leaves little."""
 
     def _script(self, variant: str) -> str:
         chosen = self.figure.workload.variant(variant)

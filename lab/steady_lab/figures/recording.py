@@ -3,7 +3,7 @@
 
 A spec (schema "steadyio.recording-spec/1", docs/spec/recording-spec-1.md) names the source, the
 file system and, as variants, recipes. Here it is read, and becomes the script that the guest runs
-under `steady with`; figures/recording_record.py reads what the script leaves in the work folder.
+under `steady with`, which makes the record of what the script leaves in the work folder.
 """
 
 from __future__ import annotations
@@ -123,6 +123,16 @@ fi
 cd /
 umount /run/card
 """
+
+
+def classes_of(recording: Recording) -> tuple[str, str]:
+    """Return what the script leaves in the work folder, in the words of `steady with --class`.
+
+    Class bg is the dd beside the recorder or, where there is none, the recorder's own changes from
+    one file or segment to the next.
+    """
+    beside = f"dd:{BESIDE_OUTPUT}" if recording.beside_run else f"recording-changes:{RESULT}"
+    return f"rt=recording:{RESULT}", f"bg={beside}"
 
 
 def recording_script(recording: Recording, steady: str, recipe: str, more: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """From bench records to a figure's result: merge, write, read.
 
-Every boot leaves one record of `steady bench` (docs/spec/). The result of a figure joins
+Every boot leaves one bench record (docs/spec/). The result of a figure joins
 them with everything that decided the numbers, in spec order and without dates, paths or
 host names, so identical sources give identical bytes.
 """
@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from steady_lab.figures.metric import CLASSES, LATENCIES
+from steady_lab.figures.metric import CLASSES
 from steady_lab.figures.rows import Measurements, ResultError, Row, csv_text, point_text
 from steady_lab.figures.spec import Figure
 from steady_lab.toml_table import Point
 
 RECORD_SCHEMA = "steadyio.bench/1"
 RESULT_SCHEMA = "steadyio.figure-result/1"
-SHARED_KEYS = ("spec", "seed", "tool", "kernel", "device")
+SHARED_KEYS = ("spec", "tool", "kernel", "device")
 """What all records of one figure must agree on, for their results to be comparable."""
 
 Record = dict[str, Any]
@@ -86,7 +86,7 @@ def read_record(path: Path, figure: Figure, variant: str) -> Record:
 def merge(figure: Figure, device: dict[str, Any], records: list[Record], sources: Sources) -> str:
     """Return the figure's result document as text, from one record per variant in order.
 
-    Raises ResultError when the records disagree on workload, seed, tool, kernel or device.
+    Raises ResultError when the records disagree on what ran, tool, kernel or device.
     """
     first = records[0]
     for key in SHARED_KEYS:
@@ -98,7 +98,7 @@ def merge(figure: Figure, device: dict[str, Any], records: list[Record], sources
         "figure": figure.raw,
         "device": {"spec": device, "seen": first["device"]},
         "workload": figure.workload.raw,
-        "seed": first["seed"],
+        "seed": figure.workload.seed,
         "tool": first["tool"],
         "kernel": {
             "release": first["kernel"]["release"],
@@ -156,8 +156,7 @@ def write_atomically(path: Path, text: str) -> None:
 
 def _row(name: str, result: dict[str, Any], class_name: str) -> Row:
     stats = result["classes"][class_name]
-    # None for a class whose latencies nobody measured.
-    latency_ns = stats["latency_ns"] or dict.fromkeys(LATENCIES)
+    latency_ns = stats["latency_ns"]
     return Row(
         figure=name,
         variant=result["variant"],

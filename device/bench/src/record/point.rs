@@ -46,7 +46,7 @@ pub fn point_result(
         point: point.value.clone(),
         knobs,
         queue,
-        duration_ns,
+        duration_ns: Some(duration_ns),
         classes,
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use steadyio_core::histogram::Percentiles;
 use steadyio_core::kernel::Kernel;
 use steadyio_core::latency::Latencies;
@@ -19,6 +19,7 @@ use super::place::Filesystem;
 use super::recipes::background::BackgroundReport;
 use super::recipes::caller_writes::WriteReport;
 use super::session::{Beside, Outcome, Plan};
+use crate::record::rounded;
 
 /// Schema written by this version.
 pub const RESULT_SCHEMA: &str = "steadyio.recording/1";
@@ -86,11 +87,11 @@ pub enum End {
 }
 
 /// Latencies with their percentiles.
-#[derive(Debug, Serialize)]
-struct Distribution {
-    count: u64,
-    latency_ns: Percentiles,
-    histogram_ns: Vec<(u64, u64)>,
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Distribution {
+    pub count: u64,
+    pub latency_ns: Percentiles,
+    pub histogram_ns: Vec<(u64, u64)>,
 }
 
 impl Distribution {
@@ -339,8 +340,4 @@ impl Outcome {
             _ => End::Finished,
         }
     }
-}
-
-fn rounded(value: f64) -> f64 {
-    (value * 1_000.0).round() / 1_000.0
 }

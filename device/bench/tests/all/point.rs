@@ -29,7 +29,8 @@ fn rates(settings: &[&str], bg: JobOutput) -> (f64, f64) {
     let jobs: Vec<_> = point.jobs.iter().zip(outputs).collect();
     let result = point_result("k2", &point, BTreeMap::new(), BTreeMap::new(), &jobs);
     assert_eq!(result.classes["bg"].count, jobs[1].1.count, "latencies keep all I/Os");
-    (result.classes["bg"].mib_s, result.classes["total"].mib_s)
+    let mib_s = |class| result.classes[class].mib_s.unwrap();
+    (mib_s("bg"), mib_s("total"))
 }
 
 #[test]

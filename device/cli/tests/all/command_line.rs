@@ -78,6 +78,11 @@ fn with_names_what_is_wrong_with_a_knob() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(said.contains(says), "{says} is not in: {said}");
     }
+    let twice = ["--out", "record.json", "--class=rt=dd:a", "--class=rt=dd:b"];
+    let output =
+        steady(&[&["with", "--device", "/dev/null"][..], &twice, &["--", "true"]].concat());
+    assert_eq!(output.status.code(), Some(125));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("a class is given twice"));
     let output = steady(&["with", "--device", "/dev/null", "--", "true"]);
     assert_eq!(output.status.code(), Some(125));
     assert!(String::from_utf8_lossy(&output.stderr).contains("a character device"));

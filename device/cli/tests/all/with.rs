@@ -2,16 +2,16 @@
 //! `steady with` on a real block device (a loop device of this machine).
 
 use std::fs;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::{Value, json};
+use serde_json::json;
 use steadyio_testing::skip;
 
-use crate::common::{Loop, loop_device, stderr};
+use crate::common::{Loop, loop_device, stderr, valid_record};
 
 fn with(disk: &Loop, knobs: &[&str], program: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
@@ -47,20 +47,54 @@ fn the_program_sees_the_knobs_and_its_status_is_passed_on() {
     assert_put_back(&disk);
 }
 
-#[test]
-fn the_report_says_what_was_set() {
-    let Some(disk) = loop_device() else { return };
-    set_up(&disk);
-    let path = disk.dir.path().join("settings.json");
+/// `steady with --out`, in the disk's directory.
+fn recorded(disk: &Loop, options: &[&str], script: &str) -> (Output, PathBuf) {
+    let path = disk.dir.path().join("record.json");
     let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
     command.args(["with", "--device", &disk.node, "--knob", KNOBS[2], "--out"]).arg(&path);
-    let output = command.args(["--", "true"]).output().unwrap();
+    command.args(options).args(["--", "sh", "-c", script]).current_dir(disk.dir.path());
+    (command.output().unwrap(), path)
+}
+
+#[test]
+fn the_record_says_what_ran_what_was_set_and_what_the_program_reported() {
+    let Some(disk) = loop_device() else { return };
+    set_up(&disk);
+    let copy = "dd if=/dev/zero of=copy bs=64K count=16 2>dd.txt";
+    let options = ["--variant", "small", "--class", "bg=dd,op=write,bs_kib=64:dd.txt"];
+    let (output, path) = recorded(&disk, &options, copy);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let report: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-    assert_eq!(report["knobs"], json!({"queue/max_sectors_kb": {"wanted": 64, "read_back": 64}}));
-    assert_eq!(report["queue"]["max_sectors_kb"], 64);
-    assert_eq!(report["device"]["name"], disk.name());
+    let record = valid_record(&Output { stdout: fs::read(&path).unwrap(), ..output });
+    assert_eq!(record["spec"]["program"], json!(["sh", "-c", copy]));
+    assert_eq!(record["device"]["name"], disk.name());
+    let result = &record["results"][0];
+    assert_eq!(result["variant"], "small");
+    assert_eq!(result["knobs"], json!({"queue/max_sectors_kb": {"wanted": 64, "read_back": 64}}));
+    assert_eq!(result["queue"]["max_sectors_kb"], 64);
+    assert_eq!(result["classes"]["bg"]["count"], 16);
+    assert!(result["classes"].get("rt").is_none());
     assert_put_back(&disk);
+
+    let (output, path) = recorded(&disk, &[], "true");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let record = valid_record(&Output { stdout: fs::read(&path).unwrap(), ..output });
+    assert_eq!(record["results"][0]["classes"], json!({}));
+}
+
+#[test]
+fn there_is_no_record_of_a_program_that_failed_or_left_nothing() {
+    let Some(disk) = loop_device() else { return };
+    set_up(&disk);
+    for (options, script, status, says) in [
+        (&["--class", "bg=dd:dd.txt"][..], "true", 125, "dd.txt: No such file"),
+        (&[], "exit 7", 7, "the program failed: no record"),
+    ] {
+        let (output, path) = recorded(&disk, options, script);
+        assert_eq!(output.status.code(), Some(status));
+        assert!(stderr(&output).contains(says), "{}", stderr(&output));
+        assert!(!path.exists());
+        assert_put_back(&disk);
+    }
 }
 
 #[test]
