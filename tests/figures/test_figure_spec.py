@@ -11,11 +11,15 @@ from typing import Any
 import figure_sample
 import pytest
 from steady_lab.errors import SpecError
-from steady_lab.figures.panels import expand, take_settings, with_settings
+from steady_lab.figures.panels import expand, take_settings
 from steady_lab.figures.spec import EXPERIMENTS, load_figure, load_figures
+from steady_lab.figures.workload import read_workload
 from steady_lab.toml_table import Table
 
 Raw = dict[str, Any]
+APPLICATION = EXPERIMENTS / "applications" / "s1-oltp.toml"
+RECORDING = EXPERIMENTS / "recordings" / "s4.toml"
+WORKLOAD = figure_sample.HERE / "tiny-workload.toml"
 SHIPPED = sorted((EXPERIMENTS / "figures").glob("*.toml"))
 
 
@@ -139,7 +143,7 @@ def test_panels_are_figures_of_their_own() -> None:
     assert few["title"] == "Two variants, two sizes & <few> I/Os: few"
     assert [len(each["check"]) for each in (few, many)] == [1, 2]
     assert len(few["published"]) == len(many["published"]) == 1
-    workload = with_settings(figure_sample.workload_raw(), take_settings(Table(many, "f")), "f")
+    workload = read_workload(WORKLOAD, take_settings(Table(many, "f")), "f")
     assert (workload["length"]["ios"], workload["job"][0]["bs_kib"]) == (1000, 4)
     assert figure_sample.figure(many, workload).settings["rt.bs_kib"] == 4
 
@@ -168,19 +172,37 @@ def test_bad_panels_are_refused(change: Callable[[Raw], object], says: list[str]
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"rt.depth_max": 1}, "[set] rt.depth_max = 1: the key must be JOB.KEY"),
-        ({"fg.op": "read"}, "fg.op"),
-        ({"rt.name": "x"}, "rt.name"),
-        ({"length.seconds": 3}, "length.seconds"),
         ({"rt.op": True}, "rt.op = True: must be a whole number or a string"),
         ("rt.op", "set = 'rt.op': must be a table [set]"),
     ],
 )
 def test_bad_settings_are_refused(settings: object, says: str) -> None:
-    raw = figure_sample.figure_raw() | {"set": settings}
     with pytest.raises(SpecError) as caught:
-        with_settings(figure_sample.workload_raw(), take_settings(Table(raw, "f")), "f")
+        take_settings(Table(figure_sample.figure_raw() | {"set": settings}, "f"))
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("workload", "key", "says"),
+    [
+        (WORKLOAD, "rt.depth_max", 'f: .*tiny-workload.toml: cannot set "rt.depth_max"'),
+        (WORKLOAD, "rt.bs_kib", "f: .*with rt.bs_kib = 0: .*must be 1 to 65536"),
+        (APPLICATION, "length.ios", r"f: \[set\] length.ios = 0: .*application.KEY"),
+        (APPLICATION, "source.record_kib", r"f: \[set\] source.record_kib = 0"),
+        (RECORDING, "title", r"f: \[set\] title = 0"),
+        (RECORDING, "filesystem.mib", r"f: \[set\] filesystem.mib = 0"),
+    ],
+)
+def test_a_key_that_cannot_be_set_is_named(workload: Path, key: str, says: str) -> None:
+    with pytest.raises(SpecError, match=f"(?s){says}"):
+        read_workload(workload, {key: 0}, "f")
+
+
+def test_applications_and_recordings_are_set_by_the_lab() -> None:
+    recording = read_workload(RECORDING, {"length.records": 7, "beside.run": "dd"}, "f")
+    assert (recording["length"]["records"], recording["beside"]["run"]) == (7, "dd")
+    application = read_workload(APPLICATION, {"application.background": "write"}, "f")
+    assert application["application"]["background"] == "write"
 
 
 def test_variants_may_be_on_other_devices() -> None:

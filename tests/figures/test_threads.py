@@ -8,6 +8,7 @@ from pathlib import Path
 
 import figure_sample
 import pytest
+from steady_lab import steady_command
 from steady_lab.cli import main
 from steady_lab.devices.transfer_fit import load_transfers
 from steady_lab.errors import LabError
@@ -17,12 +18,11 @@ from steady_lab.figures.rows import Measurements, read_csv
 from steady_lab.figures.spec import EXPERIMENTS, load_figure, load_figures
 from steady_lab.kernels.build import LabKernel
 from steady_lab.kernels.source import release_folder
-from steady_lab.pages import steady_command
 from steady_lab.pages.blocks import measured_in
 from steady_lab.pages.model import comparison_markdown
 from steady_lab.pages.results import RECORDS
-from steady_lab.pages.steady_command import steady_json
 from steady_lab.pages.threads import predicted_mib_s, threads_markdown
+from steady_lab.steady_command import steady_json
 from steady_lab.toml_table import load_toml
 
 TINY = Path(__file__).parent / "tiny-threads.toml"

@@ -30,8 +30,8 @@ pub struct Arguments {
     #[arg(value_name = "SPEC.toml")]
     spec: PathBuf,
     /// Block device to measure, for example /dev/mmcblk0
-    #[arg(long, value_name = "DEV")]
-    device: PathBuf,
+    #[arg(long, value_name = "DEV", required_unless_present = "print_spec")]
+    device: Option<PathBuf>,
     /// Run this variant only; may be repeated
     #[arg(long, value_name = "NAME")]
     variant: Vec<String>,
@@ -50,6 +50,9 @@ pub struct Arguments {
     /// Check the workload, the device and fio, say what would run, and touch nothing
     #[arg(long, conflicts_with_all = ["json", "out"])]
     check: bool,
+    /// Check the workload and print it as JSON, with the values of --set in it
+    #[arg(long, conflicts_with_all = ["device", "variant", "point", "out", "json", "check"])]
+    print_spec: bool,
     /// Allow the workload to overwrite the partitions and data on the device of this kernel name
     #[arg(long, value_name = "NAME")]
     destroy_data: Option<String>,
@@ -60,7 +63,12 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let spec = read_spec(&arguments.spec, &arguments.set).map_err(Failure::with(Status::Usage))?;
-    let device = Device::open(&arguments.device).map_err(Failure::with(Status::Usage))?;
+    // clap wants either --device or --print-spec.
+    let Some(node) = &arguments.device else {
+        let json = spec.to_json().map_err(Failure::with(Status::Failed))?;
+        return print(&format!("{json}\n")).map(|()| Status::Done);
+    };
+    let device = Device::open(node).map_err(Failure::with(Status::Usage))?;
     let stop = Interrupt::on_signals().map_err(Failure::with(Status::Failed))?;
     let selection =
         Selection { variants: arguments.variant.clone(), points: arguments.point.clone() };

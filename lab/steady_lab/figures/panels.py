@@ -16,7 +16,6 @@ from steady_lab.errors import SpecError
 from steady_lab.toml_table import NAME_PATTERN, Table
 
 Raw = dict[str, Any]
-TABLES = ("length", "host", "application", "source", "beside")
 FOR_PANELS = ("published", "check")
 
 
@@ -81,26 +80,6 @@ def take_settings(table: Table) -> dict[str, int | str]:
     return dict(found)
 
 
-def with_settings(workload: Raw, settings: dict[str, int | str], where: str) -> Raw:
-    """Return a parsed workload with values replaced; each key must be there already.
-
-    Keys are JOB.KEY, length.KEY or host.KEY, the same as `steady bench --set` takes, or
-    application.KEY, source.KEY or beside.KEY.
-    """
-    changed = copy.deepcopy(workload)
-    for key, value in settings.items():
-        place = _place(changed, key)
-        last = key.rsplit(".", 1)[-1]
-        if place is None or last not in place or last in ("name", "class"):
-            raise SpecError(
-                f"{where}: [set] {key} = {value!r}: the key must be JOB.KEY, with the name of a "
-                "job and a key that this job sets, or one of "
-                f"{', '.join(f'{table}.KEY' for table in TABLES)}"
-            )
-        place[last] = value
-    return changed
-
-
 def take_variants(table: Table) -> list[str] | None:
     """Read a figure's `variants`, None if it has none: then all of the workload's count."""
     if not table.has("variants"):
@@ -122,15 +101,3 @@ def with_variants(workload: Raw, chosen: list[str] | None, where: str) -> Raw:
             have = ", ".join(map(str, known))
             raise SpecError(f"{where}: variants = {chosen!r}: must be some of {have}")
     return workload | {"variant": [v for v in workload["variant"] if v["name"] in chosen]}
-
-
-def _place(workload: Raw, key: str) -> Raw | None:
-    owner = key.rsplit(".", 1)[0]
-    if owner in TABLES:
-        found = workload.get(owner)
-        return found if isinstance(found, dict) else None
-    jobs = workload.get("job")
-    for job in jobs if isinstance(jobs, list) else []:
-        if isinstance(job, dict) and job.get("name") == owner:
-            return job
-    return None

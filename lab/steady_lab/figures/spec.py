@@ -16,15 +16,9 @@ from typing import Any
 from steady_lab.errors import SpecError
 from steady_lab.figures.checks import Check, take_check
 from steady_lab.figures.metric import LATENCIES, Metric
-from steady_lab.figures.panels import (
-    expand,
-    take_settings,
-    take_variants,
-    with_settings,
-    with_variants,
-)
+from steady_lab.figures.panels import expand, take_settings, take_variants, with_variants
 from steady_lab.figures.quantity import Cell, Quantity, take_metric, take_quantity, take_variant
-from steady_lab.figures.workload import Workload, parse_workload
+from steady_lab.figures.workload import Workload, parse_workload, read_workload
 from steady_lab.paths import PROJECT
 from steady_lab.toml_table import NAME_PATTERN, Point, Table, load_toml
 
@@ -152,8 +146,7 @@ def _load_plain(raw: dict[str, Any], path: Path) -> Figure:
         _reference(table, "device", path, "devices"),
         _reference(table, "workload", path, "workloads"),
     )
-    settings = take_settings(table)
-    workload = with_settings(load_toml(files[1]), settings, str(path))
+    workload = read_workload(files[1], take_settings(table), str(path))
     workload = with_variants(workload, take_variants(table), str(path))
     figure = parse_figure(raw, str(path), files, parse_workload(workload, str(files[1])))
     if not table.has("devices"):

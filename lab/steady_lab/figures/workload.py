@@ -10,16 +10,19 @@ formats, so they are checked here in full.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from steady_lab.errors import SpecError
+from steady_lab.errors import LabError, SpecError
 from steady_lab.figures.application import Application, take_application
 from steady_lab.figures.recording import Recording, take_arguments, take_recording
-from steady_lab.toml_table import NAME_PATTERN, Point, Table
+from steady_lab.steady_command import steady_json
+from steady_lab.toml_table import NAME_PATTERN, Point, Table, load_toml
 
 WORKLOAD_SCHEMA = "steadyio.workload/1"
 APPLICATION_SCHEMA = "steadyio.application/1"
 RECORDING_SCHEMA = "steadyio.recording-spec/1"
+SET_TABLES = ("length", "application", "source", "beside")
 SEED_MAX = 2**63 - 1
 RECIPE_PATTERN = r"[A-Za-z0-9-]{1,64}"  # `steady record` knows which there are
 
@@ -55,6 +58,34 @@ class Workload:
     def title_of(self, variant: str) -> str:
         """Return the title of a variant of this workload."""
         return self.variant(variant).title
+
+
+def read_workload(path: Path, settings: dict[str, int | str], where: str) -> dict[str, Any]:
+    """Return a parsed workload with values replaced; `where` starts the text of a SpecError.
+
+    `steady bench` replaces and checks what its own format has; the lab does it for its own two.
+    """
+    raw = load_toml(path)
+    if raw.get("schema") != WORKLOAD_SCHEMA:
+        for key, value in settings.items():
+            _put(raw, key, value, where)
+        return raw
+    chosen = (f"--set={key}={value}" for key, value in settings.items())
+    try:
+        return steady_json("bench", str(path), *chosen, "--print-spec")
+    except LabError as error:
+        raise SpecError(f"{where}: {error}") from error
+
+
+def _put(raw: dict[str, Any], key: str, value: int | str, where: str) -> None:
+    table, _, last = key.partition(".")
+    place = raw.get(table) if table in SET_TABLES else None
+    if not isinstance(place, dict) or last not in place:
+        raise SpecError(
+            f"{where}: [set] {key} = {value!r}: the key must be one that the workload has of "
+            f"{', '.join(f'{table}.KEY' for table in SET_TABLES)}"
+        )
+    place[last] = value
 
 
 def parse_workload(raw: dict[str, Any], where: str) -> Workload:

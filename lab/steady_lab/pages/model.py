@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from steady_lab.figures.spec import EXPERIMENTS
-from steady_lab.pages.steady_command import steady_json
+from steady_lab.steady_command import steady_json
 
 SPANS = EXPERIMENTS / "spans"
 # As in docs/reference/steady-model.md.
@@ -28,7 +28,7 @@ def comparison_markdown(name: str) -> str:
     Raises LabError, also for a number that differs without a reason.
     """
     spans, published = SPANS / f"{name}.toml", SPANS / "published" / f"{name}.toml"
-    found = steady_json("model", str(spans), "--compare", str(published))
+    found = steady_json("model", str(spans), "--compare", str(published), "--json")
     lines = [
         "| where | spans | quantity | printed | model | with spans rounded otherwise | verdict |",
         "| --- | --- | --- | ---: | ---: | ---: | --- |",

@@ -15,7 +15,7 @@ from steady_lab.figures.rows import Measurements
 from steady_lab.figures.spec import Figure
 from steady_lab.figures.table import TextTable, format_number
 from steady_lab.pages.published import panel_name
-from steady_lab.pages.steady_command import steady_json
+from steady_lab.steady_command import steady_json
 from steady_lab.toml_table import Point
 
 THROUGHPUT = METRICS["rt.mib_s"]
@@ -58,7 +58,7 @@ def predicted_mib_s(figure: Figure) -> dict[Point, float]:
         document = steady_json(
             *("model", f"--size={job['bs_kib']}K", f"--device-us={device_us:g}"),
             *(f"--pre-us={host['pre_us']}", f"--post-us={host['post_us']}"),
-            *(f"--depth={threads}", f"--requests={workload['length']['ios']}"),
+            *(f"--depth={threads}", f"--requests={workload['length']['ios']}", "--json"),
         )
         found[threads] = float(document["predictions"][0]["queue"][cores]["mib_s"])
     return found

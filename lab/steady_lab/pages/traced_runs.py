@@ -18,7 +18,7 @@ from typing import Any
 from steady_lab.errors import LabError
 from steady_lab.figures.results import write_atomically
 from steady_lab.figures.traced_loads import PLACES, TracedLoad, TracedLoads
-from steady_lab.pages.steady_command import steady_json
+from steady_lab.steady_command import steady_json
 
 RUNS_FILE = "runs.json"
 RUNS_SCHEMA = "steadyio.traced-runs/1"
@@ -109,7 +109,7 @@ def read_runs(keys: Sequence[Key], folder: Path) -> TracedRuns:
         record = _json(path)
         kernels.add(record["kernel"]["release"])
         group = _of(key, record["ios"], "size_bytes_max")
-        model = _of(key, steady_json("model", str(path))["predictions"], "size_bytes")
+        model = _of(key, steady_json("model", str(path), "--json")["predictions"], "size_bytes")
         if group is None or model is None or not record["worst_ios"]:
             raise LabError(f"{path}: has no {key.load.op} of {key.size_kib} KiB")
         seen = document["runs"][key.name]

@@ -4,6 +4,8 @@
 use std::fs;
 use std::process::{Command, Output};
 
+use serde_json::{Value, json};
+
 const GOOD: &str = r#"
 schema = "steadyio.workload/1"
 name = "w"
@@ -48,6 +50,26 @@ fn a_wrong_workload_is_named_with_line_key_and_limits() {
     for part in ["w.toml", "line 11", "bs_kib = 0", "must be 1 to 65536"] {
         assert!(said.contains(part), "{part} is not in: {said}");
     }
+}
+
+#[test]
+fn the_workload_is_printed_as_it_would_run_and_only_if_it_can() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("w.toml");
+    fs::write(&path, GOOD).unwrap();
+    let printed = |set| steady(&["bench", path.to_str().unwrap(), "--print-spec", "--set", set]);
+    let spec: Value = serde_json::from_slice(&printed("length.ios=20").stdout).unwrap();
+    assert_eq!((&spec["length"]["ios"], &spec["job"][0]["bs_kib"]), (&json!(20), &json!(64)));
+    assert_eq!(spec.get("settle_ms"), None, "defaults are not filled in");
+    for (set, says) in [("rt.depth=2", "cannot set \"rt.depth\""), ("rt.bs_kib=0", "must be 1 to")]
+    {
+        let refused = printed(set);
+        assert_eq!((refused.status.code(), refused.stdout.len()), (Some(2), 0));
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(said.contains("w.toml") && said.contains(says), "{said}");
+    }
+    let neither = steady(&["bench", path.to_str().unwrap()]);
+    assert!(String::from_utf8_lossy(&neither.stderr).contains("--device <DEV>"));
 }
 
 #[test]

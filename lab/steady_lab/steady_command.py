@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the `steady` command computes, for pages that show it."""
+"""What the `steady` command says: of a workload, for figures; of a model, for pages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STEADY = BUILD / "bin" / "steady"
 def steady_json(*arguments: str) -> dict[str, Any]:
     """Return the JSON that a `steady` command prints; raises LabError with its words."""
     try:
-        done = subprocess.run([STEADY, *arguments, "--json"], capture_output=True, text=True)
+        done = subprocess.run([STEADY, *arguments], capture_output=True, text=True)
     except OSError as error:
         raise LabError(f"{STEADY} cannot be run ({error.strerror}): run `make setup`") from error
     if done.returncode != 0:
