@@ -63,18 +63,18 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recipe {
     name: &'static str,
-    s4_column: Option<&'static str>,
+    paper_column: Option<&'static str>,
     kind: Kind,
 }
 
-const fn s4(
+const fn of_paper(
     name: &'static str,
     column: &'static str,
     (blocks, sync, flusher): (Blocks, Sync, bool),
     background: Background,
 ) -> Recipe {
     let kind = Kind::CallerWrites(CallerWrites { blocks, sync, flusher, background });
-    Recipe { name, s4_column: Some(column), kind }
+    Recipe { name, paper_column: Some(column), kind }
 }
 
 const NONE: (Blocks, Sync, bool) = (Blocks::Append, Sync::Fdatasync, true);
@@ -87,34 +87,39 @@ const PRE_DATA_ON: (Blocks, Sync, bool) = (Blocks::Preallocated, Sync::SyncFileR
 /// Every recipe: the paper's twelve in the order of its Table 1, then ours. A name without `flusher` or
 /// `noflusher` is one of the paper's two methods as the paper defines it, NONE with and ALL without the flusher.
 pub const RECIPES: [Recipe; 13] = [
-    s4("append-fdatasync", "NONE", NONE, Background::None),
-    s4("prealloc-syncrange", "ALL", ALL, Background::None),
-    s4("prealloc-syncrange-BGtrunc", "ALL-BG_TRUNC", ALL, Background::Truncate),
-    s4("prealloc-syncrange-BGall", "ALL-BG_ALL", ALL, Background::All),
-    s4("append-syncrange-noflusher", "W_APPEND-S_DATA-F_OFF", APPEND_DATA, Background::None),
-    s4("append-fdatasync-noflusher", "W_APPEND-S_ALL-F_OFF", APPEND_ALL, Background::None),
-    s4("prealloc-fdatasync-noflusher", "W_PRE-S_ALL-F_OFF", PRE_ALL, Background::None),
-    s4(
+    of_paper("append-fdatasync", "NONE", NONE, Background::None),
+    of_paper("prealloc-syncrange", "ALL", ALL, Background::None),
+    of_paper("prealloc-syncrange-BGtrunc", "ALL-BG_TRUNC", ALL, Background::Truncate),
+    of_paper("prealloc-syncrange-BGall", "ALL-BG_ALL", ALL, Background::All),
+    of_paper("append-syncrange-noflusher", "W_APPEND-S_DATA-F_OFF", APPEND_DATA, Background::None),
+    of_paper("append-fdatasync-noflusher", "W_APPEND-S_ALL-F_OFF", APPEND_ALL, Background::None),
+    of_paper("prealloc-fdatasync-noflusher", "W_PRE-S_ALL-F_OFF", PRE_ALL, Background::None),
+    of_paper(
         "prealloc-fdatasync-noflusher-BGtrunc",
         "W_PRE-S_ALL-F_OFF-BG_TRUNC",
         PRE_ALL,
         Background::Truncate,
     ),
-    s4("prealloc-fdatasync-noflusher-BGall", "W_PRE-S_ALL-F_OFF-BG_ALL", PRE_ALL, Background::All),
-    s4("prealloc-syncrange-flusher", "W_PRE-S_DATA-F_ON", PRE_DATA_ON, Background::None),
-    s4(
+    of_paper(
+        "prealloc-fdatasync-noflusher-BGall",
+        "W_PRE-S_ALL-F_OFF-BG_ALL",
+        PRE_ALL,
+        Background::All,
+    ),
+    of_paper("prealloc-syncrange-flusher", "W_PRE-S_DATA-F_ON", PRE_DATA_ON, Background::None),
+    of_paper(
         "prealloc-syncrange-flusher-BGtrunc",
         "W_PRE-S_DATA-F_ON-BG_TRUNC",
         PRE_DATA_ON,
         Background::Truncate,
     ),
-    s4(
+    of_paper(
         "prealloc-syncrange-flusher-BGall",
         "W_PRE-S_DATA-F_ON-BG_ALL",
         PRE_DATA_ON,
         Background::All,
     ),
-    Recipe { name: "pool", s4_column: None, kind: Kind::Pool },
+    Recipe { name: "pool", paper_column: None, kind: Kind::Pool },
 ];
 
 impl Recipe {
@@ -124,8 +129,8 @@ impl Recipe {
     }
 
     /// The column of the paper's Table 1 that it is; None for what the paper does not have.
-    pub fn s4_column(self) -> Option<&'static str> {
-        self.s4_column
+    pub fn paper_column(self) -> Option<&'static str> {
+        self.paper_column
     }
 
     pub fn kind(self) -> Kind {

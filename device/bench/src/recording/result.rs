@@ -53,7 +53,7 @@ struct Tool {
 #[derive(Debug, Serialize)]
 struct RecipeNames {
     name: &'static str,
-    s4_column: Option<&'static str>,
+    paper_column: Option<&'static str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -250,7 +250,10 @@ impl RecordingResult {
             kernel: Kernel::running(),
             filesystem: outcome.filesystem.clone(),
             flusher: outcome.flusher.clone(),
-            recipe: RecipeNames { name: plan.recipe.name(), s4_column: plan.recipe.s4_column() },
+            recipe: RecipeNames {
+                name: plan.recipe.name(),
+                paper_column: plan.recipe.paper_column(),
+            },
             config: Config::of(plan, pool.is_some()),
             ended: outcome.end(),
             duration_ns: outcome.duration_ns,
@@ -294,9 +297,10 @@ impl RecordingResult {
         let (name, call) = (self.recipe.name, self.caller.call);
         let of = &self.caller.calls.latency_ns;
         let total = &self.ledger.total;
-        let s4 = self.recipe.s4_column.map(|s4| format!(" (paper: {s4})")).unwrap_or_default();
+        let column = self.recipe.paper_column;
+        let column = column.map(|column| format!(" (paper: {column})")).unwrap_or_default();
         let mut text = format!(
-            "{name}{s4}: {} records, {:.2} MiB in {:.1} s, {:.2} MiB/s\n{call}() us: p50 {} p99 {} \
+            "{name}{column}: {} records, {:.2} MiB in {:.1} s, {:.2} MiB/s\n{call}() us: p50 {} p99 {} \
              p99.9 {} max {}; blocked {}, preempted {}; late records {}\n",
             total.received.records,
             total.received.bytes as f64 / MIB,
