@@ -30,7 +30,12 @@ COMMAND_MODULES = (
 
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line, with each module's subcommand registered."""
-    parser = argparse.ArgumentParser(prog="steady-lab", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="steady-lab",
+        description="Boot kernels in virtual time with emulated storage devices, and measure them.",
+        epilog="Exit status: 0 done, 1 failed (the message says what), 2 wrong usage, 130 "
+        "interrupted; `boot` passes on its command's status.",
+    )
     parser.add_argument("--version", action="version", version=f"steady-lab {__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
     for name in COMMAND_MODULES:
@@ -47,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"steady-lab: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\nsteady-lab: interrupted; what was finished is kept", file=sys.stderr)
+        print("\nsteady-lab: interrupted; finished boots and builds are kept", file=sys.stderr)
         return 130
     return int(status)
 

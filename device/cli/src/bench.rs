@@ -11,22 +11,22 @@ use steadyio_bench::spec::expand::{PlannedVariant, Selection, Setting, Spec};
 use steadyio_core::device::Device;
 use steadyio_core::interrupt::Interrupt;
 
-use crate::exit::{Failure, HELP, Status};
+use crate::exit::{BENCH_HELP, Failure, Status};
 use crate::output::print;
 use crate::progress::Progress;
 use crate::record_file::RecordFile;
 use crate::table;
 
-/// Measure the latency of a workload on a block device, under each of its settings
+/// Measure the latency of a workload on a block device, once per variant (scheduler and knobs)
 ///
-/// Runs fio (3.33 or newer, from PATH) as the engine; threads of its own for a workload with a host
-/// section. Scheduler and queue settings are changed as the workload's variants say and always put
-/// back. Workloads that write need a device that is not in use and holds no data, see
+/// Generates the load with fio (3.33 or newer, from PATH), or with threads of its own if the
+/// workload has a [host] section. Sets the scheduler and queue settings of each variant and always
+/// restores them. A workload that writes needs a device that is not in use and holds no data; see
 /// --destroy-data.
 #[derive(clap::Args)]
-#[command(after_help = HELP)]
+#[command(after_help = BENCH_HELP)]
 pub struct Arguments {
-    /// Workload file (docs/spec/workload-1.md)
+    /// Workload file (docs/spec/workload-1.md; examples in experiments/workloads)
     #[arg(value_name = "SPEC.toml")]
     spec: PathBuf,
     /// Block device to measure, for example /dev/mmcblk0
@@ -47,16 +47,17 @@ pub struct Arguments {
     /// Print the bench record instead of the table
     #[arg(long)]
     json: bool,
-    /// Check the workload, the device and fio, say what would run, and touch nothing
+    /// Check the workload, the device and fio, print what would run, and change nothing
     #[arg(long, conflicts_with_all = ["json", "out"])]
     check: bool,
     /// Check the workload and print it as JSON, with the values of --set in it
     #[arg(long, conflicts_with_all = ["device", "variant", "point", "out", "json", "check"])]
     print_spec: bool,
-    /// Allow the workload to overwrite the partitions and data on the device of this kernel name
+    /// Allow the workload to overwrite the partitions and data on the device with this kernel name,
+    /// for example mmcblk0
     #[arg(long, value_name = "NAME")]
     destroy_data: Option<String>,
-    /// Keep fio's job files and output below this directory
+    /// Keep fio's job files and output in this directory
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
 }

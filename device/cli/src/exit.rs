@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Exit statuses of all subcommands.
+//! Exit statuses, and what `--help` says of them; the reference pages say the same.
 
 use std::process::ExitCode;
 
-/// Text for `--help`; the reference page says the same.
-pub const HELP: &str = "Exit status: 0 done; 1 failed; 2 the command line or the workload is \
-wrong; 3 done, but I/Os failed or optional knobs were not set (see the record); \
-130 interrupted. Knobs are put back in every case.";
+/// Of `steady` itself: what 3 means differs, and `with` passes on its program's status.
+pub const HELP: &str = "Exit statuses differ between commands: `steady COMMAND --help` ends with \
+what they mean.";
 
-/// The same for recordings.
+pub const BENCH_HELP: &str = "Exit status: 0 done; 1 failed; 2 the command line or the workload \
+is wrong; 3 done, but I/Os failed or optional knobs were not set (see the record); \
+130 interrupted. Knobs are restored in every case.";
+
 pub const RECORD_HELP: &str = "Exit status: 0 done, nothing lost; 1 failed; 2 the command line is \
-wrong; 3 done, but records were lost or a producer was refused (see the result); 130 interrupted before --total or \
---duration, or before anything was recorded. Without those, Ctrl-C is how a recording ends. In every case what was taken is made \
-durable, and settings are put back.";
+wrong; 3 done, but records were lost or a producer was rejected (see the result); \
+130 interrupted before --total or --duration, or before anything was recorded. Without those, \
+Ctrl-C is how a recording ends. In every case the records received are made durable, and settings \
+are restored.";
 
 /// How a subcommand ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

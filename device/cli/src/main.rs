@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Bounded storage latency on Linux.
+/// Measure, trace and bound storage latency on Linux
 #[derive(Parser)]
 #[command(version, after_help = exit::HELP)]
 struct Arguments {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady model`: what measured spans say of the speed that a system could reach.
+//! `steady model`: the throughput that a storage stack could reach, from measured spans.
 //!
 //! The arithmetic is in `steadyio_model`; here are files, arguments and JSON. Tables are in
 //! `model_tables`.
@@ -23,34 +23,34 @@ use crate::output::print;
 use crate::quantity;
 
 const HELP: &str = "Exit status: 0 done; 2 the command line or a file is wrong; 3 with --compare: \
-a printed number differs and the file gives no reason.";
+a published value differs, and the file gives no reason.";
 
 const NO_INPUT: &str = "what to compute with is missing: give a file of spans, or --size, \
 --pre-us (or --submission-us and --block-us), --device-us and --post-us";
 
-/// Say what speed a system could reach, from the time a request spends in each layer
+/// Compute the throughput that a storage stack could reach, from a request's time in each layer
 ///
-/// Takes the spans of a file, or of one request from the command line, and gives the speed of a
-/// single thread, with an infinitely fast device, and with requests that overlap on one core and
-/// on many; the time for a number of requests; and what halving each span would bring.
+/// Takes measured spans from a file, or one request from the command line. Prints the throughput of
+/// a single thread, with an infinitely fast device, and with overlapping requests on one core and
+/// on many; the time for a number of requests; and the gain from halving each span.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
-    /// Measured spans, TOML or JSON, or the record of `steady trace --json`; - is standard input
+    /// Measured spans (TOML or JSON), or a record of `steady trace --json`; - is standard input
     #[arg(value_name = "SPANS")]
     file: Option<PathBuf>,
     #[command(flatten)]
     request: Request,
-    /// How many requests under way at once, for the time of a number of requests
+    /// Requests in flight at once, for the time of a number of requests
     #[arg(long, value_name = "N", default_value_t = 32)]
     depth: u64,
-    /// How many requests in all; as many as the depth if not given
+    /// Number of requests; default: the depth
     #[arg(long, value_name = "N")]
     requests: Option<u64>,
-    /// For whom the most useful span to halve comes first
+    /// Sort the spans to halve by the gain in this case
     #[arg(long, value_name = "CASE", default_value = "single-thread")]
     rank: Rank,
-    /// Set the numbers that a paper printed beside the model's, and print only that
+    /// Print only a comparison of a paper's published values with the model's
     #[arg(long, value_name = "PUBLISHED", requires = "file")]
     compare: Option<PathBuf>,
     /// Print a JSON document instead of tables
@@ -62,19 +62,19 @@ pub struct Arguments {
 #[derive(clap::Args)]
 #[group(conflicts_with = "file", multiple = true)]
 struct Request {
-    /// Data of one request, such as 64K
+    /// Bytes of one request, such as 64K
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     size: Option<u64>,
     /// Request-pre: from the system call to the device's queue
     #[arg(long, value_name = "US", allow_negative_numbers = true)]
     pre_us: Option<f64>,
-    /// First part of request-pre, system call and file system; with --block-us
+    /// First part of request-pre: system call and file system; with --block-us
     #[arg(long, value_name = "US", allow_negative_numbers = true)]
     submission_us: Option<f64>,
-    /// Second part of request-pre, block layer and driver
+    /// Second part of request-pre: block layer and driver; with --submission-us
     #[arg(long, value_name = "US", allow_negative_numbers = true)]
     block_us: Option<f64>,
-    /// The device, from its queue to its interrupt
+    /// Device: from its queue to its interrupt
     #[arg(long, value_name = "US", allow_negative_numbers = true)]
     device_us: Option<f64>,
     /// Request-post: from the interrupt to the end of the request

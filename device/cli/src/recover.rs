@@ -29,24 +29,24 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 const SCHEMA: &str = "steadyio.recover/1";
 
 const HELP: &str = "Exit status: 0 every file is finished, unused or blank; 1 a file could not be \
-read or completed, or is in use; 2 the command line is wrong; 3 a finished file is damaged, or with \
---dry-run: a file is to be completed.";
+read or completed, or is in use; 2 the command line is wrong; 3 a finished file is damaged, or, \
+with --dry-run, a file is incomplete.";
 
 /// Complete recordings that a power cut or a crash left unfinished, in place
 ///
-/// Takes segments of a steadyio recorder and other MCAP files that have no end. What is whole
-/// stays as it is, and gets the summary and the end that are missing. Doing it again, or being cut
-/// off while doing it, does no harm.
+/// Takes segments of `steady record` or libsteadyio, and other MCAP files without an end. Keeps
+/// all data before the first torn block, and adds the missing summary and footer. Interrupting and
+/// repeating it is safe.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
-    /// Recording, or directory whose *.mcap files are taken
+    /// MCAP file, or directory: all its *.mcap files
     #[arg(required = true, value_name = "PATH")]
     path: Vec<PathBuf>,
-    /// Say what is there and what would be done, and change nothing
+    /// Print the state of each file and what would be done, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Read finished files to their end as well, and check every block
+    /// Also read finished files completely, and verify each block's checksum
     #[arg(long)]
     verify: bool,
     /// Print a JSON document instead of the table

@@ -1,14 +1,24 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Types of command line values, for argparse: a bad value is named with what is allowed."""
+"""Options and types of values that subcommands share; an error names what is allowed."""
 
 import argparse
+from pathlib import Path
+
+from steady_lab.paths import BUILD
+
+
+def add_build_argument(parser: argparse.ArgumentParser) -> None:
+    """Add `--build`, where figures are run and their results are kept."""
+    parser.add_argument(
+        "--build", type=Path, default=BUILD, metavar="DIR", help="directory of results [build]"
+    )
 
 
 def positive_int(text: str) -> int:
     """Return a whole number of at least 1."""
     value = int(text)
     if value < 1:
-        raise argparse.ArgumentTypeError(f"{text}: at least 1 is needed")
+        raise argparse.ArgumentTypeError(f"{text}: must be at least 1")
     return value
 
 
@@ -16,7 +26,7 @@ def random_seed(text: str) -> int:
     """Return a whole number of 64 bits."""
     value = int(text)
     if not 0 <= value < 2**64:
-        raise argparse.ArgumentTypeError(f"{text}: a number in 0..{2**64 - 1} is needed")
+        raise argparse.ArgumentTypeError(f"{text}: must be 0 to {2**64 - 1}")
     return value
 
 
@@ -24,5 +34,5 @@ def seconds(text: str) -> float:
     """Return a time above zero, in seconds."""
     value = float(text)
     if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text}: a time above 0 s is needed")
+        raise argparse.ArgumentTypeError(f"{text}: must be more than 0 s")
     return value

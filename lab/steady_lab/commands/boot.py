@@ -12,10 +12,12 @@ from steady_lab.targets.target import WALL_TIMEOUT_S_DEFAULT, BootRequest
 from steady_lab.targets.uml import VIRTUAL_TIMEOUT_S_DEFAULT, Uml
 
 EPILOG = """
-The guest's root is the lab's own Debian 12, read-only. The command starts in the work folder, the
-only place on this machine that it can write to (in the guest: /run/steadyio/work); this clone is
-at /run/steadyio/project. /tmp, /run and /dev are the guest's own. The exit status is the command's;
-1 with a message if the kernel misbehaved, 125 if the guest could not start the command.
+The guest's root is the lab's own Debian 12, read-only. The command starts in the work directory
+(in the guest: /run/steadyio/work), the only one on this machine that it can write to; this clone
+is at /run/steadyio/project, read-only. /tmp, /run and /dev are the guest's own.
+
+Exit status: the command's; 1 with a message if the kernel reported an error or a time limit was
+reached; 125 if the guest could not start the command.
 """
 
 
@@ -24,24 +26,32 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = subparsers.add_parser(
         "boot",
         help="run a command on the lab kernel",
+        description="Boot the lab kernel, load k2, and run a command in the guest.",
         usage="steady-lab boot [options] -- CMD ...",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_kernel_arguments(parser)
-    parser.add_argument("--device", type=Path, metavar="SPEC", help="device spec (TOML)")
-    parser.add_argument("--work", type=Path, metavar="DIR", help="work folder [a temporary one]")
+    parser.add_argument(
+        "--device",
+        type=Path,
+        metavar="SPEC",
+        help="emulated device (experiments/devices/*.toml) [none]",
+    )
+    parser.add_argument("--work", type=Path, metavar="DIR", help="work directory [a temporary one]")
     parser.add_argument("--write-log", metavar="FILE",
-                        help="log what is done to the device, in the work folder")  # fmt: skip
+                        help="log the device's writes, in the work directory")  # fmt: skip
     parser.add_argument("--module", action="append", default=[], metavar="NAME",
-                        help="also load this module of the kernel, such as null_blk")  # fmt: skip
+                        help="also load this kernel module, such as null_blk")  # fmt: skip
     parser.add_argument("--random-seed", type=random_seed, default=0, metavar="N",
-                        help="of the guest's random numbers [%(default)s]")  # fmt: skip
+                        help="seed of the guest's random numbers [%(default)s]")  # fmt: skip
     parser.add_argument("--timeout", type=seconds, default=WALL_TIMEOUT_S_DEFAULT, metavar="S",
-                        help="wall time limit [%(default)g]")  # fmt: skip
+                        help="wall time limit, seconds [%(default)g]")  # fmt: skip
     parser.add_argument("--virtual-timeout", type=positive_int, default=VIRTUAL_TIMEOUT_S_DEFAULT,
-                        metavar="S", help="limit in virtual time [%(default)s]")  # fmt: skip
-    parser.add_argument("command", nargs="+", metavar="CMD", help="and its arguments, behind --")
+                        metavar="S", help="virtual time limit, seconds [%(default)s]")  # fmt: skip
+    parser.add_argument(
+        "command", nargs="+", metavar="CMD", help="command and its arguments, after --"
+    )
     parser.set_defaults(func=_run)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`steady-lab cpu-cost`: count instructions, print the tables, hold k2 to its goals."""
+"""`steady-lab cpu-cost`: count instructions, print the tables, compare k2 with mq-deadline."""
 
 from __future__ import annotations
 
@@ -28,12 +28,16 @@ COMMAND = "steady-lab cpu-cost --write"
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the subcommand to the command line."""
     parser = subparsers.add_parser(
-        "cpu-cost", help="count the instructions per request under each scheduler"
+        "cpu-cost",
+        help="count the instructions per request under each scheduler",
+        epilog="Exit status: 1 if k2 without splitting costs more than mq-deadline.",
     )
     add_kernel_arguments(parser)
     chosen = parser.add_mutually_exclusive_group()
-    chosen.add_argument("--small", action="store_true", help="three cases only, within seconds")
-    chosen.add_argument("--write", action="store_true", help=f"write the tables into {PAGE.name}")
+    chosen.add_argument("--small", action="store_true", help="three cases only, in seconds")
+    chosen.add_argument(
+        "--write", action="store_true", help=f"write the tables into docs/reference/{PAGE.name}"
+    )
     parser.set_defaults(func=_run)
 
 

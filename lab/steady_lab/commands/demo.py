@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`steady-lab demo`: run the figures of the main claim, report them, say what they mean."""
+"""`steady-lab demo`: run the figures of the main claim, report and summarise them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEMO_FIGURES = ("s1-fig2-randread", "s1-fig5-randread")
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command `demo`."""
     parser = subparsers.add_parser(
-        "demo", help="run the main figures, write the report, say what they mean"
+        "demo", help="run the main figures, write the report, compare with the committed results"
     )
     add_release_arguments(parser)
     parser.set_defaults(func=_run)

@@ -30,15 +30,27 @@ from steady_lab.pages.device_page import PAGE, written_page
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the subcommand to the command line."""
-    device = subparsers.add_parser("device", help="emulated devices: fit their timing")
+    device = subparsers.add_parser("device", help="fit the timing of the emulated devices")
     actions = device.add_subparsers(required=True, metavar="ACTION")
     action = actions.add_parser(
-        "fit", help="fit the cards to published figures and write the tables in docs/devices.md"
+        "fit", help="fit the cards to published values and write the tables in docs/devices.md"
     )
-    action.add_argument("--device", type=Path, default=DEVICE, help="spec to start from and check")
-    action.add_argument("--published", type=Path, default=PUBLISHED, help="figures to fit to")
     action.add_argument(
-        "--transfers", type=Path, default=TRANSFERS, help="transfer times to fit other cards to"
+        "--device",
+        type=Path,
+        default=DEVICE,
+        metavar="SPEC",
+        help="spec to start from and check [the FORESEE card]",
+    )
+    action.add_argument(
+        "--published", type=Path, default=PUBLISHED, metavar="FILE", help="values to fit it to"
+    )
+    action.add_argument(
+        "--transfers",
+        type=Path,
+        default=TRANSFERS,
+        metavar="FILE",
+        help="transfer times to fit the other cards to",
     )
     action.set_defaults(func=_run_fit)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`steady-lab kernel`: build the lab kernel and the modules, or say where the source is."""
+"""`steady-lab kernel`: build the lab kernel and the modules, or print where the source is."""
 
 import argparse
 from pathlib import Path
@@ -22,7 +22,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     modules = actions.add_parser(
         "modules", help="build k2 and the emulated devices against the lab kernel"
     )
-    source = actions.add_parser("source", help="print the folder of the unpacked kernel source")
+    source = actions.add_parser("source", help="print the directory of the unpacked kernel source")
     for action in (build, modules, source):
         add_kernel_arguments(action)
     build.add_argument(
@@ -47,18 +47,18 @@ def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
         "--kernel",
         choices=RELEASES,
         default=RELEASES[0],
-        help=f"release, from the distribution's linux-source package [{RELEASES[0]}]",
+        help=f"release, from Debian's linux-source package [{RELEASES[0]}]",
     )
     chosen.add_argument(
         "--source",
         type=Path,
         metavar="DIR",
-        help="a clean kernel tree, instead of the distribution's package",
+        help="a clean kernel tree, instead of Debian's package",
     )
 
 
 def chosen_kernel(arguments: argparse.Namespace) -> LabKernel:
-    """The kernel that the shared options name, built if need be."""
+    """The kernel that the shared options name; builds it if necessary."""
     jobs = getattr(arguments, "jobs", None)
     source = find_source(arguments.source, arguments.kernel)
     return build_kernel(source, arguments.flavour, jobs)

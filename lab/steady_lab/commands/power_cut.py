@@ -12,10 +12,9 @@ from steady_lab.devices.power_cut.plan import plan_cuts
 from steady_lab.devices.power_cut.write_log import Flags, WriteLog
 
 EPILOG = """
-LOG is written by `steady-lab boot --write-log LOG`. Without options: what is in it. With --plan:
-cuts spread over its writes and flushes, one a line. With --cut and --image: the card as such a cut
-leaves it. TIME is in ns of the guest's CLOCK_MONOTONIC. FATE says what survives of the volatile
-cache: lost (nothing), kept (all), prefix (up to some write), newest (the last one), random.
+Without options: counts what is in LOG. TIME is in ns of the guest's CLOCK_MONOTONIC. FATE says what
+survives of the volatile cache: lost (nothing), kept (all), prefix (up to some write), newest (only
+the last one), random; SEED selects among the possible outcomes.
 """
 
 
@@ -27,11 +26,17 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("log", type=Path, metavar="LOG")
+    parser.add_argument(
+        "log", type=Path, metavar="LOG", help="written by `steady-lab boot --write-log LOG`"
+    )
     action = parser.add_mutually_exclusive_group()
-    action.add_argument("--plan", type=positive_int, metavar="COUNT", help="print this many cuts")
-    action.add_argument("--cut", type=_cut, metavar="TIME:FATE:SEED", help="one cut")
-    parser.add_argument("--image", type=Path, metavar="FILE", help="with --cut: write it here")
+    action.add_argument("--plan", type=positive_int, metavar="COUNT",
+                        help="print COUNT cuts, spread over writes and flushes")  # fmt: skip
+    action.add_argument("--cut", type=_cut, metavar="TIME:FATE:SEED",
+                        help="rebuild the card as this cut leaves it; needs --image")  # fmt: skip
+    parser.add_argument(
+        "--image", type=Path, metavar="FILE", help="with --cut: write the card here"
+    )
     parser.add_argument("--base", type=Path, metavar="FILE",
                         help="with --cut: the card before the log began [all zeroes]")  # fmt: skip
     parser.set_defaults(func=lambda arguments: _run(parser, arguments))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`steady-lab report`: write the report of a build folder and of traces, and picture a figure."""
+"""`steady-lab report`: one HTML page from all results and traces; a picture of a figure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from steady_lab.commands.arguments import add_build_argument
 from steady_lab.errors import LabError
 from steady_lab.pages.report import Section, read_sections, render, write_page
 from steady_lab.pages.screenshot import take_screenshot
 from steady_lab.pages.trace_section import read_trace_sections
-from steady_lab.paths import BUILD
 
 SCREENSHOT_SIZE_PX = (1200, 520)
 
@@ -19,12 +19,12 @@ SCREENSHOT_SIZE_PX = (1200, 520)
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command `report`."""
     parser = subparsers.add_parser("report", help="write one HTML page from all results")
-    parser.add_argument("--build", type=Path, default=BUILD, help="folder of results and report")
+    add_build_argument(parser)
     parser.add_argument(
         "--screenshot",
         type=Path,
         metavar="FILE.png",
-        help="also picture the figure that FILE is named after (needs chromium)",
+        help="also write a picture of the figure that FILE is named after (needs chromium)",
     )
     parser.add_argument(
         "--trace",
@@ -32,7 +32,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         nargs="+",
         default=[],
         metavar="RECORD.json",
-        help="also show these records, written by `steady trace --json`",
+        help="also show these records of `steady trace --json`",
     )
     parser.set_defaults(func=_run)
 
@@ -40,7 +40,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def _run(args: argparse.Namespace) -> int:
     results = args.build / "results"
     traces = read_trace_sections(args.trace)
-    # Traces can be shown without any figure; without both there is nothing to show.
+    # Traces can be shown without any figure.
     sections = [] if traces and not any(results.glob("*.json")) else read_sections(results)
     print(f"report: {write_page(sections, args.build, traces)}")
     if args.screenshot:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`steady-lab results`: write the pages on measured results, or tell whether they are current."""
+"""`steady-lab results`: write the pages of measured results, or check that they are current."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Add the command `results`."""
     parser = subparsers.add_parser(
         "results",
-        help="take results into docs/results/records and write the pages made of them",
-        description="Without --build or --check: write pages and pictures from the records.",
+        help="write docs/results from the committed records, or from new results",
+        description="Writes the pages and pictures in docs/results from docs/results/records.",
     )
     source = parser.add_mutually_exclusive_group()
     source.add_argument(
@@ -26,10 +26,10 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         nargs="?",
         const=BUILD,
         metavar="DIR",
-        help="first take those of the pages' figures that this build folder has into the records",
+        help="first copy the results in this build directory into the records [build]",
     )
     source.add_argument(
-        "--check", action="store_true", help="only tell whether pages and pictures are up to date"
+        "--check", action="store_true", help="only check whether pages and pictures are up to date"
     )
     parser.set_defaults(func=_run)
 

@@ -12,16 +12,19 @@ from steady_lab.root.root import build_root, guest_root
 
 def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the subcommand to the command line."""
-    root = subparsers.add_parser("root", help="the lab's own Debian: download, unpack, pin anew")
+    root = subparsers.add_parser(
+        "root", help="the lab's own Debian 12: unpack it, build in it, pin its packages"
+    )
     actions = root.add_subparsers(required=True, metavar="ACTION")
     build = actions.add_parser(
-        "build", help="download and unpack it, once; print where its two roots are"
+        "build", help="download and unpack it, once; print its two root directories"
     )
     build.set_defaults(func=_build)
     steady = actions.add_parser("steady", help="build the command `steady` in it; print its path")
     steady.set_defaults(func=_steady)
     lock = actions.add_parser(
-        "lock", help=f"find what {LOCK.name} names in the archive of today, and write it"
+        "lock",
+        help=f"resolve the packages in the current archive and write {LOCK.name}; changes results",
     )
     lock.set_defaults(func=_lock)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`steady-lab summary` prints what figures found; `steady-lab readme` keeps README.md true."""
+"""`steady-lab summary` prints figures' tables; `steady-lab readme` writes them into a page."""
 
 from __future__ import annotations
 
@@ -7,22 +7,32 @@ import argparse
 import sys
 from pathlib import Path
 
+from steady_lab.commands.arguments import add_build_argument
 from steady_lab.figures.spec import load_figures
 from steady_lab.pages.blocks import fill_blocks
 from steady_lab.pages.summary import figure_summary
-from steady_lab.paths import BUILD, PROJECT
+from steady_lab.paths import PROJECT
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands `summary` and `readme`."""
-    summary = subparsers.add_parser("summary", help="print what figures found, and what it means")
+    summary = subparsers.add_parser("summary", help="print figures' tables, checks and conclusions")
     summary.add_argument("figures", nargs="+", metavar="FIGURE", help="name or file of a figure")
-    summary.add_argument("--build", type=Path, default=BUILD, help="folder of results and report")
+    add_build_argument(summary)
     summary.set_defaults(func=_summary)
-    readme = subparsers.add_parser("readme", help="write the figures' tables into a Markdown file")
-    readme.add_argument("file", nargs="?", type=Path, default=PROJECT / "README.md")
-    readme.add_argument("--build", type=Path, default=BUILD, help="folder of results and report")
-    readme.add_argument("--check", action="store_true", help="only tell whether it is up to date")
+    readme = subparsers.add_parser("readme", help="update the figures' tables in a Markdown file")
+    readme.add_argument(
+        "file",
+        nargs="?",
+        type=Path,
+        default=PROJECT / "README.md",
+        metavar="FILE",
+        help="page with figure marks [README.md]",
+    )
+    add_build_argument(readme)
+    readme.add_argument(
+        "--check", action="store_true", help="only check whether the tables are up to date"
+    )
     readme.set_defaults(func=_readme)
 
 

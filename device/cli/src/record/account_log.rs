@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The account over time, in a file: what a check of durability compares with what it finds.
+//! The account over time, in a file; tests of durability compare it with what they recover.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -9,10 +9,10 @@ use std::time::Duration;
 use steadyio_recorder::ledger::Account;
 use steadyio_recorder::source::now_ns;
 
-/// Between two lines.
+/// Interval between two lines.
 pub const LINE_EVERY: Duration = Duration::from_millis(1);
 
-/// One line per look: monotonic time in ns, then records received, written, durable and lost.
+/// One line per interval: monotonic time in ns, then records received, written, durable and lost.
 pub struct AccountLog {
     file: File,
     /// The first error; nothing is written after it.
@@ -20,12 +20,12 @@ pub struct AccountLog {
 }
 
 impl AccountLog {
-    /// Makes the file, or empties it.
+    /// Creates the file, or truncates it.
     pub fn create(path: &Path) -> io::Result<AccountLog> {
         Ok(AccountLog { file: File::create(path)?, failed: None })
     }
 
-    /// Writes a line. The time is read behind the account: what the line says was true by then.
+    /// Writes a line. The time is read after the account, so the line was true by then.
     pub fn line(&mut self, account: &Account) {
         if self.failed.is_some() {
             return;
@@ -41,7 +41,7 @@ impl AccountLog {
         self.failed = self.file.write_all(line.as_bytes()).err();
     }
 
-    /// The end of the recording; tells of an error on the way.
+    /// The last line; returns the first error of any line.
     pub fn finish(mut self, account: &Account) -> io::Result<()> {
         self.line(account);
         self.failed.map_or(Ok(()), Err)

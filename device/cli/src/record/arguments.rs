@@ -22,56 +22,58 @@ use super::sizing::SizingArguments;
 use crate::exit::{Failure, RECORD_HELP, Status};
 use crate::quantity::{duration, size};
 
-/// How long --plan measures, and how often it goes on in another segment meanwhile.
+/// How long --plan measures, and with how many rotations.
 const MEASURE_TIME: Duration = Duration::from_secs(10);
 const MEASURE_ROTATIONS: u64 = 8;
 const TOPIC: &str = "/periodic";
-/// What the ext4 recording paper writes back at once, where its device is as fast as it gets.
-const S4_UNIT_BYTES: u64 = 2 << 20;
+/// What the ext4 recording paper writes back at once: more makes its device no faster.
+const PAPER_UNIT_BYTES: u64 = 2 << 20;
 
-/// Record periodic data: a record per period, by a recipe that does or does not make the caller wait
+/// Record periodic or streamed data into a ring of MCAP files, without blocking the caller
 ///
-/// The default recipe, `pool`, copies each record into a ring in locked memory; a thread writes it
-/// to segments of which the oldest is overwritten first. Each segment is an MCAP file. The other recipes
-/// call write(), as the ext4 recording paper measured it; they are here to be compared.
+/// The default recipe, `pool`, copies each record into a ring in locked memory. A writer thread
+/// writes it to preallocated segments, oldest overwritten first; each is an MCAP file. Without
+/// --input, records come from a built-in source, one per period. The other recipes are for
+/// comparison: the caller itself calls write(), as in the ext4 recording paper. Options marked
+/// (pool) are for the default recipe only.
 #[derive(clap::Args)]
 #[command(after_help = RECORD_HELP)]
 pub struct Arguments {
-    /// Directory of the recording; made if it is not there
+    /// Directory of the recording; created if missing
     #[arg(long)]
     dir: PathBuf,
     #[command(flatten)]
     input: InputArguments,
     #[command(flatten)]
     pub sizing: SizingArguments,
-    /// How to record
+    /// How to record; docs/reference/steady-record.md describes the recipes
     #[arg(long, default_value = "pool", value_parser = recipe_values())]
     recipe: String,
-    /// Time between records; 0: as fast as they are taken
+    /// Time between records; 0: as fast as the recorder takes them
     #[arg(long, value_name = "TIME", default_value = "5ms", value_parser = duration)]
     period: Duration,
-    /// Size of a record; longest line of an --input of lines
+    /// Size of a record; with --input of lines: of the longest line
     #[arg(long, default_value = "16KiB", value_parser = size)]
     size: u64,
-    /// End after so many bytes of records
+    /// End after this many bytes of records
     #[arg(long, value_name = "SIZE", value_parser = size)]
     total: Option<u64>,
     /// End after this time
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "total")]
     duration: Option<Duration>,
-    /// Most that may be lost in a power cut, in time; default 500ms (pool)
+    /// How much a power cut may lose, in time; default 500ms (pool)
     #[arg(long, value_name = "TIME", value_parser = duration)]
     loss_window: Option<Duration>,
-    /// Size of a segment; default 64MiB. Recipes other than `pool`: of a file; default all in one
+    /// Size of a segment; default 64MiB. With the other recipes: of a file; default one file
     #[arg(long, value_name = "SIZE", value_parser = size)]
     segment_size: Option<u64>,
-    /// Keep so many segments; default 8 (pool)
+    /// Keep this many segments; default 8 (pool)
     #[arg(long, value_name = "N", group = "keep")]
     segments: Option<u64>,
-    /// Keep as many segments as fit into this (pool)
+    /// Keep as many segments as fit into this size (pool)
     #[arg(long, value_name = "SIZE", value_parser = size, group = "keep")]
     keep_size: Option<u64>,
-    /// Keep as many segments as leave this free on the file system (pool)
+    /// Keep as many segments as leave this much free on the file system (pool)
     #[arg(long, value_name = "SIZE", value_parser = size, group = "keep")]
     keep_free: Option<u64>,
     /// Keep enough segments for this time (pool)
@@ -80,13 +82,13 @@ pub struct Arguments {
     /// End when all segments are full, instead of overwriting the oldest (pool)
     #[arg(long)]
     stop_when_full: bool,
-    /// Largest write, default 1MiB; recipes other than `pool`: what one sync writes back, default 2MiB
+    /// Largest write; default 1MiB. With the other recipes: bytes per write-back; default 2MiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     unit: Option<u64>,
-    /// Memory between caller and writer; default one second of records (pool)
+    /// Ring between caller and writer; default one second of records (pool)
     #[arg(long, value_name = "SIZE", value_parser = size)]
     ring: Option<u64>,
-    /// How the writer reaches the device; default best (pool)
+    /// How the writer submits I/O; default best: io_uring where the kernel allows it (pool)
     #[arg(long, value_parser = ["best", "io_uring", "pwrite"])]
     engine: Option<String>,
     /// Run the caller under SCHED_FIFO
@@ -117,7 +119,7 @@ pub struct Arguments {
     /// written, durable and lost so far
     #[arg(long, value_name = "FILE")]
     pub account_log: Option<PathBuf>,
-    /// No live line on a terminal
+    /// Print no status line on a terminal
     #[arg(long)]
     pub quiet: bool,
 }
@@ -145,12 +147,12 @@ fn io_priority(text: &str) -> Result<IoPriority, String> {
 pub struct Prepared {
     pub plan: Plan,
     pub source: Box<dyn Source + Send>,
-    /// Producers that were sent away.
-    pub refused: Arc<AtomicU64>,
+    /// Producers that were rejected.
+    pub rejected: Arc<AtomicU64>,
 }
 
 impl Arguments {
-    /// The recording, and what it records; None if asked to stop before that was known.
+    /// The recording and its source; None if interrupted before the producers had declared topics.
     pub fn prepare(&self, stop: &Interrupt) -> Result<Option<Prepared>, Failure> {
         match self.input.open(self.size).map_err(Failure::with(Status::Usage))? {
             Some(opened) => self.prepare_input(opened, stop),
@@ -168,7 +170,7 @@ impl Arguments {
             let source = anyhow!("--recipe {}: --input needs pool", self.recipe);
             return Err(Failure { status: Status::Usage, source });
         }
-        let OpenInput { mut source, refused, producers } = opened;
+        let OpenInput { mut source, rejected, producers } = opened;
         let declared = source.declare(producers, stop).map_err(Failure::with(Status::Failed))?;
         let Some(mut channels) = declared else { return Ok(None) };
         share_rings(&mut channels, self.ring);
@@ -182,7 +184,7 @@ impl Arguments {
             total_bytes: None,
             back_pressure: self.input.block,
         };
-        Ok(Some(Prepared { plan, source: Box::new(source), refused }))
+        Ok(Some(Prepared { plan, source: Box::new(source), rejected }))
     }
 
     fn prepare_periodic(&self) -> anyhow::Result<Prepared> {
@@ -206,7 +208,7 @@ impl Arguments {
             Kind::CallerWrites(_) => self.check_caller_writes(&plan)?,
         }
         let source = Box::new(Periodic::new(self.period, usize::try_from(self.size)?, records));
-        Ok(Prepared { plan, source, refused: Arc::default() })
+        Ok(Prepared { plan, source, rejected: Arc::default() })
     }
 
     fn caller(&self) -> CallerConfig {
@@ -221,7 +223,7 @@ impl Arguments {
         text.map_err(Failure::with(status))
     }
 
-    /// A short recording with several rotations, whose ring lasts for ten times as long as usual.
+    /// A short recording with several rotations, and a ring ten times as large as usual.
     fn prepare_measuring(&self) -> anyhow::Result<(Plan, Box<dyn Source + Send>)> {
         let recipe: Recipe = self.recipe.parse()?;
         ensure!(recipe.kind() == Kind::Pool, "--recipe {}: --plan is for pool", self.recipe);
@@ -248,7 +250,7 @@ impl Arguments {
         Ok((plan, Box::new(source)))
     }
 
-    /// As many as there is no end to, without --total and --duration.
+    /// u64::MAX without --total and --duration.
     fn records(&self) -> anyhow::Result<u64> {
         match (self.total, self.duration) {
             (Some(total), _) if total < self.size => {
@@ -315,7 +317,7 @@ impl Arguments {
 
     fn config(&self, recipe: Recipe, total_bytes: Option<u64>) -> RecorderConfig {
         let pool = recipe.kind() == Kind::Pool;
-        let unit_bytes = if pool { defaults::UNIT_BYTES } else { S4_UNIT_BYTES };
+        let unit_bytes = if pool { defaults::UNIT_BYTES } else { PAPER_UNIT_BYTES };
         let segment_bytes =
             if pool { defaults::SEGMENT_BYTES } else { total_bytes.unwrap_or(u64::MAX) };
         RecorderConfig {

@@ -14,26 +14,26 @@ use steadyio_recorder::stream::input::{Input, InputFraming, StreamSource};
 const RING_BYTES_MIN: u64 = 1 << 20;
 const RING_RECORDS_MIN: u64 = 4;
 
-/// Records from elsewhere.
+/// Records of other programs.
 #[derive(clap::Args)]
 pub struct InputArguments {
-    /// Record what comes from here: - is stdin, unix:PATH a socket that is made for several
-    /// producers, anything else a FIFO or a file. Ends with the stream; a socket with Ctrl-C
+    /// Record what other programs send: - is stdin, unix:PATH a socket for several producers,
+    /// anything else a FIFO or a file. Ends with the stream; a socket with Ctrl-C
     #[arg(long, value_name = "-|PATH|unix:PATH", value_parser = input)]
     #[arg(conflicts_with_all = ["period", "total", "duration"])]
     input: Option<Input>,
-    /// A record per line, or frames with topics and times (docs/spec/record-framing-1.md)
+    /// One record per line, or frames with topics and times (docs/spec/record-framing-1.md)
     #[arg(long, default_value = "lines", value_parser = ["lines", "frames"], requires = "input")]
     framing: String,
     /// Topic of the lines
     #[arg(long, value_name = "NAME", default_value = "/lines", requires = "input")]
     topic: String,
-    /// Wait until so many producers have declared their topics (frames)
+    /// On a socket: wait until N producers have declared their topics
     #[arg(long, value_name = "N", default_value = "1", requires = "input")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
     producers: u16,
-    /// When a ring is full, read no further until there is room: the producers wait, and nothing is
-    /// lost. Without it the producers never wait, and losses are counted
+    /// When a ring is half full, block the producers; nothing is lost. Without it they never block,
+    /// and losses are counted
     #[arg(long, requires = "input")]
     pub block: bool,
 }
@@ -41,9 +41,9 @@ pub struct InputArguments {
 /// An input that is open.
 pub struct OpenInput {
     pub source: StreamSource,
-    /// Producers that were sent away.
-    pub refused: Arc<AtomicU64>,
-    /// So many are waited for.
+    /// Producers that were rejected.
+    pub rejected: Arc<AtomicU64>,
+    /// The recording starts when this many have declared their topics.
     pub producers: usize,
 }
 
@@ -79,19 +79,19 @@ impl InputArguments {
                 ring_bytes: 0,
             }),
         };
-        let refused = Arc::new(AtomicU64::new(0));
-        let counted = Arc::clone(&refused);
+        let rejected = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&rejected);
         let tell = Box::new(move |text: String| {
             counted.fetch_add(1, Ordering::Relaxed);
-            eprintln!("steady: refused {text}");
+            eprintln!("steady: rejected {text}");
         });
         let source = StreamSource::open(input, framing, tell)?;
-        Ok(Some(OpenInput { source, refused, producers }))
+        Ok(Some(OpenInput { source, rejected, producers }))
     }
 }
 
-/// Gives each channel its ring: as long as asked for, or a second of records, or a share of what
-/// one channel without a period would have.
+/// Gives each channel its ring: `asked`, or a second of records, or, without a period, a share of
+/// the ring that a single such channel would have.
 pub fn share_rings(channels: &mut [ChannelConfig], asked: Option<u64>) {
     let unpaced = channels.iter().filter(|channel| channel.period.is_none()).count().max(1);
     for channel in channels {

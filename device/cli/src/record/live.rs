@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The line that a terminal shows while recording.
+//! The status line on a terminal while recording.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ impl LiveLine {
         LiveLine { shown: 0, last: (Duration::ZERO, 0) }
     }
 
-    /// Shows how it goes, unless it did so a short while ago.
+    /// Updates the line, unless it was updated less than `every` ago.
     pub fn show_every(&mut self, every: Duration, live: &Live) {
         if live.elapsed >= self.last.0 + every {
             self.show(live);
@@ -32,7 +32,7 @@ impl LiveLine {
         self.shown = text.len();
     }
 
-    /// Leaves the line.
+    /// Ends the line.
     pub fn end(&self) {
         if self.shown > 0 {
             eprintln!();

@@ -36,8 +36,10 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         print(&arguments.size(&stop)?)?;
         return Ok(Status::Done);
     }
-    let Some(Prepared { plan, source, refused }) = arguments.prepare(&stop)? else {
-        eprintln!("steady: stopped before the producers had begun; nothing was recorded");
+    let Some(Prepared { plan, source, rejected }) = arguments.prepare(&stop)? else {
+        eprintln!(
+            "steady: interrupted before the producers had declared their topics; nothing was recorded"
+        );
         return Ok(Status::Interrupted);
     };
     let out = arguments.out.as_deref().map(record_file).transpose()?;
@@ -72,7 +74,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         file.finish(&json).context("--out").map_err(Failure::with(Status::Failed))?;
     }
     print(&if arguments.json { json } else { result.to_text() })?;
-    Ok(status(&plan, &result, refused.load(Ordering::Relaxed)))
+    Ok(status(&plan, &result, rejected.load(Ordering::Relaxed)))
 }
 
 fn failure(error: SessionError) -> Failure {
@@ -88,7 +90,7 @@ fn failure(error: SessionError) -> Failure {
     Failure { status, source: error.into() }
 }
 
-fn status(plan: &Plan, result: &RecordingResult, refused: u64) -> Status {
+fn status(plan: &Plan, result: &RecordingResult, rejected: u64) -> Status {
     if let Some(trouble) = result.trouble() {
         eprintln!("steady: {trouble}");
     }
@@ -100,7 +102,7 @@ fn status(plan: &Plan, result: &RecordingResult, refused: u64) -> Status {
         End::Failed => Status::Failed,
         // Without an end of its own, a signal is how a recording ends.
         End::Interrupted if plan.total_bytes.is_some() => Status::Interrupted,
-        _ if lost > 0 || refused > 0 => Status::Flawed,
+        _ if lost > 0 || rejected > 0 => Status::Flawed,
         _ => Status::Done,
     }
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the recorder says of its configuration, in words of the command line.
+//! Errors of the recorder's configuration, with the names of command line options.
 
 use anyhow::{anyhow, ensure};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use steadyio_recorder::config::ConfigError;
 
-/// A wrong value by the option that sets it. `keep` sets the number of segments; of topics that a
-/// stream declares the longest record is not the command line's.
+/// A wrong value, named by its option. `keep` is the option that sets the number of segments.
+/// `declared`: a stream declares its topics, so the longest record is not --size.
 pub fn option(error: ConfigError, keep: &str, declared: bool) -> anyhow::Error {
     let ConfigError { key, value, reason } = error;
     let reason = reason.replace("unit_bytes", "--unit");
@@ -26,7 +26,7 @@ pub fn option(error: ConfigError, keep: &str, declared: bool) -> anyhow::Error {
     anyhow!("{option} {value}: {reason}")
 }
 
-/// A CPU that this process cannot use would only be found when the segments are made.
+/// Checked here because the recorder finds a CPU that it cannot use only after preallocation.
 pub fn cpu(option: &str, cpu: Option<usize>) -> anyhow::Result<()> {
     let Some(cpu) = cpu else { return Ok(()) };
     let usable = sched_getaffinity(None)?;

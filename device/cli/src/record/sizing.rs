@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `--plan`: which ring and which loss window hold on this device.
+//! `--plan`: which ring and which loss window suffice on this device.
 
 use std::fs;
 use std::io;
@@ -14,40 +14,40 @@ use steadyio_core::interrupt::Interrupt;
 use steadyio_recorder::sizing::{MARGIN, Sizing, sizing};
 use steadyio_recorder::source::{Periodic, Record, Source, now_ns};
 
-/// Beside the segments of other recordings, and removed afterwards.
+/// Next to the segments of other recordings; removed afterwards.
 const MEASURED_IN: &str = "steady-plan";
-/// How long the device gets as much as it takes.
+/// How long it records as fast as the device allows.
 const SPEED_TIME: Duration = Duration::from_secs(2);
-/// Meanwhile the ring is so large that it is never what is waited for.
+/// A ring so large that it is never the bottleneck meanwhile.
 const SPEED_RING_UNITS: u64 = 16;
 const MIB: f64 = 1_048_576.0;
 
-/// Where the worst stall is known from.
+/// How the worst stall is found.
 #[derive(clap::Args)]
 pub struct SizingArguments {
-    /// Say which ring and which loss window hold for --size and --period on this device. Records for
-    /// --duration (10s) into a directory in --dir that is removed, or takes the worst stall from
+    /// Print which ring and which loss window suffice for --size and --period on this device.
+    /// Measures for --duration (10s) in a temporary directory in --dir, or takes the worst stall from
     /// --worst-stall-ms or --measured
     #[arg(long, conflicts_with_all = ["input", "total", "out", "account_log"])]
     pub plan: bool,
-    /// Longest time that the device is known not to answer
+    /// With --plan: the device's longest known stall, instead of measuring
     #[arg(long, value_name = "N", requires = "plan", conflicts_with = "measured")]
     worst_stall_ms: Option<u64>,
-    /// Result of a recording on this device (--out), the longer the better
+    /// With --plan: take the stall from the result (--out) of an earlier recording on this device
     #[arg(long, value_name = "FILE", requires = "plan")]
     measured: Option<PathBuf>,
 }
 
-/// A worst stall, and what is to be said about it.
+/// A worst stall, and how it was found.
 struct Stall {
     worst: Duration,
     source: String,
-    /// Payload that the device takes when it comes as fast as it can; None if that was not measured.
+    /// The most that the device takes; None if that was not measured.
     payload_bytes_s_max: Option<f64>,
 }
 
 impl SizingArguments {
-    /// Prints what holds. `measure` is a recording by the pool, at the rate that is asked about.
+    /// The text to print. `measure` is a recording by the pool at the rate in question.
     pub fn run(
         &self,
         record_bytes: u64,
@@ -133,19 +133,19 @@ fn measure_here(
     Ok(stall)
 }
 
-/// How fast the device is, and if that is enough, how it stalls at the rate.
+/// The device's speed, and if it suffices, the stalls at the rate in question.
 fn measure_both(
     plan: &Plan,
     source: Box<dyn Source + Send>,
     rate_bytes_s: f64,
     stop: &Interrupt,
 ) -> anyhow::Result<Stall> {
-    eprintln!("steady: measuring how fast the device is, for {} s", SPEED_TIME.as_secs());
+    eprintln!("steady: measuring the device's speed for {} s", SPEED_TIME.as_secs());
     let max_bytes_s = payload_bytes_s_max(plan, stop)?;
     ensure!(
         rate_bytes_s <= max_bytes_s || stop.requested(),
-        "{:.3} MiB come per second (--size, --period), but this device takes {:.3}, as measured \
-         for {} s: no ring holds that; record less, or on another device",
+        "--size and --period make {:.3} MiB/s, but this device takes {:.3}, measured for {} s: no ring \
+         suffices; record less, or on another device",
         rate_bytes_s / MIB,
         max_bytes_s / MIB,
         SPEED_TIME.as_secs()
@@ -157,7 +157,7 @@ fn measure_both(
     Ok(Stall { payload_bytes_s_max: Some(max_bytes_s), ..stall })
 }
 
-/// Records of the same size, as fast as they are taken.
+/// Records of the same size, as fast as the recorder takes them.
 struct Unpaced {
     records: Periodic,
     end_ns: u64,
@@ -192,7 +192,7 @@ fn ms(time: Duration) -> f64 {
 fn to_text(stall: &Stall, holds: &Sizing, rate_bytes_s: f64) -> String {
     let speed = stall.payload_bytes_s_max.map_or(String::new(), |max_bytes_s| {
         format!(
-            "{:.3} MiB come per second, {:.0} % of the {:.1} that this device takes, measured for {} s\n",
+            "{:.3} MiB/s are recorded, {:.0} % of the {:.1} that this device takes, measured for {} s\n",
             rate_bytes_s / MIB,
             100.0 * rate_bytes_s / max_bytes_s,
             max_bytes_s / MIB,
@@ -201,8 +201,8 @@ fn to_text(stall: &Stall, holds: &Sizing, rate_bytes_s: f64) -> String {
     });
     format!(
         "{speed}worst stall {:.1} ms ({}); planned for {MARGIN} times as long, {:.1} ms\n\
-         --ring {}  holds {} records: what comes in that time, and in the {:.0} ms between two polls\n\
-         --loss-window {}ms  is the shortest that is kept\n",
+         --ring {}  holds the {} records of that time and of the {:.0} ms between two polls\n\
+         --loss-window {}ms  is the shortest that can be kept\n",
         ms(stall.worst),
         stall.source,
         ms(holds.stall),

@@ -210,8 +210,8 @@ fn several_producers_share_a_socket_and_only_the_wrong_one_is_sent_away() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     let said = stderr(&output);
-    assert!(said.contains("refused producer 3: byte 63: topic \"/c\" is not part"), "{said}");
-    assert!(said.contains("refused producer 4: byte 0: no stream of frames"), "{said}");
+    assert!(said.contains("rejected producer 3: byte 63: topic \"/c\" is not part"), "{said}");
+    assert!(said.contains("rejected producer 4: byte 0: no stream of frames"), "{said}");
     let mut topics = read(dir.path());
     topics.get_mut("/a").unwrap().sort();
     assert_eq!(topics["/a"], numbered((0..100).chain(200..400)));

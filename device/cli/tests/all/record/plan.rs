@@ -31,7 +31,7 @@ fn a_known_stall_needs_no_device() {
     let dir = dir.path().join("not-there");
     let output = plan(&dir, &["--plan", "--worst-stall-ms", "200"]);
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("--ring 1396736  holds 85 records"), "{text}");
+    assert!(text.contains("--ring 1396736  holds the 85 records"), "{text}");
     assert!(text.contains("--loss-window 840ms"), "{text}");
     assert!(!dir.exists());
 }
@@ -44,7 +44,7 @@ fn a_rate_that_the_device_does_not_reach_is_refused() {
     let output = plan(dir.path(), &[&["--plan", "--duration", "100ms"], &rate[..]].concat());
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("62500.000 MiB come per second (--size, --period)"), "{said}");
+    assert!(said.contains("--size and --period make 62500.000 MiB/s"), "{said}");
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "what was measured with is gone");
 }
 
