@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The name that programs remember of the library: it changes when the interface does.
+//! Sets the library's soname, which changes with the interface.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measuring the latency of storage on Linux, under loads that can be repeated.
+//! Measures the latency of storage on Linux, under repeatable loads.
 //!
-//! The path of a bench, in reading order: [`spec`] reads and checks a workload and says what is to run; [`run`]
-//! leads through it: it sets the device up, has [`fio`] run the points, or [`host`] where software is to take time,
-//! and puts the device back; [`mod@record`] holds what came out.
+//! The path of a bench, in reading order: [`spec`] reads and checks a workload and plans its
+//! points; [`run`] sets the device up, has [`fio`] run the points, or [`host`] where software takes
+//! time, and restores the device; [`mod@record`] is the result.
 //!
-//! [`program`] makes the same record of what a program of somebody else's left that measured by itself.
+//! [`program`] makes the same record of what a program left that measured itself.
 //!
-//! [`recording`] measures what a caller sees that records periodic data, by the recorder of `steadyio-recorder` or as
-//! programs on ext4 do it.
+//! [`recording`] measures a caller that records periodic data, with the recorder of
+//! `steadyio-recorder` or as programs on ext4 do it.
 
 pub mod fio;
 pub mod host;

@@ -21,7 +21,7 @@ use crate::spec::workload::Job;
 /// Schema written by this version.
 pub const RECORD_SCHEMA: &str = "steadyio.bench/1";
 
-/// Everything one `steady bench` found out, or the program that one `steady with` ran.
+/// The result of one `steady bench`, or of the program that one `steady with` ran.
 #[derive(Debug, Serialize)]
 pub struct Record {
     /// Always [`RECORD_SCHEMA`].
@@ -47,7 +47,7 @@ pub struct Record {
 #[derive(Debug, Serialize)]
 pub struct Tool {
     pub steady: &'static str,
-    /// fio, as it names itself; None where it measured nothing.
+    /// fio, as it names itself; None if it was not used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fio: Option<String>,
     /// sysbench, as it names itself, if a class is from its report.
@@ -120,7 +120,7 @@ impl ClassResult {
     }
 }
 
-/// fio gives the duration in ms, so more digits would say nothing.
+/// fio gives the duration in ms, so more digits have no meaning.
 pub(crate) fn rounded(value: f64) -> f64 {
     (value * 1_000.0).round() / 1_000.0
 }

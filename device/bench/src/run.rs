@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One bench: every chosen variant and point of a workload on a device, into a record.
+//! One bench: runs the selected variants and points of a workload on a device, and returns the
+//! record.
 //!
-//! [`safety`] decides whether it may write; [`prepared`] makes a [`filesystem`] if asked to and starts programs
-//! [`beside`] the jobs.
+//! [`safety`] decides whether it may write; [`prepared`] makes a [`filesystem`] if asked to and
+//! starts programs [`beside`] the jobs.
 
 pub mod beside;
 pub mod filesystem;
@@ -49,7 +50,7 @@ pub enum BenchError {
         /// Knob, value and reason.
         error: KnobError,
     },
-    /// Knobs could not be guarded or put back.
+    /// Knobs could not be saved or restored.
     #[error(transparent)]
     Guard(#[from] GuardError),
     /// The file system, or a program beside the jobs.
@@ -60,7 +61,7 @@ pub enum BenchError {
     /// The threads of a workload with a `[host]`.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// A point that ended before its time.
+    /// A point that ended early.
     #[error("variant {variant}, job {job}: {reason}")]
     Point {
         /// Variant it belongs to.
@@ -101,7 +102,7 @@ pub struct Bench<'a> {
     pub stop: &'a Interrupt,
 }
 
-/// What happens meanwhile, for people who wait.
+/// Progress.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// Something worth knowing.
@@ -122,8 +123,8 @@ pub enum Event<'a> {
 }
 
 impl Bench<'_> {
-    /// Checks what can be checked without touching the device's knobs or data. No fio comes back
-    /// for a workload that does not need it.
+    /// Checks what can be checked without touching the device's knobs or data. Returns no fio for a
+    /// workload that does not need it.
     pub fn check(&self) -> Result<(Option<Fio>, Vec<PlannedVariant>), BenchError> {
         let plan = self.spec.plan(self.selection)?;
         self.check_sizes(&plan)?;
@@ -134,8 +135,8 @@ impl Bench<'_> {
         Ok((fio, plan))
     }
 
-    /// Runs everything; the knobs are as before when this returns, whatever it returns. If they
-    /// could not be put back, that comes next to the record, which is worth keeping.
+    /// Runs everything and restores the knobs in every case. If that fails, the error comes next to
+    /// the record, which is still valid.
     pub fn run(
         &self,
         event: &mut dyn FnMut(Event),
@@ -158,7 +159,8 @@ impl Bench<'_> {
         Ok((record, restored))
     }
 
-    /// Asks for the right to write, if the workload writes. The claim is held while it does.
+    /// Checks that the device may be written to, if the workload writes; the claim is held
+    /// meanwhile.
     fn allow(&self) -> Result<Option<Claim>, SafetyError> {
         let workload = &self.spec.workload;
         if workload.filesystem.is_some() {
@@ -359,7 +361,7 @@ fn shortfall(output: &JobOutput, wanted: u64) -> Option<String> {
     (fatal != 0 && errors == 0).then(|| format!("ended by errno {fatal}"))
 }
 
-/// A knob unmet at one point is unmet at the others as well; once is enough.
+/// A knob unmet at one point is unmet at all; it is listed once.
 fn add_new(all: &mut Vec<Unmet>, unmet: Vec<Unmet>) {
     for new in unmet {
         if !all.contains(&new) {

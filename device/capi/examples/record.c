@@ -5,8 +5,8 @@
  *	cc record.c $(pkg-config --cflags --libs steadyio) -o record
  *	./record /data/run 10000
  *
- * In a real program the loop below is a thread under SCHED_FIFO, and the main thread looks after
- * the rest. Exit status: 0 recorded; 1 failed; 3 recorded, but records were lost.
+ * In a real program the loop below is a thread under SCHED_FIFO, and the main thread does the rest.
+ * Exit status: 0 recorded; 1 failed; 3 recorded, but records were lost.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
@@ -73,7 +73,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* A record that is lost is counted; a negative status is a mistake in this program. */
+/* A lost record is counted; a negative status is an error of this program. */
 static int record(const struct channels *channels, long steps)
 {
 	unsigned char frame[FRAME_BYTES];
@@ -102,7 +102,7 @@ static int record(const struct channels *channels, long steps)
 	return 0;
 }
 
-/* Returns what was lost. */
+/* Returns the number of lost records. */
 static uint64_t tell(const char *topic, const struct steadyio_channel *channel)
 {
 	struct steadyio_account account = {.struct_bytes = sizeof(account)};

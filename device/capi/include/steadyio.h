@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * steadyio: record from a real-time thread that never waits.
+ * steadyio: record from a real-time thread without blocking it.
  *
  * A recording is a directory of segments of equal size, each a plain MCAP file, the oldest
  * overwritten first. Its life:
  *
- *	steadyio_open()		remembers what is wanted
+ *	steadyio_open()		copies the configuration
  *	steadyio_add_channel()	one stream of records; as often as needed
  *	steadyio_start()	checks everything, makes the segments, starts the writer thread
  *	steadyio_append()	copies a record into locked memory; wait-free
@@ -13,9 +13,8 @@
  *	steadyio_finish()	makes everything durable, ends the segment, stops the writer thread
  *	steadyio_close()	frees the recorder and its channels
  *
- * Functions return an enum steadyio_status, but where it says otherwise. Negative values are
- * mistakes and failures: nothing was done, and steadyio_error() says what was wrong with which
- * argument.
+ * Functions return an enum steadyio_status, unless stated otherwise. Negative values are errors:
+ * nothing was done, and steadyio_error() names the argument and the reason.
  *
  * Threads: a channel belongs to one appending thread at a time. A recorder may be used from several
  * threads. After steadyio_close() neither may be used.
@@ -37,9 +36,9 @@ extern "C" {
 
 enum steadyio_status {
 	STEADYIO_OK = 0,
-	/* The record was not taken and is counted as lost: the writer is behind by a whole ring. */
+	/* The record is counted as lost: the ring is full. */
 	STEADYIO_RING_FULL = 1,
-	/* The record was not taken and is counted as lost: longer than record_bytes_max. */
+	/* The record is counted as lost: it is longer than record_bytes_max. */
 	STEADYIO_TOO_LONG = 2,
 	/* Not everything became durable in time. */
 	STEADYIO_TIMEOUT = 3,
@@ -58,11 +57,11 @@ enum steadyio_status {
 /* How much is kept: what `keep` counts. */
 enum steadyio_keep_by {
 	STEADYIO_KEEP_SEGMENTS = 0,
-	/* As many segments as fit into so many bytes. */
+	/* As many segments as fit into this many bytes. */
 	STEADYIO_KEEP_BYTES = 1,
-	/* As many segments as leave so many bytes of the file system free. */
+	/* As many segments as leave this many bytes of the file system free. */
 	STEADYIO_KEEP_FREE_BYTES = 2,
-	/* Enough segments for so many milliseconds; every channel needs a period. */
+	/* Enough segments for this many milliseconds; every channel needs a period. */
 	STEADYIO_KEEP_MS = 3,
 };
 
@@ -70,11 +69,11 @@ enum steadyio_keep_by {
 enum steadyio_when_full {
 	/* The oldest is overwritten. */
 	STEADYIO_RECYCLE = 0,
-	/* Recording ends; what comes later is lost, and counted. */
+	/* Recording ends; later records are lost, and counted. */
 	STEADYIO_STOP = 1,
 };
 
-/* How the writer thread reaches the device. */
+/* How the writer thread submits I/O. */
 enum steadyio_engine {
 	/* io_uring if the kernel has it and allows it, else pwrite. */
 	STEADYIO_BEST = 0,
@@ -92,15 +91,15 @@ enum steadyio_flags {
 struct steadyio_config {
 	/* sizeof(struct steadyio_config) */
 	size_t struct_bytes;
-	/* Where the segments are; nothing else should be there. Made if it is not. */
+	/* Directory of the segments, for nothing else. Created if missing. */
 	const char *dir;
-	/* Most that may be lost in a power cut, in time. Default 500. */
+	/* How much a power cut may lose, in time. Default 500. */
 	uint64_t loss_window_ms;
-	/* Largest write, best a multiple of what the device erases. Default 1 MiB. */
+	/* Largest write; ideally a multiple of the device's erase block. Default 1 MiB. */
 	uint64_t unit_bytes;
 	/* Default 64 MiB. */
 	uint64_t segment_bytes;
-	/* How much is kept, in what keep_by says. Default 8 segments. */
+	/* How much is kept, in the unit of keep_by. Default 8 segments. */
 	uint64_t keep;
 	/* enum steadyio_keep_by */
 	uint32_t keep_by;
@@ -118,7 +117,7 @@ struct steadyio_config {
 	uint32_t writer_io_class;
 	/* 0 (first) to 7. */
 	uint32_t writer_io_level;
-	/* Is told by steadyio_start() what takes long; NULL: nobody. Called in its thread. */
+	/* Progress of steadyio_start(), which calls it in its thread; may be NULL. */
 	void (*note)(void *context, const char *text);
 	void *note_context;
 };
@@ -138,7 +137,7 @@ struct steadyio_channel_config {
 	size_t schema_bytes;
 	/* Longest record. */
 	uint64_t record_bytes_max;
-	/* Time between records. Default: they come as they come. */
+	/* Time between records. Default: irregular. */
 	uint64_t period_ns;
 	/* Memory between append and writer. Default: one second of records; without a period 32 MiB. */
 	uint64_t ring_bytes;
@@ -156,43 +155,43 @@ struct steadyio_account {
 	size_t struct_bytes;
 	/* Handed to steadyio_append(). */
 	struct steadyio_amount received;
-	/* In the ring, or on the way to the device. */
+	/* In the ring, or in flight to the device. */
 	struct steadyio_amount buffered;
 	/* Written, durable or not. */
 	struct steadyio_amount written;
 	/* Of those: on the medium. */
 	struct steadyio_amount durable;
-	/* Not taken: the ring was full, or the record too long. */
+	/* Lost: the ring was full, or the record too long. */
 	struct steadyio_amount lost_ring_full;
-	/* Taken, but the device or the file system failed. */
+	/* Lost: the device or the file system failed. */
 	struct steadyio_amount lost_in_writing;
 	/* Log times; 0 if there is no such record. */
 	uint64_t last_received_ns;
 	uint64_t last_durable_ns;
-	/* Of records that were not taken. */
+	/* Of records lost because the ring was full. */
 	uint64_t first_lost_ns;
 	uint64_t last_lost_ns;
-	/* Of the ring, when the writer thread last looked, and the most it ever found. */
+	/* Of the ring, at the writer thread's last poll, and the maximum of all polls. */
 	uint64_t ring_used_bytes;
 	uint64_t ring_used_bytes_max;
 };
 
-/* What the writer thread tells. */
+/* Statistics of the writer thread. */
 struct steadyio_stats {
 	/* sizeof(struct steadyio_stats) */
 	size_t struct_bytes;
-	/* Longest time from one look at the rings to the next. */
+	/* Longest time between two polls of the rings. */
 	uint64_t look_gap_ns_max;
 	/* From an append to its record being durable, of the latest sync and the longest. */
 	uint64_t durable_lag_ns;
 	uint64_t durable_lag_ns_max;
 	/* Syncs that came later than the loss window allows. */
 	uint64_t window_exceeded;
-	/* Times the recording went on in another segment. */
+	/* Changes to another segment. */
 	uint64_t rotations;
 	/* Handed to the device, with format and padding. */
 	uint64_t device_bytes;
-	/* Given up because a write or sync failed; steadyio_trouble() says why. */
+	/* Abandoned because a write or sync failed; steadyio_trouble() says why. */
 	uint64_t failed_segments;
 };
 
@@ -214,8 +213,8 @@ int steadyio_add_channel(struct steadyio_recorder *recorder,
 int steadyio_start(struct steadyio_recorder *recorder);
 
 /*
- * Takes a record, or counts it as lost. Makes no system call, takes no lock, allocates nothing and
- * never waits; its time depends on the length of the record only. log_time_ns goes into the
+ * Appends a record, or counts it as lost. Makes no system call, takes no lock, allocates nothing and
+ * never blocks; its time depends on the length of the record only. log_time_ns goes into the
  * recording, by custom in ns since 1970, and need not rise.
  */
 int steadyio_append(struct steadyio_channel *channel, uint64_t log_time_ns, const void *data,
@@ -242,11 +241,11 @@ size_t steadyio_trouble(const struct steadyio_recorder *recorder, char *text, si
  */
 int steadyio_finish(struct steadyio_recorder *recorder);
 
-/* Finishes if that was not done, and tells nobody how. NULL does nothing. */
+/* Frees everything; finishes first if necessary, without a report. NULL does nothing. */
 void steadyio_close(struct steadyio_recorder *recorder);
 
 /*
- * What was wrong in the latest call of this thread that returned a negative value. Never NULL;
+ * The error of this thread's latest call that returned a negative value. Never NULL;
  * valid until the next such call.
  */
 const char *steadyio_error(void);

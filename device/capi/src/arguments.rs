@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Pointers from C, checked as far as that is possible.
 //!
-//! A struct begins with its own size, as the program that calls was compiled with: so both sides can
-//! be older than the other. What a shorter library does not know must be 0, which means default.
+//! A struct begins with its size in the version that the program was compiled with, so either side
+//! can be older than the other. Fields that an older library does not know must be 0, the default.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::mem;
@@ -18,7 +18,7 @@ use crate::status::{Error, Status};
 pub unsafe trait CStruct: Copy {
     /// Its name in the header.
     const NAME: &'static str;
-    /// What its first version had; a program can't have less.
+    /// Size of its first version, the minimum.
     const BYTES_MIN: usize = mem::size_of::<Self>();
 }
 
@@ -39,7 +39,7 @@ pub unsafe fn reference<'a, T>(
     unsafe { pointer.as_ref() }.ok_or_else(|| null(name, what))
 }
 
-/// Stores a result in the caller's variable; `value` is not made if there is no variable.
+/// Stores a result in the caller's variable; without one, `value` is not called.
 ///
 /// # Safety
 /// The pointer is NULL or valid.

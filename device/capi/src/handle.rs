@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the opaque pointers point to.
 //!
-//! In Rust the compiler sees to it that a channel has one user and that nobody appends after the
-//! end. C has no such compiler, so each channel has a state that appending takes and gives back: two
-//! atomic operations, and neither waits.
+//! In Rust the compiler ensures that a channel has one user and that nothing is appended after the
+//! end. For C each channel has a state that an append takes and returns: two atomic operations,
+//! neither of which waits.
 
 use std::cell::UnsafeCell;
 use std::ffi::{CString, c_char, c_void};
@@ -21,7 +21,7 @@ use steadyio_recorder::pool::meters::{Ended, Meters};
 use crate::config::CConfig;
 use crate::status::{Error, Status};
 
-/// How often a flush looks, and a finish at a channel that is in use.
+/// Interval of checks of a flush, and of a finish while a channel is in use.
 const LOOK: Duration = Duration::from_millis(1);
 
 const NEW: u8 = 0;
@@ -37,7 +37,7 @@ pub struct ChannelHandle {
     ledger: OnceLock<Arc<Ledger>>,
 }
 
-/// Gives a channel back, also after a panic: [`ChannelHandle::end`] waits for it.
+/// Returns a channel, also after a panic: [`ChannelHandle::end`] waits for it.
 struct InUse<'a>(&'a AtomicU8);
 
 impl Drop for InUse<'_> {
@@ -46,7 +46,7 @@ impl Drop for InUse<'_> {
     }
 }
 
-// SAFETY: the channel is touched only by who has set the state to IN_USE, or before it was READY.
+// SAFETY: only the thread that set the state to IN_USE touches the channel, or before it is READY.
 unsafe impl Sync for ChannelHandle {}
 
 impl ChannelHandle {
@@ -62,7 +62,7 @@ impl ChannelHandle {
         self.state.store(READY, Ordering::Release);
     }
 
-    /// The way of every record.
+    /// Every append.
     pub fn append(&self, log_time_ns: u64, data: &[u8]) -> Result<Status, Error> {
         let _in_use = self.take()?;
         // SAFETY: this call has taken it.
@@ -81,13 +81,13 @@ impl ChannelHandle {
         let text = match taken {
             Ok(_) => return Ok(InUse(&self.state)),
             Err(NEW) => "append before steadyio_start()",
-            Err(IN_USE) => "another thread is appending to this channel: a channel has one thread",
+            Err(IN_USE) => "another thread is appending to this channel: only one may",
             Err(_) => "append after steadyio_finish()",
         };
         Err(Error::fixed(Status::State, text))
     }
 
-    /// Waits for an append that is under way, and lets no other begin.
+    /// Waits for an append in progress, and prevents others.
     fn end(&self) {
         while let Err(IN_USE) =
             self.state.compare_exchange(READY, ENDED, Ordering::Acquire, Ordering::Relaxed)
@@ -116,7 +116,7 @@ struct State {
     channels: Vec<Arc<ChannelHandle>>,
 }
 
-/// Whom to tell what takes long.
+/// The program's function for progress.
 #[derive(Debug, Clone, Copy)]
 struct Note {
     function: Option<unsafe extern "C" fn(*mut c_void, *const c_char)>,
@@ -145,7 +145,7 @@ pub struct RecorderHandle {
 }
 
 impl RecorderHandle {
-    /// Remembers what is wanted.
+    /// Copies the configuration.
     ///
     /// # Safety
     /// Strings of the configuration are NULL or valid.
@@ -219,7 +219,7 @@ impl RecorderHandle {
         Ok(ledgers.map(|ledger| (Arc::clone(ledger), received(ledger))).collect())
     }
 
-    /// What the writer thread tells, also after the end.
+    /// Statistics of the writer thread, also after the end.
     pub fn meters(&self) -> Result<&Arc<Meters>, Error> {
         let early = Error::fixed(Status::State, "steadyio_start() was not called yet");
         self.meters.get().ok_or(early)

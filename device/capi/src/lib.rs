@@ -2,8 +2,8 @@
 //! The C interface of the recorder, as `include/steadyio.h` describes it.
 //!
 //! Reading order: [`status`] (what functions return, and panics that stay inside), [`arguments`]
-//! (pointers from C), [`config`] and [`stats`] (structs), [`handle`] (what the opaque pointers point
-//! to), and here the functions themselves.
+//! (pointers from C), [`config`] and [`stats`] (structs), [`handle`] (what the opaque pointers
+//! point to), and here the functions themselves.
 
 pub mod arguments;
 pub mod config;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What functions return to C, the text that goes with it, and panics, which never get there.
+//! Statuses and their texts for C; panics, which never reach it.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -55,7 +55,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// Text that is known beforehand: needs no memory, as appending must not.
+    /// A constant text: allocates nothing, because append must not.
     pub const fn fixed(status: Status, text: &'static str) -> Error {
         Error { status, text: Cow::Borrowed(text) }
     }
@@ -120,9 +120,9 @@ pub fn last_error() -> *const c_char {
     TEXT.with(|stored| stored.get().cast_const().cast())
 }
 
-/// Runs the body of a function that C calls. Success touches nothing of the thread's.
+/// Runs the body of a function that C calls. Success does not touch the thread's error.
 pub fn guard(body: impl FnOnce() -> Result<Status, Error>) -> c_int {
-    // What a panic leaves behind is found poisoned by later calls.
+    // Later calls find the state of a panicked call poisoned.
     let outcome = catch_unwind(AssertUnwindSafe(body))
         .unwrap_or_else(|panic| Err(Error::new(Status::Panic, panic_text(&*panic))));
     let status = outcome.unwrap_or_else(|error| {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Appends in a child that has forbidden itself all system calls but read, write and exit; the kernel
- * kills it at the first other. With a second argument it makes one, which has to be found.
+ * Appends in a child whose seccomp filter allows only read, write and exit; the kernel kills it at
+ * any other system call. With a second argument it makes one, which must be detected.
  */
 #define _GNU_SOURCE
 #include <linux/seccomp.h>

@@ -20,7 +20,7 @@ are restored.";
 /// How a subcommand ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Everything as asked for.
+    /// Complete.
     Done = 0,
     /// No result.
     Failed = 1,
@@ -46,7 +46,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Shorthand for `map_err`.
+    /// For `map_err`.
     pub fn with<E: Into<anyhow::Error>>(status: Status) -> impl FnOnce(E) -> Failure {
         move |source| Failure { status, source: source.into() }
     }

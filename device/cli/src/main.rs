@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The `steady` command: arguments, progress, output and exit status; the work is in `steadyio`.
+//! The `steady` command: arguments, progress, output and exit status; the work is in the other
+//! crates.
 
 mod bench;
 mod exit;

@@ -8,14 +8,14 @@ use steadyio_model::spans::Span;
 
 use crate::table::align;
 
-/// All tables of what the model says.
+/// All tables of the model's results.
 pub fn predictions(predictions: &[Prediction], queue: Queue) -> String {
     let (requests, depth) = (queue.requests(), queue.depth());
     [
         section("Spans in us", &spans(predictions), &[0]),
         section("Limits in MiB/s", &limits(predictions), &[0]),
         section(
-            &format!("Time for {requests} requests, at most {depth} under way"),
+            &format!("Time for {requests} requests, at most {depth} in flight"),
             &queues(predictions),
             &[0],
         ),
@@ -127,7 +127,7 @@ fn ms(us: f64) -> String {
     format!("{:.3}", us / 1_000.0)
 }
 
-/// Printed numbers beside ours, and below why they differ.
+/// Published values beside the model's, and below why they differ.
 pub fn comparison(compared: &[Compared]) -> String {
     let head = ["where", "spans", "quantity", "printed", "model", "possible", "verdict"];
     let row = |value: &Compared| {

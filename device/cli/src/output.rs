@@ -7,7 +7,7 @@ use anyhow::anyhow;
 
 use crate::exit::{Failure, Status};
 
-/// A reader that has seen enough (`| head`) is no error.
+/// A reader that ends early (`| head`) is no error.
 pub fn print(text: &str) -> Result<(), Failure> {
     match io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

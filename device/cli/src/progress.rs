@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Progress on stderr for runs that take longer than a moment.
+//! Progress on stderr for long runs.
 
 use std::time::Duration;
 
 use steadyio_bench::run::Event;
 
-/// Shorter waits need no explanation.
+/// No line before this.
 const FIRST_AFTER: Duration = Duration::from_secs(2);
 /// Then the pause between lines doubles up to this.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
-/// When the next line is due: soon at first, then seldom.
+/// When the next line is due: at growing intervals.
 pub struct Pace {
     next: Duration,
     pause: Duration,
@@ -36,7 +36,7 @@ impl Pace {
 pub struct Progress(Pace);
 
 impl Progress {
-    /// Starts silent.
+    /// Prints nothing at first.
     pub fn new() -> Progress {
         Progress(Pace::new())
     }

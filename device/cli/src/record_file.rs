@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A file for a record that is either as before or complete.
+//! A file for a record: replaced when complete, otherwise unchanged.
 
 use std::fs::Permissions;
 use std::io::{self, BufWriter, Write};
@@ -27,7 +27,7 @@ pub fn writable_folder(path: &Path) -> io::Result<&Path> {
 }
 
 impl RecordFile {
-    /// Makes sure that `path` can be written; to be called before the measurement.
+    /// Checks that `path` can be written; to be called before the measurement.
     pub fn create(path: &Path) -> io::Result<RecordFile> {
         let dir = writable_folder(path)?;
         let temporary = tempfile::Builder::new().prefix(".steady-").tempfile_in(dir)?;
@@ -39,7 +39,7 @@ impl RecordFile {
         self.fill(|out| out.write_all(json.as_bytes()))
     }
 
-    /// The same with whatever `write` writes, in pieces of any size.
+    /// The same with what `write` writes, in pieces of any size.
     pub fn fill(mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
         let mut out = BufWriter::new(&mut self.temporary);
         write(&mut out)?;

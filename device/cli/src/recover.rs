@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady recover`: complete recordings that were cut off.
+//! `steady recover`: complete unfinished recordings.
 //!
-//! The work is in `steadyio_recorder::mcap`; here is what to say about it.
+//! The work is in `steadyio_recorder::mcap`; this prints its results.
 
 use std::fmt::Write;
 use std::fs;
@@ -80,7 +80,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     Ok(status(&outcomes))
 }
 
-/// One file after the other, and now and then a line: a large one on a slow device takes minutes.
+/// One file after the other, with progress: a large one on a slow device takes minutes.
 fn each(paths: Vec<PathBuf>, act: impl Fn(&Path) -> Result<Recovered, FilesError>) -> Vec<Outcome> {
     let (files, done) = (paths.len(), AtomicUsize::new(0));
     let (end, ended) = sync_channel::<()>(0);
@@ -120,7 +120,7 @@ fn files(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Each directory once: the second lock on one would find it busy.
+/// Each directory once: a second lock on it would fail.
 fn lock_all(files: &[PathBuf]) -> Result<Vec<DirectoryLock>, FilesError> {
     let directory = |file: &PathBuf| match file.parent() {
         Some(parent) if parent != Path::new("") => parent.to_path_buf(),
@@ -157,7 +157,7 @@ fn messages(contents: &Contents) -> u64 {
     contents.channels.iter().map(|channel| channel.messages).sum()
 }
 
-/// Since the recording began; not known of files of other writers.
+/// Since the recording began; unknown for files of other writers.
 fn lost(contents: &Contents) -> Option<u64> {
     contents.channels.iter().map(|channel| channel.ledger.map(|ledger| ledger.lost)).sum()
 }

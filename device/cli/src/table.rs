@@ -5,7 +5,7 @@ use steadyio_bench::record::{ClassResult, Record};
 
 const HEAD: [&str; 9] =
     ["variant", "point", "class", "p50 us", "p99 us", "p99.9 us", "max us", "I/Os", "MiB/s"];
-/// Columns of words; the others are numbers and go to the right.
+/// Columns of words; the others are numbers, aligned to the right.
 const WORDS: [usize; 2] = [0, 2];
 
 fn us(ns: Option<u64>) -> String {
@@ -32,7 +32,7 @@ pub fn render(record: &Record) -> String {
     let mut rows = vec![HEAD.map(String::from)];
     for result in &record.results {
         let point = result.point.as_ref().map_or("-".into(), ToString::to_string);
-        // The sum only says something new if there are two classes.
+        // The sum differs only if there are two classes.
         let show_total = result.classes.len() > 2;
         for class in ["rt", "bg", "total"].into_iter().filter(|c| *c != "total" || show_total) {
             if let Some(found) = result.classes.get(class) {
@@ -43,7 +43,7 @@ pub fn render(record: &Record) -> String {
     align(&rows, &WORDS)
 }
 
-/// Columns below each other; words to the left, numbers to the right.
+/// Aligns columns; words to the left, numbers to the right.
 pub fn align<const N: usize>(rows: &[[String; N]], words: &[usize]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..N).map(width).collect();

@@ -11,7 +11,7 @@ use serde::Serialize;
 /// A device that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
-    /// The node cannot be looked at.
+    /// The node cannot be examined.
     #[error("{}", node.display())]
     Node { node: PathBuf, source: io::Error },
     /// Files, character devices and the like.
@@ -33,7 +33,7 @@ pub enum DeviceError {
     },
 }
 
-/// A block device and its places in sysfs.
+/// A block device and its directories in sysfs.
 #[derive(Debug, Clone)]
 pub struct Device {
     /// The node, as given.

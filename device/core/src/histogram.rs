@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Latency histograms: merging, and the one rule for percentiles.
+//! Latency histograms: merging and percentiles.
 //!
 //! The bins are fio's: 64 linear steps per power of two, so a bin is at most 1/64 wide
 //! relative to its value and a bin value is off by less than 0.8 %. Minimum and maximum are

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ctrl-C and friends: a flag that the waiting loops look at.
+//! SIGINT, SIGTERM and SIGHUP set a flag that waiting loops check.
 
 use std::io;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ impl Interrupt {
         Ok(flag)
     }
 
-    /// Asks for it, as a signal does.
+    /// Asks to stop, as a signal does.
     pub fn request(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Forgets it, so that a further signal can be told from the first.
+    /// Clears the flag, so that a further signal can be told from the first.
     pub fn forget(&self) {
         self.0.store(false, Ordering::Relaxed);
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Putting knobs back whatever happens.
+//! Restores knobs whatever happens.
 //!
-//! Life of a guard: `take` locks the disk's state file, puts back what a killed run left in
-//! it, saves every attribute to it; `reset` goes back to the saved values between variants;
-//! `finish` does so for good and empties the file. Dropping does what `finish` does. Only
-//! SIGKILL or a power cut leaves the file filled, and the next `take` mends that.
+//! `take` locks the disk's state file, restores the values that a killed run left in it, and saves
+//! every attribute to it; `reset` restores the saved values between variants; `finish` restores
+//! them and empties the file. Dropping does what `finish` does. Only SIGKILL or a power cut leaves
+//! values in the file, and the next `take` restores them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -15,20 +15,20 @@ use rustix::fs::FlockOperation;
 use crate::device::Device;
 use crate::knobs::{Attributes, KnobError, Queue};
 
-/// Where the state files lie; emptied by a reboot, as the knobs are.
+/// Where the state files are; a reboot resets both them and the knobs.
 pub const STATE_DIR: &str = "/run/steadyio/knobs";
 
-/// Knobs could not be taken under guard, or not be put back.
+/// Knobs could not be saved, or not be restored.
 #[derive(Debug, thiserror::Error)]
 pub enum GuardError {
     /// The state file cannot be used.
     #[error("{} must hold the values of the knobs while they are changed", path.display())]
     State { path: PathBuf, source: io::Error },
     /// Another run holds the state file.
-    #[error("{0}: another run is changing its settings, wait for its end")]
+    #[error("{0}: another run has changed its settings; wait until it ends")]
     Busy(String),
     /// Some knobs kept the values of the run.
-    #[error("not put back: {}", .0.iter().map(KnobError::to_string).collect::<Vec<_>>().join("; "))]
+    #[error("not restored: {}", .0.iter().map(KnobError::to_string).collect::<Vec<_>>().join("; "))]
     Restore(Vec<KnobError>),
 }
 
@@ -41,7 +41,7 @@ pub struct StateFile {
 }
 
 impl StateFile {
-    /// Locks the file of `name`, and returns it with what a killed run left in it.
+    /// Locks the file of `name`, and returns it with the values that a killed run left in it.
     pub fn lock(dir: &Path, name: &str) -> Result<(StateFile, Option<Attributes>), GuardError> {
         let path = dir.join(format!("{}.json", name.replace('!', "-")));
         let state_error = |source| GuardError::State { path: path.clone(), source };
@@ -60,7 +60,7 @@ impl StateFile {
         Ok((StateFile { path, file }, left))
     }
 
-    /// Replaces what it holds.
+    /// Replaces its contents.
     pub fn write(&mut self, saved: Option<&Attributes>) -> Result<(), GuardError> {
         write_state(&mut self.file, saved)
             .map_err(|source| GuardError::State { path: self.path.clone(), source })
@@ -77,7 +77,7 @@ pub struct KnobGuard {
 }
 
 impl KnobGuard {
-    /// Saves the knobs of a device's disk; `note` is told if an earlier run had to be mended.
+    /// Saves the knobs of a device's disk; `note` says if those of a killed run were restored.
     pub fn take(device: &Device, note: &mut dyn FnMut(String)) -> Result<KnobGuard, GuardError> {
         let queue = Queue::new(&device.queue, &device.disk);
         KnobGuard::take_in(Path::new(STATE_DIR), queue, &device.disk, note)
@@ -95,7 +95,7 @@ impl KnobGuard {
             if !failed.is_empty() {
                 return Err(GuardError::Restore(failed));
             }
-            note(format!("{disk}: an earlier run was killed; its knobs have been put back"));
+            note(format!("{disk}: an earlier run was killed; its knobs have been restored"));
         }
         let saved = queue.snapshot();
         state.write(Some(&saved))?;
@@ -107,17 +107,17 @@ impl KnobGuard {
         &self.queue
     }
 
-    /// Puts the saved values back and stays on guard.
+    /// Restores the saved values and stays on guard.
     pub fn reset(&self) -> Result<(), GuardError> {
         let failed = self.queue.restore(&self.saved);
         if failed.is_empty() { Ok(()) } else { Err(GuardError::Restore(failed)) }
     }
 
-    /// Puts the saved values back for good.
+    /// Restores the saved values for good.
     pub fn finish(mut self) -> Result<(), GuardError> {
         self.done = true;
         self.reset()?;
-        // A filled file would only put the same values back once more.
+        // A file with values would only restore the same ones once more.
         let _ = self.state.write(None);
         Ok(())
     }
@@ -139,7 +139,7 @@ fn read_state(state: &mut File) -> io::Result<Option<Attributes>> {
     let mut text = String::new();
     state.seek(SeekFrom::Start(0))?;
     state.read_to_string(&mut text)?;
-    // A file cut off in the middle is from a run that was killed before it changed anything.
+    // A truncated file is from a run that was killed before it changed anything.
     Ok(serde_json::from_str(&text).ok())
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The knobs of a device's request queue in sysfs: read, set, and put back.
+//! The knobs of a device's request queue in sysfs: read, set, and restored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
@@ -23,11 +23,11 @@ const SCHEDULER_PAUSE: Duration = Duration::from_millis(100);
 /// Values by attribute, relative to the queue's directory (`scheduler`, `iosched/quantum`).
 pub type Attributes = BTreeMap<String, String>;
 
-/// A knob that could not be set or put back.
+/// A knob that could not be set or restored.
 #[derive(Debug, thiserror::Error)]
 #[error("knob {knob} = {wanted} on {disk}: {reason}")]
 pub struct KnobError {
-    /// Key in the workload, or attribute when putting back.
+    /// Key in the workload, or attribute when restoring.
     pub knob: String,
     /// Value that was to be set.
     pub wanted: String,
@@ -183,11 +183,11 @@ impl Queue {
         }
     }
 
-    /// Puts back a driver's own limit that the kernel refused for `reason`.
+    /// Restores a driver's own limit that the kernel refused for `reason`.
     ///
-    /// The kernel accepts multiples of the granularity below 4 GiB only, and lowers what is above
-    /// the driver's limit to it: so the next multiple gives the very value back, if it is small
-    /// enough, and else the largest one accepted comes closest.
+    /// The kernel accepts only multiples of the granularity below 4 GiB, and clamps them to the
+    /// driver's limit. So the next multiple above restores the exact value, if it is small enough;
+    /// otherwise the largest accepted one is closest.
     fn put_back_discard_max(&self, value: &str, reason: String) -> Result<(), String> {
         let Some((below, above)) = discard_multiples(value, self.discard_granularity()) else {
             return Err(reason);
@@ -200,7 +200,7 @@ impl Queue {
         self.set(DISCARD_MAX, &below).map_err(|_| reason)?;
         if !already {
             eprintln!(
-                "steady: {}: {DISCARD_MAX} was {value}, which the kernel does not take back; it \
+                "steady: {}: {DISCARD_MAX} was {value}, which the kernel does not accept; it \
                  is now {below}, the most it takes",
                 self.disk
             );
@@ -212,12 +212,12 @@ impl Queue {
         self.read("discard_granularity").ok().and_then(|text| text.parse().ok()).unwrap_or(0)
     }
 
-    /// Sets one attribute and makes sure that it took; the error is a reason for people.
+    /// Sets one attribute and verifies it; the error is a reason for people.
     fn set(&self, attribute: &str, value: &str) -> Result<(), String> {
         self.set_to(attribute, value, value)
     }
 
-    /// Writes a value and makes sure that the kernel shows the one expected.
+    /// Writes a value and verifies that the kernel shows the expected one.
     fn set_to(&self, attribute: &str, value: &str, expected: &str) -> Result<(), String> {
         let mut tries = if attribute == SCHEDULER { SCHEDULER_TRIES } else { 1 };
         loop {
@@ -232,8 +232,8 @@ impl Queue {
         }
         match self.read(attribute) {
             Ok(now) if now == expected => Ok(()),
-            // Limits and clock ticks round values; what was measured must be what is written.
-            Ok(now) => Err(format!("the kernel made it {now}; ask for a value that it keeps")),
+            // The kernel rounds to limits and clock ticks; a record must name the value in force.
+            Ok(now) => Err(format!("the kernel changed it to {now}; choose a value that it keeps")),
             Err(error) => Err(format!("set, but cannot be read back: {error}")),
         }
     }
@@ -273,7 +273,8 @@ impl Queue {
         }
     }
 
-    /// Sets the knobs of a variant on top of what is in force, in the order that keeps them.
+    /// Sets the knobs of a variant on top of those in force, in an order in which none resets
+    /// another.
     ///
     /// A knob of `optional` that cannot be set is returned as unmet, any other is an error.
     pub fn apply(

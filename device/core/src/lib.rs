@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What measuring, recording and tracing on Linux have in common, so that none of them needs another.
+//! Shared by the crates that measure, record and trace, so that none depends on another.
 //!
-//! In reading order: [`device`] finds a disk, [`knobs`] reads and sets what its queue offers, each a [`value`],
-//! and [`knob_guard`] puts it back whatever happens; [`interrupt`] ends a run early, [`scheduling`] makes a thread
-//! real-time; [`latency`] counts latencies while they happen, [`histogram`] says what they were, [`kernel`] on what
-//! they were measured; [`random`] makes loads the same everywhere.
+//! In reading order: [`device`] finds a disk, [`knobs`] reads and sets what its queue offers, each
+//! a [`value`], and [`knob_guard`] restores it whatever happens; [`interrupt`] ends a run early,
+//! [`scheduling`] makes a thread real-time; [`latency`] counts latencies while they happen,
+//! [`histogram`] says what they were, [`kernel`] on what they were measured; [`random`] makes loads
+//! the same everywhere.
 
 pub mod device;
 pub mod histogram;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a storage stack could reach, computed from how long one request spends in each layer.
+//! The throughput that a storage stack could reach, computed from a request's time in each layer.
 //!
-//! The model is that of the e.MMC analysis paper ("Linux Storage System Analysis for e.MMC With Command Queuing", Bean
-//! Huo and Zoltan Szubbocsev, Micron, 2017), section "Theoretical System Performance Limitation":
-//! a request passes three stages, request-pre (software, from the system call to the device's
-//! queue), hardware transfer, and request-post (software, from the interrupt to the return), and
-//! stages of different requests may overlap.
+//! The model is that of the e.MMC analysis paper ("Linux Storage System Analysis for e.MMC With
+//! Command Queuing", Bean Huo and Zoltan Szubbocsev, Micron, 2017), section "Theoretical System
+//! Performance Limitation": a request passes three stages, request-pre (software, from the system
+//! call to the device's queue), hardware transfer, and request-post (software, from the interrupt
+//! to the return), and stages of different requests may overlap.
 //!
 //! In reading order: [`spans`] reads measured spans (`docs/spec/spans-1.md`), [`pipeline`] is the
-//! arithmetic, [`report`] applies it to each entry of a file, [`published`] sets the results beside
-//! numbers that somebody printed. Nothing here does I/O; `steady model` reads and prints.
+//! arithmetic, [`report`] applies it to each entry of a file, [`published`] compares the results
+//! with published values. Nothing here does I/O; `steady model` reads and prints.
 
 pub mod pipeline;
 pub mod published;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The three-stage pipeline of the e.MMC analysis paper: how long requests take alone, overlapped on one core, and
-//! overlapped on as many cores as there are stages.
+//! The three-stage pipeline of the e.MMC analysis paper: how long requests take alone, overlapped
+//! on one core, and overlapped on as many cores as there are stages.
 //!
 //! All requests are alike, each stage takes the same time for each of them, keeps their order and
 //! does one at a time. Times are whole ns, so that sums and comparisons are exact.
@@ -25,8 +25,8 @@ pub struct Stages {
     pub post_ns: u64,
 }
 
-/// How many requests there are, and how many of them at most are under way: from the start of
-/// request-pre to the end of request-post, so the threads of a synchronous program, or an iodepth.
+/// How many requests there are, and how many at most are in flight, from the start of request-pre
+/// to the end of request-post: the threads of a synchronous program, or an iodepth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Queue {
     requests: u64,
@@ -49,7 +49,7 @@ impl Queue {
         self.requests
     }
 
-    /// How many are under way at most.
+    /// How many are in flight at most.
     pub fn depth(self) -> u64 {
         self.depth
     }
@@ -74,19 +74,19 @@ impl Stages {
     }
 
     /// Shortest time per request on one core: the software stages never overlap each other, the
-    /// device overlaps both (the paper's Figure 10: "the sum of the overhead durations: Pre + Pst"; on a
-    /// device that is not infinitely fast, its own time if that is longer).
+    /// device overlaps both (the paper's Figure 10: "the sum of the overhead durations: Pre + Pst";
+    /// on a device that is not infinitely fast, its own time if that is longer).
     pub fn one_core_ns(self) -> u64 {
         self.software_ns().max(self.device_ns)
     }
 
-    /// Shortest time per request if all stages overlap: the longest stage (the paper's Figure 11, and
-    /// "multiple-thread theoretical speed" of its Table 3).
+    /// Shortest time per request if all stages overlap: the longest stage (the paper's Figure 11,
+    /// and "multiple-thread theoretical speed" of its Table 3).
     pub fn many_cores_ns(self) -> u64 {
         self.pre_ns.max(self.device_ns).max(self.post_ns)
     }
 
-    /// The depth from which more brings nothing on many cores: then the longest stage never waits.
+    /// The smallest depth with the full speed on many cores: then the longest stage never waits.
     /// It is 3 at most, as there are three stages; 1 if only one takes any time.
     pub fn depth_enough(self) -> u64 {
         self.total_ns().div_ceil(self.many_cores_ns().max(1)).max(1)
@@ -94,11 +94,11 @@ impl Stages {
 
     /// Time for all requests of a queue if all stages overlap.
     ///
-    /// The first request passes all stages, each further one adds the longest stage:
-    /// total + (N-1) x longest. That is the paper's (N+2) x D for three equal stages (Figure 9), and its
-    /// Pre_D x N + T_D + Pst_D (Figure 11), which has request-pre as the longest. A depth too
-    /// small for the longest stage to be always busy adds a rule: request N+depth starts when
-    /// request N is done. Then each `depth` requests take the time of one, alone.
+    /// The first request passes all stages, each further one adds the longest stage: total + (N-1)
+    /// x longest. That is the paper's (N+2) x D for three equal stages (Figure 9), and its Pre_D x
+    /// N + T_D + Pst_D (Figure 11), which has request-pre as the longest. A depth too small for the
+    /// longest stage to be always busy adds a rule: request N+depth starts when request N is done.
+    /// Then each `depth` requests take the time of one, alone.
     pub fn many_cores_queue_ns(self, queue: Queue) -> u64 {
         let Queue { requests, depth } = queue;
         let starved = depth < self.depth_enough();
@@ -109,10 +109,10 @@ impl Stages {
 
     /// Time for all requests of a queue if one core does all the software.
     ///
-    /// The paper draws this case (Figure 10) without a formula. Here the core first prepares as many
-    /// requests as the depth allows; then it finishes the oldest and prepares the next, in turn,
-    /// waiting for the device if it must. No other order of the core's work is faster, because only
-    /// preparing gives the device something to do.
+    /// The paper draws this case (Figure 10) without a formula. Here the core first prepares as
+    /// many requests as the depth allows; then it finishes the oldest and prepares the next, in
+    /// turn, waiting for the device if it must. No other order of the core's work is faster,
+    /// because only preparing gives the device something to do.
     pub fn one_core_queue_ns(self, queue: Queue) -> u64 {
         let Queue { requests, depth } = queue;
         let depth = depth.min(requests);
@@ -133,8 +133,8 @@ impl Stages {
     }
 }
 
-/// Speed of requests of one size; None if they take no time. The paper writes MB/s and KB, and its numbers
-/// follow with 2^20 and 2^10 only.
+/// Speed of requests of one size; None if they take no time. The paper writes MB/s and KB, and its
+/// numbers follow with 2^20 and 2^10 only.
 pub fn mib_s(size_bytes: u64, requests: u64, time_ns: u64) -> Option<f64> {
     let mib = size_bytes as f64 * requests as f64 / MIB;
     (time_ns > 0).then(|| mib / (time_ns as f64 / NS_PER_S))

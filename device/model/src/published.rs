@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers that somebody printed, beside what the model makes of the spans printed with them.
+//! Published values, compared with what the model computes from the spans published with them.
 //!
-//! A printed number is the same if ours, rounded to as many decimals, is. Printed spans are rounded
-//! themselves, so a number may also follow from spans that are as long as printed only to within
-//! that rounding. What does neither needs a reason.
+//! A printed value is the same if the model's, rounded to as many decimals, is. Printed spans are
+//! rounded, too, so a value may also follow from spans within that rounding. Any other difference
+//! needs a reason.
 
 use serde::{Deserialize, Serialize};
 
@@ -83,7 +83,7 @@ impl Quantity {
     }
 }
 
-/// How a printed number relates to ours.
+/// How a printed value compares with the model's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -106,7 +106,7 @@ impl Verdict {
     }
 }
 
-/// A published value and ours.
+/// A published value and the model's.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Compared {
     /// Table or section.
@@ -118,7 +118,7 @@ pub struct Compared {
     pub printed: String,
     /// With all digits.
     pub ours: f64,
-    /// Ours to as many decimals as printed.
+    /// The model's, to as many decimals as printed.
     pub ours_rounded: String,
     /// Lowest and highest that spans give which round to the printed ones, rounded likewise.
     pub possible: [String; 2],
@@ -128,7 +128,7 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// Whether it differs and nobody said why.
+    /// Whether it differs and the file gives no reason.
     pub fn unexplained(&self) -> bool {
         self.verdict == Verdict::Differs && self.reason.is_none()
     }
@@ -148,7 +148,7 @@ pub fn parse(text: &str) -> Result<Published, ModelError> {
     Ok(published)
 }
 
-/// Sets each published value beside the model's.
+/// Compares each published value with the model's.
 pub fn compare(published: &Published, file: &SpansFile) -> Result<Vec<Compared>, ModelError> {
     let one = |value: &Value| {
         let found = file.entries.iter().find(|entry| entry.name == value.spans);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the model says of each entry of a spans file: the content of `steady model`'s output.
+//! The model's results for each entry of a spans file: the content of `steady model`'s output.
 
 use serde::Serialize;
 
@@ -30,7 +30,7 @@ impl Overlap {
     }
 }
 
-/// What the model says of one kind of request. A speed is None if nothing limits it.
+/// The model's results for one kind of request. A speed is None if nothing limits it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Prediction {
     pub name: String,
@@ -77,9 +77,9 @@ pub struct Limits {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct QueueTimes {
     pub requests: u64,
-    /// How many of them are under way at most.
+    /// How many of them are in flight at most.
     pub depth: u64,
-    /// From this depth on more brings nothing on many cores.
+    /// The smallest depth with the full speed on many cores.
     pub depth_enough: u64,
     pub one_core: QueueTime,
     /// A core for each software stage.
@@ -111,7 +111,7 @@ pub struct Halved {
 pub struct Gain {
     /// The new limit.
     pub mib_s: Option<f64>,
-    /// 0 if the span was not what limits.
+    /// 0 if the span does not limit.
     pub gain_percent: Option<f64>,
 }
 
@@ -201,7 +201,7 @@ fn halved(entry: &Entry, rank: Overlap) -> Vec<Halved> {
         many_cores: gain(span, Overlap::ManyCores),
     };
     let mut halved: Vec<Halved> = entry.spans.iter().map(halve).collect();
-    // What no longer takes any time has gained most.
+    // Without any time left the gain is unlimited, so it comes first.
     let key = |halved: &Halved| halved.gain(rank).gain_percent.unwrap_or(f64::INFINITY);
     halved.sort_by(|one, other| key(other).total_cmp(&key(one)).then(other.us.total_cmp(&one.us)));
     halved

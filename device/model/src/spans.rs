@@ -211,7 +211,7 @@ struct FileAsWritten {
     name: String,
     #[serde(default)]
     source: String,
-    /// For people and other programs: whatever the measuring program has to say.
+    /// Free notes of the measuring program.
     #[serde(default, rename = "detail")]
     _detail: serde::de::IgnoredAny,
     spans: Vec<EntryAsWritten>,
@@ -268,8 +268,8 @@ fn check_name(key: &str, name: &str) -> Result<(), ModelError> {
     }
 }
 
-/// Reads TOML, or JSON if the text starts with a brace, which TOML never does. JSON may also be the record of
-/// a trace, of which the reads and writes of system calls are taken.
+/// Reads TOML, or JSON if the text starts with a brace, which TOML never does. JSON may also be the
+/// record of a trace, of which the reads and writes of system calls are taken.
 pub fn parse(text: &str) -> Result<SpansFile, ModelError> {
     if !text.trim_start().starts_with('{') {
         let written = toml::from_str(text).map_err(|error| ModelError(error.to_string()))?;
@@ -315,7 +315,7 @@ fn check_file(written: FileAsWritten) -> Result<SpansFile, ModelError> {
     }
     check_name("name", &name)?;
     if spans.is_empty() {
-        return refuse("[[spans]] is missing: at least one is needed");
+        return refuse("[[spans]] is missing: there must be at least one");
     }
     let mut seen = BTreeSet::new();
     let mut entries = Vec::new();

@@ -11,13 +11,13 @@ use super::ledger::{Account, Ledger};
 use super::memory::MemoryError;
 use super::ring::{Header, RingReader, RingWriter, ring};
 
-/// The record was not taken; it is counted as lost.
+/// The record was rejected; it is counted as lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Lost {
-    /// The writer thread is behind by a whole ring.
+    /// The ring is full.
     #[error("the ring is full")]
     RingFull,
-    /// Longer than the configuration promised.
+    /// Longer than the configuration allows.
     #[error("the record is longer than the channel's record_bytes_max")]
     TooLong,
 }
@@ -41,7 +41,7 @@ pub struct Outlet {
 
 /// Both ends of a channel whose configuration was checked.
 pub fn open(config: &ChannelConfig, locked: bool) -> Result<(Channel, Outlet), MemoryError> {
-    // A length beyond the address space has no memory either, and mapping it says so.
+    // Mapping a length beyond the address space fails with an error.
     let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     let record_bytes_max = size(config.record_bytes_max);
     let (writer, reader) = ring(size(config.ring_bytes), locked)?;
@@ -103,7 +103,7 @@ mod tests {
             );
         }
         outlet.ring.next(|header, payload| {
-            // The gap in the sequence shows the loss to whoever reads the file.
+            // The gap in the sequence shows the loss to readers of the file.
             assert_eq!((header.sequence, payload.concat()), (2, record.to_vec()));
             true
         });

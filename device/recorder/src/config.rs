@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a recorder is asked to do, and whether it can: checked before anything is created.
+//! The configuration of a recorder, checked before anything is created.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::mcap::layout::NEARLY_FULL;
 use super::ring::HEADER_BYTES;
 
-/// What is written lies at multiples of this, the block of ext4 and of flash translation.
+/// Alignment of all writes: the block size of ext4 and of flash translation.
 pub const BLOCK_BYTES: u64 = 4096;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -25,26 +25,26 @@ const LOSS_WINDOW_MS: (u64, u64) = (2, 3_600_000);
 const UNITS_PER_SEGMENT_MIN: u64 = 4;
 /// The writer thread polls this often per loss window,
 const POLLS_PER_WINDOW: u32 = 8;
-/// but not more often than is useful, nor so rarely that the rings would have to be huge.
+/// but within these limits: rarer polls would need huge rings.
 const POLL: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
 /// A ring must last for this many polls, or a single late one would lose records.
 const POLLS_PER_RING_MIN: u32 = 4;
 
-/// What to use where nobody said.
+/// Defaults.
 pub mod defaults {
     use std::time::Duration;
 
     use super::{HEADER_BYTES, MIB};
 
-    /// Most that may be lost in a power cut, in time.
+    /// How much a power cut may lose, in time.
     pub const LOSS_WINDOW: Duration = Duration::from_millis(500);
     /// Enough for any flash device to be fast.
     pub const UNIT_BYTES: u64 = MIB;
-    /// Rotation is cheap, and no more than this is lost to retention at once.
+    /// Rotation is cheap; this much of the oldest data is overwritten at once.
     pub const SEGMENT_BYTES: u64 = 64 * MIB;
-    /// How many are kept.
+    /// Number of segments kept.
     pub const SEGMENTS: u64 = 8;
-    /// A ring lasts as long: more than most devices ever stall.
+    /// Time that a ring covers: longer than the stalls of most devices.
     const RING_TIME: Duration = Duration::from_secs(1);
     /// Ring for records that are not paced.
     const UNPACED_RING_BYTES: u64 = 32 * MIB;
@@ -77,10 +77,10 @@ pub struct ChannelConfig {
     pub topic: String,
     /// Encoding of the records, `json`, `cdr` or nothing.
     pub message_encoding: String,
-    /// What the records mean, if anybody said.
+    /// Schema of the records, if known.
     pub schema: Option<Schema>,
     pub record_bytes_max: u64,
-    /// Time between records; None if they come as they come.
+    /// Time between records; None if irregular.
     pub period: Option<Duration>,
     /// Memory between caller and writer thread.
     pub ring_bytes: u64,
@@ -105,7 +105,7 @@ pub enum WhenFull {
     /// The oldest segment is overwritten.
     #[default]
     Recycle,
-    /// Recording ends; what comes later is lost, and counted.
+    /// Recording ends; later records are lost, and counted.
     Stop,
 }
 
@@ -118,7 +118,7 @@ pub struct IoPriority {
     pub level: u8,
 }
 
-/// How the writer thread reaches the device.
+/// How the writer thread submits I/O.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum EngineChoice {
     /// io_uring if the kernel has it and allows it, else pwrite.
@@ -133,7 +133,7 @@ pub enum EngineChoice {
 /// How the writer thread runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WriterConfig {
-    /// How it reaches the device.
+    /// How it submits I/O.
     pub engine: EngineChoice,
     /// SCHED_FIFO at this priority.
     pub fifo_priority: Option<u8>,
@@ -150,11 +150,11 @@ pub struct RecorderConfig {
     pub dir: PathBuf,
     /// What is recorded.
     pub channels: Vec<ChannelConfig>,
-    /// What may be lost in a power cut, in time.
+    /// How much a power cut may lose, in time.
     pub loss_window: Duration,
-    /// Largest write, best a multiple of what the device erases.
+    /// Largest write; ideally a multiple of the device's erase block.
     pub unit_bytes: u64,
-    /// Size of a segment; rotation goes on to the next.
+    /// Size of a segment.
     pub segment_bytes: u64,
     /// How much is kept.
     pub retention: Retention,
@@ -166,7 +166,7 @@ pub struct RecorderConfig {
     pub lock_memory: bool,
 }
 
-/// A value that cannot be; nothing was created.
+/// A value that is not allowed; nothing was created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key} = {value}: {reason}")]
 pub struct ConfigError {
@@ -213,7 +213,11 @@ impl ChannelConfig {
         }
         within(&key("ring_bytes"), self.ring_bytes, RING_BYTES)?;
         if self.period.is_some_and(|period| period.is_zero()) {
-            return Err(wrong(key("period"), "0", "must be longer; leave it out if there is none"));
+            return Err(wrong(
+                key("period"),
+                "0",
+                "must be longer than 0; omit it if there is none",
+            ));
         }
         let slot = self.record_bytes_max + HEADER_BYTES as u64;
         let polls = u128::from(POLLS_PER_RING_MIN) * poll.as_nanos();
@@ -241,8 +245,8 @@ impl RecorderConfig {
         poll_of(self.loss_window)
     }
 
-    /// The oldest record that is not on its way to the device is at most this old; the rest of the
-    /// loss window is the device's.
+    /// A record is submitted to the device at this age at the latest; the rest of the loss window
+    /// is for the device.
     pub fn flush_after(&self) -> Duration {
         self.loss_window / 2
     }
@@ -289,15 +293,15 @@ impl RecorderConfig {
                 })?;
                 let bytes = rates.iter().sum::<f64>() * time.as_secs_f64();
                 let segments = bytes / self.segment_bytes as f64;
-                // One more, because the oldest is being overwritten, and that from when the one
-                // before it is nearly full.
+                // One more, because the oldest is being overwritten as soon as the one before it is
+                // nearly full.
                 Ok((segments + 1.0 / NEARLY_FULL as f64).ceil() as u64 + 1)
             }
         }
     }
 }
 
-/// What the file system of a directory, or of its parent if it is not there yet, has left for us;
+/// Free space of a directory's file system (of its parent's, if the directory does not exist);
 /// segments that are already in the directory count as free.
 fn usable_bytes(dir: &Path) -> Result<u64, ConfigError> {
     let there = if dir.exists() { dir } else { dir.parent().unwrap_or(dir) };

@@ -57,7 +57,7 @@ fn raise(counter: &AtomicU64, value: u64) {
 impl Count {
     fn add(&self, amount: Amount) {
         add(&self.bytes, amount.bytes);
-        // Last: who sees the record also sees its bytes.
+        // Last: a reader that sees the record also sees its bytes.
         add(&self.records, amount.records);
     }
 
@@ -114,12 +114,12 @@ impl Ledger {
         self.caller.lost.add(Amount { records: 1, bytes });
     }
 
-    /// By the writer thread: handed to the kernel, and the kernel did it.
+    /// By the writer thread: its write has completed.
     pub fn written(&self, amount: Amount) {
         self.writer.written.add(amount);
     }
 
-    /// By the writer thread: survives a power cut from now on; `last_ns` is the newest of them.
+    /// By the writer thread: durable from now on; `last_ns` is the newest of them.
     pub fn durable(&self, amount: Amount, last_ns: u64) {
         if amount.records > 0 {
             self.writer.last_durable_ns.store(last_ns, Ordering::Relaxed);
@@ -176,19 +176,19 @@ pub struct Account {
     pub written: Amount,
     /// Written, and on the medium.
     pub durable: Amount,
-    /// Refused: the ring was full.
+    /// Lost: the ring was full.
     pub lost_ring_full: Amount,
-    /// Taken, but the device or the file system failed.
+    /// Lost: the device or the file system failed.
     pub lost_in_writing: Amount,
     /// The newest record that was received.
     pub last_received_ns: Option<u64>,
     /// The newest record that is durable.
     pub last_durable_ns: Option<u64>,
-    /// The first record that the ring refused.
+    /// The first record for which the ring was full.
     pub first_lost_ns: Option<u64>,
-    /// The last record that the ring refused.
+    /// The last record for which the ring was full.
     pub last_lost_ns: Option<u64>,
-    /// Of the ring, when the writer thread last looked.
+    /// Of the ring, at the writer thread's last poll.
     pub ring_used_bytes: u64,
     /// The most that the writer thread ever found in the ring.
     pub ring_used_bytes_max: u64,

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Recording periodic data without ever making the caller wait.
+//! Records periodic data without blocking the caller.
 //!
 //! A thread that appends to a file waits for block allocation, for the journal and for the
 //! flusher, now and then for longer than its period. Here the real-time thread copies its record
-//! into a ring in locked memory and is done; whatever the file system does, it does to the writer
-//! thread.
+//! into a ring in locked memory and returns; only the writer thread waits for the file system.
 //!
-//! Reading order: [`config`] says what is wanted, [`sizing`] how large the rings must be; [`ring`] and
-//! [`channel`] are the append side, which makes no system call, takes no lock and allocates nothing, in
-//! [`memory`] that is there; [`ledger`] counts what became of every record; [`pool`] is the recorder, [`mcap`]
-//! its format; [`source`] is where records come from, [`stream`] those of other programs; [`task`] says what the
-//! kernel did to a thread meanwhile, [`read_only`] whether the file system still writes.
+//! Reading order: [`config`]; [`sizing`] computes how large the rings must be; [`ring`] and
+//! [`channel`] are the append side, which makes no system call, takes no lock and allocates
+//! nothing, in locked [`memory`]; [`ledger`] counts what became of every record; [`pool`] is the
+//! recorder, [`mcap`] its format; [`source`] has the sources of records, [`stream`] those of other
+//! programs; [`task`] reads what the kernel did to a thread, [`read_only`] whether the file system
+//! still writes.
 
 mod atomic;
 pub mod channel;

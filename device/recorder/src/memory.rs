@@ -10,10 +10,10 @@ use std::ptr::NonNull;
 
 use rustix::mm::{MapFlags, ProtFlags, mlock, mmap_anonymous, munmap};
 
-/// Memory could not be had or not be locked.
+/// Memory could not be mapped or locked.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
-    /// The kernel has none left for us.
+    /// The kernel has not enough memory.
     #[error("cannot map {bytes} bytes of memory: {why}")]
     Map {
         /// How much was asked for.
@@ -87,7 +87,7 @@ impl DerefMut for AlignedBuffer {
 
 impl Drop for AlignedBuffer {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nobody can borrow it any more.
+        // SAFETY: the mapping is owned here, and no borrow of it is left.
         let unmapped = unsafe { munmap(self.start.as_ptr().cast::<c_void>(), self.bytes) };
         debug_assert!(unmapped.is_ok(), "the mapping was ours");
     }

@@ -6,9 +6,9 @@ use std::io;
 
 use rustix::fs::{StatVfsMountFlags, fstatvfs};
 
-/// To be asked behind each sync, and before what it covers is called durable: once a file system is
-/// read-only, ext4's fdatasync() flushes nothing and says yes (6.1, after an emergency remount),
-/// while writes to open files go on.
+/// To be called after each sync, before what it covers counts as durable: once a file system is
+/// read-only, ext4's fdatasync() flushes nothing and returns success (6.1, after an emergency
+/// remount), while writes to open files still succeed.
 pub fn refuse_read_only(file: &File) -> io::Result<()> {
     if fstatvfs(file)?.f_flag.contains(StatVfsMountFlags::RDONLY) {
         Err(io::ErrorKind::ReadOnlyFilesystem.into())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ring between a channel and the writer: records of any length in a fixed piece of memory.
+//! The ring between a channel and the writer: records of any length in a fixed buffer.
 //!
 //! One producer, one consumer, each wait-free (`rtrb`). A record is a header and its payload,
 //! handed over as a whole or not at all. The memory is touched and locked when the ring is made.
@@ -10,7 +10,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 
 use super::memory::{MemoryError, lock};
 
-/// What a record needs in the ring beside its payload.
+/// Bytes of a record's header in the ring.
 pub const HEADER_BYTES: usize = 16;
 
 /// Where a record lies in its channel, and how long it is.

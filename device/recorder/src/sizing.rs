@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What ring and what loss window hold on a device whose worst stall is known.
+//! Which ring and which loss window suffice on a device whose worst stall is known.
 //!
-//! While the device stalls, the writer thread is stuck, and what comes is kept by the ring; and what
-//! was appended before becomes durable only afterwards. `docs/reference/steady-record.md` has the
-//! formulas, with an example that the tests below follow.
+//! While the device stalls, the writer thread is stuck, and what comes is kept by the ring; and
+//! what was appended before becomes durable only afterwards. `docs/reference/steady-record.md` has
+//! the formulas, with an example that the tests below follow.
 
 use std::time::Duration;
 
 use super::config::{BLOCK_BYTES, defaults, poll_of};
 use super::ring::HEADER_BYTES;
 
-/// A device stalls longer one day than it did while somebody looked.
+/// The worst stall in service is longer than the worst one measured.
 pub const MARGIN: u32 = 2;
 
-/// What holds.
+/// Sizes that suffice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizing {
-    /// The stall that it holds for: the known one times [`MARGIN`].
+    /// The stall that they cover: the known one times [`MARGIN`].
     pub stall: Duration,
     /// How often the writer thread polls the rings.
     pub poll: Duration,
     /// Records that come between two polls of the rings, at most.
     pub ring_records: u64,
-    /// Ring for so many, in whole blocks.
+    /// Ring for these records, in whole blocks.
     pub ring_bytes: u64,
-    /// Shortest loss window that is kept, in whole milliseconds.
+    /// Shortest loss window that can be kept, in whole milliseconds.
     pub loss_window: Duration,
 }
 
-/// What holds for records of up to so many bytes, one per period, and this worst stall.
+/// Sizes for records of up to `record_bytes`, one per period, and this worst stall.
 pub fn sizing(record_bytes_max: u64, period: Duration, worst_stall: Duration) -> Sizing {
     let stall = worst_stall * MARGIN;
     let loss_window = loss_window(stall);
     // With the window that is in force by default the writer polls less often.
     let poll = poll_of(loss_window.max(defaults::LOSS_WINDOW));
     let gap_ns = (poll + stall).as_nanos();
-    // One more: the first may come just after a look.
+    // One more: the first may arrive just after a poll.
     let records = gap_ns.div_ceil(period.as_nanos().max(1)) + 1;
     let ring_records = u64::try_from(records).unwrap_or(u64::MAX);
     let slot = record_bytes_max.saturating_add(HEADER_BYTES as u64);
@@ -44,7 +44,7 @@ pub fn sizing(record_bytes_max: u64, period: Duration, worst_stall: Duration) ->
     Sizing { stall, poll, ring_records, ring_bytes, loss_window }
 }
 
-/// Half of the window may pass before a record is sent; the other half is for a look that just
+/// Half of the window may pass before a record is submitted; the other half is for a poll that just
 /// missed it, and for the device. How often the writer polls depends on the window, so the
 /// condition is raised until it holds; each step adds at most a quarter of the one before.
 fn loss_window(stall: Duration) -> Duration {
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn a_device_that_never_stalls_needs_time_for_the_polls_only() {
         let sizing = sizing(84, 10 * MS, Duration::ZERO);
-        // The writer looks every 1 ms at least: 2 x (1 ms + 0).
+        // The poll interval is 1 ms at least: 2 x (1 ms + 0).
         assert_eq!(sizing.loss_window, 2 * MS);
         // 20 ms are two periods, and one more: 3 x 100 bytes.
         assert_eq!((sizing.ring_records, sizing.ring_bytes), (3, 4_096));
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_short_window_makes_the_writer_look_more_often() {
-        // The look is an eighth of the window: 8/8 = 3/8 for the stall + 1/8 for the look + 1/2.
+        // The poll interval is an eighth of the window: 8/8 = 3/8 for the stall + 1/8 for it + 1/2.
         let sizing = sizing(84, 10 * MS, 15 * MS);
         assert_eq!(sizing.loss_window, 80 * MS);
         assert_eq!(poll_of(sizing.loss_window), 10 * MS);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where records come from. The built-in source makes one per period, as the ext4 recording paper's measurements do.
+//! Where records come from. The built-in source makes one per period, as the ext4 recording paper's
+//! measurements do.
 
 use std::io;
 use std::time::Duration;
@@ -8,25 +9,25 @@ use rustix::thread::{ClockId as SleepClock, clock_nanosleep_absolute};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 const NS_PER_S: u64 = 1_000_000_000;
-/// A long wait is cut into pieces of this length, so that Ctrl-C is noticed.
+/// A long wait is divided into waits of this length, so that Ctrl-C is noticed.
 const WAIT_NS_MAX: u64 = 200_000_000;
 
-/// A record on its way in.
+/// A record of a source.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'a> {
     /// Position of its channel in the configuration.
     pub channel: usize,
     /// Goes into the recording.
     pub log_time_ns: u64,
-    /// When it was to be handed over, by the monotonic clock; None if there is no such time.
+    /// When it is due, by the monotonic clock; None without a period.
     pub due_ns: Option<u64>,
     pub data: &'a [u8],
 }
 
 /// A stream of records.
 pub trait Source {
-    /// Waits for the next record; None at the end. An error of kind `Interrupted` says that it may
-    /// take longer: look whether to stop, and call again.
+    /// Waits for the next record; None at the end. An error of kind `Interrupted` means that it may
+    /// take longer: check whether to stop, and call again.
     fn next(&mut self) -> io::Result<Option<Record<'_>>>;
 }
 
@@ -71,7 +72,7 @@ struct Started {
 }
 
 impl Periodic {
-    /// `records` of `bytes` each. A period of zero means as fast as they are taken.
+    /// `records` of `bytes` each. A period of zero: as fast as the recorder takes them.
     pub fn new(period: Duration, bytes: usize, records: u64) -> Periodic {
         // Not compressible, and the same in each run.
         let mut word = 0x9e37_79b9_7f4a_7c15_u64;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel knows about a thread: how often it gave up the CPU or lost it, and how it runs.
+//! The kernel's counters of a thread: how often it slept or was preempted; and its scheduling.
 //!
 //! A call that took long either slept (a voluntary switch: something blocked), was preempted (an
 //! involuntary switch, or time spent runnable but not running), or neither: interrupts, the
@@ -17,9 +17,9 @@ use super::config::IoPriority;
 /// Counters of one thread, or what they grew by.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
-    /// Times it went to sleep.
+    /// Voluntary context switches: it slept.
     pub voluntary_switches: u64,
-    /// Times the scheduler took the CPU away.
+    /// Involuntary context switches: it was preempted.
     pub involuntary_switches: u64,
     /// Page faults without and with I/O.
     pub minor_faults: u64,

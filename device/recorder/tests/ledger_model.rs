@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ledger's counters under every interleaving of caller, writer and reader that the memory model
-//! allows (loom), and what they say when nothing is concurrent. Alone in its program, since it has
-//! atomics of its own in place of the ledger's.
+//! The ledger's counters under every interleaving of caller, writer and reader that the memory
+//! model allows (loom), and what they say when nothing is concurrent. Alone in its program, since
+//! it has atomics of its own in place of the ledger's.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 

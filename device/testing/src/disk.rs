@@ -7,9 +7,9 @@ use std::process::Command;
 
 use crate::{is_root, skip};
 
-/// A loop device over a file in a directory of its own; both go with it.
+/// A loop device over a file in a directory of its own; both are removed with it.
 pub struct LoopDisk {
-    /// `/dev/loopN`, of no other test.
+    /// `/dev/loopN`, of this test only.
     pub node: String,
     /// The file that its blocks are in.
     pub backing: PathBuf,
@@ -18,7 +18,8 @@ pub struct LoopDisk {
 }
 
 impl LoopDisk {
-    /// With further options of losetup; None, and the test is skipped, if this machine cannot have one.
+    /// With further options of losetup; None, and the test is skipped, if this machine cannot have
+    /// one.
     pub fn new(mib: u64, options: &[&str]) -> Option<LoopDisk> {
         if !is_root("a loop device") {
             return None;

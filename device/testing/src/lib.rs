@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the tests of several crates need of the machine, and how they say that it is not there.
+//! What the tests of several crates need of the machine, and how they report that it is missing.
 //!
-//! Some tests need root, a loop device or tracefs. Where a machine has none they end early and count as passed, so
-//! each says it with [`skip`]: `scripts/test` shows what was skipped, and why, in its last lines. [`LoopDisk`] is a
-//! block device for one test; [`alone_on_this_machine`] is for what a machine has only once, since another run of the
-//! tests may be under way.
+//! Some tests need root, a loop device or tracefs. Where a machine has none they end early and
+//! count as passed, so each says it with [`skip`]: `scripts/test` shows what was skipped, and why,
+//! in its last lines. [`LoopDisk`] is a block device for one test; [`alone_on_this_machine`] is for
+//! what a machine has only once, since another run of the tests may be under way.
 
 #![allow(clippy::expect_used, reason = "only tests call it")]
 
@@ -20,8 +20,8 @@ use rustix::process::geteuid;
 
 pub use disk::LoopDisk;
 
-/// Says that the calling test ends early, or leaves out a part: on standard error, and as a line `CRATE::TEST`, tab,
-/// reason in the file that `$STEADYIO_SKIPS` names.
+/// Says that the calling test ends early, or leaves out a part: on standard error, and as a line
+/// `CRATE::TEST`, tab, reason in the file that `$STEADYIO_SKIPS` names.
 pub fn skip(reason: &str) {
     eprintln!("skipped: {reason}");
     let Some(path) = env::var_os("STEADYIO_SKIPS") else { return };
@@ -47,7 +47,8 @@ pub fn is_root(needed_for: &str) -> bool {
     is_root
 }
 
-/// Waits until no other test, of this run or another, has what is named so; it is the caller's while the file lives.
+/// Waits until no other test, of this run or another, has what is named so; it is the caller's
+/// while the file lives.
 pub fn alone_on_this_machine(name: &str) -> File {
     let path = env::temp_dir().join(format!("steadyio-tests-{name}.lock"));
     let mut options = OpenOptions::new();

@@ -17,9 +17,9 @@ use crate::fio::think::{Target, ThinkLog};
 use crate::spec::expand::PlannedPoint;
 use crate::spec::workload::{Class, Data, FileSync, Ioprio, Job, Length};
 
-/// Time limit of the jobs that run until another ends, in s: a point is never that long.
+/// Time limit in s of jobs that run until another ends; longer than any point.
 const UNTIL_ENDED_S: u64 = 24 * 3_600;
-/// Points of one job's seeds lie this far apart, jobs of one point 1.
+/// Distance between the seeds of a job's points; those of a point's jobs differ by 1.
 const SEED_STRIDE: u64 = 1_000;
 
 /// What all points of a job file share.
@@ -97,7 +97,7 @@ impl JobFile<'_> {
     }
 
     fn settle(&self, point: &PlannedPoint) -> String {
-        // One I/O to nowhere, then a pause: fio sleeps, the device idles.
+        // One I/O to the null engine, then a pause: fio sleeps, the device idles.
         format!(
             "\n[p{}.settle]\n\
              stonewall=1\n\
@@ -159,7 +159,7 @@ impl JobFile<'_> {
     }
 }
 
-/// What a job on a file has beside one on the device.
+/// Options of a job on a file.
 fn file_options(job: &Job, path: &Path) -> String {
     let Some(file) = &job.file else { return String::new() };
     let sync = match file.sync {
@@ -179,7 +179,7 @@ fn end(length: &Length, job: &Job, block: u64, ends_point: bool) -> String {
     match (length.ios, length.seconds) {
         // The list of think times is as long as the point.
         (Some(_), _) if ends_point && job.think_jitter_us > 0 => String::new(),
-        // io_size lets the job go on after as many bytes as the device has.
+        // Without io_size the job would end after as many bytes as the device has.
         (Some(ios), _) if ends_point => {
             format!("number_ios={ios}\nio_size={}\n", ios.saturating_mul(block))
         }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! fio as the engine of a bench.
 //!
-//! [`job`] says points in fio's words, [`think`] pauses for which fio has none; [`process`] runs it,
-//! [`virtual_time`] makes that quick where time is virtual; [`output`] reads what it reports.
+//! [`job`] writes points as a job file, [`think`] the pauses that fio has no option for;
+//! [`process`] runs it, [`virtual_time`] starts it quickly where time is virtual; [`output`] reads
+//! its result.
 
 pub mod job;
 pub mod output;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What fio reports (`--output-format=json+`, 3.33 and newer), as far as it is needed here.
+//! fio's result (`--output-format=json+`, 3.33 and newer), as far as it is used here.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use steadyio_core::histogram::Histogram;
 
-/// fio's output was not what its version promises.
+/// fio's output does not have the format of its version.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
     /// No JSON at all.
-    #[error("fio wrote no result; it said: {0}")]
+    #[error("fio wrote no result; its output: {0}")]
     Missing(String),
     /// Not the JSON expected.
     #[error("fio's result cannot be read: {0}")]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Running fio: finding it, starting it, waiting for it, ending it.
+//! Finds, starts, awaits and ends fio.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -20,20 +20,20 @@ use crate::fio::virtual_time;
 
 /// Oldest fio that the job files were checked with.
 const VERSION_MIN: (u32, u32) = (3, 33);
-/// How often to look whether fio has ended, and whether it should.
+/// Interval of checks whether fio has ended, and whether it should.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// What a fio told to stop gets to finish its last I/Os.
+/// How long a fio told to stop may take to finish its last I/Os.
 const STOP_GRACE: Duration = Duration::from_secs(10);
 
-/// fio is missing, too old, or did not do what it was asked to.
+/// fio is missing, too old, or failed.
 #[derive(Debug, thiserror::Error)]
 pub enum FioError {
     /// No fio in PATH.
-    #[error("fio is not in PATH; it is needed as the I/O engine: apt-get install fio")]
+    #[error("fio is not in PATH: install it (apt-get install fio)")]
     Missing,
     /// Version below the minimum, or no version at all.
     #[error(
-        "{}: says it is \"{version}\", fio-{}.{} or newer is needed",
+        "{}: version \"{version}\", must be fio-{}.{} or newer",
         path.display(), VERSION_MIN.0, VERSION_MIN.1
     )]
     Version {
@@ -43,7 +43,7 @@ pub enum FioError {
     },
     #[error("{what}")]
     Io { what: String, source: io::Error },
-    /// A job could not start or go on.
+    /// A job could not start or continue.
     #[error("fio failed ({status}): {said}")]
     Failed { status: String, said: String },
     /// Result not understood.
@@ -133,7 +133,7 @@ impl Run {
             .stdin(Stdio::null())
             .stdout(log.try_clone().map_err(io_error(log_path.display().to_string()))?)
             .stderr(log)
-            // Ctrl-C reaches the whole foreground group; fio is stopped by us alone.
+            // A group of its own: Ctrl-C would reach fio directly, but only this process ends it.
             .process_group(0);
         die_with_parent(&mut command);
         let child = command.spawn().map_err(io_error(fio.path.display().to_string()))?;
@@ -184,15 +184,15 @@ impl Run {
         }
     }
 
-    /// fio goes on without a job that fails to start, and a job that should end others no
-    /// longer does so. Errors of single I/Os are only counted and do not show here.
+    /// If a job fails to start, fio continues without it, and what it should end does not end.
+    /// Errors of single I/Os are only counted and do not show here.
     fn a_job_died(&self) -> bool {
         let size = fs::metadata(&self.output).map(|meta| meta.len()).unwrap_or_default();
         size > 0 && self.messages().contains("err=")
     }
 }
 
-/// If we are killed, fio must not go on loading the device on its own.
+/// If this process is killed, fio must not keep loading the device.
 fn die_with_parent(command: &mut Command) {
     let set = || {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;

@@ -3,10 +3,10 @@
 //!
 //! fio's own `thinktime` is fixed, and a fixed pause locks in phase with the device. fio can
 //! replay a list with times (`read_iolog`, version 3), but waits from the *issue* of one I/O to
-//! the issue of the next. An `open` entry for a file that is open already does nothing except
-//! that fio then counts the wait from there. With one before each I/O the wait starts at the
-//! completion of the I/O before, which is what a think time is. What a pause takes too long
-//! (timer, scheduling) fio takes off the next one, so the mean stays right.
+//! the issue of the next. An `open` entry for an open file has no effect but that fio counts the
+//! wait from there. With one before each I/O the wait starts when the previous I/O completes, which
+//! is what a think time is. If a pause is too long (timer, scheduling), fio shortens the next one,
+//! so the mean is exact.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -73,7 +73,7 @@ impl ThinkLog {
     }
 }
 
-/// Whether the next I/O is a read; `percent` draws from 0 to 99 where chance decides.
+/// Whether the next I/O is a read; for mixed operations `percent` draws from 0 to 99.
 pub fn is_read(job: &Job, percent: impl FnOnce() -> u64) -> bool {
     match job.op {
         Op::Read | Op::RandRead => true,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Starting fio quickly on a kernel whose time is virtual.
+//! Starts fio quickly on a kernel whose time is virtual.
 //!
 //! User Mode Linux with `time-travel=inf-cpu` moves its clock by 256 ns per clock read and, when
 //! all processes sleep, to the next timer. fio calibrates its clock when it starts: it spins
@@ -15,8 +15,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Spins of fio 3.33's calibration (`calibrate_cpu_clock` in its gettime.c). If another version
-/// spins more often, the rest takes its time; if less often, the stops left over fall into the
-/// settling before the first point.
+/// spins more often, the rest takes its full time; if less often, the remaining stops fall into the
+/// idle time before the first point.
 const SPINS: u32 = 51;
 /// Long enough for fio to start the next spin, short enough to save reads.
 const SPIN_STARTED: Duration = Duration::from_micros(50);
@@ -29,7 +29,7 @@ pub fn is_virtual() -> bool {
     arguments.split_whitespace().any(|argument| argument == "time-travel=inf-cpu")
 }
 
-/// Leads a fio just started through its calibration; returns early if it ends.
+/// Stops and continues a fio just started through its calibration; returns early if it ends.
 pub fn skip_calibration(fio: &Child) {
     let Some(pid) = i32::try_from(fio.id()).ok().and_then(Pid::from_raw) else { return };
     for _ in 0..SPINS {

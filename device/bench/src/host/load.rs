@@ -2,7 +2,7 @@
 //! Threads that do synchronous, direct I/O on a host whose software takes time.
 //!
 //! Which I/Os are done depends on the seed and their number only: all threads take the next one
-//! from the same counter, so one thread and sixteen read the same places.
+//! from the same counter, so one thread and sixteen read the same offsets.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -29,12 +29,12 @@ use crate::spec::expand::PlannedPoint;
 use crate::spec::host::Host;
 use crate::spec::workload::{Data, Job};
 
-/// How often to look whether the threads are done.
+/// Interval of checks whether the threads have ended.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Draws of one I/O lie this far apart: place and direction.
+/// Random numbers per I/O: offset and direction.
 const DRAWS: u64 = 2;
 
-/// A load that could not be run to its end.
+/// Why a load ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     /// The device cannot be opened, or a thread cannot be set up.
@@ -60,7 +60,7 @@ pub struct HostLoad<'a> {
     pub stop: &'a Interrupt,
 }
 
-/// One point under way: what its threads share.
+/// What the threads of one point share.
 struct Point<'a> {
     host: Host,
     job: &'a Job,
@@ -94,7 +94,8 @@ impl HostLoad<'_> {
         let started = Instant::now();
         let mut outputs = BTreeMap::new();
         for point in points {
-            // Both are there: the spec's check sees to it, and a bench misses a job without output.
+            // Both are there: the spec's check requires it, and a bench reports a job without
+            // output.
             let (Some(host), [job]) = (point.host, &point.jobs[..]) else { continue };
             thread::sleep(Duration::from_millis(self.settle_ms));
             let running = self.point(host, job, point)?;
@@ -166,7 +167,7 @@ impl Point<'_> {
         Ok(output)
     }
 
-    /// Does I/Os until all are taken, and says when the last one ended.
+    /// Does I/Os until all are taken; returns when the last one ended.
     fn thread(&self) -> Result<(Done, Instant), HostError> {
         // Without this the kernel may add 50 us to each sleep.
         rustix::thread::set_current_timer_slack(Some(NonZeroU64::MIN)).map_err(|error| {
@@ -188,7 +189,7 @@ impl Point<'_> {
         }
     }
 
-    /// One I/O with the host's part of it.
+    /// One I/O, with the host's software time.
     fn one(&self, index: u64, buffer: &mut [u8], done: &mut Done) {
         let begun = Instant::now();
         {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A semaphore that serves threads in the order in which they came: for cores, for one.
+//! A semaphore that serves threads in the order of their arrival, such as for the cores of a host.
 //!
-//! A fair lock, because the order decides the latencies that come out: the standard library's lets whoever
-//! comes at the right moment pass those who wait.
+//! The order decides the measured latencies; with the standard library's locks a thread that
+//! arrives late can overtake those that wait.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// So many permits, at most all of them taken.
+/// A number of permits, of which at most all are taken.
 #[derive(Debug)]
 pub struct FairSemaphore {
     state: Mutex<State>,
@@ -20,7 +20,7 @@ struct State {
     served: u64,
 }
 
-/// A permit taken; dropping it gives it back.
+/// A permit taken; dropping it returns it.
 #[derive(Debug)]
 pub struct Permit<'a>(&'a FairSemaphore);
 
@@ -31,7 +31,7 @@ impl FairSemaphore {
         FairSemaphore { state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// Waits for a permit behind all who came before.
+    /// Waits for a permit, in order of arrival.
     pub fn take(&self) -> Permit<'_> {
         let mut state = self.lock();
         let ticket = state.next_ticket;
@@ -41,7 +41,7 @@ impl FairSemaphore {
         }
         state.served += 1;
         state.free -= 1;
-        // Whoever is next may find another permit free.
+        // The next thread may find another permit free.
         self.changed.notify_all();
         Permit(self)
     }

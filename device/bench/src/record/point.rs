@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From the results of a point's jobs to the record's entry.
+//! Merges the results of a point's jobs into the record's entry.
 
 use std::collections::BTreeMap;
 
@@ -62,9 +62,9 @@ fn end_ns(point: &PlannedPoint, jobs: &[(&Job, JobOutput)]) -> u64 {
     }
 }
 
-/// A job that is cut off at `end_ns` completes what it has outstanding afterwards, when nothing
-/// else uses the device: with several outstanding that can be more than all it did before, so it is
-/// left out. A job with one outstanding keeps it, and the time that it took.
+/// A job that is ended at `end_ns` completes its outstanding I/Os afterwards, when nothing else
+/// uses the device. With several outstanding these can be more than all before, so they are left
+/// out. A job with one outstanding I/O keeps it, and the time that it took.
 fn mib_s(job: &Job, output: &JobOutput, end_ns: Option<u64>) -> f64 {
     let (count, duration_ns) = match end_ns {
         Some(end_ns) if job.depth > 1 => (output.count.saturating_sub(job.depth), end_ns),

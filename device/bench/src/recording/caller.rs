@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The thread with the deadline: takes records from a source, hands them over, and is measured.
+//! The measured thread, which has the deadline: takes records from a source and records them.
 //!
 //! What is measured is the one call that a real application would make: write() or append().
 //! The kernel's counters are read around each call, outside the measured time, so that a long call
@@ -14,20 +14,20 @@ use steadyio_core::latency::Latencies;
 use steadyio_recorder::source::{Record, Source, now_ns};
 use steadyio_recorder::task::{Counters, Probe};
 
-/// As many of the longest calls are kept with their counters.
+/// Number of longest calls kept with their counters.
 const WORST: usize = 10;
 
 pub trait Sink {
-    /// The call that is measured. A record that is lost is counted by the sink and no error.
+    /// The call that is measured. The sink counts a lost record; it is no error.
     fn take(&mut self, record: &Record<'_>) -> io::Result<()>;
 
-    /// What else the thread has to do per record; not measured.
+    /// Further work of the thread per record; not measured.
     fn settle(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// What others may look at while the thread runs.
+/// Readable by other threads meanwhile.
 #[derive(Debug, Default)]
 pub struct Gauge {
     pub call_ns_max: AtomicU64,
@@ -37,9 +37,9 @@ pub struct Gauge {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// It slept: something in the kernel made it wait.
+    /// It slept in the kernel.
     Blocked,
-    /// It lost the CPU to another thread.
+    /// Another thread had the CPU.
     Preempted,
     /// It had the CPU all along: its own work, interrupts, or a hypervisor.
     Running,
@@ -48,7 +48,7 @@ pub enum Cause {
 /// A long call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct WorstCall {
-    /// Which record, from 0.
+    /// Index of the record.
     pub record: u64,
     pub ns: u64,
     pub cause: Cause,
@@ -56,7 +56,7 @@ pub struct WorstCall {
     pub kernel: Counters,
 }
 
-/// What came out of a run.
+/// The result of a run.
 #[derive(Debug, Clone)]
 pub struct CallerReport {
     pub calls: Latencies,
@@ -66,7 +66,7 @@ pub struct CallerReport {
     pub late: u64,
     /// Calls in which the thread slept.
     pub blocked_calls: u64,
-    /// Calls in which the thread lost the CPU and did not sleep.
+    /// Calls in which the thread was preempted and did not sleep.
     pub preempted_calls: u64,
     /// Longest first.
     pub worst: Vec<WorstCall>,
@@ -76,7 +76,7 @@ pub struct CallerReport {
     pub duration_ns: u64,
     /// Whether it was asked to stop before the source ended.
     pub interrupted: bool,
-    /// What ended it before the source did.
+    /// Error that ended it early.
     pub error: Option<String>,
 }
 
@@ -202,7 +202,7 @@ mod tests {
         let gauge = Gauge::default();
         let report = run(&mut source, &mut sink, 1_000_000, &Interrupt::default(), &gauge);
         assert_eq!(sink.taken, (0..30).collect::<Vec<u8>>());
-        // Others may have waited for a CPU for longer.
+        // Other calls may have waited longer for a CPU.
         let slept = report.worst.iter().find(|worst| worst.record == 7);
         assert!(slept.is_some_and(|slept| slept.cause == Cause::Blocked && slept.ns >= 20_000_000));
         assert_eq!(gauge.call_ns_max.load(Ordering::Relaxed), report.worst[0].ns);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a caller sees that records periodic data: by the pool, or as the ext4 recording paper measured.
+//! Measures a caller that records periodic data: with the pool, or as in the ext4 recording paper.
 //!
-//! [`recipe`] names the ways to record; [`caller`] is the measured thread, [`recipes`] are those ways in which it
-//! writes itself; [`session`] leads through all of it, [`place`] says on which file system, [`result`] what came out.
+//! [`recipe`] names the ways to record; [`caller`] is the measured thread; in [`recipes`] it calls
+//! write() itself. [`session`] runs a recording, [`place`] names the file system, [`result`] is the
+//! result.
 
 pub mod caller;
 pub mod place;

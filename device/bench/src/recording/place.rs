@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! On which file system a recording lies, for its result.
+//! The file system of a recording, for its result.
 
 use std::fs;
 use std::io;
@@ -9,7 +9,7 @@ use std::path::Path;
 use rustix::fs::{major, minor};
 use serde::Serialize;
 
-/// What decides how a file system behaves. Holds no path: results are meant to be shared.
+/// File system and mount options. Without paths, because results are meant to be shared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Filesystem {
     /// `ext4`, for example.
@@ -20,7 +20,7 @@ pub struct Filesystem {
     pub device: Option<String>,
 }
 
-/// An error with the file that it is of.
+/// An error, with its file.
 pub fn named(path: &Path, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }

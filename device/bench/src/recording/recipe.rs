@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ways to get records onto a device: complete, named, and comparable.
+//! The ways to record, named, for comparison.
 //!
-//! All but `pool` are those that the ext4 recording paper measured: the caller's own thread
-//! calls write() into the page cache, and a second thread writes the pages back. Each choice of the paper
-//! is a field here, and its names are W (write: append or preallocated), S (sync: fdatasync, "all",
-//! or sync_file_range, "data") and F (flusher on or off).
+//! All but `pool` are those of the ext4 recording paper: the caller calls write() into the page
+//! cache, and a second thread writes the pages back. Each choice of the paper is a field here; its
+//! names are W (write: append or preallocated), S (sync: fdatasync, "all", or sync_file_range,
+//! "data") and F (flusher on or off).
 
 use std::fmt;
 use std::str::FromStr;
@@ -33,9 +33,9 @@ pub enum Sync {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Background {
     None,
-    /// The paper's BG_TRUNC: files of earlier recordings are cut down, step by step.
+    /// The paper's BG_TRUNC: files of earlier recordings are truncated step by step.
     Truncate,
-    /// The paper's BG_ALL: files are cut down, and the next one is preallocated.
+    /// The paper's BG_ALL: files are truncated, and the next one is preallocated.
     All,
 }
 
@@ -84,8 +84,8 @@ const APPEND_ALL: (Blocks, Sync, bool) = (Blocks::Append, Sync::Fdatasync, false
 const PRE_ALL: (Blocks, Sync, bool) = (Blocks::Preallocated, Sync::Fdatasync, false);
 const PRE_DATA_ON: (Blocks, Sync, bool) = (Blocks::Preallocated, Sync::SyncFileRange, true);
 
-/// Every recipe: the paper's twelve in the order of its Table 1, then ours. A name without `flusher` or
-/// `noflusher` is one of the paper's two methods as the paper defines it, NONE with and ALL without the flusher.
+/// Every recipe: the paper's twelve in the order of its Table 1, then the pool. A name without
+/// `flusher` or `noflusher` is one of the paper's two methods: NONE with, ALL without the flusher.
 pub const RECIPES: [Recipe; 13] = [
     of_paper("append-fdatasync", "NONE", NONE, Background::None),
     of_paper("prealloc-syncrange", "ALL", ALL, Background::None),
@@ -128,7 +128,7 @@ impl Recipe {
         self.name
     }
 
-    /// The column of the paper's Table 1 that it is; None for what the paper does not have.
+    /// Its column in the paper's Table 1; None if the paper does not have it.
     pub fn paper_column(self) -> Option<&'static str> {
         self.paper_column
     }
@@ -140,7 +140,7 @@ impl Recipe {
 
 /// There is no such recipe.
 #[derive(Debug, thiserror::Error)]
-#[error("no recipe {0:?}; there are: {names}", names = names())]
+#[error("no recipe {0:?}; must be one of {names}", names = names())]
 pub struct UnknownRecipe(String);
 
 fn names() -> String {

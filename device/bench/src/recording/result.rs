@@ -25,7 +25,7 @@ use crate::record::rounded;
 pub const RESULT_SCHEMA: &str = "steadyio.recording/1";
 const MIB: f64 = 1_048_576.0;
 
-/// What one `steady record` did.
+/// The result of one `steady record`.
 #[derive(Debug, Serialize)]
 pub struct RecordingResult {
     schema: &'static str,
@@ -78,7 +78,7 @@ struct Config {
 pub enum End {
     /// The source ended.
     Finished,
-    /// A signal ended it; what was taken until then is recorded.
+    /// A signal ended it; the records received until then are recorded.
     Interrupted,
     /// All segments were full.
     Full,

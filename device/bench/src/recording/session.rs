@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A whole recording by any recipe: set up, run the caller, tell, end, and put back.
+//! A whole recording by any recipe: sets it up, runs and watches the caller, ends it and restores
+//! settings.
 //!
-//! Called by `steady record`. A program of one's own uses [`steadyio_recorder::pool::Recorder`] directly and
-//! brings its own thread.
+//! Called by `steady record`. Other programs use [`steadyio_recorder::pool::Recorder`] directly, in
+//! their own thread.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -30,7 +31,7 @@ use super::recipes::background::BackgroundReport;
 use super::recipes::caller_writes::{Files, WriteReport, WriteSink};
 use super::recipes::flusher::{self, FlusherError, FlusherOff};
 
-/// A caller that waits looks this often whether the ring has room again.
+/// Interval at which a waiting caller checks whether the ring has room.
 const ROOM_LOOK: Duration = Duration::from_millis(1);
 
 /// How the caller runs.
@@ -46,21 +47,21 @@ pub struct CallerConfig {
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub recipe: Recipe,
-    /// Channels, sizes, directory. The ext4 recording paper's recipes have one channel, take `segment_bytes` as the
-    /// size
-    /// of a file and `unit_bytes` as what is written back at once, and use nothing else of it.
+    /// Channels, sizes, directory. The ext4 recording paper's recipes have one channel, take
+    /// `segment_bytes` as the size of a file and `unit_bytes` as bytes per write-back, and use
+    /// nothing else of it.
     pub config: RecorderConfig,
     pub caller: CallerConfig,
-    /// Time between records; zero if they come as fast as they are taken.
+    /// Time between records; zero: as fast as the recorder takes them.
     pub period: Duration,
     /// Bytes that will come; None if they have no end.
     pub total_bytes: Option<u64>,
     /// The caller waits for room in the ring before it takes the next record. For sources that can
-    /// wait themselves; never for real-time.
+    /// block; never for real-time.
     pub back_pressure: bool,
 }
 
-/// A recording could not be set up, or not be ended.
+/// A recording could not be set up or finished.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     #[error(transparent)]
@@ -71,11 +72,11 @@ pub enum SessionError {
     /// Files or threads of the paper's recipes.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The paper's recipes preallocate, so they must know how much comes.
-    #[error("recipe {0} needs an end: say --total or --duration")]
+    /// The paper's recipes preallocate, so they must know the size of the recording.
+    #[error("recipe {0} needs an end: give --total or --duration")]
     Endless(Recipe),
     #[error(
-        "cannot lock the process into memory: raise the limit (ulimit -l) or say --no-lock: {0}"
+        "cannot lock the process into memory: raise the limit (ulimit -l) or give --no-lock: {0}"
     )]
     Lock(io::Error),
     /// Scheduling of the caller.
@@ -83,7 +84,7 @@ pub enum SessionError {
     Caller { wanted: String, why: io::Error },
 }
 
-/// What others may see while it runs.
+/// State of a recording in progress.
 #[derive(Debug, Clone, Copy)]
 pub struct Live {
     pub elapsed: Duration,
@@ -92,11 +93,11 @@ pub struct Live {
     /// Of all rings; 0 without rings.
     pub ring_bytes: u64,
     pub call_ns_max: u64,
-    /// Of the latest sync; None if the recipe does not say.
+    /// Of the latest sync; None if the recipe does not measure it.
     pub durable_lag_ns: Option<u64>,
 }
 
-/// What the threads beside the caller did.
+/// What the other threads did.
 #[derive(Debug)]
 pub enum Beside {
     Pool(Box<WriterReport>, Arc<Meters>),
@@ -125,12 +126,12 @@ struct Begun {
     cpu_ns: u64,
 }
 
-/// Called now and then while recording: how often, and with what.
+/// Interval and function: called repeatedly while recording.
 pub type Watch<'a> = (Duration, &'a mut dyn FnMut(&Live));
 
 struct PoolSink {
     channels: Vec<Channel>,
-    /// Of each channel, if the caller is to wait for room.
+    /// Of each channel, if the caller waits for room.
     ring_bytes: Option<Vec<u64>>,
     last: usize,
 }
@@ -138,12 +139,12 @@ struct PoolSink {
 impl Sink for PoolSink {
     fn take(&mut self, record: &Record<'_>) -> io::Result<()> {
         self.last = record.channel;
-        // A loss is counted by the channel; the caller of a real-time system goes on as well.
+        // The channel counts a loss; the caller of a real-time system would continue, too.
         let _ = self.channels[record.channel].append(record.log_time_ns, record.data);
         Ok(())
     }
 
-    /// Half a ring has room for any record: the configuration sees to it.
+    /// Half a ring has room for any record: the configuration ensures it.
     fn settle(&mut self) -> io::Result<()> {
         if let Some(ring_bytes) = &self.ring_bytes {
             let used = |account: Account| {
@@ -158,7 +159,7 @@ impl Sink for PoolSink {
 }
 
 impl Plan {
-    /// Records all of a source. `note` is told what takes long, `watch` how it goes.
+    /// Records all of a source. `note` reports what takes long, `watch` the progress.
     pub fn record(
         &self,
         source: Box<dyn Source + Send>,
@@ -261,7 +262,7 @@ impl Plan {
             prepare_caller(&config, lock)?;
             let begun = Begun { at_ns: now_ns(), cpu_ns: process_cpu_ns() };
             let report = run(&mut *source, &mut sink, period_ns, &stop, &shared);
-            // The other end waits for it.
+            // The receiver waits for it.
             let _ = done.send(());
             Ok((begun, report, sink))
         })?;
@@ -295,7 +296,7 @@ fn prepare_caller(config: &CallerConfig, lock: bool) -> Result<(), SessionError>
     }
     if let Some(priority) = config.fifo_priority {
         let wanted = format!(
-            "under SCHED_FIFO at priority {priority} (which root may, or who has ulimit -r {priority})"
+            "under SCHED_FIFO at priority {priority} (needs root, or ulimit -r {priority})"
         );
         set_fifo(priority).map_err(|why| SessionError::Caller { wanted, why })?;
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs that run beside the jobs of a point: fstrim, deletions, whatever fio cannot do.
+//! Programs that run beside the jobs of a point: fstrim, deletions, and what else fio cannot do.
 //!
 //! Each is a shell in a process group of its own, in the file system's root, with `$STEADY_DEVICE`
 //! (node) and `$STEADY_DISK` (name in /sys/block) in its environment. It runs until the point ends;
-//! one that ends earlier has failed, for then the point measured less than it says.
+//! one that ends earlier has failed, because the point was then measured without it.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -15,7 +15,7 @@ use steadyio_core::device::Device;
 
 use crate::spec::workload::{Command, Ioprio};
 
-/// A program that did not run as it should.
+/// A program that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BesideError {
     #[error("{name} cannot be started")]
@@ -35,7 +35,7 @@ pub enum BesideError {
     },
 }
 
-/// Programs under way; dropping it ends them.
+/// Running programs; dropping it ends them.
 #[derive(Debug, Default)]
 pub struct Beside(Vec<(String, Child)>);
 

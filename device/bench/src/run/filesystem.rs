@@ -22,7 +22,7 @@ use crate::spec::workload::{Filesystem, FilesystemKind, Job};
 
 /// Files are written in pieces of this size.
 const PIECE_BYTES: usize = 1 << 20;
-/// A killed program lets go of its files a little later.
+/// How long a killed program may take to close its files.
 const UNMOUNT_TRIES: u32 = 100;
 const UNMOUNT_AGAIN: Duration = Duration::from_millis(50);
 
@@ -72,8 +72,8 @@ impl Mounted {
         Ok(Mounted { path, unmounted: false, _dir: dir })
     }
 
-    /// Writes the files of the jobs that do not grow their own, onto the device and out of the
-    /// page cache.
+    /// Writes the files of the jobs that do not extend their own, syncs them, and drops them from
+    /// the page cache.
     pub fn lay_out(&self, jobs: &[Job]) -> Result<(), FilesystemError> {
         for job in jobs {
             let Some(file) = job.file.as_ref().filter(|file| !file.grow) else { continue };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a group of points on a file system needs beside its jobs: the file system, the jobs' files,
-//! and the programs that run next to them.
+//! What a group of points on a file system needs: the file system, the jobs' files, and the
+//! programs that run beside the jobs.
 
 use steadyio_core::device::Device;
 
@@ -9,7 +9,7 @@ use crate::run::filesystem::{FilesystemError, Mounted};
 use crate::spec::expand::{PlannedPoint, VariantFilesystem};
 use crate::spec::workload::Filesystem;
 
-/// Why it could not be had, or did not end as it should.
+/// Why it could not be prepared, or failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
     #[error(transparent)]

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether a device may be written to.
 //!
-//! Two questions, in this order. Is it in use? The kernel itself answers: an exclusive open
-//! fails for anything mounted, swapped to or stacked upon, and keeps others out while it is held;
-//! there is no way round it. Does it hold data? Partitions and known signatures say so; the user
-//! can give them up by name.
+//! Two checks, in this order. Is it in use? An exclusive open fails for anything mounted, swapped
+//! to or stacked upon, and keeps others out while it is held; no option overrides this. Does it
+//! hold data? Partitions and known signatures show it; the user can consent to their loss by name.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -18,7 +17,9 @@ use steadyio_core::device::Device;
 #[derive(Debug, thiserror::Error)]
 pub enum SafetyError {
     /// Mounted, swap, member of something, or held open exclusively.
-    #[error("{device} is in use ({by}): the workload writes to it; stop using it first")]
+    #[error(
+        "{device} is in use ({by}), and the workload writes to it; unmount or release it first"
+    )]
     InUse {
         /// Kernel name.
         device: String,
@@ -42,7 +43,7 @@ pub enum SafetyError {
     )]
     Formats(String),
     /// The consent names another device.
-    #[error("--destroy-data {given}: the device is called {device}; the two must be the same")]
+    #[error("--destroy-data {given}: must be the device's kernel name, {device}")]
     WrongName {
         given: String,
         /// Kernel name.
@@ -84,11 +85,11 @@ const SIGNATURES: [(u64, &[u8], &str); 17] = [
     (4_096, &[0xfc, 0x4e, 0x2b, 0xa9], "a software RAID member"),
     (4_096, &[0xc6, 0x85, 0x73, 0xf6], "a bcache device"),
 ];
-/// Up to where the signatures reach.
+/// End of the last signature.
 const HEAD_BYTES: u64 = 0x1_0048;
 
-/// As [`allow_writes`], for a workload that makes a file system. The claim is given up again: from
-/// here on mkfs and the mount, which open the device exclusively themselves, keep others away.
+/// As [`allow_writes`], for a workload that makes a file system. The claim is released again: mkfs
+/// and the mount open the device exclusively themselves.
 pub fn allow_formatting(device: &Device, destroy: Option<&str>) -> Result<(), SafetyError> {
     if destroy.is_none() {
         return Err(SafetyError::Formats(device.name.clone()));
@@ -96,7 +97,7 @@ pub fn allow_formatting(device: &Device, destroy: Option<&str>) -> Result<(), Sa
     allow_writes(device, destroy).map(drop)
 }
 
-/// Asks both questions; the claim must be held while writing.
+/// Makes both checks; the claim must be held while writing.
 pub fn allow_writes(device: &Device, destroy: Option<&str>) -> Result<Claim, SafetyError> {
     let name = device.name.clone();
     if destroy.is_some_and(|given| given != name) {
@@ -146,7 +147,7 @@ pub fn signature(head: &[u8]) -> Option<&'static str> {
     let found = |&(offset, magic, _): &(u64, &[u8], &str)| {
         usize::try_from(offset).is_ok_and(|at| head.get(at..).is_some_and(|r| r.starts_with(magic)))
     };
-    // A boot sector is the least telling: GPT and FAT have one as well.
+    // A boot sector is the least specific: GPT and FAT have one, too.
     let mut known = SIGNATURES.iter().skip(1).chain(SIGNATURES.first());
     known.find(|entry| found(entry)).map(|&(_, _, meaning)| meaning)
 }
@@ -162,7 +163,7 @@ fn partitions(device: &Device) -> Vec<String> {
     names
 }
 
-/// Who uses the device or a partition of it, as far as can be told.
+/// Who uses the device or a partition of it, as far as /proc and sysfs show.
 fn users(device: &Device) -> String {
     let mut dirs = vec![device.sysfs.clone()];
     dirs.extend(partitions(device).iter().map(|name| device.sysfs.join(name)));

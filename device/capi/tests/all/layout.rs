@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The header and the library mean the same bytes.
+//! The structs of the header and the library have the same layout.
 
 use std::mem::{offset_of, size_of};
 use std::path::Path;

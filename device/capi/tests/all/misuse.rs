@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What C programs do wrong is told, and harms nobody.
+//! Errors of C programs are reported, and do no harm.
 
 use std::ffi::{CStr, CString, c_int};
 use std::mem::size_of;
@@ -252,7 +252,7 @@ fn structs_of_a_later_version_work_if_what_is_new_is_zero() {
 #[test]
 fn two_threads_on_one_channel_are_told_and_lose_nothing_that_was_taken() {
     struct Shared(*const ChannelHandle);
-    // SAFETY: the library has to stand this.
+    // SAFETY: the library must tolerate this.
     unsafe impl Sync for Shared {}
 
     in_dir(|_, dir| {

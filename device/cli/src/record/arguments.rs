@@ -215,7 +215,7 @@ impl Arguments {
         CallerConfig { fifo_priority: self.priority, cpu: self.cpu }
     }
 
-    /// `--plan`: text of what holds on this device.
+    /// `--plan`: the text of which ring and loss window suffice.
     pub fn size(&self, stop: &Interrupt) -> Result<String, Failure> {
         let measure = self.prepare_measuring().map_err(Failure::with(Status::Usage))?;
         let text = self.sizing.run(self.size, measure, stop, self.json);
@@ -258,7 +258,7 @@ impl Arguments {
             }
             (Some(total), _) => Ok(total / self.size),
             (_, Some(_)) if self.period.is_zero() => {
-                bail!("--duration: needs a --period; say --total instead")
+                bail!("--duration: needs a --period; give --total instead")
             }
             (_, Some(duration)) => {
                 let records = duration.as_nanos() / self.period.as_nanos();
@@ -269,7 +269,7 @@ impl Arguments {
         }
     }
 
-    /// The recorder's own check, in words of the command line.
+    /// The recorder's own check; errors name options.
     fn check(&self, config: &RecorderConfig) -> anyhow::Result<()> {
         named::cpu("--cpu", self.cpu)?;
         named::cpu("--writer-cpu", self.writer_cpu)?;
@@ -304,7 +304,7 @@ impl Arguments {
     fn check_caller_writes(&self, plan: &Plan) -> anyhow::Result<()> {
         let name = plan.recipe.name();
         if let Some((option, _)) = self.of_pool().iter().find(|(_, given)| *given) {
-            bail!("--recipe {name}: has no {option}, only pool has");
+            bail!("--recipe {name}: {option} is for pool only");
         }
         named::cpu("--cpu", self.cpu)?;
         ensure!(plan.total_bytes.is_some(), "--recipe {name}: needs an end, --total or --duration");

@@ -26,8 +26,8 @@ const MIB: f64 = 1_048_576.0;
 #[derive(clap::Args)]
 pub struct SizingArguments {
     /// Print which ring and which loss window suffice for --size and --period on this device.
-    /// Measures for --duration (10s) in a temporary directory in --dir, or takes the worst stall from
-    /// --worst-stall-ms or --measured
+    /// Measures for --duration (10s) in a temporary directory in --dir, or takes the worst stall
+    /// from --worst-stall-ms or --measured
     #[arg(long, conflicts_with_all = ["input", "total", "out", "account_log"])]
     pub plan: bool,
     /// With --plan: the device's longest known stall, instead of measuring
@@ -75,13 +75,15 @@ impl SizingArguments {
     }
 }
 
-/// In the result of a recording: the longest write, sync, or time between two polls of the rings
-/// that is more than the usual one, which rotations and scheduling are part of.
+/// The worst stall in the result of a recording: the longest of all writes, syncs, and times
+/// between two polls of the rings beyond the usual interval; these contain rotations and scheduling
+/// delays.
 fn stall_in(result: &Value) -> anyhow::Result<Stall> {
     let ns = |pointer: &str| {
         let value = result.pointer(pointer).and_then(Value::as_u64);
-        value
-            .ok_or_else(|| anyhow!("no {pointer} in it: must be the result of a recording by pool"))
+        value.ok_or_else(|| {
+            anyhow!("{pointer} is missing: must be the result of a recording by pool")
+        })
     };
     let lost = ns("/ledger/total/lost_ring_full/records")?;
     ensure!(
@@ -100,8 +102,8 @@ fn stall_in(result: &Value) -> anyhow::Result<Stall> {
     Ok(Stall { worst: Duration::from_nanos(worst_ns), source, payload_bytes_s_max: None })
 }
 
-/// Between two polls of the rings; None if so much comes that the writer polls sooner, or if the rate
-/// is not known: then all of a gap counts.
+/// The usual interval between two polls; None if the writer polls sooner at this rate, or if the
+/// rate is unknown: then the whole gap counts.
 fn usual_gap_ns(result: &Value) -> Option<u64> {
     let config = |key: &str| result.get("config")?.get(key)?.as_u64();
     let poll_ns = config("poll_ns")?;

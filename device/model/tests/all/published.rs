@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The pipeline model: the e.MMC analysis paper's printed numbers, its formulas, and what a spans file may hold.
+//! The pipeline model: the e.MMC analysis paper's printed numbers, its formulas, and what a spans
+//! file may hold.
 
 use std::fs;
 

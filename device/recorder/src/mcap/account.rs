@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The loss ledger in the file: as a record of our own in blocks, and as metadata for everybody.
+//! The loss ledger in the file: as a private record in blocks, and as metadata for all readers.
 
 use super::private::private_op;
 use super::wire::{DIGITS_MAX, Get, Put, RECORD_HEAD_BYTES, op};
@@ -16,7 +16,7 @@ pub struct ChannelLedger {
     pub written: u64,
     /// Known to survive a power cut.
     pub durable: u64,
-    /// Not taken, because there was no room.
+    /// Lost, because the ring was full.
     pub lost: u64,
     pub lost_bytes: u64,
     /// Log time of the first lost one.
@@ -76,7 +76,7 @@ pub fn get_ledger(content: &[u8], ledger: &mut [ChannelLedger]) -> Option<()> {
 /// Who ended a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CompletedBy {
-    /// The recording went on in the next one, or ended.
+    /// The recording continued in the next one, or ended.
     Recorder,
     /// Something else ended it; the ledger is the last one found.
     Recovery,

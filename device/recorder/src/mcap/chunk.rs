@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The chunk in the making: message records at their place in a block, then what goes around them.
+//! The chunk being built: message records at their place in a block, then the records around them.
 
 use crc32fast::Hasher;
 
@@ -46,7 +46,7 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    /// Takes the memory.
+    /// Allocates all memory.
     pub(super) fn new(ids: &[u16], messages_max: usize) -> Chunk {
         Chunk {
             ids: ids.to_vec(),
@@ -68,7 +68,7 @@ impl Chunk {
         self.entries.len()
     }
 
-    /// The message fits: the encoder has seen to that.
+    /// The message fits: the encoder has checked.
     pub(super) fn push(&mut self, block: &mut [u8], message: &Message<'_>) {
         self.note(message);
         let start = self.at;
@@ -141,8 +141,8 @@ impl Chunk {
         at
     }
 
-    /// Of everything in a closed block behind its block record. Each byte of payload is summed once,
-    /// when it was copied; the sums are then joined.
+    /// Of everything in a closed block behind its block record. Each byte of payload is summed
+    /// once, when it was copied; the sums are then joined.
     pub(super) fn body_crc(&self, block: &[u8]) -> u32 {
         let mut crc = Hasher::new();
         crc.update(&block[BLOCK_RECORD_BYTES..RECORDS_AT]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Schemas and channels, encoded once: the same bytes stand at the head of every segment and in
-//! its summary.
+//! Schemas and channels, encoded once: the same bytes are in the head of every segment and in its
+//! summary.
 
 use super::wire::{Get, Put, RECORD_HEAD_BYTES, op};
 
@@ -24,7 +24,7 @@ pub struct SchemaSpec {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChannelSpec {
     pub topic: String,
-    /// `cdr`, `protobuf`, `json`, ...; empty if it is nobody's business.
+    /// `cdr`, `protobuf`, `json`, ...; empty if unknown.
     pub message_encoding: String,
     /// Position in the list of schemas.
     pub schema: Option<usize>,
@@ -36,11 +36,11 @@ pub struct ChannelSpec {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DefinitionError {
     /// Too many or none.
-    #[error("{0} channels: there must be 1 to {CHANNELS_MAX}")]
+    #[error("{0} channels: must be 1 to {CHANNELS_MAX}")]
     Channels(usize),
-    #[error("{0} schemas: there can be {CHANNELS_MAX}")]
+    #[error("{0} schemas: must be at most {CHANNELS_MAX}")]
     Schemas(usize),
-    #[error("schemas and channels take {0} bytes: they may take {DEFINITION_BYTES_MAX}")]
+    #[error("schemas and channels take {0} bytes: must be at most {DEFINITION_BYTES_MAX}")]
     Bytes(usize),
     /// Not in the list.
     #[error("channel {topic}: schema {schema} is not defined: there are {schemas}")]
@@ -159,8 +159,8 @@ impl Definitions {
         Ok(())
     }
 
-    /// Takes over a schema or channel record that was read; repeated ones are no news. `None` if
-    /// it is malformed.
+    /// Adds a schema or channel record that was read; repeated ones are ignored. `None` if it is
+    /// malformed.
     pub(super) fn add_record(&mut self, opcode: u8, content: &[u8]) -> Option<()> {
         let mut get = Get::new(content);
         let id = get.u16()?;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a channel's messages add up to: whether exactly what was sent has survived.
+//! A digest of a channel's messages, to compare what survived with what was sent.
 
 use crc32fast::Hasher;
 
-/// What a channel's messages look like, to compare with what was sent.
+/// The digest of one channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChannelDigest {
     pub messages: u64,

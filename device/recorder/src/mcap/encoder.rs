@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Messages in, blocks out. No I/O, no clock, and no allocation once it is made.
+//! Encodes messages into blocks. No I/O, no clock, and no allocation after construction.
 //!
-//! Called by the writer thread, which owns the buffers and the files. The life of a segment, as
-//! the encoder sees it:
+//! Called by the writer thread, which owns the buffers and the files. The steps of a segment:
 //!
 //! 1. In a recycled file write [`Encoder::blank_tail`] and [`Encoder::head`] (in any order, both
 //!    durable before anything else): the old summary must be gone before the first old block is
@@ -12,10 +11,10 @@
 //! 3. [`Encoder::push`] messages into a block's buffer; [`Encoder::flush`] it when it is full or
 //!    the loss window ends. Blocks are reported durable in order, or not at all.
 //! 4. [`Encoder::end_block`], then, when that is durable, [`Encoder::tail`], then, when that is
-//!    durable, [`Encoder::open_gate`]. Steps left out are made up for by the recovery.
+//!    durable, [`Encoder::open_gate`]. The recovery makes up for missing steps.
 //!
-//! Each step fills the caller's buffer and says where in the file that belongs. Steps out of order
-//! are a bug of the caller and panic.
+//! Each step fills the caller's buffer and returns its place in the file. Steps out of order are a
+//! bug of the caller and panic.
 
 use super::account::{ChannelLedger, CompletedBy, put_ledger, put_ledger_metadata};
 use super::chunk::Chunk;
@@ -63,7 +62,7 @@ impl Message<'_> {
     }
 }
 
-/// Why a message was not taken.
+/// Why a message was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Full {
     /// Flush, then push it again.
@@ -101,13 +100,13 @@ pub struct Encoder {
     offset: u64,
     number: u32,
     chunk: Chunk,
-    /// What the block in the making would need now, at worst.
+    /// What the current block would need now, at worst.
     needed_bytes: usize,
     lost_written: Vec<u64>,
 }
 
 impl Encoder {
-    /// Takes all the memory it will ever need.
+    /// Allocates all memory.
     pub fn new(layout: Layout, definitions: Definitions) -> Encoder {
         let channels = definitions.channel_ids().len();
         assert_eq!(channels, layout.channels(), "the layout was made for other channels");
@@ -134,7 +133,7 @@ impl Encoder {
         }
     }
 
-    /// The life of this head; messages that were not flushed are gone.
+    /// Begins the life of this head; messages that were not flushed are dropped.
     pub fn begin(&mut self, identity: Identity, created_ns: u64) {
         self.life = Life { identity, created_ns, ..self.life };
         self.index.clear();
@@ -145,7 +144,7 @@ impl Encoder {
         self.number = 0;
     }
 
-    /// Goes on behind what was found of a life. Called by the recovery only.
+    /// Continues after the blocks found of a life. Called by the recovery only.
     pub(super) fn resume(life: Life, found: Scanned) -> Encoder {
         let mut encoder = Encoder::new(found.layout, found.definitions);
         encoder.life = life;
@@ -164,7 +163,7 @@ impl Encoder {
         encoder
     }
 
-    /// Whether the end block is there already. Asked by the recovery only.
+    /// Whether the end block exists. Called by the recovery only.
     pub(super) fn is_ended(&self) -> bool {
         matches!(self.step, Step::Ended { .. })
     }
@@ -173,7 +172,7 @@ impl Encoder {
         &self.layout
     }
 
-    /// What the segment holds so far, flushed blocks only.
+    /// Bytes of the segment so far, flushed blocks only.
     pub fn index(&self) -> &SegmentIndex {
         &self.index
     }
@@ -229,8 +228,8 @@ impl Encoder {
         self.close_block(buffer, block_bytes, BlockKind::Definitions, body_crc)
     }
 
-    /// Takes a message into the block in the making. Until [`Encoder::flush`] the buffer must be the
-    /// same and stay as it is.
+    /// Takes a message into the block in the making. Until [`Encoder::flush`] the buffer must be
+    /// the same and stay as it is.
     pub fn push(&mut self, block: &mut [u8], message: &Message<'_>) -> Result<(), Full> {
         assert_eq!(self.step, Step::Data, "messages come behind the definitions");
         let payload_bytes = message.payload_bytes();

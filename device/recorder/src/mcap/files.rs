@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Recovery of the files of a directory: which they are, the lock, one after the other.
+//! Recovery of the files of a directory: lists them, locks the directory, recovers each.
 //!
 //! Called by `steady recover`, and by a recorder that starts in a directory with earlier segments.
 
@@ -11,23 +11,23 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::recover::{Examined, RecoverError, State, examine};
 
-/// A file, directory or lock that cannot be had.
+/// A file or directory that cannot be used or locked.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
     /// Opening or reading failed.
     #[error("{}: {why}", path.display())]
     Io { path: PathBuf, why: io::Error },
     /// A recorder holds this lock.
-    #[error("{}: a recorder or another recovery is at work here: stop it first", .0.display())]
+    #[error("{}: in use by a recorder or another recovery: stop it first", .0.display())]
     Busy(PathBuf),
-    /// A wrong directory, probably.
-    #[error("{}: there is no *.mcap file: give the directory of a recording", .0.display())]
+    /// Probably a wrong directory.
+    #[error("{}: has no *.mcap file: give the directory of a recording", .0.display())]
     NoFiles(PathBuf),
     /// This file was not completed.
     #[error("{}: {why}", path.display())]
     Recover { path: PathBuf, why: RecoverError },
     /// What was completed must read as finished.
-    #[error("{}: is {state} although it was completed: this is a bug", path.display())]
+    #[error("{}: is {state} after completion: this is a bug", path.display())]
     NotFinished { path: PathBuf, state: &'static str },
 }
 
@@ -49,7 +49,7 @@ pub fn recordings(directory: &Path) -> Result<Vec<PathBuf>, FilesError> {
     if files.is_empty() { Err(FilesError::NoFiles(directory.into())) } else { Ok(files) }
 }
 
-/// Keeps recorders and other recoveries out of a directory as long as it lives.
+/// Locks a directory against recorders and other recoveries until dropped.
 #[derive(Debug)]
 pub struct DirectoryLock(#[allow(dead_code, reason = "held for its lock")] File);
 
@@ -70,11 +70,11 @@ pub struct Recovered {
     pub before: State,
     /// Whether it was completed.
     pub completed: bool,
-    /// As it is now; but the stop is where the data ended before.
+    /// As it is now, except that the stop is where the data ended before.
     pub found: Examined,
 }
 
-/// What a file is; changes nothing. With `verify`, finished files are read to their end too.
+/// The state of a file; changes nothing. With `verify`, finished files are read completely, too.
 pub fn examine_file(path: &Path, verify: bool) -> Result<Recovered, FilesError> {
     let file = File::open(path).map_err(at(path))?;
     let found = examine(&file, verify).map_err(recover_error(path))?;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the summary at the end of a segment says: chunk indexes and statistics, gathered block by
-//! block by the encoder or, after a crash, by the recovery.
+//! The summary at the end of a segment: chunk indexes and statistics, collected block by block by
+//! the encoder or, after a crash, by the recovery.
 //!
-//! All memory is taken when it is made; [`SegmentIndex::has_room`] is asked before each block.
+//! All memory is allocated at construction; [`SegmentIndex::has_room`] is checked before each
+//! block.
 
 use super::account::LEDGER_NAME;
 use super::definitions::Definitions;
@@ -63,7 +64,7 @@ pub struct SegmentIndex {
 }
 
 impl SegmentIndex {
-    /// Takes the memory.
+    /// Allocates all memory.
     pub fn new(definitions: &Definitions, index_bytes: usize) -> SegmentIndex {
         let count = |id: &u16| ChannelCount { id: *id, messages: 0 };
         let channels: Vec<_> = definitions.channel_ids().iter().map(count).collect();

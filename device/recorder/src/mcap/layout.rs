@@ -21,21 +21,21 @@ use super::wire::{
     MESSAGE_INDEX_ENTRY_BYTES, MESSAGE_INDEX_HEAD_BYTES, RECORD_HEAD_BYTES,
 };
 
-/// Blocks begin and end at multiples of it: what direct I/O needs on every device we know.
+/// Blocks begin and end at multiples of it: direct I/O needs at most this on common devices.
 pub const ALIGN_BYTES: usize = 4_096;
 /// The first block of a file; fixed, because recycling rewrites it.
 pub const HEAD_BYTES: usize = ALIGN_BYTES;
-/// A block is written at once, so its buffer must be there: more would be no use.
+/// A block is written at once from one buffer; a larger one makes no device faster.
 pub const BLOCK_BYTES_LIMIT: usize = 64 << 20;
-/// Room for chunk indexes beyond which a block size or loss window is mistaken.
+/// More room for chunk indexes means that the block size or loss window is wrong.
 pub const INDEX_BYTES_LIMIT: usize = 64 << 20;
-/// Positions in a file are signed in POSIX; also far beyond any file that makes sense.
+/// Offsets in a file are signed in POSIX.
 pub const SEGMENT_BYTES_LIMIT: u64 = 1 << 40;
 
 /// A segment with this part of its room left is nearly full.
 pub const NEARLY_FULL: u64 = 8;
 
-/// How the file comes to its size.
+/// Whether the file has a fixed size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
     /// It has its full size from the start and may hold an earlier recording.
@@ -163,12 +163,12 @@ impl Layout {
         self.config.segment_bytes - (self.tail_bytes + self.end_bytes) as u64
     }
 
-    /// The longest message that fits; longer ones are refused.
+    /// The longest message that fits; longer ones are rejected.
     pub fn payload_bytes_max(&self) -> usize {
         self.config.block_bytes_max - block_overhead_bytes(self.channels) - message_bytes(0)
     }
 
-    /// As many blocks fit into the index in any case.
+    /// Number of blocks that always fit into the index.
     pub fn blocks_min(&self) -> usize {
         self.config.index_bytes / chunk_index_bytes(self.channels)
     }

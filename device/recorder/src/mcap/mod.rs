@@ -8,10 +8,10 @@
 //! specified in `docs/spec/recording-segment-1.md`.
 //!
 //! In reading order: [`wire`] (numbers and records), [`definitions`] (schemas and channels),
-//! [`layout`] (sizes and bounds), [`private`] and [`account`] (our own records), [`index`] (what the
-//! summary needs), [`encoder`]. The way back: [`scan`] follows the blocks, [`digest`] adds them up,
-//! [`sealed`] trusts a tail, [`recover`] decides and completes, [`plain`] does so for files of other
-//! writers, [`files`] for directories. Only [`storage`] and [`files`] know what a file is.
+//! [`layout`] (sizes and bounds), [`private`] and [`account`] (our own records), [`index`] (what
+//! the summary needs), [`encoder`]. The way back: [`scan`] follows the blocks, [`digest`] adds them
+//! up, [`sealed`] trusts a tail, [`recover`] decides and completes, [`plain`] does so for files of
+//! other writers, [`files`] for directories. Only [`storage`] and [`files`] know what a file is.
 
 pub mod account;
 mod chunk;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! MCAP files of any writer that were cut off: what is whole is kept, and gets an end.
+//! Truncated MCAP files of any writer: keeps all whole records, and adds the missing end.
 //!
 //! Read from the start, record by record; checksums of chunks are checked. What follows the last
 //! whole record is cut off before the summary is written, so that a second cut cannot make a torn
-//! record look whole. Without compression only: what is in a compressed chunk is not looked at, and
-//! the file then ends without a summary, which readers make up for by reading from the start.
+//! record look whole. Compressed chunks are not read; such a file gets no summary, and readers scan
+//! it from the start.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -24,7 +24,7 @@ use super::wire::{
     RECORD_HEAD_BYTES, op,
 };
 
-/// Longer records are taken for damage.
+/// Longer records count as damage.
 const RECORD_BYTES_LIMIT: u64 = 1 << 30;
 const ATTACHMENT: u8 = 0x09;
 const ATTACHMENT_INDEX: u8 = 0x0a;
@@ -135,7 +135,7 @@ impl Plain {
         self.ends_well
     }
 
-    /// Where a record makes no sense although others follow; such files are not changed.
+    /// Position of an invalid record that others follow; such files are not changed.
     pub fn damage(&self) -> Option<u64> {
         self.damage.or((self.ends_well && !self.reached_data_end).then_some(self.end))
     }
@@ -158,7 +158,7 @@ impl Plain {
         }
     }
 
-    /// One record; `None` if it makes no sense.
+    /// One record; `None` if it is invalid.
     fn take(&mut self, opcode: u8, content: &[u8], content_bytes: u64) -> Option<()> {
         let offset = self.end;
         let record_bytes = RECORD_HEAD_BYTES as u64 + content_bytes;

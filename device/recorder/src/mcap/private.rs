@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Our own records, with opcodes that MCAP leaves to applications: readers skip them.
+//! Private records, with opcodes that MCAP leaves to applications: readers skip them.
 //!
 //! - *life*: whose data this file holds now: a recording id and a sequence number that grows with
 //!   each use of a file of the pool. Each use of a file is called a life.
@@ -186,7 +186,7 @@ pub fn put_head(buffer: &mut [u8], life: &Life, gate_open: bool) {
 }
 
 /// The life in a head, and whether readers from the start get past it: the gate is open, and the
-/// records lie behind each other. The life alone is enough to go on: a head may be half old and
+/// records follow each other. The life alone is enough for recovery: a head may be half old and
 /// half new.
 pub fn get_head(head: &[u8]) -> Option<(Life, bool)> {
     let mut get = Get::new(head);
@@ -210,8 +210,8 @@ fn library(header: &[u8]) -> Option<&str> {
     get.string().filter(|_| get.rest().is_empty())
 }
 
-/// Whether a recorder of ours wrote it, readable or not: stale blocks may lie in such a file, so it
-/// must not be read like any other.
+/// Whether a steadyio recorder wrote it, readable or not: it may hold stale blocks, so it must not
+/// be read as a plain file.
 pub fn is_ours(head: &[u8]) -> bool {
     let mut get = Get::new(head.get(MAGIC.len()..).unwrap_or_default());
     let library = get.record().and_then(|(_, header)| library(header));

@@ -3,7 +3,7 @@
 //!
 //! The order makes a second cut at any point harmless: no block of data is ever written; the end
 //! block goes behind the last one, and what it overwrites was no valid block; the tail comes when
-//! the end block is durable, the gate opens when the tail is. Whoever starts again finds the same
+//! the end block is durable, the gate opens when the tail is. A repeated recovery finds the same
 //! blocks and writes the same bytes.
 
 use std::io;
@@ -37,7 +37,7 @@ pub enum RecoverError {
          version than {FORMAT_VERSION}: it was not changed"
     )]
     UnknownLife,
-    /// Cutting it off there would lose what follows.
+    /// Truncating it there would lose what follows.
     #[error(
         "is damaged at byte {0}, and data follows: it was not changed; a tool that copies what is \
          good, such as 'mcap recover', may save more than cutting it off"
@@ -116,7 +116,7 @@ pub struct Examined {
     pub contents: Option<Contents>,
     /// Why the data ends, if all blocks were read.
     pub stop: Option<Stop>,
-    /// A finished file whose blocks do not reach its end block: something changed them.
+    /// A finished file whose blocks do not reach its end block: it was changed afterwards.
     pub damaged: bool,
     rest: Rest,
 }
@@ -129,7 +129,7 @@ enum Rest {
     Plain(Box<Plain>),
 }
 
-/// Looks at a file and changes nothing. With `verify`, finished files are read to their end too.
+/// Examines a file and changes nothing. With `verify`, finished files are read completely, too.
 pub fn examine(storage: &dyn Storage, verify: bool) -> Result<Examined, RecoverError> {
     let Some((life, head_good)) = find_life(storage)? else { return examine_other(storage) };
     let file = storage.bytes()?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Blocks in, what they hold out. No I/O; trusts no byte.
+//! Decodes blocks. No I/O; trusts no byte.
 //!
 //! A block counts if it names the life that is looked for, its own place in the file and in the
 //! order of blocks, and its checksum is right. The first one that does not ends the data: what
@@ -24,7 +24,7 @@ pub enum Stop {
     EarlierLife,
     /// A block of this life that was not written to its end, or was changed afterwards.
     Torn,
-    /// A block of this life with a right checksum that makes no sense: a bug, or a forgery.
+    /// A block of this life with a right checksum and invalid content: a bug, or a forgery.
     Malformed,
 }
 
@@ -70,7 +70,7 @@ pub struct Scanner {
     end: Option<EndBlock>,
 }
 
-/// What is left of a life.
+/// What was found of a life.
 #[derive(Debug)]
 pub struct Scanned {
     /// Schemas and channels.

@@ -2,7 +2,8 @@
 //! Numbers, strings and records as MCAP has them: little-endian, lengths in front.
 //!
 //! [`Put`] writes into a buffer whose size the layout has proven sufficient, and panics otherwise:
-//! that would be a bug of ours. [`Get`] reads bytes that anybody may have written, and never panics.
+//! that would be a bug here. [`Get`] reads bytes that anybody may have written, and never
+//! panics.
 
 /// First and last bytes of a file.
 pub const MAGIC: [u8; 8] = [0x89, b'M', b'C', b'A', b'P', b'0', b'\r', b'\n'];
@@ -41,7 +42,7 @@ pub const FOOTER_BYTES: usize = 8 + 8 + 4;
 /// The CRC of the data section.
 pub const DATA_END_BYTES: usize = 4;
 
-/// Writes behind each other into a buffer.
+/// Writes one after the other into a buffer.
 #[derive(Debug)]
 pub struct Put<'a> {
     buffer: &'a mut [u8],
@@ -156,7 +157,7 @@ impl<'a> Put<'a> {
     }
 }
 
-/// Reads behind each other out of bytes; `None` as soon as they do not suffice.
+/// Reads one after the other from bytes; `None` as soon as they do not suffice.
 #[derive(Debug, Clone, Copy)]
 pub struct Get<'a> {
     bytes: &'a [u8],

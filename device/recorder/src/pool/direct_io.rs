@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Direct writes from a few buffers, several at a time where the kernel has io_uring, else one
-//! after the other.
+//! Direct writes from a few buffers: several in flight with io_uring, otherwise one after the
+//! other.
 //!
 //! A buffer is busy from [`Disk::write`] until its completion was seen. Completions are collected
 //! by [`Disk::wait`] and handed out by [`Disk::next_done`].
@@ -50,11 +50,11 @@ enum Engine {
 #[derive(Debug)]
 struct WriteBuffer {
     buffer: AlignedBuffer,
-    /// Bytes on their way, and since when.
+    /// Bytes in flight, and since when.
     busy: Option<(usize, u64)>,
 }
 
-/// Buffers, and the way to the device.
+/// Buffers and the engine.
 pub struct Disk {
     engine: Engine,
     slots: Vec<WriteBuffer>,
@@ -76,7 +76,7 @@ impl Disk {
         let engine = match choice {
             EngineChoice::Pwrite => Engine::Pwrite,
             EngineChoice::IoUring => io_uring().map_err(DiskError::IoUring)?,
-            // Old kernels have none; product images and containers often forbid it.
+            // Old kernels lack io_uring; product images and containers often forbid it.
             EngineChoice::Best => io_uring().unwrap_or(Engine::Pwrite),
         };
         let done = VecDeque::with_capacity(slots.len() + 1);
@@ -91,7 +91,7 @@ impl Disk {
         }
     }
 
-    /// Whether the device has nothing to do with this buffer.
+    /// Whether no write of this buffer is in flight.
     pub fn is_free(&self, slot: usize) -> bool {
         self.slots[slot].busy.is_none()
     }
@@ -102,17 +102,17 @@ impl Disk {
         &mut self.slots[slot].buffer
     }
 
-    /// Whether anything is on its way.
+    /// Whether anything is in flight.
     pub fn is_idle(&self) -> bool {
         self.syncing_since_ns.is_none() && self.slots.iter().all(|slot| slot.busy.is_none())
     }
 
-    /// Whether a sync is on its way.
+    /// Whether a sync is in flight.
     pub fn is_syncing(&self) -> bool {
         self.syncing_since_ns.is_some()
     }
 
-    /// Sends a buffer to its place. The file must stay open until that is done.
+    /// Submits the write of a buffer. The file must stay open until it completes.
     pub fn write(&mut self, file: &File, slot: usize, place: FileRange) {
         let at = &mut self.slots[slot];
         assert!(at.busy.is_none(), "the device reads from this buffer");
@@ -142,8 +142,7 @@ impl Disk {
         }
     }
 
-    /// Makes durable what was written to the file, as far as the writes have been seen done. One
-    /// at a time.
+    /// Submits a sync, which makes durable all writes whose completion was seen. One at a time.
     pub fn sync(&mut self, file: &File) {
         assert!(self.syncing_since_ns.is_none(), "one sync at a time");
         self.syncing_since_ns = Some(now_ns());
@@ -170,20 +169,20 @@ impl Disk {
             Err(io::Error::other("the submission queue is full"))
         };
         match result {
-            // What was not taken now is taken by the next call that enters the kernel.
+            // The kernel takes the rest at the next call.
             Ok(_) => {}
             Err(error) if transient(&error) => {}
             Err(error) => self.finish(user_data, Err(error)),
         }
     }
 
-    /// Waits until something is done, or for so long. Returns at once if nothing is on its way.
+    /// Waits until something completes, or for this long. Returns at once if nothing is in flight.
     pub fn wait(&mut self, timeout: Option<Duration>) {
         if self.is_idle() || !self.done.is_empty() {
             return;
         }
         let Engine::IoUring(ring, _) = &mut self.engine else { return };
-        // Timeouts, signals and full queues are all reasons to look again.
+        // After a timeout, a signal or a full queue the caller checks again.
         let _ = match timeout {
             None => ring.submitter().submit_and_wait(1),
             Some(timeout) => {
@@ -194,7 +193,7 @@ impl Disk {
         self.collect();
     }
 
-    /// The next thing that was done.
+    /// The next completion.
     pub fn next_done(&mut self) -> Option<Done> {
         if self.done.is_empty() {
             self.collect();
@@ -237,8 +236,8 @@ impl Disk {
     }
 }
 
-/// Spares each write the pinning of its pages. Not so where the limit on locked memory is too low
-/// for it: then each write does it.
+/// Pins the buffers' pages once, so that writes need not. Where the limit on locked memory is too
+/// low for it, each write does.
 fn pin(ring: &IoUring, slots: &[WriteBuffer]) -> bool {
     let range = |slot: &WriteBuffer| libc::iovec {
         iov_base: slot.buffer.as_ptr().cast_mut().cast(),
@@ -263,10 +262,10 @@ impl Drop for Disk {
     }
 }
 
-/// The way to the device could not be set up.
+/// The engine could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskError {
-    /// Asked for, and not to be had.
+    /// Requested, but not available.
     #[error(
         "io_uring: {0}; the kernel lacks or forbids it (sysctl kernel.io_uring_disabled, seccomp): \
          choose pwrite"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Writes and syncs of a segment that is not in use yet, or no longer, while records go on.
 //!
-//! Called by [`super::stage`]. Each step begins when the one before it has ended well, so when one
-//! fails nothing else of the errand is under way.
+//! Called by [`super::stage`]. Each step begins when the one before it has succeeded, so when one
+//! fails nothing else of the errand is in flight.
 
 use std::fs::File;
 
@@ -15,9 +15,9 @@ const STEPS_MAX: usize = 4;
 /// What is to be done.
 #[derive(Debug, Clone, Copy)]
 pub enum Step {
-    /// This buffer goes to its place. It is not touched until the errand is over.
+    /// Write this buffer. It is not touched until the errand ends.
     Write(usize, FileRange),
-    /// All before it becomes durable.
+    /// Sync: makes all steps before it durable.
     Sync,
 }
 
@@ -25,7 +25,7 @@ pub enum Step {
 #[derive(Debug)]
 pub struct Errand {
     file: File,
-    /// What is left, the next step first.
+    /// Remaining steps, the next one first.
     left: [Option<Step>; STEPS_MAX],
     is_under_way: bool,
 }
@@ -40,7 +40,7 @@ impl Errand {
         Errand { file, left, is_under_way: false }
     }
 
-    /// Begins the next step if none is under way. There is one sync at a time, so a sync may have
+    /// Begins the next step if none is in flight. There is one sync at a time, so a sync may have
     /// to wait for another call. Returns how much it writes.
     pub fn go_on(&mut self, disk: &mut Disk) -> usize {
         let [Some(step), ..] = self.left else { return 0 };
@@ -60,7 +60,7 @@ impl Errand {
         }
     }
 
-    /// Whether this is the end of the step under way.
+    /// Whether this completes the step in flight.
     pub fn awaits(&self, what: DiskOp) -> bool {
         self.is_under_way
             && match (self.left[0], what) {
@@ -70,7 +70,7 @@ impl Errand {
             }
     }
 
-    /// The step under way has ended well.
+    /// The step in flight has succeeded.
     pub fn end_step(&mut self) {
         self.is_under_way = false;
         self.left.rotate_left(1);

@@ -3,11 +3,11 @@
 //!
 //! Writing them once is what makes later writes cheap: the blocks of a file that was only
 //! preallocated are marked unwritten, and each first write to one would have to change metadata.
-//! While a recording runs nothing here creates, grows, cuts, renames or removes a file.
+//! While a recording runs nothing here creates, extends, truncates, renames or removes a file.
 //!
-//! A segment that nobody can read any more, because its head and the copy of it are damaged, must
-//! not keep a recorder from starting, and may be worth the work of an expert: it is set aside under
-//! another name, as it is, and another takes its place if there is room.
+//! A segment that cannot be read, because its head and the copy of it are damaged, must not keep a
+//! recorder from starting, and an expert may still extract data from it: it is renamed unchanged,
+//! and a new segment replaces it if there is room.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -26,29 +26,29 @@ const PREFIX: &str = "segment-";
 const SUFFIX: &str = ".mcap";
 /// A segment that is not filled yet; left over if making the pool was interrupted.
 const UNFINISHED: &str = ".new";
-/// Behind the name of a segment that was set aside.
+/// Suffix of a damaged segment that was renamed.
 const DAMAGED: &str = ".damaged";
-/// A recording goes round at least so many.
+/// A recording needs at least this many segments.
 const SEGMENTS_MIN: usize = 2;
 
-/// The pool cannot be made or used.
+/// The pool cannot be created or used.
 #[derive(Debug, thiserror::Error)]
 pub enum PoolError {
     /// File or directory.
     #[error("{}: {why}", path.display())]
     Io { path: PathBuf, why: io::Error },
-    /// Another recorder is at work here, or an earlier segment cannot be completed.
+    /// Another recorder uses the directory, or an earlier segment cannot be completed.
     #[error(transparent)]
     Recover(#[from] FilesError),
     /// Made with another configuration.
     #[error(
-        "{} has {found} bytes, but segments are to have {wanted}: record with --segment-size \
+        "{} has {found} bytes, but segments must have {wanted}: record with --segment-size \
          {found}, or into another directory, or remove the old segments", path.display()
     )]
     OtherSize { path: PathBuf, found: u64, wanted: u64 },
     /// Made with another configuration.
     #[error(
-        "{} holds {found} segments, but {wanted} are to be kept: record with --segments {found}, \
+        "{} holds {found} segments, but {wanted} are configured: record with --segments {found}, \
          or into another directory, or remove the old segments", dir.display()
     )]
     TooMany {
@@ -66,7 +66,7 @@ pub enum PoolError {
         dir: PathBuf,
         /// Missing segments.
         needed: u64,
-        /// Free for us.
+        /// Free space.
         free: u64,
     },
     /// On a slow device the segments take minutes.
@@ -102,8 +102,8 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Opens the pool in a directory, completes segments that were cut off, and makes those that
-    /// are missing, unless it is told to stop. `note` is told about both.
+    /// Opens the pool in a directory, completes truncated segments, and makes missing ones, unless
+    /// it is told to stop. `note` reports both.
     pub fn open(
         dir: &Path,
         count: usize,
@@ -130,7 +130,7 @@ impl Pool {
                 recovered => recovered?,
             };
             if recovered.completed {
-                note(format!("{}: was cut off, and has been completed", path.display()));
+                note(format!("{}: was unfinished, and has been completed", path.display()));
             }
             let found = &recovered.found;
             let used = found.identity().map(|identity| identity.sequence);
@@ -148,7 +148,7 @@ impl Pool {
                 if set_aside > 0 && paths.len() >= SEGMENTS_MIN =>
             {
                 let left = paths.len();
-                note(format!("{error}; recording goes on with {left}: move *{DAMAGED} elsewhere"));
+                note(format!("{error}; recording with {left} segments: move *{DAMAGED} elsewhere"));
             }
             made => made?,
         }
@@ -183,7 +183,7 @@ impl Pool {
     }
 }
 
-/// The segments, and how many were set aside.
+/// The segments, and how many were renamed as damaged.
 fn existing(dir: &Path, segment_bytes: u64) -> Result<(Vec<PathBuf>, usize), PoolError> {
     let mut paths = Vec::new();
     let mut set_aside = 0;
@@ -205,7 +205,7 @@ fn existing(dir: &Path, segment_bytes: u64) -> Result<(Vec<PathBuf>, usize), Poo
     Ok((paths, set_aside))
 }
 
-/// Renames it and returns what is to be said. The directory is locked, so the name stays free.
+/// Renames it and returns a note. The directory is locked, so the name stays free.
 fn set_segment_aside(path: &Path, why: &RecoverError) -> Result<String, PoolError> {
     let named = |number: u32| {
         let mut name = path.as_os_str().to_os_string();
@@ -245,7 +245,7 @@ fn create_missing(
     Ok(())
 }
 
-/// Under its name it is whole: it gets that last.
+/// It gets its name last, so a file of that name is complete.
 fn create(path: &Path, segment_bytes: u64, stop: &Interrupt) -> Result<(), PoolError> {
     let unfinished = path.with_extension(&UNFINISHED[1..]);
     let file = OpenOptions::new()
@@ -272,7 +272,7 @@ fn create(path: &Path, segment_bytes: u64, stop: &Interrupt) -> Result<(), PoolE
         file.sync_all().map_err(at(path))?;
         fs::rename(&unfinished, path).map_err(at(path))
     };
-    // Half a segment is of no use to anybody.
+    // A partly filled segment is useless.
     fill().inspect_err(|_| drop(fs::remove_file(&unfinished)))
 }
 
@@ -347,9 +347,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         drop(open(dir.path(), 3, BYTES, &mut |_| ()).unwrap());
         let smaller = open(dir.path(), 2, BYTES, &mut |_| ()).unwrap_err().to_string();
-        assert!(smaller.contains("holds 3 segments, but 2 are to be kept"), "{smaller}");
+        assert!(smaller.contains("holds 3 segments, but 2 are configured"), "{smaller}");
         let other = open(dir.path(), 3, 2 * BYTES, &mut |_| ()).unwrap_err().to_string();
-        assert!(other.contains("has 65536 bytes, but segments are to have 131072"), "{other}");
+        assert!(other.contains("has 65536 bytes, but segments must have 131072"), "{other}");
         let huge = open(dir.path(), 4_000, 1 << 60, &mut |_| ());
         assert!(huge.is_err());
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which records are on their way, which are written, and which are durable.
+//! Which records are in flight, which are written, and which are durable.
 //!
-//! Blocks may land in any order, but a segment is read up to its first gap: a block counts as
-//! written when all before it are, and as durable when a sync began after that and ended well.
+//! Writes may complete in any order, but a segment is read up to its first gap: a block counts as
+//! written when all before it are, and as durable when a sync that began after that succeeded.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ pub struct Flight {
     ledgers: Vec<Arc<Ledger>>,
     /// By buffer.
     blocks: Vec<Tally>,
-    /// Buffers that were sent, in the order of the file, and whether they landed.
+    /// Buffers submitted, in the order of the file, and whether their writes have completed.
     sent: VecDeque<(usize, bool)>,
     written: Tally,
     syncing: Tally,
@@ -67,7 +67,7 @@ impl Flight {
         }
     }
 
-    /// A record went into the block of this buffer; it may have waited since `since_ns`.
+    /// A record was copied into the block of this buffer; it may have waited since `since_ns`.
     pub fn add(
         &mut self,
         slot: usize,
@@ -76,7 +76,7 @@ impl Flight {
         log_time_ns: u64,
         since_ns: u64,
     ) {
-        debug_assert!(!self.is_sent(slot), "this buffer still stands for records on their way");
+        debug_assert!(!self.is_sent(slot), "this buffer still holds records in flight");
         let block = &mut self.blocks[slot];
         block.since_ns.get_or_insert(since_ns);
         let part = &mut block.parts[channel];
@@ -94,7 +94,7 @@ impl Flight {
         self.written.since_ns
     }
 
-    /// The block of this buffer is on its way.
+    /// The block of this buffer was submitted.
     pub fn send(&mut self, slot: usize) {
         self.sent.push_back((slot, false));
     }
@@ -104,7 +104,7 @@ impl Flight {
         self.sent.iter().any(|(sent, _)| *sent == slot)
     }
 
-    /// It is there. Buffers that were not sent by [`Flight::send`] hold no records.
+    /// Its write has completed. Buffers not submitted by [`Flight::send`] hold no records.
     pub fn landed(&mut self, slot: usize) {
         if let Some(block) = self.sent.iter_mut().find(|(sent, _)| *sent == slot) {
             block.1 = true;
@@ -124,7 +124,7 @@ impl Flight {
         self.written.clear();
     }
 
-    /// It ended well; returns since when the oldest of its records had waited.
+    /// It succeeded; returns since when the oldest of its records had waited.
     pub fn synced(&mut self) -> Option<u64> {
         for (part, ledger) in self.syncing.parts.iter().zip(&self.ledgers) {
             ledger.durable(part.amount, part.last_ns);
@@ -134,8 +134,8 @@ impl Flight {
         since_ns
     }
 
-    /// The segment failed: what is on its way is lost, what is written will not become durable.
-    /// Also for the block in the making, in this buffer.
+    /// The segment failed: what is in flight is lost, what is written will not become durable. The
+    /// same for the current block, in this buffer.
     pub fn fail(&mut self, slot: usize) {
         if !self.is_sent(slot) {
             self.sent.push_back((slot, false));
@@ -159,7 +159,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        // However late any of them is: all that was sent becomes written, none of it twice.
+        // In whatever order writes complete: all that was submitted becomes written, none of it
+        // twice.
         #[test]
         fn blocks_may_land_in_any_order(choices in prop::collection::vec(0usize..6, 1..200)) {
             let (mut flight, ledger) = flight();
@@ -216,7 +217,7 @@ mod tests {
         flight.landed(2);
         assert_eq!(flight.synced(), Some(100));
         let account = ledger.snapshot();
-        // The third landed after the sync had begun.
+        // The third completed after the sync had begun.
         assert_eq!((account.written.records, account.durable.records), (3, 2));
         assert_eq!(account.last_durable_ns, Some(101));
         assert_eq!(flight.written_since_ns(), Some(102));

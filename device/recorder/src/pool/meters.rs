@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the writer thread tells while it runs, and when it has ended.
+//! Statistics of the writer thread, while it runs and at its end.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,10 +9,10 @@ use steadyio_core::latency::Latencies;
 
 use crate::task::Counters;
 
-/// Written by the writer thread, read by anybody.
+/// Written by the writer thread, read by any thread.
 #[derive(Debug, Default)]
 pub struct Meters {
-    /// Longest time from one look at the rings to the next.
+    /// Longest time between two polls of the rings.
     pub look_gap_ns_max: AtomicU64,
     /// Longest time from an append (at the earliest) to its record being durable.
     pub durable_lag_ns_max: AtomicU64,
@@ -20,11 +20,11 @@ pub struct Meters {
     pub durable_lag_ns: AtomicU64,
     /// Syncs that made records durable later than the loss window allows.
     pub window_exceeded: AtomicU64,
-    /// Times the recording went on in another segment.
+    /// Rotations.
     pub rotations: AtomicU64,
     /// Bytes handed to the device, with format and padding.
     pub device_bytes: AtomicU64,
-    /// Segments given up because a write or sync failed.
+    /// Segments abandoned because a write or sync failed.
     pub failed_segments: AtomicU64,
     /// Why the latest of them failed, or why recording ended.
     pub trouble: Mutex<Option<String>>,
@@ -55,7 +55,7 @@ impl Meters {
 pub struct WriterReport {
     /// io_uring or pwrite.
     pub engine: &'static str,
-    /// Whether the writes went past the page cache.
+    /// Whether the writes bypassed the page cache.
     pub direct: bool,
     /// Writes, from submission to completion.
     pub writes: Latencies,

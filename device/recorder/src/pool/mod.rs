@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The recorder: channels that never wait, and a thread that writes what they take.
+//! The recorder: channels that never block, and a thread that writes their records.
 //!
 //! Life of a recording: [`Recorder::start`] checks the configuration, prepares the writer thread,
-//! makes the pool and lets the thread run; channels append; [`Recorder::stats`] tells what became
-//! of it at any time; [`Recorder::finish`] makes the rest durable and ends the segment. Dropping a
-//! recorder does what `finish` does and tells nobody.
+//! makes the pool and starts the thread; channels append; [`Recorder::stats`] returns counters at
+//! any time; [`Recorder::finish`] makes the rest durable and ends the segment. Dropping a recorder
+//! does what `finish` does, without a report.
 //!
-//! Reading order: [`files`] (the pool), [`direct_io`] (the way to the device), [`flight`] (what is
-//! durable), [`errand`] (what segments need beside their records), [`stage`] (records to segments),
+//! Reading order: [`files`] (the pool), [`direct_io`] (I/O), [`flight`] (what is durable),
+//! [`errand`] (I/O of segments other than records), [`stage`] (records to segments),
 //! [`writer`] (what the thread does), [`thread`], [`meters`].
 
 use std::io;
@@ -41,13 +41,13 @@ use steadyio_core::interrupt::Interrupt;
 /// A recording could not be started. Nothing was created if the configuration was wrong.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A value that cannot be.
+    /// A value that is not allowed.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Schemas or channels that cannot be.
+    /// Schemas or channels that are not allowed.
     #[error(transparent)]
     Definitions(#[from] DefinitionError),
-    /// Sizes that cannot be.
+    /// Sizes that are not allowed.
     #[error(transparent)]
     Layout(#[from] LayoutError),
     #[error(transparent)]
@@ -79,7 +79,7 @@ pub struct ChannelStats {
     pub account: Account,
 }
 
-/// Everything a recording tells about itself while it runs.
+/// Counters of a running recording.
 #[derive(Debug)]
 pub struct Stats<'a> {
     /// By channel, in the order of the configuration.
@@ -125,7 +125,7 @@ fn random_id() -> io::Result<[u8; 16]> {
 
 impl Recorder {
     /// Starts a recording, and returns it with its channels in the order of the configuration.
-    /// `note` is told what takes long.
+    /// `note` reports what takes long.
     pub fn start(
         config: &RecorderConfig,
         note: &mut dyn FnMut(String),
@@ -194,13 +194,12 @@ impl Recorder {
         &self.ledgers
     }
 
-    /// What the writer thread tells; outlives the recorder.
+    /// Statistics of the writer thread; they outlive the recorder.
     pub fn meters(&self) -> &Arc<Meters> {
         &self.meters
     }
 
-    /// Makes durable what was appended before, and ends the segment. What is appended later is
-    /// never looked at.
+    /// Makes durable what was appended before, and ends the segment. Later records are ignored.
     pub fn finish(&mut self) -> io::Result<WriterReport> {
         self.stop.store(true, Ordering::Release);
         let thread = self.thread.take().ok_or_else(|| io::Error::other("finished already"))?;
@@ -213,7 +212,7 @@ impl Drop for Recorder {
         if self.thread.is_some() {
             match self.finish().map(|report| report.ended) {
                 Ok(Ended::Finished) => {}
-                ended => eprintln!("steadyio: the recording did not end well: {ended:?}"),
+                ended => eprintln!("steadyio: the recording failed: {ended:?}"),
             }
         }
     }

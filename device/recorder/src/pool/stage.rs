@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From records to durable segments: the encoder, the buffers, and the file in use.
 //!
-//! Used by the writer thread only. An error means that the segment in use has failed; what was on
-//! its way is then lost, and [`Stage::next_segment`] goes on in another.
+//! Used by the writer thread only. An error means that the segment in use has failed; what was in
+//! flight is then lost, and [`Stage::next_segment`] continues in another.
 
 mod change;
 
@@ -57,11 +57,11 @@ pub struct Parts {
     pub pool: Pool,
     /// One per channel.
     pub ledgers: Vec<Arc<Ledger>>,
-    /// Told to others.
+    /// Statistics for other threads.
     pub meters: Arc<Meters>,
     /// What may be lost.
     pub loss_window: Duration,
-    /// A block is sent when its oldest record is this old.
+    /// A block is submitted when its oldest record is this old.
     pub flush_after: Duration,
     /// Whether segments are overwritten.
     pub when_full: WhenFull,
@@ -73,12 +73,12 @@ pub struct Parts {
 pub struct Stage {
     parts: Parts,
     flight: Flight,
-    /// In use; None while the change to the next is waited for.
+    /// In use; None during a rotation.
     file: Option<File>,
-    /// Full: its data are durable, its summary is on its way.
+    /// Full: its data are durable, its summary is being written.
     ending: Option<Errand>,
     next: Option<Next>,
-    /// Whether the next one was tried to prepare while this one is in use.
+    /// Whether the preparation of the next one was tried while this one is in use.
     looked_ahead: bool,
     /// The buffer that is being filled.
     slot: usize,
@@ -91,7 +91,7 @@ pub struct Stage {
     pub writes: Latencies,
     /// Syncs so far.
     pub syncs: Latencies,
-    /// Changes of segment so far.
+    /// Rotations so far.
     pub rotations: Latencies,
 }
 
@@ -161,8 +161,8 @@ impl Stage {
         }
     }
 
-    /// Sends what has waited for long enough, and syncs what was written for long enough. Called
-    /// between any two things that take time.
+    /// Submits blocks that are old enough, and syncs writes that are old enough. Called between any
+    /// two steps that take time.
     pub fn keep_time(&mut self) -> io::Result<()> {
         self.take_done()?;
         let flush_after = self.parts.flush_after;
@@ -171,8 +171,8 @@ impl Stage {
             self.take_done()?;
         }
         let written_since_ns = self.flight.written_since_ns();
-        // Behind a full ring every record is too old when it is written: a sync for each would only
-        // make the others older.
+        // When the ring was full every record is too old when it is written: a sync for each would
+        // only make the others older.
         let too_late = is_past(written_since_ns, self.parts.loss_window);
         let rested = is_past(Some(self.synced_ns), flush_after);
         let worth_it = is_past(written_since_ns, flush_after) && (rested || !too_late);
@@ -188,7 +188,7 @@ impl Stage {
         self.parts.disk.wait(Some(Duration::from_nanos(until_ns.saturating_sub(now_ns()))));
     }
 
-    /// Whether anything is on its way to the device.
+    /// Whether any write or sync is in flight.
     pub fn is_idle(&self) -> bool {
         self.parts.disk.is_idle()
     }
@@ -205,7 +205,7 @@ impl Stage {
 
     fn take_free_slot(&mut self) -> io::Result<()> {
         loop {
-            // One that landed before an earlier one still stands for its records.
+            // One that completed before an earlier one still holds its records.
             let is_free =
                 |slot: &usize| self.parts.disk.is_free(*slot) && !self.flight.is_sent(*slot);
             if let Some(slot) = (0..BLOCKS).find(is_free) {

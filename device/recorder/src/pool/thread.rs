@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The thread of the writer: prepared before any segment is made, so that a priority that is not
-//! allowed is told at once and nothing is left behind.
+//! The thread of the writer: prepared before any segment is made, so that a forbidden priority is
+//! reported at once and nothing is left behind.
 
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -26,7 +26,7 @@ impl WriterThread {
         let (writers, given) = channel();
         let (ready, prepared) = channel();
         let handle = Builder::new().name("steady-writer".into()).spawn(move || {
-            // The other end waits for it.
+            // The starting thread waits for it.
             let _ = ready.send(prepare(&wanted));
             run(&given)
         })?;
@@ -48,7 +48,7 @@ impl WriterThread {
 }
 
 fn run(given: &Receiver<Writer>) -> io::Result<WriterReport> {
-    let writer = given.recv().map_err(|_| io::Error::other("there was nothing to write"))?;
+    let writer = given.recv().map_err(|_| io::Error::other("the recording did not start"))?;
     Ok(writer.run())
 }
 
@@ -73,7 +73,7 @@ fn prepare(config: &WriterConfig) -> io::Result<()> {
     }
     if let Some(priority) = config.fifo_priority {
         let wanted = format!(
-            "under SCHED_FIFO at priority {priority} (which root may, or who has ulimit -r {priority})"
+            "under SCHED_FIFO at priority {priority} (needs root, or ulimit -r {priority})"
         );
         set_fifo(priority).map_err(named(wanted))?;
     }

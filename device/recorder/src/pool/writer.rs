@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The writer thread: polls the rings, again and again, and keeps the loss window.
+//! The writer thread: polls the rings and keeps the loss window.
 //!
-//! It looks instead of being woken, because waking somebody is a system call, which the append side
-//! must not make.
+//! It polls because a wakeup would be a system call, which the append side must not make.
 
 use std::io;
 use std::sync::Arc;
@@ -18,22 +17,22 @@ use crate::ring::{HEADER_BYTES, Header};
 use crate::source::now_ns;
 use crate::task::Probe;
 
-/// Where much comes, the next look is no later than this.
+/// Longest interval between polls at high rates.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 
-/// The thread's content.
+/// State of the thread.
 pub struct Writer {
     /// The rings.
     pub outlets: Vec<Outlet>,
     /// Where records go.
     pub stage: Stage,
-    /// Looks are this far apart where little comes.
+    /// Interval between polls at low rates.
     pub poll: Duration,
-    /// Who found so much in the rings looks again at once.
+    /// With at least this much in the rings, it polls again at once.
     pub busy_bytes: usize,
     /// Set when no more records come; then the thread is unparked.
     pub stop: Arc<AtomicBool>,
-    /// Told to others.
+    /// Statistics for other threads.
     pub meters: Arc<Meters>,
 }
 
@@ -59,7 +58,7 @@ impl Writer {
         let mut looked_ns = now_ns();
         let mut pause = PAUSE_MIN;
         loop {
-            // Before the look: what was appended before the stop is then seen.
+            // Before the poll, which then finds what was appended before the stop.
             let stopping = self.stop.load(Ordering::Acquire);
             let since_ns = looked_ns;
             looked_ns = now_ns();
@@ -78,8 +77,8 @@ impl Writer {
         }
     }
 
-    /// A look at the rings, and a pause: none behind much, a short one behind some, longer ones the
-    /// less comes. A burst then waits for one long pause at most.
+    /// Polls the rings, then pauses: not at all after much data, and the longer the less there was.
+    /// A burst then waits for one long pause at most.
     fn round(
         &mut self,
         since_ns: u64,
@@ -128,7 +127,7 @@ impl Writer {
         Ok(drained_bytes)
     }
 
-    /// After an error, in another segment, until each of them has failed in a row.
+    /// After an error, continues in another segment, until each has failed in turn.
     fn go_on(&mut self, error: io::Error, failures: usize) -> Option<Ended> {
         let full = error.get_ref().is_some_and(|inner| inner.is::<AllFull>());
         self.meters.set_trouble(error.to_string());
@@ -148,7 +147,7 @@ impl Writer {
     fn sleep(&mut self, until_ns: u64) -> io::Result<()> {
         while now_ns() < until_ns {
             if self.stage.is_idle() {
-                // Until the stop at the latest, and maybe shorter: that only makes the look early.
+                // Until the stop at the latest; an early return only polls earlier.
                 thread::park_timeout(Duration::from_nanos(until_ns.saturating_sub(now_ns())));
                 return Ok(());
             }
@@ -158,7 +157,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Nothing can be written any more: what comes is lost, and counted, until the stop.
+    /// No segment is left: further records are lost, and counted, until the stop.
     fn discard(&mut self) {
         loop {
             let stopping = self.stop.load(Ordering::Acquire);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frames: a length, a type and what the type says. No I/O, and nothing here trusts a length.
+//! Frames: a length, a type, and fields of the type. No I/O; no length is trusted.
 //!
-//! Once a length is wrong there is no way to find the next frame, so the first error is the last
-//! word about a stream.
+//! After a wrong length the next frame cannot be found, so the first error ends a stream.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +37,7 @@ pub struct Topic {
     pub schema_encoding: String,
     pub schema_data: Vec<u8>,
     pub record_bytes_max: u32,
-    /// 0: as they come.
+    /// 0: irregular.
     pub period_ns: u64,
 }
 
@@ -111,7 +110,7 @@ impl Frames {
     fn frame(&mut self, data: &[u8]) -> Result<Option<Step>, Problem> {
         let mut fields = Fields { data };
         let Some(length) = fields.u32() else { return Ok(None) };
-        // Judged before it has arrived: nobody waits for four gigabytes of garbage.
+        // Checked before the frame has arrived, which may be four gigabytes of garbage.
         let Some(kind) = fields.u8() else {
             return match length {
                 0 => Err(Problem::Length {

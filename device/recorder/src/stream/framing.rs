@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a stream of bytes can hold, and what can be wrong with it.
+//! What a stream of bytes contains, and its errors.
 
 use std::ops::Range;
 
@@ -31,11 +31,11 @@ pub enum StreamItem {
     },
 }
 
-/// A stream that cannot be understood any further.
+/// A stream that cannot be decoded further.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("byte {offset}: {problem}")]
 pub struct StreamError {
-    /// Position in the stream of the piece that is wrong, from 0.
+    /// Offset of the wrong piece in the stream.
     pub offset: u64,
     /// What is wrong with it.
     pub problem: Problem,
@@ -48,7 +48,7 @@ pub enum Problem {
     Magic { found: [u8; 7], wanted: [u8; 7] },
     #[error("version {0} of the framing; this program knows version 1")]
     Version(u8),
-    #[error("no frame has type {0}: there are 1 (topic), 2 (begin) and 3 (record)")]
+    #[error("frame type {0}: must be 1 (topic), 2 (begin) or 3 (record)")]
     Type(u8),
     #[error("a {frame} frame of {length} bytes: must be {min} to {max}")]
     Length { frame: &'static str, length: u64, min: u64, max: u64 },
@@ -66,7 +66,7 @@ pub enum Problem {
     BeforeBegin,
     #[error("a record of topic {0}, which was not declared")]
     NoTopic(u16),
-    #[error("the stream ends within a frame: {have} bytes of it are there")]
+    #[error("the stream ends within a frame, after {have} of its bytes")]
     Truncated { have: u64 },
     #[error("topic {0:?} is not part of this recording, which has begun")]
     Late(String),

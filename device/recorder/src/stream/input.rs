@@ -2,9 +2,8 @@
 //! All producers of a recording, as one source.
 //!
 //! The recorder must know its channels before it starts. So with frames there are two phases: until
-//! as many producers as expected have declared their topics nothing is recorded (what they send
-//! meanwhile waits in the pipe); then recording starts, and whoever comes later may declare topics
-//! that are known.
+//! as many producers as expected have declared their topics nothing is recorded (their records wait
+//! in the pipe); then recording starts, and later producers may declare only known topics.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -26,7 +25,7 @@ use crate::source::{Record, Source, wall_ns};
 
 /// Connections at the same time.
 const PRODUCERS_MAX: usize = 64;
-/// Ctrl-C is noticed so fast.
+/// Longest time until Ctrl-C is noticed.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Where records come from.
@@ -36,7 +35,7 @@ pub enum Input {
     Stdin,
     /// A FIFO or a file.
     Path(PathBuf),
-    /// A Unix socket, which is made and removed.
+    /// A Unix socket, which is created and removed.
     Socket(PathBuf),
 }
 
@@ -77,7 +76,7 @@ impl Drop for Listener {
     }
 }
 
-/// Told of producers that were refused.
+/// Called with producers that were rejected.
 pub type Refused = Box<dyn FnMut(String) + Send>;
 
 /// All producers of a recording.
@@ -85,7 +84,7 @@ pub struct StreamSource {
     listener: Option<Listener>,
     framing: InputFraming,
     producers: Vec<Producer>,
-    /// Whose turn it is.
+    /// The producer whose turn it is.
     turn: usize,
     accepted: u64,
     channels: Vec<ChannelConfig>,
@@ -101,8 +100,8 @@ fn name_of(input: &Input) -> String {
 }
 
 impl StreamSource {
-    /// Opens the input. `refused` is told of each producer whose stream was wrong; without a socket
-    /// there is one producer, and its end is the end of the recording.
+    /// Opens the input. `refused` is called with each producer whose stream was wrong; without a
+    /// socket there is one producer, and its end is the end of the recording.
     pub fn open(
         input: &Input,
         framing: InputFraming,
@@ -113,7 +112,7 @@ impl StreamSource {
         let file = match input {
             Input::Socket(_) => None,
             Input::Stdin => Some(File::from(rustix::io::dup(rustix::stdio::stdin())?)),
-            // Not blocking: or opening a FIFO waits for a producer, and Ctrl-C for both.
+            // Not blocking: opening a FIFO would wait for a producer, and Ctrl-C with it.
             Input::Path(path) => {
                 let mut options = OpenOptions::new();
                 options.read(true).custom_flags(libc::O_NONBLOCK);
@@ -161,8 +160,8 @@ impl StreamSource {
         self.producers.push(Producer::new(name, file, framing));
     }
 
-    /// Waits until `producers` have declared their topics, and returns all channels; None if asked
-    /// to stop before. Lines have nothing to declare.
+    /// Waits until `producers` have declared their topics, and returns all channels; None if
+    /// interrupted before. Lines have nothing to declare.
     pub fn declare(
         &mut self,
         producers: usize,
@@ -187,7 +186,7 @@ impl StreamSource {
         Ok(Some(self.channels.clone()))
     }
 
-    /// What a producer declares; false if it is gone.
+    /// Reads a producer's declarations; false if it has ended.
     fn listen_to(&mut self, at: usize) -> io::Result<bool> {
         match self.producers[at].look() {
             Ok(Next::Begin) => match self.begin(at) {
@@ -219,7 +218,7 @@ impl StreamSource {
         Ok(())
     }
 
-    /// Of several producers one is sent away; the only one ends the recording.
+    /// One of several producers is rejected; an error of the only one ends the recording.
     fn refuse(&mut self, at: usize, why: &dyn std::fmt::Display) -> io::Result<()> {
         let producer = self.producers.swap_remove(at);
         let text = format!("{}: {why}", producer.name);
@@ -230,9 +229,9 @@ impl StreamSource {
         Ok(())
     }
 
-    /// Waits until somebody has something, and reads it.
+    /// Waits for data of any producer, and reads it.
     fn wait(&mut self) -> io::Result<()> {
-        // Who has begun is not listened to before all have.
+        // A producer that has begun is not read before all have.
         let listens = |producer: &Producer| self.started || !producer.begun;
         let listened: Vec<usize> =
             (0..self.producers.len()).filter(|&at| listens(&self.producers[at])).collect();
@@ -272,7 +271,7 @@ impl StreamSource {
         self.accepted += 1;
         let name = format!("producer {}", self.accepted);
         if self.producers.len() == PRODUCERS_MAX {
-            (self.refused)(format!("{name}: {PRODUCERS_MAX} are connected, which is the most"));
+            (self.refused)(format!("{name}: {PRODUCERS_MAX} producers are connected, the maximum"));
             return Ok(());
         }
         stream.set_nonblocking(true)?;
@@ -330,7 +329,7 @@ fn channel_for(
     }
 }
 
-/// Without a ring: who knows all channels divides the memory.
+/// Without a ring: the caller, which knows all channels, divides the memory.
 fn config_of(topic: &Topic) -> ChannelConfig {
     let schema = Schema {
         name: topic.schema_name.clone(),

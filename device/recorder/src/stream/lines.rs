@@ -14,8 +14,8 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Lines of up to so many bytes. Of a longer line one byte more is a record, so that it is
-    /// counted as lost, and the rest is skipped.
+    /// Lines of up to `bytes_max`. A longer line becomes a record of one byte more, which is
+    /// counted as lost; the rest is skipped.
     pub fn new(line_bytes_max: usize) -> Lines {
         Lines { line_bytes_max, searched: 0, skipping: false }
     }

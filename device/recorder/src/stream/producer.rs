@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::framing::{Framing, StreamError, StreamItem};
 
-/// Read at once, if there is so much.
+/// Bytes read at once.
 const READ_BYTES: usize = 256 << 10;
 
 /// Bytes that were read and not used yet.
@@ -48,13 +48,13 @@ pub struct BufferedRecord {
 /// What a producer has next.
 #[derive(Debug)]
 pub enum Next {
-    /// A record. It stays in the buffer until the next look.
+    /// A record. It stays in the buffer until the next call.
     Record(BufferedRecord),
     /// All its topics are declared.
     Begin,
-    /// Nothing before more was read.
+    /// Nothing until more is read.
     NeedsMore,
-    /// Nothing any more.
+    /// The end of the stream.
     Ended,
 }
 
@@ -69,7 +69,7 @@ pub struct Producer {
     pub framing: Framing,
     /// Its identifiers, and where their channels are in the recording.
     pub channels: Vec<(u16, usize)>,
-    /// Whether its records may be looked at: its topics are known.
+    /// Whether its records may be read: its topics are known.
     pub begun: bool,
     buffer: Buffer,
     ended: bool,
@@ -93,7 +93,7 @@ impl Producer {
         }
     }
 
-    /// Reads once what is there; to be called when there is something.
+    /// Reads once; to be called when there is data.
     pub fn read(&mut self) -> io::Result<()> {
         self.release();
         match self.buffer.fill(&mut self.file) {

@@ -208,7 +208,7 @@ fn a_recording_that_was_cut_off_is_completed_when_the_next_one_starts() {
     let config = RecorderConfig { dir: crashed.path().into(), ..config };
     let mut notes = Vec::new();
     let started = Recorder::start(&config, &mut |note| notes.push(note)).unwrap();
-    assert!(notes.len() == 1 && notes[0].ends_with("was cut off, and has been completed"));
+    assert!(notes.len() == 1 && notes[0].ends_with("was unfinished, and has been completed"));
     drop(started);
     let records = read_all(crashed.path());
     assert_eq!(records.len(), 40);
@@ -248,7 +248,8 @@ fn a_pool_that_is_not_recycled_ends_full_and_counts_what_comes_later() {
 fn a_full_ring_costs_records_and_shows_in_file_and_account() {
     let dir = tempfile::tempdir().unwrap();
     let (mut recorder, mut channels) = Recorder::start(&config(dir.path()), &mut |_| ()).unwrap();
-    // Faster than the writer thread looks, until that was too late; how soon is the machine's doing.
+    // Faster than the writer thread looks, until that was too late; how soon is the machine's
+    // doing.
     let (mut appended, mut lost) = (0, 0);
     while lost < 100 && appended < 100_000 {
         lost += u64::from(channels[0].append(appended, &[0; RECORD_BYTES]).is_err());

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the ext4 recording paper does beside a recording to see whether it disturbs: a third thread that once per
-//! period
-//! cuts a piece off another file of the recording's size (BG_TRUNC), or cuts it off and has the
-//! whole size preallocated again (BG_ALL).
+//! The ext4 recording paper's background load: a third thread that, once per period, truncates
+//! another file of the recording's size by a step (BG_TRUNC), or truncates it and preallocates its
+//! whole size again (BG_ALL).
 //!
-//! The paper gives 256 KB per 5 ms for records of 16 KB and a file of 100 MB: sixteen records per period.
+//! The paper gives 256 KB per 5 ms for records of 16 KB and a file of 100 MB: sixteen records per
+//! period.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -20,7 +20,7 @@ use steadyio_recorder::source::{now_ns, sleep_until_ns};
 use crate::recording::place::named;
 use crate::recording::recipe::Background;
 
-/// Of what is recorded, this many times is cut off.
+/// Records per truncation.
 const CUT_RECORDS: u64 = 16;
 
 /// What the thread does, and how fast.
@@ -30,7 +30,7 @@ pub struct Plan {
     pub background: Background,
     /// Where its files are.
     pub dir: PathBuf,
-    /// Time between two cuts.
+    /// Time between two truncations.
     pub period_ns: u64,
     /// Size of a record.
     pub record_bytes: u64,
@@ -48,7 +48,7 @@ pub struct BackgroundReport {
     pub fallocates: Latencies,
 }
 
-/// The thread; its files go when it ends.
+/// The thread; its files are removed when it ends.
 #[derive(Debug)]
 pub struct BackgroundThread {
     stop: Arc<AtomicBool>,
@@ -56,7 +56,8 @@ pub struct BackgroundThread {
 }
 
 impl Plan {
-    /// To cut all the time, BG_TRUNC needs files made beforehand; BG_ALL makes its own again.
+    /// BG_TRUNC needs enough files made beforehand to truncate all the time; BG_ALL recreates its
+    /// own.
     fn files(&self) -> u64 {
         match self.background {
             Background::None => 0,
@@ -69,7 +70,7 @@ impl Plan {
         self.dir.join(format!("background-{number:04}.raw"))
     }
 
-    /// Makes the files and starts cutting them; None if there is nothing to do.
+    /// Makes the files and starts truncating them; None if there is nothing to do.
     pub fn start(self) -> io::Result<Option<BackgroundThread>> {
         if self.background == Background::None {
             return Ok(None);
@@ -139,7 +140,7 @@ pub fn allocate(file: &File, bytes: u64) -> io::Result<()> {
 
 fn remove(files: &[PathBuf]) {
     for path in files {
-        // What is left is in the way of nothing but space.
+        // A file left behind only takes space.
         let _ = fs::remove_file(path);
     }
 }

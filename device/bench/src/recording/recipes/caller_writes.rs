@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The ext4 recording paper's recorders: the caller's own thread calls write() into the page cache.
 //!
-//! Files hold nothing but the records, as the paper's do: what is measured is the path of write(), and a
-//! format would add the same to each of them. Threads: the caller (write), [`super::sync_thread`]
-//! (write back, and end each file), [`super::background`] (what disturbs). When a file is full the
-//! caller waits until it has been ended and the next one is there, which is the paper's "foreground".
+//! Files hold only the records, as the paper's do: the path of write() is measured, and a format
+//! would add the same to each recipe. Threads: the caller (write), [`super::sync_thread`] (write
+//! back, and finish each file), [`super::background`] (background load). When a file is full the
+//! caller waits until it is finished and the next one exists, which is the paper's "foreground".
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -26,11 +26,11 @@ use crate::recording::recipe::{Blocks, CallerWrites};
 pub struct Files {
     /// Directory of the recording.
     pub dir: PathBuf,
-    /// Most that goes into one file.
+    /// Largest size of a file.
     pub file_bytes: u64,
-    /// Most that is recorded.
+    /// Size of the recording.
     pub total_bytes: u64,
-    /// So much is written back at once.
+    /// Bytes per write-back.
     pub sync_bytes: u64,
 }
 
@@ -55,7 +55,7 @@ pub struct WriteSink {
     changes: Latencies,
 }
 
-/// What the threads beside the caller did.
+/// What the other threads did.
 #[derive(Debug, Clone)]
 pub struct WriteReport {
     pub sync: SyncReport,
@@ -91,7 +91,7 @@ impl WriteSink {
         Arc::clone(&self.ledger)
     }
 
-    /// What disturbs this recording, if its recipe says so.
+    /// The background load, if the recipe has one.
     pub fn background(&self, period_ns: u64, record_bytes: u64) -> Plan {
         Plan {
             background: self.recipe.background,
@@ -139,7 +139,7 @@ fn open_next(
     let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(named)?;
     if recipe.blocks == Blocks::Preallocated {
         let bytes = files.file_bytes.min(left_bytes).max(1);
-        // A file with a part of its blocks is of no use.
+        // A partly preallocated file is useless.
         allocate(&file, bytes).inspect_err(|_| drop(fs::remove_file(&path))).map_err(named)?;
     }
     Ok(file)

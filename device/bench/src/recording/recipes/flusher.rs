@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Switching the kernel's flusher off, and back on whatever happens.
+//! Switches the kernel's flusher off, and restores it whatever happens.
 //!
-//! As the ext4 recording paper does it: the flusher starts only if all memory is dirty or data is older than 3,000 s,
-//! so
-//! that the recorder alone decides when pages are written. This holds for the whole machine, hence
-//! the guard: it lives as [`steadyio_core::knob_guard`] describes.
+//! As in the ext4 recording paper, the flusher starts only if all memory is dirty or data is older
+//! than 3,000 s, so that the recorder alone decides when pages are written. The settings are
+//! system-wide, hence the guard; it works as [`steadyio_core::knob_guard`] describes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +19,7 @@ const OFF: [(&str, &str); 3] = [
     ("dirty_background_ratio", "100"),
     ("dirty_expire_centisecs", "300000"),
 ];
-/// What decides when the flusher runs, for the record.
+/// Settings of the flusher that the result lists.
 const SHOWN: [&str; 6] = [
     "dirty_background_bytes",
     "dirty_background_ratio",
@@ -30,7 +29,7 @@ const SHOWN: [&str; 6] = [
     "dirty_writeback_centisecs",
 ];
 
-/// The flusher's settings could not be changed or put back.
+/// The flusher's settings could not be changed or restored.
 #[derive(Debug, thiserror::Error)]
 pub enum FlusherError {
     /// Another run holds them, or the state file cannot be used.
@@ -58,7 +57,7 @@ fn read_all(dir: &Path) -> BTreeMap<String, u64> {
     SHOWN.iter().filter_map(read).collect()
 }
 
-/// Keeps the flusher off; dropping it puts the settings back.
+/// Keeps the flusher off; dropping it restores the settings.
 #[derive(Debug)]
 pub struct FlusherOff {
     dir: PathBuf,
@@ -68,7 +67,7 @@ pub struct FlusherOff {
 }
 
 impl FlusherOff {
-    /// Switches it off; `note` is told if an earlier run had to be mended.
+    /// Switches it off; `note` says if the settings of a killed run were restored.
     pub fn take(note: &mut dyn FnMut(String)) -> Result<FlusherOff, FlusherError> {
         FlusherOff::take_in(Path::new(STATE_DIR), Path::new(VM), note)
     }
@@ -81,7 +80,7 @@ impl FlusherOff {
         let (mut state, left) = StateFile::lock(state_dir, "vm")?;
         if let Some(left) = left {
             restore(dir, &left)?;
-            note("an earlier run was killed; the flusher's settings have been put back".into());
+            note("an earlier run was killed; the flusher's settings have been restored".into());
         }
         let saved = read_all(dir).into_iter().map(|(name, value)| (name, value.to_string()));
         let saved: BTreeMap<String, String> = saved.collect();
@@ -93,7 +92,7 @@ impl FlusherOff {
         Ok(guard)
     }
 
-    /// Puts the settings back for good.
+    /// Restores the settings for good.
     pub fn finish(mut self) -> Result<(), FlusherError> {
         self.put_back()
     }
@@ -125,7 +124,7 @@ fn write(dir: &Path, name: &str, value: &str) -> Result<(), FlusherError> {
     })
 }
 
-/// Of a pair of ratio and bytes, one is 0 and says that the other counts: that one is written.
+/// Of each pair of ratio and bytes, one is 0 and the other is in force: that one is written.
 fn restore(dir: &Path, saved: &BTreeMap<String, String>) -> Result<(), FlusherError> {
     for (name, value) in saved {
         let one_of_a_pair = name.ends_with("_ratio") || name.ends_with("_bytes");

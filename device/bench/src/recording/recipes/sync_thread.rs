@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ext4 recording paper's second thread: writes back what the caller wrote, a piece at a time, and ends the file.
+//! The ext4 recording paper's second thread: writes back what the caller wrote, unit by unit, and
+//! finishes each file.
 
 use std::fs::File;
 use std::io;
@@ -16,8 +17,7 @@ use steadyio_recorder::task::{Counters, Probe};
 
 use crate::recording::recipe::{Blocks, Sync};
 
-/// As many pieces may wait to be written back before the caller waits as well: more than any
-/// memory holds of them.
+/// Pieces that may be queued before the caller blocks; more than fit into memory.
 const QUEUE: usize = 1 << 16;
 
 /// A piece of a file that the caller has written.
@@ -64,12 +64,12 @@ impl SyncThread {
         Ok(SyncThread { orders, thread: thread.spawn(move || work.run(&inbox))? })
     }
 
-    /// Has a piece written back, some time.
+    /// Queues a piece for write-back.
     pub fn sync(&self, file: &Arc<File>, piece: Piece) -> io::Result<()> {
         self.orders.send(Order::Sync(Arc::clone(file), piece)).map_err(|_| gone())
     }
 
-    /// Ends a file of this length and waits until that is done.
+    /// Finishes a file of this length and waits for it.
     pub fn end(&self, file: &Arc<File>, piece: Piece, length: u64) -> io::Result<()> {
         let (done, wait) = sync_channel(1);
         self.orders.send(Order::End(Arc::clone(file), piece, length, done)).map_err(|_| gone())?;
@@ -83,7 +83,7 @@ impl SyncThread {
     }
 }
 
-/// The reason is what [`SyncThread::finish`] returns.
+/// [`SyncThread::finish`] returns the reason.
 fn gone() -> io::Error {
     io::Error::other("the sync thread has ended")
 }
@@ -115,7 +115,7 @@ impl Worker {
                     file.sync_all()?;
                     self.durable(&file, piece.last_ns)?;
                     report.ends.add(now_ns() - start_ns);
-                    // Who waits may have given up.
+                    // The caller may have ended.
                     let _ = done.send(());
                 }
             }
@@ -130,8 +130,8 @@ impl Worker {
                 file.sync_data()?;
                 self.durable(file, piece.last_ns)
             }
-            // Not durable: neither the device's cache nor the metadata that leads to the pages has
-            // been written. The fsync() at the end does that.
+            // Not durable: neither the device's cache nor the metadata of these pages has been
+            // written. The fsync() at the end does that.
             Sync::SyncFileRange => sync_file_range(file, piece),
         }
     }

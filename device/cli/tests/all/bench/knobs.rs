@@ -48,7 +48,7 @@ fn workload(length: &str, rest: &[&str]) -> String {
 }
 
 fn knobs_before(disk: &Loop) -> Vec<(&'static str, String)> {
-    // Not the defaults: what is put back must be what was there.
+    // Not the defaults: the restored values must be the earlier ones.
     disk.set_knob("scheduler", "bfq");
     disk.set_knob("iosched/slice_idle", "3");
     disk.set_knob("max_sectors_kb", "512");
@@ -58,7 +58,7 @@ fn knobs_before(disk: &Loop) -> Vec<(&'static str, String)> {
 
 fn assert_knobs(disk: &Loop, before: &[(&str, String)]) {
     for (name, value) in before {
-        assert_eq!(disk.knob(name), *value, "{name} was not put back");
+        assert_eq!(disk.knob(name), *value, "{name} was not restored");
     }
 }
 

@@ -184,7 +184,7 @@ fn a_wrong_command_line_is_named_and_creates_nothing() {
         (&["--input", "/"], "/: is a directory"),
         (
             &["--recipe", "append-fdatasync", "--total", "8K", "--segments", "4"],
-            "--recipe append-fdatasync: has no --segments, only pool has",
+            "--recipe append-fdatasync: --segments is for pool only",
         ),
         (
             &["--recipe", "append-fdatasync", "--total", "8K", "--cpu", "1023"],

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The change from one segment to the next.
+//! Rotation: the change from one segment to the next.
 //!
 //! Records wait until the data of the full segment are durable, lest a power cut leave a hole
-//! between two segments, and for nothing else: the next segment was prepared before, and the summary
-//! of the full one is written behind, each by an [`Errand`] beside the records.
+//! between two segments, and for nothing else: the next segment was prepared before, and the
+//! summary of the full one is written behind, each by an [`Errand`] beside the records.
 
 use std::io;
 
