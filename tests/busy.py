@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Load on the machine, beside which results must be the same."""
+"""CPU load on the machine, under which results must be the same."""
 
 import os
 import subprocess

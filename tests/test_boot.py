@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The lab's own promises: what a boot passes on, what it forbids, and that it notices every bug."""
+"""The lab's own guarantees: what a boot passes on, what it forbids, and that it finds every bug."""
 
 import threading
 import time
@@ -254,7 +254,7 @@ def test_panic_fails_the_boot(work: Path) -> None:
 def test_a_card_that_outgrows_the_guests_memory_fails_the_boot(work: Path) -> None:
     fill = "dd if=/dev/urandom of=$STEADY_DEVICE bs=1M count=450 oflag=direct"
     card = PROJECT / "experiments" / "devices" / "s4-emmc-8gb.toml"
-    with pytest.raises(BootError, match="memory is full: the card holds [0-9]+ MiB"):
+    with pytest.raises(BootError, match="memory is full: the card has [0-9]+ MiB"):
         uml().boot(BootRequest(["sh", "-c", fill], work, device=card))
 
 

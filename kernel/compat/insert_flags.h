@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How blk-mq says where requests are to be inserted: on 6.12 in flags; on 6.1 in a bool, "at the
- * head", which is told here as that flag.
+ * Where blk-mq wants requests inserted: on 6.12 in flags; on 6.1 in a bool, "at the head", which is
+ * translated here to that flag.
  */
 #ifndef K2_COMPAT_INSERT_FLAGS_H
 #define K2_COMPAT_INSERT_FLAGS_H

@@ -2,7 +2,7 @@
 /*
  * The request flag that says "the elevator's private fields are valid, call finish_request".
  * 6.1: RQF_ELVPRIV. 6.12: RQF_USE_SCHED. Either way blk_mq_finish_request() clears it after
- * each call of finish_request, so whoever keeps a request alive after that has to set it again.
+ * each call of finish_request, so a scheduler that keeps the request must set it again.
  */
 #ifndef K2_COMPAT_REQUEST_PRIVATE_H
 #define K2_COMPAT_REQUEST_PRIVATE_H

@@ -2,7 +2,7 @@
 /*
  * What blk_mq_alloc_data.shallow_depth limits: the tags taken of each word of the bitmap (6.1, and
  * 6.12 up to 6.12.42), or of the whole bitmap (from 6.12.43 on). No header tells the two apart, and
- * distributions move such changes about, so the code itself is asked when the module is loaded.
+ * distributions move such changes about, so the module tests the code when it is loaded.
  */
 #ifndef K2_COMPAT_SHALLOW_DEPTH_H
 #define K2_COMPAT_SHALLOW_DEPTH_H
@@ -33,9 +33,9 @@ static inline int __init k2_shallow_depth_probe(void)
 }
 
 /*
- * Of words of one bit, no part can be kept back: any request may take any of them. The kernel makes
- * such words for 4 to 7 tags. Make one word of them instead; should there be no memory for it, they
- * stay as they are. No tag may be in use: the queue is frozen, so nobody waits for one either.
+ * With words of one bit no tags can be reserved: any request may take any of them. The kernel makes
+ * such words for 4 to 7 tags. Replace them by one word; without memory for it, they stay. No tag
+ * may be in use or waited for: the queue is frozen.
  */
 static inline void k2_shallow_depth_prepare(struct sbitmap_queue *tags, int node)
 {

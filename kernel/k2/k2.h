@@ -22,7 +22,7 @@
 
 /*
  * One per device. The queues belong to the device, not to a hardware queue: inflight_max bounds
- * what the device has in hand, whichever way it got there.
+ * what is in flight to the device, from whichever hardware queue.
  */
 struct k2_data {
 	struct request_queue *q;
@@ -35,25 +35,25 @@ struct k2_data {
 	spinlock_t lock;
 	struct k2_policy policy;
 	struct list_head queues[K2_QUEUES];
-	/* The mergeable ones of the background queues, by start sector: reads and writes. */
+	/* Mergeable background requests by start sector: reads and writes. */
 	struct rb_root sorted[2];
 
-	/* Where the front of a bio cut in two comes from. */
+	/* Clones for the front of a bio that is cut in two. */
 	struct bio_set clones;
 
 	/* How many tags each queue may use of each tags[0], see compat/shallow_depth.h. */
 	unsigned int tags[K2_QUEUES];
 };
 
-/* Counted in the policy: finish_request has to take it off the books. */
+/* Counted in the policy until finish_request. */
 #define K2_RQ_COUNTED BIT(0)
-/* Handed to blk-mq. Stays set while a driver keeps the request back for a retry. */
+/* Dispatched to blk-mq. Stays set while a driver holds the request for a retry. */
 #define K2_RQ_INFLIGHT BIT(1)
 /* In the merge hash and in k2_data.sorted. */
 #define K2_RQ_SORTED BIT(2)
-/* Only the front is in rq->bio; the rest waits in rq->end_io_data, see k2_split.c. */
+/* rq->bio has the front only, rq->end_io_data the rest, see k2_split.c. */
 #define K2_RQ_PIECE BIT(3)
-/* A piece is done and the request comes back for the next one. */
+/* A piece is done and the request was requeued for the next one. */
 #define K2_RQ_REST BIT(4)
 /* k2 took RQF_IO_STAT away, so that a piece is not counted as an I/O. */
 #define K2_RQ_MUTED BIT(5)

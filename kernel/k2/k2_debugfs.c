@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* debugfs, block/DEVICE/sched/: the queued requests, what is in flight, and the books. */
+/* debugfs, block/DEVICE/sched/: queued requests, requests in flight, and counters. */
 #include <linux/seq_file.h>
 
 #include "k2.h"

@@ -3,8 +3,8 @@
  * Splitting at dispatch: a large background request goes to the driver in pieces, so that
  * real-time never waits for more than one piece.
  *
- * Problem. A device without a queue cannot be interrupted: whoever comes next waits until the
- * request in hand is done, milliseconds for 512 KiB. The size has to be right when a request is
+ * Problem. A device without a queue cannot be interrupted: the next request waits until the one in
+ * flight is done, milliseconds for 512 KiB. The size has to be right when a request is
  * dispatched, not when it is submitted: pieces made at submission are merged again, each needs a
  * tag, some never pass the hook that could cut them, and their size can no longer be changed.
  *
@@ -13,33 +13,33 @@
  *   k2_split()          cuts the bio chain after the piece. Where the cut falls inside a bio, a
  *                       clone of its front takes its place and is chained to it: the original
  *                       ends once the clone and all that is left of it have ended. The rest is
- *                       put aside in the request itself, which now looks to the driver like one
- *                       of the piece's size, and is given an end_io.
+ *                       kept in the request itself, which the driver now sees as one of the
+ *                       piece's size, and which gets an end_io.
  *   blk-mq, driver      as for any request. A piece that the driver wants to retry comes back to
  *                       the queue and is dispatched again as it is.
  *   completed_request   -> k2_piece_mute_stats(): an I/O is counted when its last piece ends.
  *   finish_request      leaves a piece alone: the request is still in flight.
  *   k2_piece_end_io()   the driver is done with the piece and its bios have ended. An error ends
  *                       the whole request with that error, as it would have unsplit. Otherwise
- *                       the rest becomes the request and blk_mq_requeue_request() brings it back
- *                       to the head of its queue; that also gives the driver's tag back.
+ *                       the rest becomes the request and blk_mq_requeue_request() returns it to
+ *                       the head of its queue, which also frees the driver's tag.
  *
- * The last piece is an ordinary dispatch: no end_io, no trace left of what went before.
+ * The last piece is an ordinary dispatch: no end_io, and no state of the pieces before.
  *
  * Where the rest lives: rq->end_io_data has its first bio (end_io is ours, so is its data),
  * rq->elv.priv[1] its last. Its size needs no place: the bios of a read or write are contiguous.
  * nr_phys_segments of the whole bounds that of each piece and of each rest, since cutting a
  * segment in two leaves no side with more segments than there were.
  *
- * Memory. A clone lives as long as its piece is in flight, and comes from a reserve of the
- * device's own. If the reserve is used up then pieces are in flight, so the request can wait at
- * the head of its queue for one of them to end: no progress is lost and nothing is ever
- * dispatched larger than asked for.
+ * Memory. A clone lives as long as its piece is in flight, and comes from a reserve of the device's
+ * own. If the reserve is exhausted then pieces are in flight, so the request can wait at the head
+ * of its queue for one of them to end: there is always progress, and no piece is ever larger than
+ * the policy asked for.
  *
  * Rejected: lowering __data_len alone (drivers map the bio chain, not the length); shrinking the
- * original bio in place (whoever steals bios from a request, as NVMe failover does, would lose
- * the rest); a second request for each piece (cannot be had while the queue is being frozen, and
- * waits for a tag in dispatch).
+ * original bio in place (code that takes bios out of a request, as NVMe failover does, would lose
+ * the rest); a second request for each piece (cannot be allocated while the queue is being frozen,
+ * and would wait for a tag in dispatch).
  */
 #include <linux/blk-crypto.h>
 #include <linux/blk-integrity.h>
@@ -62,10 +62,10 @@ void k2_split_exit(struct k2_data *k2)
 
 /*
  * Requests whose parts cannot stand for themselves: those that carry something computed over the
- * whole (integrity, encryption), that someone polls for or has marked as his own (NVMe multipath
- * takes bios out of REQ_DRV requests), that the device takes whole or not at all (atomic writes),
- * whose order it insists on (zoned writes), or that already have an end_io (blk-flush.c's, for data
- * that a flush precedes or follows).
+ * whole (integrity, encryption), that are polled or driver-private (NVMe multipath takes bios out
+ * of REQ_DRV requests), that the device executes as a whole or not at all (atomic writes), whose
+ * order is fixed (zoned writes), or that already have an end_io (blk-flush.c's, for data that a
+ * flush precedes or follows).
  */
 bool k2_may_split(struct request *rq)
 {
@@ -79,7 +79,7 @@ bool k2_may_split(struct request *rq)
 		return false;
 	if (blk_integrity_rq(rq) || bio_has_crypt_ctx(rq->bio))
 		return false;
-	/* Also true of a piece that the driver gave back: its size is settled. */
+	/* Also true of a piece that the driver returned: its size is fixed. */
 	return !rq->end_io;
 }
 
@@ -107,7 +107,7 @@ static void k2_restore_rest(struct request *rq)
 	rq->end_io = NULL;
 	rq->end_io_data = NULL;
 	k2r->flags &= ~(K2_RQ_PIECE | K2_RQ_MUTED);
-	/* finish_request was called for the piece; it is due again when the request ends. */
+	/* finish_request was called for the piece and must be called again for the request. */
 	k2_rq_claim_private(rq);
 }
 
@@ -134,8 +134,8 @@ static enum rq_end_io_ret k2_piece_end_io(struct request *rq, blk_status_t error
 
 /*
  * Leave the first @piece_bytes, fewer than it has, in @rq and put the rest aside. False: no
- * memory for it now, and nothing was changed. Called from dispatch with no lock held: @rq is on
- * no list, so nobody else has it.
+ * memory for it now, and nothing was changed. Called from dispatch with no lock held: @rq is on no
+ * list, so only the caller uses it.
  */
 bool k2_split(struct k2_data *k2, struct request *rq, unsigned int piece_bytes)
 {

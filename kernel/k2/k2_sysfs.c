@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The knobs in queue/iosched/. All take effect at the next dispatch. None needs a run of the
- * hardware queues: whenever inflight_max or real-time held something back, a request is in flight
- * whose completion does that.
+ * hardware queues: whenever inflight_max or real-time holds back a request, one is in flight whose
+ * completion runs them.
  */
 #include <linux/kstrtox.h>
 #include <linux/sysfs.h>

@@ -3,7 +3,7 @@
 
 
 class LabError(Exception):
-    """What was wrong, with which value, and what to do about it."""
+    """An error for the user: what is wrong, with which value, and what to do."""
 
 
 class SpecError(LabError):

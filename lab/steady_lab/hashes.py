@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Hashes of files, by which everything that is built or measured is known."""
+"""Hashes of files: the keys of builds and results."""
 
 import hashlib
 from pathlib import Path

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Strict reading of one TOML table: every key is asked for by name, type and range.
 
-What nobody asked for is an unknown key and an error, so a misspelt key never passes as a
-default. Every error names the file, the key, the value and what would have been allowed.
+Any other key is unknown and an error, so a misspelt key never means a default. Every error names
+the file, the key, the value and what is allowed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def load_toml(path: Path) -> dict[str, Any]:
 
 
 class Table:
-    """A table of a spec file, read key by key; `close` refuses the keys left over."""
+    """A table of a spec file, read key by key; `close` rejects the remaining keys."""
 
     def __init__(self, raw: dict[str, Any], where: str) -> None:
         """Take the parsed table; `where` (file, and key of the table) starts every error."""
@@ -144,7 +144,7 @@ class Table:
         return [Table(item, f"{self.where}: [[{key}]] {n}") for n, item in enumerate(value, 1)]
 
     def close(self) -> None:
-        """Refuse keys nobody read; raises SpecError naming the first of them."""
+        """Reject keys that were not read; raises SpecError naming the first of them."""
         for key in self._unread:
             known = ", ".join(sorted(set(self._raw) - set(self._unread))) or "none"
             raise SpecError(

@@ -78,7 +78,7 @@ static void set_breakpoint(int on)
 		die("step: cannot write to the kernel's text");
 }
 
-/* Goes on as @request says; a signal that arrived is delivered. Ends this process if that one has. */
+/* Continues with @request and delivers a pending signal. Ends this process if the other has. */
 static int resume(int request, int signal)
 {
 	int status;

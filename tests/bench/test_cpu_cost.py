@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Which part of the kernel instructions are counted for, and when k2 counts as too dear."""
+"""Instructions are attributed to parts of the kernel, and compared with the goals."""
 
 from steady_lab.figures.cpu_cost import (
     K2,

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: insmod refuses every nonsensical parameter with a line naming key, value and range
+# DESCRIPTION: insmod rejects every invalid parameter with a line naming key, value and range
 # DEVICE: none
 . "$STEADY_TESTS/lib.sh"
 

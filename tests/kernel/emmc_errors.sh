@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: injected errors and time-outs reach user space as EIO, and the card works on
+# DESCRIPTION: injected errors and time-outs reach user space as EIO, and the card keeps working
 # DEVICE: test-plain
 . "$STEADY_TESTS/lib.sh"
 
@@ -35,7 +35,7 @@ for queue in 0 8; do
 		fail "neighbours of a bad sector, queue $queue"
 done
 
-# A passing error is mended by the MMC core's retries, and so invisible but for the count.
+# The MMC core's retries recover from a transient error, so only the count shows it.
 emmc_reload capacity_mib=16 fault=write:error:op:1,write:timeout:op:3
 works
 expect "failed" "$(emmc_stat failed)" 1

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: what is written is read back, at odd sizes and places, with and without command queue
+# DESCRIPTION: what is written is read back, at odd sizes and offsets, with and without command queue
 # DEVICE: test-plain
 . "$STEADY_TESTS/lib.sh"
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: a card that loses power under a busy file system ends all I/O with errors; after a remount what was synced is there
+# DESCRIPTION: a card that loses power under a busy file system ends all I/O with errors; after a remount all synced data are there
 # DEVICE: test-plain
 . "$STEADY_TESTS/lib.sh"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A stream of random direct I/O that knows what it must read back: io_stream DEV KEY=VALUE...
+ * A stream of random direct I/O that checks the data it reads: io_stream DEV KEY=VALUE...
  *
  * Several processes, each in a region of its own, keep several I/Os in flight: reads and writes
  * of random sizes at random places or next to the one before, as one vector or cut into two,
@@ -339,7 +339,7 @@ static void prepare(struct job *job, struct io *io)
 	announce(job, io, ioprio);
 }
 
-/* What io_submit() does not take has failed, as if its completion had said so. */
+/* What io_submit() rejects has failed, as if by its completion. */
 static void submit(struct job *job, struct iocb **batch, long count)
 {
 	long taken;
@@ -483,7 +483,7 @@ static bool set_option(const char *text)
 			text, keys[i].first, keys[i].last);
 		return false;
 	}
-	fprintf(stderr, "io_stream: %s: unknown key; there are:", text);
+	fprintf(stderr, "io_stream: %s: unknown key; must be one of:", text);
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		fprintf(stderr, " %s", keys[i].name);
 	fprintf(stderr, "\n");

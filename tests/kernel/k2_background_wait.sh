@@ -35,7 +35,7 @@ next_to_background() {
 	k2_expect_settled "$disk"
 	echo "split_kib $1 background_wait_ms_max $2 background $3:" \
 		"rt max $rt_max_us us, background forced $forced, waited $wait_max_us us"
-	# Books and longest waits begin anew.
+	# Counters and longest waits begin at 0.
 	knob "$disk" scheduler none
 }
 

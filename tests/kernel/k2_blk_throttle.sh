@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: a cgroup's io.max throttles above k2: its limit holds, order and data are right, others go on
+# DESCRIPTION: a cgroup's io.max throttles above k2: its limit holds, order and data are right, others continue
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
 . "$STEADY_TESTS/lib.sh"

@@ -4,8 +4,8 @@
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
 # KERNELS: 6.12
-# 6.1 itself forgets to give a scheduler's module back when it cannot allocate the tags, whichever
-# scheduler it is; k2 could not be unloaded afterwards.
+# 6.1 itself leaks the reference to a scheduler's module when it cannot allocate the tags, for any
+# scheduler; k2 could not be unloaded afterwards.
 . "$STEADY_TESTS/lib.sh"
 set -e
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: what a cgroup's io.prio.class makes of the priority is what k2 goes by
+# DESCRIPTION: k2 uses the priority as a cgroup's io.prio.class changes it
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
 . "$STEADY_TESTS/lib.sh"
@@ -21,7 +21,7 @@ read_in_group() {
 }
 
 expect_dispatched "R 0 4096 2;" read_in_group no-change ionice -c 1 -n 2
-# Real-time is made background by the two that lower.
+# The two policies that lower make real-time background.
 expect_dispatched "R 0 4096 9;" read_in_group restrict-to-be ionice -c 1 -n 2
 expect_dispatched "R 0 4096 9;" read_in_group idle ionice -c 1 -n 2
 expect_dispatched "R 0 4096 9;" read_in_group restrict-to-be ionice -c 3

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: pieces and requests that the driver wants again come again, and only then complete
+# DESCRIPTION: pieces and requests that the driver returns are dispatched again, and only then complete
 # DEVICE: none
 # MODULES: null_blk nr_devices=0 requeue=3,100,0,-1
 . "$STEADY_TESTS/lib.sh"
 set -e
 
-# Every third request is refused: in turn with BLK_STS_RESOURCE and with a requeue.
+# Every third request is returned: in turn with BLK_STS_RESOURCE and with a requeue.
 null_blk_create nullb0 completion_nsec=10000
 use_k2 nullb0 2 4
 io="$STEADY_TESTS_BIN/direct_io"

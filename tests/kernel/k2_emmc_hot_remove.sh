@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: an eMMC unbound under load: all I/O ends, and k2 is taken off cleanly, with and without queue
+# DESCRIPTION: an eMMC unbound under load: all I/O ends, and k2 is removed cleanly, with and without queue
 # DEVICE: test-plain
 . "$STEADY_TESTS/lib.sh"
 set -e

@@ -17,7 +17,7 @@ for case in "2 4" "3 6" "1 7"; do
 	echo "nr_requests=$(knob nullb0 nr_requests): rt max $max_ns ns"
 	expect_at_most "rt latency with $tags new tags" "$max_ns" 2100000
 	k2_expect_settled nullb0
-	# Also the map that k2 made of them goes back to the kernel whole.
+	# The bitmap that k2 replaced is also freed without a leak.
 	knob nullb0 nr_requests 64
 	knob nullb0 nr_requests 5
 	dd if=/dev/nullb0 of=/dev/null bs=4k count=8 iflag=direct status=none

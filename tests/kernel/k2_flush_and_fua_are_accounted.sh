@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: flushes, FUA writes and fsync on ext4 leave nothing on k2's books
+# DESCRIPTION: flushes, FUA writes and fsync on ext4 leave k2's counters balanced
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
 . "$STEADY_TESTS/lib.sh"

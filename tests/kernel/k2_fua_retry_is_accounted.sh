@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: a FUA write the driver wants again enters the scheduler unprepared; it is booked too
+# DESCRIPTION: a FUA write that the driver returns enters the scheduler unprepared; it is counted, too
 # DEVICE: none
 # MODULES: null_blk nr_devices=0 requeue=3,100,0,-1
 # KERNELS: 6.1
@@ -12,11 +12,11 @@ null_blk_create nullb0 completion_nsec=10000 cache_size=1
 expect "FUA" "$(knob nullb0 fua)" 1
 use_k2 nullb0 1 0
 
-# The writes bypass the scheduler, until the driver gives one back: every third request, in turn with
+# The writes bypass the scheduler, until the driver returns one: every third request, in turn with
 # BLK_STS_RESOURCE and with a requeue. The reads, real-time so as not to be counted with them, shift
 # that rhythm against the one of writes and flushes.
 for place in 0 1 2 3 4 5 6 7; do
-	# Whole and in pieces: each half must bring some back.
+	# Whole and in pieces: some of each half must be returned.
 	[ $place -ne 4 ] || {
 		whole=$(k2_count nullb0 background inserted)
 		k2_expect_settled nullb0

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: the knobs refuse bad values with EINVAL and keep the old one
+# DESCRIPTION: the knobs reject bad values with EINVAL and keep the old one
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
 . "$STEADY_TESTS/lib.sh"

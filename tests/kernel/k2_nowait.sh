@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: I/O that must not wait is done, in pieces, or refused with EAGAIN for want of a tag
+# DESCRIPTION: I/O that must not wait is done, in pieces, or rejected with EAGAIN if there is no tag
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
 . "$STEADY_TESTS/lib.sh"
@@ -14,7 +14,7 @@ for engine in sync aio uring; do
 done
 expect "split" "$(k2_count nullb0 background split)" 45
 
-# Fewer tags than I/Os: some are refused at submission, none hangs, and data is right.
+# Fewer tags than I/Os: some are rejected at submission, none hangs, and data is right.
 knob nullb0 nr_requests 4
 "$STEADY_TESTS_BIN/io_stream" /dev/nullb0 jobs=3 depth=16 rt_jobs=1 ios=150 region_kib=1024 \
 	largest_kib=64 nowait_percent=60 >"$SCRATCH/streams" || fail "$(cat "$SCRATCH/streams")"

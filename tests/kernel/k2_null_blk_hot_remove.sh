@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: a disk powered off under load, again and again: all I/O ends and k2 is taken off cleanly
+# DESCRIPTION: a disk powered off under load, again and again: all I/O ends and k2 is removed cleanly
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
 . "$STEADY_TESTS/lib.sh"

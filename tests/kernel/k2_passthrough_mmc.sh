@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: MMC commands by ioctl go past k2, are not on its books, and get their data under load
+# DESCRIPTION: MMC commands by ioctl bypass k2, are not counted by it, and get their data under load
 # DEVICE: test-plain
 . "$STEADY_TESTS/lib.sh"
 set -e

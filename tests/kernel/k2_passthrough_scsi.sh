@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: SCSI commands by SG_IO go past k2, are not on its books, and get their data under load
+# DESCRIPTION: SCSI commands by SG_IO bypass k2, are not counted by it, and get their data under load
 # DEVICE: none
 # MODULES: sd_mod; sg; scsi_debug dev_size_mb=16 ndelay=50000
 . "$STEADY_TESTS/lib.sh"

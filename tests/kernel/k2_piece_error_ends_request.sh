@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: an error in a piece ends the whole request with it; what waits behind goes on
+# DESCRIPTION: an error in a piece ends the whole request with it; the requests behind it continue
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
 . "$STEADY_TESTS/lib.sh"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: data is right and all completes while the driver gives back every fifth piece
+# DESCRIPTION: data is right and all completes while the driver returns every fifth piece
 # DEVICE: none
 # MODULES: null_blk nr_devices=0 requeue=5,100,0,-1
 . "$STEADY_TESTS/lib.sh"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: a SCSI disk deleted under load: all I/O ends, k2 is taken off cleanly and can be unloaded
+# DESCRIPTION: a SCSI disk deleted under load: all I/O ends, k2 is removed cleanly and can be unloaded
 # DEVICE: none
 # MODULES: sd_mod; scsi_debug dev_size_mb=16 ndelay=100000 max_queue=4
 . "$STEADY_TESTS/lib.sh"

@@ -9,7 +9,7 @@ disk=${STEADY_DEVICE#/dev/}
 use_k2 "$disk" 1 4
 io="$STEADY_TESTS_BIN/direct_io"
 
-# The driver marks what it has prepared (RQF_DONTPREP); a rest so marked would go past k2.
+# The driver marks what it has prepared (RQF_DONTPREP); a rest with this mark would bypass k2.
 trace_begin k2/k2_dispatch block/block_rq_issue
 dd if="$STEADY_DEVICE" of=/dev/null bs=256k count=1 iflag=direct status=none
 trace_end >"$SCRATCH/trace"

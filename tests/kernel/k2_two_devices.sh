@@ -26,7 +26,7 @@ for disk in nullb0 nullb1 mmcblk0; do
 	k2_expect_settled $disk
 	expect_at_least "$disk: split" "$(k2_count $disk background split)" 5
 done
-# The others go on when one leaves.
+# The others continue when one is removed.
 knob nullb0 scheduler none
 expect "module users" "$(cat /sys/module/k2/refcnt)" 2
 dd if=/dev/nullb1 of=/dev/null bs=128k count=2 iflag=direct status=none

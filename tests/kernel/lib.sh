@@ -66,7 +66,7 @@ k2_count() {
 		"/sys/kernel/debug/block/$1/sched/counters"
 }
 
-# k2_expect_settled DISK: what went in came out, and nothing is in flight.
+# k2_expect_settled DISK: all inserted requests have completed, and none is in flight.
 k2_expect_settled() {
 	for class in rt background; do
 		inserted=$(k2_count "$1" $class inserted)

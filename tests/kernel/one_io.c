@@ -153,8 +153,8 @@ static void by_uring(void)
 	if (syscall(SYS_io_uring_enter, ring.fd, request.count, 0, 0, NULL, 0) != request.count)
 		die("io_uring_enter");
 	/*
-	 * One look at a time when polling, with a pause between them: while a task spins, virtual
-	 * time stands still, and nobody else gets on.
+	 * One poll at a time, with a pause between them: while a task spins, virtual time stands
+	 * still, and no other task makes progress.
 	 */
 	tail = ring_word(&ring, ring.params.cq_off.tail);
 	while (__atomic_load_n(tail, __ATOMIC_ACQUIRE) < request.count) {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Cut the power under a recorder, at many moments of one boot, and look at what is left.
+"""Cut the power under a recorder, at many moments of one boot, and return what is left.
 
 One boot records, with the card's write log on. For each cut the card is rebuilt from the log; a
-second boot gives power to one such card after the other, mounts, recovers, copies what is there.
+second boot attaches one such card after the other, mounts, recovers, and copies the files.
 The cuts of that recovery come from its own log in the same way.
 """
 

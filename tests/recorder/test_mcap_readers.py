@@ -179,13 +179,13 @@ def test_a_directory_in_use_is_left_alone(recordings: Path) -> None:
     refused = recover(recordings)
     os.close(lock)
     assert refused.returncode == 1
-    assert f"{recordings}: a recorder or another recovery is at work here" in refused.stderr
+    assert f"{recordings}: in use by a recorder or another recovery" in refused.stderr
 
 
 def test_wrong_paths_are_told(work: Path) -> None:
     empty = recover(work)
     assert empty.returncode == 2
-    assert f"{work}: there is no *.mcap file" in empty.stderr
+    assert f"{work}: has no *.mcap file" in empty.stderr
     other = work / "photo.mcap"
     other.write_bytes(b"\xff\xd8\xff\xe0 a photo")
     refused = recover(work)

@@ -2,7 +2,7 @@
 """Run the small figure on an emulated processor, under the stock kernel of Debian 12.
 
 QEMU emulates the processor in software. Its machine boots from an initramfs made here and sees this
-machine's files read-only, with memory over them for what is written. Nothing is compiled there.
+machine's files read-only, below a tmpfs for writes. Nothing is compiled there.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ EVERYTHING = "scripts/setup && build/bin/steady-lab kernel build"
 def prove_system(suite: str, mirror: str | None, anew: bool) -> Proof:
     """Run the figure in a suite of Debian, or of what the mirror has.
 
-    `anew`: with an empty cache and nothing installed, by the project's own commands.
+    `anew`: with an empty cache and nothing installed, with the project's own commands.
     """
     need_root("system")
     if not shutil.which("mmdebstrap"):

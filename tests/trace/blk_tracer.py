@@ -3,7 +3,7 @@
 
 The kernel's half of blktrace is the same; its records come through ftrace's `blk` tracer instead
 of relay files, in the same bytes, so blkparse and btt read them. The tracer belongs to the kernel's
-top tracing instance: what this changes there is put back.
+top tracing instance: what this changes there is restored.
 """
 
 from __future__ import annotations

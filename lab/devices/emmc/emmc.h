@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * steady_emmc: an eMMC card and its host controller in software, driven by the kernel's own MMC
- * stack, so that everything from the block layer down to mmc_request_done() is the real thing.
+ * stack, so that everything from the block layer down to mmc_request_done() is the kernel's code.
  *
  *   emmc_params     module parameters -> struct emmc_config
  *   emmc_registers  CID, CSD, EXT_CSD
@@ -10,8 +10,8 @@
  *   emmc_cqe        the same with a command queue
  *   emmc_main       module, platform device, probe and remove
  *
- * The card outlives the host: unbinding the driver is pulling the card's power, binding is
- * plugging it in again, and what was stable is still there.
+ * The card outlives the host: unbinding the driver removes the card's power, binding restores it,
+ * and stable data are kept.
  */
 #ifndef STEADY_EMMC_H
 #define STEADY_EMMC_H
@@ -95,7 +95,7 @@ void emmc_registers_cid(const struct emmc_config *config, u32 cid[4]);
 void emmc_registers_csd(u32 csd[4]);
 void emmc_registers_ext_csd(const struct emmc_config *config, u8 *ext_csd);
 
-/* One request under way: completed by its timer. */
+/* One request in flight: completed by its timer. */
 struct emmc_task {
 	struct emmc_host *host;
 	struct hrtimer timer;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The card: takes commands, moves data, says when it will be finished and what it answers.
+ * The card: executes commands, moves data, computes when it finishes and what it answers.
  *
- * Data moves when the command arrives, the answer is due later. Nobody can tell, because a
- * request's data means nothing before its completion; and a write that was cut off by a power
- * failure may or may not have happened, on real flash too.
+ * Data moves when the command arrives, the answer is due later. This is not observable, because a
+ * request's data are undefined before its completion; and a write interrupted by a power failure
+ * may or may not have happened, on real flash, too.
  *
  * A dead card (power cut) answers nothing. The host turns that into -ETIMEDOUT.
  */
@@ -69,7 +69,7 @@ static void lose_cache(struct emmc_card *card)
 	pages = media_store_drop_cached(card->store);
 	card->stats.lost_pages += pages;
 	if (pages)
-		pr_info("steady_emmc: power went with %lu KiB in the cache\n", pages * 4);
+		pr_info("steady_emmc: power lost with %lu KiB in the cache\n", pages * 4);
 	flash_power_off(&card->flash);
 }
 
@@ -82,7 +82,7 @@ static void reset(struct emmc_card *card)
 	emmc_registers_ext_csd(card->config, card->ext_csd);
 }
 
-/* Called when the driver binds: whatever happened before, the card has power now. */
+/* Called when the driver binds: the card has power again. */
 void emmc_card_power_on(struct emmc_card *card)
 {
 	mutex_lock(&card->lock);
@@ -118,7 +118,7 @@ void emmc_card_acknowledge(struct emmc_card *card, const struct emmc_answer *ans
 
 /*
  * power_cut_after_writes was reached. Without queue this waits for the next command that is not
- * CMD13: the kernel takes a write as done only after that status, and N writes shall be done.
+ * CMD13: for the kernel a write is done only after that status, and N writes shall be done.
  */
 void emmc_card_cut_if_due(struct emmc_card *card)
 {
@@ -273,7 +273,7 @@ static void do_erase(struct emmc_card *card, struct mmc_command *cmd, u64 now_ns
 
 /*
  * R1: the state the command found, and the errors since the last R1. It is sent before the command
- * is executed, so what goes wrong then is in the next one: the kernel asks with CMD13.
+ * is executed, so its errors are in the next one: the kernel sends CMD13 for that.
  */
 static void answer_r1(struct emmc_card *card, struct mmc_command *cmd)
 {
@@ -365,7 +365,7 @@ static void run_command(struct emmc_card *card, struct mmc_command *cmd, struct 
 	}
 }
 
-/* CMD23: the length comes with the data anyway; what counts is the reliable write bit. */
+/* CMD23: the length comes with the data, too; only the reliable write bit is used. */
 static void prepare_transfer(struct emmc_card *card, struct mmc_command *sbc)
 {
 	card->reliable = sbc->arg & MMC_CMD23_ARG_REL_WR;

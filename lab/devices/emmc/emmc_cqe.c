@@ -4,17 +4,17 @@
  * their tag. Flush, erase and everything but data is sent by the MMC core outside the queue,
  * after it has run empty (no direct commands, so all slots hold data).
  *
- * An error halts the queue, as it does in a CQHCI controller: the tasks under way stay where they
- * are, the MMC core is told, sends the card its stop and discard commands, and gets every task
- * back from recovery_finish: failed ones with their error, all others to be sent once more.
- * A card that never answers is noticed by the block layer's time limit (30 s).
+ * An error halts the queue, as it does in a CQHCI controller: the tasks in flight stay in their
+ * slots, the MMC core is notified, sends the card its stop and discard commands, and gets every
+ * task back from recovery_finish: failed ones with their error, all others to be requeued. A card
+ * that never answers is noticed by the block layer's time limit (30 s).
  */
 #include <linux/minmax.h>
 #include <linux/wait.h>
 
 #include "emmc.h"
 
-/* Takes the task out of the queue. The caller reports it done, without the lock. */
+/* Removes the task from the queue. The caller completes it, without the lock. */
 static struct mmc_request *take(struct emmc_host *host, struct emmc_task *task)
 {
 	struct mmc_request *mrq = task->mrq;
@@ -46,7 +46,7 @@ static enum hrtimer_restart task_due(struct hrtimer *timer)
 
 	spin_lock_irqsave(&host->lock, flags);
 	if (READ_ONCE(host->card->dead)) {
-		/* Power went while it was under way: leave it to the time limit. */
+		/* Power was lost while it was in flight: leave it to the time limit. */
 	} else if (host->halted) {
 		task->finished = true;
 	} else if (task->error) {
@@ -134,7 +134,7 @@ static int emmc_cqe_wait_for_idle(struct mmc_host *mmc)
 	return READ_ONCE(host->halted) ? -EBUSY : 0;
 }
 
-/* Called by the block layer's time limit. True: the request is still here and needs recovery. */
+/* Called by the block layer's time limit. True: the request is still queued and needs recovery. */
 static bool emmc_cqe_timeout(struct mmc_host *mmc, struct mmc_request *mrq, bool *recovery_needed)
 {
 	struct emmc_host *host = mmc_priv(mmc);

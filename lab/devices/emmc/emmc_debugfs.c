@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * debugfs steady_emmc/
- *   power_cut   write 1: the card loses power now; what its cache held is gone, and it answers
- *               nothing until the driver is bound again or the module loaded again
+ *   power_cut   write 1: the card loses power now; its cache is lost, and it answers nothing
+ *               until the driver is bound again or the module loaded again
  *   stats       one "key value" per line
  */
 #include <linux/debugfs.h>

@@ -2,9 +2,9 @@
 /*
  * The host controller without command queue: one request at a time.
  *
- * A request runs on the card at once (the card says when it will be finished), its completion
- * waits in a timer. A card that never answers is ended by the controller's own time limit, which
- * the MMC core sets per request, as real controllers do.
+ * A request runs on the card at once (which computes when it finishes); a timer completes it. A
+ * request that the card never answers ends at the controller's time limit, which the MMC core sets
+ * per request, as with real controllers.
  */
 #include <linux/mmc/mmc.h>
 
@@ -25,7 +25,7 @@ static enum hrtimer_restart complete_single(struct hrtimer *timer)
 	struct emmc_host *host = task->host;
 
 	task->mrq = NULL;
-	/* Power went while the request was under way: the answer never came. */
+	/* Power was lost while the request was in flight: there is no answer. */
 	if (READ_ONCE(host->card->dead) && mrq->data && !mrq->cmd->error) {
 		mrq->data->error = -ETIMEDOUT;
 		mrq->data->bytes_xfered = 0;
@@ -47,7 +47,7 @@ static void emmc_request(struct mmc_host *mmc, struct mmc_request *mrq)
 
 	if (task->mrq) {
 		/*
-		 * A controller refuses. Nobody asks with a card that lives; but when resetting a
+		 * A controller rejects this. It does not happen with a live card; but when resetting a
 		 * dead one has failed, mmc_blk_mq_issue_rq() selects the partition again, without
 		 * waiting for the request before (seen on 6.1).
 		 */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Module and platform device. The card is created with the module, the host with the binding:
- * echo steady_emmc > /sys/bus/platform/drivers/steady_emmc/unbind pulls the power, bind gives it
- * back, and the card's stable data is still there.
+ * echo steady_emmc > /sys/bus/platform/drivers/steady_emmc/unbind removes the power, bind restores
+ * it, and the card's stable data are kept.
  */
 #include <linux/module.h>
 #include <linux/platform_device.h>

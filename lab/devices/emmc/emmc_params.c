@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Module parameters. Each number knows its range and refuses anything else with a line that names
- * key, value and range; what ties two numbers together is checked in emmc_params_load().
+ * Module parameters. Each number has a range; other values are rejected with a line that names key,
+ * value and range. Relations between numbers are checked in emmc_params_load().
  * The device specs (experiments/devices) are written with the same names and ranges.
  */
 #include <linux/ctype.h>

@@ -128,7 +128,7 @@ static bool fault_hits(struct flash_model *model, u32 i, const struct flash_requ
 	return false;
 }
 
-/* The first fault that hits decides; all are asked, because each counts its own operations. */
+/* The first fault that applies decides; all are called, because each counts its own operations. */
 static enum flash_outcome outcome_of(struct flash_model *model, const struct flash_request *request)
 {
 	enum flash_outcome outcome = FLASH_DONE;
@@ -140,7 +140,7 @@ static enum flash_outcome outcome_of(struct flash_model *model, const struct fla
 	return outcome;
 }
 
-/* Whether the request goes on where the last read or write ended; remembers this one's end. */
+/* Whether the request continues where the last read or write ended; stores this one's end. */
 static bool continues(struct flash_model *model, const struct flash_request *request)
 {
 	bool yes = model->last_op == request->op && model->next_sector == request->sector;
@@ -236,7 +236,7 @@ static u64 transfer(struct flash_model *model, const struct flash_request *reque
 	return finish_ns;
 }
 
-/* Erase and flush: the whole card, after everything that is under way. */
+/* Erase and flush: the whole card, after everything in flight. */
 static u64 occupy_all(struct flash_model *model, u64 start_ns, u64 ns)
 {
 	u32 i;

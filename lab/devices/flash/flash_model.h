@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Timing model of managed flash: when does the card finish what it is asked to do?
+ * Timing model of managed flash: when does the card finish a command?
  *
- * Problem: an emulated card must answer after the time a real one takes, with nothing left to
- * chance, so that a figure computed today is computed again to the byte tomorrow.
+ * Problem: an emulated card must answer after the time a real one takes, deterministically, so that
+ * a figure can be reproduced to the byte.
  *
  * Model: a card works on at most `depth` commands at once (1: no command queue). A command is cut
  * along stripes over `units` that work in parallel; what they deliver crosses one bus, one piece
  * after the other. The first piece on a unit pays `base_ns`, every KiB pays `per_kib_ns`, and a
  * command that does not continue where the one before it ended pays `jump_ns` (mapping looked up,
  * what was read ahead is useless). Each time `pause_sectors` more have been written, a write waits
- * `pause_ns` (a block is full, the next one is prepared). Now and then the card keeps house: in a
- * slow episode every command pays `slow_ns` more. Episodes are a function of (seed, time) alone,
- * so neither load nor order of requests moves them. A volatile cache accepts writes early and is
+ * `pause_ns` (a block is full, the next one is prepared). In a slow episode (housekeeping of the
+ * card) every command pays `slow_ns` more. Episodes are a function of (seed, time) alone, so
+ * neither load nor order of requests moves them. A volatile cache accepts writes early and is
  * emptied by a flush, or by the write that finds no room.
  *
  * Not modelled: mapping tables, garbage collection that depends on what was written, wear,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What an emulated device holds, whatever kind it is: its name in the kernel log is the module's.
+ * The contents of an emulated device of any kind; its name in the kernel log is the module's.
  *
  *   media_store     stable pages or a file, and the volatile cache
- *   media_log       the write log: what was done to it, for rebuilding it at any moment
+ *   media_log       the write log: its changes, for rebuilding it at any moment
  *   media_file      files of the host, for both
  */
 #ifndef STEADY_MEDIA_H
@@ -37,7 +37,7 @@ enum media_log_kind {
 	MEDIA_LOG_ZERO = 2, /* erase, trim: reads as zeroes, and is stable */
 	MEDIA_LOG_DISCARD = 3,
 	MEDIA_LOG_FLUSH = 4, /* what is cached becomes stable */
-	MEDIA_LOG_POWER_OFF = 5, /* what is cached is gone */
+	MEDIA_LOG_POWER_OFF = 5, /* the cache is lost */
 };
 
 struct media_log;

@@ -4,10 +4,10 @@
  * content after a power cut at any moment can be rebuilt outside (steady-lab power-cut).
  *
  * One record per write, erase, discard, flush and loss of power; a write's data follow it, unless
- * they are zeroes. A record says when the command arrived and when the card was done with it: a
- * cut in between tears it. A write is flagged CACHED when only the volatile cache holds it; a
- * flush, or a later write flagged DRAINED, makes all cached before it stable. What failed by an
- * injected fault has not changed the card and is not here. The layout is stated in docs/devices.md.
+ * they are zeroes. A record says when the command arrived and when the card was done with it: a cut
+ * in between tears it. A write is flagged CACHED when only the volatile cache holds it; a flush, or
+ * a later write flagged DRAINED, makes all cached before it stable. Commands that failed by an
+ * injected fault have not changed the card and are not logged. docs/devices.md has the layout.
  *
  * Callers serialise (the device's lock) and may sleep.
  */
@@ -156,7 +156,7 @@ void media_log_no_data(struct media_log *log, enum media_log_kind kind,
 			   0);
 }
 
-/* Called when the card loses power, and when it gets it: what is cached is gone. */
+/* Called when the card loses power, and when it gets it: the cache is lost. */
 void media_log_power_off(struct media_log *log)
 {
 	u64 now_ns;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the card holds, in two layers.
+ * The card's contents, in two layers.
  *
  * Stable: pages in memory, or a file. Memory is sparse: pages never written, or written with
  * zeroes only, cost nothing and read as zeroes. A file (media_file) is sparse where the host's file
  * system is, and outlives the guest.
  *
  * Cached: pages in memory on top, accepted by the card's volatile cache and not yet stable.
- * A cached page is complete: its first write copies what is stable underneath, so draining is
- * writing whole pages and losing power is forgetting them.
+ * A cached page is complete: its first write copies what is stable underneath, so draining
+ * writes whole pages, and a loss of power drops them.
  *
  * Callers serialise (the device's lock) and may sleep. Requests can come from memory reclaim,
- * hence no allocation here may start I/O. Such allocations wait for ever rather than fail, so the
- * pages are counted, and a write beyond what the guest can spare fails instead.
+ * hence no allocation here may start I/O. Such allocations block forever rather than fail, so the
+ * pages are counted, and a write beyond the limit fails instead.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -26,7 +26,7 @@
 #include "media.h"
 
 #define STORE_PAGE 4096
-/* What a card may take of the guest's memory: the rest is for the guest. */
+/* A card's share of the guest's memory. */
 #define STORE_MEMORY_PERCENT 75
 
 struct media_store {
@@ -135,7 +135,7 @@ static bool is_full(const struct media_store *store)
 {
 	if (store->pages < store->pages_max)
 		return false;
-	pr_err_once("memory is full: the card holds %lu MiB; keep it in a file\n",
+	pr_err_once("memory is full: the card has %lu MiB; keep it in a file\n",
 		    store->pages * STORE_PAGE >> 20);
 	return true;
 }
@@ -217,7 +217,7 @@ static int cached_update_page(void *context, unsigned long page, size_t at, size
 	return 0;
 }
 
-/* Straight to what survives; a cached page that lies on top must not hide it. */
+/* Directly to the stable layer; a cached page on top must not hide it. */
 int media_store_write(struct media_store *store, u64 pos, const void *from, size_t len)
 {
 	struct page_job job = {.store = store, .from = from};
@@ -277,7 +277,7 @@ int media_store_drain(struct media_store *store)
 	return 0;
 }
 
-/* Power is gone. Returns the number of pages lost. */
+/* Power was lost. Returns the number of pages lost. */
 unsigned long media_store_drop_cached(struct media_store *store)
 {
 	return pages_free(store, &store->cached, 0, ULONG_MAX);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The emulated eMMC, lab/devices/emmc: what its specs hold, and what a guest has of it."""
+"""The emulated eMMC, lab/devices/emmc: the keys of its specs, and its module parameters."""
 
 from __future__ import annotations
 

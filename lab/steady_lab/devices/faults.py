@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Faults of the flash model: the [[fault]] tables of a device spec, and words for the module."""
+"""Faults of the flash model: [[fault]] tables of a device spec, as module parameters."""
 
 from __future__ import annotations
 

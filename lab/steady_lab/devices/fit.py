@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Fit the emulated eMMC's timing to published figures.
 
-The experiment behind each figure is a cycle: one real-time request (or its pieces, when
-max_sectors_kb cuts it), then one background piece, for ever, on a device that serves one command
-at a time. With the timing model of lab/devices/flash a cycle's time is known in closed form
+The experiment of each figure repeats a cycle: one real-time request (or its pieces, when
+max_sectors_kb cuts it), then one background piece, on a device that serves one command at a time.
+With the timing model of lab/devices/flash a cycle's time is known in closed form
 for each of four states (slow episode or not, write pause or not); their shares give mean and 99th
 percentile. Levenberg-Marquardt on relative errors does the rest. Times are in us.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 DEVICE = PROJECT / "experiments/devices/foresee-ncemad9d-usb.toml"
 PUBLISHED = PROJECT / "experiments/devices/published/s1.toml"
 SCHEMA = "steadyio.published/1"
-ROUND_NS = 100  # finer than any published figure
+ROUND_NS = 100  # finer than any published value
 # Changes of operation per cycle that do not continue where the last one ended: the real-time
 # request's first piece and the background piece.
 JUMPS_PER_CYCLE = 2
@@ -37,7 +37,7 @@ FITTED = {
     "read": ("base", "per_kib", "jump", "slow"),
     "write": ("base", "per_kib", "jump", "slow", "pause"),
 }
-# Where the search starts, in us: round numbers, so that the result does not depend on the spec.
+# Start of the search, in us: constants, so that the result does not depend on the spec.
 START = {"base": 200.0, "per_kib": 10.0, "jump": 100.0, "slow": 200.0, "pause": 2000.0}
 NUMBER_MAX = 1_000_000
 VALUE_MIN = 0.001

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the lab knows of one kind of emulated hardware; each kind has a file, KINDS lists them."""
+"""A kind of emulated hardware; each kind has a file, KINDS lists them."""
 
 from __future__ import annotations
 
@@ -34,9 +34,8 @@ class Kind:
     """A kind of device, by the name that specs give it, and the module that emulates it.
 
     `node` is its block device in the guest; it appears some milliseconds after the module is
-    loaded. `trouble` matches lines of the kernel log that mean it failed. `more` reads what a spec
-    holds besides `numbers`, from the spec and its tables of numbers, checks what ties numbers
-    together, and gives further parameters.
+    loaded. `trouble` matches lines of the kernel log that mean it failed. `more` reads a spec's
+    keys besides `numbers`, checks relations between numbers, and returns further parameters.
     """
 
     name: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The kinds of emulated hardware: the one table that a new kind is added to."""
+"""The table of all kinds of emulated hardware."""
 
 from steady_lab.devices.emmc import EMMC
 from steady_lab.kernels.modules import K2

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Device specs: experiments/devices/NAME.toml -> parameters of an emulated device.
 
-A spec says everything about a device; what it leaves out has the default that its kind states, and
-every parameter is passed on, so the module's own defaults never matter. docs/devices.md lists the
+Keys that a spec omits have the default of its kind, and every parameter is passed on, so the
+module's own defaults never matter. docs/devices.md lists the
 keys.
 """
 

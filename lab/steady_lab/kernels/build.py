@@ -2,8 +2,8 @@
 """Build the lab kernel (User Mode Linux) once and keep it in the cache, by content key.
 
 It is built in the lab's root, at the same paths on every machine: the same key (source,
-configuration fragments, root, this recipe) means the same bytes. An interrupted build goes on where
-it stopped, because `make` does.
+configuration fragments, root, this recipe) means the same bytes. An interrupted build continues
+where it stopped.
 """
 
 import fcntl
@@ -79,14 +79,14 @@ def build_kernel(source: KernelSource, flavour: str = "base", jobs: int | None =
         _stamp(tree, source)
     finished = _finished(tree, source, flavour, key)
     if not finished:
-        raise LabError(f"the build of {tree} ended well, but left no kernel; see {tree}/build.log")
+        raise LabError(f"the build of {tree} succeeded, but left no kernel; see {tree}/build.log")
     return finished
 
 
 def config_fragments(flavour: str, release: str) -> list[Path]:
-    """The configuration files of a flavour, in the order in which they apply.
+    """The configuration files of a flavour, in the order of application.
 
-    FLAVOUR.config is for all releases, FLAVOUR-RELEASE.config for what one of them needs besides.
+    FLAVOUR.config is for all releases, FLAVOUR-RELEASE.config for one of them.
     """
     flavours = ["base"] if flavour == "base" else ["base", flavour]
     names = [name for part in flavours for name in (f"{part}.config", f"{part}-{release}.config")]
@@ -150,7 +150,7 @@ def _make(source: KernelSource, tree: Path, *arguments: str) -> list[str]:
 
 
 def _configure(source: KernelSource, tree: Path, flavour: str) -> None:
-    """tinyconfig plus our fragments; fails if an option did not survive the dependencies."""
+    """tinyconfig plus our fragments; fails if a dependency disabled an option."""
     before = (tree / ".config").read_bytes() if (tree / ".config").exists() else b""
     _run_quietly(_make(source, tree, "tinyconfig"))
     with (tree / ".config").open("ab") as config:
@@ -164,7 +164,7 @@ def _configure(source: KernelSource, tree: Path, flavour: str) -> None:
             f"their dependencies are not met. Change {KERNEL_CONFIGS}/{flavour}.config."
         )
     if (tree / ".config").read_bytes() == before:
-        print(f"going on with the build in {tree}", flush=True)
+        print(f"continuing the build in {tree}", flush=True)
 
 
 def _wanted(flavour: str, release: str) -> dict[str, str]:
@@ -199,7 +199,7 @@ def _run_quietly(command: list[str]) -> None:
 def _compile(source: KernelSource, tree: Path, flavour: str, jobs: int) -> None:
     print(
         f"building the {flavour} lab kernel from {source.name} in {tree}\n"
-        f"(once; 4 to 8 minutes on two cores; Ctrl-C is safe, the next run goes on from there)",
+        f"(once; 4 to 8 minutes on two cores; Ctrl-C is safe, the next run continues)",
         flush=True,
     )
     command = _make(source, tree, f"-j{jobs}", *TARGETS)

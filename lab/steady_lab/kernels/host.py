@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the kernel needs of the host to run as a program: see lab/host/*.c."""
+"""The library that is preloaded into the kernel's process: see lab/host/*.c."""
 
 import fcntl
 from pathlib import Path

@@ -41,7 +41,7 @@ class Module:
 
 
 K2 = Module("k2", PROJECT / "kernel", ("k2", "policy", "compat"))
-# What the debug kernel of 6.12 needs besides, before all others; its source says why.
+# Loaded first on the debug kernel of 6.12; its source says why.
 SHADOW = Module("module_shadow", PROJECT / "lab" / "kernel" / "module_shadow")
 
 

@@ -25,7 +25,7 @@ RELEASES = ("6.1", "6.12")
 
 
 def release_folder(build: Path, release: str) -> Path:
-    """Where the work and results of a release are, so that those of two never mix in a report."""
+    """The folder of a release's work and results, so that releases never mix in a report."""
     return build if release == RELEASES[0] else build / release
 
 

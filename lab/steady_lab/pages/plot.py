@@ -29,7 +29,7 @@ SYMBOLS = (
     *("triangle-left", "triangle-right", "cross", "x"),
 )
 DASHES = ("solid", "8px,3px", "8px,3px,2px,3px", "9px,2px", "3px,3px", "2px,2px", "6px,2px,2px,2px")
-# A variant that several figures have looks the same in all of them: its place in the lists above.
+# A variant looks the same in all figures: its index in the lists above.
 PLACES = {
     **dict.fromkeys(("k2-split4", "k2-split4-merging", "k2-split", "split4"), 0),
     **dict.fromkeys(("k2", "k2-merging", "whole"), 1),

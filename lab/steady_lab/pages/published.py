@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Ours beside the published values: ratio, and the reason where it is far from 1.
 
-On a page a ratio outside of NEAR without a `reason` in the figure's spec is an error, so that none
-can show a difference that nobody explains.
+On a page a ratio outside of NEAR without a `reason` in the figure's spec is an error, so every
+difference is explained.
 """
 
 from __future__ import annotations

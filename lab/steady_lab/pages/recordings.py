@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Tables of recordings: how long the caller's calls waited, and published values beside that.
 
-In virtual time a call takes the time it waited for something and nothing else; one that never
-waits takes as long as reading the clock. The ext4 recording paper measured both its waiting
+In virtual time a call takes only the time that it was blocked; one that never blocks takes as long
+as reading the clock. The ext4 recording paper measured both its waiting
 and its work on the CPU, so what is compared is its longest call less its shortest one, which did
 not wait.
 """
@@ -46,7 +46,7 @@ def calls_table(figure: Figure, result: Drawable) -> str:
 def _beside(row: Row) -> str:
     """Return dd's throughput, or the caller's longest wait for another file.
 
-    A rotation of the pool is the writer thread's; the caller goes on meanwhile.
+    The writer thread rotates the pool's segments; the caller continues meanwhile.
     """
     if row.op == "dd":
         return format_number(row.mib_s or 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What figures found as text.
+"""Figures' results as text.
 
 All is read from the CSV that `steady-lab run` wrote: no number in a table or a sentence is typed.
 """

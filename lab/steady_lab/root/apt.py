@@ -68,7 +68,7 @@ def _download(packages: Sequence[Package], folder: Path) -> None:
 
 
 def resolve() -> list[Package]:
-    """Find what wanted.toml asks for, and all that it depends on, in the archive of today."""
+    """Resolve wanted.toml and its dependencies in the current archive."""
     lists = wanted()
     apt = Apt()
     apt.update()

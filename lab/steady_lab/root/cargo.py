@@ -42,7 +42,7 @@ def build_steady() -> Path:
 
 
 def _cargo(action: str, *options: str, network: bool = False, quiet: bool = True) -> bool:
-    """Run cargo in the root; False if it fails. `quiet`: without a word, for a first try."""
+    """Run cargo in the root; False if it fails. `quiet`: without output, for a first try."""
     target, home = BUILD / "steady", cache_dir() / "cargo"
     for folder in (target, home):
         folder.mkdir(parents=True, exist_ok=True)

@@ -4,7 +4,7 @@
 Guests run on one, and nothing but what runs in guests is in it; kernels, modules and `steady` are
 built in the other.
 
-No maintainer script runs: what they would do and the lab needs is done here. The same lock gives
+No maintainer script runs: what the lab needs of their work is done here. The same lock gives
 the same files everywhere, down to modes and times.
 """
 
@@ -45,7 +45,7 @@ FILES = {
     "etc/nsswitch.conf": "",
     "etc/resolv.conf": "",
 }
-# Documentation of packages: nobody reads it there.
+# Documentation of packages: not needed.
 EXCLUDED = ("doc", "info", "lintian", "locale", "man")
 
 
@@ -134,7 +134,7 @@ def _complete(root: Path) -> None:
 
 
 def _all_below(root: Path) -> Iterator[Path]:
-    """Everything, what is in a folder before the folder itself."""
+    """All files and folders; a folder comes after its contents."""
     for folder, folders, files in os.walk(root, topdown=False):
         yield from (Path(folder, name) for name in (*files, *folders))
     yield root

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Run a command in the lab's root, where nothing of the host is in sight but what is named.
+"""Run a command in the lab's root, which shows only the named files of the host.
 
 What is built there has the same bytes on every machine: same tools, same paths, no network.
 """
@@ -58,7 +58,7 @@ def sandbox(
 
 
 def _processor() -> dict[str, str]:
-    """Pass on which of the processor's features the C library is to leave alone."""
+    """Pass on which processor features the C library must not use."""
     tunables = os.environ.get("GLIBC_TUNABLES")
     return {"GLIBC_TUNABLES": tunables} if tunables else {}
 

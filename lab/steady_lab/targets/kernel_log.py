@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Judge a kernel log, of any target: signs of a kernel bug, and how the command ended."""
+"""Evaluate a kernel log, of any target: signs of a kernel bug, and the command's exit status."""
 
 import re
 
@@ -36,7 +36,7 @@ KERNEL_TROUBLE = re.compile(
     re.VERBOSE,
 )
 DEVICE_TROUBLE = re.compile("|".join(kind.trouble for kind in KINDS.values()))
-# Reports that a fault-injection test asks for, each with its own "Call Trace".
+# Reports that a fault-injection test provokes, each with its own "Call Trace".
 INJECTED = re.compile(r"FAULT_INJECTION: forcing a failure")
 # A report of lockdep about the lab's own architecture, not about what is tested: on fork and exec,
 # UML 6.1 walks the memory map in force_flush_all() without a lock.
@@ -89,6 +89,6 @@ def _end(lines: list[str], start: int) -> int:
 
 
 def find_exit_status(log: str) -> int | None:
-    """The exit status that the guest's init reported, or None if it never came that far."""
+    """The exit status that the guest's init reported, or None if it did not get that far."""
     match = EXIT_STATUS.search(log)
     return int(match.group(1)) if match else None

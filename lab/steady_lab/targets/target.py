@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What figures and commands ask of a target, whatever runs the kernel, and what they get."""
+"""The interface of a target, which runs a kernel, to figures and commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WALL_TIMEOUT_S_DEFAULT = 600.0
 
 
 class BootError(LabError):
-    """The kernel misbehaved, the guest could not start, or a time limit was reached."""
+    """The kernel reported an error, the guest could not start, or a time limit was reached."""
 
 
 @dataclass(frozen=True)
@@ -25,12 +25,12 @@ class BootRequest:
     """What to run.
 
     `modules` are further modules to load first: the name of one of the kernel's own, or the path of
-    a .ko file, each with its parameters behind it ("null_blk nr_devices=0"). What they need is
-    loaded before them.
+    a .ko file, each followed by its parameters ("null_blk nr_devices=0"). Their dependencies
+    are loaded before them.
     `card_image` is a file in `work` with the card's contents, whatever the device's spec says;
-    `write_log` one for everything that is done to them (docs/devices.md).
-    `random_seed` decides the guest's random numbers, UUIDs included: boots after one another on the
-    same card need different ones.
+    `write_log` one for all changes of them (docs/devices.md).
+    `random_seed` decides the guest's random numbers, UUIDs included: successive boots on the same
+    card need different ones.
     `cancelled`, once set by another thread, ends the guest and makes `boot` raise BootError.
     """
 

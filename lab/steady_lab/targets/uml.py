@@ -2,8 +2,8 @@
 """Run one command on the lab kernel, in virtual time, next to an emulated device.
 
 UML runs inside a bubblewrap sandbox, without network and without capabilities. Of the host it sees
-its work folder, which alone it can write to, and the clone; all else is the lab's own root. Console
-and kernel log go to files, not pipes: a pipe that fills up would let the guest's clock run on while
+its work folder, the only one that it can write to, and the clone; all else is the lab's own root.
+Console and kernel log go to files, not pipes: with a full pipe the guest's clock would run on while
 it waits for the reader, and results would depend on the host.
 """
 
@@ -38,7 +38,7 @@ from steady_lab.targets.uml_standstill import Standstill
 VIRTUAL_TIMEOUT_S_DEFAULT = 36_000
 MEMORY_MIB = {"base": 512, "debug": 1024}
 # 6.12 on UML with a gcc before 13: KASAN checks every memset(), even those in mm/slub.c, and
-# reports the red zones that SLUB's own debugging writes. What they are to find, KASAN finds.
+# reports the red zones that SLUB's own debugging writes. KASAN finds the same bugs as they do.
 RELEASE_ARGUMENTS = {"6.12": ("slab_debug=-",)}
 POLL_INTERVAL_S = 0.02
 # 2026-01-01 00:00:00 UTC in nanoseconds: every guest starts at the same time of day.
@@ -58,7 +58,7 @@ class Uml:
 
     `wrapper` is a command that runs the kernel, given to it as further arguments; folders are for
     it where the guest has them.
-    `on_standstill` is told of a guest whose clock stands still, which decides nothing.
+    `on_standstill` is called for a guest whose clock stands still; the boot continues.
     """
 
     kernel: LabKernel
@@ -99,13 +99,13 @@ class Uml:
 
 
 def uml(release: str = RELEASES[0], flavour: str = "base") -> Uml:
-    """The lab kernel of a release, built if need be."""
+    """The lab kernel of a release; builds it if necessary."""
     return Uml(build_kernel(find_source(None, release), flavour))
 
 
 @contextmanager
 def _owned(work: Path) -> Iterator[None]:
-    """Hold the work folder for one guest: a second one would take the first one's logs away."""
+    """Lock the work folder for one guest: a second one would overwrite the first one's logs."""
     descriptor = os.open(work, os.O_RDONLY | os.O_DIRECTORY)
     try:
         try:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from steady_lab.paths import GUEST_KERNEL, GUEST_PROJECT, GUEST_WORK
 
-# Programs take the processor for a plain x86-64, so that they look for libraries in the same places
-# on each: a file that is not there costs virtual time (docs/reference/reproducible.md).
+# Programs see the processor as a plain x86-64, so that they look for libraries in the same places:
+# looking for a missing file costs virtual time (docs/reference/reproducible.md).
 _HIDDEN = (
     *("SSSE3", "SSE4_1", "SSE4_2", "POPCNT", "AVX", "AVX2", "AVX512F", "AVX512VL", "AVX512BW"),
     *("BMI1", "BMI2", "ERMS", "FMA", "LZCNT", "MOVBE", "RTM", "XSAVEC", "AVX_Fast_Unaligned_Load"),
@@ -27,8 +27,8 @@ STATUS_SETUP_FAILED = 125
 class ModuleLoad:
     """One insmod: module file as the guest sees it, and its parameters (`key=value`).
 
-    `unload`: must be possible after the command. Not so for what only others need; some of the
-    kernel's own modules cannot be unloaded.
+    `unload`: must be possible after the command. False for dependencies; some of the kernel's own
+    modules cannot be unloaded.
     """
 
     path: Path

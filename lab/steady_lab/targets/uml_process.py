@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a running guest is doing, read from the host without the guest's help.
+"""What a running guest is doing, read from the host.
 
 User Mode Linux is a program: its kernel is one process, whose memory /proc/PID/mem shows, and each
-guest program is a child of it that the kernel stops at every system call. Nothing here writes, and
-nothing stops a process, so that a guest runs the same whether it is looked at or not. Any of this
-may raise OSError, ValueError or LookupError, because the guest may end at any time, or because the
-machine does not allow a look.
+guest program is a child of it that the kernel stops at every system call. Nothing here writes
+or stops a process, so a guest runs the same with and without it. Any of this may raise OSError,
+ValueError or LookupError, because the guest may end at any time, or because the machine does not
+permit it.
 """
 
 import os
@@ -29,7 +29,7 @@ FIRST_COMM = b"swapper\0"
 
 
 class UmlProcess:
-    """A guest's kernel: find it below the process `root`, then ask."""
+    """A guest's kernel, found below the process `root`."""
 
     def __init__(self, kernel: LabKernel, root: int) -> None:
         """Raises LookupError if there is none yet."""
@@ -41,7 +41,7 @@ class UmlProcess:
         self._time = symbols["time_travel_time"]
         self._current = symbols["cpu_tasks"]
         first_task = symbols["init_task"]
-        # No symbol has a size there; what comes next tells how large a task may be.
+        # The symbols have no sizes; the next symbol bounds the size of a task.
         self._task_bytes = min(at for at in symbols.values() if at > first_task) - first_task
         self._comm = self._read(first_task, self._task_bytes).index(FIRST_COMM)
 
@@ -112,8 +112,8 @@ def _cpu_ticks(pid: int) -> int:
 def _call_of(pid: int, task: bytes) -> tuple[int] | None:
     """The system call in which the program `pid` is stopped, if it is the program of `task`.
 
-    A task does not say which process of the host it is, but it holds the registers of the stopped
-    program, and no two programs share a stack.
+    A task does not name its process of the host, but it holds the registers of the stopped program,
+    and no two programs share a stack.
     """
     fields = Path(f"/proc/{pid}/syscall").read_text().split()
     if len(fields) < 3 or int(fields[0]) < 0:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Notice a guest whose clock stands still while its CPU is busy, and tell what runs there.
+"""Detect a guest whose clock stands still while its CPU is busy, and report what runs there.
 
-In virtual time a program that never waits stops the clock for the whole guest, and everything that
-others wait for never comes. From outside that looks like any slow boot. Honest work, such as a long
-checksum, looks the same too: this only tells, and what is told decides nothing.
+In virtual time a program that never sleeps stops the clock for the whole guest, so no timer that
+others wait for expires. From outside this looks like a slow boot. A long computation, such as a
+checksum, looks the same: so this only reports, and the boot continues.
 """
 
 from collections import Counter
@@ -16,10 +16,10 @@ from steady_lab.targets.uml_process import UmlProcess, call_names
 NS_PER_S = 1e9
 # How often a program was seen, and in which system call, by its number.
 Seen = Counter[tuple[str, int | None]]
-# Often enough to see among several programs the one that runs most.
+# Often enough to find the one of several programs that runs most.
 LOOK_INTERVAL_S = 0.25
-# Of the looks at a program that makes one system call after the other, at least so many find it in
-# one; the rest find it on its way there and back, which takes longer.
+# Of the samples of a program that makes one system call after the other, at least this share finds
+# it in one; the others find it between two calls, which takes longer.
 CALL_SHARE_MIN = 0.1
 
 
@@ -46,7 +46,7 @@ LIMITS = (
 
 @dataclass
 class _Since:
-    """From when on the clock may be standing still, and what was seen meanwhile."""
+    """Since when the clock may be standing still, and the samples since then."""
 
     virtual_ns: int
     cpu_s: float
@@ -55,7 +55,7 @@ class _Since:
 
 
 class Standstill:
-    """Ask it again and again while a guest runs; `finding` is the last standstill, if any."""
+    """To be polled while a guest runs; `finding` is the last standstill, if any."""
 
     def __init__(self, kernel: LabKernel) -> None:
         self.finding = ""
@@ -65,7 +65,7 @@ class Standstill:
         self._next_s = 0.0
 
     def look(self, process: int, now_s: float) -> str:
-        """What to tell now, once per standstill, else nothing; the guest is below `process`."""
+        """The report, once per standstill, else nothing; the guest is below `process`."""
         if now_s < self._next_s:
             return ""
         self._next_s = now_s + LOOK_INTERVAL_S
@@ -73,7 +73,7 @@ class Standstill:
             self._guest = self._guest or UmlProcess(self._kernel, process)
             return self._look(self._guest)
         except (OSError, ValueError, LookupError):
-            # The guest is not there yet or no more, or this machine does not let us look.
+            # The guest has not begun or has ended, or this machine does not permit reading it.
             return ""
 
     def _look(self, guest: UmlProcess) -> str:
@@ -100,7 +100,7 @@ class Standstill:
 
 
 def _most(seen: Seen, names: Mapping[int, str]) -> str:
-    """The program that was seen most, and its most frequent system call if it makes many."""
+    """The program in most samples, and its most frequent system call if it makes many."""
     programs: Counter[str] = Counter()
     for (program, _), count in seen.items():
         programs[program] += count

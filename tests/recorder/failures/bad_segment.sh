@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: a segment that cannot be written is given up: recording goes on in the next, and the loss is counted
+# DESCRIPTION: a segment that cannot be written is abandoned: recording continues in the next, and the loss is counted
 # DEVICE: test-cut
 # FLAVOUR: base
 . "$STEADY_FAILURES/recorder.sh"
@@ -24,5 +24,5 @@ expect_at_least "segments given up" "$(pool_meter failed_segments)" 1
 expect_at_least "lost" "$(lost)" 1
 expect_at_most "lost" "$(lost)" 100
 expect_accounted
-# What lies in the segment that was given up may be there without having been called durable.
+# The abandoned segment may hold records that were never reported durable.
 expect_at_least "found" "$(found)" "$(total durable)"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: setting the wall clock forth and back neither stops a recording nor loses or delays anything
+# DESCRIPTION: setting the wall clock forward and back neither stops a recording nor loses or delays anything
 # DEVICE: test-cut
 # FLAVOUR: base
 . "$STEADY_FAILURES/recorder.sh"

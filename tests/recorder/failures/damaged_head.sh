@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: a segment whose head and its copy are damaged is set aside as it is, and does not keep a recording from starting, with or without room for another
+# DESCRIPTION: a segment whose head and its copy are damaged is renamed unchanged, and does not keep a recording from starting, with or without room for another
 # DEVICE: test-cut
 # FLAVOUR: base
 . "$STEADY_FAILURES/recorder.sh"

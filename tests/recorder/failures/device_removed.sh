@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: a device that is pulled out ends the recording with an error and a true account; what was durable is there when it is back
+# DESCRIPTION: a removed device ends the recording with an error and a correct account; durable records are there when it is back
 # DEVICE: test-cut
 # FLAVOUR: base
 . "$STEADY_FAILURES/recorder.sh"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: a disk that others fill does not touch a recording, because its segments are there; one without room for them is refused
+# DESCRIPTION: a disk filled by others does not affect a recording, because its segments are preallocated; without room for them it does not start
 # DEVICE: test-cut
 # FLAVOUR: base
 . "$STEADY_FAILURES/recorder.sh"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: a card that loses power under a recording ends it with an error and a true account
+# DESCRIPTION: a card that loses power under a recording ends it with an error and a correct account
 # DEVICE: test-cut
 # FLAVOUR: base
 . "$STEADY_FAILURES/recorder.sh"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: a recipe in which the caller writes calls nothing durable that a file system which has turned read-only did not flush, and ends
+# DESCRIPTION: a recipe in which the caller writes reports nothing durable that a file system, read-only since then, did not flush; and it ends
 # DEVICE: test-cut
 # FLAVOUR: base
 # 6.12 warns by itself about the dirty pages that an emergency remount leaves behind.
@@ -12,7 +12,7 @@ make_filesystem
 record --total 1500KiB &
 recorder=$!
 sleep 0.3
-# From now on fdatasync() flushes nothing, and says yes.
+# From now on fdatasync() flushes nothing, and returns success.
 echo 1 >/proc/sys/kernel/sysrq
 echo u >/proc/sysrq-trigger
 sleep 0.5

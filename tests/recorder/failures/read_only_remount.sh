@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: a file system that turns read-only under a recording ends it with an error, and what was called durable survives a power cut
+# DESCRIPTION: a file system that turns read-only under a recording ends it with an error, and records reported durable survive a power cut
 # DEVICE: test-cut
 # FLAVOUR: base
 . "$STEADY_FAILURES/recorder.sh"
 
-# read_only HOW: in the middle of a recording; half a second later, power goes.
+# read_only HOW: in the middle of a recording; half a second later, power is cut.
 read_only() {
 	make_filesystem
 	record --total 1500KiB &
@@ -33,7 +33,7 @@ abort() {
 	mount -o remount,abort /run/mnt || fail "abort"
 }
 
-# The kernel's own, with files open for writing: fdatasync() flushes nothing then, and says yes.
+# The kernel's own, with files open for writing: fdatasync() flushes nothing then, and returns success.
 emergency() {
 	echo 1 >/proc/sys/kernel/sysrq
 	echo u >/proc/sysrq-trigger

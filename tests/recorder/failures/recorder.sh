@@ -44,7 +44,7 @@ pool_meter() {
 	sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p" result.json
 }
 
-# expect_accounted: every record is written or lost, and only what is written is called durable.
+# expect_accounted: every record is written or lost, and only written ones are reported durable.
 expect_accounted() {
 	expect "written and lost together" $(($(total written) + $(lost))) "$(total received)"
 	expect_at_most "durable" "$(total durable)" "$(total written)"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: a producer faster than the device loses records, each one counted, and what is called durable is there
+# DESCRIPTION: a producer faster than the device loses records, each one counted, and records reported durable are there
 # DEVICE: s4-emmc-8gb
 # FLAVOUR: base
 . "$STEADY_FAILURES/recorder.sh"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A card at a moment of its write log, and what it may hold if power goes at that moment.
+"""A card at a moment of its write log, and its possible contents if power is lost at that moment.
 
-Stable content is a sparse file that goes forward with the log. What only the volatile cache holds
-may be lost, whole, or torn, each write by itself and in any order, because a card may have begun to
-write back whatever it liked. The operation under way is torn: each of its sectors is new or old.
+Stable content is a sparse file that is advanced along the log. Writes that only the volatile cache
+holds may be lost, whole, or torn, each by itself and in any order, because a card may write back in
+any order. The operation in progress is torn: each of its sectors is new or old.
 A sector itself is never torn. What was discarded keeps its old content, the hardest case.
 """
 
@@ -25,7 +25,7 @@ FATES = ("lost", "kept", "prefix", "newest", "random")
 
 @dataclass(frozen=True)
 class Cut:
-    """Power goes at `time_ns`: what is done by then is done, what finishes later is under way."""
+    """Power is lost at `time_ns`: operations that finish later are in progress."""
 
     time_ns: int
     fate: str
@@ -61,7 +61,7 @@ class Extent:
 
 
 class CutCard:
-    """The card of a log, from its beginning (`base`, or zeroes) forward to any moment."""
+    """The card of a log, advanced from its beginning (`base`, or zeroes) to any moment."""
 
     def __init__(self, log: WriteLog, stable: Path, base: Path | None = None) -> None:
         self._log = log
@@ -83,7 +83,7 @@ class CutCard:
         self._path.unlink()
 
     def advance(self, time_ns: int) -> None:
-        """Go forward; raises LabError for going back."""
+        """Advance; raises LabError for an earlier time."""
         if time_ns < self._time_ns:
             raise LabError(f"{self._log.path}: a cut at {time_ns} ns behind one later than it")
         self._time_ns = time_ns

@@ -16,9 +16,9 @@ FLUSH_SHARE = 0.25
 def plan_cuts(log: WriteLog, count: int, seed: int, from_ns: int, to_ns: int) -> list[Cut]:
     """Return `count` cuts at operations that begin in from_ns..to_ns, by time; none without any.
 
-    A cut during an operation is as late in it as possible, one after it as late before the next:
-    the most is reported durable by then. With more cuts than operations, each has several, with
-    other fates.
+    A cut during an operation is as late in it as possible, a cut after it as late before the next:
+    then the most is reported durable. With more cuts than operations, each has several, with
+    different fates.
     """
     next_ns = _next_arrivals(log.records)
     chosen = [record for record in log.records if from_ns <= record.arrived_ns <= to_ns]

@@ -21,11 +21,11 @@ _RECORD_MAGIC = 0x52434D45
 
 
 class WriteLogError(LabError):
-    """A file that is no write log, or a damaged one."""
+    """Not a write log, or a damaged one."""
 
 
 class Kind(enum.IntEnum):
-    """What the card did to its content."""
+    """Kind of an operation."""
 
     WRITE = 1
     ZERO = 2
@@ -35,7 +35,7 @@ class Kind(enum.IntEnum):
 
 
 class Flags(enum.IntFlag):
-    """How it did it."""
+    """Flags of an operation."""
 
     CACHED = 1  # only the volatile cache holds it
     DURABLE = 2  # the host asked for it: FUA
@@ -58,7 +58,7 @@ class Record:
 
     @property
     def bytes(self) -> int:
-        """Bytes of the card that it is about."""
+        """Byte range of the card."""
         return self.sectors * SECTOR_BYTES
 
 
