@@ -181,7 +181,7 @@ struct steadyio_stats {
 	/* sizeof(struct steadyio_stats) */
 	size_t struct_bytes;
 	/* Longest time between two polls of the rings. */
-	uint64_t look_gap_ns_max;
+	uint64_t poll_gap_ns_max;
 	/* From an append to its record being durable, of the latest sync and the longest. */
 	uint64_t durable_lag_ns;
 	uint64_t durable_lag_ns_max;

@@ -75,7 +75,7 @@ impl From<Account> for CAccount {
 // In steadyio.h.
 pub struct CStats {
     pub struct_bytes: usize,
-    pub look_gap_ns_max: u64,
+    pub poll_gap_ns_max: u64,
     pub durable_lag_ns: u64,
     pub durable_lag_ns_max: u64,
     pub window_exceeded: u64,
@@ -94,7 +94,7 @@ impl From<&Meters> for CStats {
         let get = |meter: &AtomicU64| meter.load(Ordering::Relaxed);
         CStats {
             struct_bytes: mem::size_of::<CStats>(),
-            look_gap_ns_max: get(&meters.look_gap_ns_max),
+            poll_gap_ns_max: get(&meters.poll_gap_ns_max),
             durable_lag_ns: get(&meters.durable_lag_ns),
             durable_lag_ns_max: get(&meters.durable_lag_ns_max),
             window_exceeded: get(&meters.window_exceeded),

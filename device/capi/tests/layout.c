@@ -60,7 +60,7 @@ static void results(void)
 	FIELD(steadyio_account, ring_used_bytes_max);
 	STRUCT(steadyio_stats);
 	FIELD(steadyio_stats, struct_bytes);
-	FIELD(steadyio_stats, look_gap_ns_max);
+	FIELD(steadyio_stats, poll_gap_ns_max);
 	FIELD(steadyio_stats, durable_lag_ns);
 	FIELD(steadyio_stats, durable_lag_ns_max);
 	FIELD(steadyio_stats, window_exceeded);

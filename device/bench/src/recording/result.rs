@@ -122,7 +122,7 @@ struct Caller {
 struct PoolPart {
     engine: &'static str,
     direct: bool,
-    look_gap_ns_max: u64,
+    poll_gap_ns_max: u64,
     durable_lag_ns_max: u64,
     window_exceeded: u64,
     rotations: Distribution,
@@ -167,7 +167,7 @@ fn pool_part(report: &WriterReport, meters: &Meters) -> PoolPart {
     PoolPart {
         engine: report.engine,
         direct: report.direct,
-        look_gap_ns_max: get(&meters.look_gap_ns_max),
+        poll_gap_ns_max: get(&meters.poll_gap_ns_max),
         durable_lag_ns_max: get(&meters.durable_lag_ns_max),
         window_exceeded: get(&meters.window_exceeded),
         rotations: Distribution::of(&report.rotations),
@@ -318,7 +318,7 @@ impl RecordingResult {
             text += &format!(
                 "durable lag max {} us; longest gap between polls {} us; {} rotations; {}{}\n",
                 us(Some(pool.durable_lag_ns_max)),
-                us(Some(pool.look_gap_ns_max)),
+                us(Some(pool.poll_gap_ns_max)),
                 pool.rotations.count,
                 pool.engine,
                 if pool.direct { ", direct" } else { ", page cache" },

@@ -85,7 +85,7 @@ fn expected() -> Vec<String> {
         "steadyio_stats",
         CStats,
         struct_bytes,
-        look_gap_ns_max,
+        poll_gap_ns_max,
         durable_lag_ns,
         durable_lag_ns_max,
         window_exceeded,

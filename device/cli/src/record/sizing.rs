@@ -91,7 +91,7 @@ fn stall_in(result: &Value) -> anyhow::Result<Stall> {
         "{lost} records were lost while measuring: the device is too slow for this \
         rate, or stalled for longer than the ring lasted; record with a larger --ring"
     );
-    let gap_ns = ns("/pool/look_gap_ns_max")?.saturating_sub(usual_gap_ns(result).unwrap_or(0));
+    let gap_ns = ns("/pool/poll_gap_ns_max")?.saturating_sub(usual_gap_ns(result).unwrap_or(0));
     let worst_ns =
         gap_ns.max(ns("/pool/writes/latency_ns/max")?).max(ns("/pool/syncs/latency_ns/max")?);
     let source = format!(

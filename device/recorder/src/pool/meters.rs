@@ -13,7 +13,7 @@ use crate::task::Counters;
 #[derive(Debug, Default)]
 pub struct Meters {
     /// Longest time between two polls of the rings.
-    pub look_gap_ns_max: AtomicU64,
+    pub poll_gap_ns_max: AtomicU64,
     /// Longest time from an append (at the earliest) to its record being durable.
     pub durable_lag_ns_max: AtomicU64,
     /// The same for the latest sync.

@@ -62,7 +62,7 @@ impl Writer {
             let stopping = self.stop.load(Ordering::Acquire);
             let since_ns = looked_ns;
             looked_ns = now_ns();
-            raise(&self.meters.look_gap_ns_max, looked_ns - since_ns);
+            raise(&self.meters.poll_gap_ns_max, looked_ns - since_ns);
             match self.round(since_ns, looked_ns, stopping, &mut pause) {
                 Ok(()) if stopping => return Ended::Finished,
                 Ok(()) => failures = 0,

@@ -72,7 +72,7 @@ fn a_measured_stall_is_the_same_here_and_from_the_result_of_a_recording() {
     let recorded: Value = serde_json::from_str(&fs::read_to_string(&result).unwrap()).unwrap();
     let pool = &recorded["pool"];
     // At this rate a look finds more than half a unit, so the next one is not a whole pause away.
-    let gap_ns = pool["look_gap_ns_max"].as_u64().unwrap();
+    let gap_ns = pool["poll_gap_ns_max"].as_u64().unwrap();
     let of = |what: &str| pool[what]["latency_ns"]["max"].as_u64().unwrap();
     assert_eq!(known["worst_stall_ns"], gap_ns.max(of("writes")).max(of("syncs")));
 }
