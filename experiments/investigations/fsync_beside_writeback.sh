@@ -1,16 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# Where does a real-time append with fsync wait, beside a buffered writer? Prints its latencies, and the
-# kernel's stacks of all tasks that are blocked every 0.2 s, the real-time dd among them. Arguments go to
-# mkfs.ext4 (-O fast_commit, for one). For the lab:
+# Where does a real-time append with fsync wait, beside a buffered writer? Prints its latencies and,
+# every 0.2 s, the kernel's stacks of all blocked tasks, the real-time dd among them. Arguments go to
+# mkfs.ext4 (-O fast_commit, for example). For the lab:
 #
 #	steady-lab boot --device experiments/devices/foresee-ncemad9d-cache.toml --work DIR -- \
 #		sh /run/steadyio/project/experiments/investigations/fsync_beside_writeback.sh
 #
-# The stacks are in DIR/.steady/kernel.log, the latencies in DIR/.steady/console.log; the lab takes the
-# stacks for a sign of trouble, so its exit status is 1. Called by nobody: docs/guides/filesystem.md
-# tells what it showed. It formats its disk, so it runs on the emulated one only.
+# The stacks are in DIR/.steady/kernel.log, the latencies in DIR/.steady/console.log; for the lab the
+# stacks are a sign of trouble, so its exit status is 1. docs/guides/filesystem.md has the findings. It
+# formats its disk, so it runs on the emulated one only.
 set -e
 
 disk=mmcblk0
