@@ -100,20 +100,28 @@ def mounted(sizes: Sizes) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def memory_pressure() -> Iterator[str]:
-    """Shell text that puts a program into a small memory cgroup; empty where there is none."""
+def cgroup(folder: Path, file: str, limit: str, otherwise: str) -> Iterator[str | None]:
+    """Shell text that puts a program into a cgroup with a limit; None where that is impossible."""
     try:
-        CGROUP.mkdir(exist_ok=True)
-        (CGROUP / "memory.limit_in_bytes").write_text(str(CGROUP_BYTES))
+        folder.mkdir(exist_ok=True)
+        (folder / file).write_text(limit)
     except OSError as error:
-        print(f"no memory pressure: {error}")
-        yield ""
+        print(f"{otherwise}: {error}")
+        yield None
         return
     try:
-        yield f"echo $$ >{CGROUP}/cgroup.procs; "
+        yield f"echo $$ >{folder}/cgroup.procs; "
     finally:
         with contextlib.suppress(OSError):
-            CGROUP.rmdir()
+            folder.rmdir()
+
+
+@contextlib.contextmanager
+def memory_pressure() -> Iterator[str]:
+    """Shell text that puts a program into a small memory cgroup; empty where there is none."""
+    file = "memory.limit_in_bytes"
+    with cgroup(CGROUP, file, str(CGROUP_BYTES), "no memory pressure") as join:
+        yield join or ""
 
 
 @contextlib.contextmanager
@@ -124,18 +132,9 @@ def throttled(mount: Path, mb_s: int) -> Iterator[str | None]:
         return
     device = mount.stat().st_dev
     limit = f"{os.major(device)}:{os.minor(device)} {mb_s * 1_000_000}"
-    try:
-        BLKIO.mkdir(exist_ok=True)
-        (BLKIO / "blkio.throttle.write_bps_device").write_text(limit)
-    except OSError as error:
-        print(f"skipped: {mb_s} MB/s: cannot throttle: {error}")
-        yield None
-        return
-    try:
-        yield f"echo $$ >{BLKIO}/cgroup.procs; "
-    finally:
-        with contextlib.suppress(OSError):
-            BLKIO.rmdir()
+    file, otherwise = "blkio.throttle.write_bps_device", f"skipped: {mb_s} MB/s: cannot throttle"
+    with cgroup(BLKIO, file, limit, otherwise) as join:
+        yield join
 
 
 @contextlib.contextmanager

@@ -6,8 +6,6 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::env;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -19,6 +17,7 @@ use std::time::Duration;
 
 use steadyio_recorder::channel::{Channel, Lost, Outlet, open};
 use steadyio_recorder::config::ChannelConfig;
+use steadyio_testing::CountingAllocator;
 
 const RECORD_BYTES_MAX: usize = 10_000;
 /// Each round meets every case: taken in one piece, wrapped, too long, ring full.
@@ -71,35 +70,14 @@ fn the_exercise_meets_every_case() {
 
 // Allocations, counted for the calling thread.
 
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: the system's allocator does all of it.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: passed on as it came.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: passed on as it came.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 fn allocations(append: impl FnMut(&mut Channel, &[u8])) -> u64 {
     let (mut channel, mut outlet) = pair();
-    let before = ALLOCATIONS.get();
+    let before = CountingAllocator::calls();
     exercise(&mut channel, &mut outlet, append);
-    ALLOCATIONS.get() - before
+    CountingAllocator::calls() - before
 }
 
 #[test]

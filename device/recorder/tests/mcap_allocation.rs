@@ -8,43 +8,15 @@
 #[path = "all/mcap/segment/mod.rs"]
 mod segment;
 
-use std::alloc::{GlobalAlloc, Layout as Request, System};
-use std::cell::Cell;
-
 use steadyio_recorder::mcap::account::{ChannelLedger, CompletedBy};
 use steadyio_recorder::mcap::encoder::{Encoder, Full, Message};
 use steadyio_recorder::mcap::layout::Layout;
+use steadyio_testing::CountingAllocator;
 
 use segment::{RECYCLED, definitions, identity};
 
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: the system's allocator does all of it.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, request: Request) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: as promised by the caller.
-        unsafe { System.alloc(request) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, request: Request) {
-        // SAFETY: as promised by the caller.
-        unsafe { System.dealloc(pointer, request) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, request: Request, bytes: usize) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: as promised by the caller.
-        unsafe { System.realloc(pointer, request, bytes) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 const CHANNELS: u16 = 3;
 
@@ -91,12 +63,12 @@ fn the_encoder_allocates_only_when_it_is_made() {
     let definitions = definitions(CHANNELS.into());
     let layout = Layout::new(RECYCLED, &definitions).unwrap();
     let mut buffer = vec![0; layout.buffer_bytes()];
-    let before = ALLOCATIONS.get();
+    let before = CountingAllocator::calls();
     let mut encoder = Encoder::new(layout, definitions);
-    let made = ALLOCATIONS.get();
+    let made = CountingAllocator::calls();
     assert!(made > before, "the count works");
     for sequence in 1..4 {
         assert!(record_segment(&mut encoder, &mut buffer, sequence) > 8);
     }
-    assert_eq!(ALLOCATIONS.get() - made, 0, "allocations in three segments");
+    assert_eq!(CountingAllocator::calls() - made, 0, "allocations in three segments");
 }

@@ -4,11 +4,15 @@
 //! Some tests need root, a loop device or tracefs. Where a machine has none they end early and
 //! count as passed, so each says it with [`skip`]: `scripts/test` shows what was skipped, and why,
 //! in its last lines. [`LoopDisk`] is a block device for one test; [`alone_on_this_machine`] is for
-//! what a machine has only once, since another run of the tests may be under way.
+//! what a machine has only once, since another run of the tests may be in progress.
+//!
+//! And what they read recordings and count allocations with: [`recording`], [`CountingAllocator`].
 
 #![allow(clippy::expect_used, reason = "only tests call it")]
 
+mod allocator;
 mod disk;
+pub mod recording;
 
 use std::env;
 use std::fs::{File, OpenOptions};
@@ -18,6 +22,7 @@ use std::thread;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
 
+pub use allocator::CountingAllocator;
 pub use disk::LoopDisk;
 
 /// Says that the calling test ends early, or leaves out a part: on standard error, and as a line

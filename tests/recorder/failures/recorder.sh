@@ -17,6 +17,14 @@ mount_card() {
 	mount -t ext4 -o noatime "$STEADY_DEVICE" /run/mnt || fail "mount"
 }
 
+# restart_card: power off and on again.
+restart_card() {
+	umount /run/mnt || fail "umount"
+	emmc_unbind
+	emmc_bind
+	mount_card
+}
+
 # A record of 1 KiB per millisecond into six segments of 512 KiB.
 SETTINGS="--period 1ms --size 1KiB --segments 6 --segment-size 512KiB --unit 16KiB --loss-window 40ms"
 
@@ -48,6 +56,15 @@ pool_meter() {
 expect_accounted() {
 	expect "written and lost together" $(($(total written) + $(lost))) "$(total received)"
 	expect_at_most "durable" "$(total durable)" "$(total written)"
+}
+
+# expect_kept WHEN: after a restart of the card all durable records are there.
+expect_kept() {
+	expect_at_most "durable $1" "$(total durable)" 800
+	expect_accounted
+	durable=$(total durable)
+	restart_card
+	expect_at_least "found $1" "$(found)" "$durable"
 }
 
 # found: records in the recording's files after recovery.

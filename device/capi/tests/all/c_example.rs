@@ -2,9 +2,10 @@
 //! The C example, built as its first lines say against an installed library, and a C++ program;
 //! and what they recorded.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+use steadyio_testing::recording::messages;
 
 const EXAMPLE: &str = "examples/record.c";
 const STEPS: u64 = 300;
@@ -49,23 +50,11 @@ fn record(prefix: &Path, program: &Path, dir: &Path) -> String {
 
 /// Every record of a topic, in the order of the recording.
 fn read(dir: &Path, topic: &str) -> Vec<Vec<u8>> {
-    let mut paths: Vec<PathBuf> =
-        fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
     let mut records = Vec::new();
-    for path in paths {
-        let bytes = fs::read(path).unwrap();
-        if mcap::Summary::read(&bytes).ok().flatten().is_none() {
-            continue; // Never recorded to.
-        }
-        for message in mcap::MessageStream::new(&bytes).unwrap() {
-            let message = message.unwrap();
-            if message.channel.topic == topic {
-                let schema = message.channel.schema.as_ref();
-                assert_eq!(schema.map(|schema| schema.name.as_str()), schema_of(topic));
-                records.push(message.data.into_owned());
-            }
-        }
+    for message in messages(dir).into_iter().filter(|message| message.channel.topic == topic) {
+        let schema = message.channel.schema.as_ref();
+        assert_eq!(schema.map(|schema| schema.name.as_str()), schema_of(topic));
+        records.push(message.data.into_owned());
     }
     records
 }

@@ -15,6 +15,7 @@ use steadyio_recorder::mcap::files::examine_file;
 use steadyio_recorder::mcap::recover::State;
 use steadyio_recorder::pool::Recorder;
 use steadyio_recorder::pool::meters::Ended;
+use steadyio_testing::recording::{messages, segments};
 
 const RECORD_BYTES: usize = 4_000;
 
@@ -55,28 +56,13 @@ fn append(recorder: &Recorder, channels: &mut [Channel], count: u64) {
     }
 }
 
-fn segments(dir: &Path) -> Vec<PathBuf> {
-    let mut paths: Vec<PathBuf> =
-        fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
-    paths
-}
-
 /// All records of all finished segments as (topic, log time, length, first byte), by log time.
 fn read_all(dir: &Path) -> Vec<(String, u64, usize, u8)> {
-    let mut records = Vec::new();
-    for path in segments(dir) {
-        let bytes = fs::read(&path).unwrap();
-        if mcap::Summary::read(&bytes).ok().flatten().is_none() {
-            continue; // Never recorded to.
-        }
-        for message in mcap::MessageStream::new(&bytes).unwrap() {
-            let message = message.unwrap();
-            let first = message.data.first().copied().unwrap_or(0);
-            let topic = message.channel.topic.clone();
-            records.push((topic, message.log_time, message.data.len(), first));
-        }
-    }
+    let record = |message: mcap::Message<'_>| {
+        let first = message.data.first().copied().unwrap_or(0);
+        (message.channel.topic.clone(), message.log_time, message.data.len(), first)
+    };
+    let mut records: Vec<_> = messages(dir).into_iter().map(record).collect();
     records.sort_by_key(|record| record.1);
     records
 }

@@ -2,7 +2,7 @@
 //! `steady record --input`: real pipes, FIFOs and sockets.
 
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -14,6 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use steadyio_recorder::stream::encode::{HEAD, begin_frame, record_frame, topic_frame};
 use steadyio_recorder::stream::frames::Topic;
+use steadyio_testing::recording::messages;
 
 use crate::common::{stderr, valid_json};
 
@@ -42,20 +43,10 @@ fn total(output: &Output, what: &str) -> u64 {
 
 /// By topic: log times and records, in their order.
 fn read(dir: &Path) -> BTreeMap<String, Vec<(u64, Vec<u8>)>> {
-    let entries = fs::read_dir(dir.join("recording")).unwrap();
-    let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
     let mut topics: BTreeMap<String, Vec<(u64, Vec<u8>)>> = BTreeMap::new();
-    for path in paths {
-        let bytes = fs::read(path).unwrap();
-        if mcap::Summary::read(&bytes).ok().flatten().is_none() {
-            continue; // Never recorded to.
-        }
-        for message in mcap::MessageStream::new(&bytes).unwrap() {
-            let message = message.unwrap();
-            let records = topics.entry(message.channel.topic.clone()).or_default();
-            records.push((message.log_time, message.data.into_owned()));
-        }
+    for message in messages(&dir.join("recording")) {
+        let records = topics.entry(message.channel.topic.clone()).or_default();
+        records.push((message.log_time, message.data.into_owned()));
     }
     topics
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which operation of io_uring the requests of its worker threads are for.
 
-use steadyio_trace::event::{Call, EventKind, Extent};
+use steadyio_trace::event::{Call, EventKind};
 use steadyio_trace::io::{Origin, Trace};
 
 use crate::events::{Script, extent};
@@ -18,6 +18,24 @@ impl Ring {
         let mut ring = Ring { script: Script::new(), now_ns: 0 };
         ring.script.by(99).what(EventKind::Fork { child: 1 });
         ring.by(1, |script| script.enter(Call::IoUringEnter));
+        ring
+    }
+
+    /// It hands these over, and then has these workers.
+    fn with(requests: &[u64], workers: &[u32]) -> Ring {
+        let mut ring = Ring::new();
+        ring.queue(requests);
+        workers.iter().for_each(|&worker| ring.start(worker));
+        ring
+    }
+
+    /// Hands over the first of a chain of two.
+    fn with_chain() -> Ring {
+        let mut ring = Ring::new();
+        for request in [7, 8] {
+            ring.by(1, |script| script.what(EventKind::UringSubmit { request, sq_thread: false }));
+        }
+        ring.by(1, |script| script.what(EventKind::UringLink { request: 8, after: 7 }));
         ring
     }
 
@@ -46,9 +64,17 @@ impl Ring {
 
     /// One request of a worker, from bio to end.
     fn serve(&mut self, worker: u32, sector: u64) {
+        self.issue(worker, sector);
+        self.complete(sector);
+    }
+
+    fn issue(&mut self, worker: u32, sector: u64) {
         let place = extent("W", sector, 8);
         self.by(worker, |script| script.block('Q', place).block('G', place).block('D', place));
-        self.by(0, |script| script.block('C', place));
+    }
+
+    fn complete(&mut self, sector: u64) {
+        self.by(0, |script| script.block('C', extent("W", sector, 8)));
     }
 
     fn end(&mut self, thread: u32, request: u64) -> u64 {
@@ -69,9 +95,7 @@ fn sectors(trace: &Trace) -> Vec<Vec<u64>> {
 
 #[test]
 fn the_only_operation_that_a_worker_can_have_is_the_one_it_serves() {
-    let mut ring = Ring::new();
-    ring.queue(&[7]);
-    ring.start(20);
+    let mut ring = Ring::with(&[7], &[20]);
     ring.serve(20, 8);
     ring.serve(20, 64);
     ring.end(1, 7);
@@ -83,10 +107,7 @@ fn the_only_operation_that_a_worker_can_have_is_the_one_it_serves() {
 
 #[test]
 fn an_operation_that_another_worker_begins_with_later_is_not_meant() {
-    let mut ring = Ring::new();
-    ring.queue(&[7, 8]);
-    ring.start(20);
-    ring.start(21);
+    let mut ring = Ring::with(&[7, 8], &[20, 21]);
     ring.begin(20, 7);
     ring.serve(20, 8);
     ring.begin(21, 8);
@@ -98,10 +119,7 @@ fn an_operation_that_another_worker_begins_with_later_is_not_meant() {
 
 #[test]
 fn an_operation_that_another_worker_ends_is_not_meant() {
-    let mut ring = Ring::new();
-    ring.queue(&[7, 8]);
-    ring.start(20);
-    ring.start(21);
+    let mut ring = Ring::with(&[7, 8], &[20, 21]);
     ring.serve(20, 8);
     ring.serve(21, 64);
     ring.end(20, 7);
@@ -111,9 +129,7 @@ fn an_operation_that_another_worker_ends_is_not_meant() {
 
 #[test]
 fn an_operation_that_the_same_worker_ends_later_is_not_meant() {
-    let mut ring = Ring::new();
-    ring.queue(&[7, 8]);
-    ring.start(20);
+    let mut ring = Ring::with(&[7, 8], &[20]);
     ring.serve(20, 8);
     ring.end(20, 7);
     ring.serve(20, 64);
@@ -123,9 +139,7 @@ fn an_operation_that_the_same_worker_ends_later_is_not_meant() {
 
 #[test]
 fn two_operations_that_can_both_be_meant_are_left_out() {
-    let mut ring = Ring::new();
-    ring.queue(&[7, 8]);
-    ring.start(20);
+    let mut ring = Ring::with(&[7, 8], &[20]);
     ring.serve(20, 8);
     ring.serve(20, 64);
     ring.end(1, 7);
@@ -138,9 +152,7 @@ fn two_operations_that_can_both_be_meant_are_left_out() {
 /// A direct write ends elsewhere, after the worker went on: its request is not the fsync's.
 #[test]
 fn what_a_worker_did_before_an_operation_is_not_given_to_it() {
-    let mut ring = Ring::new();
-    ring.queue(&[7]);
-    ring.start(20);
+    let mut ring = Ring::with(&[7], &[20]);
     ring.serve(20, 8);
     ring.queue(&[8]);
     ring.serve(20, 64);
@@ -152,10 +164,7 @@ fn what_a_worker_did_before_an_operation_is_not_given_to_it() {
 
 #[test]
 fn an_operation_handed_over_twice_may_be_of_several_workers() {
-    let mut ring = Ring::new();
-    ring.queue(&[7]);
-    ring.start(20);
-    ring.start(21);
+    let mut ring = Ring::with(&[7], &[20, 21]);
     ring.serve(20, 8);
     ring.by(1, |script| script.what(EventKind::UringQueueWork { request: 7 }));
     ring.serve(21, 64);
@@ -165,11 +174,7 @@ fn an_operation_handed_over_twice_may_be_of_several_workers() {
 
 #[test]
 fn the_worker_of_a_chain_goes_on_with_the_next() {
-    let mut ring = Ring::new();
-    for request in [7, 8] {
-        ring.by(1, |script| script.what(EventKind::UringSubmit { request, sq_thread: false }));
-    }
-    ring.by(1, |script| script.what(EventKind::UringLink { request: 8, after: 7 }));
+    let mut ring = Ring::with_chain();
     ring.by(1, |script| script.what(EventKind::UringQueueWork { request: 7 }));
     ring.start(20);
     ring.begin(20, 7);
@@ -183,11 +188,7 @@ fn the_worker_of_a_chain_goes_on_with_the_next() {
 
 #[test]
 fn the_thread_itself_begins_a_chain_with_its_first() {
-    let mut ring = Ring::new();
-    for request in [7, 8] {
-        ring.by(1, |script| script.what(EventKind::UringSubmit { request, sq_thread: false }));
-    }
-    ring.by(1, |script| script.what(EventKind::UringLink { request: 8, after: 7 }));
+    let mut ring = Ring::with_chain();
     ring.serve(1, 8);
     ring.end(1, 7);
     ring.end(1, 8);
@@ -211,10 +212,8 @@ fn what_a_worker_began_before_the_trace_is_nobodys() {
 #[test]
 fn an_end_of_something_older_takes_back_what_workers_were_seen_to_do() {
     let follow = |older: bool| {
-        let mut ring = Ring::new();
+        let mut ring = Ring::with(&[7], &[20]);
         ring.script.events.remove(0);
-        ring.queue(&[7]);
-        ring.start(20);
         ring.serve(20, 8);
         ring.end(1, 7);
         if older {
@@ -244,13 +243,12 @@ fn without_the_events_of_handing_over_nothing_is_said_of_what_workers_end() {
 #[test]
 fn a_request_that_lasts_longer_than_the_doubt_is_the_operations() {
     let mut ring = Ring::new();
-    let place: Extent = extent("W", 8, 8);
     ring.queue(&[7, 8]);
     ring.start(20);
     ring.start(21);
-    ring.by(20, |script| script.block('Q', place).block('G', place).block('D', place));
+    ring.issue(20, 8);
     ring.begin(21, 8);
-    ring.by(0, |script| script.block('C', place));
+    ring.complete(8);
     ring.end(21, 8);
     ring.end(1, 7);
     let trace = ring.follow();
@@ -263,16 +261,15 @@ fn an_end_of_something_older_takes_back_what_is_still_under_way() {
     let follow = |older: bool| {
         let mut ring = Ring::new();
         ring.script.events.remove(0);
-        let place: Extent = extent("W", 8, 8);
         ring.queue(&[7, 8]);
         ring.start(20);
         ring.start(21);
-        ring.by(20, |script| script.block('Q', place).block('G', place).block('D', place));
+        ring.issue(20, 8);
         ring.begin(21, 8);
         if older {
             ring.end(1, 6);
         }
-        ring.by(0, |script| script.block('C', place));
+        ring.complete(8);
         ring.end(21, 8);
         ring.end(1, 7);
         ring.follow()
