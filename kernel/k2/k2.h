@@ -18,6 +18,7 @@
 #include "../compat/request_atomic.h"
 #include "../compat/request_private.h"
 
+#include "k2_lookahead.h"
 #include "k2_policy.h"
 
 /*
@@ -34,6 +35,13 @@ struct k2_data {
 	 */
 	spinlock_t lock;
 	struct k2_policy policy;
+	struct k2_lookahead *ahead;
+	/* Background is held back until a command ends, see k2_piece_bytes(). */
+	bool is_held;
+	/* When it was last looked for streams that have ended. */
+	u64 looked_ns;
+	/* Dispatches of background while there is no stream; one in a few is watched. */
+	unsigned int unguarded;
 	struct list_head queues[K2_QUEUES];
 	/* Mergeable background requests by start sector: reads and writes. */
 	struct rb_root sorted[2];
@@ -63,6 +71,8 @@ struct k2_rq {
 	u8 queue;
 	u8 flags;
 	u16 phys_segments;
+	u8 stream; /* of real-time, K2_STREAM_NONE: none */
+	u8 flight; /* K2_FLIGHT_NONE: not watched */
 };
 
 static_assert(sizeof(struct k2_rq) <= sizeof(void *));

@@ -5,6 +5,7 @@
  * completion runs them.
  */
 #include <linux/kstrtox.h>
+#include <linux/string.h>
 #include <linux/sysfs.h>
 
 #include "k2.h"
@@ -76,7 +77,112 @@ static ssize_t k2_background_wait_ms_max_store(struct elevator_queue *e, const c
 	return valid ? length : -EINVAL;
 }
 
+static ssize_t k2_rt_block_us_show(struct elevator_queue *e, char *page)
+{
+	struct k2_data *k2 = e->elevator_data;
+
+	return sysfs_emit(page, "%llu\n",
+			  div_u64(READ_ONCE(k2->ahead->rt_block_ns), NSEC_PER_USEC));
+}
+
+static ssize_t k2_rt_block_us_store(struct elevator_queue *e, const char *page, size_t length)
+{
+	struct k2_data *k2 = e->elevator_data;
+	unsigned int rt_block_us;
+	bool valid;
+
+	if (kstrtouint(page, 10, &rt_block_us))
+		return -EINVAL;
+
+	spin_lock_irq(&k2->lock);
+	valid = k2_lookahead_set_rt_block_us(k2->ahead, rt_block_us);
+	spin_unlock_irq(&k2->lock);
+	return valid ? length : -EINVAL;
+}
+
+static ssize_t k2_rt_idle_ms_show(struct elevator_queue *e, char *page)
+{
+	struct k2_data *k2 = e->elevator_data;
+
+	return sysfs_emit(page, "%llu\n", div_u64(READ_ONCE(k2->ahead->rt_idle_ns), NSEC_PER_MSEC));
+}
+
+static ssize_t k2_rt_idle_ms_store(struct elevator_queue *e, const char *page, size_t length)
+{
+	struct k2_data *k2 = e->elevator_data;
+	unsigned int rt_idle_ms;
+	bool valid;
+
+	if (kstrtouint(page, 10, &rt_idle_ms))
+		return -EINVAL;
+
+	spin_lock_irq(&k2->lock);
+	valid = k2_lookahead_set_rt_idle_ms(k2->ahead, rt_idle_ms);
+	spin_unlock_irq(&k2->lock);
+	return valid ? length : -EINVAL;
+}
+
+static const char *const k2_op_names[K2_DEVICE_OPS] = {"read", "write"};
+
+/* A line per operation: reserve, stalls, then SIZE_KIB:TIME_US. */
+static ssize_t k2_device_model_show(struct elevator_queue *e, char *page)
+{
+	struct k2_data *k2 = e->elevator_data;
+	struct k2_device device;
+	ssize_t length = 0;
+	unsigned int op, i;
+
+	spin_lock_irq(&k2->lock);
+	device = k2->ahead->device;
+	spin_unlock_irq(&k2->lock);
+
+	for (op = 0; op < K2_DEVICE_OPS; op++) {
+		u64 reserve_ns = k2_device_reserve_ns(&device, op);
+
+		length += sysfs_emit_at(page, length, "%s reserve:%llu stalls:%llu stall_max:%llu",
+					k2_op_names[op], div_u64(reserve_ns, NSEC_PER_USEC),
+					device.op[op].stalls,
+					div_u64(device.op[op].stall_ns_max, NSEC_PER_USEC));
+		for (i = 0; device.op[op].is_known && i < K2_SIZES; i++)
+			length += sysfs_emit_at(page, length, " %u:%lu", K2_PIECE_MIN >> 10 << i,
+						device.op[op].line_ns[i] / NSEC_PER_USEC);
+		length += sysfs_emit_at(page, length, "\n");
+	}
+	return length;
+}
+
+/* "read 512 5870 200": a read of 512 KiB takes 5870 us, and up to 200 us more. */
+static ssize_t k2_device_model_store(struct elevator_queue *e, const char *page, size_t length)
+{
+	struct k2_data *k2 = e->elevator_data;
+	unsigned int value[3]; /* KiB, us, us */
+	char text[64], *rest = text, *word;
+	unsigned int i;
+	int op;
+
+	if (strscpy(text, page, sizeof(text)) < 0)
+		return -EINVAL;
+	word = strsep(&rest, " ");
+	op = match_string(k2_op_names, K2_DEVICE_OPS, word);
+	for (i = 0; i < ARRAY_SIZE(value); i++) {
+		word = strsep(&rest, " ");
+		if (!word || kstrtouint(word, 10, &value[i]))
+			return -EINVAL;
+	}
+	if (op < 0 || rest || !value[0] || value[0] > K2_SPLIT_KIB_LIMIT || !value[1])
+		return -EINVAL;
+
+	spin_lock_irq(&k2->lock);
+	k2_device_believe(&k2->ahead->device, op, value[0] << 10, (u64)value[1] * NSEC_PER_USEC,
+			  (u64)value[2] * NSEC_PER_USEC);
+	spin_unlock_irq(&k2->lock);
+	return length;
+}
+
 struct elv_fs_entry k2_sysfs_attrs[] = {
+	__ATTR(rt_block_us, 0644, k2_rt_block_us_show, k2_rt_block_us_store),
+	__ATTR(rt_idle_ms, 0644, k2_rt_idle_ms_show, k2_rt_idle_ms_store),
+	__ATTR(device_model, 0644, k2_device_model_show, k2_device_model_store),
 	__ATTR(inflight_max, 0644, k2_inflight_max_show, k2_inflight_max_store),
 	__ATTR(split_kib, 0644, k2_split_kib_show, k2_split_kib_store),
 	__ATTR(background_wait_ms_max, 0644, k2_background_wait_ms_max_show,

@@ -86,14 +86,14 @@ bool k2_policy_set_background_wait_ms_max(struct k2_policy *policy, u32 wait_ms)
 	return true;
 }
 
-static u32 inflight_total(const struct k2_policy *policy)
+u32 k2_policy_inflight(const struct k2_policy *policy)
 {
 	return policy->inflight[K2_CLASS_RT] + policy->inflight[K2_CLASS_BACKGROUND];
 }
 
 static bool may_dispatch(const struct k2_policy *policy)
 {
-	return inflight_total(policy) < policy->inflight_max;
+	return k2_policy_inflight(policy) < policy->inflight_max;
 }
 
 static bool rt_queued(const struct k2_policy *policy)
@@ -332,5 +332,5 @@ bool k2_policy_idle(const struct k2_policy *policy)
 		if (policy->queued[queue])
 			return false;
 	}
-	return inflight_total(policy) == 0;
+	return k2_policy_inflight(policy) == 0;
 }

@@ -200,6 +200,8 @@ u64 k2_policy_background_wait_ns(const struct k2_policy *policy, u64 now_ns);
 
 /* Does every request ever inserted account for itself? Holds after each transition. */
 bool k2_policy_balanced(const struct k2_policy *policy);
+/* How many are in flight. */
+u32 k2_policy_inflight(const struct k2_policy *policy);
 /* Is no request queued or in flight? */
 bool k2_policy_idle(const struct k2_policy *policy);
 

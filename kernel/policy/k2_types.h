@@ -7,7 +7,14 @@
 #define K2_TYPES_H
 
 #ifdef __KERNEL__
+#include <linux/math64.h>
 #include <linux/types.h>
+
+/* Of a 64-bit number: 32-bit machines have no such instruction. */
+static inline u64 k2_div(u64 a, u32 b)
+{
+	return div_u64(a, b);
+}
 #else
 #include <stdbool.h>
 
@@ -15,6 +22,12 @@ typedef __UINT8_TYPE__ u8;
 typedef __UINT16_TYPE__ u16;
 typedef __UINT32_TYPE__ u32;
 typedef __UINT64_TYPE__ u64;
+typedef __INT64_TYPE__ s64;
+
+static inline u64 k2_div(u64 a, u32 b)
+{
+	return a / b;
+}
 #endif
 
 #endif /* K2_TYPES_H */

@@ -43,6 +43,25 @@ for value in 1 60000 0; do
 		fail "background_wait_ms_max refuses $value"
 	expect background_wait_ms_max "$(knob nullb0 iosched/background_wait_ms_max)" $value
 done
+expect "default rt_block_us" "$(knob nullb0 iosched/rt_block_us)" 0
+expect "default rt_idle_ms" "$(knob nullb0 iosched/rt_idle_ms)" 10000
+for name in rt_block_us rt_idle_ms; do
+	knob nullb0 iosched/$name 11 || fail "$name refuses 11"
+	for value in -1 3600001 4294967296 4294967300 nine 9ms "9 9" 0x9 9.0 '\n'; do
+		refuses $name "$value"
+		expect "$name after '$value'" "$(knob nullb0 iosched/$name)" 11
+	done
+	for value in 1 1000000 0; do
+		knob nullb0 iosched/$name $value || fail "$name refuses $value"
+		expect $name "$(knob nullb0 iosched/$name)" $value
+	done
+done
+knob nullb0 iosched/device_model "read 512 5870 200" || fail "device_model refuses 512 KiB"
+expect "read, given by hand" "$(knob nullb0 iosched/device_model | cut -d' ' -f1-2 | head -n 1)" \
+	"read reserve:200"
+for value in "read 512 5870" "read 0 1 1" "read 4 0 0" "erase 4 1 1" "read 4294967299 1 1" read '\n'; do
+	refuses device_model "$value"
+done
 for value in 4 12 1048576 0; do
 	knob nullb0 iosched/split_kib $value || fail "split_kib refuses $value"
 	expect split_kib "$(knob nullb0 iosched/split_kib)" $value

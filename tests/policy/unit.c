@@ -1,29 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* One property of k2's policy per function, in terms a reader can check by hand. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "clocked.h"
+#include "expect.h"
 
 #define BACKGROUND	     K2_QUEUE_BACKGROUND
 #define METADATA	     K2_QUEUE_METADATA
 #define MS		     1000000ULL
 #define IOPRIO(class, level) ((u16)((class) << 13 | (level)))
-
-static int failed;
-
-#define EXPECT(actual, expected)                                                                   \
-	expect(__FILE__, __LINE__, #actual, (uint64_t)(actual), (uint64_t)(expected))
-
-static void expect(const char *file, int line, const char *what, uint64_t actual, uint64_t expected)
-{
-	if (actual == expected)
-		return;
-	printf("%s:%d: %s is %" PRIu64 ", expected %" PRIu64 "\n", file, line, what, actual,
-	       expected);
-	failed = 1;
-}
 
 static u64 now_ns;
 static u64 clock_reads;
@@ -537,17 +520,9 @@ static void a_moment_without_rt_does_not_end_a_wait(void)
 	EXPECT(dispatch_next(&policy), BACKGROUND);
 }
 
-#define TEST(name)                                                                                 \
-	{                                                                                          \
-#name, name                                                                        \
-	}
-
 int main(void)
 {
-	static const struct {
-		const char *name;
-		void (*run)(void);
-	} tests[] = {
+	static const struct test tests[] = {
 		TEST(rt_class_has_a_queue_per_level),
 		TEST(all_other_classes_are_background),
 		TEST(hints_do_not_change_the_level),
@@ -582,14 +557,6 @@ int main(void)
 		TEST(one_class_alone_reads_no_clock),
 		TEST(a_moment_without_rt_does_not_end_a_wait),
 	};
-	int status = EXIT_SUCCESS;
 
-	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
-		failed = 0;
-		tests[i].run();
-		printf("%s policy: %s\n", failed ? "FAIL" : "ok  ", tests[i].name);
-		if (failed)
-			status = EXIT_FAILURE;
-	}
-	return status;
+	return run_tests("", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * What the device is believed to need for a command, learnt from those it has done.
+ *
+ * Model, per operation: time(size) = line(size) + reserve. The line is what a command needs that
+ * nothing delays: the lower convex hull of the best sample per octave of size, proportional above
+ * the largest, constant below the smallest. The reserve is the most by which a command missed the
+ * line: slow episodes, jumps, jitter. Both are of this epoch and the last, so what the device no
+ * longer does is forgotten.
+ *
+ * A command that misses the line by more than a short command takes altogether has stalled (a
+ * flash card prepares a block, a device retries): cutting would not have helped, so it is counted,
+ * and not learnt, unless stalls follow each other: then the device has changed, and learning
+ * begins again.
+ *
+ * Pure C: no allocation, no lock, no clock. The caller serialises all calls.
+ */
+#ifndef K2_DEVICE_H
+#define K2_DEVICE_H
+
+#include "k2_types.h"
+
+#define K2_DEVICE_OPS 2 /* read, write */
+/* Sizes are rounded up to this; nothing is cut smaller. */
+#define K2_PIECE_MIN_SHIFT 12
+#define K2_PIECE_MIN	   4096U
+/* 4 KiB to 8 MiB. */
+#define K2_SIZES 12
+
+struct k2_sample {
+	u32 units; /* of K2_PIECE_MIN; 0: none */
+	u32 ns;
+};
+
+struct k2_op_device {
+	struct k2_sample best[2][K2_SIZES]; /* this epoch, the last; by octave of size */
+	u32 line_ns[K2_SIZES]; /* of K2_PIECE_MIN << i */
+	u32 reserve_ns[2];
+	u64 epoch_ns;
+	u32 epoch_samples;
+	u32 stalls_in_a_row;
+	bool is_known;
+	u64 stalls;
+	u64 stall_ns_max;
+};
+
+struct k2_device {
+	struct k2_op_device op[K2_DEVICE_OPS];
+};
+
+/* A command of @bytes that had the device for itself took @took_ns. */
+void k2_device_learn(struct k2_device *device, u32 op, u32 bytes, u64 took_ns, u64 now_ns);
+
+/*
+ * Believe, until it is forgotten or something better is learnt, that a command of @bytes takes
+ * @ns, and that commands miss the line by @reserve_ns.
+ */
+void k2_device_believe(struct k2_device *device, u32 op, u32 bytes, u64 ns, u64 reserve_ns);
+
+/* The believed time of a command; 0 if nothing is known of the operation. */
+u64 k2_device_time_ns(const struct k2_device *device, u32 op, u32 bytes);
+
+/* Has no command of about this size had the device for itself lately? */
+bool k2_device_lacks(const struct k2_device *device, u32 op, u32 bytes);
+
+/* By how much a command may miss the line. */
+u64 k2_device_reserve_ns(const struct k2_device *device, u32 op);
+
+/* The largest part of @bytes, in whole K2_PIECE_MIN and at least one, believed to fit. */
+u32 k2_device_fit(const struct k2_device *device, u32 op, u32 bytes, u64 room_ns);
+
+#endif /* K2_DEVICE_H */

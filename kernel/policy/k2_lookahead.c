@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+#include "k2_lookahead.h"
+
+#define NS_PER_US 1000ULL
+#define NS_PER_MS 1000000ULL
+/* The parts of k2_overlap. */
+#define WHOLE	       256
+#define OVERLAP_SAMPLE 16
+#define OVERLAP_EPOCH  64
+
+void k2_lookahead_init(struct k2_lookahead *ahead)
+{
+	*ahead = (struct k2_lookahead){
+		.rt_idle_ns = K2_RT_IDLE_MS_DEFAULT * NS_PER_MS,
+		.alone = K2_FLIGHT_NONE,
+	};
+}
+
+bool k2_lookahead_set_rt_block_us(struct k2_lookahead *ahead, u32 rt_block_us)
+{
+	if (rt_block_us > K2_RT_BLOCK_US_LIMIT)
+		return false;
+	ahead->rt_block_ns = rt_block_us * NS_PER_US;
+	return true;
+}
+
+bool k2_lookahead_set_rt_idle_ms(struct k2_lookahead *ahead, u32 rt_idle_ms)
+{
+	if (rt_idle_ms > K2_RT_IDLE_MS_LIMIT)
+		return false;
+	ahead->rt_idle_ns = rt_idle_ms * NS_PER_MS;
+	return true;
+}
+
+bool k2_lookahead_guards(const struct k2_lookahead *ahead, u32 level)
+{
+	return ahead->rt_block_ns && k2_streams_alive(&ahead->streams, level);
+}
+
+u32 k2_lookahead_rt_arrival(struct k2_lookahead *ahead, u64 key, u32 level, u64 now_ns)
+{
+	return k2_streams_arrival(&ahead->streams, key, level, now_ns, ahead->rt_block_ns);
+}
+
+void k2_lookahead_rt_end(struct k2_lookahead *ahead, u32 stream, u64 now_ns)
+{
+	k2_streams_end(&ahead->streams, stream, now_ns);
+}
+
+static u32 overlap_parts(const struct k2_overlap *overlap)
+{
+	u32 parts = overlap->parts[0] > overlap->parts[1] ? overlap->parts[0] : overlap->parts[1];
+
+	return parts ? parts : WHOLE;
+}
+
+/* What a command adds to the wait of others. */
+static u64 needs_ns(const struct k2_lookahead *ahead, u32 op, u32 bytes, u32 inflight)
+{
+	u64 alone_ns = k2_device_time_ns(&ahead->device, op, bytes);
+
+	return inflight ? alone_ns * overlap_parts(&ahead->overlap) / WHOLE : alone_ns;
+}
+
+/* How much longer the device is busy. */
+static u64 backlog_ns(const struct k2_lookahead *ahead, u64 now_ns)
+{
+	u64 worked_ns = now_ns > ahead->busy_ns ? now_ns - ahead->busy_ns : 0;
+
+	return ahead->backlog_ns > worked_ns ? ahead->backlog_ns - worked_ns : 0;
+}
+
+/* Whole blocks, one at least. */
+static u32 whole_blocks(const struct k2_cut *cut, u32 piece_bytes)
+{
+	if (piece_bytes >= cut->bytes)
+		return cut->bytes;
+	if (piece_bytes < cut->block_bytes)
+		return cut->block_bytes < cut->bytes ? cut->block_bytes : cut->bytes;
+	return piece_bytes - piece_bytes % cut->block_bytes;
+}
+
+static u32 fit(const struct k2_lookahead *ahead, const struct k2_cut *cut, u64 room_ns)
+{
+	return whole_blocks(cut, k2_device_fit(&ahead->device, cut->op, cut->bytes, room_ns));
+}
+
+static u32 piece_beside(const struct k2_lookahead *ahead, const struct k2_cut *cut, u64 room_ns)
+{
+	/* What overlaps takes only a part of its time. */
+	u64 alone_ns = room_ns >> 40 ? room_ns
+				     : k2_div(room_ns * WHOLE, overlap_parts(&ahead->overlap));
+	u32 piece_bytes = fit(ahead, cut, alone_ns);
+
+	/* Its time has to be learnt first, from one that has the device for itself. */
+	if (k2_device_lacks(&ahead->device, cut->op, piece_bytes))
+		return 0;
+	return needs_ns(ahead, cut->op, piece_bytes, 1) <= room_ns ? piece_bytes : 0;
+}
+
+u32 k2_lookahead_piece_bytes(struct k2_lookahead *ahead, const struct k2_cut *cut, u64 now_ns)
+{
+	u64 next_ns = k2_streams_next_ns(&ahead->streams, cut->level, now_ns);
+	u64 room_ns = next_ns - now_ns + ahead->rt_block_ns;
+	u64 busy_ns;
+	u32 piece_bytes;
+
+	if (!cut->inflight) {
+		piece_bytes = fit(ahead, cut, room_ns);
+		ahead->is_probing = k2_device_lacks(&ahead->device, cut->op, piece_bytes);
+		return piece_bytes;
+	}
+	/* How long those take that are not watched is not known. */
+	if (ahead->is_probing || ahead->watched_count < cut->inflight)
+		return 0;
+	/* The reserve of what is in flight may have been learnt while nothing was slow. */
+	busy_ns = backlog_ns(ahead, now_ns) + k2_device_reserve_ns(&ahead->device, cut->op);
+	return busy_ns < room_ns ? piece_beside(ahead, cut, room_ns - busy_ns) : 0;
+}
+
+u32 k2_lookahead_watch(struct k2_lookahead *ahead, u32 op, u32 bytes, u32 inflight, u64 now_ns)
+{
+	u32 number;
+
+	if (~ahead->watched == 0) {
+		k2_lookahead_unwatched(ahead);
+		return K2_FLIGHT_NONE;
+	}
+	number = (u32)__builtin_ctz(~ahead->watched);
+	ahead->watched |= 1U << number;
+	ahead->watched_count++;
+	ahead->alone = inflight ? K2_FLIGHT_NONE : number;
+	if (!inflight)
+		ahead->busy_ns = now_ns;
+	ahead->flight[number] = (struct k2_flight){
+		.op = op,
+		.bytes = bytes,
+		.since_ns = now_ns,
+		.needs_ns = needs_ns(ahead, op, bytes, inflight),
+	};
+	ahead->backlog_ns += ahead->flight[number].needs_ns;
+	return number;
+}
+
+void k2_lookahead_unwatched(struct k2_lookahead *ahead)
+{
+	ahead->alone = K2_FLIGHT_NONE;
+}
+
+static void turn_overlap_epoch(struct k2_overlap *overlap)
+{
+	if (++overlap->samples < OVERLAP_EPOCH)
+		return;
+	overlap->parts[1] = overlap->parts[0];
+	overlap->parts[0] = 0;
+	overlap->samples = 0;
+}
+
+/* Several were with the device until one of them, @flight, ended. */
+static void learn_overlap(struct k2_lookahead *ahead, const struct k2_flight *flight, u64 now_ns)
+{
+	struct k2_overlap *overlap = &ahead->overlap;
+	u32 needed;
+
+	overlap->took_ns += now_ns > ahead->busy_ns ? now_ns - ahead->busy_ns : 0;
+	overlap->needed_ns += k2_device_time_ns(&ahead->device, flight->op, flight->bytes);
+	if (++overlap->count < OVERLAP_SAMPLE)
+		return;
+	needed = (u32)(overlap->needed_ns / WHOLE);
+	if (needed) {
+		u64 parts = 1 + k2_div(overlap->took_ns, needed);
+
+		parts = parts < WHOLE ? parts : WHOLE;
+		if (parts > overlap->parts[0])
+			overlap->parts[0] = (u32)parts;
+	}
+	overlap->took_ns = 0;
+	overlap->needed_ns = 0;
+	overlap->count = 0;
+	turn_overlap_epoch(overlap);
+}
+
+void k2_lookahead_cancel(struct k2_lookahead *ahead, u32 number)
+{
+	ahead->backlog_ns -= ahead->flight[number].needs_ns;
+	ahead->watched &= ~(1U << number);
+	ahead->watched_count--;
+	if (ahead->alone == number)
+		ahead->alone = K2_FLIGHT_NONE;
+	if (!ahead->watched)
+		ahead->is_probing = false;
+}
+
+void k2_lookahead_done(struct k2_lookahead *ahead, u32 number, u64 now_ns)
+{
+	const struct k2_flight *flight = &ahead->flight[number];
+	u64 took_ns = now_ns > flight->since_ns ? now_ns - flight->since_ns : 0;
+
+	if (ahead->alone == number)
+		k2_device_learn(&ahead->device, flight->op, flight->bytes, took_ns, now_ns);
+	else if (ahead->watched_count > 1)
+		learn_overlap(ahead, flight, now_ns);
+	k2_lookahead_cancel(ahead, number);
+	ahead->busy_ns = now_ns;
+}

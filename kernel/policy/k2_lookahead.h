@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Look-ahead: how large a piece may be, so that it blocks no real-time request for longer than
+ * rt_block_us.
+ *
+ * A piece must have ended by the time the next real-time request may come (k2_streams.h), plus
+ * rt_block_us. How long it takes is learnt (k2_device.h), and what is with the device already
+ * counts. Without a stream of real-time requests nothing is cut.
+ *
+ * Contract. A real-time request waits at most rt_block_us for reads and writes of the background,
+ * if its thread has made a real-time request before, if the device needs no longer than it did in
+ * the last seconds and at most rt_block_us for K2_PIECE_MIN, and if the request does not come
+ * earlier than those before it allow. What breaks it is counted.
+ *
+ * With several requests in flight, what each adds to the wait is less than the time it takes by
+ * itself. The part is learnt too: the time in which 16 overlapping commands ended, in proportion to
+ * what they would have needed one by one.
+ *
+ * Pure C: no allocation, no lock, no clock. The caller serialises all calls.
+ */
+#ifndef K2_LOOKAHEAD_H
+#define K2_LOOKAHEAD_H
+
+#include "k2_device.h"
+#include "k2_streams.h"
+
+/* Upper end of rt_block_us. */
+#define K2_RT_BLOCK_US_LIMIT 1000000U
+/* Of rt_idle_ms, and what it is at first. */
+#define K2_RT_IDLE_MS_LIMIT   3600000U
+#define K2_RT_IDLE_MS_DEFAULT 10000U
+
+/* So many commands are watched at a time. */
+#define K2_FLIGHTS     32
+#define K2_FLIGHT_NONE K2_FLIGHTS
+
+/* A command that is with the device, and watched. */
+struct k2_flight {
+	u32 op;
+	u32 bytes;
+	u64 since_ns;
+	u64 needs_ns; /* what it adds to the wait of others */
+};
+
+/* How much less overlapping commands take than one by one, in 1/256. */
+struct k2_overlap {
+	u32 parts[2]; /* the most of this epoch, of the last; 0: unknown */
+	u32 samples;
+	u64 took_ns, needed_ns; /* of the commands counted now */
+	u32 count;
+};
+
+struct k2_lookahead {
+	u64 rt_block_ns; /* 0: off */
+	u64 rt_idle_ns; /* a stream that was silent for so long has ended; 0: never */
+	struct k2_streams streams;
+	struct k2_device device;
+	struct k2_flight flight[K2_FLIGHTS];
+	u32 watched; /* one bit for each in use */
+	u32 watched_count;
+	u32 alone; /* the one that had the device for itself so far, or K2_FLIGHT_NONE */
+	bool is_probing; /* that one is to stay alone */
+	u64 backlog_ns; /* sum of needs_ns */
+	u64 busy_ns; /* since when the device works on what is with it now */
+	struct k2_overlap overlap;
+};
+
+void k2_lookahead_init(struct k2_lookahead *ahead);
+/* False: out of range, nothing was changed. */
+bool k2_lookahead_set_rt_block_us(struct k2_lookahead *ahead, u32 rt_block_us);
+
+bool k2_lookahead_set_rt_idle_ms(struct k2_lookahead *ahead, u32 rt_idle_ms);
+
+/* Is there a real-time stream of a level before @level to be guarded? */
+bool k2_lookahead_guards(const struct k2_lookahead *ahead, u32 level);
+
+/* A real-time request arrives; returns its stream for k2_lookahead_rt_end(). */
+u32 k2_lookahead_rt_arrival(struct k2_lookahead *ahead, u64 key, u32 level, u64 now_ns);
+void k2_lookahead_rt_end(struct k2_lookahead *ahead, u32 stream, u64 now_ns);
+
+/* A request that may be cut. */
+struct k2_cut {
+	u32 level; /* levels before this one are guarded against it */
+	u32 op;
+	u32 bytes;
+	u32 block_bytes; /* cut at multiples of it */
+	u32 inflight; /* other commands with the device, watched or not */
+};
+
+/*
+ * How much of a request to dispatch now; 0: nothing before another command has ended, which is
+ * never so if none is in flight. Called with k2_lookahead_guards() true.
+ */
+u32 k2_lookahead_piece_bytes(struct k2_lookahead *ahead, const struct k2_cut *cut, u64 now_ns);
+
+/*
+ * A read or write goes to the device, where @inflight others are; returns its number, or
+ * K2_FLIGHT_NONE. One that is not watched is told by k2_lookahead_unwatched().
+ */
+u32 k2_lookahead_watch(struct k2_lookahead *ahead, u32 op, u32 bytes, u32 inflight, u64 now_ns);
+void k2_lookahead_unwatched(struct k2_lookahead *ahead);
+/* The device has done it. */
+void k2_lookahead_done(struct k2_lookahead *ahead, u32 flight, u64 now_ns);
+/* The driver gave it back: what time it took says nothing. */
+void k2_lookahead_cancel(struct k2_lookahead *ahead, u32 flight);
+
+#endif /* K2_LOOKAHEAD_H */

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * When may the next real-time request come?
+ *
+ * Problem: a background piece that is with the device when a real-time request arrives blocks it.
+ * Where the next arrival is known to be far, the piece may be long.
+ *
+ * A stream is a thread that makes real-time requests at one level. For each arrival two gaps are
+ * remembered: since the arrival before (a period), and since the last of its requests ended (a time
+ * to think). Gaps that lie together form a kind: a periodic stream has one kind, a stream of bursts
+ * has two, one inside a burst and one between bursts. The next request may come at any time at
+ * which both gaps would be of a kind that was seen, less a margin. Kinds that were not seen again
+ * are forgotten after two epochs.
+ *
+ * A stream that is new, late, or without a pattern may come at once. So may one that came earlier
+ * than its kinds allowed: it is distrusted for some arrivals.
+ *
+ * Pure C: no allocation, no lock, no clock. The caller serialises all calls and passes the time,
+ * which may stand still but is taken as not going back: an earlier time counts as the last one.
+ */
+#ifndef K2_STREAMS_H
+#define K2_STREAMS_H
+
+#include "k2_types.h"
+
+#define K2_STREAMS     64
+#define K2_STREAM_NONE K2_STREAMS
+#define K2_KINDS       6
+#define K2_SHORTEST    4
+#define K2_NEVER       (~0ULL)
+
+/* Gaps that lie together, of this epoch [0] and of the last [1]. count 0: none. */
+struct k2_kind {
+	u64 shortest_ns[2][K2_SHORTEST]; /* rising; K2_NEVER: none */
+	u64 longest_ns[2];
+	u32 count[2];
+};
+
+/* In rising order. */
+struct k2_gaps {
+	u32 kinds;
+	struct k2_kind kind[K2_KINDS];
+};
+
+struct k2_stream {
+	u64 key; /* 0: free */
+	u32 level;
+	u32 outstanding;
+	bool is_concurrent; /* has had several requests outstanding: it does not think */
+	u64 arrival_ns; /* the last */
+	u64 end_ns; /* the last request of it that ended */
+	u64 epoch_ns; /* start of this epoch */
+	u32 epoch_arrivals;
+	u32 arrivals;
+	u32 distrust; /* so many more arrivals count as unpredictable */
+	u32 distrust_next;
+	struct k2_gaps arrival, think;
+};
+
+struct k2_streams {
+	struct k2_stream stream[K2_STREAMS];
+	u32 used; /* all streams are below */
+	u64 early_count; /* arrivals before their time */
+};
+
+/*
+ * A request of stream (@key, @level) arrives; returns the stream's number, for
+ * k2_streams_end(). @key: not 0. If there are too many, the one that was silent longest is
+ * forgotten. @tolerance_ns: so much earlier than expected does no harm.
+ */
+u32 k2_streams_arrival(struct k2_streams *streams, u64 key, u32 level, u64 now_ns,
+		       u64 tolerance_ns);
+/* A request ended. */
+void k2_streams_end(struct k2_streams *streams, u32 number, u64 now_ns);
+/* Its thread has gone. */
+void k2_streams_forget(struct k2_streams *streams, u32 number);
+/* Forget the streams that have been silent for @idle_ns. */
+void k2_streams_expire(struct k2_streams *streams, u64 idle_ns, u64 now_ns);
+
+/* Is there a stream of a level before @level? */
+bool k2_streams_alive(const struct k2_streams *streams, u32 level);
+
+/*
+ * The earliest time at which a request of a level before @level may come: @now_ns or later,
+ * K2_NEVER if there is no such stream.
+ */
+u64 k2_streams_next_ns(const struct k2_streams *streams, u32 level, u64 now_ns);
+
+#endif /* K2_STREAMS_H */

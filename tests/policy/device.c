@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* What is learnt of a device: one rule per function. */
+#include "expect.h"
+#include "k2_device.h"
+
+#define US   1000ULL
+#define MS   1000000ULL
+#define S    1000000000ULL
+#define KIB  1024U
+#define READ 0
+
+static struct k2_device device;
+static u64 now_ns;
+
+static void begin(void)
+{
+	device = (struct k2_device){0};
+	now_ns = S;
+}
+
+/* 100 us and 10 us per KiB, and @more_ns; every 10 ms. */
+static void command(u32 kib, u64 more_ns)
+{
+	now_ns += 10 * MS;
+	k2_device_learn(&device, READ, kib * KIB, 100 * US + kib * 10 * US + more_ns, now_ns);
+}
+
+static u64 time_us(u32 kib)
+{
+	return k2_device_time_ns(&device, READ, kib * KIB) / US;
+}
+
+static u32 fit_kib(u32 kib, u64 room_us)
+{
+	return k2_device_fit(&device, READ, kib * KIB, room_us * US) / KIB;
+}
+
+static void what_is_given_by_hand_is_believed_until_it_is_learnt_better(void)
+{
+	begin();
+	k2_device_believe(&device, READ, 4 * KIB, 200 * US, 300 * US);
+	k2_device_believe(&device, READ, 512 * KIB, 6000 * US, 300 * US);
+	EXPECT(time_us(4), 500);
+	EXPECT(time_us(512), 6300);
+	command(4, 0);
+	EXPECT(time_us(4), 440);
+}
+
+static void an_unknown_device_gets_the_smallest_piece(void)
+{
+	begin();
+	EXPECT(fit_kib(512, 1000000), 4);
+	EXPECT(time_us(512), 0);
+	EXPECT(k2_device_lacks(&device, READ, 4 * KIB), true);
+}
+
+static void a_larger_command_is_believed_to_take_in_proportion(void)
+{
+	begin();
+	command(4, 0);
+	EXPECT(time_us(4), 140);
+	EXPECT(time_us(64), 16 * 140);
+	EXPECT(k2_device_lacks(&device, READ, 4 * KIB), false);
+	EXPECT(k2_device_lacks(&device, READ, 64 * KIB), true);
+}
+
+static void a_smaller_one_is_believed_to_take_no_less(void)
+{
+	begin();
+	command(64, 0);
+	EXPECT(time_us(4), 740);
+	EXPECT(time_us(64), 740);
+}
+
+static void between_two_sizes_time_rises_in_a_line(void)
+{
+	begin();
+	command(4, 0);
+	command(512, 0);
+	EXPECT_WITHIN(time_us(16), 259, 261);
+	EXPECT_WITHIN(time_us(256), 2659, 2661);
+	EXPECT_WITHIN(time_us(200), 2099, 2101);
+}
+
+static void a_piece_fills_the_room(void)
+{
+	begin();
+	command(4, 0);
+	command(512, 0);
+	EXPECT(fit_kib(512, 6000), 512);
+	EXPECT_WITHIN(fit_kib(512, 2101), 196, 200);
+	EXPECT_WITHIN(fit_kib(512, 261), 12, 16);
+	EXPECT(fit_kib(512, 10), 4);
+	EXPECT(fit_kib(512, 0), 4);
+}
+
+static void what_is_slow_now_and_then_is_kept_in_reserve(void)
+{
+	begin();
+	command(4, 0);
+	command(512, 0);
+	command(64, 200 * US);
+	EXPECT_WITHIN(time_us(4), 339, 341);
+	EXPECT_WITHIN(time_us(512), 5419, 5421);
+	EXPECT(k2_device_reserve_ns(&device, READ) / US, 200);
+}
+
+static void reads_and_writes_are_learnt_apart(void)
+{
+	begin();
+	command(4, 0);
+	EXPECT(k2_device_time_ns(&device, 1, 4 * KIB), 0);
+}
+
+static void a_stall_is_counted_and_not_learnt(void)
+{
+	begin();
+	command(4, 0);
+	command(512, 0);
+	command(64, 2 * MS);
+	EXPECT(device.op[READ].stalls, 1);
+	EXPECT(device.op[READ].stall_ns_max, 2 * MS);
+	EXPECT_WITHIN(time_us(512), 5219, 5221);
+}
+
+static void a_device_that_became_slower_is_learnt_anew(void)
+{
+	begin();
+	command(4, 0);
+	for (u32 i = 0; i < 8; i++)
+		command(4, 1260 * US);
+	EXPECT(time_us(4), 1400);
+}
+
+static void what_no_longer_happens_is_forgotten(void)
+{
+	begin();
+	command(4, 0);
+	command(4, 200 * US);
+	EXPECT(time_us(4), 340);
+	for (u32 i = 0; i < 900; i++)
+		command(4, 0);
+	EXPECT(time_us(4), 140);
+}
+
+/* A device that answers at once, never, or as it likes: sizes stay in range, times finite. */
+static void absurd_times_do_no_harm(void)
+{
+	uint64_t state = 88172645463325252ULL;
+
+	begin();
+	for (u32 i = 0; i < 300000; i++) {
+		u32 bytes, op, fits;
+		u64 took_ns;
+
+		state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+		op = state >> 63;
+		bytes = 512U * (1 + ((state >> 40) & 0xffff));
+		took_ns = state >> (state >> 58);
+		k2_device_learn(&device, op, bytes, took_ns, state >> (i & 31));
+		fits = k2_device_fit(&device, op, bytes, took_ns);
+		EXPECT(fits && fits <= bytes + K2_PIECE_MIN, true);
+		EXPECT(k2_device_time_ns(&device, op, bytes) <= 1ULL << 36, true);
+		if (failed)
+			return;
+	}
+}
+
+int main(void)
+{
+	static const struct test tests[] = {
+		TEST(what_is_given_by_hand_is_believed_until_it_is_learnt_better),
+		TEST(an_unknown_device_gets_the_smallest_piece),
+		TEST(a_larger_command_is_believed_to_take_in_proportion),
+		TEST(a_smaller_one_is_believed_to_take_no_less),
+		TEST(between_two_sizes_time_rises_in_a_line),
+		TEST(a_piece_fills_the_room),
+		TEST(what_is_slow_now_and_then_is_kept_in_reserve),
+		TEST(reads_and_writes_are_learnt_apart),
+		TEST(a_stall_is_counted_and_not_learnt),
+		TEST(a_device_that_became_slower_is_learnt_anew),
+		TEST(what_no_longer_happens_is_forgotten),
+		TEST(absurd_times_do_no_harm),
+	};
+
+	return run_tests("device: ", tests, sizeof(tests) / sizeof(tests[0]));
+}

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * What rt_block_us promises, on a simulated card: streams of real-time reads of 64 KiB beside
+ * background of 512 KiB. For each stream: how many requests found a background command that kept
+ * the card for longer than the bound, and what is left to the background, in proportion to what it
+ * gets from a scheduler that serves real-time first and cuts nothing.
+ *
+ * Time is that of the events; software takes none.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "card.h"
+#include "k2_lookahead.h"
+
+#define US		 1000ULL
+#define MS		 1000000ULL
+#define S		 1000000000ULL
+#define WARM_NS		 (2 * S)
+#define TASKS_MAX	 5
+#define DEPTH_MAX	 32
+#define BACKGROUND_MAX	 32
+#define BACKGROUND_BYTES (512U << 10)
+#define RT_LEVEL	 0
+#define BACKGROUND_LEVEL 8
+
+enum pattern {
+	PERIODIC,
+	THINK,
+	SPORADIC,
+	POISSON,
+	ON_OFF,
+	BURST,
+	BACK_TO_BACK
+};
+
+struct stream {
+	enum pattern pattern;
+	uint32_t period_us, jitter_us, kib;
+};
+
+struct task {
+	struct stream stream;
+	uint64_t base_ns, next_ns, arrival_ns;
+	uint32_t turn, number; /* of requests so far; of the policy */
+	bool waits, is_served;
+};
+
+struct command {
+	bool is_used;
+	int task; /* -1: background */
+	uint32_t background, bytes, flight;
+	uint64_t end_ns;
+};
+
+struct background {
+	uint64_t sector;
+	uint32_t left_bytes;
+	bool is_served;
+};
+
+struct run {
+	const char *name;
+	struct stream streams[TASKS_MAX];
+	uint32_t bound_us;
+	uint32_t depth; /* commands in flight; over 1: the card has a queue */
+	bool writes; /* of the background */
+	double share_min; /* of what the background gets unguarded */
+	uint32_t over_per_million; /* requests that may be blocked for longer than the bound */
+};
+
+static struct {
+	const struct run *run;
+	struct k2_lookahead ahead;
+	struct task tasks[TASKS_MAX];
+	uint32_t task_count, depth, background_count;
+	bool guarded;
+	struct command commands[DEPTH_MAX];
+	struct background background[BACKGROUND_MAX];
+	uint32_t inflight, turn;
+	uint64_t now_ns;
+	/* Results. */
+	uint64_t background_bytes, arrivals, over, blocked_ns_max;
+} sim;
+
+static uint64_t random_state;
+
+static double uniform(void)
+{
+	random_state ^= random_state >> 12;
+	random_state ^= random_state << 25;
+	random_state ^= random_state >> 27;
+	return (double)((random_state * 0x2545f4914f6cdd1dULL) >> 11) * 0x1p-53;
+}
+
+static uint64_t exponential_ns(double mean_us)
+{
+	return (uint64_t)(-mean_us * log(1 - uniform()) * US);
+}
+
+static uint64_t random_sector(void)
+{
+	return (uint64_t)(uniform() * 1e8) & ~7ULL;
+}
+
+/* Where the period is, and how far from there. */
+static uint64_t next_period(struct task *task, uint64_t more_ns)
+{
+	task->base_ns += task->stream.period_us * US + more_ns;
+	return task->base_ns + (uint64_t)(2 * uniform() * task->stream.jitter_us * US);
+}
+
+static uint64_t next_arrival(struct task *task)
+{
+	uint64_t period_ns = task->stream.period_us * US;
+
+	task->turn++;
+	switch (task->stream.pattern) {
+	case PERIODIC:
+		return next_period(task, 0);
+	case THINK:
+		return sim.now_ns + period_ns +
+		       (uint64_t)(2 * uniform() * task->stream.jitter_us * US);
+	case SPORADIC:
+		return task->arrival_ns + period_ns + exponential_ns(task->stream.period_us);
+	case POISSON:
+		return task->arrival_ns + exponential_ns(task->stream.period_us);
+	case ON_OFF: /* a second on, two off */
+		return next_period(task, task->turn % 100 ? 0 : 2 * S);
+	case BURST: /* of four */
+		return task->turn % 4 ? sim.now_ns + 50 * US : next_period(task, 0);
+	case BACK_TO_BACK:
+		return sim.now_ns + 20 * US;
+	}
+	abort();
+}
+
+static void begin(const struct run *run, bool guarded, uint64_t seed)
+{
+	random_state = 88172645463325252ULL + seed * 7919;
+	sim = (typeof(sim)){
+		.run = run,
+		.guarded = guarded,
+		.depth = run->depth,
+		.background_count = run->depth > 1 ? BACKGROUND_MAX : 1,
+	};
+	k2_lookahead_init(&sim.ahead);
+	k2_lookahead_set_rt_block_us(&sim.ahead, run->bound_us);
+	card_begin(run->depth > 1);
+	while (sim.task_count < TASKS_MAX && run->streams[sim.task_count].kib) {
+		struct task *task = &sim.tasks[sim.task_count];
+
+		task->stream = run->streams[sim.task_count++];
+		task->base_ns = (uint64_t)(uniform() * 10 * MS);
+		task->next_ns = task->base_ns;
+	}
+}
+
+static void arrive(uint32_t number)
+{
+	struct task *task = &sim.tasks[number];
+	uint64_t blocked_ns = 0;
+
+	task->waits = true;
+	task->arrival_ns = sim.now_ns;
+	task->number = k2_lookahead_rt_arrival(&sim.ahead, number + 1, RT_LEVEL, sim.now_ns);
+	for (uint32_t i = 0; i < sim.depth; i++) {
+		const struct command *command = &sim.commands[i];
+
+		if (command->is_used && command->task < 0 &&
+		    command->end_ns > sim.now_ns + blocked_ns)
+			blocked_ns = command->end_ns - sim.now_ns;
+	}
+	if (sim.now_ns < WARM_NS)
+		return;
+	sim.arrivals++;
+	sim.over += blocked_ns > sim.run->bound_us * US;
+	if (blocked_ns > sim.blocked_ns_max)
+		sim.blocked_ns_max = blocked_ns;
+}
+
+static void end(struct command *command)
+{
+	k2_lookahead_done(&sim.ahead, command->flight, sim.now_ns);
+	command->is_used = false;
+	sim.inflight--;
+	if (command->task >= 0) {
+		struct task *task = &sim.tasks[command->task];
+
+		k2_lookahead_rt_end(&sim.ahead, task->number, sim.now_ns);
+		task->waits = task->is_served = false;
+		task->next_ns = next_arrival(task);
+		if (task->next_ns < sim.now_ns)
+			task->next_ns = sim.now_ns;
+		return;
+	}
+	sim.background[command->background].is_served = false;
+	if (sim.now_ns > WARM_NS)
+		sim.background_bytes += command->bytes;
+}
+
+static struct command *dispatch(bool write, uint64_t sector, uint32_t bytes)
+{
+	struct command *command = sim.commands;
+
+	while (command->is_used)
+		command++;
+	*command = (struct command){
+		.is_used = true,
+		.task = -1,
+		.bytes = bytes,
+		.flight = k2_lookahead_watch(&sim.ahead, write, bytes, sim.inflight, sim.now_ns),
+		.end_ns = card_command(write, sector, bytes, sim.now_ns),
+	};
+	sim.inflight++;
+	return command;
+}
+
+static bool dispatch_rt(void)
+{
+	struct task *first = NULL;
+
+	for (uint32_t i = 0; i < sim.task_count; i++) {
+		struct task *task = &sim.tasks[i];
+
+		if (task->waits && !task->is_served &&
+		    (!first || task->arrival_ns < first->arrival_ns))
+			first = task;
+	}
+	if (!first)
+		return false;
+	first->is_served = true;
+	dispatch(false, random_sector(), first->stream.kib << 10)->task = (int)(first - sim.tasks);
+	return true;
+}
+
+/* One that was cut goes on first. */
+static struct background *next_background(void)
+{
+	struct background *found = NULL;
+
+	for (uint32_t i = 0; i < sim.background_count; i++) {
+		struct background *one = &sim.background[(sim.turn + i) % sim.background_count];
+
+		if (one->is_served)
+			continue;
+		if (one->left_bytes)
+			return one;
+		if (!found)
+			found = one;
+	}
+	return found;
+}
+
+static bool dispatch_background(void)
+{
+	struct background *background = next_background();
+	struct command *command;
+	uint32_t bytes;
+
+	if (!background)
+		return false;
+	if (!background->left_bytes)
+		*background = (struct background){random_sector(), BACKGROUND_BYTES, false};
+	bytes = background->left_bytes;
+	if (sim.guarded && k2_lookahead_guards(&sim.ahead, BACKGROUND_LEVEL)) {
+		struct k2_cut cut = {BACKGROUND_LEVEL, sim.run->writes, bytes, K2_PIECE_MIN,
+				     sim.inflight};
+
+		bytes = k2_lookahead_piece_bytes(&sim.ahead, &cut, sim.now_ns);
+	}
+	if (!bytes)
+		return false;
+	command = dispatch(sim.run->writes, background->sector, bytes);
+	command->background = (uint32_t)(background - sim.background);
+	background->is_served = true;
+	background->left_bytes -= bytes;
+	background->sector += bytes >> 9;
+	sim.turn = command->background + 1;
+	return true;
+}
+
+/* Makes the next thing happen. */
+static void step(void)
+{
+	struct command *first = NULL;
+	uint32_t next = TASKS_MAX;
+
+	for (uint32_t i = 0; i < sim.depth; i++) {
+		struct command *command = &sim.commands[i];
+
+		if (command->is_used && (!first || command->end_ns < first->end_ns))
+			first = command;
+	}
+	for (uint32_t i = 0; i < sim.task_count; i++)
+		if (!sim.tasks[i].waits &&
+		    (next == TASKS_MAX || sim.tasks[i].next_ns < sim.tasks[next].next_ns))
+			next = i;
+	if (next < TASKS_MAX && (!first || sim.tasks[next].next_ns < first->end_ns)) {
+		if (sim.tasks[next].next_ns > sim.now_ns)
+			sim.now_ns = sim.tasks[next].next_ns;
+		arrive(next);
+	} else {
+		sim.now_ns = first->end_ns;
+		end(first);
+	}
+	while (sim.inflight < sim.depth && (dispatch_rt() || dispatch_background()))
+		;
+}
+
+/* Returns MiB/s of the background. */
+static double simulate(const struct run *run, bool guarded, uint64_t seed, uint64_t length_ns)
+{
+	begin(run, guarded, seed);
+	while (sim.now_ns < WARM_NS + length_ns)
+		step();
+	return (double)sim.background_bytes / (1 << 20) / ((double)length_ns / S);
+}
+
+#define EVERY(ms, jitter)                                                                          \
+	{                                                                                          \
+		{                                                                                  \
+			PERIODIC, (ms)*1000, jitter, 64                                            \
+		}                                                                                  \
+	}
+#define PLAIN(pattern, us, jitter)                                                                 \
+	{                                                                                          \
+		{                                                                                  \
+			pattern, us, jitter, 64                                                    \
+		}                                                                                  \
+	}
+
+static const struct run runs[] = {
+	{"every 5 ms +-0.2", EVERY(5, 200), 440, 1, false, 0.8, 50},
+	{"every 10 ms +-0.2", EVERY(10, 200), 440, 1, false, 0.93, 50},
+	{"every 10 ms +-1", EVERY(10, 1000), 440, 1, false, 0.78, 50},
+	{"every 33 ms +-0.2", EVERY(33, 200), 440, 1, false, 0.97, 50},
+	{"every 100 ms +-0.2", EVERY(100, 200), 440, 1, false, 0.98, 50},
+	{"every 5 ms +-0.2", EVERY(5, 200), 1000, 1, false, 0.87, 50},
+	{"every 10 ms +-1", EVERY(10, 1000), 1000, 1, false, 0.93, 50},
+	{"thinks 9 ms +-0.2", PLAIN(THINK, 9000, 200), 440, 1, false, 0.93, 50},
+	{"sporadic, 5 ms at least", PLAIN(SPORADIC, 5000, 0), 440, 1, false, 0.5, 50},
+	{"Poisson, 10 ms", PLAIN(POISSON, 10000, 0), 440, 1, false, 0.25, 50},
+	{"Poisson, 10 ms", PLAIN(POISSON, 10000, 0), 1000, 1, false, 0.8, 50},
+	{"on 1 s, off 2 s", PLAIN(ON_OFF, 10000, 200), 440, 1, false, 0.9, 100},
+	{"bursts of 4 every 20 ms", PLAIN(BURST, 20000, 200), 440, 1, false, 0.78, 50},
+	{"back to back", PLAIN(BACK_TO_BACK, 0, 0), 440, 1, false, 0.04, 50},
+	{"back to back", PLAIN(BACK_TO_BACK, 0, 0), 1000, 1, false, 0.35, 50},
+	{"every 10, 33 and 100 ms",
+	 {{PERIODIC, 10000, 200, 64}, {PERIODIC, 33000, 200, 64}, {PERIODIC, 100000, 200, 64}},
+	 440,
+	 1,
+	 false,
+	 0.88,
+	 200},
+	{"5 streams of 4 KiB every 20 ms",
+	 {{PERIODIC, 20000, 200, 4},
+	  {PERIODIC, 20000, 200, 4},
+	  {PERIODIC, 20000, 200, 4},
+	  {PERIODIC, 20000, 200, 4},
+	  {PERIODIC, 20000, 200, 4}},
+	 440,
+	 1,
+	 false,
+	 0.85,
+	 50},
+	{"every 10 ms, 4 in flight", EVERY(10, 200), 440, 4, false, 0.85, 100},
+	{"every 10 ms, 32 in flight", EVERY(10, 200), 440, 32, false, 0.85, 100},
+	{"every 10 ms, 32 in flight", EVERY(10, 200), 1000, 32, false, 0.9, 1000},
+};
+
+#define SEEDS  3
+#define LENGTH (100 * S)
+
+static bool check(const struct run *run)
+{
+	double unguarded = simulate(run, false, 1, LENGTH), share = 0;
+	uint64_t arrivals = 0, over = 0, blocked_ns_max = 0;
+
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+		share += simulate(run, true, seed, LENGTH) / unguarded / SEEDS;
+		arrivals += sim.arrivals;
+		over += sim.over;
+		if (sim.blocked_ns_max > blocked_ns_max)
+			blocked_ns_max = sim.blocked_ns_max;
+	}
+	bool held = share >= run->share_min && over * 1000000 <= run->over_per_million * arrivals;
+
+	printf("%s policy: lookahead: %s, bound %" PRIu32 " us: background %.1f %% of %.1f MiB/s, "
+	       "%" PRIu64 " of %" PRIu64 " blocked for longer, %.0f us at most\n",
+	       held ? "ok  " : "FAIL", run->name, run->bound_us, 100 * share, unguarded, over,
+	       arrivals, (double)blocked_ns_max / US);
+	return held;
+}
+
+int main(void)
+{
+	int status = EXIT_SUCCESS;
+
+	for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++)
+		if (!check(&runs[i]))
+			status = EXIT_FAILURE;
+	return status;
+}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* When the next real-time request is expected: one rule per function. */
+#include "expect.h"
+#include "k2_streams.h"
+
+#define US	  1000ULL
+#define MS	  1000000ULL
+#define S	  1000000000ULL
+#define TOLERANCE (400 * US)
+#define ALL	  8
+
+static struct k2_streams streams;
+static uint64_t random_state;
+
+static u64 random_below(u64 bound)
+{
+	random_state ^= random_state >> 12;
+	random_state ^= random_state << 25;
+	random_state ^= random_state >> 27;
+	return ((random_state * 0x2545f4914f6cdd1dULL) >> 20) % bound;
+}
+
+static void begin(void)
+{
+	random_state = 88172645463325252ULL;
+	streams = (struct k2_streams){0};
+}
+
+/* A request that takes 1 ms; returns when it ended. */
+static u64 request(u64 key, u64 now_ns)
+{
+	u32 number = k2_streams_arrival(&streams, key, 0, now_ns, TOLERANCE);
+
+	k2_streams_end(&streams, number, now_ns + MS);
+	return now_ns + MS;
+}
+
+/* @count requests with a period of 10 +-0.2 ms from @now_ns on; returns the middle of the next. */
+static u64 periodic(u64 now_ns, u32 count)
+{
+	for (u32 i = 0; i < count; i++, now_ns += 10 * MS)
+		request(1, now_ns - 200 * US + random_below(400 * US));
+	return now_ns;
+}
+
+static u64 next_ns(u64 now_ns)
+{
+	return k2_streams_next_ns(&streams, ALL, now_ns);
+}
+
+static void without_a_stream_nothing_is_expected(void)
+{
+	begin();
+	EXPECT(next_ns(S), K2_NEVER);
+	EXPECT(k2_streams_alive(&streams, ALL), false);
+}
+
+static void a_new_stream_may_come_at_once(void)
+{
+	begin();
+	for (u64 i = 0; i < 16; i++) {
+		u64 end_ns = request(1, i * 10 * MS);
+
+		EXPECT(next_ns(end_ns), end_ns);
+	}
+	EXPECT(k2_streams_alive(&streams, ALL), true);
+}
+
+static void a_periodic_stream_is_expected_a_period_later(void)
+{
+	u64 next;
+
+	begin();
+	next = periodic(S, 500);
+	/* The last came up to 0.2 ms early, and so may the next; less a margin. */
+	EXPECT_WITHIN(next_ns(next - 9 * MS), next - 700 * US, next - 200 * US);
+	EXPECT_WITHIN(next_ns(next - 2 * MS), next - 700 * US, next - 200 * US);
+	EXPECT(next_ns(next), next);
+}
+
+static void a_late_stream_may_come_at_once(void)
+{
+	u64 next;
+
+	begin();
+	next = periodic(S, 500);
+	EXPECT(next_ns(next + 3 * MS), next + 3 * MS);
+	EXPECT(next_ns(next + S), next + S);
+}
+
+static void a_time_to_think_begins_when_the_request_ends(void)
+{
+	u64 now = S;
+	u32 number = 0;
+
+	begin();
+	for (u32 i = 0; i < 300; i++) {
+		number = k2_streams_arrival(&streams, 1, 0, now, TOLERANCE);
+		/* Requests take from 1 to 8 ms. */
+		now += MS + random_below(7 * MS);
+		k2_streams_end(&streams, number, now);
+		now += 5 * MS + random_below(100 * US);
+	}
+	number = k2_streams_arrival(&streams, 1, 0, now, TOLERANCE);
+	/* Should it end now, then the next comes 5 ms later. */
+	EXPECT_WITHIN(next_ns(now + 3 * MS), now + 7500 * US, now + 8 * MS);
+	k2_streams_end(&streams, number, now + 4 * MS);
+	EXPECT_WITHIN(next_ns(now + 5 * MS), now + 8500 * US, now + 9 * MS);
+}
+
+/* Four requests 0.1 ms apart every 20 ms: after the fourth there is time. */
+static void bursts_have_a_gap_between_them(void)
+{
+	u64 now = S, next;
+
+	begin();
+	for (u32 i = 0; i < 100; i++, now += 20 * MS)
+		for (u64 j = 0; j < 4; j++) {
+			u64 at = now + j * 1100 * US + random_below(20 * US);
+
+			request(1, at);
+		}
+	next = next_ns(now - 20 * MS + 4 * 1100 * US + MS);
+	EXPECT_WITHIN(next, now - 2 * MS, now);
+}
+
+static void a_stream_without_a_pattern_may_come_at_once(void)
+{
+	u64 now = S, expected_us = 0;
+
+	begin();
+	for (u32 i = 0; i < 2000; i++)
+		now = request(1, now + random_below(10 * MS) * random_below(10) / 10);
+	for (u64 after = 0; after < 10 * MS; after += 100 * US)
+		expected_us += (next_ns(now + after) - now - after) / US;
+	EXPECT_WITHIN(expected_us, 0, 200);
+}
+
+static void the_first_of_several_streams_counts(void)
+{
+	u64 now;
+
+	begin();
+	for (u64 i = 0; i < 200; i++) {
+		request(1, S + i * 10 * MS);
+		request(2, S + 4 * MS + i * 10 * MS);
+	}
+	now = S + 2000 * MS;
+	EXPECT_WITHIN(next_ns(now - 5 * MS), now - 500 * US, now);
+	request(1, now);
+	EXPECT_WITHIN(next_ns(now + MS), now + 3500 * US, now + 4 * MS);
+}
+
+static void a_level_looks_at_better_ones_only(void)
+{
+	begin();
+	k2_streams_arrival(&streams, 1, 3, S, TOLERANCE);
+	EXPECT(k2_streams_next_ns(&streams, 3, S), K2_NEVER);
+	EXPECT(k2_streams_alive(&streams, 3), false);
+	EXPECT(k2_streams_next_ns(&streams, 4, S), S);
+	EXPECT(k2_streams_alive(&streams, 4), true);
+}
+
+static void who_comes_early_is_distrusted_for_a_while(void)
+{
+	u64 next;
+
+	begin();
+	next = periodic(S, 500);
+	EXPECT(streams.early_count, 0);
+	request(1, next - 5 * MS);
+	EXPECT(streams.early_count, 1);
+	/* It is in phase again at once, and trusted after 16 arrivals. */
+	next = periodic(next, 15);
+	EXPECT(next_ns(next - 8 * MS), next - 8 * MS);
+	next = periodic(next, 2);
+	EXPECT_WITHIN(next_ns(next - 8 * MS), next - 6500 * US, next);
+}
+
+/* What happened once is forgotten: here, a request 5 ms after another one. */
+static void a_gap_that_does_not_come_again_is_forgotten(void)
+{
+	u64 next;
+
+	begin();
+	next = periodic(S, 500);
+	request(1, next - 5 * MS);
+	next = periodic(next, 400);
+	EXPECT_WITHIN(next_ns(next - 9 * MS), next - 6500 * US, next - 4 * MS);
+	next = periodic(next, 4000);
+	EXPECT_WITHIN(next_ns(next - 9 * MS), next - 700 * US, next - 200 * US);
+}
+
+static void several_requests_outstanding_have_no_time_to_think(void)
+{
+	u64 now = S;
+
+	begin();
+	for (u32 i = 0; i < 100; i++, now += 10 * MS) {
+		k2_streams_arrival(&streams, 1, 0, now, TOLERANCE);
+		k2_streams_end(&streams, 0, now + 15 * MS);
+	}
+	EXPECT_WITHIN(next_ns(now - 5 * MS), now - 500 * US, now);
+}
+
+static void a_stream_ends_with_its_thread_or_after_a_time_out(void)
+{
+	begin();
+	periodic(S, 100);
+	k2_streams_expire(&streams, S, S + 1980 * MS);
+	EXPECT(k2_streams_alive(&streams, ALL), true);
+	k2_streams_expire(&streams, S, S + 2010 * MS);
+	EXPECT(k2_streams_alive(&streams, ALL), false);
+	periodic(10 * S, 1);
+	k2_streams_forget(&streams, 0);
+	EXPECT(next_ns(10 * S), K2_NEVER);
+}
+
+static void the_stream_that_was_silent_longest_makes_room(void)
+{
+	begin();
+	for (u64 key = 1; key <= K2_STREAMS; key++)
+		request(key, S + key * MS);
+	EXPECT(k2_streams_arrival(&streams, 1000, 0, 2 * S, TOLERANCE), 0);
+	EXPECT(streams.used, K2_STREAMS);
+	EXPECT(streams.stream[0].key, 1000);
+}
+
+/* Whatever the times, what is expected is now or later, and nothing is out of bounds. */
+static void absurd_times_do_no_harm(void)
+{
+	begin();
+	for (u32 i = 0; i < 200000; i++) {
+		u64 now = random_below(4) ? random_below(S << random_below(20))
+					  : random_below(2) - 1;
+		u32 number = k2_streams_arrival(&streams, 1 + random_below(80),
+						(u32)random_below(8), now, random_below(MS));
+		u64 later = random_below(S << random_below(20));
+
+		EXPECT(number < K2_STREAMS, true);
+		if (random_below(2))
+			k2_streams_end(&streams, number, later);
+		EXPECT(next_ns(later) >= later, true);
+		if (!random_below(50))
+			k2_streams_expire(&streams, random_below(S), later);
+		if (failed)
+			return;
+	}
+}
+
+int main(void)
+{
+	static const struct test tests[] = {
+		TEST(without_a_stream_nothing_is_expected),
+		TEST(a_new_stream_may_come_at_once),
+		TEST(a_periodic_stream_is_expected_a_period_later),
+		TEST(a_late_stream_may_come_at_once),
+		TEST(a_time_to_think_begins_when_the_request_ends),
+		TEST(bursts_have_a_gap_between_them),
+		TEST(a_stream_without_a_pattern_may_come_at_once),
+		TEST(the_first_of_several_streams_counts),
+		TEST(a_level_looks_at_better_ones_only),
+		TEST(who_comes_early_is_distrusted_for_a_while),
+		TEST(a_gap_that_does_not_come_again_is_forgotten),
+		TEST(several_requests_outstanding_have_no_time_to_think),
+		TEST(a_stream_ends_with_its_thread_or_after_a_time_out),
+		TEST(the_stream_that_was_silent_longest_makes_room),
+		TEST(absurd_times_do_no_harm),
+	};
+
+	return run_tests("streams: ", tests, sizeof(tests) / sizeof(tests[0]));
+}
