@@ -20,7 +20,7 @@ use crate::table;
 /// Measure the latency of a workload on a block device, once per variant (scheduler and knobs)
 ///
 /// Generates the load with fio (3.33 or newer, from PATH), or with threads of its own if the
-/// workload has a [host] section. Sets the scheduler and queue settings of each variant and always
+/// workload has a host section. Sets the scheduler and queue settings of each variant and always
 /// restores them. A workload that writes needs a device that is not in use and holds no data; see
 /// --destroy-data.
 #[derive(clap::Args)]

@@ -47,7 +47,7 @@ static void emmc_request(struct mmc_host *mmc, struct mmc_request *mrq)
 
 	if (task->mrq) {
 		/*
-		 * A controller rejects this. It does not happen with a live card; but when resetting a
+		 * A controller rejects this. A live card never causes it; but when resetting a
 		 * dead one has failed, mmc_blk_mq_issue_rq() selects the partition again, without
 		 * waiting for the request before (seen on 6.1).
 		 */
