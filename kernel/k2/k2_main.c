@@ -70,7 +70,7 @@ static void k2_note_waits(struct k2_data *k2)
 
 static const struct k2_rq k2_rq_new = {.stream = K2_STREAM_NONE, .flight = K2_FLIGHT_NONE};
 
-/* A request of a thread that issues real-time requests, unless a driver's or a flush machine's. */
+/* A new request ends holding back, and if it is real-time, it is an arrival of its thread. */
 static void k2_note_arrival(struct k2_data *k2, struct request *rq)
 {
 	struct k2_rq *k2r = k2_rq(rq);

@@ -8,7 +8,7 @@
  * line: slow episodes, jumps, jitter. Both are of this epoch and the last, so what the device no
  * longer does is forgotten.
  *
- * A command that misses the line by more than a short command takes altogether has stalled (a
+ * A command that misses the line by more than twice what a short one takes has stalled (a
  * flash card prepares a block, a device retries): cutting would not have helped, so it is counted,
  * and not learnt, unless stalls follow each other: then the device has changed, and learning
  * begins again.

@@ -10,7 +10,8 @@
  * Contract. A real-time request waits at most rt_block_us for reads and writes of the background,
  * if its thread has made a real-time request before, if the device needs no longer than it did in
  * the last seconds and at most rt_block_us for K2_PIECE_MIN, and if the request does not come
- * earlier than those before it allow. What breaks it is counted.
+ * earlier than those before it allow. Stalls of the
+ * device and early arrivals are counted.
  *
  * With several requests in flight, what each adds to the wait is less than the time it takes by
  * itself. The part is learnt too: the time in which 16 overlapping commands ended, in proportion to

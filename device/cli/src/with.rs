@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady with`: run a program while a device has other knobs, and put them back.
+//! `steady with`: run a program while a device has other knobs, and restore them.
 //!
 //! For what fio cannot imitate: a database, a compiler, a whole test suite. The knobs are set and
-//! put back by the same code as in `steady bench`, and the record has the same form. Called by people,
+//! restored by the same code as in `steady bench`, and the record has the same form. Called by people,
 //! and by `steady-lab run` for figures that measure an application or a recording.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +33,7 @@ const STATUS_OWN: u8 = 125;
 const STATUS_SIGNAL: i32 = 128;
 
 const HELP: &str = "Exit status: that of the program; 128 + N if signal N ended it; 125 if it was \
-not run, the record could not be made, or the knobs could not be put back. Knobs are put back in every case.";
+not run, the record could not be made, or the knobs could not be restored. Knobs are restored in every case.";
 
 /// Run a program while a block device has other settings
 ///
