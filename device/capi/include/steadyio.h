@@ -44,6 +44,8 @@ enum steadyio_status {
 	STEADYIO_TIMEOUT = 3,
 	/* The recording ended because all segments are full (STEADYIO_STOP). */
 	STEADYIO_FULL = 4,
+	/* Not everything that was appended is durable, or will be: the accounts say what was lost. */
+	STEADYIO_LOST = 5,
 	/* An argument or a field of a struct is wrong. */
 	STEADYIO_INVALID = -1,
 	/* Not possible now: not started yet, already finished, or used by another thread. */
@@ -73,7 +75,27 @@ enum steadyio_when_full {
 	STEADYIO_STOP = 1,
 };
 
-/* How the writer thread submits I/O. */
+/* What happens when a write or sync fails. */
+enum steadyio_on_failure {
+	/*
+	 * It is tried again, and recording goes on when the device does. Meanwhile records wait in the
+	 * rings, and are lost when those are full.
+	 */
+	STEADYIO_WAIT = 0,
+	/* Recording ends, and what is durable is kept; what comes later is lost, and counted. */
+	STEADYIO_EXIT = 1,
+};
+
+/* How a recording goes. */
+enum steadyio_state {
+	STEADYIO_RECORDING = 0,
+	/* The device fails; steadyio_trouble() says how. */
+	STEADYIO_WAITING = 1,
+	/* What is appended now is lost. */
+	STEADYIO_ENDED = 2,
+};
+
+/* How the writer thread reaches the device. */
 enum steadyio_engine {
 	/* io_uring if the kernel has it and allows it, else pwrite. */
 	STEADYIO_BEST = 0,
@@ -120,6 +142,8 @@ struct steadyio_config {
 	/* Progress of steadyio_start(), which calls it in its thread; may be NULL. */
 	void (*note)(void *context, const char *text);
 	void *note_context;
+	/* enum steadyio_on_failure */
+	uint32_t on_failure;
 };
 
 struct steadyio_channel_config {
@@ -191,8 +215,14 @@ struct steadyio_stats {
 	uint64_t rotations;
 	/* Handed to the device, with format and padding. */
 	uint64_t device_bytes;
-	/* Abandoned because a write or sync failed; steadyio_trouble() says why. */
+	/* Left before they were full: a part cannot be written, or what was written is gone. */
 	uint64_t failed_segments;
+	/* Writes and syncs that failed; steadyio_trouble() says how the latest did. */
+	uint64_t failures;
+	/* STEADYIO_WAITING: since when, on CLOCK_MONOTONIC. */
+	uint64_t waiting_since_ns;
+	/* enum steadyio_state */
+	uint32_t state;
 };
 
 struct steadyio_recorder;
@@ -220,7 +250,10 @@ int steadyio_start(struct steadyio_recorder *recorder);
 int steadyio_append(struct steadyio_channel *channel, uint64_t log_time_ns, const void *data,
 		    size_t bytes);
 
-/* Waits until what was appended before is durable or lost. STEADYIO_TIMEOUT if that takes longer. */
+/*
+ * Waits until what was appended before is durable. STEADYIO_TIMEOUT if that takes longer,
+ * STEADYIO_LOST if a record was lost before the call, or during it; each loss is told by one flush.
+ */
 int steadyio_flush(struct steadyio_recorder *recorder, uint64_t timeout_ms);
 
 /* Makes no system call either, and may be called while others append. */
@@ -230,14 +263,15 @@ int steadyio_channel_account(const struct steadyio_channel *channel,
 int steadyio_recorder_stats(const struct steadyio_recorder *recorder, struct steadyio_stats *stats);
 
 /*
- * Why the latest segment failed or the recording ended, as text with its 0, cut to text_bytes.
+ * What failed last, or why the recording ended, as text with its 0, cut to text_bytes.
  * Returns the length of the whole text; 0 if nothing is wrong.
  */
 size_t steadyio_trouble(const struct steadyio_recorder *recorder, char *text, size_t text_bytes);
 
 /*
  * Makes durable what was appended before, and ends the segment. STEADYIO_FULL or STEADYIO_FAILED if
- * recording had ended before that; the accounts say what was lost.
+ * recording had ended before that, or the device does not work within 5 s; STEADYIO_LOST if any
+ * record of the recording is not durable: the accounts say what was lost.
  */
 int steadyio_finish(struct steadyio_recorder *recorder);
 

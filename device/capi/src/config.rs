@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use steadyio_recorder::config::{
-    ChannelConfig, EngineChoice, IoPriority, RecorderConfig, Retention, Schema, WhenFull,
-    WriterConfig, defaults,
+    ChannelConfig, EngineChoice, IoPriority, OnFailure, RecorderConfig, Retention, Schema,
+    WhenFull, WriterConfig, defaults,
 };
 
 use crate::arguments::{CStruct, bytes_of, string};
@@ -38,6 +38,7 @@ pub struct CConfig {
     pub writer_io_level: u32,
     pub note: Option<unsafe extern "C" fn(context: *mut c_void, text: *const c_char)>,
     pub note_context: *mut c_void,
+    pub on_failure: u32,
 }
 
 // SAFETY: as the trait wants it; a function pointer that is not NULL is the caller's promise.
@@ -94,6 +95,7 @@ impl CConfig {
             return Err(Error::invalid("config->flags", format!("0x{:x}", self.flags), &reason));
         }
         let when_full = [WhenFull::Recycle, WhenFull::Stop];
+        let on_failure = [OnFailure::Wait, OnFailure::Exit];
         Ok(RecorderConfig {
             // SAFETY: the caller's promise.
             dir: unsafe { path("config->dir", self.dir)? },
@@ -106,6 +108,7 @@ impl CConfig {
             segment_bytes: or(self.segment_bytes, defaults::SEGMENT_BYTES),
             retention: self.retention()?,
             when_full: one_of("config->when_full", self.when_full, &when_full)?,
+            on_failure: one_of("config->on_failure", self.on_failure, &on_failure)?,
             writer: self.writer()?,
             lock_memory: self.flags & NO_LOCK == 0,
         })

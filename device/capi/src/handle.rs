@@ -10,18 +10,19 @@ use std::ffi::{CString, c_char, c_void};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use steadyio_recorder::channel::{Channel, Lost};
 use steadyio_recorder::config::{ChannelConfig, RecorderConfig};
 use steadyio_recorder::ledger::{Account, Ledger};
 use steadyio_recorder::pool::Recorder;
+use steadyio_recorder::pool::flush::{Flush, Flushed};
 use steadyio_recorder::pool::meters::{Ended, Meters};
 
 use crate::config::CConfig;
 use crate::status::{Error, Status};
 
-/// Interval of checks of a flush, and of a finish while a channel is in use.
+/// How often a finish looks at a channel that is in use.
 const LOOK: Duration = Duration::from_millis(1);
 
 const NEW: u8 = 0;
@@ -192,31 +193,20 @@ impl RecorderHandle {
         Ok(Status::Ok)
     }
 
-    /// Waits until what was received so far is durable or lost.
+    /// Waits until what was received so far is durable, or known to be lost.
     pub fn flush(&self, timeout: Duration) -> Result<Status, Error> {
-        let wanted = self.recording()?;
-        let started = Instant::now();
-        let settled = |(ledger, records): &(Arc<Ledger>, u64)| {
-            let account = ledger.snapshot();
-            account.durable.records + account.lost().records >= *records
-        };
-        while !wanted.iter().all(settled) {
-            if started.elapsed() >= timeout {
-                return Ok(Status::Timeout);
-            }
-            thread::sleep(LOOK);
-        }
-        Ok(Status::Ok)
+        Ok(match self.begin_flush()?.wait(timeout) {
+            Flushed::Durable => Status::Ok,
+            Flushed::Lost(_) => Status::Lost,
+            Flushed::Timeout => Status::Timeout,
+        })
     }
 
-    /// Every ledger, and how many records it has received.
-    fn recording(&self) -> Result<Vec<(Arc<Ledger>, u64)>, Error> {
-        let RecorderState::Recording(recorder) = &self.lock()?.stage else {
-            return Err(Error::fixed(Status::State, "nothing is being recorded"));
-        };
-        let received = |ledger: &Arc<Ledger>| ledger.snapshot().received.records;
-        let ledgers = recorder.ledgers().iter();
-        Ok(ledgers.map(|ledger| (Arc::clone(ledger), received(ledger))).collect())
+    fn begin_flush(&self) -> Result<Flush, Error> {
+        match &self.lock()?.stage {
+            RecorderState::Recording(recorder) => Ok(recorder.begin_flush()),
+            _ => Err(Error::fixed(Status::State, "nothing is being recorded")),
+        }
     }
 
     /// Statistics of the writer thread, also after the end.
@@ -243,11 +233,12 @@ impl RecorderHandle {
             Error::new(Status::Failed, format!("ending the recording: {error}"))
         })?;
         match report.ended {
+            Ended::Finished if report.not_durable > 0 => Ok(Status::Lost),
             Ended::Finished => Ok(Status::Ok),
             Ended::Full => Ok(Status::Full),
             Ended::Failed => {
                 let why = recorder.meters().trouble().unwrap_or_default();
-                Err(Error::new(Status::Failed, format!("every segment failed, the latest: {why}")))
+                Err(Error::new(Status::Failed, format!("the device failed: {why}")))
             }
         }
     }

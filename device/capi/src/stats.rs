@@ -5,7 +5,7 @@ use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use steadyio_recorder::ledger::{Account, Amount};
-use steadyio_recorder::pool::meters::Meters;
+use steadyio_recorder::pool::meters::{Meters, RecordingState};
 
 use crate::arguments::CStruct;
 
@@ -82,6 +82,9 @@ pub struct CStats {
     pub rotations: u64,
     pub device_bytes: u64,
     pub failed_segments: u64,
+    pub failures: u64,
+    pub waiting_since_ns: u64,
+    pub state: u32,
 }
 
 // SAFETY: as the trait wants it.
@@ -91,6 +94,11 @@ unsafe impl CStruct for CStats {
 
 impl From<&Meters> for CStats {
     fn from(meters: &Meters) -> CStats {
+        let (state, waiting_since_ns) = match meters.state() {
+            RecordingState::Recording => (0, 0),
+            RecordingState::Waiting { since_ns, .. } => (1, since_ns),
+            RecordingState::Ended(_) => (2, 0),
+        };
         let get = |meter: &AtomicU64| meter.load(Ordering::Relaxed);
         CStats {
             struct_bytes: mem::size_of::<CStats>(),
@@ -101,6 +109,9 @@ impl From<&Meters> for CStats {
             rotations: get(&meters.rotations),
             device_bytes: get(&meters.device_bytes),
             failed_segments: get(&meters.failed_segments),
+            failures: get(&meters.failures),
+            waiting_since_ns,
+            state,
         }
     }
 }

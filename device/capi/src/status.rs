@@ -23,18 +23,20 @@ pub enum Status {
     TooLong = 2,
     Timeout = 3,
     Full = 4,
+    Lost = 5,
     Invalid = -1,
     State = -2,
     Failed = -3,
     Panic = -4,
 }
 
-const TEXTS: [(Status, &CStr); 9] = [
+const TEXTS: [(Status, &CStr); 10] = [
     (Status::Ok, c"done"),
     (Status::RingFull, c"record lost: the ring is full"),
     (Status::TooLong, c"record lost: longer than record_bytes_max"),
     (Status::Timeout, c"not everything became durable in time"),
     (Status::Full, c"all segments are full"),
+    (Status::Lost, c"records were lost"),
     (Status::Invalid, c"an argument is wrong"),
     (Status::State, c"not possible now"),
     (Status::Failed, c"the system, the file system or the device failed"),

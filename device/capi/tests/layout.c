@@ -28,6 +28,7 @@ static void configs(void)
 	FIELD(steadyio_config, writer_io_level);
 	FIELD(steadyio_config, note);
 	FIELD(steadyio_config, note_context);
+	FIELD(steadyio_config, on_failure);
 	STRUCT(steadyio_channel_config);
 	FIELD(steadyio_channel_config, struct_bytes);
 	FIELD(steadyio_channel_config, topic);
@@ -67,13 +68,16 @@ static void results(void)
 	FIELD(steadyio_stats, rotations);
 	FIELD(steadyio_stats, device_bytes);
 	FIELD(steadyio_stats, failed_segments);
+	FIELD(steadyio_stats, failures);
+	FIELD(steadyio_stats, waiting_since_ns);
+	FIELD(steadyio_stats, state);
 }
 
 static void numbers(void)
 {
-	printf("statuses %d %d %d %d %d %d %d %d %d\n", STEADYIO_OK, STEADYIO_RING_FULL,
-	       STEADYIO_TOO_LONG, STEADYIO_TIMEOUT, STEADYIO_FULL, STEADYIO_INVALID, STEADYIO_STATE,
-	       STEADYIO_FAILED, STEADYIO_PANIC);
+	printf("statuses %d %d %d %d %d %d %d %d %d %d\n", STEADYIO_OK, STEADYIO_RING_FULL,
+	       STEADYIO_TOO_LONG, STEADYIO_TIMEOUT, STEADYIO_FULL, STEADYIO_LOST, STEADYIO_INVALID,
+	       STEADYIO_STATE, STEADYIO_FAILED, STEADYIO_PANIC);
 }
 
 int main(void)

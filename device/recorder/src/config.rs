@@ -109,6 +109,16 @@ pub enum WhenFull {
     Stop,
 }
 
+/// What happens when a write or sync fails.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnFailure {
+    /// It is tried again, and recording goes on when the device does.
+    #[default]
+    Wait,
+    /// Recording ends, and keeps what is durable.
+    Exit,
+}
+
 /// I/O priority of the writer thread, as in ionice(1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IoPriority {
@@ -160,6 +170,8 @@ pub struct RecorderConfig {
     pub retention: Retention,
     /// What happens when all segments are full.
     pub when_full: WhenFull,
+    /// What happens when a write or sync fails.
+    pub on_failure: OnFailure,
     /// How the writer thread runs.
     pub writer: WriterConfig,
     /// Lock rings and blocks into memory. Without it, append can meet a page fault.
@@ -207,7 +219,7 @@ impl ChannelConfig {
         let key = |field: &str| format!("channel {:?}: {field}", self.topic);
         within(&key("length of its topic"), self.topic.len() as u64, (1, TOPIC_BYTES_MAX))?;
         within(&key("record_bytes_max"), self.record_bytes_max, (1, RECORD_BYTES_MAX))?;
-        if self.record_bytes_max > unit_bytes / 2 {
+        if self.record_bytes_max > record_bytes_max(unit_bytes) {
             let reason = format!("must be at most half of unit_bytes ({unit_bytes}); raise that");
             return Err(wrong(key("record_bytes_max"), self.record_bytes_max, reason));
         }
@@ -232,6 +244,11 @@ impl ChannelConfig {
         }
         Ok(())
     }
+}
+
+/// The longest record that a unit takes.
+pub fn record_bytes_max(unit_bytes: u64) -> u64 {
+    unit_bytes / 2
 }
 
 /// How often the writer thread polls the rings, to keep a loss window.
@@ -349,6 +366,7 @@ mod tests {
             segment_bytes: 16 * MIB,
             retention: Retention::Segments(4),
             when_full: WhenFull::Recycle,
+            on_failure: OnFailure::Wait,
             writer: WriterConfig::default(),
             lock_memory: false,
         }

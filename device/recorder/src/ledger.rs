@@ -4,7 +4,8 @@
 //! Each counter has one thread that writes it (the caller or the writer thread), so counting is a
 //! load and a store, never a lock. A snapshot reads the counters against the flow of the records,
 //! durable first and received last; so in every snapshot durable <= written, and written + lost <=
-//! received, at whatever moment it is taken.
+//! received, at whatever moment it is taken. Counters only grow: what was written and is lost later
+//! is counted again, as taken back.
 
 use serde::{Deserialize, Serialize};
 
@@ -85,6 +86,8 @@ struct WriterSide {
     written: Count,
     durable: Count,
     lost: Count,
+    /// Written, and lost before it was durable.
+    taken_back: Count,
     last_durable_ns: AtomicU64,
     ring_used_bytes: AtomicU64,
     ring_used_bytes_max: AtomicU64,
@@ -132,6 +135,11 @@ impl Ledger {
         self.writer.lost.add(amount);
     }
 
+    /// By the writer thread: written, and not there any more, or not known to be.
+    pub fn lost_after_writing(&self, amount: Amount) {
+        self.writer.taken_back.add(amount);
+    }
+
     /// By the writer thread, whenever it polls the ring.
     pub fn ring_used(&self, bytes: u64) {
         self.writer.ring_used_bytes.store(bytes, Ordering::Relaxed);
@@ -142,8 +150,9 @@ impl Ledger {
     pub fn snapshot(&self) -> Account {
         let durable = self.writer.durable.get();
         let last_durable_ns = self.writer.last_durable_ns.load(Ordering::Relaxed);
-        let written = self.writer.written.get();
-        let lost_in_writing = self.writer.lost.get();
+        let taken_back = self.writer.taken_back.get();
+        let written = self.writer.written.get().minus(taken_back);
+        let lost_in_writing = self.writer.lost.get().plus(taken_back);
         let lost_ring_full = self.caller.lost.get();
         let received = self.caller.received.get();
         let lost = lost_in_writing.plus(lost_ring_full);
@@ -178,7 +187,7 @@ pub struct Account {
     pub durable: Amount,
     /// Lost: the ring was full.
     pub lost_ring_full: Amount,
-    /// Lost: the device or the file system failed.
+    /// Taken, but the device or the file system failed, before or after the write.
     pub lost_in_writing: Amount,
     /// The newest record that was received.
     pub last_received_ns: Option<u64>,
@@ -212,6 +221,11 @@ impl Account {
             ring_used_bytes: self.ring_used_bytes + other.ring_used_bytes,
             ring_used_bytes_max: self.ring_used_bytes_max + other.ring_used_bytes_max,
         }
+    }
+
+    /// Records that the ring took.
+    pub fn taken(&self) -> u64 {
+        self.received.records.saturating_sub(self.lost_ring_full.records)
     }
 
     /// Everything that was lost, for whatever reason.

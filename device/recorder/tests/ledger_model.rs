@@ -28,9 +28,9 @@ fn assert_consistent(account: &Account) {
     assert_eq!(account.buffered.records, received - lost - account.written.records);
 }
 
-/// A caller with two records of which the second finds no room, a writer that writes the first,
-/// and a reader who looks twice. `ring` is what hands the record over.
-fn model(caller: fn(&Ledger, &AtomicU64)) {
+/// A caller with two records of which the second finds no room, a writer that writes the first and
+/// does `then` with it, and a reader who looks twice. `ring` is what hands the record over.
+fn model(caller: fn(&Ledger, &AtomicU64), then: fn(&Ledger)) {
     let mut model = loom::model::Builder::new();
     // All interleavings take minutes; bugs of this kind need few preemptions.
     model.preemption_bound = Some(3);
@@ -42,7 +42,7 @@ fn model(caller: fn(&Ledger, &AtomicU64)) {
             thread::spawn(move || {
                 if ring.load(Ordering::Acquire) == 1 {
                     ledger.written(ONE);
-                    ledger.durable(ONE, 1);
+                    then(&ledger);
                 }
             })
         };
@@ -66,27 +66,30 @@ fn append_then_lose(ledger: &Ledger, ring: &AtomicU64) {
 
 #[test]
 fn every_snapshot_is_consistent() {
-    model(append_then_lose);
+    model(append_then_lose, |ledger| ledger.durable(ONE, 1));
+    model(append_then_lose, |ledger| ledger.lost_after_writing(ONE));
 }
 
 /// Shows that the model can fail: a record is handed over before it is counted.
 #[test]
 #[should_panic(expected = "written: Amount")]
 fn canary_of_a_caller_that_counts_too_late() {
-    model(|ledger, ring| {
+    let too_late = |ledger: &Ledger, ring: &AtomicU64| {
         ring.store(1, Ordering::Release);
         ledger.received(1, 100);
-    });
+    };
+    model(too_late, |ledger| ledger.durable(ONE, 1));
 }
 
 /// Shows that the model can fail: a loss is counted before its record.
 #[test]
 #[should_panic(expected = "lost_ring_full: Amount")]
 fn canary_of_a_loss_without_a_record() {
-    model(|ledger, _| {
+    let too_early = |ledger: &Ledger, _: &AtomicU64| {
         ledger.lost(1, 100);
         ledger.received(1, 100);
-    });
+    };
+    model(too_early, |ledger| ledger.durable(ONE, 1));
 }
 
 #[test]
@@ -105,10 +108,11 @@ fn every_record_is_in_one_place() {
         ledger.written(amount(5));
         ledger.durable(amount(3), 3_000);
         ledger.lost_in_writing(amount(1));
+        ledger.lost_after_writing(amount(1));
         let account = ledger.snapshot();
         assert_eq!(account.received, amount(10));
         assert_eq!(account.buffered, amount(2));
-        assert_eq!(account.lost(), amount(3));
+        assert_eq!((account.written, account.lost()), (amount(4), amount(4)));
         assert_eq!(account.durable, amount(3));
         let lost = (account.first_lost_ns, account.last_lost_ns);
         assert_eq!(lost, (Some(9_000), Some(10_000)));

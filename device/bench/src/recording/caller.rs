@@ -21,7 +21,12 @@ pub trait Sink {
     /// The call that is measured. The sink counts a lost record; it is no error.
     fn take(&mut self, record: &Record<'_>) -> io::Result<()>;
 
-    /// Further work of the thread per record; not measured.
+    /// Whether nothing is recorded any more, whatever comes.
+    fn has_ended(&self) -> bool {
+        false
+    }
+
+    /// What else the thread has to do per record; not measured.
     fn settle(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -80,7 +85,7 @@ pub struct CallerReport {
     pub error: Option<String>,
 }
 
-/// Runs a source into a sink until the source ends, one of them fails, or `stop` is set.
+/// Runs a source into a sink until one of them ends or fails, or `stop` is set.
 /// `late_after_ns` is the period.
 pub fn run(
     source: &mut dyn Source,
@@ -132,7 +137,7 @@ impl CallerReport {
         probe: &Probe,
     ) -> io::Result<()> {
         let mut number = 0;
-        while !stop.requested() {
+        while !stop.requested() && !sink.has_ended() {
             let record = match source.next() {
                 Ok(Some(record)) => record,
                 Ok(None) => break,

@@ -129,6 +129,7 @@ struct PoolPart {
     writes: Distribution,
     syncs: Distribution,
     device_bytes: u64,
+    failures: u64,
     failed_segments: u64,
     trouble: Option<String>,
     kernel: Counters,
@@ -174,6 +175,7 @@ fn pool_part(report: &WriterReport, meters: &Meters) -> PoolPart {
         writes: Distribution::of(&report.writes),
         syncs: Distribution::of(&report.syncs),
         device_bytes: get(&meters.device_bytes),
+        failures: get(&meters.failures),
         failed_segments: get(&meters.failed_segments),
         trouble: meters.trouble(),
         kernel: report.kernel,
@@ -280,7 +282,23 @@ impl RecordingResult {
         &self.ledger.total
     }
 
-    /// Why it failed, or a segment of it.
+    /// Records that were received and are not durable, lost or not.
+    pub fn not_durable(&self) -> u64 {
+        let total = &self.ledger.total;
+        total.received.records.saturating_sub(total.durable.records)
+    }
+
+    /// Whether it was the device that ended it.
+    pub fn device_failed(&self) -> bool {
+        self.ended == End::Failed && self.caller.error.is_none()
+    }
+
+    /// Writes and syncs of the recorder that failed.
+    pub fn failures(&self) -> u64 {
+        self.pool.as_ref().map_or(0, |pool| pool.failures)
+    }
+
+    /// Why it ended, or what failed last.
     pub fn trouble(&self) -> Option<&str> {
         let of_pool = self.pool.as_ref().and_then(|pool| pool.trouble.as_deref());
         self.caller.error.as_deref().or(of_pool)
@@ -325,8 +343,9 @@ impl RecordingResult {
             );
         }
         text + &format!(
-            "durable {}, lost {} (ring full {}, in writing {})\n",
+            "durable {} of {}, lost {} (ring full {}, in writing {})\n",
             total.durable.records,
+            total.received.records,
             total.lost().records,
             total.lost_ring_full.records,
             total.lost_in_writing.records,

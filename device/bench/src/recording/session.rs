@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use steadyio_core::scheduling::set_fifo;
 use steadyio_recorder::channel::Channel;
 use steadyio_recorder::config::RecorderConfig;
 use steadyio_recorder::ledger::{Account, Ledger};
-use steadyio_recorder::pool::meters::{Meters, WriterReport};
+use steadyio_recorder::pool::meters::{Listener, Meters, RecordingState, WriterReport};
 use steadyio_recorder::pool::{Recorder, StartError};
 use steadyio_recorder::ring::HEADER_BYTES;
 use steadyio_recorder::source::{Record, Source, now_ns};
@@ -33,6 +33,8 @@ use super::recipes::flusher::{self, FlusherError, FlusherOff};
 
 /// Interval at which a waiting caller checks whether the ring has room.
 const ROOM_LOOK: Duration = Duration::from_millis(1);
+/// While a device fails, that is told again so often.
+const REMIND_EVERY: Duration = Duration::from_secs(10);
 
 /// How the caller runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -126,14 +128,98 @@ struct Begun {
     cpu_ns: u64,
 }
 
-/// Interval and function: called repeatedly while recording.
-pub type Watch<'a> = (Duration, &'a mut dyn FnMut(&Live));
+/// Who is told while recording.
+pub struct Watch<'a> {
+    /// How often `tell` is called; None: never.
+    pub every: Option<Duration>,
+    pub tell: &'a mut dyn FnMut(&Live),
+    /// Called when the recording begins, at once when the device fails or works again, now and then
+    /// while it fails, and when the recording ends by itself.
+    pub state: &'a mut dyn FnMut(&RecordingState, &Account),
+}
+
+/// What the watching thread waits for.
+enum Event {
+    State(RecordingState),
+    /// The caller's thread has ended, or the recorder.
+    Ended,
+}
+
+/// Sends it when it is dropped: also by a thread that panics.
+struct SendsEnded(Sender<Event>);
+
+impl Drop for SendsEnded {
+    fn drop(&mut self) {
+        // The other end waits for it.
+        let _ = self.0.send(Event::Ended);
+    }
+}
+
+/// What goes on, as seen by the thread that started it.
+struct Watching<'a, 'b> {
+    watch: Option<&'a mut Watch<'b>>,
+    events: Receiver<Event>,
+    ledgers: &'a [Arc<Ledger>],
+    ring_bytes: u64,
+    gauge: Arc<Gauge>,
+    durable_lag_ns: &'a dyn Fn() -> Option<u64>,
+    start_ns: u64,
+    state: RecordingState,
+}
+
+impl Watching<'_, '_> {
+    fn until_ended(&mut self) {
+        loop {
+            let every = self.watch.as_ref().and_then(|watch| watch.every);
+            let waits = matches!(self.state, RecordingState::Waiting { .. });
+            let remind = waits.then_some(REMIND_EVERY);
+            let timeout = every.into_iter().chain(remind).min().unwrap_or(Duration::MAX);
+            match self.events.recv_timeout(timeout.min(Duration::from_secs(3_600))) {
+                Ok(Event::State(state)) => {
+                    self.state = state;
+                    self.tell_state();
+                }
+                Ok(Event::Ended) | Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) if every.is_some() => self.tell(),
+                Err(RecvTimeoutError::Timeout) if waits => self.tell_state(),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    fn account(&self) -> Account {
+        let accounts = self.ledgers.iter().map(|ledger| ledger.snapshot());
+        accounts.fold(Account::default(), |sum, more| sum.plus(&more))
+    }
+
+    fn tell_state(&mut self) {
+        let account = self.account();
+        if let Some(watch) = &mut self.watch {
+            (watch.state)(&self.state, &account);
+        }
+    }
+
+    fn tell(&mut self) {
+        let live = Live {
+            elapsed: Duration::from_nanos(now_ns() - self.start_ns),
+            account: self.account(),
+            ring_bytes: self.ring_bytes,
+            call_ns_max: self.gauge.call_ns_max.load(Ordering::Relaxed),
+            durable_lag_ns: (self.durable_lag_ns)(),
+        };
+        if let Some(watch) = &mut self.watch {
+            (watch.tell)(&live);
+        }
+    }
+}
 
 struct PoolSink {
     channels: Vec<Channel>,
     /// Of each channel, if the caller waits for room.
     ring_bytes: Option<Vec<u64>>,
     last: usize,
+    meters: Arc<Meters>,
+    stop: Interrupt,
 }
 
 impl Sink for PoolSink {
@@ -144,13 +230,20 @@ impl Sink for PoolSink {
         Ok(())
     }
 
-    /// Half a ring has room for any record: the configuration ensures it.
+    fn has_ended(&self) -> bool {
+        self.meters.has_ended()
+    }
+
+    /// Half a ring has room for any record: the configuration sees to it.
     fn settle(&mut self) -> io::Result<()> {
         if let Some(ring_bytes) = &self.ring_bytes {
             let used = |account: Account| {
                 account.buffered.bytes + account.buffered.records * HEADER_BYTES as u64
             };
-            while used(self.channels[self.last].account()) > ring_bytes[self.last] / 2 {
+            // A device that fails may never make room again.
+            while used(self.channels[self.last].account()) > ring_bytes[self.last] / 2
+                && !self.stop.requested()
+            {
                 thread::sleep(ROOM_LOOK);
             }
         }
@@ -165,7 +258,7 @@ impl Plan {
         source: Box<dyn Source + Send>,
         stop: &Interrupt,
         note: &mut dyn FnMut(String),
-        watch: Option<Watch<'_>>,
+        watch: Option<&mut Watch<'_>>,
     ) -> Result<Outcome, SessionError> {
         match self.recipe.kind() {
             Kind::Pool => self.record_by_pool(source, stop, note, watch),
@@ -178,17 +271,37 @@ impl Plan {
         source: Box<dyn Source + Send>,
         stop: &Interrupt,
         note: &mut dyn FnMut(String),
-        watch: Option<Watch<'_>>,
+        watch: Option<&mut Watch<'_>>,
     ) -> Result<Outcome, SessionError> {
         let (mut recorder, channels) = Recorder::start_unless(stop, &self.config, note)?;
         let rings = self.config.channels.iter().map(|channel| channel.ring_bytes);
         let ring_bytes = self.back_pressure.then(|| rings.collect());
-        let sink = PoolSink { channels, ring_bytes, last: 0 };
         let ledgers = recorder.ledgers().to_vec();
         let meters = Arc::clone(recorder.meters());
+        let sink = PoolSink {
+            channels,
+            ring_bytes,
+            last: 0,
+            meters: Arc::clone(&meters),
+            stop: stop.clone(),
+        };
         let lag = || Some(meters.durable_lag_ns.load(Ordering::Relaxed));
-        let (begun, caller, _) = self.run_caller(source, sink, stop, &ledgers, &lag, watch)?;
-        let report = recorder.finish()?;
+        let (sender, events) = channel();
+        let of_writer = sender.clone();
+        let told = move |state: &RecordingState| drop(of_writer.send(Event::State(state.clone())));
+        meters.on_change(Listener(Box::new(told)));
+        let mut watching = self.watching(watch, events, &ledgers, &lag);
+        let (begun, caller, _) = self.run_caller(source, sink, stop, &sender, &mut watching)?;
+        let report = thread::scope(|scope| {
+            // The device may fail now as well, and is waited for.
+            let ended = SendsEnded(sender);
+            let finishing = scope.spawn(|| {
+                let _ended = ended;
+                recorder.finish()
+            });
+            watching.until_ended();
+            finishing.join().map_err(|_| io::Error::other("ending the recording panicked"))?
+        })?;
         Ok(Outcome {
             caller,
             channels: self.accounts(&ledgers),
@@ -206,7 +319,7 @@ impl Plan {
         source: Box<dyn Source + Send>,
         stop: &Interrupt,
         note: &mut dyn FnMut(String),
-        watch: Option<Watch<'_>>,
+        watch: Option<&mut Watch<'_>>,
     ) -> Result<Outcome, SessionError> {
         let total_bytes = self.total_bytes.ok_or(SessionError::Endless(self.recipe))?;
         let dir = &self.config.dir;
@@ -224,8 +337,9 @@ impl Plan {
         let background = sink.background(period_ns, record_bytes).start()?;
         let ledgers = [sink.ledger()];
         let flusher = flusher::in_force();
-        let (begun, caller, sink) =
-            self.run_caller(source, sink, stop, &ledgers, &|| None, watch)?;
+        let (sender, events) = channel();
+        let mut watching = self.watching(watch, events, &ledgers, &|| None);
+        let (begun, caller, sink) = self.run_caller(source, sink, stop, &sender, &mut watching)?;
         let background = background.map(|thread| thread.finish()).transpose()?;
         let report = sink.finish()?;
         let (cpu_ns, duration_ns) = (process_cpu_ns() - begun.cpu_ns, now_ns() - begun.at_ns);
@@ -243,43 +357,48 @@ impl Plan {
         })
     }
 
+    fn watching<'a, 'b>(
+        &self,
+        watch: Option<&'a mut Watch<'b>>,
+        events: Receiver<Event>,
+        ledgers: &'a [Arc<Ledger>],
+        durable_lag_ns: &'a dyn Fn() -> Option<u64>,
+    ) -> Watching<'a, 'b> {
+        Watching {
+            watch,
+            events,
+            ledgers,
+            ring_bytes: self.config.channels.iter().map(|channel| channel.ring_bytes).sum(),
+            gauge: Arc::default(),
+            durable_lag_ns,
+            start_ns: now_ns(),
+            state: RecordingState::Recording,
+        }
+    }
+
     /// Runs the caller in a thread of its own, and watches it from this one.
     fn run_caller<S: Sink + Send + 'static>(
         &self,
         mut source: Box<dyn Source + Send>,
         mut sink: S,
         stop: &Interrupt,
-        ledgers: &[Arc<Ledger>],
-        durable_lag_ns: &dyn Fn() -> Option<u64>,
-        mut watch: Option<Watch<'_>>,
+        done: &Sender<Event>,
+        watching: &mut Watching<'_, '_>,
     ) -> Result<(Begun, CallerReport, S), SessionError> {
-        let gauge = Arc::new(Gauge::default());
-        let (shared, stop, config) = (Arc::clone(&gauge), stop.clone(), self.caller);
+        let (shared, stop, config) = (Arc::clone(&watching.gauge), stop.clone(), self.caller);
         let (period_ns, lock) = (self.period.as_nanos() as u64, self.config.lock_memory);
-        let (done, ended) = sync_channel(1);
+        let done = SendsEnded(done.clone());
         let thread = thread::Builder::new().name("steady-caller".into());
         let thread = thread.spawn(move || {
+            let _done = done;
             prepare_caller(&config, lock)?;
             let begun = Begun { at_ns: now_ns(), cpu_ns: process_cpu_ns() };
             let report = run(&mut *source, &mut sink, period_ns, &stop, &shared);
-            // The receiver waits for it.
-            let _ = done.send(());
             Ok((begun, report, sink))
         })?;
-        let start_ns = now_ns();
-        let every = watch.as_ref().map_or(Duration::from_secs(3_600), |(every, _)| *every);
-        while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(every) {
-            if let Some((_, tell)) = &mut watch {
-                let account = ledgers.iter().map(|ledger| ledger.snapshot());
-                tell(&Live {
-                    elapsed: Duration::from_nanos(now_ns() - start_ns),
-                    account: account.fold(Account::default(), |sum, more| sum.plus(&more)),
-                    ring_bytes: self.config.channels.iter().map(|c| c.ring_bytes).sum(),
-                    call_ns_max: gauge.call_ns_max.load(Ordering::Relaxed),
-                    durable_lag_ns: durable_lag_ns(),
-                });
-            }
-        }
+        watching.start_ns = now_ns();
+        watching.tell_state();
+        watching.until_ended();
         thread.join().map_err(|_| io::Error::other("the caller's thread panicked"))?
     }
 

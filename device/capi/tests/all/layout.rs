@@ -48,6 +48,7 @@ fn expected() -> Vec<String> {
         writer_io_level,
         note,
         note_context,
+        on_failure,
     );
     lines.extend(lines!(
         "steadyio_channel_config",
@@ -92,9 +93,12 @@ fn expected() -> Vec<String> {
         rotations,
         device_bytes,
         failed_segments,
+        failures,
+        waiting_since_ns,
+        state,
     ));
-    use Status::{Failed, Full, Invalid, Ok, Panic, RingFull, State, Timeout, TooLong};
-    let statuses = [Ok, RingFull, TooLong, Timeout, Full, Invalid, State, Failed, Panic];
+    use Status::{Failed, Full, Invalid, Lost, Ok, Panic, RingFull, State, Timeout, TooLong};
+    let statuses = [Ok, RingFull, TooLong, Timeout, Full, Lost, Invalid, State, Failed, Panic];
     let numbers = statuses.map(|status| (status as i32).to_string()).join(" ");
     lines.push(format!("statuses {numbers}"));
     lines

@@ -11,8 +11,8 @@ use steadyio_bench::recording::recipe::{Kind, RECIPES, Recipe};
 use steadyio_bench::recording::session::{CallerConfig, Plan};
 use steadyio_core::interrupt::Interrupt;
 use steadyio_recorder::config::{
-    BLOCK_BYTES, ChannelConfig, EngineChoice, IoPriority, RecorderConfig, Retention, WhenFull,
-    WriterConfig, defaults,
+    BLOCK_BYTES, ChannelConfig, EngineChoice, IoPriority, OnFailure, RecorderConfig, Retention,
+    WhenFull, WriterConfig, defaults,
 };
 use steadyio_recorder::source::{Periodic, Source};
 
@@ -82,7 +82,10 @@ pub struct Arguments {
     /// End when all segments are full, instead of overwriting the oldest (pool)
     #[arg(long)]
     stop_when_full: bool,
-    /// Largest write; default 1MiB. With the other recipes: bytes per write-back; default 2MiB
+    /// When a write or sync fails: wait, and go on when the device does (default), or exit (pool)
+    #[arg(long, value_parser = ["wait", "exit"])]
+    on_failure: Option<String>,
+    /// Largest write, default 1MiB; recipes other than `pool`: what one sync writes back, default 2MiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     unit: Option<u64>,
     /// Ring between caller and writer; default one second of records (pool)
@@ -154,7 +157,8 @@ pub struct Prepared {
 impl Arguments {
     /// The recording and its source; None if interrupted before the producers had declared topics.
     pub fn prepare(&self, stop: &Interrupt) -> Result<Option<Prepared>, Failure> {
-        match self.input.open(self.size).map_err(Failure::with(Status::Usage))? {
+        let unit_bytes = self.unit.unwrap_or(defaults::UNIT_BYTES);
+        match self.input.open(self.size, unit_bytes).map_err(Failure::with(Status::Usage))? {
             Some(opened) => self.prepare_input(opened, stop),
             None => self.prepare_periodic().map(Some).map_err(Failure::with(Status::Usage)),
         }
@@ -284,7 +288,7 @@ impl Arguments {
     }
 
     /// Options that only the pool has, and whether they were given.
-    fn of_pool(&self) -> [(&'static str, bool); 11] {
+    fn of_pool(&self) -> [(&'static str, bool); 12] {
         [
             ("--loss-window", self.loss_window.is_some()),
             ("--segments", self.segments.is_some()),
@@ -292,6 +296,7 @@ impl Arguments {
             ("--keep-free", self.keep_free.is_some()),
             ("--keep-time", self.keep_time.is_some()),
             ("--stop-when-full", self.stop_when_full),
+            ("--on-failure", self.on_failure.is_some()),
             ("--ring", self.ring.is_some()),
             ("--engine", self.engine.is_some()),
             ("--writer-priority", self.writer_priority.is_some()),
@@ -327,6 +332,10 @@ impl Arguments {
             unit_bytes: self.unit.unwrap_or(unit_bytes),
             segment_bytes: self.segment_size.unwrap_or(segment_bytes),
             retention: self.retention(),
+            on_failure: match self.on_failure.as_deref() {
+                Some("exit") => OnFailure::Exit,
+                _ => OnFailure::Wait,
+            },
             when_full: if self.stop_when_full { WhenFull::Stop } else { WhenFull::Recycle },
             writer: WriterConfig {
                 engine: match self.engine.as_deref() {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::ensure;
-use steadyio_recorder::config::{ChannelConfig, defaults};
+use steadyio_recorder::config::{ChannelConfig, defaults, record_bytes_max};
 use steadyio_recorder::ring::HEADER_BYTES;
 use steadyio_recorder::stream::input::{Input, InputFraming, StreamSource};
 
@@ -63,7 +63,7 @@ impl InputArguments {
     }
 
     /// None without `--input`.
-    pub fn open(&self, line_bytes_max: u64) -> anyhow::Result<Option<OpenInput>> {
+    pub fn open(&self, line_bytes_max: u64, unit_bytes: u64) -> anyhow::Result<Option<OpenInput>> {
         let Some(input) = &self.input else { return Ok(None) };
         let socket = matches!(input, Input::Socket(_));
         let producers = usize::from(self.producers);
@@ -85,8 +85,8 @@ impl InputArguments {
             counted.fetch_add(1, Ordering::Relaxed);
             eprintln!("steady: rejected {text}");
         });
-        let source = StreamSource::open(input, framing, tell)?;
-        Ok(Some(OpenInput { source, rejected, producers }))
+        let source = StreamSource::open(input, framing, record_bytes_max(unit_bytes), tell)?;
+        Ok(Some(OpenInput { source, refused, producers }))
     }
 }
 

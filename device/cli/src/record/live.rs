@@ -32,9 +32,9 @@ impl LiveLine {
         self.shown = text.len();
     }
 
-    /// Ends the line.
-    pub fn end(&self) {
-        if self.shown > 0 {
+    /// Leaves the line.
+    pub fn end(&mut self) {
+        if std::mem::take(&mut self.shown) > 0 {
             eprintln!();
         }
     }

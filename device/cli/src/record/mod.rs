@@ -6,8 +6,11 @@ mod arguments;
 mod input;
 mod live;
 mod named;
+mod notify;
 mod sizing;
+mod state;
 
+use std::cell::RefCell;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -16,13 +19,17 @@ use std::time::Duration;
 use anyhow::Context;
 use steadyio_bench::recording::recipes::flusher::FlusherError;
 use steadyio_bench::recording::result::{End, RecordingResult};
-use steadyio_bench::recording::session::{Live, Plan, SessionError};
+use steadyio_bench::recording::session::{Live, Plan, SessionError, Watch};
 use steadyio_core::interrupt::Interrupt;
+use steadyio_recorder::ledger::Account;
+use steadyio_recorder::pool::meters::RecordingState;
 
 use self::account_log::{AccountLog, LINE_EVERY};
 pub use self::arguments::Arguments;
 use self::arguments::Prepared;
 use self::live::LiveLine;
+use self::notify::Notifier;
+use self::state::StateTeller;
 use crate::bench::record_file;
 use crate::exit::{Failure, Status};
 use crate::output::print;
@@ -49,7 +56,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let log = arguments.account_log.as_deref().map(create).transpose();
     let mut log = log.map_err(Failure::with(Status::Failed))?;
     let mut note = |text| eprintln!("steady: {text}");
-    let mut line = LiveLine::new();
+    let line = RefCell::new(LiveLine::new());
     let live = std::io::stderr().is_terminal() && !arguments.quiet;
     let every = if log.is_some() { LINE_EVERY } else { LIVE_EVERY };
     let mut tell = |now: &Live| {
@@ -57,13 +64,18 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
             log.line(&now.account);
         }
         if live {
-            line.show_every(LIVE_EVERY, now);
+            line.borrow_mut().show_every(LIVE_EVERY, now);
         }
     };
-    let watch = (live || arguments.account_log.is_some())
-        .then_some((every, &mut tell as &mut dyn FnMut(&Live)));
-    let outcome = plan.record(source, &stop, &mut note, watch);
-    line.end();
+    let mut teller = StateTeller::new(Notifier::from_environment());
+    let mut state = |now: &RecordingState, account: &Account| {
+        line.borrow_mut().end();
+        teller.tell(now, account);
+    };
+    let every = (live || arguments.account_log.is_some()).then_some(every);
+    let mut watch = Watch { every, tell: &mut tell, state: &mut state };
+    let outcome = plan.record(source, &stop, &mut note, Some(&mut watch));
+    line.borrow_mut().end();
     let result = RecordingResult::new(&plan, &outcome.map_err(failure)?);
     if let Some(log) = log {
         let finished = log.finish(result.total());
@@ -94,15 +106,18 @@ fn status(plan: &Plan, result: &RecordingResult, rejected: u64) -> Status {
     if let Some(trouble) = result.trouble() {
         eprintln!("steady: {trouble}");
     }
-    let lost = result.total().lost().records;
-    if lost > 0 {
-        eprintln!("steady: {lost} records were lost");
+    let (total, not_durable) = (result.total(), result.not_durable());
+    if not_durable > 0 {
+        let (received, lost) = (total.received.records, total.lost().records);
+        eprintln!("steady: {not_durable} of {received} records are not durable; {lost} were lost");
     }
     match result.end() {
+        End::Failed if result.device_failed() => Status::DeviceFailed,
         End::Failed => Status::Failed,
+        End::Full => Status::Full,
         // Without an end of its own, a signal is how a recording ends.
         End::Interrupted if plan.total_bytes.is_some() => Status::Interrupted,
-        _ if lost > 0 || rejected > 0 => Status::Flawed,
+        _ if not_durable > 0 || refused > 0 => Status::Flawed,
         _ => Status::Done,
     }
 }

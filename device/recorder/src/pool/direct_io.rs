@@ -8,17 +8,21 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode};
+use rustix::event::{PollFd, PollFlags, Timespec as PollTime, poll};
 
 use crate::config::EngineChoice;
 use crate::mcap::encoder::FileRange;
 use crate::memory::{AlignedBuffer, MemoryError};
 use crate::source::now_ns;
+
+#[cfg(test)]
+use super::faults::{Faults, Verdict};
 
 /// Marks a sync among the completions; writes are marked with their buffer.
 const SYNC: u64 = u64::MAX;
@@ -42,9 +46,16 @@ pub struct Done {
 }
 
 enum Engine {
-    /// And whether the kernel has the buffers pinned once for all.
-    IoUring(Box<IoUring>, bool),
+    IoUring(Box<Ring>),
     Pwrite,
+}
+
+struct Ring {
+    ring: IoUring,
+    /// Whether the kernel has the buffers pinned once for all.
+    pinned: bool,
+    /// Whether a wait can have a timeout (Linux 5.11).
+    timed: bool,
 }
 
 #[derive(Debug)]
@@ -60,6 +71,8 @@ pub struct Disk {
     slots: Vec<WriteBuffer>,
     syncing_since_ns: Option<u64>,
     done: VecDeque<Done>,
+    #[cfg(test)]
+    pub faults: Faults,
 }
 
 impl Disk {
@@ -70,8 +83,8 @@ impl Disk {
         let slots = sizes.iter().map(slot).collect::<Result<Vec<_>, MemoryError>>()?;
         let io_uring = || {
             let ring = IoUring::new(ENTRIES)?;
-            let pinned = pin(&ring, &slots);
-            Ok(Engine::IoUring(Box::new(ring), pinned))
+            let (pinned, timed) = (pin(&ring, &slots), ring.params().is_feature_ext_arg());
+            Ok(Engine::IoUring(Box::new(Ring { ring, pinned, timed })))
         };
         let engine = match choice {
             EngineChoice::Pwrite => Engine::Pwrite,
@@ -80,7 +93,14 @@ impl Disk {
             EngineChoice::Best => io_uring().unwrap_or(Engine::Pwrite),
         };
         let done = VecDeque::with_capacity(slots.len() + 1);
-        Ok(Disk { engine, slots, syncing_since_ns: None, done })
+        Ok(Disk {
+            engine,
+            slots,
+            syncing_since_ns: None,
+            done,
+            #[cfg(test)]
+            faults: Faults::take(),
+        })
     }
 
     /// Name of the engine in use.
@@ -118,15 +138,19 @@ impl Disk {
         assert!(at.busy.is_none(), "the device reads from this buffer");
         at.busy = Some((place.bytes, now_ns()));
         let bytes = &at.buffer[..place.bytes];
+        #[cfg(test)]
+        if let Verdict::Done(result) = self.faults.write(file, place, slot as u64) {
+            return self.finish(slot as u64, result);
+        }
         match &mut self.engine {
             Engine::Pwrite => {
                 let result = file.write_all_at(bytes, place.offset);
                 self.finish(slot as u64, result);
             }
-            Engine::IoUring(ring, pinned) => {
+            Engine::IoUring(uring) => {
                 let (fd, start, offset) = (Fd(file.as_raw_fd()), bytes.as_ptr(), place.offset);
                 let length = u32::try_from(place.bytes).unwrap_or(u32::MAX);
-                let entry = match pinned {
+                let entry = match uring.pinned {
                     // There are fewer buffers than that.
                     true => opcode::WriteFixed::new(fd, start, length, slot as u16)
                         .offset(offset)
@@ -136,7 +160,7 @@ impl Disk {
                 let entry = entry.user_data(slot as u64);
                 // SAFETY: the buffer belongs to `self`, is not handed out while it is busy, and
                 // `drop` waits for it.
-                let pushed = unsafe { ring.submission().push(&entry) };
+                let pushed = unsafe { uring.ring.submission().push(&entry) };
                 self.submit(slot as u64, pushed.is_ok());
             }
         }
@@ -146,25 +170,29 @@ impl Disk {
     pub fn sync(&mut self, file: &File) {
         assert!(self.syncing_since_ns.is_none(), "one sync at a time");
         self.syncing_since_ns = Some(now_ns());
+        #[cfg(test)]
+        if let Verdict::Done(result) = self.faults.sync(SYNC) {
+            return self.finish(SYNC, result);
+        }
         match &mut self.engine {
             Engine::Pwrite => {
                 let result = file.sync_data();
                 self.finish(SYNC, result);
             }
-            Engine::IoUring(ring, _) => {
+            Engine::IoUring(uring) => {
                 let fd: RawFd = file.as_raw_fd();
                 let entry = opcode::Fsync::new(Fd(fd)).flags(FsyncFlags::DATASYNC).build();
                 // SAFETY: no memory but the entry.
-                let pushed = unsafe { ring.submission().push(&entry.user_data(SYNC)) };
+                let pushed = unsafe { uring.ring.submission().push(&entry.user_data(SYNC)) };
                 self.submit(SYNC, pushed.is_ok());
             }
         }
     }
 
     fn submit(&mut self, user_data: u64, pushed: bool) {
-        let Engine::IoUring(ring, _) = &mut self.engine else { return };
+        let Engine::IoUring(uring) = &mut self.engine else { return };
         let result = if pushed {
-            ring.submit()
+            uring.ring.submit()
         } else {
             Err(io::Error::other("the submission queue is full"))
         };
@@ -176,24 +204,53 @@ impl Disk {
         }
     }
 
-    /// Waits until something completes, or for this long. Returns at once if nothing is in flight.
+    /// Reads a part of a file into a buffer that is not busy, and waits for it.
+    pub fn read_back(&mut self, file: &File, slot: usize, place: FileRange) -> io::Result<()> {
+        file.read_exact_at(&mut self.buffer(slot)[..place.bytes], place.offset)
+    }
+
+    /// Waits until something is done, or for so long. Returns at once if nothing is on its way.
     pub fn wait(&mut self, timeout: Option<Duration>) {
         if self.is_idle() || !self.done.is_empty() {
             return;
         }
-        let Engine::IoUring(ring, _) = &mut self.engine else { return };
-        // After a timeout, a signal or a full queue the caller checks again.
+        #[cfg(test)]
+        if self.faults.is_holding() {
+            std::thread::sleep(Duration::from_millis(1));
+            return self.collect();
+        }
+        let Engine::IoUring(uring) = &mut self.engine else { return };
+        // Timeouts, signals and full queues are all reasons to look again.
         let _ = match timeout {
-            None => ring.submitter().submit_and_wait(1),
-            Some(timeout) => {
+            None => uring.ring.submit_and_wait(1),
+            Some(timeout) if uring.timed => {
                 let timespec = Timespec::from(timeout);
-                ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&timespec))
+                uring.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&timespec))
             }
+            Some(timeout) => uring.poll(timeout),
         };
         self.collect();
     }
 
-    /// The next completion.
+    /// Everything that is on its way, when it is done.
+    pub fn settle(&mut self) -> Vec<Done> {
+        let mut settled = Vec::new();
+        loop {
+            settled.extend(std::iter::from_fn(|| self.next_done()));
+            if self.is_idle() {
+                return settled;
+            }
+            self.wait(None);
+        }
+    }
+
+    /// Whether something failed that is done and was not handed out.
+    pub fn has_failed(&mut self) -> bool {
+        self.collect();
+        self.done.iter().any(|done| done.result.is_err())
+    }
+
+    /// The next thing that was done.
     pub fn next_done(&mut self) -> Option<Done> {
         if self.done.is_empty() {
             self.collect();
@@ -202,9 +259,13 @@ impl Disk {
     }
 
     fn collect(&mut self) {
+        #[cfg(test)]
+        while let Some((user_data, result)) = self.faults.next_due() {
+            self.finish(user_data, result);
+        }
         loop {
-            let Engine::IoUring(ring, _) = &mut self.engine else { return };
-            let Some(entry) = ring.completion().next() else { return };
+            let Engine::IoUring(uring) = &mut self.engine else { return };
+            let Some(entry) = uring.ring.completion().next() else { return };
             let result = match entry.result() {
                 error @ ..0 => Err(io::Error::from_raw_os_error(-error)),
                 bytes => self.whole(entry.user_data(), bytes),
@@ -225,6 +286,8 @@ impl Disk {
     }
 
     fn finish(&mut self, user_data: u64, result: io::Result<()>) {
+        #[cfg(test)]
+        let Some(result) = self.faults.done(user_data, user_data == SYNC, result) else { return };
         let (what, since_ns) = match usize::try_from(user_data) {
             Ok(slot) if user_data != SYNC => {
                 (DiskOp::Write(slot), self.slots[slot].busy.take().map(|(_, since_ns)| since_ns))
@@ -236,8 +299,23 @@ impl Disk {
     }
 }
 
-/// Pins the buffers' pages once, so that writes need not. Where the limit on locked memory is too
-/// low for it, each write does.
+impl Ring {
+    /// A wait with a timeout for kernels whose own has none.
+    fn poll(&mut self, timeout: Duration) -> io::Result<usize> {
+        let submitted = self.ring.submit()?;
+        // SAFETY: open as long as the ring is there.
+        let fd = unsafe { BorrowedFd::borrow_raw(self.ring.as_raw_fd()) };
+        let time = PollTime {
+            tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: timeout.subsec_nanos().into(),
+        };
+        poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(&time))?;
+        Ok(submitted)
+    }
+}
+
+/// Spares each write the pinning of its pages. Not so where the limit on locked memory is too low
+/// for it: then each write does it.
 fn pin(ring: &IoUring, slots: &[WriteBuffer]) -> bool {
     let range = |slot: &WriteBuffer| libc::iovec {
         iov_base: slot.buffer.as_ptr().cast_mut().cast(),
@@ -255,10 +333,7 @@ fn transient(error: &io::Error) -> bool {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        while !self.is_idle() {
-            self.wait(None);
-            self.done.clear();
-        }
+        self.settle();
     }
 }
 
@@ -279,6 +354,9 @@ pub enum DiskError {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::time::Instant;
+
     use super::*;
 
     fn write_and_sync(choice: EngineChoice) {
@@ -317,6 +395,42 @@ mod tests {
     fn both_engines_write_and_sync() {
         write_and_sync(EngineChoice::Pwrite);
         write_and_sync(EngineChoice::IoUring);
+    }
+
+    #[test]
+    fn a_wait_ends_in_time_on_kernels_whose_own_wait_has_no_timeout() {
+        let mut disk = match Disk::new(EngineChoice::IoUring, &[4_096], false) {
+            Err(error) => return steadyio_testing::skip(&format!("no io_uring here: {error}")),
+            Ok(disk) => disk,
+        };
+        if let Engine::IoUring(uring) = &mut disk.engine {
+            uring.timed = false;
+        }
+        // A write that stays on its way until somebody reads.
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        let (mut reader, writer) = (File::from(reader), File::from(writer));
+        rustix::pipe::fcntl_setpipe_size(&writer, 4_096).unwrap();
+        (&writer).write_all(&[0; 4_096]).unwrap();
+        disk.write(&writer, 0, FileRange { offset: 0, bytes: 4_096 });
+        let started = Instant::now();
+        disk.wait(Some(Duration::from_millis(50)));
+        assert!(started.elapsed() >= Duration::from_millis(50) && !disk.is_free(0));
+        reader.read_exact(&mut [0; 4_096]).unwrap();
+        disk.wait(Some(Duration::from_secs(60)));
+        assert!(disk.next_done().unwrap().result.is_ok());
+    }
+
+    #[test]
+    fn nothing_is_left_behind_when_all_is_settled() {
+        let read_only = File::open("/proc/self/exe").unwrap();
+        for choice in [EngineChoice::Pwrite, EngineChoice::Best] {
+            let mut disk = Disk::new(choice, &[4_096; 2], false).unwrap();
+            for slot in 0..2 {
+                disk.write(&read_only, slot, FileRange { offset: 0, bytes: 4_096 });
+            }
+            assert_eq!(disk.settle().len(), 2);
+            assert!(disk.is_idle() && disk.next_done().is_none());
+        }
     }
 
     #[test]

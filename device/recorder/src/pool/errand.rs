@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Writes and syncs of a segment that is not in use yet, or no longer, while records go on.
 //!
-//! Called by [`super::stage`]. Each step begins when the one before it has succeeded, so when one
-//! fails nothing else of the errand is in flight.
+//! Called by [`super::stage`]. Each step begins when the one before it has ended well, so when one
+//! fails nothing else of the errand is under way, and all of them can be done again.
 
 use std::fs::File;
 
 use super::direct_io::{Disk, DiskOp};
 use crate::mcap::encoder::FileRange;
 
-/// The longest errand: tail, sync, gate, sync.
+/// The longest errand: sync, tail, head, sync; or tail, sync, gate, sync.
 const STEPS_MAX: usize = 4;
 
 /// What is to be done.
@@ -25,25 +25,30 @@ pub enum Step {
 #[derive(Debug)]
 pub struct Errand {
     file: File,
-    /// Remaining steps, the next one first.
-    left: [Option<Step>; STEPS_MAX],
+    steps: [Option<Step>; STEPS_MAX],
+    /// The next one, or the one under way.
+    at: usize,
     is_under_way: bool,
 }
 
 impl Errand {
     /// With the steps in their order, four at most.
     pub fn new(file: File, steps: impl IntoIterator<Item = Step>) -> Errand {
-        let mut left = [None; STEPS_MAX];
-        for (place, step) in left.iter_mut().zip(steps) {
+        let mut all = [None; STEPS_MAX];
+        for (place, step) in all.iter_mut().zip(steps) {
             *place = Some(step);
         }
-        Errand { file, left, is_under_way: false }
+        Errand { file, steps: all, at: 0, is_under_way: false }
+    }
+
+    fn next_step(&self) -> Option<Step> {
+        self.steps.get(self.at).copied().flatten()
     }
 
     /// Begins the next step if none is in flight. There is one sync at a time, so a sync may have
     /// to wait for another call. Returns how much it writes.
     pub fn go_on(&mut self, disk: &mut Disk) -> usize {
-        let [Some(step), ..] = self.left else { return 0 };
+        let Some(step) = self.next_step() else { return 0 };
         if self.is_under_way || (matches!(step, Step::Sync) && disk.is_syncing()) {
             return 0;
         }
@@ -63,7 +68,7 @@ impl Errand {
     /// Whether this completes the step in flight.
     pub fn awaits(&self, what: DiskOp) -> bool {
         self.is_under_way
-            && match (self.left[0], what) {
+            && match (self.next_step(), what) {
                 (Some(Step::Write(slot, _)), DiskOp::Write(done)) => slot == done,
                 (Some(Step::Sync), DiskOp::Sync) => true,
                 _ => false,
@@ -73,13 +78,18 @@ impl Errand {
     /// The step in flight has succeeded.
     pub fn end_step(&mut self) {
         self.is_under_way = false;
-        self.left.rotate_left(1);
-        self.left[STEPS_MAX - 1] = None;
+        self.at += 1;
+    }
+
+    /// From the first step on again. Nothing of it must be under way any more.
+    pub fn rewind(&mut self) {
+        self.is_under_way = false;
+        self.at = 0;
     }
 
     /// Whether nothing is left to do.
     pub fn is_over(&self) -> bool {
-        self.left[0].is_none()
+        self.next_step().is_none()
     }
 
     pub fn file(&self) -> &File {

@@ -90,6 +90,8 @@ struct Segment {
     path: PathBuf,
     /// Of its last life; None if it never had one, or nothing was recorded in it.
     sequence: Option<u64>,
+    /// It cannot be written.
+    bad: bool,
 }
 
 /// The segments of one directory, locked for one recorder.
@@ -135,8 +137,10 @@ impl Pool {
             let found = &recovered.found;
             let used = found.identity().map(|identity| identity.sequence);
             sequence = sequence.max(used.unwrap_or(0));
-            let used = used.filter(|_| found.state != State::Blank);
-            segments.push(Segment { path: path.clone(), sequence: used });
+            let messages = found.contents.iter().flat_map(|contents| &contents.channels);
+            let empty = messages.map(|channel| channel.messages).sum::<u64>() == 0;
+            let used = used.filter(|_| found.state != State::Blank && !empty);
+            segments.push(Segment { path: path.clone(), sequence: used, bad: false });
         }
         paths.retain(|path| path.exists());
         let mut make = |path: &Path, number| {
@@ -153,7 +157,7 @@ impl Pool {
             made => made?,
         }
         let made = paths.split_off(segments.len());
-        segments.extend(made.into_iter().map(|path| Segment { path, sequence: None }));
+        segments.extend(made.into_iter().map(|path| Segment { path, sequence: None, bad: false }));
         File::open(dir).and_then(|dir| dir.sync_all()).map_err(at(dir))?;
         let direct = open_segment(&segments[0].path, true).is_ok();
         Ok(Pool { segments, sequence, direct, _lock: lock })
@@ -164,22 +168,64 @@ impl Pool {
         self.direct
     }
 
+    #[cfg(test)]
+    pub fn through_page_cache(self) -> Pool {
+        Pool { direct: false, ..self }
+    }
+
     /// How many segments.
     pub fn count(&self) -> usize {
         self.segments.len()
     }
 
+    /// Whether the next life costs nothing: there is a segment without a record.
+    pub fn has_empty(&self) -> bool {
+        self.oldest().is_some_and(|oldest| self.segments[oldest].sequence.is_none())
+    }
+
+    fn oldest(&self) -> Option<usize> {
+        let good = (0..self.segments.len()).filter(|&i| !self.segments[i].bad);
+        good.min_by_key(|&i| self.segments[i].sequence)
+    }
+
     /// Opens the segment that was recorded longest ago, or never, for its next life, and returns
     /// it with the sequence number of that life.
     pub fn open_oldest(&mut self) -> Result<(File, u64), PoolError> {
-        self.sequence += 1;
-        let sequence = self.sequence;
-        // A Pool has segments: the configuration was checked.
-        let oldest = (0..self.segments.len()).min_by_key(|&i| self.segments[i].sequence);
-        let segment = &mut self.segments[oldest.unwrap_or(0)];
-        segment.sequence = Some(sequence);
+        // One is always good: see `give_up`.
+        let oldest = self.oldest().unwrap_or(0);
+        let segment = &mut self.segments[oldest];
         let file = open_segment(&segment.path, self.direct).map_err(at(&segment.path))?;
-        Ok((file, sequence))
+        self.sequence += 1;
+        segment.sequence = Some(self.sequence);
+        Ok((file, self.sequence))
+    }
+
+    /// Keeps the segment of this life from having another, unless it is the last good one.
+    pub fn give_up(&mut self, sequence: u64) -> bool {
+        let others = |segment: &&Segment| !segment.bad && segment.sequence != Some(sequence);
+        let another = self.segments.iter().any(|segment| others(&segment));
+        if let Some(segment) = self.of(sequence).filter(|_| another) {
+            segment.bad = true;
+        }
+        another
+    }
+
+    /// Nothing came into the segment of this life: it is the next to be used.
+    pub fn stays_empty(&mut self, sequence: u64) {
+        if let Some(segment) = self.of(sequence) {
+            segment.sequence = None;
+        }
+    }
+
+    fn of(&mut self, sequence: u64) -> Option<&mut Segment> {
+        self.segments.iter_mut().find(|segment| segment.sequence == Some(sequence))
+    }
+
+    /// Name of the segment of a life, for messages.
+    pub fn name(&self, sequence: u64) -> String {
+        let of = self.segments.iter().find(|segment| segment.sequence == Some(sequence));
+        let name = of.and_then(|segment| segment.path.file_name());
+        name.map_or_else(|| "a segment".into(), |name| name.to_string_lossy().into_owned())
     }
 }
 

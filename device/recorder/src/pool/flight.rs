@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::ledger::{Amount, Ledger};
+use crate::mcap::encoder::FileRange;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Part {
@@ -15,31 +16,31 @@ struct Part {
     last_ns: u64,
 }
 
-/// Records of all channels, and since when the oldest of them waits.
+/// Records of the block in a buffer, and since when the oldest of them waits.
 #[derive(Debug, Clone)]
 struct Tally {
+    /// By channel.
     parts: Vec<Part>,
     since_ns: Option<u64>,
 }
 
-impl Tally {
-    fn new(channels: usize) -> Tally {
-        Tally { parts: vec![Part::default(); channels], since_ns: None }
-    }
+/// A block that is on its way.
+#[derive(Debug)]
+struct Sent {
+    slot: usize,
+    place: FileRange,
+    landed: bool,
+}
 
-    fn clear(&mut self) {
-        self.parts.fill(Part::default());
-        self.since_ns = None;
-    }
-
-    fn add(&mut self, other: &Tally) {
-        for (part, more) in self.parts.iter_mut().zip(&other.parts) {
-            if more.amount.records > 0 {
-                *part = Part { amount: part.amount.plus(more.amount), last_ns: more.last_ns };
-            }
-        }
-        self.since_ns = self.since_ns.into_iter().chain(other.since_ns).min();
-    }
+/// A block that is written, and not durable.
+#[derive(Debug)]
+struct Written {
+    place: FileRange,
+    /// The buffer that it was written from.
+    slot: usize,
+    /// Of the channels that have records in it.
+    parts: Vec<(usize, Part)>,
+    since_ns: Option<u64>,
 }
 
 /// The account of the writer thread.
@@ -48,21 +49,22 @@ pub struct Flight {
     ledgers: Vec<Arc<Ledger>>,
     /// By buffer.
     blocks: Vec<Tally>,
-    /// Buffers submitted, in the order of the file, and whether their writes have completed.
-    sent: VecDeque<(usize, bool)>,
-    written: Tally,
-    syncing: Tally,
+    /// In the order of the file, as those that are written.
+    sent: VecDeque<Sent>,
+    written: VecDeque<Written>,
+    /// As many of them are being synced.
+    syncing: usize,
 }
 
 impl Flight {
     /// For so many buffers.
     pub fn new(ledgers: Vec<Arc<Ledger>>, slots: usize) -> Flight {
-        let tally = Tally::new(ledgers.len());
+        let tally = Tally { parts: vec![Part::default(); ledgers.len()], since_ns: None };
         Flight {
-            blocks: vec![tally.clone(); slots],
+            blocks: vec![tally; slots],
             sent: VecDeque::with_capacity(slots),
-            written: tally.clone(),
-            syncing: tally,
+            written: VecDeque::new(),
+            syncing: 0,
             ledgers,
         }
     }
@@ -91,63 +93,92 @@ impl Flight {
 
     /// Since when the oldest record waits that is written and not being synced.
     pub fn written_since_ns(&self) -> Option<u64> {
-        self.written.since_ns
+        self.written.range(self.syncing..).find_map(|block| block.since_ns)
     }
 
-    /// The block of this buffer was submitted.
-    pub fn send(&mut self, slot: usize) {
-        self.sent.push_back((slot, false));
+    /// The block of this buffer is on its way to this place.
+    pub fn send(&mut self, slot: usize, place: FileRange) {
+        self.sent.push_back(Sent { slot, place, landed: false });
     }
 
     /// Whether this buffer stands for a block that does not count as written yet.
     pub fn is_sent(&self, slot: usize) -> bool {
-        self.sent.iter().any(|(sent, _)| *sent == slot)
+        self.sent.iter().any(|sent| sent.slot == slot)
+    }
+
+    /// Buffers whose blocks have not landed, and where those belong.
+    pub fn on_their_way(&self) -> Vec<(usize, FileRange)> {
+        let not_landed = self.sent.iter().filter(|sent| !sent.landed);
+        not_landed.map(|sent| (sent.slot, sent.place)).collect()
     }
 
     /// Its write has completed. Buffers not submitted by [`Flight::send`] hold no records.
     pub fn landed(&mut self, slot: usize) {
-        if let Some(block) = self.sent.iter_mut().find(|(sent, _)| *sent == slot) {
-            block.1 = true;
+        if let Some(sent) = self.sent.iter_mut().find(|sent| sent.slot == slot) {
+            sent.landed = true;
         }
-        while let Some(&(slot, true)) = self.sent.front() {
-            self.sent.pop_front();
-            for (part, ledger) in self.blocks[slot].parts.iter().zip(&self.ledgers) {
-                ledger.written(part.amount);
+        while self.sent.front().is_some_and(|sent| sent.landed) {
+            let Some(Sent { slot, place, .. }) = self.sent.pop_front() else { return };
+            let (parts, since_ns) = self.take_block(slot);
+            for (channel, part) in &parts {
+                self.ledgers[*channel].written(part.amount);
             }
-            self.written.add(&self.blocks[slot]);
-            self.blocks[slot].clear();
+            self.written.push_back(Written { place, slot, parts, since_ns });
         }
     }
 
+    fn take_block(&mut self, slot: usize) -> (Vec<(usize, Part)>, Option<u64>) {
+        let block = &mut self.blocks[slot];
+        let parts = block.parts.iter_mut().map(std::mem::take).enumerate();
+        let parts = parts.filter(|(_, part)| part.amount.records > 0).collect();
+        (parts, block.since_ns.take())
+    }
+
     pub fn begin_sync(&mut self) {
-        std::mem::swap(&mut self.syncing, &mut self.written);
-        self.written.clear();
+        self.syncing = self.written.len();
     }
 
     /// It succeeded; returns since when the oldest of its records had waited.
     pub fn synced(&mut self) -> Option<u64> {
-        for (part, ledger) in self.syncing.parts.iter().zip(&self.ledgers) {
-            ledger.durable(part.amount, part.last_ns);
+        let synced = std::mem::take(&mut self.syncing);
+        let mut oldest_ns: Option<u64> = None;
+        for block in self.written.drain(..synced) {
+            for (channel, part) in block.parts {
+                self.ledgers[channel].durable(part.amount, part.last_ns);
+            }
+            oldest_ns = oldest_ns.into_iter().chain(block.since_ns).min();
         }
-        let since_ns = self.syncing.since_ns;
-        self.syncing.clear();
-        since_ns
+        oldest_ns
     }
 
-    /// The segment failed: what is in flight is lost, what is written will not become durable. The
-    /// same for the current block, in this buffer.
+    /// The sync under way proves nothing: something has failed meanwhile.
+    pub fn doubt(&mut self) {
+        self.syncing = 0;
+    }
+
+    /// Blocks that are written and not durable, with the buffers they were written from.
+    pub fn written(&self) -> impl Iterator<Item = (FileRange, usize)> {
+        self.written.iter().map(|block| (block.place, block.slot))
+    }
+
+    /// Of the written blocks only the first so many are there.
+    pub fn lose_written(&mut self, from: usize) {
+        self.syncing = 0;
+        for (channel, part) in self.written.drain(from..).flat_map(|block| block.parts) {
+            self.ledgers[channel].lost_after_writing(part.amount);
+        }
+    }
+
+    /// The segment is given up: what is on its way is lost, and what is written and not durable.
+    /// Also for the block in the making, in this buffer.
     pub fn fail(&mut self, slot: usize) {
-        if !self.is_sent(slot) {
-            self.sent.push_back((slot, false));
-        }
-        while let Some((slot, _)) = self.sent.pop_front() {
-            for (part, ledger) in self.blocks[slot].parts.iter().zip(&self.ledgers) {
-                ledger.lost_in_writing(part.amount);
+        let sent: Vec<usize> = self.sent.drain(..).map(|sent| sent.slot).collect();
+        for slot in sent.into_iter().chain([slot]) {
+            for (channel, part) in self.take_block(slot).0 {
+                self.ledgers[channel].lost_in_writing(part.amount);
             }
-            self.blocks[slot].clear();
         }
-        self.written.clear();
-        self.syncing.clear();
+        self.lose_written(0);
     }
 }
 
@@ -197,7 +228,7 @@ mod tests {
     fn fill(flight: &mut Flight, ledger: &Ledger, slot: usize, log_time_ns: u64) {
         ledger.received(log_time_ns, 10);
         flight.add(slot, 0, 10, log_time_ns, log_time_ns);
-        flight.send(slot);
+        flight.send(slot, FileRange { offset: slot as u64, bytes: 10 });
     }
 
     #[test]
@@ -234,7 +265,26 @@ mod tests {
         flight.fail(1);
         assert_eq!(flight.synced(), None);
         let account = ledger.snapshot();
-        assert_eq!((account.written.records, account.lost_in_writing.records), (1, 1));
+        assert_eq!((account.written.records, account.lost_in_writing.records), (0, 2));
         assert_eq!((account.durable.records, account.buffered.records), (0, 0));
+    }
+
+    #[test]
+    fn a_sync_proves_nothing_behind_a_failure_and_what_is_missing_is_lost() {
+        let (mut flight, ledger) = flight();
+        for slot in 0..3 {
+            fill(&mut flight, &ledger, slot, slot as u64);
+            flight.landed(slot);
+        }
+        flight.begin_sync();
+        flight.doubt();
+        assert_eq!(flight.synced(), None);
+        assert_eq!(flight.written().map(|(place, _)| place.offset).collect::<Vec<_>>(), [0, 1, 2]);
+        flight.lose_written(2);
+        flight.begin_sync();
+        flight.synced();
+        let account = ledger.snapshot();
+        assert_eq!((account.durable.records, account.lost_in_writing.records), (2, 1));
+        assert_eq!(account.buffered.records, 0);
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Statistics of the writer thread, while it runs and at its end.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use steadyio_core::latency::Latencies;
@@ -24,10 +24,45 @@ pub struct Meters {
     pub rotations: AtomicU64,
     /// Bytes handed to the device, with format and padding.
     pub device_bytes: AtomicU64,
-    /// Segments abandoned because a write or sync failed.
+    /// Writes and syncs that failed.
+    pub failures: AtomicU64,
+    /// Segments left before they were full, because a part of them cannot be written or is gone.
     pub failed_segments: AtomicU64,
-    /// Why the latest of them failed, or why recording ended.
+    /// What failed last, or why recording ended.
     pub trouble: Mutex<Option<String>>,
+    state: Mutex<RecordingState>,
+    ended: AtomicBool,
+    listener: Mutex<Option<Listener>>,
+}
+
+/// How a recording goes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum RecordingState {
+    #[default]
+    Recording,
+    /// The device fails: records wait in the rings, and are lost when those are full.
+    Waiting {
+        /// On the monotonic clock.
+        since_ns: u64,
+        /// What failed first.
+        why: String,
+    },
+    /// What comes now is lost.
+    Ended(Ended),
+}
+
+/// Called by the writer thread with each new state. Must not wait.
+pub struct Listener(pub Box<dyn Fn(&RecordingState) + Send>);
+
+impl std::fmt::Debug for Listener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Listener")
+    }
+}
+
+/// Poisoned only if a reader panicked while cloning a string.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub(super) fn raise(meter: &AtomicU64, value: u64) {
@@ -40,13 +75,40 @@ pub(super) fn count(meter: &AtomicU64, more: u64) {
 
 impl Meters {
     pub(super) fn set_trouble(&self, text: String) {
-        // Poisoned only if a reader panicked while cloning a string.
-        *self.trouble.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(text);
+        *lock(&self.trouble) = Some(text);
     }
 
-    /// Why the latest segment failed, or why recording ended.
+    /// What failed last, or why recording ended.
     pub fn trouble(&self) -> Option<String> {
-        self.trouble.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        lock(&self.trouble).clone()
+    }
+
+    pub(super) fn set_state(&self, state: RecordingState) {
+        self.ended.store(matches!(state, RecordingState::Ended(_)), Ordering::Release);
+        *lock(&self.state) = state.clone();
+        if let Some(Listener(tell)) = &*lock(&self.listener) {
+            tell(&state);
+        }
+    }
+
+    /// Whether what comes now is lost, without asking for a lock.
+    pub fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    /// How it goes now.
+    pub fn state(&self) -> RecordingState {
+        lock(&self.state).clone()
+    }
+
+    /// Is told of each change from now on, and of the state if it has changed already; there is one
+    /// listener.
+    pub fn on_change(&self, listener: Listener) {
+        let state = self.state();
+        if state != RecordingState::Recording {
+            (listener.0)(&state);
+        }
+        *lock(&self.listener) = Some(listener);
     }
 }
 
@@ -64,16 +126,18 @@ pub struct WriterReport {
     pub rotations: Latencies,
     pub kernel: Counters,
     pub ended: Ended,
+    /// Records that were received and are not durable; they are lost.
+    pub not_durable: u64,
 }
 
 /// How the writer thread ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
-    /// It was told to, and everything it had is durable.
+    /// It was told to, and everything it had is durable or counted as lost.
     Finished,
     /// All segments were full, and none was to be overwritten.
     Full,
-    /// Every segment failed.
+    /// The device failed, and it was not to be waited for, or not any longer.
     Failed,
 }

@@ -6,25 +6,34 @@
 //! any time; [`Recorder::finish`] makes the rest durable and ends the segment. Dropping a recorder
 //! does what `finish` does, without a report.
 //!
-//! Reading order: [`files`] (the pool), [`direct_io`] (I/O), [`flight`] (what is durable),
-//! [`errand`] (I/O of segments other than records), [`stage`] (records to segments),
-//! [`writer`] (what the thread does), [`thread`], [`meters`].
+//! Reading order: [`files`] (the pool), [`direct_io`] (the way to the device), [`flight`] (what is
+//! durable), [`errand`] (what segments need beside their records), [`stage`] (records to segments, and what
+//! happens when the device fails), [`writer`] (what the thread does), [`thread`], [`meters`],
+//! [`flush`].
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 pub mod direct_io;
 pub mod errand;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod faults;
 pub mod files;
 pub mod flight;
+pub mod flush;
 pub mod meters;
 pub mod stage;
 pub mod thread;
 pub mod writer;
 
 use self::direct_io::{Disk, DiskError};
+#[cfg(test)]
+use self::faults::Faults;
 use self::files::{Pool, PoolError};
+use self::flush::{Flush, Flushed};
 use self::meters::{Ended, Meters, WriterReport};
 use self::stage::{Parts, Stage, buffer_sizes};
 use self::thread::WriterThread;
@@ -57,7 +66,7 @@ pub enum StartError {
     /// Buffers and engine.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// The writer thread, or the first write.
+    /// The writer thread.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -69,6 +78,8 @@ pub struct Recorder {
     ledgers: Vec<Arc<Ledger>>,
     meters: Arc<Meters>,
     stop: Arc<AtomicBool>,
+    /// Losses that a flush has told of.
+    told_lost: Arc<AtomicU64>,
     thread: Option<WriterThread>,
 }
 
@@ -151,8 +162,11 @@ impl Recorder {
         let disk = Disk::new(config.writer.engine, &sizes, config.lock_memory)?;
         // At most 10,000: checked.
         let pool = Pool::open(&config.dir, segments as usize, config.segment_bytes, note, stop)?;
+        #[cfg(test)]
+        let pool = if Faults::take_page_cache() { pool.through_page_cache() } else { pool };
         let meters = Arc::new(Meters::default());
-        let mut stage = Stage::new(Parts {
+        let stop_writing = Arc::new(AtomicBool::new(false));
+        let stage = Stage::new(Parts {
             encoder,
             disk,
             pool,
@@ -161,22 +175,30 @@ impl Recorder {
             loss_window: config.loss_window,
             flush_after: config.flush_after(),
             when_full: config.when_full,
+            on_failure: config.on_failure,
+            stop: Arc::clone(&stop_writing),
             recording_id: random_id()?,
         });
-        stage.next_segment()?;
-        let stop = Arc::new(AtomicBool::new(false));
         let writer = Writer {
             outlets,
             stage,
             poll: config.poll(),
             // At most 16 MiB: checked.
             busy_bytes: config.unit_bytes as usize,
-            stop: Arc::clone(&stop),
+            stop: Arc::clone(&stop_writing),
             meters: Arc::clone(&meters),
         };
         let thread = thread.begin(writer)?;
         let topics = config.channels.iter().map(|channel| channel.topic.clone()).collect();
-        Ok((Recorder { topics, ledgers, meters, stop, thread: Some(thread) }, channels))
+        let recorder = Recorder {
+            topics,
+            ledgers,
+            meters,
+            stop: stop_writing,
+            told_lost: Arc::default(),
+            thread: Some(thread),
+        };
+        Ok((recorder, channels))
     }
 
     /// What became of the records so far.
@@ -199,7 +221,19 @@ impl Recorder {
         &self.meters
     }
 
-    /// Makes durable what was appended before, and ends the segment. Later records are ignored.
+    /// Waits until what was received before is durable. A loss is told once, by the first flush
+    /// that began after it or met it.
+    pub fn flush(&self, timeout: Duration) -> Flushed {
+        self.begin_flush().wait(timeout)
+    }
+
+    /// The same for who does not want to hold on to the recorder while it waits.
+    pub fn begin_flush(&self) -> Flush {
+        Flush::new(&self.ledgers, &self.told_lost)
+    }
+
+    /// Makes durable what was appended before, and ends the segment. What is appended later is
+    /// never looked at. The report says whether everything is durable.
     pub fn finish(&mut self) -> io::Result<WriterReport> {
         self.stop.store(true, Ordering::Release);
         let thread = self.thread.take().ok_or_else(|| io::Error::other("finished already"))?;

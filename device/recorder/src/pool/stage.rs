@@ -1,31 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From records to durable segments: the encoder, the buffers, and the file in use.
 //!
-//! Used by the writer thread only. An error means that the segment in use has failed; what was in
-//! flight is then lost, and [`Stage::next_segment`] continues in another.
+//! Used by the writer thread only. When the device fails, [`mend`] waits until it works again, within
+//! whatever call met the failure; the rings fill meanwhile.
 
 mod change;
+mod mend;
 
-use std::fs::File;
-use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use steadyio_core::latency::Latencies;
 
-use self::change::Next;
+use self::change::{Ending, InUse, Next};
+use self::mend::Trouble;
 use super::direct_io::{Disk, DiskOp, Done};
-use super::errand::Errand;
 use super::files::Pool;
 use super::flight::Flight;
 use super::meters::{Meters, count, raise};
-use crate::config::WhenFull;
-use crate::ledger::Ledger;
+use crate::config::{OnFailure, WhenFull};
+use crate::ledger::{Amount, Ledger};
 use crate::mcap::account::ChannelLedger;
 use crate::mcap::encoder::{Encoder, FileRange, Full, Message};
 use crate::mcap::layout::{ALIGN_BYTES, HEAD_BYTES, Layout};
-use crate::read_only::refuse_read_only;
 use crate::ring::Header;
 use crate::source::now_ns;
 
@@ -44,10 +42,16 @@ pub fn buffer_sizes(layout: &Layout) -> Vec<usize> {
     sizes
 }
 
-/// All segments are full, and none may be overwritten.
-#[derive(Debug, thiserror::Error)]
-#[error("all segments are full")]
-pub struct AllFull;
+/// Why a call of a stage did not do what it was to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// The segment in use was left, with what was on its way. The next record begins another.
+    SegmentLost,
+    /// All segments are full, and none may be overwritten.
+    AllFull,
+    /// The device fails, and it is not to be waited for any longer.
+    Failed,
+}
 
 /// What a stage is made of.
 pub struct Parts {
@@ -65,6 +69,10 @@ pub struct Parts {
     pub flush_after: Duration,
     /// Whether segments are overwritten.
     pub when_full: WhenFull,
+    /// Whether a device that fails is waited for.
+    pub on_failure: OnFailure,
+    /// Set when no more records come; then the thread is unparked.
+    pub stop: Arc<AtomicBool>,
     /// New for each recording.
     pub recording_id: [u8; 16],
 }
@@ -73,16 +81,21 @@ pub struct Parts {
 pub struct Stage {
     parts: Parts,
     flight: Flight,
-    /// In use; None during a rotation.
-    file: Option<File>,
-    /// Full: its data are durable, its summary is being written.
-    ending: Option<Errand>,
+    /// None before the first record, and while the change to the next is waited for.
+    file: Option<InUse>,
+    /// Full: its data are durable, its summary is on its way.
+    ending: Option<Ending>,
     next: Option<Next>,
     /// Whether the preparation of the next one was tried while this one is in use.
     looked_ahead: bool,
     /// The buffer that is being filled.
     slot: usize,
     begun: usize,
+    trouble: Option<Trouble>,
+    /// Whether the last sync of any segment worked; not before there was one.
+    sync_worked: bool,
+    /// Whether a segment was given up since a record became durable.
+    gave_up: bool,
     /// No more records come.
     finishing: bool,
     synced_ns: u64,
@@ -96,7 +109,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Needs [`Stage::next_segment`] before it takes records.
+    /// Nothing is written before [`Stage::begin_early`] or the first record.
     pub fn new(parts: Parts) -> Stage {
         Stage {
             flight: Flight::new(parts.ledgers.clone(), BLOCKS),
@@ -106,6 +119,9 @@ impl Stage {
             looked_ahead: false,
             slot: 0,
             begun: 0,
+            trouble: None,
+            sync_worked: false,
+            gave_up: false,
             finishing: false,
             synced_ns: 0,
             accounts: vec![ChannelLedger::default(); parts.ledgers.len()],
@@ -133,7 +149,7 @@ impl Stage {
         header: Header,
         payload: [&[u8]; 2],
         since_ns: u64,
-    ) -> io::Result<()> {
+    ) -> Result<(), Stop> {
         let log_time_ns = header.log_time_ns;
         let message = Message {
             // At most 1,000 channels: the configuration was checked.
@@ -144,6 +160,9 @@ impl Stage {
             payload,
         };
         loop {
+            if self.file.is_none() {
+                self.next_segment()?;
+            }
             let slot = self.slot;
             let pushed = self.parts.encoder.push(self.parts.disk.buffer(slot), &message);
             match pushed {
@@ -154,16 +173,22 @@ impl Stage {
                 }
                 Err(Full::Block) => self.flush()?,
                 Err(Full::Segment) => self.rotate()?,
-                // The configuration was checked against the layout.
-                Err(error @ Full::TooLong { .. }) => return Err(io::Error::other(error)),
+                // The configuration was checked against the layout; should it be wrong, it costs
+                // this record only.
+                Err(error @ Full::TooLong { .. }) => {
+                    self.parts.meters.set_trouble(error.to_string());
+                    let bytes = header.bytes.into();
+                    self.parts.ledgers[channel].lost_in_writing(Amount { records: 1, bytes });
+                    return Ok(());
+                }
             }
             self.keep_time()?;
         }
     }
 
-    /// Submits blocks that are old enough, and syncs writes that are old enough. Called between any
-    /// two steps that take time.
-    pub fn keep_time(&mut self) -> io::Result<()> {
+    /// Sends what has waited for long enough, and syncs what was written for long enough. Called
+    /// between any two things that take time.
+    pub fn keep_time(&mut self) -> Result<(), Stop> {
         self.take_done()?;
         let flush_after = self.parts.flush_after;
         if is_past(self.flight.block_since_ns(self.slot), flush_after) {
@@ -177,7 +202,7 @@ impl Stage {
         let rested = is_past(Some(self.synced_ns), flush_after);
         let worth_it = is_past(written_since_ns, flush_after) && (rested || !too_late);
         if worth_it && !self.parts.disk.is_syncing() {
-            self.begin_sync()?;
+            self.begin_sync();
             self.take_done()?;
         }
         Ok(())
@@ -193,17 +218,16 @@ impl Stage {
         self.parts.disk.is_idle()
     }
 
-    fn flush(&mut self) -> io::Result<()> {
+    fn flush(&mut self) -> Result<(), Stop> {
         self.snapshot();
         let buffer = self.parts.disk.buffer(self.slot);
         let Some(place) = self.parts.encoder.flush(buffer, &self.accounts) else { return Ok(()) };
-        self.flight.send(self.slot);
         self.send(place)?;
         self.look_ahead();
         self.take_free_slot()
     }
 
-    fn take_free_slot(&mut self) -> io::Result<()> {
+    fn take_free_slot(&mut self) -> Result<(), Stop> {
         loop {
             // One that completed before an earlier one still holds its records.
             let is_free =
@@ -217,28 +241,33 @@ impl Stage {
         }
     }
 
-    fn send(&mut self, place: FileRange) -> io::Result<()> {
-        let file = self.file.as_ref().ok_or_else(no_segment)?;
-        self.parts.disk.write(file, self.slot, place);
-        count(&self.parts.meters.device_bytes, place.bytes as u64);
+    /// Sends the block in the buffer that is being filled.
+    fn send(&mut self, place: FileRange) -> Result<(), Stop> {
+        self.flight.send(self.slot, place);
+        self.write(self.slot, place);
         self.take_done()
     }
 
-    fn begin_sync(&mut self) -> io::Result<()> {
-        let file = self.file.as_ref().ok_or_else(no_segment)?;
-        self.synced_ns = now_ns();
-        self.flight.begin_sync();
-        self.parts.disk.sync(file);
-        Ok(())
+    fn write(&mut self, slot: usize, place: FileRange) {
+        let Some(in_use) = &self.file else { return };
+        self.parts.disk.write(&in_use.file, slot, place);
+        count(&self.parts.meters.device_bytes, place.bytes as u64);
     }
 
-    fn sync_now(&mut self) -> io::Result<()> {
+    fn begin_sync(&mut self) {
+        let Some(in_use) = &self.file else { return };
+        self.synced_ns = now_ns();
+        self.flight.begin_sync();
+        self.parts.disk.sync(&in_use.file);
+    }
+
+    fn sync_now(&mut self) -> Result<(), Stop> {
         self.wait_for_all()?;
-        self.begin_sync()?;
+        self.begin_sync();
         self.wait_for_all()
     }
 
-    fn wait_for_all(&mut self) -> io::Result<()> {
+    fn wait_for_all(&mut self) -> Result<(), Stop> {
         self.take_done()?;
         while !self.parts.disk.is_idle() {
             self.parts.disk.wait(None);
@@ -247,36 +276,52 @@ impl Stage {
         Ok(())
     }
 
-    fn take_done(&mut self) -> io::Result<()> {
-        while let Some(done) = self.parts.disk.next_done() {
-            match done.what {
-                DiskOp::Write(_) => self.writes.add(done.ns),
-                DiskOp::Sync => self.syncs.add(done.ns),
+    /// What was done, seen before it is believed that all of it was: a sync that ended well in the
+    /// company of a failure proves nothing.
+    fn take_done(&mut self) -> Result<(), Stop> {
+        while !self.parts.disk.has_failed() {
+            let Some(done) = self.parts.disk.next_done() else { return Ok(()) };
+            if let Err(error) = self.file_system_takes(&done) {
+                return self.mend(done.what, error);
             }
-            if self.ending.as_ref().is_some_and(|errand| errand.awaits(done.what)) {
-                self.ending_went_on(done)?;
-            } else if self.next.as_ref().is_some_and(|next| next.errand.awaits(done.what)) {
-                self.next_went_on(done)?;
-            } else {
-                self.records_went_on(done)?;
-            }
+            self.went_on(&done);
             self.run_errands();
         }
-        Ok(())
+        self.after_failure()
     }
 
-    fn records_went_on(&mut self, done: Done) -> io::Result<()> {
+    /// Of what ended well.
+    fn went_on(&mut self, done: &Done) {
+        self.measure(done);
+        self.sync_worked |= done.what == DiskOp::Sync;
         let what = done.what;
-        ended_well(done, self.file.as_ref().ok_or_else(no_segment)?)?;
-        match what {
-            DiskOp::Write(slot) => self.flight.landed(slot),
-            DiskOp::Sync => {
-                if let Some(since_ns) = self.flight.synced() {
-                    self.note_lag(now_ns() - since_ns);
-                }
+        if self.ending.as_ref().is_some_and(|ending| ending.errand.awaits(what)) {
+            self.ending_went_on();
+        } else if let Some(next) = self.next.as_mut().filter(|next| next.errand.awaits(what)) {
+            next.errand.end_step();
+        } else {
+            match what {
+                DiskOp::Write(slot) => self.flight.landed(slot),
+                DiskOp::Sync => self.synced(),
             }
         }
-        Ok(())
+    }
+
+    fn measure(&mut self, done: &Done) {
+        match done.what {
+            DiskOp::Write(_) => self.writes.add(done.ns),
+            DiskOp::Sync => self.syncs.add(done.ns),
+        }
+    }
+
+    fn synced(&mut self) {
+        if let Some(since_ns) = self.flight.synced() {
+            self.note_lag(now_ns() - since_ns);
+            self.gave_up = false;
+            if let Some(in_use) = &mut self.file {
+                in_use.holds_records = true;
+            }
+        }
     }
 
     fn note_lag(&self, lag_ns: u64) {
@@ -305,18 +350,6 @@ impl Stage {
     }
 }
 
-fn ended_well(done: Done, file: &File) -> io::Result<()> {
-    done.result?;
-    match done.what {
-        DiskOp::Write(_) => Ok(()),
-        DiskOp::Sync => refuse_read_only(file),
-    }
-}
-
 fn is_past(since_ns: Option<u64>, time: Duration) -> bool {
     since_ns.is_some_and(|ns| u128::from(now_ns().saturating_sub(ns)) >= time.as_nanos())
-}
-
-fn no_segment() -> io::Error {
-    io::Error::other("no segment is in use")
 }

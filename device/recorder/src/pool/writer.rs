@@ -3,14 +3,13 @@
 //!
 //! It polls because a wakeup would be a system call, which the append side must not make.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::meters::{Ended, Meters, WriterReport, raise};
-use super::stage::{AllFull, Stage};
+use super::meters::{Ended, Meters, RecordingState, WriterReport, raise};
+use super::stage::{Stage, Stop};
 use crate::channel::Outlet;
 use crate::ledger::Amount;
 use crate::ring::{HEADER_BYTES, Header};
@@ -41,6 +40,11 @@ impl Writer {
     pub fn run(mut self) -> WriterReport {
         let probe = Probe::new();
         let ended = self.record();
+        if ended != Ended::Finished {
+            self.meters.set_state(RecordingState::Ended(ended));
+            self.discard();
+        }
+        let accounts = self.outlets.iter().map(|outlet| outlet.ledger.snapshot());
         let (engine, direct) = self.stage.engine();
         WriterReport {
             engine,
@@ -50,11 +54,12 @@ impl Writer {
             rotations: self.stage.rotations.clone(),
             kernel: probe.read(),
             ended,
+            not_durable: accounts.map(|now| now.received.records - now.durable.records).sum(),
         }
     }
 
     fn record(&mut self) -> Ended {
-        let mut failures = 0;
+        self.stage.begin_early();
         let mut looked_ns = now_ns();
         let mut pause = PAUSE_MIN;
         loop {
@@ -65,13 +70,14 @@ impl Writer {
             raise(&self.meters.poll_gap_ns_max, looked_ns - since_ns);
             match self.round(since_ns, looked_ns, stopping, &mut pause) {
                 Ok(()) if stopping => return Ended::Finished,
-                Ok(()) => failures = 0,
-                Err(error) => {
-                    failures += 1;
-                    if let Some(ended) = self.go_on(error, failures) {
-                        self.discard();
-                        return ended;
-                    }
+                Ok(()) | Err(Stop::SegmentLost) => {}
+                Err(Stop::AllFull) => {
+                    self.meters.set_trouble("all segments are full".into());
+                    return Ended::Full;
+                }
+                Err(Stop::Failed) => {
+                    self.stage.abandon();
+                    return Ended::Failed;
                 }
             }
         }
@@ -85,7 +91,7 @@ impl Writer {
         looked_ns: u64,
         stopping: bool,
         pause: &mut Duration,
-    ) -> io::Result<()> {
+    ) -> Result<(), Stop> {
         let drained_bytes = self.drain(since_ns)?;
         if stopping {
             return self.stage.finish();
@@ -104,7 +110,7 @@ impl Writer {
     }
 
     /// Empties the rings, as far as they were filled at the beginning; returns how much that was.
-    fn drain(&mut self, since_ns: u64) -> io::Result<usize> {
+    fn drain(&mut self, since_ns: u64) -> Result<usize, Stop> {
         let mut drained_bytes = 0;
         for (number, outlet) in self.outlets.iter_mut().enumerate() {
             let mut left = outlet.ring.used();
@@ -127,24 +133,7 @@ impl Writer {
         Ok(drained_bytes)
     }
 
-    /// After an error, continues in another segment, until each has failed in turn.
-    fn go_on(&mut self, error: io::Error, failures: usize) -> Option<Ended> {
-        let full = error.get_ref().is_some_and(|inner| inner.is::<AllFull>());
-        self.meters.set_trouble(error.to_string());
-        if full {
-            return Some(Ended::Full);
-        }
-        self.stage.abandon();
-        if failures > self.stage.segments() {
-            return Some(Ended::Failed);
-        }
-        match self.stage.next_segment() {
-            Ok(()) => None,
-            Err(error) => self.go_on(error, failures + 1),
-        }
-    }
-
-    fn sleep(&mut self, until_ns: u64) -> io::Result<()> {
+    fn sleep(&mut self, until_ns: u64) -> Result<(), Stop> {
         while now_ns() < until_ns {
             if self.stage.is_idle() {
                 // Until the stop at the latest; an early return only polls earlier.

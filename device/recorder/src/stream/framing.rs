@@ -68,6 +68,8 @@ pub enum Problem {
     NoTopic(u16),
     #[error("the stream ends within a frame, after {have} of its bytes")]
     Truncated { have: u64 },
+    #[error("topic {topic:?} has records of up to {bytes} bytes; this recording takes {max}")]
+    TooLong { topic: String, bytes: u64, max: u64 },
     #[error("topic {0:?} is not part of this recording, which has begun")]
     Late(String),
     #[error("topic {topic:?} is declared with another {field} than by a producer before")]

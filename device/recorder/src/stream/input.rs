@@ -89,6 +89,7 @@ pub struct StreamSource {
     accepted: u64,
     channels: Vec<ChannelConfig>,
     started: bool,
+    record_bytes_max: u64,
     refused: Refused,
 }
 
@@ -100,11 +101,13 @@ fn name_of(input: &Input) -> String {
 }
 
 impl StreamSource {
-    /// Opens the input. `refused` is called with each producer whose stream was wrong; without a
-    /// socket there is one producer, and its end is the end of the recording.
+    /// Opens the input. `refused` is told of each producer whose stream was wrong, or that declares
+    /// longer records than the recording takes; without a socket there is one producer, and its end
+    /// is the end of the recording.
     pub fn open(
         input: &Input,
         framing: InputFraming,
+        record_bytes_max: u64,
         refused: Refused,
     ) -> io::Result<StreamSource> {
         let named =
@@ -141,6 +144,7 @@ impl StreamSource {
             accepted: 0,
             channels,
             started: false,
+            record_bytes_max,
             refused,
         };
         if let Some(file) = file {
@@ -209,7 +213,13 @@ impl StreamSource {
         let Framing::Frames(frames) = &producer.framing else { return Ok(()) };
         let mut channels = self.channels.clone();
         for (id, topic) in frames.topics() {
-            let channel = channel_for(topic, &mut channels, self.started);
+            let bytes = u64::from(topic.record_bytes_max);
+            let channel = if bytes > self.record_bytes_max {
+                let (topic, max) = (topic.topic.clone(), self.record_bytes_max);
+                Err(Problem::TooLong { topic, bytes, max })
+            } else {
+                channel_for(topic, &mut channels, self.started)
+            };
             let channel = channel.map_err(|problem| frames.error(problem))?;
             producer.channels.push((*id, channel));
         }
@@ -223,7 +233,7 @@ impl StreamSource {
         let producer = self.producers.swap_remove(at);
         let text = format!("{}: {why}", producer.name);
         if self.listener.is_none() {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+            return Err(io::Error::other(text));
         }
         (self.refused)(text);
         Ok(())
@@ -248,11 +258,10 @@ impl StreamSource {
             Err(error) => return Err(error.into()),
         }
         let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
-        for (&at, _) in listened.iter().zip(&ready).filter(|(_, ready)| **ready) {
-            let producer = &mut self.producers[at];
-            if let Err(error) = producer.read() {
-                let text = format!("{}: {error}", producer.name);
-                return Err(io::Error::new(error.kind(), text));
+        // From the last: who is sent away moves those behind.
+        for (&at, _) in listened.iter().zip(&ready).rev().filter(|(_, ready)| **ready) {
+            if let Err(error) = self.producers[at].read() {
+                self.refuse(at, &error)?;
             }
         }
         if ready.len() > listened.len() && ready[listened.len()] {

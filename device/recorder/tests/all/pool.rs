@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use steadyio_recorder::channel::Channel;
 use steadyio_recorder::config::{
-    ChannelConfig, EngineChoice, RecorderConfig, Retention, Schema, WhenFull, WriterConfig,
+    ChannelConfig, EngineChoice, OnFailure, RecorderConfig, Retention, Schema, WhenFull,
+    WriterConfig,
 };
 use steadyio_recorder::ledger::Account;
 use steadyio_recorder::mcap::files::examine_file;
@@ -39,6 +40,7 @@ fn config(dir: &Path) -> RecorderConfig {
         segment_bytes: 512 << 10,
         retention: Retention::Segments(3),
         when_full: WhenFull::Recycle,
+        on_failure: OnFailure::Wait,
         writer: WriterConfig::default(),
         lock_memory: false,
     }

@@ -211,6 +211,38 @@ fn several_producers_share_a_socket_and_only_the_wrong_one_is_sent_away() {
 }
 
 #[test]
+fn a_producer_of_records_too_long_is_sent_away_and_the_others_are_recorded() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("socket");
+    let input = format!("unix:{}", socket.display());
+    let child = record(dir.path(), &["--input", &input, "--framing", "frames"]);
+    let mut images = connect(&socket);
+    let image = Topic { record_bytes_max: 1 << 20, ..topic("/image") };
+    images
+        .write_all(&[&HEAD, &topic_frame(0, &image).unwrap()[..], &begin_frame()].concat())
+        .unwrap();
+    wait_for_close(&images);
+    let mut good = connect(&socket);
+    good.write_all(&[beginning(&["/a"]), frames(0, 0..100)].concat()).unwrap();
+    // Longer than it declared.
+    let mut long = connect(&socket);
+    long.write_all(&[beginning(&["/a"]), record_frame(0, 7, &[0; 1_001]).unwrap()].concat())
+        .unwrap();
+    wait_for_close(&long);
+    good.write_all(&frames(0, 100..200)).unwrap();
+    good.shutdown(std::net::Shutdown::Write).unwrap();
+    wait_for_close(&good);
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let said = stderr(&output);
+    assert!(said.contains("topic \"/image\" has records of up to 1048576 bytes"), "{said}");
+    assert!(said.contains("refused producer 3: byte"), "{said}");
+    assert_eq!(read(dir.path())["/a"], numbered(0..200));
+}
+
+#[test]
 fn a_full_ring_loses_and_counts_or_makes_the_producer_wait() {
     let lines = format!("{}\n", "y".repeat(999)).repeat(3_000);
     for (block, status) in [(&["--block"][..], 0), (&[][..], 3)] {

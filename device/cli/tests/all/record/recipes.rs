@@ -90,26 +90,6 @@ fn every_recipe_records_everything_and_says_how_long_the_caller_took() {
     }
 }
 
-#[test]
-fn records_that_were_lost_have_an_exit_status() {
-    let dir = tempfile::tempdir().unwrap();
-    // Twice as much as the pool holds.
-    let arguments = ["--stop-when-full", "--total", "4M", "--period", "100us"];
-    let output = {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
-        command.args(["record", "--json", "--no-lock", "--size", "4K", "--segments", "2"]);
-        command.args(["--segment-size", "1M", "--unit", "64K", "--dir"]).arg(dir.path());
-        command.args(arguments).output().unwrap()
-    };
-    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
-    let result = valid_json(&output, SCHEMA);
-    assert_eq!(result["ended"], "full");
-    let lost = records(&result, "lost_in_writing");
-    assert!(lost > 100);
-    assert_eq!(records(&result, "durable") + lost, 1_024);
-    assert!(stderr(&output).contains(&format!("{lost} records were lost")));
-}
-
 fn running(mut command: Command, there: &Path) -> Child {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let started = Instant::now();

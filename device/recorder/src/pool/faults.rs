@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A device that fails when a test says so, over real files and real I/O.
+//!
+//! It has a cache that loses what no sync has covered: [`Faults::crash`] is what a power cut at this
+//! moment leaves, and a fault can empty the cache while the recording goes on. [`Disk`] asks it
+//! before each operation; it belongs to the recorder that the same thread starts next.
+//!
+//! [`Disk`]: super::direct_io::Disk
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::mcap::encoder::FileRange;
+
+mod tests;
+
+/// What a fault is about.
+#[derive(Debug, Clone, PartialEq)]
+pub enum When {
+    /// Of all writes, from 0.
+    Writes(Range<u64>),
+    /// Writes of so many bytes that begin here.
+    Places(Range<u64>),
+    /// Of all syncs, from 0.
+    Syncs(Range<u64>),
+    WritesFor(Range<Duration>),
+    SyncsFor(Range<Duration>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// Not done; this is the error.
+    Fail(i32),
+    /// The same, and what is in the cache is gone.
+    LoseCache(i32),
+    /// Done, and told so much later.
+    Late(Duration),
+    /// Not done, and told as done.
+    Lie,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fault {
+    pub when: When,
+    pub how: How,
+}
+
+/// What is to be done with an operation.
+pub enum Verdict {
+    Go,
+    /// It is done already.
+    Done(io::Result<()>),
+}
+
+struct Cached {
+    inode: u64,
+    file: File,
+    offset: u64,
+    before: Vec<u8>,
+    operation: u64,
+    landed: bool,
+    /// By the sync under way.
+    covered: bool,
+}
+
+impl Cached {
+    fn undo(&self, file: &File) {
+        file.write_all_at(&self.before, self.offset).unwrap();
+    }
+}
+
+struct Device {
+    faults: Vec<Fault>,
+    started: Instant,
+    writes: u64,
+    syncs: u64,
+    cache: Vec<Cached>,
+    late: HashMap<u64, Duration>,
+    held: Vec<(Instant, u64, io::Result<()>)>,
+}
+
+/// See the module's head. Without a device, which is so unless a test asks for one, nothing fails.
+#[derive(Clone, Default)]
+pub struct Faults(Option<Arc<Mutex<Device>>>);
+
+thread_local! {
+    static NEXT: RefCell<(Faults, bool)> = RefCell::default();
+}
+
+impl Faults {
+    /// Of the recorder that this thread starts next.
+    pub fn of_next_recorder(faults: Vec<Fault>, page_cache: bool) -> Faults {
+        let device = Device {
+            faults,
+            started: Instant::now(),
+            writes: 0,
+            syncs: 0,
+            cache: Vec::new(),
+            late: HashMap::new(),
+            held: Vec::new(),
+        };
+        let faults = Faults(Some(Arc::new(Mutex::new(device))));
+        NEXT.set((faults.clone(), page_cache));
+        faults
+    }
+
+    pub fn take() -> Faults {
+        NEXT.with_borrow_mut(|(faults, _)| std::mem::take(faults))
+    }
+
+    /// Whether that recorder is to use the page cache.
+    pub fn take_page_cache() -> bool {
+        NEXT.with_borrow_mut(|(_, page_cache)| std::mem::take(page_cache))
+    }
+
+    fn device(&self) -> Option<MutexGuard<'_, Device>> {
+        self.0.as_ref().map(|device| device.lock().unwrap())
+    }
+
+    /// A write that is about to be made.
+    pub fn write(&self, file: &File, place: FileRange, operation: u64) -> Verdict {
+        let Some(mut device) = self.device() else { return Verdict::Go };
+        let (number, elapsed) = (device.writes, device.started.elapsed());
+        device.writes += 1;
+        let how = device.fault(|when| match when {
+            When::Writes(numbers) => numbers.contains(&number),
+            When::Places(places) => places.contains(&place.offset),
+            When::WritesFor(times) => times.contains(&elapsed),
+            _ => false,
+        });
+        let verdict = device.verdict(how, operation);
+        if matches!(verdict, Verdict::Go) {
+            device.keep(file, place, operation);
+        }
+        verdict
+    }
+
+    /// A sync that is about to be made.
+    pub fn sync(&self, operation: u64) -> Verdict {
+        let Some(mut device) = self.device() else { return Verdict::Go };
+        let (number, elapsed) = (device.syncs, device.started.elapsed());
+        device.syncs += 1;
+        device.cache.iter_mut().for_each(|cached| cached.covered = cached.landed);
+        let how = device.fault(|when| match when {
+            When::Syncs(numbers) => numbers.contains(&number),
+            When::SyncsFor(times) => times.contains(&elapsed),
+            _ => false,
+        });
+        device.verdict(how, operation)
+    }
+
+    /// What the kernel did; None if that is to be told later.
+    pub fn done(
+        &self,
+        operation: u64,
+        is_sync: bool,
+        result: io::Result<()>,
+    ) -> Option<io::Result<()>> {
+        let Some(mut device) = self.device() else { return Some(result) };
+        if is_sync && result.is_ok() {
+            device.cache.retain(|cached| !cached.covered);
+        } else if !is_sync {
+            let ours = |cached: &&mut Cached| cached.operation == operation;
+            device.cache.iter_mut().filter(ours).for_each(|cached| cached.landed = true);
+        }
+        match device.late.remove(&operation) {
+            None => Some(result),
+            Some(later) => {
+                device.held.push((Instant::now() + later, operation, result));
+                None
+            }
+        }
+    }
+
+    pub fn is_holding(&self) -> bool {
+        self.device().is_some_and(|device| !device.held.is_empty())
+    }
+
+    pub fn next_due(&self) -> Option<(u64, io::Result<()>)> {
+        let mut device = self.device()?;
+        let due = device.held.iter().position(|(at, ..)| *at <= Instant::now())?;
+        let (_, operation, result) = device.held.swap_remove(due);
+        Some((operation, result))
+    }
+
+    /// A copy of the segments as a power cut leaves them now.
+    pub fn crash(&self, dir: &Path) -> TempDir {
+        let device = self.device().unwrap();
+        let left = tempfile::tempdir().unwrap();
+        for entry in fs::read_dir(dir).unwrap() {
+            let entry = entry.unwrap();
+            let path = left.path().join(entry.file_name());
+            fs::copy(entry.path(), &path).unwrap();
+            let file = OpenOptions::new().write(true).open(path).unwrap();
+            let inode = entry.metadata().unwrap().ino();
+            let of_file = device.cache.iter().rev().filter(|cached| cached.inode == inode);
+            of_file.for_each(|cached| cached.undo(&file));
+        }
+        left
+    }
+}
+
+impl Device {
+    fn fault(&self, is_now: impl Fn(&When) -> bool) -> Option<How> {
+        self.faults.iter().find(|fault| is_now(&fault.when)).map(|fault| fault.how)
+    }
+
+    fn verdict(&mut self, how: Option<How>, operation: u64) -> Verdict {
+        match how {
+            None => Verdict::Go,
+            Some(How::Fail(error)) => Verdict::Done(Err(io::Error::from_raw_os_error(error))),
+            Some(How::LoseCache(error)) => {
+                self.cache.drain(..).rev().for_each(|cached| cached.undo(&cached.file));
+                Verdict::Done(Err(io::Error::from_raw_os_error(error)))
+            }
+            Some(How::Late(later)) => {
+                self.late.insert(operation, later);
+                Verdict::Go
+            }
+            Some(How::Lie) => {
+                self.cache.iter_mut().for_each(|cached| cached.covered = false);
+                Verdict::Done(Ok(()))
+            }
+        }
+    }
+
+    fn keep(&mut self, file: &File, place: FileRange, operation: u64) {
+        // Without O_DIRECT, which wants aligned memory.
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
+        let mut before = vec![0; place.bytes];
+        file.read_exact_at(&mut before, place.offset).unwrap();
+        let inode = file.metadata().unwrap().ino();
+        self.cache.push(Cached {
+            inode,
+            file,
+            offset: place.offset,
+            before,
+            operation,
+            landed: false,
+            covered: false,
+        });
+    }
+}

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a recorder makes of each fault. The account is the oracle: received = buffered + written +
+//! lost at any moment, what is durable is there after a power cut at that moment, and what earlier
+//! recordings left is there afterwards.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+
+use super::{Fault, Faults, How, When};
+use crate::channel::Channel;
+use crate::config::{
+    ChannelConfig, EngineChoice, OnFailure, RecorderConfig, Retention, WhenFull, WriterConfig,
+};
+use crate::ledger::Account;
+use crate::mcap::files::recover_file;
+use crate::pool::Recorder;
+use crate::pool::flush::Flushed;
+use crate::pool::meters::{Ended, Meters, RecordingState};
+
+const RECORD_BYTES: usize = 1_000;
+const EVER: u64 = u64::MAX;
+const LONG: Duration = Duration::from_secs(60);
+const ENGINES: [EngineChoice; 2] = [EngineChoice::Best, EngineChoice::Pwrite];
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+fn config(dir: &Path, engine: EngineChoice) -> RecorderConfig {
+    RecorderConfig {
+        dir: dir.into(),
+        channels: vec![ChannelConfig {
+            topic: "/a".into(),
+            message_encoding: String::new(),
+            schema: None,
+            record_bytes_max: RECORD_BYTES as u64,
+            period: None,
+            ring_bytes: 4 << 20,
+        }],
+        loss_window: ms(20),
+        unit_bytes: 16 << 10,
+        segment_bytes: 256 << 10,
+        retention: Retention::Segments(6),
+        when_full: WhenFull::Recycle,
+        on_failure: OnFailure::Wait,
+        writer: WriterConfig { engine, ..WriterConfig::default() },
+        lock_memory: false,
+    }
+}
+
+/// A pool that an earlier recording has filled, with records of log times from 1.
+fn filled_pool(engine: EngineChoice) -> (tempfile::TempDir, RecorderConfig) {
+    let dir = tempfile::tempdir().unwrap();
+    let config = config(dir.path(), engine);
+    let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+    append(&mut channels, 1..2_001, Duration::ZERO);
+    assert_eq!(recorder.finish().unwrap().not_durable, 0);
+    (dir, config)
+}
+
+fn record(log_time_ns: u64) -> Vec<u8> {
+    let bytes = RECORD_BYTES - (log_time_ns % 500) as usize;
+    (0..bytes).map(|at| (at as u64).wrapping_mul(log_time_ns) as u8).collect()
+}
+
+/// Log times of this recording.
+const OURS: u64 = 1_000_000;
+
+fn append(channels: &mut [Channel], log_times_ns: std::ops::Range<u64>, every: Duration) {
+    for log_time_ns in log_times_ns {
+        // A loss is counted.
+        let _ = channels[0].append(log_time_ns, &record(log_time_ns));
+        if every.is_zero() && channels[0].account().buffered.bytes > 2_000_000 {
+            thread::sleep(ms(1));
+        }
+        if !every.is_zero() {
+            thread::sleep(every);
+        }
+    }
+}
+
+/// Log times by segment, after recovery; every record is as it was appended.
+fn found(dir: &Path) -> BTreeMap<PathBuf, Vec<u64>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        let recovered = recover_file(&path, true).unwrap();
+        let times: &mut Vec<u64> =
+            found.entry(PathBuf::from(path.file_name().unwrap())).or_default();
+        if recovered.found.contents.is_none() {
+            continue;
+        }
+        for message in mcap::MessageStream::new(&fs::read(&path).unwrap()).unwrap() {
+            let message = message.unwrap();
+            assert_eq!(*message.data, record(message.log_time), "{}", message.log_time);
+            times.push(message.log_time);
+        }
+        assert!(times.is_sorted_by(|a, b| a < b), "each once, in order");
+    }
+    found
+}
+
+fn ours(found: &BTreeMap<PathBuf, Vec<u64>>) -> u64 {
+    found.values().flatten().filter(|time| **time >= OURS).count() as u64
+}
+
+/// Segments of the earlier recording that are not whole any more.
+fn kept_lost(before: &BTreeMap<PathBuf, Vec<u64>>, after: &BTreeMap<PathBuf, Vec<u64>>) -> usize {
+    before.iter().filter(|(path, times)| after[*path] != **times).count()
+}
+
+fn assert_consistent(account: &Account) {
+    assert!(account.durable.records <= account.written.records, "{account:?}");
+    let known = account.buffered.records + account.written.records + account.lost().records;
+    assert_eq!(account.received.records, known);
+}
+
+struct Run {
+    dir: tempfile::TempDir,
+    before: BTreeMap<PathBuf, Vec<u64>>,
+    faults: Faults,
+    recorder: Recorder,
+    channels: Vec<Channel>,
+}
+
+impl Run {
+    /// Over a pool that an earlier recording has filled.
+    fn start(engine: EngineChoice, faults: &[Fault]) -> Run {
+        Run::start_with(engine, faults, false, OnFailure::Wait)
+    }
+
+    fn start_with(
+        engine: EngineChoice,
+        faults: &[Fault],
+        page_cache: bool,
+        on_failure: OnFailure,
+    ) -> Run {
+        let (dir, config) = filled_pool(engine);
+        let before = found(dir.path());
+        let config = RecorderConfig { on_failure, ..config };
+        let faults = Faults::of_next_recorder(faults.to_vec(), page_cache);
+        let (recorder, channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+        Run { dir, before, faults, recorder, channels }
+    }
+
+    fn append(&mut self, records: std::ops::Range<u64>, every: Duration) {
+        append(&mut self.channels, OURS + records.start..OURS + records.end, every);
+    }
+
+    fn account(&self) -> Account {
+        self.recorder.stats().channels[0].account
+    }
+
+    fn meter(&self, of: fn(&Meters) -> &AtomicU64) -> u64 {
+        of(self.recorder.meters()).load(Ordering::Relaxed)
+    }
+
+    /// What a power cut leaves now has all that is durable.
+    fn check_crash(&self) -> BTreeMap<PathBuf, Vec<u64>> {
+        let account = self.account();
+        assert_consistent(&account);
+        let left = self.faults.crash(self.dir.path());
+        let found = found(left.path());
+        assert!(ours(&found) >= account.durable.records, "{} of {account:?}", ours(&found));
+        found
+    }
+
+    fn wait_until(&self, what: impl Fn(&Run) -> bool) {
+        let started = Instant::now();
+        while !what(self) {
+            assert!(started.elapsed() < LONG, "{:?}", self.account());
+            thread::sleep(ms(1));
+        }
+    }
+
+    fn is_waiting(&self) -> bool {
+        matches!(self.recorder.meters().state(), RecordingState::Waiting { .. })
+    }
+
+    /// Ends it; everything is durable or lost, and the first is there. Returns what is lost.
+    fn finish(mut self, ended: Ended) -> (u64, BTreeMap<PathBuf, Vec<u64>>, Run) {
+        let report = self.recorder.finish().unwrap();
+        assert_eq!(report.ended, ended);
+        let account = self.account();
+        assert_eq!(report.not_durable, account.received.records - account.durable.records);
+        assert_eq!(account.received.records, account.durable.records + account.lost().records);
+        let found = self.check_crash();
+        (account.lost().records, found, self)
+    }
+}
+
+fn fault(when: When, how: How) -> Fault {
+    Fault { when, how }
+}
+
+#[test]
+fn a_flush_that_fails_for_good_costs_one_kept_segment_at_most() {
+    for engine in ENGINES {
+        let mut run = Run::start(engine, &[fault(When::Syncs(3..EVER), How::Fail(libc::EIO))]);
+        run.append(0..500, ms(1));
+        run.wait_until(Run::is_waiting);
+        assert!(run.account().durable.records > 0);
+        let before = run.before.clone();
+        let (lost, found, run) = run.finish(Ended::Failed);
+        assert!(lost > 0 && kept_lost(&before, &found) == 1);
+        let trouble = run.recorder.meters().trouble().unwrap();
+        assert!(trouble.contains("Input/output error"), "{trouble}");
+    }
+}
+
+#[test]
+fn no_kept_segment_is_touched_before_a_sync_has_worked() {
+    for engine in ENGINES {
+        let mut run = Run::start(engine, &[fault(When::Syncs(0..EVER), How::Fail(libc::EIO))]);
+        run.append(0..50, ms(1));
+        run.wait_until(Run::is_waiting);
+        let before = run.before.clone();
+        let (lost, found, _) = run.finish(Ended::Failed);
+        assert_eq!((lost, kept_lost(&before, &found)), (50, 0));
+    }
+}
+
+#[test]
+fn writes_that_fail_for_300_ms_cost_nothing() {
+    for engine in ENGINES {
+        let failing = When::WritesFor(ms(60)..ms(360));
+        let mut run = Run::start(engine, &[fault(failing, How::Fail(libc::EIO))]);
+        run.append(0..600, ms(1));
+        assert!(run.meter(|meters| &meters.failures) > 0);
+        assert_eq!(run.recorder.flush(LONG), Flushed::Durable);
+        assert_eq!(run.recorder.meters().state(), RecordingState::Recording);
+        let (lost, found, _) = run.finish(Ended::Finished);
+        assert_eq!((lost, ours(&found)), (0, 600));
+    }
+}
+
+#[test]
+fn what_a_failed_sync_has_dropped_is_written_again_or_counted_as_lost() {
+    for engine in ENGINES {
+        // More than the buffers hold is in the cache.
+        let late = fault(When::Syncs(4..5), How::Late(ms(100)));
+        let lost = fault(When::Syncs(5..6), How::LoseCache(libc::EIO));
+        let mut run = Run::start(engine, &[late, lost]);
+        run.append(0..400, ms(1));
+        run.recorder.flush(LONG);
+        run.check_crash();
+        let (lost, found, _) = run.finish(Ended::Finished);
+        assert_eq!(ours(&found), 400 - lost);
+    }
+}
+
+#[test]
+fn a_write_that_was_not_done_is_found_when_a_sync_fails() {
+    for engine in ENGINES {
+        let lie = fault(When::Writes(5..6), How::Lie);
+        let mut run = Run::start(engine, &[lie, fault(When::Syncs(2..3), How::Fail(libc::EIO))]);
+        run.append(0..200, ms(1));
+        let (_, found, run) = run.finish(Ended::Finished);
+        assert!(ours(&found) >= run.account().durable.records);
+    }
+}
+
+#[test]
+fn behind_the_page_cache_a_failed_sync_costs_what_was_not_synced() {
+    for engine in ENGINES {
+        let lost = fault(When::Syncs(4..5), How::LoseCache(libc::EIO));
+        let mut run = Run::start_with(engine, &[lost], true, OnFailure::Wait);
+        run.append(0..200, ms(1));
+        assert!(matches!(run.recorder.flush(LONG), Flushed::Lost(_)));
+        let (lost, found, _) = run.finish(Ended::Finished);
+        assert!(lost > 0 && lost < 100 && ours(&found) >= 200 - lost, "{lost}");
+    }
+}
+
+#[test]
+fn a_place_that_cannot_be_written_costs_one_segment_and_what_was_on_its_way() {
+    for engine in ENGINES {
+        // The retries of some two seconds, and a while of the next segment.
+        let mut run = Run::start(engine, &[fault(When::Writes(8..22), How::Fail(libc::EIO))]);
+        run.append(0..500, ms(1));
+        run.recorder.flush(LONG);
+        assert_eq!(run.meter(|meters| &meters.failed_segments), 1);
+        let before = run.before.clone();
+        let (lost, found, _) = run.finish(Ended::Finished);
+        assert!(lost > 0 && lost < 100 && kept_lost(&before, &found) <= 6, "{lost}");
+        assert!(ours(&found) >= 500 - lost);
+    }
+}
+
+#[test]
+fn on_failure_exit_ends_at_once_and_keeps_what_is_durable() {
+    for engine in ENGINES {
+        let failing = fault(When::Syncs(3..EVER), How::Fail(libc::EIO));
+        let mut run = Run::start_with(engine, &[failing], false, OnFailure::Exit);
+        run.append(0..100, ms(1));
+        run.wait_until(|run| run.recorder.meters().state() == RecordingState::Ended(Ended::Failed));
+        run.append(100..110, ms(0));
+        assert!(matches!(run.recorder.flush(LONG), Flushed::Lost(_)));
+        let (lost, found, _) = run.finish(Ended::Failed);
+        assert!(lost >= 10 && ours(&found) >= 110 - lost);
+    }
+}
+
+#[test]
+fn completions_that_come_late_cost_nothing() {
+    for engine in ENGINES {
+        let late = fault(When::Writes(4..9), How::Late(ms(60)));
+        let mut run = Run::start(engine, &[late, fault(When::Syncs(3..5), How::Late(ms(80)))]);
+        run.append(0..200, ms(1));
+        run.check_crash();
+        let (lost, found, _) = run.finish(Ended::Finished);
+        assert_eq!((lost, ours(&found)), (0, 200));
+    }
+}
+
+#[test]
+fn a_recording_that_receives_nothing_costs_nothing() {
+    let (dir, config) = filled_pool(EngineChoice::Best);
+    let before = found(dir.path());
+    for _ in 0..4 {
+        let (mut recorder, _) = Recorder::start(&config, &mut |_| ()).unwrap();
+        recorder.finish().unwrap();
+    }
+    assert_eq!(found(dir.path()), before);
+}
+
+fn any_fault() -> impl Strategy<Value = Fault> {
+    let numbers = (0u64..120, 1u64..12).prop_map(|(from, count)| from..from + count);
+    let times = (0u64..300, 1u64..200).prop_map(|(from, for_ms)| ms(from)..ms(from + for_ms));
+    let when = prop_oneof![
+        numbers.clone().prop_map(When::Writes),
+        numbers.prop_map(When::Syncs),
+        times.clone().prop_map(When::WritesFor),
+        times.prop_map(When::SyncsFor),
+        (0u64..60).prop_map(|block| When::Places(block * 4096..(block + 2) * 4096)),
+    ];
+    let error = prop::sample::select(vec![libc::EIO, libc::ENOSPC, libc::EROFS, libc::ENODEV]);
+    let how = prop_oneof![
+        3 => error.clone().prop_map(How::Fail),
+        2 => error.prop_map(How::LoseCache),
+        2 => (1u64..80).prop_map(|late| How::Late(ms(late))),
+    ];
+    (when, how).prop_map(|(when, how)| match (when, how) {
+        // For good, or until the recording waits for another segment: not in a short test.
+        (When::Places(places), How::Fail(_) | How::LoseCache(_)) => {
+            fault(When::Places(places), How::Late(ms(20)))
+        }
+        (when, how) => fault(when, how),
+    })
+}
+
+/// Random schedules, in `make soak` many more of them.
+fn schedules() -> ProptestConfig {
+    let cases = std::env::var("STEADY_FAULT_SCHEDULES").ok().and_then(|cases| cases.parse().ok());
+    ProptestConfig { cases: cases.unwrap_or(12), max_shrink_iters: 20, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(schedules())]
+    #[test]
+    fn whatever_fails_the_account_is_true(
+        faults in prop::collection::vec(any_fault(), 1..5),
+        engine in prop::sample::select(ENGINES.to_vec()),
+        page_cache in prop::bool::weighted(0.2),
+    ) {
+        let mut run = Run::start_with(engine, &faults, page_cache, OnFailure::Wait);
+        for part in 0..5 {
+            run.append(part * 80..(part + 1) * 80, ms(1));
+            run.check_crash();
+        }
+        run.wait_until(|run| run.recorder.flush(Duration::ZERO) != Flushed::Timeout);
+        let failed = run.meter(|meters| &meters.failed_segments);
+        let rotations = run.meter(|meters| &meters.rotations);
+        let before = run.before.clone();
+        let (lost, found, _) = run.finish(Ended::Finished);
+        prop_assert!(ours(&found) >= 400 - lost);
+        // The first, one at each change of segment, and one that was prepared.
+        let used = 2 + rotations + failed;
+        prop_assert!(kept_lost(&before, &found) as u64 <= used, "{used}");
+    }
+}

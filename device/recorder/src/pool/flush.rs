@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Waiting until what was received so far is durable.
+//!
+//! Made by [`super::Recorder::flush`], and kept apart from the recorder so that it can be waited for
+//! while others use that.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::ledger::Ledger;
+
+/// How often it looks.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// What came of a flush.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flushed {
+    /// All that was received before is durable.
+    Durable,
+    /// So many records were lost, and no flush before has told of them.
+    Lost(u64),
+    /// Not everything is decided yet.
+    Timeout,
+}
+
+/// What a channel had when the flush began.
+#[derive(Debug)]
+struct Mark {
+    ledger: Arc<Ledger>,
+    taken: u64,
+    refused: u64,
+}
+
+/// See the module's head.
+#[derive(Debug)]
+pub struct Flush {
+    marks: Vec<Mark>,
+    /// Losses that a flush has told of.
+    told: Arc<AtomicU64>,
+}
+
+impl Flush {
+    /// Of everything that these have received by now.
+    pub fn new(ledgers: &[Arc<Ledger>], told: &Arc<AtomicU64>) -> Flush {
+        let mark = |ledger: &Arc<Ledger>| {
+            let account = ledger.snapshot();
+            let (taken, refused) = (account.taken(), account.lost_ring_full.records);
+            Mark { ledger: Arc::clone(ledger), taken, refused }
+        };
+        Flush { marks: ledgers.iter().map(mark).collect(), told: Arc::clone(told) }
+    }
+
+    /// Until it is decided, or for so long.
+    pub fn wait(&self, timeout: Duration) -> Flushed {
+        let started = Instant::now();
+        loop {
+            if let Some(lost) = self.lost_when_decided() {
+                let told = self.told.fetch_max(lost, Ordering::Relaxed);
+                return match lost.saturating_sub(told) {
+                    0 => Flushed::Durable,
+                    more => Flushed::Lost(more),
+                };
+            }
+            if started.elapsed() >= timeout {
+                return Flushed::Timeout;
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// Losses so far, if the fate of all records before the marks is known. A channel's records
+    /// become durable or lost in their order. What the ring refused later is not among them.
+    fn lost_when_decided(&self) -> Option<u64> {
+        let mut lost = 0;
+        for mark in &self.marks {
+            let now = mark.ledger.snapshot();
+            let in_writing = now.lost_in_writing.records;
+            // The record of an append that was under way counted as taken, and may have been refused.
+            if now.durable.records + in_writing < mark.taken.min(now.taken()) {
+                return None;
+            }
+            lost += mark.refused + in_writing;
+        }
+        Some(lost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::Amount;
+
+    const NOW: Duration = Duration::ZERO;
+
+    fn with(received: u64) -> (Arc<Ledger>, Arc<AtomicU64>) {
+        let ledger = Arc::new(Ledger::default());
+        for time in 0..received {
+            ledger.received(time, 1);
+        }
+        (ledger, Arc::default())
+    }
+
+    fn amount(records: u64) -> Amount {
+        Amount { records, bytes: records }
+    }
+
+    #[test]
+    fn what_is_lost_later_does_not_stand_for_what_was_received_before() {
+        let (ledger, told) = with(10);
+        let flush = Flush::new(&[Arc::clone(&ledger)], &told);
+        for time in 10..20 {
+            ledger.received(time, 1);
+            ledger.lost(time, 1);
+        }
+        assert_eq!(flush.wait(NOW), Flushed::Timeout);
+        ledger.written(amount(10));
+        assert_eq!(flush.wait(NOW), Flushed::Timeout);
+        ledger.durable(amount(10), 9);
+        assert_eq!(flush.wait(NOW), Flushed::Durable);
+    }
+
+    #[test]
+    fn a_loss_is_no_success_and_is_told_once() {
+        let (ledger, told) = with(10);
+        ledger.lost(9, 1);
+        ledger.written(amount(9));
+        ledger.durable(amount(8), 7);
+        ledger.lost_after_writing(amount(1));
+        let flush = || Flush::new(&[Arc::clone(&ledger)], &told).wait(NOW);
+        assert_eq!((flush(), flush()), (Flushed::Lost(2), Flushed::Durable));
+    }
+}

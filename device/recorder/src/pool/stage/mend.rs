@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! When the device fails: trying again until it works, and finding out what is there then.
+//!
+//! Called by [`super`] as soon as a write or sync has failed. Nothing else goes on meanwhile, so that
+//! whatever is found is still true when it is counted; the rings take what comes.
+//!
+//! A failure leaves doubt about all that was written since the last good sync. The kernel may have
+//! dropped pages whose write-back failed, and a device that was reset has lost its cache: a later
+//! sync of the same file can end well with neither on the medium. So the blocks are written again,
+//! from their buffers or from what is read back and has the right checksum, and synced again.
+
+use std::io;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use super::change::{Ending, InUse};
+use super::{BLANK, BLOCKS, GATE, HEAD, Stage, Stop, TAIL};
+use crate::config::OnFailure;
+use crate::mcap::encoder::FileRange;
+use crate::mcap::private::{BlockRecord, Identity};
+use crate::pool::direct_io::{DiskOp, Done};
+use crate::pool::errand::Errand;
+use crate::pool::meters::{RecordingState, count};
+use crate::read_only::refuse_read_only;
+use crate::source::now_ns;
+
+/// From one attempt to the next: twice as long each time.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
+/// A place that cannot be written for so long, while a sync works, is bad.
+const BAD_AFTER: Duration = Duration::from_secs(2);
+/// Who ends a recording waits no longer than this for a device that fails.
+const PATIENCE_AT_THE_END: Duration = Duration::from_secs(5);
+
+/// Since the first failure.
+#[derive(Debug)]
+pub(super) struct Trouble {
+    since_ns: u64,
+    pause: Duration,
+    /// Since when a sync works and a write does not.
+    bad_since_ns: Option<u64>,
+    sync_failed: bool,
+    /// Some of what was written is not there.
+    segment_lost: bool,
+}
+
+/// What an attempt failed at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Culprit {
+    Device,
+    /// The device works, but not at this place.
+    Records,
+    Ending,
+    Next,
+}
+
+type Attempt = Result<(), (Culprit, io::Error)>;
+
+fn device(error: io::Error) -> (Culprit, io::Error) {
+    (Culprit::Device, error)
+}
+
+impl Stage {
+    /// Something that was done has failed.
+    pub(super) fn after_failure(&mut self) -> Result<(), Stop> {
+        let mut first = None;
+        for done in self.parts.disk.settle() {
+            self.measure(&done);
+            match (done.what, done.result) {
+                (DiskOp::Write(slot), Ok(())) => self.flight.landed(slot),
+                (DiskOp::Sync, Ok(())) => {}
+                (what, Err(error)) => {
+                    count(&self.parts.meters.failures, 1);
+                    first.get_or_insert((what, error));
+                }
+            }
+        }
+        first.map_or(Ok(()), |(what, error)| self.mend(what, error))
+    }
+
+    /// Whether a sync that ended well can be believed.
+    pub(super) fn file_system_takes(&self, done: &Done) -> io::Result<()> {
+        let in_use = self.file.as_ref().map(|in_use| &in_use.file);
+        let of_errand = || {
+            let next = self.next.as_ref().map(|next| &next.errand);
+            self.ending.as_ref().map(|ending| &ending.errand).or(next).map(Errand::file)
+        };
+        match (done.what, in_use.or_else(of_errand)) {
+            (DiskOp::Sync, Some(file)) => refuse_read_only(file),
+            _ => Ok(()),
+        }
+    }
+
+    /// Until all that was sent is durable or lost, and the device works.
+    pub(super) fn mend(&mut self, what: DiskOp, error: io::Error) -> Result<(), Stop> {
+        let mut why = format!("{}: {error}", self.describe(what));
+        self.suspect(what == DiskOp::Sync);
+        loop {
+            self.suffer(&why)?;
+            let Err((culprit, error)) = self.attempt() else { break };
+            count(&self.parts.meters.failures, 1);
+            why = error.to_string();
+            self.suspect(culprit == Culprit::Device);
+            if self.is_bad(culprit) && self.give_up(culprit) {
+                break;
+            }
+        }
+        let lost = self.trouble.as_ref().is_some_and(|trouble| trouble.segment_lost);
+        self.recovered();
+        if lost {
+            self.leave();
+            return Err(Stop::SegmentLost);
+        }
+        Ok(())
+    }
+
+    /// What was not synced is in doubt, and what errands did.
+    fn suspect(&mut self, sync_failed: bool) {
+        self.flight.doubt();
+        let next = self.next.iter_mut().map(|next| &mut next.errand);
+        let errands = self.ending.iter_mut().map(|ending| &mut ending.errand).chain(next);
+        errands.for_each(Errand::rewind);
+        self.sync_worked &= !sync_failed;
+        let trouble = self.trouble_since_now();
+        trouble.sync_failed |= sync_failed;
+    }
+
+    fn trouble_since_now(&mut self) -> &mut Trouble {
+        self.trouble.get_or_insert_with(|| Trouble {
+            since_ns: now_ns(),
+            pause: PAUSE.0,
+            bad_since_ns: None,
+            sync_failed: false,
+            segment_lost: false,
+        })
+    }
+
+    /// Tells what is wrong, and waits a while, unless nobody wants to wait.
+    pub(super) fn suffer(&mut self, why: &str) -> Result<(), Stop> {
+        self.parts.meters.set_trouble(why.into());
+        let trouble = self.trouble_since_now();
+        let (since_ns, pause) = (trouble.since_ns, trouble.pause);
+        trouble.pause = (pause * 2).min(PAUSE.1);
+        if self.parts.on_failure == OnFailure::Exit {
+            return Err(Stop::Failed);
+        }
+        if self.parts.meters.state() == RecordingState::Recording {
+            self.parts.meters.set_state(RecordingState::Waiting { since_ns, why: why.into() });
+        }
+        let patience_ns = PATIENCE_AT_THE_END.as_nanos() as u64;
+        if self.parts.stop.load(Ordering::Acquire) && now_ns() - since_ns >= patience_ns {
+            return Err(Stop::Failed);
+        }
+        thread::park_timeout(pause);
+        Ok(())
+    }
+
+    pub(super) fn recovered(&mut self) {
+        if self.trouble.take().is_some() {
+            self.parts.meters.set_state(RecordingState::Recording);
+        }
+    }
+
+    fn attempt(&mut self) -> Attempt {
+        let written = self.write_sent();
+        self.sync_any().map_err(device)?;
+        self.sync_worked = true;
+        written.map_err(|error| (Culprit::Records, error))?;
+        self.secure()?;
+        self.redo_ending()?;
+        self.redo_next()
+    }
+
+    /// What the device did with the only thing that it was asked for.
+    fn outcome(&mut self) -> io::Result<()> {
+        let mut outcome = Ok(());
+        for done in self.parts.disk.settle() {
+            self.measure(&done);
+            outcome = outcome.and(self.file_system_takes(&done)).and(done.result);
+        }
+        outcome
+    }
+
+    /// Where the blocks are in file and buffers is as it was: the failed writes are made again.
+    fn write_sent(&mut self) -> io::Result<()> {
+        for (slot, place) in self.flight.on_their_way() {
+            self.write(slot, place);
+            self.outcome()?;
+            self.flight.landed(slot);
+        }
+        Ok(())
+    }
+
+    /// Whether the device syncs at all; any file of the pool shows that.
+    fn sync_any(&mut self) -> io::Result<()> {
+        let next = self.next.as_ref().map(|next| next.errand.file());
+        let errand = self.ending.as_ref().map(|ending| ending.errand.file()).or(next);
+        let Some(file) = self.file.as_ref().map(|in_use| &in_use.file).or(errand) else {
+            return Ok(());
+        };
+        self.parts.disk.sync(file);
+        self.outcome()
+    }
+
+    /// Makes durable what was written since the last good sync, as far as it is there.
+    fn secure(&mut self) -> Attempt {
+        let written: Vec<(FileRange, usize)> = self.flight.written().collect();
+        if written.is_empty() {
+            return Ok(());
+        }
+        let sync_failed = self.trouble_since_now().sync_failed;
+        let there = match (self.parts.pool.is_direct(), sync_failed) {
+            (true, _) => self.write_again(&written).map_err(|error| (Culprit::Records, error))?,
+            // What the page cache shows need not be on the medium.
+            (false, true) => 0,
+            (false, false) => written.len(),
+        };
+        if there < written.len() {
+            self.flight.lose_written(there);
+            self.trouble_since_now().segment_lost = true;
+        }
+        self.begin_sync();
+        self.outcome().map_err(device)?;
+        self.synced();
+        Ok(())
+    }
+
+    /// Returns how many blocks, from the first, are there.
+    fn write_again(&mut self, written: &[(FileRange, usize)]) -> io::Result<usize> {
+        let Some(InUse { identity, .. }) = self.file else { return Ok(0) };
+        let (buffered, gone): (Vec<_>, Vec<_>) =
+            written.iter().enumerate().partition(|(_, (place, slot))| {
+                is_block(&self.parts.disk.buffer(*slot)[..place.bytes], identity, *place)
+            });
+        for (_, &(place, slot)) in buffered {
+            self.write(slot, place);
+            self.outcome()?;
+        }
+        // Not the one with the block in the making; the others are done with by now.
+        let spare = (self.slot + 1) % BLOCKS;
+        for (number, &(place, _)) in gone {
+            let Some(InUse { file, .. }) = &self.file else { return Ok(0) };
+            self.parts.disk.read_back(file, spare, place)?;
+            if !is_block(&self.parts.disk.buffer(spare)[..place.bytes], identity, place) {
+                return Ok(number);
+            }
+            self.write(spare, place);
+            self.outcome()?;
+        }
+        Ok(written.len())
+    }
+
+    /// While records go into another segment, a summary that cannot be written is not waited for:
+    /// the recovery makes it.
+    fn redo_ending(&mut self) -> Attempt {
+        let Some(Ending { mut errand, sequence }) = self.ending.take() else { return Ok(()) };
+        let ended = self.redo(&mut errand, Culprit::Ending);
+        if matches!(ended, Err((Culprit::Device, _))) || (ended.is_err() && self.file.is_none()) {
+            self.ending = Some(Ending { errand, sequence });
+            return ended;
+        }
+        Ok(())
+    }
+
+    /// While records go into another segment, the next one can wait until it is needed.
+    fn redo_next(&mut self) -> Attempt {
+        let Some(mut next) = self.next.take_if(|next| !next.rests) else { return Ok(()) };
+        let ended = self.redo(&mut next.errand, Culprit::Next);
+        next.rests = self.file.is_some() && matches!(ended, Err((Culprit::Next, _)));
+        let ended = if next.rests { Ok(()) } else { ended };
+        self.next = Some(next);
+        ended
+    }
+
+    fn redo(&mut self, errand: &mut Errand, culprit: Culprit) -> Attempt {
+        errand.rewind();
+        while !errand.is_over() {
+            errand.go_on(&mut self.parts.disk);
+            let culprit = if errand.awaits(DiskOp::Sync) { Culprit::Device } else { culprit };
+            self.outcome().map_err(|error| (culprit, error))?;
+            errand.end_step();
+        }
+        Ok(())
+    }
+
+    /// Whether the place has failed for long enough, while the device worked.
+    fn is_bad(&mut self, culprit: Culprit) -> bool {
+        let now_ns = now_ns();
+        let trouble = self.trouble_since_now();
+        if culprit == Culprit::Device {
+            trouble.bad_since_ns = None;
+            return false;
+        }
+        let since_ns = *trouble.bad_since_ns.get_or_insert(now_ns);
+        u128::from(now_ns - since_ns) >= BAD_AFTER.as_nanos()
+    }
+
+    /// Does without the place that is bad, if that costs no more than one segment; true if there is
+    /// nothing to wait for then.
+    fn give_up(&mut self, culprit: Culprit) -> bool {
+        let sequence = match culprit {
+            Culprit::Device => return false,
+            Culprit::Ending => {
+                self.ending = None;
+                return false;
+            }
+            Culprit::Records => self.file.as_ref().map(|in_use| in_use.identity.sequence),
+            Culprit::Next => self.next.as_ref().map(|next| next.identity.sequence),
+        };
+        // What is there of the records before the bad place is to be durable.
+        if self.gave_up || (culprit == Culprit::Records && self.secure().is_err()) {
+            return false;
+        }
+        if !sequence.is_some_and(|sequence| self.parts.pool.give_up(sequence)) {
+            return false;
+        }
+        self.gave_up = true;
+        if culprit == Culprit::Next {
+            self.next = None;
+            count(&self.parts.meters.failed_segments, 1);
+        } else {
+            self.trouble_since_now().segment_lost = true;
+        }
+        true
+    }
+
+    /// Leaves the segment in use. What is not durable of it is lost.
+    fn leave(&mut self) {
+        self.flight.fail(self.slot);
+        count(&self.parts.meters.failed_segments, 1);
+        if let Some(InUse { identity, holds_records: false, .. }) = self.file.take() {
+            self.parts.pool.stays_empty(identity.sequence);
+        }
+    }
+
+    /// The end of a recording whose device failed.
+    pub fn abandon(&mut self) {
+        self.parts.disk.settle();
+        self.flight.fail(self.slot);
+        (self.file, self.ending, self.next) = (None, None, None);
+    }
+
+    fn describe(&self, what: DiskOp) -> String {
+        let in_use = self.file.as_ref().map(|in_use| in_use.identity.sequence);
+        let ending = self.ending.as_ref().map(|ending| ending.sequence);
+        let next = self.next.as_ref().map(|next| next.identity.sequence);
+        let (doing, of) = match what {
+            DiskOp::Write(TAIL | GATE) => ("writing the summary of", ending),
+            DiskOp::Write(BLANK | HEAD) => ("beginning", next),
+            DiskOp::Write(_) => ("writing", in_use),
+            DiskOp::Sync => ("syncing", in_use.or(ending).or(next)),
+        };
+        let name = of.map_or_else(String::new, |sequence| self.parts.pool.name(sequence));
+        format!("{doing} {name}")
+    }
+}
+
+/// Whether these bytes are the block that was sent to this place.
+fn is_block(bytes: &[u8], identity: Identity, place: FileRange) -> bool {
+    BlockRecord::get(bytes).is_some_and(|record| {
+        record.identity == identity && record.offset == place.offset && record.fits(bytes)
+    })
+}
