@@ -10,7 +10,7 @@ record --total 3000KiB &
 sleep 0.8
 emmc_unbind
 wait $!
-expect "status" $? 1
+expect "status" $? 5
 [ -s record.err ] || fail "says nothing"
 expect_at_least "durable" "$(total durable)" 600
 expect_at_most "durable" "$(total durable)" 800

@@ -15,7 +15,7 @@ read_only() {
 	sleep 0.5
 	emmc_power_cut
 	wait $recorder
-	expect "status after $1" $? 1
+	expect "status after $1" $? 5
 	[ -s record.err ] || fail "says nothing"
 	expect_kept "after $1"
 	umount /run/mnt
