@@ -95,7 +95,7 @@ enum steadyio_state {
 	STEADYIO_ENDED = 2,
 };
 
-/* How the writer thread reaches the device. */
+/* How the writer thread submits I/O. */
 enum steadyio_engine {
 	/* io_uring if the kernel has it and allows it, else pwrite. */
 	STEADYIO_BEST = 0,

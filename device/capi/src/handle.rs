@@ -22,7 +22,7 @@ use steadyio_recorder::pool::meters::{Ended, Meters};
 use crate::config::CConfig;
 use crate::status::{Error, Status};
 
-/// How often a finish looks at a channel that is in use.
+/// Interval of checks of a finish while a channel is in use.
 const LOOK: Duration = Duration::from_millis(1);
 
 const NEW: u8 = 0;

@@ -12,11 +12,11 @@ is wrong; 3 done, but I/Os failed or optional knobs were not set (see the record
 130 interrupted. Knobs are restored in every case.";
 
 pub const RECORD_HELP: &str = "Exit status: 0 done, nothing lost; 1 failed; 2 the command line is \
-wrong; 3 done, but not every record is durable, or a producer was refused (see the result); 4 all \
+wrong; 3 done, but not every record is durable, or a producer was rejected (see the result); 4 all \
 segments were full (--stop-when-full); 5 the device failed, and what is durable is kept; 130 \
 interrupted before --total or --duration, or before anything was recorded. Without those, Ctrl-C is \
-how a recording ends. What was taken is made durable if the device works, and settings are put \
-back in every case.";
+how a recording ends. The records received are made durable if the device works; settings are \
+restored in every case.";
 
 /// How a subcommand ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,7 +26,7 @@ pub trait Sink {
         false
     }
 
-    /// What else the thread has to do per record; not measured.
+    /// Further work of the thread per record; not measured.
     fn settle(&mut self) -> io::Result<()> {
         Ok(())
     }

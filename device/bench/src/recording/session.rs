@@ -150,7 +150,7 @@ struct SendsEnded(Sender<Event>);
 
 impl Drop for SendsEnded {
     fn drop(&mut self) {
-        // The other end waits for it.
+        // The receiver waits for it.
         let _ = self.0.send(Event::Ended);
     }
 }
@@ -234,7 +234,7 @@ impl Sink for PoolSink {
         self.meters.has_ended()
     }
 
-    /// Half a ring has room for any record: the configuration sees to it.
+    /// Half a ring has room for any record: the configuration ensures it.
     fn settle(&mut self) -> io::Result<()> {
         if let Some(ring_bytes) = &self.ring_bytes {
             let used = |account: Account| {

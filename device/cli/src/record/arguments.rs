@@ -85,7 +85,7 @@ pub struct Arguments {
     /// When a write or sync fails: wait, and go on when the device does (default), or exit (pool)
     #[arg(long, value_parser = ["wait", "exit"])]
     on_failure: Option<String>,
-    /// Largest write, default 1MiB; recipes other than `pool`: what one sync writes back, default 2MiB
+    /// Largest write; default 1MiB. With the other recipes: bytes per write-back; default 2MiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     unit: Option<u64>,
     /// Ring between caller and writer; default one second of records (pool)

@@ -86,7 +86,7 @@ impl InputArguments {
             eprintln!("steady: rejected {text}");
         });
         let source = StreamSource::open(input, framing, record_bytes_max(unit_bytes), tell)?;
-        Ok(Some(OpenInput { source, refused, producers }))
+        Ok(Some(OpenInput { source, rejected, producers }))
     }
 }
 

@@ -32,7 +32,7 @@ impl LiveLine {
         self.shown = text.len();
     }
 
-    /// Leaves the line.
+    /// Ends the line.
     pub fn end(&mut self) {
         if std::mem::take(&mut self.shown) > 0 {
             eprintln!();

@@ -117,7 +117,7 @@ fn status(plan: &Plan, result: &RecordingResult, rejected: u64) -> Status {
         End::Full => Status::Full,
         // Without an end of its own, a signal is how a recording ends.
         End::Interrupted if plan.total_bytes.is_some() => Status::Interrupted,
-        _ if not_durable > 0 || refused > 0 => Status::Flawed,
+        _ if not_durable > 0 || rejected > 0 => Status::Flawed,
         _ => Status::Done,
     }
 }

@@ -209,7 +209,7 @@ impl Disk {
         file.read_exact_at(&mut self.buffer(slot)[..place.bytes], place.offset)
     }
 
-    /// Waits until something is done, or for so long. Returns at once if nothing is on its way.
+    /// Waits until something completes, or for this long. Returns at once if nothing is in flight.
     pub fn wait(&mut self, timeout: Option<Duration>) {
         if self.is_idle() || !self.done.is_empty() {
             return;
@@ -220,7 +220,7 @@ impl Disk {
             return self.collect();
         }
         let Engine::IoUring(uring) = &mut self.engine else { return };
-        // Timeouts, signals and full queues are all reasons to look again.
+        // After a timeout, a signal or a full queue the caller checks again.
         let _ = match timeout {
             None => uring.ring.submit_and_wait(1),
             Some(timeout) if uring.timed => {
@@ -232,7 +232,7 @@ impl Disk {
         self.collect();
     }
 
-    /// Everything that is on its way, when it is done.
+    /// Everything in flight, when it has completed.
     pub fn settle(&mut self) -> Vec<Done> {
         let mut settled = Vec::new();
         loop {
@@ -244,13 +244,13 @@ impl Disk {
         }
     }
 
-    /// Whether something failed that is done and was not handed out.
+    /// Whether a completion that was not handed out is a failure.
     pub fn has_failed(&mut self) -> bool {
         self.collect();
         self.done.iter().any(|done| done.result.is_err())
     }
 
-    /// The next thing that was done.
+    /// The next completion.
     pub fn next_done(&mut self) -> Option<Done> {
         if self.done.is_empty() {
             self.collect();
@@ -314,8 +314,8 @@ impl Ring {
     }
 }
 
-/// Spares each write the pinning of its pages. Not so where the limit on locked memory is too low
-/// for it: then each write does it.
+/// Pins the buffers' pages once, so that writes need not. Where the limit on locked memory is too
+/// low for it, each write does.
 fn pin(ring: &IoUring, slots: &[WriteBuffer]) -> bool {
     let range = |slot: &WriteBuffer| libc::iovec {
         iov_base: slot.buffer.as_ptr().cast_mut().cast(),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Writes and syncs of a segment that is not in use yet, or no longer, while records go on.
 //!
-//! Called by [`super::stage`]. Each step begins when the one before it has ended well, so when one
-//! fails nothing else of the errand is under way, and all of them can be done again.
+//! Called by [`super::stage`]. Each step begins when the one before it has succeeded, so when one
+//! fails nothing else of the errand is in flight, and all of them can be done again.
 
 use std::fs::File;
 

@@ -6,10 +6,9 @@
 //! any time; [`Recorder::finish`] makes the rest durable and ends the segment. Dropping a recorder
 //! does what `finish` does, without a report.
 //!
-//! Reading order: [`files`] (the pool), [`direct_io`] (the way to the device), [`flight`] (what is
-//! durable), [`errand`] (what segments need beside their records), [`stage`] (records to segments, and what
-//! happens when the device fails), [`writer`] (what the thread does), [`thread`], [`meters`],
-//! [`flush`].
+//! Reading order: [`files`] (the pool), [`direct_io`] (I/O), [`flight`] (what is durable),
+//! [`errand`] (I/O of segments other than records), [`stage`] (records to segments, and what happens
+//! when the device fails), [`writer`] (what the thread does), [`thread`], [`meters`], [`flush`].
 
 use std::io;
 use std::sync::Arc;
@@ -232,8 +231,8 @@ impl Recorder {
         Flush::new(&self.ledgers, &self.told_lost)
     }
 
-    /// Makes durable what was appended before, and ends the segment. What is appended later is
-    /// never looked at. The report says whether everything is durable.
+    /// Makes durable what was appended before, and ends the segment. Later records are ignored.
+    /// The report says whether everything is durable.
     pub fn finish(&mut self) -> io::Result<WriterReport> {
         self.stop.store(true, Ordering::Release);
         let thread = self.thread.take().ok_or_else(|| io::Error::other("finished already"))?;

@@ -81,9 +81,9 @@ pub struct Parts {
 pub struct Stage {
     parts: Parts,
     flight: Flight,
-    /// None before the first record, and while the change to the next is waited for.
+    /// None before the first record, and during a rotation.
     file: Option<InUse>,
-    /// Full: its data are durable, its summary is on its way.
+    /// Full: its data are durable, its summary is being written.
     ending: Option<Ending>,
     next: Option<Next>,
     /// Whether the preparation of the next one was tried while this one is in use.
@@ -186,8 +186,8 @@ impl Stage {
         }
     }
 
-    /// Sends what has waited for long enough, and syncs what was written for long enough. Called
-    /// between any two things that take time.
+    /// Submits blocks that are old enough, and syncs writes that are old enough. Called between any
+    /// two steps that take time.
     pub fn keep_time(&mut self) -> Result<(), Stop> {
         self.take_done()?;
         let flush_after = self.parts.flush_after;

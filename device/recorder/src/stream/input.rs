@@ -101,8 +101,8 @@ fn name_of(input: &Input) -> String {
 }
 
 impl StreamSource {
-    /// Opens the input. `refused` is told of each producer whose stream was wrong, or that declares
-    /// longer records than the recording takes; without a socket there is one producer, and its end
+    /// Opens the input. `refused` is called with each producer whose stream was wrong, or that
+    /// declares longer records than the recording takes; without a socket there is one producer, and its end
     /// is the end of the recording.
     pub fn open(
         input: &Input,

@@ -238,7 +238,7 @@ fn a_producer_of_records_too_long_is_sent_away_and_the_others_are_recorded() {
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     let said = stderr(&output);
     assert!(said.contains("topic \"/image\" has records of up to 1048576 bytes"), "{said}");
-    assert!(said.contains("refused producer 3: byte"), "{said}");
+    assert!(said.contains("rejected producer 3: byte"), "{said}");
     assert_eq!(read(dir.path())["/a"], numbered(0..200));
 }
 

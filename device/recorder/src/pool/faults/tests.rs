@@ -293,9 +293,11 @@ fn a_place_that_cannot_be_written_costs_one_segment_and_what_was_on_its_way() {
         run.append(0..500, ms(1));
         run.recorder.flush(LONG);
         assert_eq!(run.meter(|meters| &meters.failed_segments), 1);
+        let used = 3 + run.meter(|meters| &meters.rotations);
         let before = run.before.clone();
         let (lost, found, _) = run.finish(Ended::Finished);
-        assert!(lost > 0 && lost < 100 && kept_lost(&before, &found) <= 6, "{lost}");
+        assert!(lost > 0 && lost < 100, "{lost}");
+        assert!(kept_lost(&before, &found) as u64 <= used);
         assert!(ours(&found) >= 500 - lost);
     }
 }
