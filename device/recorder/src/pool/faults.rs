@@ -29,7 +29,7 @@ mod tests;
 pub enum When {
     /// Of all writes, from 0.
     Writes(Range<u64>),
-    /// Writes of so many bytes that begin here.
+    /// Writes that begin here, in the first file that is written here.
     Places(Range<u64>),
     /// Of all syncs, from 0.
     Syncs(Range<u64>),
@@ -84,6 +84,7 @@ struct Device {
     started: Instant,
     writes: u64,
     syncs: u64,
+    bad_file: Option<u64>,
     cache: Vec<Cached>,
     late: HashMap<u64, Duration>,
     held: Vec<(Instant, u64, io::Result<()>)>,
@@ -105,6 +106,7 @@ impl Faults {
             started: Instant::now(),
             writes: 0,
             syncs: 0,
+            bad_file: None,
             cache: Vec::new(),
             late: HashMap::new(),
             held: Vec::new(),
@@ -132,12 +134,17 @@ impl Faults {
         let Some(mut device) = self.device() else { return Verdict::Go };
         let (number, elapsed) = (device.writes, device.started.elapsed());
         device.writes += 1;
+        let mut bad_file = device.bad_file;
         let how = device.fault(|when| match when {
             When::Writes(numbers) => numbers.contains(&number),
-            When::Places(places) => places.contains(&place.offset),
+            When::Places(places) => {
+                let inode = file.metadata().unwrap().ino();
+                places.contains(&place.offset) && *bad_file.get_or_insert(inode) == inode
+            }
             When::WritesFor(times) => times.contains(&elapsed),
             _ => false,
         });
+        device.bad_file = bad_file;
         let verdict = device.verdict(how, operation);
         if matches!(verdict, Verdict::Go) {
             device.keep(file, place, operation);
@@ -211,7 +218,7 @@ impl Faults {
 }
 
 impl Device {
-    fn fault(&self, is_now: impl Fn(&When) -> bool) -> Option<How> {
+    fn fault(&self, mut is_now: impl FnMut(&When) -> bool) -> Option<How> {
         self.faults.iter().find(|fault| is_now(&fault.when)).map(|fault| fault.how)
     }
 
