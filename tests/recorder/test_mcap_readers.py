@@ -173,6 +173,40 @@ def test_json_has_counts_digests_and_why_the_data_ends(recordings: Path) -> None
         assert channel["digest"]["sequence_gaps"] == 0
 
 
+def test_finished_files_of_a_read_only_mount_are_read(recordings: Path) -> None:
+    """A card that was locked, for example."""
+    command = f"""
+        cd '{recordings}' && mount --bind . . && mount -o remount,bind,ro '{recordings}' || exit 77
+        exec '{BUILD}/bin/steady' recover --verify '{recordings}/{FINISHED}'
+    """
+    own_mounts = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", command]
+    if os.geteuid() == 0:
+        own_mounts = ["unshare", "--mount", "sh", "-c", command]
+    done = subprocess.run(own_mounts, capture_output=True, text=True)
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip(f"no mount of its own: {done.stderr}")
+    assert (done.returncode, " finished " in done.stdout) == (0, True), done.stderr
+
+
+def test_a_damaged_block_costs_itself_only(recordings: Path) -> None:
+    path = recordings / CUT
+    # In the second block of data.
+    with path.open("r+b") as file:
+        file.seek(100_000)
+        byte = file.read(1)
+        file.seek(100_000)
+        file.write(bytes([byte[0] ^ 1]))
+    done = recover("--json", path)
+    missing = json.loads(done.stdout)["files"][0]["missing"]
+    found = linear(path)
+    assert found == indexed(path)
+    sent = expected(200)
+    assert set(found) < set(sent)
+    assert len(found) > 100
+    assert missing["blocks"] == 1
+    assert metadata(path)["steadyio.gaps"]["bytes"] == str(missing["bytes"])
+
+
 def test_a_directory_in_use_is_left_alone(recordings: Path) -> None:
     lock = os.open(recordings, os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)

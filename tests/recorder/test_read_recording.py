@@ -61,6 +61,14 @@ def test_lost_records_show_as_gaps(work: Path) -> None:
     assert read(directory).stdout.splitlines()[1].startswith("/lines 2 8 1 ")
 
 
+def test_each_recording_in_a_directory_counts_for_itself(work: Path) -> None:
+    directory = work / "recording"
+    # The second record of the first recording is longer than --size; the second one loses none.
+    assert record(directory, b"one\nlonger\nthree\n", "--size", "5") == 3
+    assert record(directory, b"four\nfive\n", "--size", "5") == 0
+    assert read(directory).stdout.splitlines()[1].startswith("/lines 4 16 1 ")
+
+
 def test_a_directory_without_records_is_said_to_be_so(work: Path) -> None:
     read_nothing = read(work)
     assert read_nothing.returncode == 1

@@ -108,6 +108,8 @@ enum steadyio_flags {
 	STEADYIO_NO_LOCK = 1,
 	/* Run the writer thread on writer_cpu only. */
 	STEADYIO_WRITER_CPU = 2,
+	/* Overwrite damaged segments instead of renaming them. */
+	STEADYIO_DISCARD_DAMAGED = 4,
 };
 
 struct steadyio_config {
@@ -142,6 +144,9 @@ struct steadyio_config {
 	/* Progress of steadyio_start(), which calls it in its thread; may be NULL. */
 	void (*note)(void *context, const char *text);
 	void *note_context;
+	/* Longest record that a channel may have, 64 MiB at most: memory for four of them (above
+	 * 16 MiB, two) is locked. Default: what unit_bytes has room for. */
+	uint64_t longest_record_bytes;
 	/* enum steadyio_on_failure */
 	uint32_t on_failure;
 };
@@ -163,7 +168,8 @@ struct steadyio_channel_config {
 	uint64_t record_bytes_max;
 	/* Time between records. Default: irregular. */
 	uint64_t period_ns;
-	/* Memory between append and writer. Default: one second of records; without a period 32 MiB. */
+	/* Memory between append and writer. Default: one second of records; all channels without a
+	 * period share 32 MiB. */
 	uint64_t ring_bytes;
 };
 

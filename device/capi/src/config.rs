@@ -16,6 +16,7 @@ use crate::status::Error;
 
 const NO_LOCK: u32 = 1;
 const WRITER_CPU: u32 = 2;
+const DISCARD_DAMAGED: u32 = 4;
 
 /// `struct steadyio_config`.
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +39,7 @@ pub struct CConfig {
     pub writer_io_level: u32,
     pub note: Option<unsafe extern "C" fn(context: *mut c_void, text: *const c_char)>,
     pub note_context: *mut c_void,
+    pub longest_record_bytes: u64,
     pub on_failure: u32,
 }
 
@@ -89,7 +91,7 @@ impl CConfig {
     /// # Safety
     /// `dir` is NULL or a string.
     pub unsafe fn to_rust(&self) -> Result<RecorderConfig, Error> {
-        let unknown = self.flags & !(NO_LOCK | WRITER_CPU);
+        let unknown = self.flags & !(NO_LOCK | WRITER_CPU | DISCARD_DAMAGED);
         if unknown != 0 {
             let reason = format!("unknown are 0x{unknown:x}, see enum steadyio_flags");
             return Err(Error::invalid("config->flags", format!("0x{:x}", self.flags), &reason));
@@ -105,9 +107,13 @@ impl CConfig {
                 ms => Duration::from_millis(ms),
             },
             unit_bytes: or(self.unit_bytes, defaults::UNIT_BYTES),
+            longest_record_bytes: self.longest_record_bytes,
+            // Each channel may have a thread of its own.
+            shared_ring_bytes: None,
             segment_bytes: or(self.segment_bytes, defaults::SEGMENT_BYTES),
             retention: self.retention()?,
             when_full: one_of("config->when_full", self.when_full, &when_full)?,
+            discard_damaged: self.flags & DISCARD_DAMAGED != 0,
             on_failure: one_of("config->on_failure", self.on_failure, &on_failure)?,
             writer: self.writer()?,
             lock_memory: self.flags & NO_LOCK == 0,
@@ -178,7 +184,8 @@ impl CChannelConfig {
             schema: unsafe { self.schema()? },
             record_bytes_max: self.record_bytes_max,
             period,
-            ring_bytes: or(self.ring_bytes, defaults::ring_bytes(self.record_bytes_max, period)),
+            // 0: its share, when all channels are known.
+            ring_bytes: self.ring_bytes,
         })
     }
 

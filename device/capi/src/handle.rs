@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use steadyio_recorder::channel::{Channel, Lost};
-use steadyio_recorder::config::{ChannelConfig, RecorderConfig};
+use steadyio_recorder::config::{ChannelConfig, RecorderConfig, defaults};
 use steadyio_recorder::ledger::{Account, Ledger};
 use steadyio_recorder::pool::Recorder;
 use steadyio_recorder::pool::flush::{Flush, Flushed};
@@ -181,6 +181,7 @@ impl RecorderHandle {
         if !matches!(state.stage, RecorderState::Open) {
             return Err(Error::fixed(Status::State, "steadyio_start() was called before"));
         }
+        defaults::fill_rings(&mut state.config.channels);
         let (recorder, channels) =
             Recorder::start(&state.config, &mut |text| self.note.tell(text))?;
         for ((handle, channel), ledger) in

@@ -28,6 +28,7 @@ static void configs(void)
 	FIELD(steadyio_config, writer_io_level);
 	FIELD(steadyio_config, note);
 	FIELD(steadyio_config, note_context);
+	FIELD(steadyio_config, longest_record_bytes);
 	FIELD(steadyio_config, on_failure);
 	STRUCT(steadyio_channel_config);
 	FIELD(steadyio_channel_config, struct_bytes);

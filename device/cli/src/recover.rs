@@ -13,11 +13,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use serde_json::{Value, json};
+use steadyio_recorder::mcap::account::Gaps;
 use steadyio_recorder::mcap::files::{
-    DirectoryLock, FilesError, Recovered, examine_file, lock_directory, recordings, recover_file,
+    DirectoryLock, FilesError, NO_DEFINITIONS, Recovered, examine_file, lock_directory, recordings,
+    recover_file,
 };
 use steadyio_recorder::mcap::private::Life;
-use steadyio_recorder::mcap::recover::{ChannelFound, Contents};
+use steadyio_recorder::mcap::recover::{ChannelFound, Contents, State};
 
 use crate::exit::{Failure, Status};
 use crate::output::print;
@@ -29,14 +31,14 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 const SCHEMA: &str = "steadyio.recover/1";
 
 const HELP: &str = "Exit status: 0 every file is finished, unused or blank; 1 a file could not be \
-read or completed, or is in use; 2 the command line is wrong; 3 a finished file is damaged, or, \
-with --dry-run, a file is incomplete.";
+read or completed, or is in use; 2 the command line is wrong; 3 a file is damaged, or \
+lacks blocks that had been durable, or, with --dry-run, is incomplete.";
 
 /// Complete recordings that a power cut or a crash left unfinished, in place
 ///
 /// Takes segments of `steady record` or libsteadyio, and other MCAP files without an end. Keeps
-/// all data before the first torn block, and adds the missing summary and footer. Interrupting and
-/// repeating it is safe.
+/// every whole block of a segment, of other files what precedes the first torn record, and adds the
+/// missing summary and footer. Interrupting and repeating it is safe.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
@@ -74,8 +76,8 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     } else {
         print(&render(&outcomes))?
     }
-    for error in outcomes.iter().filter_map(|outcome| outcome.result.as_ref().err()) {
-        eprintln!("steady: {error}");
+    for said in outcomes.iter().filter_map(trouble) {
+        eprintln!("steady: {said}");
     }
     Ok(status(&outcomes))
 }
@@ -134,14 +136,36 @@ fn lock_all(files: &[PathBuf]) -> Result<Vec<DirectoryLock>, FilesError> {
 }
 
 fn status(outcomes: &[Outcome]) -> Status {
-    let flawed =
-        |recovered: &Recovered| recovered.found.damaged || recovered.found.state.is_incomplete();
+    let flawed = |recovered: &Recovered| {
+        let found = &recovered.found;
+        found.damaged || found.gaps.durable_blocks > 0 || found.state.is_incomplete()
+    };
     if outcomes.iter().any(|outcome| outcome.result.is_err()) {
         Status::Failed
     } else if outcomes.iter().flat_map(|outcome| &outcome.result).any(flawed) {
         Status::Flawed
     } else {
         Status::Done
+    }
+}
+
+/// What the table has no room for.
+fn trouble(outcome: &Outcome) -> Option<String> {
+    let path = outcome.path.display();
+    let found = match &outcome.result {
+        Err(error) => return Some(error.to_string()),
+        Ok(recovered) => &recovered.found,
+    };
+    let Gaps { blocks, bytes, durable_blocks } = found.gaps;
+    if found.state == State::Damaged {
+        Some(format!("{path}: {NO_DEFINITIONS}"))
+    } else if durable_blocks > 0 {
+        Some(format!(
+            "{path}: is damaged: {blocks} blocks, {bytes} bytes, are missing; {durable_blocks} of \
+             the blocks had been durable"
+        ))
+    } else {
+        None
     }
 }
 
@@ -221,6 +245,11 @@ fn file(outcome: &Outcome) -> Value {
         "after": found.state.describe(),
         "completed": recovered.completed,
         "damaged": found.damaged,
+        "missing": {
+            "blocks": found.gaps.blocks,
+            "bytes": found.gaps.bytes,
+            "durable_blocks": found.gaps.durable_blocks,
+        },
         "segment": found.life.as_ref().map(segment),
         "data_ends_at": found.stop.map(|stop| stop.describe()),
         "contents": found.contents.as_ref().map(contents),

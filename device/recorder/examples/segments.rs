@@ -24,7 +24,8 @@ use steadyio_recorder::mcap::private::Identity;
 
 const CHANNELS: u16 = 3;
 const SEGMENT_BYTES: u64 = 1 << 20;
-const BLOCK_BYTES_MAX: usize = 64 << 10;
+const BLOCK_BYTES: usize = 64 << 10;
+const PAYLOAD_MAX: usize = 4_000;
 
 /// How a recording ends.
 #[derive(Clone, Copy, PartialEq)]
@@ -38,10 +39,10 @@ enum End {
 fn main() -> Result<(), Box<dyn Error>> {
     let directory = std::env::args_os().nth(1).ok_or("usage: segments DIR")?;
     let directory = Path::new(&directory);
-    let config = LayoutConfig::recycled(SEGMENT_BYTES, BLOCK_BYTES_MAX, CHANNELS.into());
+    let config = LayoutConfig::recycled(SEGMENT_BYTES, BLOCK_BYTES, PAYLOAD_MAX, CHANNELS.into());
     for (name, end) in [
         ("segment-00000.mcap", End::Finished),
-        ("segment-00001.mcap", End::Cut(200)),
+        ("segment-00001.mcap", End::Cut(195)),
         ("segment-00002.mcap", End::Begun),
     ] {
         let file = create(&directory.join(name))?;
@@ -49,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         record(&file, config, 2, end)?;
     }
     let growing = LayoutConfig { placement: Placement::Growing, ..config };
-    record(&create(&directory.join("growing.mcap"))?, growing, 3, End::Cut(200))
+    record(&create(&directory.join("growing.mcap"))?, growing, 3, End::Cut(195))
 }
 
 fn create(path: &Path) -> std::io::Result<File> {
@@ -87,7 +88,7 @@ fn record(
         |place: FileRange, bytes: &[u8]| file.write_all_at(&bytes[..place.bytes], place.offset);
     let identity = Identity { recording_id: *b"steadyio-example", sequence };
     let created_ns = 1_000_000_000;
-    if let Some(place) = encoder.blank_tail(&mut buffer) {
+    if let Some(place) = encoder.definitions_copy(&mut buffer, identity, created_ns) {
         put(place, &buffer)?;
     }
     put(encoder.head(&mut buffer, identity, created_ns), &buffer)?;

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::config::ChannelConfig;
+use super::config::{ChannelConfig, bytes_in_memory};
 use super::ledger::{Account, Ledger};
 use super::memory::MemoryError;
 use super::ring::{Header, RingReader, RingWriter, ring};
@@ -22,32 +22,60 @@ pub enum Lost {
     TooLong,
 }
 
-/// The caller's end of a channel. Not to be shared: one channel, one thread.
+/// The caller's end of a channel with a ring of its own. Not to be shared: one channel, one thread.
 #[derive(Debug)]
 pub struct Channel {
     ring: RingWriter,
+    entrance: Entrance,
+}
+
+/// The caller's end of channels that share a ring. Not to be shared: one thread.
+#[derive(Debug)]
+pub struct SharedChannels {
+    ring: RingWriter,
+    entrances: Vec<Entrance>,
+}
+
+/// What is known of a channel before its ring.
+#[derive(Debug)]
+struct Entrance {
     ledger: Arc<Ledger>,
     record_bytes_max: usize,
 }
 
-/// The writer thread's end of a channel.
+/// The writer thread's end of a ring.
 #[derive(Debug)]
 pub struct Outlet {
     /// What the caller appended.
     pub ring: RingReader,
-    /// Shared with the channel.
-    pub ledger: Arc<Ledger>,
+    /// Of its channels; shared with them.
+    pub ledgers: Vec<Arc<Ledger>>,
+    /// Position of the first of its channels in the recording.
+    pub first: usize,
 }
 
-/// Both ends of a channel whose configuration was checked.
-pub fn open(config: &ChannelConfig, locked: bool) -> Result<(Channel, Outlet), MemoryError> {
-    // Mapping a length beyond the address space fails with an error.
-    let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-    let record_bytes_max = size(config.record_bytes_max);
-    let (writer, reader) = ring(size(config.ring_bytes), locked)?;
-    let ledger = Arc::new(Ledger::default());
-    let channel = Channel { ring: writer, ledger: Arc::clone(&ledger), record_bytes_max };
-    Ok((channel, Outlet { ring: reader, ledger }))
+/// Both ends of a channel whose configuration was checked, `at` this position in the recording.
+pub fn open(
+    config: &ChannelConfig,
+    at: usize,
+    locked: bool,
+) -> Result<(Channel, Outlet), MemoryError> {
+    let (ring, reader) = ring(bytes_in_memory(config.ring_bytes), locked)?;
+    let entrance = Entrance::new(config);
+    let ledgers = vec![Arc::clone(&entrance.ledger)];
+    Ok((Channel { ring, entrance }, Outlet { ring: reader, ledgers, first: at }))
+}
+
+/// The same for all channels of a recording, with one ring.
+pub fn open_shared(
+    channels: &[ChannelConfig],
+    ring_bytes: u64,
+    locked: bool,
+) -> Result<(SharedChannels, Outlet), MemoryError> {
+    let (ring, reader) = ring(bytes_in_memory(ring_bytes), locked)?;
+    let entrances: Vec<Entrance> = channels.iter().map(Entrance::new).collect();
+    let ledgers = entrances.iter().map(|entrance| Arc::clone(&entrance.ledger)).collect();
+    Ok((SharedChannels { ring, entrances }, Outlet { ring: reader, ledgers, first: 0 }))
 }
 
 impl Channel {
@@ -55,13 +83,53 @@ impl Channel {
     ///
     /// `log_time_ns` is on the caller's clock and need not rise.
     pub fn append(&mut self, log_time_ns: u64, data: &[u8]) -> Result<(), Lost> {
+        self.entrance.append(&mut self.ring, 0, log_time_ns, data)
+    }
+
+    /// What became of this channel's records so far.
+    pub fn account(&self) -> Account {
+        self.entrance.ledger.snapshot()
+    }
+
+    /// Bytes of its ring in use.
+    pub fn ring_used(&self) -> usize {
+        self.ring.used()
+    }
+}
+
+impl SharedChannels {
+    /// Takes a record of the channel at this position, or counts it as lost.
+    pub fn append(&mut self, channel: usize, log_time_ns: u64, data: &[u8]) -> Result<(), Lost> {
+        // There are fewer channels than that.
+        self.entrances[channel].append(&mut self.ring, channel as u16, log_time_ns, data)
+    }
+
+    /// Bytes of the ring in use.
+    pub fn ring_used(&self) -> usize {
+        self.ring.used()
+    }
+}
+
+impl Entrance {
+    fn new(config: &ChannelConfig) -> Entrance {
+        let record_bytes_max = bytes_in_memory(config.record_bytes_max);
+        Entrance { ledger: Arc::new(Ledger::default()), record_bytes_max }
+    }
+
+    fn append(
+        &self,
+        ring: &mut RingWriter,
+        channel: u16,
+        log_time_ns: u64,
+        data: &[u8],
+    ) -> Result<(), Lost> {
         let bytes = data.len() as u64;
         let number = self.ledger.received(log_time_ns, bytes);
         let lost = match u32::try_from(data.len()) {
             Ok(bytes) if data.len() <= self.record_bytes_max => {
                 // MCAP's sequence numbers are of 32 bits and wrap.
-                let header = Header { log_time_ns, sequence: number as u32, bytes };
-                if self.ring.push(header, data) {
+                let header = Header { log_time_ns, sequence: number as u32, bytes, channel };
+                if ring.push(header, data) {
                     return Ok(());
                 }
                 Lost::RingFull
@@ -70,11 +138,6 @@ impl Channel {
         };
         self.ledger.lost(log_time_ns, bytes);
         Err(lost)
-    }
-
-    /// What became of this channel's records so far.
-    pub fn account(&self) -> Account {
-        self.ledger.snapshot()
     }
 }
 
@@ -93,7 +156,7 @@ mod tests {
             period: None,
             ring_bytes: 4_000,
         };
-        let (mut channel, mut outlet) = open(&config, false).unwrap();
+        let (mut channel, mut outlet) = open(&config, 0, false).unwrap();
         let record = [5; 1_000];
         assert_eq!(channel.append(1, &[0; 1_001]), Err(Lost::TooLong));
         for i in 2..=5 {

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The configuration of a recorder, checked before anything is created.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::mcap::layout::NEARLY_FULL;
+use super::mcap::definitions::{ChannelSpec, DefinitionError, Definitions, SchemaSpec};
+use super::mcap::layout::{
+    Layout, LayoutConfig, LayoutError, PAYLOAD_BYTES_LIMIT, single_overhead_bytes,
+};
+use super::pool::files::is_segment;
 use super::ring::HEADER_BYTES;
+use super::sizing::segments_for;
 
 /// Alignment of all writes: the block size of ext4 and of flash translation.
 pub const BLOCK_BYTES: u64 = 4096;
@@ -15,10 +21,11 @@ const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 const UNIT_BYTES: (u64, u64) = (8 * KIB, 16 * MIB);
 const SEGMENT_BYTES: (u64, u64) = (256 * KIB, 64 * GIB);
-const SEGMENTS: (u64, u64) = (2, 10_000);
+/// How many are kept.
+pub const SEGMENTS: (u64, u64) = (2, 10_000);
 const RING_BYTES: (u64, u64) = (4 * KIB, 4 * GIB);
-const RECORD_BYTES_MAX: u64 = 8 * MIB;
-const CHANNELS_MAX: u64 = 1_000;
+const RECORD_BYTES_MAX: u64 = PAYLOAD_BYTES_LIMIT as u64;
+const CHANNELS_MAX: u64 = 10_000;
 const TOPIC_BYTES_MAX: u64 = 256;
 const LOSS_WINDOW_MS: (u64, u64) = (2, 3_600_000);
 /// A segment with less room for data than this many units would be mostly index and padding.
@@ -29,12 +36,14 @@ const POLLS_PER_WINDOW: u32 = 8;
 const POLL: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
 /// A ring must last for this many polls, or a single late one would lose records.
 const POLLS_PER_RING_MIN: u32 = 4;
+/// And half of it has room for any record: who waits for room waits for that.
+const RING_RECORDS_MIN: u64 = 2;
 
 /// Defaults.
 pub mod defaults {
     use std::time::Duration;
 
-    use super::{HEADER_BYTES, MIB};
+    use super::{BLOCK_BYTES, ChannelConfig, HEADER_BYTES, MIB};
 
     /// How much a power cut may lose, in time.
     pub const LOSS_WINDOW: Duration = Duration::from_millis(500);
@@ -46,22 +55,58 @@ pub mod defaults {
     pub const SEGMENTS: u64 = 8;
     /// Time that a ring covers: longer than the stalls of most devices.
     const RING_TIME: Duration = Duration::from_secs(1);
-    /// Ring for records that are not paced.
+    /// Rings of all channels whose records are not paced, together.
     const UNPACED_RING_BYTES: u64 = 32 * MIB;
+    /// A ring has room for so many of the longest records.
+    const RING_RECORDS_MIN: u64 = 4;
 
-    /// Ring for records of up to so many bytes.
-    pub fn ring_bytes(record_bytes_max: u64, period: Option<Duration>) -> u64 {
+    /// Ring for records of up to so many bytes, of one of `unpaced` channels without a period.
+    pub fn ring_bytes(record_bytes_max: u64, period: Option<Duration>, unpaced: u64) -> u64 {
         let slot = record_bytes_max.saturating_add(HEADER_BYTES as u64);
-        let slots = match period.map_or(0, |period| period.as_nanos()) {
-            0 => UNPACED_RING_BYTES.div_ceil(slot),
-            ns => u64::try_from(RING_TIME.as_nanos().div_ceil(ns)).unwrap_or(u64::MAX),
+        let bytes = match period.map_or(0, |period| period.as_nanos()) {
+            0 => UNPACED_RING_BYTES / unpaced.max(1),
+            ns => {
+                let slots = u64::try_from(RING_TIME.as_nanos().div_ceil(ns)).unwrap_or(u64::MAX);
+                slot.saturating_mul(slots)
+            }
         };
-        slot.saturating_mul(slots).max(MIB)
+        whole_blocks(bytes.max(slot.saturating_mul(RING_RECORDS_MIN)))
+    }
+
+    /// Gives each channel that has none its ring.
+    pub fn fill_rings(channels: &mut [ChannelConfig]) {
+        let unpaced = channels.iter().filter(|channel| channel.period.is_none()).count() as u64;
+        for channel in channels.iter_mut().filter(|channel| channel.ring_bytes == 0) {
+            channel.ring_bytes = ring_bytes(channel.record_bytes_max, channel.period, unpaced);
+        }
+    }
+
+    /// One ring for all these channels: a second of records, or what those without a period share.
+    pub fn shared_ring_bytes(channels: &[ChannelConfig]) -> u64 {
+        let paced = channels.iter().filter_map(|channel| {
+            channel.period?;
+            Some(ring_bytes(channel.record_bytes_max, channel.period, 1))
+        });
+        let paced = paced.fold(0_u64, u64::saturating_add);
+        let is_unpaced = channels.iter().any(|channel| channel.period.is_none());
+        let unpaced = if is_unpaced { UNPACED_RING_BYTES } else { 0 };
+        let longest = channels.iter().map(|channel| channel.record_bytes_max).max().unwrap_or(0);
+        let least = longest.saturating_add(HEADER_BYTES as u64).saturating_mul(RING_RECORDS_MIN);
+        whole_blocks(paced.saturating_add(unpaced).max(least))
+    }
+
+    fn whole_blocks(bytes: u64) -> u64 {
+        bytes.div_ceil(BLOCK_BYTES).saturating_mul(BLOCK_BYTES)
     }
 }
 
+/// Mapping a length beyond the address space fails with an error.
+pub(crate) fn bytes_in_memory(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
 /// How the bytes of a channel are to be understood, as MCAP has it; names may be empty.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Schema {
     /// Name of the type.
     pub name: String,
@@ -82,7 +127,7 @@ pub struct ChannelConfig {
     pub record_bytes_max: u64,
     /// Time between records; None if irregular.
     pub period: Option<Duration>,
-    /// Memory between caller and writer thread.
+    /// Memory between caller and writer thread; of no meaning if the channels share a ring.
     pub ring_bytes: u64,
 }
 
@@ -93,9 +138,10 @@ pub enum Retention {
     Segments(u64),
     /// As many segments as fit into this many bytes.
     Bytes(u64),
-    /// As many segments as leave this many bytes of the file system free.
+    /// As many segments as leave this many bytes of the file system free; but those that are there
+    /// stay, and so do two.
     MinFreeBytes(u64),
-    /// Enough segments for this long, if all channels have a period.
+    /// Enough segments for this long, at the declared rates, if all channels have a period.
     Time(Duration),
 }
 
@@ -162,14 +208,21 @@ pub struct RecorderConfig {
     pub channels: Vec<ChannelConfig>,
     /// How much a power cut may lose, in time.
     pub loss_window: Duration,
-    /// Largest write; ideally a multiple of the device's erase block.
+    /// Largest write; ideally a multiple of the device's erase block. A longer record is one write.
     pub unit_bytes: u64,
+    /// Longest record that a channel may have, 64 MiB at most: memory for four (above 16 MiB, two)
+    /// is locked. 0: what a unit has room for.
+    pub longest_record_bytes: u64,
+    /// One ring for all channels, which one thread then appends to; None: each has its own.
+    pub shared_ring_bytes: Option<u64>,
     /// Size of a segment.
     pub segment_bytes: u64,
     /// How much is kept.
     pub retention: Retention,
     /// What happens when all segments are full.
     pub when_full: WhenFull,
+    /// Damaged segments are overwritten instead of renamed.
+    pub discard_damaged: bool,
     /// What happens when a write or sync fails.
     pub on_failure: OnFailure,
     /// How the writer thread runs.
@@ -210,20 +263,14 @@ fn whole_blocks(key: &str, value: u64) -> Result<(), ConfigError> {
 }
 
 impl ChannelConfig {
-    /// Payload per second at the period; None without one.
-    pub fn bytes_per_s(&self) -> Option<f64> {
-        self.period.map(|period| self.record_bytes_max as f64 / period.as_secs_f64())
-    }
-
-    fn check(&self, unit_bytes: u64, poll: Duration) -> Result<(), ConfigError> {
+    fn check(&self, longest: u64, poll: Option<Duration>) -> Result<(), ConfigError> {
         let key = |field: &str| format!("channel {:?}: {field}", self.topic);
         within(&key("length of its topic"), self.topic.len() as u64, (1, TOPIC_BYTES_MAX))?;
         within(&key("record_bytes_max"), self.record_bytes_max, (1, RECORD_BYTES_MAX))?;
-        if self.record_bytes_max > record_bytes_max(unit_bytes) {
-            let reason = format!("must be at most half of unit_bytes ({unit_bytes}); raise that");
+        if self.record_bytes_max > longest {
+            let reason = format!("must be at most {longest}; raise longest_record_bytes");
             return Err(wrong(key("record_bytes_max"), self.record_bytes_max, reason));
         }
-        within(&key("ring_bytes"), self.ring_bytes, RING_BYTES)?;
         if self.period.is_some_and(|period| period.is_zero()) {
             return Err(wrong(
                 key("period"),
@@ -231,24 +278,41 @@ impl ChannelConfig {
                 "must be longer than 0; omit it if there is none",
             ));
         }
-        let slot = self.record_bytes_max + HEADER_BYTES as u64;
+        poll.map_or(Ok(()), |poll| {
+            let need = self.comes_in_polls(poll).max(RING_RECORDS_MIN * self.slot_bytes());
+            check_ring(&key("ring_bytes"), self.ring_bytes, need, poll)
+        })
+    }
+
+    /// A record in a ring.
+    fn slot_bytes(&self) -> u64 {
+        self.record_bytes_max + HEADER_BYTES as u64
+    }
+
+    /// What comes in as many polls as a ring must last for.
+    fn comes_in_polls(&self, poll: Duration) -> u64 {
         let polls = u128::from(POLLS_PER_RING_MIN) * poll.as_nanos();
         let records = self.period.map_or(0, |period| polls.div_ceil(period.as_nanos()));
-        let need = slot * (u64::try_from(records).unwrap_or(u64::MAX / slot)).max(2);
-        if self.ring_bytes < need {
-            let reason = format!(
-                "must be at least {need}: the writer thread polls every {poll:?}, and the ring \
-                 must last for {POLLS_PER_RING_MIN} polls"
-            );
-            return Err(wrong(key("ring_bytes"), self.ring_bytes, reason));
-        }
-        Ok(())
+        self.slot_bytes().saturating_mul(u64::try_from(records).unwrap_or(u64::MAX))
     }
 }
 
-/// The longest record that a unit takes.
-pub fn record_bytes_max(unit_bytes: u64) -> u64 {
-    unit_bytes / 2
+fn check_ring(key: &str, bytes: u64, need: u64, poll: Duration) -> Result<(), ConfigError> {
+    within(key, bytes, RING_BYTES)?;
+    if bytes >= need {
+        return Ok(());
+    }
+    let reason = format!(
+        "must be at least {need}: the writer thread polls every {poll:?}, and the ring must last \
+         for {POLLS_PER_RING_MIN} polls"
+    );
+    Err(wrong(key, bytes, reason))
+}
+
+/// The longest record that a channel may have, beside however many others.
+pub fn record_bytes_max(unit_bytes: u64, longest_record_bytes: u64) -> u64 {
+    let fits = unit_bytes.saturating_sub(single_overhead_bytes(usize::MAX) as u64);
+    fits.max(longest_record_bytes)
 }
 
 /// How often the writer thread polls the rings, to keep a loss window.
@@ -282,54 +346,167 @@ impl RecorderConfig {
         let window_ms = u64::try_from(self.loss_window.as_millis()).unwrap_or(u64::MAX);
         within("loss_window (ms)", window_ms, LOSS_WINDOW_MS)?;
         within("number of channels", self.channels.len() as u64, (1, CHANNELS_MAX))?;
-        for (i, channel) in self.channels.iter().enumerate() {
-            channel.check(self.unit_bytes, self.poll())?;
-            if self.channels[..i].iter().any(|other| other.topic == channel.topic) {
-                return Err(wrong("topic", &channel.topic, "two channels have this topic"));
-            }
-        }
+        within("longest_record_bytes", self.longest_record_bytes, (0, RECORD_BYTES_MAX))?;
+        self.check_channels()?;
         self.writer.check()?;
-        let segments = self.segments()?;
+        let segments = self.segments(&self.checked_layout()?)?;
         within("number of segments", segments, SEGMENTS)?;
         Ok(segments)
     }
 
-    fn segments(&self) -> Result<u64, ConfigError> {
+    fn check_channels(&self) -> Result<(), ConfigError> {
+        let longest = record_bytes_max(self.unit_bytes, self.longest_record_bytes);
+        let own_rings = self.shared_ring_bytes.is_none().then_some(self.poll());
+        let mut topics = HashSet::new();
+        for channel in &self.channels {
+            channel.check(longest, own_rings)?;
+            if !topics.insert(&channel.topic) {
+                return Err(wrong("topic", &channel.topic, "two channels have this topic"));
+            }
+        }
+        if let Some(bytes) = self.shared_ring_bytes {
+            let comes = self.channels.iter().map(|channel| channel.comes_in_polls(self.poll()));
+            let slot = self.channels.iter().map(ChannelConfig::slot_bytes).max().unwrap_or(0);
+            let need = comes.fold(0, u64::saturating_add).max(RING_RECORDS_MIN * slot);
+            check_ring("all channels: ring_bytes", bytes, need, self.poll())?;
+        }
+        Ok(())
+    }
+
+    /// Whether all that a segment needs beside the records fits.
+    fn checked_layout(&self) -> Result<Layout, ConfigError> {
+        let definitions = self.definitions().map_err(|error| {
+            wrong("channels", self.channels.len(), format!("cannot be defined: {error}"))
+        })?;
+        self.layout(&definitions).map_err(|error| match error {
+            LayoutError::Size { key, value, min, max } => {
+                wrong(key, value, format!("must be {min} to {max}, for these channels and records"))
+            }
+            error => wrong("segment_bytes", self.segment_bytes, error),
+        })
+    }
+
+    /// Schemas and channels as they go into each segment; each schema once.
+    pub fn definitions(&self) -> Result<Definitions, DefinitionError> {
+        let mut schemas = Vec::new();
+        let mut known = HashMap::new();
+        let mut number_of = |schema| {
+            *known.entry(schema).or_insert_with(|| {
+                let Schema { name, encoding, data } = Schema::clone(schema);
+                schemas.push(SchemaSpec { name, encoding, data });
+                schemas.len() - 1
+            })
+        };
+        let spec = |channel: &ChannelConfig, schema| ChannelSpec {
+            topic: channel.topic.clone(),
+            message_encoding: channel.message_encoding.clone(),
+            schema,
+            metadata: Vec::new(),
+        };
+        let channels = self.channels.iter();
+        let channels: Vec<ChannelSpec> = channels
+            .map(|channel| spec(channel, channel.schema.as_ref().map(&mut number_of)))
+            .collect();
+        Definitions::new(&schemas, &channels)
+    }
+
+    /// Sizes of what is in a segment.
+    pub fn layout(&self, definitions: &Definitions) -> Result<Layout, LayoutError> {
+        let longest = self.channels.iter().map(|channel| channel.record_bytes_max).max();
+        let sizes = LayoutConfig::recycled(
+            self.segment_bytes,
+            bytes_in_memory(self.unit_bytes),
+            bytes_in_memory(longest.unwrap_or(0)),
+            self.channels.len(),
+        );
+        Layout::new(sizes, definitions)
+    }
+
+    /// Memory between callers and writer thread, all together.
+    pub fn rings_bytes(&self) -> u64 {
+        let own = self.channels.iter().map(|channel| channel.ring_bytes).sum();
+        self.shared_ring_bytes.unwrap_or(own)
+    }
+
+    fn segments(&self, layout: &Layout) -> Result<u64, ConfigError> {
         match self.retention {
             Retention::Segments(segments) => Ok(segments),
             Retention::Bytes(bytes) => Ok(bytes / self.segment_bytes),
             Retention::MinFreeBytes(keep) => {
-                let free = usable_bytes(&self.dir)?;
-                Ok(free.saturating_sub(keep) / self.segment_bytes)
+                let space = Space::of(&self.dir)?;
+                let wanted = space.usable_bytes().saturating_sub(keep) / self.segment_bytes;
+                // Existing recordings are kept even if others have taken the space.
+                Ok(wanted.max(space.segments))
             }
-            Retention::Time(time) => {
-                let rates: Option<Vec<f64>> =
-                    self.channels.iter().map(ChannelConfig::bytes_per_s).collect();
-                let rates = rates.ok_or_else(|| {
-                    wrong("retention (time)", format!("{time:?}"), "every channel needs a period")
-                })?;
-                let bytes = rates.iter().sum::<f64>() * time.as_secs_f64();
-                let segments = bytes / self.segment_bytes as f64;
-                // One more, because the oldest is being overwritten as soon as the one before it is
-                // nearly full.
-                Ok((segments + 1.0 / NEARLY_FULL as f64).ceil() as u64 + 1)
-            }
+            Retention::Time(time) => self.segments_for(time, layout),
         }
+    }
+
+    /// Refuses a time that the segments that fit would not keep.
+    fn segments_for(&self, time: Duration, layout: &Layout) -> Result<u64, ConfigError> {
+        let refuse = |reason: String| wrong("retention (time)", format!("{time:?}"), reason);
+        if self.channels.iter().any(|channel| channel.period.is_none()) {
+            return Err(refuse("every channel needs a period".into()));
+        }
+        let (segments, bytes_per_s) = segments_for(time, self, layout);
+        let needed = segments.saturating_mul(self.segment_bytes);
+        let says = |limit: String| {
+            refuse(format!(
+                "takes {bytes_per_s:.0} bytes per second with framing, padding and index, so \
+                 {segments} segments, {needed} bytes; {limit}"
+            ))
+        };
+        if segments > SEGMENTS.1 {
+            return Err(says(format!("there can be {} segments: make them larger", SEGMENTS.1)));
+        }
+        let free = Space::of(&self.dir)?.usable_bytes();
+        if needed > free { Err(says(format!("only {free} are free"))) } else { Ok(segments) }
+    }
+
+    /// A note if less than the configured space stays free, as others have taken it.
+    pub fn shortage(&self, segments: u64) -> Option<String> {
+        let Retention::MinFreeBytes(keep) = self.retention else { return None };
+        let left = Space::of(&self.dir).ok()?.usable_bytes();
+        let left = left.saturating_sub(segments.saturating_mul(self.segment_bytes));
+        (left < keep).then(|| {
+            format!(
+                "{}: {left} bytes stay free, less than the {keep} asked for: others have taken \
+                 space, so recording continues in the {segments} existing segments",
+                self.dir.display()
+            )
+        })
     }
 }
 
-/// Free space of a directory's file system (of its parent's, if the directory does not exist);
-/// segments that are already in the directory count as free.
-fn usable_bytes(dir: &Path) -> Result<u64, ConfigError> {
-    let there = if dir.exists() { dir } else { dir.parent().unwrap_or(dir) };
-    let there = if there.as_os_str().is_empty() { Path::new(".") } else { there };
-    let stat = rustix::fs::statvfs(there)
-        .map_err(|error| wrong("dir", dir.display(), format!("no file system: {error}")))?;
-    let held = std::fs::read_dir(dir).map_or(0, |entries| {
-        let lengths = entries.flatten().filter_map(|entry| entry.metadata().ok());
-        lengths.filter(|meta| meta.is_file()).map(|meta| meta.len()).sum()
-    });
-    Ok(stat.f_bavail * stat.f_frsize + held)
+/// The file system of a directory, or of its nearest existing parent.
+struct Space {
+    free_bytes: u64,
+    /// Of the directory.
+    segments: u64,
+    /// What they occupy.
+    held_bytes: u64,
+}
+
+impl Space {
+    fn of(dir: &Path) -> Result<Space, ConfigError> {
+        let there = dir.ancestors().find(|above| above.exists()).unwrap_or(Path::new("."));
+        let stat = rustix::fs::statvfs(there)
+            .map_err(|error| wrong("dir", dir.display(), format!("no file system: {error}")))?;
+        let names = std::fs::read_dir(dir).into_iter().flatten().flatten();
+        let segments = names.filter(|entry| is_segment(&entry.file_name()));
+        let lengths: Vec<u64> =
+            segments.flat_map(|entry| entry.metadata()).map(|m| m.len()).collect();
+        Ok(Space {
+            free_bytes: stat.f_bavail * stat.f_frsize,
+            segments: lengths.len() as u64,
+            held_bytes: lengths.iter().sum(),
+        })
+    }
+
+    /// Existing segments count as free: they are overwritten.
+    fn usable_bytes(&self) -> u64 {
+        self.free_bytes + self.held_bytes
+    }
 }
 
 impl WriterConfig {
@@ -363,9 +540,12 @@ mod tests {
             }],
             loss_window: Duration::from_millis(500),
             unit_bytes: 512 * KIB,
+            longest_record_bytes: 0,
+            shared_ring_bytes: None,
             segment_bytes: 16 * MIB,
             retention: Retention::Segments(4),
             when_full: WhenFull::Recycle,
+            discard_damaged: false,
             on_failure: OnFailure::Wait,
             writer: WriterConfig::default(),
             lock_memory: false,
@@ -377,8 +557,9 @@ mod tests {
         let with = |retention| RecorderConfig { retention, ..good() };
         assert_eq!(good().check().unwrap(), 4);
         assert_eq!(with(Retention::Bytes(100 * MIB)).check().unwrap(), 6);
-        // 3.28 MB/s for a minute: 11.7 segments, and the one being overwritten.
-        assert_eq!(with(Retention::Time(Duration::from_secs(60))).check().unwrap(), 13);
+        // 3.3 MB/s with framing and padding for a minute: 12.3 segments, the one in use, and the
+        // oldest, which is given up when that is nearly full.
+        assert_eq!(with(Retention::Time(Duration::from_secs(60))).check().unwrap(), 14);
         let error = with(Retention::MinFreeBytes(u64::MAX)).check().unwrap_err();
         assert_eq!(error.to_string(), "number of segments = 0: must be 2 to 10000");
     }
@@ -390,13 +571,16 @@ mod tests {
             (|c| c.unit_bytes = 9_000, "unit_bytes = 9000: must be a multiple of 4096"),
             (|c| c.segment_bytes = MIB, "segment_bytes = 1048576: must be at least 4 times"),
             (|c| c.loss_window = Duration::ZERO, "loss_window (ms) = 0: must be 2 to"),
-            (|c| c.channels.clear(), "number of channels = 0: must be 1 to 1000"),
+            (|c| c.channels.clear(), "number of channels = 0: must be 1 to 10000"),
             (|c| c.channels.push(c.channels[0].clone()), "topic = a: two channels"),
             (
                 |c| c.channels[0].ring_bytes = 64 * KIB,
-                "ring_bytes = 65536: must be at least 262400",
+                "ring_bytes = 65536: must be at least 262432",
             ),
-            (|c| c.channels[0].record_bytes_max = 300 * KIB, "half of unit_bytes"),
+            (
+                |c| c.channels[0].record_bytes_max = 512 * KIB,
+                "must be at most 523630; raise longest_record_bytes",
+            ),
             (|c| c.channels[0].topic.clear(), "length of its topic = 0: must be 1 to 256"),
             (|c| c.writer.fifo_priority = Some(100), "fifo_priority = 100: must be 1 to 99"),
         ];

@@ -11,9 +11,9 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use super::memory::{MemoryError, lock};
 
 /// Bytes of a record's header in the ring.
-pub const HEADER_BYTES: usize = 16;
+pub const HEADER_BYTES: usize = 18;
 
-/// Where a record lies in its channel, and how long it is.
+/// Of which channel a record is, where in it, and how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// Time of the record, of the caller's clock.
@@ -22,6 +22,8 @@ pub struct Header {
     pub sequence: u32,
     /// Length of the payload.
     pub bytes: u32,
+    /// Position among the channels of this ring.
+    pub channel: u16,
 }
 
 impl Header {
@@ -29,16 +31,18 @@ impl Header {
         let mut raw = [0; HEADER_BYTES];
         raw[..8].copy_from_slice(&self.log_time_ns.to_le_bytes());
         raw[8..12].copy_from_slice(&self.sequence.to_le_bytes());
-        raw[12..].copy_from_slice(&self.bytes.to_le_bytes());
+        raw[12..16].copy_from_slice(&self.bytes.to_le_bytes());
+        raw[16..].copy_from_slice(&self.channel.to_le_bytes());
         raw
     }
 
     fn decode(raw: [u8; HEADER_BYTES]) -> Header {
-        let [t0, t1, t2, t3, t4, t5, t6, t7, s0, s1, s2, s3, b0, b1, b2, b3] = raw;
+        let [t0, t1, t2, t3, t4, t5, t6, t7, s0, s1, s2, s3, b0, b1, b2, b3, c0, c1] = raw;
         Header {
             log_time_ns: u64::from_le_bytes([t0, t1, t2, t3, t4, t5, t6, t7]),
             sequence: u32::from_le_bytes([s0, s1, s2, s3]),
             bytes: u32::from_le_bytes([b0, b1, b2, b3]),
+            channel: u16::from_le_bytes([c0, c1]),
         }
     }
 }
@@ -47,6 +51,7 @@ impl Header {
 #[derive(Debug)]
 pub struct RingWriter {
     producer: Producer<u8>,
+    capacity: usize,
 }
 
 /// The side of the writer thread.
@@ -67,7 +72,7 @@ pub fn ring(bytes: usize, locked: bool) -> Result<(RingWriter, RingReader), Memo
             lock(unsafe { std::slice::from_raw_parts_mut(memory.as_mut_ptr().cast(), bytes) })?;
         }
     }
-    Ok((RingWriter { producer }, RingReader { consumer, capacity: bytes }))
+    Ok((RingWriter { producer, capacity: bytes }, RingReader { consumer, capacity: bytes }))
 }
 
 impl RingWriter {
@@ -89,6 +94,11 @@ impl RingWriter {
         // SAFETY: header and payload together have the length of the chunk, and all was copied.
         unsafe { chunk.commit_all() };
         true
+    }
+
+    /// Bytes in use.
+    pub fn used(&self) -> usize {
+        self.capacity - self.producer.slots()
     }
 }
 
@@ -157,7 +167,9 @@ mod tests {
             for (sequence, (bytes, push, take)) in steps.into_iter().enumerate() {
                 let sequence = u32::try_from(sequence).unwrap();
                 if push {
-                    let header = Header { log_time_ns: !u64::from(sequence), sequence, bytes };
+                    let log_time_ns = !u64::from(sequence);
+                    let channel = sequence as u16 ^ 0xff00;
+                    let header = Header { log_time_ns, sequence, bytes, channel };
                     let payload: Vec<u8> = (0..bytes).map(|i| (i + sequence) as u8).collect();
                     let fits = used + HEADER_BYTES + payload.len() <= 257;
                     prop_assert_eq!(writer.push(header, &payload), fits);

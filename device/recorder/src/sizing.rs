@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which ring and which loss window suffice on a device whose worst stall is known.
+//! Which ring and which loss window suffice on a device whose worst stall is known, and how many
+//! segments retain a time.
 //!
 //! While the device stalls, the writer thread is stuck, and what comes is kept by the ring; and
 //! what was appended before becomes durable only afterwards. `docs/reference/steady-record.md` has
@@ -7,7 +8,12 @@
 
 use std::time::Duration;
 
-use super::config::{BLOCK_BYTES, defaults, poll_of};
+use super::config::{BLOCK_BYTES, RecorderConfig, SEGMENTS, defaults, poll_of};
+use super::mcap::layout::{
+    ALIGN_BYTES, BLOCK_FRAMING_BYTES, HEAD_BYTES, Layout, NEARLY_FULL, block_bytes,
+    block_overhead_bytes, chunk_index_bytes, message_bytes,
+};
+use super::mcap::wire::MESSAGE_INDEX_HEAD_BYTES;
 use super::ring::HEADER_BYTES;
 
 /// The worst stall in service is longer than the worst one measured.
@@ -60,9 +66,70 @@ fn loss_window(stall: Duration) -> Duration {
     }
 }
 
+/// The writer thread looks at the rings at most so often while little comes.
+const LOOK_MIN: Duration = Duration::from_millis(1);
+
+/// What a recording at the declared rates needs per second, at the most.
+#[derive(Debug, Clone, Copy)]
+struct Rates {
+    /// Of the segment: framing, padding and chunk indexes included.
+    bytes: f64,
+    /// Chunk indexes alone.
+    index_bytes: f64,
+}
+
+fn rates(config: &RecorderConfig) -> Rates {
+    let (mut records, mut content_bytes, mut longest) = (0.0, 0.0, 0);
+    for channel in &config.channels {
+        let bytes = message_bytes(channel.record_bytes_max as usize);
+        let per_s = channel.period.map_or(0.0, |period| 1.0 / period.as_secs_f64());
+        records += per_s;
+        content_bytes += per_s * bytes as f64;
+        longest = longest.max(bytes);
+    }
+    // A block ends when the next record does not fit: two behind each other are more than one full.
+    let room = (config.unit_bytes as usize)
+        .saturating_sub(block_overhead_bytes(config.channels.len())) as f64;
+    let filled = (room - longest as f64).max(room / 2.0);
+    // Or when its oldest record, which came after the look before, has waited for long enough.
+    let waited = config.flush_after().saturating_sub(config.poll()).max(LOOK_MIN);
+    let blocks = records.min(content_bytes / filled + 1.0 / waited.as_secs_f64());
+    let channels_in_blocks = records.min(blocks * config.channels.len() as f64);
+    let one_more = chunk_index_bytes(1) - chunk_index_bytes(0);
+    let index_bytes = blocks * chunk_index_bytes(0) as f64 + channels_in_blocks * one_more as f64;
+    let framing = BLOCK_FRAMING_BYTES + ALIGN_BYTES;
+    let bytes = content_bytes
+        + blocks * framing as f64
+        + channels_in_blocks * MESSAGE_INDEX_HEAD_BYTES as f64
+        + index_bytes;
+    Rates { bytes, index_bytes }
+}
+
+/// How many segments keep a time, all channels having a period; and what they take per second.
+pub fn segments_for(time: Duration, config: &RecorderConfig, layout: &Layout) -> (u64, f64) {
+    let rates = rates(config);
+    let longest = config.channels.iter().map(|channel| channel.record_bytes_max).max();
+    // What the next block does not fit into is left empty.
+    let unused = HEAD_BYTES
+        + layout.definitions_bytes()
+        + block_bytes(longest.unwrap_or(0) as usize, config.channels.len())
+        + BLOCK_BYTES as usize;
+    let room = layout.data_end(0).saturating_sub(unused as u64).max(1) as f64;
+    let lasts_s = (room / rates.bytes).min(layout.config().index_bytes as f64 / rates.index_bytes);
+    // The one in use, and the oldest, which is given up when the one in use is nearly full.
+    let nearly = (config.segment_bytes / NEARLY_FULL + config.unit_bytes) as f64 / room;
+    let segments = time.as_secs_f64() / lasts_s + 1.0 + nearly.min(1.0);
+    ((segments.ceil() as u64).max(SEGMENTS.0), rates.bytes)
+}
+
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::config::{ChannelConfig, OnFailure, Retention, WhenFull, WriterConfig};
+    use crate::mcap::account::ChannelLedger;
+    use crate::mcap::encoder::{Encoder, Full, Message};
+    use crate::mcap::private::Identity;
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -73,7 +140,7 @@ mod tests {
         assert_eq!(sizing.stall, 400 * MS);
         // 20 ms + 400 ms = 84 periods, and one more.
         assert_eq!((sizing.poll, sizing.ring_records), (20 * MS, 85));
-        // 85 x 16400 = 1394000 bytes, in 341 blocks.
+        // 85 x 16402 = 1394170 bytes, in 341 blocks.
         assert_eq!(sizing.ring_bytes, 341 * 4_096);
         // 2 x (20 ms + 400 ms)
         assert_eq!(sizing.loss_window, 840 * MS);
@@ -84,7 +151,7 @@ mod tests {
         let sizing = sizing(84, 10 * MS, Duration::ZERO);
         // The poll interval is 1 ms at least: 2 x (1 ms + 0).
         assert_eq!(sizing.loss_window, 2 * MS);
-        // 20 ms are two periods, and one more: 3 x 100 bytes.
+        // 20 ms are two periods, and one more: 3 x 102 bytes.
         assert_eq!((sizing.ring_records, sizing.ring_bytes), (3, 4_096));
     }
 
@@ -103,6 +170,86 @@ mod tests {
             let holds = |window: Duration| 2 * (poll_of(window) + stall) <= window;
             let window = loss_window(stall);
             assert!(holds(window) && (window <= 2 * MS || !holds(window - MS)), "{stall_ms}");
+        }
+    }
+
+    /// How long a segment lasts if a block ends whenever its oldest record is half a window old.
+    fn simulated_s(config: &RecorderConfig) -> f64 {
+        let definitions = config.definitions().unwrap();
+        let layout = config.layout(&definitions).unwrap();
+        let mut buffer = vec![0; layout.buffer_bytes()];
+        let ledger = vec![ChannelLedger::default(); layout.channels()];
+        let mut encoder = Encoder::new(layout, definitions);
+        let identity = Identity { recording_id: [1; 16], sequence: 1 };
+        encoder.begin(identity, 0);
+        let _ = encoder.definitions(&mut buffer, &ledger);
+        let payload = vec![0; config.channels[0].record_bytes_max as usize];
+        let period_ns = config.channels[0].period.unwrap().as_nanos() as u64;
+        let mut oldest_ns = 0;
+        for number in 0.. {
+            let log_time_ns = number * period_ns;
+            if u128::from(log_time_ns - oldest_ns) >= config.flush_after().as_nanos() {
+                let _ = encoder.flush(&mut buffer, &ledger);
+            }
+            let message = |channel| Message {
+                channel,
+                sequence: 0,
+                log_time_ns,
+                publish_time_ns: 0,
+                payload: [&payload, &[]],
+            };
+            for channel in 0..config.channels.len() as u16 {
+                let mut pushed = encoder.push(&mut buffer, &message(channel));
+                if pushed == Err(Full::Block) {
+                    let _ = encoder.flush(&mut buffer, &ledger);
+                    pushed = encoder.push(&mut buffer, &message(channel));
+                }
+                if pushed == Err(Full::Segment) {
+                    return log_time_ns as f64 / 1e9;
+                }
+                if encoder.pending() == 1 {
+                    oldest_ns = log_time_ns;
+                }
+            }
+        }
+        0.0
+    }
+
+    #[test]
+    fn the_segments_for_a_time_keep_it_and_not_much_more() {
+        // Slow topics, whose blocks are mostly padding; fast ones; long records; many channels.
+        let cases = [(1, 100, 100), (1, 100, 1), (5, 16_384, 1), (100, 400_000, 1), (20, 64, 50)];
+        for (period_ms, bytes, channels) in cases {
+            let channel = |at: u32| ChannelConfig {
+                topic: at.to_string(),
+                message_encoding: String::new(),
+                schema: None,
+                record_bytes_max: bytes,
+                period: Some(period_ms * if channels == 100 { 1_000 } else { 1 } * MS),
+                ring_bytes: 1 << 20,
+            };
+            let config = RecorderConfig {
+                dir: "/tmp".into(),
+                channels: (0..channels).map(channel).collect(),
+                loss_window: defaults::LOSS_WINDOW,
+                unit_bytes: 1 << 20,
+                longest_record_bytes: 0,
+                shared_ring_bytes: None,
+                segment_bytes: 16 << 20,
+                retention: Retention::Segments(2),
+                when_full: WhenFull::Recycle,
+                discard_damaged: false,
+                on_failure: OnFailure::Wait,
+                writer: WriterConfig::default(),
+                lock_memory: false,
+            };
+            let definitions = config.definitions().unwrap();
+            let layout = config.layout(&definitions).unwrap();
+            let lasts_s = simulated_s(&config);
+            let time = Duration::from_secs_f64(10.0 * lasts_s);
+            let (segments, _) = segments_for(time, &config, &layout);
+            // Ten, the one in use, a part of the oldest; and what the estimate is too careful by.
+            assert!((12..=15).contains(&segments), "{period_ms} {bytes} {channels}: {segments}");
         }
     }
 }

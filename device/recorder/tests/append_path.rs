@@ -32,7 +32,7 @@ fn pair() -> (Channel, Outlet) {
         period: None,
         ring_bytes: 65_536,
     };
-    open(&config, false).unwrap()
+    open(&config, 0, false).unwrap()
 }
 
 /// Appends all kinds of records with `append`, and empties the ring now and then.

@@ -23,7 +23,7 @@ const CHANNELS: u16 = 3;
 /// A whole segment of the smallest and other messages; returns how many blocks it took.
 fn record_segment(encoder: &mut Encoder, buffer: &mut [u8], sequence: u64) -> u64 {
     let mut ledger = [ChannelLedger::default(); CHANNELS as usize];
-    let _ = encoder.blank_tail(buffer);
+    let _ = encoder.definitions_copy(buffer, identity(sequence), 1);
     let _ = encoder.head(buffer, identity(sequence), 1);
     encoder.begin(identity(sequence), 1);
     let _ = encoder.definitions(buffer, &ledger);

@@ -226,7 +226,7 @@ impl Config {
             segments: config.check().ok().filter(|_| pool),
             loss_window_ns: pool.then(|| ns(config.loss_window)),
             poll_ns: pool.then(|| ns(config.poll())),
-            ring_bytes: pool.then(|| config.channels.iter().map(|c| c.ring_bytes).sum()),
+            ring_bytes: pool.then(|| config.rings_bytes()),
             memory_locked: config.lock_memory,
             caller_fifo_priority: plan.caller.fifo_priority,
             writer_fifo_priority: config.writer.fifo_priority.filter(|_| pool),

@@ -15,12 +15,11 @@ use std::time::Duration;
 
 use steadyio_core::interrupt::Interrupt;
 use steadyio_core::scheduling::set_fifo;
-use steadyio_recorder::channel::Channel;
+use steadyio_recorder::channel::{Channel, SharedChannels};
 use steadyio_recorder::config::RecorderConfig;
 use steadyio_recorder::ledger::{Account, Ledger};
 use steadyio_recorder::pool::meters::{Listener, Meters, RecordingState, WriterReport};
 use steadyio_recorder::pool::{Recorder, StartError};
-use steadyio_recorder::ring::HEADER_BYTES;
 use steadyio_recorder::source::{Record, Source, now_ns};
 use steadyio_recorder::task::{lock_process, process_cpu_ns, set_cpu};
 
@@ -213,9 +212,15 @@ impl Watching<'_, '_> {
     }
 }
 
+/// By how many rings the records go.
+enum Rings {
+    Own(Vec<Channel>),
+    Shared(SharedChannels),
+}
+
 struct PoolSink {
-    channels: Vec<Channel>,
-    /// Of each channel, if the caller waits for room.
+    rings: Rings,
+    /// Of each channel's ring, if the caller waits for room.
     ring_bytes: Option<Vec<u64>>,
     last: usize,
     meters: Arc<Meters>,
@@ -225,8 +230,12 @@ struct PoolSink {
 impl Sink for PoolSink {
     fn take(&mut self, record: &Record<'_>) -> io::Result<()> {
         self.last = record.channel;
+        let Record { channel, log_time_ns, data, .. } = *record;
         // The channel counts a loss; the caller of a real-time system would continue, too.
-        let _ = self.channels[record.channel].append(record.log_time_ns, record.data);
+        let _ = match &mut self.rings {
+            Rings::Own(channels) => channels[channel].append(log_time_ns, data),
+            Rings::Shared(channels) => channels.append(channel, log_time_ns, data),
+        };
         Ok(())
     }
 
@@ -237,13 +246,12 @@ impl Sink for PoolSink {
     /// Half a ring has room for any record: the configuration ensures it.
     fn settle(&mut self) -> io::Result<()> {
         if let Some(ring_bytes) = &self.ring_bytes {
-            let used = |account: Account| {
-                account.buffered.bytes + account.buffered.records * HEADER_BYTES as u64
+            let used = || match &self.rings {
+                Rings::Own(channels) => channels[self.last].ring_used(),
+                Rings::Shared(channels) => channels.ring_used(),
             };
             // A device that fails may never make room again.
-            while used(self.channels[self.last].account()) > ring_bytes[self.last] / 2
-                && !self.stop.requested()
-            {
+            while used() as u64 > ring_bytes[self.last] / 2 && !self.stop.requested() {
                 thread::sleep(ROOM_LOOK);
             }
         }
@@ -273,13 +281,21 @@ impl Plan {
         note: &mut dyn FnMut(String),
         watch: Option<&mut Watch<'_>>,
     ) -> Result<Outcome, SessionError> {
-        let (mut recorder, channels) = Recorder::start_unless(stop, &self.config, note)?;
-        let rings = self.config.channels.iter().map(|channel| channel.ring_bytes);
-        let ring_bytes = self.back_pressure.then(|| rings.collect());
+        let shared = self.config.shared_ring_bytes;
+        let (mut recorder, rings) = if shared.is_some() {
+            let (recorder, channels) = Recorder::start_shared(stop, &self.config, note)?;
+            (recorder, Rings::Shared(channels))
+        } else {
+            let (recorder, channels) = Recorder::start_unless(stop, &self.config, note)?;
+            (recorder, Rings::Own(channels))
+        };
+        let rings_bytes = self.config.channels.iter().map(|channel| channel.ring_bytes);
+        let rings_bytes = rings_bytes.map(|own| shared.unwrap_or(own));
+        let ring_bytes = self.back_pressure.then(|| rings_bytes.collect());
         let ledgers = recorder.ledgers().to_vec();
         let meters = Arc::clone(recorder.meters());
         let sink = PoolSink {
-            channels,
+            rings,
             ring_bytes,
             last: 0,
             meters: Arc::clone(&meters),
@@ -368,7 +384,7 @@ impl Plan {
             watch,
             events,
             ledgers,
-            ring_bytes: self.config.channels.iter().map(|channel| channel.ring_bytes).sum(),
+            ring_bytes: self.config.rings_bytes(),
             gauge: Arc::default(),
             durable_lag_ns,
             start_ns: now_ns(),

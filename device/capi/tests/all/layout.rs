@@ -48,6 +48,7 @@ fn expected() -> Vec<String> {
         writer_io_level,
         note,
         note_context,
+        longest_record_bytes,
         on_failure,
     );
     lines.extend(lines!(

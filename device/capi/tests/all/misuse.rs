@@ -155,12 +155,12 @@ fn wrong_channels_are_refused_and_the_recorder_stays_as_it_was() {
         }
         // SAFETY: valid pointers.
         unsafe {
-            wrong(steadyio_start(recorder), "number of channels = 0: must be 1 to 1000");
+            wrong(steadyio_start(recorder), "number of channels = 0: must be 1 to 10000");
             // The recorder's own limits, and nothing was created.
             add(recorder, &CChannelConfig { record_bytes_max: 0, ..channel_config() });
             wrong(
                 steadyio_start(recorder),
-                "channel \"/a\": record_bytes_max = 0: must be 1 to 8388608",
+                "channel \"/a\": record_bytes_max = 0: must be 1 to 67108864",
             );
             steadyio_close(recorder);
         }

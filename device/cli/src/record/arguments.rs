@@ -12,11 +12,11 @@ use steadyio_bench::recording::session::{CallerConfig, Plan};
 use steadyio_core::interrupt::Interrupt;
 use steadyio_recorder::config::{
     BLOCK_BYTES, ChannelConfig, EngineChoice, IoPriority, OnFailure, RecorderConfig, Retention,
-    WhenFull, WriterConfig, defaults,
+    WhenFull, WriterConfig, defaults, record_bytes_max,
 };
 use steadyio_recorder::source::{Periodic, Source};
 
-use super::input::{InputArguments, OpenInput, share_rings};
+use super::input::{InputArguments, OpenInput};
 use super::named;
 use super::sizing::SizingArguments;
 use crate::exit::{Failure, RECORD_HELP, Status};
@@ -88,6 +88,13 @@ pub struct Arguments {
     /// Largest write; default 1MiB. With the other recipes: bytes per write-back; default 2MiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     unit: Option<u64>,
+    /// Longest record, 64MiB at most; memory for four such records (above 16MiB, two) is locked;
+    /// default what --unit has room for (pool)
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    record_max: Option<u64>,
+    /// Overwrite damaged segments instead of renaming them (pool)
+    #[arg(long)]
+    discard_damaged: bool,
     /// Ring between caller and writer; default one second of records (pool)
     #[arg(long, value_name = "SIZE", value_parser = size)]
     ring: Option<u64>,
@@ -158,7 +165,8 @@ impl Arguments {
     /// The recording and its source; None if interrupted before the producers had declared topics.
     pub fn prepare(&self, stop: &Interrupt) -> Result<Option<Prepared>, Failure> {
         let unit_bytes = self.unit.unwrap_or(defaults::UNIT_BYTES);
-        match self.input.open(self.size, unit_bytes).map_err(Failure::with(Status::Usage))? {
+        let longest_bytes = record_bytes_max(unit_bytes, self.record_max.unwrap_or(0));
+        match self.input.open(self.size, longest_bytes).map_err(Failure::with(Status::Usage))? {
             Some(opened) => self.prepare_input(opened, stop),
             None => self.prepare_periodic().map(Some).map_err(Failure::with(Status::Usage)),
         }
@@ -176,9 +184,11 @@ impl Arguments {
         }
         let OpenInput { mut source, rejected, producers } = opened;
         let declared = source.declare(producers, stop).map_err(Failure::with(Status::Failed))?;
-        let Some(mut channels) = declared else { return Ok(None) };
-        share_rings(&mut channels, self.ring);
-        let config = RecorderConfig { channels, ..self.config(recipe, None) };
+        let Some(channels) = declared else { return Ok(None) };
+        // One thread reads all that comes.
+        let ring_bytes = self.ring.unwrap_or_else(|| defaults::shared_ring_bytes(&channels));
+        let shared_ring_bytes = Some(ring_bytes);
+        let config = RecorderConfig { channels, shared_ring_bytes, ..self.config(recipe, None) };
         self.check(&config).map_err(Failure::with(Status::Usage))?;
         let plan = Plan {
             recipe,
@@ -288,8 +298,10 @@ impl Arguments {
     }
 
     /// Options that only the pool has, and whether they were given.
-    fn of_pool(&self) -> [(&'static str, bool); 12] {
+    fn of_pool(&self) -> [(&'static str, bool); 14] {
         [
+            ("--record-max", self.record_max.is_some()),
+            ("--discard-damaged", self.discard_damaged),
             ("--loss-window", self.loss_window.is_some()),
             ("--segments", self.segments.is_some()),
             ("--keep-size", self.keep_size.is_some()),
@@ -330,6 +342,8 @@ impl Arguments {
             channels: vec![self.channel()],
             loss_window: self.loss_window.unwrap_or(defaults::LOSS_WINDOW),
             unit_bytes: self.unit.unwrap_or(unit_bytes),
+            longest_record_bytes: self.record_max.unwrap_or(0),
+            shared_ring_bytes: None,
             segment_bytes: self.segment_size.unwrap_or(segment_bytes),
             retention: self.retention(),
             on_failure: match self.on_failure.as_deref() {
@@ -337,6 +351,7 @@ impl Arguments {
                 _ => OnFailure::Wait,
             },
             when_full: if self.stop_when_full { WhenFull::Stop } else { WhenFull::Recycle },
+            discard_damaged: self.discard_damaged,
             writer: WriterConfig {
                 engine: match self.engine.as_deref() {
                     Some("io_uring") => EngineChoice::IoUring,
@@ -359,7 +374,7 @@ impl Arguments {
             schema: None,
             record_bytes_max: self.size,
             period,
-            ring_bytes: self.ring.unwrap_or_else(|| defaults::ring_bytes(self.size, period)),
+            ring_bytes: self.ring.unwrap_or_else(|| defaults::ring_bytes(self.size, period, 1)),
         }
     }
 

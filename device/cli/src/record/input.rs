@@ -6,13 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::ensure;
-use steadyio_recorder::config::{ChannelConfig, defaults, record_bytes_max};
-use steadyio_recorder::ring::HEADER_BYTES;
+use steadyio_recorder::config::ChannelConfig;
 use steadyio_recorder::stream::input::{Input, InputFraming, StreamSource};
-
-/// A ring is at least this large by default, however many there are.
-const RING_BYTES_MIN: u64 = 1 << 20;
-const RING_RECORDS_MIN: u64 = 4;
 
 /// Records of other programs.
 #[derive(clap::Args)]
@@ -63,7 +58,11 @@ impl InputArguments {
     }
 
     /// None without `--input`.
-    pub fn open(&self, line_bytes_max: u64, unit_bytes: u64) -> anyhow::Result<Option<OpenInput>> {
+    pub fn open(
+        &self,
+        line_bytes_max: u64,
+        longest_bytes: u64,
+    ) -> anyhow::Result<Option<OpenInput>> {
         let Some(input) = &self.input else { return Ok(None) };
         let socket = matches!(input, Input::Socket(_));
         let producers = usize::from(self.producers);
@@ -85,22 +84,7 @@ impl InputArguments {
             counted.fetch_add(1, Ordering::Relaxed);
             eprintln!("steady: rejected {text}");
         });
-        let source = StreamSource::open(input, framing, record_bytes_max(unit_bytes), tell)?;
+        let source = StreamSource::open(input, framing, longest_bytes, tell)?;
         Ok(Some(OpenInput { source, rejected, producers }))
-    }
-}
-
-/// Gives each channel its ring: `asked`, or a second of records, or, without a period, a share of
-/// the ring that a single such channel would have.
-pub fn share_rings(channels: &mut [ChannelConfig], asked: Option<u64>) {
-    let unpaced = channels.iter().filter(|channel| channel.period.is_none()).count().max(1);
-    for channel in channels {
-        let bytes = defaults::ring_bytes(channel.record_bytes_max, channel.period);
-        let share = match channel.period {
-            Some(_) => bytes,
-            None => bytes / unpaced as u64,
-        };
-        let least = RING_RECORDS_MIN * (channel.record_bytes_max + HEADER_BYTES as u64);
-        channel.ring_bytes = asked.unwrap_or(share.max(least).max(RING_BYTES_MIN));
     }
 }

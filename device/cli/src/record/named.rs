@@ -9,9 +9,11 @@ use steadyio_recorder::config::ConfigError;
 /// `declared`: a stream declares its topics, so the longest record is not --size.
 pub fn option(error: ConfigError, keep: &str, declared: bool) -> anyhow::Error {
     let ConfigError { key, value, reason } = error;
-    let reason = reason.replace("unit_bytes", "--unit");
+    let names = [("unit_bytes", "--unit"), ("longest_record_bytes", "--record-max")];
+    let reason = names.iter().fold(reason, |text, (name, option)| text.replace(name, option));
     let option = match key.as_str() {
         "unit_bytes" => "--unit",
+        "longest_record_bytes" => "--record-max",
         "segment_bytes" => "--segment-size",
         "loss_window (ms)" => return anyhow!("--loss-window {value}ms: {reason} ms"),
         "retention (time)" => "--keep-time",

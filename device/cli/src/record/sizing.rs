@@ -175,7 +175,8 @@ fn payload_bytes_s_max(plan: &Plan, stop: &Interrupt) -> anyhow::Result<f64> {
     let mut plan = Plan { period: Duration::ZERO, back_pressure: true, ..plan.clone() };
     for channel in &mut plan.config.channels {
         channel.period = None;
-        channel.ring_bytes = SPEED_RING_UNITS * plan.config.unit_bytes;
+        let unit = plan.config.unit_bytes.max(channel.record_bytes_max);
+        channel.ring_bytes = SPEED_RING_UNITS * unit;
     }
     let bytes = usize::try_from(plan.config.channels[0].record_bytes_max)?;
     let records = Periodic::new(Duration::ZERO, bytes, u64::MAX);

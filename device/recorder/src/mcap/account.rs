@@ -42,24 +42,35 @@ impl ChannelLedger {
     }
 }
 
+/// Of one channel in a ledger record: its position in the definitions, and the counters.
+pub const LEDGER_ENTRY_BYTES: usize = 2 + 8 * LEDGER_FIELDS.len();
+
 /// Length of a ledger record.
-pub fn ledger_record_bytes(channels: usize) -> usize {
-    RECORD_HEAD_BYTES + channels * 8 * LEDGER_FIELDS.len()
+pub const fn ledger_record_bytes(channels: usize) -> usize {
+    RECORD_HEAD_BYTES + channels * LEDGER_ENTRY_BYTES
 }
 
-/// A ledger record: the counters of all channels in order of definition.
+/// A ledger record of all channels.
 pub fn put_ledger(put: &mut Put<'_>, ledger: &[ChannelLedger]) {
-    let bytes = ledger_record_bytes(ledger.len()) - RECORD_HEAD_BYTES;
-    put.record(private_op::LEDGER, bytes as u64);
-    for number in ledger.iter().flat_map(ChannelLedger::fields) {
-        put.u64(number);
+    let opened = put.open_record(private_op::LEDGER);
+    for (at, channel) in ledger.iter().enumerate() {
+        put_ledger_entry(put, at, channel);
     }
+    put.close_record(opened);
 }
 
-/// Reads the content of a ledger record into as many channels.
+/// A channel in a ledger record, by its position in the definitions.
+pub fn put_ledger_entry(put: &mut Put<'_>, at: usize, channel: &ChannelLedger) {
+    // At most as many as definitions can have.
+    put.u16(at as u16);
+    channel.fields().into_iter().for_each(|number| put.u64(number));
+}
+
+/// Reads the content of a ledger record into the channels that it is about.
 pub fn get_ledger(content: &[u8], ledger: &mut [ChannelLedger]) -> Option<()> {
     let mut get = Get::new(content);
-    for channel in ledger {
+    while !get.rest().is_empty() {
+        let channel = ledger.get_mut(usize::from(get.u16()?))?;
         *channel = ChannelLedger {
             received: get.u64()?,
             written: get.u64()?,
@@ -71,6 +82,57 @@ pub fn get_ledger(content: &[u8], ledger: &mut [ChannelLedger]) -> Option<()> {
         };
     }
     Some(())
+}
+
+/// Name of the metadata record of what is missing between blocks.
+pub const GAPS_NAME: &str = "steadyio.gaps";
+
+/// What is missing between the blocks of a segment that was damaged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Gaps {
+    /// Blocks of data.
+    pub blocks: u64,
+    /// Bytes of the file between the blocks that are there.
+    pub bytes: u64,
+    /// Of the blocks, those that had been durable: the others were on their way when power failed.
+    pub durable_blocks: u64,
+}
+
+const GAPS_FIELDS: [&str; 3] = ["blocks", "bytes", "durable_blocks"];
+/// Room for them in every tail, so that the recovery finds room for them.
+pub const GAPS_ROOM_BYTES: usize = 192;
+const _: () = {
+    let entry = 4 + GAPS_FIELDS[2].len() + 4 + DIGITS_MAX;
+    let record = RECORD_HEAD_BYTES + 4 + GAPS_NAME.len() + 4 + GAPS_FIELDS.len() * entry;
+    assert!(record + RECORD_HEAD_BYTES <= GAPS_ROOM_BYTES);
+};
+
+impl Gaps {
+    pub fn put_metadata(&self, put: &mut Put<'_>) {
+        let opened = put.open_record(op::METADATA);
+        put.string(GAPS_NAME);
+        let map = put.open_u32();
+        for (name, value) in
+            GAPS_FIELDS.into_iter().zip([self.blocks, self.bytes, self.durable_blocks])
+        {
+            put.number(name, value);
+        }
+        put.close_u32(map);
+        put.close_record(opened);
+    }
+
+    /// Out of the content of a metadata record; None if it is another one.
+    pub fn get_metadata(content: &[u8]) -> Option<Gaps> {
+        let mut get = Get::new(content);
+        get.string().filter(|name| *name == GAPS_NAME)?;
+        let mut map = Get::new(get.prefixed()?);
+        let mut number = |name: &str| {
+            map.string().filter(|key| *key == name)?;
+            map.string()?.parse().ok()
+        };
+        let [blocks, bytes, durable_blocks] = GAPS_FIELDS.map(&mut number);
+        Some(Gaps { blocks: blocks?, bytes: bytes?, durable_blocks: durable_blocks? })
+    }
 }
 
 /// Who ended a segment.

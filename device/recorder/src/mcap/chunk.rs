@@ -43,6 +43,8 @@ pub(super) struct Chunk {
     records_crc: Hasher,
     entries: Vec<Entry>,
     slots: Vec<ChannelInChunk>,
+    /// Of the slots, those with a message.
+    channels: usize,
 }
 
 impl Chunk {
@@ -54,6 +56,7 @@ impl Chunk {
             records_crc: Hasher::new(),
             entries: Vec::with_capacity(messages_max),
             slots: vec![ChannelInChunk::default(); ids.len()],
+            channels: 0,
         }
     }
 
@@ -62,10 +65,20 @@ impl Chunk {
         self.records_crc = Hasher::new();
         self.entries.clear();
         self.slots.fill(ChannelInChunk::default());
+        self.channels = 0;
     }
 
     pub(super) fn messages(&self) -> usize {
         self.entries.len()
+    }
+
+    /// How many channels have messages in it, with one of this channel.
+    pub(super) fn channels_with(&self, channel: u16) -> usize {
+        self.channels + usize::from(self.slots[channel as usize].messages == 0)
+    }
+
+    pub(super) fn channels(&self) -> usize {
+        self.channels
     }
 
     /// The message fits: the encoder has checked.
@@ -93,6 +106,7 @@ impl Chunk {
         slot.start_ns = if first { log_time_ns } else { slot.start_ns.min(log_time_ns) };
         slot.end_ns = if first { log_time_ns } else { slot.end_ns.max(log_time_ns) };
         slot.messages += 1;
+        self.channels += usize::from(first);
     }
 
     /// Chunk head in front of the records and message indexes behind them; returns where those end.

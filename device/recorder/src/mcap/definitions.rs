@@ -4,10 +4,10 @@
 
 use super::wire::{Get, Put, RECORD_HEAD_BYTES, op};
 
-/// At most as many channels per recording: the ledger and every block have room for all of them.
-pub const CHANNELS_MAX: usize = 1_024;
+/// At most as many channels per recording: the ledger of each segment has room for all of them.
+pub const CHANNELS_MAX: usize = 16_384;
 /// At most as many bytes of schemas and channels together.
-pub const DEFINITION_BYTES_MAX: usize = 1 << 20;
+pub const DEFINITION_BYTES_MAX: usize = 16 << 20;
 
 /// What the messages of one or more channels look like.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub enum DefinitionError {
 pub struct Definitions {
     schemas: Vec<u8>,
     channels: Vec<u8>,
-    schema_count: u16,
+    schema_ids: Vec<u16>,
     channel_ids: Vec<u16>,
     topics: Vec<String>,
 }
@@ -100,7 +100,7 @@ impl Definitions {
         Definitions {
             schemas: Vec::new(),
             channels: Vec::new(),
-            schema_count: 0,
+            schema_ids: Vec::new(),
             channel_ids: Vec::new(),
             topics: Vec::new(),
         }
@@ -120,7 +120,7 @@ impl Definitions {
         put.bytes(&schema.data);
         put.close_record(opened);
         self.schemas.append(&mut buffer);
-        self.schema_count += 1;
+        self.schema_ids.push(id);
         Ok(())
     }
 
@@ -165,9 +165,9 @@ impl Definitions {
         let mut get = Get::new(content);
         let id = get.u16()?;
         match opcode {
-            op::SCHEMA if id != 0 && !self.has_schema(id) => {
+            op::SCHEMA if id != 0 && !self.schema_ids.contains(&id) => {
                 append_record(&mut self.schemas, opcode, content);
-                self.schema_count = self.schema_count.checked_add(1)?;
+                self.schema_ids.push(id);
             }
             op::CHANNEL if !self.channel_ids.contains(&id) => {
                 let _schema = get.u16()?;
@@ -178,11 +178,6 @@ impl Definitions {
             _ => {}
         }
         Some(())
-    }
-
-    fn has_schema(&self, id: u16) -> bool {
-        let mut get = Get::new(&self.schemas);
-        std::iter::from_fn(|| get.record()).any(|(_, content)| Get::new(content).u16() == Some(id))
     }
 
     /// Schema records, then channel records.
@@ -196,12 +191,23 @@ impl Definitions {
     }
 
     pub fn schema_count(&self) -> u16 {
-        self.schema_count
+        // Their ids are numbers of 16 bits other than 0.
+        self.schema_ids.len() as u16
     }
 
     /// Ids in the file, in order of definition.
     pub fn channel_ids(&self) -> &[u16] {
         &self.channel_ids
+    }
+
+    /// Position of the channel of an id.
+    pub fn slot_of(&self, id: u16) -> Option<usize> {
+        // As this recorder numbers them; other writers need not.
+        let same = usize::from(id);
+        match self.channel_ids.get(same) {
+            Some(found) if *found == id => Some(same),
+            _ => self.channel_ids.iter().position(|known| *known == id),
+        }
     }
 
     /// Topics, in the same order.

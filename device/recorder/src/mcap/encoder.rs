@@ -3,33 +3,39 @@
 //!
 //! Called by the writer thread, which owns the buffers and the files. The steps of a segment:
 //!
-//! 1. In a recycled file write [`Encoder::blank_tail`] and [`Encoder::head`] (in any order, both
-//!    durable before anything else): the old summary must be gone before the first old block is
-//!    overwritten. A growing file needs the head only. This may be done while the segment before
-//!    it still takes messages.
+//! 1. In a recycled file write [`Encoder::definitions_copy`] and [`Encoder::head`] (in any order,
+//!    both durable before anything else): the copy lies over the old summary, which must be gone
+//!    before the first old block is overwritten. A growing file needs the head only. This may be
+//!    done while the segment before it still takes messages.
 //! 2. [`Encoder::begin`] this life, and [`Encoder::definitions`].
 //! 3. [`Encoder::push`] messages into a block's buffer; [`Encoder::flush`] it when it is full or
-//!    the loss window ends. Blocks are reported durable in order, or not at all.
+//!    the loss window ends. Blocks are reported durable in order, or not at all;
+//!    [`Encoder::note_durable`] puts it into those that follow.
 //! 4. [`Encoder::end_block`], then, when that is durable, [`Encoder::tail`], then, when that is
 //!    durable, [`Encoder::open_gate`]. The recovery makes up for missing steps.
 //!
 //! Each step fills the caller's buffer and returns its place in the file. Steps out of order are a
 //! bug of the caller and panic.
 
-use super::account::{ChannelLedger, CompletedBy, put_ledger, put_ledger_metadata};
+use std::ops::Range;
+
+use super::account::{
+    ChannelLedger, CompletedBy, GAPS_ROOM_BYTES, Gaps, LEDGER_ENTRY_BYTES, put_ledger,
+    put_ledger_entry, put_ledger_metadata,
+};
 use super::chunk::Chunk;
 use super::definitions::Definitions;
 use super::index::{MetadataPlace, SegmentIndex};
 use super::layout::{
-    ALIGN_BYTES, HEAD_BYTES, Layout, NEARLY_FULL, Placement, align_up, block_overhead_bytes,
-    chunk_index_bytes, message_bytes,
+    ALIGN_BYTES, HEAD_BYTES, LENGTH_AT_END_BYTES, Layout, NEARLY_FULL, Placement, align_up,
+    block_ledger_channels, block_overhead_bytes, chunk_index_bytes, message_bytes,
 };
 use super::private::{
     BLOCK_RECORD_BYTES, BlockKind, BlockRecord, Identity, Life, SEAL_RECORD_BYTES, Seal,
     private_op, put_head, put_padding,
 };
 use super::scan::{EndBlock, Scanned};
-use super::wire::{Put, RECORD_HEAD_BYTES};
+use super::wire::{MESSAGE_INDEX_HEAD_BYTES, Put, RECORD_HEAD_BYTES};
 
 /// Where the beginning of a buffer belongs in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +91,11 @@ enum Step {
     New,
     Begun,
     Data,
-    Ended { end_offset: u64, seal_offset: u64 },
+    Ended {
+        end_offset: u64,
+        /// Of the padding that the end block begins.
+        padding_end: u64,
+    },
     Sealed,
 }
 
@@ -100,9 +110,15 @@ pub struct Encoder {
     offset: u64,
     number: u32,
     chunk: Chunk,
+    /// Blocks known to be durable.
+    durable: u32,
     /// What the current block would need now, at worst.
     needed_bytes: usize,
     lost_written: Vec<u64>,
+    /// The channel whose losses go first into the next block: not all may fit.
+    ledger_turn: usize,
+    /// Of a damaged segment; the recovery only knows them.
+    gaps: Gaps,
 }
 
 impl Encoder {
@@ -129,7 +145,10 @@ impl Encoder {
             step: Step::New,
             offset: 0,
             number: 0,
+            durable: 0,
             needed_bytes: 0,
+            ledger_turn: 0,
+            gaps: Gaps::default(),
         }
     }
 
@@ -142,6 +161,13 @@ impl Encoder {
         self.step = Step::Begun;
         self.offset = HEAD_BYTES as u64;
         self.number = 0;
+        self.durable = 0;
+    }
+
+    /// So many blocks of this life, from the first, are durable. A block of which one that follows
+    /// says so was not lost in a power cut, but damaged.
+    pub fn note_durable(&mut self, blocks: u32) {
+        self.durable = blocks;
     }
 
     /// Continues after the blocks found of a life. Called by the recovery only.
@@ -151,10 +177,17 @@ impl Encoder {
         encoder.index = found.index;
         encoder.offset = found.offset;
         encoder.number = found.blocks;
+        encoder.durable = found.durable;
         encoder.step = Step::Data;
-        if let Some(EndBlock { offset, seal_offset }) = found.end {
-            if encoder.seal_offset(offset) == seal_offset {
-                encoder.step = Step::Ended { end_offset: offset, seal_offset };
+        encoder.gaps = found.gaps;
+        if found.gaps.blocks > 0 {
+            encoder.index.metadata[2] = Some(MetadataPlace::default());
+        }
+        if let Some(EndBlock { offset, padding_end }) = found.end {
+            // Where blocks are missing the tail is shorter than the recorder's would have been.
+            let between = encoder.seal_offset(offset).checked_sub(padding_end);
+            if between.is_some_and(|bytes| bytes == 0 || bytes >= RECORD_HEAD_BYTES as u64) {
+                encoder.step = Step::Ended { end_offset: offset, padding_end };
             } else {
                 encoder.offset = offset;
                 encoder.number -= 1;
@@ -189,21 +222,40 @@ impl Encoder {
         FileRange { offset: 0, bytes: HEAD_BYTES }
     }
 
-    /// What replaces the footer of the file's former life. `None` for a growing file, which has
-    /// none.
-    pub fn blank_tail(&self, buffer: &mut [u8]) -> Option<FileRange> {
+    /// What replaces the footer of the file's former life until the tail does: the definitions, far
+    /// from where they are needed. `None` for a growing file, which has no footer yet.
+    pub fn definitions_copy(
+        &self,
+        buffer: &mut [u8],
+        identity: Identity,
+        created_ns: u64,
+    ) -> Option<FileRange> {
         if self.is_growing() {
             return None;
         }
-        buffer[..ALIGN_BYTES].fill(0);
-        let offset = self.layout.segment_bytes() - ALIGN_BYTES as u64;
-        Some(FileRange { offset, bytes: ALIGN_BYTES })
+        let life = Life { identity, created_ns, ..self.life };
+        let block_bytes = self.layout.definitions_bytes();
+        let _ = self.put_definitions(&mut buffer[..block_bytes], &life, &[]);
+        let offset = self.layout.segment_bytes() - block_bytes as u64;
+        let body_crc = crc32fast::hash(&buffer[BLOCK_RECORD_BYTES..block_bytes]);
+        let record = BlockRecord {
+            identity,
+            offset,
+            block_bytes: block_bytes as u32,
+            number: 0,
+            kind: BlockKind::Definitions,
+            durable: 0,
+            body_crc,
+        };
+        record.put(&mut Put::new(buffer));
+        Some(FileRange { offset, bytes: block_bytes })
     }
 
     /// Whether at most an eighth of the room for data or for its index is left: time to prepare the
     /// next segment.
     pub fn is_nearly_full(&self) -> bool {
-        let left_bytes = self.layout.data_end().saturating_sub(self.offset);
+        let data_end = self.layout.data_end(self.index.bytes());
+        let left_bytes = data_end.saturating_sub(self.offset);
         let index_share = self.layout.config().index_bytes / NEARLY_FULL as usize;
         left_bytes <= self.layout.segment_bytes() / NEARLY_FULL || !self.index.has_room(index_share)
     }
@@ -211,21 +263,37 @@ impl Encoder {
     /// The block of schemas and channels, with the ledger as the segment begins.
     pub fn definitions(&mut self, buffer: &mut [u8], ledger: &[ChannelLedger]) -> FileRange {
         assert_eq!(self.step, Step::Begun, "definitions come behind the head");
-        let mut put = Put::new(&mut buffer[..self.layout.definitions_bytes()]);
-        put.zeros_to(BLOCK_RECORD_BYTES);
-        self.life.put(&mut put);
-        let metadata = put.at();
-        self.life.put_metadata(&mut put);
-        self.index.metadata[0] = self.metadata_place(metadata, put.at());
-        for records in self.definitions.records() {
-            put.bytes(records);
-        }
-        self.put_ledger(&mut put, ledger);
         let block_bytes = self.layout.definitions_bytes();
-        put_padding(&mut put, block_bytes);
+        let metadata = self.put_definitions(&mut buffer[..block_bytes], &self.life, ledger);
+        self.index.metadata[0] = Some(self.metadata_place(metadata.start, metadata.end));
+        self.note_lost(ledger);
         self.step = Step::Data;
         let body_crc = crc32fast::hash(&buffer[BLOCK_RECORD_BYTES..block_bytes]);
         self.close_block(buffer, block_bytes, BlockKind::Definitions, body_crc)
+    }
+
+    /// All but the block record; returns where the metadata is.
+    fn put_definitions(
+        &self,
+        block: &mut [u8],
+        life: &Life,
+        ledger: &[ChannelLedger],
+    ) -> Range<usize> {
+        let block_bytes = block.len();
+        let mut put = Put::new(block);
+        put.zeros_to(BLOCK_RECORD_BYTES);
+        life.put(&mut put);
+        let start = put.at();
+        life.put_metadata(&mut put);
+        let metadata = start..put.at();
+        for records in self.definitions.records() {
+            put.bytes(records);
+        }
+        put_ledger(&mut put, ledger);
+        put_padding(&mut put, block_bytes);
+        block[block_bytes - LENGTH_AT_END_BYTES..]
+            .copy_from_slice(&(block_bytes as u64).to_le_bytes());
+        metadata
     }
 
     /// Takes a message into the block in the making. Until [`Encoder::flush`] the buffer must be
@@ -237,33 +305,30 @@ impl Encoder {
         if payload_bytes > bytes_max {
             return Err(Full::TooLong { bytes: payload_bytes, bytes_max });
         }
-        if self.pending() == 0 {
-            self.open_block(payload_bytes)?;
-        } else if self.needed_bytes + message_bytes(payload_bytes) > self.block_room_bytes() {
-            return Err(Full::Block);
+        let config = self.layout.config();
+        let overhead_bytes = block_overhead_bytes(self.layout.channels());
+        // A message that is longer than a unit has a block of its own.
+        let (before, max, full) = match self.pending() {
+            0 => (overhead_bytes, config.block_bytes_max, Full::Segment),
+            _ => (self.needed_bytes, config.unit_bytes, Full::Block),
+        };
+        let channels = self.chunk.channels_with(message.channel);
+        let heads = channels - self.chunk.channels();
+        let needed = before + heads * MESSAGE_INDEX_HEAD_BYTES + message_bytes(payload_bytes);
+        let entry_bytes = chunk_index_bytes(channels);
+        if needed > self.block_room_bytes(entry_bytes).min(max) || !self.index.has_room(entry_bytes)
+        {
+            return Err(full);
         }
-        self.needed_bytes += message_bytes(payload_bytes);
+        self.needed_bytes = needed;
         self.chunk.push(block, message);
         Ok(())
     }
 
-    fn open_block(&mut self, payload_bytes: usize) -> Result<(), Full> {
-        let channels = self.layout.channels();
-        let needed_bytes = block_overhead_bytes(channels);
-        if needed_bytes + message_bytes(payload_bytes) > self.block_room_bytes()
-            || !self.index.has_room(chunk_index_bytes(channels))
-        {
-            return Err(Full::Segment);
-        }
-        self.needed_bytes = needed_bytes;
-        Ok(())
-    }
-
-    /// What the next block may take.
-    fn block_room_bytes(&self) -> usize {
-        let left = self.layout.data_end() - self.offset;
-        let max = self.layout.config().block_bytes_max;
-        usize::try_from(left).map_or(max, |left| left.min(max))
+    /// What a block with such an entry in the index may take.
+    fn block_room_bytes(&self, entry_bytes: usize) -> usize {
+        let data_end = self.layout.data_end(self.index.bytes() + entry_bytes);
+        usize::try_from(data_end.saturating_sub(self.offset)).unwrap_or(usize::MAX)
     }
 
     /// Completes the block; `None` if no message is pending. The ledger goes into it if there were
@@ -275,14 +340,42 @@ impl Encoder {
         let indexes_end = self.chunk.close(block);
         self.chunk.add_to(&mut self.index, self.offset, indexes_end);
         let mut put = Put::new(&mut block[indexes_end..]);
-        if ledger.iter().zip(&self.lost_written).any(|(now, then)| now.lost != *then) {
-            self.put_ledger(&mut put, ledger);
-        }
+        self.put_losses(&mut put, indexes_end, ledger);
         let block_bytes = align_up(indexes_end + put.at() + RECORD_HEAD_BYTES);
         put_padding(&mut put, block_bytes - indexes_end);
         let body_crc = self.chunk.body_crc(&block[..block_bytes]);
         self.chunk.clear();
         Some(self.close_block(block, block_bytes, BlockKind::Data, body_crc))
+    }
+
+    /// The channels with new losses: as many as the block has room for, the others next time.
+    fn put_losses(&mut self, put: &mut Put<'_>, indexes_end: usize, ledger: &[ChannelLedger]) {
+        let channels = self.layout.channels();
+        assert_eq!(ledger.len(), channels, "the ledger has all channels");
+        let slack = align_up(indexes_end + RECORD_HEAD_BYTES) - indexes_end - RECORD_HEAD_BYTES;
+        let room = slack.saturating_sub(RECORD_HEAD_BYTES) / LEDGER_ENTRY_BYTES;
+        let turn = self.ledger_turn;
+        let mut left = room.max(block_ledger_channels(channels));
+        if ledger.iter().zip(&self.lost_written).all(|(now, then)| now.lost == *then) {
+            return;
+        }
+        let opened = put.open_record(private_op::LEDGER);
+        for at in (turn..channels).chain(0..turn) {
+            if left > 0 && ledger[at].lost != self.lost_written[at] {
+                put_ledger_entry(put, at, &ledger[at]);
+                self.lost_written[at] = ledger[at].lost;
+                self.ledger_turn = at + 1;
+                left -= 1;
+            }
+        }
+        put.close_record(opened);
+    }
+
+    fn note_lost(&mut self, ledger: &[ChannelLedger]) {
+        assert_eq!(ledger.len(), self.layout.channels(), "the ledger has all channels");
+        for (written, channel) in self.lost_written.iter_mut().zip(ledger) {
+            *written = channel.lost;
+        }
     }
 
     /// The last block: the ledger, and padding up to the tail.
@@ -296,25 +389,26 @@ impl Encoder {
         assert_eq!(self.pending(), 0, "messages are pending: flush them first");
         let end_bytes = self.layout.end_bytes();
         let end_offset = self.offset;
-        let seal_offset = self.seal_offset(end_offset);
         let mut put = Put::new(&mut buffer[..end_bytes]);
         put.zeros_to(BLOCK_RECORD_BYTES);
-        self.put_ledger(&mut put, ledger);
+        put_ledger(&mut put, ledger);
         let metadata = put.at();
         put_ledger_metadata(&mut put, by, self.definitions.channel_ids(), ledger);
-        self.index.metadata[1] = self.metadata_place(metadata, put.at());
+        self.index.metadata[1] = Some(self.metadata_place(metadata, put.at()));
+        let padding_end = self.seal_offset(end_offset);
         let padding_at = end_offset + (put.at() + RECORD_HEAD_BYTES) as u64;
-        put.record(private_op::PADDING, seal_offset - padding_at);
+        put.record(private_op::PADDING, padding_end - padding_at);
         put.zeros_to(end_bytes);
         let body_crc = crc32fast::hash(&buffer[BLOCK_RECORD_BYTES..end_bytes]);
         let place = self.close_block(buffer, end_bytes, BlockKind::End, body_crc);
-        self.step = Step::Ended { end_offset, seal_offset };
+        self.step = Step::Ended { end_offset, padding_end };
         place
     }
 
     /// Where the tail begins if the end block is at this place.
     fn seal_offset(&self, end_offset: u64) -> u64 {
-        let tail_bytes = SEAL_RECORD_BYTES + self.index.summary_bytes(&self.definitions);
+        let tail_bytes =
+            SEAL_RECORD_BYTES + GAPS_ROOM_BYTES + self.index.summary_bytes(&self.definitions);
         match self.life.placement {
             Placement::Recycled => self.layout.segment_bytes() - tail_bytes as u64,
             Placement::Growing => end_offset + self.layout.end_bytes() as u64,
@@ -323,23 +417,34 @@ impl Encoder {
 
     /// Seal, summary and footer, up to the end of the file.
     pub fn tail(&mut self, buffer: &mut [u8]) -> FileRange {
-        let Step::Ended { end_offset, seal_offset } = self.step else {
+        let Step::Ended { end_offset, padding_end } = self.step else {
             unreachable!("the tail comes behind the end block, not behind {:?}", self.step)
         };
         let offset = match self.life.placement {
-            Placement::Recycled => seal_offset - seal_offset % ALIGN_BYTES as u64,
-            Placement::Growing => seal_offset,
+            Placement::Recycled => padding_end - padding_end % ALIGN_BYTES as u64,
+            Placement::Growing => padding_end,
         };
-        let seal_at = (seal_offset - offset) as usize;
-        let summary_at = seal_at + SEAL_RECORD_BYTES;
+        let seal_at = (self.seal_offset(end_offset) - offset) as usize;
+        let sealed_at = seal_at + SEAL_RECORD_BYTES;
+        let summary_at = sealed_at + GAPS_ROOM_BYTES;
         let bytes = summary_at + self.index.summary_bytes(&self.definitions);
         let mut put = Put::new(&mut buffer[..bytes]);
-        put.zeros_to(summary_at);
+        put.zeros_to((padding_end - offset) as usize);
+        if put.at() < seal_at {
+            put_padding(&mut put, seal_at);
+        }
+        put.zeros_to(sealed_at);
+        if let Some(place) = &mut self.index.metadata[2] {
+            self.gaps.put_metadata(&mut put);
+            let record_bytes = (put.at() - sealed_at) as u64;
+            *place = MetadataPlace { offset: offset + sealed_at as u64, record_bytes };
+        }
+        put_padding(&mut put, summary_at);
         self.index.put_summary(&mut put, offset + summary_at as u64, &self.definitions);
         assert_eq!(put.at(), bytes, "the summary is as long as it said");
-        let tail_crc = crc32fast::hash(&buffer[summary_at..bytes]);
+        let tail_crc = crc32fast::hash(&buffer[sealed_at..bytes]);
         let seal = Seal { identity: self.life.identity, end_offset, tail_crc };
-        seal.put(&mut Put::new(&mut buffer[seal_at..summary_at]));
+        seal.put(&mut Put::new(&mut buffer[seal_at..sealed_at]));
         self.step = Step::Sealed;
         FileRange { offset, bytes }
     }
@@ -363,14 +468,6 @@ impl Encoder {
         MetadataPlace { offset: self.offset + start as u64, record_bytes: (end - start) as u64 }
     }
 
-    fn put_ledger(&mut self, put: &mut Put<'_>, ledger: &[ChannelLedger]) {
-        assert_eq!(ledger.len(), self.layout.channels(), "the ledger has all channels");
-        put_ledger(put, ledger);
-        for (written, channel) in self.lost_written.iter_mut().zip(ledger) {
-            *written = channel.lost;
-        }
-    }
-
     fn close_block(
         &mut self,
         block: &mut [u8],
@@ -384,6 +481,7 @@ impl Encoder {
             block_bytes: block_bytes as u32,
             number: self.number,
             kind,
+            durable: self.durable,
             body_crc,
         };
         record.put(&mut Put::new(block));

@@ -81,14 +81,20 @@ pub fn examine_file(path: &Path, verify: bool) -> Result<Recovered, FilesError> 
     Ok(Recovered { before: found.state, completed: false, found })
 }
 
-/// Completes a file if something is missing. The directory must be locked.
+/// Message for a segment in [`State::Damaged`].
+pub const NO_DEFINITIONS: &str =
+    "holds data, but its definitions and their copy are damaged: it was not changed";
+
+/// Completes a file if something is missing. The directory must be locked. A finished one may lie
+/// where nothing can be written.
 pub fn recover_file(path: &Path, verify: bool) -> Result<Recovered, FilesError> {
-    let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(at(path))?;
-    let found = examine(&file, verify).map_err(recover_error(path))?;
-    let (before, stop) = (found.state, found.stop);
-    if !before.is_incomplete() {
-        return Ok(Recovered { before, completed: false, found });
+    let recovered = examine_file(path, verify)?;
+    if !recovered.before.is_incomplete() {
+        return Ok(recovered);
     }
+    let Recovered { before, found, .. } = recovered;
+    let stop = found.stop;
+    let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(at(path))?;
     found.complete(&mut file).map_err(at(path))?;
     // What is reported is what is there now.
     let mut found = examine(&file, true).map_err(recover_error(path))?;

@@ -5,7 +5,7 @@
 //! All memory is allocated at construction; [`SegmentIndex::has_room`] is checked before each
 //! block.
 
-use super::account::LEDGER_NAME;
+use super::account::{GAPS_NAME, LEDGER_NAME};
 use super::definitions::Definitions;
 use super::layout::{SUMMARY_GROUPS, SUMMARY_OFFSET_BYTES, metadata_index_bytes, statistics_bytes};
 use super::private::LIFE_NAME;
@@ -59,16 +59,19 @@ pub struct SegmentIndex {
     start_ns: u64,
     end_ns: u64,
     scratch: Vec<u8>,
-    /// Of the segment's identity, and of its ledger.
-    pub metadata: [MetadataPlace; 2],
+    /// Of the segment's identity, of its ledger, and of its gaps if it has any.
+    pub metadata: [Option<MetadataPlace>; 3],
 }
+
+const METADATA_NAMES: [&str; 3] = [LIFE_NAME, LEDGER_NAME, GAPS_NAME];
 
 impl SegmentIndex {
     /// Allocates all memory.
     pub fn new(definitions: &Definitions, index_bytes: usize) -> SegmentIndex {
         let count = |id: &u16| ChannelCount { id: *id, messages: 0 };
         let channels: Vec<_> = definitions.channel_ids().iter().map(count).collect();
-        let scratch = Vec::with_capacity(statistics_bytes(channels.len()) + metadata_bytes());
+        let metadata_bytes = METADATA_NAMES.map(metadata_index_bytes).iter().sum::<usize>();
+        let scratch = Vec::with_capacity(statistics_bytes(channels.len()) + metadata_bytes);
         SegmentIndex {
             chunk_indexes: Vec::with_capacity(index_bytes),
             bytes_max: index_bytes,
@@ -77,7 +80,7 @@ impl SegmentIndex {
             start_ns: 0,
             end_ns: 0,
             scratch,
-            metadata: [MetadataPlace::default(); 2],
+            metadata: [None; 3],
         }
     }
 
@@ -87,7 +90,12 @@ impl SegmentIndex {
         self.chunk_count = 0;
         self.channels.iter_mut().for_each(|channel| channel.messages = 0);
         (self.start_ns, self.end_ns) = (0, 0);
-        self.metadata = [MetadataPlace::default(); 2];
+        self.metadata = [None; 3];
+    }
+
+    /// Length of the chunk indexes.
+    pub fn bytes(&self) -> usize {
+        self.chunk_indexes.len()
     }
 
     /// Whether one more entry fits.
@@ -141,7 +149,7 @@ impl SegmentIndex {
             definitions.records()[1].len(),
             statistics_bytes(self.channels.len()),
             self.chunk_indexes.len(),
-            metadata_bytes(),
+            self.metadata_bytes(),
         ];
         let groups = records.iter().filter(|bytes| **bytes > 0).count();
         RECORD_HEAD_BYTES
@@ -157,21 +165,21 @@ impl SegmentIndex {
     pub fn put_summary(&mut self, put: &mut Put<'_>, offset: u64, definitions: &Definitions) {
         let statistics_bytes = statistics_bytes(self.channels.len());
         self.scratch.clear();
-        self.scratch.resize(statistics_bytes + metadata_bytes(), 0);
+        self.scratch.resize(statistics_bytes + self.metadata_bytes(), 0);
         let mut scratch = std::mem::take(&mut self.scratch);
         let (statistics, metadata) = scratch.split_at_mut(statistics_bytes);
         let counts = Statistics {
             schemas: definitions.schema_count(),
             attachments: 0,
-            metadata: self.metadata.len() as u32,
+            metadata: self.metadata_places().count() as u32,
             chunks: self.chunk_count,
             times_ns: self.times_ns(),
             channels: &self.channels,
         };
         counts.put(&mut Put::new(statistics));
         let mut index = Put::new(metadata);
-        for (place, name) in self.metadata.iter().zip([LIFE_NAME, LEDGER_NAME]) {
-            put_metadata_index(&mut index, *place, name);
+        for (place, name) in self.metadata_places() {
+            put_metadata_index(&mut index, place, name);
         }
         let groups: [(u8, &[u8]); SUMMARY_GROUPS] = [
             (op::SCHEMA, definitions.records()[0]),
@@ -182,6 +190,15 @@ impl SegmentIndex {
         ];
         put_summary(put, offset, &groups);
         self.scratch = scratch;
+    }
+
+    fn metadata_places(&self) -> impl Iterator<Item = (MetadataPlace, &'static str)> {
+        let named = self.metadata.iter().zip(METADATA_NAMES);
+        named.filter_map(|(place, name)| place.map(|place| (place, name)))
+    }
+
+    fn metadata_bytes(&self) -> usize {
+        self.metadata_places().map(|(_, name)| metadata_index_bytes(name)).sum()
     }
 }
 
@@ -240,10 +257,6 @@ impl Statistics<'_> {
         put.close_u32(map);
         put.close_record(opened);
     }
-}
-
-fn metadata_bytes() -> usize {
-    metadata_index_bytes(LIFE_NAME) + metadata_index_bytes(LEDGER_NAME)
 }
 
 /// A metadata index record.

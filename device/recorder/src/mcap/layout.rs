@@ -6,12 +6,14 @@
 //! | head   | definitions | block | block | ... | end block | (stale)   | reserved for the tail |
 //! ```
 //!
-//! Everything that is written when a segment ends has its room reserved from the start: the end
-//! block with the ledger, and the tail with seal, summary and footer. What bounds the tail is
-//! `index_bytes`, the room for chunk indexes. A segment is full when the next block, or its entry
-//! in the index, might not fit.
+//! Everything that is written when a segment ends has its room at any time: the end block with the
+//! ledger, and the tail with seal, summary and footer, which grows by an entry in the index with
+//! each block. A segment is full when the next block with its entry might not fit before them.
+//! `index_bytes` bounds the memory of the index.
 
-use super::account::{LEDGER_NAME, ledger_metadata_bytes_max, ledger_record_bytes};
+use super::account::{
+    GAPS_NAME, GAPS_ROOM_BYTES, LEDGER_NAME, ledger_metadata_bytes_max, ledger_record_bytes,
+};
 use super::definitions::Definitions;
 use super::private::{
     BLOCK_RECORD_BYTES, LIFE_NAME, LIFE_RECORD_BYTES, SEAL_RECORD_BYTES, life_metadata_bytes_max,
@@ -25,10 +27,18 @@ use super::wire::{
 pub const ALIGN_BYTES: usize = 4_096;
 /// The first block of a file; fixed, because recycling rewrites it.
 pub const HEAD_BYTES: usize = ALIGN_BYTES;
+/// Longest message: images and point clouds are shorter.
+pub const PAYLOAD_BYTES_LIMIT: usize = 64 << 20;
 /// A block is written at once from one buffer; a larger one makes no device faster.
-pub const BLOCK_BYTES_LIMIT: usize = 64 << 20;
-/// More room for chunk indexes means that the block size or loss window is wrong.
+pub const BLOCK_BYTES_LIMIT: usize = PAYLOAD_BYTES_LIMIT + ALIGN_BYTES;
+/// No block is larger, whatever is in it: definitions at their limit are shorter.
+pub const ANY_BLOCK_BYTES_LIMIT: usize = 80 << 20;
+/// A data block has room for the losses of at least this many channels.
+const BLOCK_LEDGER_CHANNELS: usize = 8;
+/// More memory for chunk indexes means that the segment is too large for its blocks.
 pub const INDEX_BYTES_LIMIT: usize = 64 << 20;
+/// The index is sized for the smallest blocks, with messages of so many channels each.
+const INDEXED_CHANNELS: usize = 4;
 /// Offsets in a file are signed in POSIX.
 pub const SEGMENT_BYTES_LIMIT: u64 = 1 << 40;
 
@@ -51,21 +61,43 @@ pub struct LayoutConfig {
     pub placement: Placement,
     /// Size of the file, or the most it grows to; a multiple of 4096.
     pub segment_bytes: u64,
-    /// Most that is written at once; a multiple of 4096.
+    /// Largest block: what the longest message needs; a multiple of 4096.
     pub block_bytes_max: usize,
-    /// Room for chunk indexes.
+    /// A block of several messages is no larger than this; a multiple of 4096.
+    pub unit_bytes: usize,
+    /// Memory for chunk indexes.
     pub index_bytes: usize,
 }
 
 impl LayoutConfig {
-    /// With room in the index for blocks of an eighth of their largest size.
-    pub fn recycled(segment_bytes: u64, block_bytes_max: usize, channels: usize) -> LayoutConfig {
-        let block_bytes = (block_bytes_max / 8).max(ALIGN_BYTES) as u64;
-        let blocks = usize::try_from(segment_bytes / block_bytes).unwrap_or(usize::MAX);
-        let index_bytes = blocks.saturating_mul(chunk_index_bytes(channels)).min(INDEX_BYTES_LIMIT);
-        let placement = Placement::Recycled;
-        LayoutConfig { placement, segment_bytes, block_bytes_max, index_bytes }
+    /// For messages of up to so many bytes, with an index for the smallest blocks, each with
+    /// messages of a few channels: slow topics fill a segment with nothing else.
+    pub fn recycled(
+        segment_bytes: u64,
+        unit_bytes: usize,
+        payload_bytes_max: usize,
+        channels: usize,
+    ) -> LayoutConfig {
+        let blocks = usize::try_from(segment_bytes).unwrap_or(usize::MAX) / ALIGN_BYTES;
+        let smallest = blocks.saturating_mul(chunk_index_bytes(channels.min(INDEXED_CHANNELS)));
+        LayoutConfig {
+            placement: Placement::Recycled,
+            segment_bytes,
+            block_bytes_max: block_bytes(payload_bytes_max, channels).max(unit_bytes),
+            unit_bytes,
+            index_bytes: smallest.max(chunk_index_bytes(channels)).min(INDEX_BYTES_LIMIT),
+        }
     }
+}
+
+/// Block for a message of this length.
+pub fn block_bytes(payload_bytes: usize, channels: usize) -> usize {
+    align_up(single_overhead_bytes(channels) + payload_bytes)
+}
+
+/// What a block with one message needs besides its payload.
+pub fn single_overhead_bytes(channels: usize) -> usize {
+    block_overhead_bytes(channels) + MESSAGE_INDEX_HEAD_BYTES + message_bytes(0)
 }
 
 /// What is wrong with the sizes.
@@ -86,20 +118,18 @@ pub struct Layout {
     channels: usize,
     definitions_bytes: usize,
     end_bytes: usize,
-    tail_bytes: usize,
+    /// Without chunk indexes.
+    tail_base_bytes: usize,
 }
 
 impl Layout {
     /// Checks the sizes against what the channels need.
     pub fn new(config: LayoutConfig, definitions: &Definitions) -> Result<Layout, LayoutError> {
         let channels = definitions.channel_ids().len();
-        let block_min = block_overhead_bytes(channels) + message_bytes(0);
-        check_size(
-            "block_bytes_max",
-            config.block_bytes_max as u64,
-            align_up(block_min) as u64,
-            BLOCK_BYTES_LIMIT as u64,
-        )?;
+        let (block_min, block_max) = (block_bytes(0, channels) as u64, BLOCK_BYTES_LIMIT as u64);
+        check_size("block_bytes_max", config.block_bytes_max as u64, block_min, block_max)?;
+        let unit_max = config.block_bytes_max as u64;
+        check_size("unit_bytes", config.unit_bytes as u64, block_min, unit_max)?;
         let index_min = chunk_index_bytes(channels);
         if config.index_bytes < index_min || config.index_bytes > INDEX_BYTES_LIMIT {
             let value = config.index_bytes;
@@ -110,13 +140,13 @@ impl Layout {
             channels,
             definitions_bytes: definitions_block_bytes(definitions),
             end_bytes: end_block_bytes(channels),
-            tail_bytes: tail_bytes(definitions, config.index_bytes),
+            tail_base_bytes: tail_base_bytes(definitions),
         };
         let segment_min = HEAD_BYTES
             + layout.definitions_bytes
             + config.block_bytes_max
             + layout.end_bytes
-            + layout.tail_bytes;
+            + align_up(layout.tail_base_bytes + index_min);
         check_size("segment_bytes", config.segment_bytes, segment_min as u64, SEGMENT_BYTES_LIMIT)?;
         Ok(layout)
     }
@@ -134,13 +164,14 @@ impl Layout {
         self.config.segment_bytes
     }
 
+    /// A buffer of this size holds any block.
+    pub fn block_buffer_bytes(&self) -> usize {
+        self.config.block_bytes_max.max(self.definitions_bytes).max(self.end_bytes)
+    }
+
     /// A buffer of this size holds anything that is written at once.
     pub fn buffer_bytes(&self) -> usize {
-        self.config
-            .block_bytes_max
-            .max(self.definitions_bytes)
-            .max(self.end_bytes)
-            .max(self.tail_bytes)
+        self.block_buffer_bytes().max(self.tail_bytes_max())
     }
 
     /// Size of the block of schemas and channels.
@@ -153,19 +184,21 @@ impl Layout {
         self.end_bytes
     }
 
-    /// Room reserved behind the data for seal, summary and footer.
-    pub fn tail_bytes(&self) -> usize {
-        self.tail_bytes
+    /// Room for seal, summary and footer with a full index.
+    pub fn tail_bytes_max(&self) -> usize {
+        align_up(self.tail_base_bytes + self.config.index_bytes)
     }
 
-    /// Blocks of data end here at the latest.
-    pub fn data_end(&self) -> u64 {
-        self.config.segment_bytes - (self.tail_bytes + self.end_bytes) as u64
+    /// Blocks of data end here at the latest, if the chunk indexes of all take so many bytes.
+    pub fn data_end(&self, index_bytes: usize) -> u64 {
+        let behind = self.end_bytes + align_up(self.tail_base_bytes + index_bytes);
+        self.config.segment_bytes.saturating_sub(behind as u64)
     }
 
     /// The longest message that fits; longer ones are rejected.
     pub fn payload_bytes_max(&self) -> usize {
-        self.config.block_bytes_max - block_overhead_bytes(self.channels) - message_bytes(0)
+        let overhead = single_overhead_bytes(self.channels);
+        (self.config.block_bytes_max - overhead).min(PAYLOAD_BYTES_LIMIT)
     }
 
     /// Number of blocks that always fit into the index.
@@ -175,8 +208,7 @@ impl Layout {
 
     /// No block can hold more messages than this.
     pub fn block_messages_max(&self) -> usize {
-        let room = self.config.block_bytes_max - block_overhead_bytes(self.channels);
-        room / message_bytes(0)
+        (self.config.unit_bytes - block_overhead_bytes(self.channels)) / message_bytes(0)
     }
 }
 
@@ -198,20 +230,27 @@ pub fn message_bytes(payload_bytes: usize) -> usize {
     RECORD_HEAD_BYTES + MESSAGE_HEAD_BYTES + payload_bytes + MESSAGE_INDEX_ENTRY_BYTES
 }
 
-/// What a block needs besides its messages, at worst: all channels in it, and a ledger.
+/// What a block needs besides its messages, the heads of their indexes, and a ledger.
+pub const BLOCK_FRAMING_BYTES: usize =
+    BLOCK_RECORD_BYTES + RECORD_HEAD_BYTES + CHUNK_HEAD_BYTES + RECORD_HEAD_BYTES;
+
+/// The same with a ledger, of as many channels as there is room for in any case.
 pub fn block_overhead_bytes(channels: usize) -> usize {
-    BLOCK_RECORD_BYTES
-        + RECORD_HEAD_BYTES
-        + CHUNK_HEAD_BYTES
-        + channels * MESSAGE_INDEX_HEAD_BYTES
-        + ledger_record_bytes(channels)
-        + RECORD_HEAD_BYTES
+    BLOCK_FRAMING_BYTES + ledger_record_bytes(block_ledger_channels(channels))
+}
+
+/// A block of data has room for the losses of so many channels.
+pub fn block_ledger_channels(channels: usize) -> usize {
+    channels.min(BLOCK_LEDGER_CHANNELS)
 }
 
 /// Index entry of a block that holds messages of so many channels.
 pub fn chunk_index_bytes(channels: usize) -> usize {
     RECORD_HEAD_BYTES + 4 * 8 + 4 + channels * (2 + 8) + 8 + 4 + 2 * 8
 }
+
+/// The definitions end with their own length, by which the copy at the end of a file is found.
+pub const LENGTH_AT_END_BYTES: usize = 8;
 
 fn definitions_block_bytes(definitions: &Definitions) -> usize {
     let channels = definitions.channel_ids().len();
@@ -221,7 +260,8 @@ fn definitions_block_bytes(definitions: &Definitions) -> usize {
             + life_metadata_bytes_max()
             + definitions.bytes()
             + ledger_record_bytes(channels)
-            + RECORD_HEAD_BYTES,
+            + RECORD_HEAD_BYTES
+            + LENGTH_AT_END_BYTES,
     )
 }
 
@@ -248,19 +288,18 @@ pub const SUMMARY_OFFSET_BYTES: usize = RECORD_HEAD_BYTES + 1 + 8 + 8;
 /// Schemas, channels, statistics, chunk indexes, metadata indexes.
 pub const SUMMARY_GROUPS: usize = 5;
 
-fn tail_bytes(definitions: &Definitions, index_bytes: usize) -> usize {
-    align_up(
-        SEAL_RECORD_BYTES
-            + RECORD_HEAD_BYTES
-            + DATA_END_BYTES
-            + definitions.bytes()
-            + statistics_bytes(definitions.channel_ids().len())
-            + index_bytes
-            + metadata_index_bytes(LIFE_NAME)
-            + metadata_index_bytes(LEDGER_NAME)
-            + SUMMARY_GROUPS * SUMMARY_OFFSET_BYTES
-            + RECORD_HEAD_BYTES
-            + FOOTER_BYTES
-            + MAGIC.len(),
-    )
+fn tail_base_bytes(definitions: &Definitions) -> usize {
+    SEAL_RECORD_BYTES
+        + GAPS_ROOM_BYTES
+        + RECORD_HEAD_BYTES
+        + DATA_END_BYTES
+        + definitions.bytes()
+        + statistics_bytes(definitions.channel_ids().len())
+        + metadata_index_bytes(LIFE_NAME)
+        + metadata_index_bytes(LEDGER_NAME)
+        + metadata_index_bytes(GAPS_NAME)
+        + SUMMARY_GROUPS * SUMMARY_OFFSET_BYTES
+        + RECORD_HEAD_BYTES
+        + FOOTER_BYTES
+        + MAGIC.len()
 }

@@ -9,9 +9,10 @@
 //!
 //! In reading order: [`wire`] (numbers and records), [`definitions`] (schemas and channels),
 //! [`layout`] (sizes and bounds), [`private`] and [`account`] (our own records), [`index`] (what
-//! the summary needs), [`encoder`]. The way back: [`scan`] follows the blocks, [`digest`] adds them
-//! up, [`sealed`] trusts a tail, [`recover`] decides and completes, [`plain`] does so for files of
-//! other writers, [`files`] for directories. Only [`storage`] and [`files`] know what a file is.
+//! the summary needs), [`encoder`]. The way back: [`scan`] decodes a block, [`digest`] adds up what
+//! blocks hold, `follow` goes from block to block, [`sealed`] trusts a tail, [`recover`] decides
+//! and completes, [`plain`] does so for files of other writers, [`files`] for directories. Only
+//! [`storage`] and [`files`] know what a file is.
 
 pub mod account;
 mod chunk;
@@ -19,6 +20,7 @@ pub mod definitions;
 pub mod digest;
 pub mod encoder;
 pub mod files;
+mod follow;
 pub mod index;
 pub mod layout;
 pub mod plain;

@@ -9,10 +9,14 @@
 //!   left in the file has another life in it.
 //! - *ledger*: what became of the messages of each channel; see [`super::account`].
 //! - *padding*: to the next boundary, or in a finished segment to the tail.
+//! - *gap*: over the first bytes of a damaged block, so that readers from the start get past it.
 //! - *seal*: in front of the data end: this tail belongs to this life.
 
+use super::index::put_summary;
 use super::layout::{ALIGN_BYTES, HEAD_BYTES, Placement};
-use super::wire::{DIGITS_MAX, Get, MAGIC, Put, RECORD_HEAD_BYTES, op};
+use super::wire::{
+    DATA_END_BYTES, DIGITS_MAX, FOOTER_BYTES, Get, MAGIC, Put, RECORD_HEAD_BYTES, op,
+};
 
 /// Version of the layout, in the life record and the metadata.
 pub const FORMAT_VERSION: u16 = 1;
@@ -28,17 +32,19 @@ pub mod private_op {
     pub const PADDING: u8 = 0xe4;
     /// Ties the tail to its life.
     pub const SEAL: u8 = 0xe5;
+    /// Damaged blocks, up to the next one that is good.
+    pub const GAP: u8 = 0xe6;
 }
 
 /// Length of the block record.
-pub const BLOCK_RECORD_BYTES: usize = RECORD_HEAD_BYTES + 16 + 8 + 8 + 4 + 4 + 4 + 4 + 4;
+pub const BLOCK_RECORD_BYTES: usize = RECORD_HEAD_BYTES + 16 + 8 + 8 + 4 + 4 + 4 + 4 + 4 + 4;
 /// Length of the life record.
 pub const LIFE_RECORD_BYTES: usize = RECORD_HEAD_BYTES + 2 + 2 + 16 + 8 + 8 + 8 + 4 + 4 + 4;
 /// Length of the seal record.
 pub const SEAL_RECORD_BYTES: usize = RECORD_HEAD_BYTES + 16 + 8 + 8 + 4 + 4;
 // As the specification says.
 const _: () =
-    assert!(BLOCK_RECORD_BYTES == 61 && LIFE_RECORD_BYTES == 65 && SEAL_RECORD_BYTES == 49,);
+    assert!(BLOCK_RECORD_BYTES == 65 && LIFE_RECORD_BYTES == 65 && SEAL_RECORD_BYTES == 49,);
 /// The last 512 bytes of the head: written over an old gate, they are replaced at once.
 pub const GATE_OFFSET: usize = HEAD_BYTES - 512;
 /// Name of the metadata record of a segment's identity.
@@ -173,16 +179,55 @@ fn hex(digit: u8) -> u8 {
 /// The head of a file: magic, header, life, gate.
 pub fn put_head(buffer: &mut [u8], life: &Life, gate_open: bool) {
     let mut put = Put::new(buffer);
-    put.bytes(&MAGIC);
-    let opened = put.open_record(op::HEADER);
-    put.string("");
-    put.string(LIBRARY);
-    put.close_record(opened);
+    put_file_start(&mut put);
     life.put(&mut put);
     put_padding(&mut put, GATE_OFFSET);
     let gate_end = if gate_open { HEAD_BYTES as u64 } else { life.segment_bytes };
     put.record(private_op::GATE, gate_end - (GATE_OFFSET + RECORD_HEAD_BYTES) as u64);
     put.zeros_to(HEAD_BYTES);
+}
+
+/// The head of a file of the pool that was never used: a valid MCAP file without messages, whose
+/// padding reaches to [`put_unused_tail`].
+pub fn put_unused_head(buffer: &mut [u8], segment_bytes: u64) {
+    let mut put = Put::new(buffer);
+    put_file_start(&mut put);
+    let padding_end = segment_bytes - UNUSED_TAIL_BYTES as u64;
+    put.record(private_op::PADDING, padding_end - (put.at() + RECORD_HEAD_BYTES) as u64);
+    put.zeros_to(HEAD_BYTES);
+}
+
+/// Whether a file of this length begins with [`put_unused_head`], of whichever version.
+pub fn is_unused_head(head: &[u8], file_bytes: u64) -> bool {
+    let mut get = Get::new(head);
+    let magic = get.bytes(MAGIC.len()) == Some(&MAGIC);
+    let header = get.record().filter(|(opcode, _)| *opcode == op::HEADER);
+    let ours = header.and_then(|(_, header)| library(header)).is_some_and(is_our_library);
+    let at = (head.len() - get.rest().len() + RECORD_HEAD_BYTES + UNUSED_TAIL_BYTES) as u64;
+    let padding = get.u8() == Some(private_op::PADDING);
+    magic && ours && padding && get.u64() == file_bytes.checked_sub(at)
+}
+
+fn is_our_library(library: &str) -> bool {
+    library.starts_with("steadyio ")
+}
+
+/// What a file that was never used ends with: no data, no summary.
+pub fn put_unused_tail(buffer: &mut [u8; UNUSED_TAIL_BYTES]) {
+    let mut put = Put::new(buffer);
+    put_summary(&mut put, UNUSED_TAIL_BYTES as u64, &[]);
+}
+
+/// Length of [`put_unused_tail`].
+pub const UNUSED_TAIL_BYTES: usize =
+    RECORD_HEAD_BYTES + DATA_END_BYTES + RECORD_HEAD_BYTES + FOOTER_BYTES + MAGIC.len();
+
+fn put_file_start(put: &mut Put<'_>) {
+    put.bytes(&MAGIC);
+    let opened = put.open_record(op::HEADER);
+    put.string("");
+    put.string(LIBRARY);
+    put.close_record(opened);
 }
 
 /// The life in a head, and whether readers from the start get past it: the gate is open, and the
@@ -215,7 +260,7 @@ fn library(header: &[u8]) -> Option<&str> {
 pub fn is_ours(head: &[u8]) -> bool {
     let mut get = Get::new(head.get(MAGIC.len()..).unwrap_or_default());
     let library = get.record().and_then(|(_, header)| library(header));
-    library.is_some_and(|library| library.starts_with("steadyio "))
+    library.is_some_and(is_our_library)
         || get.u8() == Some(private_op::LIFE)
         || head.get(GATE_OFFSET) == Some(&private_op::GATE)
 }
@@ -246,6 +291,8 @@ pub struct BlockRecord {
     /// Number of blocks before it.
     pub number: u32,
     pub kind: BlockKind,
+    /// So many blocks of this life, from the first, were known to be durable when it was built.
+    pub durable: u32,
     /// Of everything behind this record.
     pub body_crc: u32,
 }
@@ -263,6 +310,7 @@ impl BlockRecord {
             BlockKind::Data => 2,
             BlockKind::End => 3,
         });
+        put.u32(self.durable);
         put.u32(self.body_crc);
         close_checked(put, start);
     }
@@ -281,6 +329,7 @@ impl BlockRecord {
                 3 => BlockKind::End,
                 _ => return None,
             },
+            durable: get.u32()?,
             body_crc: get.u32()?,
         };
         let bytes = record.block_bytes as usize;

@@ -2,25 +2,30 @@
 //! Completes what a power cut, a kill or a crash left unfinished, in place.
 //!
 //! The order makes a second cut at any point harmless: no block of data is ever written; the end
-//! block goes behind the last one, and what it overwrites was no valid block; the tail comes when
-//! the end block is durable, the gate opens when the tail is. A repeated recovery finds the same
-//! blocks and writes the same bytes.
+//! block goes behind the last one of this life, and what it overwrites was no valid block; the tail
+//! comes when the end block is durable, the gate opens when the tail is. A repeated recovery finds
+//! the same blocks and writes the same bytes. Where blocks are damaged, only the head of the first
+//! one's first record changes, which is the same in all blocks, so none of their data is lost.
 
 use std::io;
 
-use super::account::{ChannelLedger, CompletedBy};
+use super::account::{ChannelLedger, CompletedBy, Gaps};
 use super::digest::ChannelDigest;
 use super::encoder::{Encoder, FileRange};
+use super::follow::{definitions_copy, has_block, holds_our_blocks, scan};
 use super::layout::{ALIGN_BYTES, HEAD_BYTES, Placement};
 use super::plain::{self, Plain};
 use super::private::{
     BLOCK_RECORD_BYTES, BlockKind, BlockRecord, FORMAT_VERSION, GATE_OFFSET, Identity, Life,
-    get_head, is_ours, private_op, put_head,
+    get_head, is_ours, is_unused_head, private_op, put_head,
 };
-use super::scan::{Scanned, Scanner, Stop};
+use super::scan::{Scanned, Stop};
 use super::sealed::{Sealed, read_exactly, sealed};
 use super::storage::Storage;
-use super::wire::{MAGIC, RECORD_HEAD_BYTES};
+use super::wire::{MAGIC, Put, RECORD_HEAD_BYTES};
+
+/// What a disk replaces at once.
+const SECTOR_BYTES: usize = 512;
 
 /// Why a file is left as it is.
 #[derive(Debug, thiserror::Error)]
@@ -48,10 +53,17 @@ pub enum RecoverError {
     WrongSize { file: u64, head: u64 },
 }
 
+impl RecoverError {
+    /// Whether it is the device's fault, and not in the file.
+    pub fn is_io(&self) -> bool {
+        matches!(self, RecoverError::Io(_))
+    }
+}
+
 /// What a file was found to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// Zeros: a segment of the pool that was never used.
+    /// A segment of the pool that was never used.
     Unused,
     /// A life was begun, and nothing was recorded in it.
     Blank,
@@ -61,6 +73,8 @@ pub enum State {
     Hidden,
     /// Ended by something else than the recorder.
     Unfinished,
+    /// Data of its life are there, but nothing says any more what they mean: left as it is.
+    Damaged,
 }
 
 impl State {
@@ -72,6 +86,7 @@ impl State {
             State::Finished => "finished",
             State::Hidden => "hidden",
             State::Unfinished => "unfinished",
+            State::Damaged => "damaged",
         }
     }
 
@@ -116,8 +131,11 @@ pub struct Examined {
     pub contents: Option<Contents>,
     /// Why the data ends, if all blocks were read.
     pub stop: Option<Stop>,
-    /// A finished file whose blocks do not reach its end block: it was changed afterwards.
+    /// A finished file with other blocks than its tail states: they were changed afterwards.
     pub damaged: bool,
+    /// What is missing between the blocks; of a finished file that was not read to its end, as the
+    /// recovery found it.
+    pub gaps: Gaps,
     rest: Rest,
 }
 
@@ -131,7 +149,7 @@ enum Rest {
 
 /// Examines a file and changes nothing. With `verify`, finished files are read completely, too.
 pub fn examine(storage: &dyn Storage, verify: bool) -> Result<Examined, RecoverError> {
-    let Some((life, head_good)) = find_life(storage)? else { return examine_other(storage) };
+    let Some((life, head_good)) = find_life(storage)? else { return examine_headless(storage) };
     let file = storage.bytes()?;
     if file > life.segment_bytes && life.placement == Placement::Recycled {
         return Err(RecoverError::WrongSize { file, head: life.segment_bytes });
@@ -139,20 +157,42 @@ pub fn examine(storage: &dyn Storage, verify: bool) -> Result<Examined, RecoverE
     if let Some(tail) = sealed(storage, &life)? {
         let state = if head_good { State::Finished } else { State::Hidden };
         let rest = if head_good { Rest::Nothing } else { Rest::Gate(life) };
-        let scanned = if verify { Some(scan(storage, life)?) } else { None };
+        let scanned =
+            if verify { Some(scan(storage, life, Some(&tail.definitions))?) } else { None };
         return Ok(finished(state, life, &tail, scanned, rest));
     }
-    let (stop, scanned) = scan(storage, life)?;
-    let Some(scanned) = scanned else {
-        let nothing = Examined::new(State::Blank, Some(life), None, Rest::Nothing);
-        return Ok(Examined { stop: Some(stop), ..nothing });
+    unfinished(storage, life)
+}
+
+fn unfinished(storage: &dyn Storage, life: Life) -> Result<Examined, RecoverError> {
+    let (stop, scanned) = scan(storage, life, None)?;
+    // The copy of the definitions is there as soon as a life begins.
+    let is_begun = |scanned: &Scanned| scanned.blocks > 1 || !scanned.is_defined_by_copy;
+    let damaged = scanned.is_none() && has_block(storage, &life)?;
+    let Some(scanned) = scanned.filter(is_begun) else {
+        let state = if damaged { State::Damaged } else { State::Blank };
+        let nothing = Examined::new(state, Some(life), None, Rest::Nothing);
+        return Ok(Examined { stop: Some(stop), damaged, ..nothing });
     };
+    let gaps = scanned.gaps;
     let contents = Some(scanned_contents(&scanned));
     let rest = Rest::Blocks(Box::new((life, scanned)));
     Ok(Examined {
         stop: Some(stop),
+        gaps,
         ..Examined::new(State::Unfinished, Some(life), contents, rest)
     })
+}
+
+/// A file whose head and definitions name no life: the copy at its end may.
+fn examine_headless(storage: &dyn Storage) -> Result<Examined, RecoverError> {
+    let copy = definitions_copy(storage)?;
+    let life = copy.as_deref().and_then(|copy| Life::get(copy.get(BLOCK_RECORD_BYTES..)?));
+    // The copy may be all that was written of its life.
+    match life.map(|life| unfinished(storage, life)).transpose()? {
+        Some(found) if found.state == State::Unfinished => Ok(found),
+        _ => examine_other(storage),
+    }
 }
 
 fn finished(
@@ -163,11 +203,15 @@ fn finished(
     rest: Rest,
 ) -> Examined {
     let mut found = Examined::new(state, Some(life), Some(sealed_contents(tail)), rest);
+    found.gaps = tail.gaps;
     if let Some((stop, scanned)) = scanned {
         let read = scanned.as_ref().map(scanned_contents);
-        let complete = scanned
-            .is_some_and(|scanned| scanned.end.is_some_and(|end| end.offset == tail.end_offset));
-        found.damaged = !complete;
+        let complete = |scanned: &Scanned| {
+            let ends = scanned.end.is_some_and(|end| end.offset == tail.end_offset);
+            ends && scanned.gaps == tail.gaps && !scanned.is_defined_by_copy
+        };
+        found.damaged = !scanned.as_ref().is_some_and(complete);
+        found.gaps = scanned.as_ref().map_or(found.gaps, |scanned| scanned.gaps);
         found.stop = Some(stop);
         found.contents = read.or(found.contents);
     }
@@ -177,13 +221,14 @@ fn finished(
 fn examine_other(storage: &dyn Storage) -> Result<Examined, RecoverError> {
     let mut start = [0; ALIGN_BYTES];
     let count = storage.read(0, &mut start)?;
-    if was_never_used(&start[..count]) {
+    if was_never_used(&start[..count], storage.bytes()?) {
         return Ok(Examined::new(State::Unused, None, None, Rest::Nothing));
     }
     if !start[..count].starts_with(&MAGIC) {
         return Err(RecoverError::NotMcap);
     }
-    if is_ours(&start) {
+    // So much may be damaged that nothing but its blocks says whose it is.
+    if is_ours(&start) || holds_our_blocks(storage)? {
         return Err(RecoverError::UnknownLife);
     }
     let plain = plain::read(storage)?;
@@ -200,10 +245,12 @@ fn examine_other(storage: &dyn Storage) -> Result<Examined, RecoverError> {
     }
 }
 
-/// Zeros, but for the gate of a first head of which a cut left only that sector: without the sector
-/// before, in which the life is, nothing was recorded.
-fn was_never_used(head: &[u8]) -> bool {
+/// As it was made, or zeros, but for the gate of a first head of which a cut left only that sector:
+/// without the sector before, in which the life is, nothing was recorded.
+fn was_never_used(head: &[u8], file_bytes: u64) -> bool {
     let (front, gate) = head.split_at(head.len().min(GATE_OFFSET));
+    let as_made = is_unused_head(head, file_bytes);
+    let front = if as_made { front.get(SECTOR_BYTES..).unwrap_or_default() } else { front };
     let content = match gate.first() {
         Some(&private_op::GATE) => gate.get(RECORD_HEAD_BYTES..).unwrap_or_default(),
         _ => gate,
@@ -236,25 +283,6 @@ fn life_copy(storage: &dyn Storage) -> io::Result<Option<Life>> {
         .zip(Life::get(&start[BLOCK_RECORD_BYTES..]))
         .filter(|(record, life)| record.identity == life.identity);
     Ok(copy.map(|(_, life)| life))
-}
-
-/// Follows the blocks from the first to where they end.
-fn scan(storage: &dyn Storage, life: Life) -> io::Result<(Stop, Option<Scanned>)> {
-    let mut scanner = Scanner::new(life);
-    let mut start = [0; ALIGN_BYTES];
-    let mut block = Vec::new();
-    let stop = loop {
-        let count = storage.read(scanner.offset(), &mut start)?;
-        match scanner.block_bytes(&start[..count]) {
-            Ok(bytes) => block.resize(bytes, 0),
-            Err(stop) => break stop,
-        }
-        let count = storage.read(scanner.offset(), &mut block)?;
-        if let Err(stop) = scanner.accept(&block[..count]) {
-            break stop;
-        }
-    };
-    Ok((stop, scanner.finish()))
 }
 
 fn scanned_contents(scanned: &Scanned) -> Contents {
@@ -293,7 +321,8 @@ fn sealed_contents(tail: &Sealed) -> Contents {
 
 impl Examined {
     fn new(state: State, life: Option<Life>, contents: Option<Contents>, rest: Rest) -> Examined {
-        Examined { state, life, contents, stop: None, damaged: false, rest }
+        let gaps = Gaps::default();
+        Examined { state, life, contents, stop: None, damaged: false, gaps, rest }
     }
 
     /// Whose data it is; not of plain files.
@@ -317,8 +346,21 @@ impl Examined {
 
 fn complete_blocks(storage: &mut dyn Storage, life: Life, scanned: Scanned) -> io::Result<()> {
     let ledger = scanned.ledger.clone();
+    let mut buffer = vec![0; scanned.layout.buffer_bytes()];
+    if scanned.is_defined_by_copy {
+        let mut encoder = Encoder::new(scanned.layout.clone(), scanned.definitions.clone());
+        encoder.begin(life.identity, life.created_ns);
+        let nothing = vec![ChannelLedger::default(); scanned.ledger.len()];
+        let place = encoder.definitions(&mut buffer, &nothing);
+        put(storage, place, &buffer)?;
+    }
+    for gap in &scanned.gap_places {
+        let mut head = [0; RECORD_HEAD_BYTES];
+        let content_bytes = gap.bytes - RECORD_HEAD_BYTES as u64;
+        Put::new(&mut head).record(private_op::GAP, content_bytes);
+        storage.write(gap.offset, &head)?;
+    }
     let mut encoder = Encoder::resume(life, scanned);
-    let mut buffer = vec![0; encoder.layout().buffer_bytes()];
     if !encoder.is_ended() {
         let place = encoder.end_block(&mut buffer, &ledger, CompletedBy::Recovery);
         put(storage, place, &buffer)?;

@@ -2,14 +2,17 @@
 //! Decodes blocks. No I/O; trusts no byte.
 //!
 //! A block counts if it names the life that is looked for, its own place in the file and in the
-//! order of blocks, and its checksum is right. The first one that does not ends the data: what
-//! lies behind it was never reported durable, or belongs to an earlier life.
+//! order of blocks, and its checksum is right. Where one does not, whoever reads the file looks for
+//! the next one that does; what lies between is a [`Gap`]. Behind the last one lies what was never
+//! reported durable, or belongs to an earlier life.
 
-use super::account::{ChannelLedger, get_ledger};
+use super::account::{ChannelLedger, Gaps, get_ledger};
 use super::definitions::Definitions;
 use super::digest::{ChannelDigest, Digesting};
 use super::index::{ChunkPlace, MetadataPlace, SegmentIndex};
-use super::layout::{BLOCK_BYTES_LIMIT, HEAD_BYTES, Layout, LayoutConfig, chunk_index_bytes};
+use super::layout::{
+    ALIGN_BYTES, ANY_BLOCK_BYTES_LIMIT, HEAD_BYTES, Layout, LayoutConfig, chunk_index_bytes,
+};
 use super::private::{BLOCK_RECORD_BYTES, BlockKind, BlockRecord, Life, private_op};
 use super::wire::{Get, RECORD_HEAD_BYTES, op};
 
@@ -47,7 +50,19 @@ pub struct EndBlock {
     /// In the file.
     pub offset: u64,
     /// Where its padding ends.
-    pub seal_offset: u64,
+    pub padding_end: u64,
+}
+
+/// Where blocks are missing between those that are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gap {
+    /// In the file, where the first missing block begins.
+    pub offset: u64,
+    /// Up to the next block that is there.
+    pub bytes: u64,
+    /// Number of the first missing block.
+    number: u32,
+    blocks: u32,
 }
 
 /// What the definitions block makes possible.
@@ -67,6 +82,10 @@ pub struct Scanner {
     offset: u64,
     number: u32,
     defined: Option<Defined>,
+    is_defined_by_copy: bool,
+    gaps: Vec<Gap>,
+    /// The most that a block says of those before it.
+    durable: u32,
     end: Option<EndBlock>,
 }
 
@@ -85,14 +104,31 @@ pub struct Scanned {
     /// Behind the last block.
     pub offset: u64,
     pub blocks: u32,
+    /// Of those, from the first, known to have been durable.
+    pub durable: u32,
     /// If the recorder ended the segment.
     pub end: Option<EndBlock>,
+    /// Whether the definitions block itself is damaged.
+    pub is_defined_by_copy: bool,
+    /// Added up.
+    pub gaps: Gaps,
+    /// Each of them.
+    pub gap_places: Vec<Gap>,
 }
 
 impl Scanner {
     /// From the first block of a life.
     pub fn new(life: Life) -> Scanner {
-        Scanner { life, offset: HEAD_BYTES as u64, number: 0, defined: None, end: None }
+        Scanner {
+            life,
+            offset: HEAD_BYTES as u64,
+            number: 0,
+            defined: None,
+            is_defined_by_copy: false,
+            gaps: Vec::new(),
+            durable: 0,
+            end: None,
+        }
     }
 
     /// Where the next block must be.
@@ -100,8 +136,18 @@ impl Scanner {
         self.offset
     }
 
-    /// Length of the next block, from its first bytes.
-    pub fn block_bytes(&self, start: &[u8]) -> Result<usize, Stop> {
+    /// Whether it is known how to read blocks of data.
+    pub fn is_defined(&self) -> bool {
+        self.defined.is_some()
+    }
+
+    /// Whether any block behind the definitions was accepted.
+    pub fn has_blocks(&self) -> bool {
+        self.number > 1
+    }
+
+    /// Length of a block at the next place or behind it, from its first bytes.
+    pub fn block_bytes(&self, offset: u64, start: &[u8]) -> Result<usize, Stop> {
         if self.end.is_some() {
             return Err(Stop::End);
         }
@@ -110,35 +156,86 @@ impl Scanner {
             return Err(Stop::EarlierLife);
         }
         let expected = self.defined.is_none() == (record.kind == BlockKind::Definitions);
-        let end = self.offset.saturating_add(u64::from(record.block_bytes));
-        let end_max = match (&self.defined, record.kind) {
-            (Some(defined), BlockKind::Data) => defined.layout.data_end(),
-            _ => self.life.segment_bytes,
-        };
-        let inside = end <= end_max && record.block_bytes as usize <= BLOCK_BYTES_LIMIT;
-        if expected && inside && (record.offset, record.number) == (self.offset, self.number) {
+        let end = offset.saturating_add(u64::from(record.block_bytes));
+        let inside = end <= self.life.segment_bytes
+            && u64::from(record.block_bytes) <= ANY_BLOCK_BYTES_LIMIT as u64;
+        if expected && inside && record.offset == offset && self.is_in_order(&record) {
             Ok(record.block_bytes as usize)
         } else {
             Err(Stop::Malformed)
         }
     }
 
-    /// The next block as a whole. On an error nothing has changed.
-    pub fn accept(&mut self, block: &[u8]) -> Result<(), Stop> {
-        self.block_bytes(block)?;
+    /// Directly behind the last one, or behind as many blocks as could lie between.
+    fn is_in_order(&self, record: &BlockRecord) -> bool {
+        let between = record.offset.checked_sub(self.offset);
+        let missing = record.number.checked_sub(self.number);
+        match (between, missing) {
+            (Some(0), Some(0)) => true,
+            (Some(bytes), Some(blocks)) => {
+                blocks > 0 && bytes >= u64::from(blocks) * ALIGN_BYTES as u64
+            }
+            _ => false,
+        }
+    }
+
+    /// A block as a whole, at the next place or behind it. On an error nothing has changed.
+    pub fn accept(&mut self, offset: u64, block: &[u8]) -> Result<(), Stop> {
+        self.block_bytes(offset, block)?;
         let record = BlockRecord::get(block).ok_or(Stop::NoBlock)?;
         if !record.fits(block) {
             return Err(Stop::Torn);
         }
         match record.kind {
             BlockKind::Definitions => self.accept_definitions(block),
-            BlockKind::Data => self.accept_data(block),
-            BlockKind::End => self.accept_end(block),
+            BlockKind::Data => self.accept_data(offset, block),
+            BlockKind::End => self.accept_end(offset, block),
         }
         .ok_or(Stop::Malformed)?;
-        self.offset += u64::from(record.block_bytes);
-        self.number += 1;
+        if offset > self.offset {
+            self.gaps.push(Gap {
+                offset: self.offset,
+                bytes: offset - self.offset,
+                number: self.number,
+                blocks: record.number - self.number,
+            });
+        }
+        self.offset = offset + u64::from(record.block_bytes);
+        self.number = record.number + 1;
+        self.durable = self.durable.max(record.durable);
         Ok(())
+    }
+
+    /// Instead of a definitions block that is damaged: the copy of it at the end of the file, as a
+    /// whole. False, and nothing has changed, if it is none of this life.
+    pub fn accept_copy(&mut self, block: &[u8]) -> bool {
+        let of_this_life = |record: &BlockRecord| {
+            record.identity == self.life.identity && record.kind == BlockKind::Definitions
+        };
+        let record = BlockRecord::get(block).filter(of_this_life);
+        if self.is_defined() || !record.is_some_and(|record| record.fits(block)) {
+            return false;
+        }
+        self.is_defined_by_copy = self.accept_definitions(block).is_some();
+        if let Some(defined) = &self.defined {
+            self.offset = (HEAD_BYTES + defined.layout.definitions_bytes()) as u64;
+            self.number = 1;
+        }
+        self.is_defined_by_copy
+    }
+
+    /// The same with the definitions in the summary of a finished segment.
+    pub fn define(&mut self, definitions: Definitions) -> bool {
+        let ledger = vec![ChannelLedger::default(); definitions.channel_ids().len()];
+        if self.set_defined(definitions, ledger).is_none() {
+            return false;
+        }
+        self.is_defined_by_copy = true;
+        self.number = 1;
+        self.offset = self.defined.as_ref().map_or(self.offset, |defined| {
+            (HEAD_BYTES + defined.layout.definitions_bytes()) as u64
+        });
+        true
     }
 
     fn accept_definitions(&mut self, block: &[u8]) -> Option<()> {
@@ -148,30 +245,37 @@ impl Scanner {
         for (at, opcode, content) in Records::of(block) {
             match opcode {
                 op::SCHEMA | op::CHANNEL => definitions.add_record(opcode, content)?,
-                op::METADATA => metadata = self.place(at, content),
+                op::METADATA => metadata = place(HEAD_BYTES as u64, at, content),
                 private_op::LEDGER => ledger_content = content,
                 _ => {}
             }
         }
-        let config = LayoutConfig {
-            placement: self.life.placement,
-            segment_bytes: self.life.segment_bytes,
-            block_bytes_max: self.life.block_bytes_max as usize,
-            index_bytes: self.life.index_bytes as usize,
-        };
-        let layout = Layout::new(config, &definitions).ok()?;
-        let channels = layout.channels();
-        let mut ledger = vec![ChannelLedger::default(); channels];
+        let mut ledger = vec![ChannelLedger::default(); definitions.channel_ids().len()];
         get_ledger(ledger_content, &mut ledger)?;
-        let mut index = SegmentIndex::new(&definitions, config.index_bytes);
-        index.metadata[0] = metadata;
-        let digests = vec![Digesting::default(); channels];
-        self.defined = Some(Defined { definitions, layout, index, ledger, digests });
+        self.set_defined(definitions, ledger)?.index.metadata[0] = Some(metadata);
         Some(())
     }
 
-    fn accept_data(&mut self, block: &[u8]) -> Option<()> {
-        let offset = self.offset;
+    fn set_defined(
+        &mut self,
+        definitions: Definitions,
+        ledger: Vec<ChannelLedger>,
+    ) -> Option<&mut Defined> {
+        let block_bytes_max = self.life.block_bytes_max as usize;
+        let config = LayoutConfig {
+            placement: self.life.placement,
+            segment_bytes: self.life.segment_bytes,
+            block_bytes_max,
+            unit_bytes: block_bytes_max,
+            index_bytes: self.life.index_bytes as usize,
+        };
+        let layout = Layout::new(config, &definitions).ok()?;
+        let index = SegmentIndex::new(&definitions, config.index_bytes);
+        let digests = vec![Digesting::default(); layout.channels()];
+        Some(self.defined.insert(Defined { definitions, layout, index, ledger, digests }))
+    }
+
+    fn accept_data(&mut self, offset: u64, block: &[u8]) -> Option<()> {
         let defined = self.defined.as_mut()?;
         let mut records = Records::of(block);
         let (chunk_at, opcode, chunk) = records.next()?;
@@ -188,8 +292,10 @@ impl Scanner {
                 _ => {}
             }
         }
-        let room = chunk_index_bytes(defined.layout.channels().max(indexes.len()));
-        if opcode != op::CHUNK || !defined.index.has_room(room) {
+        let entry_bytes = chunk_index_bytes(indexes.len());
+        let data_end = defined.layout.data_end(defined.index.bytes() + entry_bytes);
+        let fits = defined.index.has_room(entry_bytes) && offset + block.len() as u64 <= data_end;
+        if opcode != op::CHUNK || !fits {
             return None;
         }
         let (mut place, messages) = chunk_place(chunk)?;
@@ -206,37 +312,32 @@ impl Scanner {
         Some(())
     }
 
-    fn accept_end(&mut self, block: &[u8]) -> Option<()> {
+    fn accept_end(&mut self, offset: u64, block: &[u8]) -> Option<()> {
         let (mut metadata, mut ledger_content) = (None, None);
         let mut records = Records::of(block);
-        let mut padding_at = self.offset + BLOCK_RECORD_BYTES as u64;
+        let mut padding_at = offset + BLOCK_RECORD_BYTES as u64;
         for (at, opcode, content) in records.by_ref() {
             match opcode {
-                op::METADATA => metadata = Some(self.place(at, content)),
+                op::METADATA => metadata = Some(place(offset, at, content)),
                 private_op::LEDGER => ledger_content = Some(content),
                 private_op::PADDING => break,
                 _ => {}
             }
-            padding_at = self.offset + (at + RECORD_HEAD_BYTES + content.len()) as u64;
+            padding_at = offset + (at + RECORD_HEAD_BYTES + content.len()) as u64;
         }
         // It reaches to the tail, and so beyond this block in a recycled file.
-        let mut padding = Get::new(block.get((padding_at - self.offset) as usize..)?);
+        let mut padding = Get::new(block.get((padding_at - offset) as usize..)?);
         if padding.u8()? != private_op::PADDING {
             return None;
         }
-        let seal_offset = (padding_at + RECORD_HEAD_BYTES as u64).checked_add(padding.u64()?)?;
+        let padding_end = (padding_at + RECORD_HEAD_BYTES as u64).checked_add(padding.u64()?)?;
         let defined = self.defined.as_mut()?;
-        get_ledger(ledger_content?, &mut defined.ledger)?;
-        defined.index.metadata[1] = metadata?;
-        self.end = Some(EndBlock { offset: self.offset, seal_offset });
+        let (metadata, mut ledger) = (metadata?, defined.ledger.clone());
+        get_ledger(ledger_content?, &mut ledger)?;
+        defined.ledger = ledger;
+        defined.index.metadata[1] = Some(metadata);
+        self.end = Some(EndBlock { offset, padding_end });
         Some(())
-    }
-
-    fn place(&self, at: usize, content: &[u8]) -> MetadataPlace {
-        MetadataPlace {
-            offset: self.offset + at as u64,
-            record_bytes: (RECORD_HEAD_BYTES + content.len()) as u64,
-        }
     }
 
     /// What was found; `None` if not even the definitions were.
@@ -250,8 +351,30 @@ impl Scanner {
             digests: defined.digests.iter().map(Digesting::digest).collect(),
             offset: self.offset,
             blocks: self.number,
+            durable: self.durable,
             end: self.end,
+            is_defined_by_copy: self.is_defined_by_copy,
+            gaps: self.gaps.iter().fold(Gaps::default(), |sum, gap| Gaps {
+                blocks: sum.blocks + u64::from(gap.blocks),
+                bytes: sum.bytes + gap.bytes,
+                durable_blocks: sum.durable_blocks + gap.durable_blocks(self.durable),
+            }),
+            gap_places: self.gaps,
         })
+    }
+}
+
+impl Gap {
+    /// Of its blocks, if so many of the life, from the first, were durable.
+    fn durable_blocks(&self, durable: u32) -> u64 {
+        u64::from(durable.saturating_sub(self.number).min(self.blocks))
+    }
+}
+
+fn place(block_offset: u64, at: usize, content: &[u8]) -> MetadataPlace {
+    MetadataPlace {
+        offset: block_offset + at as u64,
+        record_bytes: (RECORD_HEAD_BYTES + content.len()) as u64,
     }
 }
 
@@ -338,7 +461,7 @@ impl<'a> Iterator for Messages<'a> {
         let (opcode, content) = ahead.record()?;
         let mut get = Get::new(content);
         let id = get.u16().filter(|_| opcode == op::MESSAGE)?;
-        let slot = self.definitions.channel_ids().iter().position(|known| *known == id)?;
+        let slot = self.definitions.slot_of(id)?;
         let (sequence, log_time_ns, _publish_time_ns) = (get.u32()?, get.u64()?, get.u64()?);
         self.get = ahead;
         Some(ChunkMessage { slot, sequence, log_time_ns, payload: get.rest() })

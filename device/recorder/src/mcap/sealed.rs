@@ -3,10 +3,10 @@
 
 use std::io;
 
-use super::account::{ChannelLedger, get_ledger};
+use super::account::{ChannelLedger, GAPS_ROOM_BYTES, Gaps, get_ledger};
 use super::definitions::Definitions;
 use super::index::ChannelCount;
-use super::layout::{ALIGN_BYTES, BLOCK_BYTES_LIMIT, Placement};
+use super::layout::{ALIGN_BYTES, ANY_BLOCK_BYTES_LIMIT, Placement};
 use super::private::{
     BLOCK_RECORD_BYTES, BlockKind, BlockRecord, Life, SEAL_RECORD_BYTES, Seal, private_op,
 };
@@ -15,7 +15,7 @@ use super::wire::{DATA_END_BYTES, FOOTER_BYTES, Get, MAGIC, RECORD_HEAD_BYTES, o
 
 pub const ENDING_BYTES: usize = RECORD_HEAD_BYTES + FOOTER_BYTES + MAGIC.len();
 /// Longer tails are not read: index, definitions and statistics at their limits are shorter.
-const TAIL_BYTES_LIMIT: u64 = 80 << 20;
+const TAIL_BYTES_LIMIT: u64 = 96 << 20;
 
 /// What the tail and the end block of a finished segment say.
 #[derive(Debug)]
@@ -30,6 +30,8 @@ pub struct Sealed {
     pub ledger: Vec<ChannelLedger>,
     /// Where the end block is.
     pub end_offset: u64,
+    /// What the recovery found missing.
+    pub gaps: Gaps,
 }
 
 /// Exactly these bytes, or none if the file is shorter.
@@ -62,7 +64,8 @@ pub fn sealed(storage: &dyn Storage, life: &Life) -> io::Result<Option<Sealed>> 
         return Ok(None);
     }
     let Some(summary) = summary_start(storage)? else { return Ok(None) };
-    let before = (SEAL_RECORD_BYTES + RECORD_HEAD_BYTES + DATA_END_BYTES) as u64;
+    let between = GAPS_ROOM_BYTES + RECORD_HEAD_BYTES + DATA_END_BYTES;
+    let before = (SEAL_RECORD_BYTES + between) as u64;
     let Some(offset) = summary.checked_sub(before) else { return Ok(None) };
     let Some(bytes) = file_bytes.checked_sub(offset).filter(|bytes| *bytes <= TAIL_BYTES_LIMIT)
     else {
@@ -82,7 +85,7 @@ fn end_block(storage: &dyn Storage, life: &Life, offset: u64) -> io::Result<Opti
     let Some(record) = BlockRecord::get(&start) else { return Ok(None) };
     let bytes = record.block_bytes as usize;
     let ours = record.identity == life.identity && record.offset == offset;
-    if !ours || record.kind != BlockKind::End || bytes > BLOCK_BYTES_LIMIT {
+    if !ours || record.kind != BlockKind::End || bytes > ANY_BLOCK_BYTES_LIMIT {
         return Ok(None);
     }
     let block = read_exactly(storage, offset, bytes)?;
@@ -92,11 +95,13 @@ fn end_block(storage: &dyn Storage, life: &Life, offset: u64) -> io::Result<Opti
 fn read_tail(tail: &[u8], end_block: &[u8], end_offset: u64) -> Option<Sealed> {
     let mut definitions = Definitions::empty();
     let mut statistics = None;
+    let mut gaps = Gaps::default();
     let mut records = Get::new(tail);
     while let Some((opcode, content)) = records.record() {
         match opcode {
             op::SCHEMA | op::CHANNEL => definitions.add_record(opcode, content)?,
             op::STATISTICS => statistics = Some(content),
+            op::METADATA => gaps = Gaps::get_metadata(content)?,
             _ => {}
         }
     }
@@ -108,7 +113,7 @@ fn read_tail(tail: &[u8], end_block: &[u8], end_offset: u64) -> Option<Sealed> {
             get_ledger(content, &mut ledger)?;
         }
     }
-    Some(Sealed { definitions, counts, times_ns, chunks, ledger, end_offset })
+    Some(Sealed { definitions, counts, times_ns, chunks, ledger, end_offset, gaps })
 }
 
 type Statistics = (u32, (u64, u64), Vec<ChannelCount>);

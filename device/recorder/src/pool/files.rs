@@ -5,20 +5,28 @@
 //! preallocated are marked unwritten, and each first write to one would have to change metadata.
 //! While a recording runs nothing here creates, extends, truncates, renames or removes a file.
 //!
-//! A segment that cannot be read, because its head and the copy of it are damaged, must not keep a
-//! recorder from starting, and an expert may still extract data from it: it is renamed unchanged,
-//! and a new segment replaces it if there is room.
+//! A segment that cannot be read, because head or definitions and their copy are damaged, must not
+//! keep a recorder from starting, and an expert may still extract data from it: it is renamed
+//! unchanged, and a new segment replaces it if there is room.
+//!
+//! Nothing is recorded in a segment that was just made, so it is an MCAP file without messages.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
+use rustix::io::Errno;
 use steadyio_core::interrupt::Interrupt;
 
-use crate::mcap::files::{DirectoryLock, FilesError, lock_directory, recover_file};
-use crate::mcap::recover::{RecoverError, State};
+use crate::mcap::files::{
+    DirectoryLock, FilesError, NO_DEFINITIONS, Recovered, lock_directory, recover_file,
+};
+use crate::mcap::layout::HEAD_BYTES;
+use crate::mcap::private::{UNUSED_TAIL_BYTES, put_unused_head, put_unused_tail};
+use crate::mcap::recover::{Examined, State};
 use crate::memory::{AlignedBuffer, MemoryError};
 
 const FILL_BYTES: usize = 1 << 20;
@@ -94,6 +102,23 @@ struct Segment {
     bad: bool,
 }
 
+/// Whether a file of the pool is named so.
+pub fn is_segment(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name.starts_with(PREFIX) && name.ends_with(SUFFIX)
+}
+
+/// The pool that is wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct Making<'a> {
+    pub dir: &'a Path,
+    /// How many segments.
+    pub count: usize,
+    pub segment_bytes: u64,
+    /// Whether damaged ones are overwritten instead of renamed.
+    pub discard_damaged: bool,
+}
+
 /// The segments of one directory, locked for one recorder.
 #[derive(Debug)]
 pub struct Pool {
@@ -107,12 +132,11 @@ impl Pool {
     /// Opens the pool in a directory, completes truncated segments, and makes missing ones, unless
     /// it is told to stop. `note` reports both.
     pub fn open(
-        dir: &Path,
-        count: usize,
-        segment_bytes: u64,
+        wanted: &Making<'_>,
         note: &mut dyn FnMut(String),
         stop: &Interrupt,
     ) -> Result<Pool, PoolError> {
+        let &Making { dir, count, segment_bytes, discard_damaged } = wanted;
         fs::create_dir_all(dir).map_err(at(dir))?;
         let lock = lock_directory(dir)?;
         let (mut paths, mut set_aside) = existing(dir, segment_bytes)?;
@@ -123,24 +147,13 @@ impl Pool {
         let mut segments = Vec::with_capacity(count);
         let mut sequence = 0;
         for path in &paths {
-            let recovered = match recover_file(path, false) {
-                Err(FilesError::Recover { path, why }) if !matches!(why, RecoverError::Io(_)) => {
-                    note(set_segment_aside(&path, &why)?);
-                    set_aside += 1;
-                    continue;
-                }
-                recovered => recovered?,
-            };
-            if recovered.completed {
-                note(format!("{}: was unfinished, and has been completed", path.display()));
+            let recovered = recover_file(path, false);
+            let identity = recovered.as_ref().ok().and_then(|recovered| recovered.found.identity());
+            sequence = sequence.max(identity.map_or(0, |identity| identity.sequence));
+            match segment(path, recovered, discard_damaged, note)? {
+                Some(segment) => segments.push(segment),
+                None => set_aside += 1,
             }
-            let found = &recovered.found;
-            let used = found.identity().map(|identity| identity.sequence);
-            sequence = sequence.max(used.unwrap_or(0));
-            let messages = found.contents.iter().flat_map(|contents| &contents.channels);
-            let empty = messages.map(|channel| channel.messages).sum::<u64>() == 0;
-            let used = used.filter(|_| found.state != State::Blank && !empty);
-            segments.push(Segment { path: path.clone(), sequence: used, bad: false });
         }
         paths.retain(|path| path.exists());
         let mut make = |path: &Path, number| {
@@ -237,7 +250,7 @@ fn existing(dir: &Path, segment_bytes: u64) -> Result<(Vec<PathBuf>, usize), Poo
         let entry = entry.map_err(at(dir))?;
         let name = entry.file_name().to_string_lossy().into_owned();
         set_aside += usize::from(name.starts_with(PREFIX) && name.contains(DAMAGED));
-        if !(name.starts_with(PREFIX) && name.ends_with(SUFFIX)) {
+        if !is_segment(&entry.file_name()) {
             continue;
         }
         let path = entry.path();
@@ -251,8 +264,52 @@ fn existing(dir: &Path, segment_bytes: u64) -> Result<(Vec<PathBuf>, usize), Poo
     Ok((paths, set_aside))
 }
 
+/// A segment as it was found; None if it was renamed as damaged.
+fn segment(
+    path: &Path,
+    recovered: Result<Recovered, FilesError>,
+    discard_damaged: bool,
+    note: &mut dyn FnMut(String),
+) -> Result<Option<Segment>, PoolError> {
+    let unused = Segment { path: path.to_path_buf(), sequence: None, bad: false };
+    if let Some(why) = damage(&recovered) {
+        if !discard_damaged {
+            note(set_segment_aside(path, &why)?);
+            return Ok(None);
+        }
+        note(format!("{}: {why}; it will be overwritten", path.display()));
+        return Ok(Some(unused));
+    }
+    let Recovered { completed, found, .. } = recovered?;
+    if completed {
+        note(format!("{}: was unfinished, and has been completed", path.display()));
+    }
+    if completed && found.gaps.durable_blocks > 0 {
+        let (blocks, bytes) = (found.gaps.blocks, found.gaps.bytes);
+        let path = path.display();
+        note(format!("{path}: is damaged: {blocks} blocks, {bytes} bytes, are missing"));
+    }
+    let used = found.identity().filter(|_| holds_messages(&found));
+    Ok(Some(Segment { sequence: used.map(|identity| identity.sequence), ..unused }))
+}
+
+/// Why a segment can be neither completed nor read, although it may hold data.
+fn damage(recovered: &Result<Recovered, FilesError>) -> Option<String> {
+    match recovered {
+        Ok(recovered) if recovered.found.state == State::Damaged => Some(NO_DEFINITIONS.into()),
+        Err(FilesError::Recover { why, .. }) if !why.is_io() => Some(why.to_string()),
+        _ => None,
+    }
+}
+
+/// A segment without any is used first: overwriting it loses nothing.
+fn holds_messages(found: &Examined) -> bool {
+    let channels = found.contents.iter().flat_map(|contents| &contents.channels);
+    found.state != State::Blank && channels.map(|channel| channel.messages).sum::<u64>() > 0
+}
+
 /// Renames it and returns a note. The directory is locked, so the name stays free.
-fn set_segment_aside(path: &Path, why: &RecoverError) -> Result<String, PoolError> {
+fn set_segment_aside(path: &Path, why: &str) -> Result<String, PoolError> {
     let named = |number: u32| {
         let mut name = path.as_os_str().to_os_string();
         name.push(format!("{DAMAGED}-{number}"));
@@ -301,8 +358,11 @@ fn create(path: &Path, segment_bytes: u64, stop: &Interrupt) -> Result<(), PoolE
         .open(&unfinished)
         .map_err(at(&unfinished))?;
     let fill = || -> Result<(), PoolError> {
-        fallocate(&file, FallocateFlags::empty(), 0, segment_bytes)
-            .map_err(|error| at(path)(error.into()))?;
+        match fallocate(&file, FallocateFlags::empty(), 0, segment_bytes) {
+            // All of it is written anyway.
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+            done => done.map_err(|error| at(path)(error.into()))?,
+        }
         let direct = open_segment(&unfinished, true);
         let zeroes = AlignedBuffer::new(FILL_BYTES, false)?;
         let mut offset = 0;
@@ -315,11 +375,21 @@ fn create(path: &Path, segment_bytes: u64, stop: &Interrupt) -> Result<(), PoolE
             direct.as_ref().unwrap_or(&file).write_all_at(zeroes, offset).map_err(at(path))?;
             offset += zeroes.len() as u64;
         }
+        write_unused(&file, segment_bytes).map_err(at(path))?;
         file.sync_all().map_err(at(path))?;
         fs::rename(&unfinished, path).map_err(at(path))
     };
     // A partly filled segment is useless.
     fill().inspect_err(|_| drop(fs::remove_file(&unfinished)))
+}
+
+/// Past the page cache only whole blocks could be written.
+fn write_unused(file: &File, segment_bytes: u64) -> io::Result<()> {
+    let (mut head, mut tail) = ([0; HEAD_BYTES], [0; UNUSED_TAIL_BYTES]);
+    put_unused_head(&mut head, segment_bytes);
+    put_unused_tail(&mut tail);
+    file.write_all_at(&head, 0)?;
+    file.write_all_at(&tail, segment_bytes - UNUSED_TAIL_BYTES as u64)
 }
 
 fn open_segment(path: &Path, direct: bool) -> io::Result<File> {
@@ -340,7 +410,12 @@ mod tests {
         segment_bytes: u64,
         note: &mut dyn FnMut(String),
     ) -> Result<Pool, PoolError> {
-        Pool::open(dir, count, segment_bytes, note, &Interrupt::default())
+        let wanted = Making { dir, count, segment_bytes, discard_damaged: false };
+        Pool::open(&wanted, note, &Interrupt::default())
+    }
+
+    fn is_unused(path: &Path) -> bool {
+        recover_file(path, false).unwrap().before == State::Unused
     }
 
     #[test]
@@ -372,7 +447,7 @@ mod tests {
             let aside = dir.path().join(format!("segment-00001.mcap.damaged-{number}"));
             assert!(notes[0].ends_with(&format!("; it is kept as {}", aside.display())));
             assert_eq!(fs::read(aside).unwrap(), vec![number; BYTES as usize]);
-            assert_eq!(fs::read(&path).unwrap(), vec![0; BYTES as usize]);
+            assert!(is_unused(&path));
         }
     }
 
@@ -409,7 +484,10 @@ mod tests {
                 stop.request();
             }
         };
-        let stopped = Pool::open(dir.path(), 3, BYTES, &mut second, &stop).unwrap_err();
+        let dir_path = dir.path();
+        let wanted =
+            Making { dir: dir_path, count: 3, segment_bytes: BYTES, discard_damaged: false };
+        let stopped = Pool::open(&wanted, &mut second, &stop).unwrap_err();
         assert!(matches!(stopped, PoolError::Stopped));
         let left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(Result::unwrap).collect();
         assert!(left.len() == 1 && left[0].file_name() == "segment-00000.mcap", "{left:?}");

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which records are in flight, which are written, and which are durable.
 //!
-//! Writes may complete in any order, but a segment is read up to its first gap: a block counts as
-//! written when all before it are, and as durable when a sync that began after that succeeded.
+//! Writes may complete in any order, and recovery may find a block behind a gap, but none is
+//! promised: a block counts as written when all before it are, and as durable when a sync that
+//! began after that succeeded.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -54,6 +55,8 @@ pub struct Flight {
     written: VecDeque<Written>,
     /// As many of them are being synced.
     syncing: usize,
+    /// Blocks of the segment in use that are durable, with all before them.
+    durable: u32,
 }
 
 impl Flight {
@@ -65,8 +68,19 @@ impl Flight {
             sent: VecDeque::with_capacity(slots),
             written: VecDeque::new(),
             syncing: 0,
+            durable: 0,
             ledgers,
         }
+    }
+
+    /// The next block is the first of a segment; those of the previous one are durable, or failed.
+    pub fn begin_segment(&mut self) {
+        self.durable = 0;
+    }
+
+    /// How many blocks of the segment in use, from the first, are durable.
+    pub fn durable_blocks(&self) -> u32 {
+        self.durable
     }
 
     /// A record was copied into the block of this buffer; it may have waited since `since_ns`.
@@ -141,6 +155,8 @@ impl Flight {
     /// It succeeded; returns since when the oldest of its records had waited.
     pub fn synced(&mut self) -> Option<u64> {
         let synced = std::mem::take(&mut self.syncing);
+        // There are few buffers.
+        self.durable += synced as u32;
         let mut oldest_ns: Option<u64> = None;
         for block in self.written.drain(..synced) {
             for (channel, part) in block.parts {
@@ -250,6 +266,7 @@ mod tests {
         let account = ledger.snapshot();
         // The third completed after the sync had begun.
         assert_eq!((account.written.records, account.durable.records), (3, 2));
+        assert_eq!(flight.durable_blocks(), 2);
         assert_eq!(account.last_durable_ns, Some(101));
         assert_eq!(flight.written_since_ns(), Some(102));
     }

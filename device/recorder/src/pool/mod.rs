@@ -31,18 +31,18 @@ pub mod writer;
 use self::direct_io::{Disk, DiskError};
 #[cfg(test)]
 use self::faults::Faults;
-use self::files::{Pool, PoolError};
+use self::files::{Making, Pool, PoolError};
 use self::flush::{Flush, Flushed};
 use self::meters::{Ended, Meters, WriterReport};
 use self::stage::{Parts, Stage, buffer_sizes};
 use self::thread::WriterThread;
 use self::writer::Writer;
-use super::channel::{Channel, Outlet, open};
-use super::config::{ChannelConfig, ConfigError, RecorderConfig};
+use super::channel::{Channel, Outlet, SharedChannels, open, open_shared};
+use super::config::{ConfigError, RecorderConfig};
 use super::ledger::{Account, Ledger};
-use super::mcap::definitions::{ChannelSpec, DefinitionError, Definitions, SchemaSpec};
+use super::mcap::definitions::DefinitionError;
 use super::mcap::encoder::Encoder;
-use super::mcap::layout::{Layout, LayoutConfig, LayoutError};
+use super::mcap::layout::LayoutError;
 use super::memory::MemoryError;
 use steadyio_core::interrupt::Interrupt;
 
@@ -97,31 +97,9 @@ pub struct Stats<'a> {
     pub meters: &'a Meters,
 }
 
-fn definitions(channels: &[ChannelConfig]) -> Result<Definitions, DefinitionError> {
-    let mut schemas = Vec::new();
-    let channels: Vec<ChannelSpec> = channels
-        .iter()
-        .map(|channel| ChannelSpec {
-            topic: channel.topic.clone(),
-            message_encoding: channel.message_encoding.clone(),
-            schema: channel.schema.as_ref().map(|schema| {
-                let (name, encoding) = (schema.name.clone(), schema.encoding.clone());
-                schemas.push(SchemaSpec { name, encoding, data: schema.data.clone() });
-                schemas.len() - 1
-            }),
-            metadata: Vec::new(),
-        })
-        .collect();
-    Definitions::new(&schemas, &channels)
-}
-
 fn encoder(config: &RecorderConfig) -> Result<Encoder, StartError> {
-    let definitions = definitions(&config.channels)?;
-    // At most 16 MiB: checked.
-    let unit_bytes = config.unit_bytes as usize;
-    let sizes = LayoutConfig::recycled(config.segment_bytes, unit_bytes, config.channels.len());
-    let layout = Layout::new(sizes, &definitions)?;
-    Ok(Encoder::new(layout, definitions))
+    let definitions = config.definitions()?;
+    Ok(Encoder::new(config.layout(&definitions)?, definitions))
 }
 
 fn random_id() -> io::Result<[u8; 16]> {
@@ -150,17 +128,52 @@ impl Recorder {
         note: &mut dyn FnMut(String),
     ) -> Result<(Recorder, Vec<Channel>), StartError> {
         let segments = config.check()?;
+        if config.shared_ring_bytes.is_some() {
+            return Err(io::Error::other("the channels share a ring: start them together").into());
+        }
+        let channels = config.channels.iter().enumerate();
+        let both = channels.map(|(at, channel)| open(channel, at, config.lock_memory));
+        let both: Result<Vec<(Channel, Outlet)>, MemoryError> = both.collect();
+        let (channels, outlets) = both?.into_iter().unzip();
+        Ok((Recorder::start_with(outlets, segments, stop, config, note)?, channels))
+    }
+
+    /// The same with the one ring that the configuration asks for.
+    pub fn start_shared(
+        stop: &Interrupt,
+        config: &RecorderConfig,
+        note: &mut dyn FnMut(String),
+    ) -> Result<(Recorder, SharedChannels), StartError> {
+        let segments = config.check()?;
+        let bytes = config.shared_ring_bytes.unwrap_or(config.rings_bytes());
+        let (channels, outlet) = open_shared(&config.channels, bytes, config.lock_memory)?;
+        Ok((Recorder::start_with(vec![outlet], segments, stop, config, note)?, channels))
+    }
+
+    fn start_with(
+        outlets: Vec<Outlet>,
+        segments: u64,
+        stop: &Interrupt,
+        config: &RecorderConfig,
+        note: &mut dyn FnMut(String),
+    ) -> Result<Recorder, StartError> {
         let encoder = encoder(config)?;
-        let both: Result<Vec<(Channel, Outlet)>, MemoryError> =
-            config.channels.iter().map(|channel| open(channel, config.lock_memory)).collect();
-        let (channels, outlets): (Vec<Channel>, Vec<Outlet>) = both?.into_iter().unzip();
         let ledgers: Vec<Arc<Ledger>> =
-            outlets.iter().map(|outlet| Arc::clone(&outlet.ledger)).collect();
+            outlets.iter().flat_map(|outlet| outlet.ledgers.iter().cloned()).collect();
         let sizes = buffer_sizes(encoder.layout());
         let thread = WriterThread::prepare(config.writer)?;
         let disk = Disk::new(config.writer.engine, &sizes, config.lock_memory)?;
+        if let Some(shortage) = config.shortage(segments) {
+            note(shortage);
+        }
         // At most 10,000: checked.
-        let pool = Pool::open(&config.dir, segments as usize, config.segment_bytes, note, stop)?;
+        let made = Making {
+            dir: &config.dir,
+            count: segments as usize,
+            segment_bytes: config.segment_bytes,
+            discard_damaged: config.discard_damaged,
+        };
+        let pool = Pool::open(&made, note, stop)?;
         #[cfg(test)]
         let pool = if Faults::take_page_cache() { pool.through_page_cache() } else { pool };
         let meters = Arc::new(Meters::default());
@@ -189,15 +202,14 @@ impl Recorder {
         };
         let thread = thread.begin(writer)?;
         let topics = config.channels.iter().map(|channel| channel.topic.clone()).collect();
-        let recorder = Recorder {
+        Ok(Recorder {
             topics,
             ledgers,
             meters,
             stop: stop_writing,
             told_lost: Arc::default(),
             thread: Some(thread),
-        };
-        Ok((recorder, channels))
+        })
     }
 
     /// What became of the records so far.

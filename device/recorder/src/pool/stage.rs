@@ -32,13 +32,22 @@ const BLOCKS: usize = 4;
 // Behind those of the blocks: what segments need beside them.
 const TAIL: usize = BLOCKS;
 const GATE: usize = BLOCKS + 1;
-const BLANK: usize = BLOCKS + 2;
+const COPY: usize = BLOCKS + 2;
 const HEAD: usize = BLOCKS + 3;
+
+/// Of buffers this large two suffice: each is many writes of the device.
+const LARGE_BYTES: usize = 16 << 20;
+
+/// How many of the buffers for blocks are in use.
+fn blocks_used(layout: &Layout) -> usize {
+    if layout.block_buffer_bytes() > LARGE_BYTES { 2 } else { BLOCKS }
+}
 
 /// Sizes of the buffers that a stage needs.
 pub fn buffer_sizes(layout: &Layout) -> Vec<usize> {
-    let mut sizes = vec![layout.buffer_bytes(); BLOCKS];
-    sizes.extend([layout.tail_bytes(), HEAD_BYTES, ALIGN_BYTES, HEAD_BYTES]);
+    let mut sizes = vec![layout.block_buffer_bytes(); blocks_used(layout)];
+    sizes.resize(BLOCKS, ALIGN_BYTES);
+    sizes.extend([layout.tail_bytes_max(), HEAD_BYTES, layout.definitions_bytes(), HEAD_BYTES]);
     sizes
 }
 
@@ -152,7 +161,7 @@ impl Stage {
     ) -> Result<(), Stop> {
         let log_time_ns = header.log_time_ns;
         let message = Message {
-            // At most 1,000 channels: the configuration was checked.
+            // At most 10,000 channels: the configuration was checked.
             channel: channel as u16,
             sequence: header.sequence,
             log_time_ns,
@@ -232,7 +241,8 @@ impl Stage {
             // One that completed before an earlier one still holds its records.
             let is_free =
                 |slot: &usize| self.parts.disk.is_free(*slot) && !self.flight.is_sent(*slot);
-            if let Some(slot) = (0..BLOCKS).find(is_free) {
+            let blocks = blocks_used(self.parts.encoder.layout());
+            if let Some(slot) = (0..blocks).find(is_free) {
                 self.slot = slot;
                 return Ok(());
             }
@@ -315,7 +325,9 @@ impl Stage {
     }
 
     fn synced(&mut self) {
-        if let Some(since_ns) = self.flight.synced() {
+        let synced = self.flight.synced();
+        self.parts.encoder.note_durable(self.flight.durable_blocks());
+        if let Some(since_ns) = synced {
             self.note_lag(now_ns() - since_ns);
             self.gave_up = false;
             if let Some(in_use) = &mut self.file {

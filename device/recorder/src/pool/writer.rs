@@ -44,7 +44,8 @@ impl Writer {
             self.meters.set_state(RecordingState::Ended(ended));
             self.discard();
         }
-        let accounts = self.outlets.iter().map(|outlet| outlet.ledger.snapshot());
+        let ledgers = self.outlets.iter().flat_map(|outlet| &outlet.ledgers);
+        let accounts = ledgers.map(|ledger| ledger.snapshot());
         let (engine, direct) = self.stage.engine();
         WriterReport {
             engine,
@@ -112,16 +113,18 @@ impl Writer {
     /// Empties the rings, as far as they were filled at the beginning; returns how much that was.
     fn drain(&mut self, since_ns: u64) -> Result<usize, Stop> {
         let mut drained_bytes = 0;
-        for (number, outlet) in self.outlets.iter_mut().enumerate() {
+        for outlet in &mut self.outlets {
             let mut left = outlet.ring.used();
-            outlet.ledger.ring_used(left as u64);
+            // A ring has one channel at least; the first one's account tells of it.
+            outlet.ledgers[0].ring_used(left as u64);
             drained_bytes += left;
             while left > 0 {
                 let stage = &mut self.stage;
                 let mut pushed = Ok(());
                 let shown = outlet.ring.next(|header, payload| {
                     left = left.saturating_sub(HEADER_BYTES + header.bytes as usize);
-                    pushed = stage.push(number, header, payload, since_ns);
+                    let channel = outlet.first + usize::from(header.channel);
+                    pushed = stage.push(channel, header, payload, since_ns);
                     pushed.is_ok()
                 });
                 pushed?;
@@ -151,8 +154,9 @@ impl Writer {
         loop {
             let stopping = self.stop.load(Ordering::Acquire);
             for outlet in &mut self.outlets {
-                let ledger = &outlet.ledger;
+                let ledgers = &outlet.ledgers;
                 let count = |header: Header| {
+                    let ledger = &ledgers[usize::from(header.channel)];
                     ledger.lost_in_writing(Amount { records: 1, bytes: header.bytes.into() });
                     true
                 };

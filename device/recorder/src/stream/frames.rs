@@ -12,7 +12,7 @@ pub const MAGIC: [u8; 7] = *b"\x89STEADY";
 /// Of the framing.
 pub const VERSION: u8 = 1;
 /// Longest record that a topic may announce, as the recorder has it.
-pub const RECORD_BYTES_MAX: u32 = 8 << 20;
+pub const RECORD_BYTES_MAX: u32 = 64 << 20;
 /// Longest topic frame: mostly its schema.
 const TOPIC_BYTES_MAX: u64 = 1 << 20;
 

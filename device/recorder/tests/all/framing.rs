@@ -130,9 +130,9 @@ fn what_is_wrong_is_told_with_its_place() {
             Problem::Schema,
         ),
         (
-            vec![magic(), topic_frame(1, &topic("/a", (8 << 20) + 1))],
+            vec![magic(), topic_frame(1, &topic("/a", (64 << 20) + 1))],
             after_magic,
-            length("record", (8 << 20) + 1, 0, 8 << 20),
+            length("record", (64 << 20) + 1, 0, 64 << 20),
         ),
     ];
     for (parts, offset, expected) in cases {

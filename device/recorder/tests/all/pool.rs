@@ -6,16 +6,18 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use steadyio_core::interrupt::Interrupt;
 use steadyio_recorder::channel::Channel;
 use steadyio_recorder::config::{
     ChannelConfig, EngineChoice, OnFailure, RecorderConfig, Retention, Schema, WhenFull,
-    WriterConfig,
+    WriterConfig, defaults,
 };
 use steadyio_recorder::ledger::Account;
 use steadyio_recorder::mcap::files::examine_file;
 use steadyio_recorder::mcap::recover::State;
 use steadyio_recorder::pool::Recorder;
 use steadyio_recorder::pool::meters::Ended;
+use steadyio_recorder::pool::stage::buffer_sizes;
 use steadyio_testing::recording::{messages, segments};
 
 const RECORD_BYTES: usize = 4_000;
@@ -37,9 +39,12 @@ fn config(dir: &Path) -> RecorderConfig {
         channels: vec![channel("/a"), channel("/b")],
         loss_window: Duration::from_millis(20),
         unit_bytes: 64 << 10,
+        longest_record_bytes: 0,
+        shared_ring_bytes: None,
         segment_bytes: 512 << 10,
         retention: Retention::Segments(3),
         when_full: WhenFull::Recycle,
+        discard_damaged: false,
         on_failure: OnFailure::Wait,
         writer: WriterConfig::default(),
         lock_memory: false,
@@ -249,4 +254,236 @@ fn a_full_ring_costs_records_and_shows_in_file_and_account() {
     assert_eq!(account.lost_ring_full.records, lost);
     assert_eq!(account.durable.records, appended - lost);
     assert!(account.ring_used_bytes_max > 500_000);
+}
+
+/// Blocks of data of one segment lie behind the head, the definitions and one block.
+const IN_DATA: usize = 4 * 4_096;
+
+#[test]
+fn a_record_longer_than_a_unit_is_refused_or_recorded_as_the_configuration_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config(&dir.path().join("new"));
+    config.segment_bytes = 4 << 20;
+    let limit = (64 << 10) - 658;
+    config.channels[0].record_bytes_max = limit + 1;
+    let refused = Recorder::start(&config, &mut |_| ()).unwrap_err().to_string();
+    assert!(refused.contains(&format!("must be at most {limit}; raise longest_")), "{refused}");
+    assert!(!config.dir.exists());
+    config.channels[0].record_bytes_max = limit;
+    append_one(&config, limit);
+
+    config.longest_record_bytes = 1 << 20;
+    config.channels[0].record_bytes_max = 1 << 20;
+    config.channels[0].ring_bytes = 4 << 20;
+    append_one(&config, 1 << 20);
+    assert_eq!(read_all(&config.dir).len(), 2 + 2);
+}
+
+/// One of this length, and a short one.
+fn append_one(config: &RecorderConfig, bytes: u64) {
+    let (mut recorder, mut channels) = Recorder::start(config, &mut |_| ()).unwrap();
+    channels[0].append(1, &vec![7; bytes as usize]).unwrap();
+    channels[1].append(2, b"short").unwrap();
+    recorder.finish().unwrap();
+    assert_eq!(total(&recorder), (2, 2, 0));
+}
+
+#[test]
+fn a_record_of_64_mib_fits_and_no_longer_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config(dir.path());
+    config.channels.truncate(1);
+    config.segment_bytes = 80 << 20;
+    config.retention = Retention::Segments(2);
+    config.longest_record_bytes = 64 << 20;
+    config.channels[0].record_bytes_max = 64 << 20;
+    config.channels[0].ring_bytes = 129 << 20;
+    let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+    channels[0].append(1, &vec![7; 64 << 20]).unwrap();
+    recorder.finish().unwrap();
+    assert_eq!(total(&recorder), (1, 1, 0));
+    assert_eq!(read_all(dir.path())[0].2, 64 << 20);
+    config.longest_record_bytes += 1;
+    let refused = Recorder::start(&config, &mut |_| ()).unwrap_err().to_string();
+    assert!(
+        refused.contains("longest_record_bytes = 67108865: must be 0 to 67108864"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_segment_without_definitions_is_kept_unless_it_may_be_discarded() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config(dir.path());
+    let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+    append(&recorder, &mut channels, 40);
+    recorder.finish().unwrap();
+    let path = dir.path().join("segment-00000.mcap");
+    let mut bytes = fs::read(&path).unwrap();
+    let end = bytes.len();
+    // The definitions, and the summary behind which their copy was.
+    bytes[4_096 + 200] ^= 1;
+    bytes[end - 100] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    assert_eq!(examine_file(&path, false).unwrap().found.state, State::Damaged);
+
+    let mut notes = Vec::new();
+    drop(Recorder::start(&config, &mut |note| notes.push(note)).unwrap());
+    let aside = dir.path().join("segment-00000.mcap.damaged-1");
+    assert!(notes[0].contains("holds data, but its definitions"), "{notes:?}");
+    assert_eq!(fs::read(&aside).unwrap(), bytes);
+
+    fs::rename(&aside, &path).unwrap();
+    config.discard_damaged = true;
+    drop(Recorder::start(&config, &mut |note| notes.push(note)).unwrap());
+    assert!(notes.last().unwrap().ends_with("; it will be overwritten"), "{notes:?}");
+    assert!(!aside.exists());
+    assert_eq!(segments(dir.path()).len(), 3);
+}
+
+#[test]
+fn a_damaged_block_costs_itself_and_is_told_when_the_next_recording_starts() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = config(dir.path());
+    let (recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+    for _ in 0..10 {
+        append(&recorder, &mut channels, 4);
+        wait_until_durable(&recorder);
+    }
+    let crashed = tempfile::tempdir().unwrap();
+    for path in segments(dir.path()) {
+        fs::copy(&path, crashed.path().join(path.file_name().unwrap())).unwrap();
+    }
+    let path = crashed.path().join("segment-00000.mcap");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[IN_DATA + 2_000] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let config = RecorderConfig { dir: crashed.path().into(), ..config };
+    let mut notes = Vec::new();
+    drop(Recorder::start(&config, &mut |note| notes.push(note)).unwrap());
+    assert!(notes.iter().any(|note| note.contains("is damaged: 1 blocks,")), "{notes:?}");
+    let found = read_all(crashed.path()).len();
+    assert!((30..40).contains(&found), "{found} of 40");
+}
+
+#[test]
+fn a_segment_without_a_message_is_used_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = config(dir.path());
+    let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+    append(&recorder, &mut channels, 300);
+    recorder.finish().unwrap();
+    let left = || {
+        let (mut recorder, _) = Recorder::start(&config, &mut |_| ()).unwrap();
+        recorder.finish().unwrap();
+        read_all(dir.path()).len()
+    };
+    let after_the_first = left();
+    assert_eq!([left(), left(), left()], [after_the_first; 3]);
+}
+
+#[test]
+fn a_segment_that_was_never_used_is_an_mcap_file_without_messages() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(Recorder::start(&config(dir.path()), &mut |_| ()).unwrap());
+    let path = dir.path().join("segment-00002.mcap");
+    assert_eq!(examine_file(&path, false).unwrap().before, State::Unused);
+    let bytes = fs::read(path).unwrap();
+    assert_eq!(mcap::MessageStream::new(&bytes).unwrap().count(), 0);
+    assert!(mcap::Summary::read(&bytes).is_ok());
+}
+
+#[test]
+fn what_others_took_of_the_space_to_keep_free_is_told_and_recording_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config(dir.path());
+    drop(Recorder::start(&config, &mut |_| ()).unwrap());
+    config.retention = Retention::MinFreeBytes(u64::MAX / 2);
+    let mut notes = Vec::new();
+    let (mut recorder, mut channels) =
+        Recorder::start(&config, &mut |note| notes.push(note)).unwrap();
+    append(&recorder, &mut channels, 10);
+    recorder.finish().unwrap();
+    assert!(notes[0].contains("others have taken space"), "{notes:?}");
+    assert_eq!((total(&recorder), segments(dir.path()).len()), ((10, 10, 0), 3));
+}
+
+#[test]
+fn a_time_that_does_not_fit_is_refused_before_anything_is_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config(&dir.path().join("new"));
+    let period = Some(Duration::from_millis(100));
+    config.channels.iter_mut().for_each(|channel| channel.period = period);
+    for (time, says) in [(1 << 40, "there can be 10000"), (50_000, "only ")] {
+        config.retention = Retention::Time(Duration::from_secs(time));
+        if time < 1 << 40 {
+            config.segment_bytes = 64 << 30;
+            config.channels.iter_mut().for_each(|c| c.period = Some(Duration::from_micros(10)));
+            config.channels.iter_mut().for_each(|c| c.ring_bytes = 512 << 20);
+        }
+        let refused = Recorder::start(&config, &mut |_| ()).unwrap_err().to_string();
+        assert!(refused.contains("bytes per second with framing"), "{refused}");
+        assert!(refused.contains(says), "{refused}");
+    }
+    assert!(!config.dir.exists());
+}
+
+#[test]
+fn channels_of_one_thread_share_a_ring() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config(dir.path());
+    config.shared_ring_bytes = Some(1 << 20);
+    let (mut recorder, mut channels) =
+        Recorder::start_shared(&Interrupt::default(), &config, &mut |_| ()).unwrap();
+    for number in 0..100 {
+        let data = vec![number as u8; RECORD_BYTES - (number % 1_000) as usize];
+        channels.append(number as usize % 2, 1_000 + number, &data).unwrap();
+    }
+    recorder.finish().unwrap();
+    assert_eq!(total(&recorder), (100, 100, 0));
+    assert_each(&read_all(dir.path()), beginning);
+    assert!(recorder.stats().channels[0].account.ring_used_bytes_max > 0);
+}
+
+#[test]
+fn ten_thousand_topics_with_one_schema_take_64_mib_of_locked_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config(dir.path());
+    let schema =
+        Schema { name: "imu".into(), encoding: "ros2msg".into(), data: vec![b' '; 10_000] };
+    config.channels = (0..10_000)
+        .map(|at| ChannelConfig {
+            schema: Some(schema.clone()),
+            record_bytes_max: 1_000,
+            ring_bytes: 0,
+            ..channel(&format!("/robot/topic_{at}"))
+        })
+        .collect();
+    config.shared_ring_bytes = Some(defaults::shared_ring_bytes(&config.channels));
+    config.unit_bytes = 1 << 20;
+    config.segment_bytes = 64 << 20;
+    config.retention = Retention::Segments(2);
+    config.loss_window = Duration::from_millis(500);
+    let definitions = config.definitions().unwrap();
+    let layout = config.layout(&definitions).unwrap();
+    let buffers: usize = buffer_sizes(&layout).iter().sum();
+    assert!(
+        config.rings_bytes() + (buffers as u64) < 64 << 20,
+        "{} {buffers}",
+        config.rings_bytes()
+    );
+    assert_eq!(definitions.schema_count(), 1);
+
+    let (mut recorder, mut channels) =
+        Recorder::start_shared(&Interrupt::default(), &config, &mut |_| ()).unwrap();
+    for at in 0..10_000 {
+        channels.append(at, 1 + at as u64, &at.to_le_bytes()).unwrap();
+    }
+    recorder.finish().unwrap();
+    assert_eq!(total(&recorder), (10_000, 10_000, 0));
+    assert_eq!(read_all(dir.path()).len(), 10_000);
+    // Each with a ring of its own: as large as its rate needs.
+    defaults::fill_rings(&mut config.channels);
+    config.shared_ring_bytes = None;
+    assert_eq!(config.rings_bytes(), 10_000 * 4_096);
 }

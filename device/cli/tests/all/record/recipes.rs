@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use serde_json::Value;
 use steadyio_bench::recording::recipe::{Kind, RECIPES};
+use steadyio_testing::recording::messages;
 use steadyio_testing::{alone_on_this_machine, is_root, skip};
 
 use crate::common::{stderr, valid_json};
@@ -144,7 +145,7 @@ fn the_flusher_is_put_back_when_it_is_terminated() {
 
 #[test]
 fn a_wrong_command_line_is_named_and_creates_nothing() {
-    let cases: [(&[&str], &str); 19] = [
+    let cases: [(&[&str], &str); 20] = [
         (&["--recipe", "pol"], "possible values: append-fdatasync"),
         (&["--size", "0"], "--size 0: must be at least 1"),
         (&["--size", "1.5K"], "must be a whole number"),
@@ -156,7 +157,8 @@ fn a_wrong_command_line_is_named_and_creates_nothing() {
         (&["--keep-size", "1M"], "--keep-size: comes to 0 segments of --segment-size; must be 2"),
         (&["--segment-size", "1M"], "--segment-size 1048576: must be at least 4 times --unit"),
         (&["--unit", "3"], "--unit 3: must be 8192 to 16777216"),
-        (&["--size", "1M"], "--size 1048576: must be at most half of --unit (1048576)"),
+        (&["--size", "1M"], "--size 1048576: must be at most 1047918; raise --record-max"),
+        (&["--keep-time", "9000h"], "--keep-time 32400000s: takes "),
         (&["--loss-window", "1ms"], "--loss-window 1ms: must be 2 to 3600000 ms"),
         (&["--priority", "100"], "'--priority <1..99>': 100 is not in 1..=99"),
         (&["--writer-ionice", "1:8"], "must be CLASS:LEVEL, 1 to 3 and 0 to 7"),
@@ -235,4 +237,42 @@ fn the_account_log_ends_with_all_that_was_recorded() {
     assert!(lines.windows(2).all(|pair| pair[0].iter().zip(&pair[1]).all(|(a, b)| a <= b)));
     assert!(lines.iter().all(|line| line[1] >= line[2] && line[2] >= line[3]));
     assert_eq!(lines.last().unwrap()[1..], [50, 50, 50, 0]);
+}
+
+#[test]
+fn a_record_that_does_not_fit_is_refused_by_its_true_limit_and_taken_if_it_is_allowed() {
+    let dir = tempfile::tempdir().unwrap();
+    let recording = dir.path().join("recording");
+    let arguments = ["--size", "64K", "--total", "640K", "--segment-size", "4M"];
+    let with = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
+        command.args(["record", "--no-lock", "--unit", "64K", "--segments", "2", "--dir"]);
+        command.arg(&recording).args(arguments).args(more).output().unwrap()
+    };
+    let refused = with(&[]);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    let says = "--size 65536: must be at most 64878; raise --record-max";
+    assert!(stderr(&refused).contains(says), "{}", stderr(&refused));
+    assert!(!recording.exists());
+    let taken = with(&["--record-max", "64K"]);
+    assert_eq!(taken.status.code(), Some(0), "{}", stderr(&taken));
+}
+
+#[test]
+fn what_keep_time_promises_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    // Small records and a short window: most of a block is padding.
+    let rate = ["--size", "100", "--period", "2ms", "--loss-window", "20ms"];
+    let sizes = ["--segment-size", "512K", "--unit", "64K", "--keep-time", "3s"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
+    command.args(["record", "--json", "--no-lock", "--duration", "9s", "--dir"]).arg(dir.path());
+    let output = command.args(rate).args(sizes).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let result = valid_json(&output, SCHEMA);
+    // The oldest was overwritten.
+    let segments = result["config"]["segments"].as_u64().unwrap();
+    assert!(result["pool"]["rotations"]["count"].as_u64().unwrap() >= segments, "{result}");
+    let times: Vec<u64> = messages(dir.path()).iter().map(|message| message.log_time).collect();
+    let kept = Duration::from_nanos(times.iter().max().unwrap() - times.iter().min().unwrap());
+    assert!(kept >= Duration::from_secs(3), "{kept:?}");
 }

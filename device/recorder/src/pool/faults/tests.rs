@@ -44,6 +44,9 @@ fn config(dir: &Path, engine: EngineChoice) -> RecorderConfig {
             ring_bytes: 4 << 20,
         }],
         loss_window: ms(20),
+        longest_record_bytes: 0,
+        shared_ring_bytes: None,
+        discard_damaged: false,
         unit_bytes: 16 << 10,
         segment_bytes: 256 << 10,
         retention: Retention::Segments(6),
@@ -258,7 +261,8 @@ fn what_a_failed_sync_has_dropped_is_written_again_or_counted_as_lost() {
         run.recorder.flush(LONG);
         run.check_crash();
         let (lost, found, _) = run.finish(Ended::Finished);
-        assert_eq!(ours(&found), 400 - lost);
+        // What lies behind a lost block counts as lost, and is found if it is there.
+        assert!(ours(&found) >= 400 - lost);
     }
 }
 

@@ -7,7 +7,7 @@
 
 use std::fs::File;
 
-use super::{BLANK, GATE, HEAD, Stage, Stop, TAIL};
+use super::{COPY, GATE, HEAD, Stage, Stop, TAIL};
 use crate::config::WhenFull;
 use crate::mcap::account::CompletedBy;
 use crate::mcap::private::Identity;
@@ -126,6 +126,7 @@ impl Stage {
         self.snapshot();
         let buffer = self.parts.disk.buffer(self.slot);
         let place = self.parts.encoder.definitions(buffer, &self.accounts);
+        self.flight.begin_segment();
         self.send(place)?;
         self.take_free_slot()
     }
@@ -139,9 +140,10 @@ impl Stage {
         let (encoder, disk) = (&self.parts.encoder, &mut self.parts.disk);
         let probe = (!self.sync_worked).then_some(Step::Sync);
         // The old summary must be gone before anything else of the old life is overwritten.
-        let blank = encoder.blank_tail(disk.buffer(BLANK)).map(|blank| Step::Write(BLANK, blank));
+        let copy = encoder.definitions_copy(disk.buffer(COPY), identity, created_ns);
+        let copy = copy.map(|copy| Step::Write(COPY, copy));
         let head = Step::Write(HEAD, encoder.head(disk.buffer(HEAD), identity, created_ns));
-        let steps = [probe, blank, Some(head), Some(Step::Sync)];
+        let steps = [probe, copy, Some(head), Some(Step::Sync)];
         let errand = Errand::new(file, steps.into_iter().flatten());
         self.next = Some(Next { errand, identity, created_ns, rests: false });
         self.run_errands();

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::change::{Ending, InUse};
-use super::{BLANK, BLOCKS, GATE, HEAD, Stage, Stop, TAIL};
+use super::{COPY, GATE, HEAD, Stage, Stop, TAIL, blocks_used};
 use crate::config::OnFailure;
 use crate::mcap::encoder::FileRange;
 use crate::mcap::private::{BlockRecord, Identity};
@@ -237,7 +237,7 @@ impl Stage {
             self.outcome()?;
         }
         // Not the one with the block in the making; the others are done with by now.
-        let spare = (self.slot + 1) % BLOCKS;
+        let spare = (self.slot + 1) % blocks_used(self.parts.encoder.layout());
         for (number, &(place, _)) in gone {
             let Some(InUse { file, .. }) = &self.file else { return Ok(0) };
             self.parts.disk.read_back(file, spare, place)?;
@@ -346,7 +346,7 @@ impl Stage {
         let next = self.next.as_ref().map(|next| next.identity.sequence);
         let (doing, of) = match what {
             DiskOp::Write(TAIL | GATE) => ("writing the summary of", ending),
-            DiskOp::Write(BLANK | HEAD) => ("beginning", next),
+            DiskOp::Write(COPY | HEAD) => ("beginning", next),
             DiskOp::Write(_) => ("writing", in_use),
             DiskOp::Sync => ("syncing", in_use.or(ending).or(next)),
         };

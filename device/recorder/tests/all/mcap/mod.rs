@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Segments: written, cut off, damaged, completed and read.
 
+mod damage;
 mod encoder;
 mod plain;
 mod random;

@@ -61,6 +61,7 @@ pub const RECYCLED: LayoutConfig = LayoutConfig {
     placement: Placement::Recycled,
     segment_bytes: 128 << 10,
     block_bytes_max: 8 << 10,
+    unit_bytes: 8 << 10,
     index_bytes: 4_000,
 };
 
@@ -82,6 +83,8 @@ pub struct Script {
     pub sent: Vec<Sent>,
     pub ledger: Vec<ChannelLedger>,
     flushed: usize,
+    /// Written so far: each is durable before the next is built.
+    blocks: u32,
     buffer: Vec<u8>,
 }
 
@@ -93,9 +96,9 @@ impl Script {
         let encoder = Encoder::new(layout, definitions);
         let ledger = vec![ChannelLedger::default(); channels];
         let (writes, sent) = (Vec::new(), Vec::new());
-        let mut script = Script { encoder, writes, sent, ledger, flushed: 0, buffer };
+        let mut script = Script { encoder, writes, sent, ledger, flushed: 0, blocks: 1, buffer };
         let (identity, created_ns) = (identity(sequence), 77 + sequence);
-        let place = script.encoder.blank_tail(&mut script.buffer);
+        let place = script.encoder.definitions_copy(&mut script.buffer, identity, created_ns);
         if let Some(place) = place {
             script.write(place);
         }
@@ -131,9 +134,16 @@ impl Script {
         for (at, channel) in self.ledger.iter_mut().enumerate() {
             channel.written = self.sent.iter().filter(|m| m.channel as usize == at).count() as u64;
         }
+        self.encoder.note_durable(self.blocks);
+        self.flush_unsynced();
+    }
+
+    /// The same before any sync has ended.
+    pub fn flush_unsynced(&mut self) {
         self.flushed = self.sent.len();
         if let Some(place) = self.encoder.flush(&mut self.buffer, &self.ledger) {
             self.write(place);
+            self.blocks += 1;
         }
     }
 
