@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From records to durable segments: the encoder, the buffers, and the file in use.
 //!
-//! Used by the writer thread only. When the device fails, [`mend`] waits until it works again, within
+//! Used by the writer thread only. When the device fails, `mend` waits until it works again, within
 //! whatever call met the failure; the rings fill meanwhile.
 
 mod change;
