@@ -31,6 +31,8 @@ pub enum When {
     Writes(Range<u64>),
     /// Writes that begin here, in the first file that is written here.
     Places(Range<u64>),
+    /// Of the writes to each place that is here, these, from 0.
+    Again(Range<u64>, Range<u64>),
     /// Of all syncs, from 0.
     Syncs(Range<u64>),
     WritesFor(Range<Duration>),
@@ -82,7 +84,8 @@ impl Cached {
 struct Device {
     faults: Vec<Fault>,
     started: Instant,
-    writes: u64,
+    /// Inode and offset of those so far.
+    writes: Vec<(u64, u64)>,
     syncs: u64,
     bad_file: Option<u64>,
     cache: Vec<Cached>,
@@ -104,7 +107,7 @@ impl Faults {
         let device = Device {
             faults,
             started: Instant::now(),
-            writes: 0,
+            writes: Vec::new(),
             syncs: 0,
             bad_file: None,
             cache: Vec::new(),
@@ -132,14 +135,19 @@ impl Faults {
     /// A write that is about to be made.
     pub fn write(&self, file: &File, place: FileRange, operation: u64) -> Verdict {
         let Some(mut device) = self.device() else { return Verdict::Go };
-        let (number, elapsed) = (device.writes, device.started.elapsed());
-        device.writes += 1;
+        let (number, elapsed) = (device.writes.len() as u64, device.started.elapsed());
+        let inode = file.metadata().unwrap().ino();
+        let here = (inode, place.offset);
+        let before = device.writes.iter().filter(|place| **place == here).count() as u64;
+        device.writes.push(here);
         let mut bad_file = device.bad_file;
         let how = device.fault(|when| match when {
             When::Writes(numbers) => numbers.contains(&number),
             When::Places(places) => {
-                let inode = file.metadata().unwrap().ino();
                 places.contains(&place.offset) && *bad_file.get_or_insert(inode) == inode
+            }
+            When::Again(places, numbers) => {
+                places.contains(&place.offset) && numbers.contains(&before)
             }
             When::WritesFor(times) => times.contains(&elapsed),
             _ => false,

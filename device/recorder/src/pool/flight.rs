@@ -185,15 +185,24 @@ impl Flight {
         }
     }
 
-    /// The segment is given up: what is on its way is lost, and what is written and not durable.
-    /// Also for the block in the making, in this buffer.
-    pub fn fail(&mut self, slot: usize) {
-        let sent: Vec<usize> = self.sent.drain(..).map(|sent| sent.slot).collect();
-        for slot in sent.into_iter().chain([slot]) {
-            for (channel, part) in self.take_block(slot).0 {
-                self.ledgers[channel].lost_in_writing(part.amount);
-            }
+    /// What is on its way is lost.
+    pub fn lose_sent(&mut self) {
+        while let Some(Sent { slot, .. }) = self.sent.pop_front() {
+            self.lose_block(slot);
         }
+    }
+
+    fn lose_block(&mut self, slot: usize) {
+        for (channel, part) in self.take_block(slot).0 {
+            self.ledgers[channel].lost_in_writing(part.amount);
+        }
+    }
+
+    /// The segment is given up: what is on its way is lost, and what is written and not durable.
+    /// Also the block in the making, in this buffer.
+    pub fn fail(&mut self, slot: usize) {
+        self.lose_sent();
+        self.lose_block(slot);
         self.lose_written(0);
     }
 }

@@ -329,7 +329,7 @@ impl Stage {
         self.parts.encoder.note_durable(self.flight.durable_blocks());
         if let Some(since_ns) = synced {
             self.note_lag(now_ns() - since_ns);
-            self.gave_up = false;
+            self.gave_up &= self.trouble.is_some();
             if let Some(in_use) = &mut self.file {
                 in_use.holds_records = true;
             }

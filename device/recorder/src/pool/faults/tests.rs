@@ -252,17 +252,32 @@ fn writes_that_fail_for_300_ms_cost_nothing() {
 
 #[test]
 fn what_a_failed_sync_has_dropped_is_written_again_or_counted_as_lost() {
-    for engine in ENGINES {
+    for (engine, page_cache) in [(ENGINES[0], false), (ENGINES[1], false), (ENGINES[1], true)] {
         // More than the buffers hold is in the cache.
         let late = fault(When::Syncs(4..5), How::Late(ms(100)));
         let lost = fault(When::Syncs(5..6), How::LoseCache(libc::EIO));
-        let mut run = Run::start(engine, &[late, lost]);
+        let mut run = Run::start_with(engine, &[late, lost], page_cache, OnFailure::Wait);
         run.append(0..400, ms(1));
         run.recorder.flush(LONG);
         run.check_crash();
         let (lost, found, _) = run.finish(Ended::Finished);
         // What lies behind a lost block counts as lost, and is found if it is there.
         assert!(ours(&found) >= 400 - lost);
+    }
+}
+
+#[test]
+fn what_a_failed_write_has_dropped_is_written_again() {
+    for (engine, page_cache) in [(ENGINES[0], false), (ENGINES[1], false), (ENGINES[1], true)] {
+        let lost = fault(When::Writes(9..10), How::LoseCache(libc::EIO));
+        // The blocks before it are in the cache only.
+        let late = fault(When::Syncs(0..EVER), How::Late(ms(60)));
+        let mut run = Run::start_with(engine, &[late, lost], page_cache, OnFailure::Wait);
+        run.append(0..100, ms(1));
+        assert_ne!(run.recorder.flush(LONG), Flushed::Timeout);
+        run.check_crash();
+        let (lost, found, _) = run.finish(Ended::Finished);
+        assert!(ours(&found) >= 100 - lost);
     }
 }
 
@@ -274,18 +289,6 @@ fn a_write_that_was_not_done_is_found_when_a_sync_fails() {
         run.append(0..200, ms(1));
         let (_, found, run) = run.finish(Ended::Finished);
         assert!(ours(&found) >= run.account().durable.records);
-    }
-}
-
-#[test]
-fn behind_the_page_cache_a_failed_sync_costs_what_was_not_synced() {
-    for engine in ENGINES {
-        let lost = fault(When::Syncs(4..5), How::LoseCache(libc::EIO));
-        let mut run = Run::start_with(engine, &[lost], true, OnFailure::Wait);
-        run.append(0..200, ms(1));
-        assert!(matches!(run.recorder.flush(LONG), Flushed::Lost(_)));
-        let (lost, found, _) = run.finish(Ended::Finished);
-        assert!(lost > 0 && lost < 100 && ours(&found) >= 200 - lost, "{lost}");
     }
 }
 
@@ -303,6 +306,35 @@ fn a_place_that_cannot_be_written_costs_one_segment_and_what_was_on_its_way() {
         assert!(lost > 0 && lost < 100, "{lost}");
         assert!(kept_lost(&before, &found) as u64 <= used, "{used}");
         assert!(ours(&found) >= 500 - lost);
+    }
+}
+
+#[test]
+fn a_place_that_goes_bad_before_a_sync_costs_one_segment() {
+    for engine in ENGINES {
+        let slow = fault(When::Syncs(0..EVER), How::Late(ms(30)));
+        let bad = fault(When::Again(30_000..240_000, 1..EVER), How::Fail(libc::EIO));
+        let sync = fault(When::Syncs(3..4), How::Fail(libc::EIO));
+        let mut run = Run::start(engine, &[sync, slow, bad]);
+        run.append(0..200, ms(1));
+        assert_ne!(run.recorder.flush(LONG), Flushed::Timeout);
+        assert_eq!(run.meter(|meters| &meters.failed_segments), 1);
+        let (lost, found, _) = run.finish(Ended::Finished);
+        assert!(lost > 0 && ours(&found) >= 200 - lost, "{lost}");
+    }
+}
+
+#[test]
+fn a_next_segment_that_fails_early_is_tried_again_when_it_is_needed() {
+    for engine in ENGINES {
+        // The copy of the definitions, in each segment: the next one fails twice, and then once more.
+        let bad = fault(When::Again(252 << 10..256 << 10, 0..3), How::Fail(libc::EIO));
+        let mut run = Run::start(engine, &[bad]);
+        run.append(0..400, ms(1));
+        assert_eq!(run.recorder.flush(LONG), Flushed::Durable);
+        assert!(run.meter(|meters| &meters.rotations) > 0);
+        let (lost, found, _) = run.finish(Ended::Finished);
+        assert_eq!((lost, ours(&found)), (0, 400));
     }
 }
 

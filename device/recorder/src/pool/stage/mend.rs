@@ -7,7 +7,8 @@
 //! A failure leaves doubt about all that was written since the last good sync. The kernel may have
 //! dropped pages whose write-back failed, and a device that was reset has lost its cache: a later
 //! sync of the same file can end well with neither on the medium. So the blocks are written again,
-//! from their buffers or from what is read back and has the right checksum, and synced again.
+//! from their buffers or from what is read back and has the right checksum, and synced again. In the
+//! page cache that makes clean pages dirty, so the sync writes them.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -39,7 +40,8 @@ pub(super) struct Trouble {
     pause: Duration,
     /// Since when a sync works and a write does not.
     bad_since_ns: Option<u64>,
-    sync_failed: bool,
+    /// The segment in use has a bad place: what cannot be written is lost.
+    given_up: bool,
     /// Some of what was written is not there.
     segment_lost: bool,
 }
@@ -121,8 +123,6 @@ impl Stage {
         let errands = self.ending.iter_mut().map(|ending| &mut ending.errand).chain(next);
         errands.for_each(Errand::rewind);
         self.sync_worked &= !sync_failed;
-        let trouble = self.trouble_since_now();
-        trouble.sync_failed |= sync_failed;
     }
 
     fn trouble_since_now(&mut self) -> &mut Trouble {
@@ -130,7 +130,7 @@ impl Stage {
             since_ns: now_ns(),
             pause: PAUSE.0,
             bad_since_ns: None,
-            sync_failed: false,
+            given_up: false,
             segment_lost: false,
         })
     }
@@ -208,13 +208,7 @@ impl Stage {
         if written.is_empty() {
             return Ok(());
         }
-        let sync_failed = self.trouble_since_now().sync_failed;
-        let there = match (self.parts.pool.is_direct(), sync_failed) {
-            (true, _) => self.write_again(&written).map_err(|error| (Culprit::Records, error))?,
-            // What the page cache shows need not be on the medium.
-            (false, true) => 0,
-            (false, false) => written.len(),
-        };
+        let there = self.write_again(&written).map_err(|error| (Culprit::Records, error))?;
         if there < written.len() {
             self.flight.lose_written(there);
             self.trouble_since_now().segment_lost = true;
@@ -232,22 +226,42 @@ impl Stage {
             written.iter().enumerate().partition(|(_, (place, slot))| {
                 is_block(&self.parts.disk.buffer(*slot)[..place.bytes], identity, *place)
             });
-        for (_, &(place, slot)) in buffered {
-            self.write(slot, place);
-            self.outcome()?;
+        let mut there = written.len();
+        for (number, &(place, slot)) in buffered {
+            if number < there && !self.is_written_again(slot, place)? {
+                there = number;
+            }
         }
-        // Not the one with the block in the making; the others are done with by now.
+        // Not the one with the block in the making; the others are done with: all was sent.
         let spare = (self.slot + 1) % blocks_used(self.parts.encoder.layout());
         for (number, &(place, _)) in gone {
-            let Some(InUse { file, .. }) = &self.file else { return Ok(0) };
-            self.parts.disk.read_back(file, spare, place)?;
-            if !is_block(&self.parts.disk.buffer(spare)[..place.bytes], identity, place) {
-                return Ok(number);
+            if number < there && !self.is_restored(spare, place)? {
+                there = number;
             }
-            self.write(spare, place);
-            self.outcome()?;
         }
-        Ok(written.len())
+        Ok(there)
+    }
+
+    /// An error only if the place may become good again.
+    fn is_written_again(&mut self, slot: usize, place: FileRange) -> io::Result<bool> {
+        self.write(slot, place);
+        match self.outcome() {
+            Err(error) if !self.trouble_since_now().given_up => Err(error),
+            outcome => Ok(outcome.is_ok()),
+        }
+    }
+
+    /// From what is read back.
+    fn is_restored(&mut self, slot: usize, place: FileRange) -> io::Result<bool> {
+        let Some(InUse { file, identity, .. }) = &self.file else { return Ok(false) };
+        let (read, identity) = (self.parts.disk.read_back(file, slot, place), *identity);
+        match read {
+            Err(error) if !self.trouble_since_now().given_up => return Err(error),
+            Err(_) => return Ok(false),
+            Ok(()) => {}
+        }
+        let is_there = is_block(&self.parts.disk.buffer(slot)[..place.bytes], identity, place);
+        Ok(is_there && self.is_written_again(slot, place)?)
     }
 
     /// While records go into another segment, a summary that cannot be written is not waited for:
@@ -277,7 +291,10 @@ impl Stage {
         while !errand.is_over() {
             errand.go_on(&mut self.parts.disk);
             let culprit = if errand.awaits(DiskOp::Sync) { Culprit::Device } else { culprit };
-            self.outcome().map_err(|error| (culprit, error))?;
+            if let Err(error) = self.outcome() {
+                errand.rewind();
+                return Err((culprit, error));
+            }
             errand.end_step();
         }
         Ok(())
@@ -296,7 +313,7 @@ impl Stage {
     }
 
     /// Does without the place that is bad, if that costs no more than one segment; true if there is
-    /// nothing to wait for then.
+    /// nothing to wait for then. Otherwise the next attempt makes durable what is there before it.
     fn give_up(&mut self, culprit: Culprit) -> bool {
         let sequence = match culprit {
             Culprit::Device => return false,
@@ -307,21 +324,19 @@ impl Stage {
             Culprit::Records => self.file.as_ref().map(|in_use| in_use.identity.sequence),
             Culprit::Next => self.next.as_ref().map(|next| next.identity.sequence),
         };
-        // What is there of the records before the bad place is to be durable.
-        if self.gave_up || (culprit == Culprit::Records && self.secure().is_err()) {
-            return false;
-        }
-        if !sequence.is_some_and(|sequence| self.parts.pool.give_up(sequence)) {
+        if self.gave_up || !sequence.is_some_and(|sequence| self.parts.pool.give_up(sequence)) {
             return false;
         }
         self.gave_up = true;
         if culprit == Culprit::Next {
             self.next = None;
             count(&self.parts.meters.failed_segments, 1);
-        } else {
-            self.trouble_since_now().segment_lost = true;
+            return true;
         }
-        true
+        self.flight.lose_sent();
+        let trouble = self.trouble_since_now();
+        (trouble.given_up, trouble.segment_lost) = (true, true);
+        false
     }
 
     /// Leaves the segment in use. What is not durable of it is lost.
