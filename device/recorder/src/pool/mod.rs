@@ -33,7 +33,7 @@ use self::direct_io::{Disk, DiskError};
 use self::faults::Faults;
 use self::files::{Making, Pool, PoolError};
 use self::flush::{Flush, Flushed};
-use self::meters::{Ended, Meters, WriterReport};
+use self::meters::{Meters, WriterReport};
 use self::stage::{Parts, Stage, buffer_sizes};
 use self::thread::WriterThread;
 use self::writer::Writer;
@@ -255,9 +255,10 @@ impl Recorder {
 impl Drop for Recorder {
     fn drop(&mut self) {
         if self.thread.is_some() {
-            match self.finish().map(|report| report.ended) {
-                Ok(Ended::Finished) => {}
-                ended => eprintln!("steadyio: the recording failed: {ended:?}"),
+            match self.finish() {
+                Ok(report) if report.not_durable == 0 => {}
+                Ok(report) => eprintln!("steadyio: {} records are lost", report.not_durable),
+                Err(error) => eprintln!("steadyio: the recording failed: {error}"),
             }
         }
     }
