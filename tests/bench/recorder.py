@@ -12,6 +12,9 @@ has in flight at most, and syncs once, at the end. The pool takes payload in rec
 another thread copies into its ring, and its time ends when all is durable; framing, checksums,
 changes of segment and the syncs that its loss window takes (two a second) count against it.
 
+Then records of 100 bytes come through a pipe, as fast as a program can write what it has ready,
+with and without `--measure-calls` (`--input`: only this).
+
 Called by scripts/bench. Nothing here is asserted: a busy machine must not fail the tests. What is
 stated is compared within one run only.
 """
@@ -21,6 +24,7 @@ import contextlib
 import json
 import os
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -48,6 +52,10 @@ THROUGHPUT_HEAD = (
     f"throttled to MB/s|fio MiB/s|fio, {IN_FLIGHT} in flight|pool MiB/s|its rounds|"
     "pool over fio %|over the deep one %|CPU us/MiB"
 )
+INPUT_HEAD = "framing|topics|calls measured|records/s|its rounds|CPU ns/record|of it reading"
+INPUT_BYTES = 100
+# What a producer has ready.
+BATCH = 10_000
 HEAD = "recipe|call|p50|p99|p99.9|max us|cause of max|calls|blocked|preempted|late|CPU us/MiB"
 
 
@@ -62,6 +70,7 @@ class Sizes:
         self.throttles_mb_s = (0,) if small else THROTTLES_MB_S
         self.rounds = 1 if small else 3
         self.segment = "8M" if small else "64M"
+        self.input_records = BATCH if small else 400 * BATCH
         self.large_segment = "8M" if small else "128M"
 
 
@@ -267,22 +276,92 @@ def throughputs(mount: Path, sizes: Sizes) -> None:
     print_table(rows)
 
 
+def frame(kind: int, body: bytes) -> bytes:
+    """docs/spec/record-framing-1.md"""
+    return struct.pack("<IB", 1 + len(body), kind) + body
+
+
+def stream(framing: str, topics: int) -> tuple[bytes, bytes]:
+    """What a stream begins with, and a batch of records for its topics in turn."""
+    data = b"x" * INPUT_BYTES
+    if framing == "lines":
+        return b"", (data[1:] + b"\n") * BATCH
+    beginning = b"\x89STEADY\x01"
+    for number in range(topics):
+        name = f"/topic{number}".encode()
+        fields = struct.pack("<HIQH", number, INPUT_BYTES, 0, len(name))
+        beginning += frame(1, fields + name + bytes(6))
+    records = (struct.pack("<HQ", number % topics, 1 + number) + data for number in range(BATCH))
+    return beginning + frame(2, b""), b"".join(frame(3, record) for record in records)
+
+
+def records_per_s(mount: Path, sizes: Sizes, framing: str, topics: int, options: list[str]) -> Any:
+    """One recording from a pipe: records/s, CPU per record, and of the thread that reads."""
+    beginning, batch = stream(framing, topics)
+    command = [STEADY, "record", "--json", "--dir", mount / f"input{topics}", "--block", "--quiet"]
+    command += ["--input", "-", "--framing", framing, "--size", str(INPUT_BYTES), *options]
+    command += ["--segment-size", sizes.segment, "--segments", "4"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as recorder:
+        assert recorder.stdin is not None and recorder.stdout is not None
+        with recorder.stdin as pipe:
+            pipe.write(beginning)
+            for _ in range(sizes.input_records // BATCH):
+                pipe.write(batch)
+        result = json.loads(recorder.stdout.read())
+    durable = result["ledger"]["total"]["durable"]
+    assert durable["records"] == sizes.input_records, durable
+    reader = result["caller"]["kernel"]
+    reading_ns = (reader["user_ns"] + reader["system_ns"]) / durable["records"]
+    cpu_ns = result["cpu_ns_per_mib"] * INPUT_BYTES / (1 << 20)
+    return durable["records"] / result["duration_ns"] * 1e9, cpu_ns, reading_ns
+
+
+def inputs(mount: Path, sizes: Sizes) -> None:
+    """The table of records per second through a pipe."""
+    rows = [INPUT_HEAD.split("|")]
+    for framing, topics in (("lines", 1), ("frames", 1), ("frames", 1000)):
+        for options in ([], ["--measure-calls"]):
+            rounds = [
+                records_per_s(mount, sizes, framing, topics, options) for _ in range(sizes.rounds)
+            ]
+            speeds, cpu_ns, reading_ns = zip(*rounds, strict=True)
+            rows.append(
+                [
+                    *(framing, str(topics), "yes" if options else "no"),
+                    f"{statistics.median(speeds):.0f}",
+                    f"{min(speeds):.0f} to {max(speeds):.0f}",
+                    f"{statistics.median(cpu_ns):.0f}",
+                    f"{statistics.median(reading_ns):.0f}",
+                ]
+            )
+    print(
+        f"{sizes.input_records} records of {INPUT_BYTES} bytes through a pipe, "
+        f"medians of {sizes.rounds} rounds:"
+    )
+    print_table(rows)
+
+
 def main() -> None:
     """See the head of this file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--small", action="store_true", help="a few seconds, to see that it works")
     parser.add_argument("--throughput", action="store_true", help="only the pool against fio")
+    parser.add_argument("--input", action="store_true", help="only records through a pipe")
     arguments = parser.parse_args()
     sizes = Sizes(arguments.small)
     if os.geteuid() != 0:
         print("skipped: a loop device with a file system needs root")
         return
-    if not arguments.throughput:
+    if not arguments.throughput and not arguments.input:
         with mounted(sizes) as mount:
             print(f"16 KiB every 5 ms, {sizes.total}, caller under SCHED_FIFO, everything beside:")
             side_by_side(mount, sizes)
-    with mounted(sizes) as mount:
-        throughputs(mount, sizes)
+    if not arguments.input:
+        with mounted(sizes) as mount:
+            throughputs(mount, sizes)
+    if not arguments.throughput:
+        with mounted(sizes) as mount:
+            inputs(mount, sizes)
 
 
 if __name__ == "__main__":

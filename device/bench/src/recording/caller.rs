@@ -3,7 +3,8 @@
 //!
 //! What is measured is the one call that a real application would make: write() or append().
 //! The kernel's counters are read around each call, outside the measured time, so that a long call
-//! can be explained: see [`steadyio_recorder::task`].
+//! can be explained: see [`steadyio_recorder::task`]. That takes four system calls, so calls whose
+//! deadline is another program's are measured only if that is asked for.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -61,13 +62,23 @@ pub struct WorstCall {
     pub kernel: Counters,
 }
 
+/// What counts as late, and what is measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Measuring {
+    /// The period.
+    pub late_after_ns: u64,
+    /// Whether each call is, and how late it comes.
+    pub calls: bool,
+}
+
 /// The result of a run.
 #[derive(Debug, Clone)]
 pub struct CallerReport {
+    /// Those that were measured.
     pub calls: Latencies,
     /// From the time a record was due to its call.
     pub lateness: Latencies,
-    /// Records that came a period or more late, by `late_after_ns`.
+    /// Records that came a period or more late.
     pub late: u64,
     /// Calls in which the thread slept.
     pub blocked_calls: u64,
@@ -86,11 +97,10 @@ pub struct CallerReport {
 }
 
 /// Runs a source into a sink until one of them ends or fails, or `stop` is set.
-/// `late_after_ns` is the period.
 pub fn run(
     source: &mut dyn Source,
     sink: &mut dyn Sink,
-    late_after_ns: u64,
+    measuring: Measuring,
     stop: &Interrupt,
     gauge: &Gauge,
 ) -> CallerReport {
@@ -109,7 +119,8 @@ pub fn run(
         interrupted: false,
         error: None,
     };
-    let ended = report.run(source, sink, late_after_ns, stop, gauge, &probe);
+    let meter = Meter { measuring, probe: &probe, gauge };
+    let ended = report.run(source, sink, stop, &meter);
     report.error = ended.err().map(|error| error.to_string());
     report.interrupted = stop.requested();
     report.kernel = probe.read().since(&first);
@@ -126,15 +137,20 @@ fn cause(kernel: &Counters) -> Cause {
     }
 }
 
+/// What a run measures with.
+struct Meter<'a> {
+    measuring: Measuring,
+    probe: &'a Probe,
+    gauge: &'a Gauge,
+}
+
 impl CallerReport {
     fn run(
         &mut self,
         source: &mut dyn Source,
         sink: &mut dyn Sink,
-        late_after_ns: u64,
         stop: &Interrupt,
-        gauge: &Gauge,
-        probe: &Probe,
+        meter: &Meter<'_>,
     ) -> io::Result<()> {
         let mut number = 0;
         while !stop.requested() && !sink.has_ended() {
@@ -144,22 +160,37 @@ impl CallerReport {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
-            let before = probe.read();
-            let start_ns = now_ns();
-            let taken = sink.take(&record);
-            let ns = now_ns() - start_ns;
-            let kernel = probe.read().since(&before);
-            taken?;
-            if let Some(due_ns) = record.due_ns {
-                let late_ns = start_ns.saturating_sub(due_ns);
-                self.lateness.add(late_ns);
-                self.late += u64::from(late_ns >= late_after_ns);
+            if meter.measuring.calls {
+                self.measure(number, sink, &record, meter)?;
+            } else {
+                sink.take(&record)?;
             }
-            self.count(number, ns, kernel);
-            gauge.call_ns_max.store(self.calls.max(), Ordering::Relaxed);
             sink.settle()?;
             number += 1;
         }
+        Ok(())
+    }
+
+    fn measure(
+        &mut self,
+        number: u64,
+        sink: &mut dyn Sink,
+        record: &Record<'_>,
+        meter: &Meter<'_>,
+    ) -> io::Result<()> {
+        let before = meter.probe.read();
+        let start_ns = now_ns();
+        let taken = sink.take(record);
+        let ns = now_ns() - start_ns;
+        let kernel = meter.probe.read().since(&before);
+        taken?;
+        if let Some(due_ns) = record.due_ns {
+            let late_ns = start_ns.saturating_sub(due_ns);
+            self.lateness.add(late_ns);
+            self.late += u64::from(late_ns >= meter.measuring.late_after_ns);
+        }
+        self.count(number, ns, kernel);
+        meter.gauge.call_ns_max.store(self.calls.max(), Ordering::Relaxed);
         Ok(())
     }
 
@@ -205,7 +236,8 @@ mod tests {
         let mut source = Periodic::new(Duration::from_millis(1), 8, 30);
         let mut sink = SleepsOnce { at: 7, taken: Vec::new() };
         let gauge = Gauge::default();
-        let report = run(&mut source, &mut sink, 1_000_000, &Interrupt::default(), &gauge);
+        let measuring = Measuring { late_after_ns: 1_000_000, calls: true };
+        let report = run(&mut source, &mut sink, measuring, &Interrupt::default(), &gauge);
         assert_eq!(sink.taken, (0..30).collect::<Vec<u8>>());
         // Other calls may have waited longer for a CPU.
         let slept = report.worst.iter().find(|worst| worst.record == 7);
@@ -214,5 +246,16 @@ mod tests {
         // The records that were due meanwhile came late.
         assert!(report.late >= 15, "{}", report.late);
         assert!(report.blocked_calls >= 1 && report.worst.len() == WORST);
+    }
+
+    #[test]
+    fn calls_are_measured_only_if_that_is_asked_for() {
+        let mut source = Periodic::new(Duration::from_millis(1), 8, 3);
+        let mut sink = SleepsOnce { at: 1, taken: Vec::new() };
+        let gauge = Gauge::default();
+        let measuring = Measuring { late_after_ns: 1_000_000, calls: false };
+        let report = run(&mut source, &mut sink, measuring, &Interrupt::default(), &gauge);
+        assert_eq!((report.calls.histogram().count(), report.worst.len()), (0, 0));
+        assert_eq!(sink.taken, [0, 1, 2]);
     }
 }

@@ -318,20 +318,25 @@ impl RecordingResult {
         let column = self.recipe.paper_column;
         let column = column.map(|column| format!(" (paper: {column})")).unwrap_or_default();
         let mut text = format!(
-            "{name}{column}: {} records, {:.2} MiB in {:.1} s, {:.2} MiB/s\n{call}() us: p50 {} p99 {} \
-             p99.9 {} max {}; blocked {}, preempted {}; late records {}\n",
+            "{name}{column}: {} records, {:.2} MiB in {:.1} s, {:.2} MiB/s\n",
             total.received.records,
             total.received.bytes as f64 / MIB,
             self.duration_ns as f64 / 1e9,
             self.payload_mib_s,
-            us(of.p50),
-            us(of.p99),
-            us(of.p999),
-            us(of.max),
-            self.caller.blocked_calls,
-            self.caller.preempted_calls,
-            self.caller.late_records,
         );
+        if self.caller.calls.count > 0 {
+            text += &format!(
+                "{call}() us: p50 {} p99 {} p99.9 {} max {}; blocked {}, preempted {}; late records \
+                 {}\n",
+                us(of.p50),
+                us(of.p99),
+                us(of.p999),
+                us(of.max),
+                self.caller.blocked_calls,
+                self.caller.preempted_calls,
+                self.caller.late_records,
+            );
+        }
         if let Some(pool) = &self.pool {
             text += &format!(
                 "durable lag max {} us; longest gap between polls {} us; {} rotations; {}{}\n",

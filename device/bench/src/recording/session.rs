@@ -23,7 +23,7 @@ use steadyio_recorder::pool::{Recorder, StartError};
 use steadyio_recorder::source::{Record, Source, now_ns};
 use steadyio_recorder::task::{lock_process, process_cpu_ns, set_cpu};
 
-use super::caller::{CallerReport, Gauge, Sink, run};
+use super::caller::{CallerReport, Gauge, Measuring, Sink, run};
 use super::place::{Filesystem, filesystem_of, named};
 use super::recipe::{CallerWrites, Kind, Recipe};
 use super::recipes::background::BackgroundReport;
@@ -60,6 +60,8 @@ pub struct Plan {
     /// The caller waits for room in the ring before it takes the next record. For sources that can
     /// block; never for real-time.
     pub back_pressure: bool,
+    /// Whether each call is measured, with four system calls.
+    pub measure_calls: bool,
 }
 
 /// A recording could not be set up or finished.
@@ -93,7 +95,8 @@ pub struct Live {
     pub account: Account,
     /// Of all rings; 0 without rings.
     pub ring_bytes: u64,
-    pub call_ns_max: u64,
+    /// None if calls are not measured.
+    pub call_ns_max: Option<u64>,
     /// Of the latest sync; None if the recipe does not measure it.
     pub durable_lag_ns: Option<u64>,
 }
@@ -160,6 +163,7 @@ struct Watching<'a, 'b> {
     events: Receiver<Event>,
     ledgers: &'a [Arc<Ledger>],
     ring_bytes: u64,
+    measure_calls: bool,
     gauge: Arc<Gauge>,
     durable_lag_ns: &'a dyn Fn() -> Option<u64>,
     start_ns: u64,
@@ -203,7 +207,7 @@ impl Watching<'_, '_> {
             elapsed: Duration::from_nanos(now_ns() - self.start_ns),
             account: self.account(),
             ring_bytes: self.ring_bytes,
-            call_ns_max: self.gauge.call_ns_max.load(Ordering::Relaxed),
+            call_ns_max: self.measure_calls.then(|| self.gauge.call_ns_max.load(Ordering::Relaxed)),
             durable_lag_ns: (self.durable_lag_ns)(),
         };
         if let Some(watch) = &mut self.watch {
@@ -385,6 +389,7 @@ impl Plan {
             events,
             ledgers,
             ring_bytes: self.config.rings_bytes(),
+            measure_calls: self.measure_calls,
             gauge: Arc::default(),
             durable_lag_ns,
             start_ns: now_ns(),
@@ -402,14 +407,15 @@ impl Plan {
         watching: &mut Watching<'_, '_>,
     ) -> Result<(Begun, CallerReport, S), SessionError> {
         let (shared, stop, config) = (Arc::clone(&watching.gauge), stop.clone(), self.caller);
-        let (period_ns, lock) = (self.period.as_nanos() as u64, self.config.lock_memory);
+        let (lock, calls) = (self.config.lock_memory, self.measure_calls);
+        let measuring = Measuring { late_after_ns: self.period.as_nanos() as u64, calls };
         let done = SendsEnded(done.clone());
         let thread = thread::Builder::new().name("steady-caller".into());
         let thread = thread.spawn(move || {
             let _done = done;
             prepare_caller(&config, lock)?;
             let begun = Begun { at_ns: now_ns(), cpu_ns: process_cpu_ns() };
-            let report = run(&mut *source, &mut sink, period_ns, &stop, &shared);
+            let report = run(&mut *source, &mut sink, measuring, &stop, &shared);
             Ok((begun, report, sink))
         })?;
         watching.start_ns = now_ns();

@@ -197,6 +197,7 @@ impl Arguments {
             period: Duration::ZERO,
             total_bytes: None,
             back_pressure: self.input.block,
+            measure_calls: self.input.measure_calls,
         };
         Ok(Some(Prepared { plan, source: Box::new(source), rejected }))
     }
@@ -216,6 +217,7 @@ impl Arguments {
             period: self.period,
             total_bytes,
             back_pressure: self.period.is_zero(),
+            measure_calls: true,
         };
         match recipe.kind() {
             Kind::Pool => self.check(&plan.config)?,
@@ -259,6 +261,7 @@ impl Arguments {
             period: self.period,
             total_bytes: Some(bytes),
             back_pressure: false,
+            measure_calls: true,
         };
         let source = Periodic::new(self.period, usize::try_from(self.size)?, records);
         Ok((plan, Box::new(source)))

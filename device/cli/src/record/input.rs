@@ -31,6 +31,9 @@ pub struct InputArguments {
     /// and losses are counted
     #[arg(long, requires = "input")]
     pub block: bool,
+    /// Measure each append; costs four system calls per record. Without --input it is always done
+    #[arg(long, requires = "input")]
+    pub measure_calls: bool,
 }
 
 /// An input that is open.

@@ -49,7 +49,9 @@ fn render(live: &Live, bytes_per_s: f64) -> String {
         let (now, most) = (account.ring_used_bytes, account.ring_used_bytes_max);
         text += &format!("  ring {} % (max {} %)", percent(now), percent(most));
     }
-    text += &format!("  worst call {:.1} us", live.call_ns_max as f64 / 1e3);
+    if let Some(call_ns) = live.call_ns_max {
+        text += &format!("  worst call {:.1} us", call_ns as f64 / 1e3);
+    }
     if let Some(lag_ns) = live.durable_lag_ns {
         text += &format!("  durable after {:.0} ms", lag_ns as f64 / 1e6);
     }
@@ -73,7 +75,7 @@ mod tests {
                 ..Account::default()
             },
             ring_bytes: 1_000,
-            call_ns_max: 7_250,
+            call_ns_max: Some(7_250),
             durable_lag_ns: Some(260_000_000),
         };
         assert_eq!(

@@ -172,7 +172,8 @@ impl Source for Unpaced {
 }
 
 fn payload_bytes_s_max(plan: &Plan, stop: &Interrupt) -> anyhow::Result<f64> {
-    let mut plan = Plan { period: Duration::ZERO, back_pressure: true, ..plan.clone() };
+    let mut plan =
+        Plan { period: Duration::ZERO, back_pressure: true, measure_calls: false, ..plan.clone() };
     for channel in &mut plan.config.channels {
         channel.period = None;
         let unit = plan.config.unit_bytes.max(channel.record_bytes_max);

@@ -54,11 +54,13 @@ pub struct Frames {
     offset: u64,
     phase: Phase,
     topics: BTreeMap<u16, Topic>,
+    /// Longest record of any topic.
+    record_bytes_max: u32,
 }
 
 impl Default for Frames {
     fn default() -> Frames {
-        Frames { offset: 0, phase: Phase::Magic, topics: BTreeMap::new() }
+        Frames { offset: 0, phase: Phase::Magic, topics: BTreeMap::new(), record_bytes_max: 0 }
     }
 }
 
@@ -157,8 +159,7 @@ impl Frames {
 
     /// Longest record frame that any topic allows.
     fn longest(&self) -> u64 {
-        let longest = self.topics.values().map(|topic| topic.record_bytes_max).max();
-        RECORD_HEAD_BYTES as u64 + u64::from(longest.unwrap_or(0))
+        RECORD_HEAD_BYTES as u64 + u64::from(self.record_bytes_max)
     }
 
     fn record(&mut self, data: &[u8], bytes: usize) -> Result<Option<Step>, Problem> {
@@ -205,6 +206,7 @@ impl Frames {
         if topic.schema_name.is_empty() && has_schema {
             return Err(Problem::Schema);
         }
+        self.record_bytes_max = self.record_bytes_max.max(record_bytes_max);
         match self.topics.insert(id, topic) {
             None => Ok(StreamItem::Other),
             Some(_) => Err(Problem::Twice(id)),

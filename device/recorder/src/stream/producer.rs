@@ -67,7 +67,7 @@ pub struct Producer {
     pub file: File,
     /// How to understand them.
     pub framing: Framing,
-    /// Its identifiers, and where their channels are in the recording.
+    /// Its identifiers in rising order, and where their channels are in the recording.
     pub channels: Vec<(u16, usize)>,
     /// Whether its records may be read: its topics are known.
     pub begun: bool,
@@ -125,8 +125,10 @@ impl Producer {
                 StreamItem::Begin => return Ok(Next::Begin),
                 StreamItem::Record { id, log_time_ns, payload } => {
                     // Declared, or the framing had refused it; and bound, since it has begun.
-                    let channel = self.channels.iter().find(|(known, _)| *known == id);
-                    let Some(&(_, channel)) = channel else { continue };
+                    let at = self.channels.binary_search_by_key(&id, |(known, _)| *known);
+                    let Some(&(_, channel)) = at.ok().and_then(|at| self.channels.get(at)) else {
+                        continue;
+                    };
                     return Ok(Next::Record(BufferedRecord { channel, log_time_ns, payload }));
                 }
             }

@@ -96,6 +96,17 @@ fn lines_of_stdin_are_records_of_one_topic() {
 }
 
 #[test]
+fn appends_of_a_stream_are_measured_only_if_that_is_asked_for() {
+    for (options, measured) in [(&[][..], 0), (&["--measure-calls"][..], 3)] {
+        let dir = tempfile::tempdir().unwrap();
+        let output = send(record(dir.path(), &[&["--input", "-"], options].concat()), b"a\nb\nc\n");
+        let result: Value = valid_json(&output, SCHEMA);
+        assert_eq!(result["caller"]["calls"]["count"], measured, "{options:?}");
+        assert_eq!(total(&output, "durable"), 3);
+    }
+}
+
+#[test]
 fn frames_of_a_fifo_keep_topics_times_and_schemas() {
     let dir = tempfile::tempdir().unwrap();
     let fifo = dir.path().join("fifo");
