@@ -298,7 +298,15 @@ def stream(framing: str, topics: int) -> tuple[bytes, bytes]:
 def records_per_s(mount: Path, sizes: Sizes, framing: str, topics: int, options: list[str]) -> Any:
     """One recording from a pipe: records/s, CPU per record, and of the thread that reads."""
     beginning, batch = stream(framing, topics)
-    command = [STEADY, "record", "--json", "--dir", mount / f"input{topics}", "--block", "--quiet"]
+    command: list[str | Path] = [
+        STEADY,
+        "record",
+        "--json",
+        "--dir",
+        mount / f"input{topics}",
+        "--block",
+        "--quiet",
+    ]
     command += ["--input", "-", "--framing", framing, "--size", str(INPUT_BYTES), *options]
     command += ["--segment-size", sizes.segment, "--segments", "4"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as recorder:
