@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::ensure;
 use steadyio_recorder::config::ChannelConfig;
-use steadyio_recorder::stream::input::{Input, InputFraming, StreamSource};
+use steadyio_recorder::stream::input::{Input, InputFraming, Notice, StreamSource};
 
 /// Records of other programs.
 #[derive(clap::Args)]
@@ -83,9 +83,12 @@ impl InputArguments {
         };
         let rejected = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&rejected);
-        let tell = Box::new(move |text: String| {
-            counted.fetch_add(1, Ordering::Relaxed);
-            eprintln!("steady: rejected {text}");
+        let tell = Box::new(move |notice| match notice {
+            Notice::Rejected(text) => {
+                counted.fetch_add(1, Ordering::Relaxed);
+                eprintln!("steady: rejected {text}");
+            }
+            Notice::Accepting(text) => eprintln!("steady: {text}"),
         });
         let source = StreamSource::open(input, framing, longest_bytes, tell)?;
         Ok(Some(OpenInput { source, rejected, producers }))

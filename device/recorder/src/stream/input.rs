@@ -7,13 +7,14 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Resource, getrlimit};
 use steadyio_core::interrupt::Interrupt;
 
 use super::frames::{Frames, Topic};
@@ -27,6 +28,10 @@ use crate::source::{Record, Source, wall_ns};
 const PRODUCERS_MAX: usize = 64;
 /// Longest time until Ctrl-C is noticed.
 const LOOK: Duration = Duration::from_millis(200);
+/// How long those who wait to be let in wait when there was no room for one.
+const ACCEPT_AGAIN: Duration = Duration::from_secs(1);
+/// Files that producers leave to others: the writer thread opens a segment at each rotation.
+const FILES_LEFT: u64 = 8;
 
 /// Where records come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +57,8 @@ pub enum InputFraming {
 struct Listener {
     socket: UnixListener,
     path: PathBuf,
+    /// When there was no room for another connection: when to try again.
+    full_until: Option<Instant>,
 }
 
 impl Listener {
@@ -66,7 +73,21 @@ impl Listener {
         }
         let socket = UnixListener::bind(path)?;
         socket.set_nonblocking(true)?;
-        Ok(Listener { socket, path: path.to_path_buf() })
+        Ok(Listener { socket, path: path.to_path_buf(), full_until: None })
+    }
+}
+
+impl Listener {
+    /// The next who waits, if enough files are left.
+    fn accept(&self) -> io::Result<UnixStream> {
+        // The lowest number that is free: all below are in use.
+        let next = rustix::io::dup(&self.socket)?;
+        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        if next.as_raw_fd() as u64 + FILES_LEFT >= limit {
+            return Err(io::Error::from_raw_os_error(libc::EMFILE));
+        }
+        drop(next);
+        self.socket.accept().map(|(stream, _)| stream)
     }
 }
 
@@ -76,8 +97,17 @@ impl Drop for Listener {
     }
 }
 
-/// Called with producers that were rejected.
-pub type Refused = Box<dyn FnMut(String) + Send>;
+/// What is told while producers come and go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// A producer, and why.
+    Rejected(String),
+    /// Nobody can be let in, or can be again; who waits is let in then.
+    Accepting(String),
+}
+
+/// Is told of it.
+pub type Tell = Box<dyn FnMut(Notice) + Send>;
 
 /// All producers of a recording.
 pub struct StreamSource {
@@ -90,7 +120,7 @@ pub struct StreamSource {
     channels: Vec<ChannelConfig>,
     started: bool,
     record_bytes_max: u64,
-    refused: Refused,
+    tell: Tell,
 }
 
 fn name_of(input: &Input) -> String {
@@ -101,14 +131,14 @@ fn name_of(input: &Input) -> String {
 }
 
 impl StreamSource {
-    /// Opens the input. `refused` is called with each producer whose stream was wrong, or that
-    /// declares longer records than the recording takes; without a socket there is one producer, and its end
-    /// is the end of the recording.
+    /// Opens the input. A producer whose stream is wrong, or that declares longer records than the
+    /// recording takes, is rejected; without a socket there is one producer, and its end is the end
+    /// of the recording.
     pub fn open(
         input: &Input,
         framing: InputFraming,
         record_bytes_max: u64,
-        refused: Refused,
+        tell: Tell,
     ) -> io::Result<StreamSource> {
         let named =
             |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", name_of(input)));
@@ -145,7 +175,7 @@ impl StreamSource {
             channels,
             started: false,
             record_bytes_max,
-            refused,
+            tell,
         };
         if let Some(file) = file {
             source.add(name_of(input), file);
@@ -235,7 +265,7 @@ impl StreamSource {
         if self.listener.is_none() {
             return Err(io::Error::other(text));
         }
-        (self.refused)(text);
+        (self.tell)(Notice::Rejected(text));
         Ok(())
     }
 
@@ -249,7 +279,9 @@ impl StreamSource {
             .iter()
             .map(|&at| PollFd::new(&self.producers[at].file, PollFlags::IN))
             .collect();
-        if let Some(listener) = &self.listener {
+        let now = Instant::now();
+        let has_room = |listener: &&Listener| listener.full_until.is_none_or(|until| until <= now);
+        if let Some(listener) = self.listener.as_ref().filter(has_room) {
             fds.push(PollFd::new(&listener.socket, PollFlags::IN));
         }
         let timeout = Timespec { tv_sec: 0, tv_nsec: LOOK.subsec_nanos().into() };
@@ -271,16 +303,30 @@ impl StreamSource {
     }
 
     fn accept(&mut self) -> io::Result<()> {
-        let Some(listener) = &self.listener else { return Ok(()) };
-        let stream = match listener.socket.accept() {
-            Ok((stream, _)) => stream,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+        let Some(listener) = &mut self.listener else { return Ok(()) };
+        let stream = match listener.accept() {
+            Ok(stream) => stream,
+            Err(error) if is_full(&error) => {
+                if listener.full_until.replace(Instant::now() + ACCEPT_AGAIN).is_none() {
+                    (self.tell)(Notice::Accepting(format!(
+                        "no further producer can be let in: {error}; trying again every \
+                         {ACCEPT_AGAIN:?}"
+                    )));
+                }
+                return Ok(());
+            }
+            Err(error) if has_gone(&error) => return Ok(()),
             Err(error) => return Err(error),
         };
+        if listener.full_until.take().is_some() {
+            (self.tell)(Notice::Accepting("producers are let in again".into()));
+        }
         self.accepted += 1;
         let name = format!("producer {}", self.accepted);
         if self.producers.len() == PRODUCERS_MAX {
-            (self.refused)(format!("{name}: {PRODUCERS_MAX} producers are connected, the maximum"));
+            (self.tell)(Notice::Rejected(format!(
+                "{name}: {PRODUCERS_MAX} producers are connected, the maximum"
+            )));
             return Ok(());
         }
         stream.set_nonblocking(true)?;
@@ -312,6 +358,18 @@ impl StreamSource {
         }
         Ok(None)
     }
+}
+
+/// Whether it is the process or the system that has too much open.
+fn is_full(error: &io::Error) -> bool {
+    let full = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
+    error.raw_os_error().is_some_and(|error| full.contains(&error))
+}
+
+/// Whether there is nobody to let in.
+fn has_gone(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, Interrupted, WouldBlock};
+    matches!(error.kind(), WouldBlock | Interrupted | ConnectionAborted)
 }
 
 /// Position of the channel of a topic; a new one if recording has not started.

@@ -3,14 +3,15 @@
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, setrlimit};
 use serde_json::Value;
 use steadyio_recorder::stream::encode::{HEAD, begin_frame, record_frame, topic_frame};
 use steadyio_recorder::stream::frames::Topic;
@@ -20,13 +21,18 @@ use crate::common::{stderr, valid_json};
 
 const SCHEMA: &str = "recording-1.schema.json";
 
-fn record(dir: &Path, arguments: &[&str]) -> Child {
+fn command(dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
     command.args(["record", "--json", "--no-lock", "--quiet", "--segments", "4"]);
     command.args(["--segment-size", "1M", "--unit", "64K", "--loss-window", "50ms", "--dir"]);
     command.arg(dir.join("recording")).args(arguments);
     let pipe = Stdio::piped;
-    command.stdin(pipe()).stdout(pipe()).stderr(pipe()).spawn().unwrap()
+    command.stdin(pipe()).stdout(pipe()).stderr(pipe());
+    command
+}
+
+fn record(dir: &Path, arguments: &[&str]) -> Child {
+    command(dir, arguments).spawn().unwrap()
 }
 
 /// Sends it all to stdin, and closes.
@@ -251,6 +257,59 @@ fn a_producer_of_records_too_long_is_sent_away_and_the_others_are_recorded() {
     assert!(said.contains("topic \"/image\" has records of up to 1048576 bytes"), "{said}");
     assert!(said.contains("rejected producer 3: byte"), "{said}");
     assert_eq!(read(dir.path())["/a"], numbered(0..200));
+}
+
+/// CPU time of a program so far.
+fn cpu_ticks(child: &Child) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
+
+#[test]
+fn when_files_run_out_recording_goes_on_and_producers_wait_until_there_are_some() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("socket");
+    let input = format!("unix:{}", socket.display());
+    let mut command = command(dir.path(), &["--input", &input, "--framing", "frames"]);
+    // SAFETY: only a system call, between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            let limit = Rlimit { current: Some(26), maximum: Some(26) };
+            Ok(setrlimit(Resource::Nofile, limit)?)
+        });
+    }
+    let mut child = command.spawn().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut wait_for = |part: &str| {
+        let line = said.by_ref().map(Result::unwrap).find(|line| line.contains(part));
+        line.unwrap_or_else(|| panic!("{part} was not said"));
+    };
+    let mut first = connect(&socket);
+    first.write_all(&beginning(&["/a"])).unwrap();
+    let crowd: Vec<UnixStream> = (0..20).map(|_| connect(&socket)).collect();
+    wait_for("no further producer can be let in: Too many open files");
+    let mut last = connect(&socket);
+    last.write_all(&[beginning(&["/a"]), frames(0, 50_000..50_100)].concat()).unwrap();
+    let before = cpu_ticks(&child);
+    // Some rotations, each of which opens a file.
+    let long = |number| record_frame(0, number, &[7; 1_000]).unwrap();
+    for part in (0..5_000).step_by(100) {
+        first.write_all(&(part..part + 100).flat_map(long).collect::<Vec<_>>()).unwrap();
+        thread::sleep(Duration::from_millis(20));
+    }
+    let ticks = cpu_ticks(&child) - before;
+    assert!(ticks < 80, "{ticks}: it does not sleep while nobody can be let in");
+    drop(crowd);
+    wait_for("producers are let in again");
+    last.shutdown(std::net::Shutdown::Write).unwrap();
+    wait_for_close(&last);
+    first.shutdown(std::net::Shutdown::Write).unwrap();
+    wait_for_close(&first);
+    kill_process(Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!((total(&output, "durable"), total(&output, "received")), (5_100, 5_100));
 }
 
 #[test]
