@@ -4,6 +4,7 @@
 
 mod bench;
 mod exit;
+mod export;
 mod model;
 mod model_tables;
 mod output;
@@ -31,6 +32,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Bench(bench::Arguments),
+    Export(export::Arguments),
     Model(model::Arguments),
     Record(Box<record::Arguments>),
     Recover(recover::Arguments),
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let outcome = match arguments.command {
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Export(arguments) => export::run(&arguments),
         Command::Model(arguments) => model::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),
         Command::Recover(arguments) => recover::run(&arguments),

@@ -39,15 +39,18 @@ impl RecordFile {
         self.fill(|out| out.write_all(json.as_bytes()))
     }
 
-    /// The same with what `write` writes, in pieces of any size.
-    pub fn fill(mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    /// The same with what `write` writes, in pieces of any size; returns what that returns.
+    pub fn fill<T, E: From<io::Error>>(
+        mut self,
+        write: impl FnOnce(&mut BufWriter<&mut NamedTempFile>) -> Result<T, E>,
+    ) -> Result<T, E> {
         let mut out = BufWriter::new(&mut self.temporary);
-        write(&mut out)?;
+        let written = write(&mut out)?;
         out.flush()?;
         drop(out);
         self.temporary.as_file().sync_all()?;
         self.temporary.as_file().set_permissions(Permissions::from_mode(0o644))?;
-        self.temporary.persist(&self.path)?;
-        Ok(())
+        self.temporary.persist(&self.path).map_err(|error| error.error)?;
+        Ok(written)
     }
 }

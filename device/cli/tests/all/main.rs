@@ -6,6 +6,7 @@
 mod bench;
 mod command_line;
 mod common;
+mod export;
 mod model;
 mod record;
 mod trace;

@@ -214,6 +214,42 @@ impl Definitions {
     pub fn topics(&self) -> &[String] {
         &self.topics
     }
+
+    /// What the records say, in the same order; `None` if one is malformed.
+    pub fn specs(&self) -> Option<(Vec<SchemaSpec>, Vec<ChannelSpec>)> {
+        let schemas = contents(&self.schemas).map(schema_spec).collect::<Option<_>>()?;
+        let channel = |content| channel_spec(content, &self.schema_ids);
+        let channels = contents(&self.channels).map(channel).collect::<Option<_>>()?;
+        Some((schemas, channels))
+    }
+}
+
+fn contents(records: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut get = Get::new(records);
+    std::iter::from_fn(move || get.record().map(|(_, content)| content))
+}
+
+fn schema_spec(content: &[u8]) -> Option<SchemaSpec> {
+    let mut get = Get::new(content);
+    let _id = get.u16()?;
+    let (name, encoding) = (get.string()?.to_owned(), get.string()?.to_owned());
+    Some(SchemaSpec { name, encoding, data: get.prefixed()?.to_vec() })
+}
+
+fn channel_spec(content: &[u8], schema_ids: &[u16]) -> Option<ChannelSpec> {
+    let mut get = Get::new(content);
+    let (_id, schema_id) = (get.u16()?, get.u16()?);
+    let schema = match schema_id {
+        0 => None,
+        id => Some(schema_ids.iter().position(|known| *known == id)?),
+    };
+    let (topic, message_encoding) = (get.string()?.to_owned(), get.string()?.to_owned());
+    let mut map = Get::new(get.prefixed()?);
+    let mut metadata = Vec::new();
+    while !map.rest().is_empty() {
+        metadata.push((map.string()?.to_owned(), map.string()?.to_owned()));
+    }
+    Some(ChannelSpec { topic, message_encoding, schema, metadata })
 }
 
 fn append_record(records: &mut Vec<u8>, opcode: u8, content: &[u8]) {

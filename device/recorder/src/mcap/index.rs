@@ -8,8 +8,8 @@
 use super::account::{GAPS_NAME, LEDGER_NAME};
 use super::definitions::Definitions;
 use super::layout::{SUMMARY_GROUPS, SUMMARY_OFFSET_BYTES, metadata_index_bytes, statistics_bytes};
-use super::private::LIFE_NAME;
-use super::wire::{DATA_END_BYTES, FOOTER_BYTES, MAGIC, Put, RECORD_HEAD_BYTES, op};
+use super::private::{BLOCK_RECORD_BYTES, LIFE_NAME};
+use super::wire::{DATA_END_BYTES, FOOTER_BYTES, Get, MAGIC, Put, RECORD_HEAD_BYTES, op};
 
 /// A chunk that lies in the file.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +30,32 @@ pub struct ChunkPlace<'a> {
     pub compressed_bytes: u64,
     /// Of its records.
     pub uncompressed_bytes: u64,
+}
+
+/// A block of data, as the index has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockSpan {
+    /// In the file.
+    pub offset: u64,
+    /// Of what is in it, without padding.
+    pub bytes: u64,
+    /// Earliest log time.
+    pub start_ns: u64,
+    /// Latest log time.
+    pub end_ns: u64,
+}
+
+impl BlockSpan {
+    /// Out of the content of the index record of its chunk.
+    pub(super) fn get(content: &[u8]) -> Option<BlockSpan> {
+        let mut get = Get::new(content);
+        let (start_ns, end_ns, offset, record_bytes) =
+            (get.u64()?, get.u64()?, get.u64()?, get.u64()?);
+        let _message_indexes = get.prefixed()?;
+        let bytes = record_bytes.checked_add(get.u64()?)?.checked_add(BLOCK_RECORD_BYTES as u64)?;
+        let offset = offset.checked_sub(BLOCK_RECORD_BYTES as u64)?;
+        Some(BlockSpan { offset, bytes, start_ns, end_ns })
+    }
 }
 
 /// A metadata record that lies in the file.
@@ -130,6 +156,13 @@ impl SegmentIndex {
 
     pub fn chunks(&self) -> u32 {
         self.chunk_count
+    }
+
+    /// The blocks of its chunks, in their order in the file.
+    pub fn blocks(&self) -> impl Iterator<Item = BlockSpan> {
+        let mut records = Get::new(&self.chunk_indexes);
+        let contents = std::iter::from_fn(move || records.record().map(|(_, content)| content));
+        contents.filter_map(BlockSpan::get)
     }
 
     /// Messages per channel, in order of definition.

@@ -11,8 +11,8 @@
 //! [`layout`] (sizes and bounds), [`private`] and [`account`] (our own records), [`index`] (what
 //! the summary needs), [`encoder`]. The way back: [`scan`] decodes a block, [`digest`] adds up what
 //! blocks hold, `follow` goes from block to block, [`sealed`] trusts a tail, [`recover`] decides
-//! and completes, [`plain`] does so for files of other writers, [`files`] for directories. Only
-//! [`storage`] and [`files`] know what a file is.
+//! and completes, [`plain`] does so for files of other writers, [`files`] for directories;
+//! [`reading`] is for who wants the messages. Only [`storage`] and [`files`] know what a file is.
 
 pub mod account;
 mod chunk;
@@ -25,6 +25,7 @@ pub mod index;
 pub mod layout;
 pub mod plain;
 pub mod private;
+pub mod reading;
 pub mod recover;
 pub mod scan;
 pub mod sealed;

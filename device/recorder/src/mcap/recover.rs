@@ -260,7 +260,7 @@ fn was_never_used(head: &[u8], file_bytes: u64) -> bool {
 
 /// The newest life in the file, and whether the head says so and shows it. Where the head was
 /// lost, the definitions block has a copy.
-fn find_life(storage: &dyn Storage) -> io::Result<Option<(Life, bool)>> {
+pub(super) fn find_life(storage: &dyn Storage) -> io::Result<Option<(Life, bool)>> {
     let head = read_exactly(storage, 0, HEAD_BYTES)?;
     let head = head.as_deref().and_then(get_head);
     let copy = life_copy(storage)?;
@@ -328,6 +328,14 @@ impl Examined {
     /// Whose data it is; not of plain files.
     pub fn identity(&self) -> Option<Identity> {
         self.life.map(|life| life.identity)
+    }
+
+    /// The blocks of a segment without a summary.
+    pub(super) fn into_blocks(self) -> Option<(Life, Scanned)> {
+        match self.rest {
+            Rest::Blocks(blocks) => Some(*blocks),
+            _ => None,
+        }
     }
 
     /// Completes the file; does nothing if nothing is missing.

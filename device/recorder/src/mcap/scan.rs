@@ -379,13 +379,13 @@ fn place(block_offset: u64, at: usize, content: &[u8]) -> MetadataPlace {
 }
 
 /// The records of a block behind its first one, with their places in it.
-struct Records<'a> {
+pub(super) struct Records<'a> {
     get: Get<'a>,
     block_bytes: usize,
 }
 
 impl<'a> Records<'a> {
-    fn of(block: &'a [u8]) -> Records<'a> {
+    pub(super) fn of(block: &'a [u8]) -> Records<'a> {
         let get = Get::new(block.get(BLOCK_RECORD_BYTES..).unwrap_or_default());
         Records { get, block_bytes: block.len() }
     }
@@ -430,22 +430,25 @@ pub(super) fn chunk_place(content: &[u8]) -> Option<(ChunkPlace<'static>, &[u8])
     Some((place, records))
 }
 
-struct ChunkMessage<'a> {
-    slot: usize,
-    sequence: u32,
-    log_time_ns: u64,
-    payload: &'a [u8],
+/// A message in a chunk.
+pub(super) struct ChunkMessage<'a> {
+    /// Position of its channel in the definitions.
+    pub(super) slot: usize,
+    pub(super) sequence: u32,
+    pub(super) log_time_ns: u64,
+    pub(super) publish_time_ns: u64,
+    pub(super) payload: &'a [u8],
 }
 
 /// The messages of a chunk.
-struct Messages<'a> {
+pub(super) struct Messages<'a> {
     get: Get<'a>,
     definitions: &'a Definitions,
 }
 
 impl<'a> Messages<'a> {
     /// `None` unless the records are messages of known channels, up to the last byte.
-    fn checked(records: &'a [u8], definitions: &'a Definitions) -> Option<Messages<'a>> {
+    pub(super) fn checked(records: &'a [u8], definitions: &'a Definitions) -> Option<Messages<'a>> {
         let messages = Messages { get: Get::new(records), definitions };
         let mut ahead = Messages { ..messages };
         while ahead.next().is_some() {}
@@ -462,8 +465,9 @@ impl<'a> Iterator for Messages<'a> {
         let mut get = Get::new(content);
         let id = get.u16().filter(|_| opcode == op::MESSAGE)?;
         let slot = self.definitions.slot_of(id)?;
-        let (sequence, log_time_ns, _publish_time_ns) = (get.u32()?, get.u64()?, get.u64()?);
+        let (sequence, log_time_ns, publish_time_ns) = (get.u32()?, get.u64()?, get.u64()?);
         self.get = ahead;
-        Some(ChunkMessage { slot, sequence, log_time_ns, payload: get.rest() })
+        let payload = get.rest();
+        Some(ChunkMessage { slot, sequence, log_time_ns, publish_time_ns, payload })
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 
 use super::account::{ChannelLedger, GAPS_ROOM_BYTES, Gaps, get_ledger};
 use super::definitions::Definitions;
-use super::index::ChannelCount;
+use super::index::{BlockSpan, ChannelCount};
 use super::layout::{ALIGN_BYTES, ANY_BLOCK_BYTES_LIMIT, Placement};
 use super::private::{
     BLOCK_RECORD_BYTES, BlockKind, BlockRecord, Life, SEAL_RECORD_BYTES, Seal, private_op,
@@ -26,6 +26,8 @@ pub struct Sealed {
     /// Earliest and latest log time.
     pub times_ns: (u64, u64),
     pub chunks: u32,
+    /// Of data, in their order in the file.
+    pub blocks: Vec<BlockSpan>,
     /// Of the end block.
     pub ledger: Vec<ChannelLedger>,
     /// Where the end block is.
@@ -96,11 +98,13 @@ fn read_tail(tail: &[u8], end_block: &[u8], end_offset: u64) -> Option<Sealed> {
     let mut definitions = Definitions::empty();
     let mut statistics = None;
     let mut gaps = Gaps::default();
+    let mut blocks = Vec::new();
     let mut records = Get::new(tail);
     while let Some((opcode, content)) = records.record() {
         match opcode {
             op::SCHEMA | op::CHANNEL => definitions.add_record(opcode, content)?,
             op::STATISTICS => statistics = Some(content),
+            op::CHUNK_INDEX => blocks.push(BlockSpan::get(content)?),
             op::METADATA => gaps = Gaps::get_metadata(content)?,
             _ => {}
         }
@@ -113,7 +117,7 @@ fn read_tail(tail: &[u8], end_block: &[u8], end_offset: u64) -> Option<Sealed> {
             get_ledger(content, &mut ledger)?;
         }
     }
-    Some(Sealed { definitions, counts, times_ns, chunks, ledger, end_offset, gaps })
+    Some(Sealed { definitions, counts, times_ns, chunks, blocks, ledger, end_offset, gaps })
 }
 
 type Statistics = (u32, (u64, u64), Vec<ChannelCount>);

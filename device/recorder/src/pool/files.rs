@@ -108,6 +108,12 @@ pub fn is_segment(name: &OsStr) -> bool {
     name.starts_with(PREFIX) && name.ends_with(SUFFIX)
 }
 
+/// Whether a segment was renamed as damaged.
+pub fn is_damaged_segment(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name.starts_with(PREFIX) && name.contains(DAMAGED)
+}
+
 /// The pool that is wanted.
 #[derive(Debug, Clone, Copy)]
 pub struct Making<'a> {
@@ -248,8 +254,7 @@ fn existing(dir: &Path, segment_bytes: u64) -> Result<(Vec<PathBuf>, usize), Poo
     let mut set_aside = 0;
     for entry in fs::read_dir(dir).map_err(at(dir))? {
         let entry = entry.map_err(at(dir))?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        set_aside += usize::from(name.starts_with(PREFIX) && name.contains(DAMAGED));
+        set_aside += usize::from(is_damaged_segment(&entry.file_name()));
         if !is_segment(&entry.file_name()) {
             continue;
         }

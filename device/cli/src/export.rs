@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady export`: one MCAP file out of the segments of a recording.
+
+use std::fs;
+use std::io::{self, Seek};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use anyhow::{Context, anyhow, bail, ensure};
+use steadyio_core::interrupt::Interrupt;
+use steadyio_export::export::{Compression, Export, ExportError};
+use steadyio_export::merge::HELD_BYTES_MAX;
+use steadyio_export::selection::{Selection, TopicPattern};
+use steadyio_export::summary::{Missing, Summary};
+use steadyio_export::survey::{Survey, SurveyError};
+use steadyio_recorder::pool::files::is_segment;
+
+use crate::exit::{Failure, Status};
+use crate::output::print;
+use crate::progress::Pace;
+use crate::quantity::duration;
+use crate::record_file::RecordFile;
+
+const NS_PER_S: u64 = 1_000_000_000;
+const MIB: f64 = 1_048_576.0;
+
+const HELP: &str = "Exit status: 0 done; 1 failed, or nothing was selected; 2 the command line is \
+wrong; 3 done, but something that had been safe is not in it: damaged blocks or segments, or what a \
+recorder has overwritten meanwhile; 130 interrupted. Without 0 or 3 there is no file.";
+
+/// Make one compressed MCAP file, in order of log time, out of the segments of a recording
+///
+/// Changes nothing and takes no lock: works while a recorder runs, and after a power cut without
+/// recovery. Takes every whole block that is in the segments; of a running recording at least what
+/// was durable when the export began.
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub struct Arguments {
+    /// Directory of a recording, or a segment
+    #[arg(required = true, value_name = "PATH")]
+    path: Vec<PathBuf>,
+    /// File to make; an existing one is replaced when the export is complete
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// These topics only; * stands for any characters. Default: all
+    #[arg(long, value_name = "TOPIC", num_args = 1..)]
+    topics: Vec<String>,
+    /// From this log time on: seconds since 1970, a time such as 2026-01-31T12:00:00Z, or -10min
+    /// before the last message
+    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
+    from: Option<Time>,
+    /// Up to this log time, which is not included
+    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
+    to: Option<Time>,
+    /// How chunks are compressed; lz4 takes less CPU time, zstd less space
+    #[arg(long, default_value = "zstd", value_parser = ["zstd", "lz4", "none"])]
+    compression: String,
+    /// Print a JSON document instead of the text (docs/spec/export-1.schema.json)
+    #[arg(long)]
+    json: bool,
+}
+
+/// A log time on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Time {
+    AtNs(u64),
+    BeforeTheLast(Duration),
+}
+
+impl Time {
+    fn ns(self, last_ns: u64) -> u64 {
+        match self {
+            Time::AtNs(ns) => ns,
+            Time::BeforeTheLast(time) => last_ns.saturating_sub(time.as_nanos() as u64),
+        }
+    }
+}
+
+fn time(text: &str) -> Result<Time, String> {
+    if let Some(before) = text.strip_prefix('-') {
+        return duration(before).map(Time::BeforeTheLast);
+    }
+    if let Ok(time) = humantime::parse_rfc3339(text) {
+        let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        return u64::try_from(since.as_nanos()).map(Time::AtNs).map_err(|error| error.to_string());
+    }
+    seconds(text).map(Time::AtNs).ok_or_else(|| {
+        "must be seconds since 1970, a time in UTC such as 2026-01-31T12:00:00Z, or -10min".into()
+    })
+}
+
+/// With at most nine decimals, in ns.
+fn seconds(text: &str) -> Option<u64> {
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !digits(decimals) || decimals.len() > 9 {
+        return None;
+    }
+    let ns: u64 = format!("{decimals:0<9}").parse().ok()?;
+    whole.parse::<u64>().ok()?.checked_mul(NS_PER_S)?.checked_add(ns)
+}
+
+pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
+    let stop = Interrupt::on_signals().map_err(Failure::with(Status::Failed))?;
+    check_output(&arguments.output).map_err(Failure::with(Status::Usage))?;
+    let survey = survey(&arguments.path, &stop)?;
+    check_is_no_segment(&arguments.output, &survey).map_err(Failure::with(Status::Usage))?;
+    let (first_ns, last_ns) =
+        survey.times_ns().ok_or_else(|| empty(&survey)).map_err(Failure::with(Status::Failed))?;
+    let selection = arguments.selection(&survey, last_ns).map_err(Failure::with(Status::Usage))?;
+    let summary = write(arguments, &survey, &selection, &stop).map_err(|failure| {
+        let source = match failure.source.downcast_ref() {
+            Some(ExportError::Nothing) => nothing_between(&selection, first_ns, last_ns),
+            _ => failure.source,
+        };
+        Failure { source, ..failure }
+    })?;
+    let json = serde_json::to_string_pretty(&summary).map_err(Failure::with(Status::Failed))?;
+    let text = to_text(&arguments.output, &summary);
+    print(&if arguments.json { json + "\n" } else { text })?;
+    tell(&summary);
+    Ok(if summary.is_damaged() { Status::Flawed } else { Status::Done })
+}
+
+fn survey(paths: &[PathBuf], stop: &Interrupt) -> Result<Survey, Failure> {
+    let (began, mut pace) = (Instant::now(), Pace::new());
+    let mut progress = |done: usize, all: usize| {
+        if pace.is_due(began.elapsed()) {
+            let seconds = began.elapsed().as_secs();
+            eprintln!("steady: looked at {done} of {all} segments in {seconds} s");
+        }
+    };
+    Survey::of(paths, stop, &mut progress).map_err(|error| {
+        let status = match error {
+            SurveyError::Interrupted => Status::Interrupted,
+            _ => Status::Usage,
+        };
+        Failure { status, source: error.into() }
+    })
+}
+
+impl Arguments {
+    fn selection(&self, survey: &Survey, last_ns: u64) -> anyhow::Result<Selection> {
+        let from_ns = self.from.map_or(0, |time| time.ns(last_ns));
+        let to_ns = self.to.map_or(u64::MAX, |time| time.ns(last_ns));
+        ensure!(from_ns < to_ns, "--from {}: must be before --to {}", text(from_ns), text(to_ns));
+        let topics = self.topics.iter().map(|topic| TopicPattern::new(topic)).collect();
+        let selection = Selection { topics, times_ns: from_ns..to_ns };
+        if let Some(unknown) = selection.unknown_topic(&survey.topics) {
+            let known: Vec<&str> = survey.topics.iter().map(String::as_str).collect();
+            bail!("--topics {unknown}: there is no such topic; must be of {}", known.join(", "));
+        }
+        Ok(selection)
+    }
+
+    fn compression(&self) -> Compression {
+        match self.compression.as_str() {
+            "lz4" => Compression::Lz4,
+            "none" => Compression::None,
+            _ => Compression::Zstd,
+        }
+    }
+}
+
+/// Nothing but a regular file is ever replaced.
+fn check_output(path: &Path) -> anyhow::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if !found.is_file() => {
+            bail!("--output {}: is there, and is no regular file", path.display())
+        }
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(anyhow!("--output {}: {error}", path.display())),
+    }
+}
+
+/// Nor a file of the pool, nor anything that a recorder would take for one.
+fn check_is_no_segment(path: &Path, survey: &Survey) -> anyhow::Result<()> {
+    let named_so = path.file_name().is_some_and(is_segment);
+    let is_same = |segment: &Path| {
+        let inode = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
+        inode(segment).is_some() && inode(segment) == inode(path)
+    };
+    let is_segment = survey.segments.iter().any(|segment| is_same(&segment.path));
+    ensure!(
+        !named_so && !is_segment,
+        "--output {}: is a segment, or has the name of one: give another name",
+        path.display()
+    );
+    Ok(())
+}
+
+fn empty(survey: &Survey) -> anyhow::Error {
+    match survey.unreadable.first() {
+        Some(first) => anyhow!("no segment can be read; {}: {}", first.path.display(), first.why),
+        None => anyhow!("nothing was recorded: all {} segments are empty", survey.empty),
+    }
+}
+
+fn nothing_between(selection: &Selection, first_ns: u64, last_ns: u64) -> anyhow::Error {
+    let topics = if selection.topics.is_empty() { "" } else { " of these topics" };
+    anyhow!(
+        "there is no message{topics} from {} to {}; the recording has log times from {} to {}",
+        text(selection.times_ns.start),
+        text(selection.times_ns.end),
+        text(first_ns),
+        text(last_ns)
+    )
+}
+
+fn write(
+    arguments: &Arguments,
+    survey: &Survey,
+    selection: &Selection,
+    stop: &Interrupt,
+) -> Result<Summary, Failure> {
+    let output = &arguments.output;
+    let context = || format!("--output {}", output.display());
+    let file = RecordFile::create(output).with_context(context);
+    let file = file.map_err(Failure::with(Status::Usage))?;
+    let (began, mut pace) = (Instant::now(), Pace::new());
+    let mut progress = |done: u64, all: u64| {
+        if pace.is_due(began.elapsed()) {
+            let (done, all) = (done as f64 / MIB, all as f64 / MIB);
+            let seconds = began.elapsed().as_secs();
+            eprintln!("steady: read {done:.0} of {all:.0} MiB in {seconds} s");
+        }
+    };
+    let export = Export {
+        survey,
+        selection,
+        compression: arguments.compression(),
+        held_bytes_max: HELD_BYTES_MAX,
+        stop,
+        progress: &mut progress,
+    };
+    let filled = file.fill(|out| -> anyhow::Result<Summary> {
+        let mut summary = export.write(&mut *out)?;
+        summary.bytes = out.stream_position()?;
+        Ok(summary)
+    });
+    filled.map_err(|source| {
+        let status = match source.downcast_ref() {
+            Some(ExportError::Interrupted) => Status::Interrupted,
+            _ => Status::Failed,
+        };
+        Failure { status, source }
+    })
+}
+
+fn to_text(path: &Path, summary: &Summary) -> String {
+    let topics = summary.channels.iter().filter(|channel| channel.messages > 0).count();
+    let late = match summary.out_of_order {
+        0 => String::new(),
+        late => format!("; {late} stand behind later ones, but the index has their order"),
+    };
+    format!(
+        "{}: {} messages of {topics} topics, log times {} to {}, {:.2} MiB ({}){late}\n",
+        path.display(),
+        summary.messages,
+        text(summary.start_ns),
+        text(summary.end_ns),
+        summary.bytes as f64 / MIB,
+        summary.compression,
+    )
+}
+
+/// What is missing, on standard error.
+fn tell(summary: &Summary) {
+    let Missing { blocks, bytes, durable_blocks, overwritten_blocks, overwritten_segments } =
+        summary.missing;
+    if durable_blocks > 0 {
+        eprintln!(
+            "steady: damaged: {blocks} blocks, {bytes} bytes, are missing; {durable_blocks} of the \
+             blocks had been durable"
+        );
+    }
+    if overwritten_blocks + overwritten_segments > 0 {
+        eprintln!(
+            "steady: a recorder has overwritten {overwritten_segments} segments and \
+             {overwritten_blocks} blocks meanwhile: the oldest messages are missing"
+        );
+    }
+    for unreadable in &summary.unreadable {
+        eprintln!("steady: {}: {}; it is left out", unreadable.path, unreadable.why);
+    }
+}
+
+/// A log time as `steady recover` has it.
+fn text(ns: u64) -> String {
+    match ns {
+        u64::MAX => "the end".into(),
+        ns => format!("{}.{:06}", ns / NS_PER_S, ns % NS_PER_S / 1_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_seconds_or_a_date_or_before_the_last_message() {
+        for (text, found) in [
+            ("12", Time::AtNs(12 * NS_PER_S)),
+            ("12.5", Time::AtNs(12_500_000_000)),
+            ("0.000000001", Time::AtNs(1)),
+            ("1970-01-01T00:01:00.5Z", Time::AtNs(60_500_000_000)),
+            ("-10min", Time::BeforeTheLast(Duration::from_secs(600))),
+        ] {
+            assert_eq!(time(text), Ok(found), "{text}");
+        }
+        for text in ["", "yesterday", "1.0000000001", "-5", "99999999999999", "1e9"] {
+            assert!(time(text).is_err(), "{text}");
+        }
+        assert_eq!(Time::BeforeTheLast(Duration::from_secs(2)).ns(5 * NS_PER_S), 3 * NS_PER_S);
+    }
+}

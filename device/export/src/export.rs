@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The file: messages in order, compressed chunks, an index, and what is known of the recordings.
+
+use std::collections::BTreeMap;
+use std::io::{self, Seek, Write};
+use std::rc::Rc;
+
+use mcap::records::{MessageHeader, Metadata};
+use mcap::{McapError, WriteOptions, Writer};
+use steadyio_core::interrupt::Interrupt;
+use steadyio_recorder::mcap::account::ChannelLedger;
+use steadyio_recorder::mcap::definitions::Definitions;
+use steadyio_recorder::mcap::reading::Readable;
+
+use crate::merge::{Item, Merge, Next};
+use crate::selection::Selection;
+use crate::summary::{
+    ChannelAccount, ChannelSummary, RecordingSummary, SCHEMA, Summary, UnreadableSummary,
+    recording_id,
+};
+use crate::survey::Survey;
+
+const LIBRARY: &str = concat!("steadyio-export ", env!("CARGO_PKG_VERSION"));
+/// Name of the metadata record of an export.
+const EXPORT_NAME: &str = "steadyio.export";
+/// Name of the metadata record of each recording in it.
+const RECORDING_NAME: &str = "steadyio.recording";
+
+/// How chunks are compressed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Compression {
+    #[default]
+    Zstd,
+    Lz4,
+    None,
+}
+
+impl Compression {
+    pub fn name(self) -> &'static str {
+        match self {
+            Compression::Zstd => "zstd",
+            Compression::Lz4 => "lz4",
+            Compression::None => "none",
+        }
+    }
+
+    fn of_mcap(self) -> Option<mcap::Compression> {
+        match self {
+            Compression::Zstd => Some(mcap::Compression::Zstd),
+            Compression::Lz4 => Some(mcap::Compression::Lz4),
+            Compression::None => None,
+        }
+    }
+}
+
+/// No file was made.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    #[error("cannot read: {0}")]
+    Read(io::Error),
+    #[error("cannot write the export: {0}")]
+    Write(#[from] McapError),
+    #[error("{path}: its schemas or channels are malformed")]
+    Definitions { path: String },
+    #[error("interrupted; no file was made")]
+    Interrupted,
+    #[error("no message was selected; no file was made")]
+    Nothing,
+}
+
+/// What an export is made of, and how.
+pub struct Export<'a> {
+    pub survey: &'a Survey,
+    pub selection: &'a Selection,
+    pub compression: Compression,
+    /// Memory for blocks.
+    pub held_bytes_max: usize,
+    pub stop: &'a Interrupt,
+    /// Called with the bytes that were read, and those that there are.
+    pub progress: &'a mut dyn FnMut(u64, u64),
+}
+
+/// Ids in the export, by position in the definitions of a segment; of channels that are wanted.
+type Ids = Rc<Vec<Option<u16>>>;
+
+struct Exporting<W: Write + Seek> {
+    writer: Writer<W>,
+    /// By position in the survey.
+    ids: Vec<Option<Ids>>,
+    /// Of the segment that was opened last: the next one's are the same, most often.
+    last: Option<(Definitions, Ids)>,
+    channels: BTreeMap<u16, ChannelSummary>,
+    recordings: BTreeMap<[u8; 16], RecordingSummary>,
+    times_ns: Option<(u64, u64)>,
+    messages: u64,
+}
+
+impl Export<'_> {
+    /// Writes all of it, and says what it holds but for the size of the file.
+    pub fn write(mut self, out: impl Write + Seek) -> Result<Summary, ExportError> {
+        let options = WriteOptions::new()
+            .compression(self.compression.of_mcap())
+            // A recording that goes on needs the other CPUs.
+            .compression_threads(0)
+            .library(LIBRARY);
+        let mut exporting = Exporting {
+            writer: options.create(out)?,
+            ids: vec![None; self.survey.segments.len()],
+            last: None,
+            channels: BTreeMap::new(),
+            recordings: BTreeMap::new(),
+            times_ns: None,
+            messages: 0,
+        };
+        let mut merge = Merge::new(&self.survey.segments, self.selection, self.held_bytes_max);
+        self.copy(&mut merge, &mut exporting)?;
+        if exporting.messages == 0 {
+            return Err(ExportError::Nothing);
+        }
+        let summary = self.summary(&merge, &exporting);
+        exporting.put_metadata(&summary)?;
+        exporting.writer.finish()?;
+        Ok(summary)
+    }
+
+    fn copy<W: Write + Seek>(
+        &mut self,
+        merge: &mut Merge<'_>,
+        exporting: &mut Exporting<W>,
+    ) -> Result<(), ExportError> {
+        let (mut done, all) = (0, merge.bytes());
+        while let Some(item) = merge.step().map_err(ExportError::Read)? {
+            match item {
+                Item::Message(message) => {
+                    exporting.put(&message, merge.payload(&message))?;
+                }
+                Item::Segment(at, found) => {
+                    let ids = exporting.add_channels(&found.definitions, self.selection)?;
+                    exporting.ids[at] = Some(ids.ok_or_else(|| ExportError::Definitions {
+                        path: self.survey.segments[at].path.display().to_string(),
+                    })?);
+                    exporting.note_recording(&found);
+                }
+                Item::Read(bytes) => {
+                    done += bytes;
+                    (self.progress)(done, all);
+                    if self.stop.requested() {
+                        return Err(ExportError::Interrupted);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn summary<W: Write + Seek>(&self, merge: &Merge<'_>, exporting: &Exporting<W>) -> Summary {
+        let times_ns = &self.selection.times_ns;
+        let (start_ns, end_ns) = exporting.times_ns.unwrap_or_default();
+        Summary {
+            schema: SCHEMA,
+            tool: BTreeMap::from([("steady", env!("CARGO_PKG_VERSION"))]),
+            compression: self.compression.name(),
+            from_ns: (times_ns.start > 0).then_some(times_ns.start),
+            to_ns: (times_ns.end < u64::MAX).then_some(times_ns.end),
+            messages: exporting.messages,
+            start_ns,
+            end_ns,
+            bytes: 0,
+            out_of_order: merge.late,
+            channels: exporting.channels.values().cloned().collect(),
+            recordings: exporting.recordings.values().cloned().collect(),
+            missing: merge.missing,
+            unreadable: self.survey.unreadable.iter().map(UnreadableSummary::of).collect(),
+        }
+    }
+}
+
+impl<W: Write + Seek> Exporting<W> {
+    fn put(&mut self, message: &Next, payload: &[u8]) -> Result<(), McapError> {
+        let id = self.ids[message.segment].as_ref().and_then(|ids| ids[message.slot]);
+        // Only wanted channels come.
+        let Some(channel_id) = id else { return Ok(()) };
+        let header = MessageHeader {
+            channel_id,
+            sequence: message.sequence,
+            log_time: message.log_time_ns,
+            publish_time: message.publish_time_ns,
+        };
+        self.writer.write_to_known_channel(&header, payload)?;
+        self.messages += 1;
+        let (start_ns, end_ns) =
+            self.times_ns.unwrap_or((message.log_time_ns, message.log_time_ns));
+        self.times_ns = Some((start_ns.min(message.log_time_ns), end_ns.max(message.log_time_ns)));
+        if let Some(channel) = self.channels.get_mut(&channel_id) {
+            channel.messages += 1;
+        }
+        Ok(())
+    }
+
+    /// The same channel of several segments and recordings is one. None if a record is malformed.
+    fn add_channels(
+        &mut self,
+        definitions: &Definitions,
+        selection: &Selection,
+    ) -> Result<Option<Ids>, McapError> {
+        if let Some((_, ids)) = self.last.as_ref().filter(|(known, _)| known == definitions) {
+            return Ok(Some(Rc::clone(ids)));
+        }
+        let Some((schemas, channels)) = definitions.specs() else { return Ok(None) };
+        let mut ids = Vec::with_capacity(channels.len());
+        for channel in channels {
+            if !selection.wants_topic(&channel.topic) {
+                ids.push(None);
+                continue;
+            }
+            let schema_id = match channel.schema.map(|at| &schemas[at]) {
+                Some(schema) => {
+                    self.writer.add_schema(&schema.name, &schema.encoding, &schema.data)?
+                }
+                None => 0,
+            };
+            let metadata = channel.metadata.into_iter().collect();
+            let (topic, encoding) = (channel.topic, channel.message_encoding);
+            let id = self.writer.add_channel(schema_id, &topic, &encoding, &metadata)?;
+            self.channels.entry(id).or_insert(ChannelSummary { id, topic, messages: 0 });
+            ids.push(Some(id));
+        }
+        let ids = Rc::new(ids);
+        self.last = Some((definitions.clone(), Rc::clone(&ids)));
+        Ok(Some(ids))
+    }
+
+    fn note_recording(&mut self, found: &Readable) {
+        let identity = found.life.identity;
+        let recording =
+            self.recordings.entry(identity.recording_id).or_insert_with(|| RecordingSummary {
+                recording_id: recording_id(&identity),
+                segments: 0,
+                first_sequence: identity.sequence,
+                last_sequence: 0,
+                created_ns: found.life.created_ns,
+                channels: BTreeMap::new(),
+            });
+        recording.segments += 1;
+        if identity.sequence < recording.first_sequence {
+            recording.first_sequence = identity.sequence;
+            recording.created_ns = found.life.created_ns;
+        }
+        // Accounts are of the whole recording until then.
+        if identity.sequence > recording.last_sequence {
+            recording.last_sequence = identity.sequence;
+            let accounts = found.definitions.topics().iter().zip(&found.ledger);
+            let account = |(topic, ledger): (&String, &ChannelLedger)| {
+                let &ChannelLedger { received, written, durable, lost, .. } = ledger;
+                (topic.clone(), ChannelAccount { received, written, durable, lost })
+            };
+            recording.channels = accounts.map(account).collect();
+        }
+    }
+
+    fn put_metadata(&mut self, summary: &Summary) -> Result<(), McapError> {
+        let Summary { missing, .. } = summary;
+        let mut map = BTreeMap::from([
+            ("recordings".into(), summary.recordings.len().to_string()),
+            ("missing_blocks".into(), missing.blocks.to_string()),
+            ("missing_bytes".into(), missing.bytes.to_string()),
+            ("missing_durable_blocks".into(), missing.durable_blocks.to_string()),
+            ("overwritten_blocks".into(), missing.overwritten_blocks.to_string()),
+            ("overwritten_segments".into(), missing.overwritten_segments.to_string()),
+            ("unreadable_segments".into(), summary.unreadable.len().to_string()),
+        ]);
+        for (name, ns) in [("from_ns", summary.from_ns), ("to_ns", summary.to_ns)] {
+            map.extend(ns.map(|ns| (name.to_string(), ns.to_string())));
+        }
+        self.writer.write_metadata(&Metadata { name: EXPORT_NAME.into(), metadata: map })?;
+        for recording in &summary.recordings {
+            let metadata = Metadata { name: RECORDING_NAME.into(), metadata: recording.as_map() };
+            self.writer.write_metadata(&metadata)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One MCAP file out of the segments of a recorder: compressed, in order of log time, with an index.
+//!
+//! A pool is many files of a fixed size, without compression, because it is written beside a loop
+//! with a deadline. What is taken from it to a desk is one file. Nothing in the pool is changed or
+//! locked: a recorder may go on, and what it overwrites meanwhile is told.
+//!
+//! Reading order: [`survey`] (which segments there are), [`selection`] (which messages are wanted),
+//! [`merge`] (their order), [`export`] (the file), [`summary`] (what is told of it).
+
+pub mod export;
+pub mod merge;
+pub mod selection;
+pub mod summary;
+pub mod survey;

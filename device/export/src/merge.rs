@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Messages of many segments in the order of their log times, with bounded memory.
+//!
+//! A block is read when its earliest message may be the next one, and held until all of its messages
+//! are taken. Recordings are nearly in order, so few blocks are held at a time. Where they are not,
+//! more than [`HELD_BYTES_MAX`] are not held: then a message comes out late, and is counted.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::fmt::Display;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+
+use rustix::io::Errno;
+use steadyio_recorder::mcap::definitions::Definitions;
+use steadyio_recorder::mcap::index::BlockSpan;
+use steadyio_recorder::mcap::private::Life;
+use steadyio_recorder::mcap::reading::{
+    Found, MessageInBlock, Readable, life, messages, read, read_block,
+};
+use steadyio_recorder::mcap::recover::RecoverError;
+
+use crate::selection::Selection;
+use crate::summary::Missing;
+use crate::survey::Segment;
+
+/// Of blocks, before the order is given up.
+pub const HELD_BYTES_MAX: usize = 256 << 20;
+
+/// A segment that is being read.
+struct Open {
+    file: File,
+    life: Life,
+    definitions: Definitions,
+    /// By position in the definitions.
+    wanted: Vec<bool>,
+    /// Not read yet, the earliest first.
+    blocks: VecDeque<BlockSpan>,
+}
+
+/// A message that waits for its turn. The order of the fields is that of the messages: by time, and
+/// in the order of the recording where times are the same.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Waiting {
+    log_time_ns: u64,
+    segment: usize,
+    offset: u64,
+    payload_start: usize,
+    payload_end: usize,
+    slot: usize,
+    sequence: u32,
+    publish_time_ns: u64,
+    block: usize,
+}
+
+/// A block with messages that wait.
+struct Held {
+    bytes: Vec<u8>,
+    waiting: usize,
+}
+
+/// A message that is next.
+#[derive(Debug, Clone)]
+pub struct Next {
+    /// Position of its segment in the survey.
+    pub segment: usize,
+    /// Position of its channel in the definitions of the segment.
+    pub slot: usize,
+    pub sequence: u32,
+    pub log_time_ns: u64,
+    pub publish_time_ns: u64,
+    block: usize,
+    payload: Range<usize>,
+}
+
+/// What comes next.
+pub enum Item {
+    /// A segment, whose messages follow: its position in the survey, and what it holds.
+    Segment(usize, Box<Readable>),
+    Message(Next),
+    /// So many bytes of blocks were read.
+    Read(u64),
+}
+
+/// See the module's head.
+pub struct Merge<'a> {
+    segments: &'a [Segment],
+    selection: &'a Selection,
+    /// Positions of the segments that were not opened yet, the earliest first.
+    unopened: VecDeque<usize>,
+    open: Vec<Option<Open>>,
+    heap: BinaryHeap<Reverse<Waiting>>,
+    held: Vec<Option<Held>>,
+    held_bytes: usize,
+    held_bytes_max: usize,
+    /// The block of the message that was returned last, if all of its messages are taken.
+    taken: Option<usize>,
+    last_ns: u64,
+    /// Messages that came out after later ones.
+    pub late: u64,
+    pub missing: Missing,
+}
+
+impl<'a> Merge<'a> {
+    /// Of the segments of a survey.
+    pub fn new(segments: &'a [Segment], selection: &'a Selection, held_bytes_max: usize) -> Self {
+        let wanted = |at: &usize| selection.wants_some_of(segments[*at].times_ns);
+        let mut unopened: Vec<usize> = (0..segments.len()).filter(wanted).collect();
+        unopened.sort_by_key(|at| segments[*at].times_ns.0);
+        Merge {
+            segments,
+            selection,
+            unopened: unopened.into(),
+            open: segments.iter().map(|_| None).collect(),
+            heap: BinaryHeap::new(),
+            held: Vec::new(),
+            held_bytes: 0,
+            held_bytes_max,
+            taken: None,
+            last_ns: 0,
+            late: 0,
+            missing: Missing::default(),
+        }
+    }
+
+    /// Bytes of all blocks that will be read, at the most.
+    pub fn bytes(&self) -> u64 {
+        self.unopened.iter().map(|at| self.segments[*at].bytes).sum()
+    }
+
+    /// Takes the next step; None at the end. The payload of a message is there until the next call.
+    pub fn step(&mut self) -> io::Result<Option<Item>> {
+        self.release();
+        let next_segment = self.unopened.front().map(|at| self.segments[*at].times_ns.0);
+        let next_block = self.next_block();
+        let next_read =
+            next_segment.into_iter().chain(next_block.map(|(start_ns, _)| start_ns)).min();
+        let is_full = self.held_bytes >= self.held_bytes_max;
+        let may_come = self.heap.peek().is_some_and(|Reverse(waiting)| {
+            is_full || next_read.is_none_or(|start_ns| waiting.log_time_ns < start_ns)
+        });
+        if may_come {
+            return Ok(self.take().map(Item::Message));
+        }
+        match (next_segment, next_block) {
+            (None, None) => Ok(None),
+            (Some(segment_ns), Some((block_ns, _))) if segment_ns <= block_ns => self.open_next(),
+            (_, Some((_, at))) => self.load(at).map(Some),
+            (Some(_), None) => self.open_next(),
+        }
+    }
+
+    /// Of the message that [`Merge::step`] returned last.
+    pub fn payload(&self, message: &Next) -> &[u8] {
+        let held = self.held[message.block].as_ref();
+        held.map_or(&[], |held| &held.bytes[message.payload.clone()])
+    }
+
+    /// The earliest block of the open segments, by its first log time, and its segment.
+    fn next_block(&self) -> Option<(u64, usize)> {
+        let open = self.open.iter().enumerate();
+        let next = |(at, open): (usize, &Option<Open>)| {
+            open.as_ref()?.blocks.front().map(|block| (block.start_ns, at))
+        };
+        open.filter_map(next).min()
+    }
+
+    fn open_next(&mut self) -> io::Result<Option<Item>> {
+        let Some(at) = self.unopened.pop_front() else { return Ok(None) };
+        let segment = &self.segments[at];
+        let (file, found) = match open_again(segment) {
+            Ok(Some(opened)) => opened,
+            Ok(None) => {
+                self.missing.overwritten_segments += 1;
+                return Ok(Some(Item::Read(segment.bytes)));
+            }
+            Err(error) => return Err(named(segment, &error)),
+        };
+        let topics = found.definitions.topics().iter();
+        let wanted = topics.map(|topic| self.selection.wants_topic(topic)).collect();
+        let is_wanted =
+            |block: &&BlockSpan| self.selection.wants_some_of((block.start_ns, block.end_ns));
+        let mut blocks: Vec<BlockSpan> = found.blocks.iter().filter(is_wanted).copied().collect();
+        blocks.sort_by_key(|block| block.start_ns);
+        self.missing.add_gaps(&found.gaps);
+        self.open[at] = (!blocks.is_empty()).then(|| Open {
+            file,
+            life: found.life,
+            definitions: found.definitions.clone(),
+            wanted,
+            blocks: blocks.into(),
+        });
+        Ok(Some(Item::Segment(at, found)))
+    }
+
+    /// Reads the next block of this segment.
+    fn load(&mut self, at: usize) -> io::Result<Item> {
+        let Some(open) = &mut self.open[at] else { return Ok(Item::Read(0)) };
+        let Some(span) = open.blocks.pop_front() else { return Ok(Item::Read(0)) };
+        let block = match read_block(&open.file, &open.life, &span) {
+            Ok(block) => block,
+            // What can be read elsewhere is worth more than to stop here.
+            Err(error) if is_unreadable(&error) => None,
+            Err(error) => return Err(named(&self.segments[at], &error)),
+        };
+        let is_wanted = |message: &MessageInBlock| {
+            open.wanted[message.slot] && self.selection.wants_time(message.log_time_ns)
+        };
+        let found = block.as_deref().and_then(|block| messages(block, &open.definitions));
+        let found: Option<Vec<_>> = found.map(|found| found.filter(is_wanted).collect());
+        match block.zip(found) {
+            Some((bytes, found)) => self.hold(at, &span, bytes, found),
+            None => {
+                let now = life(&open.file)?;
+                let overwritten = now.is_none_or(|now| now.identity != open.life.identity);
+                self.missing.add_block(&span, overwritten);
+            }
+        }
+        if self.open[at].as_ref().is_some_and(|open| open.blocks.is_empty()) {
+            self.open[at] = None;
+        }
+        Ok(Item::Read(span.bytes))
+    }
+
+    /// Keeps a block until its messages are taken.
+    fn hold(&mut self, at: usize, span: &BlockSpan, bytes: Vec<u8>, found: Vec<MessageInBlock>) {
+        if found.is_empty() {
+            return;
+        }
+        let number = self.held.iter().position(Option::is_none).unwrap_or(self.held.len());
+        self.held_bytes += bytes.len();
+        let held = Some(Held { bytes, waiting: found.len() });
+        if number == self.held.len() {
+            self.held.push(held);
+        } else {
+            self.held[number] = held;
+        }
+        self.heap.extend(found.into_iter().map(|message| {
+            Reverse(Waiting {
+                log_time_ns: message.log_time_ns,
+                segment: at,
+                offset: span.offset,
+                payload_start: message.payload.start,
+                payload_end: message.payload.end,
+                slot: message.slot,
+                sequence: message.sequence,
+                publish_time_ns: message.publish_time_ns,
+                block: number,
+            })
+        }));
+    }
+
+    fn take(&mut self) -> Option<Next> {
+        let Reverse(next) = self.heap.pop()?;
+        self.late += u64::from(next.log_time_ns < self.last_ns);
+        self.last_ns = self.last_ns.max(next.log_time_ns);
+        let held = self.held[next.block].as_mut()?;
+        held.waiting -= 1;
+        self.taken = (held.waiting == 0).then_some(next.block);
+        Some(Next {
+            segment: next.segment,
+            slot: next.slot,
+            sequence: next.sequence,
+            log_time_ns: next.log_time_ns,
+            publish_time_ns: next.publish_time_ns,
+            block: next.block,
+            payload: next.payload_start..next.payload_end,
+        })
+    }
+
+    /// Of the message that was returned last.
+    fn release(&mut self) {
+        if let Some(held) = self.taken.take().and_then(|at| self.held[at].take()) {
+            self.held_bytes -= held.bytes.len();
+        }
+    }
+}
+
+/// None if it is another one by now.
+fn open_again(segment: &Segment) -> Result<Option<(File, Box<Readable>)>, RecoverError> {
+    let file = match File::open(&segment.path) {
+        // Renamed by a recorder.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    Ok(match read(&file)? {
+        Found::Messages(found) if found.life.identity == segment.life.identity => {
+            Some((file, found))
+        }
+        _ => None,
+    })
+}
+
+fn named(segment: &Segment, error: &dyn Display) -> io::Error {
+    io::Error::other(format!("{}: {error}", segment.path.display()))
+}
+
+/// A bad place, and not a file system that is gone.
+fn is_unreadable(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::IO.raw_os_error())
+}

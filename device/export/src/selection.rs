@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which messages are wanted.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// A topic, or several: `*` stands for any characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TopicPattern(String);
+
+impl TopicPattern {
+    pub fn new(pattern: &str) -> TopicPattern {
+        TopicPattern(pattern.into())
+    }
+
+    pub fn matches(&self, topic: &str) -> bool {
+        let Some((start, rest)) = self.0.split_once('*') else { return self.0 == topic };
+        let Some(mut topic) = topic.strip_prefix(start) else { return false };
+        let mut parts: Vec<&str> = rest.split('*').collect();
+        let end = parts.pop().unwrap_or_default();
+        for part in parts {
+            let Some(at) = topic.find(part) else { return false };
+            topic = &topic[at + part.len()..];
+        }
+        topic.ends_with(end)
+    }
+
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Topics and log times.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection {
+    /// Empty: all.
+    pub topics: Vec<TopicPattern>,
+    /// From the first up to the last, which is not wanted.
+    pub times_ns: Range<u64>,
+}
+
+impl Selection {
+    pub fn wants_topic(&self, topic: &str) -> bool {
+        self.topics.is_empty() || self.topics.iter().any(|pattern| pattern.matches(topic))
+    }
+
+    pub fn wants_time(&self, log_time_ns: u64) -> bool {
+        self.times_ns.contains(&log_time_ns)
+    }
+
+    /// Whether any of these times, both ends included, is wanted.
+    pub fn wants_some_of(&self, (start_ns, end_ns): (u64, u64)) -> bool {
+        start_ns < self.times_ns.end && end_ns >= self.times_ns.start
+    }
+
+    /// The first pattern that none of these topics has.
+    pub fn unknown_topic(&self, topics: &BTreeSet<String>) -> Option<&str> {
+        let known = |pattern: &&TopicPattern| topics.iter().any(|topic| pattern.matches(topic));
+        self.topics.iter().find(|pattern| !known(pattern)).map(TopicPattern::text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_characters() {
+        let cases = [
+            ("/a", "/a", true),
+            ("/a", "/ab", false),
+            ("/camera/*", "/camera/left/image", true),
+            ("/camera/*", "/camera", false),
+            ("*/image", "/camera/left/image", true),
+            ("/*/left/*", "/camera/left/image", true),
+            ("/*/right/*", "/camera/left/image", false),
+            // The same characters must not serve twice.
+            ("/a*a", "/a", false),
+            ("*", "", true),
+        ];
+        for (pattern, topic, matches) in cases {
+            assert_eq!(TopicPattern::new(pattern).matches(topic), matches, "{pattern} {topic}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_the_times_is_not_wanted() {
+        let selection = Selection { topics: Vec::new(), times_ns: 10..20 };
+        assert!(selection.wants_time(10) && !selection.wants_time(20));
+        assert!(selection.wants_some_of((0, 10)) && selection.wants_some_of((19, 30)));
+        assert!(!selection.wants_some_of((0, 9)) && !selection.wants_some_of((20, 30)));
+    }
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What an export says of itself: as JSON, and as metadata in its file.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use steadyio_recorder::mcap::account::Gaps;
+use steadyio_recorder::mcap::index::BlockSpan;
+use steadyio_recorder::mcap::private::Identity;
+
+use crate::survey::Unreadable;
+
+pub const SCHEMA: &str = "steadyio.export/1";
+
+/// What was recorded and is not in the export.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Missing {
+    /// Between blocks that are there, or changed since they were written.
+    pub blocks: u64,
+    pub bytes: u64,
+    /// Of the blocks, those that had been durable: the others were on their way when power failed.
+    pub durable_blocks: u64,
+    /// Blocks that a recorder has overwritten while the export was made.
+    pub overwritten_blocks: u64,
+    /// The same of whole segments.
+    pub overwritten_segments: u64,
+}
+
+impl Missing {
+    pub(crate) fn add_gaps(&mut self, gaps: &Gaps) {
+        self.blocks += gaps.blocks;
+        self.bytes += gaps.bytes;
+        self.durable_blocks += gaps.durable_blocks;
+    }
+
+    pub(crate) fn add_block(&mut self, block: &BlockSpan, overwritten: bool) {
+        if overwritten {
+            self.overwritten_blocks += 1;
+        } else {
+            // It was there when the index was made.
+            self.add_gaps(&Gaps { blocks: 1, bytes: block.bytes, durable_blocks: 1 });
+        }
+    }
+
+    /// Whether anything is missing that was once safe.
+    pub fn is_damage(&self) -> bool {
+        self.durable_blocks + self.overwritten_blocks + self.overwritten_segments > 0
+    }
+}
+
+/// One recording of those in the pool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RecordingSummary {
+    pub recording_id: String,
+    /// Of its segments that were read.
+    pub segments: u64,
+    pub first_sequence: u64,
+    pub last_sequence: u64,
+    /// Of the first of these segments.
+    pub created_ns: u64,
+    /// By topic, from its beginning to the last account that was found.
+    pub channels: BTreeMap<String, ChannelAccount>,
+}
+
+impl RecordingSummary {
+    /// As metadata: `TOPIC.lost` and so on for each channel.
+    pub(crate) fn as_map(&self) -> BTreeMap<String, String> {
+        let mut map = BTreeMap::from([
+            ("recording_id".into(), self.recording_id.clone()),
+            ("segments".into(), self.segments.to_string()),
+            ("first_sequence".into(), self.first_sequence.to_string()),
+            ("last_sequence".into(), self.last_sequence.to_string()),
+            ("created_ns".into(), self.created_ns.to_string()),
+        ]);
+        for (topic, account) in &self.channels {
+            let ChannelAccount { received, written, durable, lost } = account;
+            for (name, count) in
+                [("received", received), ("written", written), ("durable", durable), ("lost", lost)]
+            {
+                map.insert(format!("{topic}.{name}"), count.to_string());
+            }
+        }
+        map
+    }
+}
+
+/// What became of the messages of a channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ChannelAccount {
+    pub received: u64,
+    pub written: u64,
+    pub durable: u64,
+    pub lost: u64,
+}
+
+/// A channel of the export.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ChannelSummary {
+    /// In the file.
+    pub id: u16,
+    pub topic: String,
+    pub messages: u64,
+}
+
+/// See the module's head. `docs/spec/export-1.schema.json` describes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    pub schema: &'static str,
+    pub tool: BTreeMap<&'static str, &'static str>,
+    /// Name, or none.
+    pub compression: &'static str,
+    /// The first log time that was asked for.
+    pub from_ns: Option<u64>,
+    /// The first one after those.
+    pub to_ns: Option<u64>,
+    pub messages: u64,
+    /// Log times of the messages.
+    pub start_ns: u64,
+    pub end_ns: u64,
+    /// Of the file.
+    pub bytes: u64,
+    /// Messages that stand behind later ones.
+    pub out_of_order: u64,
+    pub channels: Vec<ChannelSummary>,
+    pub recordings: Vec<RecordingSummary>,
+    pub missing: Missing,
+    pub unreadable: Vec<UnreadableSummary>,
+}
+
+/// A segment that nobody can read any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UnreadableSummary {
+    pub path: String,
+    pub why: String,
+}
+
+impl UnreadableSummary {
+    pub(crate) fn of(found: &Unreadable) -> UnreadableSummary {
+        UnreadableSummary { path: found.path.display().to_string(), why: found.why.clone() }
+    }
+}
+
+impl Summary {
+    /// Whether something is not in it that was once safe.
+    pub fn is_damaged(&self) -> bool {
+        self.missing.is_damage() || !self.unreadable.is_empty()
+    }
+}
+
+/// As 32 hexadecimal digits.
+pub(crate) fn recording_id(identity: &Identity) -> String {
+    identity.recording_id.iter().map(|byte| format!("{byte:02x}")).collect()
+}

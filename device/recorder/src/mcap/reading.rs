@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The messages of a segment, for who reads them and changes nothing.
+//!
+//! Called by exports, also while a recorder writes or recycles the segment. The index in a tail is
+//! believed, because the tail has a checksum and names its life; without a tail the blocks are
+//! followed as the recovery does. Each block is checked again when it is read.
+
+use std::io;
+use std::ops::Range;
+
+use super::account::{ChannelLedger, Gaps};
+use super::definitions::Definitions;
+use super::index::BlockSpan;
+use super::layout::{ALIGN_BYTES, ANY_BLOCK_BYTES_LIMIT};
+use super::private::{BlockKind, BlockRecord, Life};
+use super::recover::{RecoverError, State, examine, find_life};
+use super::scan::{ChunkMessage, Messages, Records, Scanned, chunk_place};
+use super::sealed::{Sealed, read_exactly, sealed};
+use super::storage::Storage;
+use super::wire::{CHUNK_HEAD_BYTES, MESSAGE_HEAD_BYTES, RECORD_HEAD_BYTES, op};
+
+/// A segment with messages.
+#[derive(Debug)]
+pub struct Readable {
+    pub life: Life,
+    pub definitions: Definitions,
+    /// Of data, in their order in the file.
+    pub blocks: Vec<BlockSpan>,
+    /// Earliest and latest log time.
+    pub times_ns: (u64, u64),
+    /// The last one found.
+    pub ledger: Vec<ChannelLedger>,
+    /// What is known to be missing before a block is read.
+    pub gaps: Gaps,
+}
+
+/// What a file is to a reader.
+#[derive(Debug)]
+pub enum Found {
+    Messages(Box<Readable>),
+    /// Unused, or nothing was recorded in it.
+    Empty,
+    /// There are messages, but nothing says any more what they mean.
+    NoDefinitions,
+    /// An MCAP file that no steadyio recorder wrote.
+    Foreign,
+}
+
+/// What this file holds now.
+pub fn read(storage: &dyn Storage) -> Result<Found, RecoverError> {
+    if let Some((life, _)) = find_life(storage)? {
+        if let Some(tail) = sealed(storage, &life)? {
+            return Ok(of_tail(life, tail));
+        }
+    }
+    let found = examine(storage, false)?;
+    match (found.state, found.life) {
+        (State::Damaged, _) => Ok(Found::NoDefinitions),
+        (State::Unused | State::Blank, _) => Ok(Found::Empty),
+        (_, None) => Ok(Found::Foreign),
+        // It was finished meanwhile.
+        (State::Finished | State::Hidden, _) => read(storage),
+        (State::Unfinished, _) => Ok(found.into_blocks().map_or(Found::Empty, of_blocks)),
+    }
+}
+
+fn of_tail(life: Life, tail: Sealed) -> Found {
+    if tail.blocks.is_empty() {
+        return Found::Empty;
+    }
+    let Sealed { definitions, blocks, times_ns, ledger, gaps, .. } = tail;
+    Found::Messages(Box::new(Readable { life, definitions, blocks, times_ns, ledger, gaps }))
+}
+
+fn of_blocks((life, scanned): (Life, Scanned)) -> Found {
+    let blocks: Vec<BlockSpan> = scanned.index.blocks().collect();
+    if blocks.is_empty() {
+        return Found::Empty;
+    }
+    let times_ns = scanned.index.times_ns();
+    let Scanned { definitions, ledger, gaps, .. } = scanned;
+    Found::Messages(Box::new(Readable { life, definitions, blocks, times_ns, ledger, gaps }))
+}
+
+/// Whose data is in the file now.
+pub fn life(storage: &dyn Storage) -> io::Result<Option<Life>> {
+    Ok(find_life(storage)?.map(|(life, _)| life))
+}
+
+/// A block of data with its record, or None if what was written is not there any more.
+pub fn read_block(
+    storage: &dyn Storage,
+    life: &Life,
+    span: &BlockSpan,
+) -> io::Result<Option<Vec<u8>>> {
+    let Some(start) = read_exactly(storage, span.offset, ALIGN_BYTES)? else { return Ok(None) };
+    let ours = |record: &BlockRecord| {
+        record.identity == life.identity
+            && record.offset == span.offset
+            && record.kind == BlockKind::Data
+            && record.block_bytes as usize <= ANY_BLOCK_BYTES_LIMIT
+    };
+    let Some(record) = BlockRecord::get(&start).filter(ours) else { return Ok(None) };
+    let block = read_exactly(storage, span.offset, record.block_bytes as usize)?;
+    Ok(block.filter(|block| record.fits(block)))
+}
+
+/// A message in a block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MessageInBlock {
+    /// Position of its channel in the definitions.
+    pub slot: usize,
+    pub sequence: u32,
+    pub log_time_ns: u64,
+    pub publish_time_ns: u64,
+    /// Where its payload lies in the block.
+    pub payload: Range<usize>,
+}
+
+/// The messages of a block that [`read_block`] returned; `None` if they are not of these
+/// definitions.
+pub fn messages<'a>(
+    block: &'a [u8],
+    definitions: &'a Definitions,
+) -> Option<impl Iterator<Item = MessageInBlock> + 'a> {
+    let (chunk_at, opcode, content) = Records::of(block).next()?;
+    let (_, records) = chunk_place(content).filter(|_| opcode == op::CHUNK)?;
+    let mut at = chunk_at + RECORD_HEAD_BYTES + CHUNK_HEAD_BYTES;
+    let place = move |message: ChunkMessage<'_>| {
+        let start = at + RECORD_HEAD_BYTES + MESSAGE_HEAD_BYTES;
+        at = start + message.payload.len();
+        let ChunkMessage { slot, sequence, log_time_ns, publish_time_ns, .. } = message;
+        MessageInBlock { slot, sequence, log_time_ns, publish_time_ns, payload: start..at }
+    };
+    Messages::checked(records, definitions).map(|messages| messages.map(place))
+}
