@@ -54,6 +54,26 @@ def test_the_table_and_the_records_of_a_topic(work: Path) -> None:
     assert [(int(time), text) for time, text in times_and_texts] == expected
 
 
+def test_topics_that_a_stream_adds_are_read_from_the_first_byte_and_through_the_index(
+    work: Path,
+) -> None:
+    from mcap.reader import NonSeekingReader, SeekingReader
+
+    stream = HEAD + topic_frame(1, "/a", 2_000) + BEGIN
+    for number in range(1, 21):
+        late = topic_frame(number + 1, f"/late/{number}", 2_000)
+        stream += record_frame(1, number, b"a") + late + record_frame(number + 1, number, b"late")
+    directory = work / "recording"
+    assert record(directory, stream, "--framing", "frames") == 0
+    segment = directory / "segment-00000.mcap"
+    for kind in (NonSeekingReader, SeekingReader):
+        with segment.open("rb") as file:
+            read = kind(file, validate_crcs=True).iter_messages()
+            found = [(channel.topic, message.log_time) for _, channel, message in read]
+        sent = [(topic, n) for n in range(1, 21) for topic in ("/a", f"/late/{n}")]
+        assert sorted(found) == sorted(sent)
+
+
 def test_lost_records_show_as_gaps(work: Path) -> None:
     directory = work / "recording"
     # The second line is longer than --size.

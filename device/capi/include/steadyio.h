@@ -6,7 +6,7 @@
  * overwritten first. Its life:
  *
  *	steadyio_open()		copies the configuration
- *	steadyio_add_channel()	one stream of records; as often as needed
+ *	steadyio_add_channel()	one stream of records; as often as needed, also while recording
  *	steadyio_start()	checks everything, makes the segments, starts the writer thread
  *	steadyio_append()	copies a record into locked memory; wait-free
  *	steadyio_flush()	waits until what was appended so far is durable; not for real-time threads
@@ -149,6 +149,11 @@ struct steadyio_config {
 	uint64_t longest_record_bytes;
 	/* enum steadyio_on_failure */
 	uint32_t on_failure;
+	/* How many channels may be added after steadyio_start(). Default 0. */
+	uint32_t late_channels;
+	/* Room for their names and schemas, all together, twice in locked memory and in each segment.
+	 * Default 4 KiB for each of late_channels. */
+	uint64_t late_definition_bytes;
 };
 
 struct steadyio_channel_config {
@@ -169,7 +174,7 @@ struct steadyio_channel_config {
 	/* Time between records. Default: irregular. */
 	uint64_t period_ns;
 	/* Memory between append and writer. Default: one second of records; all channels without a
-	 * period share 32 MiB. */
+	 * period share 32 MiB; one that is added after steadyio_start() has 1 MiB. */
 	uint64_t ring_bytes;
 };
 
@@ -237,7 +242,11 @@ struct steadyio_channel;
 /* Nothing is created on any disk before steadyio_start(). */
 int steadyio_open(const struct steadyio_config *config, struct steadyio_recorder **recorder);
 
-/* Before steadyio_start(). The channel lives as long as the recorder. */
+/*
+ * The channel lives as long as the recorder. After steadyio_start() it may be appended to at once; its
+ * definition is durable before its first record is. Then this call allocates and locks memory, and
+ * waits for other calls on the recorder: not for real-time threads.
+ */
 int steadyio_add_channel(struct steadyio_recorder *recorder,
 			 const struct steadyio_channel_config *config,
 			 struct steadyio_channel **channel);

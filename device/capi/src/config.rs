@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use steadyio_recorder::config::{
-    ChannelConfig, EngineChoice, IoPriority, OnFailure, RecorderConfig, Retention, Schema,
-    WhenFull, WriterConfig, defaults,
+    ChannelConfig, EngineChoice, IoPriority, LateRoom, OnFailure, RecorderConfig, Retention,
+    Schema, WhenFull, WriterConfig, defaults,
 };
 
 use crate::arguments::{CStruct, bytes_of, string};
@@ -17,6 +17,9 @@ use crate::status::Error;
 const NO_LOCK: u32 = 1;
 const WRITER_CPU: u32 = 2;
 const DISCARD_DAMAGED: u32 = 4;
+
+/// Default for each channel that may be added later.
+const LATE_DEFINITION_BYTES: u64 = 4 << 10;
 
 /// `struct steadyio_config`.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +44,8 @@ pub struct CConfig {
     pub note_context: *mut c_void,
     pub longest_record_bytes: u64,
     pub on_failure: u32,
+    pub late_channels: u32,
+    pub late_definition_bytes: u64,
 }
 
 // SAFETY: as the trait wants it; a function pointer that is not NULL is the caller's promise.
@@ -105,6 +110,13 @@ impl CConfig {
             loss_window: match self.loss_window_ms {
                 0 => defaults::LOSS_WINDOW,
                 ms => Duration::from_millis(ms),
+            },
+            late: LateRoom {
+                channels: self.late_channels.into(),
+                definition_bytes: or(
+                    self.late_definition_bytes,
+                    LATE_DEFINITION_BYTES * u64::from(self.late_channels),
+                ),
             },
             unit_bytes: or(self.unit_bytes, defaults::UNIT_BYTES),
             longest_record_bytes: self.longest_record_bytes,

@@ -117,6 +117,19 @@ struct State {
     channels: Vec<Arc<ChannelHandle>>,
 }
 
+fn add_late(
+    recorder: &Recorder,
+    mut config: ChannelConfig,
+    handle: &ChannelHandle,
+) -> Result<(), Error> {
+    if config.ring_bytes == 0 {
+        config.ring_bytes = defaults::late_ring_bytes(config.record_bytes_max, config.period);
+    }
+    let (channel, ledger) = recorder.registry().add(&config)?;
+    handle.start(channel, &ledger);
+    Ok(())
+}
+
 /// The program's function for progress.
 #[derive(Debug, Clone, Copy)]
 struct Note {
@@ -163,14 +176,17 @@ impl RecorderHandle {
         self.state.lock().map_err(|_| Error::fixed(Status::Panic, poisoned))
     }
 
-    /// Before the start.
+    /// Before the start, or while recording.
     pub fn add_channel(&self, config: ChannelConfig) -> Result<Arc<ChannelHandle>, Error> {
         let mut state = self.lock()?;
-        if !matches!(state.stage, RecorderState::Open) {
-            return Err(Error::fixed(Status::State, "add channels before steadyio_start()"));
-        }
         let handle = Arc::new(ChannelHandle::new());
-        state.config.channels.push(config);
+        match &state.stage {
+            RecorderState::Open => state.config.channels.push(config),
+            RecorderState::Recording(recorder) => add_late(recorder, config, &handle)?,
+            RecorderState::Finished => {
+                return Err(Error::fixed(Status::State, "add channels before steadyio_finish()"));
+            }
+        }
         state.channels.push(Arc::clone(&handle));
         Ok(handle)
     }
@@ -185,7 +201,7 @@ impl RecorderHandle {
         let (recorder, channels) =
             Recorder::start(&state.config, &mut |text| self.note.tell(text))?;
         for ((handle, channel), ledger) in
-            state.channels.iter().zip(channels).zip(recorder.ledgers())
+            state.channels.iter().zip(channels).zip(&recorder.ledgers())
         {
             handle.start(channel, ledger);
         }

@@ -9,6 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use steadyio_recorder::config::ConfigError;
 use steadyio_recorder::pool::StartError;
+use steadyio_recorder::pool::registry::AddError;
 
 /// Longest text of an error, with its 0.
 const TEXT_BYTES: usize = 1_024;
@@ -85,6 +86,17 @@ impl From<StartError> for Error {
                 Status::Invalid
             }
             _ => Status::Failed,
+        };
+        Error::new(status, with_causes(&error))
+    }
+}
+
+impl From<AddError> for Error {
+    fn from(error: AddError) -> Error {
+        let status = match error {
+            AddError::Memory(_) => Status::Failed,
+            AddError::Ended(_) => Status::State,
+            _ => Status::Invalid,
         };
         Error::new(status, with_causes(&error))
     }

@@ -30,6 +30,8 @@ static void configs(void)
 	FIELD(steadyio_config, note_context);
 	FIELD(steadyio_config, longest_record_bytes);
 	FIELD(steadyio_config, on_failure);
+	FIELD(steadyio_config, late_channels);
+	FIELD(steadyio_config, late_definition_bytes);
 	STRUCT(steadyio_channel_config);
 	FIELD(steadyio_channel_config, struct_bytes);
 	FIELD(steadyio_channel_config, topic);

@@ -16,9 +16,10 @@ use steadyio_export::selection::Selection;
 use steadyio_export::summary::Summary;
 use steadyio_export::survey::Survey;
 use steadyio_recorder::config::{
-    ChannelConfig, OnFailure, RecorderConfig, Retention, WhenFull, WriterConfig,
+    ChannelConfig, LateRoom, OnFailure, RecorderConfig, Retention, WhenFull, WriterConfig,
 };
 use steadyio_recorder::pool::Recorder;
+use steadyio_recorder::pool::flush::Flushed;
 
 const RECORD_BYTES: usize = 4_000;
 
@@ -35,6 +36,7 @@ fn config(dir: &Path) -> RecorderConfig {
         }],
         loss_window: Duration::from_millis(20),
         unit_bytes: 16 << 10,
+        late: LateRoom::default(),
         longest_record_bytes: 0,
         shared_ring_bytes: None,
         segment_bytes: 256 << 10,
@@ -160,6 +162,22 @@ fn blocks_that_a_recorder_overwrites_meanwhile_are_told_as_such() {
     let missing = summary.missing;
     assert!(missing.overwritten_blocks > 0 && missing.durable_blocks == 0, "{missing:?}");
     assert!(times_ns(&file).iter().all(|time_ns| *time_ns < 200));
+}
+
+#[test]
+fn a_channel_that_was_added_is_exported_while_the_recorder_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config(dir.path());
+    config.late = LateRoom { channels: 1, definition_bytes: 1_000 };
+    let (recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+    channels[0].append(1, b"first").unwrap();
+    let late = ChannelConfig { topic: "/late".into(), ..config.channels.remove(0) };
+    recorder.add_channel(&late).unwrap().append(2, b"second").unwrap();
+    assert_eq!(recorder.flush(Duration::from_secs(60)), Flushed::Durable);
+    let (summary, file) = export(&survey(dir.path()), HELD_BYTES_MAX).unwrap();
+    assert_eq!(times_ns(&file), [1, 2]);
+    let topics: Vec<&str> = summary.channels.iter().map(|one| one.topic.as_str()).collect();
+    assert_eq!(topics, ["/a", "/late"]);
 }
 
 #[test]

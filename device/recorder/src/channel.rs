@@ -78,6 +78,19 @@ pub fn open_shared(
     Ok((SharedChannels { ring, entrances }, Outlet { ring: reader, ledgers, first: 0 }))
 }
 
+/// A further channel of a shared ring; [`SharedChannels::add`] takes it.
+#[derive(Debug)]
+pub struct LateChannel(Entrance);
+
+impl LateChannel {
+    /// With the account that the writer thread shares.
+    pub(crate) fn new(config: &ChannelConfig) -> (LateChannel, Arc<Ledger>) {
+        let entrance = Entrance::new(config);
+        let ledger = Arc::clone(&entrance.ledger);
+        (LateChannel(entrance), ledger)
+    }
+}
+
 impl Channel {
     /// Takes a record, or counts it as lost.
     ///
@@ -104,9 +117,20 @@ impl SharedChannels {
         self.entrances[channel].append(&mut self.ring, channel as u16, log_time_ns, data)
     }
 
+    /// Takes over a channel that was declared while recording; returns its position. Allocates.
+    pub fn add(&mut self, late: LateChannel) -> usize {
+        self.entrances.push(late.0);
+        self.entrances.len() - 1
+    }
+
     /// Bytes of the ring in use.
     pub fn ring_used(&self) -> usize {
         self.ring.used()
+    }
+
+    /// Bytes of the ring.
+    pub fn ring_bytes(&self) -> usize {
+        self.ring.capacity()
     }
 }
 

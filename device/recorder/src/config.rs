@@ -6,7 +6,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::mcap::definitions::{ChannelSpec, DefinitionError, Definitions, SchemaSpec};
+use super::mcap::definitions::{ChannelSpec, DefinitionError, Definitions, Mark, SchemaSpec};
 use super::mcap::layout::{
     Layout, LayoutConfig, LayoutError, PAYLOAD_BYTES_LIMIT, single_overhead_bytes,
 };
@@ -25,8 +25,11 @@ const SEGMENT_BYTES: (u64, u64) = (256 * KIB, 64 * GIB);
 pub const SEGMENTS: (u64, u64) = (2, 10_000);
 const RING_BYTES: (u64, u64) = (4 * KIB, 4 * GIB);
 const RECORD_BYTES_MAX: u64 = PAYLOAD_BYTES_LIMIT as u64;
-const CHANNELS_MAX: u64 = 10_000;
+/// Of a recording.
+pub const CHANNELS_MAX: u64 = 10_000;
 const TOPIC_BYTES_MAX: u64 = 256;
+/// Twice in locked memory.
+const LATE_DEFINITION_BYTES_MAX: u64 = 8 * MIB;
 const LOSS_WINDOW_MS: (u64, u64) = (2, 3_600_000);
 /// A segment with less room for data than this many units would be mostly index and padding.
 const UNITS_PER_SEGMENT_MIN: u64 = 4;
@@ -81,6 +84,12 @@ pub mod defaults {
         }
     }
 
+    /// Ring for a channel that comes later: its share of the others' memory is given away by then.
+    pub fn late_ring_bytes(record_bytes_max: u64, period: Option<Duration>) -> u64 {
+        const LATE_CHANNELS: u64 = 32;
+        ring_bytes(record_bytes_max, period, LATE_CHANNELS)
+    }
+
     /// One ring for all these channels: a second of records, or what those without a period share.
     pub fn shared_ring_bytes(channels: &[ChannelConfig]) -> u64 {
         let paced = channels.iter().filter_map(|channel| {
@@ -113,6 +122,32 @@ pub struct Schema {
     /// Language of the definition, `jsonschema` or `protobuf` for example.
     pub encoding: String,
     pub data: Vec<u8>,
+}
+
+/// The schemas of a recording so far, each once.
+#[derive(Debug, Default)]
+pub(crate) struct Schemas(HashMap<Schema, usize>);
+
+impl Schemas {
+    /// The position of a schema, and its definition if it is a new one.
+    pub(crate) fn number_of(
+        &mut self,
+        schema: Option<&Schema>,
+    ) -> (Option<usize>, Option<SchemaSpec>) {
+        let Some(schema) = schema else { return (None, None) };
+        if let Some(known) = self.0.get(schema) {
+            return (Some(*known), None);
+        }
+        let number = self.0.len();
+        self.0.insert(schema.clone(), number);
+        let Schema { name, encoding, data } = schema.clone();
+        (Some(number), Some(SchemaSpec { name, encoding, data }))
+    }
+
+    /// It was not defined after all.
+    pub(crate) fn forget(&mut self, schema: &Schema) {
+        self.0.remove(schema);
+    }
 }
 
 /// One stream of records.
@@ -199,6 +234,15 @@ pub struct WriterConfig {
     pub io_priority: Option<IoPriority>,
 }
 
+/// Room for channels that are declared while recording: memory, and space in each segment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LateRoom {
+    /// How many.
+    pub channels: u64,
+    /// Of their topics and schemas, all together.
+    pub definition_bytes: u64,
+}
+
 /// A recorder: one pool of segments in one directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecorderConfig {
@@ -206,6 +250,8 @@ pub struct RecorderConfig {
     pub dir: PathBuf,
     /// What is recorded.
     pub channels: Vec<ChannelConfig>,
+    /// For what is declared later.
+    pub late: LateRoom,
     /// How much a power cut may lose, in time.
     pub loss_window: Duration,
     /// Largest write; ideally a multiple of the device's erase block. A longer record is one write.
@@ -242,7 +288,7 @@ pub struct ConfigError {
     pub reason: String,
 }
 
-fn wrong(key: impl Display, value: impl Display, reason: impl Display) -> ConfigError {
+pub(crate) fn wrong(key: impl Display, value: impl Display, reason: impl Display) -> ConfigError {
     ConfigError { key: key.to_string(), value: value.to_string(), reason: reason.to_string() }
 }
 
@@ -284,6 +330,27 @@ impl ChannelConfig {
         })
     }
 
+    /// As it goes into the segments.
+    pub(crate) fn spec(&self, schema: Option<usize>) -> ChannelSpec {
+        ChannelSpec {
+            topic: self.topic.clone(),
+            message_encoding: self.message_encoding.clone(),
+            schema,
+            metadata: Vec::new(),
+        }
+    }
+
+    /// Of a channel that is declared while the recorder runs. `ring_bytes` is that of the ring that
+    /// all share.
+    pub(crate) fn check_late(&self, limits: &LateLimits) -> Result<(), ConfigError> {
+        let own = limits.shared_ring_bytes.is_none().then_some(limits.poll);
+        self.check(limits.longest, own)?;
+        limits.shared_ring_bytes.map_or(Ok(()), |bytes| {
+            let need = RING_RECORDS_MIN * self.slot_bytes();
+            check_ring("all channels: ring_bytes", bytes, need, limits.poll)
+        })
+    }
+
     /// A record in a ring.
     fn slot_bytes(&self) -> u64 {
         self.record_bytes_max + HEADER_BYTES as u64
@@ -295,6 +362,14 @@ impl ChannelConfig {
         let records = self.period.map_or(0, |period| polls.div_ceil(period.as_nanos()));
         self.slot_bytes().saturating_mul(u64::try_from(records).unwrap_or(u64::MAX))
     }
+}
+
+/// What the configuration allows channels that come later.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LateLimits {
+    longest: u64,
+    poll: Duration,
+    pub(crate) shared_ring_bytes: Option<u64>,
 }
 
 fn check_ring(key: &str, bytes: u64, need: u64, poll: Duration) -> Result<(), ConfigError> {
@@ -326,6 +401,15 @@ impl RecorderConfig {
         poll_of(self.loss_window)
     }
 
+    /// Of channels that are declared later.
+    pub(crate) fn late_limits(&self) -> LateLimits {
+        LateLimits {
+            longest: record_bytes_max(self.unit_bytes, self.longest_record_bytes),
+            poll: self.poll(),
+            shared_ring_bytes: self.shared_ring_bytes,
+        }
+    }
+
     /// A record is submitted to the device at this age at the latest; the rest of the loss window
     /// is for the device.
     pub fn flush_after(&self) -> Duration {
@@ -346,6 +430,13 @@ impl RecorderConfig {
         let window_ms = u64::try_from(self.loss_window.as_millis()).unwrap_or(u64::MAX);
         within("loss_window (ms)", window_ms, LOSS_WINDOW_MS)?;
         within("number of channels", self.channels.len() as u64, (1, CHANNELS_MAX))?;
+        let left = CHANNELS_MAX - self.channels.len() as u64;
+        within("late.channels", self.late.channels, (0, left))?;
+        within(
+            "late.definition_bytes",
+            self.late.definition_bytes,
+            (0, LATE_DEFINITION_BYTES_MAX),
+        )?;
         within("longest_record_bytes", self.longest_record_bytes, (0, RECORD_BYTES_MAX))?;
         self.check_channels()?;
         self.writer.check()?;
@@ -378,7 +469,7 @@ impl RecorderConfig {
         let definitions = self.definitions().map_err(|error| {
             wrong("channels", self.channels.len(), format!("cannot be defined: {error}"))
         })?;
-        self.layout(&definitions).map_err(|error| match error {
+        self.largest_layout(&definitions).map_err(|error| match error {
             LayoutError::Size { key, value, min, max } => {
                 wrong(key, value, format!("must be {min} to {max}, for these channels and records"))
             }
@@ -388,38 +479,42 @@ impl RecorderConfig {
 
     /// Schemas and channels as they go into each segment; each schema once.
     pub fn definitions(&self) -> Result<Definitions, DefinitionError> {
-        let mut schemas = Vec::new();
-        let mut known = HashMap::new();
-        let mut number_of = |schema| {
-            *known.entry(schema).or_insert_with(|| {
-                let Schema { name, encoding, data } = Schema::clone(schema);
-                schemas.push(SchemaSpec { name, encoding, data });
-                schemas.len() - 1
-            })
-        };
-        let spec = |channel: &ChannelConfig, schema| ChannelSpec {
-            topic: channel.topic.clone(),
-            message_encoding: channel.message_encoding.clone(),
-            schema,
-            metadata: Vec::new(),
-        };
-        let channels = self.channels.iter();
-        let channels: Vec<ChannelSpec> = channels
-            .map(|channel| spec(channel, channel.schema.as_ref().map(&mut number_of)))
-            .collect();
-        Definitions::new(&schemas, &channels)
+        let mut schemas = Schemas::default();
+        let mut channels = Vec::with_capacity(self.channels.len());
+        let mut specs = Vec::new();
+        for channel in &self.channels {
+            let (schema, new) = schemas.number_of(channel.schema.as_ref());
+            specs.extend(new);
+            channels.push(channel.spec(schema));
+        }
+        Definitions::new(&specs, &channels)
     }
 
     /// Sizes of what is in a segment.
     pub fn layout(&self, definitions: &Definitions) -> Result<Layout, LayoutError> {
+        Layout::new(self.sizes(), definitions)
+    }
+
+    /// The same with all channels that may come later.
+    pub fn largest_layout(&self, definitions: &Definitions) -> Result<Layout, LayoutError> {
+        let all = definitions.mark();
+        let channels = all.channels + bytes_in_memory(self.late.channels);
+        let bytes = all.bytes() + bytes_in_memory(self.late.definition_bytes);
+        Layout::checked(self.sizes(), Mark::of(channels, bytes))
+    }
+
+    fn sizes(&self) -> LayoutConfig {
         let longest = self.channels.iter().map(|channel| channel.record_bytes_max).max();
-        let sizes = LayoutConfig::recycled(
+        let longest = match self.late.channels {
+            0 => longest.unwrap_or(0),
+            _ => record_bytes_max(self.unit_bytes, self.longest_record_bytes),
+        };
+        LayoutConfig::recycled(
             self.segment_bytes,
             bytes_in_memory(self.unit_bytes),
-            bytes_in_memory(longest.unwrap_or(0)),
-            self.channels.len(),
-        );
-        Layout::new(sizes, definitions)
+            bytes_in_memory(longest),
+            self.channels.len() + bytes_in_memory(self.late.channels),
+        )
     }
 
     /// Memory between callers and writer thread, all together.
@@ -447,6 +542,9 @@ impl RecorderConfig {
         let refuse = |reason: String| wrong("retention (time)", format!("{time:?}"), reason);
         if self.channels.iter().any(|channel| channel.period.is_none()) {
             return Err(refuse("every channel needs a period".into()));
+        }
+        if self.late.channels > 0 {
+            return Err(refuse("no room may be left for channels that come later".into()));
         }
         let (segments, bytes_per_s) = segments_for(time, self, layout);
         let needed = segments.saturating_mul(self.segment_bytes);
@@ -540,6 +638,7 @@ mod tests {
             }],
             loss_window: Duration::from_millis(500),
             unit_bytes: 512 * KIB,
+            late: LateRoom::default(),
             longest_record_bytes: 0,
             shared_ring_bytes: None,
             segment_bytes: 16 * MIB,

@@ -100,6 +100,11 @@ impl RingWriter {
     pub fn used(&self) -> usize {
         self.capacity - self.producer.slots()
     }
+
+    /// Bytes in all.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
 }
 
 fn copy(from: &[u8], to: &mut [MaybeUninit<u8>]) {

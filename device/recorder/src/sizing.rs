@@ -126,7 +126,7 @@ pub fn segments_for(time: Duration, config: &RecorderConfig, layout: &Layout) ->
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::config::{ChannelConfig, OnFailure, Retention, WhenFull, WriterConfig};
+    use crate::config::{ChannelConfig, LateRoom, OnFailure, Retention, WhenFull, WriterConfig};
     use crate::mcap::account::ChannelLedger;
     use crate::mcap::encoder::{Encoder, Full, Message};
     use crate::mcap::private::Identity;
@@ -233,6 +233,7 @@ mod tests {
                 channels: (0..channels).map(channel).collect(),
                 loss_window: defaults::LOSS_WINDOW,
                 unit_bytes: 1 << 20,
+                late: LateRoom::default(),
                 longest_record_bytes: 0,
                 shared_ring_bytes: None,
                 segment_bytes: 16 << 20,

@@ -8,6 +8,8 @@ use std::time::Duration;
 use rustix::thread::{ClockId as SleepClock, clock_nanosleep_absolute};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
+use super::config::ChannelConfig;
+
 const NS_PER_S: u64 = 1_000_000_000;
 /// A long wait is divided into waits of this length, so that Ctrl-C is noticed.
 const WAIT_NS_MAX: u64 = 200_000_000;
@@ -29,6 +31,17 @@ pub trait Source {
     /// Waits for the next record; None at the end. An error of kind `Interrupted` means that it may
     /// take longer: check whether to stop, and call again.
     fn next(&mut self) -> io::Result<Option<Record<'_>>>;
+
+    /// A channel that is to be recorded from now on; after an error of kind `Interrupted`.
+    fn declares(&mut self) -> Option<ChannelConfig> {
+        None
+    }
+
+    /// The answer to [`Source::declares`], before anything else is asked: the channel's position, or
+    /// why it cannot be recorded.
+    fn is_declared(&mut self, _outcome: Result<usize, String>) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The monotonic clock in ns.

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::Serialize;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_core::latency::Latencies;
+use steadyio_recorder::config::ChannelConfig;
 use steadyio_recorder::source::{Record, Source, now_ns};
 use steadyio_recorder::task::{Counters, Probe};
 
@@ -21,6 +22,11 @@ const WORST: usize = 10;
 pub trait Sink {
     /// The call that is measured. The sink counts a lost record; it is no error.
     fn take(&mut self, record: &Record<'_>) -> io::Result<()>;
+
+    /// A channel that comes while recording; returns its position, or why it cannot be recorded.
+    fn declare(&mut self, channel: &ChannelConfig) -> Result<usize, String> {
+        Err(format!("{:?} cannot be added", channel.topic))
+    }
 
     /// Whether nothing is recorded any more, whatever comes.
     fn has_ended(&self) -> bool {
@@ -157,7 +163,12 @@ impl CallerReport {
             let record = match source.next() {
                 Ok(Some(record)) => record,
                 Ok(None) => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                    if let Some(channel) = source.declares() {
+                        source.is_declared(sink.declare(&channel))?;
+                    }
+                    continue;
+                }
                 Err(error) => return Err(error),
             };
             if meter.measuring.calls {

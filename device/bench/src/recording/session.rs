@@ -16,9 +16,10 @@ use std::time::Duration;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_core::scheduling::set_fifo;
 use steadyio_recorder::channel::{Channel, SharedChannels};
-use steadyio_recorder::config::RecorderConfig;
-use steadyio_recorder::ledger::{Account, Ledger};
+use steadyio_recorder::config::{ChannelConfig, RecorderConfig};
+use steadyio_recorder::ledger::Account;
 use steadyio_recorder::pool::meters::{Listener, Meters, RecordingState, WriterReport};
+use steadyio_recorder::pool::registry::Registry;
 use steadyio_recorder::pool::{Recorder, StartError};
 use steadyio_recorder::source::{Record, Source, now_ns};
 use steadyio_recorder::task::{lock_process, process_cpu_ns, set_cpu};
@@ -161,7 +162,8 @@ impl Drop for SendsEnded {
 struct Watching<'a, 'b> {
     watch: Option<&'a mut Watch<'b>>,
     events: Receiver<Event>,
-    ledgers: &'a [Arc<Ledger>],
+    /// All channels together.
+    account: &'a dyn Fn() -> Account,
     ring_bytes: u64,
     measure_calls: bool,
     gauge: Arc<Gauge>,
@@ -190,13 +192,8 @@ impl Watching<'_, '_> {
         }
     }
 
-    fn account(&self) -> Account {
-        let accounts = self.ledgers.iter().map(|ledger| ledger.snapshot());
-        accounts.fold(Account::default(), |sum, more| sum.plus(&more))
-    }
-
     fn tell_state(&mut self) {
-        let account = self.account();
+        let account = (self.account)();
         if let Some(watch) = &mut self.watch {
             (watch.state)(&self.state, &account);
         }
@@ -205,7 +202,7 @@ impl Watching<'_, '_> {
     fn tell(&mut self) {
         let live = Live {
             elapsed: Duration::from_nanos(now_ns() - self.start_ns),
-            account: self.account(),
+            account: (self.account)(),
             ring_bytes: self.ring_bytes,
             call_ns_max: self.measure_calls.then(|| self.gauge.call_ns_max.load(Ordering::Relaxed)),
             durable_lag_ns: (self.durable_lag_ns)(),
@@ -224,6 +221,7 @@ enum Rings {
 
 struct PoolSink {
     rings: Rings,
+    registry: Arc<Registry>,
     /// Of each channel's ring, if the caller waits for room.
     ring_bytes: Option<Vec<u64>>,
     last: usize,
@@ -241,6 +239,18 @@ impl Sink for PoolSink {
             Rings::Shared(channels) => channels.append(channel, log_time_ns, data),
         };
         Ok(())
+    }
+
+    fn declare(&mut self, channel: &ChannelConfig) -> Result<usize, String> {
+        let Rings::Shared(channels) = &mut self.rings else {
+            return Err("the channels do not share a ring".into());
+        };
+        let added = self.registry.add_shared(channels, channel);
+        let position = added.map_err(|error| error.to_string())?;
+        if let Some(all) = &mut self.ring_bytes {
+            all.push(channels.ring_bytes() as u64);
+        }
+        Ok(position)
     }
 
     fn has_ended(&self) -> bool {
@@ -296,10 +306,11 @@ impl Plan {
         let rings_bytes = self.config.channels.iter().map(|channel| channel.ring_bytes);
         let rings_bytes = rings_bytes.map(|own| shared.unwrap_or(own));
         let ring_bytes = self.back_pressure.then(|| rings_bytes.collect());
-        let ledgers = recorder.ledgers().to_vec();
+        let registry = Arc::clone(recorder.registry());
         let meters = Arc::clone(recorder.meters());
         let sink = PoolSink {
             rings,
+            registry: Arc::clone(&registry),
             ring_bytes,
             last: 0,
             meters: Arc::clone(&meters),
@@ -310,7 +321,8 @@ impl Plan {
         let of_writer = sender.clone();
         let told = move |state: &RecordingState| drop(of_writer.send(Event::State(state.clone())));
         meters.on_change(Listener(Box::new(told)));
-        let mut watching = self.watching(watch, events, &ledgers, &lag);
+        let account = || registry.total();
+        let mut watching = self.watching(watch, events, &account, &lag);
         let (begun, caller, _) = self.run_caller(source, sink, stop, &sender, &mut watching)?;
         let report = thread::scope(|scope| {
             // The device may fail now as well, and is waited for.
@@ -322,9 +334,10 @@ impl Plan {
             watching.until_ended();
             finishing.join().map_err(|_| io::Error::other("ending the recording panicked"))?
         })?;
+        let channels = registry.channels().into_iter();
         Ok(Outcome {
             caller,
-            channels: self.accounts(&ledgers),
+            channels: channels.map(|channel| (channel.topic, channel.account)).collect(),
             beside: Beside::Pool(Box::new(report), Arc::clone(&meters)),
             filesystem: filesystem_of(&self.config.dir),
             flusher: flusher::in_force(),
@@ -355,10 +368,11 @@ impl Plan {
         let period_ns = self.period.as_nanos() as u64;
         let record_bytes = self.config.channels[0].record_bytes_max;
         let background = sink.background(period_ns, record_bytes).start()?;
-        let ledgers = [sink.ledger()];
+        let ledger = sink.ledger();
+        let account = || ledger.snapshot();
         let flusher = flusher::in_force();
         let (sender, events) = channel();
-        let mut watching = self.watching(watch, events, &ledgers, &|| None);
+        let mut watching = self.watching(watch, events, &account, &|| None);
         let (begun, caller, sink) = self.run_caller(source, sink, stop, &sender, &mut watching)?;
         let background = background.map(|thread| thread.finish()).transpose()?;
         let report = sink.finish()?;
@@ -368,7 +382,7 @@ impl Plan {
         }
         Ok(Outcome {
             caller,
-            channels: self.accounts(&ledgers),
+            channels: vec![(self.config.channels[0].topic.clone(), ledger.snapshot())],
             beside: Beside::CallerWrites(Box::new(report), background.map(Box::new)),
             filesystem: filesystem_of(&self.config.dir),
             flusher,
@@ -381,13 +395,13 @@ impl Plan {
         &self,
         watch: Option<&'a mut Watch<'b>>,
         events: Receiver<Event>,
-        ledgers: &'a [Arc<Ledger>],
+        account: &'a dyn Fn() -> Account,
         durable_lag_ns: &'a dyn Fn() -> Option<u64>,
     ) -> Watching<'a, 'b> {
         Watching {
             watch,
             events,
-            ledgers,
+            account,
             ring_bytes: self.config.rings_bytes(),
             measure_calls: self.measure_calls,
             gauge: Arc::default(),
@@ -422,11 +436,6 @@ impl Plan {
         watching.tell_state();
         watching.until_ended();
         thread.join().map_err(|_| io::Error::other("the caller's thread panicked"))?
-    }
-
-    fn accounts(&self, ledgers: &[Arc<Ledger>]) -> Vec<(String, Account)> {
-        let channels = self.config.channels.iter().zip(ledgers);
-        channels.map(|(channel, ledger)| (channel.topic.clone(), ledger.snapshot())).collect()
     }
 }
 

@@ -50,6 +50,8 @@ fn expected() -> Vec<String> {
         note_context,
         longest_record_bytes,
         on_failure,
+        late_channels,
+        late_definition_bytes,
     );
     lines.extend(lines!(
         "steadyio_channel_config",

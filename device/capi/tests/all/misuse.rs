@@ -13,6 +13,7 @@ use steadyio_capi::handle::{ChannelHandle, RecorderHandle};
 use steadyio_capi::stats::{CAccount, CStats};
 use steadyio_capi::status::Status;
 use steadyio_capi::*;
+use steadyio_testing::recording::messages;
 
 fn said() -> String {
     // SAFETY: never NULL, ends with 0.
@@ -184,10 +185,13 @@ fn calls_in_the_wrong_order_are_refused() {
             too_early_or_late(steadyio_recorder_stats(recorder, &mut stats), early);
             assert_eq!(steadyio_start(recorder), 0, "{}", said());
             too_early_or_late(steadyio_start(recorder), "steadyio_start() was called before");
-            let config = channel_config();
+            let config = CChannelConfig { topic: c"/b".as_ptr(), ..channel_config() };
             let status = steadyio_add_channel(recorder, &config, &mut late);
-            too_early_or_late(status, "add channels before steadyio_start()");
-            assert_eq!(append(), 0);
+            wrong(
+                status,
+                "late.channels = 0: all are taken; raise it, in steady record by --late-topics",
+            );
+            assert_eq!((append(), late), (0, null()));
             assert_eq!(steadyio_append(channel, 2, [0; 1_001].as_ptr().cast(), 1_001), 2);
             assert_eq!(steadyio_append(channel, 3, null(), 0), 0);
             wrong(
@@ -199,6 +203,8 @@ fn calls_in_the_wrong_order_are_refused() {
             assert_eq!((flush(), flush()), (Status::Lost as i32, 0));
             assert_eq!(steadyio_finish(recorder), Status::Lost as i32, "{}", said());
             too_early_or_late(append(), "append after steadyio_finish()");
+            let status = steadyio_add_channel(recorder, &config, &mut late);
+            too_early_or_late(status, "add channels before steadyio_finish()");
             too_early_or_late(steadyio_flush(recorder, 1), "nothing is being recorded");
             assert_eq!(steadyio_recorder_stats(recorder, &mut stats), 0);
             assert!(stats.device_bytes > 0);
@@ -211,6 +217,32 @@ fn calls_in_the_wrong_order_are_refused() {
             assert_eq!((account.lost_ring_full.records, account.last_lost_ns), (1, 2));
             steadyio_close(recorder);
         }
+    });
+}
+
+#[test]
+fn a_channel_that_is_added_while_recording_is_recorded() {
+    in_dir(|path, dir| {
+        let recorder = open(&CConfig { late_channels: 1, ..config(dir) });
+        add(recorder, &channel_config());
+        // SAFETY: valid pointers.
+        assert_eq!(unsafe { steadyio_start(recorder) }, 0, "{}", said());
+        let late = CChannelConfig { topic: c"/late".as_ptr(), ..channel_config() };
+        let channel = add(recorder, &late);
+        let mut account = CAccount { struct_bytes: size_of::<CAccount>(), ..CAccount::default() };
+        // SAFETY: valid pointers.
+        unsafe {
+            assert_eq!(steadyio_append(channel, 7, b"x".as_ptr().cast(), 1), 0, "{}", said());
+            assert_eq!(steadyio_flush(recorder, 600_000), 0);
+            assert_eq!(steadyio_channel_account(channel, &mut account), 0);
+            assert_eq!(account.durable.records, 1);
+            assert_eq!(steadyio_finish(recorder), 0, "{}", said());
+            let after = steadyio_append(channel, 7, b"x".as_ptr().cast(), 1);
+            too_early_or_late(after, "append after steadyio_finish()");
+            steadyio_close(recorder);
+        }
+        let found = messages(path);
+        assert_eq!((found.len(), found[0].channel.topic.as_str()), (1, "/late"));
     });
 }
 

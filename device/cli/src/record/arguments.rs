@@ -11,8 +11,8 @@ use steadyio_bench::recording::recipe::{Kind, RECIPES, Recipe};
 use steadyio_bench::recording::session::{CallerConfig, Plan};
 use steadyio_core::interrupt::Interrupt;
 use steadyio_recorder::config::{
-    BLOCK_BYTES, ChannelConfig, EngineChoice, IoPriority, OnFailure, RecorderConfig, Retention,
-    WhenFull, WriterConfig, defaults, record_bytes_max,
+    BLOCK_BYTES, ChannelConfig, EngineChoice, IoPriority, LateRoom, OnFailure, RecorderConfig,
+    Retention, WhenFull, WriterConfig, defaults, record_bytes_max,
 };
 use steadyio_recorder::source::{Periodic, Source};
 
@@ -188,7 +188,10 @@ impl Arguments {
         // One thread reads all that comes.
         let ring_bytes = self.ring.unwrap_or_else(|| defaults::shared_ring_bytes(&channels));
         let shared_ring_bytes = Some(ring_bytes);
-        let config = RecorderConfig { channels, shared_ring_bytes, ..self.config(recipe, None) };
+        let segment_bytes = self.segment_size.unwrap_or(defaults::SEGMENT_BYTES);
+        let late = self.input.late(self.keep_time.is_some(), channels.len(), segment_bytes);
+        let config =
+            RecorderConfig { channels, late, shared_ring_bytes, ..self.config(recipe, None) };
         self.check(&config).map_err(Failure::with(Status::Usage))?;
         let plan = Plan {
             recipe,
@@ -345,6 +348,7 @@ impl Arguments {
             channels: vec![self.channel()],
             loss_window: self.loss_window.unwrap_or(defaults::LOSS_WINDOW),
             unit_bytes: self.unit.unwrap_or(unit_bytes),
+            late: LateRoom::default(),
             longest_record_bytes: self.record_max.unwrap_or(0),
             shared_ring_bytes: None,
             segment_bytes: self.segment_size.unwrap_or(segment_bytes),

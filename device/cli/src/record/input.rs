@@ -6,8 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::ensure;
-use steadyio_recorder::config::ChannelConfig;
+use steadyio_recorder::config::{CHANNELS_MAX, ChannelConfig, LateRoom};
 use steadyio_recorder::stream::input::{Input, InputFraming, Notice, StreamSource};
+
+use crate::quantity::size;
+
+/// Default of --late-topics,
+const LATE_TOPICS: u64 = 64;
+/// and for each of them of --late-definitions.
+const LATE_DEFINITION_BYTES: u64 = 4 << 10;
+/// But no larger part of a segment.
+const LATE_DEFINITIONS_SHARE: u64 = 16;
 
 /// Records of other programs.
 #[derive(clap::Args)]
@@ -27,6 +36,15 @@ pub struct InputArguments {
     #[arg(long, value_name = "N", default_value = "1", requires = "input")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
     producers: u16,
+    /// Room for so many topics that are declared while recording (frames); default 64, with
+    /// --keep-time none
+    #[arg(long, value_name = "N", requires = "input")]
+    #[arg(value_parser = clap::value_parser!(u16).range(0..=9_999))]
+    late_topics: Option<u16>,
+    /// Memory for their names and schemas, all together; default 4KiB for each, at most a sixteenth
+    /// of a segment
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "input")]
+    late_definitions: Option<u64>,
     /// When a ring is half full, block the producers; nothing is lost. Without it they never block,
     /// and losses are counted
     #[arg(long, requires = "input")]
@@ -58,6 +76,21 @@ impl InputArguments {
     /// Whether topics and their longest records are what a stream says, not the command line.
     pub fn declares_topics(&self) -> bool {
         self.framing == "frames"
+    }
+
+    /// Lines have one topic. A time that is kept (`keep_time`) is computed from what is known at the
+    /// start.
+    pub fn late(&self, keep_time: bool, declared: usize, segment_bytes: u64) -> LateRoom {
+        if !self.declares_topics() {
+            return LateRoom::default();
+        }
+        let left = CHANNELS_MAX.saturating_sub(declared as u64);
+        let default = if keep_time { 0 } else { LATE_TOPICS.min(left) };
+        let channels = self.late_topics.map_or(default, u64::from);
+        let most = segment_bytes / LATE_DEFINITIONS_SHARE;
+        let default = most.min(channels * LATE_DEFINITION_BYTES);
+        let definition_bytes = self.late_definitions.unwrap_or(default);
+        LateRoom { channels, definition_bytes }
     }
 
     /// None without `--input`.

@@ -14,6 +14,8 @@ pub fn option(error: ConfigError, keep: &str, declared: bool) -> anyhow::Error {
     let option = match key.as_str() {
         "unit_bytes" => "--unit",
         "longest_record_bytes" => "--record-max",
+        "late.channels" => "--late-topics",
+        "late.definition_bytes" => "--late-definitions",
         "segment_bytes" => "--segment-size",
         "loss_window (ms)" => return anyhow!("--loss-window {value}ms: {reason} ms"),
         "retention (time)" => "--keep-time",

@@ -60,6 +60,12 @@ impl Chunk {
         }
     }
 
+    /// A further channel.
+    pub(super) fn add_channel(&mut self, id: u16) {
+        self.ids.push(id);
+        self.slots.push(ChannelInChunk::default());
+    }
+
     pub(super) fn clear(&mut self) {
         self.at = RECORDS_AT;
         self.records_crc = Hasher::new();

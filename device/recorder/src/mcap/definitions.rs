@@ -58,6 +58,26 @@ pub enum DefinitionError {
     DataWithoutEncoding(String),
 }
 
+/// How far definitions go: they only grow, so the first ones can be told from those added later.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Mark {
+    pub channels: usize,
+    schema_bytes: usize,
+    channel_bytes: usize,
+}
+
+impl Mark {
+    /// Of so many channels, with their schemas.
+    pub fn of(channels: usize, bytes: usize) -> Mark {
+        Mark { channels, schema_bytes: 0, channel_bytes: bytes }
+    }
+
+    /// Length of all records.
+    pub fn bytes(&self) -> usize {
+        self.schema_bytes + self.channel_bytes
+    }
+}
+
 /// Schemas and channels of a recording, as records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Definitions {
@@ -74,25 +94,27 @@ impl Definitions {
         schemas: &[SchemaSpec],
         channels: &[ChannelSpec],
     ) -> Result<Definitions, DefinitionError> {
-        if channels.is_empty() || channels.len() > CHANNELS_MAX {
-            return Err(DefinitionError::Channels(channels.len()));
+        if channels.is_empty() {
+            return Err(DefinitionError::Channels(0));
         }
-        if schemas.len() > CHANNELS_MAX {
-            return Err(DefinitionError::Schemas(schemas.len()));
-        }
-        let bytes = schemas.iter().map(schema_bytes).sum::<usize>()
-            + channels.iter().map(channel_bytes).sum::<usize>();
-        if bytes > DEFINITION_BYTES_MAX {
-            return Err(DefinitionError::Bytes(bytes));
-        }
-        let mut encoded = Definitions::empty();
-        for (id, schema) in (1..).zip(schemas) {
-            encoded.add_schema(id, schema)?;
-        }
-        for (id, channel) in (0..).zip(channels) {
-            encoded.add_channel(id, channel, schemas.len())?;
-        }
-        Ok(encoded)
+        let mut definitions = Definitions::empty();
+        schemas.iter().try_for_each(|schema| definitions.add_schema(schema))?;
+        channels.iter().try_for_each(|channel| definitions.add_channel(channel))?;
+        Ok(definitions)
+    }
+
+    /// Adds a channel, behind the schema it needs if that is new. On an error nothing has changed.
+    pub fn add(
+        &mut self,
+        schema: Option<&SchemaSpec>,
+        channel: &ChannelSpec,
+    ) -> Result<(), DefinitionError> {
+        let (schemas, before) = (self.schema_ids.len(), self.schemas.len());
+        let added = schema.map_or(Ok(()), |schema| self.add_schema(schema));
+        added.and_then(|()| self.add_channel(channel)).inspect_err(|_| {
+            self.schema_ids.truncate(schemas);
+            self.schemas.truncate(before);
+        })
     }
 
     /// Of a file that was found; to be filled by [`Definitions::add_record`].
@@ -106,30 +128,40 @@ impl Definitions {
         }
     }
 
-    fn add_schema(&mut self, id: u16, schema: &SchemaSpec) -> Result<(), DefinitionError> {
+    /// What [`Definitions::add`] adds to their length.
+    pub fn bytes_of(schema: Option<&SchemaSpec>, channel: &ChannelSpec) -> usize {
+        schema.map_or(0, schema_bytes) + channel_bytes(channel)
+    }
+
+    fn add_schema(&mut self, schema: &SchemaSpec) -> Result<(), DefinitionError> {
+        let count = self.schema_ids.len() + 1;
+        if count > CHANNELS_MAX {
+            return Err(DefinitionError::Schemas(count));
+        }
         if schema.encoding.is_empty() && !schema.data.is_empty() {
             return Err(DefinitionError::DataWithoutEncoding(schema.name.clone()));
         }
-        let mut buffer = vec![0; schema_bytes(schema)];
-        let mut put = Put::new(&mut buffer);
+        let bytes = self.room_for(schema_bytes(schema))?;
+        let start = self.schemas.len();
+        self.schemas.resize(start + bytes, 0);
+        let mut put = Put::new(&mut self.schemas[start..]);
         let opened = put.open_record(op::SCHEMA);
-        put.u16(id);
+        // From 1: 0 means that there is none.
+        put.u16(count as u16);
         put.string(&schema.name);
         put.string(&schema.encoding);
         put.u32(schema.data.len() as u32);
         put.bytes(&schema.data);
         put.close_record(opened);
-        self.schemas.append(&mut buffer);
-        self.schema_ids.push(id);
+        self.schema_ids.push(count as u16);
         Ok(())
     }
 
-    fn add_channel(
-        &mut self,
-        id: u16,
-        channel: &ChannelSpec,
-        schemas: usize,
-    ) -> Result<(), DefinitionError> {
+    fn add_channel(&mut self, channel: &ChannelSpec) -> Result<(), DefinitionError> {
+        let (id, schemas) = (self.channel_ids.len(), self.schema_ids.len());
+        if id >= CHANNELS_MAX {
+            return Err(DefinitionError::Channels(id + 1));
+        }
         let topic = channel.topic.clone();
         if let Some(schema) = channel.schema.filter(|schema| *schema >= schemas) {
             return Err(DefinitionError::UnknownSchema { topic, schema, schemas });
@@ -139,10 +171,12 @@ impl Definitions {
                 return Err(DefinitionError::KeyTwice { topic, key: key.clone() });
             }
         }
-        let mut buffer = vec![0; channel_bytes(channel)];
-        let mut put = Put::new(&mut buffer);
+        let bytes = self.room_for(channel_bytes(channel))?;
+        let start = self.channels.len();
+        self.channels.resize(start + bytes, 0);
+        let mut put = Put::new(&mut self.channels[start..]);
         let opened = put.open_record(op::CHANNEL);
-        put.u16(id);
+        put.u16(id as u16);
         put.u16(channel.schema.map_or(0, |schema| schema as u16 + 1));
         put.string(&channel.topic);
         put.string(&channel.message_encoding);
@@ -153,10 +187,17 @@ impl Definitions {
         }
         put.close_u32(map);
         put.close_record(opened);
-        self.channels.append(&mut buffer);
-        self.channel_ids.push(id);
+        self.channel_ids.push(id as u16);
         self.topics.push(topic);
         Ok(())
+    }
+
+    /// So many bytes, if they fit.
+    fn room_for(&self, bytes: usize) -> Result<usize, DefinitionError> {
+        match self.bytes() + bytes {
+            all if all > DEFINITION_BYTES_MAX => Err(DefinitionError::Bytes(all)),
+            _ => Ok(bytes),
+        }
     }
 
     /// Adds a schema or channel record that was read; repeated ones are ignored. `None` if it is
@@ -183,6 +224,25 @@ impl Definitions {
     /// Schema records, then channel records.
     pub fn records(&self) -> [&[u8]; 2] {
         [&self.schemas, &self.channels]
+    }
+
+    /// Those that were there before: schema records, then channel records.
+    pub fn records_before(&self, mark: Mark) -> [&[u8]; 2] {
+        [&self.schemas[..mark.schema_bytes], &self.channels[..mark.channel_bytes]]
+    }
+
+    /// Those that were added since.
+    pub fn records_since(&self, mark: Mark) -> [&[u8]; 2] {
+        [&self.schemas[mark.schema_bytes..], &self.channels[mark.channel_bytes..]]
+    }
+
+    /// How far they go now.
+    pub fn mark(&self) -> Mark {
+        Mark {
+            channels: self.channel_ids.len(),
+            schema_bytes: self.schemas.len(),
+            channel_bytes: self.channels.len(),
+        }
     }
 
     /// Length of [`Definitions::records`].

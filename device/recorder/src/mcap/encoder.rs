@@ -11,6 +11,8 @@
 //! 3. [`Encoder::push`] messages into a block's buffer; [`Encoder::flush`] it when it is full or
 //!    the loss window ends. Blocks are reported durable in order, or not at all;
 //!    [`Encoder::note_durable`] puts it into those that follow.
+//!    Definitions may be added: [`Encoder::flush`] what is pending, [`Encoder::add`] them, write
+//!    [`Encoder::added`] twice, and [`Encoder::end_added`].
 //! 4. [`Encoder::end_block`], then, when that is durable, [`Encoder::tail`], then, when that is
 //!    durable, [`Encoder::open_gate`]. The recovery makes up for missing steps.
 //!
@@ -24,11 +26,12 @@ use super::account::{
     put_ledger_entry, put_ledger_metadata,
 };
 use super::chunk::Chunk;
-use super::definitions::Definitions;
+use super::definitions::{ChannelSpec, DefinitionError, Definitions, Mark, SchemaSpec};
 use super::index::{MetadataPlace, SegmentIndex};
 use super::layout::{
-    ALIGN_BYTES, HEAD_BYTES, LENGTH_AT_END_BYTES, Layout, NEARLY_FULL, Placement, align_up,
-    block_ledger_channels, block_overhead_bytes, chunk_index_bytes, message_bytes,
+    ALIGN_BYTES, HEAD_BYTES, LENGTH_AT_END_BYTES, Layout, NEARLY_FULL, Placement,
+    added_block_bytes, align_up, block_ledger_channels, block_overhead_bytes, chunk_index_bytes,
+    definitions_block_bytes, message_bytes,
 };
 use super::private::{
     BLOCK_RECORD_BYTES, BlockKind, BlockRecord, Identity, Life, SEAL_RECORD_BYTES, Seal,
@@ -99,11 +102,22 @@ enum Step {
     Sealed,
 }
 
+/// A block of added definitions is written so many times: without it, what follows in the segment
+/// could not be read.
+pub const ADDED_COPIES: usize = 2;
+
 /// Turns the messages of a recording into segments.
 #[derive(Debug)]
 pub struct Encoder {
+    /// Of the segment in the making.
     layout: Layout,
+    /// With all definitions that there is room for.
+    largest: Layout,
     definitions: Definitions,
+    /// Those that the segment in the making began with,
+    begun: Mark,
+    /// and those that are in it by now.
+    in_file: Mark,
     index: SegmentIndex,
     life: Life,
     step: Step,
@@ -124,6 +138,12 @@ pub struct Encoder {
 impl Encoder {
     /// Allocates all memory.
     pub fn new(layout: Layout, definitions: Definitions) -> Encoder {
+        Encoder::with_room(layout.clone(), definitions, layout)
+    }
+
+    /// The same with room for definitions that are added later: `largest` is the layout with all of
+    /// them.
+    pub fn with_room(layout: Layout, definitions: Definitions, largest: Layout) -> Encoder {
         let channels = definitions.channel_ids().len();
         assert_eq!(channels, layout.channels(), "the layout was made for other channels");
         let config = *layout.config();
@@ -135,12 +155,16 @@ impl Encoder {
             block_bytes_max: config.block_bytes_max as u32,
             index_bytes: config.index_bytes as u32,
         };
+        let mark = definitions.mark();
         Encoder {
             index: SegmentIndex::new(&definitions, config.index_bytes),
             chunk: Chunk::new(definitions.channel_ids(), layout.block_messages_max()),
             lost_written: vec![0; channels],
             layout,
+            largest,
             definitions,
+            begun: mark,
+            in_file: mark,
             life,
             step: Step::New,
             offset: 0,
@@ -154,6 +178,13 @@ impl Encoder {
 
     /// Begins the life of this head; messages that were not flushed are dropped.
     pub fn begin(&mut self, identity: Identity, created_ns: u64) {
+        self.begin_with(identity, created_ns, self.definitions.mark());
+    }
+
+    /// The same if definitions were added since the copy for this life was made.
+    pub fn begin_with(&mut self, identity: Identity, created_ns: u64, begun: Mark) {
+        self.layout = Layout::of(*self.layout.config(), begun);
+        (self.begun, self.in_file) = (begun, begun);
         self.life = Life { identity, created_ns, ..self.life };
         self.index.clear();
         self.chunk.clear();
@@ -205,6 +236,65 @@ impl Encoder {
         &self.layout
     }
 
+    /// With all definitions that there is room for: buffers of its sizes are always large enough.
+    pub fn largest_layout(&self) -> &Layout {
+        &self.largest
+    }
+
+    /// How far the definitions go now.
+    pub fn mark(&self) -> Mark {
+        self.definitions.mark()
+    }
+
+    /// Adds a channel, behind the schema it needs if that is new. Before the next message of the
+    /// segment in use [`Encoder::added`] is to be written.
+    pub fn add(
+        &mut self,
+        schema: Option<&SchemaSpec>,
+        channel: &ChannelSpec,
+    ) -> Result<(), DefinitionError> {
+        self.definitions.add(schema, channel)?;
+        self.index.grow(&self.definitions);
+        self.lost_written.push(0);
+        // The one that was added.
+        let id = self.definitions.channel_ids().last().copied().unwrap_or(0);
+        self.chunk.add_channel(id);
+        Ok(())
+    }
+
+    /// Whether the segment in use takes so many channels more, with so many bytes of definitions.
+    pub fn has_room_for(&self, channels: usize, bytes: usize) -> bool {
+        let all = self.definitions.mark();
+        let grown = Mark::of(all.channels + channels, all.bytes() + bytes);
+        let data_end = self.layout.grown(grown).data_end(self.index.bytes());
+        let added = ADDED_COPIES * added_block_bytes(bytes);
+        self.offset + added as u64 <= data_end
+    }
+
+    /// The definitions that the segment in use lacks, if it lacks any.
+    pub fn added(&mut self, block: &mut [u8]) -> Option<FileRange> {
+        assert_eq!(self.step, Step::Data, "what is added comes behind the definitions");
+        assert_eq!(self.pending(), 0, "messages are pending: flush them first");
+        let records = self.definitions.records_since(self.in_file);
+        let bytes = records.iter().map(|records| records.len()).sum();
+        if bytes == 0 {
+            return None;
+        }
+        let block_bytes = added_block_bytes(bytes);
+        let mut put = Put::new(&mut block[..block_bytes]);
+        put.zeros_to(BLOCK_RECORD_BYTES);
+        records.iter().for_each(|records| put.bytes(records));
+        put_padding(&mut put, block_bytes);
+        let body_crc = crc32fast::hash(&block[BLOCK_RECORD_BYTES..block_bytes]);
+        Some(self.close_block(block, block_bytes, BlockKind::Added, body_crc))
+    }
+
+    /// The segment in use has all definitions now.
+    pub fn end_added(&mut self) {
+        self.in_file = self.definitions.mark();
+        self.layout = self.layout.grown(self.in_file);
+    }
+
     /// Bytes of the segment so far, flushed blocks only.
     pub fn index(&self) -> &SegmentIndex {
         &self.index
@@ -234,8 +324,9 @@ impl Encoder {
             return None;
         }
         let life = Life { identity, created_ns, ..self.life };
-        let block_bytes = self.layout.definitions_bytes();
-        let _ = self.put_definitions(&mut buffer[..block_bytes], &life, &[]);
+        let all = self.definitions.mark();
+        let block_bytes = definitions_block_bytes(all);
+        let _ = self.put_definitions(&mut buffer[..block_bytes], &life, all, &[]);
         let offset = self.layout.segment_bytes() - block_bytes as u64;
         let body_crc = crc32fast::hash(&buffer[BLOCK_RECORD_BYTES..block_bytes]);
         let record = BlockRecord {
@@ -264,9 +355,13 @@ impl Encoder {
     pub fn definitions(&mut self, buffer: &mut [u8], ledger: &[ChannelLedger]) -> FileRange {
         assert_eq!(self.step, Step::Begun, "definitions come behind the head");
         let block_bytes = self.layout.definitions_bytes();
-        let metadata = self.put_definitions(&mut buffer[..block_bytes], &self.life, ledger);
+        let ledger = &ledger[..self.begun.channels];
+        let block = &mut buffer[..block_bytes];
+        let metadata = self.put_definitions(block, &self.life, self.begun, ledger);
         self.index.metadata[0] = Some(self.metadata_place(metadata.start, metadata.end));
-        self.note_lost(ledger);
+        for (written, channel) in self.lost_written.iter_mut().zip(ledger) {
+            *written = channel.lost;
+        }
         self.step = Step::Data;
         let body_crc = crc32fast::hash(&buffer[BLOCK_RECORD_BYTES..block_bytes]);
         self.close_block(buffer, block_bytes, BlockKind::Definitions, body_crc)
@@ -277,6 +372,7 @@ impl Encoder {
         &self,
         block: &mut [u8],
         life: &Life,
+        definitions: Mark,
         ledger: &[ChannelLedger],
     ) -> Range<usize> {
         let block_bytes = block.len();
@@ -286,7 +382,7 @@ impl Encoder {
         let start = put.at();
         life.put_metadata(&mut put);
         let metadata = start..put.at();
-        for records in self.definitions.records() {
+        for records in self.definitions.records_before(definitions) {
             put.bytes(records);
         }
         put_ledger(&mut put, ledger);
@@ -300,6 +396,7 @@ impl Encoder {
     /// the same and stay as it is.
     pub fn push(&mut self, block: &mut [u8], message: &Message<'_>) -> Result<(), Full> {
         assert_eq!(self.step, Step::Data, "messages come behind the definitions");
+        assert!(usize::from(message.channel) < self.in_file.channels, "its channel is defined");
         let payload_bytes = message.payload_bytes();
         let bytes_max = self.layout.payload_bytes_max();
         if payload_bytes > bytes_max {
@@ -371,13 +468,6 @@ impl Encoder {
         put.close_record(opened);
     }
 
-    fn note_lost(&mut self, ledger: &[ChannelLedger]) {
-        assert_eq!(ledger.len(), self.layout.channels(), "the ledger has all channels");
-        for (written, channel) in self.lost_written.iter_mut().zip(ledger) {
-            *written = channel.lost;
-        }
-    }
-
     /// The last block: the ledger, and padding up to the tail.
     pub fn end_block(
         &mut self,
@@ -387,6 +477,7 @@ impl Encoder {
     ) -> FileRange {
         assert_eq!(self.step, Step::Data, "the end comes behind the data");
         assert_eq!(self.pending(), 0, "messages are pending: flush them first");
+        assert_eq!(self.in_file, self.definitions.mark(), "definitions are to be added first");
         let end_bytes = self.layout.end_bytes();
         let end_offset = self.offset;
         let mut put = Put::new(&mut buffer[..end_bytes]);

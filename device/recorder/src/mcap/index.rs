@@ -110,6 +110,12 @@ impl SegmentIndex {
         }
     }
 
+    /// Takes over channels that were added to the definitions.
+    pub(super) fn grow(&mut self, definitions: &Definitions) {
+        let added = definitions.channel_ids().iter().skip(self.channels.len());
+        self.channels.extend(added.map(|id| ChannelCount { id: *id, messages: 0 }));
+    }
+
     /// For the next segment.
     pub fn clear(&mut self) {
         self.chunk_indexes.clear();

@@ -14,7 +14,7 @@
 use super::account::{
     GAPS_NAME, GAPS_ROOM_BYTES, LEDGER_NAME, ledger_metadata_bytes_max, ledger_record_bytes,
 };
-use super::definitions::Definitions;
+use super::definitions::{Definitions, Mark};
 use super::private::{
     BLOCK_RECORD_BYTES, LIFE_NAME, LIFE_RECORD_BYTES, SEAL_RECORD_BYTES, life_metadata_bytes_max,
 };
@@ -125,7 +125,12 @@ pub struct Layout {
 impl Layout {
     /// Checks the sizes against what the channels need.
     pub fn new(config: LayoutConfig, definitions: &Definitions) -> Result<Layout, LayoutError> {
-        let channels = definitions.channel_ids().len();
+        Layout::checked(config, definitions.mark())
+    }
+
+    /// The same for definitions of this extent.
+    pub fn checked(config: LayoutConfig, definitions: Mark) -> Result<Layout, LayoutError> {
+        let channels = definitions.channels;
         let (block_min, block_max) = (block_bytes(0, channels) as u64, BLOCK_BYTES_LIMIT as u64);
         check_size("block_bytes_max", config.block_bytes_max as u64, block_min, block_max)?;
         let unit_max = config.block_bytes_max as u64;
@@ -135,13 +140,7 @@ impl Layout {
             let value = config.index_bytes;
             return Err(LayoutError::Index { value, min: index_min, max: INDEX_BYTES_LIMIT });
         }
-        let layout = Layout {
-            config,
-            channels,
-            definitions_bytes: definitions_block_bytes(definitions),
-            end_bytes: end_block_bytes(channels),
-            tail_base_bytes: tail_base_bytes(definitions),
-        };
+        let layout = Layout::of(config, definitions);
         let segment_min = HEAD_BYTES
             + layout.definitions_bytes
             + config.block_bytes_max
@@ -149,6 +148,23 @@ impl Layout {
             + align_up(layout.tail_base_bytes + index_min);
         check_size("segment_bytes", config.segment_bytes, segment_min as u64, SEGMENT_BYTES_LIMIT)?;
         Ok(layout)
+    }
+
+    /// Of a segment that begins with these definitions, for which the sizes were checked.
+    pub(super) fn of(config: LayoutConfig, definitions: Mark) -> Layout {
+        Layout {
+            config,
+            channels: definitions.channels,
+            definitions_bytes: definitions_block_bytes(definitions),
+            end_bytes: end_block_bytes(definitions.channels),
+            tail_base_bytes: tail_base_bytes(definitions),
+        }
+    }
+
+    /// Of the same segment when definitions were added to it: its end takes more.
+    pub(super) fn grown(&self, definitions: Mark) -> Layout {
+        let definitions_bytes = self.definitions_bytes;
+        Layout { definitions_bytes, ..Layout::of(self.config, definitions) }
     }
 
     pub fn config(&self) -> &LayoutConfig {
@@ -252,17 +268,22 @@ pub fn chunk_index_bytes(channels: usize) -> usize {
 /// The definitions end with their own length, by which the copy at the end of a file is found.
 pub const LENGTH_AT_END_BYTES: usize = 8;
 
-fn definitions_block_bytes(definitions: &Definitions) -> usize {
-    let channels = definitions.channel_ids().len();
+/// Size of a block that begins a segment with these definitions.
+pub(super) fn definitions_block_bytes(definitions: Mark) -> usize {
     align_up(
         BLOCK_RECORD_BYTES
             + LIFE_RECORD_BYTES
             + life_metadata_bytes_max()
             + definitions.bytes()
-            + ledger_record_bytes(channels)
+            + ledger_record_bytes(definitions.channels)
             + RECORD_HEAD_BYTES
             + LENGTH_AT_END_BYTES,
     )
+}
+
+/// Size of a block of so many bytes of definitions, added while a segment is in use.
+pub(super) fn added_block_bytes(bytes: usize) -> usize {
+    align_up(BLOCK_RECORD_BYTES + bytes + RECORD_HEAD_BYTES)
 }
 
 fn end_block_bytes(channels: usize) -> usize {
@@ -288,13 +309,13 @@ pub const SUMMARY_OFFSET_BYTES: usize = RECORD_HEAD_BYTES + 1 + 8 + 8;
 /// Schemas, channels, statistics, chunk indexes, metadata indexes.
 pub const SUMMARY_GROUPS: usize = 5;
 
-fn tail_base_bytes(definitions: &Definitions) -> usize {
+fn tail_base_bytes(definitions: Mark) -> usize {
     SEAL_RECORD_BYTES
         + GAPS_ROOM_BYTES
         + RECORD_HEAD_BYTES
         + DATA_END_BYTES
         + definitions.bytes()
-        + statistics_bytes(definitions.channel_ids().len())
+        + statistics_bytes(definitions.channels)
         + metadata_index_bytes(LIFE_NAME)
         + metadata_index_bytes(LEDGER_NAME)
         + metadata_index_bytes(GAPS_NAME)

@@ -278,6 +278,8 @@ pub enum BlockKind {
     /// A chunk of messages.
     Data,
     End,
+    /// Schemas and channels that were declared while the segment was in use.
+    Added,
 }
 
 /// The record at the start of a block.
@@ -309,6 +311,7 @@ impl BlockRecord {
             BlockKind::Definitions => 1,
             BlockKind::Data => 2,
             BlockKind::End => 3,
+            BlockKind::Added => 4,
         });
         put.u32(self.durable);
         put.u32(self.body_crc);
@@ -327,6 +330,7 @@ impl BlockRecord {
                 1 => BlockKind::Definitions,
                 2 => BlockKind::Data,
                 3 => BlockKind::End,
+                4 => BlockKind::Added,
                 _ => return None,
             },
             durable: get.u32()?,

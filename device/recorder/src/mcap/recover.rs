@@ -357,7 +357,7 @@ fn complete_blocks(storage: &mut dyn Storage, life: Life, scanned: Scanned) -> i
     let mut buffer = vec![0; scanned.layout.buffer_bytes()];
     if scanned.is_defined_by_copy {
         let mut encoder = Encoder::new(scanned.layout.clone(), scanned.definitions.clone());
-        encoder.begin(life.identity, life.created_ns);
+        encoder.begin_with(life.identity, life.created_ns, scanned.begun);
         let nothing = vec![ChannelLedger::default(); scanned.ledger.len()];
         let place = encoder.definitions(&mut buffer, &nothing);
         put(storage, place, &buffer)?;

@@ -7,7 +7,7 @@
 //! reported durable, or belongs to an earlier life.
 
 use super::account::{ChannelLedger, Gaps, get_ledger};
-use super::definitions::Definitions;
+use super::definitions::{Definitions, Mark};
 use super::digest::{ChannelDigest, Digesting};
 use super::index::{ChunkPlace, MetadataPlace, SegmentIndex};
 use super::layout::{
@@ -69,6 +69,8 @@ pub struct Gap {
 #[derive(Debug)]
 struct Defined {
     definitions: Definitions,
+    /// Of the definitions block.
+    begun: Mark,
     layout: Layout,
     index: SegmentIndex,
     ledger: Vec<ChannelLedger>,
@@ -94,6 +96,8 @@ pub struct Scanner {
 pub struct Scanned {
     /// Schemas and channels.
     pub definitions: Definitions,
+    /// Those that the segment began with.
+    pub begun: Mark,
     pub layout: Layout,
     /// For the summary.
     pub index: SegmentIndex,
@@ -188,6 +192,7 @@ impl Scanner {
         }
         match record.kind {
             BlockKind::Definitions => self.accept_definitions(block),
+            BlockKind::Added => self.accept_added(offset, block),
             BlockKind::Data => self.accept_data(offset, block),
             BlockKind::End => self.accept_end(offset, block),
         }
@@ -272,7 +277,27 @@ impl Scanner {
         let layout = Layout::new(config, &definitions).ok()?;
         let index = SegmentIndex::new(&definitions, config.index_bytes);
         let digests = vec![Digesting::default(); layout.channels()];
-        Some(self.defined.insert(Defined { definitions, layout, index, ledger, digests }))
+        let begun = definitions.mark();
+        Some(self.defined.insert(Defined { definitions, begun, layout, index, ledger, digests }))
+    }
+
+    fn accept_added(&mut self, offset: u64, block: &[u8]) -> Option<()> {
+        let defined = self.defined.as_mut()?;
+        let mut definitions = defined.definitions.clone();
+        for (_, opcode, content) in Records::of(block) {
+            if opcode == op::SCHEMA || opcode == op::CHANNEL {
+                definitions.add_record(opcode, content)?;
+            }
+        }
+        let layout = defined.layout.grown(definitions.mark());
+        if offset + block.len() as u64 > layout.data_end(defined.index.bytes()) {
+            return None;
+        }
+        defined.index.grow(&definitions);
+        defined.ledger.resize(layout.channels(), ChannelLedger::default());
+        defined.digests.resize(layout.channels(), Digesting::default());
+        (defined.definitions, defined.layout) = (definitions, layout);
+        Some(())
     }
 
     fn accept_data(&mut self, offset: u64, block: &[u8]) -> Option<()> {
@@ -345,6 +370,7 @@ impl Scanner {
         let defined = self.defined?;
         Some(Scanned {
             definitions: defined.definitions,
+            begun: defined.begun,
             layout: defined.layout,
             index: defined.index,
             ledger: defined.ledger,

@@ -73,6 +73,14 @@ impl Flight {
         }
     }
 
+    /// A further channel.
+    pub fn add_channel(&mut self, ledger: Arc<Ledger>) {
+        self.ledgers.push(ledger);
+        for block in &mut self.blocks {
+            block.parts.push(Part::default());
+        }
+    }
+
     /// The next block is the first of a segment; those of the previous one are durable, or failed.
     pub fn begin_segment(&mut self) {
         self.durable = 0;

@@ -6,9 +6,12 @@
 //! any time; [`Recorder::finish`] makes the rest durable and ends the segment. Dropping a recorder
 //! does what `finish` does, without a report.
 //!
+//! Channels may be declared while recording: [`Recorder::add_channel`].
+//!
 //! Reading order: [`files`] (the pool), [`direct_io`] (I/O), [`flight`] (what is durable),
 //! [`errand`] (I/O of segments other than records), [`stage`] (records to segments, and what happens
-//! when the device fails), [`writer`] (what the thread does), [`thread`], [`meters`], [`flush`].
+//! when the device fails), [`writer`] (what the thread does), [`thread`], [`registry`] (which
+//! channels there are), [`meters`], [`flush`].
 
 use std::io;
 use std::sync::Arc;
@@ -24,6 +27,7 @@ pub mod files;
 pub mod flight;
 pub mod flush;
 pub mod meters;
+pub mod registry;
 pub mod stage;
 pub mod thread;
 pub mod writer;
@@ -34,13 +38,14 @@ use self::faults::Faults;
 use self::files::{Making, Pool, PoolError};
 use self::flush::{Flush, Flushed};
 use self::meters::{Meters, WriterReport};
+use self::registry::{AddError, Registry};
 use self::stage::{Parts, Stage, buffer_sizes};
 use self::thread::WriterThread;
 use self::writer::Writer;
 use super::channel::{Channel, Outlet, SharedChannels, open, open_shared};
-use super::config::{ConfigError, RecorderConfig};
+use super::config::{ChannelConfig, ConfigError, RecorderConfig};
 use super::ledger::{Account, Ledger};
-use super::mcap::definitions::DefinitionError;
+use super::mcap::definitions::{DefinitionError, Definitions};
 use super::mcap::encoder::Encoder;
 use super::mcap::layout::LayoutError;
 use super::memory::MemoryError;
@@ -73,8 +78,7 @@ pub enum StartError {
 /// A recording in progress.
 #[derive(Debug)]
 pub struct Recorder {
-    topics: Vec<String>,
-    ledgers: Vec<Arc<Ledger>>,
+    registry: Arc<Registry>,
     meters: Arc<Meters>,
     stop: Arc<AtomicBool>,
     /// Losses that a flush has told of.
@@ -97,9 +101,9 @@ pub struct Stats<'a> {
     pub meters: &'a Meters,
 }
 
-fn encoder(config: &RecorderConfig) -> Result<Encoder, StartError> {
-    let definitions = config.definitions()?;
-    Ok(Encoder::new(config.layout(&definitions)?, definitions))
+fn encoder(config: &RecorderConfig, definitions: Definitions) -> Result<Encoder, StartError> {
+    let (layout, largest) = (config.layout(&definitions)?, config.largest_layout(&definitions)?);
+    Ok(Encoder::with_room(layout, definitions, largest))
 }
 
 fn random_id() -> io::Result<[u8; 16]> {
@@ -157,10 +161,12 @@ impl Recorder {
         config: &RecorderConfig,
         note: &mut dyn FnMut(String),
     ) -> Result<Recorder, StartError> {
-        let encoder = encoder(config)?;
+        let definitions = config.definitions()?;
+        let encoder = encoder(config, definitions.clone())?;
         let ledgers: Vec<Arc<Ledger>> =
             outlets.iter().flat_map(|outlet| outlet.ledgers.iter().cloned()).collect();
-        let sizes = buffer_sizes(encoder.layout());
+        let (registry, additions) = Registry::new(config, definitions, &ledgers);
+        let sizes = buffer_sizes(encoder.largest_layout());
         let thread = WriterThread::prepare(config.writer)?;
         let disk = Disk::new(config.writer.engine, &sizes, config.lock_memory)?;
         if let Some(shortage) = config.shortage(segments) {
@@ -182,7 +188,7 @@ impl Recorder {
             encoder,
             disk,
             pool,
-            ledgers: ledgers.clone(),
+            ledgers,
             meters: Arc::clone(&meters),
             loss_window: config.loss_window,
             flush_after: config.flush_after(),
@@ -193,6 +199,7 @@ impl Recorder {
         });
         let writer = Writer {
             outlets,
+            additions,
             stage,
             poll: config.poll(),
             // At most 16 MiB: checked.
@@ -201,10 +208,8 @@ impl Recorder {
             meters: Arc::clone(&meters),
         };
         let thread = thread.begin(writer)?;
-        let topics = config.channels.iter().map(|channel| channel.topic.clone()).collect();
         Ok(Recorder {
-            topics,
-            ledgers,
+            registry: Arc::new(registry),
             meters,
             stop: stop_writing,
             told_lost: Arc::default(),
@@ -212,19 +217,35 @@ impl Recorder {
         })
     }
 
+    /// Declares a channel while the recorder runs; of channels with a ring of their own. It
+    /// allocates and locks memory: not for a real-time thread. `RecorderConfig::late` bounds how
+    /// many there may be.
+    pub fn add_channel(&self, config: &ChannelConfig) -> Result<Channel, AddError> {
+        Ok(self.registry.add(config)?.0)
+    }
+
+    /// The same of channels that share a ring; returns its position among them.
+    pub fn add_shared(
+        &self,
+        channels: &mut SharedChannels,
+        config: &ChannelConfig,
+    ) -> Result<usize, AddError> {
+        self.registry.add_shared(channels, config)
+    }
+
+    /// The channels, to declare further ones or to read accounts; it outlives the recorder.
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
     /// What became of the records so far.
     pub fn stats(&self) -> Stats<'_> {
-        let channels = self.topics.iter().zip(&self.ledgers);
-        let stats = |(topic, ledger): (&String, &Arc<Ledger>)| ChannelStats {
-            topic: topic.clone(),
-            account: ledger.snapshot(),
-        };
-        Stats { channels: channels.map(stats).collect(), meters: &self.meters }
+        Stats { channels: self.registry.channels(), meters: &self.meters }
     }
 
     /// The accounts, in the order of the channels; they outlive the recorder.
-    pub fn ledgers(&self) -> &[Arc<Ledger>] {
-        &self.ledgers
+    pub fn ledgers(&self) -> Vec<Arc<Ledger>> {
+        self.registry.ledgers()
     }
 
     /// Statistics of the writer thread; they outlive the recorder.
@@ -240,7 +261,7 @@ impl Recorder {
 
     /// The same for who does not want to hold on to the recorder while it waits.
     pub fn begin_flush(&self) -> Flush {
-        Flush::new(&self.ledgers, &self.told_lost)
+        Flush::new(&self.registry.ledgers(), &self.told_lost)
     }
 
     /// Makes durable what was appended before, and ends the segment. Later records are ignored.

@@ -19,10 +19,12 @@ use super::direct_io::{Disk, DiskOp, Done};
 use super::files::Pool;
 use super::flight::Flight;
 use super::meters::{Meters, count, raise};
+use super::registry::Addition;
 use crate::config::{OnFailure, WhenFull};
 use crate::ledger::{Amount, Ledger};
 use crate::mcap::account::ChannelLedger;
-use crate::mcap::encoder::{Encoder, FileRange, Full, Message};
+use crate::mcap::definitions::Definitions;
+use crate::mcap::encoder::{ADDED_COPIES, Encoder, FileRange, Full, Message};
 use crate::mcap::layout::{ALIGN_BYTES, HEAD_BYTES, Layout};
 use crate::ring::Header;
 use crate::source::now_ns;
@@ -43,7 +45,7 @@ fn blocks_used(layout: &Layout) -> usize {
     if layout.block_buffer_bytes() > LARGE_BYTES { 2 } else { BLOCKS }
 }
 
-/// Sizes of the buffers that a stage needs.
+/// Sizes of the buffers that a stage needs, with the largest layout that it will have.
 pub fn buffer_sizes(layout: &Layout) -> Vec<usize> {
     let mut sizes = vec![layout.block_buffer_bytes(); blocks_used(layout)];
     sizes.resize(BLOCKS, ALIGN_BYTES);
@@ -195,6 +197,49 @@ impl Stage {
         }
     }
 
+    /// Takes channels that were declared meanwhile; what is pushed before is in front of their
+    /// definitions. The channels are there whatever becomes of the segment in use.
+    pub fn add_channels(&mut self, added: Vec<Addition>) -> Result<(), Stop> {
+        let bytes = |one: &Addition| Definitions::bytes_of(one.schema.as_ref(), &one.channel);
+        let bytes = added.iter().map(bytes).sum();
+        let ready = self.make_room_for(added.len(), bytes);
+        for Addition { schema, channel, ledger, .. } in added {
+            // Whoever declared it has checked it with the same definitions.
+            if let Err(error) = self.parts.encoder.add(schema.as_ref(), &channel) {
+                self.parts.meters.set_trouble(error.to_string());
+            }
+            self.parts.ledgers.push(Arc::clone(&ledger));
+            self.flight.add_channel(ledger);
+            self.accounts.push(ChannelLedger::default());
+        }
+        ready?;
+        self.send_added()
+    }
+
+    /// So that nothing is pending, and the segment in use, if any, takes these definitions.
+    fn make_room_for(&mut self, channels: usize, bytes: usize) -> Result<(), Stop> {
+        if self.file.is_none() {
+            return Ok(());
+        }
+        self.flush()?;
+        if self.parts.encoder.has_room_for(channels, bytes) { Ok(()) } else { self.rotate() }
+    }
+
+    /// Definitions that the segment in use lacks.
+    fn send_added(&mut self) -> Result<(), Stop> {
+        if self.file.is_none() {
+            return Ok(());
+        }
+        for _ in 0..ADDED_COPIES {
+            let buffer = self.parts.disk.buffer(self.slot);
+            let Some(place) = self.parts.encoder.added(buffer) else { break };
+            self.send(place)?;
+            self.take_free_slot()?;
+        }
+        self.parts.encoder.end_added();
+        Ok(())
+    }
+
     /// Submits blocks that are old enough, and syncs writes that are old enough. Called between any
     /// two steps that take time.
     pub fn keep_time(&mut self) -> Result<(), Stop> {
@@ -241,7 +286,7 @@ impl Stage {
             // One that completed before an earlier one still holds its records.
             let is_free =
                 |slot: &usize| self.parts.disk.is_free(*slot) && !self.flight.is_sent(*slot);
-            let blocks = blocks_used(self.parts.encoder.layout());
+            let blocks = blocks_used(self.parts.encoder.largest_layout());
             if let Some(slot) = (0..blocks).find(is_free) {
                 self.slot = slot;
                 return Ok(());

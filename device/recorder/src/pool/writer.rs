@@ -5,10 +5,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::Duration;
 
 use super::meters::{Ended, Meters, RecordingState, WriterReport, raise};
+use super::registry::Addition;
 use super::stage::{Stage, Stop};
 use crate::channel::Outlet;
 use crate::ledger::Amount;
@@ -23,6 +25,8 @@ const PAUSE_MIN: Duration = Duration::from_millis(1);
 pub struct Writer {
     /// The rings.
     pub outlets: Vec<Outlet>,
+    /// Channels that are declared meanwhile.
+    pub additions: Receiver<Addition>,
     /// Where records go.
     pub stage: Stage,
     /// Interval between polls at low rates.
@@ -113,8 +117,16 @@ impl Writer {
     /// Empties the rings, as far as they were filled at the beginning; returns how much that was.
     fn drain(&mut self, since_ns: u64) -> Result<usize, Stop> {
         let mut drained_bytes = 0;
-        for outlet in &mut self.outlets {
-            let mut left = outlet.ring.used();
+        let mut at = 0;
+        while at < self.outlets.len() {
+            let mut left = self.outlets[at].ring.used();
+            if at == 0 {
+                // Behind the look at a ring that all share: whose records are seen there has been
+                // declared before.
+                self.take_additions()?;
+            }
+            let outlet = &mut self.outlets[at];
+            at += 1;
             // A ring has one channel at least; the first one's account tells of it.
             outlet.ledgers[0].ring_used(left as u64);
             drained_bytes += left;
@@ -136,6 +148,28 @@ impl Writer {
         Ok(drained_bytes)
     }
 
+    fn take_additions(&mut self) -> Result<(), Stop> {
+        let added = self.seen_additions();
+        if added.is_empty() { Ok(()) } else { self.stage.add_channels(added) }
+    }
+
+    /// Declared since, and now known to whoever empties the rings.
+    fn seen_additions(&mut self) -> Vec<Addition> {
+        let mut added: Vec<Addition> = self.additions.try_iter().collect();
+        if added.is_empty() {
+            return added;
+        }
+        let count: usize = self.outlets.iter().map(|outlet| outlet.ledgers.len()).sum();
+        for (first, addition) in (count..).zip(&mut added) {
+            let ledger = Arc::clone(&addition.ledger);
+            match addition.ring.take() {
+                Some(ring) => self.outlets.push(Outlet { ring, ledgers: vec![ledger], first }),
+                None => self.outlets[0].ledgers.push(ledger),
+            }
+        }
+        added
+    }
+
     fn sleep(&mut self, until_ns: u64) -> Result<(), Stop> {
         while now_ns() < until_ns {
             if self.stage.is_idle() {
@@ -153,6 +187,7 @@ impl Writer {
     fn discard(&mut self) {
         loop {
             let stopping = self.stop.load(Ordering::Acquire);
+            self.seen_additions();
             for outlet in &mut self.outlets {
                 let ledgers = &outlet.ledgers;
                 let count = |header: Header| {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frames, for producers in Rust. A stream is [`HEAD`], topic frames, one begin frame, records.
+//! Frames, for producers in Rust. A stream is [`HEAD`], topic frames, one begin frame, records;
+//! further topic frames may stand between those.
 
 use super::frames::{
     MAGIC, RECORD_HEAD_BYTES, TOPIC_HEAD_BYTES, TYPE_BEGIN, TYPE_RECORD, TYPE_TOPIC, Topic, VERSION,
@@ -40,7 +41,7 @@ pub fn topic_frame(id: u16, topic: &Topic) -> Result<Vec<u8>, TooLong> {
     Ok(frame)
 }
 
-/// Ends the declarations.
+/// Ends the declarations that recording waits for.
 pub fn begin_frame() -> Vec<u8> {
     vec![1, 0, 0, 0, TYPE_BEGIN]
 }

@@ -143,12 +143,10 @@ impl Frames {
             return self.record(data, bytes);
         }
         let Some(body) = data.get(LENGTH_BYTES + TYPE_BYTES..bytes) else { return Ok(None) };
-        let frame = if kind == TYPE_TOPIC { "topic" } else { "begin" };
-        if self.phase == Phase::Recording {
-            return Err(Problem::AfterBegin(frame));
-        }
-        let what = match kind {
-            TYPE_TOPIC => self.declare(body)?,
+        let what = match (kind, self.phase) {
+            (TYPE_TOPIC, Phase::Recording) => StreamItem::Topic(self.declare(body)?),
+            (TYPE_TOPIC, _) => self.declare(body).map(|_| StreamItem::Other)?,
+            (_, Phase::Recording) => return Err(Problem::BeginTwice),
             _ => {
                 self.phase = Phase::Recording;
                 StreamItem::Begin
@@ -183,7 +181,8 @@ impl Frames {
         Ok(Some(Step { bytes, what }))
     }
 
-    fn declare(&mut self, body: &[u8]) -> Result<StreamItem, Problem> {
+    /// Returns the identifier.
+    fn declare(&mut self, body: &[u8]) -> Result<u16, Problem> {
         let mut fields = Fields { data: body };
         let missing = |field| Problem::Field { field };
         let id = fields.u16().ok_or(missing("identifier"))?;
@@ -208,7 +207,7 @@ impl Frames {
         }
         self.record_bytes_max = self.record_bytes_max.max(record_bytes_max);
         match self.topics.insert(id, topic) {
-            None => Ok(StreamItem::Other),
+            None => Ok(id),
             Some(_) => Err(Problem::Twice(id)),
         }
     }

@@ -19,8 +19,10 @@ pub struct Step {
 pub enum StreamItem {
     /// Nothing to record: head of the stream, a declaration, the rest of a line that was too long.
     Other,
-    /// All topics are declared.
+    /// The topics of the beginning are declared.
     Begin,
+    /// One more is.
+    Topic(u16),
     Record {
         /// As the stream declared it; 0 for lines.
         id: u16,
@@ -60,8 +62,8 @@ pub enum Problem {
     Schema,
     #[error("topic {0} is declared twice")]
     Twice(u16),
-    #[error("a {0} frame after the begin frame: only records may follow it")]
-    AfterBegin(&'static str),
+    #[error("a second begin frame")]
+    BeginTwice,
     #[error("a record before the begin frame")]
     BeforeBegin,
     #[error("a record of topic {0}, which was not declared")]
@@ -70,8 +72,8 @@ pub enum Problem {
     Truncated { have: u64 },
     #[error("topic {topic:?} has records of up to {bytes} bytes; this recording takes {max}")]
     TooLong { topic: String, bytes: u64, max: u64 },
-    #[error("topic {0:?} is not part of this recording, which has begun")]
-    Late(String),
+    #[error("topic {topic:?} cannot be added to the recording: {why}")]
+    Refused { topic: String, why: String },
     #[error("topic {topic:?} is declared with another {field} than by a producer before")]
     Other { topic: String, field: &'static str },
 }

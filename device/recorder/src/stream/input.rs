@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! All producers of a recording, as one source.
 //!
-//! The recorder must know its channels before it starts. So with frames there are two phases: until
-//! as many producers as expected have declared their topics nothing is recorded (their records wait
-//! in the pipe); then recording starts, and later producers may declare only known topics.
+//! With frames there are two phases: until as many producers as expected have declared their topics
+//! nothing is recorded (their records wait in the pipe), so that memory can be divided by what they
+//! need. Then recording starts. Topics that are declared later are added, as far as the recording
+//! has room for them; their producer is not read meanwhile.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -118,6 +119,8 @@ pub struct StreamSource {
     turn: usize,
     accepted: u64,
     channels: Vec<ChannelConfig>,
+    /// A topic that is to be added to the recording: its producer and its identifier there.
+    asks_for: Option<(usize, u16)>,
     started: bool,
     record_bytes_max: u64,
     tell: Tell,
@@ -173,6 +176,7 @@ impl StreamSource {
             turn: 0,
             accepted: 0,
             channels,
+            asks_for: None,
             started: false,
             record_bytes_max,
             tell,
@@ -222,13 +226,16 @@ impl StreamSource {
 
     /// Reads a producer's declarations; false if it has ended.
     fn listen_to(&mut self, at: usize) -> io::Result<bool> {
+        if self.producers[at].declared {
+            return self.begin(at);
+        }
         match self.producers[at].look() {
-            Ok(Next::Begin) => match self.begin(at) {
-                Ok(()) => Ok(true),
-                Err(error) => self.refuse(at, &error).map(|()| false),
-            },
-            // A record comes after the begin frame.
-            Ok(Next::NeedsMore | Next::Record(_)) => Ok(true),
+            Ok(Next::Begin) => {
+                self.producers[at].declared = true;
+                self.begin(at)
+            }
+            // These come after the begin frame.
+            Ok(Next::NeedsMore | Next::Record(_) | Next::Topic(_)) => Ok(true),
             Ok(Next::Ended) => {
                 self.producers.swap_remove(at);
                 Ok(false)
@@ -237,24 +244,55 @@ impl StreamSource {
         }
     }
 
-    /// Finds or makes the channels of a producer.
-    fn begin(&mut self, at: usize) -> Result<(), StreamError> {
-        let producer = &mut self.producers[at];
-        let Framing::Frames(frames) = &producer.framing else { return Ok(()) };
-        let mut channels = self.channels.clone();
-        for (id, topic) in frames.topics() {
-            let bytes = u64::from(topic.record_bytes_max);
-            let channel = if bytes > self.record_bytes_max {
-                let (topic, max) = (topic.topic.clone(), self.record_bytes_max);
-                Err(Problem::TooLong { topic, bytes, max })
-            } else {
-                channel_for(topic, &mut channels, self.started)
-            };
-            let channel = channel.map_err(|problem| frames.error(problem))?;
-            producer.channels.push((*id, channel));
+    /// Finds or makes the channels of a producer, or asks for one; false if it was rejected.
+    fn begin(&mut self, at: usize) -> io::Result<bool> {
+        let Framing::Frames(frames) = &self.producers[at].framing else { return Ok(true) };
+        let ids: Vec<u16> = frames.topics().keys().copied().collect();
+        let mut channels = Vec::with_capacity(ids.len());
+        let known = self.channels.len();
+        for id in ids {
+            match self.channel_of(at, id) {
+                Ok(Some(channel)) => channels.push((id, channel)),
+                Ok(None) => {
+                    self.asks_for = Some((at, id));
+                    return Ok(true);
+                }
+                Err(error) => {
+                    self.channels.truncate(known);
+                    return self.refuse(at, &error).map(|()| false);
+                }
+            }
         }
-        producer.begun = true;
-        self.channels = channels;
+        self.producers[at].channels = channels;
+        self.producers[at].begun = true;
+        Ok(true)
+    }
+
+    /// Position of the channel of a topic; None if it is to be asked for.
+    fn channel_of(&mut self, at: usize, id: u16) -> Result<Option<usize>, StreamError> {
+        let Framing::Frames(frames) = &self.producers[at].framing else { return Ok(Some(0)) };
+        let Some(topic) = frames.topics().get(&id) else { return Ok(None) };
+        let bytes = u64::from(topic.record_bytes_max);
+        if bytes > self.record_bytes_max {
+            let (topic, max) = (topic.topic.clone(), self.record_bytes_max);
+            return Err(frames.error(Problem::TooLong { topic, bytes, max }));
+        }
+        let known = known_channel(topic, &self.channels);
+        let known = known.map_err(|problem| frames.error(problem))?;
+        if known.is_none() && !self.started {
+            self.channels.push(config_of(topic));
+            return Ok(Some(self.channels.len() - 1));
+        }
+        Ok(known)
+    }
+
+    /// A topic that a producer declares among its records.
+    fn add_topic(&mut self, at: usize, id: u16) -> io::Result<()> {
+        match self.channel_of(at, id) {
+            Ok(Some(channel)) => self.producers[at].bind(id, channel),
+            Ok(None) => self.asks_for = Some((at, id)),
+            Err(error) => self.refuse(at, &error)?,
+        }
         Ok(())
     }
 
@@ -337,20 +375,28 @@ impl StreamSource {
     /// The next record in the bytes that were read, of each producer in turn.
     fn find(&mut self) -> io::Result<Option<(usize, BufferedRecord)>> {
         let mut looks = self.producers.len();
-        while looks > 0 {
+        while looks > 0 && self.asks_for.is_none() {
             looks -= 1;
             self.turn = (self.turn + 1) % self.producers.len();
             let at = self.turn;
             if !self.producers[at].begun {
                 if !self.listen_to(at)? {
                     self.turn = 0;
+                    looks = looks.min(self.producers.len());
+                } else if self.producers[at].begun {
+                    // Its records may be here already.
+                    looks = self.producers.len();
                 }
-                looks = looks.min(self.producers.len());
                 continue;
             }
             match self.producers[at].look() {
                 Ok(Next::Record(found)) => return Ok(Some((at, found))),
                 Ok(Next::NeedsMore | Next::Begin) => continue,
+                // It may have more to say.
+                Ok(Next::Topic(id)) => {
+                    self.add_topic(at, id)?;
+                    looks = self.producers.len();
+                }
                 Ok(Next::Ended) => drop(self.producers.swap_remove(at)),
                 Err(error) => self.refuse(at, &error)?,
             }
@@ -372,27 +418,18 @@ fn has_gone(error: &io::Error) -> bool {
     matches!(error.kind(), WouldBlock | Interrupted | ConnectionAborted)
 }
 
-/// Position of the channel of a topic; a new one if recording has not started.
-fn channel_for(
-    topic: &Topic,
-    channels: &mut Vec<ChannelConfig>,
-    started: bool,
-) -> Result<usize, Problem> {
-    let wanted = config_of(topic);
+/// Position of the channel of a topic, if there is one.
+fn known_channel(topic: &Topic, channels: &[ChannelConfig]) -> Result<Option<usize>, Problem> {
     let Some(at) = channels.iter().position(|channel| channel.topic == topic.topic) else {
-        if started {
-            return Err(Problem::Late(topic.topic.clone()));
-        }
-        channels.push(wanted);
-        return Ok(channels.len() - 1);
+        return Ok(None);
     };
-    let known = &channels[at];
+    let (known, wanted) = (&channels[at], config_of(topic));
     let differs = |field| Err(Problem::Other { topic: topic.topic.clone(), field });
     match () {
         () if known.message_encoding != wanted.message_encoding => differs("message encoding"),
         () if known.schema != wanted.schema => differs("schema"),
         () if known.record_bytes_max != wanted.record_bytes_max => differs("longest record"),
-        () => Ok(at),
+        () => Ok(Some(at)),
     }
 }
 
@@ -413,10 +450,20 @@ fn config_of(topic: &Topic) -> ChannelConfig {
     }
 }
 
+impl StreamSource {
+    fn topic(&self, at: usize, id: u16) -> Option<&Topic> {
+        match &self.producers[at].framing {
+            Framing::Frames(frames) => frames.topics().get(&id),
+            Framing::Lines(_) => None,
+        }
+    }
+}
+
 impl Source for StreamSource {
     fn next(&mut self) -> io::Result<Option<Record<'_>>> {
         let found = match self.find()? {
             Some(found) => Some(found),
+            None if self.asks_for.is_some() => None,
             None if self.producers.is_empty() && self.listener.is_none() => return Ok(None),
             None => {
                 self.wait()?;
@@ -427,5 +474,30 @@ impl Source for StreamSource {
         let log_time_ns = found.log_time_ns.unwrap_or_else(wall_ns);
         let data = self.producers[at].payload(&found);
         Ok(Some(Record { channel: found.channel, log_time_ns, due_ns: None, data }))
+    }
+
+    fn declares(&mut self) -> Option<ChannelConfig> {
+        let (at, id) = self.asks_for?;
+        self.topic(at, id).map(config_of)
+    }
+
+    fn is_declared(&mut self, outcome: Result<usize, String>) -> io::Result<()> {
+        let Some((at, id)) = self.asks_for.take() else { return Ok(()) };
+        let Some(topic) = self.topic(at, id) else { return Ok(()) };
+        match outcome {
+            Ok(channel) => {
+                self.channels.push(config_of(topic));
+                let producer = &mut self.producers[at];
+                // Else it declares others, and looks for all of them again.
+                if producer.begun {
+                    producer.bind(id, channel);
+                }
+                Ok(())
+            }
+            Err(why) => {
+                let topic = topic.topic.clone();
+                self.refuse(at, &Problem::Refused { topic, why })
+            }
+        }
     }
 }

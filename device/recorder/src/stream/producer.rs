@@ -50,8 +50,10 @@ pub struct BufferedRecord {
 pub enum Next {
     /// A record. It stays in the buffer until the next call.
     Record(BufferedRecord),
-    /// All its topics are declared.
+    /// The topics of its beginning are declared.
     Begin,
+    /// One more is, under this identifier.
+    Topic(u16),
     /// Nothing until more is read.
     NeedsMore,
     /// The end of the stream.
@@ -69,7 +71,9 @@ pub struct Producer {
     pub framing: Framing,
     /// Its identifiers in rising order, and where their channels are in the recording.
     pub channels: Vec<(u16, usize)>,
-    /// Whether its records may be read: its topics are known.
+    /// Whether its begin frame was read,
+    pub declared: bool,
+    /// and its records may be read: their channels are known.
     pub begun: bool,
     buffer: Buffer,
     ended: bool,
@@ -86,6 +90,7 @@ impl Producer {
             file,
             framing,
             channels: if lines { vec![(0, 0)] } else { Vec::new() },
+            declared: lines,
             begun: lines,
             buffer: Buffer::default(),
             ended: false,
@@ -112,6 +117,12 @@ impl Producer {
         self.buffer.used.start += std::mem::take(&mut self.used_bytes);
     }
 
+    /// Its identifier means this channel from now on.
+    pub fn bind(&mut self, id: u16, channel: usize) {
+        let place = self.channels.partition_point(|(known, _)| *known < id);
+        self.channels.insert(place, (id, channel));
+    }
+
     /// What comes next in the bytes that were read.
     pub fn look(&mut self) -> Result<Next, StreamError> {
         loop {
@@ -123,6 +134,7 @@ impl Producer {
             match step.what {
                 StreamItem::Other => {}
                 StreamItem::Begin => return Ok(Next::Begin),
+                StreamItem::Topic(id) => return Ok(Next::Topic(id)),
                 StreamItem::Record { id, log_time_ns, payload } => {
                     // Declared, or the framing had refused it; and bound, since it has begun.
                     let at = self.channels.binary_search_by_key(&id, |(known, _)| *known);

@@ -112,7 +112,7 @@ fn what_is_wrong_is_told_with_its_place() {
         ),
         (vec![magic(), a(), a()], after_a, Problem::Twice(7)),
         (vec![magic(), a(), record(7, 1, b"x")], after_a, Problem::BeforeBegin),
-        (vec![magic(), a(), begin(), begin()], after_a + 5, Problem::AfterBegin("begin")),
+        (vec![magic(), a(), begin(), begin()], after_a + 5, Problem::BeginTwice),
         (vec![magic(), a(), begin(), record(8, 1, b"x")], after_a + 5, Problem::NoTopic(8)),
         (
             vec![magic(), a(), begin(), record(7, 1, &[0; 11])],

@@ -195,14 +195,16 @@ fn several_producers_share_a_socket_and_only_the_wrong_one_is_sent_away() {
     // Different identifiers for the same topic.
     first.write_all(&[beginning(&["/a"]), frames(0, 0..100)].concat()).unwrap();
     second.write_all(&[beginning(&["/b", "/a"]), frames(0, 100..200)].concat()).unwrap();
-    // What is not part of the recording comes too late, once that has begun.
+    // A topic that comes when recording has begun, and is another one than before.
     let begun = Instant::now();
     while !dir.path().join("recording").exists() {
         assert!(begun.elapsed() < Duration::from_secs(60), "recording has not begun");
         thread::sleep(Duration::from_millis(5));
     }
     let mut late = connect(&socket);
-    late.write_all(&beginning(&["/c"])).unwrap();
+    let other = Topic { message_encoding: "other".into(), ..topic("/a") };
+    let other = topic_frame(0, &other).unwrap();
+    late.write_all(&[&HEAD, &other[..], &begin_frame()].concat()).unwrap();
     wait_for_close(&late);
     let mut garbage = connect(&socket);
     garbage.write_all(b"GET / HTTP/1.1\r\n").unwrap();
@@ -218,13 +220,70 @@ fn several_producers_share_a_socket_and_only_the_wrong_one_is_sent_away() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     let said = stderr(&output);
-    assert!(said.contains("rejected producer 3: byte 63: topic \"/c\" is not part"), "{said}");
+    assert!(said.contains("topic \"/a\" is declared with another message encoding"), "{said}");
     assert!(said.contains("rejected producer 4: byte 0: no stream of frames"), "{said}");
     let mut topics = read(dir.path());
     topics.get_mut("/a").unwrap().sort();
     assert_eq!(topics["/a"], numbered((0..100).chain(200..400)));
     assert_eq!(topics["/b"], numbered(100..200));
     assert!(!socket.exists());
+}
+
+#[test]
+fn topics_are_added_while_recording_by_a_producer_and_by_later_ones() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("socket");
+    let input = format!("unix:{}", socket.display());
+    let arguments = ["--input", &input, "--framing", "frames", "--late-topics", "3"];
+    let child = record(dir.path(), &arguments);
+    let mut first = connect(&socket);
+    first.write_all(&[beginning(&["/a"]), frames(0, 0..100)].concat()).unwrap();
+    // Among its records, under another identifier.
+    let added = |id, name| topic_frame(id, &topic(name)).unwrap();
+    let more = [added(7, "/b"), frames(7, 0..100), frames(0, 100..200)].concat();
+    first.write_all(&more).unwrap();
+    // The next one declares both, and two that are new.
+    let mut second = connect(&socket);
+    let topics = ["/c", "/b", "/d"];
+    second.write_all(&[beginning(&topics), frames(0, 0..50), frames(2, 0..50)].concat()).unwrap();
+    second.shutdown(std::net::Shutdown::Write).unwrap();
+    wait_for_close(&second);
+    // Room for three was asked for.
+    let mut third = connect(&socket);
+    third.write_all(&beginning(&["/a", "/e"])).unwrap();
+    wait_for_close(&third);
+    // One that another has added, between those that it has.
+    let known = [added(3, "/d"), frames(3, 50..60), frames(7, 100..200)].concat();
+    first.write_all(&known).unwrap();
+    first.shutdown(std::net::Shutdown::Write).unwrap();
+    wait_for_close(&first);
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    let says = "topic \"/e\" cannot be added to the recording: late.channels = 3: all are taken; \
+                raise it, in steady record by --late-topics";
+    assert!(said.contains(says), "{said}");
+    let found = read(dir.path());
+    for (topic, records) in [("/a", 0..200), ("/b", 0..200), ("/c", 0..50), ("/d", 0..60)] {
+        assert_eq!(found[topic], numbered(records), "{topic}");
+    }
+    let result: Value = valid_json(&output, SCHEMA);
+    let topics = result["ledger"]["channels"].as_array().unwrap();
+    assert_eq!(topics.len(), 4, "{topics:?}");
+}
+
+#[test]
+fn a_stream_that_declares_more_topics_than_there_is_room_for_ends_with_what_came_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let arguments = ["--input", "-", "--framing", "frames", "--late-topics", "0"];
+    let late = topic_frame(1, &topic("/b")).unwrap();
+    let stream = [beginning(&["/a"]), frames(0, 0..100), late, frames(1, 0..10)].concat();
+    let output = send(record(dir.path(), &arguments), &stream);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("topic \"/b\" cannot be added"), "{}", stderr(&output));
+    assert_eq!(read(dir.path())["/a"], numbered(0..100));
 }
 
 #[test]

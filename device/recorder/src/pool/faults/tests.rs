@@ -15,7 +15,8 @@ use proptest::prelude::*;
 use super::{Fault, Faults, How, When};
 use crate::channel::Channel;
 use crate::config::{
-    ChannelConfig, EngineChoice, OnFailure, RecorderConfig, Retention, WhenFull, WriterConfig,
+    ChannelConfig, EngineChoice, LateRoom, OnFailure, RecorderConfig, Retention, WhenFull,
+    WriterConfig,
 };
 use crate::ledger::Account;
 use crate::mcap::files::recover_file;
@@ -44,6 +45,7 @@ fn config(dir: &Path, engine: EngineChoice) -> RecorderConfig {
             ring_bytes: 4 << 20,
         }],
         loss_window: ms(20),
+        late: LateRoom { channels: 5, definition_bytes: 1_000 },
         longest_record_bytes: 0,
         shared_ring_bytes: None,
         discard_damaged: false,
@@ -162,8 +164,16 @@ impl Run {
         append(&mut self.channels, OURS + records.start..OURS + records.end, every);
     }
 
+    /// What is appended from now on is of a channel that is declared now.
+    fn add_channel(&mut self, topic: &str) {
+        let mut config = config(self.dir.path(), EngineChoice::Best).channels.remove(0);
+        config.topic = topic.into();
+        self.channels[0] = self.recorder.add_channel(&config).unwrap();
+    }
+
+    /// Of all channels.
     fn account(&self) -> Account {
-        self.recorder.stats().channels[0].account
+        self.recorder.registry().total()
     }
 
     fn meter(&self, of: fn(&Meters) -> &AtomicU64) -> u64 {
@@ -417,6 +427,7 @@ proptest! {
         let mut run = Run::start_with(engine, &faults, page_cache, OnFailure::Wait);
         for part in 0..5 {
             run.append(part * 80..(part + 1) * 80, ms(1));
+            run.add_channel(&part.to_string());
             run.check_crash();
         }
         run.wait_until(|run| run.recorder.flush(Duration::ZERO) != Flushed::Timeout);

@@ -10,6 +10,7 @@ use std::fs::File;
 use super::{COPY, GATE, HEAD, Stage, Stop, TAIL};
 use crate::config::WhenFull;
 use crate::mcap::account::CompletedBy;
+use crate::mcap::definitions::Mark;
 use crate::mcap::private::Identity;
 use crate::pool::errand::{Errand, Step};
 use crate::pool::files::PoolError;
@@ -35,6 +36,8 @@ pub(super) struct Next {
     pub(super) errand: Errand,
     pub(super) identity: Identity,
     created_ns: u64,
+    /// Those of its definitions.
+    begun: Mark,
     /// It failed, and is tried again when it is needed.
     pub(super) rests: bool,
 }
@@ -117,18 +120,20 @@ impl Stage {
                 },
             }
         }
-        let Some(Next { errand, identity, created_ns, .. }) = self.next.take() else {
+        let Some(Next { errand, identity, created_ns, begun, .. }) = self.next.take() else {
             return Ok(());
         };
         self.file = Some(InUse { file: errand.into_file(), identity, holds_records: false });
         self.looked_ahead = false;
-        self.parts.encoder.begin(identity, created_ns);
+        self.parts.encoder.begin_with(identity, created_ns, begun);
         self.snapshot();
         let buffer = self.parts.disk.buffer(self.slot);
         let place = self.parts.encoder.definitions(buffer, &self.accounts);
         self.flight.begin_segment();
         self.send(place)?;
-        self.take_free_slot()
+        self.take_free_slot()?;
+        // What was declared since the segment was prepared.
+        self.send_added()
     }
 
     /// From here on the oldest segment is gone, but not before a sync has worked.
@@ -145,7 +150,8 @@ impl Stage {
         let head = Step::Write(HEAD, encoder.head(disk.buffer(HEAD), identity, created_ns));
         let steps = [probe, copy, Some(head), Some(Step::Sync)];
         let errand = Errand::new(file, steps.into_iter().flatten());
-        self.next = Some(Next { errand, identity, created_ns, rests: false });
+        let begun = encoder.mark();
+        self.next = Some(Next { errand, identity, created_ns, begun, rests: false });
         self.run_errands();
         Ok(())
     }

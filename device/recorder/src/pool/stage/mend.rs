@@ -233,7 +233,7 @@ impl Stage {
             }
         }
         // Not the one with the block in the making; the others are done with: all was sent.
-        let spare = (self.slot + 1) % blocks_used(self.parts.encoder.layout());
+        let spare = (self.slot + 1) % blocks_used(self.parts.encoder.largest_layout());
         for (number, &(place, _)) in gone {
             if number < there && !self.is_restored(spare, place)? {
                 there = number;

@@ -5,6 +5,7 @@
 use proptest::prelude::*;
 use steadyio_recorder::mcap::account::Gaps;
 use steadyio_recorder::mcap::layout::{HEAD_BYTES, LayoutConfig};
+use steadyio_recorder::mcap::private::{BlockKind, BlockRecord};
 use steadyio_recorder::mcap::recover::{State, examine};
 
 use super::segment::disk::{Disk, recover, recover_and_cut};
@@ -86,6 +87,83 @@ fn damaged_definitions_are_made_again_from_their_copy() {
         assert_eq!(messages(&recovered), script.sent);
         expect_same_after_any_cut(&damaged, &recovered);
     }
+}
+
+/// The same with a channel that is added among the messages, and messages of it in each later block.
+fn script_with_a_late_channel(config: LayoutConfig) -> Script {
+    let mut script = script(config);
+    let late = script.add_channel().unwrap();
+    for at in 30..60_u32 {
+        let channel = if at % 3 == 0 { late } else { (at % 2) as u16 };
+        assert!(script.push(Sent::new(channel, at + 1, vec![at as u8; 100])));
+        if at % 3 == 2 {
+            script.flush();
+        }
+    }
+    script
+}
+
+/// Offsets of the two blocks of added definitions, and of the first behind them.
+fn added(script: &Script) -> [u64; 3] {
+    let kind = |write: &&Write| BlockRecord::get(&write.bytes).map(|record| record.kind);
+    let first = script.writes.iter().position(|write| kind(&write) == Some(BlockKind::Added));
+    let at = first.unwrap();
+    assert_eq!(kind(&&script.writes[at + 1]), Some(BlockKind::Added));
+    [0, 1, 2].map(|number| script.writes[at + number].offset)
+}
+
+#[test]
+fn channels_that_were_added_are_there_without_an_end() {
+    for config in [RECYCLED, GROWING] {
+        let script = script_with_a_late_channel(config);
+        let (recovered, found) = recover(image(&script)).unwrap();
+        assert_eq!((found.state, found.damaged), (State::Finished, false));
+        assert_eq!(found.gaps, Gaps::default());
+        assert_eq!(messages(&recovered), script.sent);
+        expect_same_after_any_cut(&image(&script), &recovered);
+    }
+}
+
+#[test]
+fn either_copy_of_added_definitions_is_enough() {
+    let script = script_with_a_late_channel(RECYCLED);
+    let [first, second, behind] = added(&script);
+    for (at, next) in [(first, second), (second, behind)] {
+        let mut damaged = image(&script);
+        flip(&mut damaged, at + 80);
+        let (recovered, found) = recover(damaged.clone()).unwrap();
+        assert_eq!(found.gaps, Gaps { blocks: 1, bytes: next - at, durable_blocks: 1 });
+        assert_eq!(messages(&recovered), script.sent);
+        expect_same_after_any_cut(&damaged, &recovered);
+    }
+}
+
+#[test]
+fn without_added_definitions_only_blocks_with_their_channels_are_missing() {
+    let mut script = script_with_a_late_channel(RECYCLED);
+    // A block without a message of it.
+    for at in 60..63_u32 {
+        script.push(Sent::new(0, at + 1, vec![at as u8; 100]));
+    }
+    script.flush();
+    let [first, second, _] = added(&script);
+    let mut damaged = image(&script);
+    flip(&mut damaged, first + 80);
+    flip(&mut damaged, second + 80);
+    let (recovered, found) = recover(damaged).unwrap();
+    assert_eq!(found.gaps.blocks, 2 + 10);
+    let expected = [&script.sent[..30], &script.sent[60..]].concat();
+    assert_eq!(messages(&recovered), expected);
+}
+
+#[test]
+fn damaged_definitions_are_made_again_without_what_was_added_later() {
+    let script = script_with_a_late_channel(RECYCLED);
+    let mut damaged = image(&script);
+    flip(&mut damaged, HEAD_BYTES as u64 + 300);
+    let (recovered, found) = recover(damaged).unwrap();
+    assert_eq!((found.state, found.gaps), (State::Finished, Gaps::default()));
+    assert_eq!(messages(&recovered), script.sent);
 }
 
 #[test]

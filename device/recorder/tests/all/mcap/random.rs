@@ -10,20 +10,31 @@ use steadyio_recorder::mcap::wire::Put;
 
 use super::segment::disk::{Disk, recover, recover_and_cut};
 use super::segment::doctor;
-use super::segment::{GROWING, RECYCLED, Script, Sent, apply, read_indexed, read_linear};
+use super::segment::{
+    GROWING, LATE_CHANNELS, RECYCLED, Script, Sent, apply, read_indexed, read_linear,
+};
 
 /// What an application and a writer thread may do.
 #[derive(Debug, Clone)]
 enum Act {
-    Message { channel: u16, bytes: usize, fill: u8 },
+    Message {
+        channel: u16,
+        bytes: usize,
+        fill: u8,
+    },
     Flush,
-    Lose { channel: u16 },
+    Lose {
+        channel: u16,
+    },
+    /// A further one, of those that there is room for.
+    AddChannel,
 }
 
 const CHANNELS: u16 = 3;
 
 fn act() -> impl Strategy<Value = Act> {
-    let channel = 0..CHANNELS;
+    // Modulo those that there are.
+    let channel = 0..CHANNELS + LATE_CHANNELS as u16;
     // Small ones, and those around the size of a block and of a sector in it.
     let bytes = prop_oneof![0..200usize, 3_500..4_200usize, 7_500..8_400usize];
     prop_oneof![
@@ -31,22 +42,31 @@ fn act() -> impl Strategy<Value = Act> {
             .prop_map(|(channel, bytes, fill)| Act::Message { channel, bytes, fill }),
         2 => Just(Act::Flush),
         1 => channel.prop_map(|channel| Act::Lose { channel }),
+        1 => Just(Act::AddChannel),
     ]
 }
 
 fn script(config: LayoutConfig, sequence: u64, acts: &[Act]) -> Script {
     let mut script = Script::begin(config, CHANNELS.into(), sequence);
-    let bytes_max = script.encoder.layout().payload_bytes_max();
+    let bytes_max = script.encoder.largest_layout().payload_bytes_max();
     for (act, number) in acts.iter().zip(1..) {
+        let channels = script.ledger.len();
         match act {
             Act::Message { channel, bytes, fill } => {
                 let payload = vec![*fill; (*bytes).min(bytes_max)];
-                if !script.push(Sent::new(*channel, number, payload)) {
+                let channel = channel % channels as u16;
+                if !script.push(Sent::new(channel, number, payload)) {
                     break;
                 }
             }
             Act::Flush => script.flush(),
-            Act::Lose { channel } => script.ledger[*channel as usize].lost += 1,
+            Act::Lose { channel } => script.ledger[*channel as usize % channels].lost += 1,
+            Act::AddChannel if channels == usize::from(CHANNELS) + LATE_CHANNELS => {}
+            Act::AddChannel => {
+                if script.add_channel().is_none() {
+                    break;
+                }
+            }
         }
     }
     script.finish();
@@ -117,7 +137,7 @@ proptest! {
     #[test]
     fn blocks_with_right_checksums_and_any_content_do_no_harm(
         bodies in prop::collection::vec(
-            (0..4u32, prop::collection::vec(record(), 0..12)), 1..6
+            (0..5u32, prop::collection::vec(record(), 0..12)), 1..6
         ),
     ) {
         let whole = script(RECYCLED, 2, &[]).image(Vec::new());
@@ -161,6 +181,7 @@ fn forged(life: &Life, offset: u64, number: u32, kind: u32, body: &[u8]) -> Vec<
         kind: match kind {
             0 => BlockKind::Definitions,
             1 => BlockKind::End,
+            2 => BlockKind::Added,
             _ => BlockKind::Data,
         },
         durable: 0,

@@ -109,10 +109,13 @@ fn check_chunk(
 }
 
 fn check_definitions(data: &[Lying<'_>], summary: &[Lying<'_>]) {
-    let definitions = |records: &[Lying<'_>]| -> Vec<String> {
+    let definitions = |records: &[Lying<'_>]| -> BTreeSet<String> {
         let wanted = records.iter().filter(|l| [op::SCHEMA, op::CHANNEL].contains(&l.opcode));
         wanted.map(|lying| format!("{:?}", lying.record)).collect()
     };
+    // Only those of the data may stand there twice.
+    let count = summary.iter().filter(|l| [op::SCHEMA, op::CHANNEL].contains(&l.opcode)).count();
+    assert_eq!(definitions(summary).len(), count, "each definition once");
     assert_eq!(definitions(data), definitions(summary), "the summary repeats all definitions");
 }
 

@@ -7,8 +7,8 @@ pub mod doctor;
 use std::borrow::Cow;
 
 use steadyio_recorder::mcap::account::{ChannelLedger, CompletedBy};
-use steadyio_recorder::mcap::definitions::{ChannelSpec, Definitions, SchemaSpec};
-use steadyio_recorder::mcap::encoder::{Encoder, FileRange, Full, Message};
+use steadyio_recorder::mcap::definitions::{ChannelSpec, Definitions, Mark, SchemaSpec};
+use steadyio_recorder::mcap::encoder::{ADDED_COPIES, Encoder, FileRange, Full, Message};
 use steadyio_recorder::mcap::layout::{Layout, LayoutConfig, Placement};
 use steadyio_recorder::mcap::private::Identity;
 
@@ -67,6 +67,9 @@ pub const RECYCLED: LayoutConfig = LayoutConfig {
 
 pub const GROWING: LayoutConfig = LayoutConfig { placement: Placement::Growing, ..RECYCLED };
 
+/// A script has room for so many channels that are added.
+pub const LATE_CHANNELS: usize = 6;
+
 /// A write as the writer thread makes it; `durable` is how many messages are reported durable
 /// once it is on the disk.
 #[derive(Debug, Clone)]
@@ -85,6 +88,7 @@ pub struct Script {
     flushed: usize,
     /// Written so far: each is durable before the next is built.
     blocks: u32,
+    late: usize,
     buffer: Vec<u8>,
 }
 
@@ -92,11 +96,14 @@ impl Script {
     pub fn begin(config: LayoutConfig, channels: usize, sequence: u64) -> Script {
         let definitions = definitions(channels);
         let layout = Layout::new(config, &definitions).unwrap();
-        let buffer = vec![0xa5; layout.buffer_bytes()];
-        let encoder = Encoder::new(layout, definitions);
+        let more = Mark::of(channels + LATE_CHANNELS, definitions.bytes() + 200 * LATE_CHANNELS);
+        let largest = Layout::checked(config, more).unwrap();
+        let buffer = vec![0xa5; largest.buffer_bytes()];
+        let encoder = Encoder::with_room(layout, definitions, largest);
         let ledger = vec![ChannelLedger::default(); channels];
         let (writes, sent) = (Vec::new(), Vec::new());
-        let mut script = Script { encoder, writes, sent, ledger, flushed: 0, blocks: 1, buffer };
+        let mut script =
+            Script { encoder, writes, sent, ledger, flushed: 0, blocks: 1, late: 0, buffer };
         let (identity, created_ns) = (identity(sequence), 77 + sequence);
         let place = script.encoder.definitions_copy(&mut script.buffer, identity, created_ns);
         if let Some(place) = place {
@@ -113,6 +120,38 @@ impl Script {
     fn write(&mut self, place: FileRange) {
         let bytes = self.buffer[..place.bytes].to_vec();
         self.writes.push(Write { offset: place.offset, bytes, durable: self.flushed });
+    }
+
+    /// Returns the channel, or None if the segment is full.
+    pub fn add_channel(&mut self) -> Option<u16> {
+        let at = self.ledger.len();
+        let schema = SchemaSpec {
+            name: format!("late {at}"),
+            encoding: "jsonschema".into(),
+            data: b"{}".to_vec(),
+        };
+        let channel = ChannelSpec {
+            topic: format!("/late/{at}"),
+            message_encoding: "json".into(),
+            // Behind the two of the beginning.
+            schema: Some(2 + self.late),
+            metadata: Vec::new(),
+        };
+        self.flush();
+        let bytes = Definitions::bytes_of(Some(&schema), &channel);
+        if !self.encoder.has_room_for(1, bytes) {
+            return None;
+        }
+        self.encoder.add(Some(&schema), &channel).unwrap();
+        self.ledger.push(ChannelLedger::default());
+        for _ in 0..ADDED_COPIES {
+            let place = self.encoder.added(&mut self.buffer).unwrap();
+            self.write(place);
+            self.blocks += 1;
+        }
+        self.encoder.end_added();
+        self.late += 1;
+        Some(at as u16)
     }
 
     /// Returns false if the segment is full.
