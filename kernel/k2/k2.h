@@ -21,6 +21,17 @@
 #include "k2_lookahead.h"
 #include "k2_policy.h"
 
+/* Look-ahead, see k2_guard.c. */
+struct k2_guard {
+	struct k2_lookahead ahead;
+	/* Background is held back until a command ends. */
+	bool is_held;
+	/* When it was last looked for streams that have ended. */
+	u64 looked_ns;
+	/* Dispatches while there is no stream; one in a few is watched. */
+	unsigned int unguarded;
+};
+
 /*
  * One per device. The queues belong to the device, not to a hardware queue: inflight_max bounds
  * what is in flight to the device, from whichever hardware queue.
@@ -35,13 +46,7 @@ struct k2_data {
 	 */
 	spinlock_t lock;
 	struct k2_policy policy;
-	struct k2_lookahead *ahead;
-	/* Background is held back until a command ends, see k2_piece_bytes(). */
-	bool is_held;
-	/* When it was last looked for streams that have ended. */
-	u64 looked_ns;
-	/* Dispatches of background while there is no stream; one in a few is watched. */
-	unsigned int unguarded;
+	struct k2_guard *guard;
 	struct list_head queues[K2_QUEUES];
 	/* Mergeable background requests by start sector: reads and writes. */
 	struct rb_root sorted[2];
@@ -78,6 +83,8 @@ struct k2_rq {
 static_assert(sizeof(struct k2_rq) <= sizeof(void *));
 static_assert(K2_QUEUES <= U8_MAX);
 
+static const struct k2_rq k2_rq_new = {.stream = K2_STREAM_NONE, .flight = K2_FLIGHT_NONE};
+
 static inline struct k2_rq *k2_rq(struct request *rq)
 {
 	return (struct k2_rq *)&rq->elv.priv[0];
@@ -91,6 +98,15 @@ static inline const char *k2_queue_name(unsigned int queue)
 
 	return queue < K2_QUEUES ? names[queue] : "none";
 }
+
+/* k2_guard.c */
+struct k2_guard *k2_guard_init(struct request_queue *q);
+bool k2_guard_set_rt_block_us(struct k2_data *k2, u32 rt_block_us);
+void k2_guard_exit(struct k2_guard *guard);
+void k2_guard_arrival(struct k2_guard *guard, struct request *rq);
+unsigned int k2_guard_dispatch(struct k2_data *k2, struct request *rq, u64 now_ns);
+void k2_guard_gave_back(struct k2_guard *guard, struct request *rq);
+void k2_guard_completed(struct k2_guard *guard, struct request *rq, u64 now_ns);
 
 /* k2_split.c */
 int k2_split_init(struct k2_data *k2);

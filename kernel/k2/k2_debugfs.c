@@ -24,13 +24,14 @@ static int k2_counters_show(void *data, struct seq_file *m)
 	static const char *const class_names[K2_CLASSES] = {"rt", "background"};
 	struct request_queue *q = data;
 	struct k2_data *k2 = q->elevator->elevator_data;
-	u64 background_wait_ns;
+	u64 background_wait_ns, early;
 	struct k2_policy policy;
 	unsigned int cls;
 
 	spin_lock_irq(&k2->lock);
 	policy = k2->policy;
 	background_wait_ns = k2_policy_background_wait_ns(&policy, ktime_get_ns());
+	early = k2->guard->ahead.streams.early_count;
 	spin_unlock_irq(&k2->lock);
 
 	for (cls = 0; cls < K2_CLASSES; cls++) {
@@ -47,6 +48,8 @@ static int k2_counters_show(void *data, struct seq_file *m)
 	}
 	seq_printf(m, "rt blocked_by_background %llu\n", policy.rt_blocked_count);
 	seq_printf(m, "rt blocked_by_background_ns_max %llu\n", policy.rt_blocked_ns_max);
+	seq_printf(m, "rt blocked_by_background_over %llu\n", policy.rt_blocked_over_count);
+	seq_printf(m, "rt early %llu\n", early);
 	seq_printf(m, "background forced %llu\n", policy.background_forced_count);
 	seq_printf(m, "background wait_ns_max %llu\n", background_wait_ns);
 	return 0;
@@ -59,6 +62,48 @@ static int k2_tags_show(void *data, struct seq_file *m)
 
 	seq_printf(m, "of each %u\nmetadata %u\nbackground %u\n", k2->tags[0],
 		   k2->tags[K2_QUEUE_METADATA], k2->tags[K2_QUEUE_BACKGROUND]);
+	return 0;
+}
+
+static void k2_show_gaps(struct seq_file *m, const struct k2_gaps *gaps)
+{
+	unsigned int i;
+
+	for (i = 0; i < gaps->kinds; i++) {
+		const struct k2_kind *kind = &gaps->kind[i];
+
+		seq_printf(m, " %llu-%llux%u",
+			   div_u64(min(kind->shortest_ns[0][0], kind->shortest_ns[1][0]),
+				   NSEC_PER_USEC),
+			   div_u64(max(kind->longest_ns[0], kind->longest_ns[1]), NSEC_PER_USEC),
+			   kind->count[0] + kind->count[1]);
+	}
+}
+
+/* What is believed of each real-time stream; times in us. */
+static int k2_streams_show(void *data, struct seq_file *m)
+{
+	struct request_queue *q = data;
+	struct k2_data *k2 = q->elevator->elevator_data;
+	const struct k2_streams *streams = &k2->guard->ahead.streams;
+	unsigned int i;
+	u64 now_ns;
+
+	spin_lock_irq(&k2->lock);
+	now_ns = ktime_get_ns();
+	for (i = 0; i < streams->used; i++) {
+		const struct k2_stream *stream = &streams->stream[i];
+
+		if (!stream->key)
+			continue;
+		seq_printf(m, "thread %llu level %u next %llu gaps", stream->key, stream->level,
+			   div_u64(k2_stream_next_ns(stream, now_ns) - now_ns, NSEC_PER_USEC));
+		k2_show_gaps(m, &stream->arrival);
+		seq_puts(m, " think");
+		k2_show_gaps(m, &stream->think);
+		seq_puts(m, "\n");
+	}
+	spin_unlock_irq(&k2->lock);
 	return 0;
 }
 
@@ -132,5 +177,6 @@ const struct blk_mq_debugfs_attr k2_debugfs_attrs[] = {
 	{"inflight", 0400, k2_inflight_show},
 	{"counters", 0400, k2_counters_show},
 	{"tags", 0400, k2_tags_show},
+	{"streams", 0400, k2_streams_show},
 	{},
 };

@@ -30,10 +30,7 @@
 #include <linux/ioprio.h>
 #include <linux/ktime.h>
 #include <linux/major.h>
-#include <linux/mm.h>
 #include <linux/module.h>
-#include <linux/pid.h>
-#include <linux/pid_namespace.h>
 #include <linux/sbitmap.h>
 #include <linux/slab.h>
 
@@ -52,10 +49,6 @@ static_assert(IOPRIO_NR_LEVELS == K2_RT_LEVELS);
 
 /* rt_block_us of a device nobody has configured. */
 #define K2_RT_BLOCK_US 0
-/* Without a stream, one command in so many is watched, so that the device is known to the first. */
-#define K2_WATCHED_EVERY 16
-/* How often to look for streams that have ended. */
-#define K2_LOOK_EVERY_NS (100 * NSEC_PER_MSEC)
 
 /* Called after the policy's transitions, with the lock held. Most begin or end no wait. */
 static void k2_note_waits(struct k2_data *k2)
@@ -64,102 +57,6 @@ static void k2_note_waits(struct k2_data *k2)
 
 	if (k2_policy_waits_changed(&k2->policy))
 		k2_policy_note_waits(&k2->policy, ktime_get_ns());
-}
-
-/* Look-ahead. All are called with the lock held. */
-
-static const struct k2_rq k2_rq_new = {.stream = K2_STREAM_NONE, .flight = K2_FLIGHT_NONE};
-
-/* A new request ends holding back, and if it is real-time, it is an arrival of its thread. */
-static void k2_note_arrival(struct k2_data *k2, struct request *rq)
-{
-	struct k2_rq *k2r = k2_rq(rq);
-
-	k2->is_held = false;
-	if (!k2->ahead->rt_block_ns || k2_policy_class(k2r->queue) != K2_CLASS_RT)
-		return;
-	k2r->stream = k2_lookahead_rt_arrival(k2->ahead, task_pid_nr(current), k2r->queue,
-					      ktime_get_ns());
-}
-
-/* Forget streams whose thread has gone, or was silent for too long. */
-static void k2_forget_streams(struct k2_data *k2, u64 now_ns)
-{
-	struct k2_streams *streams = &k2->ahead->streams;
-	unsigned int i;
-
-	if (now_ns - k2->looked_ns < K2_LOOK_EVERY_NS)
-		return;
-	k2->looked_ns = now_ns;
-	if (k2->ahead->rt_idle_ns)
-		k2_streams_expire(streams, k2->ahead->rt_idle_ns, now_ns);
-	rcu_read_lock();
-	for (i = 0; i < streams->used; i++) {
-		u64 pid = streams->stream[i].key;
-
-		if (pid && !pid_task(find_pid_ns(pid, &init_pid_ns), PIDTYPE_PID))
-			k2_streams_forget(streams, i);
-	}
-	rcu_read_unlock();
-}
-
-/* Before which real-time level's requests must one of @queue be out of the way? */
-static unsigned int k2_guarded_level(unsigned int queue)
-{
-	return min_t(unsigned int, queue, K2_RT_LEVELS);
-}
-
-static unsigned int k2_op(struct request *rq)
-{
-	return op_is_write(req_op(rq));
-}
-
-static bool k2_is_learnt(struct request *rq)
-{
-	return req_op(rq) == REQ_OP_READ || req_op(rq) == REQ_OP_WRITE;
-}
-
-/* Is a real-time stream to be guarded against a request of @queue? split_kib comes first. */
-static bool k2_guards(struct k2_data *k2, unsigned int queue)
-{
-	return !k2->policy.split_bytes && k2_lookahead_guards(k2->ahead, k2_guarded_level(queue));
-}
-
-/* How much of @rq to dispatch now; 0: nothing before something in flight has ended. */
-static unsigned int k2_piece_bytes(struct k2_data *k2, struct request *rq, bool guarded, u64 now_ns)
-{
-	unsigned int queue = k2_rq(rq)->queue, bytes = blk_rq_bytes(rq);
-	unsigned int block_bytes = queue_logical_block_size(k2->q);
-
-	if (!k2_may_split(rq))
-		return bytes;
-	if (!guarded)
-		return k2_policy_piece_bytes(&k2->policy, queue, bytes, block_bytes);
-	return k2_lookahead_piece_bytes(k2->ahead,
-					&(struct k2_cut){
-						.level = k2_guarded_level(queue),
-						.op = k2_op(rq),
-						.bytes = bytes,
-						.block_bytes = max(block_bytes, K2_PIECE_MIN),
-						.inflight = k2_policy_inflight(&k2->policy),
-					},
-					now_ns);
-}
-
-/* @rq goes to the device with @bytes. The time is read if nobody has done so. */
-static void k2_watch(struct k2_data *k2, struct request *rq, unsigned int bytes, bool guarded,
-		     u64 now_ns)
-{
-	struct k2_rq *k2r = k2_rq(rq);
-
-	if (!k2->ahead->rt_block_ns)
-		return;
-	if (!k2_is_learnt(rq) || (!guarded && ++k2->unguarded % K2_WATCHED_EVERY)) {
-		k2_lookahead_unwatched(k2->ahead);
-		return;
-	}
-	k2r->flight = k2_lookahead_watch(k2->ahead, k2_op(rq), bytes,
-					 k2_policy_inflight(&k2->policy), now_ns ?: ktime_get_ns());
 }
 
 /* Lists. All are called with the lock held. */
@@ -228,9 +125,7 @@ static void k2_insert(struct k2_data *k2, struct request *rq, bool at_head)
 	}
 
 	if (k2r->flags & K2_RQ_INFLIGHT) {
-		if (k2r->flight != K2_FLIGHT_NONE)
-			k2_lookahead_cancel(k2->ahead, k2r->flight);
-		k2r->flight = K2_FLIGHT_NONE;
+		k2_guard_gave_back(k2->guard, rq);
 		k2_policy_give_back(&k2->policy, k2r->queue,
 				    k2r->flags & K2_RQ_REST ? K2_BACK_REST : K2_BACK_RETRY);
 		k2r->flags &= ~(K2_RQ_INFLIGHT | K2_RQ_REST);
@@ -238,7 +133,7 @@ static void k2_insert(struct k2_data *k2, struct request *rq, bool at_head)
 		k2r->queue = k2_queue_of(rq);
 		k2r->flags = K2_RQ_COUNTED;
 		k2_policy_insert(&k2->policy, k2r->queue);
-		k2_note_arrival(k2, rq);
+		k2_guard_arrival(k2->guard, rq);
 		is_new = true;
 	}
 
@@ -275,7 +170,7 @@ static void k2_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *lis
 
 static bool k2_may_dispatch(const struct k2_data *k2)
 {
-	return !k2->is_held && k2_policy_has_work(&k2->policy);
+	return !k2->guard->is_held && k2_policy_has_work(&k2->policy);
 }
 
 static bool k2_has_work(struct blk_mq_hw_ctx *hctx)
@@ -298,9 +193,7 @@ static void k2_defer(struct k2_data *k2, struct request *rq)
 
 	spin_lock_irqsave(&k2->lock, flags);
 	k2_policy_give_back(&k2->policy, k2r->queue, K2_BACK_DEFERRED);
-	if (k2r->flight != K2_FLIGHT_NONE)
-		k2_lookahead_cancel(k2->ahead, k2r->flight);
-	k2r->flight = K2_FLIGHT_NONE;
+	k2_guard_gave_back(k2->guard, rq);
 	k2r->flags &= ~K2_RQ_INFLIGHT;
 	list_add(&rq->queuelist, &k2->queues[k2r->queue]);
 	k2_note_waits(k2);
@@ -315,7 +208,6 @@ static struct request *k2_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	struct request *rq;
 	unsigned long flags;
 	u64 now_ns = 0;
-	bool guarded;
 
 	spin_lock_irqsave(&k2->lock, flags);
 	if (k2_policy_next_needs_time(&k2->policy))
@@ -326,18 +218,11 @@ static struct request *k2_dispatch_request(struct blk_mq_hw_ctx *hctx)
 		return NULL;
 	}
 	rq = list_first_entry(&k2->queues[queue], struct request, queuelist);
-	guarded = k2_guards(k2, queue);
-	if (guarded) {
-		now_ns = now_ns ?: ktime_get_ns();
-		k2_forget_streams(k2, now_ns);
-	}
-	piece_bytes = k2_piece_bytes(k2, rq, guarded, now_ns);
+	piece_bytes = k2_guard_dispatch(k2, rq, now_ns);
 	if (!piece_bytes) {
-		k2->is_held = true;
 		spin_unlock_irqrestore(&k2->lock, flags);
 		return NULL;
 	}
-	k2_watch(k2, rq, piece_bytes, guarded, now_ns);
 	k2_remove(k2, rq);
 	k2_rq(rq)->flags |= K2_RQ_INFLIGHT;
 	k2_policy_dispatch(&k2->policy, queue);
@@ -367,14 +252,7 @@ static void k2_completed_request(struct request *rq, u64 now_ns)
 		return;
 
 	spin_lock_irqsave(&k2->lock, flags);
-	if (k2r->flight != K2_FLIGHT_NONE)
-		k2_lookahead_done(k2->ahead, k2r->flight, now_ns);
-	k2r->flight = K2_FLIGHT_NONE;
-	if (k2r->stream != K2_STREAM_NONE && !(k2r->flags & K2_RQ_PIECE)) {
-		k2_lookahead_rt_end(k2->ahead, k2r->stream, now_ns);
-		k2r->stream = K2_STREAM_NONE;
-	}
-	k2->is_held = false;
+	k2_guard_completed(k2->guard, rq, now_ns);
 	spin_unlock_irqrestore(&k2->lock, flags);
 }
 
@@ -393,7 +271,7 @@ static void k2_finish_request(struct request *rq)
 		return;
 
 	spin_lock_irqsave(&k2->lock, flags);
-	k2->is_held = false;
+	k2->guard->is_held = false;
 	k2_policy_complete(&k2->policy, k2r->queue);
 	k2_note_waits(k2);
 	k2r->flags = 0;
@@ -432,7 +310,7 @@ static bool k2_bio_merge(struct request_queue *q, struct bio *bio, unsigned int 
 /* What can be cut may grow. */
 static bool k2_may_merge(struct k2_data *k2, unsigned int queue, u64 bytes)
 {
-	if (k2_policy_class(queue) == K2_CLASS_BACKGROUND && k2->ahead->rt_block_ns)
+	if (k2_policy_class(queue) == K2_CLASS_BACKGROUND && k2->guard->ahead.rt_block_ns)
 		return true;
 	return k2_policy_may_merge(&k2->policy, queue, bytes);
 }
@@ -564,15 +442,14 @@ static int k2_init_sched(struct request_queue *q, struct elevator_type *e)
 	if (!k2)
 		goto put_queue;
 
-	k2->ahead = kvzalloc_node(sizeof(*k2->ahead), GFP_KERNEL, q->node);
-	if (!k2->ahead)
+	k2->guard = k2_guard_init(q);
+	if (!k2->guard)
 		goto free_data;
-	k2_lookahead_init(k2->ahead);
-	k2_lookahead_set_rt_block_us(k2->ahead, K2_RT_BLOCK_US);
 
 	k2->q = q;
 	spin_lock_init(&k2->lock);
 	k2_policy_init(&k2->policy, k2_policy_inflight_default(q->tag_set->queue_depth, is_mmc));
+	k2_guard_set_rt_block_us(k2, K2_RT_BLOCK_US);
 	for (i = 0; i < K2_QUEUES; i++)
 		INIT_LIST_HEAD(&k2->queues[i]);
 	for (i = 0; i < ARRAY_SIZE(k2->sorted); i++)
@@ -580,7 +457,7 @@ static int k2_init_sched(struct request_queue *q, struct elevator_type *e)
 
 	ret = k2_split_init(k2);
 	if (ret)
-		goto free_ahead;
+		goto exit_guard;
 
 	/* Dispatch does not ask which hardware queue a request belongs to. */
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
@@ -588,8 +465,8 @@ static int k2_init_sched(struct request_queue *q, struct elevator_type *e)
 	q->elevator = eq;
 	return 0;
 
-free_ahead:
-	kvfree(k2->ahead);
+exit_guard:
+	k2_guard_exit(k2->guard);
 free_data:
 	kfree(k2);
 put_queue:
@@ -624,7 +501,7 @@ static void k2_exit_sched(struct elevator_queue *e)
 		WARN_ON(!list_empty(&k2->queues[i]));
 
 	k2_split_exit(k2);
-	kvfree(k2->ahead);
+	k2_guard_exit(k2->guard);
 	kfree(k2);
 }
 

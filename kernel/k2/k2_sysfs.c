@@ -10,116 +10,104 @@
 
 #include "k2.h"
 
-static ssize_t k2_inflight_max_show(struct elevator_queue *e, char *page)
+/* A knob that is a whole number; @set is called with the lock held, and says if it is valid. */
+static ssize_t k2_number_store(struct elevator_queue *e, const char *page, size_t length,
+			       bool (*set)(struct k2_data *k2, u32 value))
 {
 	struct k2_data *k2 = e->elevator_data;
-
-	return sysfs_emit(page, "%u\n", READ_ONCE(k2->policy.inflight_max));
-}
-
-static ssize_t k2_inflight_max_store(struct elevator_queue *e, const char *page, size_t length)
-{
-	struct k2_data *k2 = e->elevator_data;
-	unsigned int inflight_max;
+	u32 value;
 	bool valid;
 
-	if (kstrtouint(page, 10, &inflight_max))
+	if (kstrtou32(page, 10, &value))
 		return -EINVAL;
 
 	spin_lock_irq(&k2->lock);
-	valid = k2_policy_set_inflight_max(&k2->policy, inflight_max);
+	valid = set(k2, value);
 	spin_unlock_irq(&k2->lock);
 	return valid ? length : -EINVAL;
 }
 
-static ssize_t k2_split_kib_show(struct elevator_queue *e, char *page)
+static u32 k2_inflight_max_get(struct k2_data *k2)
 {
-	struct k2_data *k2 = e->elevator_data;
-
-	return sysfs_emit(page, "%u\n", READ_ONCE(k2->policy.split_bytes) >> 10);
+	return READ_ONCE(k2->policy.inflight_max);
 }
 
-static ssize_t k2_split_kib_store(struct elevator_queue *e, const char *page, size_t length)
+static bool k2_inflight_max_set(struct k2_data *k2, u32 inflight_max)
+{
+	return k2_policy_set_inflight_max(&k2->policy, inflight_max);
+}
+
+static u32 k2_split_kib_get(struct k2_data *k2)
+{
+	return READ_ONCE(k2->policy.split_bytes) >> 10;
+}
+
+static bool k2_split_kib_set(struct k2_data *k2, u32 split_kib)
+{
+	return k2_policy_set_split_kib(&k2->policy, split_kib, queue_logical_block_size(k2->q));
+}
+
+static u32 k2_background_wait_ms_max_get(struct k2_data *k2)
+{
+	return READ_ONCE(k2->policy.background_wait_ms_max);
+}
+
+static bool k2_background_wait_ms_max_set(struct k2_data *k2, u32 wait_ms)
+{
+	return k2_policy_set_background_wait_ms_max(&k2->policy, wait_ms);
+}
+
+static u32 k2_rt_block_us_get(struct k2_data *k2)
+{
+	return div_u64(READ_ONCE(k2->guard->ahead.rt_block_ns), NSEC_PER_USEC);
+}
+
+static bool k2_rt_block_us_set(struct k2_data *k2, u32 rt_block_us)
+{
+	return k2_guard_set_rt_block_us(k2, rt_block_us);
+}
+
+static u32 k2_rt_idle_ms_get(struct k2_data *k2)
+{
+	return div_u64(READ_ONCE(k2->guard->ahead.rt_idle_ns), NSEC_PER_MSEC);
+}
+
+static bool k2_rt_idle_ms_set(struct k2_data *k2, u32 rt_idle_ms)
+{
+	return k2_lookahead_set_rt_idle_ms(&k2->guard->ahead, rt_idle_ms);
+}
+
+/* The block layer's attributes do not say which one is meant, so each has functions of its own. */
+#define K2_NUMBER(name)                                                                            \
+	static ssize_t k2_##name##_show(struct elevator_queue *e, char *page)                      \
+	{                                                                                          \
+		return sysfs_emit(page, "%u\n", k2_##name##_get(e->elevator_data));                \
+	}                                                                                          \
+                                                                                                   \
+	static ssize_t k2_##name##_store(struct elevator_queue *e, const char *page,               \
+					 size_t length)                                            \
+	{                                                                                          \
+		return k2_number_store(e, page, length, k2_##name##_set);                          \
+	}
+
+K2_NUMBER(inflight_max)
+K2_NUMBER(split_kib)
+K2_NUMBER(background_wait_ms_max)
+K2_NUMBER(rt_block_us)
+K2_NUMBER(rt_idle_ms)
+
+/* What real-time waited for background; times in ns. */
+static ssize_t k2_rt_blocked_show(struct elevator_queue *e, char *page)
 {
 	struct k2_data *k2 = e->elevator_data;
-	unsigned int split_kib;
-	bool valid;
-
-	if (kstrtouint(page, 10, &split_kib))
-		return -EINVAL;
+	u64 count, over, longest_ns;
 
 	spin_lock_irq(&k2->lock);
-	valid = k2_policy_set_split_kib(&k2->policy, split_kib, queue_logical_block_size(k2->q));
+	count = k2->policy.rt_blocked_count;
+	over = k2->policy.rt_blocked_over_count;
+	longest_ns = k2->policy.rt_blocked_ns_max;
 	spin_unlock_irq(&k2->lock);
-	return valid ? length : -EINVAL;
-}
-
-static ssize_t k2_background_wait_ms_max_show(struct elevator_queue *e, char *page)
-{
-	struct k2_data *k2 = e->elevator_data;
-
-	return sysfs_emit(page, "%u\n", READ_ONCE(k2->policy.background_wait_ms_max));
-}
-
-static ssize_t k2_background_wait_ms_max_store(struct elevator_queue *e, const char *page,
-					       size_t length)
-{
-	struct k2_data *k2 = e->elevator_data;
-	unsigned int wait_ms;
-	bool valid;
-
-	if (kstrtouint(page, 10, &wait_ms))
-		return -EINVAL;
-
-	spin_lock_irq(&k2->lock);
-	valid = k2_policy_set_background_wait_ms_max(&k2->policy, wait_ms);
-	spin_unlock_irq(&k2->lock);
-	return valid ? length : -EINVAL;
-}
-
-static ssize_t k2_rt_block_us_show(struct elevator_queue *e, char *page)
-{
-	struct k2_data *k2 = e->elevator_data;
-
-	return sysfs_emit(page, "%llu\n",
-			  div_u64(READ_ONCE(k2->ahead->rt_block_ns), NSEC_PER_USEC));
-}
-
-static ssize_t k2_rt_block_us_store(struct elevator_queue *e, const char *page, size_t length)
-{
-	struct k2_data *k2 = e->elevator_data;
-	unsigned int rt_block_us;
-	bool valid;
-
-	if (kstrtouint(page, 10, &rt_block_us))
-		return -EINVAL;
-
-	spin_lock_irq(&k2->lock);
-	valid = k2_lookahead_set_rt_block_us(k2->ahead, rt_block_us);
-	spin_unlock_irq(&k2->lock);
-	return valid ? length : -EINVAL;
-}
-
-static ssize_t k2_rt_idle_ms_show(struct elevator_queue *e, char *page)
-{
-	struct k2_data *k2 = e->elevator_data;
-
-	return sysfs_emit(page, "%llu\n", div_u64(READ_ONCE(k2->ahead->rt_idle_ns), NSEC_PER_MSEC));
-}
-
-static ssize_t k2_rt_idle_ms_store(struct elevator_queue *e, const char *page, size_t length)
-{
-	struct k2_data *k2 = e->elevator_data;
-	unsigned int rt_idle_ms;
-	bool valid;
-
-	if (kstrtouint(page, 10, &rt_idle_ms))
-		return -EINVAL;
-
-	spin_lock_irq(&k2->lock);
-	valid = k2_lookahead_set_rt_idle_ms(k2->ahead, rt_idle_ms);
-	spin_unlock_irq(&k2->lock);
-	return valid ? length : -EINVAL;
+	return sysfs_emit(page, "count %llu over %llu max_ns %llu\n", count, over, longest_ns);
 }
 
 static const char *const k2_op_names[K2_DEVICE_OPS] = {"read", "write"};
@@ -133,7 +121,7 @@ static ssize_t k2_device_model_show(struct elevator_queue *e, char *page)
 	unsigned int op, i;
 
 	spin_lock_irq(&k2->lock);
-	device = k2->ahead->device;
+	device = k2->guard->ahead.device;
 	spin_unlock_irq(&k2->lock);
 
 	for (op = 0; op < K2_DEVICE_OPS; op++) {
@@ -173,8 +161,8 @@ static ssize_t k2_device_model_store(struct elevator_queue *e, const char *page,
 		return -EINVAL;
 
 	spin_lock_irq(&k2->lock);
-	k2_device_believe(&k2->ahead->device, op, value[0] << 10, (u64)value[1] * NSEC_PER_USEC,
-			  (u64)value[2] * NSEC_PER_USEC);
+	k2_device_believe(&k2->guard->ahead.device, op, value[0] << 10,
+			  (u64)value[1] * NSEC_PER_USEC, (u64)value[2] * NSEC_PER_USEC);
 	spin_unlock_irq(&k2->lock);
 	return length;
 }
@@ -182,6 +170,7 @@ static ssize_t k2_device_model_store(struct elevator_queue *e, const char *page,
 struct elv_fs_entry k2_sysfs_attrs[] = {
 	__ATTR(rt_block_us, 0644, k2_rt_block_us_show, k2_rt_block_us_store),
 	__ATTR(rt_idle_ms, 0644, k2_rt_idle_ms_show, k2_rt_idle_ms_store),
+	__ATTR(rt_blocked, 0444, k2_rt_blocked_show, NULL),
 	__ATTR(device_model, 0644, k2_device_model_show, k2_device_model_store),
 	__ATTR(inflight_max, 0644, k2_inflight_max_show, k2_inflight_max_store),
 	__ATTR(split_kib, 0644, k2_split_kib_show, k2_split_kib_store),

@@ -259,16 +259,21 @@ bool k2_policy_waits_changed(const struct k2_policy *policy)
 static void note_rt_blocked(struct k2_policy *policy, u64 now_ns)
 {
 	bool blocked = rt_is_blocked(policy);
+	u64 waited_ns;
 
 	if (blocked == policy->rt_blocked)
 		return;
+	policy->rt_blocked = blocked;
 	if (blocked) {
 		policy->rt_blocked_since_ns = now_ns;
 		policy->rt_blocked_count++;
-	} else if (now_ns - policy->rt_blocked_since_ns > policy->rt_blocked_ns_max) {
-		policy->rt_blocked_ns_max = now_ns - policy->rt_blocked_since_ns;
+		return;
 	}
-	policy->rt_blocked = blocked;
+	waited_ns = now_ns - policy->rt_blocked_since_ns;
+	if (waited_ns > policy->rt_blocked_ns_max)
+		policy->rt_blocked_ns_max = waited_ns;
+	if (policy->rt_blocked_ns_promised && waited_ns > policy->rt_blocked_ns_promised)
+		policy->rt_blocked_over_count++;
 }
 
 static void note_background_waits(struct k2_policy *policy, u64 now_ns)

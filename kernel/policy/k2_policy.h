@@ -123,6 +123,9 @@ struct k2_policy {
 	u64 rt_blocked_since_ns;
 	u64 rt_blocked_ns_max;
 	u64 rt_blocked_count;
+	/* So long is promised; longer waits are counted. 0: nothing is. */
+	u64 rt_blocked_ns_promised;
+	u64 rt_blocked_over_count;
 
 	/*
 	 * How long background waits: from when some is queued, none in flight, and real-time is

@@ -418,6 +418,11 @@ bool k2_streams_alive(const struct k2_streams *streams, u32 level)
 	return false;
 }
 
+u64 k2_stream_next_ns(const struct k2_stream *stream, u64 now_ns)
+{
+	return is_predictable(stream) ? expected_ns(stream, now_ns) : now_ns;
+}
+
 u64 k2_streams_next_ns(const struct k2_streams *streams, u32 level, u64 now_ns)
 {
 	u64 next_ns = K2_NEVER;
@@ -428,8 +433,7 @@ u64 k2_streams_next_ns(const struct k2_streams *streams, u32 level, u64 now_ns)
 
 		if (!stream->key || stream->level >= level)
 			continue;
-		next_ns = min_u64(next_ns,
-				  is_predictable(stream) ? expected_ns(stream, now_ns) : now_ns);
+		next_ns = min_u64(next_ns, k2_stream_next_ns(stream, now_ns));
 	}
 	return next_ns;
 }

@@ -80,6 +80,9 @@ void k2_streams_expire(struct k2_streams *streams, u64 idle_ns, u64 now_ns);
 /* Is there a stream of a level before @level? */
 bool k2_streams_alive(const struct k2_streams *streams, u32 level);
 
+/* The earliest time at which the next request of @stream may come: @now_ns or later. */
+u64 k2_stream_next_ns(const struct k2_stream *stream, u64 now_ns);
+
 /*
  * The earliest time at which a request of a level before @level may come: @now_ns or later,
  * K2_NEVER if there is no such stream.

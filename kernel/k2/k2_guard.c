@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Ties look-ahead (k2_lookahead.h) to the block layer: which requests are arrivals of which
+ * real-time stream, which commands tell how fast the device is, how much of a request goes next.
+ *
+ * A stream's key is the thread that inserts the request. That is the thread that made it, except
+ * where a driver above submits from a worker of its own (dm-crypt, io_uring with SQPOLL): there
+ * the worker is the stream.
+ *
+ * All but k2_guard_init() and k2_guard_exit() are called with the lock held.
+ */
+#include <linux/ktime.h>
+#include <linux/mm.h>
+#include <linux/pid.h>
+#include <linux/pid_namespace.h>
+#include <linux/slab.h>
+
+#include "k2.h"
+
+/* Without a stream, one command in so many is watched, so that the device is known to the first. */
+#define K2_WATCHED_EVERY 16
+/* How often to look for streams that have ended. */
+#define K2_LOOK_EVERY_NS (100 * NSEC_PER_MSEC)
+
+struct k2_guard *k2_guard_init(struct request_queue *q)
+{
+	struct k2_guard *guard = kvzalloc_node(sizeof(*guard), GFP_KERNEL, q->node);
+
+	if (!guard)
+		return NULL;
+	k2_lookahead_init(&guard->ahead);
+	return guard;
+}
+
+/* False: out of range, nothing was changed. */
+bool k2_guard_set_rt_block_us(struct k2_data *k2, u32 rt_block_us)
+{
+	if (!k2_lookahead_set_rt_block_us(&k2->guard->ahead, rt_block_us))
+		return false;
+	k2->policy.rt_blocked_ns_promised = k2->guard->ahead.rt_block_ns;
+	return true;
+}
+
+void k2_guard_exit(struct k2_guard *guard)
+{
+	kvfree(guard);
+}
+
+/* A new request ends holding back, and if it is real-time, it is an arrival of its thread. */
+void k2_guard_arrival(struct k2_guard *guard, struct request *rq)
+{
+	struct k2_rq *k2r = k2_rq(rq);
+
+	guard->is_held = false;
+	if (!guard->ahead.rt_block_ns || k2_policy_class(k2r->queue) != K2_CLASS_RT)
+		return;
+	k2r->stream = k2_lookahead_rt_arrival(&guard->ahead, task_pid_nr(current), k2r->queue,
+					      ktime_get_ns());
+}
+
+/* Forget streams whose thread has gone, or was silent for too long. */
+static void k2_forget_streams(struct k2_guard *guard, u64 now_ns)
+{
+	struct k2_streams *streams = &guard->ahead.streams;
+	unsigned int i;
+
+	if (now_ns - guard->looked_ns < K2_LOOK_EVERY_NS)
+		return;
+	guard->looked_ns = now_ns;
+	if (guard->ahead.rt_idle_ns)
+		k2_streams_expire(streams, guard->ahead.rt_idle_ns, now_ns);
+	rcu_read_lock();
+	for (i = 0; i < streams->used; i++) {
+		u64 pid = streams->stream[i].key;
+
+		if (pid && !pid_task(find_pid_ns(pid, &init_pid_ns), PIDTYPE_PID))
+			k2_streams_forget(streams, i);
+	}
+	rcu_read_unlock();
+}
+
+/* Before which real-time level's requests must one of @queue be out of the way? */
+static unsigned int k2_guarded_level(unsigned int queue)
+{
+	return min_t(unsigned int, queue, K2_RT_LEVELS);
+}
+
+static unsigned int k2_op(struct request *rq)
+{
+	return op_is_write(req_op(rq));
+}
+
+static bool k2_is_learnt(struct request *rq)
+{
+	return req_op(rq) == REQ_OP_READ || req_op(rq) == REQ_OP_WRITE;
+}
+
+/* How much of @rq to dispatch now; 0: nothing before something in flight has ended. */
+static unsigned int k2_cut_bytes(struct k2_data *k2, struct request *rq, bool is_guarded,
+				 u64 now_ns)
+{
+	unsigned int queue = k2_rq(rq)->queue, bytes = blk_rq_bytes(rq);
+	unsigned int block_bytes = queue_logical_block_size(k2->q);
+
+	if (!k2_may_split(rq))
+		return bytes;
+	if (!is_guarded)
+		return k2_policy_piece_bytes(&k2->policy, queue, bytes, block_bytes);
+	return k2_lookahead_piece_bytes(&k2->guard->ahead,
+					&(struct k2_cut){
+						.level = k2_guarded_level(queue),
+						.op = k2_op(rq),
+						.bytes = bytes,
+						.block_bytes = max(block_bytes, K2_PIECE_MIN),
+						.inflight = k2_policy_inflight(&k2->policy),
+					},
+					now_ns);
+}
+
+/* @rq goes to the device with @bytes. The time is read if nobody has done so. */
+static void k2_watch(struct k2_data *k2, struct request *rq, unsigned int bytes, bool is_guarded,
+		     u64 now_ns)
+{
+	struct k2_guard *guard = k2->guard;
+
+	if (!guard->ahead.rt_block_ns)
+		return;
+	if (!k2_is_learnt(rq) || (!is_guarded && ++guard->unguarded % K2_WATCHED_EVERY)) {
+		k2_lookahead_unwatched(&guard->ahead);
+		return;
+	}
+	k2_rq(rq)->flight = k2_lookahead_watch(&guard->ahead, k2_op(rq), bytes,
+					       k2_policy_inflight(&k2->policy),
+					       now_ns ?: ktime_get_ns());
+}
+
+/*
+ * How much of @rq, the head of its queue, goes to the driver now. 0: nothing before a command has
+ * ended, and nothing was changed but is_held. @now_ns: 0 if the time has not been read.
+ */
+unsigned int k2_guard_dispatch(struct k2_data *k2, struct request *rq, u64 now_ns)
+{
+	struct k2_guard *guard = k2->guard;
+	/* split_kib comes first. */
+	bool is_guarded = !k2->policy.split_bytes &&
+			  k2_lookahead_guards(&guard->ahead, k2_guarded_level(k2_rq(rq)->queue));
+	unsigned int bytes;
+
+	if (is_guarded) {
+		now_ns = now_ns ?: ktime_get_ns();
+		k2_forget_streams(guard, now_ns);
+	}
+	bytes = k2_cut_bytes(k2, rq, is_guarded, now_ns);
+	if (bytes)
+		k2_watch(k2, rq, bytes, is_guarded, now_ns);
+	else
+		guard->is_held = true;
+	return bytes;
+}
+
+/* @rq did not reach the device, or the driver gave it back. */
+void k2_guard_gave_back(struct k2_guard *guard, struct request *rq)
+{
+	struct k2_rq *k2r = k2_rq(rq);
+
+	if (k2r->flight != K2_FLIGHT_NONE)
+		k2_lookahead_cancel(&guard->ahead, k2r->flight);
+	k2r->flight = K2_FLIGHT_NONE;
+}
+
+/* The device is done with @rq, or with a piece of it. */
+void k2_guard_completed(struct k2_guard *guard, struct request *rq, u64 now_ns)
+{
+	struct k2_rq *k2r = k2_rq(rq);
+
+	if (k2r->flight != K2_FLIGHT_NONE)
+		k2_lookahead_done(&guard->ahead, k2r->flight, now_ns);
+	k2r->flight = K2_FLIGHT_NONE;
+	if (k2r->stream != K2_STREAM_NONE && !(k2r->flags & K2_RQ_PIECE)) {
+		k2_lookahead_rt_end(&guard->ahead, k2r->stream, now_ns);
+		k2r->stream = K2_STREAM_NONE;
+	}
+	guard->is_held = false;
+}
