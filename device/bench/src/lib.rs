@@ -3,13 +3,15 @@
 //!
 //! The path of a bench, in reading order: [`spec`] reads and checks a workload and plans its
 //! points; [`run`] sets the device up, has [`fio`] run the points, or [`host`] where software takes
-//! time, and restores the device; [`mod@record`] is the result.
+//! time, with [`arrivals`] beside it where I/Os have times of their own, and restores the device;
+//! [`mod@record`] is the result.
 //!
 //! [`program`] makes the same record of what a program left that measured itself.
 //!
 //! [`recording`] measures a caller that records periodic data, with the recorder of
 //! `steadyio-recorder` or as programs on ext4 do it.
 
+pub mod arrivals;
 pub mod fio;
 pub mod host;
 pub mod program;
@@ -17,3 +19,4 @@ pub mod record;
 pub mod recording;
 pub mod run;
 pub mod spec;
+pub mod transfer;

@@ -69,8 +69,31 @@ pub struct PointResult {
     /// Length of the point: of the real-time jobs, or of all if there are none; None for a program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ns: Option<u64>,
+    /// What real-time waited for background, as the scheduler counted it; None: it does not, or
+    /// the point was not alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocked: Option<Blocked>,
     /// `rt`, `bg` (where there are such jobs) and `total`; of a program, those that it reports.
     pub classes: BTreeMap<&'static str, ClassResult>,
+}
+
+/// How often real-time requests waited in the scheduler for background requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Blocked {
+    pub count: u64,
+    /// Waits longer than the scheduler promises.
+    pub over: u64,
+    pub max_ns: u64,
+}
+
+impl Blocked {
+    /// Reads k2's `iosched/rt_blocked`.
+    pub fn parse(text: &str) -> Option<Blocked> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let ["count", count, "over", over, "max_ns", max_ns] = words[..] else { return None };
+        let number = |word: &str| word.parse().ok();
+        Some(Blocked { count: number(count)?, over: number(over)?, max_ns: number(max_ns)? })
+    }
 }
 
 /// All jobs of one class together. What is None is not reported, by a program.

@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use steadyio_core::device::Device;
 use steadyio_core::interrupt::Interrupt;
@@ -22,16 +23,18 @@ use steadyio_core::kernel::Kernel;
 use steadyio_core::knob_guard::{GuardError, KnobGuard};
 use steadyio_core::knobs::{KnobError, Queue, Unmet};
 
-use crate::fio::job::{JobFile, is_first_rt, job_name};
+use crate::arrivals::load::ArrivalsLoad;
+use crate::fio::job::{JobFile, job_name};
 use crate::fio::output::JobOutput;
 use crate::fio::process::{Fio, FioError};
-use crate::host::load::{HostError, HostLoad};
+use crate::host::load::HostLoad;
 use crate::record::point::point_result;
-use crate::record::{RECORD_SCHEMA, Record, Tool};
+use crate::record::{Blocked, RECORD_SCHEMA, Record, Tool};
 use crate::run::prepared::{PrepareError, Prepared};
 use crate::run::safety::{Claim, SafetyError};
 use crate::spec::expand::{KnobGroup, PlannedPoint, PlannedVariant, Selection, Spec};
 use crate::spec::workload::{Job, SpecError, Workload};
+use crate::transfer::LoadError;
 
 /// Why a bench ended without a record.
 #[derive(Debug, thiserror::Error)]
@@ -58,9 +61,9 @@ pub enum BenchError {
     Prepare(#[from] PrepareError),
     #[error(transparent)]
     Fio(#[from] FioError),
-    /// The threads of a workload with a `[host]`.
+    /// The threads of a workload with a `[host]` or with arrivals.
     #[error(transparent)]
-    Host(#[from] HostError),
+    Load(#[from] LoadError),
     /// A point that ended early.
     #[error("variant {variant}, job {job}: {reason}")]
     Point {
@@ -83,7 +86,7 @@ impl BenchError {
     pub fn interrupted(&self) -> bool {
         matches!(
             self,
-            BenchError::Fio(FioError::Interrupted) | BenchError::Host(HostError::Interrupted)
+            BenchError::Fio(FioError::Interrupted) | BenchError::Load(LoadError::Interrupted)
         )
     }
 }
@@ -241,6 +244,7 @@ impl Bench<'_> {
             add_new(&mut record.unmet, unmet);
         }
         event(Event::Start { variant: &variant.name, points: group.points.len() });
+        let blocked_before = blocked(&queue);
         let outputs = match fio {
             Some(fio) => self.run_fio(fio, variant, group, event)?,
             None => self.run_threads(variant, group, event)?,
@@ -248,13 +252,12 @@ impl Bench<'_> {
         let in_force = queue.in_force();
         for point in &group.points {
             let jobs = self.outputs_of(variant, point, &outputs)?;
-            record.results.push(point_result(
-                &variant.name,
-                point,
-                readings.clone(),
-                in_force.clone(),
-                &jobs,
-            ));
+            let mut result =
+                point_result(&variant.name, point, readings.clone(), in_force.clone(), &jobs);
+            if point.has_arrivals() {
+                result.blocked = blocked_since(&queue, blocked_before);
+            }
+            record.results.push(result);
         }
         Ok(())
     }
@@ -306,8 +309,39 @@ impl Bench<'_> {
             log.write().map_err(|source| BenchError::Io { what, source })?;
         }
         let mut tick = |elapsed| event(Event::Running { variant: variant.name.as_str(), elapsed });
-        let outputs = fio.run(&text, &dir, self.stop, &mut tick)?;
+        let outputs = match &group.points[..] {
+            [point] if point.has_arrivals() => {
+                self.run_arrivals(fio, (&text, &job_file), point, &mut tick)?
+            }
+            _ => fio.run(&text, &dir, self.stop, &mut tick)?,
+        };
         prepared.map_or(Ok(()), Prepared::finish)?;
+        Ok(outputs)
+    }
+
+    /// Runs a point's jobs with arrivals beside its others, which are fio's.
+    fn run_arrivals(
+        &self,
+        fio: &Fio,
+        (text, job_file): (&str, &JobFile),
+        point: &PlannedPoint,
+        tick: &mut dyn FnMut(Duration),
+    ) -> Result<Outputs, BenchError> {
+        let started = Instant::now();
+        let seed = self.spec.workload.seed;
+        let target = |job: &Job| job_file.target(job);
+        let load = ArrivalsLoad::open(point, seed, &target, self.stop)?;
+        if point.jobs.iter().all(|job| job.arrivals.is_some()) {
+            thread::sleep(Duration::from_millis(job_file.settle_ms));
+            return load.run(&mut || Ok(tick(started.elapsed())));
+        }
+        let mut fio = fio.start(text, job_file.dir)?;
+        fio.wait_until_started(self.stop)?;
+        let mut outputs = load.run::<BenchError>(&mut || {
+            tick(started.elapsed());
+            Ok(fio.check_goes_on(self.stop)?)
+        })?;
+        outputs.extend(fio.finish()?);
         Ok(outputs)
     }
 
@@ -335,7 +369,7 @@ impl Bench<'_> {
         for (index, job) in point.jobs.iter().enumerate() {
             let name = job_name(point, job);
             let output = outputs.get(&name).cloned().unwrap_or_default();
-            let wanted = if is_first_rt(&point.jobs, index) {
+            let wanted = if point.main_job() == Some(index) {
                 point.length.ios.unwrap_or_default()
             } else {
                 0
@@ -348,6 +382,15 @@ impl Bench<'_> {
         }
         Ok(jobs)
     }
+}
+
+fn blocked(queue: &Queue) -> Option<Blocked> {
+    Blocked::parse(&queue.read("iosched/rt_blocked").ok()?)
+}
+
+/// None also if the longest wait may have been before.
+fn blocked_since(queue: &Queue, before: Option<Blocked>) -> Option<Blocked> {
+    before.filter(|before| before.count == 0).and_then(|_| blocked(queue))
 }
 
 /// What a job failed to do, if anything; failed I/Os are counted, not a shortfall.

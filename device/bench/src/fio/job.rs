@@ -7,6 +7,9 @@
 //! stonewalls: `settle`, which idles, and the point's own jobs. The order inside a group
 //! matters: fio starts its jobs in file order, and the job that ends the point comes last, so
 //! that all others run when it ends.
+//!
+//! Jobs with arrivals are not fio's. In a point that has such, no job of fio's ends the point, and
+//! the last one to start makes a file, so that the others' threads can start, too.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,12 +18,14 @@ use steadyio_core::device::Device;
 
 use crate::fio::think::{Target, ThinkLog};
 use crate::spec::expand::PlannedPoint;
-use crate::spec::workload::{Class, Data, FileSync, Ioprio, Job, Length};
+use crate::spec::workload::{Data, FileSync, Ioprio, Job};
 
 /// Time limit in s of jobs that run until another ends; longer than any point.
 const UNTIL_ENDED_S: u64 = 24 * 3_600;
 /// Distance between the seeds of a job's points; those of a point's jobs differ by 1.
 const SEED_STRIDE: u64 = 1_000;
+/// The file of [`started_path`]; fio runs in its directory.
+const STARTED: &str = "started";
 
 /// What all points of a job file share.
 #[derive(Debug)]
@@ -53,7 +58,8 @@ impl JobFile<'_> {
         let mut logs = Vec::new();
         for point in points {
             text.push_str(&self.settle(point));
-            for (position, index) in running_order(&point.jobs).into_iter().enumerate() {
+            let order = running_order(point);
+            for (position, &index) in order.iter().enumerate() {
                 let job = &point.jobs[index];
                 let _ = writeln!(text, "\n[{}]", job_name(point, job));
                 if position == 0 {
@@ -66,6 +72,9 @@ impl JobFile<'_> {
                     logs.push(log);
                 }
                 text.push_str(&self.job(point, index, seed));
+                if point.has_arrivals() && position + 1 == order.len() {
+                    let _ = writeln!(text, "exec_prerun=: > {STARTED}");
+                }
             }
         }
         (text, logs)
@@ -139,7 +148,7 @@ impl JobFile<'_> {
         if job.op.writes() && job.data == Data::Zero {
             text.push_str("zero_buffers=1\n");
         }
-        text.push_str(&end(&point.length, job, block, is_first_rt(&point.jobs, index)));
+        text.push_str(&end(point, index));
         text
     }
 
@@ -151,7 +160,7 @@ impl JobFile<'_> {
     }
 
     /// What the job reads and writes, and its size in bytes.
-    fn target(&self, job: &Job) -> (PathBuf, u64) {
+    pub fn target(&self, job: &Job) -> (PathBuf, u64) {
         match (self.mount, &job.file) {
             (Some(mount), Some(file)) => (file_path(mount, job), file.mib << 20),
             _ => (self.device.node.clone(), self.device.size_bytes),
@@ -175,29 +184,29 @@ fn file_options(job: &Job, path: &Path) -> String {
     )
 }
 
-fn end(length: &Length, job: &Job, block: u64, ends_point: bool) -> String {
+fn end(point: &PlannedPoint, index: usize) -> String {
+    let (length, job) = (&point.length, &point.jobs[index]);
+    let ends_point = point.main_job() == Some(index);
     match (length.ios, length.seconds) {
         // The list of think times is as long as the point.
         (Some(_), _) if ends_point && job.think_jitter_us > 0 => String::new(),
         // Without io_size the job would end after as many bytes as the device has.
         (Some(ios), _) if ends_point => {
-            format!("number_ios={ios}\nio_size={}\n", ios.saturating_mul(block))
+            let bytes = ios.saturating_mul(job.bs_kib * 1_024);
+            format!("number_ios={ios}\nio_size={bytes}\n")
         }
-        (_, seconds) => {
-            format!("time_based=1\nruntime={}s\n", seconds.unwrap_or(UNTIL_ENDED_S))
+        (_, Some(seconds)) if !point.has_arrivals() => {
+            format!("time_based=1\nruntime={seconds}s\n")
         }
+        _ => format!("time_based=1\nruntime={UNTIL_ENDED_S}s\n"),
     }
 }
 
-/// Whether this job's I/Os are the ones that `length.ios` counts.
-pub(crate) fn is_first_rt(jobs: &[Job], index: usize) -> bool {
-    jobs.iter().position(|job| job.class == Class::Rt) == Some(index)
-}
-
-/// Indices of the jobs, the one that ends the point last.
-fn running_order(jobs: &[Job]) -> Vec<usize> {
-    let (mut others, last): (Vec<usize>, Vec<usize>) =
-        (0..jobs.len()).partition(|&index| !is_first_rt(jobs, index));
+/// Indices of fio's jobs, the one that ends the point last.
+fn running_order(point: &PlannedPoint) -> Vec<usize> {
+    let (mut others, last): (Vec<usize>, Vec<usize>) = (0..point.jobs.len())
+        .filter(|&index| point.jobs[index].arrivals.is_none())
+        .partition(|&index| point.main_job() != Some(index));
     others.extend(last);
     others
 }
@@ -212,6 +221,11 @@ pub(crate) fn seed_of(seed: u64, point: usize, job: usize) -> u64 {
 /// fio splits file names at colons.
 fn escaped(node: &Path) -> String {
     node.display().to_string().replace('\\', "\\\\").replace(':', "\\:")
+}
+
+/// The file that tells that fio's jobs of a point with arrivals have started.
+pub fn started_path(dir: &Path) -> PathBuf {
+    dir.join(STARTED)
 }
 
 /// The job file's name in the run's directory.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 use steadyio_core::interrupt::Interrupt;
 
-use crate::fio::job::job_file_path;
+use crate::fio::job::{job_file_path, started_path};
 use crate::fio::output::{self, JobOutput, OutputError};
 use crate::fio::virtual_time;
 
@@ -22,6 +22,8 @@ use crate::fio::virtual_time;
 const VERSION_MIN: (u32, u32) = (3, 33);
 /// Interval of checks whether fio has ended, and whether it should.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Interval of checks whether the jobs of a point have started.
+const STARTED_EVERY: Duration = Duration::from_millis(1);
 /// How long a fio told to stop may take to finish its last I/Os.
 const STOP_GRACE: Duration = Duration::from_secs(10);
 
@@ -99,27 +101,117 @@ impl Fio {
         stop: &Interrupt,
         tick: &mut dyn FnMut(Duration),
     ) -> Result<BTreeMap<String, JobOutput>, FioError> {
+        let mut run = self.start(job_file, dir)?;
+        let status = loop {
+            match run.look(stop)? {
+                Some(status) => break status,
+                None => tick(run.started.elapsed()),
+            }
+            thread::sleep(LOOK_EVERY);
+        };
+        run.result(status.to_string())
+    }
+
+    /// Starts a job file in `dir`. The process ends with what is returned.
+    pub fn start(&self, job_file: &str, dir: &Path) -> Result<Run, FioError> {
         let path = job_file_path(dir);
         fs::write(&path, job_file).map_err(io_error(path.display().to_string()))?;
-        let run = Run { dir: dir.to_path_buf(), output: dir.join("fio.json") };
-        let child = run.start(self)?;
-        let status = run.wait(child, stop, tick)?;
-        let said = run.read("fio.json");
-        match output::parse(&said) {
+        let files = Files { dir: dir.to_path_buf(), output: dir.join("fio.json") };
+        let child = files.start(self)?;
+        Ok(Run { files, child, started: Instant::now() })
+    }
+}
+
+/// One fio process that runs.
+#[derive(Debug)]
+pub struct Run {
+    files: Files,
+    child: Child,
+    started: Instant,
+}
+
+impl Run {
+    /// How it ended, if it has. An error if it must not go on.
+    fn look(&mut self, stop: &Interrupt) -> Result<Option<ExitStatus>, FioError> {
+        if let Some(status) = self.child.try_wait().map_err(io_error("fio".into()))? {
+            return Ok(Some(status));
+        }
+        if stop.requested() {
+            self.end();
+            return Err(FioError::Interrupted);
+        }
+        if self.files.a_job_died() {
+            let status = self.end();
+            return Err(self.files.failed(status));
+        }
+        Ok(None)
+    }
+
+    /// An error if it has ended, or must not go on.
+    pub fn check_goes_on(&mut self, stop: &Interrupt) -> Result<(), FioError> {
+        match self.look(stop)? {
+            Some(status) => Err(self.files.failed(status.to_string())),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns when the jobs of the point start, which must have asked fio to tell: see
+    /// [`crate::fio::job`].
+    pub fn wait_until_started(&mut self, stop: &Interrupt) -> Result<(), FioError> {
+        while !started_path(&self.files.dir).exists() {
+            self.check_goes_on(stop)?;
+            thread::sleep(STARTED_EVERY);
+        }
+        Ok(())
+    }
+
+    /// Ends its jobs; returns what they did until then.
+    pub fn finish(mut self) -> Result<BTreeMap<String, JobOutput>, FioError> {
+        let status = self.end();
+        self.result(status)
+    }
+
+    fn result(&self, status: String) -> Result<BTreeMap<String, JobOutput>, FioError> {
+        match output::parse(&self.files.read("fio.json")) {
             Ok(jobs) => Ok(jobs),
-            Err(OutputError::Missing(_)) => Err(run.failed(status)),
+            Err(OutputError::Missing(_)) => Err(self.files.failed(status)),
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Asks it to stop, then kills it. Returns how it ended.
+    fn end(&mut self) -> String {
+        let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let tell = |signal| group.map(|group| kill_process_group(group, signal));
+        tell(Signal::INT);
+        let asked = Instant::now();
+        while asked.elapsed() < STOP_GRACE {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return status.to_string();
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+        tell(Signal::KILL);
+        self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string())
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.end();
         }
     }
 }
 
-/// One fio process and its files.
-struct Run {
+/// The files of one fio process.
+#[derive(Debug)]
+struct Files {
     dir: PathBuf,
     output: PathBuf,
 }
 
-impl Run {
+impl Files {
     fn start(&self, fio: &Fio) -> Result<Child, FioError> {
         let log_path = self.dir.join("fio.log");
         let log = File::create(&log_path).map_err(io_error(log_path.display().to_string()))?;
@@ -156,32 +248,8 @@ impl Run {
         format!("{}\n{before}", self.read("fio.log")).trim().to_string()
     }
 
-    fn failed(&self, status: ExitStatus) -> FioError {
-        FioError::Failed { status: status.to_string(), said: self.messages() }
-    }
-
-    fn wait(
-        &self,
-        mut child: Child,
-        stop: &Interrupt,
-        tick: &mut dyn FnMut(Duration),
-    ) -> Result<ExitStatus, FioError> {
-        let started = Instant::now();
-        loop {
-            if let Some(status) = child.try_wait().map_err(io_error("fio".into()))? {
-                return Ok(status);
-            }
-            if stop.requested() {
-                end(child);
-                return Err(FioError::Interrupted);
-            }
-            if self.a_job_died() {
-                let status = end(child);
-                return Err(FioError::Failed { status, said: self.messages() });
-            }
-            tick(started.elapsed());
-            thread::sleep(LOOK_EVERY);
-        }
+    fn failed(&self, status: String) -> FioError {
+        FioError::Failed { status, said: self.messages() }
     }
 
     /// If a job fails to start, fio continues without it, and what it should end does not end.
@@ -200,20 +268,4 @@ fn die_with_parent(command: &mut Command) {
     };
     // SAFETY: runs between fork and exec; one prctl system call, no allocation, no lock.
     unsafe { command.pre_exec(set) };
-}
-
-/// Ends fio: asks it to stop, then kills it. Returns how it ended.
-fn end(mut child: Child) -> String {
-    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let tell = |signal| group.map(|group| kill_process_group(group, signal));
-    tell(Signal::INT);
-    let asked = Instant::now();
-    while asked.elapsed() < STOP_GRACE {
-        if let Ok(Some(status)) = child.try_wait() {
-            return status.to_string();
-        }
-        thread::sleep(LOOK_EVERY);
-    }
-    tell(Signal::KILL);
-    child.wait().map(|status| status.to_string()).unwrap_or_else(|error| error.to_string())
 }

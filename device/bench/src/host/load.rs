@@ -5,48 +5,24 @@
 //! from the same counter, so one thread and sixteen read the same offsets.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::num::NonZeroU64;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::OFlags;
 use steadyio_core::device::Device;
-use steadyio_core::histogram::Histogram;
 use steadyio_core::interrupt::Interrupt;
-use steadyio_core::latency::Latencies;
-use steadyio_core::random::{below, draw};
-use steadyio_recorder::memory::{AlignedBuffer, MemoryError};
 
 use crate::fio::job::{job_name, seed_of};
 use crate::fio::output::JobOutput;
-use crate::fio::think::is_read;
+use crate::fio::think::Target;
 use crate::host::semaphore::FairSemaphore;
 use crate::spec::expand::PlannedPoint;
 use crate::spec::host::Host;
-use crate::spec::workload::{Data, Job};
+use crate::spec::workload::Job;
+use crate::transfer::{Done, LoadError, Transfer, sleep_exactly};
 
 /// Interval of checks whether the threads have ended.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Random numbers per I/O: offset and direction.
-const DRAWS: u64 = 2;
-
-/// Why a load ended early.
-#[derive(Debug, thiserror::Error)]
-pub enum HostError {
-    /// The device cannot be opened, or a thread cannot be set up.
-    #[error("{what}")]
-    Io { what: String, source: io::Error },
-    /// No memory for a buffer.
-    #[error(transparent)]
-    Memory(#[from] MemoryError),
-    /// Ctrl-C or another signal.
-    #[error("interrupted")]
-    Interrupted,
-}
 
 /// What all points of a load share.
 #[derive(Debug)]
@@ -65,22 +41,11 @@ struct Point<'a> {
     host: Host,
     job: &'a Job,
     ios: u64,
-    seed: u64,
-    file: File,
-    blocks: u64,
+    transfer: Transfer<'a>,
     cores: FairSemaphore,
     preparing: FairSemaphore,
     next: AtomicU64,
     stop: &'a Interrupt,
-}
-
-/// What one thread did.
-#[derive(Default)]
-struct Done {
-    latencies: Latencies,
-    bytes: u64,
-    errors: u64,
-    errno: i32,
 }
 
 impl HostLoad<'_> {
@@ -90,7 +55,7 @@ impl HostLoad<'_> {
         &self,
         points: &[PlannedPoint],
         tick: &mut dyn FnMut(Duration),
-    ) -> Result<BTreeMap<String, JobOutput>, HostError> {
+    ) -> Result<BTreeMap<String, JobOutput>, LoadError> {
         let started = Instant::now();
         let mut outputs = BTreeMap::new();
         for point in points {
@@ -110,21 +75,13 @@ impl HostLoad<'_> {
         host: Host,
         job: &'p Job,
         point: &PlannedPoint,
-    ) -> Result<Point<'p>, HostError> {
-        let node = &self.device.node;
-        let file = OpenOptions::new()
-            .read(true)
-            .write(job.op.writes())
-            .custom_flags(OFlags::DIRECT.bits() as i32)
-            .open(node)
-            .map_err(|source| HostError::Io { what: node.display().to_string(), source })?;
+    ) -> Result<Point<'p>, LoadError> {
+        let target = Target { path: &self.device.node, size_bytes: self.device.size_bytes };
         Ok(Point {
             host,
             job,
             ios: point.length.ios.unwrap_or_default(),
-            seed: seed_of(self.seed, point.index, 0),
-            file,
-            blocks: self.device.size_bytes / (job.bs_kib * 1_024),
+            transfer: Transfer::open(job, seed_of(self.seed, point.index, 0), target)?,
             cores: FairSemaphore::new(host.cores),
             preparing: FairSemaphore::new(host.pre_at_once),
             next: AtomicU64::new(0),
@@ -134,7 +91,7 @@ impl HostLoad<'_> {
 }
 
 impl Point<'_> {
-    fn run(&self, tick: &mut dyn FnMut()) -> Result<JobOutput, HostError> {
+    fn run(&self, tick: &mut dyn FnMut()) -> Result<JobOutput, LoadError> {
         let started = Instant::now();
         let done = thread::scope(|scope| {
             let threads: Vec<_> =
@@ -146,10 +103,10 @@ impl Point<'_> {
             let ends: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
             ends.into_iter()
                 .map(|end| end.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-                .collect::<Result<Vec<(Done, Instant)>, HostError>>()
+                .collect::<Result<Vec<(Done, Instant)>, LoadError>>()
         })?;
         if self.stop.requested() {
-            return Err(HostError::Interrupted);
+            return Err(LoadError::Interrupted);
         }
         let ended = done.iter().map(|(_, ended)| *ended).max().unwrap_or(started);
         let mut output = JobOutput {
@@ -157,28 +114,15 @@ impl Point<'_> {
             ..JobOutput::default()
         };
         for (done, _) in done {
-            output.bytes += done.bytes;
-            output.errors += done.errors;
-            output.fatal = output.fatal.max(done.errno);
-            let latency: Histogram = done.latencies.histogram();
-            output.latency.merge(&latency);
+            done.add_to(&mut output);
         }
-        output.count = output.latency.count();
         Ok(output)
     }
 
     /// Does I/Os until all are taken; returns when the last one ended.
-    fn thread(&self) -> Result<(Done, Instant), HostError> {
-        // Without this the kernel may add 50 us to each sleep.
-        rustix::thread::set_current_timer_slack(Some(NonZeroU64::MIN)).map_err(|error| {
-            HostError::Io { what: "timer slack of a thread".into(), source: error.into() }
-        })?;
-        let mut buffer = AlignedBuffer::new((self.job.bs_kib * 1_024) as usize, false)?;
-        if self.job.data == Data::Random {
-            for (index, bytes) in buffer.chunks_exact_mut(8).enumerate() {
-                bytes.copy_from_slice(&draw(self.seed, index as u64).to_le_bytes());
-            }
-        }
+    fn thread(&self) -> Result<(Done, Instant), LoadError> {
+        sleep_exactly()?;
+        let mut buffer = self.transfer.buffer()?;
         let mut done = Done::default();
         loop {
             let index = self.next.fetch_add(1, Ordering::Relaxed);
@@ -196,36 +140,16 @@ impl Point<'_> {
             let _preparing = self.preparing.take();
             self.compute(self.host.pre());
         }
-        let moved = self.transfer(index, buffer);
+        let moved = self.transfer.run(index, buffer);
         self.compute(self.host.post());
-        match moved {
-            Ok(()) => {
-                done.latencies.add(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
-                done.bytes += buffer.len() as u64;
-            }
-            Err(error) => {
-                done.errors += 1;
-                done.errno = error.raw_os_error().unwrap_or(rustix::io::Errno::IO.raw_os_error());
-            }
-        }
+        let ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        done.add(moved, buffer.len() as u64, ns);
     }
 
     fn compute(&self, time: Duration) {
         if !time.is_zero() && !self.stop.requested() {
             let _core = self.cores.take();
             thread::sleep(time);
-        }
-    }
-
-    fn transfer(&self, index: u64, buffer: &mut [u8]) -> io::Result<()> {
-        let drawn = |n| draw(self.seed, index * DRAWS + n);
-        let block =
-            if self.job.op.random() { below(drawn(0), self.blocks) } else { index % self.blocks };
-        let offset = block * buffer.len() as u64;
-        if is_read(self.job, || below(drawn(1), 100)) {
-            self.file.read_exact_at(buffer, offset)
-        } else {
-            self.file.write_all_at(buffer, offset)
         }
     }
 }

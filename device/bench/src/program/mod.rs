@@ -64,6 +64,7 @@ impl Program<'_> {
                 knobs,
                 queue,
                 duration_ns: None,
+                blocked: None,
                 classes,
             }],
         })

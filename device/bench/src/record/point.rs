@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use steadyio_core::knobs::KnobReading;
 use steadyio_core::value::Value;
 
-use crate::fio::job::is_first_rt;
 use crate::fio::output::JobOutput;
 use crate::record::{ClassResult, PointResult};
 use crate::spec::expand::PlannedPoint;
@@ -25,7 +24,7 @@ pub fn point_result(
         .iter()
         .enumerate()
         .map(|(index, (job, out))| {
-            let cut_off = point.length.ios.is_none() || !is_first_rt(&point.jobs, index);
+            let cut_off = point.length.ios.is_none() || point.main_job() != Some(index);
             (*job, out, mib_s(job, out, cut_off.then_some(end_ns)))
         })
         .collect();
@@ -47,6 +46,7 @@ pub fn point_result(
         knobs,
         queue,
         duration_ns: Some(duration_ns),
+        blocked: None,
         classes,
     }
 }
@@ -55,10 +55,7 @@ pub fn point_result(
 fn end_ns(point: &PlannedPoint, jobs: &[(&Job, JobOutput)]) -> u64 {
     match point.length.seconds {
         Some(seconds) => seconds * 1_000_000_000,
-        None => {
-            let first_rt = (0..jobs.len()).find(|&index| is_first_rt(&point.jobs, index));
-            first_rt.map(|index| jobs[index].1.duration_ns).unwrap_or_default()
-        }
+        None => point.main_job().map(|index| jobs[index].1.duration_ns).unwrap_or_default(),
     }
 }
 

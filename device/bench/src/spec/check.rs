@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use steadyio_core::knobs::knob_attribute;
 use steadyio_core::value::Value;
 
+use crate::spec::arrivals_check;
 use crate::spec::host::HOST;
 use crate::spec::host_check;
 use crate::spec::workload::{
@@ -34,6 +35,7 @@ pub fn check(workload: &Workload) -> Result<(), SpecError> {
     check_length(workload)?;
     check_filesystem(workload)?;
     host_check::check(workload)?;
+    arrivals_check::check(workload)?;
     for job in &workload.job {
         check_job(job, workload)?;
     }
@@ -73,11 +75,6 @@ fn check_length(workload: &Workload) -> Result<(), SpecError> {
     match (workload.length.ios, workload.length.seconds) {
         (Some(_), Some(_)) => refuse("length: exactly one of ios and seconds is allowed".into()),
         (None, None) => refuse("length: one of ios and seconds is needed".into()),
-        (Some(_), None) if workload.jobs_of(Class::Rt).next().is_none() => refuse(
-            "length.ios counts the I/Os of the first job of class \"rt\", but there is none: \
-             add one or use length.seconds"
-                .into(),
-        ),
         _ => Ok(()),
     }
 }

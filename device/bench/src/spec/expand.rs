@@ -8,7 +8,8 @@ use steadyio_core::value::Value;
 use crate::spec::check;
 use crate::spec::host::{HOST, Host};
 use crate::spec::workload::{
-    Command, Job, LENGTH, Length, POINT_PLACEHOLDER, SWEEP_AT, SWEEP_KNOBS, SpecError, Workload,
+    Class, Command, Job, LENGTH, Length, POINT_PLACEHOLDER, SWEEP_AT, SWEEP_KNOBS, SpecError,
+    Workload,
 };
 
 /// A workload file: as checked, and as written.
@@ -64,8 +65,22 @@ pub struct PlannedPoint {
     pub commands: Vec<Command>,
 }
 
+impl PlannedPoint {
+    /// The job whose I/Os `length.ios` counts: the first real-time one, or the first if there is
+    /// none.
+    pub fn main_job(&self) -> Option<usize> {
+        let first_rt = self.jobs.iter().position(|job| job.class == Class::Rt);
+        first_rt.or(self.length.ios.and(Some(0)))
+    }
+
+    /// Whether some of its I/Os come at times of their own.
+    pub fn has_arrivals(&self) -> bool {
+        self.jobs.iter().any(|job| job.arrivals.is_some())
+    }
+}
+
 /// Points that run one after the other under the same knobs, in one fio process; with a file
-/// system, which is made anew for each point, only one.
+/// system, which is made anew for each point, or with arrivals only one.
 #[derive(Debug, Clone)]
 pub struct KnobGroup {
     /// Wanted values by key.
@@ -201,7 +216,6 @@ impl Spec {
             }
             let workload = self.at(value.as_ref())?;
             let knobs = workload.variant[variant].knobs.clone();
-            let alone = workload.filesystem.is_some();
             let point = PlannedPoint {
                 index,
                 value,
@@ -210,12 +224,20 @@ impl Spec {
                 host: workload.host,
                 commands: workload.command,
             };
+            let alone = self.workload.filesystem.is_some() || point.has_arrivals();
             match groups.last_mut() {
-                Some(last) if last.knobs == knobs && !alone => last.points.push(point),
+                Some(last) if last.takes(&knobs) && !alone => last.points.push(point),
                 _ => groups.push(KnobGroup { knobs, points: vec![point] }),
             }
         }
         Ok(groups)
+    }
+}
+
+impl KnobGroup {
+    /// Whether a further point can run in the same process.
+    fn takes(&self, knobs: &BTreeMap<String, Value>) -> bool {
+        self.knobs == *knobs && !self.points.iter().any(PlannedPoint::has_arrivals)
     }
 }
 

@@ -72,7 +72,8 @@ fn settle_ms_default() -> u64 {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Length {
-    /// I/Os of the first real-time job; the other jobs run until it is done.
+    /// I/Os of the first real-time job, or of the first if there is none; the other jobs run until
+    /// it is done.
     #[serde(default, deserialize_with = "optional_ios")]
     pub ios: Option<u64>,
     /// Time for all jobs in s.
@@ -205,6 +206,26 @@ pub struct Job {
     /// The pause is drawn uniformly from `think_us` plus or minus this, in us.
     #[serde(default, deserialize_with = "bounded::<_, 0, 60_000_000>")]
     pub think_jitter_us: u64,
+    /// The times of its I/Os; None: each follows the one before.
+    pub arrivals: Option<Pattern>,
+    /// Mean distance of two arrivals in us; the period of periodic ones.
+    #[serde(default, deserialize_with = "optional_gap_us")]
+    pub gap_us: Option<u64>,
+    /// Least distance of two sporadic arrivals in us.
+    #[serde(default, deserialize_with = "optional_gap_us")]
+    pub gap_us_min: Option<u64>,
+    /// Each periodic arrival is drawn uniformly from its time plus or minus this, in us.
+    #[serde(default, deserialize_with = "optional_gap_us")]
+    pub jitter_us: Option<u64>,
+    /// I/Os per arrival, one after the other.
+    #[serde(default, deserialize_with = "optional_burst")]
+    pub burst: Option<u64>,
+    /// Arrivals come for so long, in ms.
+    #[serde(default, deserialize_with = "optional_phase_ms")]
+    pub on_ms: Option<u64>,
+    /// And then none for so long, in ms.
+    #[serde(default, deserialize_with = "optional_phase_ms")]
+    pub off_ms: Option<u64>,
     /// What is written.
     #[serde(default)]
     pub data: Data,
@@ -234,6 +255,29 @@ pub struct JobFile {
     /// When a write counts as done.
     #[serde(default)]
     pub sync: FileSync,
+}
+
+/// How the times of a job's I/Os are distributed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pattern {
+    /// One per period, at a time that varies by the jitter.
+    Periodic,
+    /// A least distance, and an exponentially distributed one in addition.
+    Sporadic,
+    /// Exponentially distributed distances.
+    Poisson,
+}
+
+impl Pattern {
+    /// The word used in the spec.
+    pub fn word(self) -> &'static str {
+        match self {
+            Pattern::Periodic => "periodic",
+            Pattern::Sporadic => "sporadic",
+            Pattern::Poisson => "poisson",
+        }
+    }
 }
 
 /// When a write to a file counts as done, as `open(2)` has it.
@@ -266,6 +310,18 @@ fn one() -> u64 {
 
 fn ioprio_default() -> Ioprio {
     Ioprio::None
+}
+
+fn optional_gap_us<'de, D: Deserializer<'de>>(de: D) -> Result<Option<u64>, D::Error> {
+    bounded::<D, 0, 60_000_000>(de).map(Some)
+}
+
+fn optional_burst<'de, D: Deserializer<'de>>(de: D) -> Result<Option<u64>, D::Error> {
+    bounded::<D, 1, 1_000>(de).map(Some)
+}
+
+fn optional_phase_ms<'de, D: Deserializer<'de>>(de: D) -> Result<Option<u64>, D::Error> {
+    bounded::<D, 1, 3_600_000>(de).map(Some)
 }
 
 fn optional_percent<'de, D: Deserializer<'de>>(de: D) -> Result<Option<u64>, D::Error> {

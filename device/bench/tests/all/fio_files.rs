@@ -70,6 +70,20 @@ fn what_is_set_reaches_fio() {
 }
 
 #[test]
+fn jobs_with_arrivals_are_not_fios_and_end_the_others() {
+    let text = std::fs::read_to_string("../../experiments/workloads/s1-fig5.toml").unwrap();
+    let text = text.replace("\"rt/0\"", "\"rt/0\"\narrivals = \"poisson\"\ngap_us = 9");
+    let plan = Spec::parse(&text).unwrap().plan(&Selection::default()).unwrap();
+    let dir = Path::new("/tmp");
+    let file = JobFile { device: &device(), mount: None, settle_ms: 500, seed: 1, dir };
+    let text = file.render(&plan[0].groups[0].points).0;
+    assert!(!text.contains("[p0.rt]"), "{text}");
+    let bg = section(&text, "p0.bg");
+    assert!(bg.starts_with("stonewall=1\n") && bg.contains("runtime=86400s\n"), "{bg}");
+    assert!(bg.contains("exec_prerun=: > started\n"), "the others wait for it: {bg}");
+}
+
+#[test]
 fn the_job_that_ends_a_point_comes_last_in_its_group() {
     let text = job_file(Path::new("/tmp"), &[]);
     let names: Vec<&str> = text.lines().filter(|line| line.starts_with("[p")).collect();
@@ -128,6 +142,13 @@ fn job(op: Op, bs_kib: u64, think_us: u64, think_jitter_us: u64) -> Job {
         ioprio,
         think_us,
         think_jitter_us,
+        arrivals: None,
+        gap_us: None,
+        gap_us_min: None,
+        jitter_us: None,
+        burst: None,
+        on_ms: None,
+        off_ms: None,
         data: Data::Random,
         read_percent,
         file: None,

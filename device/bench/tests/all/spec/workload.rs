@@ -73,7 +73,7 @@ fn the_documented_examples_are_good() {
     let page = fs::read_to_string("../../docs/spec/workload-1.md").unwrap();
     let examples: Vec<&str> = page.split("```toml\n").skip(1).collect();
     let blocks: Vec<&str> = examples.iter().filter_map(|rest| rest.split("```").next()).collect();
-    let [whole, host, filesystem, knob_sweep] = blocks[..] else {
+    let [whole, arrivals, host, filesystem, knob_sweep] = blocks[..] else {
         panic!("{} examples", blocks.len())
     };
     assert_eq!(Spec::parse(whole).unwrap().points().len(), 3);
@@ -82,6 +82,8 @@ fn the_documented_examples_are_good() {
     let plan = Spec::parse(&format!("{head}{knob_sweep}")).unwrap().plan(&Selection::default());
     assert_eq!(plan.unwrap().iter().map(|variant| variant.groups.len()).sum::<usize>(), 6);
     let (top, _) = whole.split_once("[[job]]").unwrap();
+    let timed = Spec::parse(&format!("{top}{arrivals}\n[[variant]]\nname = \"none\"")).unwrap();
+    assert_eq!(timed.workload.job[0].jitter_us, Some(200));
     let threads = Spec::parse(&format!("{top}{host}\n[[variant]]\nname = \"none\"")).unwrap();
     assert_eq!(threads.points().len(), 3);
     let on_files = whole.replace("ioprio", "file = { mib = 64 }\nioprio");
@@ -100,7 +102,6 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
     ("ios = 10", "ios = 0", &["ios = 0", "must be 1 to 100000000"]),
     ("ios = 10", "seconds = 86401", &["seconds = 86401", "must be 1 to 86400"]),
     ("class = \"rt\"", "class = \"fast\"", &["class", "fast", "`rt`", "`bg`"]),
-    ("class = \"rt\"", "class = \"bg\"", &["ios", "class \"rt\"", "seconds"]),
     ("op = \"randread\"", "op = \"trim\"", &["op", "trim", "randread"]),
     ("bs_kib = 64", "bs_kib = 65537", &["bs_kib = 65537", "must be 1 to 65536"]),
     ("bs_kib = 64", "bs_kib = \"64\"", &["bs_kib", "line 12", "whole number from 1 to"]),
@@ -110,6 +111,50 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
     ("ioprio = \"rt/0\"", "think_us = 5\ndepth = 2", &["think_us = 5", "depth = 2"]),
     ("ioprio = \"rt/0\"", "think_us = 5\nthink_jitter_us = 6", &["think_jitter_us = 6", "0 to"]),
     ("ioprio = \"idle\"", "think_us = 5\nthink_jitter_us = 1", &["job bg", "think_jitter_us"]),
+    ("ioprio = \"rt/0\"", "gap_us = 5", &["job rt", "gap_us", "only allowed with arrivals"]),
+    ("ioprio = \"rt/0\"", "arrivals = \"weekly\"", &["arrivals", "weekly", "`periodic`"]),
+    ("ioprio = \"rt/0\"", "arrivals = \"poisson\"", &["poisson", "needs gap_us"]),
+    (
+        "ioprio = \"rt/0\"",
+        "arrivals = \"poisson\"\ngap_us = 9\njitter_us = 1",
+        &["jitter_us is for arrivals = \"periodic\", not \"poisson\""],
+    ),
+    (
+        "ioprio = \"rt/0\"",
+        "arrivals = \"periodic\"\ngap_us = 9\njitter_us = 5",
+        &["jitter_us = 5", "0 to half of gap_us = 9"],
+    ),
+    (
+        "ioprio = \"rt/0\"",
+        "arrivals = \"periodic\"\ngap_us = 9\ngap_us_min = 5",
+        &["gap_us_min is for arrivals = \"sporadic\""],
+    ),
+    (
+        "ioprio = \"rt/0\"",
+        "arrivals = \"sporadic\"\ngap_us = 9",
+        &["\"sporadic\" needs gap_us_min"],
+    ),
+    (
+        "ioprio = \"rt/0\"",
+        "arrivals = \"sporadic\"\ngap_us = 9\ngap_us_min = 10",
+        &["gap_us_min = 10", "0 to gap_us = 9"],
+    ),
+    ("ioprio = \"rt/0\"", "arrivals = \"poisson\"\ngap_us = 9\non_ms = 5", &["on_ms needs off_ms"]),
+    (
+        "ioprio = \"rt/0\"",
+        "arrivals = \"poisson\"\ngap_us = 9\nthink_us = 5",
+        &["think_us = 5", "only one"],
+    ),
+    (
+        "ioprio = \"rt/0\"",
+        "arrivals = \"poisson\"\ngap_us = 9\ndepth = 2",
+        &["depth = 2", "depth = 1"],
+    ),
+    (
+        "ioprio = \"idle\"",
+        "arrivals = \"poisson\"\ngap_us = 9",
+        &["job bg", "the first job of class \"rt\" must have arrivals"],
+    ),
     ("ioprio = \"rt/0\"", "read_percent = 50", &["read_percent", "randrw", "randread"]),
     ("name = \"bg\"", "name = \"rt\"", &["job.name", "rt", "twice"]),
     ("key = \"bg.bs_kib\"", "key = \"bg.bs\"", &["sweep.key", "bg.bs", "JOB.KEY"]),
@@ -161,6 +206,20 @@ fn points_share_a_process_as_long_as_they_share_the_knobs() {
     let plan = Spec::parse(&knobs).unwrap().plan(&Selection::default()).unwrap();
     let set: Vec<_> = plan[0].groups.iter().map(|g| &g.knobs["queue/nr_requests"]).collect();
     assert_eq!(set, [&Value::Number(4), &Value::Number(512)]);
+}
+
+#[test]
+fn points_with_arrivals_run_alone() {
+    let text = GOOD.replace("\"rt/0\"", "\"rt/0\"\narrivals = \"poisson\"\ngap_us = 9");
+    let plan = Spec::parse(&text).unwrap().plan(&Selection::default()).unwrap();
+    assert_eq!(plan[0].groups.len(), 2, "both have the same knobs");
+}
+
+#[test]
+fn without_real_time_the_first_job_is_counted() {
+    let text = GOOD.replace("\"rt\"\nop", "\"bg\"\nop");
+    let plan = Spec::parse(&text).unwrap().plan(&Selection::default()).unwrap();
+    assert_eq!(plan[0].groups[0].points[0].main_job(), Some(0));
 }
 
 proptest! {

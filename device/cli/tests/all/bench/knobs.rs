@@ -137,6 +137,23 @@ fn think_times_with_jitter_are_kept() {
     assert!(duration_ns >= 150_000_000, "{duration_ns} ns is shorter than the pauses alone");
 }
 
+#[test]
+fn arrivals_are_kept_beside_fio() {
+    let Some(disk) = loop_device() else { return };
+    let arrivals = "ioprio = \"rt/0\"\narrivals = \"periodic\"\ngap_us = 2000\njitter_us = 500";
+    let jobs = JOBS.replace("ioprio = \"rt/0\"", arrivals);
+    let spec = format!("{IOS}{jobs}[[variant]]\nname = \"as-is\"\n");
+    let output = disk.bench(&spec).arg("--json").output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let record = valid_record(&output);
+    let result = &record["results"][0];
+    assert_eq!(result["classes"]["rt"]["count"], 100);
+    assert!(result["classes"]["bg"]["count"].as_u64().unwrap() > 0, "fio ran beside it");
+    // The last of 100 comes after 200 ms, half a millisecond sooner at most.
+    let duration_ns = result["duration_ns"].as_u64().unwrap();
+    assert!(duration_ns >= 199_500_000, "{duration_ns} ns: not all arrivals can have come");
+}
+
 /// Waits until `steady` has set the knobs and its fio runs.
 fn wait_for_fio(disk: &Loop, steady: u32) -> u32 {
     let children = format!("/proc/{steady}/task/{steady}/children");

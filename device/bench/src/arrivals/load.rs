@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One thread per job with arrivals: it sleeps until the next is due, and does its I/Os.
+//!
+//! Latency is that of storage: it starts when the I/O does, so a late wake-up of the thread does
+//! not count. But an arrival that the thread misses because storage is not done with the one
+//! before counts from when it was due: such a wait is storage's.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use steadyio_core::interrupt::Interrupt;
+
+use crate::arrivals::schedule::Schedule;
+use crate::fio::job::{job_name, seed_of};
+use crate::fio::output::JobOutput;
+use crate::fio::think::Target;
+use crate::spec::expand::PlannedPoint;
+use crate::spec::workload::{Ioprio, Job};
+use crate::transfer::{Done, LoadError, Transfer, sleep_exactly};
+
+/// Interval of progress, and of checks whether to end early.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// The threads of one point, ready to run.
+#[derive(Debug)]
+pub struct ArrivalsLoad<'a> {
+    jobs: Vec<JobLoad<'a>>,
+    seconds: Option<Duration>,
+    stop: &'a Interrupt,
+}
+
+#[derive(Debug)]
+struct JobLoad<'a> {
+    name: String,
+    job: &'a Job,
+    transfer: Transfer<'a>,
+    schedule: Schedule,
+    /// So many I/Os end the point; None: another job or the time ends it.
+    ios: Option<u64>,
+}
+
+/// What the threads of a point share while they run.
+struct Running {
+    started: Instant,
+    ends: Option<Instant>,
+    over: AtomicBool,
+    /// Woken when a thread ends.
+    waiter: Thread,
+}
+
+impl<'a> ArrivalsLoad<'a> {
+    /// Opens what the point's jobs with arrivals use. `target` tells what that is.
+    pub fn open(
+        point: &'a PlannedPoint,
+        seed: u64,
+        target: &dyn Fn(&Job) -> (std::path::PathBuf, u64),
+        stop: &'a Interrupt,
+    ) -> Result<ArrivalsLoad<'a>, LoadError> {
+        let mut jobs = Vec::new();
+        for (index, job) in point.jobs.iter().enumerate() {
+            let seed = seed_of(seed, point.index, index);
+            let Some(schedule) = Schedule::new(job, seed) else { continue };
+            let (path, size_bytes) = target(job);
+            jobs.push(JobLoad {
+                name: job_name(point, job),
+                job,
+                transfer: Transfer::open(job, seed, Target { path: &path, size_bytes })?,
+                schedule,
+                ios: point.length.ios.filter(|_| point.main_job() == Some(index)),
+            });
+        }
+        let seconds = point.length.seconds.map(Duration::from_secs);
+        Ok(ArrivalsLoad { jobs, seconds, stop })
+    }
+
+    /// Runs until the point ends; `tick` is called meanwhile, and may end it. Results are by fio's
+    /// job name.
+    pub fn run<E: From<LoadError>>(
+        self,
+        tick: &mut dyn FnMut() -> Result<(), E>,
+    ) -> Result<BTreeMap<String, JobOutput>, E> {
+        let started = Instant::now();
+        let running = Running {
+            started,
+            ends: self.seconds.map(|seconds| started + seconds),
+            over: AtomicBool::new(false),
+            waiter: thread::current(),
+        };
+        let (running, stop) = (&running, self.stop);
+        thread::scope(|scope| {
+            let threads: Vec<_> = self
+                .jobs
+                .into_iter()
+                .map(|job| (job.name.clone(), scope.spawn(move || job.thread(running))))
+                .collect();
+            let mut ticked = Ok(());
+            while !threads.iter().all(|(_, thread)| thread.is_finished()) {
+                if stop.requested() || ticked.is_err() {
+                    running.over.store(true, Ordering::Release);
+                }
+                if running.over.load(Ordering::Acquire) {
+                    threads.iter().for_each(|(_, thread)| thread.thread().unpark());
+                }
+                thread::park_timeout(LOOK_EVERY);
+                ticked = ticked.and_then(|()| tick());
+            }
+            let mut outputs = BTreeMap::new();
+            for (name, thread) in threads {
+                let output =
+                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+                outputs.insert(name, output);
+            }
+            ticked?;
+            if stop.requested() { Err(LoadError::Interrupted.into()) } else { Ok(outputs) }
+        })
+    }
+}
+
+impl JobLoad<'_> {
+    fn thread(self, running: &Running) -> Result<JobOutput, LoadError> {
+        let ends_point = self.ios.is_some();
+        let output = self.ios(running);
+        if ends_point || output.is_err() {
+            running.over.store(true, Ordering::Release);
+        }
+        running.waiter.unpark();
+        output
+    }
+
+    fn ios(mut self, running: &Running) -> Result<JobOutput, LoadError> {
+        sleep_exactly()?;
+        set_ioprio(self.job.ioprio)?;
+        let mut buffer = self.transfer.buffer()?;
+        let burst = self.job.burst.unwrap_or(1);
+        let mut done = Done::default();
+        let mut index = 0;
+        'all: while let Some(due) = self.schedule.next() {
+            let due = running.started + due;
+            let missed = Instant::now() > due;
+            if !running.wait_until(due) {
+                break;
+            }
+            for turn in 0..burst {
+                let begun = if missed && turn == 0 { due } else { Instant::now() };
+                let moved = self.transfer.run(index, &mut buffer);
+                let ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                done.add(moved, buffer.len() as u64, ns);
+                index += 1;
+                if self.ios == Some(index) {
+                    break 'all;
+                }
+            }
+        }
+        let lasted = running.started.elapsed();
+        let mut output = JobOutput {
+            duration_ns: u64::try_from(lasted.as_nanos()).unwrap_or(u64::MAX),
+            ..JobOutput::default()
+        };
+        done.add_to(&mut output);
+        Ok(output)
+    }
+}
+
+impl Running {
+    /// False: the point ended before that.
+    fn wait_until(&self, due: Instant) -> bool {
+        let until = self.ends.map_or(due, |ends| ends.min(due));
+        loop {
+            if self.over.load(Ordering::Acquire) {
+                return false;
+            }
+            let now = Instant::now();
+            if now >= until {
+                return self.ends.is_none_or(|ends| now < ends);
+            }
+            thread::park_timeout(until - now);
+        }
+    }
+}
+
+/// Sets the I/O priority of the calling thread.
+fn set_ioprio(ioprio: Ioprio) -> Result<(), LoadError> {
+    // linux/ioprio.h: class above bit 13, level below.
+    let value: libc::c_int = match ioprio {
+        Ioprio::RealTime(level) => 1 << 13 | libc::c_int::from(level),
+        Ioprio::BestEffort(level) => 2 << 13 | libc::c_int::from(level),
+        Ioprio::Idle => 3 << 13,
+        Ioprio::None => 0,
+    };
+    const WHO_PROCESS: libc::c_int = 1;
+    // SAFETY: takes three numbers; 0 is the calling thread.
+    let set = unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, value) };
+    if set == 0 {
+        return Ok(());
+    }
+    let what = "I/O priority of a job with arrivals (the real-time class needs root)".into();
+    Err(LoadError::Io { what, source: io::Error::last_os_error() })
+}

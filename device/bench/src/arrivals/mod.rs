@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Jobs whose I/Os come at times of their own: a job's `arrivals`.
+//!
+//! fio waits from one I/O to the next, so whatever delays one delays all that follow. Here the
+//! times do not depend on the I/Os: one that is late is followed by the next at its own time, or at
+//! once if that has passed.
+//!
+//! [`schedule`] computes the times, [`load`] runs the threads that keep them, beside fio's jobs.
+
+pub mod load;
+pub mod schedule;

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Checks of the keys that state when a job's I/Os arrive.
+
+use crate::spec::workload::{Class, Job, Pattern, SpecError, Workload};
+
+/// Checks all jobs.
+pub fn check(workload: &Workload) -> Result<(), SpecError> {
+    for job in &workload.job {
+        let checked = match job.arrivals {
+            None => check_without(job),
+            Some(pattern) => check_pattern(job, pattern).and_then(|()| check_load(job, workload)),
+        };
+        checked.map_err(|text| SpecError(format!("job {}: {text}", job.name)))?;
+    }
+    check_who_ends(workload)
+}
+
+fn keys(job: &Job) -> [(&'static str, Option<u64>); 6] {
+    [
+        ("gap_us", job.gap_us),
+        ("gap_us_min", job.gap_us_min),
+        ("jitter_us", job.jitter_us),
+        ("burst", job.burst),
+        ("on_ms", job.on_ms),
+        ("off_ms", job.off_ms),
+    ]
+}
+
+fn check_without(job: &Job) -> Result<(), String> {
+    match keys(job).into_iter().find(|(_, value)| value.is_some()) {
+        Some((key, _)) => Err(format!("{key}: only allowed with arrivals")),
+        None => Ok(()),
+    }
+}
+
+fn check_pattern(job: &Job, pattern: Pattern) -> Result<(), String> {
+    let word = pattern.word();
+    let Some(gap_us) = job.gap_us.filter(|&gap_us| gap_us > 0) else {
+        return Err(format!("arrivals = \"{word}\" needs gap_us of 1 or more"));
+    };
+    let only = |key, value: Option<u64>, of: Pattern| match value {
+        Some(_) if pattern != of => {
+            Err(format!("{key} is for arrivals = \"{}\", not \"{word}\"", of.word()))
+        }
+        _ => Ok(()),
+    };
+    only("jitter_us", job.jitter_us, Pattern::Periodic)?;
+    only("gap_us_min", job.gap_us_min, Pattern::Sporadic)?;
+    if pattern == Pattern::Sporadic && job.gap_us_min.is_none() {
+        return Err("arrivals = \"sporadic\" needs gap_us_min".into());
+    }
+    // Then no arrival comes before the one of the period before.
+    if let Some(jitter_us) = job.jitter_us.filter(|&jitter_us| 2 * jitter_us > gap_us) {
+        return Err(format!("jitter_us = {jitter_us}: must be 0 to half of gap_us = {gap_us}"));
+    }
+    if let Some(gap_us_min) = job.gap_us_min.filter(|&gap_us_min| gap_us_min > gap_us) {
+        return Err(format!(
+            "gap_us_min = {gap_us_min}: must be 0 to gap_us = {gap_us}, the mean distance"
+        ));
+    }
+    match (job.on_ms, job.off_ms) {
+        (Some(_), None) => Err("on_ms needs off_ms".into()),
+        (None, Some(_)) => Err("off_ms needs on_ms".into()),
+        _ => Ok(()),
+    }
+}
+
+/// The threads of a job with arrivals are `steady`'s own, and simpler than fio's.
+fn check_load(job: &Job, workload: &Workload) -> Result<(), String> {
+    if workload.host.is_some() {
+        return Err("arrivals: not allowed with a [host]".into());
+    }
+    if job.depth > 1 {
+        return Err(format!("arrivals with depth = {}: needs depth = 1", job.depth));
+    }
+    if job.think_us > 0 {
+        return Err(format!("arrivals with think_us = {}: only one of them", job.think_us));
+    }
+    if job.file.as_ref().is_some_and(|file| file.grow) {
+        return Err("arrivals with file.grow: the file must be written in full beforehand".into());
+    }
+    Ok(())
+}
+
+/// fio's jobs are ended when the first real-time job is done: it must not be fio's.
+fn check_who_ends(workload: &Workload) -> Result<(), SpecError> {
+    let Some(job) = workload.job.iter().find(|job| job.arrivals.is_some()) else { return Ok(()) };
+    match workload.jobs_of(Class::Rt).next() {
+        Some(first) if first.arrivals.is_some() => Ok(()),
+        _ => Err(SpecError(format!(
+            "job {}: arrivals: the first job of class \"rt\" must have arrivals, too",
+            job.name
+        ))),
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The I/Os of threads of `steady`: synchronous, at places that depend on the seed and the I/O's
+//! number only, so that they are the same whoever does them, and when.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::num::NonZeroU64;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+use steadyio_core::histogram::Histogram;
+use steadyio_core::latency::Latencies;
+use steadyio_core::random::{below, draw};
+use steadyio_recorder::memory::{AlignedBuffer, MemoryError};
+
+use crate::fio::output::JobOutput;
+use crate::fio::think::{Target, is_read};
+use crate::spec::workload::{Data, FileSync, Job};
+
+/// Random numbers per I/O: offset and direction.
+const DRAWS: u64 = 2;
+
+/// Why a load ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The device cannot be opened, or a thread cannot be set up.
+    #[error("{what}")]
+    Io { what: String, source: io::Error },
+    /// No memory for a buffer.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// Ctrl-C or another signal.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// What one thread did.
+#[derive(Debug, Default)]
+pub struct Done {
+    pub latencies: Latencies,
+    pub bytes: u64,
+    pub errors: u64,
+    pub errno: i32,
+}
+
+impl Done {
+    /// An I/O of `bytes` ended, `ns` after its start.
+    pub fn add(&mut self, moved: io::Result<()>, bytes: u64, ns: u64) {
+        match moved {
+            Ok(()) => {
+                self.latencies.add(ns);
+                self.bytes += bytes;
+            }
+            Err(error) => {
+                self.errors += 1;
+                self.errno = error.raw_os_error().unwrap_or(rustix::io::Errno::IO.raw_os_error());
+            }
+        }
+    }
+
+    /// Adds it to what other threads of the job did.
+    pub fn add_to(self, output: &mut JobOutput) {
+        let latency: Histogram = self.latencies.histogram();
+        output.latency.merge(&latency);
+        output.count = output.latency.count();
+        output.bytes += self.bytes;
+        output.errors += self.errors;
+        output.fatal = output.fatal.max(self.errno);
+    }
+}
+
+/// What a job reads and writes, open.
+#[derive(Debug)]
+pub struct Transfer<'a> {
+    job: &'a Job,
+    seed: u64,
+    file: File,
+    blocks: u64,
+}
+
+impl<'a> Transfer<'a> {
+    pub fn open(job: &'a Job, seed: u64, target: Target) -> Result<Transfer<'a>, LoadError> {
+        let file = open(target.path, job)
+            .map_err(|source| LoadError::Io { what: target.path.display().to_string(), source })?;
+        let blocks = (target.size_bytes / (job.bs_kib * 1_024)).max(1);
+        Ok(Transfer { job, seed, file, blocks })
+    }
+
+    /// Memory for one I/O.
+    pub fn buffer(&self) -> Result<AlignedBuffer, MemoryError> {
+        let mut buffer = AlignedBuffer::new((self.job.bs_kib * 1_024) as usize, false)?;
+        if self.job.data == Data::Random {
+            for (index, bytes) in buffer.chunks_exact_mut(8).enumerate() {
+                bytes.copy_from_slice(&draw(self.seed, index as u64).to_le_bytes());
+            }
+        }
+        Ok(buffer)
+    }
+
+    /// Does the I/O of this number.
+    pub fn run(&self, index: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let drawn = |n| draw(self.seed, index * DRAWS + n);
+        let block =
+            if self.job.op.random() { below(drawn(0), self.blocks) } else { index % self.blocks };
+        let offset = block * buffer.len() as u64;
+        if is_read(self.job, || below(drawn(1), 100)) {
+            self.file.read_exact_at(buffer, offset)
+        } else {
+            self.file.write_all_at(buffer, offset)
+        }
+    }
+}
+
+fn open(path: &Path, job: &Job) -> io::Result<File> {
+    let file = job.file.as_ref();
+    let mut flags = OFlags::empty();
+    if !file.is_some_and(|file| file.buffered) {
+        flags |= OFlags::DIRECT;
+    }
+    match file.map(|file| file.sync).unwrap_or_default() {
+        FileSync::None => {}
+        FileSync::Dsync => flags |= OFlags::DSYNC,
+        FileSync::Full => flags |= OFlags::SYNC,
+    }
+    OpenOptions::new()
+        .read(true)
+        .write(job.op.writes())
+        .custom_flags(flags.bits() as i32)
+        .open(path)
+}
+
+/// Without this the kernel may add 50 us to each sleep of the calling thread.
+pub fn sleep_exactly() -> Result<(), LoadError> {
+    rustix::thread::set_current_timer_slack(Some(NonZeroU64::MIN)).map_err(|error| LoadError::Io {
+        what: "timer slack of a thread".into(),
+        source: error.into(),
+    })
+}
