@@ -29,7 +29,9 @@ struct k2_guard {
 	/* When it was last looked for streams that have ended. */
 	u64 looked_ns;
 	/* Dispatches while there is no stream; one in a few is watched. */
-	unsigned int unguarded;
+	unsigned int unwatched;
+	/* Background in flight that was not cut for real-time. */
+	unsigned int unguarded_inflight;
 };
 
 /*
@@ -71,6 +73,9 @@ struct k2_data {
 /* k2 took RQF_IO_STAT away, so that a piece is not counted as an I/O. */
 #define K2_RQ_MUTED BIT(5)
 
+/* Counted in k2_guard.unguarded_inflight. */
+#define K2_RQ_UNGUARDED BIT(6)
+
 /* What k2 knows of a request; lives in rq->elv.priv[0]. rq->elv.priv[1]: see k2_split.c. */
 struct k2_rq {
 	u8 queue;
@@ -105,7 +110,7 @@ bool k2_guard_set_rt_block_us(struct k2_data *k2, u32 rt_block_us);
 void k2_guard_exit(struct k2_guard *guard);
 void k2_guard_arrival(struct k2_guard *guard, struct request *rq);
 unsigned int k2_guard_dispatch(struct k2_data *k2, struct request *rq, u64 now_ns);
-void k2_guard_gave_back(struct k2_guard *guard, struct request *rq);
+void k2_guard_left(struct k2_guard *guard, struct request *rq);
 void k2_guard_completed(struct k2_guard *guard, struct request *rq, u64 now_ns);
 
 /* k2_split.c */

@@ -49,6 +49,8 @@ static int k2_counters_show(void *data, struct seq_file *m)
 	seq_printf(m, "rt blocked_by_background %llu\n", policy.rt_blocked_count);
 	seq_printf(m, "rt blocked_by_background_ns_max %llu\n", policy.rt_blocked_ns_max);
 	seq_printf(m, "rt blocked_by_background_over %llu\n", policy.rt_blocked_over_count);
+	seq_printf(m, "rt blocked_unguarded %llu\n", policy.rt_unguarded_count);
+	seq_printf(m, "rt blocked_unguarded_ns_max %llu\n", policy.rt_unguarded_ns_max);
 	seq_printf(m, "rt early %llu\n", early);
 	seq_printf(m, "background forced %llu\n", policy.background_forced_count);
 	seq_printf(m, "background wait_ns_max %llu\n", background_wait_ns);
@@ -65,18 +67,22 @@ static int k2_tags_show(void *data, struct seq_file *m)
 	return 0;
 }
 
+static u64 k2_gap_us(u32 gap)
+{
+	return div_u64(gap * K2_GAP_NS, NSEC_PER_USEC);
+}
+
 static void k2_show_gaps(struct seq_file *m, const struct k2_gaps *gaps)
 {
 	unsigned int i;
 
 	for (i = 0; i < gaps->kinds; i++) {
-		const struct k2_kind *kind = &gaps->kind[i];
+		const struct k2_range *gap = &gaps->kind[i].gap;
 
 		seq_printf(m, " %llu-%llux%u",
-			   div_u64(min(kind->shortest_ns[0][0], kind->shortest_ns[1][0]),
-				   NSEC_PER_USEC),
-			   div_u64(max(kind->longest_ns[0], kind->longest_ns[1]), NSEC_PER_USEC),
-			   kind->count[0] + kind->count[1]);
+			   k2_gap_us(min(gap->shortest[0][0], gap->shortest[1][0])),
+			   k2_gap_us(max(gap->longest[0], gap->longest[1])),
+			   gap->count[0] + gap->count[1]);
 	}
 }
 

@@ -125,7 +125,7 @@ static void k2_watch(struct k2_data *k2, struct request *rq, unsigned int bytes,
 
 	if (!guard->ahead.rt_block_ns)
 		return;
-	if (!k2_is_learnt(rq) || (!is_guarded && ++guard->unguarded % K2_WATCHED_EVERY)) {
+	if (!k2_is_learnt(rq) || (!is_guarded && ++guard->unwatched % K2_WATCHED_EVERY)) {
 		k2_lookahead_unwatched(&guard->ahead);
 		return;
 	}
@@ -151,21 +151,31 @@ unsigned int k2_guard_dispatch(struct k2_data *k2, struct request *rq, u64 now_n
 		k2_forget_streams(guard, now_ns);
 	}
 	bytes = k2_cut_bytes(k2, rq, is_guarded, now_ns);
-	if (bytes)
-		k2_watch(k2, rq, bytes, is_guarded, now_ns);
-	else
+	if (!bytes) {
 		guard->is_held = true;
+		return 0;
+	}
+	k2_watch(k2, rq, bytes, is_guarded, now_ns);
+	if (guard->ahead.rt_block_ns && !k2->policy.split_bytes &&
+	    (!is_guarded || !k2_may_split(rq)) &&
+	    k2_policy_class(k2_rq(rq)->queue) == K2_CLASS_BACKGROUND) {
+		k2_rq(rq)->flags |= K2_RQ_UNGUARDED;
+		guard->unguarded_inflight++;
+	}
 	return bytes;
 }
 
-/* @rq did not reach the device, or the driver gave it back. */
-void k2_guard_gave_back(struct k2_guard *guard, struct request *rq)
+/* @rq is with the device no longer, or the driver gave it back: then its time says nothing. */
+void k2_guard_left(struct k2_guard *guard, struct request *rq)
 {
 	struct k2_rq *k2r = k2_rq(rq);
 
 	if (k2r->flight != K2_FLIGHT_NONE)
 		k2_lookahead_cancel(&guard->ahead, k2r->flight);
 	k2r->flight = K2_FLIGHT_NONE;
+	if (k2r->flags & K2_RQ_UNGUARDED)
+		guard->unguarded_inflight--;
+	k2r->flags &= ~K2_RQ_UNGUARDED;
 }
 
 /* The device is done with @rq, or with a piece of it. */

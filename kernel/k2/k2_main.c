@@ -55,8 +55,10 @@ static void k2_note_waits(struct k2_data *k2)
 {
 	lockdep_assert_held(&k2->lock);
 
-	if (k2_policy_waits_changed(&k2->policy))
-		k2_policy_note_waits(&k2->policy, ktime_get_ns());
+	if (!k2_policy_waits_changed(&k2->policy))
+		return;
+	k2->policy.is_unguarded = k2->guard->unguarded_inflight;
+	k2_policy_note_waits(&k2->policy, ktime_get_ns());
 }
 
 /* Lists. All are called with the lock held. */
@@ -125,7 +127,7 @@ static void k2_insert(struct k2_data *k2, struct request *rq, bool at_head)
 	}
 
 	if (k2r->flags & K2_RQ_INFLIGHT) {
-		k2_guard_gave_back(k2->guard, rq);
+		k2_guard_left(k2->guard, rq);
 		k2_policy_give_back(&k2->policy, k2r->queue,
 				    k2r->flags & K2_RQ_REST ? K2_BACK_REST : K2_BACK_RETRY);
 		k2r->flags &= ~(K2_RQ_INFLIGHT | K2_RQ_REST);
@@ -193,7 +195,7 @@ static void k2_defer(struct k2_data *k2, struct request *rq)
 
 	spin_lock_irqsave(&k2->lock, flags);
 	k2_policy_give_back(&k2->policy, k2r->queue, K2_BACK_DEFERRED);
-	k2_guard_gave_back(k2->guard, rq);
+	k2_guard_left(k2->guard, rq);
 	k2r->flags &= ~K2_RQ_INFLIGHT;
 	list_add(&rq->queuelist, &k2->queues[k2r->queue]);
 	k2_note_waits(k2);
@@ -272,6 +274,7 @@ static void k2_finish_request(struct request *rq)
 
 	spin_lock_irqsave(&k2->lock, flags);
 	k2->guard->is_held = false;
+	k2_guard_left(k2->guard, rq);
 	k2_policy_complete(&k2->policy, k2r->queue);
 	k2_note_waits(k2);
 	k2r->flags = 0;

@@ -83,7 +83,6 @@ static bool k2_rt_idle_ms_set(struct k2_data *k2, u32 rt_idle_ms)
 	{                                                                                          \
 		return sysfs_emit(page, "%u\n", k2_##name##_get(e->elevator_data));                \
 	}                                                                                          \
-                                                                                                   \
 	static ssize_t k2_##name##_store(struct elevator_queue *e, const char *page,               \
 					 size_t length)                                            \
 	{                                                                                          \
@@ -100,14 +99,15 @@ K2_NUMBER(rt_idle_ms)
 static ssize_t k2_rt_blocked_show(struct elevator_queue *e, char *page)
 {
 	struct k2_data *k2 = e->elevator_data;
-	u64 count, over, longest_ns;
+	struct k2_policy policy;
 
 	spin_lock_irq(&k2->lock);
-	count = k2->policy.rt_blocked_count;
-	over = k2->policy.rt_blocked_over_count;
-	longest_ns = k2->policy.rt_blocked_ns_max;
+	policy = k2->policy;
 	spin_unlock_irq(&k2->lock);
-	return sysfs_emit(page, "count %llu over %llu max_ns %llu\n", count, over, longest_ns);
+	return sysfs_emit(page, "count %llu over %llu max_ns %llu unguarded %llu max_ns %llu\n",
+			  policy.rt_blocked_count, policy.rt_blocked_over_count,
+			  policy.rt_blocked_ns_max, policy.rt_unguarded_count,
+			  policy.rt_unguarded_ns_max);
 }
 
 static const char *const k2_op_names[K2_DEVICE_OPS] = {"read", "write"};

@@ -146,11 +146,14 @@ static void start_again(struct k2_op_device *op, u64 now_ns)
 }
 
 /* Returns whether the command says something of others. */
-static bool note_overrun(struct k2_op_device *op, u32 units, u32 ns, u64 now_ns)
+static bool note_overrun(struct k2_op_device *op, u32 units, u32 ns, bool was_joined, u64 now_ns)
 {
 	u32 wanted_ns = line_ns(op, units), over_ns;
 
 	over_ns = ns > wanted_ns ? ns - wanted_ns : 0;
+	/* By those that joined it. */
+	if (was_joined && over_ns > op->line_ns[0])
+		return false;
 	if (over_ns > 2 * op->line_ns[0]) {
 		op->stalls++;
 		if (over_ns > op->stall_ns_max)
@@ -166,7 +169,8 @@ static bool note_overrun(struct k2_op_device *op, u32 units, u32 ns, u64 now_ns)
 	return true;
 }
 
-void k2_device_learn(struct k2_device *device, u32 op_number, u32 bytes, u64 took_ns, u64 now_ns)
+void k2_device_learn(struct k2_device *device, u32 op_number, u32 bytes, u64 took_ns,
+		     bool was_joined, u64 now_ns)
 {
 	struct k2_op_device *op = &device->op[op_number];
 	struct k2_sample sample = {units_of(bytes), clamp_ns(took_ns)};
@@ -175,7 +179,9 @@ void k2_device_learn(struct k2_device *device, u32 op_number, u32 bytes, u64 too
 
 	turn_epoch(op, now_ns);
 	op->epoch_samples++;
-	if (op->is_known && !note_overrun(op, sample.units, sample.ns, now_ns))
+	if (op->is_known && !note_overrun(op, sample.units, sample.ns, was_joined, now_ns))
+		return;
+	if (was_joined && !op->is_known)
 		return;
 	if (!is_better(&sample, best))
 		return;

@@ -48,8 +48,12 @@ struct k2_device {
 	struct k2_op_device op[K2_DEVICE_OPS];
 };
 
-/* A command of @bytes that had the device for itself took @took_ns. */
-void k2_device_learn(struct k2_device *device, u32 op, u32 bytes, u64 took_ns, u64 now_ns);
+/*
+ * A command of @bytes that found the device idle took @took_ns. @was_joined: others came before it
+ * ended, and may have delayed it.
+ */
+void k2_device_learn(struct k2_device *device, u32 op, u32 bytes, u64 took_ns, bool was_joined,
+		     u64 now_ns);
 
 /*
  * Believe, until it is forgotten or something better is learnt, that a command of @bytes takes

@@ -12,7 +12,7 @@ void k2_lookahead_init(struct k2_lookahead *ahead)
 {
 	*ahead = (struct k2_lookahead){
 		.rt_idle_ns = K2_RT_IDLE_MS_DEFAULT * NS_PER_MS,
-		.alone = K2_FLIGHT_NONE,
+		.first = K2_FLIGHT_NONE,
 	};
 }
 
@@ -51,7 +51,8 @@ static u32 overlap_parts(const struct k2_overlap *overlap)
 {
 	u32 parts = overlap->parts[0] > overlap->parts[1] ? overlap->parts[0] : overlap->parts[1];
 
-	return parts ? parts : WHOLE;
+	parts += parts >> 4;
+	return parts && parts < WHOLE ? parts : WHOLE;
 }
 
 /* What a command adds to the wait of others. */
@@ -129,9 +130,11 @@ u32 k2_lookahead_watch(struct k2_lookahead *ahead, u32 op, u32 bytes, u32 inflig
 	number = (u32)__builtin_ctz(~ahead->watched);
 	ahead->watched |= 1U << number;
 	ahead->watched_count++;
-	ahead->alone = inflight ? K2_FLIGHT_NONE : number;
-	if (!inflight)
+	ahead->is_alone = !inflight;
+	if (!inflight) {
+		ahead->first = number;
 		ahead->busy_ns = now_ns;
+	}
 	ahead->flight[number] = (struct k2_flight){
 		.op = op,
 		.bytes = bytes,
@@ -144,7 +147,7 @@ u32 k2_lookahead_watch(struct k2_lookahead *ahead, u32 op, u32 bytes, u32 inflig
 
 void k2_lookahead_unwatched(struct k2_lookahead *ahead)
 {
-	ahead->alone = K2_FLIGHT_NONE;
+	ahead->is_alone = false;
 }
 
 static void turn_overlap_epoch(struct k2_overlap *overlap)
@@ -185,8 +188,8 @@ void k2_lookahead_cancel(struct k2_lookahead *ahead, u32 number)
 	ahead->backlog_ns -= ahead->flight[number].needs_ns;
 	ahead->watched &= ~(1U << number);
 	ahead->watched_count--;
-	if (ahead->alone == number)
-		ahead->alone = K2_FLIGHT_NONE;
+	if (ahead->first == number)
+		ahead->first = K2_FLIGHT_NONE;
 	if (!ahead->watched)
 		ahead->is_probing = false;
 }
@@ -196,9 +199,10 @@ void k2_lookahead_done(struct k2_lookahead *ahead, u32 number, u64 now_ns)
 	const struct k2_flight *flight = &ahead->flight[number];
 	u64 took_ns = now_ns > flight->since_ns ? now_ns - flight->since_ns : 0;
 
-	if (ahead->alone == number)
-		k2_device_learn(&ahead->device, flight->op, flight->bytes, took_ns, now_ns);
-	else if (ahead->watched_count > 1)
+	if (ahead->first == number)
+		k2_device_learn(&ahead->device, flight->op, flight->bytes, took_ns,
+				!ahead->is_alone, now_ns);
+	if (ahead->watched_count > 1)
 		learn_overlap(ahead, flight, now_ns);
 	k2_lookahead_cancel(ahead, number);
 	ahead->busy_ns = now_ns;

@@ -15,7 +15,7 @@
  *
  * With several requests in flight, what each adds to the wait is less than the time it takes by
  * itself. The part is learnt too: the time in which 16 overlapping commands ended, in proportion to
- * what they would have needed one by one.
+ * what they would have needed one by one, and a sixteenth of it more, as it is a mean.
  *
  * Pure C: no allocation, no lock, no clock. The caller serialises all calls.
  */
@@ -59,7 +59,8 @@ struct k2_lookahead {
 	struct k2_flight flight[K2_FLIGHTS];
 	u32 watched; /* one bit for each in use */
 	u32 watched_count;
-	u32 alone; /* the one that had the device for itself so far, or K2_FLIGHT_NONE */
+	u32 first; /* the one that found the device idle, until it ends, or K2_FLIGHT_NONE */
+	bool is_alone; /* nothing has joined it */
 	bool is_probing; /* that one is to stay alone */
 	u64 backlog_ns; /* sum of needs_ns */
 	u64 busy_ns; /* since when the device works on what is with it now */

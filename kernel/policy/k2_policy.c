@@ -256,10 +256,24 @@ bool k2_policy_waits_changed(const struct k2_policy *policy)
 	       background_is_waiting(policy) != policy->background_waits;
 }
 
+static void note_rt_waited(struct k2_policy *policy, u64 waited_ns)
+{
+	if (policy->rt_blocked_unguarded) {
+		policy->rt_unguarded_count++;
+		if (waited_ns > policy->rt_unguarded_ns_max)
+			policy->rt_unguarded_ns_max = waited_ns;
+		return;
+	}
+	if (waited_ns > policy->rt_blocked_ns_max)
+		policy->rt_blocked_ns_max = waited_ns;
+	if (policy->rt_blocked_ns_promised && !policy->split_bytes &&
+	    waited_ns > policy->rt_blocked_ns_promised)
+		policy->rt_blocked_over_count++;
+}
+
 static void note_rt_blocked(struct k2_policy *policy, u64 now_ns)
 {
 	bool blocked = rt_is_blocked(policy);
-	u64 waited_ns;
 
 	if (blocked == policy->rt_blocked)
 		return;
@@ -267,13 +281,10 @@ static void note_rt_blocked(struct k2_policy *policy, u64 now_ns)
 	if (blocked) {
 		policy->rt_blocked_since_ns = now_ns;
 		policy->rt_blocked_count++;
-		return;
+		policy->rt_blocked_unguarded = policy->is_unguarded;
+	} else {
+		note_rt_waited(policy, now_ns - policy->rt_blocked_since_ns);
 	}
-	waited_ns = now_ns - policy->rt_blocked_since_ns;
-	if (waited_ns > policy->rt_blocked_ns_max)
-		policy->rt_blocked_ns_max = waited_ns;
-	if (policy->rt_blocked_ns_promised && waited_ns > policy->rt_blocked_ns_promised)
-		policy->rt_blocked_over_count++;
 }
 
 static void note_background_waits(struct k2_policy *policy, u64 now_ns)

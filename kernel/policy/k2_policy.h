@@ -123,9 +123,17 @@ struct k2_policy {
 	u64 rt_blocked_since_ns;
 	u64 rt_blocked_ns_max;
 	u64 rt_blocked_count;
-	/* So long is promised; longer waits are counted. 0: nothing is. */
+	/* So long is promised with splitting off; longer waits are counted. 0: nothing is. */
 	u64 rt_blocked_ns_promised;
 	u64 rt_blocked_over_count;
+	/*
+	 * Told by the caller: something in flight was not measured against the promise. Waits that
+	 * begin then are counted apart.
+	 */
+	bool is_unguarded;
+	bool rt_blocked_unguarded;
+	u64 rt_unguarded_ns_max;
+	u64 rt_unguarded_count;
 
 	/*
 	 * How long background waits: from when some is queued, none in flight, and real-time is

@@ -7,10 +7,8 @@
  *
  * A stream is a thread that makes real-time requests at one level. For each arrival two gaps are
  * remembered: since the arrival before (a period), and since the last of its requests ended (a time
- * to think). Gaps that lie together form a kind: a periodic stream has one kind, a stream of bursts
- * has two, one inside a burst and one between bursts. The next request may come at any time at
- * which both gaps would be of a kind that was seen, less a margin. Kinds that were not seen again
- * are forgotten after two epochs.
+ * to think). The next request may come at any time at which both gaps would be of a kind that was
+ * seen (k2_gaps.h), less a margin.
  *
  * A stream that is new, late, or without a pattern may come at once. So may one that came earlier
  * than its kinds allowed: it is distrusted for some arrivals.
@@ -21,26 +19,11 @@
 #ifndef K2_STREAMS_H
 #define K2_STREAMS_H
 
-#include "k2_types.h"
+#include "k2_gaps.h"
 
 #define K2_STREAMS     64
 #define K2_STREAM_NONE K2_STREAMS
-#define K2_KINDS       6
-#define K2_SHORTEST    4
 #define K2_NEVER       (~0ULL)
-
-/* Gaps that lie together, of this epoch [0] and of the last [1]. count 0: none. */
-struct k2_kind {
-	u64 shortest_ns[2][K2_SHORTEST]; /* rising; K2_NEVER: none */
-	u64 longest_ns[2];
-	u32 count[2];
-};
-
-/* In rising order. */
-struct k2_gaps {
-	u32 kinds;
-	struct k2_kind kind[K2_KINDS];
-};
 
 struct k2_stream {
 	u64 key; /* 0: free */

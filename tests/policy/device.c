@@ -19,10 +19,17 @@ static void begin(void)
 }
 
 /* 100 us and 10 us per KiB, and @more_ns; every 10 ms. */
+static void command_with(u32 kib, u64 more_ns, bool was_joined)
+{
+	u64 took_ns = 100 * US + kib * 10 * US + more_ns;
+
+	now_ns += 10 * MS;
+	k2_device_learn(&device, READ, kib * KIB, took_ns, was_joined, now_ns);
+}
+
 static void command(u32 kib, u64 more_ns)
 {
-	now_ns += 10 * MS;
-	k2_device_learn(&device, READ, kib * KIB, 100 * US + kib * 10 * US + more_ns, now_ns);
+	command_with(kib, more_ns, false);
 }
 
 static u64 time_us(u32 kib)
@@ -123,6 +130,23 @@ static void a_stall_is_counted_and_not_learnt(void)
 	EXPECT_WITHIN(time_us(512), 5219, 5221);
 }
 
+/* What joined it may have delayed it by any time, but made it no faster. */
+static void of_one_that_was_joined_little_is_learnt(void)
+{
+	begin();
+	command_with(4, 0, true);
+	EXPECT(time_us(4), 0);
+	command(4, 0);
+	command_with(4, 100 * US, true);
+	EXPECT(time_us(4), 240);
+	command_with(4, 200 * US, true);
+	command_with(4, 5 * MS, true);
+	EXPECT(time_us(4), 240);
+	EXPECT(device.op[READ].stalls, 0);
+	command_with(16, 0, true);
+	EXPECT(time_us(16), 360);
+}
+
 static void a_device_that_became_slower_is_learnt_anew(void)
 {
 	begin();
@@ -157,7 +181,7 @@ static void absurd_times_do_no_harm(void)
 		op = state >> 63;
 		bytes = 512U * (1 + ((state >> 40) & 0xffff));
 		took_ns = state >> (state >> 58);
-		k2_device_learn(&device, op, bytes, took_ns, state >> (i & 31));
+		k2_device_learn(&device, op, bytes, took_ns, i & 64, state >> (i & 31));
 		fits = k2_device_fit(&device, op, bytes, took_ns);
 		EXPECT(fits && fits <= bytes + K2_PIECE_MIN, true);
 		EXPECT(k2_device_time_ns(&device, op, bytes) <= 1ULL << 36, true);
@@ -178,6 +202,7 @@ int main(void)
 		TEST(what_is_slow_now_and_then_is_kept_in_reserve),
 		TEST(reads_and_writes_are_learnt_apart),
 		TEST(a_stall_is_counted_and_not_learnt),
+		TEST(of_one_that_was_joined_little_is_learnt),
 		TEST(a_device_that_became_slower_is_learnt_anew),
 		TEST(what_no_longer_happens_is_forgotten),
 		TEST(absurd_times_do_no_harm),

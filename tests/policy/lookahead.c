@@ -129,8 +129,8 @@ static uint64_t next_arrival(struct task *task)
 		return task->arrival_ns + exponential_ns(task->stream.period_us);
 	case ON_OFF: /* a second on, two off */
 		return next_period(task, task->turn % 100 ? 0 : 2 * S);
-	case BURST: /* of four */
-		return task->turn % 4 ? sim.now_ns + 50 * US : next_period(task, 0);
+	case BURST: /* of four, one after the other */
+		return task->turn % 4 ? sim.now_ns + US : next_period(task, 0);
 	case BACK_TO_BACK:
 		return sim.now_ns + 20 * US;
 	}
@@ -355,12 +355,12 @@ static const struct run runs[] = {
 	 false,
 	 0.88,
 	 200},
-	{"5 streams of 4 KiB every 20 ms",
-	 {{PERIODIC, 20000, 200, 4},
-	  {PERIODIC, 20000, 200, 4},
-	  {PERIODIC, 20000, 200, 4},
-	  {PERIODIC, 20000, 200, 4},
-	  {PERIODIC, 20000, 200, 4}},
+	{"5 streams every 20 ms",
+	 {{PERIODIC, 20000, 200, 64},
+	  {PERIODIC, 20000, 200, 64},
+	  {PERIODIC, 20000, 200, 64},
+	  {PERIODIC, 20000, 200, 64},
+	  {PERIODIC, 20000, 200, 64}},
 	 440,
 	 1,
 	 false,
@@ -368,7 +368,9 @@ static const struct run runs[] = {
 	 50},
 	{"every 10 ms, 4 in flight", EVERY(10, 200), 440, 4, false, 0.85, 100},
 	{"every 10 ms, 32 in flight", EVERY(10, 200), 440, 32, false, 0.85, 100},
-	{"every 10 ms, 32 in flight", EVERY(10, 200), 1000, 32, false, 0.9, 1000},
+	{"every 10 ms, 2 in flight", EVERY(10, 200), 1000, 2, false, 0.93, 50},
+	{"every 10 ms, 32 in flight", EVERY(10, 200), 1000, 32, false, 0.88, 50},
+	{"back to back, 32 in flight", PLAIN(BACK_TO_BACK, 0, 0), 1000, 32, false, 0.35, 50},
 };
 
 #define SEEDS  3

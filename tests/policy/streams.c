@@ -124,6 +124,38 @@ static void bursts_have_a_gap_between_them(void)
 	EXPECT_WITHIN(next, now - 2 * MS, now);
 }
 
+/* The gap between them varies by 4 ms, the time at which they begin by 0.2 ms. */
+static void bursts_that_take_longer_keep_their_period(void)
+{
+	u64 now = S, next;
+
+	begin();
+	for (u32 i = 0; i < 200; i++, now += 20 * MS) {
+		u64 at = now - 100 * US + random_below(200 * US);
+		u64 longer = random_below(MS);
+
+		for (u32 j = 0; j < 4; j++)
+			at = request(1, at) + longer;
+	}
+	next = next_ns(now - 10 * MS);
+	EXPECT_WITHIN(next, now - MS, now - 100 * US);
+}
+
+/* 5 and 15 ms in turn: after 5 ms there is time for 15. */
+static void two_gaps_in_turn_are_told_apart(void)
+{
+	u64 now = S;
+
+	begin();
+	for (u32 i = 0; i < 100; i++, now += 20 * MS) {
+		request(1, now);
+		request(1, now + 5 * MS);
+	}
+	EXPECT_WITHIN(next_ns(now - 13 * MS), now - MS, now);
+	request(1, now);
+	EXPECT_WITHIN(next_ns(now + 2 * MS), now + 4500 * US, now + 5 * MS);
+}
+
 static void a_stream_without_a_pattern_may_come_at_once(void)
 {
 	u64 now = S, expected_us = 0;
@@ -257,6 +289,8 @@ int main(void)
 		TEST(a_late_stream_may_come_at_once),
 		TEST(a_time_to_think_begins_when_the_request_ends),
 		TEST(bursts_have_a_gap_between_them),
+		TEST(bursts_that_take_longer_keep_their_period),
+		TEST(two_gaps_in_turn_are_told_apart),
 		TEST(a_stream_without_a_pattern_may_come_at_once),
 		TEST(the_first_of_several_streams_counts),
 		TEST(a_level_looks_at_better_ones_only),
