@@ -83,16 +83,40 @@ pub struct Blocked {
     pub count: u64,
     /// Waits longer than the scheduler promises.
     pub over: u64,
+    /// Longest, but for those that the promise does not cover.
     pub max_ns: u64,
+    /// Waits that the promise does not cover.
+    pub unguarded: u64,
+    pub unguarded_max_ns: u64,
 }
 
 impl Blocked {
     /// Reads k2's `iosched/rt_blocked`.
     pub fn parse(text: &str) -> Option<Blocked> {
         let words: Vec<&str> = text.split_whitespace().collect();
-        let ["count", count, "over", over, "max_ns", max_ns] = words[..] else { return None };
+        let [
+            "count",
+            count,
+            "over",
+            over,
+            "max_ns",
+            max_ns,
+            "unguarded",
+            unguarded,
+            "max_ns",
+            longest,
+        ] = words[..]
+        else {
+            return None;
+        };
         let number = |word: &str| word.parse().ok();
-        Some(Blocked { count: number(count)?, over: number(over)?, max_ns: number(max_ns)? })
+        Some(Blocked {
+            count: number(count)?,
+            over: number(over)?,
+            max_ns: number(max_ns)?,
+            unguarded: number(unguarded)?,
+            unguarded_max_ns: number(longest)?,
+        })
     }
 }
 

@@ -333,7 +333,10 @@ impl Bench<'_> {
         let load = ArrivalsLoad::open(point, seed, &target, self.stop)?;
         if point.jobs.iter().all(|job| job.arrivals.is_some()) {
             thread::sleep(Duration::from_millis(job_file.settle_ms));
-            return load.run(&mut || Ok(tick(started.elapsed())));
+            return load.run(&mut || {
+                tick(started.elapsed());
+                Ok(())
+            });
         }
         let mut fio = fio.start(text, job_file.dir)?;
         fio.wait_until_started(self.stop)?;

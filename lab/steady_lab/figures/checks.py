@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from steady_lab.figures.quantity import Quantity, take_quantity
+from steady_lab.figures.quantity import Alone, Quantity, take_quantity
 from steady_lab.figures.rows import Measurements
 from steady_lab.figures.workload import Workload
 from steady_lab.toml_table import NAME_PATTERN, Table
@@ -51,12 +51,12 @@ class CheckResult:
         return "PASS" if self.passed else "FAIL"
 
 
-def take_check(table: Table, workload: Workload) -> Check:
+def take_check(table: Table, workload: Workload, alone: Alone | None) -> Check:
     """Read one [[check]]; raises SpecError, also when it has no bound or min > max."""
     name = table.text("name", NAME_PATTERN)
     table.where = f"{table.where} ({name})"
     text = table.text("text")
-    quantity = take_quantity(table, workload)
+    quantity = take_quantity(table, workload, alone)
     low, high, paper = (_bound(table, key) for key in ("min", "max", "paper"))
     if low is None and high is None:
         raise table.fail("min", "given, or max, or both: a check without a bound cannot fail")

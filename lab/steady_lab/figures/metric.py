@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Names of measured values, as figure specs write them: `rt.p99_ms`, `total.mib_s`.
 
-A name is class, dot, statistic, unit last. Latencies are stored in nanoseconds and shown
+A name is class, dot, statistic, unit last. Classes are those of I/O, and three of waiting: `blocked`,
+real-time requests that waited in the scheduler for background, `over`, those that waited longer
+than it promises, and `unguarded`, those for background that its promise does not cover. Latencies are stored in nanoseconds and shown
 in milliseconds; throughput is in MiB/s in both places.
 """
 
@@ -9,8 +11,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-CLASSES = ("rt", "bg", "total")
-CLASS_WORDS = {"rt": "real-time", "bg": "background", "total": "total"}
+CLASSES = ("rt", "bg", "total", "blocked", "over", "unguarded")
+CLASS_WORDS = {
+    "rt": "real-time",
+    "bg": "background",
+    "total": "total",
+    "blocked": "blocked by background",
+    "over": "blocked for longer than promised",
+    "unguarded": "blocked by unguarded background",
+}
 LATENCIES = {
     "min": "min",
     "p50": "p50",
@@ -25,7 +34,7 @@ NS_PER_MS = 1_000_000
 
 @dataclass(frozen=True)
 class Metric:
-    """One statistic of one class of I/O."""
+    """One statistic of one class."""
 
     class_name: str
     statistic: str  # a key of LATENCIES, "mib_s" or "count"

@@ -16,7 +16,8 @@ from steady_lab.figures.rows import Measurements, ResultError
 from steady_lab.figures.workload import Workload
 from steady_lab.toml_table import Point, Table
 
-KINDS = ("cell", "ratio", "spread", "lowest")
+KINDS = ("cell", "ratio", "spread", "lowest", "left")
+RT_MIB_S, BG_MIB_S = METRICS["rt.mib_s"], METRICS["bg.mib_s"]
 
 
 class Quantity(Protocol):
@@ -92,15 +93,65 @@ class Lowest:
         return float(best or 0)
 
 
+@dataclass(frozen=True)
+class Alone:
+    """Where the speeds of one class without the other are: points of a variant."""
+
+    variant: str
+    rt: Point
+    bg: Point
+
+    def left_mib_s(self, measured: Measurements, variant: str, point: Point) -> float:
+        """Return what a cell's real-time requests leave to a background that is never cut.
+
+        Their share of the device's time is that of their speed in their speed alone.
+        """
+        rt_alone = measured.value(self.variant, self.rt, RT_MIB_S)
+        busy = _divide(measured.value(variant, point, RT_MIB_S), rt_alone, self.variant)
+        return measured.value(self.variant, self.bg, BG_MIB_S) * (1.0 - busy)
+
+
+@dataclass(frozen=True)
+class Left:
+    """Background throughput of a cell, in percent of what its real-time requests leave."""
+
+    variant: str
+    point: Point
+    alone: Alone
+    unit: str = "%"
+
+    def evaluate(self, measured: Measurements) -> float:
+        """Return the percentage; raises ResultError when nothing is left."""
+        left = self.alone.left_mib_s(measured, self.variant, self.point)
+        return 100.0 * _divide(
+            measured.value(self.variant, self.point, BG_MIB_S), left, self.variant
+        )
+
+
 def _divide(dividend: float, divisor: float, variant: str) -> float:
     if divisor == 0 or not math.isfinite(dividend / divisor):
         raise ResultError(f"cannot divide by {divisor:g}, measured for variant {variant}")
     return dividend / divisor
 
 
-def take_quantity(table: Table, workload: Workload) -> Quantity:
+def take_alone(table: Table, workload: Workload) -> Alone | None:
+    """Read a figure's [alone], None if it has none; raises SpecError on a bad one."""
+    if not table.has("alone"):
+        return None
+    alone = table.table("alone")
+    rt, bg = (alone.point(key, workload.points) for key in ("rt", "bg"))
+    taken = Alone(take_variant(alone, workload), rt, bg)
+    alone.close()
+    return taken
+
+
+def take_quantity(table: Table, workload: Workload, alone: Alone | None = None) -> Quantity:
     """Read kind, metric and cells from a spec table; raises SpecError on a bad one."""
     kind = table.choice("kind", KINDS)
+    if kind == "left":
+        if alone is None:
+            raise table.fail("kind", "another than left: the figure has no [alone]")
+        return Left(take_variant(table, workload), table.point("point", workload.points), alone)
     metric = take_metric(table, "metric")
     if kind == "ratio":
         of, to = (_cell(table.table(key), workload, metric) for key in ("of", "to"))

@@ -14,7 +14,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from steady_lab.figures.metric import CLASSES
-from steady_lab.figures.rows import Measurements, ResultError, Row, csv_text, point_text
+from steady_lab.figures.rows import (
+    Measurements,
+    ResultError,
+    Row,
+    count_row,
+    csv_text,
+    point_text,
+)
 from steady_lab.figures.spec import Figure
 from steady_lab.toml_table import Point
 
@@ -120,13 +127,13 @@ def document_text(document: dict[str, Any], results: list[dict[str, Any]]) -> st
 
 
 def result_rows(name: str, results: list[dict[str, Any]]) -> list[Row]:
-    """Return the CSV rows of bench results, classes in the order rt, bg, total."""
-    return [
-        _row(name, result, class_name)
-        for result in results
-        for class_name in CLASSES
-        if result["classes"].get(class_name)
-    ]
+    """Return the CSV rows of bench results, classes in the order of CLASSES."""
+    rows = []
+    for result in results:
+        found = [name for name in CLASSES if result["classes"].get(name)]
+        rows += [_row(name, result, class_name) for class_name in found]
+        rows += _blocked_rows(name, result)
+    return rows
 
 
 def write_result(figure: Figure, text: str, folder: Path) -> Measurements:
@@ -174,6 +181,18 @@ def _row(name: str, result: dict[str, Any], class_name: str) -> Row:
         count=stats["count"],
         mib_s=stats["mib_s"],
     )
+
+
+def _blocked_rows(name: str, result: dict[str, Any]) -> list[Row]:
+    blocked = result.get("blocked")
+    if blocked is None:
+        return []
+    cell = (name, result["variant"], point_text(result["point"]))
+    return [
+        count_row(*cell, "blocked", blocked["count"], blocked["max_ns"]),
+        count_row(*cell, "over", blocked["over"], None),
+        count_row(*cell, "unguarded", blocked["unguarded"], blocked["unguarded_max_ns"]),
+    ]
 
 
 def _in_order_once(items: list[Any]) -> list[Any]:

@@ -41,9 +41,9 @@ class ResultError(LabError):
 
 @dataclass(frozen=True)
 class Row:
-    """What one class of I/O got at one point of one variant; latencies in nanoseconds.
+    """What one class got at one point of one variant; latencies in nanoseconds.
 
-    None is what the load generator does not report; the CSV has an empty cell there.
+    None is what is not reported; the CSV has an empty cell there.
     """
 
     figure: str
@@ -80,6 +80,14 @@ class Row:
             return self.mib_s
         latency_ns: int | None = getattr(self, f"{metric.statistic}_ns")
         return None if latency_ns is None else latency_ns / NS_PER_MS
+
+
+def count_row(
+    figure: str, variant: str, point: str, class_name: str, count: int, max_ns: int | None
+) -> Row:
+    """Return the row of a class that is only counted; `max_ns` is the longest of them."""
+    unknown = (None,) * 6
+    return Row(figure, variant, point, class_name, "", "", *unknown, max_ns, count, None)
 
 
 def point_text(point: Point) -> str:

@@ -17,7 +17,15 @@ from steady_lab.errors import SpecError
 from steady_lab.figures.checks import Check, take_check
 from steady_lab.figures.metric import LATENCIES, Metric
 from steady_lab.figures.panels import expand, take_settings, take_variants, with_variants
-from steady_lab.figures.quantity import Cell, Quantity, take_metric, take_quantity, take_variant
+from steady_lab.figures.quantity import (
+    Alone,
+    Cell,
+    Quantity,
+    take_alone,
+    take_metric,
+    take_quantity,
+    take_variant,
+)
 from steady_lab.figures.workload import Workload, parse_workload, read_workload
 from steady_lab.paths import PROJECT
 from steady_lab.toml_table import NAME_PATTERN, Point, Table, load_toml
@@ -81,6 +89,7 @@ class Figure:
     workload: Workload
     settings: dict[str, int | str]  # what `workload` has in place of the file's values
     plot: Plot
+    alone: Alone | None  # where the speeds of one class without the other are
     published: tuple[Published, ...]
     checks: tuple[Check, ...]
     summary: Summary
@@ -88,6 +97,12 @@ class Figure:
     def device_file_of(self, variant: str) -> Path:
         """Return the spec of the device that a variant runs on."""
         return self.variant_device_files.get(variant, self.device_file)
+
+    @property
+    def shown_points(self) -> tuple[Point, ...]:
+        """Return the sweep's points but those of [alone], which have one class only."""
+        only = () if self.alone is None else (self.alone.rt, self.alone.bg)
+        return tuple(point for point in self.workload.points if point not in only)
 
     @property
     def is_swept(self) -> bool:
@@ -170,6 +185,7 @@ def parse_figure(
     _check_devices(table, workload)
     take_variants(table)  # `workload` has only these
     name = table.text("name", NAME_PATTERN)
+    alone = take_alone(table, workload)
     figure = Figure(
         where=str(Path(where).with_name(f"{name}.toml")),
         raw=raw,
@@ -183,9 +199,10 @@ def parse_figure(
         workload=workload,
         settings=take_settings(table),
         plot=_plot(table.table("plot"), workload),
+        alone=alone,
         published=tuple(_published(item, workload) for item in table.tables("published")),
-        checks=tuple(take_check(item, workload) for item in table.tables("check")),
-        summary=_summary(table.table("summary"), workload),
+        checks=tuple(take_check(item, workload, alone) for item in table.tables("check")),
+        summary=_summary(table.table("summary"), workload, alone),
     )
     _refuse_duplicates(table, "check", [check.name for check in figure.checks])
     table.close()
@@ -259,14 +276,14 @@ def _published(table: Table, workload: Workload) -> Published:
     return published
 
 
-def _summary(table: Table, workload: Workload) -> Summary:
+def _summary(table: Table, workload: Workload, alone: Alone | None) -> Summary:
     text = table.text("text")
     values: dict[str, Quantity] = {}
     for item in table.tables("value"):
         name = item.text("name", "[a-z][a-z0-9_]*")
         if name in values:
             raise item.fail("name", "different from the other values' names")
-        values[name] = take_quantity(item, workload)
+        values[name] = take_quantity(item, workload, alone)
         item.close()
     _check_placeholders(table, text, values)
     table.close()

@@ -61,10 +61,10 @@ def sweep_table(figure: Figure, measured: Measurements) -> TextTable:
     x_label = figure.plot.x_label[0].lower() + figure.plot.x_label[1:]
     caption = f"{figure.plot.y_label} by {x_label}"
     body = [
-        [v.title, *(format_number(measured.value(v.name, p, metric)) for p in workload.points)]
+        [v.title, *(format_number(measured.value(v.name, p, metric)) for p in figure.shown_points)]
         for v in workload.variants
     ]
-    header = [point_text(point) for point in workload.points]
+    header = [point_text(point) for point in figure.shown_points]
     return TextTable(caption, ["", *header], body)
 
 

@@ -11,6 +11,7 @@ is written by hand. README.md, docs/results/s1.md and the guides are pages with 
     published:NAME  all panels: published values, ratio, and the reason where it is far from 1
     recordings:NAME  all panels of a recording: how long calls waited, and published values beside
     threads:NAME    all panels of threads on a host: speeds beside the model's, and latencies
+    streams:NAME    all panels of a figure with [alone]: per point, what every scheduler gives both
     model:NAME      experiments/spans/NAME.toml: published numbers beside those of `steady model`
     spans:NAME      experiments/traces/NAME.toml: spans of a real kernel, and what is published
     spans-tables:NAME  the same: speeds beside the model's, the spread, and the longest
@@ -43,6 +44,7 @@ from steady_lab.pages.published import claims_markdown, published_markdown
 from steady_lab.pages.recordings import calls_table, published_table
 from steady_lab.pages.records import read_record
 from steady_lab.pages.spans import spans_markdown, spans_tables_markdown
+from steady_lab.pages.streams import streams_markdown
 from steady_lab.pages.threads import threads_markdown
 from steady_lab.pages.throughput_share import share_markdown
 
@@ -97,7 +99,7 @@ def _panels(name: str, results: Path) -> str:
 
 def _panel(figure: Figure, measured: Measurements) -> str:
     """Return one table with all latencies in every cell, and one with throughputs."""
-    points = figure.workload.points
+    points = figure.shown_points
 
     def cell(variant: str, point: str | float | None) -> str:
         row = measured.row(variant, point, "rt")
@@ -124,7 +126,7 @@ def _costs(name: str, results: Path) -> str:
 
 
 def _cost(figure: Figure, measured: Measurements) -> str:
-    points = figure.workload.points
+    points = figure.shown_points
     table = TextTable(
         f"**{figure.title}**; {figure.plot.x_label} across, p99 (ms) / background / total (MiB/s)",
         ["", *(point_text(point) or "-" for point in points)],
@@ -173,6 +175,12 @@ def _threads(name: str, results: Path) -> str:
     )
 
 
+def _streams(name: str, results: Path) -> str:
+    return "\n\n".join(
+        streams_markdown(figure, measured_in(figure, results)) for figure in load_figures(name)
+    )
+
+
 def _model(name: str, results: Path) -> str:
     return comparison_markdown(name)
 
@@ -189,6 +197,7 @@ KINDS: dict[str, Callable[[str, Path], str]] = {
     "published": _published,
     "recordings": _recordings,
     "threads": _threads,
+    "streams": _streams,
     "model": _model,
     "share": _share,
     "spans": spans_markdown,

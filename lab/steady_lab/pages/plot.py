@@ -250,7 +250,7 @@ def escape(text: str) -> str:
 
 def _places(figure: Figure, metric: Metric) -> list[tuple[float | int | str, Point, Metric]]:
     """Return what a line of a panel connects: the sweep's points; without one, the latencies."""
-    points = figure.workload.points
+    points = figure.shown_points
     if not figure.is_swept and metric.is_latency:
         chosen = figure.plot.detail_latencies
         return [(LATENCIES[name], None, Metric(metric.class_name, name)) for name in chosen]
@@ -270,7 +270,7 @@ def _sweep_x_axis(figure: Figure) -> dict[str, Any]:
     """Numbers that span more than a factor of 8 go on a log axis, with a tick at each point."""
     if not figure.is_swept:
         return {"title": {"text": ""}, "type": "category"}
-    points = figure.workload.points
+    points = figure.shown_points
     numbers = [point for point in points if isinstance(point, int | float)]
     axis: dict[str, Any] = {"title": {"text": figure.plot.x_label}}
     if len(numbers) < len(points):

@@ -137,7 +137,7 @@ impl JobLoad<'_> {
         let burst = self.job.burst.unwrap_or(1);
         let mut done = Done::default();
         let mut index = 0;
-        'all: while let Some(due) = self.schedule.next() {
+        'all: for due in self.schedule.by_ref() {
             let due = running.started + due;
             let missed = Instant::now() > due;
             if !running.wait_until(due) {

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Tables of real-time streams beside a background: for each point, what every scheduler gives both.
+
+For figures with [alone]: it says where the speeds of one class without the other are.
+"""
+
+from __future__ import annotations
+
+from steady_lab.errors import LabError
+from steady_lab.figures.metric import LATENCIES, METRICS, Metric
+from steady_lab.figures.quantity import Alone, Left
+from steady_lab.figures.rows import Measurements, ResultError, point_text
+from steady_lab.figures.spec import Figure
+from steady_lab.figures.table import TextTable, format_number
+from steady_lab.toml_table import Point
+
+STATISTICS = ("p50", "p99", "p999", "max")
+BLOCKED_MAX, OVER = METRICS["blocked.max_ms"], METRICS["over.count"]
+UNGUARDED, UNGUARDED_MAX = METRICS["unguarded.count"], METRICS["unguarded.max_ms"]
+
+
+def streams_markdown(figure: Figure, measured: Measurements) -> str:
+    """Return one table per point but those of [alone]; raises LabError without it."""
+    alone = figure.alone
+    if alone is None:
+        raise LabError(f"{figure.name}: has no [alone]")
+    points = figure.shown_points
+    tables = [stream_table(figure, measured, alone, point).markdown() for point in points]
+    return "\n\n".join(tables)
+
+
+def stream_table(figure: Figure, measured: Measurements, alone: Alone, point: Point) -> TextTable:
+    """Return what every variant gives both classes at one point."""
+    variants = figure.workload.variants
+    at = [row for row in measured.rows if row.point == point_text(point)]
+    has_blocked = any(row.class_name == "blocked" for row in at)
+    header = [f"{LATENCIES[name]} ms" for name in STATISTICS]
+    header += ["background MiB/s", "of what is left"]
+    if has_blocked:
+        header += ["longest blocked ms", "over the bound", "unguarded"]
+    counts = ", ".join(sorted({str(measured.row(v.name, point, "rt").count) for v in variants}))
+    return TextTable(
+        f"**{figure.title}: {point_text(point)}** (real-time requests: {counts})",
+        ["", *header],
+        [[v.title, *_cells(measured, alone, v.name, point, has_blocked)] for v in variants],
+    )
+
+
+def _cells(
+    measured: Measurements, alone: Alone, variant: str, point: Point, has_blocked: bool
+) -> list[str]:
+    latencies = [measured.value(variant, point, Metric("rt", name)) for name in STATISTICS]
+    cells = [format_number(value) for value in latencies]
+    cells.append(format_number(measured.value(variant, point, METRICS["bg.mib_s"])))
+    cells.append(f"{Left(variant, point, alone).evaluate(measured):.0f} %")
+    if has_blocked:
+        cells += _blocked_cells(measured, variant, point)
+    return cells
+
+
+def _blocked_cells(measured: Measurements, variant: str, point: Point) -> list[str]:
+    try:
+        longest = format_number(measured.value(variant, point, BLOCKED_MAX))
+        over = measured.value(variant, point, OVER)
+        unguarded = measured.value(variant, point, UNGUARDED)
+        worst = format_number(measured.value(variant, point, UNGUARDED_MAX))
+    except ResultError:
+        return ["", "", ""]
+    return [longest, f"{over:.0f}", f"{unguarded:.0f} ({worst} ms)" if unguarded else "0"]
