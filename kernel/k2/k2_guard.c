@@ -16,6 +16,7 @@
 #include <linux/slab.h>
 
 #include "k2.h"
+#include "k2_trace.h"
 
 /* Without a stream, one command in so many is watched, so that the device is known to the first. */
 #define K2_WATCHED_EVERY 16
@@ -47,12 +48,13 @@ void k2_guard_exit(struct k2_guard *guard)
 }
 
 /* A new request ends holding back, and if it is real-time, it is an arrival of its thread. */
-void k2_guard_arrival(struct k2_guard *guard, struct request *rq)
+void k2_guard_arrival(struct k2_data *k2, struct request *rq)
 {
+	struct k2_guard *guard = k2->guard;
 	struct k2_rq *k2r = k2_rq(rq);
 
 	guard->is_held = false;
-	if (!guard->ahead.rt_block_ns || k2_policy_class(k2r->queue) != K2_CLASS_RT)
+	if (!k2_looks_ahead(k2) || k2_policy_class(k2r->queue) != K2_CLASS_RT)
 		return;
 	k2r->stream = k2_lookahead_rt_arrival(&guard->ahead, task_pid_nr(current), k2r->queue,
 					      ktime_get_ns());
@@ -101,20 +103,24 @@ static unsigned int k2_cut_bytes(struct k2_data *k2, struct request *rq, bool is
 {
 	unsigned int queue = k2_rq(rq)->queue, bytes = blk_rq_bytes(rq);
 	unsigned int block_bytes = queue_logical_block_size(k2->q);
+	struct k2_lookahead *ahead = &k2->guard->ahead;
+	struct k2_cut cut;
 
 	if (!k2_may_split(rq))
 		return bytes;
 	if (!is_guarded)
 		return k2_policy_piece_bytes(&k2->policy, queue, bytes, block_bytes);
-	return k2_lookahead_piece_bytes(&k2->guard->ahead,
-					&(struct k2_cut){
-						.level = k2_guarded_level(queue),
-						.op = k2_op(rq),
-						.bytes = bytes,
-						.block_bytes = max(block_bytes, K2_PIECE_MIN),
-						.inflight = k2_policy_inflight(&k2->policy),
-					},
-					now_ns);
+	cut = (struct k2_cut){
+		.op = k2_op(rq),
+		.bytes = bytes,
+		.block_bytes = max(block_bytes, K2_PIECE_MIN),
+		.inflight = k2_policy_inflight(&k2->policy),
+		.room_ns = k2_lookahead_room_ns(ahead, k2_guarded_level(queue), now_ns),
+	};
+	bytes = k2_lookahead_piece_bytes(ahead, &cut, now_ns);
+	trace_k2_look_ahead(rq, cut.room_ns, bytes,
+			    k2_device_time_ns(&ahead->device, cut.op, bytes));
+	return bytes;
 }
 
 /* @rq goes to the device with @bytes. The time is read if nobody has done so. */
@@ -123,7 +129,7 @@ static void k2_watch(struct k2_data *k2, struct request *rq, unsigned int bytes,
 {
 	struct k2_guard *guard = k2->guard;
 
-	if (!guard->ahead.rt_block_ns)
+	if (!k2_looks_ahead(k2))
 		return;
 	if (!k2_is_learnt(rq) || (!is_guarded && ++guard->unwatched % K2_WATCHED_EVERY)) {
 		k2_lookahead_unwatched(&guard->ahead);
@@ -141,8 +147,7 @@ static void k2_watch(struct k2_data *k2, struct request *rq, unsigned int bytes,
 unsigned int k2_guard_dispatch(struct k2_data *k2, struct request *rq, u64 now_ns)
 {
 	struct k2_guard *guard = k2->guard;
-	/* split_kib comes first. */
-	bool is_guarded = !k2->policy.split_bytes &&
+	bool is_guarded = k2_looks_ahead(k2) &&
 			  k2_lookahead_guards(&guard->ahead, k2_guarded_level(k2_rq(rq)->queue));
 	unsigned int bytes;
 
@@ -156,8 +161,7 @@ unsigned int k2_guard_dispatch(struct k2_data *k2, struct request *rq, u64 now_n
 		return 0;
 	}
 	k2_watch(k2, rq, bytes, is_guarded, now_ns);
-	if (guard->ahead.rt_block_ns && !k2->policy.split_bytes &&
-	    (!is_guarded || !k2_may_split(rq)) &&
+	if (k2_looks_ahead(k2) && (!is_guarded || !k2_may_split(rq)) &&
 	    k2_policy_class(k2_rq(rq)->queue) == K2_CLASS_BACKGROUND) {
 		k2_rq(rq)->flags |= K2_RQ_UNGUARDED;
 		guard->unguarded_inflight++;

@@ -47,9 +47,6 @@
 static_assert(IOPRIO_CLASS_SHIFT == 13 && IOPRIO_CLASS_RT == 1);
 static_assert(IOPRIO_NR_LEVELS == K2_RT_LEVELS);
 
-/* rt_block_us of a device nobody has configured. */
-#define K2_RT_BLOCK_US 0
-
 /* Called after the policy's transitions, with the lock held. Most begin or end no wait. */
 static void k2_note_waits(struct k2_data *k2)
 {
@@ -135,7 +132,7 @@ static void k2_insert(struct k2_data *k2, struct request *rq, bool at_head)
 		k2r->queue = k2_queue_of(rq);
 		k2r->flags = K2_RQ_COUNTED;
 		k2_policy_insert(&k2->policy, k2r->queue);
-		k2_guard_arrival(k2->guard, rq);
+		k2_guard_arrival(k2, rq);
 		is_new = true;
 	}
 
@@ -313,7 +310,7 @@ static bool k2_bio_merge(struct request_queue *q, struct bio *bio, unsigned int 
 /* What can be cut may grow. */
 static bool k2_may_merge(struct k2_data *k2, unsigned int queue, u64 bytes)
 {
-	if (k2_policy_class(queue) == K2_CLASS_BACKGROUND && k2->guard->ahead.rt_block_ns)
+	if (k2_policy_class(queue) == K2_CLASS_BACKGROUND && k2_looks_ahead(k2))
 		return true;
 	return k2_policy_may_merge(&k2->policy, queue, bytes);
 }
@@ -452,7 +449,7 @@ static int k2_init_sched(struct request_queue *q, struct elevator_type *e)
 	k2->q = q;
 	spin_lock_init(&k2->lock);
 	k2_policy_init(&k2->policy, k2_policy_inflight_default(q->tag_set->queue_depth, is_mmc));
-	k2_guard_set_rt_block_us(k2, K2_RT_BLOCK_US);
+	k2_guard_set_rt_block_us(k2, K2_RT_BLOCK_US_DEFAULT);
 	for (i = 0; i < K2_QUEUES; i++)
 		INIT_LIST_HEAD(&k2->queues[i]);
 	for (i = 0; i < ARRAY_SIZE(k2->sorted); i++)

@@ -112,7 +112,7 @@ static ssize_t k2_rt_blocked_show(struct elevator_queue *e, char *page)
 
 static const char *const k2_op_names[K2_DEVICE_OPS] = {"read", "write"};
 
-/* A line per operation: reserve, stalls, then SIZE_KIB:TIME_US. */
+/* A line per operation: the least bound to be kept, reserve, stalls, then SIZE_KIB:TIME_US. */
 static ssize_t k2_device_model_show(struct elevator_queue *e, char *page)
 {
 	struct k2_data *k2 = e->elevator_data;
@@ -127,9 +127,12 @@ static ssize_t k2_device_model_show(struct elevator_queue *e, char *page)
 	for (op = 0; op < K2_DEVICE_OPS; op++) {
 		u64 reserve_ns = k2_device_reserve_ns(&device, op);
 
-		length += sysfs_emit_at(page, length, "%s reserve:%llu stalls:%llu stall_max:%llu",
-					k2_op_names[op], div_u64(reserve_ns, NSEC_PER_USEC),
-					device.op[op].stalls,
+		u64 least_ns = k2_device_time_ns(&device, op, K2_PIECE_MIN);
+
+		length += sysfs_emit_at(page, length,
+					"%s least:%llu reserve:%llu stalls:%llu stall_max:%llu",
+					k2_op_names[op], div_u64(least_ns, NSEC_PER_USEC),
+					div_u64(reserve_ns, NSEC_PER_USEC), device.op[op].stalls,
 					div_u64(device.op[op].stall_ns_max, NSEC_PER_USEC));
 		for (i = 0; device.op[op].is_known && i < K2_SIZES; i++)
 			length += sysfs_emit_at(page, length, " %u:%lu", K2_PIECE_MIN >> 10 << i,

@@ -51,6 +51,28 @@ TRACE_EVENT(k2_split,
 		      __entry->rest_bytes)
 );
 
+/* What look-ahead decides: room until real-time may be blocked for too long, and what fits. */
+TRACE_EVENT(k2_look_ahead,
+	    TP_PROTO(struct request *rq, u64 room_ns, unsigned int piece_bytes, u64 piece_ns),
+	    TP_ARGS(rq, room_ns, piece_bytes, piece_ns),
+	    TP_STRUCT__entry(__field(dev_t, dev)
+			     __field(sector_t, sector)
+			     __field(unsigned int, bytes)
+			     __field(unsigned int, piece_bytes)
+			     __field(u64, room_ns)
+			     __field(u64, piece_ns)),
+	    TP_fast_assign(__entry->dev = rq->q->disk ? disk_devt(rq->q->disk) : 0;
+			   __entry->sector = blk_rq_pos(rq);
+			   __entry->bytes = blk_rq_bytes(rq);
+			   __entry->piece_bytes = piece_bytes;
+			   __entry->room_ns = room_ns;
+			   __entry->piece_ns = piece_ns;),
+	    TP_printk("%d,%d %llu + %u bytes room %llu ns piece %u bytes takes %llu ns",
+		      MAJOR(__entry->dev), MINOR(__entry->dev),
+		      (unsigned long long)__entry->sector, __entry->bytes, __entry->room_ns,
+		      __entry->piece_bytes, __entry->piece_ns)
+);
+
 /* clang-format on */
 
 #endif /* K2_TRACE_H */

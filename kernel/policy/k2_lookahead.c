@@ -99,15 +99,18 @@ static u32 piece_beside(const struct k2_lookahead *ahead, const struct k2_cut *c
 	return needs_ns(ahead, cut->op, piece_bytes, 1) <= room_ns ? piece_bytes : 0;
 }
 
+u64 k2_lookahead_room_ns(const struct k2_lookahead *ahead, u32 level, u64 now_ns)
+{
+	return k2_streams_next_ns(&ahead->streams, level, now_ns) - now_ns + ahead->rt_block_ns;
+}
+
 u32 k2_lookahead_piece_bytes(struct k2_lookahead *ahead, const struct k2_cut *cut, u64 now_ns)
 {
-	u64 next_ns = k2_streams_next_ns(&ahead->streams, cut->level, now_ns);
-	u64 room_ns = next_ns - now_ns + ahead->rt_block_ns;
-	u64 busy_ns;
 	u32 piece_bytes;
+	u64 busy_ns;
 
 	if (!cut->inflight) {
-		piece_bytes = fit(ahead, cut, room_ns);
+		piece_bytes = fit(ahead, cut, cut->room_ns);
 		ahead->is_probing = k2_device_lacks(&ahead->device, cut->op, piece_bytes);
 		return piece_bytes;
 	}
@@ -116,7 +119,7 @@ u32 k2_lookahead_piece_bytes(struct k2_lookahead *ahead, const struct k2_cut *cu
 		return 0;
 	/* The reserve of what is in flight may have been learnt while nothing was slow. */
 	busy_ns = backlog_ns(ahead, now_ns) + k2_device_reserve_ns(&ahead->device, cut->op);
-	return busy_ns < room_ns ? piece_beside(ahead, cut, room_ns - busy_ns) : 0;
+	return busy_ns < cut->room_ns ? piece_beside(ahead, cut, cut->room_ns - busy_ns) : 0;
 }
 
 u32 k2_lookahead_watch(struct k2_lookahead *ahead, u32 op, u32 bytes, u32 inflight, u64 now_ns)

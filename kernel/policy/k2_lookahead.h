@@ -27,6 +27,11 @@
 
 /* Upper end of rt_block_us. */
 #define K2_RT_BLOCK_US_LIMIT 1000000U
+/*
+ * And what it is at first: the least that eMMC without a command queue can keep, where a command of
+ * 4 KiB takes 150 to 430 us.
+ */
+#define K2_RT_BLOCK_US_DEFAULT 440U
 /* Of rt_idle_ms, and what it is at first. */
 #define K2_RT_IDLE_MS_LIMIT   3600000U
 #define K2_RT_IDLE_MS_DEFAULT 10000U
@@ -82,16 +87,22 @@ void k2_lookahead_rt_end(struct k2_lookahead *ahead, u32 stream, u64 now_ns);
 
 /* A request that may be cut. */
 struct k2_cut {
-	u32 level; /* levels before this one are guarded against it */
 	u32 op;
 	u32 bytes;
 	u32 block_bytes; /* cut at multiples of it */
 	u32 inflight; /* other commands with the device, watched or not */
+	u64 room_ns; /* see k2_lookahead_room_ns() */
 };
 
 /*
+ * For how long the device may work on requests that levels before @level are guarded against.
+ * Called with k2_lookahead_guards() true.
+ */
+u64 k2_lookahead_room_ns(const struct k2_lookahead *ahead, u32 level, u64 now_ns);
+
+/*
  * How much of a request to dispatch now; 0: nothing before another command has ended, which is
- * never so if none is in flight. Called with k2_lookahead_guards() true.
+ * never so if none is in flight.
  */
 u32 k2_lookahead_piece_bytes(struct k2_lookahead *ahead, const struct k2_cut *cut, u64 now_ns);
 

@@ -43,7 +43,7 @@ for value in 1 60000 0; do
 		fail "background_wait_ms_max refuses $value"
 	expect background_wait_ms_max "$(knob nullb0 iosched/background_wait_ms_max)" $value
 done
-expect "default rt_block_us" "$(knob nullb0 iosched/rt_block_us)" 0
+expect "default rt_block_us" "$(knob nullb0 iosched/rt_block_us)" 440
 expect "default rt_idle_ms" "$(knob nullb0 iosched/rt_idle_ms)" 10000
 for name in rt_block_us rt_idle_ms; do
 	knob nullb0 iosched/$name 11 || fail "$name refuses 11"

@@ -20,7 +20,7 @@ alone_ns=$(max_ns 4 0 read)
 unguarded_ns=$(max_ns 512 1 read)
 expect "requests cut with rt_block_us 0" "$(splits)" 0
 expect "what is learnt with rt_block_us 0" \
-	"$(cut -d' ' -f5- /sys/block/mmcblk0/queue/iosched/device_model)" ""
+	"$(cut -d' ' -f6- /sys/block/mmcblk0/queue/iosched/device_model)" ""
 knob mmcblk0 iosched/rt_block_us $bound_us
 # 5 % for what happens between the end of a piece and the next dispatch.
 limit_ns=$(((alone_ns + bound_us * 1000) * 105 / 100))

@@ -53,9 +53,10 @@ knob() {
 	fi
 }
 
-# use_k2 DISK INFLIGHT_MAX SPLIT_KIB
+# use_k2 DISK INFLIGHT_MAX SPLIT_KIB: without look-ahead
 use_k2() {
 	knob "$1" scheduler k2
+	knob "$1" iosched/rt_block_us 0
 	knob "$1" iosched/inflight_max "$2"
 	knob "$1" iosched/split_kib "$3"
 }

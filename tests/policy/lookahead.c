@@ -266,8 +266,8 @@ static bool dispatch_background(void)
 		*background = (struct background){random_sector(), BACKGROUND_BYTES, false};
 	bytes = background->left_bytes;
 	if (sim.guarded && k2_lookahead_guards(&sim.ahead, BACKGROUND_LEVEL)) {
-		struct k2_cut cut = {BACKGROUND_LEVEL, sim.run->writes, bytes, K2_PIECE_MIN,
-				     sim.inflight};
+		u64 room_ns = k2_lookahead_room_ns(&sim.ahead, BACKGROUND_LEVEL, sim.now_ns);
+		struct k2_cut cut = {sim.run->writes, bytes, K2_PIECE_MIN, sim.inflight, room_ns};
 
 		bytes = k2_lookahead_piece_bytes(&sim.ahead, &cut, sim.now_ns);
 	}

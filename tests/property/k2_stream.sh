@@ -9,6 +9,7 @@ set -e
 
 null_blk_create nullb0 completion_nsec=50000 blocksize="$K2_BLOCK_BYTES"
 knob nullb0 scheduler k2
+knob nullb0 iosched/rt_block_us 0
 for setting in $K2_KNOBS; do
 	knob nullb0 "iosched/${setting%%=*}" "${setting#*=}"
 done

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Names of measured values, as figure specs write them: `rt.p99_ms`, `total.mib_s`.
 
-A name is class, dot, statistic, unit last. Classes are those of I/O, and three of waiting: `blocked`,
-real-time requests that waited in the scheduler for background, `over`, those that waited longer
-than it promises, and `unguarded`, those for background that its promise does not cover. Latencies are stored in nanoseconds and shown
-in milliseconds; throughput is in MiB/s in both places.
+A name is class, dot, statistic, unit last. Classes are those of I/O, and three of waiting:
+`blocked`, real-time requests that waited in the scheduler for background; `over`, those that waited
+longer than it promises; `unguarded`, those for background that its promise does not cover.
+Latencies are stored in nanoseconds and shown in milliseconds; throughput is in MiB/s in both
+places.
 """
 
 from __future__ import annotations
