@@ -56,8 +56,8 @@ struct k2_data {
 	/* Clones for the front of a bio that is cut in two. */
 	struct bio_set clones;
 
-	/* How many tags each queue may use of each tags[0], see compat/shallow_depth.h. */
-	unsigned int tags[K2_QUEUES];
+	/* How many tags each kind of queue may use of each tags[0], see compat/shallow_depth.h. */
+	unsigned int tags[K2_KINDS];
 };
 
 /* Counted in the policy until finish_request. */
@@ -97,11 +97,12 @@ static inline struct k2_rq *k2_rq(struct request *rq)
 
 static inline const char *k2_queue_name(unsigned int queue)
 {
-	static const char *const names[K2_QUEUES] = {
-		"rt0", "rt1", "rt2", "rt3", "rt4", "rt5", "rt6", "rt7", "metadata", "background",
+	static const char *const names[K2_KINDS] = {
+		"rt0", "rt1", "rt2",	  "rt3",	 "rt4",	 "rt5",
+		"rt6", "rt7", "metadata", "best-effort", "idle",
 	};
 
-	return queue < K2_QUEUES ? names[queue] : "none";
+	return names[k2_policy_kind(queue)];
 }
 
 /* k2_guard.c */

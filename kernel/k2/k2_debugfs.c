@@ -62,8 +62,9 @@ static int k2_tags_show(void *data, struct seq_file *m)
 	struct request_queue *q = data;
 	struct k2_data *k2 = q->elevator->elevator_data;
 
-	seq_printf(m, "of each %u\nmetadata %u\nbackground %u\n", k2->tags[0],
-		   k2->tags[K2_QUEUE_METADATA], k2->tags[K2_QUEUE_BACKGROUND]);
+	seq_printf(m, "of each %u\nmetadata %u\nbest-effort %u\nidle %u\n", k2->tags[0],
+		   k2->tags[K2_KIND_METADATA], k2->tags[K2_KIND_BEST_EFFORT],
+		   k2->tags[K2_KIND_IDLE]);
 	return 0;
 }
 

@@ -2,9 +2,9 @@
 /*
  * k2: an I/O scheduler that bounds how long real-time requests wait for the device.
  *
- * Real-time requests (ioprio class RT, eight levels) are served strictly first, then metadata of
- * file systems, then the rest, each in order of arrival. No more than inflight_max requests are
- * with the device at a time, so that a real-time request finds little in front of it, and
+ * Real-time requests (ioprio class RT, eight levels) are served strictly first, in order of arrival,
+ * then metadata of file systems, then best effort, process by process, then the idle class. No
+ * more than inflight_max requests are with the device at a time, so that a real-time request finds little in front of it, and
  * background requests can be dispatched in pieces (split_kib), so that what it finds there is
  * short. The decisions are in k2_policy.c; this file keeps the lists and ties them to blk-mq.
  * Begin reading at the table at the end.
@@ -24,7 +24,8 @@
  * Waking up. Whatever inflight_max holds back is dispatched after a completion, so
  * k2_finish_request() runs the hardware queues if something may now be dispatched. It does so
  * with the change made under the lock: an insertion either comes before, and is seen there, or
- * after, and then the run that follows the insertion sees the room.
+ * after, and then the run that follows the insertion sees the room. While the idle class gives way,
+ * has_work is true and no request comes out: then blk-mq looks again in 3 ms.
  */
 #include <linux/blkdev.h>
 #include <linux/ioprio.h>
@@ -82,17 +83,28 @@ static void k2_remove(struct k2_data *k2, struct request *rq)
 	k2_rq(rq)->flags &= ~K2_RQ_SORTED;
 }
 
-/* Passthrough commands have no ioprio (the field keeps that of the request's former life). */
-static unsigned int k2_queue_of(struct request *rq)
+/*
+ * Both are called in the context of the process that submits. Passthrough commands have no ioprio
+ * (the field keeps that of the request's former life).
+ */
+static unsigned int k2_take_queue(struct k2_data *k2, struct request *rq)
 {
-	if (blk_rq_is_passthrough(rq))
-		return K2_QUEUE_BACKGROUND;
-	return k2_policy_queue(req_get_ioprio(rq), rq->cmd_flags & REQ_META);
+	unsigned int queue = K2_QUEUE_BEST_EFFORT;
+
+	if (!blk_rq_is_passthrough(rq))
+		queue = k2_policy_queue(req_get_ioprio(rq), rq->cmd_flags & REQ_META);
+	if (queue == K2_QUEUE_BEST_EFFORT)
+		queue = k2_policy_take_flow(&k2->policy, task_tgid_nr(current));
+	return queue;
 }
 
-static unsigned int k2_queue_of_bio(struct bio *bio)
+static unsigned int k2_queue_of_bio(const struct k2_data *k2, struct bio *bio)
 {
-	return k2_policy_queue(bio_prio(bio), bio->bi_opf & REQ_META);
+	unsigned int queue = k2_policy_queue(bio_prio(bio), bio->bi_opf & REQ_META);
+
+	if (queue == K2_QUEUE_BEST_EFFORT)
+		queue = k2_policy_flow(&k2->policy, task_tgid_nr(current));
+	return queue;
 }
 
 static bool k2_mergeable(struct request *rq)
@@ -129,7 +141,7 @@ static void k2_insert(struct k2_data *k2, struct request *rq, bool at_head)
 				    k2r->flags & K2_RQ_REST ? K2_BACK_REST : K2_BACK_RETRY);
 		k2r->flags &= ~(K2_RQ_INFLIGHT | K2_RQ_REST);
 	} else {
-		k2r->queue = k2_queue_of(rq);
+		k2r->queue = k2_take_queue(k2, rq);
 		k2r->flags = K2_RQ_COUNTED;
 		k2_policy_insert(&k2->policy, k2r->queue);
 		k2_guard_arrival(k2, rq);
@@ -233,7 +245,7 @@ static struct request *k2_dispatch_request(struct blk_mq_hw_ctx *hctx)
 		k2_defer(k2, rq);
 		return NULL;
 	}
-	trace_k2_dispatch(rq, queue, inflight);
+	trace_k2_dispatch(rq, k2_policy_kind(queue), inflight);
 	return rq;
 }
 
@@ -295,7 +307,7 @@ static bool k2_bio_merge(struct request_queue *q, struct bio *bio, unsigned int 
 	unsigned long flags;
 	bool merged;
 
-	if (k2_policy_class(k2_queue_of_bio(bio)) == K2_CLASS_RT)
+	if (k2_policy_class(k2_policy_queue(bio_prio(bio), false)) == K2_CLASS_RT)
 		return false;
 
 	spin_lock_irqsave(&k2->lock, flags);
@@ -321,8 +333,8 @@ static bool k2_allow_merge(struct request_queue *q, struct request *rq, struct b
 	struct k2_data *k2 = q->elevator->elevator_data;
 
 	lockdep_assert_held(&k2->lock);
-	/* Metadata that joined other background would wait with it. */
-	if (k2_rq(rq)->queue != k2_queue_of_bio(bio))
+	/* Metadata that joined other background would wait with it, a process with another. */
+	if (k2_rq(rq)->queue != k2_queue_of_bio(k2, bio))
 		return false;
 	return k2_may_merge(k2, k2_rq(rq)->queue, (u64)blk_rq_bytes(rq) + bio->bi_iter.bi_size);
 }
@@ -401,7 +413,7 @@ static void k2_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	unsigned int queue = k2_policy_queue(get_current_ioprio(), opf & REQ_META);
 
 	if (k2_policy_class(queue) == K2_CLASS_BACKGROUND)
-		data->shallow_depth = k2->tags[queue];
+		data->shallow_depth = k2->tags[k2_policy_kind(queue)];
 }
 
 /* Called with the queue frozen when nr_requests was changed, and by k2_init_hctx(). */
@@ -409,13 +421,13 @@ static void k2_depth_updated(struct blk_mq_hw_ctx *hctx)
 {
 	struct k2_data *k2 = hctx->queue->elevator->elevator_data;
 	struct sbitmap_queue *tags = &hctx->sched_tags->bitmap_tags;
-	unsigned int queue, whole;
+	unsigned int kind, whole;
 
 	k2_shallow_depth_prepare(tags, hctx->numa_node);
 	whole = k2_shallow_depth_whole(&tags->sb);
-	for (queue = 0; queue < K2_QUEUES; queue++)
-		k2->tags[queue] = k2_policy_tags(whole, queue);
-	sbitmap_queue_min_shallow_depth(tags, k2->tags[K2_QUEUE_BACKGROUND]);
+	for (kind = 0; kind < K2_KINDS; kind++)
+		k2->tags[kind] = k2_policy_tags(whole, kind);
+	sbitmap_queue_min_shallow_depth(tags, k2->tags[K2_KIND_IDLE]);
 }
 
 /* Setting up and taking down. */

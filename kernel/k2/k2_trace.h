@@ -27,7 +27,7 @@ TRACE_EVENT(k2_dispatch,
 			   __entry->queue = queue;
 			   __entry->inflight = inflight;
 			   __entry->write = op_is_write(req_op(rq));),
-	    TP_printk("%d,%d %s %llu + %u bytes queue %u (8 metadata, 9 background) inflight %u",
+	    TP_printk("%d,%d %s %llu + %u bytes queue %u (8 metadata, 9 best effort, 10 idle) inflight %u",
 		      MAJOR(__entry->dev), MINOR(__entry->dev), __entry->write ? "W" : "R",
 		      (unsigned long long)__entry->sector, __entry->bytes, __entry->queue,
 		      __entry->inflight)

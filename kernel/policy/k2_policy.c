@@ -4,6 +4,7 @@
 /* linux/ioprio.h, stable since 2.6.13: class in the top three bits, level in the low three. */
 #define IOPRIO_CLASS_SHIFT 13
 #define IOPRIO_CLASS_RT	   1
+#define IOPRIO_CLASS_IDLE  3
 #define IOPRIO_LEVEL_MASK  7
 
 #define NS_PER_MS 1000000ULL
@@ -11,17 +12,40 @@
 /* Bits of queues_waiting. */
 #define QUEUE_BIT(queue)  (1U << (queue))
 #define RT_QUEUES	  (QUEUE_BIT(K2_RT_LEVELS) - 1)
-#define BACKGROUND_QUEUES (QUEUE_BIT(K2_QUEUE_METADATA) | QUEUE_BIT(K2_QUEUE_BACKGROUND))
+#define BACKGROUND_QUEUES (QUEUE_BIT(K2_QUEUES) - QUEUE_BIT(K2_RT_LEVELS))
 
-/* One tag in this many is kept from metadata, and from the rest of the background. */
-#define TAGS_KEPT_METADATA   8
-#define TAGS_KEPT_BACKGROUND 4
+/* One tag in this many is kept from each. */
+#define TAGS_KEPT_METADATA    8
+#define TAGS_KEPT_BEST_EFFORT 4
+#define TAGS_KEPT_IDLE	      2
 
 u32 k2_policy_queue(u16 ioprio, bool is_metadata)
 {
-	if (ioprio >> IOPRIO_CLASS_SHIFT == IOPRIO_CLASS_RT)
+	u16 ioclass = ioprio >> IOPRIO_CLASS_SHIFT;
+
+	if (ioclass == IOPRIO_CLASS_RT)
 		return ioprio & IOPRIO_LEVEL_MASK;
-	return is_metadata ? K2_QUEUE_METADATA : K2_QUEUE_BACKGROUND;
+	/* Whoever reads it, others may wait for it. */
+	if (is_metadata)
+		return K2_QUEUE_METADATA;
+	return ioclass == IOPRIO_CLASS_IDLE ? K2_QUEUE_IDLE : K2_QUEUE_BEST_EFFORT;
+}
+
+u32 k2_policy_kind(u32 queue)
+{
+	if (queue < K2_QUEUE_BEST_EFFORT)
+		return queue;
+	return queue < K2_QUEUE_IDLE ? K2_KIND_BEST_EFFORT : K2_KIND_IDLE;
+}
+
+u32 k2_policy_flow(const struct k2_policy *policy, u32 key)
+{
+	return k2_background_flow(&policy->background, policy->queues_waiting, key);
+}
+
+u32 k2_policy_take_flow(struct k2_policy *policy, u32 key)
+{
+	return k2_background_take_flow(&policy->background, policy->queues_waiting, key);
 }
 
 enum k2_class k2_policy_class(u32 queue)
@@ -39,13 +63,23 @@ u32 k2_policy_inflight_default(u32 tags, bool is_mmc)
 	return tags < K2_INFLIGHT_QUEUED ? tags : K2_INFLIGHT_QUEUED;
 }
 
-u32 k2_policy_tags(u32 tags, u32 queue)
+u32 k2_policy_tags(u32 tags, u32 kind)
 {
 	u32 kept;
 
-	if (k2_policy_class(queue) == K2_CLASS_RT)
+	switch (kind) {
+	case K2_KIND_METADATA:
+		kept = tags / TAGS_KEPT_METADATA;
+		break;
+	case K2_KIND_BEST_EFFORT:
+		kept = tags / TAGS_KEPT_BEST_EFFORT;
+		break;
+	case K2_KIND_IDLE:
+		kept = tags / TAGS_KEPT_IDLE;
+		break;
+	default:
 		return tags;
-	kept = tags / (queue == K2_QUEUE_METADATA ? TAGS_KEPT_METADATA : TAGS_KEPT_BACKGROUND);
+	}
 	if (kept == 0)
 		kept = 1;
 	/* One tag cannot be shared; background must not starve for ever. */
@@ -113,43 +147,46 @@ static bool is_waiting(const struct k2_policy *policy, u32 queue)
 
 bool k2_policy_has_work(const struct k2_policy *policy)
 {
-	return may_dispatch(policy) && policy->queues_waiting;
+	if (!may_dispatch(policy))
+		return false;
+	return rt_queued(policy) ||
+	       k2_background_has_work(&policy->background, policy->queues_waiting);
 }
 
-/* Called with some background queued. */
-static u32 background_next(const struct k2_policy *policy)
+static bool background_wait_is_bounded(const struct k2_policy *policy)
 {
-	if (!is_waiting(policy, K2_QUEUE_METADATA))
-		return K2_QUEUE_BACKGROUND;
-	if (!is_waiting(policy, K2_QUEUE_BACKGROUND))
-		return K2_QUEUE_METADATA;
-	return policy->metadata_streak < K2_METADATA_STREAK_MAX ? K2_QUEUE_METADATA
-								: K2_QUEUE_BACKGROUND;
+	return policy->background_wait_ms_max && policy->background_waits && rt_queued(policy);
 }
 
 bool k2_policy_next_needs_time(const struct k2_policy *policy)
 {
-	return policy->background_wait_ms_max && policy->background_waits && rt_queued(policy) &&
-	       may_dispatch(policy);
+	if (!may_dispatch(policy))
+		return false;
+	if (rt_queued(policy))
+		return background_wait_is_bounded(policy);
+	return k2_background_needs_time(&policy->background, policy->queues_waiting);
 }
 
 static bool background_is_due(const struct k2_policy *policy, u64 now_ns)
 {
 	u64 wait_ns_max = policy->background_wait_ms_max * NS_PER_MS;
 
-	return k2_policy_next_needs_time(policy) &&
+	return background_wait_is_bounded(policy) &&
 	       now_ns - policy->background_waits_since_ns >= wait_ns_max;
 }
 
 u32 k2_policy_next(const struct k2_policy *policy, u64 now_ns)
 {
-	u32 queue = 0;
+	u32 queue = K2_QUEUE_NONE;
 
 	if (!k2_policy_has_work(policy))
 		return K2_QUEUE_NONE;
 	if (!rt_queued(policy) || background_is_due(policy, now_ns))
-		return background_next(policy);
-	while (!is_waiting(policy, queue))
+		queue = k2_background_next(&policy->background, policy->queues_waiting, now_ns);
+	/* Idle may give way to other background when it is due beside real-time. */
+	if (queue != K2_QUEUE_NONE || !rt_queued(policy))
+		return queue;
+	for (queue = 0; !is_waiting(policy, queue);)
 		queue++;
 	return queue;
 }
@@ -199,31 +236,33 @@ void k2_policy_merge(struct k2_policy *policy, u32 queue)
 	policy->counts[k2_policy_class(queue)].merged++;
 }
 
-static void note_metadata_streak(struct k2_policy *policy, u32 queue)
-{
-	if (queue == K2_QUEUE_BACKGROUND)
-		policy->metadata_streak = 0;
-	else if (queue == K2_QUEUE_METADATA && is_waiting(policy, K2_QUEUE_BACKGROUND))
-		policy->metadata_streak++;
-}
-
 void k2_policy_dispatch(struct k2_policy *policy, u32 queue)
 {
 	enum k2_class cls = k2_policy_class(queue);
 
 	if (cls == K2_CLASS_BACKGROUND && rt_queued(policy))
 		policy->background_forced_count++;
-	note_metadata_streak(policy, queue);
+	if (cls == K2_CLASS_BACKGROUND)
+		k2_background_dispatched(&policy->background, queue, policy->queues_waiting);
 	dequeue(policy, queue);
 	policy->inflight[cls]++;
 	policy->counts[cls].dispatched++;
+}
+
+static void leave_device(struct k2_policy *policy, u32 queue)
+{
+	enum k2_class cls = k2_policy_class(queue);
+
+	policy->inflight[cls]--;
+	if (cls == K2_CLASS_BACKGROUND)
+		k2_background_ended(&policy->background, queue);
 }
 
 void k2_policy_give_back(struct k2_policy *policy, u32 queue, enum k2_back why)
 {
 	enum k2_class cls = k2_policy_class(queue);
 
-	policy->inflight[cls]--;
+	leave_device(policy, queue);
 	enqueue(policy, queue);
 	policy->counts[cls].back[why]++;
 }
@@ -232,7 +271,7 @@ void k2_policy_complete(struct k2_policy *policy, u32 queue)
 {
 	enum k2_class cls = k2_policy_class(queue);
 
-	policy->inflight[cls]--;
+	leave_device(policy, queue);
 	policy->counts[cls].completed++;
 }
 
@@ -253,7 +292,8 @@ static bool background_is_waiting(const struct k2_policy *policy)
 bool k2_policy_waits_changed(const struct k2_policy *policy)
 {
 	return rt_is_blocked(policy) != policy->rt_blocked ||
-	       background_is_waiting(policy) != policy->background_waits;
+	       background_is_waiting(policy) != policy->background_waits ||
+	       k2_background_changed(&policy->background, policy->queues_waiting);
 }
 
 static void note_rt_waited(struct k2_policy *policy, u64 waited_ns)
@@ -304,6 +344,7 @@ void k2_policy_note_waits(struct k2_policy *policy, u64 now_ns)
 {
 	note_rt_blocked(policy, now_ns);
 	note_background_waits(policy, now_ns);
+	k2_background_note(&policy->background, policy->queues_waiting, now_ns);
 }
 
 u64 k2_policy_background_wait_ns(const struct k2_policy *policy, u64 now_ns)

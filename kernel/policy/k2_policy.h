@@ -4,9 +4,9 @@
  * much of a background request is dispatched at once, and the books that prove that no request
  * was lost.
  *
- * Model. Ten first-in first-out queues: one per real-time priority level (0 is served first), and
- * two for everything else, the background: metadata of file systems, then the rest. A request is
- * in exactly one of four states:
+ * Model. First-in first-out queues: one per real-time priority level (0 is served first), and those
+ * of everything else, the background (k2_background.h): metadata of file systems, best effort by
+ * process, idle. A request is in exactly one of four states:
  *
  *	          insert             dispatch              complete
  *	(new) ------------> queued ------------> in flight ----------> (done)
@@ -31,27 +31,12 @@
  * such pieces, however long a piece takes. No timer is needed: a wait can only run out while
  * real-time is served, and each time real-time frees a place, k2_policy_next() is asked.
  *
- * Metadata. A file system locks a block of metadata while it is being written, and whoever has to
- * change that block waits, a real-time fsync among others. So metadata goes before the rest of the
- * background: behind all that the flusher has queued, such a block would be locked for seconds.
- * It finds a tag, too, when the rest has taken all that it may: the block is locked before. But it
- * does not go first without end, since any process can have metadata read: after
- * K2_METADATA_STREAK_MAX requests in a row that went before the rest, one of the rest is next.
- *
- * Not decided here: fairness among processes of the background (its queues are FIFO), and writes
- * against reads (ioprio alone decides).
+ * Not decided here: writes against reads (ioprio and process alone decide).
  */
 #ifndef K2_POLICY_H
 #define K2_POLICY_H
 
-#include "k2_types.h"
-
-#define K2_RT_LEVELS	    8
-#define K2_QUEUE_METADATA   K2_RT_LEVELS
-#define K2_QUEUE_BACKGROUND (K2_RT_LEVELS + 1)
-#define K2_QUEUES	    (K2_RT_LEVELS + 2)
-/* k2_policy_next(): nothing may be dispatched now. */
-#define K2_QUEUE_NONE K2_QUEUES
+#include "k2_background.h"
 
 /* Range of inflight_max. The upper end only has to be above any hardware queue. */
 #define K2_INFLIGHT_MIN	  1
@@ -73,12 +58,6 @@
  * read-ahead window, and what sequential small I/O gains from merging it has gained by then.
  */
 #define K2_MERGE_BYTES_MAX (128U << 10)
-
-/*
- * The rest of the background gets at least every 17th dispatch of the background. More would keep
- * metadata waiting longer for nothing: a flusher submits it in bursts of a few dozen blocks.
- */
-#define K2_METADATA_STREAK_MAX 16
 
 enum k2_class {
 	K2_CLASS_RT,
@@ -107,9 +86,7 @@ struct k2_policy {
 	u32 split_bytes; /* 0: off */
 	u32 background_wait_ms_max; /* 0: off */
 
-	/* Dispatches of metadata, while other background waited, since the last of that. */
-	u32 metadata_streak;
-
+	struct k2_background background;
 	u32 queued[K2_QUEUES];
 	u32 queues_waiting; /* one bit for each queue that is not empty */
 	u32 inflight[K2_CLASSES];
@@ -148,11 +125,19 @@ struct k2_policy {
 };
 
 /*
- * Which queue a request with this ioprio (class << 13 | level, as in linux/ioprio.h) joins.
- * @is_metadata: the file system says so (REQ_META).
+ * Which queue a request with this ioprio (class << 13 | level, as in linux/ioprio.h) joins; of
+ * best effort the first. @is_metadata: the file system says so (REQ_META).
  */
 u32 k2_policy_queue(u16 ioprio, bool is_metadata);
 enum k2_class k2_policy_class(u32 queue);
+u32 k2_policy_kind(u32 queue);
+
+/*
+ * Of the queues of best effort the one for a request of process @key. The second is for a request
+ * that is inserted next, and makes the queue this process's.
+ */
+u32 k2_policy_flow(const struct k2_policy *policy, u32 key);
+u32 k2_policy_take_flow(struct k2_policy *policy, u32 key);
 
 /*
  * inflight_max of a device nobody has configured. @tags: the driver's tags. @is_mmc: the disk is
@@ -161,10 +146,11 @@ enum k2_class k2_policy_class(u32 queue);
 u32 k2_policy_inflight_default(u32 tags, bool is_mmc);
 
 /*
- * How many of each @tags scheduler tags requests of @queue may take. What the rest of background
- * must leave is for real-time and metadata, what metadata must leave is for real-time.
+ * How many of each @tags scheduler tags requests of @kind may take. What idle must leave is for all
+ * others, what best effort must leave is for real-time and metadata, what metadata must leave is
+ * for real-time.
  */
-u32 k2_policy_tags(u32 tags, u32 queue);
+u32 k2_policy_tags(u32 tags, u32 kind);
 
 void k2_policy_init(struct k2_policy *policy, u32 inflight_max);
 
@@ -179,7 +165,10 @@ bool k2_policy_set_background_wait_ms_max(struct k2_policy *policy, u32 wait_ms)
  */
 bool k2_policy_next_needs_time(const struct k2_policy *policy);
 u32 k2_policy_next(const struct k2_policy *policy, u64 now_ns);
-/* Would k2_policy_next() name a queue? That does not depend on the time; which one may. */
+/*
+ * Would k2_policy_next() name a queue? It may still name none while idle gives way; then the caller
+ * asks again later.
+ */
 bool k2_policy_has_work(const struct k2_policy *policy);
 
 /*
@@ -202,7 +191,7 @@ void k2_policy_dispatch(struct k2_policy *policy, u32 queue);
 void k2_policy_give_back(struct k2_policy *policy, u32 queue, enum k2_back why);
 void k2_policy_complete(struct k2_policy *policy, u32 queue);
 
-/* Has a wait begun or ended, of real-time for background or of background for real-time? */
+/* Has a wait begun or ended: of real-time, of background for that, of idle for other background? */
 bool k2_policy_waits_changed(const struct k2_policy *policy);
 void k2_policy_note_waits(struct k2_policy *policy, u64 now_ns);
 

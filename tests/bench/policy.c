@@ -30,7 +30,7 @@ static u64 clock_ns(void)
 /* One request: queue, choose, dispatch, complete. Alternates real-time and background. */
 static void policy_step(struct k2_policy *policy, unsigned long i)
 {
-	u32 queue = i & 1 ? K2_QUEUE_BACKGROUND : i & 7;
+	u32 queue = i & 1 ? K2_QUEUE_BEST_EFFORT : i & 7;
 
 	insert(policy, queue);
 	queue = next_queue(policy);

@@ -79,14 +79,14 @@ static void insert_rt(struct simulation *sim)
 
 static u32 background_queued(const struct simulation *sim)
 {
-	return sim->policy.queued[K2_QUEUE_METADATA] + sim->policy.queued[K2_QUEUE_BACKGROUND];
+	return sim->policy.queued[K2_QUEUE_METADATA] + sim->policy.queued[K2_QUEUE_BEST_EFFORT];
 }
 
 static void insert_background(struct simulation *sim)
 {
 	if (background_queued(sim) == 0)
 		sim->background_since_ns = now_ns;
-	insert(&sim->policy, random_below(2) ? K2_QUEUE_METADATA : K2_QUEUE_BACKGROUND);
+	insert(&sim->policy, random_below(2) ? K2_QUEUE_METADATA : K2_QUEUE_BEST_EFFORT);
 }
 
 /* Called at the start of a service, the worst time to come, and when the device is idle. */

@@ -29,6 +29,7 @@ enum state {
 struct model_request {
 	enum state state;
 	u32 queue;
+	u32 process;
 	u32 bytes; /* still to be done */
 	u32 piece_bytes; /* of that, in flight */
 	u64 order; /* queued with a smaller one: served first */
@@ -48,6 +49,12 @@ struct model {
 	bool waits;
 	u64 waits_since_ns, wait_ns_longest, forced_count;
 	u32 metadata_in_a_row; /* while other background was queued */
+	u32 best_effort_in_a_row; /* while idle was queued */
+	u32 flow_last; /* the queue of best effort whose turn was last */
+	bool gives_way; /* idle, to other background */
+	u32 processes;
+	bool crowded; /* so many that some may share a flow */
+	u64 quiet_since_ns; /* 0: idle has had its turn since */
 };
 
 static u64 now_ns;
@@ -117,20 +124,84 @@ static bool model_is_due(const struct model *model)
 	       now_ns - model->waits_since_ns >= model->wait_ms_max * 1000000ULL;
 }
 
-static u32 model_next(struct model *model)
+/* Is there anything of these queues, in this state? */
+static bool any(const struct model *model, enum state state, u32 queue_first, u32 queue_last)
 {
-	bool metadata_pauses = model->metadata_in_a_row >= 16 &&
-			       head_of(model, K2_QUEUE_BACKGROUND);
+	return count_state(model, state, queue_first, queue_last) > 0;
+}
 
-	if (count_state(model, IN_FLIGHT, 0, K2_QUEUES - 1) >= model->inflight_max)
-		return K2_QUEUE_NONE;
-	for (u32 queue = model_is_due(model) ? K2_RT_LEVELS : 0; queue < K2_QUEUES; queue++) {
-		if (queue == K2_QUEUE_METADATA && metadata_pauses)
-			continue;
-		if (head_of(model, queue))
-			return queue;
+static bool others_queued(const struct model *model)
+{
+	return any(model, QUEUED, K2_QUEUE_METADATA, K2_QUEUE_IDLE - 1);
+}
+
+static bool others_in_flight(const struct model *model)
+{
+	return any(model, IN_FLIGHT, K2_QUEUE_METADATA, K2_QUEUE_IDLE - 1);
+}
+
+/* Must idle, of which something is queued, wait? */
+static bool idle_waits(const struct model *model, bool *for_time_only)
+{
+	bool quiet = !model->quiet_since_ns || now_ns - model->quiet_since_ns >= 2000000;
+
+	*for_time_only = false;
+	if (model->best_effort_in_a_row >= 128)
+		return false;
+	if (others_queued(model))
+		return !(model->metadata_in_a_row >= 16 &&
+			 !any(model, QUEUED, K2_QUEUE_BEST_EFFORT, K2_QUEUE_IDLE - 1));
+	*for_time_only = !others_in_flight(model);
+	return !*for_time_only || !quiet;
+}
+
+static u32 model_flow(struct model *model)
+{
+	for (u32 turn = 1; turn <= K2_FLOWS; turn++) {
+		u32 flow = (model->flow_last - K2_QUEUE_BEST_EFFORT + turn) % K2_FLOWS;
+
+		if (head_of(model, K2_QUEUE_BEST_EFFORT + flow))
+			return K2_QUEUE_BEST_EFFORT + flow;
 	}
 	return K2_QUEUE_NONE;
+}
+
+static u32 model_background(struct model *model, bool *for_time_only)
+{
+	bool idle = head_of(model, K2_QUEUE_IDLE);
+	u32 flow = model_flow(model);
+	bool metadata_pauses = model->metadata_in_a_row >= 16 && (idle || flow != K2_QUEUE_NONE);
+
+	*for_time_only = false;
+	if (head_of(model, K2_QUEUE_METADATA) && !metadata_pauses)
+		return K2_QUEUE_METADATA;
+	if (flow != K2_QUEUE_NONE && !(idle && model->best_effort_in_a_row >= 128))
+		return flow;
+	if (idle && !idle_waits(model, for_time_only)) {
+		*for_time_only = false;
+		return K2_QUEUE_IDLE;
+	}
+	*for_time_only &= idle;
+	return K2_QUEUE_NONE;
+}
+
+/* @for_time_only: nothing now, and more time alone would change that. */
+static u32 model_next(struct model *model, bool *for_time_only)
+{
+	bool rt = any(model, QUEUED, 0, K2_RT_LEVELS - 1);
+	u32 queue = K2_QUEUE_NONE;
+
+	*for_time_only = false;
+	if (count_state(model, IN_FLIGHT, 0, K2_QUEUES - 1) >= model->inflight_max)
+		return K2_QUEUE_NONE;
+	if (!rt || model_is_due(model))
+		queue = model_background(model, for_time_only);
+	for (u32 level = 0; queue == K2_QUEUE_NONE && level < K2_RT_LEVELS; level++) {
+		if (head_of(model, level))
+			queue = level;
+	}
+	*for_time_only &= queue == K2_QUEUE_NONE;
+	return queue;
 }
 
 /* A random request in @state, or NULL. */
@@ -149,27 +220,89 @@ static struct model_request *pick(struct model *model, enum state state)
 	return NULL;
 }
 
+/*
+ * A process keeps to one queue while it has something there, and has it alone if there is room. What
+ * comes back from the device goes where it was, whoever has that queue by now.
+ */
+static void check_flow(const struct model *model, const struct model_request *request)
+{
+	bool shared = false, elsewhere = false, free = false;
+
+	for (u32 queue = K2_QUEUE_BEST_EFFORT; queue < K2_QUEUE_IDLE; queue++)
+		free |= !any(model, QUEUED, queue, queue);
+	for (u32 i = 0; i + 1 < model->count; i++) {
+		const struct model_request *other = &model->requests[i];
+
+		if (other->state != QUEUED || other->dispatched ||
+		    other->queue < K2_QUEUE_BEST_EFFORT || other->queue >= K2_QUEUE_IDLE)
+			continue;
+		shared |= other->queue == request->queue && other->process != request->process;
+		elsewhere |= other->queue != request->queue && other->process == request->process;
+	}
+	/* What shared a queue once does so until it is empty. */
+	if (model->crowded)
+		return;
+	same("a flow is shared", shared && free, false);
+	same("a process has two flows", elsewhere, false);
+}
+
+static u32 queue_of(struct k2_policy *policy, u16 ioprio, bool metadata, u32 process)
+{
+	u32 queue = k2_policy_queue(ioprio, metadata);
+	u32 found;
+
+	if (queue != K2_QUEUE_BEST_EFFORT)
+		return queue;
+	found = k2_policy_flow(policy, process);
+	same("the flow that is found", found, k2_policy_take_flow(policy, process));
+	return found;
+}
+
 static bool step_insert(struct k2_policy *policy, struct model *model)
 {
 	struct model_request *request;
 	u32 class = random_below(4), level = random_below(8);
-	bool metadata = random_below(4) != 0;
+	u32 kind;
+	bool metadata = random_below(3) == 0;
 
 	if (model->count == REQUESTS_MAX)
 		return false;
 	request = &model->requests[model->count++];
 	*request = (struct model_request){
 		.state = QUEUED,
-		.queue = class == 1 ? level
-			 : metadata ? K2_QUEUE_METADATA
-				    : K2_QUEUE_BACKGROUND,
+		.process = random_below(model->processes),
 		.bytes = BLOCK_BYTES * (1 + random_below(1024)),
 		.order = model->order_next++,
 	};
-	same("queue of ioprio", k2_policy_queue((u16)(class << 13 | level), metadata),
-	     request->queue);
+	kind = class == 1   ? level
+	       : metadata   ? K2_KIND_METADATA
+	       : class == 3 ? K2_KIND_IDLE
+			    : K2_KIND_BEST_EFFORT;
+	request->queue = queue_of(policy, (u16)(class << 13 | level), metadata, request->process);
+	same("kind of ioprio", k2_policy_kind(request->queue), kind);
+	if (kind == K2_KIND_BEST_EFFORT)
+		check_flow(model, request);
 	insert(policy, request->queue);
 	return true;
+}
+
+/* The head of @queue has just been taken off it. */
+static void model_count_turns(struct model *model, u32 queue)
+{
+	if (queue < K2_RT_LEVELS)
+		return;
+	if (queue == K2_QUEUE_METADATA) {
+		model->metadata_in_a_row += any(model, QUEUED, K2_QUEUE_BEST_EFFORT, K2_QUEUE_IDLE);
+		return;
+	}
+	model->metadata_in_a_row = 0;
+	if (queue == K2_QUEUE_IDLE) {
+		model->best_effort_in_a_row = 0;
+		model->quiet_since_ns = 0;
+		return;
+	}
+	model->flow_last = queue;
+	model->best_effort_in_a_row += any(model, QUEUED, K2_QUEUE_IDLE, K2_QUEUE_IDLE);
 }
 
 static bool step_dispatch(struct k2_policy *policy, struct model *model)
@@ -194,10 +327,7 @@ static bool step_dispatch(struct k2_policy *policy, struct model *model)
 	head->dispatched++;
 	if (queue >= K2_RT_LEVELS && count_state(model, QUEUED, 0, K2_RT_LEVELS - 1))
 		model->forced_count++;
-	if (queue == K2_QUEUE_METADATA && head_of(model, K2_QUEUE_BACKGROUND))
-		model->metadata_in_a_row++;
-	if (queue == K2_QUEUE_BACKGROUND)
-		model->metadata_in_a_row = 0;
+	model_count_turns(model, queue);
 	dispatch(policy, queue);
 	return true;
 }
@@ -342,8 +472,19 @@ static void model_note_waits(struct model *model)
 	model->waits = waits;
 }
 
+static void model_note_gives_way(struct model *model)
+{
+	bool gives_way = any(model, QUEUED, K2_QUEUE_IDLE, K2_QUEUE_IDLE) &&
+			 (others_queued(model) || others_in_flight(model));
+
+	if (model->gives_way && !gives_way)
+		model->quiet_since_ns = now_ns;
+	model->gives_way = gives_way;
+}
+
 static void model_note(struct model *model)
 {
+	model_note_gives_way(model);
 	model_note_blocked(model);
 	model_note_waits(model);
 }
@@ -380,13 +521,15 @@ static void compare_class(const struct k2_policy *policy, const struct model *mo
 static void compare(const struct k2_policy *policy, struct model *model)
 {
 	u64 waits_ns = model->waits ? now_ns - model->waits_since_ns : 0;
+	bool for_time_only;
+	u32 next = model_next(model, &for_time_only);
 
 	for (u32 queue = 0; queue < K2_QUEUES; queue++)
 		same("queued", policy->queued[queue], count_state(model, QUEUED, queue, queue));
 	compare_class(policy, model, K2_CLASS_RT, 0, K2_RT_LEVELS - 1);
 	compare_class(policy, model, K2_CLASS_BACKGROUND, K2_RT_LEVELS, K2_QUEUES - 1);
-	same("next", next_queue(policy), model_next(model));
-	same("has work", k2_policy_has_work(policy), model_next(model) != K2_QUEUE_NONE);
+	same("next", next_queue(policy), next);
+	same("has work", k2_policy_has_work(policy), next != K2_QUEUE_NONE || for_time_only);
 	same("balanced", k2_policy_balanced(policy), true);
 	same("idle", k2_policy_idle(policy),
 	     count_state(model, QUEUED, 0, K2_QUEUES - 1) +
@@ -442,6 +585,9 @@ static u64 run(u64 steps)
 	model.order_next = 1ULL << 32;
 	model.order_head = (1ULL << 32) - 1;
 	model.inflight_max = 1 + random_below(4);
+	model.flow_last = K2_QUEUE_BEST_EFFORT;
+	model.processes = 1 + random_below(2 * K2_FLOWS);
+	model.crowded = model.processes > K2_FLOWS;
 	k2_policy_init(&policy, model.inflight_max);
 
 	for (step = 0; step < steps; step++) {
@@ -457,6 +603,7 @@ static u64 run(u64 steps)
 			model_note(&model);
 		if (step_end(&policy, &model))
 			model_note(&model);
+		now_ns += 1000;
 	}
 	compare(&policy, &model);
 	return step;

@@ -3,7 +3,7 @@
 #include "clocked.h"
 #include "expect.h"
 
-#define BACKGROUND	     K2_QUEUE_BACKGROUND
+#define BACKGROUND	     K2_QUEUE_BEST_EFFORT
 #define METADATA	     K2_QUEUE_METADATA
 #define MS		     1000000ULL
 #define IOPRIO(class, level) ((u16)((class) << 13 | (level)))
@@ -48,8 +48,10 @@ static void all_other_classes_are_background(void)
 	EXPECT(k2_policy_queue(IOPRIO(0, 0), false), BACKGROUND);
 	EXPECT(k2_policy_queue(IOPRIO(2, 0), false), BACKGROUND);
 	EXPECT(k2_policy_queue(IOPRIO(2, 7), false), BACKGROUND);
-	EXPECT(k2_policy_queue(IOPRIO(3, 0), false), BACKGROUND);
+	EXPECT(k2_policy_queue(IOPRIO(3, 0), false), K2_QUEUE_IDLE);
 	EXPECT(k2_policy_queue(IOPRIO(7, 7), false), BACKGROUND);
+	for (u32 queue = K2_RT_LEVELS; queue < K2_QUEUES; queue++)
+		EXPECT(k2_policy_class(queue), K2_CLASS_BACKGROUND);
 }
 
 /* Newer kernels keep hints between the level and the class. */
