@@ -5,6 +5,7 @@
 
 #include <linux/bio.h>
 #include <linux/blk-mq.h>
+#include <linux/hrtimer.h>
 #include <linux/spinlock.h>
 
 /* Private headers of the block layer, from the source of the kernel built against. */
@@ -42,7 +43,7 @@ struct k2_data {
 	struct request_queue *q;
 
 	/*
-	 * Protects all below except @clones. Taken from submission, from dispatch and from
+	 * Protects all below except @clones and @idle_timer. Taken from submission, from dispatch and from
 	 * completion, which may be in hard interrupt context. q->requeue_lock, hctx->lock and
 	 * the allocator are never taken inside.
 	 */
@@ -53,11 +54,15 @@ struct k2_data {
 	/* Mergeable background requests by start sector: reads and writes. */
 	struct rb_root sorted[2];
 
+	/* Of k2_idle.c. */
+	struct hrtimer idle_timer;
+	bool idle_is_timed;
+
 	/* Clones for the front of a bio that is cut in two. */
 	struct bio_set clones;
 
-	/* How many tags each kind of queue may use of each tags[0], see compat/shallow_depth.h. */
-	unsigned int tags[K2_KINDS];
+	/* How many tags each group of queues may use of each tags[0], see compat/shallow_depth.h. */
+	unsigned int tags[K2_GROUPS];
 };
 
 /* Counted in the policy until finish_request. */
@@ -97,12 +102,12 @@ static inline struct k2_rq *k2_rq(struct request *rq)
 
 static inline const char *k2_queue_name(unsigned int queue)
 {
-	static const char *const names[K2_KINDS] = {
+	static const char *const names[K2_GROUPS] = {
 		"rt0", "rt1", "rt2",	  "rt3",	 "rt4",	 "rt5",
 		"rt6", "rt7", "metadata", "best-effort", "idle",
 	};
 
-	return names[k2_policy_kind(queue)];
+	return names[k2_policy_group(queue)];
 }
 
 /* k2_guard.c */
@@ -120,6 +125,11 @@ void k2_guard_arrival(struct k2_data *k2, struct request *rq);
 unsigned int k2_guard_dispatch(struct k2_data *k2, struct request *rq, u64 now_ns);
 void k2_guard_left(struct k2_guard *guard, struct request *rq);
 void k2_guard_completed(struct k2_guard *guard, struct request *rq, u64 now_ns);
+
+/* k2_idle.c */
+void k2_idle_init(struct k2_data *k2);
+void k2_idle_note(struct k2_data *k2, u64 now_ns);
+void k2_idle_exit(struct k2_data *k2);
 
 /* k2_split.c */
 int k2_split_init(struct k2_data *k2);

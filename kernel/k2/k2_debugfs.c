@@ -63,8 +63,8 @@ static int k2_tags_show(void *data, struct seq_file *m)
 	struct k2_data *k2 = q->elevator->elevator_data;
 
 	seq_printf(m, "of each %u\nmetadata %u\nbest-effort %u\nidle %u\n", k2->tags[0],
-		   k2->tags[K2_KIND_METADATA], k2->tags[K2_KIND_BEST_EFFORT],
-		   k2->tags[K2_KIND_IDLE]);
+		   k2->tags[K2_GROUP_METADATA], k2->tags[K2_GROUP_BEST_EFFORT],
+		   k2->tags[K2_GROUP_IDLE]);
 	return 0;
 }
 

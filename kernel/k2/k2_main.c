@@ -24,8 +24,8 @@
  * Waking up. Whatever inflight_max holds back is dispatched after a completion, so
  * k2_finish_request() runs the hardware queues if something may now be dispatched. It does so
  * with the change made under the lock: an insertion either comes before, and is seen there, or
- * after, and then the run that follows the insertion sees the room. While the idle class gives way,
- * has_work is true and no request comes out: then blk-mq looks again in 3 ms.
+ * after, and then the run that follows the insertion sees the room. What the idle class holds back
+ * by itself is dispatched when a timer says so, see k2_idle.c.
  */
 #include <linux/blkdev.h>
 #include <linux/ioprio.h>
@@ -51,12 +51,16 @@ static_assert(IOPRIO_NR_LEVELS == K2_RT_LEVELS);
 /* Called after the policy's transitions, with the lock held. Most begin or end no wait. */
 static void k2_note_waits(struct k2_data *k2)
 {
+	u64 now_ns;
+
 	lockdep_assert_held(&k2->lock);
 
 	if (!k2_policy_waits_changed(&k2->policy))
 		return;
+	now_ns = ktime_get_ns();
 	k2->policy.is_unguarded = k2->guard->unguarded_inflight;
-	k2_policy_note_waits(&k2->policy, ktime_get_ns());
+	k2_policy_note_waits(&k2->policy, now_ns);
+	k2_idle_note(k2, now_ns);
 }
 
 /* Lists. All are called with the lock held. */
@@ -245,7 +249,7 @@ static struct request *k2_dispatch_request(struct blk_mq_hw_ctx *hctx)
 		k2_defer(k2, rq);
 		return NULL;
 	}
-	trace_k2_dispatch(rq, k2_policy_kind(queue), inflight);
+	trace_k2_dispatch(rq, k2_policy_group(queue), inflight);
 	return rq;
 }
 
@@ -413,7 +417,7 @@ static void k2_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	unsigned int queue = k2_policy_queue(get_current_ioprio(), opf & REQ_META);
 
 	if (k2_policy_class(queue) == K2_CLASS_BACKGROUND)
-		data->shallow_depth = k2->tags[k2_policy_kind(queue)];
+		data->shallow_depth = k2->tags[k2_policy_group(queue)];
 }
 
 /* Called with the queue frozen when nr_requests was changed, and by k2_init_hctx(). */
@@ -421,13 +425,13 @@ static void k2_depth_updated(struct blk_mq_hw_ctx *hctx)
 {
 	struct k2_data *k2 = hctx->queue->elevator->elevator_data;
 	struct sbitmap_queue *tags = &hctx->sched_tags->bitmap_tags;
-	unsigned int kind, whole;
+	unsigned int group, whole;
 
 	k2_shallow_depth_prepare(tags, hctx->numa_node);
 	whole = k2_shallow_depth_whole(&tags->sb);
-	for (kind = 0; kind < K2_KINDS; kind++)
-		k2->tags[kind] = k2_policy_tags(whole, kind);
-	sbitmap_queue_min_shallow_depth(tags, k2->tags[K2_KIND_IDLE]);
+	for (group = 0; group < K2_GROUPS; group++)
+		k2->tags[group] = k2_policy_tags(whole, group);
+	sbitmap_queue_min_shallow_depth(tags, k2->tags[K2_GROUP_IDLE]);
 }
 
 /* Setting up and taking down. */
@@ -467,6 +471,7 @@ static int k2_init_sched(struct request_queue *q, struct elevator_type *e)
 	for (i = 0; i < ARRAY_SIZE(k2->sorted); i++)
 		k2->sorted[i] = RB_ROOT;
 
+	k2_idle_init(k2);
 	ret = k2_split_init(k2);
 	if (ret)
 		goto exit_guard;
@@ -512,6 +517,7 @@ static void k2_exit_sched(struct elevator_queue *e)
 	for (i = 0; i < K2_QUEUES; i++)
 		WARN_ON(!list_empty(&k2->queues[i]));
 
+	k2_idle_exit(k2);
 	k2_split_exit(k2);
 	k2_guard_exit(k2->guard);
 	kfree(k2);

@@ -16,23 +16,25 @@ static u32 flows_of(u32 waiting)
 
 u32 k2_background_flow(const struct k2_background *background, u32 waiting, u32 key)
 {
-	u32 flows = flows_of(waiting), empty = ALL_FLOWS & ~flows, left;
+	u32 taken = flows_of(waiting) | background->flows_inflight;
+	u32 free = ALL_FLOWS & ~taken, left;
 
-	for (left = flows; left; left &= left - 1) {
+	for (left = taken; left; left &= left - 1) {
 		u32 flow = __builtin_ctz(left);
 
 		if (background->flow_key[flow] == key)
 			return K2_QUEUE_BEST_EFFORT + flow;
 	}
-	return K2_QUEUE_BEST_EFFORT + (empty ? (u32)__builtin_ctz(empty) : key % K2_FLOWS);
+	return K2_QUEUE_BEST_EFFORT + (free ? (u32)__builtin_ctz(free) : key % K2_FLOWS);
 }
 
 u32 k2_background_take_flow(struct k2_background *background, u32 waiting, u32 key)
 {
 	u32 queue = k2_background_flow(background, waiting, key);
+	u32 flow = queue - K2_QUEUE_BEST_EFFORT;
 
-	if (!(waiting & QUEUE_BIT(queue)))
-		background->flow_key[queue - K2_QUEUE_BEST_EFFORT] = key;
+	if (!((flows_of(waiting) | background->flows_inflight) & QUEUE_BIT(flow)))
+		background->flow_key[flow] = key;
 	return queue;
 }
 
@@ -51,32 +53,20 @@ static bool idle_is_due(const struct k2_background *background)
 	return background->best_effort_streak >= K2_BEST_EFFORT_STREAK_MAX;
 }
 
-static bool only_idle_waits(u32 waiting)
-{
-	return (waiting & (METADATA | BEST_EFFORT | IDLE)) == IDLE;
-}
-
 bool k2_background_has_work(const struct k2_background *background, u32 waiting)
 {
-	if (only_idle_waits(waiting))
-		return !background->busy || idle_is_due(background);
-	return waiting & (METADATA | BEST_EFFORT);
+	if (waiting & (METADATA | BEST_EFFORT))
+		return true;
+	if (!(waiting & IDLE))
+		return false;
+	return idle_is_due(background) || !(background->busy || background->gave_way);
 }
 
-bool k2_background_needs_time(const struct k2_background *background, u32 waiting)
-{
-	return only_idle_waits(waiting) && !background->busy && background->quiet_since_ns &&
-	       !idle_is_due(background);
-}
-
-u32 k2_background_next(const struct k2_background *background, u32 waiting, u64 now_ns)
+u32 k2_background_next(const struct k2_background *background, u32 waiting)
 {
 	bool rest = waiting & (BEST_EFFORT | IDLE);
 
 	if (!k2_background_has_work(background, waiting))
-		return K2_QUEUE_NONE;
-	if (k2_background_needs_time(background, waiting) &&
-	    now_ns - background->quiet_since_ns < K2_GIVE_WAY_NS)
 		return K2_QUEUE_NONE;
 	if (waiting & METADATA && !(rest && background->metadata_streak >= K2_METADATA_STREAK_MAX))
 		return K2_QUEUE_METADATA;
@@ -85,12 +75,38 @@ u32 k2_background_next(const struct k2_background *background, u32 waiting, u64 
 	return K2_QUEUE_IDLE;
 }
 
+u64 k2_background_look(struct k2_background *background, u64 now_ns)
+{
+	u64 until_ns = background->quiet_since_ns + K2_GIVE_WAY_NS;
+
+	if (background->gives_way || !background->gave_way)
+		return 0;
+	if (now_ns < until_ns)
+		return until_ns;
+	background->gave_way = false;
+	return 0;
+}
+
+static void flow_dispatched(struct k2_background *background, u32 flow)
+{
+	background->flow_last = flow;
+	background->flow_inflight[flow]++;
+	background->flows_inflight |= QUEUE_BIT(flow);
+}
+
+static void flow_ended(struct k2_background *background, u32 flow)
+{
+	background->flow_inflight[flow]--;
+	if (background->flow_inflight[flow] == 0)
+		background->flows_inflight &= ~QUEUE_BIT(flow);
+}
+
 void k2_background_dispatched(struct k2_background *background, u32 queue, u32 waiting)
 {
 	if (queue == K2_QUEUE_IDLE) {
 		background->metadata_streak = 0;
 		background->best_effort_streak = 0;
-		background->quiet_since_ns = 0;
+		background->gave_way = false;
 		return;
 	}
 	background->busy++;
@@ -100,15 +116,18 @@ void k2_background_dispatched(struct k2_background *background, u32 queue, u32 w
 		return;
 	}
 	background->metadata_streak = 0;
-	background->flow_last = queue - K2_QUEUE_BEST_EFFORT;
 	if (waiting & IDLE)
 		background->best_effort_streak++;
+	flow_dispatched(background, queue - K2_QUEUE_BEST_EFFORT);
 }
 
 void k2_background_ended(struct k2_background *background, u32 queue)
 {
-	if (queue != K2_QUEUE_IDLE)
-		background->busy--;
+	if (queue == K2_QUEUE_IDLE)
+		return;
+	background->busy--;
+	if (queue != K2_QUEUE_METADATA)
+		flow_ended(background, queue - K2_QUEUE_BEST_EFFORT);
 }
 
 static bool gives_way(const struct k2_background *background, u32 waiting)
@@ -126,6 +145,8 @@ void k2_background_note(struct k2_background *background, u32 waiting, u64 now_n
 	if (!k2_background_changed(background, waiting))
 		return;
 	background->gives_way = !background->gives_way;
-	if (!background->gives_way)
-		background->quiet_since_ns = now_ns;
+	if (background->gives_way)
+		return;
+	background->gave_way = true;
+	background->quiet_since_ns = now_ns;
 }

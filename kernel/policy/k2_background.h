@@ -9,8 +9,8 @@
  *
  * Best effort by process. One that has much queued would be in front of all others, for a while.
  * So requests of one process form a flow, first in first out, and flows take turns, one request or
- * piece each. There are K2_FLOWS; while more processes than that have something queued, some share
- * one.
+ * piece each. A flow is a process's while that has something queued or in flight. There are
+ * K2_FLOWS; while more processes have, some share one.
  *
  * Idle last, as ionice(1) has it: it gives way while there is anything else, and for
  * K2_GIVE_WAY_NS after, for a process that makes one request after the other is between two of
@@ -36,11 +36,11 @@
 /* Nothing may be dispatched now. */
 #define K2_QUEUE_NONE K2_QUEUES
 
-/* Kinds of queues, as users see them: the flows are one. */
-#define K2_KIND_METADATA    K2_QUEUE_METADATA
-#define K2_KIND_BEST_EFFORT K2_QUEUE_BEST_EFFORT
-#define K2_KIND_IDLE	    (K2_KIND_BEST_EFFORT + 1)
-#define K2_KINDS	    (K2_KIND_IDLE + 1)
+/* Groups of queues, as users see them: the flows are one group. */
+#define K2_GROUP_METADATA    K2_QUEUE_METADATA
+#define K2_GROUP_BEST_EFFORT K2_QUEUE_BEST_EFFORT
+#define K2_GROUP_IDLE	    (K2_GROUP_BEST_EFFORT + 1)
+#define K2_GROUPS	    (K2_GROUP_IDLE + 1)
 
 /* A flusher submits metadata in bursts of a few dozen blocks: it would gain little from more. */
 #define K2_METADATA_STREAK_MAX 16
@@ -58,32 +58,37 @@ struct k2_background {
 	u32 busy;
 	/* Whose turn was last. */
 	u32 flow_last;
-	/* The process that a flow belongs to while something is queued in it. */
+	/* The process that a flow belongs to. */
 	u32 flow_key[K2_FLOWS];
+	u32 flow_inflight[K2_FLOWS];
+	u32 flows_inflight; /* one bit for each flow that has something in flight */
 
 	/* Idle has something queued, and others have something queued or in flight. */
 	bool gives_way;
-	/* Since when that is over; 0: idle has had a turn since. */
+	/* That is over, since then; k2_background_look() has not yet said that idle may go. */
+	bool gave_way;
 	u64 quiet_since_ns;
 };
 
 /*
  * In all of these, bit n of @waiting is set if queue n is not empty.
  *
- * The queue of best effort for a request of process @key: where that has something queued, or an
- * empty one. k2_background_take_flow() also makes it this process's.
+ * The queue of best effort for a request of process @key: its own, or a free one.
+ * k2_background_take_flow() also makes it this process's.
  */
 u32 k2_background_flow(const struct k2_background *background, u32 waiting, u32 key);
 u32 k2_background_take_flow(struct k2_background *background, u32 waiting, u32 key);
 
-/*
- * The queue to dispatch from, K2_QUEUE_NONE if there is none, or if idle gives way. Without a
- * completion to come, the caller asks again later. @now_ns: anything if needs_time is false.
- */
-u32 k2_background_next(const struct k2_background *background, u32 waiting, u64 now_ns);
-bool k2_background_needs_time(const struct k2_background *background, u32 waiting);
-/* Can it name a queue before anything in flight has ended? A matter of time is a yes. */
+/* The queue to dispatch from, K2_QUEUE_NONE if there is none, or if idle gives way. */
+u32 k2_background_next(const struct k2_background *background, u32 waiting);
 bool k2_background_has_work(const struct k2_background *background, u32 waiting);
+
+/*
+ * Has idle given way for long enough? Then it may go now, and the result is 0, as it is if others
+ * came meanwhile; otherwise it is the time to look again. The caller begins to look when idle has
+ * ceased to give way.
+ */
+u64 k2_background_look(struct k2_background *background, u64 now_ns);
 
 /* A request of @queue was dispatched, was still in @waiting then; has ended or came back. */
 void k2_background_dispatched(struct k2_background *background, u32 queue, u32 waiting);

@@ -31,11 +31,11 @@ u32 k2_policy_queue(u16 ioprio, bool is_metadata)
 	return ioclass == IOPRIO_CLASS_IDLE ? K2_QUEUE_IDLE : K2_QUEUE_BEST_EFFORT;
 }
 
-u32 k2_policy_kind(u32 queue)
+u32 k2_policy_group(u32 queue)
 {
 	if (queue < K2_QUEUE_BEST_EFFORT)
 		return queue;
-	return queue < K2_QUEUE_IDLE ? K2_KIND_BEST_EFFORT : K2_KIND_IDLE;
+	return queue < K2_QUEUE_IDLE ? K2_GROUP_BEST_EFFORT : K2_GROUP_IDLE;
 }
 
 u32 k2_policy_flow(const struct k2_policy *policy, u32 key)
@@ -63,18 +63,18 @@ u32 k2_policy_inflight_default(u32 tags, bool is_mmc)
 	return tags < K2_INFLIGHT_QUEUED ? tags : K2_INFLIGHT_QUEUED;
 }
 
-u32 k2_policy_tags(u32 tags, u32 kind)
+u32 k2_policy_tags(u32 tags, u32 group)
 {
 	u32 kept;
 
-	switch (kind) {
-	case K2_KIND_METADATA:
+	switch (group) {
+	case K2_GROUP_METADATA:
 		kept = tags / TAGS_KEPT_METADATA;
 		break;
-	case K2_KIND_BEST_EFFORT:
+	case K2_GROUP_BEST_EFFORT:
 		kept = tags / TAGS_KEPT_BEST_EFFORT;
 		break;
-	case K2_KIND_IDLE:
+	case K2_GROUP_IDLE:
 		kept = tags / TAGS_KEPT_IDLE;
 		break;
 	default:
@@ -153,25 +153,17 @@ bool k2_policy_has_work(const struct k2_policy *policy)
 	       k2_background_has_work(&policy->background, policy->queues_waiting);
 }
 
-static bool background_wait_is_bounded(const struct k2_policy *policy)
-{
-	return policy->background_wait_ms_max && policy->background_waits && rt_queued(policy);
-}
-
 bool k2_policy_next_needs_time(const struct k2_policy *policy)
 {
-	if (!may_dispatch(policy))
-		return false;
-	if (rt_queued(policy))
-		return background_wait_is_bounded(policy);
-	return k2_background_needs_time(&policy->background, policy->queues_waiting);
+	return policy->background_wait_ms_max && policy->background_waits && rt_queued(policy) &&
+	       may_dispatch(policy);
 }
 
 static bool background_is_due(const struct k2_policy *policy, u64 now_ns)
 {
 	u64 wait_ns_max = policy->background_wait_ms_max * NS_PER_MS;
 
-	return background_wait_is_bounded(policy) &&
+	return k2_policy_next_needs_time(policy) &&
 	       now_ns - policy->background_waits_since_ns >= wait_ns_max;
 }
 
@@ -182,7 +174,7 @@ u32 k2_policy_next(const struct k2_policy *policy, u64 now_ns)
 	if (!k2_policy_has_work(policy))
 		return K2_QUEUE_NONE;
 	if (!rt_queued(policy) || background_is_due(policy, now_ns))
-		queue = k2_background_next(&policy->background, policy->queues_waiting, now_ns);
+		queue = k2_background_next(&policy->background, policy->queues_waiting);
 	/* Idle may give way to other background when it is due beside real-time. */
 	if (queue != K2_QUEUE_NONE || !rt_queued(policy))
 		return queue;
@@ -345,6 +337,16 @@ void k2_policy_note_waits(struct k2_policy *policy, u64 now_ns)
 	note_rt_blocked(policy, now_ns);
 	note_background_waits(policy, now_ns);
 	k2_background_note(&policy->background, policy->queues_waiting, now_ns);
+}
+
+bool k2_policy_idle_gave_way(const struct k2_policy *policy)
+{
+	return policy->background.gave_way && !policy->background.gives_way;
+}
+
+u64 k2_policy_look(struct k2_policy *policy, u64 now_ns)
+{
+	return k2_background_look(&policy->background, now_ns);
 }
 
 u64 k2_policy_background_wait_ns(const struct k2_policy *policy, u64 now_ns)

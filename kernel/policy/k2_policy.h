@@ -130,7 +130,7 @@ struct k2_policy {
  */
 u32 k2_policy_queue(u16 ioprio, bool is_metadata);
 enum k2_class k2_policy_class(u32 queue);
-u32 k2_policy_kind(u32 queue);
+u32 k2_policy_group(u32 queue);
 
 /*
  * Of the queues of best effort the one for a request of process @key. The second is for a request
@@ -146,11 +146,11 @@ u32 k2_policy_take_flow(struct k2_policy *policy, u32 key);
 u32 k2_policy_inflight_default(u32 tags, bool is_mmc);
 
 /*
- * How many of each @tags scheduler tags requests of @kind may take. What idle must leave is for all
+ * How many of each @tags scheduler tags requests of @group may take. What idle must leave is for all
  * others, what best effort must leave is for real-time and metadata, what metadata must leave is
  * for real-time.
  */
-u32 k2_policy_tags(u32 tags, u32 kind);
+u32 k2_policy_tags(u32 tags, u32 group);
 
 void k2_policy_init(struct k2_policy *policy, u32 inflight_max);
 
@@ -165,10 +165,7 @@ bool k2_policy_set_background_wait_ms_max(struct k2_policy *policy, u32 wait_ms)
  */
 bool k2_policy_next_needs_time(const struct k2_policy *policy);
 u32 k2_policy_next(const struct k2_policy *policy, u64 now_ns);
-/*
- * Would k2_policy_next() name a queue? It may still name none while idle gives way; then the caller
- * asks again later.
- */
+/* Would k2_policy_next() name a queue? That does not depend on the time; which one may. */
 bool k2_policy_has_work(const struct k2_policy *policy);
 
 /*
@@ -194,6 +191,13 @@ void k2_policy_complete(struct k2_policy *policy, u32 queue);
 /* Has a wait begun or ended: of real-time, of background for that, of idle for other background? */
 bool k2_policy_waits_changed(const struct k2_policy *policy);
 void k2_policy_note_waits(struct k2_policy *policy, u64 now_ns);
+
+/*
+ * Idle has given way and still waits a little. The caller then calls k2_policy_look() until it
+ * returns 0, each time at the time that it returned, and asks for the next queue after that.
+ */
+bool k2_policy_idle_gave_way(const struct k2_policy *policy);
+u64 k2_policy_look(struct k2_policy *policy, u64 now_ns);
 
 /* The longest time background has waited, the current wait included. */
 u64 k2_policy_background_wait_ns(const struct k2_policy *policy, u64 now_ns);

@@ -12,7 +12,7 @@
  * same seed gives the same stream. With `marks` each I/O is announced in the kernel's trace
  * before it is submitted:
  *
- *	stream R|W SECTOR + SECTORS ioprio CLASS LEVEL
+ *	stream R|W SECTOR + SECTORS ioprio CLASS LEVEL process PID
  *
  * Exit status 0: all data was right; 1: wrong data, or an error that `errors` does not allow.
  */
@@ -298,10 +298,11 @@ static void announce(const struct job *job, const struct io *io, uint16_t ioprio
 {
 	if (!options.marks)
 		return;
-	dprintf(job->marks, "stream %c %" PRIu64 " + %" PRIu64 " ioprio %d %d\n",
+	dprintf(job->marks, "stream %c %" PRIu64 " + %" PRIu64 " ioprio %d %d process %d\n",
 		io->write_number ? 'W' : 'R',
 		(job->region_first + io->first) * options.block_bytes / 512,
-		io->blocks * options.block_bytes / 512, ioprio >> IOPRIO_CLASS_SHIFT, ioprio & 7);
+		io->blocks * options.block_bytes / 512, ioprio >> IOPRIO_CLASS_SHIFT, ioprio & 7,
+		(int)getpid());
 }
 
 static void prepare(struct job *job, struct io *io)

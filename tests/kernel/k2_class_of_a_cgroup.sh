@@ -23,8 +23,8 @@ read_in_group() {
 expect_dispatched "R 0 4096 2;" read_in_group no-change ionice -c 1 -n 2
 # The two policies that lower make real-time background.
 expect_dispatched "R 0 4096 9;" read_in_group restrict-to-be ionice -c 1 -n 2
-expect_dispatched "R 0 4096 9;" read_in_group idle ionice -c 1 -n 2
-expect_dispatched "R 0 4096 9;" read_in_group restrict-to-be ionice -c 3
+expect_dispatched "R 0 4096 10;" read_in_group idle ionice -c 1 -n 2
+expect_dispatched "R 0 4096 10;" read_in_group restrict-to-be ionice -c 3
 # And the other way round, where the kernel can (promote-to-rt, since 6.5): level 4.
 if echo promote-to-rt >"$SCRATCH/cgroup/group/io.prio.class" 2>/dev/null; then
 	expect_dispatched "R 0 4096 4;" read_in_group promote-to-rt ionice -c 3

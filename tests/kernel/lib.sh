@@ -161,7 +161,7 @@ stream_sum() {
 dispatched() {
 	trace_begin k2/k2_dispatch
 	"$@" >"$SCRATCH/dispatched.out" 2>&1 || fail "$*: $(cat "$SCRATCH/dispatched.out")"
-	trace_end | sed -n 's/.*k2_dispatch: [0-9,]* \([RW]\) \([0-9]*\) + \([0-9]*\) bytes queue \([0-9]\) .*/\1 \2 \3 \4/p'
+	trace_end | sed -n 's/.*k2_dispatch: [0-9,]* \([RW]\) \([0-9]*\) + \([0-9]*\) bytes queue \([0-9]*\) .*/\1 \2 \3 \4/p'
 }
 
 # expect_dispatched "LINE;LINE;..." COMMAND...: exactly these, in this order.

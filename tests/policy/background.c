@@ -65,6 +65,7 @@ static void metadata_then_best_effort_then_idle(void)
 	EXPECT(serve_next(&policy), METADATA);
 	EXPECT(serve_next(&policy), queue);
 	now_ns += K2_GIVE_WAY_NS;
+	look(&policy);
 	EXPECT(serve_next(&policy), IDLE);
 }
 
@@ -78,7 +79,7 @@ static void idle_waits_while_others_are_in_flight(void)
 	EXPECT(k2_policy_has_work(&policy), false);
 	EXPECT(next_queue(&policy), K2_QUEUE_NONE);
 	complete(&policy, queue);
-	EXPECT(k2_policy_has_work(&policy), true);
+	EXPECT(k2_policy_look(&policy, now_ns), now_ns + K2_GIVE_WAY_NS);
 }
 
 /* A process that reads one block after the other is between two of them now. */
@@ -90,9 +91,12 @@ static void idle_gives_way_a_little_longer(void)
 	insert_of(&policy, 1);
 	serve_next(&policy);
 	now_ns += K2_GIVE_WAY_NS - 1;
+	EXPECT(k2_policy_look(&policy, now_ns), now_ns + 1);
+	EXPECT(k2_policy_has_work(&policy), false);
 	EXPECT(next_queue(&policy), K2_QUEUE_NONE);
-	EXPECT(k2_policy_has_work(&policy), true);
 	now_ns += 1;
+	EXPECT(k2_policy_look(&policy, now_ns), 0);
+	EXPECT(k2_policy_has_work(&policy), true);
 	EXPECT(next_queue(&policy), IDLE);
 }
 
@@ -106,10 +110,31 @@ static void idle_gives_way_once(void)
 		insert(&policy, IDLE);
 	serve_next(&policy);
 	now_ns += K2_GIVE_WAY_NS;
+	look(&policy);
 	EXPECT(serve_next(&policy), IDLE);
 	clock_reads = 0;
 	EXPECT(serve_next(&policy), IDLE);
 	EXPECT(clock_reads, 0);
+}
+
+/* Others that come while it still waits make it wait anew. */
+static void who_comes_meanwhile_goes_first(void)
+{
+	struct k2_policy policy = policy_with(1);
+	u32 queue;
+
+	insert(&policy, IDLE);
+	insert_of(&policy, 1);
+	serve_next(&policy);
+	now_ns += K2_GIVE_WAY_NS - 1;
+	queue = insert_of(&policy, 1);
+	EXPECT(dispatch_next(&policy), queue);
+	now_ns += K2_GIVE_WAY_NS;
+	EXPECT(k2_policy_look(&policy, now_ns), 0);
+	EXPECT(k2_policy_has_work(&policy), false);
+	complete(&policy, queue);
+	EXPECT(k2_policy_idle_gave_way(&policy), true);
+	EXPECT(k2_policy_look(&policy, now_ns), now_ns + K2_GIVE_WAY_NS);
 }
 
 static void idle_does_not_starve(void)
@@ -205,15 +230,16 @@ static void a_piece_is_a_turn(void)
 	EXPECT(serve_next(&policy), large);
 }
 
-static void a_process_has_one_flow_while_it_has_something_queued(void)
+static void a_process_keeps_its_flow_while_it_has_something_there_or_in_flight(void)
 {
 	struct k2_policy policy = policy_with(1);
 	u32 first = insert_of(&policy, 100);
 
-	insert_of(&policy, 200);
-	EXPECT(k2_policy_flow(&policy, 100), first);
 	EXPECT(insert_of(&policy, 100), first);
-	EXPECT(k2_policy_flow(&policy, 300) != first, true);
+	dispatch_next(&policy);
+	dispatch_next(&policy);
+	EXPECT(k2_policy_flow(&policy, 100), first);
+	EXPECT(k2_policy_flow(&policy, 200) != first, true);
 }
 
 static void with_more_processes_than_flows_some_share(void)
@@ -233,9 +259,9 @@ static void with_more_processes_than_flows_some_share(void)
 
 static void half_of_the_tags_is_kept_from_idle(void)
 {
-	EXPECT(k2_policy_tags(64, K2_KIND_IDLE), 32);
-	EXPECT(k2_policy_tags(2, K2_KIND_IDLE), 1);
-	EXPECT(k2_policy_tags(1, K2_KIND_IDLE), 1);
+	EXPECT(k2_policy_tags(64, K2_GROUP_IDLE), 32);
+	EXPECT(k2_policy_tags(2, K2_GROUP_IDLE), 1);
+	EXPECT(k2_policy_tags(1, K2_GROUP_IDLE), 1);
 }
 
 int main(void)
@@ -245,13 +271,14 @@ int main(void)
 		TEST(idle_waits_while_others_are_in_flight),
 		TEST(idle_gives_way_a_little_longer),
 		TEST(idle_gives_way_once),
+		TEST(who_comes_meanwhile_goes_first),
 		TEST(idle_does_not_starve),
 		TEST(idle_does_not_starve_beside_a_full_device),
 		TEST(idle_alone_reads_no_clock),
 		TEST(idle_is_let_through_beside_rt),
 		TEST(processes_take_turns),
 		TEST(a_piece_is_a_turn),
-		TEST(a_process_has_one_flow_while_it_has_something_queued),
+		TEST(a_process_keeps_its_flow_while_it_has_something_there_or_in_flight),
 		TEST(with_more_processes_than_flows_some_share),
 		TEST(half_of_the_tags_is_kept_from_idle),
 	};

@@ -53,8 +53,8 @@ struct model {
 	u32 flow_last; /* the queue of best effort whose turn was last */
 	bool gives_way; /* idle, to other background */
 	u32 processes;
-	bool crowded; /* so many that some may share a flow */
-	u64 quiet_since_ns; /* 0: idle has had its turn since */
+	bool gave_way; /* and neither had its turn since, nor was told that it may go */
+	u64 quiet_since_ns;
 };
 
 static u64 now_ns;
@@ -141,18 +141,14 @@ static bool others_in_flight(const struct model *model)
 }
 
 /* Must idle, of which something is queued, wait? */
-static bool idle_waits(const struct model *model, bool *for_time_only)
+static bool idle_waits(const struct model *model)
 {
-	bool quiet = !model->quiet_since_ns || now_ns - model->quiet_since_ns >= 2000000;
-
-	*for_time_only = false;
 	if (model->best_effort_in_a_row >= 128)
 		return false;
 	if (others_queued(model))
 		return !(model->metadata_in_a_row >= 16 &&
 			 !any(model, QUEUED, K2_QUEUE_BEST_EFFORT, K2_QUEUE_IDLE - 1));
-	*for_time_only = !others_in_flight(model);
-	return !*for_time_only || !quiet;
+	return others_in_flight(model) || model->gave_way;
 }
 
 static u32 model_flow(struct model *model)
@@ -166,41 +162,32 @@ static u32 model_flow(struct model *model)
 	return K2_QUEUE_NONE;
 }
 
-static u32 model_background(struct model *model, bool *for_time_only)
+static u32 model_background(struct model *model)
 {
 	bool idle = head_of(model, K2_QUEUE_IDLE);
 	u32 flow = model_flow(model);
 	bool metadata_pauses = model->metadata_in_a_row >= 16 && (idle || flow != K2_QUEUE_NONE);
 
-	*for_time_only = false;
 	if (head_of(model, K2_QUEUE_METADATA) && !metadata_pauses)
 		return K2_QUEUE_METADATA;
 	if (flow != K2_QUEUE_NONE && !(idle && model->best_effort_in_a_row >= 128))
 		return flow;
-	if (idle && !idle_waits(model, for_time_only)) {
-		*for_time_only = false;
-		return K2_QUEUE_IDLE;
-	}
-	*for_time_only &= idle;
-	return K2_QUEUE_NONE;
+	return idle && !idle_waits(model) ? K2_QUEUE_IDLE : K2_QUEUE_NONE;
 }
 
-/* @for_time_only: nothing now, and more time alone would change that. */
-static u32 model_next(struct model *model, bool *for_time_only)
+static u32 model_next(struct model *model)
 {
 	bool rt = any(model, QUEUED, 0, K2_RT_LEVELS - 1);
 	u32 queue = K2_QUEUE_NONE;
 
-	*for_time_only = false;
 	if (count_state(model, IN_FLIGHT, 0, K2_QUEUES - 1) >= model->inflight_max)
 		return K2_QUEUE_NONE;
 	if (!rt || model_is_due(model))
-		queue = model_background(model, for_time_only);
+		queue = model_background(model);
 	for (u32 level = 0; queue == K2_QUEUE_NONE && level < K2_RT_LEVELS; level++) {
 		if (head_of(model, level))
 			queue = level;
 	}
-	*for_time_only &= queue == K2_QUEUE_NONE;
 	return queue;
 }
 
@@ -221,28 +208,25 @@ static struct model_request *pick(struct model *model, enum state state)
 }
 
 /*
- * A process keeps to one queue while it has something there, and has it alone if there is room. What
- * comes back from the device goes where it was, whoever has that queue by now.
+ * A process keeps to one queue while it has something there or in flight, and has it alone, as long
+ * as there are enough.
  */
 static void check_flow(const struct model *model, const struct model_request *request)
 {
-	bool shared = false, elsewhere = false, free = false;
+	bool shared = false, elsewhere = false;
 
-	for (u32 queue = K2_QUEUE_BEST_EFFORT; queue < K2_QUEUE_IDLE; queue++)
-		free |= !any(model, QUEUED, queue, queue);
+	if (model->processes > K2_FLOWS)
+		return;
 	for (u32 i = 0; i + 1 < model->count; i++) {
 		const struct model_request *other = &model->requests[i];
 
-		if (other->state != QUEUED || other->dispatched ||
-		    other->queue < K2_QUEUE_BEST_EFFORT || other->queue >= K2_QUEUE_IDLE)
+		if ((other->state != QUEUED && other->state != IN_FLIGHT) ||
+		    k2_policy_group(other->queue) != K2_GROUP_BEST_EFFORT)
 			continue;
 		shared |= other->queue == request->queue && other->process != request->process;
 		elsewhere |= other->queue != request->queue && other->process == request->process;
 	}
-	/* What shared a queue once does so until it is empty. */
-	if (model->crowded)
-		return;
-	same("a flow is shared", shared && free, false);
+	same("a flow is shared", shared, false);
 	same("a process has two flows", elsewhere, false);
 }
 
@@ -262,7 +246,7 @@ static bool step_insert(struct k2_policy *policy, struct model *model)
 {
 	struct model_request *request;
 	u32 class = random_below(4), level = random_below(8);
-	u32 kind;
+	u32 group;
 	bool metadata = random_below(3) == 0;
 
 	if (model->count == REQUESTS_MAX)
@@ -274,13 +258,13 @@ static bool step_insert(struct k2_policy *policy, struct model *model)
 		.bytes = BLOCK_BYTES * (1 + random_below(1024)),
 		.order = model->order_next++,
 	};
-	kind = class == 1   ? level
-	       : metadata   ? K2_KIND_METADATA
-	       : class == 3 ? K2_KIND_IDLE
-			    : K2_KIND_BEST_EFFORT;
+	group = class == 1   ? level
+	       : metadata   ? K2_GROUP_METADATA
+	       : class == 3 ? K2_GROUP_IDLE
+			    : K2_GROUP_BEST_EFFORT;
 	request->queue = queue_of(policy, (u16)(class << 13 | level), metadata, request->process);
-	same("kind of ioprio", k2_policy_kind(request->queue), kind);
-	if (kind == K2_KIND_BEST_EFFORT)
+	same("group of ioprio", k2_policy_group(request->queue), group);
+	if (group == K2_GROUP_BEST_EFFORT)
 		check_flow(model, request);
 	insert(policy, request->queue);
 	return true;
@@ -298,7 +282,7 @@ static void model_count_turns(struct model *model, u32 queue)
 	model->metadata_in_a_row = 0;
 	if (queue == K2_QUEUE_IDLE) {
 		model->best_effort_in_a_row = 0;
-		model->quiet_since_ns = 0;
+		model->gave_way = false;
 		return;
 	}
 	model->flow_last = queue;
@@ -477,8 +461,10 @@ static void model_note_gives_way(struct model *model)
 	bool gives_way = any(model, QUEUED, K2_QUEUE_IDLE, K2_QUEUE_IDLE) &&
 			 (others_queued(model) || others_in_flight(model));
 
-	if (model->gives_way && !gives_way)
+	if (model->gives_way && !gives_way) {
 		model->quiet_since_ns = now_ns;
+		model->gave_way = true;
+	}
 	model->gives_way = gives_way;
 }
 
@@ -521,15 +507,14 @@ static void compare_class(const struct k2_policy *policy, const struct model *mo
 static void compare(const struct k2_policy *policy, struct model *model)
 {
 	u64 waits_ns = model->waits ? now_ns - model->waits_since_ns : 0;
-	bool for_time_only;
-	u32 next = model_next(model, &for_time_only);
+	u32 next = model_next(model);
 
 	for (u32 queue = 0; queue < K2_QUEUES; queue++)
 		same("queued", policy->queued[queue], count_state(model, QUEUED, queue, queue));
 	compare_class(policy, model, K2_CLASS_RT, 0, K2_RT_LEVELS - 1);
 	compare_class(policy, model, K2_CLASS_BACKGROUND, K2_RT_LEVELS, K2_QUEUES - 1);
 	same("next", next_queue(policy), next);
-	same("has work", k2_policy_has_work(policy), next != K2_QUEUE_NONE || for_time_only);
+	same("has work", k2_policy_has_work(policy), next != K2_QUEUE_NONE);
 	same("balanced", k2_policy_balanced(policy), true);
 	same("idle", k2_policy_idle(policy),
 	     count_state(model, QUEUED, 0, K2_QUEUES - 1) +
@@ -574,6 +559,18 @@ static bool take_step(struct k2_policy *policy, struct model *model)
 	}
 }
 
+/* The timer: at any time, for a late one is right, too. */
+static void step_look(struct k2_policy *policy, struct model *model)
+{
+	bool waits = model->gave_way && !model->gives_way;
+	u64 until_ns = model->quiet_since_ns + 2000000;
+
+	same("gave way", k2_policy_idle_gave_way(policy), waits);
+	same("look", k2_policy_look(policy, now_ns), waits && now_ns < until_ns ? until_ns : 0);
+	if (waits && now_ns >= until_ns)
+		model->gave_way = false;
+}
+
 static u64 run(u64 steps)
 {
 	static struct model model;
@@ -587,7 +584,6 @@ static u64 run(u64 steps)
 	model.inflight_max = 1 + random_below(4);
 	model.flow_last = K2_QUEUE_BEST_EFFORT;
 	model.processes = 1 + random_below(2 * K2_FLOWS);
-	model.crowded = model.processes > K2_FLOWS;
 	k2_policy_init(&policy, model.inflight_max);
 
 	for (step = 0; step < steps; step++) {
@@ -595,6 +591,8 @@ static u64 run(u64 steps)
 		now_ns += random_below(8) ? random_below(1000) : random_below(3000000);
 		if (take_step(&policy, &model))
 			model_note(&model);
+		if (random_below(4) == 0)
+			step_look(&policy, &model);
 		compare(&policy, &model);
 	}
 	/* Drain: whatever was put in comes out. */
@@ -604,6 +602,7 @@ static u64 run(u64 steps)
 		if (step_end(&policy, &model))
 			model_note(&model);
 		now_ns += 1000;
+		step_look(&policy, &model);
 	}
 	compare(&policy, &model);
 	return step;

@@ -14,7 +14,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-BACKGROUND = 9
+BEST_EFFORT = 9
+IDLE = 10
+CLASS_RT, CLASS_IDLE = "1", "3"
+GIVE_WAY_S = 2e-3
+BEST_EFFORT_STREAK_MAX = 128
 SECTOR = 512
 MERGE_BYTES_MAX = 128 * 1024
 # Between k2's look at the clock and the event in the trace; each clock read in a guest is 0.256 us.
@@ -34,6 +38,7 @@ class Io:
 
     write: bool
     queue: int
+    process: int
 
 
 @dataclass(eq=False)
@@ -45,6 +50,8 @@ class Request:
     first: int
     count: int
     places: tuple[int, ...]
+    process: int
+    queued_at: int  # as many dispatches were before
     is_new: bool = True
     piece: int = 0  # sectors with the driver, or to be retried as they were
     failed: bool = False
@@ -52,6 +59,10 @@ class Request:
     @property
     def end(self) -> int:
         return self.first + self.count
+
+    @property
+    def is_background(self) -> bool:
+        return self.queue >= BEST_EFFORT
 
 
 @dataclass
@@ -90,6 +101,11 @@ class Model:
         self.place_head = -1
         self.completions = 0  # since the last event of another kind
         self.background_waits_since_s: float | None = None
+        self.dispatches = 0
+        self.turn = (0, 0)  # process of best effort that was dispatched last, and when
+        self.best_effort_streak = 0  # while idle was queued
+        self.gives_way = False  # idle, to best effort
+        self.quiet_since_s: float | None = None  # None: idle has had its turn since
 
     def check(self, lines: Iterable[str]) -> None:
         for time_s, name, text in _events(lines):
@@ -103,6 +119,7 @@ class Model:
             self.counts[name] = self.counts.get(name, 0) + 1
             self.completions = self.completions + 1 if name == "block_rq_complete" else 0
             self._note_background_waits(time_s)
+            self._note_gives_way(time_s)
         self._check_end()
 
     def _check_end(self) -> None:
@@ -122,8 +139,9 @@ class Model:
                 knob.end()
             return
         first, count = int(words[2]), int(words[4])
-        queue = int(words[7]) if words[6] == "1" else BACKGROUND
-        io = Io(words[1] == "W", queue)
+        others = IDLE if words[6] == CLASS_IDLE else BEST_EFFORT
+        queue = int(words[7]) if words[6] == CLASS_RT else others
+        io = Io(words[1] == "W", queue, int(words[9]))
         for sector in range(first, first + count):
             _must(sector not in self.sectors, "the stream's I/Os overlap: its own bug")
             self.sectors[sector] = io
@@ -135,8 +153,9 @@ class Model:
         if back:
             self._give_back(back, first)
             return
-        queue = self._claim(write, first, count)
-        self.queued.append(Request(write, queue, first, count, (self.place_next,)))
+        queue, process = self._claim(write, first, count)
+        place = (self.place_next,)
+        self.queued.append(Request(write, queue, first, count, place, process, self.dispatches))
         self.place_next += 1
 
     def _on_block_bio_backmerge(self, text: str, _time_s: float) -> None:
@@ -177,7 +196,9 @@ class Model:
         _must(request.queue == queue, f"should be in queue {request.queue}")
         self._check_inflight(inflight)
         self._check_order(request, time_s)
+        self._check_turn(request, time_s)
         self._check_piece(request, sectors)
+        self._count_turn(request)
         request.piece = sectors
         request.is_new = False
         self.queued.remove(request)
@@ -213,28 +234,60 @@ class Model:
         )
 
     def _check_order(self, request: Request, time_s: float) -> None:
-        better = [rq for rq in self.queued if rq.queue < request.queue]
+        better = [rq for rq in self.queued if not rq.is_background and rq.queue < request.queue]
         waits = self.knobs["background_wait_ms_max"].values
         waited_s = time_s - (self.background_waits_since_s or time_s)
-        if request.queue == BACKGROUND and better:
+        if request.is_background and better:
             longest_s = waited_s + CLOCK_SLACK_S
             allowed = any(wait and longest_s >= wait / 1000 for wait in waits)
             _must(allowed, f"background before queue {better[0].queue}, {waited_s:.6f} s waited")
         else:
             _must(not better, f"queue {request.queue} before {better[:1]}")
-        if request.queue != BACKGROUND:
+        if not request.is_background and not self._idle_only():
             due = all(wait and waited_s - CLOCK_SLACK_S > wait / 1000 for wait in waits)
             _must(not due, f"real-time, although background has waited {waited_s:.6f} s")
         for other in self.queued:
-            if other.queue == request.queue:
+            same_flow = request.queue != BEST_EFFORT or other.process == request.process
+            if other.queue == request.queue and same_flow:
                 in_turn = min(request.places) <= max(other.places)
                 _must(in_turn, f"before {other}, which was first")
+
+    def _check_turn(self, request: Request, time_s: float) -> None:
+        """Best effort goes before idle, and process by process."""
+        others = [rq for rq in self.queued if rq.queue == BEST_EFFORT]
+        if request.queue == IDLE and self.best_effort_streak < BEST_EFFORT_STREAK_MAX:
+            busy = others or [rq for rq in self.in_flight if rq.queue == BEST_EFFORT]
+            _must(not busy, f"idle before {busy[:1]}")
+            quiet_s = time_s - (self.quiet_since_s or 0)
+            _must(quiet_s >= GIVE_WAY_S - CLOCK_SLACK_S, f"idle after {quiet_s:.6f} s")
+        if request.queue != BEST_EFFORT:
+            return
+        idle = any(rq.queue == IDLE for rq in self.queued)
+        starves = idle and self.best_effort_streak >= BEST_EFFORT_STREAK_MAX
+        _must(not starves, "best effort, although idle has waited for its turn")
+        process, since = self.turn
+        waiting = [rq for rq in others if rq.process != process and rq.queued_at < since]
+        again = request.process == process and waiting
+        _must(not again, f"process {process} twice, although {waiting[:1]} waits")
+
+    def _count_turn(self, request: Request) -> None:
+        self.dispatches += 1
+        if request.queue == IDLE:
+            self.best_effort_streak = 0
+            self.quiet_since_s = None
+        elif request.queue == BEST_EFFORT:
+            self.best_effort_streak += any(rq.queue == IDLE for rq in self.queued)
+            self.turn = (request.process, self.dispatches)
+
+    def _idle_only(self) -> bool:
+        """Tell whether the background that waits is of class idle: it may give way meanwhile."""
+        return not any(rq.queue == BEST_EFFORT for rq in self.queued)
 
     def _check_piece(self, request: Request, sectors: int) -> None:
         if request.piece:
             _must(sectors == request.piece, f"a retry of {request.piece} sectors has another size")
             return
-        if request.queue != BACKGROUND:
+        if not request.is_background:
             _must(sectors == request.count, f"real-time in pieces: {sectors} of {request.count}")
             return
         allowed = {
@@ -244,7 +297,7 @@ class Model:
         _must(sectors in allowed, f"a piece of {sectors} sectors, should be {sorted(allowed)}")
 
     def _check_merge(self, request: Request, sectors: int) -> None:
-        _must(request.queue == BACKGROUND, "merges real-time")
+        _must(request.is_background, "merges real-time")
         _must(request.is_new, "merges into what is left of a request")
         unsplit = max(self.knobs["split_kib"].values) == 0
         if unsplit:
@@ -252,14 +305,14 @@ class Model:
 
     # State.
 
-    def _claim(self, write: bool, first: int, count: int) -> int:
-        """Take announced sectors that nobody has yet; returns the queue they all belong to."""
+    def _claim(self, write: bool, first: int, count: int) -> tuple[int, int]:
+        """Take announced sectors that nobody has yet; returns their queue and process."""
         ios = [self.sectors.get(sector) for sector in range(first, first + count)]
         found = [io for io in ios if io]
         _must(len(found) == count, "contains sectors that nobody asked for")
         _must(all(io.write == write for io in found), "mixes reads and writes")
-        queues = {io.queue for io in found}
-        _must(len(queues) == 1, f"mixes queues {queues}")
+        queues = {(io.queue, io.process) for io in found}
+        _must(len(queues) == 1, f"mixes queues or processes {queues}")
         sectors = set(range(first, first + count))
         _must(not sectors & self.seen, "serves an I/O a second time")
         self.seen |= sectors
@@ -275,25 +328,34 @@ class Model:
             request.first = first
             request.piece = 0
         request.places = (self.place_head,)
+        request.queued_at = self.dispatches
         self.place_head -= 1
         self.in_flight.remove(request)
         self.queued.append(request)
 
     def _grow(self, request: Request, write: bool, first: int, count: int) -> None:
         self._check_merge(request, request.count + count)
-        queue = self._claim(write, first, count)
-        _must(queue == BACKGROUND, "merges real-time into background")
+        claimed = self._claim(write, first, count)
+        _must(claimed == (request.queue, request.process), f"merges {claimed} into {request}")
 
     def _queued_where(self, wanted: Callable[[Request], bool]) -> Request | None:
         return next((request for request in self.queued if wanted(request)), None)
 
     def _note_background_waits(self, time_s: float) -> None:
-        queued = any(rq.queue == BACKGROUND for rq in self.queued)
-        waits = queued and not any(rq.queue == BACKGROUND for rq in self.in_flight)
+        queued = any(rq.is_background for rq in self.queued)
+        waits = queued and not any(rq.is_background for rq in self.in_flight)
         if not waits:
             self.background_waits_since_s = None
         elif self.background_waits_since_s is None:
             self.background_waits_since_s = time_s
+
+
+    def _note_gives_way(self, time_s: float) -> None:
+        idle = any(rq.queue == IDLE for rq in self.queued)
+        others = any(rq.queue == BEST_EFFORT for rq in (*self.queued, *self.in_flight))
+        if self.gives_way and not (idle and others):
+            self.quiet_since_s = time_s
+        self.gives_way = idle and others
 
 
 def _must(holds: bool, otherwise: str) -> None:

@@ -4,9 +4,9 @@
 import k2_model
 import pytest
 
-IO = "tracing_mark_write: stream {} {} + {} ioprio {}"
+IO = "tracing_mark_write: stream {} {} + {} ioprio {} process 7"
 INSERT = "block_rq_insert: 252,0 {} 4096 () {} + {} [io]"
-DISPATCH = "k2_dispatch: 252,0 {} {} + {} bytes queue {} (8 metadata, 9 background) inflight {}"
+DISPATCH = "k2_dispatch: 252,0 {} {} + {} bytes queue {} (8 metadata, 9 best effort, 10 idle) inflight {}"
 COMPLETE = "block_rq_complete: 252,0 {} () {} + {} [{}]"
 BACKMERGE = "block_bio_backmerge: 252,0 {} {} + {} [io]"
 
@@ -98,7 +98,7 @@ def test_merging_is_bounded_and_leaves_rests_alone() -> None:
     with pytest.raises(k2_model.ModelError, match="merges to 520 sectors"):
         check(*small, *large, split_kib=0)
     real_time = (IO.format("R", 8, 8, "1 0"), BACKMERGE.format("R", 8, 8))
-    with pytest.raises(k2_model.ModelError, match="merges real-time into background"):
+    with pytest.raises(k2_model.ModelError, match=r"merges \(0, 7\) into"):
         check(*small, *real_time)
     rest = (*GOOD[:3], GOOD[5], GOOD[6], IO.format("R", 16, 8, "2 0"), BACKMERGE.format("R", 16, 8))
     with pytest.raises(k2_model.ModelError, match="what is left"):
@@ -120,3 +120,28 @@ def test_background_waits_as_long_as_it_may_and_no_longer() -> None:
         *(real_time, COMPLETE.format("R", 100, 8, 0)),
         wait_ms=1,
     )
+
+
+def test_best_effort_goes_before_idle() -> None:
+    announced = [IO.format("R", 0, 8, "3 0"), IO.format("R", 100, 8, "2 0")]
+    inserted = [INSERT.format("R", 0, 8), INSERT.format("R", 100, 8)]
+    idle = (DISPATCH.format("R", 0, 4096, 10, 1), COMPLETE.format("R", 0, 8, 0))
+    best_effort = (DISPATCH.format("R", 100, 4096, 9, 1), COMPLETE.format("R", 100, 8, 0))
+    with pytest.raises(k2_model.ModelError, match="idle before"):
+        check(*announced, *inserted, *idle)
+    with pytest.raises(k2_model.ModelError, match="idle after"):
+        check(*announced, *inserted, *best_effort, *idle)
+    check(*announced, *inserted, *best_effort, *["nothing: at all"] * 20, *idle)
+
+
+def test_processes_take_turns() -> None:
+    other = IO.format("R", 200, 8, "2 0").replace("process 7", "process 8")
+    announced = [*(IO.format("R", at, 8, "2 0") for at in (0, 100)), other]
+    inserted = [INSERT.format("R", at, 8) for at in (0, 100, 200)]
+    reads = {
+        at: (DISPATCH.format("R", at, 4096, 9, 1), COMPLETE.format("R", at, 8, 0))
+        for at in (0, 100, 200)
+    }
+    with pytest.raises(k2_model.ModelError, match="process 7 twice"):
+        check(*announced, *inserted, *reads[0], *reads[100])
+    check(*announced, *inserted, *reads[0], *reads[200], *reads[100])
