@@ -43,9 +43,9 @@ struct k2_data {
 	struct request_queue *q;
 
 	/*
-	 * Protects all below except @clones and @idle_timer. Taken from submission, from dispatch and from
-	 * completion, which may be in hard interrupt context. q->requeue_lock, hctx->lock and
-	 * the allocator are never taken inside.
+	 * Protects all below except @clones and @idle_timer. Taken from submission, from dispatch,
+	 * and from completion and the timer, which may be in hard interrupt context.
+	 * q->requeue_lock, hctx->lock and the allocator are never taken inside.
 	 */
 	spinlock_t lock;
 	struct k2_policy policy;
@@ -61,7 +61,7 @@ struct k2_data {
 	/* Clones for the front of a bio that is cut in two. */
 	struct bio_set clones;
 
-	/* How many tags each group of queues may use of each tags[0], see compat/shallow_depth.h. */
+	/* How many tags each group of queues may use of tags[0], see compat/shallow_depth.h. */
 	unsigned int tags[K2_GROUPS];
 };
 

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 #include "k2_background.h"
 
-/* Bits of `waiting`. */
-#define QUEUE_BIT(queue) (1U << (queue))
-#define METADATA	 QUEUE_BIT(K2_QUEUE_METADATA)
-#define BEST_EFFORT	 (QUEUE_BIT(K2_QUEUE_IDLE) - QUEUE_BIT(K2_QUEUE_BEST_EFFORT))
-#define IDLE		 QUEUE_BIT(K2_QUEUE_IDLE)
-#define ALL_FLOWS	 (QUEUE_BIT(K2_FLOWS) - 1)
+#define FLOW_BIT(flow) (1U << (flow))
+#define ALL_FLOWS      (FLOW_BIT(K2_FLOWS) - 1)
 
 /* The flows with something queued, one bit each. */
 static u32 flows_of(u32 waiting)
 {
-	return (waiting & BEST_EFFORT) >> K2_QUEUE_BEST_EFFORT;
+	return (waiting & K2_BEST_EFFORT_BITS) >> K2_QUEUE_BEST_EFFORT;
 }
 
 u32 k2_background_flow(const struct k2_background *background, u32 waiting, u32 key)
@@ -33,7 +29,7 @@ u32 k2_background_take_flow(struct k2_background *background, u32 waiting, u32 k
 	u32 queue = k2_background_flow(background, waiting, key);
 	u32 flow = queue - K2_QUEUE_BEST_EFFORT;
 
-	if (!((flows_of(waiting) | background->flows_inflight) & QUEUE_BIT(flow)))
+	if (!((flows_of(waiting) | background->flows_inflight) & FLOW_BIT(flow)))
 		background->flow_key[flow] = key;
 	return queue;
 }
@@ -47,30 +43,17 @@ static u32 next_flow(const struct k2_background *background, u32 waiting)
 	return K2_QUEUE_BEST_EFFORT + (u32)__builtin_ctz(after ? after : flows);
 }
 
-/* Is it the turn of idle, whatever else there is? */
-static bool idle_is_due(const struct k2_background *background)
-{
-	return background->best_effort_streak >= K2_BEST_EFFORT_STREAK_MAX;
-}
-
-bool k2_background_has_work(const struct k2_background *background, u32 waiting)
-{
-	if (waiting & (METADATA | BEST_EFFORT))
-		return true;
-	if (!(waiting & IDLE))
-		return false;
-	return idle_is_due(background) || !(background->busy || background->gave_way);
-}
-
 u32 k2_background_next(const struct k2_background *background, u32 waiting)
 {
-	bool rest = waiting & (BEST_EFFORT | IDLE);
+	bool rest = waiting & (K2_BEST_EFFORT_BITS | K2_IDLE_BIT);
 
 	if (!k2_background_has_work(background, waiting))
 		return K2_QUEUE_NONE;
-	if (waiting & METADATA && !(rest && background->metadata_streak >= K2_METADATA_STREAK_MAX))
+	if (waiting & K2_METADATA_BIT &&
+	    !(rest && background->metadata_streak >= K2_METADATA_STREAK_MAX))
 		return K2_QUEUE_METADATA;
-	if (waiting & BEST_EFFORT && !(waiting & IDLE && idle_is_due(background)))
+	if (waiting & K2_BEST_EFFORT_BITS &&
+	    !(waiting & K2_IDLE_BIT && k2_background_idle_is_due(background)))
 		return next_flow(background, waiting);
 	return K2_QUEUE_IDLE;
 }
@@ -91,14 +74,14 @@ static void flow_dispatched(struct k2_background *background, u32 flow)
 {
 	background->flow_last = flow;
 	background->flow_inflight[flow]++;
-	background->flows_inflight |= QUEUE_BIT(flow);
+	background->flows_inflight |= FLOW_BIT(flow);
 }
 
 static void flow_ended(struct k2_background *background, u32 flow)
 {
 	background->flow_inflight[flow]--;
 	if (background->flow_inflight[flow] == 0)
-		background->flows_inflight &= ~QUEUE_BIT(flow);
+		background->flows_inflight &= ~FLOW_BIT(flow);
 }
 
 void k2_background_dispatched(struct k2_background *background, u32 queue, u32 waiting)
@@ -111,12 +94,12 @@ void k2_background_dispatched(struct k2_background *background, u32 queue, u32 w
 	}
 	background->busy++;
 	if (queue == K2_QUEUE_METADATA) {
-		if (waiting & (BEST_EFFORT | IDLE))
+		if (waiting & (K2_BEST_EFFORT_BITS | K2_IDLE_BIT))
 			background->metadata_streak++;
 		return;
 	}
 	background->metadata_streak = 0;
-	if (waiting & IDLE)
+	if (waiting & K2_IDLE_BIT)
 		background->best_effort_streak++;
 	flow_dispatched(background, queue - K2_QUEUE_BEST_EFFORT);
 }
@@ -132,7 +115,8 @@ void k2_background_ended(struct k2_background *background, u32 queue)
 
 static bool gives_way(const struct k2_background *background, u32 waiting)
 {
-	return waiting & IDLE && (background->busy || waiting & (METADATA | BEST_EFFORT));
+	return waiting & K2_IDLE_BIT &&
+	       (background->busy || waiting & (K2_METADATA_BIT | K2_BEST_EFFORT_BITS));
 }
 
 bool k2_background_changed(const struct k2_background *background, u32 waiting)

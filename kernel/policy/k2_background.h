@@ -18,7 +18,8 @@
  * not decided here. But idle does not wait without end: after K2_BEST_EFFORT_STREAK_MAX in a row
  * that went before it, one of idle is next.
  *
- * A part of k2_policy.h, which calls this; tests and the module do not.
+ * A part of k2_policy.h, which calls this; tests and the module do not. What is asked several times
+ * for each request is inline.
  */
 #ifndef K2_BACKGROUND_H
 #define K2_BACKGROUND_H
@@ -36,11 +37,18 @@
 /* Nothing may be dispatched now. */
 #define K2_QUEUE_NONE K2_QUEUES
 
+/* The same as bits. */
+#define K2_QUEUE_BIT(queue) (1U << (queue))
+#define K2_RT_BITS	    (K2_QUEUE_BIT(K2_RT_LEVELS) - 1)
+#define K2_METADATA_BIT	    K2_QUEUE_BIT(K2_QUEUE_METADATA)
+#define K2_BEST_EFFORT_BITS (K2_QUEUE_BIT(K2_QUEUE_IDLE) - K2_QUEUE_BIT(K2_QUEUE_BEST_EFFORT))
+#define K2_IDLE_BIT	    K2_QUEUE_BIT(K2_QUEUE_IDLE)
+
 /* Groups of queues, as users see them: the flows are one group. */
 #define K2_GROUP_METADATA    K2_QUEUE_METADATA
 #define K2_GROUP_BEST_EFFORT K2_QUEUE_BEST_EFFORT
-#define K2_GROUP_IDLE	    (K2_GROUP_BEST_EFFORT + 1)
-#define K2_GROUPS	    (K2_GROUP_IDLE + 1)
+#define K2_GROUP_IDLE	     (K2_GROUP_BEST_EFFORT + 1)
+#define K2_GROUPS	     (K2_GROUP_IDLE + 1)
 
 /* A flusher submits metadata in bursts of a few dozen blocks: it would gain little from more. */
 #define K2_METADATA_STREAK_MAX 16
@@ -81,7 +89,20 @@ u32 k2_background_take_flow(struct k2_background *background, u32 waiting, u32 k
 
 /* The queue to dispatch from, K2_QUEUE_NONE if there is none, or if idle gives way. */
 u32 k2_background_next(const struct k2_background *background, u32 waiting);
-bool k2_background_has_work(const struct k2_background *background, u32 waiting);
+
+/* Is it the turn of idle, whatever else there is? */
+static inline bool k2_background_idle_is_due(const struct k2_background *background)
+{
+	return background->best_effort_streak >= K2_BEST_EFFORT_STREAK_MAX;
+}
+
+static inline bool k2_background_has_work(const struct k2_background *background, u32 waiting)
+{
+	waiting &= K2_METADATA_BIT | K2_BEST_EFFORT_BITS | K2_IDLE_BIT;
+	if (waiting != K2_IDLE_BIT)
+		return waiting;
+	return !(background->busy || background->gave_way) || k2_background_idle_is_due(background);
+}
 
 /*
  * Has idle given way for long enough? Then it may go now, and the result is 0, as it is if others

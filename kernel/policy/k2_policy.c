@@ -9,11 +9,6 @@
 
 #define NS_PER_MS 1000000ULL
 
-/* Bits of queues_waiting. */
-#define QUEUE_BIT(queue)  (1U << (queue))
-#define RT_QUEUES	  (QUEUE_BIT(K2_RT_LEVELS) - 1)
-#define BACKGROUND_QUEUES (QUEUE_BIT(K2_QUEUES) - QUEUE_BIT(K2_RT_LEVELS))
-
 /* One tag in this many is kept from each. */
 #define TAGS_KEPT_METADATA    8
 #define TAGS_KEPT_BEST_EFFORT 4
@@ -46,11 +41,6 @@ u32 k2_policy_flow(const struct k2_policy *policy, u32 key)
 u32 k2_policy_take_flow(struct k2_policy *policy, u32 key)
 {
 	return k2_background_take_flow(&policy->background, policy->queues_waiting, key);
-}
-
-enum k2_class k2_policy_class(u32 queue)
-{
-	return queue < K2_RT_LEVELS ? K2_CLASS_RT : K2_CLASS_BACKGROUND;
 }
 
 u32 k2_policy_inflight_default(u32 tags, bool is_mmc)
@@ -120,11 +110,6 @@ bool k2_policy_set_background_wait_ms_max(struct k2_policy *policy, u32 wait_ms)
 	return true;
 }
 
-u32 k2_policy_inflight(const struct k2_policy *policy)
-{
-	return policy->inflight[K2_CLASS_RT] + policy->inflight[K2_CLASS_BACKGROUND];
-}
-
 static bool may_dispatch(const struct k2_policy *policy)
 {
 	return k2_policy_inflight(policy) < policy->inflight_max;
@@ -132,25 +117,17 @@ static bool may_dispatch(const struct k2_policy *policy)
 
 static bool rt_queued(const struct k2_policy *policy)
 {
-	return policy->queues_waiting & RT_QUEUES;
+	return policy->queues_waiting & K2_RT_BITS;
 }
 
 static bool background_queued(const struct k2_policy *policy)
 {
-	return policy->queues_waiting & BACKGROUND_QUEUES;
+	return policy->queues_waiting & ~K2_RT_BITS;
 }
 
 static bool is_waiting(const struct k2_policy *policy, u32 queue)
 {
-	return policy->queues_waiting & QUEUE_BIT(queue);
-}
-
-bool k2_policy_has_work(const struct k2_policy *policy)
-{
-	if (!may_dispatch(policy))
-		return false;
-	return rt_queued(policy) ||
-	       k2_background_has_work(&policy->background, policy->queues_waiting);
+	return policy->queues_waiting & K2_QUEUE_BIT(queue);
 }
 
 bool k2_policy_next_needs_time(const struct k2_policy *policy)
@@ -206,14 +183,14 @@ bool k2_policy_may_merge(const struct k2_policy *policy, u32 queue, u64 bytes)
 static void enqueue(struct k2_policy *policy, u32 queue)
 {
 	policy->queued[queue]++;
-	policy->queues_waiting |= QUEUE_BIT(queue);
+	policy->queues_waiting |= K2_QUEUE_BIT(queue);
 }
 
 static void dequeue(struct k2_policy *policy, u32 queue)
 {
 	policy->queued[queue]--;
 	if (policy->queued[queue] == 0)
-		policy->queues_waiting &= ~QUEUE_BIT(queue);
+		policy->queues_waiting &= ~K2_QUEUE_BIT(queue);
 }
 
 void k2_policy_insert(struct k2_policy *policy, u32 queue)
@@ -281,7 +258,7 @@ static bool background_is_waiting(const struct k2_policy *policy)
 	return policy->background_waits || policy->inflight[K2_CLASS_RT] || rt_queued(policy);
 }
 
-bool k2_policy_waits_changed(const struct k2_policy *policy)
+bool k2_policy_some_wait_changed(const struct k2_policy *policy)
 {
 	return rt_is_blocked(policy) != policy->rt_blocked ||
 	       background_is_waiting(policy) != policy->background_waits ||
@@ -337,6 +314,8 @@ void k2_policy_note_waits(struct k2_policy *policy, u64 now_ns)
 	note_rt_blocked(policy, now_ns);
 	note_background_waits(policy, now_ns);
 	k2_background_note(&policy->background, policy->queues_waiting, now_ns);
+	policy->some_wait = policy->rt_blocked || policy->background_waits ||
+			    policy->background.gives_way;
 }
 
 bool k2_policy_idle_gave_way(const struct k2_policy *policy)

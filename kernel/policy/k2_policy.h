@@ -92,6 +92,9 @@ struct k2_policy {
 	u32 inflight[K2_CLASSES];
 	struct k2_counts counts[K2_CLASSES];
 
+	/* Any of the waits below, or that of idle. */
+	bool some_wait;
+
 	/*
 	 * How long background kept real-time waiting: an episode lasts while a real-time request
 	 * is queued, no more may be in flight, and a background request is among those in flight.
@@ -129,7 +132,12 @@ struct k2_policy {
  * best effort the first. @is_metadata: the file system says so (REQ_META).
  */
 u32 k2_policy_queue(u16 ioprio, bool is_metadata);
-enum k2_class k2_policy_class(u32 queue);
+
+static inline enum k2_class k2_policy_class(u32 queue)
+{
+	return queue < K2_RT_LEVELS ? K2_CLASS_RT : K2_CLASS_BACKGROUND;
+}
+
 u32 k2_policy_group(u32 queue);
 
 /*
@@ -146,9 +154,9 @@ u32 k2_policy_take_flow(struct k2_policy *policy, u32 key);
 u32 k2_policy_inflight_default(u32 tags, bool is_mmc);
 
 /*
- * How many of each @tags scheduler tags requests of @group may take. What idle must leave is for all
- * others, what best effort must leave is for real-time and metadata, what metadata must leave is
- * for real-time.
+ * How many of each @tags scheduler tags requests of @group may take. What idle must leave is for
+ * all others, what best effort must leave is for real-time and metadata, what metadata must leave
+ * is for real-time.
  */
 u32 k2_policy_tags(u32 tags, u32 group);
 
@@ -159,14 +167,27 @@ bool k2_policy_set_inflight_max(struct k2_policy *policy, u32 inflight_max);
 bool k2_policy_set_split_kib(struct k2_policy *policy, u32 split_kib, u32 block_bytes);
 bool k2_policy_set_background_wait_ms_max(struct k2_policy *policy, u32 wait_ms);
 
+/* How many are in flight. */
+static inline u32 k2_policy_inflight(const struct k2_policy *policy)
+{
+	return policy->inflight[K2_CLASS_RT] + policy->inflight[K2_CLASS_BACKGROUND];
+}
+
 /*
  * The queue to dispatch from now, or K2_QUEUE_NONE. @now_ns: monotonic; anything if
  * k2_policy_next_needs_time() is false.
  */
 bool k2_policy_next_needs_time(const struct k2_policy *policy);
 u32 k2_policy_next(const struct k2_policy *policy, u64 now_ns);
+
 /* Would k2_policy_next() name a queue? That does not depend on the time; which one may. */
-bool k2_policy_has_work(const struct k2_policy *policy);
+static inline bool k2_policy_has_work(const struct k2_policy *policy)
+{
+	if (k2_policy_inflight(policy) >= policy->inflight_max)
+		return false;
+	return policy->queues_waiting & K2_RT_BITS ||
+	       k2_background_has_work(&policy->background, policy->queues_waiting);
+}
 
 /*
  * How much of a request of @bytes at the head of @queue to dispatch at once, in whole blocks of
@@ -189,7 +210,18 @@ void k2_policy_give_back(struct k2_policy *policy, u32 queue, enum k2_back why);
 void k2_policy_complete(struct k2_policy *policy, u32 queue);
 
 /* Has a wait begun or ended: of real-time, of background for that, of idle for other background? */
-bool k2_policy_waits_changed(const struct k2_policy *policy);
+bool k2_policy_some_wait_changed(const struct k2_policy *policy);
+
+static inline bool k2_policy_waits_changed(const struct k2_policy *policy)
+{
+	u32 waiting = policy->queues_waiting;
+	bool rt = waiting & K2_RT_BITS || policy->inflight[K2_CLASS_RT];
+	bool others = waiting & ~K2_RT_BITS || policy->inflight[K2_CLASS_BACKGROUND];
+	bool wait_can_begin = (rt && others) || waiting & K2_IDLE_BIT;
+
+	return (policy->some_wait || wait_can_begin) && k2_policy_some_wait_changed(policy);
+}
+
 void k2_policy_note_waits(struct k2_policy *policy, u64 now_ns);
 
 /*
@@ -204,8 +236,6 @@ u64 k2_policy_background_wait_ns(const struct k2_policy *policy, u64 now_ns);
 
 /* Does every request ever inserted account for itself? Holds after each transition. */
 bool k2_policy_balanced(const struct k2_policy *policy);
-/* How many are in flight. */
-u32 k2_policy_inflight(const struct k2_policy *policy);
 /* Is no request queued or in flight? */
 bool k2_policy_idle(const struct k2_policy *policy);
 

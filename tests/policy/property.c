@@ -259,9 +259,9 @@ static bool step_insert(struct k2_policy *policy, struct model *model)
 		.order = model->order_next++,
 	};
 	group = class == 1   ? level
-	       : metadata   ? K2_GROUP_METADATA
-	       : class == 3 ? K2_GROUP_IDLE
-			    : K2_GROUP_BEST_EFFORT;
+		: metadata   ? K2_GROUP_METADATA
+		: class == 3 ? K2_GROUP_IDLE
+			     : K2_GROUP_BEST_EFFORT;
 	request->queue = queue_of(policy, (u16)(class << 13 | level), metadata, request->process);
 	same("group of ioprio", k2_policy_group(request->queue), group);
 	if (group == K2_GROUP_BEST_EFFORT)

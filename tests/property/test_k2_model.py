@@ -6,7 +6,8 @@ import pytest
 
 IO = "tracing_mark_write: stream {} {} + {} ioprio {} process 7"
 INSERT = "block_rq_insert: 252,0 {} 4096 () {} + {} [io]"
-DISPATCH = "k2_dispatch: 252,0 {} {} + {} bytes queue {} (8 metadata, 9 best effort, 10 idle) inflight {}"
+QUEUES = "(8 metadata, 9 best effort, 10 idle)"
+DISPATCH = "k2_dispatch: 252,0 {} {} + {} bytes queue {} " + QUEUES + " inflight {}"
 COMPLETE = "block_rq_complete: 252,0 {} () {} + {} [{}]"
 BACKMERGE = "block_bio_backmerge: 252,0 {} {} + {} [io]"
 
