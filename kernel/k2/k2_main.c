@@ -5,9 +5,9 @@
  * Real-time requests (ioprio class RT, eight levels) are served strictly first, in order of
  * arrival, then metadata of file systems, then best effort, process by process, then the idle
  * class. No more than inflight_max requests are with the device at a time, so that a real-time
- * request finds little in front of it, and background requests can be dispatched in pieces
- * (split_kib), so that what it finds there is short. The decisions are in k2_policy.c; this file keeps the lists and ties them to blk-mq.
- * Begin reading at the table at the end.
+ * request finds little in front of it, and background requests can be dispatched in pieces, so
+ * that what it finds there is short. The decisions are in k2_policy.c; this file keeps the lists
+ * and ties them to blk-mq. Begin reading at the table at the end.
  *
  * Life of a request: prepare_request, insert_requests, dispatch_request, finish_request. Not all
  * requests live all of it. Requests merged into another are finished without dispatch. Flushes go
