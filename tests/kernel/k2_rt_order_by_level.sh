@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: whatever came first, real-time levels are dispatched 0 to 7, then background; FIFO in each
+# DESCRIPTION: whatever came first, real-time levels are dispatched 0 to 7, then best effort, then idle; FIFO in each
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
 . "$STEADY_TESTS/lib.sh"
@@ -27,9 +27,9 @@ read_as 1 5 60
 read_as 1 0 70
 read_as 1 2 80
 wait
-trace_end | sed -n 's/.*k2_dispatch:.* R \([0-9]*\) + 4096 bytes queue \([0-9]\) .*/\2 \1/p' \
+trace_end | sed -n 's/.*k2_dispatch:.* R \([0-9]*\) + 4096 bytes queue \([0-9]*\) .*/\2 \1/p' \
 	>"$SCRATCH/order"
-printf '%s\n' "9 8" "0 560" "2 640" "5 400" "5 480" "7 320" "9 160" "9 240" >"$SCRATCH/expected"
+printf '%s\n' "9 8" "0 560" "2 640" "5 400" "5 480" "7 320" "9 240" "10 160" >"$SCRATCH/expected"
 cmp "$SCRATCH/order" "$SCRATCH/expected" || fail "order: $(tr '\n' ',' <"$SCRATCH/order")"
 
 k2_expect_settled nullb0

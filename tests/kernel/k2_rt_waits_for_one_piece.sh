@@ -9,6 +9,7 @@ disk=${STEADY_DEVICE#/dev/}
 reader="$STEADY_TESTS_BIN/rt_reader"
 # No command queue: the default is what this test needs.
 knob "$disk" scheduler k2
+knob "$disk" iosched/rt_block_us 0
 expect "default inflight_max" "$(knob "$disk" iosched/inflight_max)" 1
 
 # max_ns BG_KIB BG_THREADS OP: the reader's longest wait, 64 KiB reads
