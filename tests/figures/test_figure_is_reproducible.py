@@ -168,7 +168,9 @@ def test_only_boots_one_variant_and_concludes_nothing(
 
 def test_failed_boot_says_why_and_how_to_replay(base_kernel: LabKernel, tmp_path: Path) -> None:
     workload = TINY.with_name("tiny-workload.toml").read_text(encoding="utf-8")
-    broken = workload.replace('{ scheduler = "k2", "iosched/rt_block_us" = 0 }', '{ scheduler = "no-such" }')
+    broken = workload.replace(
+        '{ scheduler = "k2", "iosched/rt_block_us" = 0 }', '{ scheduler = "no-such" }'
+    )
     (tmp_path / "tiny-workload.toml").write_text(broken, encoding="utf-8")
     figure = tmp_path / "tiny.toml"
     figure.write_text(TINY.read_text(encoding="utf-8"), encoding="utf-8")

@@ -349,7 +349,6 @@ class Model:
         elif self.background_waits_since_s is None:
             self.background_waits_since_s = time_s
 
-
     def _note_gives_way(self, time_s: float) -> None:
         idle = any(rq.queue == IDLE for rq in self.queued)
         others = any(rq.queue == BEST_EFFORT for rq in (*self.queued, *self.in_flight))
