@@ -154,6 +154,15 @@ struct steadyio_config {
 	/* Room for their names and schemas, all together, twice in locked memory and in each segment.
 	 * Default 4 KiB for each of late_channels. */
 	uint64_t late_definition_bytes;
+	/* What MCAP calls so: how channels and schemas are to be understood, "ros2" for example.
+	 * Default: none. */
+	const char *profile;
+};
+
+/* A key and a value. */
+struct steadyio_pair {
+	const char *key;
+	const char *value;
 };
 
 struct steadyio_channel_config {
@@ -176,6 +185,9 @@ struct steadyio_channel_config {
 	/* Memory between append and writer. Default: one second of records; all channels without a
 	 * period share 32 MiB; one that is added after steadyio_start() has 1 MiB. */
 	uint64_t ring_bytes;
+	/* Free keys and values in the recording's channel, each key once. Default: none. */
+	const struct steadyio_pair *metadata;
+	size_t metadata_pairs;
 };
 
 struct steadyio_amount {
@@ -264,6 +276,10 @@ int steadyio_start(struct steadyio_recorder *recorder);
  */
 int steadyio_append(struct steadyio_channel *channel, uint64_t log_time_ns, const void *data,
 		    size_t bytes);
+
+/* The same of a record that was made at another time. The time of steadyio_append() is both. */
+int steadyio_append_published(struct steadyio_channel *channel, uint64_t log_time_ns,
+			      uint64_t publish_time_ns, const void *data, size_t bytes);
 
 /*
  * Waits until what was appended before is durable. STEADYIO_TIMEOUT if that takes longer,

@@ -4,6 +4,7 @@
 use std::ffi::{CStr, OsStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::slice;
 use std::time::Duration;
 
 use steadyio_recorder::config::{
@@ -46,6 +47,7 @@ pub struct CConfig {
     pub on_failure: u32,
     pub late_channels: u32,
     pub late_definition_bytes: u64,
+    pub profile: *const c_char,
 }
 
 // SAFETY: as the trait wants it; a function pointer that is not NULL is the caller's promise.
@@ -68,6 +70,16 @@ pub struct CChannelConfig {
     pub record_bytes_max: u64,
     pub period_ns: u64,
     pub ring_bytes: u64,
+    pub metadata: *const CPair,
+    pub metadata_pairs: usize,
+}
+
+/// `struct steadyio_pair`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct CPair {
+    pub key: *const c_char,
+    pub value: *const c_char,
 }
 
 // SAFETY: as the trait wants it.
@@ -94,7 +106,7 @@ impl CConfig {
     /// Without channels; limits are checked by the recorder.
     ///
     /// # Safety
-    /// `dir` is NULL or a string.
+    /// `dir` and `profile` are NULL or strings.
     pub unsafe fn to_rust(&self) -> Result<RecorderConfig, Error> {
         let unknown = self.flags & !(NO_LOCK | WRITER_CPU | DISCARD_DAMAGED);
         if unknown != 0 {
@@ -106,6 +118,8 @@ impl CConfig {
         Ok(RecorderConfig {
             // SAFETY: the caller's promise.
             dir: unsafe { path("config->dir", self.dir)? },
+            // SAFETY: the caller's promise.
+            profile: unsafe { string("config->profile", self.profile)? }.unwrap_or_default(),
             channels: Vec::new(),
             loss_window: match self.loss_window_ms {
                 0 => defaults::LOSS_WINDOW,
@@ -194,11 +208,37 @@ impl CChannelConfig {
             message_encoding: encoding.unwrap_or_default(),
             // SAFETY: the caller's promise.
             schema: unsafe { self.schema()? },
+            // SAFETY: the caller's promise.
+            metadata: unsafe { self.pairs()? },
             record_bytes_max: self.record_bytes_max,
             period,
             // 0: its share, when all channels are known.
             ring_bytes: self.ring_bytes,
         })
+    }
+
+    unsafe fn pairs(&self) -> Result<Vec<(String, String)>, Error> {
+        let pairs = match (self.metadata.is_null(), self.metadata_pairs) {
+            (_, 0) => &[],
+            (true, count) => {
+                let reason = format!("must be an array, since config->metadata_pairs = {count}");
+                return Err(Error::invalid("config->metadata", "NULL", &reason));
+            }
+            // SAFETY: the caller's promise.
+            (false, count) => unsafe { slice::from_raw_parts(self.metadata, count) },
+        };
+        let text = |name, pointer| {
+            // SAFETY: the caller's promise.
+            let text = unsafe { string(name, pointer)? };
+            text.ok_or_else(|| Error::invalid(name, "NULL", "must be a string"))
+        };
+        let pair = |pair: &CPair| {
+            Ok((
+                text("config->metadata[].key", pair.key)?,
+                text("config->metadata[].value", pair.value)?,
+            ))
+        };
+        pairs.iter().map(pair).collect()
     }
 
     unsafe fn schema(&self) -> Result<Option<Schema>, Error> {

@@ -64,11 +64,18 @@ impl ChannelHandle {
     }
 
     /// Every append.
-    pub fn append(&self, log_time_ns: u64, data: &[u8]) -> Result<Status, Error> {
+    pub fn append(
+        &self,
+        log_time_ns: u64,
+        publish_time_ns: u64,
+        data: &[u8],
+    ) -> Result<Status, Error> {
         let _in_use = self.take()?;
         // SAFETY: this call has taken it.
         let channel = unsafe { &mut *self.channel.get() };
-        match channel.as_mut().map(|channel| channel.append(log_time_ns, data)) {
+        let append =
+            |channel: &mut Channel| channel.append_published(log_time_ns, publish_time_ns, data);
+        match channel.as_mut().map(append) {
             Some(Ok(())) => Ok(Status::Ok),
             Some(Err(Lost::RingFull)) => Ok(Status::RingFull),
             Some(Err(Lost::TooLong)) => Ok(Status::TooLong),

@@ -95,7 +95,28 @@ pub unsafe extern "C" fn steadyio_append(
         let (channel, data) = unsafe {
             (reference("channel", channel, CHANNEL)?, bytes_of("data", data, "bytes", bytes)?)
         };
-        channel.append(log_time_ns, data)
+        channel.append(log_time_ns, log_time_ns, data)
+    })
+}
+
+/// See `steadyio.h`.
+///
+/// # Safety
+/// As [`steadyio_open`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn steadyio_append_published(
+    channel: *const ChannelHandle,
+    log_time_ns: u64,
+    publish_time_ns: u64,
+    data: *const c_void,
+    bytes: usize,
+) -> c_int {
+    guard(|| {
+        // SAFETY: the caller's promise.
+        let (channel, data) = unsafe {
+            (reference("channel", channel, CHANNEL)?, bytes_of("data", data, "bytes", bytes)?)
+        };
+        channel.append(log_time_ns, publish_time_ns, data)
     })
 }
 

@@ -32,6 +32,7 @@ static void configs(void)
 	FIELD(steadyio_config, on_failure);
 	FIELD(steadyio_config, late_channels);
 	FIELD(steadyio_config, late_definition_bytes);
+	FIELD(steadyio_config, profile);
 	STRUCT(steadyio_channel_config);
 	FIELD(steadyio_channel_config, struct_bytes);
 	FIELD(steadyio_channel_config, topic);
@@ -43,6 +44,11 @@ static void configs(void)
 	FIELD(steadyio_channel_config, record_bytes_max);
 	FIELD(steadyio_channel_config, period_ns);
 	FIELD(steadyio_channel_config, ring_bytes);
+	FIELD(steadyio_channel_config, metadata);
+	FIELD(steadyio_channel_config, metadata_pairs);
+	STRUCT(steadyio_pair);
+	FIELD(steadyio_pair, key);
+	FIELD(steadyio_pair, value);
 }
 
 static void results(void)

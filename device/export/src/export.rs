@@ -102,6 +102,7 @@ impl Export<'_> {
             .compression(self.compression.of_mcap())
             // A recording that goes on needs the other CPUs.
             .compression_threads(0)
+            .profile(self.survey.profile())
             .library(LIBRARY);
         let mut exporting = Exporting {
             writer: options.create(out)?,

@@ -42,6 +42,8 @@ pub struct Survey {
     pub empty: usize,
     pub unreadable: Vec<Unreadable>,
     pub topics: BTreeSet<String>,
+    /// Of the recordings.
+    pub profiles: BTreeSet<String>,
 }
 
 /// There is nothing that could be exported.
@@ -124,6 +126,7 @@ impl Survey {
     }
 
     fn add_segment(&mut self, path: &Path, found: &Readable) {
+        self.profiles.insert(found.profile.clone());
         self.topics.extend(found.definitions.topics().iter().cloned());
         let bytes = found.blocks.iter().map(|block| block.bytes).sum();
         let Readable { life, times_ns, .. } = *found;
@@ -132,6 +135,14 @@ impl Survey {
 
     fn add_unreadable(&mut self, path: &Path, why: &str) {
         self.unreadable.push(Unreadable { path: path.into(), why: why.into() });
+    }
+
+    /// What all recordings have in common, if anything.
+    pub fn profile(&self) -> &str {
+        match self.profiles.first() {
+            Some(profile) if self.profiles.len() == 1 => profile,
+            _ => "",
+        }
     }
 
     /// Earliest and latest log time of all; None without messages.

@@ -26,10 +26,12 @@ const RECORD_BYTES: usize = 4_000;
 fn config(dir: &Path) -> RecorderConfig {
     RecorderConfig {
         dir: dir.into(),
+        profile: String::new(),
         channels: vec![ChannelConfig {
             topic: "/a".into(),
             message_encoding: "raw".into(),
             schema: None,
+            metadata: Vec::new(),
             record_bytes_max: RECORD_BYTES as u64,
             period: None,
             ring_bytes: 1 << 20,

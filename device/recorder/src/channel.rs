@@ -96,7 +96,17 @@ impl Channel {
     ///
     /// `log_time_ns` is on the caller's clock and need not rise.
     pub fn append(&mut self, log_time_ns: u64, data: &[u8]) -> Result<(), Lost> {
-        self.entrance.append(&mut self.ring, 0, log_time_ns, data)
+        self.append_published(log_time_ns, log_time_ns, data)
+    }
+
+    /// The same for a record that was made at another time.
+    pub fn append_published(
+        &mut self,
+        log_time_ns: u64,
+        publish_time_ns: u64,
+        data: &[u8],
+    ) -> Result<(), Lost> {
+        self.entrance.append(&mut self.ring, 0, (log_time_ns, publish_time_ns), data)
     }
 
     /// What became of this channel's records so far.
@@ -113,8 +123,20 @@ impl Channel {
 impl SharedChannels {
     /// Takes a record of the channel at this position, or counts it as lost.
     pub fn append(&mut self, channel: usize, log_time_ns: u64, data: &[u8]) -> Result<(), Lost> {
+        self.append_published(channel, log_time_ns, log_time_ns, data)
+    }
+
+    /// The same for a record that was made at another time.
+    pub fn append_published(
+        &mut self,
+        channel: usize,
+        log_time_ns: u64,
+        publish_time_ns: u64,
+        data: &[u8],
+    ) -> Result<(), Lost> {
+        let times_ns = (log_time_ns, publish_time_ns);
         // There are fewer channels than that.
-        self.entrances[channel].append(&mut self.ring, channel as u16, log_time_ns, data)
+        self.entrances[channel].append(&mut self.ring, channel as u16, times_ns, data)
     }
 
     /// Takes over a channel that was declared while recording; returns its position. Allocates.
@@ -144,7 +166,7 @@ impl Entrance {
         &self,
         ring: &mut RingWriter,
         channel: u16,
-        log_time_ns: u64,
+        (log_time_ns, publish_time_ns): (u64, u64),
         data: &[u8],
     ) -> Result<(), Lost> {
         let bytes = data.len() as u64;
@@ -152,7 +174,8 @@ impl Entrance {
         let lost = match u32::try_from(data.len()) {
             Ok(bytes) if data.len() <= self.record_bytes_max => {
                 // MCAP's sequence numbers are of 32 bits and wrap.
-                let header = Header { log_time_ns, sequence: number as u32, bytes, channel };
+                let sequence = number as u32;
+                let header = Header { log_time_ns, publish_time_ns, sequence, bytes, channel };
                 if ring.push(header, data) {
                     return Ok(());
                 }
@@ -176,6 +199,7 @@ mod tests {
             topic: "a".into(),
             message_encoding: String::new(),
             schema: None,
+            metadata: Vec::new(),
             record_bytes_max: 1_000,
             period: None,
             ring_bytes: 4_000,

@@ -10,6 +10,7 @@ use super::mcap::definitions::{ChannelSpec, DefinitionError, Definitions, Mark, 
 use super::mcap::layout::{
     Layout, LayoutConfig, LayoutError, PAYLOAD_BYTES_LIMIT, single_overhead_bytes,
 };
+use super::mcap::private::PROFILE_BYTES_MAX;
 use super::pool::files::is_segment;
 use super::ring::HEADER_BYTES;
 use super::sizing::segments_for;
@@ -159,6 +160,8 @@ pub struct ChannelConfig {
     pub message_encoding: String,
     /// Schema of the records, if known.
     pub schema: Option<Schema>,
+    /// Free keys and values, each key once.
+    pub metadata: Vec<(String, String)>,
     pub record_bytes_max: u64,
     /// Time between records; None if irregular.
     pub period: Option<Duration>,
@@ -248,6 +251,8 @@ pub struct LateRoom {
 pub struct RecorderConfig {
     /// Where the segments are; nothing else should be there.
     pub dir: PathBuf,
+    /// What MCAP calls so: how channels and schemas are to be understood, `ros2` for example.
+    pub profile: String,
     /// What is recorded.
     pub channels: Vec<ChannelConfig>,
     /// For what is declared later.
@@ -336,7 +341,7 @@ impl ChannelConfig {
             topic: self.topic.clone(),
             message_encoding: self.message_encoding.clone(),
             schema,
-            metadata: Vec::new(),
+            metadata: self.metadata.clone(),
         }
     }
 
@@ -438,6 +443,7 @@ impl RecorderConfig {
             (0, LATE_DEFINITION_BYTES_MAX),
         )?;
         within("longest_record_bytes", self.longest_record_bytes, (0, RECORD_BYTES_MAX))?;
+        within("length of profile", self.profile.len() as u64, (0, PROFILE_BYTES_MAX as u64))?;
         self.check_channels()?;
         self.writer.check()?;
         let segments = self.segments(&self.checked_layout()?)?;
@@ -487,7 +493,7 @@ impl RecorderConfig {
             specs.extend(new);
             channels.push(channel.spec(schema));
         }
-        Definitions::new(&specs, &channels)
+        Ok(Definitions::new(&specs, &channels)?.with_profile(&self.profile))
     }
 
     /// Sizes of what is in a segment.
@@ -628,10 +634,12 @@ mod tests {
     fn good() -> RecorderConfig {
         RecorderConfig {
             dir: "/tmp".into(),
+            profile: String::new(),
             channels: vec![ChannelConfig {
                 topic: "a".into(),
                 message_encoding: String::new(),
                 schema: None,
+                metadata: Vec::new(),
                 record_bytes_max: 16 * KIB,
                 period: Some(Duration::from_millis(5)),
                 ring_bytes: MIB,
@@ -674,7 +682,7 @@ mod tests {
             (|c| c.channels.push(c.channels[0].clone()), "topic = a: two channels"),
             (
                 |c| c.channels[0].ring_bytes = 64 * KIB,
-                "ring_bytes = 65536: must be at least 262432",
+                "ring_bytes = 65536: must be at least 262560",
             ),
             (
                 |c| c.channels[0].record_bytes_max = 512 * KIB,

@@ -11,13 +11,15 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use super::memory::{MemoryError, lock};
 
 /// Bytes of a record's header in the ring.
-pub const HEADER_BYTES: usize = 18;
+pub const HEADER_BYTES: usize = 26;
 
 /// Of which channel a record is, where in it, and how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// Time of the record, of the caller's clock.
     pub log_time_ns: u64,
+    /// When it was made; the same, most often.
+    pub publish_time_ns: u64,
     /// Counts every record of the channel, also lost ones: a gap shows a loss.
     pub sequence: u32,
     /// Length of the payload.
@@ -30,16 +32,20 @@ impl Header {
     fn encode(self) -> [u8; HEADER_BYTES] {
         let mut raw = [0; HEADER_BYTES];
         raw[..8].copy_from_slice(&self.log_time_ns.to_le_bytes());
-        raw[8..12].copy_from_slice(&self.sequence.to_le_bytes());
-        raw[12..16].copy_from_slice(&self.bytes.to_le_bytes());
-        raw[16..].copy_from_slice(&self.channel.to_le_bytes());
+        raw[8..16].copy_from_slice(&self.publish_time_ns.to_le_bytes());
+        raw[16..20].copy_from_slice(&self.sequence.to_le_bytes());
+        raw[20..24].copy_from_slice(&self.bytes.to_le_bytes());
+        raw[24..].copy_from_slice(&self.channel.to_le_bytes());
         raw
     }
 
     fn decode(raw: [u8; HEADER_BYTES]) -> Header {
-        let [t0, t1, t2, t3, t4, t5, t6, t7, s0, s1, s2, s3, b0, b1, b2, b3, c0, c1] = raw;
+        let [l0, l1, l2, l3, l4, l5, l6, l7, rest @ ..] = raw;
+        let [p0, p1, p2, p3, p4, p5, p6, p7, rest @ ..] = rest;
+        let [s0, s1, s2, s3, b0, b1, b2, b3, c0, c1] = rest;
         Header {
-            log_time_ns: u64::from_le_bytes([t0, t1, t2, t3, t4, t5, t6, t7]),
+            log_time_ns: u64::from_le_bytes([l0, l1, l2, l3, l4, l5, l6, l7]),
+            publish_time_ns: u64::from_le_bytes([p0, p1, p2, p3, p4, p5, p6, p7]),
             sequence: u32::from_le_bytes([s0, s1, s2, s3]),
             bytes: u32::from_le_bytes([b0, b1, b2, b3]),
             channel: u16::from_le_bytes([c0, c1]),
@@ -172,9 +178,13 @@ mod tests {
             for (sequence, (bytes, push, take)) in steps.into_iter().enumerate() {
                 let sequence = u32::try_from(sequence).unwrap();
                 if push {
-                    let log_time_ns = !u64::from(sequence);
-                    let channel = sequence as u16 ^ 0xff00;
-                    let header = Header { log_time_ns, sequence, bytes, channel };
+                    let header = Header {
+                        log_time_ns: !u64::from(sequence),
+                        publish_time_ns: u64::from(sequence) << 40,
+                        sequence,
+                        bytes,
+                        channel: sequence as u16 ^ 0xff00,
+                    };
                     let payload: Vec<u8> = (0..bytes).map(|i| (i + sequence) as u8).collect();
                     let fits = used + HEADER_BYTES + payload.len() <= 257;
                     prop_assert_eq!(writer.push(header, &payload), fits);

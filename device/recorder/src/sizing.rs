@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(sizing.stall, 400 * MS);
         // 20 ms + 400 ms = 84 periods, and one more.
         assert_eq!((sizing.poll, sizing.ring_records), (20 * MS, 85));
-        // 85 x 16402 = 1394170 bytes, in 341 blocks.
+        // 85 x 16410 = 1394850 bytes, in 341 blocks.
         assert_eq!(sizing.ring_bytes, 341 * 4_096);
         // 2 x (20 ms + 400 ms)
         assert_eq!(sizing.loss_window, 840 * MS);
@@ -151,7 +151,7 @@ mod tests {
         let sizing = sizing(84, 10 * MS, Duration::ZERO);
         // The poll interval is 1 ms at least: 2 x (1 ms + 0).
         assert_eq!(sizing.loss_window, 2 * MS);
-        // 20 ms are two periods, and one more: 3 x 102 bytes.
+        // 20 ms are two periods, and one more: 3 x 110 bytes.
         assert_eq!((sizing.ring_records, sizing.ring_bytes), (3, 4_096));
     }
 
@@ -224,12 +224,14 @@ mod tests {
                 topic: at.to_string(),
                 message_encoding: String::new(),
                 schema: None,
+                metadata: Vec::new(),
                 record_bytes_max: bytes,
                 period: Some(period_ms * if channels == 100 { 1_000 } else { 1 } * MS),
                 ring_bytes: 1 << 20,
             };
             let config = RecorderConfig {
                 dir: "/tmp".into(),
+                profile: String::new(),
                 channels: (0..channels).map(channel).collect(),
                 loss_window: defaults::LOSS_WINDOW,
                 unit_bytes: 1 << 20,

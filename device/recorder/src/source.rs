@@ -21,6 +21,8 @@ pub struct Record<'a> {
     pub channel: usize,
     /// Goes into the recording.
     pub log_time_ns: u64,
+    /// So does this.
+    pub publish_time_ns: u64,
     /// When it is due, by the monotonic clock; None without a period.
     pub due_ns: Option<u64>,
     pub data: &'a [u8],
@@ -126,7 +128,8 @@ impl Source for Periodic {
             Some(_) => started.wall_ns + offset_ns,
             None => wall_ns(),
         };
-        Ok(Some(Record { channel: 0, log_time_ns, due_ns, data: &self.data }))
+        let (publish_time_ns, data) = (log_time_ns, &self.data[..]);
+        Ok(Some(Record { channel: 0, log_time_ns, publish_time_ns, due_ns, data }))
     }
 }
 

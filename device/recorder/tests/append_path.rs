@@ -28,6 +28,7 @@ fn pair() -> (Channel, Outlet) {
         topic: "a".into(),
         message_encoding: String::new(),
         schema: None,
+        metadata: Vec::new(),
         record_bytes_max: RECORD_BYTES_MAX as u64,
         period: None,
         ring_bytes: 65_536,

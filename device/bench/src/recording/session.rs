@@ -232,11 +232,15 @@ struct PoolSink {
 impl Sink for PoolSink {
     fn take(&mut self, record: &Record<'_>) -> io::Result<()> {
         self.last = record.channel;
-        let Record { channel, log_time_ns, data, .. } = *record;
+        let Record { channel, log_time_ns: log_ns, publish_time_ns, data, .. } = *record;
         // The channel counts a loss; the caller of a real-time system would continue, too.
         let _ = match &mut self.rings {
-            Rings::Own(channels) => channels[channel].append(log_time_ns, data),
-            Rings::Shared(channels) => channels.append(channel, log_time_ns, data),
+            Rings::Own(channels) => {
+                channels[channel].append_published(log_ns, publish_time_ns, data)
+            }
+            Rings::Shared(channels) => {
+                channels.append_published(channel, log_ns, publish_time_ns, data)
+            }
         };
         Ok(())
     }

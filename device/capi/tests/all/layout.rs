@@ -5,7 +5,7 @@ use std::mem::{offset_of, size_of};
 use std::path::Path;
 use std::process::Command;
 
-use steadyio_capi::config::{CChannelConfig, CConfig};
+use steadyio_capi::config::{CChannelConfig, CConfig, CPair};
 use steadyio_capi::stats::{CAccount, CStats};
 use steadyio_capi::status::Status;
 
@@ -52,6 +52,7 @@ fn expected() -> Vec<String> {
         on_failure,
         late_channels,
         late_definition_bytes,
+        profile,
     );
     lines.extend(lines!(
         "steadyio_channel_config",
@@ -66,7 +67,10 @@ fn expected() -> Vec<String> {
         record_bytes_max,
         period_ns,
         ring_bytes,
+        metadata,
+        metadata_pairs,
     ));
+    lines.extend(lines!("steadyio_pair", CPair, key, value));
     lines.extend(lines!(
         "steadyio_account",
         CAccount,

@@ -8,7 +8,7 @@ use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use steadyio_capi::config::{CChannelConfig, CConfig};
+use steadyio_capi::config::{CChannelConfig, CConfig, CPair};
 use steadyio_capi::handle::{ChannelHandle, RecorderHandle};
 use steadyio_capi::stats::{CAccount, CStats};
 use steadyio_capi::status::Status;
@@ -227,12 +227,19 @@ fn a_channel_that_is_added_while_recording_is_recorded() {
         add(recorder, &channel_config());
         // SAFETY: valid pointers.
         assert_eq!(unsafe { steadyio_start(recorder) }, 0, "{}", said());
-        let late = CChannelConfig { topic: c"/late".as_ptr(), ..channel_config() };
+        let pairs = [CPair { key: c"unit".as_ptr(), value: c"m/s".as_ptr() }];
+        let late = CChannelConfig {
+            topic: c"/late".as_ptr(),
+            metadata: pairs.as_ptr(),
+            metadata_pairs: pairs.len(),
+            ..channel_config()
+        };
         let channel = add(recorder, &late);
         let mut account = CAccount { struct_bytes: size_of::<CAccount>(), ..CAccount::default() };
         // SAFETY: valid pointers.
         unsafe {
-            assert_eq!(steadyio_append(channel, 7, b"x".as_ptr().cast(), 1), 0, "{}", said());
+            let data = b"x".as_ptr().cast();
+            assert_eq!(steadyio_append_published(channel, 7, 5, data, 1), 0, "{}", said());
             assert_eq!(steadyio_flush(recorder, 600_000), 0);
             assert_eq!(steadyio_channel_account(channel, &mut account), 0);
             assert_eq!(account.durable.records, 1);
@@ -243,6 +250,8 @@ fn a_channel_that_is_added_while_recording_is_recorded() {
         }
         let found = messages(path);
         assert_eq!((found.len(), found[0].channel.topic.as_str()), (1, "/late"));
+        assert_eq!((found[0].log_time, found[0].publish_time), (7, 5));
+        assert_eq!(found[0].channel.metadata["unit"], "m/s");
     });
 }
 

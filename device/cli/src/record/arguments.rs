@@ -92,6 +92,9 @@ pub struct Arguments {
     /// default what --unit has room for (pool)
     #[arg(long, value_name = "SIZE", value_parser = size)]
     record_max: Option<u64>,
+    /// Profile in the header of each segment, for example ros2 (pool)
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
     /// Overwrite damaged segments instead of renaming them (pool)
     #[arg(long)]
     discard_damaged: bool,
@@ -304,8 +307,9 @@ impl Arguments {
     }
 
     /// Options that only the pool has, and whether they were given.
-    fn of_pool(&self) -> [(&'static str, bool); 14] {
+    fn of_pool(&self) -> [(&'static str, bool); 15] {
         [
+            ("--profile", self.profile.is_some()),
             ("--record-max", self.record_max.is_some()),
             ("--discard-damaged", self.discard_damaged),
             ("--loss-window", self.loss_window.is_some()),
@@ -345,6 +349,7 @@ impl Arguments {
             if pool { defaults::SEGMENT_BYTES } else { total_bytes.unwrap_or(u64::MAX) };
         RecorderConfig {
             dir: self.dir.clone(),
+            profile: self.profile.clone().unwrap_or_default(),
             channels: vec![self.channel()],
             loss_window: self.loss_window.unwrap_or(defaults::LOSS_WINDOW),
             unit_bytes: self.unit.unwrap_or(unit_bytes),
@@ -379,6 +384,7 @@ impl Arguments {
             topic: TOPIC.into(),
             message_encoding: String::new(),
             schema: None,
+            metadata: Vec::new(),
             record_bytes_max: self.size,
             period,
             ring_bytes: self.ring.unwrap_or_else(|| defaults::ring_bytes(self.size, period, 1)),

@@ -109,6 +109,7 @@ impl InputArguments {
                 topic: self.topic.clone(),
                 message_encoding: String::new(),
                 schema: None,
+                metadata: Vec::new(),
                 record_bytes_max: line_bytes_max,
                 period: None,
                 ring_bytes: 0,

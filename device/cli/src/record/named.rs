@@ -17,6 +17,7 @@ pub fn option(error: ConfigError, keep: &str, declared: bool) -> anyhow::Error {
         "late.channels" => "--late-topics",
         "late.definition_bytes" => "--late-definitions",
         "segment_bytes" => "--segment-size",
+        "length of profile" => return anyhow!("--profile of {value} bytes: {reason}"),
         "loss_window (ms)" => return anyhow!("--loss-window {value}ms: {reason} ms"),
         "retention (time)" => "--keep-time",
         "number of segments" if keep == "--segments" => keep,

@@ -12,7 +12,9 @@ use std::time::Duration;
 use mcap::Summary;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use steadyio_recorder::stream::encode::{HEAD, begin_frame, record_frame, topic_frame};
+use steadyio_recorder::stream::encode::{
+    HEAD, begin_frame, published_frame, record_frame, topic_frame,
+};
 use steadyio_recorder::stream::frames::Topic;
 
 use crate::common::{stderr, valid_json};
@@ -31,6 +33,7 @@ fn topic(name: &str) -> Topic {
         schema_name: "Block".into(),
         schema_encoding: "text".into(),
         schema_data: b"bytes".to_vec(),
+        metadata: Vec::new(),
         record_bytes_max: 4_000,
         period_ns: 0,
     }
@@ -152,6 +155,34 @@ fn the_index_and_what_is_known_of_the_recordings_are_in_the_file() {
     assert_eq!(indexed, 600);
     let names: Vec<&str> = index.metadata_indexes.iter().map(|place| place.name.as_str()).collect();
     assert_eq!(names, ["steadyio.export", "steadyio.recording", "steadyio.recording"]);
+}
+
+#[test]
+fn profile_metadata_and_publish_times_are_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let recording = dir.path().join("recording");
+    let mut child = recorder(&recording, &["--profile", "ros2"]);
+    let metadata = vec![("offered_qos_profiles".to_string(), "- depth: 1".to_string())];
+    let topic = Topic { metadata: metadata.clone(), ..topic("/a") };
+    let stream = [
+        HEAD.to_vec(),
+        topic_frame(1, &topic).unwrap(),
+        begin_frame(),
+        published_frame(1, 5, 3, b"first").unwrap(),
+        record_frame(1, 6, b"second").unwrap(),
+    ];
+    child.stdin.take().unwrap().write_all(&stream.concat()).unwrap();
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
+    let out = dir.path().join("out.mcap");
+    assert_eq!(export(&recording, &out, &[]).status.code(), Some(0));
+    let bytes = fs::read(&out).unwrap();
+    let found: Vec<_> = mcap::MessageStream::new(&bytes).unwrap().map(Result::unwrap).collect();
+    let times: Vec<_> = found.iter().map(|one| (one.log_time, one.publish_time)).collect();
+    assert_eq!(times, [(5, 3), (6, 6)]);
+    assert_eq!(found[0].channel.metadata, metadata.into_iter().collect());
+    let first = mcap::read::LinearReader::new(&bytes).unwrap().next();
+    let Some(Ok(mcap::records::Record::Header(header))) = first else { panic!("{first:?}") };
+    assert_eq!(header.profile, "ros2");
 }
 
 #[test]

@@ -81,6 +81,7 @@ impl Mark {
 /// Schemas and channels of a recording, as records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Definitions {
+    profile: String,
     schemas: Vec<u8>,
     channels: Vec<u8>,
     schema_ids: Vec<u16>,
@@ -117,9 +118,20 @@ impl Definitions {
         })
     }
 
+    /// Of a recording with this profile.
+    pub fn with_profile(self, profile: &str) -> Definitions {
+        Definitions { profile: profile.into(), ..self }
+    }
+
+    /// What MCAP calls so; empty if there is none.
+    pub fn profile(&self) -> &str {
+        &self.profile
+    }
+
     /// Of a file that was found; to be filled by [`Definitions::add_record`].
     pub(super) fn empty() -> Definitions {
         Definitions {
+            profile: String::new(),
             schemas: Vec::new(),
             channels: Vec::new(),
             schema_ids: Vec::new(),

@@ -308,7 +308,7 @@ impl Encoder {
     /// The block that the file begins with in this life. In a recycled file its gate is closed.
     pub fn head(&self, buffer: &mut [u8], identity: Identity, created_ns: u64) -> FileRange {
         let life = Life { identity, created_ns, ..self.life };
-        put_head(&mut buffer[..HEAD_BYTES], &life, self.is_growing());
+        put_head(&mut buffer[..HEAD_BYTES], &life, self.definitions.profile(), self.is_growing());
         FileRange { offset: 0, bytes: HEAD_BYTES }
     }
 
@@ -380,7 +380,7 @@ impl Encoder {
         put.zeros_to(BLOCK_RECORD_BYTES);
         life.put(&mut put);
         let start = put.at();
-        life.put_metadata(&mut put);
+        life.put_metadata(&mut put, self.definitions.profile());
         let metadata = start..put.at();
         for records in self.definitions.records_before(definitions) {
             put.bytes(records);
@@ -547,7 +547,7 @@ impl Encoder {
         if self.is_growing() {
             return None;
         }
-        put_head(&mut buffer[..HEAD_BYTES], &self.life, true);
+        put_head(&mut buffer[..HEAD_BYTES], &self.life, self.definitions.profile(), true);
         Some(FileRange { offset: 0, bytes: HEAD_BYTES })
     }
 

@@ -47,12 +47,18 @@ const _: () =
     assert!(BLOCK_RECORD_BYTES == 65 && LIFE_RECORD_BYTES == 65 && SEAL_RECORD_BYTES == 49,);
 /// The last 512 bytes of the head: written over an old gate, they are replaced at once.
 pub const GATE_OFFSET: usize = HEAD_BYTES - 512;
+/// Longest profile.
+pub const PROFILE_BYTES_MAX: usize = 64;
+/// Its key in the metadata of a segment's identity.
+const PROFILE_KEY: &str = "profile";
 /// Name of the metadata record of a segment's identity.
 pub const LIFE_NAME: &str = "steadyio.segment";
 
 const LIBRARY: &str = concat!("steadyio ", env!("CARGO_PKG_VERSION"));
 // The life must lie within one sector, which is replaced at once or not at all.
-const _: () = assert!(MAGIC.len() + RECORD_HEAD_BYTES + 8 + 32 + LIFE_RECORD_BYTES <= 512);
+const _: () = assert!(
+    MAGIC.len() + RECORD_HEAD_BYTES + 8 + PROFILE_BYTES_MAX + 32 + LIFE_RECORD_BYTES <= 512
+);
 const _: () = assert!(LIBRARY.len() <= 32 && GATE_OFFSET % 512 == 0);
 
 /// One use of a file by one recording.
@@ -149,7 +155,7 @@ impl Life {
     }
 
     /// The same for the users of MCAP: a metadata record.
-    pub fn put_metadata(&self, put: &mut Put<'_>) {
+    pub fn put_metadata(&self, put: &mut Put<'_>, profile: &str) {
         let opened = put.open_record(op::METADATA);
         put.string(LIFE_NAME);
         let map = put.open_u32();
@@ -162,6 +168,10 @@ impl Life {
         put.number("sequence", self.identity.sequence);
         put.number("created_ns", self.created_ns);
         put.number("segment_bytes", self.segment_bytes);
+        if !profile.is_empty() {
+            put.string(PROFILE_KEY);
+            put.string(profile);
+        }
         put.close_u32(map);
         put.close_record(opened);
     }
@@ -169,7 +179,31 @@ impl Life {
 
 /// Room for the metadata of a life.
 pub fn life_metadata_bytes_max() -> usize {
-    RECORD_HEAD_BYTES + 4 + LIFE_NAME.len() + 4 + 4 * (8 + 16 + DIGITS_MAX) + 8 + 16 + 32
+    let profile = 8 + PROFILE_KEY.len() + PROFILE_BYTES_MAX;
+    RECORD_HEAD_BYTES + 4 + LIFE_NAME.len() + 4 + 4 * (8 + 16 + DIGITS_MAX) + 8 + 16 + 32 + profile
+}
+
+/// The profile in the content of a metadata record; None if it is another one.
+pub fn profile_in_metadata(content: &[u8]) -> Option<&str> {
+    let mut get = Get::new(content);
+    get.string().filter(|name| *name == LIFE_NAME)?;
+    let mut map = Get::new(get.prefixed()?);
+    while !map.rest().is_empty() {
+        let (key, value) = (map.string()?, map.string()?);
+        if key == PROFILE_KEY {
+            return Some(value).filter(|profile| profile.len() <= PROFILE_BYTES_MAX);
+        }
+    }
+    Some("")
+}
+
+/// The profile in a head of this life.
+pub fn profile_in_head<'a>(head: &'a [u8], life: &Life) -> Option<&'a str> {
+    let mut get = Get::new(head);
+    get.bytes(MAGIC.len()).filter(|magic| *magic == MAGIC)?;
+    let (_, header) = get.record().filter(|(opcode, _)| *opcode == op::HEADER)?;
+    Life::get(get.rest()).filter(|found| found == life)?;
+    Get::new(header).string().filter(|profile| profile.len() <= PROFILE_BYTES_MAX)
 }
 
 fn hex(digit: u8) -> u8 {
@@ -177,9 +211,9 @@ fn hex(digit: u8) -> u8 {
 }
 
 /// The head of a file: magic, header, life, gate.
-pub fn put_head(buffer: &mut [u8], life: &Life, gate_open: bool) {
+pub fn put_head(buffer: &mut [u8], life: &Life, profile: &str, gate_open: bool) {
     let mut put = Put::new(buffer);
-    put_file_start(&mut put);
+    put_file_start(&mut put, profile);
     life.put(&mut put);
     put_padding(&mut put, GATE_OFFSET);
     let gate_end = if gate_open { HEAD_BYTES as u64 } else { life.segment_bytes };
@@ -191,7 +225,7 @@ pub fn put_head(buffer: &mut [u8], life: &Life, gate_open: bool) {
 /// padding reaches to [`put_unused_tail`].
 pub fn put_unused_head(buffer: &mut [u8], segment_bytes: u64) {
     let mut put = Put::new(buffer);
-    put_file_start(&mut put);
+    put_file_start(&mut put, "");
     let padding_end = segment_bytes - UNUSED_TAIL_BYTES as u64;
     put.record(private_op::PADDING, padding_end - (put.at() + RECORD_HEAD_BYTES) as u64);
     put.zeros_to(HEAD_BYTES);
@@ -222,10 +256,10 @@ pub fn put_unused_tail(buffer: &mut [u8; UNUSED_TAIL_BYTES]) {
 pub const UNUSED_TAIL_BYTES: usize =
     RECORD_HEAD_BYTES + DATA_END_BYTES + RECORD_HEAD_BYTES + FOOTER_BYTES + MAGIC.len();
 
-fn put_file_start(put: &mut Put<'_>) {
+fn put_file_start(put: &mut Put<'_>, profile: &str) {
     put.bytes(&MAGIC);
     let opened = put.open_record(op::HEADER);
-    put.string("");
+    put.string(profile);
     put.string(LIBRARY);
     put.close_record(opened);
 }

@@ -13,7 +13,7 @@ use super::definitions::Definitions;
 use super::index::BlockSpan;
 use super::layout::{ALIGN_BYTES, ANY_BLOCK_BYTES_LIMIT};
 use super::private::{BlockKind, BlockRecord, Life};
-use super::recover::{RecoverError, State, examine, find_life};
+use super::recover::{RecoverError, State, examine, find_life, profile};
 use super::scan::{ChunkMessage, Messages, Records, Scanned, chunk_place};
 use super::sealed::{Sealed, read_exactly, sealed};
 use super::storage::Storage;
@@ -24,6 +24,8 @@ use super::wire::{CHUNK_HEAD_BYTES, MESSAGE_HEAD_BYTES, RECORD_HEAD_BYTES, op};
 pub struct Readable {
     pub life: Life,
     pub definitions: Definitions,
+    /// What MCAP calls so; empty if there is none.
+    pub profile: String,
     /// Of data, in their order in the file.
     pub blocks: Vec<BlockSpan>,
     /// Earliest and latest log time.
@@ -50,7 +52,7 @@ pub enum Found {
 pub fn read(storage: &dyn Storage) -> Result<Found, RecoverError> {
     if let Some((life, _)) = find_life(storage)? {
         if let Some(tail) = sealed(storage, &life)? {
-            return Ok(of_tail(life, tail));
+            return Ok(of_tail(life, tail, profile(storage, &life)?));
         }
     }
     let found = examine(storage, false)?;
@@ -64,12 +66,13 @@ pub fn read(storage: &dyn Storage) -> Result<Found, RecoverError> {
     }
 }
 
-fn of_tail(life: Life, tail: Sealed) -> Found {
+fn of_tail(life: Life, tail: Sealed, profile: String) -> Found {
     if tail.blocks.is_empty() {
         return Found::Empty;
     }
     let Sealed { definitions, blocks, times_ns, ledger, gaps, .. } = tail;
-    Found::Messages(Box::new(Readable { life, definitions, blocks, times_ns, ledger, gaps }))
+    let found = Readable { life, definitions, profile, blocks, times_ns, ledger, gaps };
+    Found::Messages(Box::new(found))
 }
 
 fn of_blocks((life, scanned): (Life, Scanned)) -> Found {
@@ -79,7 +82,9 @@ fn of_blocks((life, scanned): (Life, Scanned)) -> Found {
     }
     let times_ns = scanned.index.times_ns();
     let Scanned { definitions, ledger, gaps, .. } = scanned;
-    Found::Messages(Box::new(Readable { life, definitions, blocks, times_ns, ledger, gaps }))
+    let profile = definitions.profile().into();
+    let found = Readable { life, definitions, profile, blocks, times_ns, ledger, gaps };
+    Found::Messages(Box::new(found))
 }
 
 /// Whose data is in the file now.

@@ -13,16 +13,16 @@ use super::account::{ChannelLedger, CompletedBy, Gaps};
 use super::digest::ChannelDigest;
 use super::encoder::{Encoder, FileRange};
 use super::follow::{definitions_copy, has_block, holds_our_blocks, scan};
-use super::layout::{ALIGN_BYTES, HEAD_BYTES, Placement};
+use super::layout::{ALIGN_BYTES, ANY_BLOCK_BYTES_LIMIT, HEAD_BYTES, Placement};
 use super::plain::{self, Plain};
 use super::private::{
     BLOCK_RECORD_BYTES, BlockKind, BlockRecord, FORMAT_VERSION, GATE_OFFSET, Identity, Life,
-    get_head, is_ours, is_unused_head, private_op, put_head,
+    get_head, is_ours, is_unused_head, private_op, profile_in_head, profile_in_metadata, put_head,
 };
 use super::scan::{Scanned, Stop};
 use super::sealed::{Sealed, read_exactly, sealed};
 use super::storage::Storage;
-use super::wire::{MAGIC, Put, RECORD_HEAD_BYTES};
+use super::wire::{Get, MAGIC, Put, RECORD_HEAD_BYTES, op};
 
 /// What a disk replaces at once.
 const SECTOR_BYTES: usize = 512;
@@ -285,6 +285,35 @@ fn life_copy(storage: &dyn Storage) -> io::Result<Option<Life>> {
     Ok(copy.map(|(_, life)| life))
 }
 
+/// The profile of a life: in the head, or where that is damaged in the definitions.
+pub(super) fn profile(storage: &dyn Storage, life: &Life) -> io::Result<String> {
+    let head = read_exactly(storage, 0, HEAD_BYTES)?;
+    if let Some(profile) = head.as_deref().and_then(|head| profile_in_head(head, life)) {
+        return Ok(profile.into());
+    }
+    let block = definitions_block(storage, life)?;
+    let records = block.as_deref().and_then(|block| block.get(BLOCK_RECORD_BYTES..));
+    let mut records = Get::new(records.unwrap_or_default());
+    let mut profile = "";
+    while let Some((opcode, content)) = records.record() {
+        if opcode == op::METADATA {
+            profile = profile_in_metadata(content).unwrap_or_default();
+        }
+    }
+    Ok(profile.into())
+}
+
+fn definitions_block(storage: &dyn Storage, life: &Life) -> io::Result<Option<Vec<u8>>> {
+    let offset = HEAD_BYTES as u64;
+    let Some(start) = read_exactly(storage, offset, ALIGN_BYTES)? else { return Ok(None) };
+    let of_this_life = |record: &BlockRecord| {
+        record.identity == life.identity && record.block_bytes as usize <= ANY_BLOCK_BYTES_LIMIT
+    };
+    let Some(record) = BlockRecord::get(&start).filter(of_this_life) else { return Ok(None) };
+    let block = read_exactly(storage, offset, record.block_bytes as usize)?;
+    Ok(block.filter(|block| record.fits(block)))
+}
+
 fn scanned_contents(scanned: &Scanned) -> Contents {
     let counts = scanned.index.channels().iter();
     let channels = counts.enumerate().map(|(at, channel)| ChannelFound {
@@ -390,7 +419,7 @@ fn put(storage: &mut dyn Storage, place: FileRange, buffer: &[u8]) -> io::Result
 
 fn open_gate(storage: &mut dyn Storage, life: &Life) -> io::Result<()> {
     let mut head = [0; HEAD_BYTES];
-    put_head(&mut head, life, true);
+    put_head(&mut head, life, &profile(storage, life)?, true);
     storage.write(0, &head)?;
     storage.sync()
 }

@@ -13,7 +13,9 @@ use super::index::{ChunkPlace, MetadataPlace, SegmentIndex};
 use super::layout::{
     ALIGN_BYTES, ANY_BLOCK_BYTES_LIMIT, HEAD_BYTES, Layout, LayoutConfig, chunk_index_bytes,
 };
-use super::private::{BLOCK_RECORD_BYTES, BlockKind, BlockRecord, Life, private_op};
+use super::private::{
+    BLOCK_RECORD_BYTES, BlockKind, BlockRecord, Life, private_op, profile_in_metadata,
+};
 use super::wire::{Get, RECORD_HEAD_BYTES, op};
 
 /// Why the data ends where it ends.
@@ -250,7 +252,11 @@ impl Scanner {
         for (at, opcode, content) in Records::of(block) {
             match opcode {
                 op::SCHEMA | op::CHANNEL => definitions.add_record(opcode, content)?,
-                op::METADATA => metadata = place(HEAD_BYTES as u64, at, content),
+                op::METADATA => {
+                    metadata = place(HEAD_BYTES as u64, at, content);
+                    let profile = profile_in_metadata(content).unwrap_or_default();
+                    definitions = definitions.with_profile(profile);
+                }
                 private_op::LEDGER => ledger_content = content,
                 _ => {}
             }

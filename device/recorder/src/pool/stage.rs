@@ -167,7 +167,7 @@ impl Stage {
             channel: channel as u16,
             sequence: header.sequence,
             log_time_ns,
-            publish_time_ns: log_time_ns,
+            publish_time_ns: header.publish_time_ns,
             payload,
         };
         loop {

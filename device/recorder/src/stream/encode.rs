@@ -3,7 +3,8 @@
 //! further topic frames may stand between those.
 
 use super::frames::{
-    MAGIC, RECORD_HEAD_BYTES, TOPIC_HEAD_BYTES, TYPE_BEGIN, TYPE_RECORD, TYPE_TOPIC, Topic, VERSION,
+    MAGIC, METADATA_HEAD_BYTES, PUBLISHED_HEAD_BYTES, RECORD_HEAD_BYTES, TOPIC_HEAD_BYTES,
+    TYPE_BEGIN, TYPE_METADATA, TYPE_PUBLISHED, TYPE_RECORD, TYPE_TOPIC, Topic, VERSION,
 };
 
 /// What every stream begins with.
@@ -24,8 +25,27 @@ fn frame(kind: u8, bytes: usize) -> Result<Vec<u8>, TooLong> {
     Ok(frame)
 }
 
-/// Declares a topic under an identifier of this stream.
+/// Declares a topic under an identifier of this stream, with its metadata in front.
 pub fn topic_frame(id: u16, topic: &Topic) -> Result<Vec<u8>, TooLong> {
+    let mut frames = Vec::new();
+    for (key, value) in &topic.metadata {
+        frames.extend(metadata_frame(id, key, value)?);
+    }
+    frames.extend(only_topic_frame(id, topic)?);
+    Ok(frames)
+}
+
+fn metadata_frame(id: u16, key: &str, value: &str) -> Result<Vec<u8>, TooLong> {
+    let mut frame = frame(TYPE_METADATA, METADATA_HEAD_BYTES + key.len() + value.len())?;
+    frame.extend(id.to_le_bytes());
+    for text in [key, value] {
+        frame.extend(u16::try_from(text.len()).map_err(|_| TooLong(text.len()))?.to_le_bytes());
+        frame.extend(text.as_bytes());
+    }
+    Ok(frame)
+}
+
+fn only_topic_frame(id: u16, topic: &Topic) -> Result<Vec<u8>, TooLong> {
     let strings =
         [&topic.topic, &topic.message_encoding, &topic.schema_name, &topic.schema_encoding];
     let bytes = strings.iter().map(|text| text.len()).sum::<usize>() + topic.schema_data.len();
@@ -51,6 +71,21 @@ pub fn record_frame(id: u16, log_time_ns: u64, payload: &[u8]) -> Result<Vec<u8>
     let mut frame = frame(TYPE_RECORD, RECORD_HEAD_BYTES + payload.len())?;
     frame.extend(id.to_le_bytes());
     frame.extend(log_time_ns.to_le_bytes());
+    frame.extend(payload);
+    Ok(frame)
+}
+
+/// The same of a record that was made at another time.
+pub fn published_frame(
+    id: u16,
+    log_time_ns: u64,
+    publish_time_ns: u64,
+    payload: &[u8],
+) -> Result<Vec<u8>, TooLong> {
+    let mut frame = frame(TYPE_PUBLISHED, PUBLISHED_HEAD_BYTES + payload.len())?;
+    frame.extend(id.to_le_bytes());
+    frame.extend(log_time_ns.to_le_bytes());
+    frame.extend(publish_time_ns.to_le_bytes());
     frame.extend(payload);
     Ok(frame)
 }

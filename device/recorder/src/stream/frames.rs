@@ -15,14 +15,24 @@ pub const VERSION: u8 = 1;
 pub const RECORD_BYTES_MAX: u32 = 64 << 20;
 /// Longest topic frame: mostly its schema.
 const TOPIC_BYTES_MAX: u64 = 1 << 20;
+/// Two strings are no longer.
+const METADATA_BYTES_MAX: u64 = METADATA_HEAD_BYTES as u64 + 2 * u16::MAX as u64;
+/// Of all topics of a stream together, with their schemas and metadata.
+const DECLARED_BYTES_MAX: u64 = 256 << 20;
 
 const LENGTH_BYTES: usize = 4;
 const TYPE_BYTES: usize = 1;
 pub(super) const TYPE_TOPIC: u8 = 1;
 pub(super) const TYPE_BEGIN: u8 = 2;
 pub(super) const TYPE_RECORD: u8 = 3;
+pub(super) const TYPE_PUBLISHED: u8 = 4;
+pub(super) const TYPE_METADATA: u8 = 5;
 /// Type, identifier and time.
 pub(super) const RECORD_HEAD_BYTES: usize = TYPE_BYTES + 2 + 8;
+/// The same with two times.
+pub(super) const PUBLISHED_HEAD_BYTES: usize = RECORD_HEAD_BYTES + 8;
+/// Type, identifier, and the lengths of two strings.
+pub(super) const METADATA_HEAD_BYTES: usize = TYPE_BYTES + 2 + 2 * 2;
 /// Type, identifier, longest record, period, and the lengths of four strings.
 pub(super) const TOPIC_HEAD_BYTES: usize = TYPE_BYTES + 2 + 4 + 8 + 4 * 2;
 
@@ -36,6 +46,8 @@ pub struct Topic {
     pub schema_name: String,
     pub schema_encoding: String,
     pub schema_data: Vec<u8>,
+    /// Keys and values.
+    pub metadata: Vec<(String, String)>,
     pub record_bytes_max: u32,
     /// 0: irregular.
     pub period_ns: u64,
@@ -54,13 +66,23 @@ pub struct Frames {
     offset: u64,
     phase: Phase,
     topics: BTreeMap<u16, Topic>,
+    /// Of topics that are not declared yet.
+    metadata: BTreeMap<u16, Vec<(String, String)>>,
+    declared_bytes: u64,
     /// Longest record of any topic.
     record_bytes_max: u32,
 }
 
 impl Default for Frames {
     fn default() -> Frames {
-        Frames { offset: 0, phase: Phase::Magic, topics: BTreeMap::new(), record_bytes_max: 0 }
+        Frames {
+            offset: 0,
+            phase: Phase::Magic,
+            topics: BTreeMap::new(),
+            metadata: BTreeMap::new(),
+            declared_bytes: 0,
+            record_bytes_max: 0,
+        }
     }
 }
 
@@ -136,18 +158,28 @@ impl Frames {
             TYPE_TOPIC => within("topic", TOPIC_HEAD_BYTES, TOPIC_BYTES_MAX)?,
             TYPE_BEGIN => within("begin", TYPE_BYTES, TYPE_BYTES as u64)?,
             TYPE_RECORD => within("record", RECORD_HEAD_BYTES, self.longest())?,
+            TYPE_PUBLISHED => within("record", PUBLISHED_HEAD_BYTES, self.longest() + 8)?,
+            TYPE_METADATA => within("metadata", METADATA_HEAD_BYTES, METADATA_BYTES_MAX)?,
             other => return Err(Problem::Type(other)),
         }
         let bytes = LENGTH_BYTES + length as usize;
-        if kind == TYPE_RECORD {
-            return self.record(data, bytes);
+        if kind == TYPE_RECORD || kind == TYPE_PUBLISHED {
+            return self.record(data, bytes, kind == TYPE_PUBLISHED);
         }
         let Some(body) = data.get(LENGTH_BYTES + TYPE_BYTES..bytes) else { return Ok(None) };
+        self.declared_bytes += bytes as u64;
+        if self.declared_bytes > DECLARED_BYTES_MAX {
+            return Err(Problem::TooMuch(DECLARED_BYTES_MAX));
+        }
         let what = match (kind, self.phase) {
+            (TYPE_METADATA, _) => self.add_metadata(body)?,
             (TYPE_TOPIC, Phase::Recording) => StreamItem::Topic(self.declare(body)?),
             (TYPE_TOPIC, _) => self.declare(body).map(|_| StreamItem::Other)?,
             (_, Phase::Recording) => return Err(Problem::BeginTwice),
             _ => {
+                if let Some(id) = self.metadata.keys().next() {
+                    return Err(Problem::NoTopic(*id));
+                }
                 self.phase = Phase::Recording;
                 StreamItem::Begin
             }
@@ -160,24 +192,33 @@ impl Frames {
         RECORD_HEAD_BYTES as u64 + u64::from(self.record_bytes_max)
     }
 
-    fn record(&mut self, data: &[u8], bytes: usize) -> Result<Option<Step>, Problem> {
+    fn record(
+        &mut self,
+        data: &[u8],
+        bytes: usize,
+        published: bool,
+    ) -> Result<Option<Step>, Problem> {
         if self.phase != Phase::Recording {
             return Err(Problem::BeforeBegin);
         }
         let mut fields = Fields { data: &data[LENGTH_BYTES + TYPE_BYTES..] };
         let (Some(id), Some(log_time_ns)) = (fields.u16(), fields.u64()) else { return Ok(None) };
+        let publish_time_ns = if published { fields.u64() } else { Some(log_time_ns) };
+        let Some(publish_time_ns) = publish_time_ns else { return Ok(None) };
+        let head = if published { PUBLISHED_HEAD_BYTES } else { RECORD_HEAD_BYTES };
         let topic = self.topics.get(&id).ok_or(Problem::NoTopic(id))?;
         let length = bytes - LENGTH_BYTES;
-        let max = RECORD_HEAD_BYTES as u64 + u64::from(topic.record_bytes_max);
+        let max = head as u64 + u64::from(topic.record_bytes_max);
         if length as u64 > max {
-            let (length, min) = (length as u64, RECORD_HEAD_BYTES as u64);
+            let (length, min) = (length as u64, head as u64);
             return Err(Problem::Length { frame: "record", length, min, max });
         }
         if data.len() < bytes {
             return Ok(None);
         }
-        let payload = LENGTH_BYTES + RECORD_HEAD_BYTES..bytes;
-        let what = StreamItem::Record { id, log_time_ns: Some(log_time_ns), payload };
+        let payload = LENGTH_BYTES + head..bytes;
+        let times_ns = Some((log_time_ns, publish_time_ns));
+        let what = StreamItem::Record { id, times_ns, payload };
         Ok(Some(Step { bytes, what }))
     }
 
@@ -194,6 +235,7 @@ impl Frames {
             schema_name: fields.string("schema name")?,
             schema_encoding: fields.string("schema encoding")?,
             schema_data: fields.data.to_vec(),
+            metadata: self.metadata.remove(&id).unwrap_or_default(),
             record_bytes_max,
             period_ns,
         };
@@ -210,6 +252,20 @@ impl Frames {
             None => Ok(id),
             Some(_) => Err(Problem::Twice(id)),
         }
+    }
+}
+
+impl Frames {
+    fn add_metadata(&mut self, body: &[u8]) -> Result<StreamItem, Problem> {
+        let mut fields = Fields { data: body };
+        let id = fields.u16().ok_or(Problem::Field { field: "identifier" })?;
+        let (key, value) = (fields.string("key")?, fields.string("value")?);
+        let pairs = self.metadata.entry(id).or_default();
+        if self.topics.contains_key(&id) || pairs.iter().any(|(known, _)| *known == key) {
+            return Err(Problem::Metadata { id, key });
+        }
+        pairs.push((key, value));
+        Ok(StreamItem::Other)
     }
 }
 

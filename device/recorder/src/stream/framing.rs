@@ -26,8 +26,8 @@ pub enum StreamItem {
     Record {
         /// As the stream declared it; 0 for lines.
         id: u16,
-        /// None: the time of its arrival.
-        log_time_ns: Option<u64>,
+        /// Log time and publish time; None: the time of its arrival.
+        times_ns: Option<(u64, u64)>,
         /// Where it lies in the data.
         payload: Range<usize>,
     },
@@ -50,23 +50,30 @@ pub enum Problem {
     Magic { found: [u8; 7], wanted: [u8; 7] },
     #[error("version {0} of the framing; this program knows version 1")]
     Version(u8),
-    #[error("frame type {0}: must be 1 (topic), 2 (begin) or 3 (record)")]
+    #[error(
+        "frame type {0}: must be 1 (topic), 2 (begin), 3 (record), 4 (record with its publish time) \
+         or 5 (metadata)"
+    )]
     Type(u8),
     #[error("a {frame} frame of {length} bytes: must be {min} to {max}")]
     Length { frame: &'static str, length: u64, min: u64, max: u64 },
-    #[error("{field} of a topic frame is longer than the frame")]
+    #[error("{field} of a frame is longer than the frame")]
     Field { field: &'static str },
-    #[error("{field} of a topic frame is not UTF-8")]
+    #[error("{field} of a frame is not UTF-8")]
     Utf8 { field: &'static str },
     #[error("a schema has a name; without one its encoding and data must be empty")]
     Schema,
+    #[error("metadata {key:?} of topic {id}: must come once, and before its topic frame")]
+    Metadata { id: u16, key: String },
+    #[error("the stream declares topics of more than {0} bytes")]
+    TooMuch(u64),
     #[error("topic {0} is declared twice")]
     Twice(u16),
     #[error("a second begin frame")]
     BeginTwice,
     #[error("a record before the begin frame")]
     BeforeBegin,
-    #[error("a record of topic {0}, which was not declared")]
+    #[error("topic {0} has a record or metadata, and was not declared")]
     NoTopic(u16),
     #[error("the stream ends within a frame, after {have} of its bytes")]
     Truncated { have: u64 },

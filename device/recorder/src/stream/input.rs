@@ -428,6 +428,7 @@ fn known_channel(topic: &Topic, channels: &[ChannelConfig]) -> Result<Option<usi
     match () {
         () if known.message_encoding != wanted.message_encoding => differs("message encoding"),
         () if known.schema != wanted.schema => differs("schema"),
+        () if known.metadata != wanted.metadata => differs("metadata"),
         () if known.record_bytes_max != wanted.record_bytes_max => differs("longest record"),
         () => Ok(Some(at)),
     }
@@ -444,6 +445,7 @@ fn config_of(topic: &Topic) -> ChannelConfig {
         topic: topic.topic.clone(),
         message_encoding: topic.message_encoding.clone(),
         schema: (!topic.schema_name.is_empty()).then_some(schema),
+        metadata: topic.metadata.clone(),
         record_bytes_max: topic.record_bytes_max.into(),
         period: (topic.period_ns > 0).then(|| Duration::from_nanos(topic.period_ns)),
         ring_bytes: 0,
@@ -471,9 +473,13 @@ impl Source for StreamSource {
             }
         };
         let Some((at, found)) = found else { return Err(io::ErrorKind::Interrupted.into()) };
-        let log_time_ns = found.log_time_ns.unwrap_or_else(wall_ns);
+        let (log_time_ns, publish_time_ns) = found.times_ns.unwrap_or_else(|| {
+            let now_ns = wall_ns();
+            (now_ns, now_ns)
+        });
         let data = self.producers[at].payload(&found);
-        Ok(Some(Record { channel: found.channel, log_time_ns, due_ns: None, data }))
+        let channel = found.channel;
+        Ok(Some(Record { channel, log_time_ns, publish_time_ns, due_ns: None, data }))
     }
 
     fn declares(&mut self) -> Option<ChannelConfig> {

@@ -47,7 +47,7 @@ impl Lines {
 }
 
 fn record(length: usize, bytes: usize) -> Step {
-    Step { bytes, what: StreamItem::Record { id: 0, log_time_ns: None, payload: 0..length } }
+    Step { bytes, what: StreamItem::Record { id: 0, times_ns: None, payload: 0..length } }
 }
 
 #[cfg(test)]

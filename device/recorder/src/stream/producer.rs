@@ -40,8 +40,8 @@ impl Buffer {
 pub struct BufferedRecord {
     /// Position of its channel in the recording.
     pub channel: usize,
-    /// None: now.
-    pub log_time_ns: Option<u64>,
+    /// Log time and publish time; None: now.
+    pub times_ns: Option<(u64, u64)>,
     payload: Range<usize>,
 }
 
@@ -135,13 +135,13 @@ impl Producer {
                 StreamItem::Other => {}
                 StreamItem::Begin => return Ok(Next::Begin),
                 StreamItem::Topic(id) => return Ok(Next::Topic(id)),
-                StreamItem::Record { id, log_time_ns, payload } => {
+                StreamItem::Record { id, times_ns, payload } => {
                     // Declared, or the framing had refused it; and bound, since it has begun.
                     let at = self.channels.binary_search_by_key(&id, |(known, _)| *known);
                     let Some(&(_, channel)) = at.ok().and_then(|at| self.channels.get(at)) else {
                         continue;
                     };
-                    return Ok(Next::Record(BufferedRecord { channel, log_time_ns, payload }));
+                    return Ok(Next::Record(BufferedRecord { channel, times_ns, payload }));
                 }
             }
         }

@@ -22,6 +22,10 @@ fn record(id: u16, log_time_ns: u64, payload: &[u8]) -> Vec<u8> {
     encode::record_frame(id, log_time_ns, payload).unwrap()
 }
 
+fn published(id: u16, log_time_ns: u64, publish_time_ns: u64, payload: &[u8]) -> Vec<u8> {
+    encode::published_frame(id, log_time_ns, publish_time_ns, payload).unwrap()
+}
+
 fn topic(name: &str, record_bytes_max: u32) -> Topic {
     Topic {
         topic: name.into(),
@@ -29,12 +33,14 @@ fn topic(name: &str, record_bytes_max: u32) -> Topic {
         schema_name: "Thing".into(),
         schema_encoding: "jsonschema".into(),
         schema_data: b"{}".to_vec(),
+        metadata: Vec::new(),
         record_bytes_max,
         period_ns: 5_000_000,
     }
 }
 
-type Records = Vec<(u16, u64, Vec<u8>)>;
+/// Identifier, log time and publish time, payload.
+type Records = Vec<(u16, (u64, u64), Vec<u8>)>;
 
 /// What is in a stream that comes in pieces of these lengths, and how it ends.
 fn decode(stream: &[u8], pieces: &[usize]) -> (Frames, Records, Result<(), StreamError>) {
@@ -45,9 +51,9 @@ fn decode(stream: &[u8], pieces: &[usize]) -> (Frames, Records, Result<(), Strea
         match frames.next(&stream[start..end], end == stream.len()) {
             Ok(Some(step)) => {
                 assert!(step.bytes > 0 && step.bytes <= end - start);
-                if let StreamItem::Record { id, log_time_ns, payload } = step.what {
+                if let StreamItem::Record { id, times_ns, payload } = step.what {
                     let data = stream[start..end][payload].to_vec();
-                    records.push((id, log_time_ns.unwrap(), data));
+                    records.push((id, times_ns.unwrap(), data));
                 }
                 start += step.bytes;
             }
@@ -73,6 +79,7 @@ fn the_bytes_are_those_of_the_specification() {
         schema_name: String::new(),
         schema_encoding: String::new(),
         schema_data: Vec::new(),
+        metadata: Vec::new(),
         record_bytes_max: 16,
         period_ns: 0,
     };
@@ -94,6 +101,11 @@ fn what_is_wrong_is_told_with_its_place() {
     let a = || topic_frame(7, &topic("/a", 10));
     let length = |frame, length, min, max| Problem::Length { frame, length, min, max };
     let after_magic = 8;
+    let meta = |id: u16, key: &str| {
+        let text = |text: &str| [&[text.len() as u8, 0], text.as_bytes()].concat();
+        frame(5, &[&id.to_le_bytes()[..], &text(key), &text("v")].concat())
+    };
+    let twice = |id| Problem::Metadata { id, key: "k".into() };
     let after_a = after_magic + a().len() as u64;
     let cases: Vec<(Vec<Vec<u8>>, u64, Problem)> = vec![
         (
@@ -103,6 +115,14 @@ fn what_is_wrong_is_told_with_its_place() {
         ),
         (vec![b"\x89STEADY\x02".to_vec()], 0, Problem::Version(2)),
         (vec![magic(), frame(9, &[])], after_magic, Problem::Type(9)),
+        (vec![magic(), meta(1, "k"), begin()], after_magic + 13, Problem::NoTopic(1)),
+        (vec![magic(), meta(1, "k"), meta(1, "k")], after_magic + 13, twice(1)),
+        (vec![magic(), a(), meta(7, "k")], after_a, twice(7)),
+        (
+            vec![magic(), a(), begin(), published(7, 1, 2, &[0; 11])],
+            after_a + 5,
+            length("record", 30, 19, 29),
+        ),
         (vec![magic(), vec![0; 4]], after_magic, length("untyped", 0, 1, 11)),
         (vec![magic(), frame(1, &[0; 10])], after_magic, length("topic", 11, 23, 1 << 20)),
         (
@@ -156,13 +176,15 @@ fn any_topic() -> impl Strategy<Value = Topic> {
         "[a-z/]{1,9}",
         any::<bool>(),
         prop::collection::vec(any::<u8>(), 0..30),
+        prop::collection::btree_map("[a-z]{1,4}", "[a-z]{0,4}", 0..3),
         0u32..50,
         any::<u64>(),
     )
-        .prop_map(|(name, schema, data, record_bytes_max, period_ns)| Topic {
+        .prop_map(|(name, schema, data, metadata, record_bytes_max, period_ns)| Topic {
             schema_name: if schema { "S".into() } else { String::new() },
             schema_encoding: String::new(),
             schema_data: if schema { data } else { Vec::new() },
+            metadata: metadata.into_iter().collect(),
             period_ns,
             ..topic(&name, record_bytes_max)
         })
@@ -172,18 +194,25 @@ proptest! {
     #[test]
     fn frames_are_read_as_they_were_written_in_whatever_pieces(
         topics in prop::collection::btree_map(any::<u16>(), any_topic(), 1..5),
-        picks in prop::collection::vec((any::<prop::sample::Index>(), any::<u64>(), 0u32..50, any::<u8>()), 0..40),
+        picks in prop::collection::vec(
+            (any::<prop::sample::Index>(), any::<(u64, u64)>(), 0u32..50, any::<u8>()), 0..40
+        ),
+        publish in any::<bool>(),
         pieces in prop::collection::vec(1usize..70, 1..20),
     ) {
         let ids: Vec<u16> = topics.keys().copied().collect();
-        let records: Records = picks.into_iter().map(|(pick, time, bytes, fill)| {
+        let records: Records = picks.into_iter().map(|(pick, times, bytes, fill)| {
             let id = *pick.get(&ids);
-            (id, time, vec![fill; bytes.min(topics[&id].record_bytes_max) as usize])
+            let times = if publish { times } else { (times.0, times.0) };
+            (id, times, vec![fill; bytes.min(topics[&id].record_bytes_max) as usize])
         }).collect();
         let mut stream = MAGIC.to_vec();
         topics.iter().for_each(|(id, topic)| stream.extend(topic_frame(*id, topic)));
         stream.extend(begin());
-        records.iter().for_each(|(id, time, data)| stream.extend(record(*id, *time, data)));
+        records.iter().for_each(|(id, (log, made), data)| stream.extend(match publish {
+            true => published(*id, *log, *made, data),
+            false => record(*id, *log, data),
+        }));
         let (frames, read, end) = decode(&stream, &pieces);
         prop_assert_eq!(frames.topics(), &topics);
         prop_assert_eq!(read, records);
@@ -208,7 +237,7 @@ proptest! {
         let damage = at.min(stream.len());
         let whole = damage.saturating_sub(head.len()) / one.len();
         prop_assert!(read.len() >= whole);
-        prop_assert!(read[..whole].iter().all(|record| *record == (1, 3, b"payload".to_vec())));
+        prop_assert!(read[..whole].iter().all(|record| *record == (1, (3, 3), b"payload".to_vec())));
         if let Err(error) = end {
             let frame = match damage {
                 0..8 => 0,

@@ -29,6 +29,7 @@ fn channel(topic: &str) -> ChannelConfig {
         topic: topic.into(),
         message_encoding: "raw".into(),
         schema: Some(Schema { name: "block".into(), encoding: String::new(), data: Vec::new() }),
+        metadata: Vec::new(),
         record_bytes_max: RECORD_BYTES as u64,
         period: None,
         ring_bytes: 1 << 20,
@@ -38,6 +39,7 @@ fn channel(topic: &str) -> ChannelConfig {
 fn config(dir: &Path) -> RecorderConfig {
     RecorderConfig {
         dir: dir.into(),
+        profile: String::new(),
         channels: vec![channel("/a"), channel("/b")],
         loss_window: Duration::from_millis(20),
         unit_bytes: 64 << 10,
@@ -488,7 +490,66 @@ fn ten_thousand_topics_with_one_schema_take_64_mib_of_locked_memory() {
     // Each with a ring of its own: as large as its rate needs.
     defaults::fill_rings(&mut config.channels);
     config.shared_ring_bytes = None;
-    assert_eq!(config.rings_bytes(), 10_000 * 4_096);
+    assert_eq!(config.rings_bytes(), 10_000 * 8_192);
+}
+
+/// The header's profile.
+fn profile(path: &Path) -> String {
+    let bytes = fs::read(path).unwrap();
+    match mcap::read::LinearReader::new(&bytes).unwrap().next() {
+        Some(Ok(mcap::records::Record::Header(header))) => header.profile,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn profile_metadata_and_publish_time_are_what_the_application_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config(dir.path());
+    config.profile = "ros2".into();
+    config.channels[0].metadata = vec![("offered_qos_profiles".into(), "- depth: 1\n".into())];
+    config.late = LateRoom { channels: 1, definition_bytes: 1_000 };
+    let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+    channels[0].append_published(7, 3, b"made at 3").unwrap();
+    channels[1].append(8, b"made at 8").unwrap();
+    let mut late = late_channel("/late");
+    late.metadata = vec![("a".into(), "1".into()), ("b".into(), "2".into())];
+    recorder.add_channel(&late).unwrap().append_published(9, 10, b"made at 10").unwrap();
+    wait_until_durable(&recorder);
+    // A head that is lost before the recovery is made again with its profile.
+    let crashed = crashed_with(dir.path(), |bytes| bytes[8..400].fill(0));
+    recorder.finish().unwrap();
+    for dir in [dir.path(), crashed.path()] {
+        let found = messages(dir);
+        let times: Vec<_> = found.iter().map(|one| (one.log_time, one.publish_time)).collect();
+        assert_eq!(times, [(7, 3), (8, 8), (9, 10)]);
+        let metadata = |at: usize| found[at].channel.metadata.clone();
+        assert_eq!(metadata(0)["offered_qos_profiles"], "- depth: 1\n");
+        assert_eq!((metadata(1).len(), metadata(2).len()), (0, 2));
+        assert_eq!(profile(&dir.join("segment-00000.mcap")), "ros2");
+    }
+    // So is that of a finished segment.
+    let path = dir.path().join("segment-00000.mcap");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[8..400].fill(0);
+    fs::write(&path, &bytes).unwrap();
+    recover_file(&path, true).unwrap();
+    assert_eq!((profile(&path), messages(dir.path()).len()), ("ros2".into(), 3));
+}
+
+#[test]
+fn wrong_metadata_and_a_long_profile_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config(dir.path());
+    config.profile = "x".repeat(65);
+    let refused = |config: &RecorderConfig, says: &str| {
+        let said = Recorder::start(config, &mut |_| ()).unwrap_err().to_string();
+        assert!(said.contains(says), "{said}");
+    };
+    refused(&config, "length of profile = 65: must be 0 to 64");
+    config.profile.clear();
+    config.channels[1].metadata = vec![("k".into(), "1".into()), ("k".into(), "2".into())];
+    refused(&config, "channel /b: metadata key k is given twice");
 }
 
 fn late_channel(topic: &str) -> ChannelConfig {
@@ -509,10 +570,19 @@ fn times_ns(dir: &Path) -> BTreeMap<(String, String), Vec<u64>> {
 
 /// Leaves the files of a running recording as a crash would, and completes them.
 fn crashed(dir: &Path) -> tempfile::TempDir {
+    crashed_with(dir, |_| ())
+}
+
+/// The same with damage in the segments that were recorded to.
+fn crashed_with(dir: &Path, damage: impl Fn(&mut [u8])) -> tempfile::TempDir {
     let crashed = tempfile::tempdir().unwrap();
     for path in segments(dir) {
         let copy = crashed.path().join(path.file_name().unwrap());
-        fs::copy(&path, &copy).unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        if examine_file(&path, false).unwrap().before != State::Unused {
+            damage(&mut bytes);
+        }
+        fs::write(&copy, bytes).unwrap();
         recover_file(&copy, true).unwrap();
     }
     crashed

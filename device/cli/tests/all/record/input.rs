@@ -64,6 +64,7 @@ fn topic(name: &str) -> Topic {
         schema_name: "Thing".into(),
         schema_encoding: "jsonschema".into(),
         schema_data: b"{}".to_vec(),
+        metadata: Vec::new(),
         record_bytes_max: 1_000,
         period_ns: 0,
     }
@@ -152,7 +153,7 @@ fn a_stream_that_goes_wrong_ends_the_recording_with_what_came_before() {
         ),
         (
             [&begun[..], &frames(3, 0..1)].concat(),
-            format!("stdin: byte {at}: a record of topic 3, which was not declared"),
+            format!("stdin: byte {at}: topic 3 has a record or metadata, and was not declared"),
             0,
         ),
     ];

@@ -36,10 +36,12 @@ fn ms(ms: u64) -> Duration {
 fn config(dir: &Path, engine: EngineChoice) -> RecorderConfig {
     RecorderConfig {
         dir: dir.into(),
+        profile: String::new(),
         channels: vec![ChannelConfig {
             topic: "/a".into(),
             message_encoding: String::new(),
             schema: None,
+            metadata: Vec::new(),
             record_bytes_max: RECORD_BYTES as u64,
             period: None,
             ring_bytes: 4 << 20,
