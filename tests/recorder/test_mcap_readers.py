@@ -135,6 +135,11 @@ def test_recovered_files_hold_all_blocks_before_the_cut(recordings: Path) -> Non
         ledger = metadata(recordings / name)["steadyio.ledger"]
         assert ledger["completed_by"] == "recovery"
     assert metadata(recordings / CUT)["steadyio.segment"]["sequence"] == "2"
+    # Nothing is recorded in it, so nobody who reads all MCAP files meets it.
+    assert not (recordings / BLANK).exists()
+    assert (recordings / BLANK).with_suffix(".unused").exists()
+    for path in recordings.glob("*.mcap"):
+        assert linear(path), path
 
 
 def test_recovering_again_changes_nothing(recordings: Path) -> None:
@@ -219,7 +224,7 @@ def test_a_directory_in_use_is_left_alone(recordings: Path) -> None:
 def test_wrong_paths_are_told(work: Path) -> None:
     empty = recover(work)
     assert empty.returncode == 2
-    assert f"{work}: has no *.mcap file" in empty.stderr
+    assert f"{work}: has no *.mcap file and no segment" in empty.stderr
     other = work / "photo.mcap"
     other.write_bytes(b"\xff\xd8\xff\xe0 a photo")
     refused = recover(work)

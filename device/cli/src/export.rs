@@ -14,7 +14,7 @@ use steadyio_export::merge::HELD_BYTES_MAX;
 use steadyio_export::selection::{Selection, TopicPattern};
 use steadyio_export::summary::{Missing, Summary};
 use steadyio_export::survey::{Survey, SurveyError};
-use steadyio_recorder::pool::files::is_segment;
+use steadyio_recorder::mcap::names::is_segment;
 
 use crate::exit::{Failure, Status};
 use crate::output::print;

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use steadyio_recorder::mcap::account::Gaps;
 use steadyio_recorder::mcap::files::{
     DirectoryLock, FilesError, NO_DEFINITIONS, Recovered, examine_file, lock_directory, recordings,
-    recover_file,
+    recover_segment,
 };
 use steadyio_recorder::mcap::private::Life;
 use steadyio_recorder::mcap::recover::{ChannelFound, Contents, State};
@@ -42,7 +42,7 @@ lacks blocks that had been durable, or, with --dry-run, is incomplete.";
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
-    /// MCAP file, or directory: all its *.mcap files
+    /// MCAP file, or directory: all its *.mcap files and segments
     #[arg(required = true, value_name = "PATH")]
     path: Vec<PathBuf>,
     /// Print the state of each file and what would be done, and change nothing
@@ -57,6 +57,7 @@ pub struct Arguments {
 }
 
 struct Outcome {
+    /// As it is called now.
     path: PathBuf,
     result: Result<Recovered, FilesError>,
 }
@@ -68,8 +69,9 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     } else {
         lock_all(&paths).map_err(Failure::with(Status::Failed))?
     };
-    let act = if arguments.dry_run { examine_file } else { recover_file };
-    let outcomes = each(paths, |path| act(path, arguments.verify));
+    let examine = |path: &Path| Ok((path.into(), examine_file(path, arguments.verify)?));
+    let recover = |path: &Path| recover_segment(path, arguments.verify);
+    let outcomes = if arguments.dry_run { each(paths, examine) } else { each(paths, recover) };
     drop(locks);
     if arguments.json {
         print(&format!("{:#}\n", document(&outcomes)))?
@@ -83,7 +85,10 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
 }
 
 /// One file after the other, with progress: a large one on a slow device takes minutes.
-fn each(paths: Vec<PathBuf>, act: impl Fn(&Path) -> Result<Recovered, FilesError>) -> Vec<Outcome> {
+fn each(
+    paths: Vec<PathBuf>,
+    act: impl Fn(&Path) -> Result<(PathBuf, Recovered), FilesError>,
+) -> Vec<Outcome> {
     let (files, done) = (paths.len(), AtomicUsize::new(0));
     let (end, ended) = sync_channel::<()>(0);
     thread::scope(|scope| {
@@ -99,7 +104,10 @@ fn each(paths: Vec<PathBuf>, act: impl Fn(&Path) -> Result<Recovered, FilesError
             }
         });
         let outcome = |path: PathBuf| {
-            let outcome = Outcome { result: act(&path), path };
+            let outcome = match act(&path) {
+                Ok((path, recovered)) => Outcome { path, result: Ok(recovered) },
+                Err(error) => Outcome { path, result: Err(error) },
+            };
             done.fetch_add(1, Ordering::Relaxed);
             outcome
         };

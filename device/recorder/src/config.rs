@@ -10,8 +10,8 @@ use super::mcap::definitions::{ChannelSpec, DefinitionError, Definitions, Mark, 
 use super::mcap::layout::{
     Layout, LayoutConfig, LayoutError, PAYLOAD_BYTES_LIMIT, single_overhead_bytes,
 };
+use super::mcap::names::is_segment;
 use super::mcap::private::PROFILE_BYTES_MAX;
-use super::pool::files::is_segment;
 use super::ring::HEADER_BYTES;
 use super::sizing::segments_for;
 
@@ -424,6 +424,25 @@ impl RecorderConfig {
     /// Checks everything that can be known without creating anything, and returns the number of
     /// segments. Reads the free space of the file system if retention depends on it.
     pub fn check(&self) -> Result<u64, ConfigError> {
+        let segments = self.checked_segments()?;
+        within("number of channels", self.channels.len() as u64, (1, CHANNELS_MAX))?;
+        self.check_channels()?;
+        let layout = self.checked_layout()?;
+        match segments {
+            Segments::Known(segments) => Ok(segments),
+            Segments::For(time) => self.segments_for(time, &layout),
+        }
+    }
+
+    /// The same without the channels; None if they decide how many segments there are.
+    pub fn check_pool(&self) -> Result<Option<u64>, ConfigError> {
+        Ok(match self.checked_segments()? {
+            Segments::Known(segments) => Some(segments),
+            Segments::For(_) => None,
+        })
+    }
+
+    fn checked_segments(&self) -> Result<Segments, ConfigError> {
         within("unit_bytes", self.unit_bytes, UNIT_BYTES)?;
         whole_blocks("unit_bytes", self.unit_bytes)?;
         within("segment_bytes", self.segment_bytes, SEGMENT_BYTES)?;
@@ -434,21 +453,23 @@ impl RecorderConfig {
         }
         let window_ms = u64::try_from(self.loss_window.as_millis()).unwrap_or(u64::MAX);
         within("loss_window (ms)", window_ms, LOSS_WINDOW_MS)?;
-        within("number of channels", self.channels.len() as u64, (1, CHANNELS_MAX))?;
-        let left = CHANNELS_MAX - self.channels.len() as u64;
-        within("late.channels", self.late.channels, (0, left))?;
-        within(
-            "late.definition_bytes",
-            self.late.definition_bytes,
-            (0, LATE_DEFINITION_BYTES_MAX),
-        )?;
+        within("late.definition_bytes", self.late.definition_bytes, (0, LATE_DEFINITION_BYTES_MAX))?;
         within("longest_record_bytes", self.longest_record_bytes, (0, RECORD_BYTES_MAX))?;
         within("length of profile", self.profile.len() as u64, (0, PROFILE_BYTES_MAX as u64))?;
-        self.check_channels()?;
         self.writer.check()?;
-        let segments = self.segments(&self.checked_layout()?)?;
+        let segments = match self.retention {
+            Retention::Time(time) => return Ok(Segments::For(time)),
+            Retention::Segments(segments) => segments,
+            Retention::Bytes(bytes) => bytes / self.segment_bytes,
+            Retention::MinFreeBytes(keep) => {
+                let space = Space::of(&self.dir)?;
+                let wanted = space.usable_bytes().saturating_sub(keep) / self.segment_bytes;
+                // Existing recordings are kept even if others have taken the space.
+                wanted.max(space.segments)
+            }
+        };
         within("number of segments", segments, SEGMENTS)?;
-        Ok(segments)
+        Ok(Segments::Known(segments))
     }
 
     fn check_channels(&self) -> Result<(), ConfigError> {
@@ -529,20 +550,6 @@ impl RecorderConfig {
         self.shared_ring_bytes.unwrap_or(own)
     }
 
-    fn segments(&self, layout: &Layout) -> Result<u64, ConfigError> {
-        match self.retention {
-            Retention::Segments(segments) => Ok(segments),
-            Retention::Bytes(bytes) => Ok(bytes / self.segment_bytes),
-            Retention::MinFreeBytes(keep) => {
-                let space = Space::of(&self.dir)?;
-                let wanted = space.usable_bytes().saturating_sub(keep) / self.segment_bytes;
-                // Existing recordings are kept even if others have taken the space.
-                Ok(wanted.max(space.segments))
-            }
-            Retention::Time(time) => self.segments_for(time, layout),
-        }
-    }
-
     /// Refuses a time that the segments that fit would not keep.
     fn segments_for(&self, time: Duration, layout: &Layout) -> Result<u64, ConfigError> {
         let refuse = |reason: String| wrong("retention (time)", format!("{time:?}"), reason);
@@ -580,6 +587,13 @@ impl RecorderConfig {
             )
         })
     }
+}
+
+/// How many segments a retention takes.
+enum Segments {
+    Known(u64),
+    /// As many as the channels fill in this time.
+    For(Duration),
 }
 
 /// The file system of a directory, or of its nearest existing parent.

@@ -20,7 +20,7 @@ use steadyio_recorder::config::{ChannelConfig, RecorderConfig};
 use steadyio_recorder::ledger::Account;
 use steadyio_recorder::pool::meters::{Listener, Meters, RecordingState, WriterReport};
 use steadyio_recorder::pool::registry::Registry;
-use steadyio_recorder::pool::{Recorder, StartError};
+use steadyio_recorder::pool::{Preparation, Recorder, StartError};
 use steadyio_recorder::source::{Record, Source, now_ns};
 use steadyio_recorder::task::{lock_process, process_cpu_ns, set_cpu};
 
@@ -278,16 +278,18 @@ impl Sink for PoolSink {
 }
 
 impl Plan {
-    /// Records all of a source. `note` reports what takes long, `watch` the progress.
+    /// Records all of a source, with what was prepared for it. `note` reports what takes long,
+    /// `watch` the progress.
     pub fn record(
         &self,
         source: Box<dyn Source + Send>,
+        prepared: Option<Preparation>,
         stop: &Interrupt,
         note: &mut dyn FnMut(String),
         watch: Option<&mut Watch<'_>>,
     ) -> Result<Outcome, SessionError> {
         match self.recipe.kind() {
-            Kind::Pool => self.record_by_pool(source, stop, note, watch),
+            Kind::Pool => self.record_by_pool(source, prepared, stop, note, watch),
             Kind::CallerWrites(recipe) => self.record_by_caller(recipe, source, stop, note, watch),
         }
     }
@@ -295,13 +297,14 @@ impl Plan {
     fn record_by_pool(
         &self,
         source: Box<dyn Source + Send>,
+        prepared: Option<Preparation>,
         stop: &Interrupt,
         note: &mut dyn FnMut(String),
         watch: Option<&mut Watch<'_>>,
     ) -> Result<Outcome, SessionError> {
         let shared = self.config.shared_ring_bytes;
         let (mut recorder, rings) = if shared.is_some() {
-            let (recorder, channels) = Recorder::start_shared(stop, &self.config, note)?;
+            let (recorder, channels) = Recorder::start_shared(prepared, stop, &self.config, note)?;
             (recorder, Rings::Shared(channels))
         } else {
             let (recorder, channels) = Recorder::start_unless(stop, &self.config, note)?;

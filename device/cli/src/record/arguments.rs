@@ -11,14 +11,17 @@ use steadyio_bench::recording::recipe::{Kind, RECIPES, Recipe};
 use steadyio_bench::recording::session::{CallerConfig, Plan};
 use steadyio_core::interrupt::Interrupt;
 use steadyio_recorder::config::{
-    BLOCK_BYTES, ChannelConfig, EngineChoice, IoPriority, LateRoom, OnFailure, RecorderConfig,
+    BLOCK_BYTES, ChannelConfig, ConfigError, EngineChoice, IoPriority, LateRoom, OnFailure,
+    RecorderConfig,
     Retention, WhenFull, WriterConfig, defaults, record_bytes_max,
 };
+use steadyio_recorder::pool::Preparation;
 use steadyio_recorder::source::{Periodic, Source};
 
 use super::input::{InputArguments, OpenInput};
 use super::named;
 use super::sizing::SizingArguments;
+use super::{failure, note};
 use crate::exit::{Failure, RECORD_HELP, Status};
 use crate::quantity::{duration, size};
 
@@ -46,6 +49,10 @@ pub struct Arguments {
     input: InputArguments,
     #[command(flatten)]
     pub sizing: SizingArguments,
+    /// Make the segments, complete what a power cut left, and record nothing. If there are more than
+    /// the options ask for, remove those without records, then the oldest (pool)
+    #[arg(long, conflicts_with_all = ["plan", "out", "account_log"])]
+    pub prepare: bool,
     /// How to record; docs/reference/steady-record.md describes the recipes
     #[arg(long, default_value = "pool", value_parser = recipe_values())]
     recipe: String,
@@ -160,6 +167,8 @@ fn io_priority(text: &str) -> Result<IoPriority, String> {
 pub struct Prepared {
     pub plan: Plan,
     pub source: Box<dyn Source + Send>,
+    /// If it was made before the producers were let in.
+    pub pool: Option<Preparation>,
     /// Producers that were rejected.
     pub rejected: Arc<AtomicU64>,
 }
@@ -167,34 +176,25 @@ pub struct Prepared {
 impl Arguments {
     /// The recording and its source; None if interrupted before the producers had declared topics.
     pub fn prepare(&self, stop: &Interrupt) -> Result<Option<Prepared>, Failure> {
-        let unit_bytes = self.unit.unwrap_or(defaults::UNIT_BYTES);
-        let longest_bytes = record_bytes_max(unit_bytes, self.record_max.unwrap_or(0));
-        match self.input.open(self.size, longest_bytes).map_err(Failure::with(Status::Usage))? {
-            Some(opened) => self.prepare_input(opened, stop),
-            None => self.prepare_periodic().map(Some).map_err(Failure::with(Status::Usage)),
+        if self.input.is_given() {
+            return self.prepare_input(stop);
         }
+        self.prepare_periodic().map(Some).map_err(Failure::with(Status::Usage))
     }
 
-    fn prepare_input(
-        &self,
-        opened: OpenInput,
-        stop: &Interrupt,
-    ) -> Result<Option<Prepared>, Failure> {
-        let recipe: Recipe = self.recipe.parse().map_err(Failure::with(Status::Usage))?;
-        if recipe.kind() != Kind::Pool {
-            let source = anyhow!("--recipe {}: --input needs pool", self.recipe);
-            return Err(Failure { status: Status::Usage, source });
-        }
+    /// The pool is made before the producers are let in: it may take minutes, in which they would
+    /// fill what is between.
+    fn prepare_input(&self, stop: &Interrupt) -> Result<Option<Prepared>, Failure> {
+        let (recipe, config) = self.input_config().map_err(Failure::with(Status::Usage))?;
+        let pool = Preparation::new(&config, &mut note, stop);
+        let pool = pool.map_err(|error| failure(error.into()))?;
+        let longest_bytes = record_bytes_max(config.unit_bytes, config.longest_record_bytes);
+        let opened = self.input.open(self.size, longest_bytes);
+        let opened = opened.map_err(Failure::with(Status::Usage))?;
         let OpenInput { mut source, rejected, producers } = opened;
         let declared = source.declare(producers, stop).map_err(Failure::with(Status::Failed))?;
         let Some(channels) = declared else { return Ok(None) };
-        // One thread reads all that comes.
-        let ring_bytes = self.ring.unwrap_or_else(|| defaults::shared_ring_bytes(&channels));
-        let shared_ring_bytes = Some(ring_bytes);
-        let segment_bytes = self.segment_size.unwrap_or(defaults::SEGMENT_BYTES);
-        let late = self.input.late(self.keep_time.is_some(), channels.len(), segment_bytes);
-        let config =
-            RecorderConfig { channels, late, shared_ring_bytes, ..self.config(recipe, None) };
+        let config = self.with_channels(config, channels);
         self.check(&config).map_err(Failure::with(Status::Usage))?;
         let plan = Plan {
             recipe,
@@ -205,7 +205,49 @@ impl Arguments {
             back_pressure: self.input.block,
             measure_calls: self.input.measure_calls,
         };
-        Ok(Some(Prepared { plan, source: Box::new(source), rejected }))
+        Ok(Some(Prepared { plan, source: Box::new(source), pool, rejected }))
+    }
+
+    /// One thread reads all that comes.
+    fn with_channels(
+        &self,
+        config: RecorderConfig,
+        channels: Vec<ChannelConfig>,
+    ) -> RecorderConfig {
+        let ring_bytes = self.ring.unwrap_or_else(|| defaults::shared_ring_bytes(&channels));
+        let segment_bytes = self.segment_size.unwrap_or(defaults::SEGMENT_BYTES);
+        let late = self.input.late(self.keep_time.is_some(), channels.len(), segment_bytes);
+        RecorderConfig { channels, late, shared_ring_bytes: Some(ring_bytes), ..config }
+    }
+
+    /// Without the channels of frames, which the producers declare.
+    fn input_config(&self) -> anyhow::Result<(Recipe, RecorderConfig)> {
+        let recipe: Recipe = self.recipe.parse()?;
+        ensure!(recipe.kind() == Kind::Pool, "--recipe {}: --input needs pool", self.recipe);
+        self.input.check()?;
+        let config = self.config(recipe, None);
+        match self.input.lines(self.size) {
+            Some(lines) => self.check(&self.with_channels(config.clone(), vec![lines]))?,
+            None => self.check_pool(&config)?,
+        }
+        Ok((recipe, config))
+    }
+
+    /// The pool of `--prepare`.
+    pub fn pool(&self) -> Result<RecorderConfig, Failure> {
+        let config = || {
+            let recipe: Recipe = self.recipe.parse()?;
+            ensure!(recipe.kind() == Kind::Pool, "--recipe {}: --prepare is for pool", self.recipe);
+            ensure!(
+                !self.input.is_given() || self.keep_time.is_none(),
+                "--keep-time: what producers declare decides how many segments that takes: give \
+                 --prepare a number of --segments"
+            );
+            let config = self.config(recipe, None);
+            self.check(&config)?;
+            Ok(config)
+        };
+        config().map_err(Failure::with(Status::Usage))
     }
 
     fn prepare_periodic(&self) -> anyhow::Result<Prepared> {
@@ -230,7 +272,7 @@ impl Arguments {
             Kind::CallerWrites(_) => self.check_caller_writes(&plan)?,
         }
         let source = Box::new(Periodic::new(self.period, usize::try_from(self.size)?, records));
-        Ok(Prepared { plan, source, rejected: Arc::default() })
+        Ok(Prepared { plan, source, pool: None, rejected: Arc::default() })
     }
 
     fn caller(&self) -> CallerConfig {
@@ -294,6 +336,15 @@ impl Arguments {
 
     /// The recorder's own check; errors name options.
     fn check(&self, config: &RecorderConfig) -> anyhow::Result<()> {
+        self.check_by(|| config.check().map(drop))
+    }
+
+    /// Of what does not depend on the channels.
+    fn check_pool(&self, config: &RecorderConfig) -> anyhow::Result<()> {
+        self.check_by(|| config.check_pool().map(drop))
+    }
+
+    fn check_by(&self, check: impl Fn() -> Result<(), ConfigError>) -> anyhow::Result<()> {
         named::cpu("--cpu", self.cpu)?;
         named::cpu("--writer-cpu", self.writer_cpu)?;
         let keep = match (self.keep_size, self.keep_free, self.keep_time) {
@@ -303,13 +354,14 @@ impl Arguments {
             _ => "--segments",
         };
         let declared = self.input.declares_topics();
-        config.check().map(drop).map_err(|error| named::option(error, keep, declared))
+        check().map_err(|error| named::option(error, keep, declared))
     }
 
     /// Options that only the pool has, and whether they were given.
-    fn of_pool(&self) -> [(&'static str, bool); 15] {
+    fn of_pool(&self) -> [(&'static str, bool); 16] {
         [
             ("--profile", self.profile.is_some()),
+            ("--prepare", self.prepare),
             ("--record-max", self.record_max.is_some()),
             ("--discard-damaged", self.discard_damaged),
             ("--loss-window", self.loss_window.is_some()),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use steadyio_recorder::config::{CHANNELS_MAX, ChannelConfig, LateRoom};
 use steadyio_recorder::stream::input::{Input, InputFraming, Notice, StreamSource};
 
@@ -93,28 +93,37 @@ impl InputArguments {
         LateRoom { channels, definition_bytes }
     }
 
-    /// None without `--input`.
-    pub fn open(
-        &self,
-        line_bytes_max: u64,
-        longest_bytes: u64,
-    ) -> anyhow::Result<Option<OpenInput>> {
-        let Some(input) = &self.input else { return Ok(None) };
-        let socket = matches!(input, Input::Socket(_));
-        let producers = usize::from(self.producers);
+    /// Whether there is an `--input`.
+    pub fn is_given(&self) -> bool {
+        self.input.is_some()
+    }
+
+    /// What can be known before it is opened.
+    pub fn check(&self) -> anyhow::Result<()> {
+        let Some(input) = &self.input else { return Ok(()) };
+        let (socket, producers) = (matches!(input, Input::Socket(_)), self.producers);
         ensure!(socket || producers == 1, "--producers {producers}: needs --input unix:PATH");
-        let framing = match self.framing.as_str() {
-            "frames" => InputFraming::Frames,
-            _ => InputFraming::Lines(ChannelConfig {
-                topic: self.topic.clone(),
-                message_encoding: String::new(),
-                schema: None,
-                metadata: Vec::new(),
-                record_bytes_max: line_bytes_max,
-                period: None,
-                ring_bytes: 0,
-            }),
-        };
+        Ok(input.check()?)
+    }
+
+    /// The channel of lines; None if producers declare their topics.
+    pub fn lines(&self, line_bytes_max: u64) -> Option<ChannelConfig> {
+        (!self.declares_topics()).then(|| ChannelConfig {
+            topic: self.topic.clone(),
+            message_encoding: String::new(),
+            schema: None,
+            metadata: Vec::new(),
+            record_bytes_max: line_bytes_max,
+            period: None,
+            ring_bytes: 0,
+        })
+    }
+
+    /// Lets the producers in.
+    pub fn open(&self, line_bytes_max: u64, longest_bytes: u64) -> anyhow::Result<OpenInput> {
+        let input = self.input.as_ref().context("no --input")?;
+        let producers = usize::from(self.producers);
+        let framing = self.lines(line_bytes_max).map_or(InputFraming::Frames, InputFraming::Lines);
         let rejected = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&rejected);
         let tell = Box::new(move |notice| match notice {
@@ -125,6 +134,6 @@ impl InputArguments {
             Notice::Accepting(text) => eprintln!("steady: {text}"),
         });
         let source = StreamSource::open(input, framing, longest_bytes, tell)?;
-        Ok(Some(OpenInput { source, rejected, producers }))
+        Ok(OpenInput { source, rejected, producers })
     }
 }

@@ -7,6 +7,7 @@ mod input;
 mod live;
 mod named;
 mod notify;
+mod pool;
 mod sizing;
 mod state;
 
@@ -43,7 +44,11 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         print(&arguments.size(&stop)?)?;
         return Ok(Status::Done);
     }
-    let Some(Prepared { plan, source, rejected }) = arguments.prepare(&stop)? else {
+    if arguments.prepare {
+        print(&pool::resize(&arguments.pool()?, arguments.json, &stop)?)?;
+        return Ok(Status::Done);
+    }
+    let Some(Prepared { plan, source, pool, rejected }) = arguments.prepare(&stop)? else {
         eprintln!(
             "steady: interrupted before the producers had declared their topics; nothing was recorded"
         );
@@ -55,7 +60,6 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     };
     let log = arguments.account_log.as_deref().map(create).transpose();
     let mut log = log.map_err(Failure::with(Status::Failed))?;
-    let mut note = |text| eprintln!("steady: {text}");
     let line = RefCell::new(LiveLine::new());
     let live = std::io::stderr().is_terminal() && !arguments.quiet;
     let every = if log.is_some() { LINE_EVERY } else { LIVE_EVERY };
@@ -74,7 +78,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     };
     let every = (live || arguments.account_log.is_some()).then_some(every);
     let mut watch = Watch { every, tell: &mut tell, state: &mut state };
-    let outcome = plan.record(source, &stop, &mut note, Some(&mut watch));
+    let outcome = plan.record(source, pool, &stop, &mut note, Some(&mut watch));
     line.borrow_mut().end();
     let result = RecordingResult::new(&plan, &outcome.map_err(failure)?);
     if let Some(log) = log {
@@ -87,6 +91,11 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     }
     print(&if arguments.json { json } else { result.to_text() })?;
     Ok(status(&plan, &result, rejected.load(Ordering::Relaxed)))
+}
+
+/// What takes long, told meanwhile.
+fn note(text: String) {
+    eprintln!("steady: {text}");
 }
 
 fn failure(error: SessionError) -> Failure {

@@ -154,7 +154,7 @@ fn measure_both(
     );
     let bytes = plan.total_bytes.unwrap_or(0) as f64;
     eprintln!("steady: recording at the rate for {:.0} s", bytes / rate_bytes_s);
-    let outcome = plan.record(source, stop, &mut |text| eprintln!("steady: {text}"), None)?;
+    let outcome = plan.record(source, None, stop, &mut |text| eprintln!("steady: {text}"), None)?;
     let stall = stall_in(&serde_json::from_str(&RecordingResult::new(plan, &outcome).to_json()?)?)?;
     Ok(Stall { payload_bytes_s_max: Some(max_bytes_s), ..stall })
 }
@@ -183,7 +183,7 @@ fn payload_bytes_s_max(plan: &Plan, stop: &Interrupt) -> anyhow::Result<f64> {
     let records = Periodic::new(Duration::ZERO, bytes, u64::MAX);
     let end_ns = now_ns() + SPEED_TIME.as_nanos() as u64;
     let source = Box::new(Unpaced { records, end_ns });
-    let outcome = plan.record(source, stop, &mut |text| eprintln!("steady: {text}"), None)?;
+    let outcome = plan.record(source, None, stop, &mut |text| eprintln!("steady: {text}"), None)?;
     let durable_bytes: u64 =
         outcome.channels.iter().map(|(_, account)| account.durable.bytes).sum();
     Ok(durable_bytes as f64 / (outcome.duration_ns.max(1) as f64 / 1e9))

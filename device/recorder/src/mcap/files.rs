@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
+use super::follow::holds_our_blocks;
+use super::names::{is_segment, is_unused, settle};
 use super::recover::{Examined, RecoverError, State, examine};
 
 /// A file or directory that cannot be used or locked.
@@ -21,7 +23,7 @@ pub enum FilesError {
     #[error("{}: in use by a recorder or another recovery: stop it first", .0.display())]
     Busy(PathBuf),
     /// Probably a wrong directory.
-    #[error("{}: has no *.mcap file: give the directory of a recording", .0.display())]
+    #[error("{}: has no *.mcap file and no segment: give the directory of a recording", .0.display())]
     NoFiles(PathBuf),
     /// This file was not completed.
     #[error("{}: {why}", path.display())]
@@ -36,12 +38,13 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> FilesError {
     move |why| FilesError::Io { path, why }
 }
 
-/// The `*.mcap` files of a directory, by name.
+/// The `*.mcap` files of a directory and its unused segments, by name.
 pub fn recordings(directory: &Path) -> Result<Vec<PathBuf>, FilesError> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).map_err(at(directory))? {
         let path = entry.map_err(at(directory))?.path();
-        if path.extension().is_some_and(|extension| extension == "mcap") && path.is_file() {
+        let is_mcap = path.extension().is_some_and(|extension| extension == "mcap");
+        if (is_mcap || path.file_name().is_some_and(is_segment)) && path.is_file() {
             files.push(path);
         }
     }
@@ -103,6 +106,22 @@ pub fn recover_file(path: &Path, verify: bool) -> Result<Recovered, FilesError> 
         State::Finished => Ok(Recovered { before, completed: true, found }),
         state => Err(FilesError::NotFinished { path: path.into(), state: state.describe() }),
     }
+}
+
+/// The same, and a segment gets the name that fits what is in it. Returns that.
+pub fn recover_segment(path: &Path, verify: bool) -> Result<(PathBuf, Recovered), FilesError> {
+    let recovered = recover_file(path, verify)?;
+    if recovered.before == State::Unused && !is_unused(path) && holds_blocks(path)? {
+        let why = RecoverError::UnknownLife;
+        return Err(FilesError::Recover { path: path.into(), why });
+    }
+    let named = settle(path, &recovered.found).map_err(at(path))?;
+    Ok((named, recovered))
+}
+
+/// Whether an unused segment only looks like one: its head was wiped.
+fn holds_blocks(path: &Path) -> Result<bool, FilesError> {
+    File::open(path).and_then(|file| holds_our_blocks(&file)).map_err(at(path))
 }
 
 fn recover_error(path: &Path) -> impl FnOnce(RecoverError) -> FilesError {

@@ -11,8 +11,9 @@
 //! [`layout`] (sizes and bounds), [`private`] and [`account`] (our own records), [`index`] (what
 //! the summary needs), [`encoder`]. The way back: [`scan`] decodes a block, [`digest`] adds up what
 //! blocks hold, `follow` goes from block to block, [`sealed`] trusts a tail, [`recover`] decides
-//! and completes, [`plain`] does so for files of other writers, [`files`] for directories;
-//! [`reading`] is for who wants the messages. Only [`storage`] and [`files`] know what a file is.
+//! and completes, [`plain`] does so for files of other writers, [`files`] for directories, which
+//! [`names`] then tell; [`reading`] is for who wants the messages. Only [`storage`], [`files`] and
+//! [`names`] know what a file is.
 
 pub mod account;
 mod chunk;
@@ -23,6 +24,7 @@ pub mod files;
 mod follow;
 pub mod index;
 pub mod layout;
+pub mod names;
 pub mod plain;
 pub mod private;
 pub mod reading;

@@ -12,11 +12,8 @@
 //! - *gap*: over the first bytes of a damaged block, so that readers from the start get past it.
 //! - *seal*: in front of the data end: this tail belongs to this life.
 
-use super::index::put_summary;
 use super::layout::{ALIGN_BYTES, HEAD_BYTES, Placement};
-use super::wire::{
-    DATA_END_BYTES, DIGITS_MAX, FOOTER_BYTES, Get, MAGIC, Put, RECORD_HEAD_BYTES, op,
-};
+use super::wire::{DIGITS_MAX, Get, MAGIC, Put, RECORD_HEAD_BYTES, op};
 
 /// Version of the layout, in the life record and the metadata.
 pub const FORMAT_VERSION: u16 = 1;
@@ -221,41 +218,6 @@ pub fn put_head(buffer: &mut [u8], life: &Life, profile: &str, gate_open: bool) 
     put.zeros_to(HEAD_BYTES);
 }
 
-/// The head of a file of the pool that was never used: a valid MCAP file without messages, whose
-/// padding reaches to [`put_unused_tail`].
-pub fn put_unused_head(buffer: &mut [u8], segment_bytes: u64) {
-    let mut put = Put::new(buffer);
-    put_file_start(&mut put, "");
-    let padding_end = segment_bytes - UNUSED_TAIL_BYTES as u64;
-    put.record(private_op::PADDING, padding_end - (put.at() + RECORD_HEAD_BYTES) as u64);
-    put.zeros_to(HEAD_BYTES);
-}
-
-/// Whether a file of this length begins with [`put_unused_head`], of whichever version.
-pub fn is_unused_head(head: &[u8], file_bytes: u64) -> bool {
-    let mut get = Get::new(head);
-    let magic = get.bytes(MAGIC.len()) == Some(&MAGIC);
-    let header = get.record().filter(|(opcode, _)| *opcode == op::HEADER);
-    let ours = header.and_then(|(_, header)| library(header)).is_some_and(is_our_library);
-    let at = (head.len() - get.rest().len() + RECORD_HEAD_BYTES + UNUSED_TAIL_BYTES) as u64;
-    let padding = get.u8() == Some(private_op::PADDING);
-    magic && ours && padding && get.u64() == file_bytes.checked_sub(at)
-}
-
-fn is_our_library(library: &str) -> bool {
-    library.starts_with("steadyio ")
-}
-
-/// What a file that was never used ends with: no data, no summary.
-pub fn put_unused_tail(buffer: &mut [u8; UNUSED_TAIL_BYTES]) {
-    let mut put = Put::new(buffer);
-    put_summary(&mut put, UNUSED_TAIL_BYTES as u64, &[]);
-}
-
-/// Length of [`put_unused_tail`].
-pub const UNUSED_TAIL_BYTES: usize =
-    RECORD_HEAD_BYTES + DATA_END_BYTES + RECORD_HEAD_BYTES + FOOTER_BYTES + MAGIC.len();
-
 fn put_file_start(put: &mut Put<'_>, profile: &str) {
     put.bytes(&MAGIC);
     let opened = put.open_record(op::HEADER);
@@ -294,7 +256,7 @@ fn library(header: &[u8]) -> Option<&str> {
 pub fn is_ours(head: &[u8]) -> bool {
     let mut get = Get::new(head.get(MAGIC.len()..).unwrap_or_default());
     let library = get.record().and_then(|(_, header)| library(header));
-    library.is_some_and(is_our_library)
+    library.is_some_and(|library| library.starts_with("steadyio "))
         || get.u8() == Some(private_op::LIFE)
         || head.get(GATE_OFFSET) == Some(&private_op::GATE)
 }

@@ -17,15 +17,12 @@ use super::layout::{ALIGN_BYTES, ANY_BLOCK_BYTES_LIMIT, HEAD_BYTES, Placement};
 use super::plain::{self, Plain};
 use super::private::{
     BLOCK_RECORD_BYTES, BlockKind, BlockRecord, FORMAT_VERSION, GATE_OFFSET, Identity, Life,
-    get_head, is_ours, is_unused_head, private_op, profile_in_head, profile_in_metadata, put_head,
+    get_head, is_ours, private_op, profile_in_head, profile_in_metadata, put_head,
 };
 use super::scan::{Scanned, Stop};
 use super::sealed::{Sealed, read_exactly, sealed};
 use super::storage::Storage;
 use super::wire::{Get, MAGIC, Put, RECORD_HEAD_BYTES, op};
-
-/// What a disk replaces at once.
-const SECTOR_BYTES: usize = 512;
 
 /// Why a file is left as it is.
 #[derive(Debug, thiserror::Error)]
@@ -221,7 +218,7 @@ fn finished(
 fn examine_other(storage: &dyn Storage) -> Result<Examined, RecoverError> {
     let mut start = [0; ALIGN_BYTES];
     let count = storage.read(0, &mut start)?;
-    if was_never_used(&start[..count], storage.bytes()?) {
+    if was_never_used(&start[..count]) {
         return Ok(Examined::new(State::Unused, None, None, Rest::Nothing));
     }
     if !start[..count].starts_with(&MAGIC) {
@@ -245,12 +242,10 @@ fn examine_other(storage: &dyn Storage) -> Result<Examined, RecoverError> {
     }
 }
 
-/// As it was made, or zeros, but for the gate of a first head of which a cut left only that sector:
-/// without the sector before, in which the life is, nothing was recorded.
-fn was_never_used(head: &[u8], file_bytes: u64) -> bool {
+/// Zeros, but for the gate of a first head of which a cut left only that sector: without the sector
+/// before, in which the life is, nothing was recorded.
+fn was_never_used(head: &[u8]) -> bool {
     let (front, gate) = head.split_at(head.len().min(GATE_OFFSET));
-    let as_made = is_unused_head(head, file_bytes);
-    let front = if as_made { front.get(SECTOR_BYTES..).unwrap_or_default() } else { front };
     let content = match gate.first() {
         Some(&private_op::GATE) => gate.get(RECORD_HEAD_BYTES..).unwrap_or_default(),
         _ => gate,
@@ -352,6 +347,17 @@ impl Examined {
     fn new(state: State, life: Option<Life>, contents: Option<Contents>, rest: Rest) -> Examined {
         let gaps = Gaps::default();
         Examined { state, life, contents, stop: None, damaged: false, gaps, rest }
+    }
+
+    /// Whether anything is recorded in it, readable or not.
+    pub fn holds_data(&self) -> bool {
+        self.state == State::Damaged || (self.state != State::Blank && self.messages() > 0)
+    }
+
+    /// How many messages were found.
+    pub fn messages(&self) -> u64 {
+        let channels = self.contents.iter().flat_map(|contents| &contents.channels);
+        channels.map(|channel| channel.messages).sum()
     }
 
     /// Whose data it is; not of plain files.

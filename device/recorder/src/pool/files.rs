@@ -1,41 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The files of the pool: made once, written once, then overwritten, the oldest first.
-//!
-//! Writing them once is what makes later writes cheap: the blocks of a file that was only
-//! preallocated are marked unwritten, and each first write to one would have to change metadata.
-//! While a recording runs nothing here creates, extends, truncates, renames or removes a file.
+//! The segments of a pool: which is the next to be overwritten.
 //!
 //! A segment that cannot be read, because head or definitions and their copy are damaged, must not
 //! keep a recorder from starting, and an expert may still extract data from it: it is renamed
 //! unchanged, and a new segment replaces it if there is room.
 //!
-//! Nothing is recorded in a segment that was just made, so it is an MCAP file without messages.
+//! While a recording runs nothing here creates, extends, truncates or removes a file. One is renamed
+//! when it gets its first record, by `renamer`.
 
-use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FallocateFlags, fallocate, statvfs};
-use rustix::io::Errno;
 use steadyio_core::interrupt::Interrupt;
 
+use super::making::{create_missing, sync_directory};
 use crate::mcap::files::{
-    DirectoryLock, FilesError, NO_DEFINITIONS, Recovered, lock_directory, recover_file,
+    DirectoryLock, FilesError, NO_DEFINITIONS, Recovered, lock_directory, recover_segment,
 };
-use crate::mcap::layout::HEAD_BYTES;
-use crate::mcap::private::{UNUSED_TAIL_BYTES, put_unused_head, put_unused_tail};
-use crate::mcap::recover::{Examined, State};
-use crate::memory::{AlignedBuffer, MemoryError};
+use crate::mcap::names::{self, DAMAGED, is_damaged_segment, is_segment};
+use crate::mcap::recover::State;
+use crate::memory::MemoryError;
 
-const FILL_BYTES: usize = 1 << 20;
-const PREFIX: &str = "segment-";
-const SUFFIX: &str = ".mcap";
-/// A segment that is not filled yet; left over if making the pool was interrupted.
-const UNFINISHED: &str = ".new";
-/// Suffix of a damaged segment that was renamed.
-const DAMAGED: &str = ".damaged";
 /// A recording needs at least this many segments.
 const SEGMENTS_MIN: usize = 2;
 
@@ -57,7 +44,8 @@ pub enum PoolError {
     /// Made with another configuration.
     #[error(
         "{} holds {found} segments, but {wanted} are configured: record with --segments {found}, \
-         or into another directory, or remove the old segments", dir.display()
+         or give up the oldest ({} of them): steady record --prepare --segments {wanted}",
+        dir.display(), found - wanted
     )]
     TooMany {
         dir: PathBuf,
@@ -88,7 +76,7 @@ pub enum PoolError {
     Memory(#[from] MemoryError),
 }
 
-fn at(path: &Path) -> impl FnOnce(io::Error) -> PoolError {
+pub(super) fn at(path: &Path) -> impl FnOnce(io::Error) -> PoolError {
     let path = path.to_path_buf();
     move |why| PoolError::Io { path, why }
 }
@@ -98,20 +86,15 @@ struct Segment {
     path: PathBuf,
     /// Of its last life; None if it never had one, or nothing was recorded in it.
     sequence: Option<u64>,
+    messages: u64,
     /// It cannot be written.
     bad: bool,
 }
 
-/// Whether a file of the pool is named so.
-pub fn is_segment(name: &OsStr) -> bool {
-    let name = name.to_string_lossy();
-    name.starts_with(PREFIX) && name.ends_with(SUFFIX)
-}
-
-/// Whether a segment was renamed as damaged.
-pub fn is_damaged_segment(name: &OsStr) -> bool {
-    let name = name.to_string_lossy();
-    name.starts_with(PREFIX) && name.contains(DAMAGED)
+impl Segment {
+    fn empty(path: PathBuf) -> Segment {
+        Segment { path, sequence: None, messages: 0, bad: false }
+    }
 }
 
 /// The pool that is wanted.
@@ -123,6 +106,8 @@ pub struct Making<'a> {
     pub segment_bytes: u64,
     /// Whether damaged ones are overwritten instead of renamed.
     pub discard_damaged: bool,
+    /// Whether segments beyond the count are removed, the oldest first, instead of refused.
+    pub shrink: bool,
 }
 
 /// The segments of one directory, locked for one recorder.
@@ -131,6 +116,8 @@ pub struct Pool {
     segments: Vec<Segment>,
     sequence: u64,
     direct: bool,
+    made: usize,
+    removed: usize,
     _lock: DirectoryLock,
 }
 
@@ -142,44 +129,48 @@ impl Pool {
         note: &mut dyn FnMut(String),
         stop: &Interrupt,
     ) -> Result<Pool, PoolError> {
-        let &Making { dir, count, segment_bytes, discard_damaged } = wanted;
+        let &Making { dir, count, segment_bytes, .. } = wanted;
         fs::create_dir_all(dir).map_err(at(dir))?;
         let lock = lock_directory(dir)?;
-        let (mut paths, mut set_aside) = existing(dir, segment_bytes)?;
-        if paths.len() > count {
+        let (paths, set_aside) = existing(dir, segment_bytes)?;
+        if paths.len() > count && !wanted.shrink {
             let (found, wanted) = (paths.len(), count);
             return Err(PoolError::TooMany { dir: dir.to_path_buf(), found, wanted });
         }
-        let mut segments = Vec::with_capacity(count);
-        let mut sequence = 0;
-        for path in &paths {
-            let recovered = recover_file(path, false);
-            let identity = recovered.as_ref().ok().and_then(|recovered| recovered.found.identity());
-            sequence = sequence.max(identity.map_or(0, |identity| identity.sequence));
-            match segment(path, recovered, discard_damaged, note)? {
-                Some(segment) => segments.push(segment),
-                None => set_aside += 1,
-            }
-        }
-        paths.retain(|path| path.exists());
-        let mut make = |path: &Path, number| {
-            note(format!("making segment {number} of {count}, {segment_bytes} bytes"));
-            create(path, segment_bytes, stop)
-        };
-        match create_missing(dir, &mut paths, count, segment_bytes, &mut make) {
+        let (mut segments, sequence) = recover_all(&paths, wanted.discard_damaged, note)?;
+        let set_aside = set_aside + paths.len() - segments.len();
+        let removed = remove_oldest(&mut segments, count, note)?;
+        let mut taken: Vec<PathBuf> = segments.iter().map(|segment| segment.path.clone()).collect();
+        match create_missing(wanted, &mut taken, note, stop) {
             Err(error @ PoolError::NoSpace { .. })
-                if set_aside > 0 && paths.len() >= SEGMENTS_MIN =>
+                if set_aside > 0 && taken.len() >= SEGMENTS_MIN =>
             {
-                let left = paths.len();
+                let left = taken.len();
                 note(format!("{error}; recording with {left} segments: move *{DAMAGED} elsewhere"));
             }
             made => made?,
         }
-        let made = paths.split_off(segments.len());
-        segments.extend(made.into_iter().map(|path| Segment { path, sequence: None, bad: false }));
-        File::open(dir).and_then(|dir| dir.sync_all()).map_err(at(dir))?;
+        let made = taken.split_off(segments.len());
+        let made_count = made.len();
+        segments.extend(made.into_iter().map(Segment::empty));
+        sync_directory(dir)?;
         let direct = open_segment(&segments[0].path, true).is_ok();
-        Ok(Pool { segments, sequence, direct, _lock: lock })
+        Ok(Pool { segments, sequence, direct, made: made_count, removed, _lock: lock })
+    }
+
+    /// How many segments were made now, and how many removed.
+    pub fn changed(&self) -> (usize, usize) {
+        (self.made, self.removed)
+    }
+
+    /// In how many segments anything is recorded.
+    pub fn recorded(&self) -> usize {
+        self.segments.iter().filter(|segment| segment.sequence.is_some()).count()
+    }
+
+    /// Whether any segment is called unused.
+    pub fn has_unused(&self) -> bool {
+        self.segments.iter().any(|segment| names::is_unused(&segment.path))
     }
 
     /// Whether the file system takes direct I/O; if not, the page cache is used.
@@ -213,10 +204,23 @@ impl Pool {
         // One is always good: see `give_up`.
         let oldest = self.oldest().unwrap_or(0);
         let segment = &mut self.segments[oldest];
-        let file = open_segment(&segment.path, self.direct).map_err(at(&segment.path))?;
+        let file = open_segment(&segment.path, self.direct).or_else(|error| {
+            // It may not be renamed yet.
+            open_segment(&names::named(&segment.path, false), self.direct).map_err(|_| error)
+        });
+        let file = file.map_err(at(&segment.path))?;
         self.sequence += 1;
         segment.sequence = Some(self.sequence);
         Ok((file, self.sequence))
+    }
+
+    /// The segment of this life gets its first record, or never got one. Returns its former name and
+    /// its new one, if they differ: it is to be renamed.
+    pub fn rename(&mut self, sequence: u64, recorded: bool) -> Option<(PathBuf, PathBuf)> {
+        let segment = self.of(sequence)?;
+        let named = names::named(&segment.path, recorded);
+        let former = std::mem::replace(&mut segment.path, named.clone());
+        (former != named).then_some((former, named))
     }
 
     /// Keeps the segment of this life from having another, unless it is the last good one.
@@ -254,11 +258,11 @@ fn existing(dir: &Path, segment_bytes: u64) -> Result<(Vec<PathBuf>, usize), Poo
     let mut set_aside = 0;
     for entry in fs::read_dir(dir).map_err(at(dir))? {
         let entry = entry.map_err(at(dir))?;
+        let path = entry.path();
         set_aside += usize::from(is_damaged_segment(&entry.file_name()));
         if !is_segment(&entry.file_name()) {
             continue;
         }
-        let path = entry.path();
         let found = entry.metadata().map_err(at(&path))?.len();
         if found != segment_bytes {
             return Err(PoolError::OtherSize { path, found, wanted: segment_bytes });
@@ -268,24 +272,39 @@ fn existing(dir: &Path, segment_bytes: u64) -> Result<(Vec<PathBuf>, usize), Poo
     paths.sort();
     Ok((paths, set_aside))
 }
+/// Without those that were renamed as damaged, and the newest sequence number of any.
+fn recover_all(
+    paths: &[PathBuf],
+    discard_damaged: bool,
+    note: &mut dyn FnMut(String),
+) -> Result<(Vec<Segment>, u64), PoolError> {
+    let mut segments = Vec::with_capacity(paths.len());
+    let mut newest = 0;
+    for path in paths {
+        let recovered = recover_segment(path, false);
+        let found = recovered.as_ref().ok().and_then(|(_, recovered)| recovered.found.identity());
+        newest = newest.max(found.map_or(0, |identity| identity.sequence));
+        segments.extend(segment(path, recovered, discard_damaged, note)?);
+    }
+    Ok((segments, newest))
+}
 
 /// A segment as it was found; None if it was renamed as damaged.
 fn segment(
     path: &Path,
-    recovered: Result<Recovered, FilesError>,
+    recovered: Result<(PathBuf, Recovered), FilesError>,
     discard_damaged: bool,
     note: &mut dyn FnMut(String),
 ) -> Result<Option<Segment>, PoolError> {
-    let unused = Segment { path: path.to_path_buf(), sequence: None, bad: false };
     if let Some(why) = damage(&recovered) {
         if !discard_damaged {
             note(set_segment_aside(path, &why)?);
             return Ok(None);
         }
         note(format!("{}: {why}; it will be overwritten", path.display()));
-        return Ok(Some(unused));
+        return Ok(Some(Segment::empty(path.to_path_buf())));
     }
-    let Recovered { completed, found, .. } = recovered?;
+    let (path, Recovered { completed, found, .. }) = recovered?;
     if completed {
         note(format!("{}: was unfinished, and has been completed", path.display()));
     }
@@ -294,23 +313,39 @@ fn segment(
         let path = path.display();
         note(format!("{path}: is damaged: {blocks} blocks, {bytes} bytes, are missing"));
     }
-    let used = found.identity().filter(|_| holds_messages(&found));
-    Ok(Some(Segment { sequence: used.map(|identity| identity.sequence), ..unused }))
+    // A segment without any is used first: overwriting it loses nothing.
+    let used = found.identity().filter(|_| found.holds_data());
+    let sequence = used.map(|identity| identity.sequence);
+    Ok(Some(Segment { sequence, messages: found.messages(), ..Segment::empty(path) }))
+}
+
+/// Those that are too many: first without records, then the oldest. Returns how many.
+fn remove_oldest(
+    segments: &mut Vec<Segment>,
+    count: usize,
+    note: &mut dyn FnMut(String),
+) -> Result<usize, PoolError> {
+    let mut removed = 0;
+    while segments.len() > count {
+        let oldest = (0..segments.len()).min_by_key(|&at| segments[at].sequence).unwrap_or(0);
+        let Segment { path, messages, .. } = &segments[oldest];
+        fs::remove_file(path).map_err(at(path))?;
+        note(format!("{}: removed, with {messages} messages", path.display()));
+        segments.remove(oldest);
+        removed += 1;
+    }
+    Ok(removed)
 }
 
 /// Why a segment can be neither completed nor read, although it may hold data.
-fn damage(recovered: &Result<Recovered, FilesError>) -> Option<String> {
+fn damage(recovered: &Result<(PathBuf, Recovered), FilesError>) -> Option<String> {
     match recovered {
-        Ok(recovered) if recovered.found.state == State::Damaged => Some(NO_DEFINITIONS.into()),
+        Ok((_, recovered)) if recovered.found.state == State::Damaged => {
+            Some(NO_DEFINITIONS.into())
+        }
         Err(FilesError::Recover { why, .. }) if !why.is_io() => Some(why.to_string()),
         _ => None,
     }
-}
-
-/// A segment without any is used first: overwriting it loses nothing.
-fn holds_messages(found: &Examined) -> bool {
-    let channels = found.contents.iter().flat_map(|contents| &contents.channels);
-    found.state != State::Blank && channels.map(|channel| channel.messages).sum::<u64>() > 0
 }
 
 /// Renames it and returns a note. The directory is locked, so the name stays free.
@@ -326,78 +361,7 @@ fn set_segment_aside(path: &Path, why: &str) -> Result<String, PoolError> {
     Ok(format!("{}: {why}; it is kept as {}", path.display(), aside.display()))
 }
 
-fn create_missing(
-    dir: &Path,
-    paths: &mut Vec<PathBuf>,
-    count: usize,
-    segment_bytes: u64,
-    make: &mut dyn FnMut(&Path, usize) -> Result<(), PoolError>,
-) -> Result<(), PoolError> {
-    let missing = count - paths.len();
-    let needed = missing as u64 * segment_bytes;
-    let stat = statvfs(dir).map_err(|error| at(dir)(error.into()))?;
-    let free = stat.f_bavail * stat.f_frsize;
-    if needed > free {
-        return Err(PoolError::NoSpace { dir: dir.to_path_buf(), needed, free });
-    }
-    let mut number = 0;
-    while paths.len() < count {
-        let path = dir.join(format!("{PREFIX}{number:05}{SUFFIX}"));
-        number += 1;
-        if paths.contains(&path) {
-            continue;
-        }
-        make(&path, paths.len() + 1)?;
-        paths.push(path);
-    }
-    Ok(())
-}
-
-/// It gets its name last, so a file of that name is complete.
-fn create(path: &Path, segment_bytes: u64, stop: &Interrupt) -> Result<(), PoolError> {
-    let unfinished = path.with_extension(&UNFINISHED[1..]);
-    let file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(&unfinished)
-        .map_err(at(&unfinished))?;
-    let fill = || -> Result<(), PoolError> {
-        match fallocate(&file, FallocateFlags::empty(), 0, segment_bytes) {
-            // All of it is written anyway.
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
-            done => done.map_err(|error| at(path)(error.into()))?,
-        }
-        let direct = open_segment(&unfinished, true);
-        let zeroes = AlignedBuffer::new(FILL_BYTES, false)?;
-        let mut offset = 0;
-        while offset < segment_bytes {
-            if stop.requested() {
-                return Err(PoolError::Stopped);
-            }
-            let bytes = usize::try_from(segment_bytes - offset).unwrap_or(FILL_BYTES);
-            let zeroes = &zeroes[..bytes.min(FILL_BYTES)];
-            direct.as_ref().unwrap_or(&file).write_all_at(zeroes, offset).map_err(at(path))?;
-            offset += zeroes.len() as u64;
-        }
-        write_unused(&file, segment_bytes).map_err(at(path))?;
-        file.sync_all().map_err(at(path))?;
-        fs::rename(&unfinished, path).map_err(at(path))
-    };
-    // A partly filled segment is useless.
-    fill().inspect_err(|_| drop(fs::remove_file(&unfinished)))
-}
-
-/// Past the page cache only whole blocks could be written.
-fn write_unused(file: &File, segment_bytes: u64) -> io::Result<()> {
-    let (mut head, mut tail) = ([0; HEAD_BYTES], [0; UNUSED_TAIL_BYTES]);
-    put_unused_head(&mut head, segment_bytes);
-    put_unused_tail(&mut tail);
-    file.write_all_at(&head, 0)?;
-    file.write_all_at(&tail, segment_bytes - UNUSED_TAIL_BYTES as u64)
-}
-
-fn open_segment(path: &Path, direct: bool) -> io::Result<File> {
+pub(super) fn open_segment(path: &Path, direct: bool) -> io::Result<File> {
     let flags = if direct { libc::O_DIRECT } else { 0 };
     OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)
 }
@@ -415,12 +379,8 @@ mod tests {
         segment_bytes: u64,
         note: &mut dyn FnMut(String),
     ) -> Result<Pool, PoolError> {
-        let wanted = Making { dir, count, segment_bytes, discard_damaged: false };
+        let wanted = Making { dir, count, segment_bytes, discard_damaged: false, shrink: false };
         Pool::open(&wanted, note, &Interrupt::default())
-    }
-
-    fn is_unused(path: &Path) -> bool {
-        recover_file(path, false).unwrap().before == State::Unused
     }
 
     #[test]
@@ -445,6 +405,7 @@ mod tests {
         drop(open(dir.path(), 3, BYTES, &mut |_| ()).unwrap());
         let path = dir.path().join("segment-00001.mcap");
         for number in 1..3 {
+            fs::remove_file(dir.path().join("segment-00001.unused")).unwrap();
             fs::write(&path, vec![number; BYTES as usize]).unwrap();
             let mut notes = Vec::new();
             let pool = open(dir.path(), 3, BYTES, &mut |note| notes.push(note)).unwrap();
@@ -452,7 +413,7 @@ mod tests {
             let aside = dir.path().join(format!("segment-00001.mcap.damaged-{number}"));
             assert!(notes[0].ends_with(&format!("; it is kept as {}", aside.display())));
             assert_eq!(fs::read(aside).unwrap(), vec![number; BYTES as usize]);
-            assert!(is_unused(&path));
+            assert!(dir.path().join("segment-00001.unused").exists());
         }
     }
 
@@ -490,12 +451,17 @@ mod tests {
             }
         };
         let dir_path = dir.path();
-        let wanted =
-            Making { dir: dir_path, count: 3, segment_bytes: BYTES, discard_damaged: false };
+        let wanted = Making {
+            dir: dir_path,
+            count: 3,
+            segment_bytes: BYTES,
+            discard_damaged: false,
+            shrink: false,
+        };
         let stopped = Pool::open(&wanted, &mut second, &stop).unwrap_err();
         assert!(matches!(stopped, PoolError::Stopped));
         let left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(Result::unwrap).collect();
-        assert!(left.len() == 1 && left[0].file_name() == "segment-00000.mcap", "{left:?}");
+        assert!(left.len() == 1 && left[0].file_name() == "segment-00000.unused", "{left:?}");
         assert_eq!(open(dir.path(), 3, BYTES, &mut |_| ()).unwrap().count(), 3);
     }
 }

@@ -8,7 +8,8 @@
 //!
 //! Channels may be declared while recording: [`Recorder::add_channel`].
 //!
-//! Reading order: [`files`] (the pool), [`direct_io`] (I/O), [`flight`] (what is durable),
+//! Reading order: [`files`] (the pool), `making` and `renamer` (its files), [`direct_io`] (I/O),
+//! [`flight`] (what is durable),
 //! [`errand`] (I/O of segments other than records), [`stage`] (records to segments, and what happens
 //! when the device fails), [`writer`] (what the thread does), [`thread`], [`registry`] (which
 //! channels there are), [`meters`], [`flush`].
@@ -26,8 +27,10 @@ mod faults;
 pub mod files;
 pub mod flight;
 pub mod flush;
+mod making;
 pub mod meters;
 pub mod registry;
+mod renamer;
 pub mod stage;
 pub mod thread;
 pub mod writer;
@@ -39,6 +42,7 @@ use self::files::{Making, Pool, PoolError};
 use self::flush::{Flush, Flushed};
 use self::meters::{Meters, WriterReport};
 use self::registry::{AddError, Registry};
+use self::renamer::Renamer;
 use self::stage::{Parts, Stage, buffer_sizes};
 use self::thread::WriterThread;
 use self::writer::Writer;
@@ -73,6 +77,58 @@ pub enum StartError {
     /// The writer thread.
     #[error(transparent)]
     Io(#[from] io::Error),
+}
+
+/// What takes long or may be forbidden, made before the channels are known.
+#[derive(Debug)]
+pub struct Preparation {
+    thread: WriterThread,
+    pool: Pool,
+}
+
+impl Preparation {
+    /// Prepares the writer thread, and makes the pool unless it is told to stop. None if the
+    /// channels decide how large that is. `note` reports what takes long.
+    pub fn new(
+        config: &RecorderConfig,
+        note: &mut dyn FnMut(String),
+        stop: &Interrupt,
+    ) -> Result<Option<Preparation>, StartError> {
+        let Some(segments) = config.check_pool()? else { return Ok(None) };
+        let thread = WriterThread::prepare(config.writer)?;
+        Ok(Some(Preparation { thread, pool: open_pool(config, segments, false, note, stop)? }))
+    }
+}
+
+/// Makes a pool for later recordings, or changes how many segments it has: of too many the oldest
+/// are removed.
+pub fn resize_pool(
+    config: &RecorderConfig,
+    note: &mut dyn FnMut(String),
+    stop: &Interrupt,
+) -> Result<Pool, StartError> {
+    Ok(open_pool(config, config.check()?, true, note, stop)?)
+}
+
+fn open_pool(
+    config: &RecorderConfig,
+    segments: u64,
+    shrink: bool,
+    note: &mut dyn FnMut(String),
+    stop: &Interrupt,
+) -> Result<Pool, PoolError> {
+    if let Some(shortage) = config.shortage(segments) {
+        note(shortage);
+    }
+    let made = Making {
+        dir: &config.dir,
+        // At most 10,000: checked.
+        count: segments as usize,
+        segment_bytes: config.segment_bytes,
+        discard_damaged: config.discard_damaged,
+        shrink,
+    };
+    Pool::open(&made, note, stop)
 }
 
 /// A recording in progress.
@@ -131,7 +187,7 @@ impl Recorder {
         config: &RecorderConfig,
         note: &mut dyn FnMut(String),
     ) -> Result<(Recorder, Vec<Channel>), StartError> {
-        let segments = config.check()?;
+        config.check()?;
         if config.shared_ring_bytes.is_some() {
             return Err(io::Error::other("the channels share a ring: start them together").into());
         }
@@ -139,24 +195,26 @@ impl Recorder {
         let both = channels.map(|(at, channel)| open(channel, at, config.lock_memory));
         let both: Result<Vec<(Channel, Outlet)>, MemoryError> = both.collect();
         let (channels, outlets) = both?.into_iter().unzip();
-        Ok((Recorder::start_with(outlets, segments, stop, config, note)?, channels))
+        Ok((Recorder::start_with(outlets, None, stop, config, note)?, channels))
     }
 
-    /// The same with the one ring that the configuration asks for.
+    /// The same with the one ring that the configuration asks for, and with what was prepared for
+    /// the same directory, pool and writer.
     pub fn start_shared(
+        prepared: Option<Preparation>,
         stop: &Interrupt,
         config: &RecorderConfig,
         note: &mut dyn FnMut(String),
     ) -> Result<(Recorder, SharedChannels), StartError> {
-        let segments = config.check()?;
+        config.check()?;
         let bytes = config.shared_ring_bytes.unwrap_or(config.rings_bytes());
         let (channels, outlet) = open_shared(&config.channels, bytes, config.lock_memory)?;
-        Ok((Recorder::start_with(vec![outlet], segments, stop, config, note)?, channels))
+        Ok((Recorder::start_with(vec![outlet], prepared, stop, config, note)?, channels))
     }
 
     fn start_with(
         outlets: Vec<Outlet>,
-        segments: u64,
+        prepared: Option<Preparation>,
         stop: &Interrupt,
         config: &RecorderConfig,
         note: &mut dyn FnMut(String),
@@ -167,27 +225,25 @@ impl Recorder {
             outlets.iter().flat_map(|outlet| outlet.ledgers.iter().cloned()).collect();
         let (registry, additions) = Registry::new(config, definitions, &ledgers);
         let sizes = buffer_sizes(encoder.largest_layout());
-        let thread = WriterThread::prepare(config.writer)?;
-        let disk = Disk::new(config.writer.engine, &sizes, config.lock_memory)?;
-        if let Some(shortage) = config.shortage(segments) {
-            note(shortage);
-        }
-        // At most 10,000: checked.
-        let made = Making {
-            dir: &config.dir,
-            count: segments as usize,
-            segment_bytes: config.segment_bytes,
-            discard_damaged: config.discard_damaged,
+        let (thread, pool) = match prepared {
+            Some(Preparation { thread, pool }) => (thread, Some(pool)),
+            None => (WriterThread::prepare(config.writer)?, None),
         };
-        let pool = Pool::open(&made, note, stop)?;
+        let disk = Disk::new(config.writer.engine, &sizes, config.lock_memory)?;
+        let pool = match pool {
+            Some(pool) => pool,
+            None => open_pool(config, config.check()?, false, note, stop)?,
+        };
         #[cfg(test)]
         let pool = if Faults::take_page_cache() { pool.through_page_cache() } else { pool };
         let meters = Arc::new(Meters::default());
+        let renamer = pool.has_unused().then(|| Renamer::start(Arc::clone(&meters)));
         let stop_writing = Arc::new(AtomicBool::new(false));
         let stage = Stage::new(Parts {
             encoder,
             disk,
             pool,
+            renamer: renamer.transpose()?,
             ledgers,
             meters: Arc::clone(&meters),
             loss_window: config.loss_window,

@@ -20,6 +20,7 @@ use super::files::Pool;
 use super::flight::Flight;
 use super::meters::{Meters, count, raise};
 use super::registry::Addition;
+use super::renamer::Renamer;
 use crate::config::{OnFailure, WhenFull};
 use crate::ledger::{Amount, Ledger};
 use crate::mcap::account::ChannelLedger;
@@ -70,6 +71,8 @@ pub struct Parts {
     pub encoder: Encoder,
     pub disk: Disk,
     pub pool: Pool,
+    /// None if no segment is unused.
+    pub renamer: Option<Renamer>,
     /// One per channel.
     pub ledgers: Vec<Arc<Ledger>>,
     /// Statistics for other threads.

@@ -66,9 +66,7 @@ impl Listener {
     fn bind(path: &Path) -> io::Result<Listener> {
         let is_socket = fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket());
         if is_socket {
-            if UnixStream::connect(path).is_ok() {
-                return Err(io::Error::other("another program is listening there"));
-            }
+            refuse_listener(path)?;
             // Left by a program that was killed.
             fs::remove_file(path)?;
         }
@@ -133,6 +131,37 @@ fn name_of(input: &Input) -> String {
     }
 }
 
+impl Input {
+    /// What can be known before anybody is let in.
+    pub fn check(&self) -> io::Result<()> {
+        let checked = match self {
+            Input::Stdin => Ok(()),
+            // Opens, but no read() of it succeeds.
+            Input::Path(path) => match fs::metadata(path) {
+                Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+                metadata => metadata.map(drop),
+            },
+            Input::Socket(path) => {
+                let parent = path.parent().filter(|parent| *parent != Path::new(""));
+                let parent = fs::metadata(parent.unwrap_or(Path::new(".")));
+                parent.and_then(|_| refuse_listener(path))
+            }
+        };
+        checked.map_err(named(self))
+    }
+}
+
+fn refuse_listener(path: &Path) -> io::Result<()> {
+    match UnixStream::connect(path) {
+        Ok(_) => Err(io::Error::other("another program is listening there")),
+        Err(_) => Ok(()),
+    }
+}
+
+fn named(input: &Input) -> impl Fn(io::Error) -> io::Error {
+    move |error| io::Error::new(error.kind(), format!("{}: {error}", name_of(input)))
+}
+
 impl StreamSource {
     /// Opens the input. A producer whose stream is wrong, or that declares longer records than the
     /// recording takes, is rejected; without a socket there is one producer, and its end is the end
@@ -143,8 +172,7 @@ impl StreamSource {
         record_bytes_max: u64,
         tell: Tell,
     ) -> io::Result<StreamSource> {
-        let named =
-            |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", name_of(input)));
+        let named = named(input);
         let file = match input {
             Input::Socket(_) => None,
             Input::Stdin => Some(File::from(rustix::io::dup(rustix::stdio::stdin())?)),
@@ -152,13 +180,7 @@ impl StreamSource {
             Input::Path(path) => {
                 let mut options = OpenOptions::new();
                 options.read(true).custom_flags(libc::O_NONBLOCK);
-                let file = options.open(path).map_err(named)?;
-                // Opens, but no read() of it succeeds.
-                if file.metadata().map_err(named)?.is_dir() {
-                    return Err(named(io::ErrorKind::IsADirectory.into()));
-                } else {
-                    Some(file)
-                }
+                Some(options.open(path).map_err(&named)?)
             }
         };
         let listener = match input {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -15,11 +16,11 @@ use steadyio_recorder::config::{
     WriterConfig, defaults,
 };
 use steadyio_recorder::ledger::Account;
-use steadyio_recorder::mcap::files::{examine_file, recover_file};
+use steadyio_recorder::mcap::files::{examine_file, recover_file, recover_segment};
 use steadyio_recorder::mcap::recover::State;
-use steadyio_recorder::pool::Recorder;
 use steadyio_recorder::pool::meters::Ended;
 use steadyio_recorder::pool::stage::buffer_sizes;
+use steadyio_recorder::pool::{Recorder, resize_pool};
 use steadyio_testing::recording::{messages, segments};
 
 const RECORD_BYTES: usize = 4_000;
@@ -145,12 +146,15 @@ fn the_oldest_segment_is_recorded_over_and_no_file_comes_or_goes() {
     let dir = tempfile::tempdir().unwrap();
     let config = config(dir.path());
     let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
-    let before = segments(dir.path());
+    let inodes = || -> Vec<u64> {
+        segments(dir.path()).iter().map(|path| fs::metadata(path).unwrap().ino()).collect()
+    };
+    let before = inodes();
     // Some five times what the pool holds.
     append(&recorder, &mut channels, 2_000);
     recorder.finish().unwrap();
     assert_eq!(total(&recorder), (2_000, 2_000, 0));
-    assert_eq!(segments(dir.path()), before);
+    assert_eq!(inodes(), before);
     let records = read_all(dir.path());
     assert!(records.len() > 250, "two full segments and a part: {}", records.len());
     assert_each(&records, |first, count| end(2_000, first, count));
@@ -338,6 +342,7 @@ fn a_segment_without_definitions_is_kept_unless_it_may_be_discarded() {
     assert!(notes[0].contains("holds data, but its definitions"), "{notes:?}");
     assert_eq!(fs::read(&aside).unwrap(), bytes);
 
+    fs::remove_file(path.with_extension("unused")).unwrap();
     fs::rename(&aside, &path).unwrap();
     config.discard_damaged = true;
     drop(Recorder::start(&config, &mut |note| notes.push(note)).unwrap());
@@ -387,15 +392,121 @@ fn a_segment_without_a_message_is_used_first() {
     assert_eq!([left(), left(), left()], [after_the_first; 3]);
 }
 
+/// Messages by name, as somebody finds them who takes all `*.mcap` files; and what else is there.
+fn by_name(dir: &Path) -> (BTreeMap<String, usize>, Vec<String>) {
+    let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
+    let (mcap, other): (Vec<_>, Vec<_>) =
+        segments(dir).into_iter().partition(|path| path.extension().unwrap() == "mcap");
+    let messages = |path: &PathBuf| {
+        let bytes = fs::read(path).unwrap();
+        assert!(mcap::Summary::read(&bytes).unwrap().is_some(), "{}", path.display());
+        mcap::MessageStream::new(&bytes).unwrap().count()
+    };
+    (
+        mcap.iter().map(|path| (name(path), messages(path))).collect(),
+        other.iter().map(name).collect(),
+    )
+}
+
 #[test]
-fn a_segment_that_was_never_used_is_an_mcap_file_without_messages() {
+fn only_segments_with_records_are_called_mcap() {
     let dir = tempfile::tempdir().unwrap();
-    drop(Recorder::start(&config(dir.path()), &mut |_| ()).unwrap());
-    let path = dir.path().join("segment-00002.mcap");
-    assert_eq!(examine_file(&path, false).unwrap().before, State::Unused);
-    let bytes = fs::read(path).unwrap();
-    assert_eq!(mcap::MessageStream::new(&bytes).unwrap().count(), 0);
-    assert!(mcap::Summary::read(&bytes).is_ok());
+    let config = config(dir.path());
+    let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+    assert_eq!(by_name(dir.path()).0.len(), 0);
+    append(&recorder, &mut channels, 10);
+    recorder.finish().unwrap();
+    let (recorded, unused) = by_name(dir.path());
+    assert_eq!(recorded, BTreeMap::from([("segment-00000.mcap".into(), 10)]));
+    assert_eq!(unused, ["segment-00001.unused", "segment-00002.unused"]);
+
+    // All are used; then the oldest is nearly filled again, and the next prepared and not needed.
+    for (count, expected) in [(300, (3, 0)), (115, (2, 1))] {
+        let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+        append(&recorder, &mut channels, count);
+        recorder.finish().unwrap();
+        let (recorded, unused) = by_name(dir.path());
+        assert_eq!((recorded.len(), unused.len()), expected, "{recorded:?} {unused:?}");
+        assert!(recorded.values().all(|messages| *messages > 0), "{recorded:?}");
+    }
+}
+
+#[test]
+fn what_a_power_cut_left_gets_its_name_from_what_is_in_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = config(dir.path());
+    let (recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+    append(&recorder, &mut channels, 150);
+    wait_until_durable(&recorder);
+    let left = tempfile::tempdir().unwrap();
+    for path in segments(dir.path()) {
+        // As if no new name had become durable.
+        let name = path.with_extension("unused");
+        fs::copy(&path, left.path().join(name.file_name().unwrap())).unwrap();
+    }
+    let named: Vec<PathBuf> =
+        segments(left.path()).iter().map(|path| recover_segment(path, true).unwrap().0).collect();
+    assert_eq!(named, segments(left.path()));
+    let (recorded, unused) = by_name(left.path());
+    assert_eq!((recorded.values().sum::<usize>(), unused.len()), (150, 1), "{recorded:?}");
+
+    // And by the next start; an empty one may have the name of one with records.
+    fs::rename(&named[0], named[0].with_extension("unused")).unwrap();
+    fs::rename(&named[2], named[2].with_extension("mcap")).unwrap();
+    let config = RecorderConfig { dir: left.path().into(), ..config };
+    Recorder::start(&config, &mut |_| ()).unwrap().0.finish().unwrap();
+    assert_eq!(by_name(left.path()), (recorded, unused));
+}
+
+#[test]
+fn a_segment_whose_head_was_wiped_is_not_taken_for_unused() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = config(dir.path());
+    let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+    append(&recorder, &mut channels, 40);
+    recorder.finish().unwrap();
+    let path = dir.path().join("segment-00000.mcap");
+    let mut bytes = fs::read(&path).unwrap();
+    let end = bytes.len();
+    bytes[..3 * 4_096].fill(0);
+    bytes[end - 4_096..].fill(0);
+    fs::write(&path, &bytes).unwrap();
+    let mut notes = Vec::new();
+    drop(Recorder::start(&config, &mut |note| notes.push(note)).unwrap());
+    assert!(notes[0].ends_with("segment-00000.mcap.damaged-1"), "{notes:?}");
+}
+
+#[test]
+fn a_pool_grows_and_shrinks_without_losing_the_newest_records() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = config(dir.path());
+    let resized = |segments| {
+        let retention = Retention::Segments(segments);
+        let mut notes = Vec::new();
+        let config = RecorderConfig { retention, ..config.clone() };
+        let pool = resize_pool(&config, &mut |note| notes.push(note), &Interrupt::default());
+        (pool.unwrap().changed(), notes)
+    };
+    assert_eq!(resized(3).0, (3, 0));
+    let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
+    append(&recorder, &mut channels, 350);
+    recorder.finish().unwrap();
+    let all = read_all(dir.path());
+    assert_eq!(resized(5).0, (2, 0));
+    assert_eq!(read_all(dir.path()), all);
+
+    let (changed, notes) = resized(3);
+    assert!(changed == (0, 2) && read_all(dir.path()) == all);
+    assert!(notes.iter().all(|note| note.ends_with("removed, with 0 messages")), "{notes:?}");
+
+    let two = RecorderConfig { retention: Retention::Segments(2), ..config.clone() };
+    let refused = Recorder::start(&two, &mut |_| ()).unwrap_err().to_string();
+    assert!(refused.ends_with("(1 of them): steady record --prepare --segments 2"), "{refused}");
+    let (changed, notes) = resized(2);
+    assert_eq!((changed, segments(dir.path()).len()), ((0, 1), 2));
+    let left = read_all(dir.path());
+    assert!(left.len() > 200 && left.last() == all.last(), "{notes:?}");
+    assert!(notes[0].ends_with(&format!(" {} messages", all.len() - left.len())), "{notes:?}");
 }
 
 #[test]
@@ -439,7 +550,7 @@ fn channels_of_one_thread_share_a_ring() {
     let mut config = config(dir.path());
     config.shared_ring_bytes = Some(1 << 20);
     let (mut recorder, mut channels) =
-        Recorder::start_shared(&Interrupt::default(), &config, &mut |_| ()).unwrap();
+        Recorder::start_shared(None, &Interrupt::default(), &config, &mut |_| ()).unwrap();
     for number in 0..100 {
         let data = vec![number as u8; RECORD_BYTES - (number % 1_000) as usize];
         channels.append(number as usize % 2, 1_000 + number, &data).unwrap();
@@ -480,7 +591,7 @@ fn ten_thousand_topics_with_one_schema_take_64_mib_of_locked_memory() {
     assert_eq!(definitions.schema_count(), 1);
 
     let (mut recorder, mut channels) =
-        Recorder::start_shared(&Interrupt::default(), &config, &mut |_| ()).unwrap();
+        Recorder::start_shared(None, &Interrupt::default(), &config, &mut |_| ()).unwrap();
     for at in 0..10_000 {
         channels.append(at, 1 + at as u64, &at.to_le_bytes()).unwrap();
     }
@@ -651,7 +762,7 @@ fn channels_that_share_a_ring_can_be_added_to() {
     config.segment_bytes = 2 << 20;
     config.shared_ring_bytes = Some(1 << 20);
     let (mut recorder, mut channels) =
-        Recorder::start_shared(&Interrupt::default(), &config, &mut |_| ()).unwrap();
+        Recorder::start_shared(None, &Interrupt::default(), &config, &mut |_| ()).unwrap();
     for number in 0..200 {
         let at = recorder.add_shared(&mut channels, &late_channel(&number.to_string())).unwrap();
         channels.append(at, number, b"first").unwrap();

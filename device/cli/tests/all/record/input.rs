@@ -15,7 +15,7 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, setrlimit};
 use serde_json::Value;
 use steadyio_recorder::stream::encode::{HEAD, begin_frame, record_frame, topic_frame};
 use steadyio_recorder::stream::frames::Topic;
-use steadyio_testing::recording::messages;
+use steadyio_testing::recording::{messages, segments};
 
 use crate::common::{stderr, valid_json};
 
@@ -162,10 +162,11 @@ fn a_stream_that_goes_wrong_ends_the_recording_with_what_came_before() {
         let output = send(record(dir.path(), &["--framing", "frames", "--input", "-"]), &bytes);
         assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
         assert!(stderr(&output).contains(&says), "{says}: {}", stderr(&output));
-        if dir.path().join("recording").exists() {
+        // Nothing is recorded before all is declared.
+        if !output.stdout.is_empty() {
             assert_eq!(total(&output, "durable"), durable);
-            assert_eq!(read(dir.path()).remove("/a").unwrap_or_default(), numbered(0..durable));
         }
+        assert_eq!(read(dir.path()).remove("/a").unwrap_or_default(), numbered(0..durable));
     }
 }
 
@@ -198,7 +199,7 @@ fn several_producers_share_a_socket_and_only_the_wrong_one_is_sent_away() {
     second.write_all(&[beginning(&["/b", "/a"]), frames(0, 100..200)].concat()).unwrap();
     // A topic that comes when recording has begun, and is another one than before.
     let begun = Instant::now();
-    while !dir.path().join("recording").exists() {
+    while !dir.path().join("recording/segment-00000.mcap").exists() {
         assert!(begun.elapsed() < Duration::from_secs(60), "recording has not begun");
         thread::sleep(Duration::from_millis(5));
     }
@@ -388,7 +389,7 @@ fn a_full_ring_loses_and_counts_or_makes_the_producer_wait() {
 }
 
 #[test]
-fn a_signal_before_the_producers_have_begun_leaves_nothing() {
+fn a_signal_before_the_producers_have_begun_leaves_no_record() {
     let dir = tempfile::tempdir().unwrap();
     let socket = dir.path().join("socket");
     let child = record(
@@ -396,9 +397,14 @@ fn a_signal_before_the_producers_have_begun_leaves_nothing() {
         &["--framing", "frames", "--input", &format!("unix:{}", socket.display())],
     );
     drop(connect(&socket));
+    // The pool is made before anybody is let in.
+    let unused: Vec<String> = (0..4).map(|number| format!("segment-0000{number}.unused")).collect();
+    let made = segments(&dir.path().join("recording"));
+    assert!(made.iter().zip(&unused).all(|(path, name)| path.ends_with(name)), "{made:?}");
+    assert_eq!(made.len(), 4);
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     kill_process(pid, Signal::TERM).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
-    assert!(!socket.exists() && !dir.path().join("recording").exists());
+    assert!(!socket.exists() && read(dir.path()).is_empty());
 }

@@ -4,4 +4,5 @@
 mod failures;
 mod input;
 mod plan;
+mod pool;
 mod recipes;

@@ -145,7 +145,7 @@ fn the_flusher_is_put_back_when_it_is_terminated() {
 
 #[test]
 fn a_wrong_command_line_is_named_and_creates_nothing() {
-    let cases: [(&[&str], &str); 20] = [
+    let cases: [(&[&str], &str); 23] = [
         (&["--recipe", "pol"], "possible values: append-fdatasync"),
         (&["--size", "0"], "--size 0: must be at least 1"),
         (&["--size", "1.5K"], "must be a whole number"),
@@ -164,6 +164,12 @@ fn a_wrong_command_line_is_named_and_creates_nothing() {
         (&["--writer-ionice", "1:8"], "must be CLASS:LEVEL, 1 to 3 and 0 to 7"),
         (&["--writer-cpu", "1023"], "--writer-cpu 1023: must be one of "),
         (&["--input", "/"], "/: is a directory"),
+        (&["--input", "-", "--ring", "4K"], "--ring 4096: must be at least"),
+        (&["--input", "unix:/nowhere/socket"], "/nowhere/socket: No such file or directory"),
+        (
+            &["--prepare", "--input", "-", "--keep-time", "1h"],
+            "--keep-time: what producers declare decides",
+        ),
         (
             &["--recipe", "append-fdatasync", "--total", "8K", "--segments", "4"],
             "--recipe append-fdatasync: --segments is for pool only",

@@ -105,7 +105,8 @@ fn found(dir: &Path) -> BTreeMap<PathBuf, Vec<u64>> {
         let path = entry.unwrap().path();
         let recovered = recover_file(&path, true).unwrap();
         let times: &mut Vec<u64> =
-            found.entry(PathBuf::from(path.file_name().unwrap())).or_default();
+            // It is called otherwise with and without records.
+            found.entry(PathBuf::from(path.file_stem().unwrap())).or_default();
         if recovered.found.contents.is_none() {
             continue;
         }

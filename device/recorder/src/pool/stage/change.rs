@@ -11,6 +11,7 @@ use super::{COPY, GATE, HEAD, Stage, Stop, TAIL};
 use crate::config::WhenFull;
 use crate::mcap::account::CompletedBy;
 use crate::mcap::definitions::Mark;
+use crate::mcap::names::rename;
 use crate::mcap::private::Identity;
 use crate::pool::errand::{Errand, Step};
 use crate::pool::files::PoolError;
@@ -86,7 +87,22 @@ impl Stage {
         if self.file.is_some() {
             self.end_segment()?;
         }
-        self.wait_for_all()
+        self.wait_for_all()?;
+        self.settle_names();
+        Ok(())
+    }
+
+    /// A segment that was prepared and not needed has lost what was in it.
+    fn settle_names(&mut self) {
+        if let Some(renamer) = self.parts.renamer.take() {
+            renamer.finish();
+        }
+        let Some(Next { identity, .. }) = self.next.take() else { return };
+        if let Some((from, to)) = self.parts.pool.rename(identity.sequence, false) {
+            if let Err(error) = rename(&from, &to) {
+                self.parts.meters.set_trouble(format!("renaming {}: {error}", from.display()));
+            }
+        }
     }
 
     /// Prepares a segment for the first record if that costs no other record: else whoever starts
@@ -124,6 +140,10 @@ impl Stage {
             return Ok(());
         };
         self.file = Some(InUse { file: errand.into_file(), identity, holds_records: false });
+        let names = self.parts.pool.rename(identity.sequence, true);
+        if let Some((renamer, names)) = self.parts.renamer.as_ref().zip(names) {
+            renamer.rename(names);
+        }
         self.looked_ahead = false;
         self.parts.encoder.begin_with(identity, created_ns, begun);
         self.snapshot();

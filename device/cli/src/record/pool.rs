@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `--prepare`: makes the pool, or changes how many segments it has, and records nothing.
+
+use serde_json::json;
+use steadyio_core::interrupt::Interrupt;
+use steadyio_recorder::config::RecorderConfig;
+use steadyio_recorder::pool::resize_pool;
+
+use super::{failure, note};
+use crate::exit::Failure;
+
+const SCHEMA: &str = "steadyio.recording-pool/1";
+
+/// The text to print.
+pub fn resize(config: &RecorderConfig, as_json: bool, stop: &Interrupt) -> Result<String, Failure> {
+    let pool = resize_pool(config, &mut note, stop).map_err(|error| failure(error.into()))?;
+    let (segments, segment_bytes) = (pool.count(), config.segment_bytes);
+    let ((made, removed), recorded) = (pool.changed(), pool.recorded());
+    Ok(if as_json {
+        let pool = json!({
+            "schema": SCHEMA,
+            "segments": segments,
+            "segment_bytes": segment_bytes,
+            "made": made,
+            "removed": removed,
+            "recorded": recorded,
+        });
+        format!("{pool}\n")
+    } else {
+        format!(
+            "{segments} segments of {segment_bytes} bytes, {recorded} with records; {made} made, \
+             {removed} removed\n"
+        )
+    })
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How the segments of a pool are called: `segment-NNNNN.mcap` if anything is recorded in it, else
+//! `segment-NNNNN.unused`. So who takes all `*.mcap` files of a directory meets none without
+//! records, which no MCAP reader could read.
+//!
+//! A name says what was in a segment when a recording began or ended; what is in it counts. After a
+//! power cut either name is possible, and the next start or recovery sets it right.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+
+use super::recover::Examined;
+
+const PREFIX: &str = "segment-";
+const RECORDED: &str = "mcap";
+const UNUSED: &str = "unused";
+/// Behind the name of one that could not be read, and its number.
+pub const DAMAGED: &str = ".damaged";
+
+/// The segment of this number, without a record.
+pub fn unused_segment(dir: &Path, number: usize) -> PathBuf {
+    dir.join(format!("{PREFIX}{number:05}.{UNUSED}"))
+}
+
+/// Whether a file of the pool is named so.
+pub fn is_segment(name: &OsStr) -> bool {
+    let path = Path::new(name);
+    let extension = path.extension().and_then(OsStr::to_str);
+    name.to_string_lossy().starts_with(PREFIX) && matches!(extension, Some(RECORDED | UNUSED))
+}
+
+/// Whether a segment was renamed as damaged.
+pub fn is_damaged_segment(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name.starts_with(PREFIX) && name.contains(DAMAGED)
+}
+
+/// Whether a segment is called unused.
+pub fn is_unused(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == UNUSED)
+}
+
+/// The name of the same segment with records, or without.
+pub fn named(path: &Path, recorded: bool) -> PathBuf {
+    path.with_extension(if recorded { RECORDED } else { UNUSED })
+}
+
+/// Fails if there is a file of the new name.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // A file system that does not know the flag; the directory is locked.
+        Err(Errno::INVAL | Errno::NOSYS) if !to.exists() => fs::rename(from, to),
+        done => Ok(done?),
+    }
+}
+
+/// Gives a segment the name that fits what was found in it, and returns that. Other files keep
+/// theirs, and so does an unused segment where nothing can be renamed.
+pub(super) fn settle(path: &Path, found: &Examined) -> io::Result<PathBuf> {
+    let recorded = found.holds_data();
+    if !path.file_name().is_some_and(is_segment) || recorded != is_unused(path) {
+        return Ok(path.to_path_buf());
+    }
+    let to = named(path, recorded);
+    match rename(path, &to) {
+        Err(error) if !recorded && error.kind() == io::ErrorKind::ReadOnlyFilesystem => {
+            Ok(path.to_path_buf())
+        }
+        renamed => renamed.map(|()| to),
+    }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Making segments: each is written once with zeroes.
+//!
+//! That is what makes later writes cheap: the blocks of a file that was only preallocated are marked
+//! unwritten, and each first write to one would have to change metadata.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FallocateFlags, fallocate, statvfs};
+use rustix::io::Errno;
+use steadyio_core::interrupt::Interrupt;
+
+use super::files::{Making, PoolError, at, open_segment};
+use crate::mcap::names::{named, unused_segment};
+use crate::memory::AlignedBuffer;
+
+const FILL_BYTES: usize = 1 << 20;
+/// How far a segment is.
+const TELL_EVERY: Duration = Duration::from_secs(2);
+/// A segment that is not filled yet; left over if making the pool was interrupted.
+const UNFINISHED: &str = "new";
+
+/// Makes segments until there are enough, and adds them to those that are there.
+pub(super) fn create_missing(
+    wanted: &Making<'_>,
+    paths: &mut Vec<PathBuf>,
+    note: &mut dyn FnMut(String),
+    stop: &Interrupt,
+) -> Result<(), PoolError> {
+    let &Making { dir, count, segment_bytes, .. } = wanted;
+    let needed = (count - paths.len()) as u64 * segment_bytes;
+    let stat = statvfs(dir).map_err(|error| at(dir)(error.into()))?;
+    let free = stat.f_bavail * stat.f_frsize;
+    if needed > free {
+        return Err(PoolError::NoSpace { dir: dir.to_path_buf(), needed, free });
+    }
+    let mut number = 0;
+    while paths.len() < count {
+        let path = unused_segment(dir, number);
+        number += 1;
+        if paths.contains(&path) || paths.contains(&named(&path, true)) {
+            continue;
+        }
+        let which = format!("segment {} of {count}", paths.len() + 1);
+        note(format!("making {which}, {segment_bytes} bytes"));
+        let mut told = Instant::now();
+        let mut progress = |percent: u64| {
+            if told.elapsed() >= TELL_EVERY {
+                told = Instant::now();
+                note(format!("{which}: {percent} %"));
+            }
+        };
+        create(&path, segment_bytes, &mut progress, stop)?;
+        paths.push(path);
+    }
+    Ok(())
+}
+
+/// It gets its name last, so a file of that name is complete.
+fn create(
+    path: &Path,
+    segment_bytes: u64,
+    progress: &mut dyn FnMut(u64),
+    stop: &Interrupt,
+) -> Result<(), PoolError> {
+    let unfinished = path.with_extension(UNFINISHED);
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(&unfinished)
+        .map_err(at(&unfinished))?;
+    let mut fill = || -> Result<(), PoolError> {
+        match fallocate(&file, FallocateFlags::empty(), 0, segment_bytes) {
+            // All of it is written anyway.
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+            done => done.map_err(|error| at(path)(error.into()))?,
+        }
+        let direct = open_segment(&unfinished, true);
+        let zeroes = AlignedBuffer::new(FILL_BYTES, false)?;
+        let mut offset = 0;
+        while offset < segment_bytes {
+            if stop.requested() {
+                return Err(PoolError::Stopped);
+            }
+            let bytes = usize::try_from(segment_bytes - offset).unwrap_or(FILL_BYTES);
+            let zeroes = &zeroes[..bytes.min(FILL_BYTES)];
+            direct.as_ref().unwrap_or(&file).write_all_at(zeroes, offset).map_err(at(path))?;
+            offset += zeroes.len() as u64;
+            progress(100 * offset / segment_bytes);
+        }
+        file.sync_all().map_err(at(path))?;
+        fs::rename(&unfinished, path).map_err(at(path))
+    };
+    // A partly filled segment is useless.
+    fill().inspect_err(|_| drop(fs::remove_file(&unfinished)))
+}
+
+/// What was made, renamed or removed in it is so after a power cut.
+pub(super) fn sync_directory(dir: &Path) -> Result<(), PoolError> {
+    File::open(dir).and_then(|dir| dir.sync_all()).map_err(at(dir))
+}
