@@ -11,9 +11,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use steadyio_core::interrupt::Interrupt;
+use steadyio_recorder::mcap::names::{is_damaged_segment, is_segment};
 use steadyio_recorder::mcap::private::Life;
 use steadyio_recorder::mcap::reading::{Found, Readable, read};
-use steadyio_recorder::mcap::names::{is_damaged_segment, is_segment};
 
 /// A segment with messages.
 #[derive(Debug, Clone)]

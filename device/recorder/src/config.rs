@@ -453,7 +453,11 @@ impl RecorderConfig {
         }
         let window_ms = u64::try_from(self.loss_window.as_millis()).unwrap_or(u64::MAX);
         within("loss_window (ms)", window_ms, LOSS_WINDOW_MS)?;
-        within("late.definition_bytes", self.late.definition_bytes, (0, LATE_DEFINITION_BYTES_MAX))?;
+        within(
+            "late.definition_bytes",
+            self.late.definition_bytes,
+            (0, LATE_DEFINITION_BYTES_MAX),
+        )?;
         within("longest_record_bytes", self.longest_record_bytes, (0, RECORD_BYTES_MAX))?;
         within("length of profile", self.profile.len() as u64, (0, PROFILE_BYTES_MAX as u64))?;
         self.writer.check()?;

@@ -12,8 +12,7 @@ use steadyio_bench::recording::session::{CallerConfig, Plan};
 use steadyio_core::interrupt::Interrupt;
 use steadyio_recorder::config::{
     BLOCK_BYTES, ChannelConfig, ConfigError, EngineChoice, IoPriority, LateRoom, OnFailure,
-    RecorderConfig,
-    Retention, WhenFull, WriterConfig, defaults, record_bytes_max,
+    RecorderConfig, Retention, WhenFull, WriterConfig, defaults, record_bytes_max,
 };
 use steadyio_recorder::pool::Preparation;
 use steadyio_recorder::source::{Periodic, Source};
