@@ -9,6 +9,7 @@
 #define MARGIN_DISTANCES 3U
 /* How far gaps of a kind are apart counts if that is known of so many. */
 #define APART_MIN 16
+#define REGULAR_MIN 4
 /* Epochs. */
 #define NOW    0
 #define BEFORE 1
@@ -273,10 +274,24 @@ static u32 kind_earliest(const struct k2_kind *kind)
 	return max_u32(kind->gap.earliest, minus(kind->apart.earliest, kind->since));
 }
 
+/* Was such a gap seen often enough to be no accident? */
+static bool is_regular(const struct k2_kind *kind)
+{
+	return range_count(&kind->gap) >= REGULAR_MIN;
+}
+
 /*
  * Between two kinds there is no gap only if they are far apart and the later one is no accident: a
- * late request is then not taken for one of the other kind.
+ * late request is then not taken for one of the other kind. Is there such a kind from @i on?
  */
+static bool is_far(const struct k2_gaps *gaps, u32 i, u32 latest)
+{
+	for (; i < gaps->kinds; i++)
+		if (is_regular(&gaps->kind[i]) && gaps->kind[i].gap.earliest >= 2 * latest)
+			return true;
+	return false;
+}
+
 u32 k2_gaps_next(const struct k2_gaps *gaps, u32 gap)
 {
 	u32 latest = 0, i;
@@ -288,15 +303,12 @@ u32 k2_gaps_next(const struct k2_gaps *gaps, u32 gap)
 		/* One such gap has just been. */
 		if (earliest > kind->gap.latest)
 			continue;
-		if (gap < earliest) {
-			if (!latest ||
-			    (kind->gap.earliest >= 2 * latest && range_count(&kind->gap) >= 2))
-				return earliest;
+		if (gap < earliest)
+			return !latest || is_far(gaps, i, latest) ? earliest : gap;
+		if (gap <= kind->gap.latest)
 			return gap;
-		}
-		latest = kind->gap.latest;
-		if (gap <= latest)
-			return gap;
+		if (is_regular(kind))
+			latest = kind->gap.latest;
 	}
 	return gap;
 }

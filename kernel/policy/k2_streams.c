@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 #include "k2_streams.h"
 
+/* The first gaps are not learnt: nobody guarded the stream then. */
+#define ARRIVALS_UNGUARDED 8
 /* Below so many arrivals a stream is new. */
-#define ARRIVALS_MIN 16
+#define ARRIVALS_MIN 24
 /* An epoch lasts for at least this long, so many arrivals, and so many of the longest gaps. */
 #define EPOCH_NS       16000000000ULL
 #define EPOCH_ARRIVALS 64
@@ -87,6 +89,13 @@ static void judge(struct k2_streams *streams, struct k2_stream *stream, u64 now_
 	}
 }
 
+static void learn_gaps(struct k2_stream *stream, u64 now_ns)
+{
+	k2_gaps_add(&stream->arrival, k2_gap(since_ns(now_ns, stream->arrival_ns)));
+	if (!stream->outstanding)
+		k2_gaps_add(&stream->think, k2_gap(since_ns(now_ns, stream->end_ns)));
+}
+
 static u32 find(const struct k2_streams *streams, u64 key, u32 level)
 {
 	u32 i;
@@ -134,11 +143,10 @@ u32 k2_streams_arrival(struct k2_streams *streams, u64 key, u32 level, u64 now_n
 	stream = &streams->stream[number];
 	judge(streams, stream, now_ns, tolerance_ns);
 	turn_epoch(stream, now_ns);
-	k2_gaps_add(&stream->arrival, k2_gap(since_ns(now_ns, stream->arrival_ns)));
 	if (stream->outstanding)
 		stream->is_concurrent = true;
-	else
-		k2_gaps_add(&stream->think, k2_gap(since_ns(now_ns, stream->end_ns)));
+	if (stream->arrivals >= ARRIVALS_UNGUARDED)
+		learn_gaps(stream, now_ns);
 	stream->arrivals += stream->arrivals < ARRIVALS_MIN;
 	stream->epoch_arrivals++;
 	stream->outstanding++;

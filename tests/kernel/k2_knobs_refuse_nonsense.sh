@@ -57,8 +57,8 @@ for name in rt_block_us rt_idle_ms; do
 	done
 done
 knob nullb0 iosched/device_model "read 512 5870 200" || fail "device_model refuses 512 KiB"
-expect "read, given by hand" "$(knob nullb0 iosched/device_model | cut -d' ' -f1,3 | head -n 1)" \
-	"read reserve:200"
+expect "read, given by hand" "$(knob nullb0 iosched/device_model | cut -d' ' -f1-3 | head -n 1)" \
+	"read least:6070 reserve:200"
 for value in "read 512 5870" "read 0 1 1" "read 4 0 0" "erase 4 1 1" "read 4294967299 1 1" read '\n'; do
 	refuses device_model "$value"
 done

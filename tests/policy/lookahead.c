@@ -344,7 +344,7 @@ static const struct run runs[] = {
 	{"sporadic, 5 ms at least", PLAIN(SPORADIC, 5000, 0), 440, 1, false, 0.5, 50},
 	{"Poisson, 10 ms", PLAIN(POISSON, 10000, 0), 440, 1, false, 0.25, 50},
 	{"Poisson, 10 ms", PLAIN(POISSON, 10000, 0), 1000, 1, false, 0.8, 50},
-	{"on 1 s, off 2 s", PLAIN(ON_OFF, 10000, 200), 440, 1, false, 0.9, 100},
+	{"on 1 s, off 2 s", PLAIN(ON_OFF, 10000, 200), 440, 1, false, 0.88, 50},
 	{"bursts of 4 every 20 ms", PLAIN(BURST, 20000, 200), 440, 1, false, 0.78, 50},
 	{"back to back", PLAIN(BACK_TO_BACK, 0, 0), 440, 1, false, 0.04, 50},
 	{"back to back", PLAIN(BACK_TO_BACK, 0, 0), 1000, 1, false, 0.35, 50},

@@ -58,7 +58,7 @@ static void without_a_stream_nothing_is_expected(void)
 static void a_new_stream_may_come_at_once(void)
 {
 	begin();
-	for (u64 i = 0; i < 16; i++) {
+	for (u64 i = 0; i < 24; i++) {
 		u64 end_ns = request(1, i * 10 * MS);
 
 		EXPECT(next_ns(end_ns), end_ns);
@@ -139,6 +139,18 @@ static void bursts_that_take_longer_keep_their_period(void)
 	}
 	next = next_ns(now - 10 * MS);
 	EXPECT_WITHIN(next, now - MS, now - 100 * US);
+}
+
+/* A gap of 4 ms was there once; after 1 ms, the next is again one of 16 ms. */
+static void an_accident_between_two_gaps_does_not_hide_the_longer_one(void)
+{
+	u64 now = S;
+
+	begin();
+	for (u32 i = 0; i < 100; i++, now += 20 * MS)
+		for (u64 j = 0; j < 4; j++)
+			request(1, now + j * 1100 * US + (i == 50 && j == 3 ? 3 * MS : 0));
+	EXPECT_WITHIN(next_ns(now - 10 * MS), now - 5 * MS, now);
 }
 
 /* 5 and 15 ms in turn: after 5 ms there is time for 15. */
@@ -290,6 +302,7 @@ int main(void)
 		TEST(a_time_to_think_begins_when_the_request_ends),
 		TEST(bursts_have_a_gap_between_them),
 		TEST(bursts_that_take_longer_keep_their_period),
+		TEST(an_accident_between_two_gaps_does_not_hide_the_longer_one),
 		TEST(two_gaps_in_turn_are_told_apart),
 		TEST(a_stream_without_a_pattern_may_come_at_once),
 		TEST(the_first_of_several_streams_counts),
