@@ -6,6 +6,11 @@
 /* The parts of k2_overlap. */
 #define WHOLE	       256
 #define OVERLAP_SAMPLE 16
+/*
+ * A sixteenth of rt_block_us is not for the device: between the end of a command and the dispatch of
+ * the next comes software, and what is learnt is off by something.
+ */
+#define SOFTWARE_SHIFT 4
 #define OVERLAP_EPOCH  64
 
 void k2_lookahead_init(struct k2_lookahead *ahead)
@@ -101,7 +106,9 @@ static u32 piece_beside(const struct k2_lookahead *ahead, const struct k2_cut *c
 
 u64 k2_lookahead_room_ns(const struct k2_lookahead *ahead, u32 level, u64 now_ns)
 {
-	return k2_streams_next_ns(&ahead->streams, level, now_ns) - now_ns + ahead->rt_block_ns;
+	u64 ahead_ns = k2_streams_next_ns(&ahead->streams, level, now_ns) - now_ns;
+
+	return ahead_ns + ahead->rt_block_ns - (ahead->rt_block_ns >> SOFTWARE_SHIFT);
 }
 
 u32 k2_lookahead_piece_bytes(struct k2_lookahead *ahead, const struct k2_cut *cut, u64 now_ns)
