@@ -166,4 +166,6 @@ class RecordingLoad:
     def _script(self, variant: str) -> str:
         chosen = self.figure.workload.variant(variant)
         steady = f"{GUEST_PROJECT}/{BENCH}"
-        return recording_script(self.recording, steady, chosen.recipe, chosen.arguments)
+        return recording_script(
+            self.recording, steady, chosen.recipe, chosen.arguments, chosen.place
+        )

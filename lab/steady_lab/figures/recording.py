@@ -19,6 +19,9 @@ PERIOD_US_MAX = 60_000_000
 RECORD_KIB_MAX = 8192
 FILESYSTEM_MIB = (64, 16_777_216)
 RESULT = "recording.json"
+POOL = "pool"  # the recipe whose files are made before the recording
+CARD, MEMORY = "card", "memory"
+FOLDERS = {CARD: "/run/card", MEMORY: "/run"}  # in the guest, by a variant's `place`
 BESIDE_OUTPUT = "beside.txt"
 
 
@@ -99,6 +102,7 @@ mkdir /run/card
 mount -t ext4 -o {mount} "$STEADY_DEVICE" /run/card
 cd /run/card
 {prepare}
+{make_pool}
 sync
 # A program that ends is started again, until the recording ends; SIGINT lets dd say how far it got.
 beside() {{
@@ -135,21 +139,28 @@ def classes_of(recording: Recording) -> tuple[str, str]:
     return f"rt=recording:{RESULT}", f"bg={beside}"
 
 
-def recording_script(recording: Recording, steady: str, recipe: str, more: Sequence[str]) -> str:
-    """Return what the guest runs; `more` are the variant's arguments, `steady` is the program."""
+def recording_script(
+    recording: Recording, steady: str, recipe: str, more: Sequence[str], place: str = CARD
+) -> str:
+    """Return what the guest runs; `more` are the variant's arguments, `steady` is the program.
+
+    A pool is made before the program beside starts: that costs the card far more than recording.
+    """
     command = [
         *(steady, "record", "--quiet", "--recipe", recipe),
         *(f"--period={recording.period_us}us", f"--size={recording.record_kib}KiB"),
-        f"--total={recording.records * recording.record_kib}KiB",
         *recording.arguments,
         *more,
+        *("--dir", f"{FOLDERS[place]}/recording"),
     ]
+    total = f"--total={recording.records * recording.record_kib}KiB"
     return _TEMPLATE.format(
         mkfs=shlex.join(recording.filesystem.mkfs),
         mib=recording.filesystem.mib,
         mount=shlex.quote(recording.filesystem.mount),
         prepare=recording.beside_prepare or ":",
+        make_pool=shlex.join([*command, "--prepare"]) if recipe == POOL else ":",
         run=shlex.quote(recording.beside_run),
         beside_output=BESIDE_OUTPUT,
-        record=f'{shlex.join(command)} --dir /run/card/recording --out "$work/{RESULT}"',
+        record=f'{shlex.join([*command, total])} --out "$work/{RESULT}"',
     )

@@ -15,7 +15,13 @@ from typing import Any
 
 from steady_lab.errors import LabError, SpecError
 from steady_lab.figures.application import Application, take_application
-from steady_lab.figures.recording import Recording, take_arguments, take_recording
+from steady_lab.figures.recording import (
+    CARD,
+    FOLDERS,
+    Recording,
+    take_arguments,
+    take_recording,
+)
 from steady_lab.steady_command import steady_json
 from steady_lab.toml_table import NAME_PATTERN, Point, Table, load_toml
 
@@ -34,8 +40,9 @@ class Variant:
     name: str
     title: str
     knobs: dict[str, int | str] = field(default_factory=dict)  # of an application only
-    recipe: str = ""  # of a recording only, as are `arguments`
+    recipe: str = ""  # of a recording only, as are the next two
     arguments: tuple[str, ...] = ()
+    place: str = CARD
 
 
 @dataclass(frozen=True)
@@ -130,7 +137,8 @@ def _variant(table: Table, schema: str) -> Variant:
         variant = replace(variant, knobs=_knobs(table))
     else:
         recipe = table.text("recipe", RECIPE_PATTERN)
-        variant = replace(variant, recipe=recipe, arguments=take_arguments(table))
+        place = table.choice("place", tuple(FOLDERS), default=CARD)
+        variant = replace(variant, recipe=recipe, arguments=take_arguments(table), place=place)
     table.close()
     return variant
 

@@ -10,7 +10,8 @@ not wait.
 from __future__ import annotations
 
 from steady_lab.errors import LabError
-from steady_lab.figures.metric import METRICS
+from steady_lab.figures.metric import METRICS, Metric
+from steady_lab.figures.recording import MEMORY
 from steady_lab.figures.results import Drawable
 from steady_lab.figures.rows import Row
 from steady_lab.figures.spec import Figure, Published
@@ -21,13 +22,17 @@ US_PER_MS = 1000
 NS_PER_US = 1000
 # Reading the clock moves virtual time by 256 ns, and a call is measured by reading it twice.
 UNBLOCKED_NS_MAX = 1000
+READER = Metric("bg", "mib_s")
 STATISTICS = ("p50", "p99", "p999", "max")
 
 
 def calls_table(figure: Figure, result: Drawable) -> str:
     """Return how many calls of each recipe waited, and how long, as Markdown."""
     body = []
+    with_dd = any(row.op == "dd" for row in result.measured.rows)
     for variant in figure.workload.variants:
+        if variant.place == MEMORY and not with_dd:
+            continue
         histogram = result.histogram_ns(variant.name, None, "rt")
         row, beside = (result.measured.row(variant.name, None, name) for name in ("rt", "bg"))
         waited = sum(count for latency_ns, count in histogram if latency_ns > UNBLOCKED_NS_MAX)
@@ -36,10 +41,10 @@ def calls_table(figure: Figure, result: Drawable) -> str:
             [variant.title, f"`{variant.recipe}`", str(row.count), str(waited)]
             + [_waited_us(latency_ns) for latency_ns in latencies_ns]
             + [_beside(beside)]
+            + ([_of_alone(figure, result, beside)] if with_dd else [])
         )
     header = ["", "recipe", "calls", "that waited", "p50", "p99", "p99.9", "max"]
-    with_dd = any(row.op == "dd" for row in result.measured.rows)
-    header.append("dd beside, MiB/s" if with_dd else "at a new file")
+    header += ["dd beside, MiB/s", "of its own"] if with_dd else ["at a new file"]
     return TextTable(f"**{figure.title}**; waiting in us", header, body).markdown()
 
 
@@ -51,6 +56,15 @@ def _beside(row: Row) -> str:
     if row.op == "dd":
         return format_number(row.mib_s or 0)
     return "0" if row.op == "rotation" else _waited_us(row.max_ns)
+
+
+def _of_alone(figure: Figure, result: Drawable, beside: Row) -> str:
+    """Return dd's share of what it reads beside a recorder that leaves the card alone."""
+    free = next((v.name for v in figure.workload.variants if v.place == MEMORY), None)
+    if free is None:
+        return "-"
+    alone = result.measured.value(free, None, READER)
+    return f"{100 * (beside.mib_s or 0) / alone:.1f} %"
 
 
 def _waited_us(latency_ns: int | None) -> str:
