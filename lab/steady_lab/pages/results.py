@@ -27,7 +27,7 @@ RECORDS = PROJECT / "docs" / "results" / "records"
 PAGES = (
     *(
         PROJECT / "docs" / "results" / f"{name}.md"
-        for name in ("s1", "s1-tables", "s4", "s5", "s5-tables")
+        for name in ("s1", "s1-tables", "s4", "s5", "s5-tables", "lookahead")
     ),
     PROJECT / "docs" / "guides" / "choosing-knobs.md",
 )
