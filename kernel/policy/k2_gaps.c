@@ -8,7 +8,7 @@
 #define MARGIN_MIN	 20U
 #define MARGIN_DISTANCES 3U
 /* How far gaps of a kind are apart counts if that is known of so many. */
-#define APART_MIN 16
+#define APART_MIN   16
 #define REGULAR_MIN 4
 /* Epochs. */
 #define NOW    0

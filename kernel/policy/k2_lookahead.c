@@ -7,8 +7,8 @@
 #define WHOLE	       256
 #define OVERLAP_SAMPLE 16
 /*
- * A sixteenth of rt_block_us is not for the device: between the end of a command and the dispatch of
- * the next comes software, and what is learnt is off by something.
+ * A sixteenth of rt_block_us is not for the device: between the end of a command and the dispatch
+ * of the next comes software, and what is learnt is off by something.
  */
 #define SOFTWARE_SHIFT 4
 #define OVERLAP_EPOCH  64
