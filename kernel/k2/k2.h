@@ -113,7 +113,7 @@ static inline const char *k2_queue_name(unsigned int queue)
 /* k2_guard.c */
 
 /* split_kib comes first. */
-static inline bool k2_looks_ahead(const struct k2_data *k2)
+static __always_inline bool k2_looks_ahead(const struct k2_data *k2)
 {
 	return k2->guard->ahead.rt_block_ns && !k2->policy.split_bytes;
 }
@@ -121,10 +121,24 @@ static inline bool k2_looks_ahead(const struct k2_data *k2)
 struct k2_guard *k2_guard_init(struct request_queue *q);
 bool k2_guard_set_rt_block_us(struct k2_data *k2, u32 rt_block_us);
 void k2_guard_exit(struct k2_guard *guard);
-void k2_guard_arrival(struct k2_data *k2, struct request *rq);
+void k2_guard_arrival(struct k2_guard *guard, struct request *rq);
 unsigned int k2_guard_dispatch(struct k2_data *k2, struct request *rq, u64 now_ns);
-void k2_guard_left(struct k2_guard *guard, struct request *rq);
 void k2_guard_completed(struct k2_guard *guard, struct request *rq, u64 now_ns);
+
+/* @rq is with the device no longer, or the driver gave it back: then its time says nothing. */
+static inline void k2_guard_left(struct k2_guard *guard, struct request *rq)
+{
+	struct k2_rq *k2r = k2_rq(rq);
+
+	if (k2r->flight != K2_FLIGHT_NONE) {
+		k2_lookahead_cancel(&guard->ahead, k2r->flight);
+		k2r->flight = K2_FLIGHT_NONE;
+	}
+	if (k2r->flags & K2_RQ_UNGUARDED) {
+		guard->unguarded_inflight--;
+		k2r->flags &= ~K2_RQ_UNGUARDED;
+	}
+}
 
 /* k2_idle.c */
 void k2_idle_init(struct k2_data *k2);

@@ -47,15 +47,11 @@ void k2_guard_exit(struct k2_guard *guard)
 	kvfree(guard);
 }
 
-/* A new request ends holding back, and if it is real-time, it is an arrival of its thread. */
-void k2_guard_arrival(struct k2_data *k2, struct request *rq)
+/* @rq is an arrival of its thread. Called if it is real-time and k2 looks ahead. */
+void k2_guard_arrival(struct k2_guard *guard, struct request *rq)
 {
-	struct k2_guard *guard = k2->guard;
 	struct k2_rq *k2r = k2_rq(rq);
 
-	guard->is_held = false;
-	if (!k2_looks_ahead(k2) || k2_policy_class(k2r->queue) != K2_CLASS_RT)
-		return;
 	k2r->stream = k2_lookahead_rt_arrival(&guard->ahead, task_pid_nr(current), k2r->queue,
 					      ktime_get_ns());
 }
@@ -97,47 +93,57 @@ static bool k2_is_learnt(struct request *rq)
 	return req_op(rq) == REQ_OP_READ || req_op(rq) == REQ_OP_WRITE;
 }
 
-/* How much of @rq to dispatch now; 0: nothing before something in flight has ended. */
-static unsigned int k2_cut_bytes(struct k2_data *k2, struct request *rq, bool is_guarded,
-				 u64 now_ns)
+/* @rq goes to the device with @bytes. @now_ns: 0 if the time has not been read. */
+static void k2_watch(struct k2_data *k2, struct request *rq, unsigned int bytes, u64 now_ns)
 {
-	unsigned int queue = k2_rq(rq)->queue, bytes = blk_rq_bytes(rq);
-	unsigned int block_bytes = queue_logical_block_size(k2->q);
 	struct k2_lookahead *ahead = &k2->guard->ahead;
-	struct k2_cut cut;
 
-	if (!k2_may_split(rq))
-		return bytes;
-	if (!is_guarded)
-		return k2_policy_piece_bytes(&k2->policy, queue, bytes, block_bytes);
-	cut = (struct k2_cut){
-		.op = k2_op(rq),
-		.bytes = bytes,
-		.block_bytes = max(block_bytes, K2_PIECE_MIN),
-		.inflight = k2_policy_inflight(&k2->policy),
-		.room_ns = k2_lookahead_room_ns(ahead, k2_guarded_level(queue), now_ns),
-	};
-	bytes = k2_lookahead_piece_bytes(ahead, &cut, now_ns);
-	trace_k2_look_ahead(rq, cut.room_ns, bytes,
-			    k2_device_time_ns(&ahead->device, cut.op, bytes));
-	return bytes;
+	if (!k2_is_learnt(rq)) {
+		k2_lookahead_unwatched(ahead);
+		return;
+	}
+	k2_rq(rq)->flight = k2_lookahead_watch(
+		ahead, k2_op(rq), bytes, k2_policy_inflight(&k2->policy), now_ns ?: ktime_get_ns());
 }
 
-/* @rq goes to the device with @bytes. The time is read if nobody has done so. */
-static void k2_watch(struct k2_data *k2, struct request *rq, unsigned int bytes, bool is_guarded,
-		     u64 now_ns)
+/* Nobody is guarded against @rq: it goes as a whole. */
+static unsigned int k2_dispatch_whole(struct k2_data *k2, struct request *rq)
 {
 	struct k2_guard *guard = k2->guard;
 
-	if (!k2_looks_ahead(k2))
-		return;
-	if (!k2_is_learnt(rq) || (!is_guarded && ++guard->unwatched % K2_WATCHED_EVERY)) {
+	if (++guard->unwatched % K2_WATCHED_EVERY)
 		k2_lookahead_unwatched(&guard->ahead);
-		return;
+	else
+		k2_watch(k2, rq, blk_rq_bytes(rq), 0);
+	return blk_rq_bytes(rq);
+}
+
+/* As much of @rq as may go now; 0: nothing before something in flight has ended. */
+static unsigned int k2_dispatch_guarded(struct k2_data *k2, struct request *rq, u64 now_ns)
+{
+	struct k2_lookahead *ahead = &k2->guard->ahead;
+	struct k2_cut cut = {
+		.op = k2_op(rq),
+		.bytes = blk_rq_bytes(rq),
+		.block_bytes = max(queue_logical_block_size(k2->q), K2_PIECE_MIN),
+		.inflight = k2_policy_inflight(&k2->policy),
+	};
+	unsigned int bytes = cut.bytes;
+
+	now_ns = now_ns ?: ktime_get_ns();
+	k2_forget_streams(k2->guard, now_ns);
+	if (k2_may_split(rq)) {
+		cut.room_ns =
+			k2_lookahead_room_ns(ahead, k2_guarded_level(k2_rq(rq)->queue), now_ns);
+		bytes = k2_lookahead_piece_bytes(ahead, &cut, now_ns);
+		trace_k2_look_ahead(rq, cut.room_ns, bytes,
+				    k2_device_time_ns(&ahead->device, cut.op, bytes));
 	}
-	k2_rq(rq)->flight = k2_lookahead_watch(&guard->ahead, k2_op(rq), bytes,
-					       k2_policy_inflight(&k2->policy),
-					       now_ns ?: ktime_get_ns());
+	if (bytes)
+		k2_watch(k2, rq, bytes, now_ns);
+	else
+		k2->guard->is_held = true;
+	return bytes;
 }
 
 /*
@@ -146,40 +152,24 @@ static void k2_watch(struct k2_data *k2, struct request *rq, unsigned int bytes,
  */
 unsigned int k2_guard_dispatch(struct k2_data *k2, struct request *rq, u64 now_ns)
 {
-	struct k2_guard *guard = k2->guard;
-	bool is_guarded = k2_looks_ahead(k2) &&
-			  k2_lookahead_guards(&guard->ahead, k2_guarded_level(k2_rq(rq)->queue));
+	struct k2_lookahead *ahead = &k2->guard->ahead;
+	struct k2_rq *k2r = k2_rq(rq);
+	bool is_guarded;
 	unsigned int bytes;
 
-	if (is_guarded) {
-		now_ns = now_ns ?: ktime_get_ns();
-		k2_forget_streams(guard, now_ns);
-	}
-	bytes = k2_cut_bytes(k2, rq, is_guarded, now_ns);
-	if (!bytes) {
-		guard->is_held = true;
-		return 0;
-	}
-	k2_watch(k2, rq, bytes, is_guarded, now_ns);
-	if (k2_looks_ahead(k2) && (!is_guarded || !k2_may_split(rq)) &&
-	    k2_policy_class(k2_rq(rq)->queue) == K2_CLASS_BACKGROUND) {
-		k2_rq(rq)->flags |= K2_RQ_UNGUARDED;
-		guard->unguarded_inflight++;
+	if (!k2_looks_ahead(k2))
+		return !k2_may_split(rq)
+			       ? blk_rq_bytes(rq)
+			       : k2_policy_piece_bytes(&k2->policy, k2r->queue, blk_rq_bytes(rq),
+						       queue_logical_block_size(k2->q));
+	is_guarded = ahead->streams.used &&
+		     k2_lookahead_guards(ahead, k2_guarded_level(k2r->queue));
+	bytes = is_guarded ? k2_dispatch_guarded(k2, rq, now_ns) : k2_dispatch_whole(k2, rq);
+	if (bytes && k2r->queue >= K2_RT_LEVELS && (!is_guarded || !k2_may_split(rq))) {
+		k2r->flags |= K2_RQ_UNGUARDED;
+		k2->guard->unguarded_inflight++;
 	}
 	return bytes;
-}
-
-/* @rq is with the device no longer, or the driver gave it back: then its time says nothing. */
-void k2_guard_left(struct k2_guard *guard, struct request *rq)
-{
-	struct k2_rq *k2r = k2_rq(rq);
-
-	if (k2r->flight != K2_FLIGHT_NONE)
-		k2_lookahead_cancel(&guard->ahead, k2r->flight);
-	k2r->flight = K2_FLIGHT_NONE;
-	if (k2r->flags & K2_RQ_UNGUARDED)
-		guard->unguarded_inflight--;
-	k2r->flags &= ~K2_RQ_UNGUARDED;
 }
 
 /* The device is done with @rq, or with a piece of it. */

@@ -148,7 +148,10 @@ static void k2_insert(struct k2_data *k2, struct request *rq, bool at_head)
 		k2r->queue = k2_take_queue(k2, rq);
 		k2r->flags = K2_RQ_COUNTED;
 		k2_policy_insert(&k2->policy, k2r->queue);
-		k2_guard_arrival(k2, rq);
+		/* It ends holding back. */
+		k2->guard->is_held = false;
+		if (k2r->queue < K2_RT_LEVELS && k2_looks_ahead(k2))
+			k2_guard_arrival(k2->guard, rq);
 		is_new = true;
 	}
 
