@@ -52,7 +52,17 @@ def test_what_the_shell_could_misread_is_quoted() -> None:
     script = recording_script(recording, "steady", "pool", ["--segments=3"])
     assert "-L 'two words; $(reboot)' \"$STEADY_DEVICE\" 7067m" in script
     assert "sh -c 'echo '\"'\"'it works'\"'\"''" in script
-    assert "--period=5000us --size=16KiB --total=160000KiB --segments=3 --dir" in script
+    assert "--period=5000us --size=16KiB --segments=3 --dir /run/card/recording" in script
+    assert "--total=160000KiB" in script
+
+
+def test_a_pool_is_made_before_the_program_beside_starts() -> None:
+    recording = parse_workload(load_toml(RECORDING), "s4.toml").recording
+    assert recording is not None
+    script = recording_script(recording, "steady", "pool", [])
+    assert 0 < script.find("--prepare") < script.find("beside() {")
+    assert "--prepare" not in recording_script(recording, "steady", "append-fdatasync", [])
+    assert "--dir /run/recording" in recording_script(recording, "steady", "pool", [], "memory")
 
 
 def test_class_bg_is_the_program_beside_or_the_changes_of_file() -> None:
