@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from seen import CHROMIUM, DESKTOP, PHONE, Seen, boxes, headless_browser, open_report
-from steady_lab.figures.metric import CLASSES, LATENCIES, Metric
+from steady_lab.figures.metric import LATENCIES, Metric
 from steady_lab.figures.rows import read_csv
 from steady_lab.figures.table import format_number
 from steady_lab.kernels.build import LabKernel
