@@ -102,8 +102,9 @@ static void k2_watch(struct k2_data *k2, struct request *rq, unsigned int bytes,
 		k2_lookahead_unwatched(ahead);
 		return;
 	}
-	k2_rq(rq)->flight = k2_lookahead_watch(
-		ahead, k2_op(rq), bytes, k2_policy_inflight(&k2->policy), now_ns ?: ktime_get_ns());
+	now_ns = now_ns ?: ktime_get_ns();
+	k2_rq(rq)->flight = k2_lookahead_watch(ahead, k2_op(rq), bytes,
+					       k2_policy_inflight(&k2->policy), now_ns);
 }
 
 /* Nobody is guarded against @rq: it goes as a whole. */
