@@ -12,8 +12,9 @@ emmc_reload $card
 make_filesystem
 record --total 1KiB || fail "making the segments: $(cat record.err)"
 # The third segment, from its second block on.
-block=$(filefrag -b4096 -v "$RECORDING/segment-00002.mcap" | awk '$1 == "0:" { print $4 + 0 }')
-[ "$block" -gt 0 ] || fail "where is the segment? $(filefrag -v "$RECORDING/segment-00002.mcap")"
+third=$RECORDING/segment-00002.unused
+block=$(filefrag -b4096 -v "$third" | awk '$1 == "0:" { print $4 + 0 }')
+[ "$block" -gt 0 ] || fail "where is the segment? $(filefrag -v "$third")"
 umount /run/mnt
 # shellcheck disable=SC2086
 emmc_reload $card "fault=write:error:sectors:$((block * 8 + 200))-$((block * 8 + 900))"

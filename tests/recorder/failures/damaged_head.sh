@@ -18,19 +18,24 @@ expect_kept() {
 	grep -q "$1.damaged-1" record.err || fail "says: $(cat record.err)"
 }
 
+# With records or without.
+segments() {
+	find "$RECORDING" -name 'segment-*.mcap' -o -name 'segment-*.unused' | wc -l
+}
+
 make_filesystem
 record --total 1500KiB || fail "record: $(cat record.err)"
 damage "$RECORDING/segment-00001.mcap"
 record --total 10KiB || fail "with a damaged segment: $(cat record.err)"
 expect_kept segment-00001.mcap
-expect "segments" "$(find "$RECORDING" -name '*.mcap' | wc -l)" 6
+expect "segments" "$(segments)" 6
 
 damage "$RECORDING/segment-00002.mcap"
 dd if=/dev/zero of=/run/mnt/filler bs=64k 2>/dev/null && fail "the disk does not fill"
 record --total 10KiB || fail "without room for another: $(cat record.err)"
 expect_kept segment-00002.mcap
-expect "segments without room" "$(find "$RECORDING" -name '*.mcap' | wc -l)" 5
+expect "segments without room" "$(segments)" 5
 record --total 10KiB || fail "once more: $(cat record.err)"
 rm /run/mnt/filler
 record --total 10KiB || fail "with room again: $(cat record.err)"
-expect "segments with room again" "$(find "$RECORDING" -name '*.mcap' | wc -l)" 6
+expect "segments with room again" "$(segments)" 6
