@@ -151,7 +151,7 @@ struct steadyio_config {
 	uint32_t on_failure;
 	/* How many channels may be added after steadyio_start(). Default 0. */
 	uint32_t late_channels;
-	/* Room for their names and schemas, all together, twice in locked memory and in each segment.
+	/* Room for their names and schemas, all together, twice in memory and in each segment.
 	 * Default 4 KiB for each of late_channels. */
 	uint64_t late_definition_bytes;
 	/* What MCAP calls so: how channels and schemas are to be understood, "ros2" for example.
@@ -183,7 +183,8 @@ struct steadyio_channel_config {
 	/* Time between records. Default: irregular. */
 	uint64_t period_ns;
 	/* Memory between append and writer. Default: one second of records; all channels without a
-	 * period share 32 MiB; one that is added after steadyio_start() has 1 MiB. */
+	 * period share 32 MiB; one that is added after steadyio_start() has 1 MiB. Of channels without
+	 * a period less, if no more memory may be locked (ulimit -l). */
 	uint64_t ring_bytes;
 	/* Free keys and values in the recording's channel, each key once. Default: none. */
 	const struct steadyio_pair *metadata;

@@ -127,10 +127,11 @@ struct State {
 fn add_late(
     recorder: &Recorder,
     mut config: ChannelConfig,
+    room: u64,
     handle: &ChannelHandle,
 ) -> Result<(), Error> {
     if config.ring_bytes == 0 {
-        config.ring_bytes = defaults::late_ring_bytes(config.record_bytes_max, config.period);
+        config.ring_bytes = defaults::late_ring_bytes(config.record_bytes_max, config.period, room);
     }
     let (channel, ledger) = recorder.registry().add(&config)?;
     handle.start(channel, &ledger);
@@ -189,7 +190,10 @@ impl RecorderHandle {
         let handle = Arc::new(ChannelHandle::new());
         match &state.stage {
             RecorderState::Open => state.config.channels.push(config),
-            RecorderState::Recording(recorder) => add_late(recorder, config, &handle)?,
+            RecorderState::Recording(recorder) => {
+                let room = state.config.lockable_bytes();
+                add_late(recorder, config, room, &handle)?;
+            }
             RecorderState::Finished => {
                 return Err(Error::fixed(Status::State, "add channels before steadyio_finish()"));
             }
@@ -204,7 +208,8 @@ impl RecorderHandle {
         if !matches!(state.stage, RecorderState::Open) {
             return Err(Error::fixed(Status::State, "steadyio_start() was called before"));
         }
-        defaults::fill_rings(&mut state.config.channels);
+        let room = state.config.room_for_rings();
+        defaults::fill_rings(&mut state.config.channels, room);
         let (recorder, channels) =
             Recorder::start(&state.config, &mut |text| self.note.tell(text))?;
         for ((handle, channel), ledger) in

@@ -12,8 +12,9 @@ use super::mcap::layout::{
 };
 use super::mcap::names::is_segment;
 use super::mcap::private::PROFILE_BYTES_MAX;
+use super::memory::{lockable_bytes, locked_bytes, may_lock};
 use super::ring::HEADER_BYTES;
-use super::sizing::segments_for;
+use super::sizing::{buffers_bytes, segments_for};
 
 /// Alignment of all writes: the block size of ext4 and of flash translation.
 pub const BLOCK_BYTES: u64 = 4096;
@@ -29,7 +30,7 @@ const RECORD_BYTES_MAX: u64 = PAYLOAD_BYTES_LIMIT as u64;
 /// Of a recording.
 pub const CHANNELS_MAX: u64 = 10_000;
 const TOPIC_BYTES_MAX: u64 = 256;
-/// Twice in locked memory.
+/// Twice in memory.
 const LATE_DEFINITION_BYTES_MAX: u64 = 8 * MIB;
 const LOSS_WINDOW_MS: (u64, u64) = (2, 3_600_000);
 /// A segment with less room for data than this many units would be mostly index and padding.
@@ -64,11 +65,11 @@ pub mod defaults {
     /// A ring has room for so many of the longest records.
     const RING_RECORDS_MIN: u64 = 4;
 
-    /// Ring for records of up to so many bytes, of one of `unpaced` channels without a period.
-    pub fn ring_bytes(record_bytes_max: u64, period: Option<Duration>, unpaced: u64) -> u64 {
+    /// Ring for records of up to so many bytes; `unpaced_bytes` if they have no period.
+    pub fn ring_bytes(record_bytes_max: u64, period: Option<Duration>, unpaced_bytes: u64) -> u64 {
         let slot = record_bytes_max.saturating_add(HEADER_BYTES as u64);
         let bytes = match period.map_or(0, |period| period.as_nanos()) {
-            0 => UNPACED_RING_BYTES / unpaced.max(1),
+            0 => unpaced_bytes,
             ns => {
                 let slots = u64::try_from(RING_TIME.as_nanos().div_ceil(ns)).unwrap_or(u64::MAX);
                 slot.saturating_mul(slots)
@@ -77,27 +78,32 @@ pub mod defaults {
         whole_blocks(bytes.max(slot.saturating_mul(RING_RECORDS_MIN)))
     }
 
-    /// Gives each channel that has none its ring.
-    pub fn fill_rings(channels: &mut [ChannelConfig]) {
+    /// Gives each channel that has none its ring, all together no more than `room` if they can do
+    /// with that.
+    pub fn fill_rings(channels: &mut [ChannelConfig], room: u64) {
         let unpaced = channels.iter().filter(|channel| channel.period.is_none()).count() as u64;
+        let given = channels.iter().map(|channel| channel.ring_bytes).sum();
+        let ringless = channels.iter().filter(|channel| channel.ring_bytes == 0);
+        let paced = paced_bytes(ringless).saturating_add(given);
+        let all = UNPACED_RING_BYTES.min(room.saturating_sub(paced));
+        let each = whole_blocks_within(all / unpaced.max(1));
         for channel in channels.iter_mut().filter(|channel| channel.ring_bytes == 0) {
-            channel.ring_bytes = ring_bytes(channel.record_bytes_max, channel.period, unpaced);
+            channel.ring_bytes = ring_bytes(channel.record_bytes_max, channel.period, each);
         }
     }
 
     /// Ring for a channel that comes later: its share of the others' memory is given away by then.
-    pub fn late_ring_bytes(record_bytes_max: u64, period: Option<Duration>) -> u64 {
+    /// A part of `room` if it can do with that: others may come, too.
+    pub fn late_ring_bytes(record_bytes_max: u64, period: Option<Duration>, room: u64) -> u64 {
         const LATE_CHANNELS: u64 = 32;
-        ring_bytes(record_bytes_max, period, LATE_CHANNELS)
+        const SHARE_OF_ROOM: u64 = 8;
+        let unpaced_bytes = (UNPACED_RING_BYTES / LATE_CHANNELS).min(room / SHARE_OF_ROOM);
+        ring_bytes(record_bytes_max, period, unpaced_bytes)
     }
 
-    /// One ring for all these channels: a second of records, or what those without a period share.
+    /// One ring for all these channels: a second of records, and what those without a period share.
     pub fn shared_ring_bytes(channels: &[ChannelConfig]) -> u64 {
-        let paced = channels.iter().filter_map(|channel| {
-            channel.period?;
-            Some(ring_bytes(channel.record_bytes_max, channel.period, 1))
-        });
-        let paced = paced.fold(0_u64, u64::saturating_add);
+        let paced = paced_bytes(channels.iter());
         let is_unpaced = channels.iter().any(|channel| channel.period.is_none());
         let unpaced = if is_unpaced { UNPACED_RING_BYTES } else { 0 };
         let longest = channels.iter().map(|channel| channel.record_bytes_max).max().unwrap_or(0);
@@ -105,7 +111,22 @@ pub mod defaults {
         whole_blocks(paced.saturating_add(unpaced).max(least))
     }
 
-    fn whole_blocks(bytes: u64) -> u64 {
+    /// Rings of those with a period.
+    fn paced_bytes<'a>(channels: impl Iterator<Item = &'a ChannelConfig>) -> u64 {
+        let paced = channels.filter_map(|channel| {
+            channel.period?;
+            Some(ring_bytes(channel.record_bytes_max, channel.period, 0))
+        });
+        paced.fold(0_u64, u64::saturating_add)
+    }
+
+    /// The most that is no larger.
+    pub(super) fn whole_blocks_within(bytes: u64) -> u64 {
+        bytes / BLOCK_BYTES * BLOCK_BYTES
+    }
+
+    /// The least that is no smaller.
+    pub(super) fn whole_blocks(bytes: u64) -> u64 {
         bytes.div_ceil(BLOCK_BYTES).saturating_mul(BLOCK_BYTES)
     }
 }
@@ -422,12 +443,14 @@ impl RecorderConfig {
     }
 
     /// Checks everything that can be known without creating anything, and returns the number of
-    /// segments. Reads the free space of the file system if retention depends on it.
+    /// segments. Reads the free space of the file system if retention depends on it, and tries
+    /// whether as much memory may be locked: to be called before any is.
     pub fn check(&self) -> Result<u64, ConfigError> {
         let segments = self.checked_segments()?;
         within("number of channels", self.channels.len() as u64, (1, CHANNELS_MAX))?;
         self.check_channels()?;
         let layout = self.checked_layout()?;
+        self.check_memory(buffers_bytes(layout.block_buffer_bytes()))?;
         match segments {
             Segments::Known(segments) => Ok(segments),
             Segments::For(time) => self.segments_for(time, &layout),
@@ -436,6 +459,8 @@ impl RecorderConfig {
 
     /// The same without the channels; None if they decide how many segments there are.
     pub fn check_pool(&self) -> Result<Option<u64>, ConfigError> {
+        let block_bytes = self.unit_bytes.max(self.longest_record_bytes);
+        self.check_memory(buffers_bytes(bytes_in_memory(block_bytes)))?;
         Ok(match self.checked_segments()? {
             Segments::Known(segments) => Some(segments),
             Segments::For(_) => None,
@@ -487,12 +512,59 @@ impl RecorderConfig {
             }
         }
         if let Some(bytes) = self.shared_ring_bytes {
-            let comes = self.channels.iter().map(|channel| channel.comes_in_polls(self.poll()));
-            let slot = self.channels.iter().map(ChannelConfig::slot_bytes).max().unwrap_or(0);
-            let need = comes.fold(0, u64::saturating_add).max(RING_RECORDS_MIN * slot);
-            check_ring("all channels: ring_bytes", bytes, need, self.poll())?;
+            check_ring("all channels: ring_bytes", bytes, self.shared_ring_min(), self.poll())?;
         }
         Ok(())
+    }
+
+    /// The smallest ring that all channels can share.
+    fn shared_ring_min(&self) -> u64 {
+        let comes = self.channels.iter().map(|channel| channel.comes_in_polls(self.poll()));
+        let slot = self.channels.iter().map(ChannelConfig::slot_bytes).max().unwrap_or(0);
+        comes.fold(0, u64::saturating_add).max(RING_RECORDS_MIN * slot)
+    }
+
+    /// A ring of `wanted` bytes that all channels share, or what may be locked if that is less and
+    /// suffices.
+    pub fn fitting_ring_bytes(&self, wanted: u64) -> u64 {
+        let fits = wanted.min(defaults::whole_blocks_within(self.room_for_rings()));
+        fits.max(defaults::whole_blocks(self.shared_ring_min()))
+    }
+
+    /// Whether so much for blocks may be locked, and the rings.
+    fn check_memory(&self, blocks_bytes: u64) -> Result<(), ConfigError> {
+        let rings = self.channels.len().max(1) as u64;
+        // Each may touch a page more than it fills.
+        let needed = blocks_bytes.saturating_add(self.rings_bytes() + rings * BLOCK_BYTES);
+        if !self.lock_memory || may_lock(needed) {
+            return Ok(());
+        }
+        let reason = format!(
+            "only {} may be locked: raise the limit ('ulimit -l {}' as root, or LimitMEMLOCK= in a \
+             systemd unit), choose a smaller ring, unit or longest record, or do without locked \
+             memory and accept page faults",
+            self.lockable_bytes(),
+            needed.saturating_add(locked_bytes()).div_ceil(KIB)
+        );
+        Err(wrong("memory to lock", needed, reason))
+    }
+
+    /// How much more may be locked; u64::MAX without a limit.
+    pub fn lockable_bytes(&self) -> u64 {
+        self.lock_memory.then(lockable_bytes).flatten().unwrap_or(u64::MAX)
+    }
+
+    /// What may be locked for rings. Of what remains beside the blocks, channels that come later
+    /// get half, if each is to have a ring of its own.
+    pub fn room_for_rings(&self) -> u64 {
+        let lockable = self.lockable_bytes();
+        let layout = self.definitions().ok().and_then(|known| self.largest_layout(&known).ok());
+        let unit_bytes = bytes_in_memory(self.unit_bytes);
+        let block_bytes = layout.map_or(unit_bytes, |layout| layout.block_buffer_bytes());
+        let pages = self.channels.len().max(1) as u64 * BLOCK_BYTES;
+        let all = lockable.saturating_sub(buffers_bytes(block_bytes).saturating_add(pages));
+        let late = self.shared_ring_bytes.is_none() && self.late.channels > 0;
+        if late { all / 2 } else { all }
     }
 
     /// Whether all that a segment needs beside the records fits.
@@ -687,6 +759,26 @@ mod tests {
         assert_eq!(with(Retention::Time(Duration::from_secs(60))).check().unwrap(), 14);
         let error = with(Retention::MinFreeBytes(u64::MAX)).check().unwrap_err();
         assert_eq!(error.to_string(), "number of segments = 0: must be 2 to 10000");
+    }
+
+    #[test]
+    fn channels_without_a_ring_share_what_may_be_locked() {
+        let channel =
+            |period| ChannelConfig { period, ring_bytes: 0, ..good().channels[0].clone() };
+        let mut channels = vec![channel(Some(Duration::from_millis(100))), channel(None)];
+        channels.push(channel(None));
+        channels.push(ChannelConfig { ring_bytes: MIB, ..channel(None) });
+        let rings = |room| {
+            let mut channels = channels.clone();
+            defaults::fill_rings(&mut channels, room);
+            channels.iter().map(|channel| channel.ring_bytes / KIB).collect::<Vec<_>>()
+        };
+        assert_eq!(rings(u64::MAX), [164, 10_920, 10_920, 1_024]);
+        assert_eq!(rings(4 * MIB), [164, 968, 968, 1_024]);
+        // No less than they need.
+        assert_eq!(rings(0), [164, 68, 68, 1_024]);
+        let late = |room| defaults::late_ring_bytes(16 * KIB, None, room) / KIB;
+        assert_eq!([u64::MAX, 4 * MIB, 0].map(late), [1_024, 512, 68]);
     }
 
     #[test]

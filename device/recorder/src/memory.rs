@@ -8,7 +8,8 @@ use std::io;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-use rustix::mm::{MapFlags, ProtFlags, mlock, mmap_anonymous, munmap};
+use rustix::mm::{MapFlags, MlockFlags, ProtFlags, mlock, mlock_with, mmap_anonymous, munmap};
+use rustix::process::{Resource, getrlimit};
 
 /// Memory could not be mapped or locked.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +31,36 @@ pub enum MemoryError {
         bytes: usize,
         why: io::Error,
     },
+}
+
+/// Whether the process may lock so much more; none of it is used.
+pub fn may_lock(bytes: u64) -> bool {
+    let Ok(bytes) = usize::try_from(bytes) else { return false };
+    let null = std::ptr::null_mut();
+    // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
+    let mapped = unsafe { mmap_anonymous(null, bytes, ProtFlags::empty(), MapFlags::PRIVATE) };
+    let Ok(start) = mapped else { return false };
+    // SAFETY: the mapping was made above, and nothing else knows of it.
+    unsafe {
+        let locked = mlock_with(start, bytes, MlockFlags::ONFAULT);
+        let unmapped = munmap(start, bytes);
+        locked.and(unmapped).is_ok()
+    }
+}
+
+/// How much more the process may lock; None without a limit.
+pub fn lockable_bytes() -> Option<u64> {
+    let limit = getrlimit(Resource::Memlock).current?;
+    // Who has CAP_IPC_LOCK may lock more.
+    (!may_lock(limit.saturating_add(1))).then(|| limit.saturating_sub(locked_bytes()))
+}
+
+/// How much it has locked.
+pub fn locked_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kib = status.lines().find_map(|line| line.strip_prefix("VmLck:"));
+    let kib = kib.and_then(|kib| kib.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    kib.unwrap_or(0) << 10
 }
 
 /// Locks a range that is mapped; the range stays locked until it is unmapped.

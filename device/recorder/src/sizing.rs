@@ -105,6 +105,21 @@ fn rates(config: &RecorderConfig) -> Rates {
     Rates { bytes, index_bytes }
 }
 
+/// Buffers for blocks: one is filled while others are written.
+pub const BUFFERS_MAX: usize = 4;
+/// Of buffers this large two suffice: each is many writes of the device.
+const LARGE_BYTES: usize = 16 << 20;
+
+/// How many buffers there are for blocks of this size.
+pub fn buffers(block_bytes: usize) -> usize {
+    if block_bytes > LARGE_BYTES { 2 } else { BUFFERS_MAX }
+}
+
+/// All of them together.
+pub fn buffers_bytes(block_bytes: usize) -> u64 {
+    buffers(block_bytes) as u64 * block_bytes as u64
+}
+
 /// How many segments keep a time, all channels having a period; and what they take per second.
 pub fn segments_for(time: Duration, config: &RecorderConfig, layout: &Layout) -> (u64, f64) {
     let rates = rates(config);

@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde::Serialize;
 
@@ -107,9 +108,14 @@ pub fn process_cpu_ns() -> u64 {
         + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
-/// Locks everything the process has mapped, code and stacks too, into memory.
-pub fn lock_process() -> io::Result<()> {
-    Ok(rustix::mm::mlockall(rustix::mm::MlockAllFlags::CURRENT)?)
+/// Locks everything the process has mapped, code and stacks too, into memory. False if that is more
+/// than it may lock: the limit counts all that is mapped, used or not.
+pub fn lock_process() -> io::Result<bool> {
+    match rustix::mm::mlockall(rustix::mm::MlockAllFlags::CURRENT) {
+        Ok(()) => Ok(true),
+        Err(Errno::NOMEM | Errno::PERM) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Keeps the calling thread on one CPU.

@@ -68,6 +68,7 @@ struct Config {
     poll_ns: Option<u64>,
     ring_bytes: Option<u64>,
     memory_locked: bool,
+    process_locked: bool,
     caller_fifo_priority: Option<u8>,
     writer_fifo_priority: Option<u8>,
 }
@@ -214,7 +215,7 @@ fn caller_part(report: &CallerReport, call: &'static str) -> Caller {
 }
 
 impl Config {
-    fn of(plan: &Plan, pool: bool) -> Config {
+    fn of(plan: &Plan, outcome: &Outcome, pool: bool) -> Config {
         let config = &plan.config;
         let ns = |duration: std::time::Duration| duration.as_nanos() as u64;
         Config {
@@ -228,6 +229,7 @@ impl Config {
             poll_ns: pool.then(|| ns(config.poll())),
             ring_bytes: pool.then(|| config.rings_bytes()),
             memory_locked: config.lock_memory,
+            process_locked: outcome.process_locked,
             caller_fifo_priority: plan.caller.fifo_priority,
             writer_fifo_priority: config.writer.fifo_priority.filter(|_| pool),
         }
@@ -256,7 +258,7 @@ impl RecordingResult {
                 name: plan.recipe.name(),
                 paper_column: plan.recipe.paper_column(),
             },
-            config: Config::of(plan, pool.is_some()),
+            config: Config::of(plan, outcome, pool.is_some()),
             ended: outcome.end(),
             duration_ns: outcome.duration_ns,
             payload_mib_s: rounded(mib / (outcome.duration_ns.max(1) as f64 / 1e9)),

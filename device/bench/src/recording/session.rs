@@ -79,9 +79,8 @@ pub enum SessionError {
     /// The paper's recipes preallocate, so they must know the size of the recording.
     #[error("recipe {0} needs an end: give --total or --duration")]
     Endless(Recipe),
-    #[error(
-        "cannot lock the process into memory: raise the limit (ulimit -l) or give --no-lock: {0}"
-    )]
+    /// Not for its limit.
+    #[error("cannot lock the process into memory: {0}; --no-lock does without")]
     Lock(io::Error),
     /// Scheduling of the caller.
     #[error("cannot run the caller {wanted}: {why}")]
@@ -123,12 +122,15 @@ pub struct Outcome {
     pub cpu_ns: u64,
     /// From the first record until all is durable.
     pub duration_ns: u64,
+    /// Whether all of the process was locked into memory, not rings and blocks only.
+    pub process_locked: bool,
 }
 
 /// When the first record came, and the CPU time of the process until then.
 struct Begun {
     at_ns: u64,
     cpu_ns: u64,
+    process_locked: bool,
 }
 
 /// Who is told while recording.
@@ -141,9 +143,15 @@ pub struct Watch<'a> {
     pub state: &'a mut dyn FnMut(&RecordingState, &Account),
 }
 
+const NOT_LOCKED: &str = "rings and blocks are locked into memory, but not the rest of the process: the limit (ulimit \
+     -l, or LimitMEMLOCK= in a systemd unit) is below what it has mapped; page faults may delay \
+     the caller";
+
 /// What the watching thread waits for.
 enum Event {
     State(RecordingState),
+    /// To be told.
+    Note(&'static str),
     /// The caller's thread has ended, or the recorder.
     Ended,
 }
@@ -161,6 +169,7 @@ impl Drop for SendsEnded {
 /// What goes on, as seen by the thread that started it.
 struct Watching<'a, 'b> {
     watch: Option<&'a mut Watch<'b>>,
+    note: &'a mut dyn FnMut(String),
     events: Receiver<Event>,
     /// All channels together.
     account: &'a dyn Fn() -> Account,
@@ -184,6 +193,7 @@ impl Watching<'_, '_> {
                     self.state = state;
                     self.tell_state();
                 }
+                Ok(Event::Note(text)) => (self.note)(text.into()),
                 Ok(Event::Ended) | Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) if every.is_some() => self.tell(),
                 Err(RecvTimeoutError::Timeout) if waits => self.tell_state(),
@@ -329,7 +339,7 @@ impl Plan {
         let told = move |state: &RecordingState| drop(of_writer.send(Event::State(state.clone())));
         meters.on_change(Listener(Box::new(told)));
         let account = || registry.total();
-        let mut watching = self.watching(watch, events, &account, &lag);
+        let mut watching = self.watching(watch, note, events, &account, &lag);
         let (begun, caller, _) = self.run_caller(source, sink, stop, &sender, &mut watching)?;
         let report = thread::scope(|scope| {
             // The device may fail now as well, and is waited for.
@@ -350,6 +360,7 @@ impl Plan {
             flusher: flusher::in_force(),
             cpu_ns: process_cpu_ns() - begun.cpu_ns,
             duration_ns: now_ns() - begun.at_ns,
+            process_locked: begun.process_locked,
         })
     }
 
@@ -379,7 +390,7 @@ impl Plan {
         let account = || ledger.snapshot();
         let flusher = flusher::in_force();
         let (sender, events) = channel();
-        let mut watching = self.watching(watch, events, &account, &|| None);
+        let mut watching = self.watching(watch, note, events, &account, &|| None);
         let (begun, caller, sink) = self.run_caller(source, sink, stop, &sender, &mut watching)?;
         let background = background.map(|thread| thread.finish()).transpose()?;
         let report = sink.finish()?;
@@ -395,18 +406,21 @@ impl Plan {
             flusher,
             cpu_ns,
             duration_ns,
+            process_locked: begun.process_locked,
         })
     }
 
     fn watching<'a, 'b>(
         &self,
         watch: Option<&'a mut Watch<'b>>,
+        note: &'a mut dyn FnMut(String),
         events: Receiver<Event>,
         account: &'a dyn Fn() -> Account,
         durable_lag_ns: &'a dyn Fn() -> Option<u64>,
     ) -> Watching<'a, 'b> {
         Watching {
             watch,
+            note,
             events,
             account,
             ring_bytes: self.config.rings_bytes(),
@@ -430,12 +444,16 @@ impl Plan {
         let (shared, stop, config) = (Arc::clone(&watching.gauge), stop.clone(), self.caller);
         let (lock, calls) = (self.config.lock_memory, self.measure_calls);
         let measuring = Measuring { late_after_ns: self.period.as_nanos() as u64, calls };
-        let done = SendsEnded(done.clone());
+        let (done, notes) = (SendsEnded(done.clone()), done.clone());
         let thread = thread::Builder::new().name("steady-caller".into());
         let thread = thread.spawn(move || {
             let _done = done;
-            prepare_caller(&config, lock)?;
-            let begun = Begun { at_ns: now_ns(), cpu_ns: process_cpu_ns() };
+            prepare_caller(&config)?;
+            let process_locked = lock && lock_process().map_err(SessionError::Lock)?;
+            if lock && !process_locked {
+                let _ = notes.send(Event::Note(NOT_LOCKED));
+            }
+            let begun = Begun { at_ns: now_ns(), cpu_ns: process_cpu_ns(), process_locked };
             let report = run(&mut *source, &mut sink, measuring, &stop, &shared);
             Ok((begun, report, sink))
         })?;
@@ -446,7 +464,7 @@ impl Plan {
     }
 }
 
-fn prepare_caller(config: &CallerConfig, lock: bool) -> Result<(), SessionError> {
+fn prepare_caller(config: &CallerConfig) -> Result<(), SessionError> {
     if let Some(cpu) = config.cpu {
         let wanted = format!("on CPU {cpu}");
         set_cpu(cpu).map_err(|why| SessionError::Caller { wanted, why })?;
@@ -456,9 +474,6 @@ fn prepare_caller(config: &CallerConfig, lock: bool) -> Result<(), SessionError>
             "under SCHED_FIFO at priority {priority} (needs root, or ulimit -r {priority})"
         );
         set_fifo(priority).map_err(|why| SessionError::Caller { wanted, why })?;
-    }
-    if lock {
-        lock_process().map_err(SessionError::Lock)?;
     }
     Ok(())
 }

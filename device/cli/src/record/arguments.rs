@@ -194,6 +194,7 @@ impl Arguments {
         let declared = source.declare(producers, stop).map_err(Failure::with(Status::Failed))?;
         let Some(channels) = declared else { return Ok(None) };
         let config = self.with_channels(config, channels);
+        self.tell_of_ring(&config);
         self.check(&config).map_err(Failure::with(Status::Usage))?;
         let plan = Plan {
             recipe,
@@ -213,10 +214,30 @@ impl Arguments {
         config: RecorderConfig,
         channels: Vec<ChannelConfig>,
     ) -> RecorderConfig {
-        let ring_bytes = self.ring.unwrap_or_else(|| defaults::shared_ring_bytes(&channels));
         let segment_bytes = self.segment_size.unwrap_or(defaults::SEGMENT_BYTES);
         let late = self.input.late(self.keep_time.is_some(), channels.len(), segment_bytes);
-        RecorderConfig { channels, late, shared_ring_bytes: Some(ring_bytes), ..config }
+        let wanted = self.ring.unwrap_or_else(|| defaults::shared_ring_bytes(&channels));
+        let shared_ring_bytes = Some(wanted);
+        let config = RecorderConfig { channels, late, shared_ring_bytes, ..config };
+        let shared_ring_bytes = Some(self.ring_bytes(&config, wanted));
+        RecorderConfig { shared_ring_bytes, ..config }
+    }
+
+    /// As given, or as much of the default as may be locked.
+    fn ring_bytes(&self, config: &RecorderConfig, wanted: u64) -> u64 {
+        self.ring.unwrap_or_else(|| config.fitting_ring_bytes(wanted))
+    }
+
+    /// If it is smaller than it would be without a limit on locked memory.
+    fn tell_of_ring(&self, config: &RecorderConfig) {
+        let wanted = defaults::shared_ring_bytes(&config.channels);
+        let ring = config.rings_bytes();
+        if self.ring.is_none() && ring < wanted {
+            note(format!(
+                "--ring {ring}, not {wanted}: no more memory may be locked (ulimit -l, or \
+                 LimitMEMLOCK= in a systemd unit)"
+            ));
+        }
     }
 
     /// Without the channels of frames, which the producers declare.
@@ -242,7 +263,8 @@ impl Arguments {
                 "--keep-time: what producers declare decides how many segments that takes: give \
                  --prepare a number of --segments"
             );
-            let config = self.config(recipe, None);
+            // It locks none; who records later may be allowed to lock more.
+            let config = RecorderConfig { lock_memory: false, ..self.config(recipe, None) };
             self.check(&config)?;
             Ok(config)
         };
@@ -267,7 +289,10 @@ impl Arguments {
             measure_calls: true,
         };
         match recipe.kind() {
-            Kind::Pool => self.check(&plan.config)?,
+            Kind::Pool => {
+                self.tell_of_ring(&plan.config);
+                self.check(&plan.config)?;
+            }
             Kind::CallerWrites(_) => self.check_caller_writes(&plan)?,
         }
         let source = Box::new(Periodic::new(self.period, usize::try_from(self.size)?, records));
@@ -297,9 +322,8 @@ impl Arguments {
         let bytes = records.saturating_mul(self.size);
         let segment = (bytes / MEASURE_ROTATIONS).next_multiple_of(BLOCK_BYTES);
         config.segment_bytes = self.segment_size.unwrap_or(segment.max(4 * config.unit_bytes));
-        for channel in &mut config.channels {
-            channel.ring_bytes = self.ring.unwrap_or(channel.ring_bytes.saturating_mul(10));
-        }
+        let large = defaults::shared_ring_bytes(&config.channels).saturating_mul(10);
+        config.channels[0].ring_bytes = self.ring_bytes(&config, large);
         self.check(&config)?;
         let plan = Plan {
             recipe,
@@ -398,7 +422,7 @@ impl Arguments {
         let unit_bytes = if pool { defaults::UNIT_BYTES } else { PAPER_UNIT_BYTES };
         let segment_bytes =
             if pool { defaults::SEGMENT_BYTES } else { total_bytes.unwrap_or(u64::MAX) };
-        RecorderConfig {
+        let mut config = RecorderConfig {
             dir: self.dir.clone(),
             profile: self.profile.clone().unwrap_or_default(),
             channels: vec![self.channel()],
@@ -426,7 +450,10 @@ impl Arguments {
                 io_priority: self.writer_ionice,
             },
             lock_memory: !self.no_lock,
-        }
+        };
+        let wanted = defaults::shared_ring_bytes(&config.channels);
+        config.channels[0].ring_bytes = self.ring_bytes(&config, wanted);
+        config
     }
 
     fn channel(&self) -> ChannelConfig {
@@ -438,7 +465,7 @@ impl Arguments {
             metadata: Vec::new(),
             record_bytes_max: self.size,
             period,
-            ring_bytes: self.ring.unwrap_or_else(|| defaults::ring_bytes(self.size, period, 1)),
+            ring_bytes: self.ring.unwrap_or(0),
         }
     }
 

@@ -20,6 +20,9 @@ pub fn option(error: ConfigError, keep: &str, declared: bool) -> anyhow::Error {
         "length of profile" => return anyhow!("--profile of {value} bytes: {reason}"),
         "loss_window (ms)" => return anyhow!("--loss-window {value}ms: {reason} ms"),
         "retention (time)" => "--keep-time",
+        "memory to lock" => {
+            return anyhow!("{value} bytes of memory are to be locked: {reason} (--no-lock)");
+        }
         "number of segments" if keep == "--segments" => keep,
         "number of segments" => {
             return anyhow!("{keep}: comes to {value} segments of --segment-size; {reason}");

@@ -174,6 +174,8 @@ impl Source for Unpaced {
 fn payload_bytes_s_max(plan: &Plan, stop: &Interrupt) -> anyhow::Result<f64> {
     let mut plan =
         Plan { period: Duration::ZERO, back_pressure: true, measure_calls: false, ..plan.clone() };
+    // Its speed does not depend on it, and such a ring is larger than most may lock.
+    plan.config.lock_memory = false;
     for channel in &mut plan.config.channels {
         channel.period = None;
         let unit = plan.config.unit_bytes.max(channel.record_bytes_max);

@@ -76,10 +76,11 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// Buffers of these sizes.
-    pub fn new(choice: EngineChoice, sizes: &[usize], locked: bool) -> Result<Disk, DiskError> {
-        let slot =
-            |&bytes| Ok(WriteBuffer { buffer: AlignedBuffer::new(bytes, locked)?, busy: None });
+    /// Buffers of these sizes, locked or not.
+    pub fn new(choice: EngineChoice, sizes: &[(usize, bool)]) -> Result<Disk, DiskError> {
+        let slot = |&(bytes, locked)| {
+            Ok(WriteBuffer { buffer: AlignedBuffer::new(bytes, locked)?, busy: None })
+        };
         let slots = sizes.iter().map(slot).collect::<Result<Vec<_>, MemoryError>>()?;
         let io_uring = || {
             let ring = IoUring::new(ENTRIES)?;
@@ -360,7 +361,7 @@ mod tests {
     use super::*;
 
     fn write_and_sync(choice: EngineChoice) {
-        let mut disk = match Disk::new(choice, &[8_192; 2], false) {
+        let mut disk = match Disk::new(choice, &[(8_192, false); 2]) {
             Err(DiskError::IoUring(error)) => {
                 steadyio_testing::skip(&format!("no io_uring here: {error}"));
                 return;
@@ -399,7 +400,7 @@ mod tests {
 
     #[test]
     fn a_wait_ends_in_time_on_kernels_whose_own_wait_has_no_timeout() {
-        let mut disk = match Disk::new(EngineChoice::IoUring, &[4_096], false) {
+        let mut disk = match Disk::new(EngineChoice::IoUring, &[(4_096, false)]) {
             Err(error) => return steadyio_testing::skip(&format!("no io_uring here: {error}")),
             Ok(disk) => disk,
         };
@@ -424,7 +425,7 @@ mod tests {
     fn nothing_is_left_behind_when_all_is_settled() {
         let read_only = File::open("/proc/self/exe").unwrap();
         for choice in [EngineChoice::Pwrite, EngineChoice::Best] {
-            let mut disk = Disk::new(choice, &[4_096; 2], false).unwrap();
+            let mut disk = Disk::new(choice, &[(4_096, false); 2]).unwrap();
             for slot in 0..2 {
                 disk.write(&read_only, slot, FileRange { offset: 0, bytes: 4_096 });
             }
@@ -437,7 +438,7 @@ mod tests {
     fn an_error_is_told_with_its_buffer() {
         let read_only = File::open("/proc/self/exe").unwrap();
         for choice in [EngineChoice::Pwrite, EngineChoice::Best] {
-            let mut disk = Disk::new(choice, &[4_096], false).unwrap();
+            let mut disk = Disk::new(choice, &[(4_096, false)]).unwrap();
             disk.write(&read_only, 0, FileRange { offset: 0, bytes: 4_096 });
             disk.wait(None);
             let done = disk.next_done().unwrap();

@@ -142,6 +142,15 @@ pub struct Recorder {
     thread: Option<WriterThread>,
 }
 
+/// Where a recorder gets its pool from.
+struct PoolOrder<'a> {
+    /// If it was made before.
+    prepared: Option<Preparation>,
+    /// How many to make if not, unless told to stop.
+    segments: u64,
+    stop: &'a Interrupt,
+}
+
 /// What became of the records of a channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChannelStats {
@@ -187,7 +196,7 @@ impl Recorder {
         config: &RecorderConfig,
         note: &mut dyn FnMut(String),
     ) -> Result<(Recorder, Vec<Channel>), StartError> {
-        config.check()?;
+        let segments = config.check()?;
         if config.shared_ring_bytes.is_some() {
             return Err(io::Error::other("the channels share a ring: start them together").into());
         }
@@ -195,7 +204,8 @@ impl Recorder {
         let both = channels.map(|(at, channel)| open(channel, at, config.lock_memory));
         let both: Result<Vec<(Channel, Outlet)>, MemoryError> = both.collect();
         let (channels, outlets) = both?.into_iter().unzip();
-        Ok((Recorder::start_with(outlets, None, stop, config, note)?, channels))
+        let order = PoolOrder { prepared: None, segments, stop };
+        Ok((Recorder::start_with(outlets, order, config, note)?, channels))
     }
 
     /// The same with the one ring that the configuration asks for, and with what was prepared for
@@ -206,16 +216,16 @@ impl Recorder {
         config: &RecorderConfig,
         note: &mut dyn FnMut(String),
     ) -> Result<(Recorder, SharedChannels), StartError> {
-        config.check()?;
+        let segments = config.check()?;
         let bytes = config.shared_ring_bytes.unwrap_or(config.rings_bytes());
         let (channels, outlet) = open_shared(&config.channels, bytes, config.lock_memory)?;
-        Ok((Recorder::start_with(vec![outlet], prepared, stop, config, note)?, channels))
+        let order = PoolOrder { prepared, segments, stop };
+        Ok((Recorder::start_with(vec![outlet], order, config, note)?, channels))
     }
 
     fn start_with(
         outlets: Vec<Outlet>,
-        prepared: Option<Preparation>,
-        stop: &Interrupt,
+        order: PoolOrder<'_>,
         config: &RecorderConfig,
         note: &mut dyn FnMut(String),
     ) -> Result<Recorder, StartError> {
@@ -224,15 +234,16 @@ impl Recorder {
         let ledgers: Vec<Arc<Ledger>> =
             outlets.iter().flat_map(|outlet| outlet.ledgers.iter().cloned()).collect();
         let (registry, additions) = Registry::new(config, definitions, &ledgers);
-        let sizes = buffer_sizes(encoder.largest_layout());
-        let (thread, pool) = match prepared {
+        let mut sizes = buffer_sizes(encoder.largest_layout());
+        sizes.iter_mut().for_each(|(_, locked)| *locked &= config.lock_memory);
+        let (thread, pool) = match order.prepared {
             Some(Preparation { thread, pool }) => (thread, Some(pool)),
             None => (WriterThread::prepare(config.writer)?, None),
         };
-        let disk = Disk::new(config.writer.engine, &sizes, config.lock_memory)?;
+        let disk = Disk::new(config.writer.engine, &sizes)?;
         let pool = match pool {
             Some(pool) => pool,
-            None => open_pool(config, config.check()?, false, note, stop)?,
+            None => open_pool(config, order.segments, false, note, order.stop)?,
         };
         #[cfg(test)]
         let pool = if Faults::take_page_cache() { pool.through_page_cache() } else { pool };

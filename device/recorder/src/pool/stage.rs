@@ -28,29 +28,28 @@ use crate::mcap::definitions::Definitions;
 use crate::mcap::encoder::{ADDED_COPIES, Encoder, FileRange, Full, Message};
 use crate::mcap::layout::{ALIGN_BYTES, HEAD_BYTES, Layout};
 use crate::ring::Header;
+use crate::sizing::{BUFFERS_MAX as BLOCKS, buffers};
 use crate::source::now_ns;
 
-/// Buffers for blocks: one is filled while others are written.
-const BLOCKS: usize = 4;
 // Behind those of the blocks: what segments need beside them.
 const TAIL: usize = BLOCKS;
 const GATE: usize = BLOCKS + 1;
 const COPY: usize = BLOCKS + 2;
 const HEAD: usize = BLOCKS + 3;
 
-/// Of buffers this large two suffice: each is many writes of the device.
-const LARGE_BYTES: usize = 16 << 20;
-
 /// How many of the buffers for blocks are in use.
 fn blocks_used(layout: &Layout) -> usize {
-    if layout.block_buffer_bytes() > LARGE_BYTES { 2 } else { BLOCKS }
+    buffers(layout.block_buffer_bytes())
 }
 
-/// Sizes of the buffers that a stage needs, with the largest layout that it will have.
-pub fn buffer_sizes(layout: &Layout) -> Vec<usize> {
-    let mut sizes = vec![layout.block_buffer_bytes(); blocks_used(layout)];
-    sizes.resize(BLOCKS, ALIGN_BYTES);
-    sizes.extend([layout.tail_bytes_max(), HEAD_BYTES, layout.definitions_bytes(), HEAD_BYTES]);
+/// Sizes of the buffers that a stage needs, with the largest layout that it will have, and whether
+/// they are to be locked: each record goes through those of blocks, the others are needed once per
+/// segment.
+pub fn buffer_sizes(layout: &Layout) -> Vec<(usize, bool)> {
+    let mut sizes = vec![(layout.block_buffer_bytes(), true); blocks_used(layout)];
+    sizes.resize(BLOCKS, (ALIGN_BYTES, false));
+    let others = [layout.tail_bytes_max(), HEAD_BYTES, layout.definitions_bytes(), HEAD_BYTES];
+    sizes.extend(others.map(|bytes| (bytes, false)));
     sizes
 }
 

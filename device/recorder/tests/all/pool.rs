@@ -582,7 +582,7 @@ fn ten_thousand_topics_with_one_schema_take_64_mib_of_locked_memory() {
     config.loss_window = Duration::from_millis(500);
     let definitions = config.definitions().unwrap();
     let layout = config.layout(&definitions).unwrap();
-    let buffers: usize = buffer_sizes(&layout).iter().sum();
+    let buffers: usize = buffer_sizes(&layout).iter().map(|(bytes, _)| bytes).sum();
     assert!(
         config.rings_bytes() + (buffers as u64) < 64 << 20,
         "{} {buffers}",
@@ -599,7 +599,7 @@ fn ten_thousand_topics_with_one_schema_take_64_mib_of_locked_memory() {
     assert_eq!(total(&recorder), (10_000, 10_000, 0));
     assert_eq!(read_all(dir.path()).len(), 10_000);
     // Each with a ring of its own: as large as its rate needs.
-    defaults::fill_rings(&mut config.channels);
+    defaults::fill_rings(&mut config.channels, u64::MAX);
     config.shared_ring_bytes = None;
     assert_eq!(config.rings_bytes(), 10_000 * 8_192);
 }

@@ -3,6 +3,7 @@
 
 mod failures;
 mod input;
+mod memory;
 mod plan;
 mod pool;
 mod recipes;
