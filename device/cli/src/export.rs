@@ -268,8 +268,17 @@ fn to_text(path: &Path, summary: &Summary) -> String {
 
 /// What is missing, on standard error.
 fn tell(summary: &Summary) {
-    let Missing { blocks, bytes, durable_blocks, overwritten_blocks, overwritten_segments } =
-        summary.missing;
+    let Missing {
+        blocks,
+        bytes,
+        durable_blocks,
+        unreadable_bytes,
+        overwritten_blocks,
+        overwritten_segments,
+    } = summary.missing;
+    if unreadable_bytes > 0 {
+        eprintln!("steady: the device cannot read {unreadable_bytes} bytes of the segments");
+    }
     if durable_blocks > 0 {
         eprintln!(
             "steady: damaged: {blocks} blocks, {bytes} bytes, are missing; {durable_blocks} of the \

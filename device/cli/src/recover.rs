@@ -32,7 +32,7 @@ const SCHEMA: &str = "steadyio.recover/1";
 
 const HELP: &str = "Exit status: 0 every file is finished, unused or blank; 1 a file could not be \
 read or completed, or is in use; 2 the command line is wrong; 3 a file is damaged, or \
-lacks blocks that had been durable, or, with --dry-run, is incomplete.";
+lacks blocks that had been durable, or cannot be read everywhere, or, with --dry-run, is incomplete.";
 
 /// Complete recordings that a power cut or a crash left unfinished, in place
 ///
@@ -165,7 +165,12 @@ fn trouble(outcome: &Outcome) -> Option<String> {
         Ok(recovered) => &recovered.found,
     };
     let Gaps { blocks, bytes, durable_blocks } = found.gaps;
-    if found.state == State::Damaged {
+    if let Some(unreadable) = found.unreadable {
+        Some(format!(
+            "{path}: {unreadable}: it was not changed; {blocks} blocks are known to be missing, and \
+             steady export takes the others"
+        ))
+    } else if found.state == State::Damaged {
         Some(format!("{path}: {NO_DEFINITIONS}"))
     } else if durable_blocks > 0 {
         Some(format!(
@@ -258,6 +263,7 @@ fn file(outcome: &Outcome) -> Value {
             "bytes": found.gaps.bytes,
             "durable_blocks": found.gaps.durable_blocks,
         },
+        "unreadable_bytes": found.unreadable.map_or(0, |unreadable| unreadable.bytes),
         "segment": found.life.as_ref().map(segment),
         "data_ends_at": found.stop.map(|stop| stop.describe()),
         "contents": found.contents.as_ref().map(contents),

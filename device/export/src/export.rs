@@ -266,6 +266,7 @@ impl<W: Write + Seek> Exporting<W> {
             ("missing_blocks".into(), missing.blocks.to_string()),
             ("missing_bytes".into(), missing.bytes.to_string()),
             ("missing_durable_blocks".into(), missing.durable_blocks.to_string()),
+            ("unreadable_bytes".into(), missing.unreadable_bytes.to_string()),
             ("overwritten_blocks".into(), missing.overwritten_blocks.to_string()),
             ("overwritten_segments".into(), missing.overwritten_segments.to_string()),
             ("unreadable_segments".into(), summary.unreadable.len().to_string()),

@@ -12,7 +12,6 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 
-use rustix::io::Errno;
 use steadyio_recorder::mcap::definitions::Definitions;
 use steadyio_recorder::mcap::index::BlockSpan;
 use steadyio_recorder::mcap::private::Life;
@@ -20,6 +19,7 @@ use steadyio_recorder::mcap::reading::{
     Found, MessageInBlock, Readable, life, messages, read, read_block,
 };
 use steadyio_recorder::mcap::recover::RecoverError;
+use steadyio_recorder::mcap::sectors::Sectors;
 
 use crate::selection::Selection;
 use crate::summary::Missing;
@@ -184,6 +184,7 @@ impl<'a> Merge<'a> {
         let mut blocks: Vec<BlockSpan> = found.blocks.iter().filter(is_wanted).copied().collect();
         blocks.sort_by_key(|block| block.start_ns);
         self.missing.add_gaps(&found.gaps);
+        self.missing.add_unreadable(found.unreadable);
         self.open[at] = (!blocks.is_empty()).then(|| Open {
             file,
             life: found.life,
@@ -198,12 +199,10 @@ impl<'a> Merge<'a> {
     fn load(&mut self, at: usize) -> io::Result<Item> {
         let Some(open) = &mut self.open[at] else { return Ok(Item::Read(0)) };
         let Some(span) = open.blocks.pop_front() else { return Ok(Item::Read(0)) };
-        let block = match read_block(&open.file, &open.life, &span) {
-            Ok(block) => block,
-            // What can be read elsewhere is worth more than to stop here.
-            Err(error) if is_unreadable(&error) => None,
-            Err(error) => return Err(named(&self.segments[at], &error)),
-        };
+        let sectors = Sectors::new(&open.file);
+        let block = read_block(&sectors, &open.life, &span);
+        let block = block.map_err(|error| named(&self.segments[at], &error))?;
+        self.missing.add_unreadable(sectors.unreadable());
         let is_wanted = |message: &MessageInBlock| {
             open.wanted[message.slot] && self.selection.wants_time(message.log_time_ns)
         };
@@ -212,7 +211,8 @@ impl<'a> Merge<'a> {
         match block.zip(found) {
             Some((bytes, found)) => self.hold(at, &span, bytes, found),
             None => {
-                let now = life(&open.file)?;
+                let now = life(&open.file);
+                let now = now.map_err(|error| named(&self.segments[at], &error))?;
                 let overwritten = now.is_none_or(|now| now.identity != open.life.identity);
                 self.missing.add_block(&span, overwritten);
             }
@@ -294,9 +294,4 @@ fn open_again(segment: &Segment) -> Result<Option<(File, Box<Readable>)>, Recove
 
 fn named(segment: &Segment, error: &dyn Display) -> io::Error {
     io::Error::other(format!("{}: {error}", segment.path.display()))
-}
-
-/// A bad place, and not a file system that is gone.
-fn is_unreadable(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(Errno::IO.raw_os_error())
 }

@@ -7,8 +7,9 @@ use serde::Serialize;
 use steadyio_recorder::mcap::account::Gaps;
 use steadyio_recorder::mcap::index::BlockSpan;
 use steadyio_recorder::mcap::private::Identity;
+use steadyio_recorder::mcap::sectors::Unreadable;
 
-use crate::survey::Unreadable;
+use crate::survey::UnreadableSegment;
 
 pub const SCHEMA: &str = "steadyio.export/1";
 
@@ -20,6 +21,8 @@ pub struct Missing {
     pub bytes: u64,
     /// Of the blocks, those that had been durable: the others were on their way when power failed.
     pub durable_blocks: u64,
+    /// What the device could not read, whether it had been data or not.
+    pub unreadable_bytes: u64,
     /// Blocks that a recorder has overwritten while the export was made.
     pub overwritten_blocks: u64,
     /// The same of whole segments.
@@ -33,6 +36,10 @@ impl Missing {
         self.durable_blocks += gaps.durable_blocks;
     }
 
+    pub(crate) fn add_unreadable(&mut self, unreadable: Option<Unreadable>) {
+        self.unreadable_bytes += unreadable.map_or(0, |unreadable| unreadable.bytes);
+    }
+
     pub(crate) fn add_block(&mut self, block: &BlockSpan, overwritten: bool) {
         if overwritten {
             self.overwritten_blocks += 1;
@@ -44,7 +51,8 @@ impl Missing {
 
     /// Whether anything is missing that was once safe.
     pub fn is_damage(&self) -> bool {
-        self.durable_blocks + self.overwritten_blocks + self.overwritten_segments > 0
+        let overwritten = self.overwritten_blocks + self.overwritten_segments;
+        self.durable_blocks + self.unreadable_bytes + overwritten > 0
     }
 }
 
@@ -135,7 +143,7 @@ pub struct UnreadableSummary {
 }
 
 impl UnreadableSummary {
-    pub(crate) fn of(found: &Unreadable) -> UnreadableSummary {
+    pub(crate) fn of(found: &UnreadableSegment) -> UnreadableSummary {
         UnreadableSummary { path: found.path.display().to_string(), why: found.why.clone() }
     }
 }

@@ -28,7 +28,7 @@ pub struct Segment {
 
 /// A segment that nobody can read any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unreadable {
+pub struct UnreadableSegment {
     pub path: PathBuf,
     pub why: String,
 }
@@ -40,7 +40,7 @@ pub struct Survey {
     pub segments: Vec<Segment>,
     /// Without messages.
     pub empty: usize,
-    pub unreadable: Vec<Unreadable>,
+    pub unreadable: Vec<UnreadableSegment>,
     pub topics: BTreeSet<String>,
     /// Of the recordings.
     pub profiles: BTreeSet<String>,
@@ -134,7 +134,7 @@ impl Survey {
     }
 
     fn add_unreadable(&mut self, path: &Path, why: &str) {
-        self.unreadable.push(Unreadable { path: path.into(), why: why.into() });
+        self.unreadable.push(UnreadableSegment { path: path.into(), why: why.into() });
     }
 
     /// What all recordings have in common, if anything.

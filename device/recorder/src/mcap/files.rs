@@ -12,6 +12,7 @@ use rustix::fs::{FlockOperation, flock};
 use super::follow::holds_our_blocks;
 use super::names::{is_segment, is_unused, settle};
 use super::recover::{Examined, RecoverError, State, examine};
+use super::sectors::Sectors;
 
 /// A file or directory that cannot be used or locked.
 #[derive(Debug, thiserror::Error)]
@@ -92,7 +93,7 @@ pub const NO_DEFINITIONS: &str =
 /// where nothing can be written.
 pub fn recover_file(path: &Path, verify: bool) -> Result<Recovered, FilesError> {
     let recovered = examine_file(path, verify)?;
-    if !recovered.before.is_incomplete() {
+    if !recovered.found.can_be_completed() {
         return Ok(recovered);
     }
     let Recovered { before, found, .. } = recovered;
@@ -111,17 +112,24 @@ pub fn recover_file(path: &Path, verify: bool) -> Result<Recovered, FilesError> 
 /// The same, and a segment gets the name that fits what is in it. Returns that.
 pub fn recover_segment(path: &Path, verify: bool) -> Result<(PathBuf, Recovered), FilesError> {
     let recovered = recover_file(path, verify)?;
-    if recovered.before == State::Unused && !is_unused(path) && holds_blocks(path)? {
-        let why = RecoverError::UnknownLife;
-        return Err(FilesError::Recover { path: path.into(), why });
+    if recovered.before == State::Unused && !is_unused(path) {
+        check_is_unused(path)?;
     }
     let named = settle(path, &recovered.found).map_err(at(path))?;
     Ok((named, recovered))
 }
 
-/// Whether an unused segment only looks like one: its head was wiped.
-fn holds_blocks(path: &Path) -> Result<bool, FilesError> {
-    File::open(path).and_then(|file| holds_our_blocks(&file)).map_err(at(path))
+/// An unused segment may only look like one: its head was wiped.
+fn check_is_unused(path: &Path) -> Result<(), FilesError> {
+    let file = File::open(path).map_err(at(path))?;
+    let sectors = Sectors::new(&file);
+    let holds_blocks = holds_our_blocks(&sectors).map_err(at(path))?;
+    let error = recover_error(path);
+    match (holds_blocks, sectors.unreadable()) {
+        (_, Some(unreadable)) => Err(error(RecoverError::Unreadable(unreadable))),
+        (true, None) => Err(error(RecoverError::UnknownLife)),
+        (false, None) => Ok(()),
+    }
 }
 
 fn recover_error(path: &Path) -> impl FnOnce(RecoverError) -> FilesError {

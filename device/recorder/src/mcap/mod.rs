@@ -12,8 +12,8 @@
 //! the summary needs), [`encoder`]. The way back: [`scan`] decodes a block, [`digest`] adds up what
 //! blocks hold, `follow` goes from block to block, [`sealed`] trusts a tail, [`recover`] decides
 //! and completes, [`plain`] does so for files of other writers, [`files`] for directories, which
-//! [`names`] then tell; [`reading`] is for who wants the messages. Only [`storage`], [`files`] and
-//! [`names`] know what a file is.
+//! [`names`] then tell; [`reading`] is for who wants the messages. [`sectors`] reads around what a
+//! device cannot read. Only [`storage`], [`files`] and [`names`] know what a file is.
 
 pub mod account;
 mod chunk;
@@ -31,5 +31,6 @@ pub mod reading;
 pub mod recover;
 pub mod scan;
 pub mod sealed;
+pub mod sectors;
 pub mod storage;
 pub mod wire;

@@ -18,7 +18,7 @@ use super::layout::{metadata_index_bytes, statistics_bytes};
 use super::recover::{ChannelFound, Contents};
 use super::scan::chunk_place;
 use super::sealed::{ENDING_BYTES, read_exactly, summary_start};
-use super::storage::Storage;
+use super::storage::{Storage, WritableStorage};
 use super::wire::{
     DATA_END_BYTES, Get, MAGIC, MESSAGE_HEAD_BYTES, MESSAGE_INDEX_ENTRY_BYTES, Put,
     RECORD_HEAD_BYTES, op,
@@ -257,7 +257,7 @@ impl Plain {
     }
 
     /// Cuts off what is not whole, and writes what is missing.
-    pub fn complete(mut self, storage: &mut dyn Storage) -> io::Result<()> {
+    pub fn complete(mut self, storage: &mut dyn WritableStorage) -> io::Result<()> {
         let mut ending = self.complete_last_index();
         let start = self.end + ending.len() as u64;
         let (statistics, chunk_indexes) = (self.statistics(), self.chunk_indexes());

@@ -13,9 +13,10 @@ use super::definitions::Definitions;
 use super::index::BlockSpan;
 use super::layout::{ALIGN_BYTES, ANY_BLOCK_BYTES_LIMIT};
 use super::private::{BlockKind, BlockRecord, Life};
-use super::recover::{RecoverError, State, examine, find_life, profile};
+use super::recover::{RecoverError, State, examine_sectors, find_life, profile};
 use super::scan::{ChunkMessage, Messages, Records, Scanned, chunk_place};
 use super::sealed::{Sealed, read_exactly, sealed};
+use super::sectors::{Sectors, Unreadable};
 use super::storage::Storage;
 use super::wire::{CHUNK_HEAD_BYTES, MESSAGE_HEAD_BYTES, RECORD_HEAD_BYTES, op};
 
@@ -34,6 +35,8 @@ pub struct Readable {
     pub ledger: Vec<ChannelLedger>,
     /// What is known to be missing before a block is read.
     pub gaps: Gaps,
+    /// What the device could not read until then.
+    pub unreadable: Option<Unreadable>,
 }
 
 /// What a file is to a reader.
@@ -50,18 +53,30 @@ pub enum Found {
 
 /// What this file holds now.
 pub fn read(storage: &dyn Storage) -> Result<Found, RecoverError> {
+    let sectors = Sectors::new(storage);
+    let found = find(&sectors)?;
+    match (found, sectors.unreadable()) {
+        (Found::Messages(found), unreadable) => {
+            Ok(Found::Messages(Box::new(Readable { unreadable, ..*found })))
+        }
+        (_, Some(unreadable)) => Err(RecoverError::Unreadable(unreadable)),
+        (found, None) => Ok(found),
+    }
+}
+
+fn find(storage: &Sectors<'_>) -> Result<Found, RecoverError> {
     if let Some((life, _)) = find_life(storage)? {
         if let Some(tail) = sealed(storage, &life)? {
             return Ok(of_tail(life, tail, profile(storage, &life)?));
         }
     }
-    let found = examine(storage, false)?;
+    let found = examine_sectors(storage, false)?;
     match (found.state, found.life) {
         (State::Damaged, _) => Ok(Found::NoDefinitions),
         (State::Unused | State::Blank, _) => Ok(Found::Empty),
         (_, None) => Ok(Found::Foreign),
         // It was finished meanwhile.
-        (State::Finished | State::Hidden, _) => read(storage),
+        (State::Finished | State::Hidden, _) => find(storage),
         (State::Unfinished, _) => Ok(found.into_blocks().map_or(Found::Empty, of_blocks)),
     }
 }
@@ -71,7 +86,8 @@ fn of_tail(life: Life, tail: Sealed, profile: String) -> Found {
         return Found::Empty;
     }
     let Sealed { definitions, blocks, times_ns, ledger, gaps, .. } = tail;
-    let found = Readable { life, definitions, profile, blocks, times_ns, ledger, gaps };
+    let unreadable = None;
+    let found = Readable { life, definitions, profile, blocks, times_ns, ledger, gaps, unreadable };
     Found::Messages(Box::new(found))
 }
 
@@ -83,13 +99,14 @@ fn of_blocks((life, scanned): (Life, Scanned)) -> Found {
     let times_ns = scanned.index.times_ns();
     let Scanned { definitions, ledger, gaps, .. } = scanned;
     let profile = definitions.profile().into();
-    let found = Readable { life, definitions, profile, blocks, times_ns, ledger, gaps };
+    let unreadable = None;
+    let found = Readable { life, definitions, profile, blocks, times_ns, ledger, gaps, unreadable };
     Found::Messages(Box::new(found))
 }
 
 /// Whose data is in the file now.
 pub fn life(storage: &dyn Storage) -> io::Result<Option<Life>> {
-    Ok(find_life(storage)?.map(|(life, _)| life))
+    Ok(find_life(&Sectors::new(storage))?.map(|(life, _)| life))
 }
 
 /// A block of data with its record, or None if what was written is not there any more.

@@ -21,7 +21,8 @@ use super::private::{
 };
 use super::scan::{Scanned, Stop};
 use super::sealed::{Sealed, read_exactly, sealed};
-use super::storage::Storage;
+use super::sectors::{Sectors, Unreadable};
+use super::storage::{Storage, WritableStorage};
 use super::wire::{Get, MAGIC, Put, RECORD_HEAD_BYTES, op};
 
 /// Why a file is left as it is.
@@ -48,6 +49,9 @@ pub enum RecoverError {
     /// Of our own, and larger than it says.
     #[error("has {file} bytes, but its head says {head}: it was changed by something else")]
     WrongSize { file: u64, head: u64 },
+    /// So that nothing says what it is.
+    #[error("{0}, and the rest does not say what it holds: it was not changed")]
+    Unreadable(Unreadable),
 }
 
 impl RecoverError {
@@ -87,7 +91,7 @@ impl State {
         }
     }
 
-    /// Whether [`Examined::complete`] has something to write.
+    /// Whether something is missing.
     pub fn is_incomplete(self) -> bool {
         matches!(self, State::Hidden | State::Unfinished)
     }
@@ -133,6 +137,8 @@ pub struct Examined {
     /// What is missing between the blocks; of a finished file that was not read to its end, as the
     /// recovery found it.
     pub gaps: Gaps,
+    /// What the device could not read, of what had to be read: the file is left as it is.
+    pub unreadable: Option<Unreadable>,
     rest: Rest,
 }
 
@@ -145,7 +151,24 @@ enum Rest {
 }
 
 /// Examines a file and changes nothing. With `verify`, finished files are read completely, too.
+/// What its device cannot read is damaged.
 pub fn examine(storage: &dyn Storage, verify: bool) -> Result<Examined, RecoverError> {
+    examine_sectors(&Sectors::new(storage), verify)
+}
+
+pub(super) fn examine_sectors(
+    sectors: &Sectors<'_>,
+    verify: bool,
+) -> Result<Examined, RecoverError> {
+    let found = examine_readable(sectors, verify);
+    let Some(unreadable) = sectors.unreadable() else { return found };
+    match found {
+        Err(error) if !error.is_io() => Err(RecoverError::Unreadable(unreadable)),
+        found => found.map(|found| found.with_unreadable(unreadable)),
+    }
+}
+
+fn examine_readable(storage: &dyn Storage, verify: bool) -> Result<Examined, RecoverError> {
     let Some((life, head_good)) = find_life(storage)? else { return examine_headless(storage) };
     let file = storage.bytes()?;
     if file > life.segment_bytes && life.placement == Placement::Recycled {
@@ -346,12 +369,29 @@ fn sealed_contents(tail: &Sealed) -> Contents {
 impl Examined {
     fn new(state: State, life: Option<Life>, contents: Option<Contents>, rest: Rest) -> Examined {
         let gaps = Gaps::default();
-        Examined { state, life, contents, stop: None, damaged: false, gaps, rest }
+        let (stop, unreadable) = (None, None);
+        Examined { state, life, contents, stop, damaged: false, gaps, unreadable, rest }
+    }
+
+    /// What could not be read may have been data.
+    fn with_unreadable(self, unreadable: Unreadable) -> Examined {
+        let state = match self.state {
+            State::Unused | State::Blank => State::Damaged,
+            state => state,
+        };
+        Examined { state, damaged: true, unreadable: Some(unreadable), ..self }
+    }
+
+    /// Whether something is missing that can be added. Nothing is written where something could
+    /// not be read: what lies there may still be read elsewhere, or another time.
+    pub fn can_be_completed(&self) -> bool {
+        self.state.is_incomplete() && self.unreadable.is_none()
     }
 
     /// Whether anything is recorded in it, readable or not.
     pub fn holds_data(&self) -> bool {
-        self.state == State::Damaged || (self.state != State::Blank && self.messages() > 0)
+        let has_messages = self.state != State::Blank && self.messages() > 0;
+        has_messages || self.state == State::Damaged || self.unreadable.is_some()
     }
 
     /// How many messages were found.
@@ -373,8 +413,11 @@ impl Examined {
         }
     }
 
-    /// Completes the file; does nothing if nothing is missing.
-    pub fn complete(self, storage: &mut dyn Storage) -> io::Result<()> {
+    /// Completes the file; does nothing if nothing is missing, or if it is to be left as it is.
+    pub fn complete(self, storage: &mut dyn WritableStorage) -> io::Result<()> {
+        if !self.can_be_completed() {
+            return Ok(());
+        }
         match self.rest {
             Rest::Nothing => Ok(()),
             Rest::Gate(life) => open_gate(storage, &life),
@@ -387,7 +430,11 @@ impl Examined {
     }
 }
 
-fn complete_blocks(storage: &mut dyn Storage, life: Life, scanned: Scanned) -> io::Result<()> {
+fn complete_blocks(
+    storage: &mut dyn WritableStorage,
+    life: Life,
+    scanned: Scanned,
+) -> io::Result<()> {
     let ledger = scanned.ledger.clone();
     let mut buffer = vec![0; scanned.layout.buffer_bytes()];
     if scanned.is_defined_by_copy {
@@ -418,14 +465,14 @@ fn complete_blocks(storage: &mut dyn Storage, life: Life, scanned: Scanned) -> i
 }
 
 /// Each write is durable before the next one.
-fn put(storage: &mut dyn Storage, place: FileRange, buffer: &[u8]) -> io::Result<()> {
+fn put(storage: &mut dyn WritableStorage, place: FileRange, buffer: &[u8]) -> io::Result<()> {
     storage.write(place.offset, &buffer[..place.bytes])?;
     storage.sync()
 }
 
-fn open_gate(storage: &mut dyn Storage, life: &Life) -> io::Result<()> {
+fn open_gate(storage: &mut dyn WritableStorage, life: &Life) -> io::Result<()> {
     let mut head = [0; HEAD_BYTES];
-    put_head(&mut head, life, &profile(storage, life)?, true);
+    put_head(&mut head, life, &profile(storage.as_storage(), life)?, true);
     storage.write(0, &head)?;
     storage.sync()
 }

@@ -5,11 +5,17 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// A file that is examined and completed in place.
+/// A file that is examined.
 pub trait Storage {
     fn bytes(&self) -> io::Result<u64>;
     /// Fills the buffer, or less of it at the end of the file.
     fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
+}
+
+/// A file that is completed in place.
+pub trait WritableStorage: Storage {
+    /// For who reads only: the language has no way from one trait object to the other before 1.86.
+    fn as_storage(&self) -> &dyn Storage;
     fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
     fn truncate(&mut self, bytes: u64) -> io::Result<()>;
     /// Returns when all of it would survive a power cut.
@@ -32,6 +38,12 @@ impl Storage for File {
             }
         }
         Ok(filled)
+    }
+}
+
+impl WritableStorage for File {
+    fn as_storage(&self) -> &dyn Storage {
+        self
     }
 
     fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {

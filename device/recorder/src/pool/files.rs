@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The segments of a pool: which is the next to be overwritten.
 //!
-//! A segment that cannot be read, because head or definitions and their copy are damaged, must not
-//! keep a recorder from starting, and an expert may still extract data from it: it is renamed
-//! unchanged, and a new segment replaces it if there is room.
+//! A segment that cannot be read, because head or definitions and their copy are damaged, or because
+//! the device cannot read all that a start has to read, must not keep a recorder from starting, and
+//! an expert may still extract data from it: it is renamed unchanged, and a new segment replaces it
+//! if there is room.
 //!
 //! While a recording runs nothing here creates, extends, truncates or removes a file. One is renamed
 //! when it gets its first record, by `renamer`.
@@ -20,7 +21,7 @@ use crate::mcap::files::{
     DirectoryLock, FilesError, NO_DEFINITIONS, Recovered, lock_directory, recover_segment,
 };
 use crate::mcap::names::{self, DAMAGED, is_damaged_segment, is_segment};
-use crate::mcap::recover::State;
+use crate::mcap::recover::{Examined, State};
 use crate::memory::MemoryError;
 
 /// A recording needs at least this many segments.
@@ -337,9 +338,12 @@ fn remove_oldest(
     Ok(removed)
 }
 
-/// Why a segment can be neither completed nor read, although it may hold data.
+/// Why a segment can be neither completed nor read as a whole, although it may hold data.
 fn damage(recovered: &Result<(PathBuf, Recovered), FilesError>) -> Option<String> {
     match recovered {
+        Ok((_, Recovered { found: Examined { unreadable: Some(unreadable), .. }, .. })) => {
+            Some(unreadable.to_string())
+        }
         Ok((_, recovered)) if recovered.found.state == State::Damaged => {
             Some(NO_DEFINITIONS.into())
         }

@@ -16,7 +16,7 @@ use super::segment::{GROWING, RECYCLED, Script, Sent, Write, read_indexed, read_
 const RECORD_HEAD_BYTES: usize = 9;
 
 /// Messages of one channel, three to a block, some blocks long.
-fn script(config: LayoutConfig) -> Script {
+pub fn script(config: LayoutConfig) -> Script {
     let mut script = Script::begin(config, 2, 7);
     for at in 0..30_u32 {
         let bytes = if at / 3 == 4 { 2_500 } else { 100 + 37 * at as usize };
@@ -29,7 +29,7 @@ fn script(config: LayoutConfig) -> Script {
 }
 
 /// The file as the writes so far leave it, over nothing.
-fn image(script: &Script) -> Vec<u8> {
+pub fn image(script: &Script) -> Vec<u8> {
     let mut image = script.image(Vec::new());
     let config = script.encoder.layout().config();
     if config.placement == RECYCLED.placement {
@@ -43,7 +43,7 @@ fn flip(image: &mut [u8], at: u64) {
 }
 
 /// Writes of blocks with messages, and which messages.
-fn blocks(script: &Script) -> Vec<(&Write, &[Sent])> {
+pub fn blocks(script: &Script) -> Vec<(&Write, &[Sent])> {
     let mut from = 0;
     let mut found = Vec::new();
     for write in script.writes.iter().filter(|write| write.durable > 0) {
@@ -63,7 +63,7 @@ fn messages(image: &[u8]) -> Vec<Sent> {
 }
 
 /// All messages but those of these blocks.
-fn without(script: &Script, lost: &[usize]) -> Vec<Sent> {
+pub fn without(script: &Script, lost: &[usize]) -> Vec<Sent> {
     let kept = blocks(script).into_iter().enumerate().filter(|(at, _)| !lost.contains(at));
     kept.flat_map(|(_, (_, messages))| messages.to_vec()).collect()
 }

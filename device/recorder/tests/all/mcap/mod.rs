@@ -7,3 +7,4 @@ mod plain;
 mod random;
 mod recover;
 mod segment;
+mod unreadable;

@@ -2,20 +2,23 @@
 //! A file in memory whose power goes off after a number of bytes were written.
 
 use std::io;
+use std::ops::Range;
 
 use steadyio_recorder::mcap::recover::{Examined, RecoverError, examine};
-use steadyio_recorder::mcap::storage::Storage;
+use steadyio_recorder::mcap::storage::{Storage, WritableStorage};
 
 pub struct Disk {
     pub image: Vec<u8>,
     /// Bytes that are still written; changes of the length count as one.
     pub power: usize,
     pub writes: Vec<(u64, usize)>,
+    /// What cannot be read.
+    pub unreadable: Range<u64>,
 }
 
 impl Disk {
     pub fn new(image: Vec<u8>) -> Disk {
-        Disk { image, power: usize::MAX, writes: Vec::new() }
+        Disk { image, power: usize::MAX, writes: Vec::new(), unreadable: 0..0 }
     }
 }
 
@@ -27,8 +30,17 @@ impl Storage for Disk {
     fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let start = usize::try_from(offset).map_or(self.image.len(), |at| at.min(self.image.len()));
         let count = buffer.len().min(self.image.len() - start);
+        if offset < self.unreadable.end && self.unreadable.start < offset + count as u64 {
+            return Err(rustix::io::Errno::IO.into());
+        }
         buffer[..count].copy_from_slice(&self.image[start..start + count]);
         Ok(count)
+    }
+}
+
+impl WritableStorage for Disk {
+    fn as_storage(&self) -> &dyn Storage {
+        self
     }
 
     fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
@@ -53,6 +65,11 @@ impl Storage for Disk {
     fn sync(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// A device that cannot read this.
+pub fn unreadable(image: Vec<u8>, unreadable: Range<u64>) -> Disk {
+    Disk { unreadable, ..Disk::new(image) }
 }
 
 /// As `steady recover` does it; the file as it is then, and what was found.
