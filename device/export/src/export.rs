@@ -8,16 +8,11 @@ use std::rc::Rc;
 use mcap::records::{MessageHeader, Metadata};
 use mcap::{McapError, WriteOptions, Writer};
 use steadyio_core::interrupt::Interrupt;
-use steadyio_recorder::mcap::account::ChannelLedger;
 use steadyio_recorder::mcap::definitions::Definitions;
-use steadyio_recorder::mcap::reading::Readable;
 
 use crate::merge::{Item, Merge, Next};
 use crate::selection::Selection;
-use crate::summary::{
-    ChannelAccount, ChannelSummary, RecordingSummary, SCHEMA, Summary, UnreadableSummary,
-    recording_id,
-};
+use crate::summary::{ChannelSummary, Recordings, SCHEMA, Summary, UnreadableSummary};
 use crate::survey::Survey;
 
 const LIBRARY: &str = concat!("steadyio-export ", env!("CARGO_PKG_VERSION"));
@@ -90,7 +85,7 @@ struct Exporting<W: Write + Seek> {
     /// Of the segment that was opened last: the next one's are the same, most often.
     last: Option<(Definitions, Ids)>,
     channels: BTreeMap<u16, ChannelSummary>,
-    recordings: BTreeMap<[u8; 16], RecordingSummary>,
+    recordings: Recordings,
     times_ns: Option<(u64, u64)>,
     messages: u64,
 }
@@ -109,11 +104,12 @@ impl Export<'_> {
             ids: vec![None; self.survey.segments.len()],
             last: None,
             channels: BTreeMap::new(),
-            recordings: BTreeMap::new(),
+            recordings: Recordings::default(),
             times_ns: None,
             messages: 0,
         };
-        let mut merge = Merge::new(&self.survey.segments, self.selection, self.held_bytes_max);
+        let mut merge =
+            Merge::new(self.survey.segments.clone(), self.selection.clone(), self.held_bytes_max);
         self.copy(&mut merge, &mut exporting)?;
         if exporting.messages == 0 {
             return Err(ExportError::Nothing);
@@ -126,7 +122,7 @@ impl Export<'_> {
 
     fn copy<W: Write + Seek>(
         &mut self,
-        merge: &mut Merge<'_>,
+        merge: &mut Merge,
         exporting: &mut Exporting<W>,
     ) -> Result<(), ExportError> {
         let (mut done, all) = (0, merge.bytes());
@@ -140,7 +136,7 @@ impl Export<'_> {
                     exporting.ids[at] = Some(ids.ok_or_else(|| ExportError::Definitions {
                         path: self.survey.segments[at].path.display().to_string(),
                     })?);
-                    exporting.note_recording(&found);
+                    exporting.recordings.note(&found);
                 }
                 Item::Read(bytes) => {
                     done += bytes;
@@ -154,7 +150,7 @@ impl Export<'_> {
         Ok(())
     }
 
-    fn summary<W: Write + Seek>(&self, merge: &Merge<'_>, exporting: &Exporting<W>) -> Summary {
+    fn summary<W: Write + Seek>(&self, merge: &Merge, exporting: &Exporting<W>) -> Summary {
         let times_ns = &self.selection.times_ns;
         let (start_ns, end_ns) = exporting.times_ns.unwrap_or_default();
         Summary {
@@ -169,7 +165,7 @@ impl Export<'_> {
             bytes: 0,
             out_of_order: merge.late,
             channels: exporting.channels.values().cloned().collect(),
-            recordings: exporting.recordings.values().cloned().collect(),
+            recordings: exporting.recordings.summaries().cloned().collect(),
             missing: merge.missing,
             unreadable: self.survey.unreadable.iter().map(UnreadableSummary::of).collect(),
         }
@@ -229,34 +225,6 @@ impl<W: Write + Seek> Exporting<W> {
         let ids = Rc::new(ids);
         self.last = Some((definitions.clone(), Rc::clone(&ids)));
         Ok(Some(ids))
-    }
-
-    fn note_recording(&mut self, found: &Readable) {
-        let identity = found.life.identity;
-        let recording =
-            self.recordings.entry(identity.recording_id).or_insert_with(|| RecordingSummary {
-                recording_id: recording_id(&identity),
-                segments: 0,
-                first_sequence: identity.sequence,
-                last_sequence: 0,
-                created_ns: found.life.created_ns,
-                channels: BTreeMap::new(),
-            });
-        recording.segments += 1;
-        if identity.sequence < recording.first_sequence {
-            recording.first_sequence = identity.sequence;
-            recording.created_ns = found.life.created_ns;
-        }
-        // Accounts are of the whole recording until then.
-        if identity.sequence > recording.last_sequence {
-            recording.last_sequence = identity.sequence;
-            let accounts = found.definitions.topics().iter().zip(&found.ledger);
-            let account = |(topic, ledger): (&String, &ChannelLedger)| {
-                let &ChannelLedger { received, written, durable, lost, .. } = ledger;
-                (topic.clone(), ChannelAccount { received, written, durable, lost })
-            };
-            recording.channels = accounts.map(account).collect();
-        }
     }
 
     fn put_metadata(&mut self, summary: &Summary) -> Result<(), McapError> {

@@ -84,9 +84,9 @@ pub enum Item {
 }
 
 /// See the module's head.
-pub struct Merge<'a> {
-    segments: &'a [Segment],
-    selection: &'a Selection,
+pub struct Merge {
+    segments: Vec<Segment>,
+    selection: Selection,
     /// Positions of the segments that were not opened yet, the earliest first.
     unopened: VecDeque<usize>,
     open: Vec<Option<Open>>,
@@ -102,17 +102,17 @@ pub struct Merge<'a> {
     pub missing: Missing,
 }
 
-impl<'a> Merge<'a> {
+impl Merge {
     /// Of the segments of a survey.
-    pub fn new(segments: &'a [Segment], selection: &'a Selection, held_bytes_max: usize) -> Self {
+    pub fn new(segments: Vec<Segment>, selection: Selection, held_bytes_max: usize) -> Self {
         let wanted = |at: &usize| selection.wants_some_of(segments[*at].times_ns);
         let mut unopened: Vec<usize> = (0..segments.len()).filter(wanted).collect();
         unopened.sort_by_key(|at| segments[*at].times_ns.0);
         Merge {
+            open: segments.iter().map(|_| None).collect(),
             segments,
             selection,
             unopened: unopened.into(),
-            open: segments.iter().map(|_| None).collect(),
             heap: BinaryHeap::new(),
             held: Vec::new(),
             held_bytes: 0,

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use steadyio_recorder::mcap::account::Gaps;
+use steadyio_recorder::mcap::account::{ChannelLedger, Gaps};
 use steadyio_recorder::mcap::index::BlockSpan;
 use steadyio_recorder::mcap::private::Identity;
+use steadyio_recorder::mcap::reading::Readable;
 use steadyio_recorder::mcap::sectors::Unreadable;
 
 use crate::survey::UnreadableSegment;
@@ -92,6 +93,44 @@ impl RecordingSummary {
     }
 }
 
+/// The recordings of which a segment was read.
+#[derive(Debug, Default)]
+pub struct Recordings(BTreeMap<[u8; 16], RecordingSummary>);
+
+impl Recordings {
+    /// Adds what a segment says of its recording.
+    pub fn note(&mut self, found: &Readable) {
+        let identity = found.life.identity;
+        let recording = self.0.entry(identity.recording_id).or_insert_with(|| RecordingSummary {
+            recording_id: recording_id(&identity),
+            segments: 0,
+            first_sequence: identity.sequence,
+            last_sequence: 0,
+            created_ns: found.life.created_ns,
+            channels: BTreeMap::new(),
+        });
+        recording.segments += 1;
+        if identity.sequence < recording.first_sequence {
+            recording.first_sequence = identity.sequence;
+            recording.created_ns = found.life.created_ns;
+        }
+        // Accounts are of the whole recording until then.
+        if identity.sequence > recording.last_sequence {
+            recording.last_sequence = identity.sequence;
+            let accounts = found.definitions.topics().iter().zip(&found.ledger);
+            let account = |(topic, ledger): (&String, &ChannelLedger)| {
+                let &ChannelLedger { received, written, durable, lost, .. } = ledger;
+                (topic.clone(), ChannelAccount { received, written, durable, lost })
+            };
+            recording.channels = accounts.map(account).collect();
+        }
+    }
+
+    pub fn summaries(&self) -> impl Iterator<Item = &RecordingSummary> {
+        self.0.values()
+    }
+}
+
 /// What became of the messages of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ChannelAccount {
@@ -156,6 +195,6 @@ impl Summary {
 }
 
 /// As 32 hexadecimal digits.
-pub(crate) fn recording_id(identity: &Identity) -> String {
+pub fn recording_id(identity: &Identity) -> String {
     identity.recording_id.iter().map(|byte| format!("{byte:02x}")).collect()
 }
