@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread;
 use std::time::Duration;
 
+use steadyio_core::interrupt::Interrupt;
 use steadyio_recorder::channel::{Channel, Lost};
 use steadyio_recorder::config::{ChannelConfig, RecorderConfig, defaults};
 use steadyio_recorder::ledger::{Account, Ledger};
@@ -204,6 +205,11 @@ impl RecorderHandle {
 
     /// Checks, makes and starts everything.
     pub fn start(&self) -> Result<Status, Error> {
+        self.start_unless(&Interrupt::default())
+    }
+
+    /// The same, unless it is told to stop while it makes the segments.
+    pub fn start_unless(&self, stop: &Interrupt) -> Result<Status, Error> {
         let mut state = self.lock()?;
         if !matches!(state.stage, RecorderState::Open) {
             return Err(Error::fixed(Status::State, "steadyio_start() was called before"));
@@ -211,7 +217,7 @@ impl RecorderHandle {
         let room = state.config.room_for_rings();
         defaults::fill_rings(&mut state.config.channels, room);
         let (recorder, channels) =
-            Recorder::start(&state.config, &mut |text| self.note.tell(text))?;
+            Recorder::start_unless(stop, &state.config, &mut |text| self.note.tell(text))?;
         for ((handle, channel), ledger) in
             state.channels.iter().zip(channels).zip(&recorder.ledgers())
         {
