@@ -157,6 +157,9 @@ struct steadyio_config {
 	/* What MCAP calls so: how channels and schemas are to be understood, "ros2" for example.
 	 * Default: none. */
 	const char *profile;
+	/* Unix socket on which a thread answers how the recording goes (docs/spec/control-1.md), from
+	 * steadyio_start() to steadyio_finish(). Default: none. */
+	const char *control_socket;
 };
 
 /* A key and a value. */

@@ -48,6 +48,7 @@ pub struct CConfig {
     pub late_channels: u32,
     pub late_definition_bytes: u64,
     pub profile: *const c_char,
+    pub control_socket: *const c_char,
 }
 
 // SAFETY: as the trait wants it; a function pointer that is not NULL is the caller's promise.
@@ -146,6 +147,18 @@ impl CConfig {
         })
     }
 
+    /// Where to answer; None: nowhere.
+    ///
+    /// # Safety
+    /// `control_socket` is NULL or a string.
+    pub unsafe fn control_socket(&self) -> Result<Option<PathBuf>, Error> {
+        if self.control_socket.is_null() {
+            return Ok(None);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { path("config->control_socket", self.control_socket) }.map(Some)
+    }
+
     fn retention(&self) -> Result<Retention, Error> {
         let keep = self.keep;
         let choices = [
@@ -181,7 +194,7 @@ unsafe fn path(name: &'static str, pointer: *const c_char) -> Result<PathBuf, Er
     // SAFETY: the caller's promise.
     let bytes = unsafe { CStr::from_ptr(pointer) }.to_bytes();
     if bytes.is_empty() {
-        return Err(Error::invalid(name, "\"\"", "must be the directory of the recording"));
+        return Err(Error::invalid(name, "\"\"", "must name a file or directory"));
     }
     Ok(OsStr::from_bytes(bytes).into())
 }

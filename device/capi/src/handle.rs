@@ -7,6 +7,7 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::{CString, c_char, c_void};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread;
@@ -15,6 +16,8 @@ use std::time::Duration;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_recorder::channel::{Channel, Lost};
 use steadyio_recorder::config::{ChannelConfig, RecorderConfig, defaults};
+use steadyio_recorder::control::server::ControlServer;
+use steadyio_recorder::control::socket::ControlSocket;
 use steadyio_recorder::ledger::{Account, Ledger};
 use steadyio_recorder::pool::Recorder;
 use steadyio_recorder::pool::flush::{Flush, Flushed};
@@ -123,6 +126,7 @@ struct State {
     stage: RecorderState,
     config: RecorderConfig,
     channels: Vec<Arc<ChannelHandle>>,
+    server: Option<ControlServer>,
 }
 
 fn add_late(
@@ -164,6 +168,7 @@ impl Note {
 pub struct RecorderHandle {
     state: Mutex<State>,
     meters: OnceLock<Arc<Meters>>,
+    control_socket: Option<PathBuf>,
     note: Note,
 }
 
@@ -174,10 +179,12 @@ impl RecorderHandle {
     /// Strings of the configuration are NULL or valid.
     pub unsafe fn open(config: &CConfig) -> Result<RecorderHandle, Error> {
         // SAFETY: the caller's promise.
-        let rust = unsafe { config.to_rust()? };
-        let state = State { stage: RecorderState::Open, config: rust, channels: Vec::new() };
+        let (rust, control_socket) = unsafe { (config.to_rust()?, config.control_socket()?) };
+        let (stage, channels) = (RecorderState::Open, Vec::new());
+        let state = State { stage, config: rust, channels, server: None };
         let note = Note { function: config.note, context: config.note_context };
-        Ok(RecorderHandle { state: Mutex::new(state), meters: OnceLock::new(), note })
+        let (state, meters) = (Mutex::new(state), OnceLock::new());
+        Ok(RecorderHandle { state, meters, control_socket, note })
     }
 
     fn lock(&self) -> Result<MutexGuard<'_, State>, Error> {
@@ -214,10 +221,18 @@ impl RecorderHandle {
         if !matches!(state.stage, RecorderState::Open) {
             return Err(Error::fixed(Status::State, "steadyio_start() was called before"));
         }
+        // Before anything is created: whether that is possible.
+        let socket = self.control_socket.as_deref().map(ControlSocket::bind).transpose();
+        let socket = socket.map_err(|error| Error::new(Status::Failed, error.to_string()))?;
         let room = state.config.room_for_rings();
         defaults::fill_rings(&mut state.config.channels, room);
         let (recorder, channels) =
             Recorder::start_unless(stop, &state.config, &mut |text| self.note.tell(text))?;
+        let serve = |socket| ControlServer::start(socket, recorder.control());
+        let server = socket.map(serve).transpose();
+        state.server = server.map_err(|error| {
+            Error::new(Status::Failed, format!("the thread behind the control socket: {error}"))
+        })?;
         for ((handle, channel), ledger) in
             state.channels.iter().zip(channels).zip(&recorder.ledgers())
         {
@@ -259,6 +274,7 @@ impl RecorderHandle {
         for channel in &state.channels {
             channel.end();
         }
+        state.server = None;
         let RecorderState::Recording(mut recorder) =
             std::mem::replace(&mut state.stage, RecorderState::Finished)
         else {

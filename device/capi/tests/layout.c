@@ -33,6 +33,7 @@ static void configs(void)
 	FIELD(steadyio_config, late_channels);
 	FIELD(steadyio_config, late_definition_bytes);
 	FIELD(steadyio_config, profile);
+	FIELD(steadyio_config, control_socket);
 	STRUCT(steadyio_channel_config);
 	FIELD(steadyio_channel_config, struct_bytes);
 	FIELD(steadyio_channel_config, topic);

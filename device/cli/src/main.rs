@@ -13,6 +13,7 @@ mod quantity;
 mod record;
 mod record_file;
 mod recover;
+mod status;
 mod table;
 mod trace;
 mod with;
@@ -36,6 +37,7 @@ enum Command {
     Model(model::Arguments),
     Record(Box<record::Arguments>),
     Recover(recover::Arguments),
+    Status(status::Arguments),
     Trace(Box<trace::Arguments>),
     With(with::Arguments),
 }
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         Command::Model(arguments) => model::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),
         Command::Recover(arguments) => recover::run(&arguments),
+        Command::Status(arguments) => status::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments),
         Command::With(arguments) => return with::run(&arguments),
     };

@@ -9,12 +9,13 @@
 //! [`channel`] are the append side, which makes no system call, takes no lock and allocates
 //! nothing, in locked [`memory`]; [`ledger`] counts what became of every record; [`pool`] is the
 //! recorder, [`mcap`] its format; [`source`] has the sources of records, [`stream`] those of other
-//! programs; [`task`] reads what the kernel did to a thread, [`read_only`] whether the file system
-//! still writes.
+//! programs; [`control`] is how other programs ask a running recorder how it goes; [`task`] reads
+//! what the kernel did to a thread, [`read_only`] whether the file system still writes.
 
 mod atomic;
 pub mod channel;
 pub mod config;
+pub mod control;
 pub mod ledger;
 pub mod mcap;
 pub mod memory;

@@ -135,6 +135,8 @@ struct Begun {
 
 /// Who is told while recording.
 pub struct Watch<'a> {
+    /// Called when a recorder runs, before its first record; other recipes have none.
+    pub started: &'a mut dyn FnMut(&Recorder) -> io::Result<()>,
     /// How often `tell` is called; None: never.
     pub every: Option<Duration>,
     pub tell: &'a mut dyn FnMut(&Live),
@@ -320,6 +322,10 @@ impl Plan {
             let (recorder, channels) = Recorder::start_unless(stop, &self.config, note)?;
             (recorder, Rings::Own(channels))
         };
+        let mut watch = watch;
+        if let Some(watch) = &mut watch {
+            (watch.started)(&recorder)?;
+        }
         let rings_bytes = self.config.channels.iter().map(|channel| channel.ring_bytes);
         let rings_bytes = rings_bytes.map(|own| shared.unwrap_or(own));
         let ring_bytes = self.back_pressure.then(|| rings_bytes.collect());

@@ -53,6 +53,7 @@ fn expected() -> Vec<String> {
         late_channels,
         late_definition_bytes,
         profile,
+        control_socket,
     );
     lines.extend(lines!(
         "steadyio_channel_config",

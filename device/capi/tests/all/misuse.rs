@@ -8,11 +8,13 @@ use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use serde_json::json;
 use steadyio_capi::config::{CChannelConfig, CConfig, CPair};
 use steadyio_capi::handle::{ChannelHandle, RecorderHandle};
 use steadyio_capi::stats::{CAccount, CStats};
 use steadyio_capi::status::Status;
 use steadyio_capi::*;
+use steadyio_recorder::control::client::ask;
 use steadyio_testing::recording::messages;
 
 fn said() -> String {
@@ -252,6 +254,38 @@ fn a_channel_that_is_added_while_recording_is_recorded() {
         assert_eq!((found.len(), found[0].channel.topic.as_str()), (1, "/late"));
         assert_eq!((found[0].log_time, found[0].publish_time), (7, 5));
         assert_eq!(found[0].channel.metadata["unit"], "m/s");
+    });
+}
+
+#[test]
+fn a_control_socket_answers_from_start_to_finish() {
+    in_dir(|path, dir| {
+        let socket = path.join("control");
+        let name = CString::new(socket.to_str().unwrap()).unwrap();
+        let recorder = open(&CConfig { control_socket: name.as_ptr(), ..config(dir) });
+        add(recorder, &channel_config());
+        // SAFETY: valid pointers.
+        unsafe {
+            assert_eq!(steadyio_start(recorder), 0, "{}", said());
+            let status = ask(&socket, &json!({ "do": "status" })).unwrap();
+            assert_eq!(status["channels"][0]["topic"], "/a");
+            assert_eq!(steadyio_finish(recorder), 0, "{}", said());
+            assert!(!socket.exists());
+            steadyio_close(recorder);
+        }
+        // One that cannot be made is told before anything else is.
+        std::fs::write(&socket, "").unwrap();
+        let inside = path.join("inside");
+        let dir = CString::new(inside.to_str().unwrap()).unwrap();
+        let recorder = open(&CConfig { control_socket: name.as_ptr(), ..config(&dir) });
+        add(recorder, &channel_config());
+        // SAFETY: valid pointers.
+        unsafe {
+            assert_eq!(steadyio_start(recorder), Status::Failed as c_int);
+            assert!(said().contains("Address already in use"), "{}", said());
+            steadyio_close(recorder);
+        }
+        assert!(!inside.exists());
     });
 }
 

@@ -128,6 +128,9 @@ pub struct Arguments {
     /// Do not lock memory; page faults may then delay the caller
     #[arg(long)]
     no_lock: bool,
+    /// Answer on this Unix socket how the recording goes, as JSON (docs/spec/control-1.md) (pool)
+    #[arg(long, value_name = "PATH")]
+    pub control: Option<PathBuf>,
     /// Print the result as JSON (docs/spec/recording-1.schema.json)
     #[arg(long)]
     pub json: bool,
@@ -381,8 +384,9 @@ impl Arguments {
     }
 
     /// Options that only the pool has, and whether they were given.
-    fn of_pool(&self) -> [(&'static str, bool); 16] {
+    fn of_pool(&self) -> [(&'static str, bool); 17] {
         [
+            ("--control", self.control.is_some()),
             ("--profile", self.profile.is_some()),
             ("--prepare", self.prepare),
             ("--record-max", self.record_max.is_some()),

@@ -22,7 +22,10 @@ use steadyio_bench::recording::recipes::flusher::FlusherError;
 use steadyio_bench::recording::result::{End, RecordingResult};
 use steadyio_bench::recording::session::{Live, Plan, SessionError, Watch};
 use steadyio_core::interrupt::Interrupt;
+use steadyio_recorder::control::server::ControlServer;
+use steadyio_recorder::control::socket::ControlSocket;
 use steadyio_recorder::ledger::Account;
+use steadyio_recorder::pool::Recorder;
 use steadyio_recorder::pool::meters::RecordingState;
 
 use self::account_log::{AccountLog, LINE_EVERY};
@@ -48,6 +51,9 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         print(&pool::resize(&arguments.pool()?, arguments.json, &stop)?)?;
         return Ok(Status::Done);
     }
+    // Before anything is created: whether that is possible.
+    let control = arguments.control.as_deref().map(ControlSocket::bind).transpose();
+    let mut control = control.context("--control").map_err(Failure::with(Status::Usage))?;
     let Some(Prepared { plan, source, pool, rejected }) = arguments.prepare(&stop)? else {
         eprintln!(
             "steady: interrupted before the producers had declared their topics; nothing was recorded"
@@ -77,8 +83,15 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         teller.tell(now, account);
     };
     let every = (live || arguments.account_log.is_some()).then_some(every);
-    let mut watch = Watch { every, tell: &mut tell, state: &mut state };
+    let mut server = None;
+    let mut started = |recorder: &Recorder| {
+        let serve = |socket| ControlServer::start(socket, recorder.control());
+        server = control.take().map(serve).transpose()?;
+        Ok(())
+    };
+    let mut watch = Watch { started: &mut started, every, tell: &mut tell, state: &mut state };
     let outcome = plan.record(source, pool, &stop, &mut note, Some(&mut watch));
+    drop(server);
     line.borrow_mut().end();
     let result = RecordingResult::new(&plan, &outcome.map_err(failure)?);
     if let Some(log) = log {

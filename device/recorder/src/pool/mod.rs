@@ -48,11 +48,13 @@ use self::thread::WriterThread;
 use self::writer::Writer;
 use super::channel::{Channel, Outlet, SharedChannels, open, open_shared};
 use super::config::{ChannelConfig, ConfigError, RecorderConfig};
+use super::control::{Control, Facts};
 use super::ledger::{Account, Ledger};
 use super::mcap::definitions::{DefinitionError, Definitions};
 use super::mcap::encoder::Encoder;
 use super::mcap::layout::LayoutError;
 use super::memory::MemoryError;
+use super::source::wall_ns;
 use steadyio_core::interrupt::Interrupt;
 
 /// A recording could not be started. Nothing was created if the configuration was wrong.
@@ -134,6 +136,7 @@ fn open_pool(
 /// A recording in progress.
 #[derive(Debug)]
 pub struct Recorder {
+    facts: Facts,
     registry: Arc<Registry>,
     meters: Arc<Meters>,
     stop: Arc<AtomicBool>,
@@ -250,6 +253,13 @@ impl Recorder {
         let meters = Arc::new(Meters::default());
         let renamer = pool.has_unused().then(|| Renamer::start(Arc::clone(&meters)));
         let stop_writing = Arc::new(AtomicBool::new(false));
+        let facts = Facts {
+            recording_id: random_id()?,
+            started_ns: wall_ns(),
+            loss_window_ns: config.loss_window.as_nanos() as u64,
+            segment_bytes: config.segment_bytes,
+            segments: pool.count() as u64,
+        };
         let stage = Stage::new(Parts {
             encoder,
             disk,
@@ -262,7 +272,7 @@ impl Recorder {
             when_full: config.when_full,
             on_failure: config.on_failure,
             stop: Arc::clone(&stop_writing),
-            recording_id: random_id()?,
+            recording_id: facts.recording_id,
         });
         let writer = Writer {
             outlets,
@@ -276,6 +286,7 @@ impl Recorder {
         };
         let thread = thread.begin(writer)?;
         Ok(Recorder {
+            facts,
             registry: Arc::new(registry),
             meters,
             stop: stop_writing,
@@ -303,6 +314,12 @@ impl Recorder {
     /// The channels, to declare further ones or to read accounts; it outlives the recorder.
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
+    }
+
+    /// What other threads and programs may ask; it outlives the recorder.
+    pub fn control(&self) -> Control {
+        let (registry, meters) = (Arc::clone(&self.registry), Arc::clone(&self.meters));
+        Control { registry, meters, facts: self.facts }
     }
 
     /// What became of the records so far.

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The side that asks.
+
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// A recorder answers at once, or when what is asked for has been done.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// No answer, or a refusal.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    #[error("{path}: {why}: is a recorder with this socket running?")]
+    Io { path: String, why: io::Error },
+    #[error("{0}: no answer; recording may not have begun, as producers have not declared topics")]
+    Late(String),
+    #[error("{0}: the answer is no JSON")]
+    NoJson(String),
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// Sends a request, and returns the answer.
+pub fn ask(path: &Path, request: &Value) -> Result<Value, AskError> {
+    let named = path.display().to_string();
+    let answer = exchange(path, request).map_err(|why| match why.kind() {
+        io::ErrorKind::WouldBlock => AskError::Late(named.clone()),
+        _ => AskError::Io { path: named.clone(), why },
+    })?;
+    let answer: Value = serde_json::from_slice(&answer).map_err(|_| AskError::NoJson(named))?;
+    match answer.get("error").and_then(Value::as_str) {
+        Some(why) => Err(AskError::Refused(why.into())),
+        None => Ok(answer),
+    }
+}
+
+fn exchange(path: &Path, request: &Value) -> io::Result<Vec<u8>> {
+    let mut stream = UnixStream::connect(path)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(format!("{request}\n").as_bytes())?;
+    stream.shutdown(Shutdown::Write)?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    Ok(answer)
+}
