@@ -291,6 +291,18 @@ int steadyio_append_published(struct steadyio_channel *channel, uint64_t log_tim
  */
 int steadyio_flush(struct steadyio_recorder *recorder, uint64_t timeout_ms);
 
+/*
+ * Keeps what was received in the last so many milliseconds from being overwritten, now and in later
+ * recordings, until `steady incidents release`. When it returns STEADYIO_OK, what was received
+ * before the call is durable; STEADYIO_TIMEOUT if that takes more than 10 s, as the device fails.
+ * Not for real-time threads. covered_ms, if not NULL, is how much of the time is there: less, if
+ * what is older is overwritten already. The name has up to 64 letters, digits, '.', '_' and '-'.
+ * STEADYIO_STATE if there is an incident of this name, if nothing is recorded yet, or if fewer than
+ * two segments would be left to record in.
+ */
+int steadyio_keep_incident(struct steadyio_recorder *recorder, const char *name, uint64_t last_ms,
+			   uint64_t *covered_ms);
+
 /* Makes no system call either, and may be called while others append. */
 int steadyio_channel_account(const struct steadyio_channel *channel,
 			     struct steadyio_account *account);

@@ -18,6 +18,7 @@ use steadyio_recorder::channel::{Channel, Lost};
 use steadyio_recorder::config::{ChannelConfig, RecorderConfig, defaults};
 use steadyio_recorder::control::server::ControlServer;
 use steadyio_recorder::control::socket::ControlSocket;
+use steadyio_recorder::incident::IncidentError;
 use steadyio_recorder::ledger::{Account, Ledger};
 use steadyio_recorder::pool::Recorder;
 use steadyio_recorder::pool::flush::{Flush, Flushed};
@@ -250,6 +251,28 @@ impl RecorderHandle {
             Flushed::Lost(_) => Status::Lost,
             Flushed::Timeout => Status::Timeout,
         })
+    }
+
+    /// Waits until what was received last is kept, and returns how much of the time that is; with
+    /// `Timeout` it is kept, and not durable yet.
+    pub fn keep_incident(&self, name: &str, last: Duration) -> Result<(Status, Duration), Error> {
+        let keeper = match &self.lock()?.stage {
+            RecorderState::Recording(recorder) => Arc::clone(recorder.keeper()),
+            _ => return Err(Error::fixed(Status::State, "nothing is being recorded")),
+        };
+        let kept = keeper.keep(name, last).map_err(|error| {
+            let status = match &error {
+                IncidentError::Name(_) | IncidentError::NoTime(_) => Status::Invalid,
+                IncidentError::Exists(_)
+                | IncidentError::Nothing(_)
+                | IncidentError::NoRoom { .. }
+                | IncidentError::Ended(_) => Status::State,
+                _ => Status::Failed,
+            };
+            Error::new(status, error.to_string())
+        })?;
+        let status = if kept.durable { Status::Ok } else { Status::Timeout };
+        Ok((status, Duration::from_nanos(kept.incident.covered_ns())))
     }
 
     fn begin_flush(&self) -> Result<Flush, Error> {

@@ -16,7 +16,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::arguments::{bytes_of, input, output, reference, store};
+use self::arguments::{bytes_of, input, output, reference, store, string};
 use self::config::{CChannelConfig, CConfig};
 use self::handle::{ChannelHandle, RecorderHandle};
 use self::stats::{CAccount, CStats};
@@ -130,6 +130,31 @@ pub unsafe extern "C" fn steadyio_flush(recorder: *const RecorderHandle, timeout
         // SAFETY: the caller's promise.
         let recorder = unsafe { reference("recorder", recorder, RECORDER)? };
         recorder.flush(Duration::from_millis(timeout_ms))
+    })
+}
+
+/// See `steadyio.h`.
+///
+/// # Safety
+/// As [`steadyio_open`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn steadyio_keep_incident(
+    recorder: *const RecorderHandle,
+    name: *const c_char,
+    last_ms: u64,
+    covered_ms: *mut u64,
+) -> c_int {
+    guard(|| {
+        // SAFETY: the caller's promise.
+        let (recorder, name) =
+            unsafe { (reference("recorder", recorder, RECORDER)?, string("name", name)?) };
+        let last = Duration::from_millis(last_ms);
+        let (status, covered) = recorder.keep_incident(&name.unwrap_or_default(), last)?;
+        if !covered_ms.is_null() {
+            // SAFETY: the caller's promise.
+            unsafe { covered_ms.write(covered.as_millis() as u64) };
+        }
+        Ok(status)
     })
 }
 

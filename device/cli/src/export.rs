@@ -12,8 +12,9 @@ use steadyio_core::interrupt::Interrupt;
 use steadyio_export::export::{Compression, Export, ExportError};
 use steadyio_export::merge::HELD_BYTES_MAX;
 use steadyio_export::selection::{Selection, TopicPattern};
-use steadyio_export::summary::{Missing, Summary};
+use steadyio_export::summary::{IncidentSummary, Missing, Summary};
 use steadyio_export::survey::{Survey, SurveyError};
+use steadyio_recorder::incident::files;
 use steadyio_recorder::mcap::names::is_segment;
 
 use crate::exit::{Failure, Status};
@@ -53,6 +54,9 @@ pub struct Arguments {
     /// Up to this log time, which is not included
     #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
     to: Option<Time>,
+    /// Only the segments that this incident keeps (steady incidents)
+    #[arg(long, value_name = "NAME")]
+    incident: Option<String>,
     /// How chunks are compressed; lz4 takes less CPU time, zstd less space
     #[arg(long, default_value = "zstd", value_parser = ["zstd", "lz4", "none"])]
     compression: String,
@@ -104,7 +108,11 @@ fn seconds(text: &str) -> Option<u64> {
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let stop = Interrupt::on_signals().map_err(Failure::with(Status::Failed))?;
     check_output(&arguments.output).map_err(Failure::with(Status::Usage))?;
-    let survey = survey(&arguments.path, &stop)?;
+    let mut survey = survey(&arguments.path, &stop)?;
+    if let Some(name) = &arguments.incident {
+        let chosen = choose(&mut survey, &arguments.path, name);
+        chosen.map_err(Failure::with(Status::Usage))?;
+    }
     check_is_no_segment(&arguments.output, &survey).map_err(Failure::with(Status::Usage))?;
     let (first_ns, last_ns) =
         survey.times_ns().ok_or_else(|| empty(&survey)).map_err(Failure::with(Status::Failed))?;
@@ -138,6 +146,14 @@ fn survey(paths: &[PathBuf], stop: &Interrupt) -> Result<Survey, Failure> {
         };
         Failure { status, source: error.into() }
     })
+}
+
+/// What one incident keeps.
+fn choose(survey: &mut Survey, paths: &[PathBuf], name: &str) -> anyhow::Result<()> {
+    let incidents = paths.iter().map(|path| files::read(path, name));
+    let incidents = incidents.collect::<Result<Vec<_>, _>>().context("--incident")?;
+    survey.only(&incidents);
+    Ok(())
 }
 
 impl Arguments {
@@ -290,6 +306,13 @@ fn tell(summary: &Summary) {
             "steady: a recorder has overwritten {overwritten_segments} segments and \
              {overwritten_blocks} blocks meanwhile: the oldest messages are missing"
         );
+    }
+    for IncidentSummary { name, segments, missing_segments } in &summary.incidents {
+        if *missing_segments > 0 {
+            eprintln!(
+                "steady: incident {name}: {missing_segments} of {segments} segments are missing"
+            );
+        }
     }
     for unreadable in &summary.unreadable {
         eprintln!("steady: {}: {}; it is left out", unreadable.path, unreadable.why);

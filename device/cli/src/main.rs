@@ -5,6 +5,7 @@
 mod bench;
 mod exit;
 mod export;
+mod incidents;
 mod model;
 mod model_tables;
 mod output;
@@ -34,6 +35,7 @@ struct Arguments {
 enum Command {
     Bench(bench::Arguments),
     Export(export::Arguments),
+    Incidents(incidents::Arguments),
     Model(model::Arguments),
     Record(Box<record::Arguments>),
     Recover(recover::Arguments),
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.command {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
+        Command::Incidents(arguments) => incidents::run(&arguments),
         Command::Model(arguments) => model::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),
         Command::Recover(arguments) => recover::run(&arguments),

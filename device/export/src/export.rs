@@ -166,6 +166,7 @@ impl Export<'_> {
             out_of_order: merge.late,
             channels: exporting.channels.values().cloned().collect(),
             recordings: exporting.recordings.summaries().cloned().collect(),
+            incidents: self.survey.incidents.clone(),
             missing: merge.missing,
             unreadable: self.survey.unreadable.iter().map(UnreadableSummary::of).collect(),
         }

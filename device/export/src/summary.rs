@@ -170,8 +170,19 @@ pub struct Summary {
     pub out_of_order: u64,
     pub channels: Vec<ChannelSummary>,
     pub recordings: Vec<RecordingSummary>,
+    /// If only what an incident keeps was asked for: it, of each directory.
+    pub incidents: Vec<IncidentSummary>,
     pub missing: Missing,
     pub unreadable: Vec<UnreadableSummary>,
+}
+
+/// What an incident keeps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct IncidentSummary {
+    pub name: String,
+    pub segments: usize,
+    /// Of those, which are not in the pool, or cannot be read.
+    pub missing_segments: usize,
 }
 
 /// A segment that nobody can read any more.
@@ -190,7 +201,10 @@ impl UnreadableSummary {
 impl Summary {
     /// Whether something is not in it that was once safe.
     pub fn is_damaged(&self) -> bool {
-        self.missing.is_damage() || !self.unreadable.is_empty()
+        let is_missing = |incident: &IncidentSummary| incident.missing_segments > 0;
+        self.missing.is_damage()
+            || !self.unreadable.is_empty()
+            || self.incidents.iter().any(is_missing)
     }
 }
 

@@ -11,9 +11,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use steadyio_core::interrupt::Interrupt;
+use steadyio_recorder::incident::Incident;
 use steadyio_recorder::mcap::names::{is_damaged_segment, is_segment};
 use steadyio_recorder::mcap::private::Life;
 use steadyio_recorder::mcap::reading::{Found, Readable, read};
+
+use crate::summary::IncidentSummary;
 
 /// A segment with messages.
 #[derive(Debug, Clone)]
@@ -44,6 +47,8 @@ pub struct Survey {
     pub topics: BTreeSet<String>,
     /// Of the recordings.
     pub profiles: BTreeSet<String>,
+    /// If it was narrowed to what these keep.
+    pub incidents: Vec<IncidentSummary>,
 }
 
 /// There is nothing that could be exported.
@@ -106,6 +111,27 @@ impl Survey {
         survey.segments.sort_by_key(|segment| (life(segment), Reverse(segment.bytes)));
         survey.segments.dedup_by_key(|segment| life(segment));
         Ok(survey)
+    }
+
+    /// Narrows it to what these incidents keep.
+    pub fn only(&mut self, incidents: &[Incident]) {
+        let is_kept = |life: &Life| incidents.iter().any(|one| one.holds(&life.identity));
+        self.segments.retain(|segment| is_kept(&segment.life));
+        let files: BTreeSet<&str> =
+            incidents.iter().flat_map(|one| &one.segments).map(|kept| kept.file.as_str()).collect();
+        let name =
+            |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // With all that was put behind the name.
+        self.unreadable.retain(|one| {
+            name(&one.path).split('.').next().is_some_and(|stem| files.contains(stem))
+        });
+        for incident in incidents {
+            let there = |segment: &&Segment| incident.holds(&segment.life.identity);
+            let (there, segments) =
+                (self.segments.iter().filter(there).count(), incident.segments.len());
+            let (name, missing_segments) = (incident.name.clone(), segments - there);
+            self.incidents.push(IncidentSummary { name, segments, missing_segments });
+        }
     }
 
     fn add(&mut self, path: &Path) -> Result<(), SurveyError> {

@@ -650,6 +650,35 @@ impl RecorderConfig {
         if needed > free { Err(says(format!("only {free} are free"))) } else { Ok(segments) }
     }
 
+    /// A note if incidents keep segments: fewer are left to record in.
+    pub fn cost_of_kept(&self, kept: u64, segments: u64) -> Option<String> {
+        if kept == 0 {
+            return None;
+        }
+        let left = segments.saturating_sub(kept);
+        let note = format!("incidents keep {kept} of {segments} segments; {left} are recorded in");
+        let Retention::Time(time) = self.retention else { return Some(note) };
+        let Some(kept_time) = self.time_in(left) else { return Some(note) };
+        Some(format!("{note}, which hold {:.0} s of {time:?}", kept_time.as_secs_f64()))
+    }
+
+    /// The time that so many segments keep, in whole seconds; None if nobody knows.
+    fn time_in(&self, segments: u64) -> Option<Duration> {
+        let definitions = self.definitions().ok()?;
+        let layout = self.largest_layout(&definitions).ok()?;
+        if self.channels.is_empty() || self.channels.iter().any(|one| one.period.is_none()) {
+            return None;
+        }
+        let Retention::Time(asked) = self.retention else { return None };
+        let keeps = |s: u64| segments_for(Duration::from_secs(s), self, &layout).0 <= segments;
+        let (mut yes, mut no) = (0, asked.as_secs() + 1);
+        while no - yes > 1 {
+            let middle = yes.midpoint(no);
+            if keeps(middle) { yes = middle } else { no = middle }
+        }
+        Some(Duration::from_secs(yes))
+    }
+
     /// A note if less than the configured space stays free, as others have taken it.
     pub fn shortage(&self, segments: u64) -> Option<String> {
         let Retention::MinFreeBytes(keep) = self.retention else { return None };
@@ -757,6 +786,12 @@ mod tests {
         // 3.3 MB/s with framing and padding for a minute: 12.3 segments, the one in use, and the
         // oldest, which is given up when that is nearly full.
         assert_eq!(with(Retention::Time(Duration::from_secs(60))).check().unwrap(), 14);
+        // What incidents keep of these is not there for a recording.
+        let time = with(Retention::Time(Duration::from_secs(60)));
+        let cost = time.cost_of_kept(7, 14).unwrap();
+        let says = "incidents keep 7 of 14 segments; 7 are recorded in, which hold 2";
+        assert!(cost.starts_with(says) && cost.ends_with(" s of 60s"), "{cost}");
+        assert_eq!(time.cost_of_kept(0, 14), None);
         let error = with(Retention::MinFreeBytes(u64::MAX)).check().unwrap_err();
         assert_eq!(error.to_string(), "number of segments = 0: must be 2 to 10000");
     }

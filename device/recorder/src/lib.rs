@@ -9,13 +9,15 @@
 //! [`channel`] are the append side, which makes no system call, takes no lock and allocates
 //! nothing, in locked [`memory`]; [`ledger`] counts what became of every record; [`pool`] is the
 //! recorder, [`mcap`] its format; [`source`] has the sources of records, [`stream`] those of other
-//! programs; [`control`] is how other programs ask a running recorder how it goes; [`task`] reads
-//! what the kernel did to a thread, [`read_only`] whether the file system still writes.
+//! programs; [`incident`] is what is not overwritten, [`control`] how other programs ask a running
+//! recorder; [`task`] reads what the kernel did to a thread, [`read_only`] whether the file system
+//! still writes.
 
 mod atomic;
 pub mod channel;
 pub mod config;
 pub mod control;
+pub mod incident;
 pub mod ledger;
 pub mod mcap;
 pub mod memory;

@@ -290,6 +290,38 @@ fn a_control_socket_answers_from_start_to_finish() {
 }
 
 #[test]
+fn an_incident_is_kept_once_and_under_a_name_that_a_file_can_have() {
+    in_dir(|path, dir| {
+        let recorder = open(&CConfig { keep: 4, ..config(dir) });
+        let channel = add(recorder, &channel_config());
+        let (name, wrong) = (c"first".as_ptr(), c"../first".as_ptr());
+        let mut covered_ms = u64::MAX;
+        // SAFETY: valid pointers.
+        unsafe {
+            let keep = |name, last_ms| steadyio_keep_incident(recorder, name, last_ms, null_mut());
+            assert_eq!(keep(name, 1), Status::State as c_int);
+            assert_eq!(steadyio_start(recorder), 0, "{}", said());
+            assert_eq!(keep(name, 1), Status::State as c_int);
+            assert!(said().contains("nothing is recorded yet"), "{}", said());
+            assert_eq!(steadyio_append(channel, 1, c"abc".as_ptr().cast(), 3), 0);
+            assert_eq!(steadyio_flush(recorder, 60_000), 0);
+            for (name, last_ms) in [(wrong, 1), (null(), 1), (name, 0)] {
+                assert_eq!(keep(name, last_ms), Status::Invalid as c_int, "{}", said());
+            }
+            let kept = steadyio_keep_incident(recorder, name, 3_600_000, &raw mut covered_ms);
+            assert_eq!(kept, 0, "{}", said());
+            assert_eq!(keep(name, 1), Status::State as c_int);
+            assert!(said().contains("there is one of this name"), "{}", said());
+            assert_eq!(steadyio_finish(recorder), 0, "{}", said());
+            assert_eq!(keep(c"late".as_ptr(), 1), Status::State as c_int);
+            steadyio_close(recorder);
+        }
+        assert!(covered_ms < 3_600_000);
+        assert!(path.join("incident-first.json").exists());
+    });
+}
+
+#[test]
 fn structs_of_a_later_version_work_if_what_is_new_is_zero() {
     #[repr(C)]
     struct Later<T> {

@@ -27,6 +27,8 @@ use crate::quantity::{duration, size};
 /// How long --plan measures, and with how many rotations.
 const MEASURE_TIME: Duration = Duration::from_secs(10);
 const MEASURE_ROTATIONS: u64 = 8;
+/// Default of --incident-last.
+const INCIDENT_LAST: Duration = Duration::from_secs(30);
 const TOPIC: &str = "/periodic";
 /// What the ext4 recording paper writes back at once: more makes its device no faster.
 const PAPER_UNIT_BYTES: u64 = 2 << 20;
@@ -50,7 +52,7 @@ pub struct Arguments {
     pub sizing: SizingArguments,
     /// Make the segments, complete what a power cut left, and record nothing. If there are more than
     /// the options ask for, remove those without records, then the oldest (pool)
-    #[arg(long, conflicts_with_all = ["plan", "out", "account_log"])]
+    #[arg(long, conflicts_with_all = ["plan", "out", "account_log", "control"])]
     pub prepare: bool,
     /// How to record; docs/reference/steady-record.md describes the recipes
     #[arg(long, default_value = "pool", value_parser = recipe_values())]
@@ -131,6 +133,9 @@ pub struct Arguments {
     /// Answer on this Unix socket how the recording goes, as JSON (docs/spec/control-1.md) (pool)
     #[arg(long, value_name = "PATH")]
     pub control: Option<PathBuf>,
+    /// How far back the incident goes that SIGUSR1 keeps; default 30s (pool)
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    incident_last: Option<Duration>,
     /// Print the result as JSON (docs/spec/recording-1.schema.json)
     #[arg(long)]
     pub json: bool,
@@ -254,6 +259,11 @@ impl Arguments {
             None => self.check_pool(&config)?,
         }
         Ok((recipe, config))
+    }
+
+    /// Of an incident that a signal keeps.
+    pub fn incident_last(&self) -> Duration {
+        self.incident_last.unwrap_or(INCIDENT_LAST)
     }
 
     /// The pool of `--prepare`.
@@ -384,9 +394,10 @@ impl Arguments {
     }
 
     /// Options that only the pool has, and whether they were given.
-    fn of_pool(&self) -> [(&'static str, bool); 17] {
+    fn of_pool(&self) -> [(&'static str, bool); 18] {
         [
             ("--control", self.control.is_some()),
+            ("--incident-last", self.incident_last.is_some()),
             ("--profile", self.profile.is_some()),
             ("--prepare", self.prepare),
             ("--record-max", self.record_max.is_some()),

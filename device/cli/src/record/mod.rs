@@ -8,12 +8,14 @@ mod live;
 mod named;
 mod notify;
 mod pool;
+mod signal;
 mod sizing;
 mod state;
 
 use std::cell::RefCell;
 use std::io::IsTerminal;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -33,6 +35,7 @@ pub use self::arguments::Arguments;
 use self::arguments::Prepared;
 use self::live::LiveLine;
 use self::notify::Notifier;
+use self::signal::IncidentSignal;
 use self::state::StateTeller;
 use crate::bench::record_file;
 use crate::exit::{Failure, Status};
@@ -51,6 +54,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         print(&pool::resize(&arguments.pool()?, arguments.json, &stop)?)?;
         return Ok(Status::Done);
     }
+    let mut incidents = IncidentSignal::new().map_err(Failure::with(Status::Failed))?;
     // Before anything is created: whether that is possible.
     let control = arguments.control.as_deref().map(ControlSocket::bind).transpose();
     let mut control = control.context("--control").map_err(Failure::with(Status::Usage))?;
@@ -87,11 +91,11 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let mut started = |recorder: &Recorder| {
         let serve = |socket| ControlServer::start(socket, recorder.control());
         server = control.take().map(serve).transpose()?;
-        Ok(())
+        incidents.serve(Arc::clone(recorder.keeper()), arguments.incident_last())
     };
     let mut watch = Watch { started: &mut started, every, tell: &mut tell, state: &mut state };
     let outcome = plan.record(source, pool, &stop, &mut note, Some(&mut watch));
-    drop(server);
+    drop((server, incidents));
     line.borrow_mut().end();
     let result = RecordingResult::new(&plan, &outcome.map_err(failure)?);
     if let Some(log) = log {

@@ -24,6 +24,7 @@ pub fn resize(config: &RecorderConfig, as_json: bool, stop: &Interrupt) -> Resul
             "made": made,
             "removed": removed,
             "recorded": recorded,
+            "kept": pool.kept().1,
         });
         format!("{pool}\n")
     } else {

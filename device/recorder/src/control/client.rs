@@ -17,7 +17,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub enum AskError {
     #[error("{path}: {why}: is a recorder with this socket running?")]
     Io { path: String, why: io::Error },
-    #[error("{0}: no answer; recording may not have begun, as producers have not declared topics")]
+    #[error(
+        "{0}: no answer within 30 s; recording may not have begun, as producers have not declared \
+         their topics, or its device fails"
+    )]
     Late(String),
     #[error("{0}: the answer is no JSON")]
     NoJson(String),

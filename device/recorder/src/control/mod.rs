@@ -6,10 +6,15 @@
 //! for), [`client`] (the other side).
 
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::Builder;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::incident::keeper::Keeper;
+use super::incident::{IncidentError, Kept};
 use super::pool::meters::Meters;
 use super::pool::registry::Registry;
 
@@ -37,28 +42,82 @@ pub struct Facts {
 pub struct Control {
     pub(crate) registry: Arc<Registry>,
     pub(crate) meters: Arc<Meters>,
+    pub(crate) keeper: Arc<Keeper>,
     pub(crate) facts: Facts,
 }
 
 /// A line that a program sends.
 #[derive(Debug, Deserialize)]
-#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
+#[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 enum Request {
     Status {},
+    KeepIncident { name: String, last_s: f64 },
+    ReleaseIncident { name: String },
+}
+
+/// What becomes of a request.
+#[derive(Debug)]
+pub enum Answer {
+    Now(Value),
+    /// It waits for the device: the answer comes, or the sender is dropped.
+    Later(Receiver<Value>),
 }
 
 impl Control {
     /// The answer to a line; nothing asks for the status.
-    pub fn answer(&self, line: &[u8]) -> Value {
+    pub fn answer(&self, line: &[u8]) -> Answer {
         let request = match line.trim_ascii() {
             b"" => Ok(Request::Status {}),
             line => serde_json::from_slice(line),
         };
         match request {
-            Ok(Request::Status {}) => json!(self.status()),
-            Err(error) => refused(&format!("no such request: {error}")),
+            Ok(Request::Status {}) => Answer::Now(json!(self.status())),
+            Ok(Request::KeepIncident { name, last_s }) => self.keep_incident(name, last_s),
+            Ok(Request::ReleaseIncident { name }) => self.later(move |keeper| {
+                keeper.release(&name).map(|()| json!({ "schema": SCHEMA, "released": name }))
+            }),
+            Err(error) => Answer::Now(refused(&format!("no such request: {error}"))),
         }
     }
+
+    fn keep_incident(&self, name: String, last_s: f64) -> Answer {
+        match Duration::try_from_secs_f64(last_s) {
+            Ok(last) => {
+                self.later(move |keeper| keeper.keep(&name, last).map(|kept| kept_json(&kept)))
+            }
+            Err(error) => Answer::Now(refused(&format!("last_s = {last_s}: {error}"))),
+        }
+    }
+
+    /// Each in a thread of its own, as others want to know meanwhile how it goes.
+    fn later(
+        &self,
+        what: impl FnOnce(&Keeper) -> Result<Value, IncidentError> + Send + 'static,
+    ) -> Answer {
+        let (sender, receiver) = channel();
+        let keeper = Arc::clone(&self.keeper);
+        let thread = Builder::new().name("steady-incident".into()).spawn(move || {
+            let answer = what(&keeper).unwrap_or_else(|error| refused(&error.to_string()));
+            // The client may be gone.
+            let _ = sender.send(answer);
+        });
+        match thread {
+            Ok(_) => Answer::Later(receiver),
+            Err(error) => Answer::Now(refused(&format!("no thread: {error}"))),
+        }
+    }
+}
+
+fn kept_json(kept: &Kept) -> Value {
+    let covered_ns = kept.incident.covered_ns();
+    json!({
+        "schema": SCHEMA,
+        "incident": kept.incident,
+        "covered_ns": covered_ns,
+        "kept_segments": kept.kept_segments,
+        "free_segments": kept.free_segments,
+        "durable": kept.durable,
+    })
 }
 
 fn refused(why: &str) -> Value {

@@ -9,23 +9,27 @@ use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, TryRecvError};
 use std::thread::{self, Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{SendFlags, send};
+use serde_json::Value;
 
-use super::Control;
 use super::socket::ControlSocket;
+use super::{Answer, Control};
 
 /// At the same time; more wait until the kernel lets them in.
 const CONNECTIONS_MAX: usize = 16;
 /// Longest line of a request.
 const REQUEST_BYTES_MAX: usize = 4_096;
-/// From connecting to the last byte of the answer.
+/// From connecting to the request, and from there, or when the answer is known, to its last byte.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often it is checked whether to end.
+/// How often it is checked whether to end,
 const LOOK: Duration = Duration::from_millis(200);
+/// or whether an answer is known.
+const LOOK_FOR_ANSWER: Duration = Duration::from_millis(10);
 
 /// Answers until it is dropped.
 #[derive(Debug)]
@@ -38,8 +42,21 @@ struct Connection {
     stream: UnixStream,
     since: Instant,
     request: Vec<u8>,
-    /// What is left of it; None before the request is complete.
-    answer: Option<Vec<u8>>,
+    state: State,
+}
+
+enum State {
+    Receiving,
+    /// For what takes longer.
+    Waiting(Receiver<Value>),
+    /// What is left of the answer.
+    Sending(Vec<u8>),
+}
+
+impl State {
+    fn send(answer: &Value) -> State {
+        State::Sending(format!("{answer}\n").into_bytes())
+    }
 }
 
 impl ControlServer {
@@ -71,21 +88,24 @@ fn serve(socket: &ControlSocket, control: &Control, stop: &AtomicBool) {
         if connections.len() < CONNECTIONS_MAX {
             connections.extend(accept(socket));
         }
-        connections.retain_mut(|one| one.since.elapsed() < PATIENCE && one.go_on(control));
+        connections.retain_mut(|one| one.has_time() && one.go_on(control));
     }
 }
 
 /// For anything that can be done, or until it is time to look whether to end.
 fn wait(socket: &ControlSocket, connections: &[Connection]) -> io::Result<()> {
-    let mut fds = Vec::with_capacity(CONNECTIONS_MAX + 1);
+    let (mut fds, mut look) = (Vec::with_capacity(CONNECTIONS_MAX + 1), LOOK);
     for connection in connections {
-        let wanted = if connection.answer.is_some() { PollFlags::OUT } else { PollFlags::IN };
-        fds.push(PollFd::new(&connection.stream, wanted));
+        match connection.state {
+            State::Receiving => fds.push(PollFd::new(&connection.stream, PollFlags::IN)),
+            State::Sending(_) => fds.push(PollFd::new(&connection.stream, PollFlags::OUT)),
+            State::Waiting(_) => look = LOOK_FOR_ANSWER,
+        }
     }
     if connections.len() < CONNECTIONS_MAX {
         fds.push(PollFd::new(&socket.listener, PollFlags::IN));
     }
-    let timeout = Timespec { tv_sec: 0, tv_nsec: LOOK.subsec_nanos().into() };
+    let timeout = Timespec { tv_sec: 0, tv_nsec: look.subsec_nanos().into() };
     match poll(&mut fds, Some(&timeout)) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
@@ -97,7 +117,8 @@ fn accept(socket: &ControlSocket) -> Option<Connection> {
     match socket.listener.accept() {
         Ok((stream, _)) => {
             stream.set_nonblocking(true).ok()?;
-            Some(Connection { stream, since: Instant::now(), request: Vec::new(), answer: None })
+            let (since, state) = (Instant::now(), State::Receiving);
+            Some(Connection { stream, since, request: Vec::new(), state })
         }
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
         Err(_) => {
@@ -108,20 +129,39 @@ fn accept(socket: &ControlSocket) -> Option<Connection> {
 }
 
 impl Connection {
+    /// What takes longer ends by itself.
+    fn has_time(&self) -> bool {
+        matches!(self.state, State::Waiting(_)) || self.since.elapsed() < PATIENCE
+    }
+
     /// False when it is to be closed.
     fn go_on(&mut self, control: &Control) -> bool {
-        if self.answer.is_none() {
+        if matches!(self.state, State::Receiving) {
             match self.receive() {
-                Ok(true) => {
-                    let line = self.request.split(|byte| *byte == b'\n').next();
-                    let answer = control.answer(line.unwrap_or_default());
-                    self.answer = Some(format!("{answer}\n").into_bytes());
-                }
+                Ok(true) => self.state = self.begin(control),
                 Ok(false) => return true,
                 Err(_) => return false,
             }
         }
+        if let State::Waiting(answer) = &self.state {
+            match answer.try_recv() {
+                Ok(answer) => {
+                    self.since = Instant::now();
+                    self.state = State::send(&answer);
+                }
+                Err(TryRecvError::Empty) => return true,
+                Err(TryRecvError::Disconnected) => return false,
+            }
+        }
         self.send().unwrap_or(false)
+    }
+
+    fn begin(&self, control: &Control) -> State {
+        let line = self.request.split(|byte| *byte == b'\n').next();
+        match control.answer(line.unwrap_or_default()) {
+            Answer::Now(answer) => State::send(&answer),
+            Answer::Later(answer) => State::Waiting(answer),
+        }
     }
 
     /// Whether the request is complete.
@@ -142,7 +182,7 @@ impl Connection {
 
     /// Whether some of the answer is left.
     fn send(&mut self) -> io::Result<bool> {
-        let Some(answer) = &mut self.answer else { return Ok(true) };
+        let State::Sending(answer) = &mut self.state else { return Ok(true) };
         // A client that is gone must not kill a program that records from C.
         match send(&self.stream, answer, SendFlags::NOSIGNAL).map_err(io::Error::from) {
             Ok(count) => {

@@ -30,6 +30,7 @@ pub struct Status {
     waiting_ns: Option<u64>,
     trouble: Option<String>,
     config: Config,
+    incidents: Incidents,
     writer: Writer,
     total: Account,
     channels: Vec<Channel>,
@@ -45,6 +46,12 @@ struct Config {
     loss_window_ns: u64,
     segments: u64,
     segment_bytes: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Incidents {
+    count: u64,
+    kept_segments: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -94,6 +101,10 @@ impl Control {
                 loss_window_ns: facts.loss_window_ns,
                 segments: facts.segments,
                 segment_bytes: facts.segment_bytes,
+            },
+            incidents: Incidents {
+                count: self.meters.incidents.load(Ordering::Relaxed),
+                kept_segments: self.meters.kept_segments.load(Ordering::Relaxed),
             },
             writer: self.writer(),
             total,

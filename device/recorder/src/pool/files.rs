@@ -13,14 +13,19 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use steadyio_core::interrupt::Interrupt;
 
 use super::making::{create_missing, sync_directory};
+use super::pins::{Begun, Moment, Pins, reaching_back};
+use crate::incident::files as incident_files;
+use crate::incident::{Incident, IncidentError, Kept, KeptSegment, SCHEMA};
 use crate::mcap::files::{
     DirectoryLock, FilesError, NO_DEFINITIONS, Recovered, lock_directory, recover_segment,
 };
 use crate::mcap::names::{self, DAMAGED, is_damaged_segment, is_segment};
+use crate::mcap::private::Identity;
 use crate::mcap::recover::{Examined, State};
 use crate::memory::MemoryError;
 
@@ -66,6 +71,21 @@ pub enum PoolError {
         /// Free space.
         free: u64,
     },
+    /// Incidents hold the others.
+    #[error(
+        "{}: incidents ({incidents}) keep {kept} segments, and recording needs 2 others: record \
+         with {} segments or more, or let go of one: steady incidents release", dir.display(),
+        kept + SEGMENTS_MIN
+    )]
+    Kept {
+        dir: PathBuf,
+        /// Their names.
+        incidents: String,
+        /// Segments.
+        kept: usize,
+    },
+    #[error(transparent)]
+    Incident(#[from] IncidentError),
     /// On a slow device the segments take minutes.
     #[error(
         "stopped while the segments were made; nothing was recorded, and those that are whole are \
@@ -87,6 +107,10 @@ struct Segment {
     path: PathBuf,
     /// Of its last life; None if it never had one, or nothing was recorded in it.
     sequence: Option<u64>,
+    /// Of that life.
+    recording_id: [u8; 16],
+    /// None if no record came yet.
+    begun: Option<Begun>,
     messages: u64,
     /// It cannot be written.
     bad: bool,
@@ -94,7 +118,13 @@ struct Segment {
 
 impl Segment {
     fn empty(path: PathBuf) -> Segment {
-        Segment { path, sequence: None, messages: 0, bad: false }
+        let (recording_id, begun) = ([0; 16], None);
+        Segment { path, sequence: None, recording_id, begun, messages: 0, bad: false }
+    }
+
+    fn identity(&self) -> Option<Identity> {
+        let recording_id = self.recording_id;
+        self.sequence.map(|sequence| Identity { recording_id, sequence })
     }
 }
 
@@ -115,6 +145,7 @@ pub struct Making<'a> {
 #[derive(Debug)]
 pub struct Pool {
     segments: Vec<Segment>,
+    pins: Pins,
     sequence: u64,
     direct: bool,
     made: usize,
@@ -138,13 +169,24 @@ impl Pool {
             let (found, wanted) = (paths.len(), count);
             return Err(PoolError::TooMany { dir: dir.to_path_buf(), found, wanted });
         }
-        let (mut segments, sequence) = recover_all(&paths, wanted.discard_damaged, note)?;
+        incident_files::remove_unfinished(dir)?;
+        let incidents = incident_files::read_all(dir)?;
+        let discard = Discard { damaged: wanted.discard_damaged, but: &incidents };
+        let (mut segments, sequence) = recover_all(&paths, discard, note)?;
+        let kept = segments.iter().filter(|segment| is_kept(segment, &incidents)).count();
+        let too_few = || {
+            let names: Vec<&str> = incidents.iter().map(|one| one.name.as_str()).collect();
+            PoolError::Kept { dir: dir.to_path_buf(), incidents: names.join(", "), kept }
+        };
+        if kept > 0 && count < kept + SEGMENTS_MIN {
+            return Err(too_few());
+        }
         let set_aside = set_aside + paths.len() - segments.len();
-        let removed = remove_oldest(&mut segments, count, note)?;
+        let removed = remove_oldest(&mut segments, count, &incidents, note)?;
         let mut taken: Vec<PathBuf> = segments.iter().map(|segment| segment.path.clone()).collect();
         match create_missing(wanted, &mut taken, note, stop) {
             Err(error @ PoolError::NoSpace { .. })
-                if set_aside > 0 && taken.len() >= SEGMENTS_MIN =>
+                if set_aside > 0 && taken.len() >= kept + SEGMENTS_MIN =>
             {
                 let left = taken.len();
                 note(format!("{error}; recording with {left} segments: move *{DAMAGED} elsewhere"));
@@ -155,8 +197,10 @@ impl Pool {
         let made_count = made.len();
         segments.extend(made.into_iter().map(Segment::empty));
         sync_directory(dir)?;
+        let pins = pin_all(&segments, &incidents, note);
         let direct = open_segment(&segments[0].path, true).is_ok();
-        Ok(Pool { segments, sequence, direct, made: made_count, removed, _lock: lock })
+        let made = made_count;
+        Ok(Pool { segments, pins, sequence, direct, made, removed, _lock: lock })
     }
 
     /// How many segments were made now, and how many removed.
@@ -194,16 +238,40 @@ impl Pool {
         self.oldest().is_some_and(|oldest| self.segments[oldest].sequence.is_none())
     }
 
+    /// Which may have another life.
+    fn free(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.segments.len()).filter(|&at| !self.segments[at].bad && !self.pins.holds(at))
+    }
+
     fn oldest(&self) -> Option<usize> {
-        let good = (0..self.segments.len()).filter(|&i| !self.segments[i].bad);
-        good.min_by_key(|&i| self.segments[i].sequence)
+        self.free().min_by_key(|&at| self.segments[at].sequence)
+    }
+
+    /// Whether there is one for the next life beside that of a life that goes on.
+    pub fn has_another(&self, sequence: Option<u64>) -> bool {
+        let others = |at: &usize| sequence.is_none() || self.segments[*at].sequence != sequence;
+        self.free().any(|at| others(&at))
+    }
+
+    /// How many incidents there are, and how many segments they keep.
+    pub fn kept(&self) -> (usize, usize) {
+        let kept = (0..self.segments.len()).filter(|&at| self.pins.holds(at)).count();
+        (self.pins.incidents(), kept)
+    }
+
+    /// How many were kept before this recording: it cannot begin them.
+    pub fn kept_from_before(&self) -> usize {
+        let before = |at: &usize| matches!(self.segments[*at].begun, Some(Begun::Before(_)));
+        (0..self.segments.len()).filter(before).filter(|&at| self.pins.holds(at)).count()
     }
 
     /// Opens the segment that was recorded longest ago, or never, for its next life, and returns
     /// it with the sequence number of that life.
     pub fn open_oldest(&mut self) -> Result<(File, u64), PoolError> {
-        // One is always good: see `give_up`.
-        let oldest = self.oldest().unwrap_or(0);
+        // One is always free: see `give_up` and `keep`.
+        let oldest = self.oldest().ok_or_else(|| {
+            at(&self.segments[0].path)(io::Error::other("no segment is free: incidents keep them"))
+        })?;
         let segment = &mut self.segments[oldest];
         let file = open_segment(&segment.path, self.direct).or_else(|error| {
             // It may not be renamed yet.
@@ -212,7 +280,61 @@ impl Pool {
         let file = file.map_err(at(&segment.path))?;
         self.sequence += 1;
         segment.sequence = Some(self.sequence);
+        segment.begun = None;
         Ok((file, self.sequence))
+    }
+
+    /// Records come into the segment of this life from now on.
+    pub fn begin(&mut self, identity: Identity, now_ns: u64) {
+        if let Some(segment) = self.of(identity.sequence) {
+            segment.recording_id = identity.recording_id;
+            segment.begun = Some(Begun::Now(now_ns));
+        }
+    }
+
+    /// Keeps the lives that hold the last so much time.
+    pub fn keep(&mut self, name: &str, last: Duration, now: Moment) -> Result<Kept, IncidentError> {
+        if self.pins.has(name) {
+            return Err(IncidentError::Exists(name.into()));
+        }
+        let mut lives: Vec<(Identity, Begun, usize)> = Vec::with_capacity(self.segments.len());
+        for (at, segment) in self.segments.iter().enumerate() {
+            let life = segment.identity().zip(segment.begun);
+            lives.extend(life.map(|(identity, begun)| (identity, begun, at)));
+        }
+        lives.sort_by_key(|(identity, ..)| identity.sequence);
+        let begun = lives.iter().rev().map(|(_, begun, _)| *begun);
+        let (count, covered) = reaching_back(begun, last, now);
+        if count == 0 {
+            return Err(IncidentError::Nothing(name.into()));
+        }
+        let chosen = &lives[lives.len() - count..];
+        let positions: Vec<usize> = chosen.iter().map(|(.., at)| *at).collect();
+        let free = self.free().filter(|at| !positions.contains(at)).count();
+        if free < SEGMENTS_MIN {
+            let needed = positions.iter().filter(|at| !self.pins.holds(**at)).count();
+            let (name, segments) = (name.into(), self.segments.len());
+            return Err(IncidentError::NoRoom { name, last, needed, free, segments });
+        }
+        let segment = |(identity, _, at): &(Identity, Begun, usize)| {
+            KeptSegment::new(stem(&self.segments[*at].path), identity)
+        };
+        let incident = Incident {
+            schema: SCHEMA.into(),
+            name: name.into(),
+            asked_ns: last.as_nanos() as u64,
+            from_ns: now.wall_ns.saturating_sub(covered.as_nanos() as u64),
+            to_ns: now.wall_ns,
+            segments: chosen.iter().map(segment).collect(),
+        };
+        self.pins.add(name.into(), positions);
+        let kept_segments = self.kept().1 as u64;
+        Ok(Kept { incident, kept_segments, free_segments: free as u64, durable: false })
+    }
+
+    /// What this incident kept may be overwritten, unless another one has it.
+    pub fn release(&mut self, name: &str) {
+        self.pins.remove(name);
     }
 
     /// The segment of this life gets its first record, or never got one. Returns its former name and
@@ -226,8 +348,7 @@ impl Pool {
 
     /// Keeps the segment of this life from having another, unless it is the last good one.
     pub fn give_up(&mut self, sequence: u64) -> bool {
-        let others = |segment: &&Segment| !segment.bad && segment.sequence != Some(sequence);
-        let another = self.segments.iter().any(|segment| others(&segment));
+        let another = self.has_another(Some(sequence));
         if let Some(segment) = self.of(sequence).filter(|_| another) {
             segment.bad = true;
         }
@@ -276,7 +397,7 @@ fn existing(dir: &Path, segment_bytes: u64) -> Result<(Vec<PathBuf>, usize), Poo
 /// Without those that were renamed as damaged, and the newest sequence number of any.
 fn recover_all(
     paths: &[PathBuf],
-    discard_damaged: bool,
+    discard: Discard<'_>,
     note: &mut dyn FnMut(String),
 ) -> Result<(Vec<Segment>, u64), PoolError> {
     let mut segments = Vec::with_capacity(paths.len());
@@ -285,7 +406,7 @@ fn recover_all(
         let recovered = recover_segment(path, false);
         let found = recovered.as_ref().ok().and_then(|(_, recovered)| recovered.found.identity());
         newest = newest.max(found.map_or(0, |identity| identity.sequence));
-        segments.extend(segment(path, recovered, discard_damaged, note)?);
+        segments.extend(segment(path, recovered, discard, note)?);
     }
     Ok((segments, newest))
 }
@@ -294,11 +415,11 @@ fn recover_all(
 fn segment(
     path: &Path,
     recovered: Result<(PathBuf, Recovered), FilesError>,
-    discard_damaged: bool,
+    discard: Discard<'_>,
     note: &mut dyn FnMut(String),
 ) -> Result<Option<Segment>, PoolError> {
     if let Some(why) = damage(&recovered) {
-        if !discard_damaged {
+        if !discard.takes(path) {
             note(set_segment_aside(path, &why)?);
             return Ok(None);
         }
@@ -315,20 +436,69 @@ fn segment(
         note(format!("{path}: is damaged: {blocks} blocks, {bytes} bytes, are missing"));
     }
     // A segment without any is used first: overwriting it loses nothing.
-    let used = found.identity().filter(|_| found.holds_data());
-    let sequence = used.map(|identity| identity.sequence);
-    Ok(Some(Segment { sequence, messages: found.messages(), ..Segment::empty(path) }))
+    let unused = Segment { messages: found.messages(), ..Segment::empty(path) };
+    let Some(life) = found.life.filter(|_| found.holds_data()) else { return Ok(Some(unused)) };
+    let Identity { recording_id, sequence } = life.identity;
+    let (sequence, begun) = (Some(sequence), Some(Begun::Before(life.created_ns)));
+    Ok(Some(Segment { sequence, recording_id, begun, ..unused }))
 }
 
-/// Those that are too many: first without records, then the oldest. Returns how many.
+/// Which damaged segments may be overwritten.
+#[derive(Clone, Copy)]
+struct Discard<'a> {
+    damaged: bool,
+    /// Whose lives are damaged may not be known any more.
+    but: &'a [Incident],
+}
+
+impl Discard<'_> {
+    fn takes(&self, path: &Path) -> bool {
+        let file = stem(path);
+        let mut kept = self.but.iter().flat_map(|incident| &incident.segments);
+        self.damaged && !kept.any(|segment| segment.file == file)
+    }
+}
+
+/// The name of a segment, with records or without.
+fn stem(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn is_kept(segment: &Segment, incidents: &[Incident]) -> bool {
+    let identity = segment.identity();
+    identity.is_some_and(|identity| incidents.iter().any(|incident| incident.holds(&identity)))
+}
+
+/// Says what incidents cost, and what they have lost.
+fn pin_all(segments: &[Segment], incidents: &[Incident], note: &mut dyn FnMut(String)) -> Pins {
+    let mut pins = Pins::default();
+    for incident in incidents {
+        let held =
+            |at: &usize| segments[*at].identity().is_some_and(|identity| incident.holds(&identity));
+        let positions: Vec<usize> = (0..segments.len()).filter(held).collect();
+        let (there, all) = (positions.len(), incident.segments.len());
+        if there < all {
+            let name = &incident.name;
+            note(format!("incident {name}: {} of {all} segments are not there", all - there));
+        }
+        pins.add(incident.name.clone(), positions);
+    }
+    pins
+}
+
+/// Those that are too many: first without records, then the oldest that no incident has. Returns
+/// how many.
 fn remove_oldest(
     segments: &mut Vec<Segment>,
     count: usize,
+    incidents: &[Incident],
     note: &mut dyn FnMut(String),
 ) -> Result<usize, PoolError> {
     let mut removed = 0;
     while segments.len() > count {
-        let oldest = (0..segments.len()).min_by_key(|&at| segments[at].sequence).unwrap_or(0);
+        let free = (0..segments.len()).filter(|&at| !is_kept(&segments[at], incidents));
+        // There are more: the caller has counted them.
+        let Some(oldest) = free.min_by_key(|&at| segments[at].sequence) else { break };
         let Segment { path, messages, .. } = &segments[oldest];
         fs::remove_file(path).map_err(at(path))?;
         note(format!("{}: removed, with {messages} messages", path.display()));
@@ -373,6 +543,10 @@ pub(super) fn open_segment(path: &Path, direct: bool) -> io::Result<File> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     const BYTES: u64 = 64 << 10;
@@ -467,5 +641,94 @@ mod tests {
         let left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(Result::unwrap).collect();
         assert!(left.len() == 1 && left[0].file_name() == "segment-00000.unused", "{left:?}");
         assert_eq!(open(dir.path(), 3, BYTES, &mut |_| ()).unwrap().count(), 3);
+    }
+
+    fn begin(pool: &mut Pool, now_ns: u64) -> Identity {
+        let sequence = pool.open_oldest().unwrap().1;
+        let identity = Identity { recording_id: [7; 16], sequence };
+        pool.begin(identity, now_ns);
+        identity
+    }
+
+    fn moment(now_ns: u64) -> Moment {
+        Moment { monotonic_ns: now_ns, wall_ns: 1_000_000 + now_ns }
+    }
+
+    #[test]
+    fn an_incident_keeps_what_reaches_into_its_time_and_leaves_two_segments() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut pool = open(dir.path(), 5, BYTES, &mut |_| ()).unwrap();
+        let ns = Duration::from_nanos;
+        let nothing = pool.keep("a", ns(10), moment(0));
+        assert!(matches!(nothing, Err(IncidentError::Nothing(_))));
+        for now_ns in [100, 200, 300] {
+            begin(&mut pool, now_ns);
+        }
+        // It is prepared, and nothing is in it.
+        pool.open_oldest().unwrap();
+        let kept = pool.keep("a", ns(100), moment(310)).unwrap();
+        let sequences: Vec<u64> = kept.incident.segments.iter().map(|one| one.sequence).collect();
+        assert_eq!((sequences, kept.kept_segments, kept.free_segments), (vec![2, 3], 2, 3));
+        assert_eq!((kept.incident.covered_ns(), kept.incident.to_ns), (100, 1_000_310));
+        let same = pool.keep("a", ns(1), moment(310)).unwrap_err();
+        assert!(matches!(same, IncidentError::Exists(_)));
+        assert_eq!(pool.keep("b", ns(900), moment(310)).unwrap().incident.covered_ns(), 210);
+        pool.release("a");
+        assert_eq!(pool.kept(), (1, 3), "the other one has them, too");
+        begin(&mut pool, 400);
+        let error = pool.keep("c", ns(1), moment(400)).unwrap_err().to_string();
+        let says = "are in 1 segments, and keeping these leaves 1 of 5 to record in";
+        assert!(error.contains(says), "{error}");
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Begin,
+        Keep(u8, u64),
+        Release(u8),
+        GiveUp,
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            6 => Just(Step::Begin),
+            2 => (0u8..4, 1u64..40).prop_map(|(name, last)| Step::Keep(name, last)),
+            1 => (0u8..4).prop_map(Step::Release),
+            1 => Just(Step::GiveUp),
+        ];
+        prop::collection::vec(step, 1..60)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+        #[test]
+        fn no_life_of_an_incident_is_overwritten_and_one_segment_is_always_free(steps in steps()) {
+            let dir = tempfile::tempdir().unwrap();
+            let mut pool = open(dir.path(), 6, BYTES, &mut |_| ()).unwrap();
+            let mut incidents: BTreeMap<String, Incident> = BTreeMap::new();
+            let mut last = begin(&mut pool, 0);
+            for (now_ns, step) in (1u64..).zip(steps) {
+                match step {
+                    Step::Begin => last = begin(&mut pool, now_ns * 10),
+                    Step::Keep(name, last_ns) => {
+                        let (name, last) = (name.to_string(), Duration::from_nanos(last_ns));
+                        if let Ok(kept) = pool.keep(&name, last, moment(now_ns * 10)) {
+                            prop_assert!(kept.free_segments >= 2);
+                            incidents.insert(name, kept.incident);
+                        }
+                    }
+                    Step::Release(name) => {
+                        pool.release(&name.to_string());
+                        incidents.remove(&name.to_string());
+                    }
+                    Step::GiveUp => drop(pool.give_up(last.sequence)),
+                }
+                prop_assert!(pool.oldest().is_some());
+                for kept in incidents.values().flat_map(|incident| &incident.segments) {
+                    let there = pool.segments.iter().filter_map(Segment::identity);
+                    prop_assert!(there.filter(|life| kept.is(life)).count() == 1, "{:?}", kept);
+                }
+            }
+        }
     }
 }

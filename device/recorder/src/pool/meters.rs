@@ -28,6 +28,10 @@ pub struct Meters {
     pub failures: AtomicU64,
     /// Segments left before they were full, because a part of them cannot be written or is gone.
     pub failed_segments: AtomicU64,
+    /// That the pool has,
+    pub incidents: AtomicU64,
+    /// and how many segments they keep.
+    pub kept_segments: AtomicU64,
     /// What failed last, or why recording ended.
     pub trouble: Mutex<Option<String>>,
     state: Mutex<RecordingState>,

@@ -8,7 +8,8 @@
 //!
 //! Channels may be declared while recording: [`Recorder::add_channel`].
 //!
-//! Reading order: [`files`] (the pool), `making` and `renamer` (its files), [`direct_io`] (I/O),
+//! Reading order: [`files`] (the pool), [`pins`] (what of it is not overwritten), `making` and
+//! `renamer` (its files), [`direct_io`] (I/O),
 //! [`flight`] (what is durable),
 //! [`errand`] (I/O of segments other than records), [`stage`] (records to segments, and what happens
 //! when the device fails), [`writer`] (what the thread does), [`thread`], [`registry`] (which
@@ -29,6 +30,7 @@ pub mod flight;
 pub mod flush;
 mod making;
 pub mod meters;
+pub mod pins;
 pub mod registry;
 mod renamer;
 pub mod stage;
@@ -49,6 +51,7 @@ use self::writer::Writer;
 use super::channel::{Channel, Outlet, SharedChannels, open, open_shared};
 use super::config::{ChannelConfig, ConfigError, RecorderConfig};
 use super::control::{Control, Facts};
+use super::incident::keeper::Keeper;
 use super::ledger::{Account, Ledger};
 use super::mcap::definitions::{DefinitionError, Definitions};
 use super::mcap::encoder::Encoder;
@@ -130,7 +133,11 @@ fn open_pool(
         discard_damaged: config.discard_damaged,
         shrink,
     };
-    Pool::open(&made, note, stop)
+    let pool = Pool::open(&made, note, stop)?;
+    if let Some(cost) = config.cost_of_kept(pool.kept().1 as u64, pool.count() as u64) {
+        note(cost);
+    }
+    Ok(pool)
 }
 
 /// A recording in progress.
@@ -138,6 +145,7 @@ fn open_pool(
 pub struct Recorder {
     facts: Facts,
     registry: Arc<Registry>,
+    keeper: Arc<Keeper>,
     meters: Arc<Meters>,
     stop: Arc<AtomicBool>,
     /// Losses that a flush has told of.
@@ -237,6 +245,8 @@ impl Recorder {
         let ledgers: Vec<Arc<Ledger>> =
             outlets.iter().flat_map(|outlet| outlet.ledgers.iter().cloned()).collect();
         let (registry, additions) = Registry::new(config, definitions, &ledgers);
+        let registry = Arc::new(registry);
+        let (keeper, orders) = Keeper::new(config.dir.clone(), Arc::clone(&registry));
         let mut sizes = buffer_sizes(encoder.largest_layout());
         sizes.iter_mut().for_each(|(_, locked)| *locked &= config.lock_memory);
         let (thread, pool) = match order.prepared {
@@ -277,6 +287,7 @@ impl Recorder {
         let writer = Writer {
             outlets,
             additions,
+            orders,
             stage,
             poll: config.poll(),
             // At most 16 MiB: checked.
@@ -287,7 +298,8 @@ impl Recorder {
         let thread = thread.begin(writer)?;
         Ok(Recorder {
             facts,
-            registry: Arc::new(registry),
+            registry,
+            keeper: Arc::new(keeper),
             meters,
             stop: stop_writing,
             told_lost: Arc::default(),
@@ -319,7 +331,12 @@ impl Recorder {
     /// What other threads and programs may ask; it outlives the recorder.
     pub fn control(&self) -> Control {
         let (registry, meters) = (Arc::clone(&self.registry), Arc::clone(&self.meters));
-        Control { registry, meters, facts: self.facts }
+        Control { registry, meters, keeper: Arc::clone(&self.keeper), facts: self.facts }
+    }
+
+    /// Takes and releases incidents; it outlives the recorder.
+    pub fn keeper(&self) -> &Arc<Keeper> {
+        &self.keeper
     }
 
     /// What became of the records so far.
@@ -351,6 +368,7 @@ impl Recorder {
     /// Makes durable what was appended before, and ends the segment. Later records are ignored.
     /// The report says whether everything is durable.
     pub fn finish(&mut self) -> io::Result<WriterReport> {
+        self.keeper.close();
         self.stop.store(true, Ordering::Release);
         let thread = self.thread.take().ok_or_else(|| io::Error::other("finished already"))?;
         thread.end()

@@ -19,9 +19,11 @@ use super::direct_io::{Disk, DiskOp, Done};
 use super::files::Pool;
 use super::flight::Flight;
 use super::meters::{Meters, count, raise};
+use super::pins::Moment;
 use super::registry::Addition;
 use super::renamer::Renamer;
 use crate::config::{OnFailure, WhenFull};
+use crate::incident::{IncidentError, Kept};
 use crate::ledger::{Amount, Ledger};
 use crate::mcap::account::ChannelLedger;
 use crate::mcap::definitions::Definitions;
@@ -29,7 +31,7 @@ use crate::mcap::encoder::{ADDED_COPIES, Encoder, FileRange, Full, Message};
 use crate::mcap::layout::{ALIGN_BYTES, HEAD_BYTES, Layout};
 use crate::ring::Header;
 use crate::sizing::{BUFFERS_MAX as BLOCKS, buffers};
-use crate::source::now_ns;
+use crate::source::{now_ns, wall_ns};
 
 // Behind those of the blocks: what segments need beside them.
 const TAIL: usize = BLOCKS;
@@ -124,7 +126,7 @@ pub struct Stage {
 impl Stage {
     /// Nothing is written before [`Stage::begin_early`] or the first record.
     pub fn new(parts: Parts) -> Stage {
-        Stage {
+        let stage = Stage {
             flight: Flight::new(parts.ledgers.clone(), BLOCKS),
             file: None,
             ending: None,
@@ -142,12 +144,34 @@ impl Stage {
             syncs: Latencies::default(),
             rotations: Latencies::default(),
             parts,
-        }
+        };
+        stage.tell_kept();
+        stage
     }
 
     /// Name of the engine, and whether it goes past the page cache.
     pub fn engine(&self) -> (&'static str, bool) {
         (self.parts.disk.engine(), self.parts.pool.is_direct())
+    }
+
+    /// Keeps what holds the last so much time, with all that was pushed.
+    pub fn keep(&mut self, name: &str, last: Duration) -> Result<Kept, IncidentError> {
+        let now = Moment { monotonic_ns: now_ns(), wall_ns: wall_ns() };
+        let kept = self.parts.pool.keep(name, last, now);
+        self.tell_kept();
+        kept
+    }
+
+    /// Lets go of it.
+    pub fn release(&mut self, name: &str) {
+        self.parts.pool.release(name);
+        self.tell_kept();
+    }
+
+    fn tell_kept(&self) {
+        let ((incidents, segments), meters) = (self.parts.pool.kept(), &self.parts.meters);
+        meters.incidents.store(incidents as u64, Ordering::Relaxed);
+        meters.kept_segments.store(segments as u64, Ordering::Relaxed);
     }
 
     /// How many segments there are.

@@ -13,6 +13,7 @@ use super::meters::{Ended, Meters, RecordingState, WriterReport, raise};
 use super::registry::Addition;
 use super::stage::{Stage, Stop};
 use crate::channel::Outlet;
+use crate::incident::keeper::Order;
 use crate::ledger::Amount;
 use crate::ring::{HEADER_BYTES, Header};
 use crate::source::now_ns;
@@ -27,6 +28,8 @@ pub struct Writer {
     pub outlets: Vec<Outlet>,
     /// Channels that are declared meanwhile.
     pub additions: Receiver<Addition>,
+    /// Incidents that are to be taken or released.
+    pub orders: Receiver<Order>,
     /// Where records go.
     pub stage: Stage,
     /// Interval between polls at low rates.
@@ -97,7 +100,11 @@ impl Writer {
         stopping: bool,
         pause: &mut Duration,
     ) -> Result<(), Stop> {
-        let drained_bytes = self.drain(since_ns)?;
+        // Before the rings: what an incident is to have is in them at the latest.
+        let orders: Vec<Order> = self.orders.try_iter().collect();
+        let drained = self.drain(since_ns);
+        self.follow(orders);
+        let drained_bytes = drained?;
         if stopping {
             return self.stage.finish();
         }
@@ -148,6 +155,18 @@ impl Writer {
         Ok(drained_bytes)
     }
 
+    /// Who asked may have given up waiting, and releases it then.
+    fn follow(&mut self, orders: Vec<Order>) {
+        for order in orders {
+            match order {
+                Order::Keep { name, last, answer } => {
+                    let _ = answer.send(self.stage.keep(&name, last));
+                }
+                Order::Release { name } => self.stage.release(&name),
+            }
+        }
+    }
+
     fn take_additions(&mut self) -> Result<(), Stop> {
         let added = self.seen_additions();
         if added.is_empty() { Ok(()) } else { self.stage.add_channels(added) }
@@ -188,6 +207,8 @@ impl Writer {
         loop {
             let stopping = self.stop.load(Ordering::Acquire);
             self.seen_additions();
+            let orders: Vec<Order> = self.orders.try_iter().collect();
+            self.follow(orders);
             for outlet in &mut self.outlets {
                 let ledgers = &outlet.ledgers;
                 let count = |header: Header| {

@@ -3,6 +3,7 @@
 
 mod control;
 mod failures;
+mod incidents;
 mod input;
 mod memory;
 mod plan;

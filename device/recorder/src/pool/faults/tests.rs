@@ -18,8 +18,10 @@ use crate::config::{
     ChannelConfig, EngineChoice, LateRoom, OnFailure, RecorderConfig, Retention, WhenFull,
     WriterConfig,
 };
+use crate::incident::KeptSegment;
 use crate::ledger::Account;
 use crate::mcap::files::recover_file;
+use crate::mcap::reading::life;
 use crate::pool::Recorder;
 use crate::pool::flush::Flushed;
 use crate::pool::meters::{Ended, Meters, RecordingState};
@@ -141,6 +143,7 @@ struct Run {
     faults: Faults,
     recorder: Recorder,
     channels: Vec<Channel>,
+    kept: Vec<KeptSegment>,
 }
 
 impl Run {
@@ -160,7 +163,7 @@ impl Run {
         let config = RecorderConfig { on_failure, ..config };
         let faults = Faults::of_next_recorder(faults.to_vec(), page_cache);
         let (recorder, channels) = Recorder::start(&config, &mut |_| ()).unwrap();
-        Run { dir, before, faults, recorder, channels }
+        Run { dir, before, faults, recorder, channels, kept: Vec::new() }
     }
 
     fn append(&mut self, records: std::ops::Range<u64>, every: Duration) {
@@ -172,6 +175,24 @@ impl Run {
         let mut config = config(self.dir.path(), EngineChoice::Best).channels.remove(0);
         config.topic = topic.into();
         self.channels[0] = self.recorder.add_channel(&config).unwrap();
+    }
+
+    /// The segment in use, if the device lets the writer thread get to it and room is left.
+    fn keep(&mut self, name: &str) {
+        if let Ok(kept) = self.recorder.keeper().pin(name, Duration::from_nanos(1)) {
+            self.kept.extend(kept.incident.segments);
+        }
+    }
+
+    /// Nothing has overwritten what was kept.
+    fn check_kept(&self) {
+        for kept in &self.kept {
+            let names = ["mcap", "unused"].map(|end| format!("{}.{end}", kept.file));
+            let path =
+                names.map(|name| self.dir.path().join(name)).into_iter().find(|p| p.exists());
+            let life = life(&fs::File::open(path.unwrap()).unwrap()).unwrap().unwrap();
+            assert!(kept.is(&life.identity), "{kept:?} is {:?}", life.identity);
+        }
     }
 
     /// Of all channels.
@@ -426,9 +447,13 @@ proptest! {
         faults in prop::collection::vec(any_fault(), 1..5),
         engine in prop::sample::select(ENGINES.to_vec()),
         page_cache in prop::bool::weighted(0.2),
+        incidents in prop::collection::vec(any::<bool>(), 5),
     ) {
         let mut run = Run::start_with(engine, &faults, page_cache, OnFailure::Wait);
         for part in 0..5 {
+            if incidents[part as usize] {
+                run.keep(&part.to_string());
+            }
             run.append(part * 80..(part + 1) * 80, ms(1));
             run.add_channel(&part.to_string());
             run.check_crash();
@@ -437,7 +462,8 @@ proptest! {
         let failed = run.meter(|meters| &meters.failed_segments);
         let rotations = run.meter(|meters| &meters.rotations);
         let before = run.before.clone();
-        let (lost, found, _) = run.finish(Ended::Finished);
+        let (lost, found, run) = run.finish(Ended::Finished);
+        run.check_kept();
         prop_assert!(ours(&found) >= 400 - lost);
         // The first, one at each change of segment, and one that was prepared.
         let used = 2 + rotations + failed;

@@ -78,7 +78,8 @@ impl Stage {
 
     /// Whether all segments were begun, and none may be overwritten.
     fn is_used_up(&self) -> bool {
-        self.parts.when_full == WhenFull::Stop && self.begun == self.segments()
+        let usable = self.segments() - self.parts.pool.kept_from_before();
+        self.parts.when_full == WhenFull::Stop && self.begun >= usable
     }
 
     /// Ends the recording: the segment in use, if any, is whole and durable then.
@@ -140,6 +141,7 @@ impl Stage {
             return Ok(());
         };
         self.file = Some(InUse { file: errand.into_file(), identity, holds_records: false });
+        self.parts.pool.begin(identity, now_ns());
         let names = self.parts.pool.rename(identity.sequence, true);
         if let Some((renamer, names)) = self.parts.renamer.as_ref().zip(names) {
             renamer.rename(names);
@@ -182,6 +184,10 @@ impl Stage {
         let free = self.next.is_none() && self.ending.is_none() && !self.is_last();
         if free && !self.looked_ahead && self.parts.encoder.is_nearly_full() {
             self.looked_ahead = true;
+            let in_use = self.file.as_ref().map(|in_use| in_use.identity.sequence);
+            if !self.parts.pool.has_another(in_use) {
+                return;
+            }
             self.look_ahead_now();
         }
     }

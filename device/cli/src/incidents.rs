@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady incidents`: what a pool keeps until it is released.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use anyhow::{Context, anyhow};
+use clap::Subcommand;
+use serde_json::{Value, json};
+use steadyio_recorder::control::client::ask;
+use steadyio_recorder::incident::{Incident, Kept, files};
+use steadyio_recorder::mcap::files::{FilesError, lock_directory, recordings};
+use steadyio_recorder::mcap::private::Identity;
+use steadyio_recorder::mcap::reading::life;
+
+use crate::exit::{Failure, Status};
+use crate::output::print;
+use crate::quantity::duration;
+use crate::table;
+
+const SCHEMA: &str = "steadyio.incidents/1";
+
+const HELP: &str = "Exit status: 0 done; 1 refused, or failed; 2 the command line is wrong; 3 kept, \
+but not all of the time asked for is there, or durable, or segments of a listed incident are not \
+there. `steady export DIR --incident NAME` makes one MCAP file of it.";
+
+/// Keep what was recorded last from being overwritten, until it is released
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Show the incidents of a recording; works while a recorder runs
+    #[command(after_help = HELP)]
+    List {
+        /// Directory of the recording
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+        /// Print a JSON document (docs/spec/incidents-1.schema.json)
+        #[arg(long)]
+        json: bool,
+    },
+    /// Have a running recorder keep the segments that hold the last so much time
+    #[command(after_help = HELP)]
+    Keep {
+        /// New name: letters, digits, '.', '_' and '-'
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// Socket of the recorder, as steady record --control has it
+        #[arg(long, value_name = "PATH")]
+        control: PathBuf,
+        /// How far back
+        #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+        last: Duration,
+        /// Print the answer as it is (docs/spec/control-1.md)
+        #[arg(long)]
+        json: bool,
+    },
+    /// Let go of an incident: its segments may be overwritten
+    #[command(after_help = HELP)]
+    Release {
+        /// Its name
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// Socket of the recorder that runs
+        #[arg(long, value_name = "PATH", group = "where", required = true)]
+        control: Option<PathBuf>,
+        /// Directory of the recording, if no recorder runs
+        #[arg(long, value_name = "DIR", group = "where")]
+        dir: Option<PathBuf>,
+        /// Print a JSON document (docs/spec/control-1.md)
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
+    match &arguments.action {
+        Action::List { dir, json } => list(dir, *json),
+        Action::Keep { name, control, last, json } => keep(name, control, *last, *json),
+        Action::Release { name, control: Some(control), json, .. } => {
+            let request = json!({ "do": "release-incident", "name": name });
+            let answer = ask(control, &request).map_err(Failure::with(Status::Failed))?;
+            tell_released(name, &answer, *json)
+        }
+        Action::Release { name, dir, json, .. } => {
+            let dir = dir.as_deref().unwrap_or(Path::new("."));
+            release(dir, name).map_err(Failure::with(Status::Failed))?;
+            tell_released(name, &json!({ "schema": "steadyio.control/1", "released": name }), *json)
+        }
+    }
+}
+
+fn keep(name: &str, control: &Path, last: Duration, as_json: bool) -> Result<Status, Failure> {
+    let request = json!({ "do": "keep-incident", "name": name, "last_s": last.as_secs_f64() });
+    let answer = ask(control, &request).map_err(Failure::with(Status::Failed))?;
+    let kept: Kept = serde_json::from_value(answer.clone())
+        .context("the recorder is of another version")
+        .map_err(Failure::with(Status::Failed))?;
+    print(&if as_json { format!("{answer:#}\n") } else { format!("{kept}\n") })?;
+    Ok(if kept.is_whole() { Status::Done } else { Status::Flawed })
+}
+
+/// Under the lock of the directory, so that no recorder has its segments in mind.
+fn release(dir: &Path, name: &str) -> anyhow::Result<()> {
+    let _lock = lock_directory(dir).map_err(|error| match error {
+        FilesError::Busy(_) => {
+            anyhow!("{}: a recorder uses it: release {name} by --control PATH", dir.display())
+        }
+        error => error.into(),
+    })?;
+    Ok(files::remove(dir, name)?)
+}
+
+fn tell_released(name: &str, answer: &Value, as_json: bool) -> Result<Status, Failure> {
+    let text = format!("incident {name}: released\n");
+    print(&if as_json { format!("{answer:#}\n") } else { text })?;
+    Ok(Status::Done)
+}
+
+/// An incident, and how many of its segments are in the pool.
+type Found = (Incident, usize);
+
+fn list(dir: &Path, as_json: bool) -> Result<Status, Failure> {
+    let found = find(dir).map_err(Failure::with(Status::Failed))?;
+    print(&if as_json { to_json(&found) } else { to_text(dir, &found) })?;
+    let whole = |(incident, there): &Found| *there == incident.segments.len();
+    Ok(if found.iter().all(whole) { Status::Done } else { Status::Flawed })
+}
+
+fn find(dir: &Path) -> anyhow::Result<Vec<Found>> {
+    let incidents = files::read_all(dir)?;
+    let lives = lives(dir)?;
+    let there = |incident: &Incident| lives.iter().filter(|life| incident.holds(life)).count();
+    Ok(incidents.into_iter().map(|incident| (there(&incident), incident)).map(swap).collect())
+}
+
+fn swap((there, incident): (usize, Incident)) -> Found {
+    (incident, there)
+}
+
+/// What is in the segments; of a damaged one nobody knows.
+fn lives(dir: &Path) -> anyhow::Result<Vec<Identity>> {
+    let paths = match recordings(dir) {
+        Err(FilesError::NoFiles(_)) => Vec::new(),
+        found => found?,
+    };
+    let read = |path: PathBuf| life(&File::open(path).ok()?).ok()?;
+    Ok(paths.into_iter().filter_map(read).map(|life| life.identity).collect())
+}
+
+fn to_json(found: &[Found]) -> String {
+    let one = |(incident, there): &Found| {
+        let covered_ns = incident.covered_ns();
+        json!({ "incident": incident, "covered_ns": covered_ns, "segments_there": there })
+    };
+    let incidents: Vec<Value> = found.iter().map(one).collect();
+    format!("{:#}\n", json!({ "schema": SCHEMA, "incidents": incidents }))
+}
+
+fn to_text(dir: &Path, found: &[Found]) -> String {
+    if found.is_empty() {
+        return format!("{}: no incidents\n", dir.display());
+    }
+    let mut rows = vec![["name", "taken", "asked", "there", "segments"].map(String::from)];
+    for (incident, there) in found {
+        let taken = UNIX_EPOCH + Duration::from_nanos(incident.to_ns);
+        let seconds = |ns: u64| format!("{:.1} s", ns as f64 / 1e9);
+        rows.push([
+            incident.name.clone(),
+            humantime::format_rfc3339_seconds(taken).to_string(),
+            seconds(incident.asked_ns),
+            seconds(incident.covered_ns()),
+            format!("{there} of {}", incident.segments.len()),
+        ]);
+    }
+    table::align(&rows, &[0, 1])
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! SIGUSR1 keeps an incident, named after the time.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, SystemTime};
+
+use signal_hook::consts::SIGUSR1;
+use signal_hook::iterator::{Handle, Signals};
+use steadyio_recorder::incident::keeper::Keeper;
+use steadyio_recorder::incident::{IncidentError, Kept};
+
+/// Incidents of the same second.
+const SAME_NAME_MAX: usize = 100;
+
+/// Does so until it is dropped. Signals that come before a recorder runs wait for it.
+pub struct IncidentSignal {
+    signals: Option<Signals>,
+    handle: Handle,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl IncidentSignal {
+    pub fn new() -> io::Result<IncidentSignal> {
+        let signals = Signals::new([SIGUSR1])?;
+        Ok(IncidentSignal { handle: signals.handle(), signals: Some(signals), thread: None })
+    }
+
+    pub fn serve(&mut self, keeper: Arc<Keeper>, last: Duration) -> io::Result<()> {
+        let Some(mut signals) = self.signals.take() else { return Ok(()) };
+        let answer = move || {
+            for _ in signals.forever() {
+                match keep(&keeper, last) {
+                    Ok(kept) => eprintln!("steady: {kept}"),
+                    Err(error) => eprintln!("steady: {error}"),
+                }
+            }
+        };
+        self.thread = Some(Builder::new().name("steady-signal".into()).spawn(answer)?);
+        Ok(())
+    }
+}
+
+impl Drop for IncidentSignal {
+    fn drop(&mut self) {
+        self.handle.close();
+        if let Some(thread) = self.thread.take() {
+            // Its panic has been printed.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn keep(keeper: &Keeper, last: Duration) -> Result<Kept, IncidentError> {
+    let name = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let name = name.replace(['-', ':'], "");
+    let more = (2..SAME_NAME_MAX).map(|number| format!("{name}-{number}"));
+    let mut kept = keeper.keep(&name, last);
+    for name in more {
+        if !matches!(kept, Err(IncidentError::Exists(_))) {
+            break;
+        }
+        kept = keeper.keep(&name, last);
+    }
+    kept
+}

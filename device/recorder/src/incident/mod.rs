@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Incidents: what no recorder overwrites until it is released.
+//!
+//! A pool overwrites its oldest segment, whatever is in it. After a crash or a near miss somebody
+//! needs what was recorded before it: an incident names the segments that hold the last so many
+//! seconds, and keeps them from being used again, in this recording and in later ones.
+//!
+//! Reading order: [`crate::pool::pins`] (which segments the writer thread may choose), [`files`]
+//! (what makes that last), [`keeper`] (how others ask for it).
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::mcap::private::Identity;
+
+pub mod files;
+pub mod keeper;
+
+/// Version of the files.
+pub const SCHEMA: &str = "steadyio.incident/1";
+
+/// Longest name: files have names of 255 bytes at most.
+const NAME_BYTES_MAX: usize = 64;
+
+/// A segment as it was recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptSegment {
+    /// Its name in the pool, without what says whether anything is recorded in it.
+    pub file: String,
+    /// As in the metadata of the segment.
+    pub recording_id: String,
+    pub sequence: u64,
+}
+
+impl KeptSegment {
+    pub fn new(file: String, identity: &Identity) -> KeptSegment {
+        let recording_id = hex(&identity.recording_id);
+        KeptSegment { file, recording_id, sequence: identity.sequence }
+    }
+
+    /// Whether this is what is in the file now.
+    pub fn is(&self, identity: &Identity) -> bool {
+        self.sequence == identity.sequence && self.recording_id == hex(&identity.recording_id)
+    }
+}
+
+fn hex(id: &[u8; 16]) -> String {
+    id.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// See the module's head. `docs/spec/incident-1.schema.json` describes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Incident {
+    pub schema: String,
+    pub name: String,
+    /// So much before the end was asked for.
+    pub asked_ns: u64,
+    /// From here on, at the latest, all is there that the recorder received; wall clock.
+    pub from_ns: u64,
+    /// When it was taken.
+    pub to_ns: u64,
+    /// The oldest first.
+    pub segments: Vec<KeptSegment>,
+}
+
+impl Incident {
+    /// How much of what was asked for is there.
+    pub fn covered_ns(&self) -> u64 {
+        self.to_ns.saturating_sub(self.from_ns)
+    }
+
+    pub fn holds(&self, identity: &Identity) -> bool {
+        self.segments.iter().any(|segment| segment.is(identity))
+    }
+}
+
+/// What was kept, and what that costs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    pub incident: Incident,
+    /// Of the pool, by all incidents.
+    pub kept_segments: u64,
+    /// In which recording goes on.
+    pub free_segments: u64,
+    /// Whether all that had been received is durable. Not so if the device takes too long.
+    pub durable: bool,
+}
+
+impl Kept {
+    /// Whether all that was asked for is there, and durable.
+    pub fn is_whole(&self) -> bool {
+        self.durable && self.incident.covered_ns() >= self.incident.asked_ns
+    }
+}
+
+impl fmt::Display for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Incident { name, asked_ns, segments, .. } = &self.incident;
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        let (asked_s, there_s) = (seconds(*asked_ns), seconds(self.incident.covered_ns()));
+        if self.incident.covered_ns() < *asked_ns {
+            write!(
+                f,
+                "incident {name}: kept {there_s:.1} s of {asked_s:.1} s: the rest is not there any more"
+            )?;
+        } else {
+            write!(f, "incident {name}: kept the last {asked_s:.1} s")?;
+        }
+        let (count, free) = (segments.len(), self.free_segments);
+        write!(f, "; {count} segments, and {free} are left to record in")?;
+        if !self.durable {
+            write!(f, "; not all of it is durable yet")?;
+        }
+        Ok(())
+    }
+}
+
+/// An incident was not taken or released; nothing has changed.
+#[derive(Debug, thiserror::Error)]
+pub enum IncidentError {
+    #[error(
+        "incident {0:?}: a name has 1 to {NAME_BYTES_MAX} letters, digits, '.', '_' and '-', and \
+         begins with a letter or digit"
+    )]
+    Name(String),
+    #[error("incident {0}: the last 0 s: ask for some time")]
+    NoTime(String),
+    #[error("incident {0}: there is one of this name: give another, or release that one")]
+    Exists(String),
+    #[error("{}: has no incident {name}; it has {others}", dir.display())]
+    Unknown { dir: PathBuf, name: String, others: String },
+    #[error("incident {0}: nothing is recorded yet")]
+    Nothing(String),
+    #[error(
+        "incident {name}: the last {:.1} s are in {needed} segments, and keeping these leaves \
+         {free} of {segments} to record in, but it takes 2: ask for less, release an incident, or \
+         record with more segments", last.as_secs_f64()
+    )]
+    NoRoom {
+        name: String,
+        last: Duration,
+        /// That are not kept yet.
+        needed: usize,
+        /// What would be left.
+        free: usize,
+        /// In the pool.
+        segments: usize,
+    },
+    #[error("incident {0}: the recording has ended")]
+    Ended(String),
+    #[error(
+        "incident {name}: not taken: the writer thread did not answer within {} s; does the device \
+         fail?", waited.as_secs()
+    )]
+    NoAnswer { name: String, waited: Duration },
+    #[error("{}: {why}", path.display())]
+    Io { path: PathBuf, why: io::Error },
+    #[error(
+        "{}: cannot be read as an incident, so which segments it keeps is unknown: {why}; repair \
+         it, or move it elsewhere to give them up", path.display()
+    )]
+    Unreadable { path: PathBuf, why: String },
+}
+
+/// Names are parts of file names.
+pub fn check_name(name: &str) -> Result<(), IncidentError> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    let begins = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
+    if begins && name.len() <= NAME_BYTES_MAX && name.bytes().all(allowed) {
+        Ok(())
+    } else {
+        Err(IncidentError::Name(name.into()))
+    }
+}
