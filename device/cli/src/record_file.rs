@@ -30,6 +30,10 @@ impl RecordFile {
     /// Checks that `path` can be written; to be called before the measurement.
     pub fn create(path: &Path) -> io::Result<RecordFile> {
         let dir = writable_folder(path)?;
+        // Found by the rename otherwise, after the measurement.
+        if path.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
         let temporary = tempfile::Builder::new().prefix(".steady-").tempfile_in(dir)?;
         Ok(RecordFile { path: path.to_path_buf(), temporary })
     }

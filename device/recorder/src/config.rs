@@ -398,6 +398,11 @@ pub(crate) struct LateLimits {
     pub(crate) shared_ring_bytes: Option<u64>,
 }
 
+/// Whether a segment can have so many bytes.
+pub(crate) fn is_segment_size(bytes: u64) -> bool {
+    (SEGMENT_BYTES.0..=SEGMENT_BYTES.1).contains(&bytes) && bytes % BLOCK_BYTES == 0
+}
+
 fn check_ring(key: &str, bytes: u64, need: u64, poll: Duration) -> Result<(), ConfigError> {
     within(key, bytes, RING_BYTES)?;
     if bytes >= need {

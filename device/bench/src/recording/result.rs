@@ -115,6 +115,7 @@ struct Caller {
     worst: Vec<WorstCall>,
     lateness: Distribution,
     late_records: u64,
+    too_long_records: u64,
     kernel: Counters,
     error: Option<String>,
 }
@@ -200,7 +201,7 @@ fn caller_writes_part(
     }
 }
 
-fn caller_part(report: &CallerReport, call: &'static str) -> Caller {
+fn caller_part(report: &CallerReport, too_long: u64, call: &'static str) -> Caller {
     Caller {
         call,
         calls: Distribution::of(&report.calls),
@@ -209,6 +210,7 @@ fn caller_part(report: &CallerReport, call: &'static str) -> Caller {
         worst: report.worst.clone(),
         lateness: Distribution::of(&report.lateness),
         late_records: report.late,
+        too_long_records: too_long,
         kernel: report.kernel,
         error: report.error.clone(),
     }
@@ -263,7 +265,7 @@ impl RecordingResult {
             duration_ns: outcome.duration_ns,
             payload_mib_s: rounded(mib / (outcome.duration_ns.max(1) as f64 / 1e9)),
             cpu_ns_per_mib: (mib > 0.0).then(|| (outcome.cpu_ns as f64 / mib) as u64),
-            caller: caller_part(&outcome.caller, call),
+            caller: caller_part(&outcome.caller, outcome.too_long, call),
             pool,
             caller_writes,
             ledger: LedgerPart {
@@ -298,6 +300,11 @@ impl RecordingResult {
     /// Writes and syncs of the recorder that failed.
     pub fn failures(&self) -> u64 {
         self.pool.as_ref().map_or(0, |pool| pool.failures)
+    }
+
+    /// Records that are lost because they are longer than their channel allows.
+    pub fn too_long(&self) -> u64 {
+        self.caller.too_long_records
     }
 
     /// Why it ended, or what failed last.
@@ -350,11 +357,12 @@ impl RecordingResult {
             );
         }
         text + &format!(
-            "durable {} of {}, lost {} (ring full {}, in writing {})\n",
+            "durable {} of {}, lost {} (ring full {}, too long {}, in writing {})\n",
             total.durable.records,
             total.received.records,
             total.lost().records,
-            total.lost_ring_full.records,
+            total.lost_ring_full.records - self.too_long(),
+            self.too_long(),
             total.lost_in_writing.records,
         )
     }

@@ -15,11 +15,13 @@ use std::time::Duration;
 
 use steadyio_core::interrupt::Interrupt;
 use steadyio_core::scheduling::set_fifo;
-use steadyio_recorder::channel::{Channel, SharedChannels};
+use steadyio_recorder::channel::{Channel, Lost, SharedChannels};
 use steadyio_recorder::config::{ChannelConfig, RecorderConfig};
 use steadyio_recorder::ledger::Account;
+use steadyio_recorder::pool::making::make_directory;
 use steadyio_recorder::pool::meters::{Listener, Meters, RecordingState, WriterReport};
 use steadyio_recorder::pool::registry::Registry;
+use steadyio_recorder::pool::thread::not_started;
 use steadyio_recorder::pool::{Preparation, Recorder, StartError};
 use steadyio_recorder::source::{Record, Source, now_ns};
 use steadyio_recorder::task::{lock_process, process_cpu_ns, set_cpu};
@@ -124,6 +126,8 @@ pub struct Outcome {
     pub duration_ns: u64,
     /// Whether all of the process was locked into memory, not rings and blocks only.
     pub process_locked: bool,
+    /// Records that were lost because they are longer than their channel allows.
+    pub too_long: u64,
 }
 
 /// When the first record came, and the CPU time of the process until then.
@@ -237,6 +241,7 @@ struct PoolSink {
     /// Of each channel's ring, if the caller waits for room.
     ring_bytes: Option<Vec<u64>>,
     last: usize,
+    too_long: u64,
     meters: Arc<Meters>,
     stop: Interrupt,
 }
@@ -246,7 +251,7 @@ impl Sink for PoolSink {
         self.last = record.channel;
         let Record { channel, log_time_ns: log_ns, publish_time_ns, data, .. } = *record;
         // The channel counts a loss; the caller of a real-time system would continue, too.
-        let _ = match &mut self.rings {
+        let taken = match &mut self.rings {
             Rings::Own(channels) => {
                 channels[channel].append_published(log_ns, publish_time_ns, data)
             }
@@ -254,6 +259,7 @@ impl Sink for PoolSink {
                 channels.append_published(channel, log_ns, publish_time_ns, data)
             }
         };
+        self.too_long += u64::from(taken == Err(Lost::TooLong));
         Ok(())
     }
 
@@ -336,6 +342,7 @@ impl Plan {
             registry: Arc::clone(&registry),
             ring_bytes,
             last: 0,
+            too_long: 0,
             meters: Arc::clone(&meters),
             stop: stop.clone(),
         };
@@ -346,7 +353,7 @@ impl Plan {
         meters.on_change(Listener(Box::new(told)));
         let account = || registry.total();
         let mut watching = self.watching(watch, note, events, &account, &lag);
-        let (begun, caller, _) = self.run_caller(source, sink, stop, &sender, &mut watching)?;
+        let (begun, caller, sink) = self.run_caller(source, sink, stop, &sender, &mut watching)?;
         let report = thread::scope(|scope| {
             // The device may fail now as well, and is waited for.
             let ended = SendsEnded(sender);
@@ -367,6 +374,7 @@ impl Plan {
             cpu_ns: process_cpu_ns() - begun.cpu_ns,
             duration_ns: now_ns() - begun.at_ns,
             process_locked: begun.process_locked,
+            too_long: sink.too_long,
         })
     }
 
@@ -380,7 +388,7 @@ impl Plan {
     ) -> Result<Outcome, SessionError> {
         let total_bytes = self.total_bytes.ok_or(SessionError::Endless(self.recipe))?;
         let dir = &self.config.dir;
-        std::fs::create_dir_all(dir).map_err(|error| named(dir, error))?;
+        make_directory(dir).map_err(|error| named(dir, error))?;
         let guard = if recipe.flusher { None } else { Some(FlusherOff::take(note)?) };
         let files = Files {
             dir: self.config.dir.clone(),
@@ -413,6 +421,7 @@ impl Plan {
             cpu_ns,
             duration_ns,
             process_locked: begun.process_locked,
+            too_long: 0,
         })
     }
 
@@ -462,10 +471,20 @@ impl Plan {
             let begun = Begun { at_ns: now_ns(), cpu_ns: process_cpu_ns(), process_locked };
             let report = run(&mut *source, &mut sink, measuring, &stop, &shared);
             Ok((begun, report, sink))
-        })?;
+        });
+        let thread = thread.map_err(not_started("the caller's thread"))?;
         watching.start_ns = now_ns();
         watching.tell_state();
         watching.until_ended();
+        thread.join().map_err(|_| io::Error::other("the caller's thread panicked"))?
+    }
+}
+
+impl CallerConfig {
+    /// Whether a thread may run so; to be called before anything is made.
+    pub fn check(self) -> Result<(), SessionError> {
+        let thread = thread::Builder::new().spawn(move || prepare_caller(&self));
+        let thread = thread.map_err(not_started("the caller's thread"))?;
         thread.join().map_err(|_| io::Error::other("the caller's thread panicked"))?
     }
 }

@@ -186,13 +186,16 @@ impl Arguments {
         if self.input.is_given() {
             return self.prepare_input(stop);
         }
-        self.prepare_periodic().map(Some).map_err(Failure::with(Status::Usage))
+        let prepared = self.prepare_periodic().map_err(Failure::with(Status::Usage))?;
+        prepared.plan.caller.check().map_err(failure)?;
+        Ok(Some(prepared))
     }
 
     /// The pool is made before the producers are let in: it may take minutes, in which they would
     /// fill what is between.
     fn prepare_input(&self, stop: &Interrupt) -> Result<Option<Prepared>, Failure> {
         let (recipe, config) = self.input_config().map_err(Failure::with(Status::Usage))?;
+        self.caller().check().map_err(failure)?;
         let pool = Preparation::new(&config, &mut note, stop);
         let pool = pool.map_err(|error| failure(error.into()))?;
         let longest_bytes = record_bytes_max(config.unit_bytes, config.longest_record_bytes);
@@ -384,13 +387,13 @@ impl Arguments {
         named::cpu("--cpu", self.cpu)?;
         named::cpu("--writer-cpu", self.writer_cpu)?;
         let keep = match (self.keep_size, self.keep_free, self.keep_time) {
-            (Some(_), _, _) => "--keep-size",
-            (_, Some(_), _) => "--keep-free",
-            (_, _, Some(_)) => "--keep-time",
-            _ => "--segments",
+            (Some(bytes), _, _) => format!("--keep-size {bytes}"),
+            (_, Some(bytes), _) => format!("--keep-free {bytes}"),
+            (_, _, Some(time)) => format!("--keep-time {time:?}"),
+            _ => "--segments".into(),
         };
         let declared = self.input.declares_topics();
-        check().map_err(|error| named::option(error, keep, declared))
+        check().map_err(|error| named::option(error, &keep, declared))
     }
 
     /// Options that only the pool has, and whether they were given.

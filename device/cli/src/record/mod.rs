@@ -100,14 +100,20 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let result = RecordingResult::new(&plan, &outcome.map_err(failure)?);
     if let Some(log) = log {
         let finished = log.finish(result.total());
-        finished.context("--account-log").map_err(Failure::with(Status::Failed))?;
+        let context = || named_path("--account-log", arguments.account_log.as_deref());
+        finished.with_context(context).map_err(Failure::with(Status::Failed))?;
     }
     let json = result.to_json().map_err(Failure::with(Status::Failed))?;
     if let Some(file) = out {
-        file.finish(&json).context("--out").map_err(Failure::with(Status::Failed))?;
+        let context = || named_path("--out", arguments.out.as_deref());
+        file.finish(&json).with_context(context).map_err(Failure::with(Status::Failed))?;
     }
     print(&if arguments.json { json } else { result.to_text() })?;
     Ok(status(&plan, &result, rejected.load(Ordering::Relaxed)))
+}
+
+fn named_path(option: &str, path: Option<&Path>) -> String {
+    format!("{option} {}", path.unwrap_or(Path::new("")).display())
 }
 
 /// What takes long, told meanwhile.
@@ -136,6 +142,9 @@ fn status(plan: &Plan, result: &RecordingResult, rejected: u64) -> Status {
     if not_durable > 0 {
         let (received, lost) = (total.received.records, total.lost().records);
         eprintln!("steady: {not_durable} of {received} records are not durable; {lost} were lost");
+        if result.too_long() > 0 {
+            eprintln!("steady: {} records are longer than their topic allows", result.too_long());
+        }
     }
     match result.end() {
         End::Failed if result.device_failed() => Status::DeviceFailed,

@@ -25,7 +25,7 @@ pub fn option(error: ConfigError, keep: &str, declared: bool) -> anyhow::Error {
         }
         "number of segments" if keep == "--segments" => keep,
         "number of segments" => {
-            return anyhow!("{keep}: comes to {value} segments of --segment-size; {reason}");
+            return anyhow!("{keep}: comes to {value} segments of --segment-size: {reason}");
         }
         key if key.ends_with(": ring_bytes") => "--ring",
         key if key.ends_with(": record_bytes_max") && !declared => "--size",

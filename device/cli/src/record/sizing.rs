@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use steadyio_bench::recording::result::RecordingResult;
 use steadyio_bench::recording::session::Plan;
 use steadyio_core::interrupt::Interrupt;
+use steadyio_recorder::pool::making::make_directory;
 use steadyio_recorder::sizing::{MARGIN, Sizing, sizing};
 use steadyio_recorder::source::{Periodic, Record, Source, now_ns};
 
@@ -124,7 +125,7 @@ fn measure_here(
     stop: &Interrupt,
 ) -> anyhow::Result<Stall> {
     let (mut plan, source) = measure;
-    fs::create_dir_all(&plan.config.dir).with_context(|| plan.config.dir.display().to_string())?;
+    make_directory(&plan.config.dir).with_context(|| plan.config.dir.display().to_string())?;
     plan.config.dir.push(MEASURED_IN);
     let dir = plan.config.dir.clone();
     let measured = measure_both(&plan, source, rate_bytes_s, stop);

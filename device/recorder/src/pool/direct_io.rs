@@ -89,7 +89,7 @@ impl Disk {
         };
         let engine = match choice {
             EngineChoice::Pwrite => Engine::Pwrite,
-            EngineChoice::IoUring => io_uring().map_err(DiskError::IoUring)?,
+            EngineChoice::IoUring => io_uring().map_err(DiskError::of_io_uring)?,
             // Old kernels lack io_uring; product images and containers often forbid it.
             EngineChoice::Best => io_uring().unwrap_or(Engine::Pwrite),
         };
@@ -346,10 +346,22 @@ pub enum DiskError {
         "io_uring: {0}; the kernel lacks or forbids it (sysctl kernel.io_uring_disabled, seccomp): \
          choose pwrite"
     )]
+    NoIoUring(io::Error),
+    /// Of files or memory, for example.
+    #[error("io_uring: {0}")]
     IoUring(io::Error),
     /// No memory for the buffers.
     #[error(transparent)]
     Memory(#[from] MemoryError),
+}
+
+impl DiskError {
+    fn of_io_uring(error: io::Error) -> DiskError {
+        match error.raw_os_error() {
+            Some(libc::ENOSYS | libc::EPERM | libc::EACCES) => DiskError::NoIoUring(error),
+            _ => DiskError::IoUring(error),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -362,7 +374,7 @@ mod tests {
 
     fn write_and_sync(choice: EngineChoice) {
         let mut disk = match Disk::new(choice, &[(8_192, false); 2]) {
-            Err(DiskError::IoUring(error)) => {
+            Err(DiskError::NoIoUring(error)) => {
                 steadyio_testing::skip(&format!("no io_uring here: {error}"));
                 return;
             }
@@ -419,6 +431,13 @@ mod tests {
         reader.read_exact(&mut [0; 4_096]).unwrap();
         disk.wait(Some(Duration::from_secs(60)));
         assert!(disk.next_done().unwrap().result.is_ok());
+    }
+
+    #[test]
+    fn an_io_uring_without_files_is_not_called_forbidden() {
+        let says = |error| DiskError::of_io_uring(io::Error::from_raw_os_error(error)).to_string();
+        assert_eq!(says(libc::EMFILE), "io_uring: Too many open files (os error 24)");
+        assert!(says(libc::EPERM).contains("lacks or forbids it"));
     }
 
     #[test]

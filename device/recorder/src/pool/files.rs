@@ -17,8 +17,9 @@ use std::time::Duration;
 
 use steadyio_core::interrupt::Interrupt;
 
-use super::making::{create_missing, sync_directory};
+use super::making::{create_missing, make_directory, sync_directory};
 use super::pins::{Begun, Moment, Pins, reaching_back};
+use crate::config::is_segment_size;
 use crate::incident::files as incident_files;
 use crate::incident::{Incident, IncidentError, Kept, KeptSegment, SCHEMA};
 use crate::mcap::files::{
@@ -47,10 +48,17 @@ pub enum PoolError {
          {found}, or into another directory, or remove the old segments", path.display()
     )]
     OtherSize { path: PathBuf, found: u64, wanted: u64 },
+    /// Named like a segment.
+    #[error(
+        "{}: is no regular file of {wanted} bytes, as a segment is: move it elsewhere, or record into \
+         another directory", path.display()
+    )]
+    NoSegment { path: PathBuf, wanted: u64 },
     /// Made with another configuration.
     #[error(
         "{} holds {found} segments, but {wanted} are configured: record with --segments {found}, \
-         or give up the oldest ({} of them): steady record --prepare --segments {wanted}",
+         or give up the oldest ({} of them): steady record --prepare --dir {0} --segments {wanted} \
+         --segment-size {segment_bytes}",
         dir.display(), found - wanted
     )]
     TooMany {
@@ -58,7 +66,14 @@ pub enum PoolError {
         found: usize,
         /// How many there should be.
         wanted: usize,
+        segment_bytes: u64,
     },
+    /// Found before anything was created.
+    #[error(
+        "a segment has {segment_bytes} bytes, but this process may write files of {allowed} only \
+         (ulimit -f): raise the limit, or choose a smaller --segment-size"
+    )]
+    FileLimit { segment_bytes: u64, allowed: u64 },
     /// Found before anything was created.
     #[error(
         "{}: the segments need {needed} bytes more, but only {free} are free: keep fewer or \
@@ -162,12 +177,13 @@ impl Pool {
         stop: &Interrupt,
     ) -> Result<Pool, PoolError> {
         let &Making { dir, count, segment_bytes, .. } = wanted;
-        fs::create_dir_all(dir).map_err(at(dir))?;
+        make_directory(dir).map_err(at(dir))?;
         let lock = lock_directory(dir)?;
         let (paths, set_aside) = existing(dir, segment_bytes)?;
         if paths.len() > count && !wanted.shrink {
             let (found, wanted) = (paths.len(), count);
-            return Err(PoolError::TooMany { dir: dir.to_path_buf(), found, wanted });
+            let dir = dir.to_path_buf();
+            return Err(PoolError::TooMany { dir, found, wanted, segment_bytes });
         }
         incident_files::remove_unfinished(dir)?;
         let incidents = incident_files::read_all(dir)?;
@@ -197,6 +213,7 @@ impl Pool {
         let made_count = made.len();
         segments.extend(made.into_iter().map(Segment::empty));
         sync_directory(dir)?;
+        check_writable(&segments)?;
         let pins = pin_all(&segments, &incidents, note);
         let direct = open_segment(&segments[0].path, true).is_ok();
         let made = made_count;
@@ -374,6 +391,12 @@ impl Pool {
     }
 }
 
+/// What cannot be opened would be found at a rotation only.
+fn check_writable(segments: &[Segment]) -> Result<(), PoolError> {
+    let open = |segment: &Segment| open_segment(&segment.path, false).map_err(at(&segment.path));
+    segments.iter().try_for_each(|segment| open(segment).map(drop))
+}
+
 /// The segments, and how many were renamed as damaged.
 fn existing(dir: &Path, segment_bytes: u64) -> Result<(Vec<PathBuf>, usize), PoolError> {
     let mut paths = Vec::new();
@@ -385,9 +408,13 @@ fn existing(dir: &Path, segment_bytes: u64) -> Result<(Vec<PathBuf>, usize), Poo
         if !is_segment(&entry.file_name()) {
             continue;
         }
-        let found = entry.metadata().map_err(at(&path))?.len();
-        if found != segment_bytes {
-            return Err(PoolError::OtherSize { path, found, wanted: segment_bytes });
+        let metadata = entry.metadata().map_err(at(&path))?;
+        let (found, wanted) = (metadata.len(), segment_bytes);
+        if !metadata.is_file() || (found != wanted && !is_segment_size(found)) {
+            return Err(PoolError::NoSegment { path, wanted });
+        }
+        if found != wanted {
+            return Err(PoolError::OtherSize { path, found, wanted });
         }
         paths.push(path);
     }
@@ -601,8 +628,7 @@ mod tests {
         let file = dir.path().join("file");
         fs::write(&file, "").unwrap();
         let error = open(&file, 2, BYTES, &mut |_| ()).unwrap_err();
-        let said = format!("{}: File exists (os error 17)", file.display());
-        assert_eq!(error.to_string(), said);
+        assert_eq!(error.to_string(), format!("{}: not a directory", file.display()));
         // What prints the chain of causes must not say it twice.
         assert!(std::error::Error::source(&error).is_none());
     }
@@ -610,13 +636,31 @@ mod tests {
     #[test]
     fn a_pool_of_other_sizes_is_left_alone() {
         let dir = tempfile::tempdir().unwrap();
+        // As large as the configuration allows at least.
+        const BYTES: u64 = 256 << 10;
         drop(open(dir.path(), 3, BYTES, &mut |_| ()).unwrap());
         let smaller = open(dir.path(), 2, BYTES, &mut |_| ()).unwrap_err().to_string();
         assert!(smaller.contains("holds 3 segments, but 2 are configured"), "{smaller}");
         let other = open(dir.path(), 3, 2 * BYTES, &mut |_| ()).unwrap_err().to_string();
-        assert!(other.contains("has 65536 bytes, but segments must have 131072"), "{other}");
+        assert!(other.contains("has 262144 bytes, but segments must have 524288"), "{other}");
         let huge = open(dir.path(), 4_000, 1 << 60, &mut |_| ());
         assert!(huge.is_err());
+    }
+
+    #[test]
+    fn a_file_named_like_a_segment_is_no_reason_to_record_with_its_size() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("segment-00007.mcap");
+        let says = || open(dir.path(), 2, BYTES, &mut |_| ()).unwrap_err().to_string();
+        let said = format!("{}: is no regular file of 65536 bytes", path.display());
+        fs::write(&path, "cut off").unwrap();
+        assert!(says().starts_with(&said), "{}", says());
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/proc/self/exe", &path).unwrap();
+        assert!(says().starts_with(&said), "{}", says());
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert!(says().starts_with(&said), "{}", says());
     }
 
     #[test]

@@ -5,12 +5,14 @@
 //! unwritten, and each first write to one would have to change metadata.
 
 use std::fs::{self, File, OpenOptions};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 use steadyio_core::interrupt::Interrupt;
 
 use super::files::{Making, PoolError, at, open_segment};
@@ -23,6 +25,15 @@ const TELL_EVERY: Duration = Duration::from_secs(2);
 /// A segment that is not filled yet; left over if making the pool was interrupted.
 const UNFINISHED: &str = "new";
 
+/// Makes a directory and those above it, as far as they are missing.
+pub fn make_directory(dir: &Path) -> io::Result<()> {
+    fs::create_dir_all(dir).map_err(|error| match error.kind() {
+        // Of something else.
+        io::ErrorKind::AlreadyExists => io::ErrorKind::NotADirectory.into(),
+        _ => error,
+    })
+}
+
 /// Makes segments until there are enough, and adds them to those that are there.
 pub(super) fn create_missing(
     wanted: &Making<'_>,
@@ -32,6 +43,11 @@ pub(super) fn create_missing(
 ) -> Result<(), PoolError> {
     let &Making { dir, count, segment_bytes, .. } = wanted;
     let needed = (count - paths.len()) as u64 * segment_bytes;
+    // To write more would end the process by a signal.
+    let allowed = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
+    if needed > 0 && segment_bytes > allowed {
+        return Err(PoolError::FileLimit { segment_bytes, allowed });
+    }
     let stat = statvfs(dir).map_err(|error| at(dir)(error.into()))?;
     let free = stat.f_bavail * stat.f_frsize;
     if needed > free {

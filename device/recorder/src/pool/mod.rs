@@ -28,7 +28,7 @@ mod faults;
 pub mod files;
 pub mod flight;
 pub mod flush;
-mod making;
+pub mod making;
 pub mod meters;
 pub mod pins;
 pub mod registry;

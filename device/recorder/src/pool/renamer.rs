@@ -12,6 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
 use super::meters::Meters;
+use super::thread::not_started;
 use crate::mcap::names::rename;
 
 type Names = (PathBuf, PathBuf);
@@ -28,7 +29,8 @@ impl Renamer {
     pub fn start(meters: Arc<Meters>) -> io::Result<Renamer> {
         let (names, given) = channel();
         let thread = Builder::new().name("steady-renamer".into());
-        let thread = thread.spawn(move || rename_all(&given, &meters))?;
+        let thread = thread.spawn(move || rename_all(&given, &meters));
+        let thread = thread.map_err(not_started("the thread that renames segments"))?;
         Ok(Renamer { names, thread })
     }
 

@@ -29,7 +29,8 @@ impl WriterThread {
             // The starting thread waits for it.
             let _ = ready.send(prepare(&wanted));
             run(&given)
-        })?;
+        });
+        let handle = handle.map_err(not_started("the writer thread"))?;
         prepared.recv().map_err(|_| panicked())??;
         Ok(WriterThread { writers, handle })
     }
@@ -50,6 +51,19 @@ impl WriterThread {
 fn run(given: &Receiver<Writer>) -> io::Result<WriterReport> {
     let writer = given.recv().map_err(|_| io::Error::other("the recording did not start"))?;
     Ok(writer.run())
+}
+
+/// Names the thread, and what stands against it most often.
+pub fn not_started(thread: &'static str) -> impl Fn(io::Error) -> io::Error {
+    move |error| {
+        let hint = match error.kind() {
+            io::ErrorKind::WouldBlock => {
+                " (a limit on threads: ulimit -u, or TasksMax= in systemd)"
+            }
+            _ => "",
+        };
+        io::Error::new(error.kind(), format!("cannot start {thread}: {error}{hint}"))
+    }
 }
 
 fn panicked() -> io::Error {
@@ -78,4 +92,17 @@ fn prepare(config: &WriterConfig) -> io::Result<()> {
         set_fifo(priority).map_err(named(wanted))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_on_threads_is_named() {
+        let says = |error| not_started("it")(io::Error::from_raw_os_error(error)).to_string();
+        let limit = "(a limit on threads: ulimit -u, or TasksMax= in systemd)";
+        assert!(says(libc::EAGAIN).ends_with(limit), "{}", says(libc::EAGAIN));
+        assert!(says(libc::EPERM).starts_with("cannot start it: Operation not permitted"));
+    }
 }

@@ -34,6 +34,11 @@ const ACCEPT_AGAIN: Duration = Duration::from_secs(1);
 /// Files that producers leave to others: the writer thread opens a segment at each rotation.
 const FILES_LEFT: u64 = 8;
 
+/// Of `sockaddr_un`, without the zero at the end.
+const SOCKET_PATH_BYTES_MAX: usize = 107;
+/// A FIFO through which nothing comes for so long may be one that nobody opens.
+const SILENCE: Duration = Duration::from_secs(1);
+
 /// Where records come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
@@ -64,9 +69,8 @@ struct Listener {
 
 impl Listener {
     fn bind(path: &Path) -> io::Result<Listener> {
-        let is_socket = fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket());
-        if is_socket {
-            refuse_listener(path)?;
+        check_socket(path)?;
+        if fs::symlink_metadata(path).is_ok() {
             // Left by a program that was killed.
             fs::remove_file(path)?;
         }
@@ -101,7 +105,7 @@ impl Drop for Listener {
 pub enum Notice {
     /// A producer, and why.
     Rejected(String),
-    /// Nobody can be let in, or can be again; who waits is let in then.
+    /// Nobody can be let in, or can be again; who waits is let in then. Or nobody comes.
     Accepting(String),
 }
 
@@ -121,6 +125,8 @@ pub struct StreamSource {
     asks_for: Option<(usize, u16)>,
     started: bool,
     record_bytes_max: u64,
+    /// Of a FIFO: since when nothing has come, until it is told.
+    silent_since: Option<Instant>,
     tell: Tell,
 }
 
@@ -141,20 +147,33 @@ impl Input {
                 Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
                 metadata => metadata.map(drop),
             },
-            Input::Socket(path) => {
-                let parent = path.parent().filter(|parent| *parent != Path::new(""));
-                let parent = fs::metadata(parent.unwrap_or(Path::new(".")));
-                parent.and_then(|_| refuse_listener(path))
-            }
+            Input::Socket(path) => check_socket(path),
         };
         checked.map_err(named(self))
     }
 }
 
-fn refuse_listener(path: &Path) -> io::Result<()> {
-    match UnixStream::connect(path) {
-        Ok(_) => Err(io::Error::other("another program is listening there")),
-        Err(_) => Ok(()),
+/// Whether a socket can be made there, or replaced.
+fn check_socket(path: &Path) -> io::Result<()> {
+    let bytes = path.as_os_str().len();
+    if bytes > SOCKET_PATH_BYTES_MAX {
+        return Err(io::Error::other(format!(
+            "{bytes} bytes are too many for the path of a socket: must be {SOCKET_PATH_BYTES_MAX} at \
+             most"
+        )));
+    }
+    let parent = path.parent().filter(|parent| *parent != Path::new(""));
+    if let Err(error) = fs::metadata(parent.unwrap_or(Path::new("."))) {
+        return Err(io::Error::new(error.kind(), format!("its directory: {error}")));
+    }
+    match fs::symlink_metadata(path) {
+        Ok(found) if !found.file_type().is_socket() => {
+            Err(io::Error::other("is there, and is no socket: give another path, or remove it"))
+        }
+        Ok(_) if UnixStream::connect(path).is_ok() => {
+            Err(io::Error::other("another program is listening there"))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -201,9 +220,13 @@ impl StreamSource {
             asks_for: None,
             started: false,
             record_bytes_max,
+            silent_since: None,
             tell,
         };
         if let Some(file) = file {
+            let is_fifo = file.metadata().is_ok_and(|found| found.file_type().is_fifo());
+            let may_be_alone = is_fifo && matches!(input, Input::Path(_));
+            source.silent_since = may_be_alone.then(Instant::now);
             source.add(name_of(input), file);
         }
         Ok(source)
@@ -350,6 +373,7 @@ impl StreamSource {
             Err(error) => return Err(error.into()),
         }
         let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        self.note_silence(ready.contains(&true));
         // From the last: who is sent away moves those behind.
         for (&at, _) in listened.iter().zip(&ready).rev().filter(|(_, ready)| **ready) {
             if let Err(error) = self.producers[at].read() {
@@ -360,6 +384,19 @@ impl StreamSource {
             self.accept()?;
         }
         Ok(())
+    }
+
+    /// Once.
+    fn note_silence(&mut self, heard: bool) {
+        let is_long = self.silent_since.is_some_and(|since| since.elapsed() >= SILENCE);
+        if let Some(producer) = self.producers.first().filter(|_| is_long && !heard) {
+            let name = &producer.name;
+            let text = format!("nothing has come through {name} yet: is a program writing to it?");
+            (self.tell)(Notice::Accepting(text));
+        }
+        if heard || is_long {
+            self.silent_since = None;
+        }
     }
 
     fn accept(&mut self) -> io::Result<()> {

@@ -6,6 +6,7 @@ mod failures;
 mod incidents;
 mod input;
 mod memory;
+mod messages;
 mod plan;
 mod pool;
 mod recipes;

@@ -39,7 +39,7 @@ fn a_pool_is_made_before_a_recording_and_resized_after_it() {
     let output = record(&dir, &["--segments", "2", "--total", "4K"]);
     assert_eq!(output.status.code(), Some(1));
     let says = "holds 4 segments, but 2 are configured: record with --segments 4, or give up the \
-                oldest (2 of them): steady record --prepare --segments 2";
+                oldest (2 of them): steady record --prepare --dir ";
     assert!(stderr(&output).contains(says), "{}", stderr(&output));
     // One has no records, and the oldest goes with those of its.
     assert_eq!(prepare(&dir, "3"), [3, 0, 1, 3]);

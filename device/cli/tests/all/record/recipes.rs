@@ -154,7 +154,10 @@ fn a_wrong_command_line_is_named_and_creates_nothing() {
         (&["--recipe", "append-fdatasync"], "needs an end, --total or --duration"),
         (&["--ring", "4K"], "--ring 4096: must be at least"),
         (&["--segments", "1"], "--segments 1: must be 2 to 10000"),
-        (&["--keep-size", "1M"], "--keep-size: comes to 0 segments of --segment-size; must be 2"),
+        (
+            &["--keep-size", "1M"],
+            "--keep-size 1048576: comes to 0 segments of --segment-size: must be 2",
+        ),
         (&["--segment-size", "1M"], "--segment-size 1048576: must be at least 4 times --unit"),
         (&["--unit", "3"], "--unit 3: must be 8192 to 16777216"),
         (&["--size", "1M"], "--size 1048576: must be at most 1047918; raise --record-max"),
@@ -165,7 +168,10 @@ fn a_wrong_command_line_is_named_and_creates_nothing() {
         (&["--writer-cpu", "1023"], "--writer-cpu 1023: must be one of "),
         (&["--input", "/"], "/: is a directory"),
         (&["--input", "-", "--ring", "4K"], "--ring 4096: must be at least"),
-        (&["--input", "unix:/nowhere/socket"], "/nowhere/socket: No such file or directory"),
+        (
+            &["--input", "unix:/nowhere/socket"],
+            "/nowhere/socket: its directory: No such file or directory",
+        ),
         (
             &["--prepare", "--input", "-", "--keep-time", "1h"],
             "--keep-time: what producers declare decides",
