@@ -41,6 +41,12 @@ pub fn no_config() -> CConfig {
     CConfig { struct_bytes: mem::size_of::<CConfig>(), ..unsafe { mem::zeroed() } }
 }
 
+fn no_channel() -> CChannelConfig {
+    let struct_bytes = mem::size_of::<CChannelConfig>();
+    // SAFETY: as above.
+    CChannelConfig { struct_bytes, ..unsafe { mem::zeroed() } }
+}
+
 fn c_string(name: &str, text: impl Into<Vec<u8>>) -> PyResult<CString> {
     CString::new(text).map_err(|error| {
         let text = String::from_utf8_lossy(&error.into_vec()).into_owned();
@@ -150,7 +156,6 @@ pub fn channel(topic: &Topic) -> PyResult<ChannelConfig> {
     let schema = strings.schema.as_ref();
     let data = topic.schema.as_ref().map_or(&[][..], |schema| &schema.data);
     let config = CChannelConfig {
-        struct_bytes: mem::size_of::<CChannelConfig>(),
         topic: strings.name.as_ptr(),
         message_encoding: strings.encoding.as_ptr(),
         schema_name: schema.map_or(ptr::null(), |(name, _)| name.as_ptr()),
@@ -162,6 +167,7 @@ pub fn channel(topic: &Topic) -> PyResult<ChannelConfig> {
         ring_bytes: topic.ring_bytes.unwrap_or(0),
         metadata: pairs.as_ptr(),
         metadata_pairs: pairs.len(),
+        ..no_channel()
     };
     let mut made = None;
     call(|| {
