@@ -12,7 +12,7 @@ use steadyio_core::interrupt::Interrupt;
 use steadyio_export::export::{Compression, Export, ExportError};
 use steadyio_export::merge::HELD_BYTES_MAX;
 use steadyio_export::selection::{Selection, TopicPattern};
-use steadyio_export::summary::{IncidentSummary, Missing, Summary};
+use steadyio_export::summary::{IncidentSummary, Summary};
 use steadyio_export::survey::{Survey, SurveyError};
 use steadyio_recorder::incident::files;
 use steadyio_recorder::mcap::names::is_segment;
@@ -284,28 +284,8 @@ fn to_text(path: &Path, summary: &Summary) -> String {
 
 /// What is missing, on standard error.
 fn tell(summary: &Summary) {
-    let Missing {
-        blocks,
-        bytes,
-        durable_blocks,
-        unreadable_bytes,
-        overwritten_blocks,
-        overwritten_segments,
-    } = summary.missing;
-    if unreadable_bytes > 0 {
-        eprintln!("steady: the device cannot read {unreadable_bytes} bytes of the segments");
-    }
-    if durable_blocks > 0 {
-        eprintln!(
-            "steady: damaged: {blocks} blocks, {bytes} bytes, are missing; {durable_blocks} of the \
-             blocks had been durable"
-        );
-    }
-    if overwritten_blocks + overwritten_segments > 0 {
-        eprintln!(
-            "steady: a recorder has overwritten {overwritten_segments} segments and \
-             {overwritten_blocks} blocks meanwhile: the oldest messages are missing"
-        );
+    for line in summary.missing.damage() {
+        eprintln!("steady: {line}");
     }
     for IncidentSummary { name, segments, missing_segments } in &summary.incidents {
         if *missing_segments > 0 {

@@ -50,6 +50,29 @@ impl Missing {
         }
     }
 
+    /// What is missing that was once safe, in words.
+    pub fn damage(&self) -> Vec<String> {
+        let &Missing { blocks, bytes, durable_blocks, unreadable_bytes, .. } = self;
+        let &Missing { overwritten_blocks, overwritten_segments, .. } = self;
+        let mut lines = Vec::new();
+        if unreadable_bytes > 0 {
+            lines.push(format!("the device cannot read {unreadable_bytes} bytes of the segments"));
+        }
+        if durable_blocks > 0 {
+            lines.push(format!(
+                "damaged: {blocks} blocks, {bytes} bytes, are missing; {durable_blocks} of the \
+                 blocks had been durable"
+            ));
+        }
+        if overwritten_blocks + overwritten_segments > 0 {
+            lines.push(format!(
+                "a recorder has overwritten {overwritten_segments} segments and \
+                 {overwritten_blocks} blocks meanwhile: the oldest messages are missing"
+            ));
+        }
+        lines
+    }
+
     /// Whether anything is missing that was once safe.
     pub fn is_damage(&self) -> bool {
         let overwritten = self.overwritten_blocks + self.overwritten_segments;

@@ -223,20 +223,7 @@ impl Reading {
 
     /// What is not in it, though it had been safe; None if nothing.
     fn damage(&self, missing: &Missing) -> Option<String> {
-        let mut parts = Vec::new();
-        if missing.durable_blocks > 0 {
-            let Missing { blocks, bytes, durable_blocks, .. } = missing;
-            parts.push(format!(
-                "damaged: {blocks} blocks, {bytes} bytes, are missing; {durable_blocks} of the \
-                 blocks had been durable"
-            ));
-        }
-        let (segments, blocks) = (missing.overwritten_segments, missing.overwritten_blocks);
-        if segments + blocks > 0 {
-            parts.push(format!(
-                "a recorder has overwritten {segments} segments and {blocks} blocks meanwhile"
-            ));
-        }
+        let mut parts = missing.damage();
         for unreadable in &self.survey.unreadable {
             parts.push(format!("{}: {}", unreadable.path.display(), unreadable.why));
         }
@@ -285,6 +272,7 @@ impl Reading {
             missing.blocks,
             missing.bytes,
             missing.durable_blocks,
+            missing.unreadable_bytes,
             missing.overwritten_blocks,
             missing.overwritten_segments,
         );

@@ -109,6 +109,8 @@ class Missing(NamedTuple):
     bytes: int
     durable_blocks: int
     """Of the blocks, those that had been durable."""
+    unreadable_bytes: int
+    """What the device could not read, whether it had been data or not."""
     overwritten_blocks: int
     """A recorder has overwritten them meanwhile."""
     overwritten_segments: int
