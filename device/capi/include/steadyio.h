@@ -10,6 +10,8 @@
  *	steadyio_start()	checks everything, makes the segments, starts the writer thread
  *	steadyio_append()	copies a record into locked memory; wait-free
  *	steadyio_flush()	waits until what was appended so far is durable; not for real-time threads
+ *	steadyio_keep_incident() keeps the last seconds from being overwritten; not for real-time
+ *				threads
  *	steadyio_finish()	makes everything durable, ends the segment, stops the writer thread
  *	steadyio_close()	frees the recorder and its channels
  *

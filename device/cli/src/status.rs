@@ -57,6 +57,12 @@ fn render(status: &Value) -> String {
     if status["trouble"].is_string() {
         lines += &format!("trouble: {}\n", text("trouble"));
     }
+    let incidents = number(status, "/incidents/count");
+    if incidents > 0 {
+        let kept = number(status, "/incidents/kept_segments");
+        let all = number(status, "/config/segments");
+        lines += &format!("incidents: {incidents}; they keep {kept} of {all} segments\n");
+    }
     lines + &table::align(&rows(status), &[0])
 }
 

@@ -194,6 +194,8 @@ fn what_cannot_be_kept_is_refused_and_says_why() {
     recorder.send(2 * SEGMENT_RECORDS);
     let status = recorder.wait_for("durable", recorder.sent);
     assert_eq!(status["incidents"], serde_json::json!({ "count": 1, "kept_segments": 1 }));
+    let said = stdout(&recorder.ask(&["status"]));
+    assert!(said.contains("\nincidents: 1; they keep 1 of 4 segments\n"), "{said}");
     assert_refused(&recorder.keep("b", "1h"), "keeping these leaves 1 of 4 to record in");
     assert_refused(&pool.release("a"), "a recorder uses it: release a by --control PATH");
     let release = |name| recorder.ask(&["incidents", "release", name]);
@@ -243,9 +245,13 @@ fn a_signal_keeps_an_incident_named_after_the_time() {
 }
 
 #[test]
-fn a_pool_whose_incident_cannot_be_read_is_left_alone() {
+fn a_pool_whose_incident_cannot_be_read_is_left_alone_but_half_a_file_is_none() {
     let pool = Pool::new();
     assert_eq!(pool.prepare("3").status.code(), Some(0));
+    let half = pool.dir().join("incident-y.json.new");
+    fs::write(&half, "{").unwrap();
+    assert_eq!(pool.prepare("3").status.code(), Some(0));
+    assert!(!half.exists());
     fs::write(pool.dir().join("incident-x.json"), "{").unwrap();
     assert_refused(&pool.prepare("2"), "incident-x.json: cannot be read as an incident");
     assert_eq!(segments(&pool.dir()), 3);

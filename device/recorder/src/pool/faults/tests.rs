@@ -185,11 +185,10 @@ impl Run {
     }
 
     /// Nothing has overwritten what was kept.
-    fn check_kept(&self) {
+    fn check_kept(&self, dir: &Path) {
         for kept in &self.kept {
-            let names = ["mcap", "unused"].map(|end| format!("{}.{end}", kept.file));
-            let path =
-                names.map(|name| self.dir.path().join(name)).into_iter().find(|p| p.exists());
+            let names = ["mcap", "unused"].map(|end| dir.join(format!("{}.{end}", kept.file)));
+            let path = names.into_iter().find(|path| path.exists());
             let life = life(&fs::File::open(path.unwrap()).unwrap()).unwrap().unwrap();
             assert!(kept.is(&life.identity), "{kept:?} is {:?}", life.identity);
         }
@@ -211,6 +210,7 @@ impl Run {
         let left = self.faults.crash(self.dir.path());
         let found = found(left.path());
         assert!(ours(&found) >= account.durable.records, "{} of {account:?}", ours(&found));
+        self.check_kept(left.path());
         found
     }
 
@@ -463,7 +463,7 @@ proptest! {
         let rotations = run.meter(|meters| &meters.rotations);
         let before = run.before.clone();
         let (lost, found, run) = run.finish(Ended::Finished);
-        run.check_kept();
+        run.check_kept(run.dir.path());
         prop_assert!(ours(&found) >= 400 - lost);
         // The first, one at each change of segment, and one that was prepared.
         let used = 2 + rotations + failed;
