@@ -261,6 +261,11 @@ fn write(
             Some(ExportError::Interrupted) => Status::Interrupted,
             _ => Status::Failed,
         };
+        let of_output = match source.downcast_ref() {
+            Some(ExportError::Write(_) | ExportError::Mcap(_)) => true,
+            of_export => of_export.is_none(),
+        };
+        let source = if of_output { source.context(context()) } else { source };
         Failure { status, source }
     })
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A file for a record: replaced when complete, otherwise unchanged.
 
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -46,9 +46,10 @@ impl RecordFile {
     /// The same with what `write` writes, in pieces of any size; returns what that returns.
     pub fn fill<T, E: From<io::Error>>(
         mut self,
-        write: impl FnOnce(&mut BufWriter<&mut NamedTempFile>) -> Result<T, E>,
+        write: impl FnOnce(&mut BufWriter<&mut File>) -> Result<T, E>,
     ) -> Result<T, E> {
-        let mut out = BufWriter::new(&mut self.temporary);
+        // Errors of the temporary file itself would name it, which nobody asked for.
+        let mut out = BufWriter::new(self.temporary.as_file_mut());
         let written = write(&mut out)?;
         out.flush()?;
         drop(out);

@@ -53,14 +53,28 @@ impl Compression {
 pub enum ExportError {
     #[error("cannot read: {0}")]
     Read(io::Error),
-    #[error("cannot write the export: {0}")]
-    Write(#[from] McapError),
+    /// Of what it is written to.
+    #[error("cannot write: {0}")]
+    Write(io::Error),
+    /// What the MCAP writer refuses.
+    #[error("cannot be written as MCAP: {0}")]
+    Mcap(McapError),
     #[error("{path}: its schemas or channels are malformed")]
     Definitions { path: String },
     #[error("interrupted; no file was made")]
     Interrupted,
     #[error("no message was selected; no file was made")]
     Nothing,
+}
+
+impl From<McapError> for ExportError {
+    fn from(error: McapError) -> ExportError {
+        match error {
+            // It takes any failed write for one of compression, too.
+            McapError::Io(error) => ExportError::Write(error),
+            error => ExportError::Mcap(error),
+        }
+    }
 }
 
 /// What an export is made of, and how.

@@ -144,6 +144,19 @@ fn a_line_that_is_too_long_is_not_lost_to_a_full_ring() {
 }
 
 #[test]
+fn an_export_that_cannot_be_written_names_its_file_and_the_cause() {
+    let (above, dir) = place();
+    assert!(record(&dir, &["--duration", "50ms"]).status.success());
+    let out = above.path().join("export.mcap");
+    let mut command = Command::new("prlimit");
+    command.args(["--fsize=4096", "env", "--ignore-signal=XFSZ", STEADY, "export"]);
+    let output = command.arg(&dir).args(["--compression=none", "-o"]).arg(&out).output().unwrap();
+    let says = "cannot write: File too large (os error 27)\n";
+    assert_eq!(stderr(&output), format!("steady: --output {}: {says}", out.display()));
+    assert!(!out.exists());
+}
+
+#[test]
 fn a_fifo_that_nobody_opens_is_told() {
     let (above, dir) = place();
     let fifo = above.path().join("fifo");
