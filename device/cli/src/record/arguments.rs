@@ -205,8 +205,8 @@ impl Arguments {
         let declared = source.declare(producers, stop).map_err(Failure::with(Status::Failed))?;
         let Some(channels) = declared else { return Ok(None) };
         let config = self.with_channels(config, channels);
-        self.tell_of_ring(&config);
         self.check(&config).map_err(Failure::with(Status::Usage))?;
+        self.tell_of_ring(&config);
         let plan = Plan {
             recipe,
             config,
@@ -306,8 +306,8 @@ impl Arguments {
         };
         match recipe.kind() {
             Kind::Pool => {
-                self.tell_of_ring(&plan.config);
                 self.check(&plan.config)?;
+                self.tell_of_ring(&plan.config);
             }
             Kind::CallerWrites(_) => self.check_caller_writes(&plan)?,
         }
