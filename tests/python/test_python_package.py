@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -68,6 +69,12 @@ def recorder(steadyio: ModuleType, work: Path) -> Iterator[Any]:
     topic = steadyio.Topic("/a", 1_000, ring_bytes=RING_BYTES)
     with steadyio.Recorder(work, [topic], **options()) as recorder:
         yield recorder
+
+
+def steady(*arguments: str) -> str:
+    """What the command prints."""
+    command = [str(BUILD / "bin" / "steady"), *arguments]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def fill(channel: Any, record: bytes) -> int:
@@ -284,6 +291,23 @@ print([message.data for message in steadyio.read({str(work / "forked")!r})])
     done = subprocess.run([python, "-uc", program], capture_output=True, text=True, timeout=60)
     refused = "this process was forked from the one that records: only that one can"
     assert done.stdout.splitlines() == [refused] * 3 + ["[b'parent']"], done.stderr
+
+
+def test_an_incident_is_kept_and_the_socket_tells(steadyio: ModuleType, work: Path) -> None:
+    topic = steadyio.Topic("/a", 100, ring_bytes=RING_BYTES)
+    # The name of a socket has 107 bytes at most.
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        steadyio.Recorder(work, [topic], **options(control_socket=f"{folder}/socket")) as recorder,
+    ):
+        recorder.topic("/a").append(b"near miss")
+        assert 0 <= recorder.keep_incident("near-miss", 30.0) <= 30
+        with pytest.raises(steadyio.StateError, match="near-miss"):
+            recorder.keep_incident("near-miss", 30.0)
+        with pytest.raises(steadyio.InvalidError):
+            recorder.keep_incident("a/b", 30.0)
+        assert "\n/a " in steady("status", "--control", f"{folder}/socket")
+    assert "\nnear-miss " in steady("incidents", "list", str(work))
 
 
 def test_other_threads_run_while_one_waits(recorder: Any) -> None:

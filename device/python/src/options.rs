@@ -3,8 +3,8 @@
 
 use std::ffi::{CString, c_char, c_void};
 use std::mem;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 use std::ptr;
 
 use pyo3::PyResult;
@@ -33,6 +33,7 @@ pub struct Keep {
 pub struct Options {
     pub config: CConfig,
     pub profile: String,
+    pub control_socket: Option<PathBuf>,
 }
 
 /// For struct update: all defaults.
@@ -100,9 +101,12 @@ impl Options {
     pub fn open(self, dir: &Path, note: Option<Note>) -> PyResult<RecorderHandle> {
         let dir = c_string("dir", dir.as_os_str().as_bytes())?;
         let profile = c_string("profile", self.profile)?;
+        let socket = self.control_socket.map(|path| path.into_os_string().into_vec());
+        let socket = socket.map(|path| c_string("control_socket", path)).transpose()?;
         let config = CConfig {
             dir: dir.as_ptr(),
             profile: profile.as_ptr(),
+            control_socket: socket.as_ref().map_or(ptr::null(), |path| path.as_ptr()),
             note: note.map(|(function, _)| function),
             note_context: note.map_or(ptr::null_mut(), |(_, context)| context),
             ..self.config

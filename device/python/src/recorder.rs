@@ -97,6 +97,7 @@ struct Topics {
 /// engine: "best", "io_uring" or "pwrite".
 /// writer_fifo_priority: SCHED_FIFO priority of the writer thread, 1 to 99. writer_cpu: its CPU.
 /// writer_io_class, writer_io_level: its I/O priority, as in ionice(1).
+/// control_socket: Unix socket that answers how the recording goes, as JSON; `steady status` asks.
 /// note: a function that is called with each line of progress at the start.
 ///
 /// Raises InvalidError for an argument that is not allowed; nothing was created then. FailedError:
@@ -181,7 +182,7 @@ impl Recorder {
         longest_record_bytes=None, late_topics=16, late_definition_bytes=None, profile="",
         when_full="recycle", on_failure="wait", discard_damaged=false, lock_memory=true,
         engine="best", writer_fifo_priority=None, writer_cpu=None, writer_io_class=None,
-        writer_io_level=0, note=None
+        writer_io_level=0, control_socket=None, note=None
     ))]
     // As many as struct steadyio_config has fields.
     #[allow(clippy::too_many_arguments)]
@@ -209,6 +210,7 @@ impl Recorder {
         writer_cpu: Option<u32>,
         writer_io_class: Option<u32>,
         writer_io_level: u32,
+        control_socket: Option<PathBuf>,
         note: Option<Py<PyAny>>,
     ) -> PyResult<Recorder> {
         let keep = Keep { segments, bytes: keep_bytes, free_bytes: keep_free_bytes, s: keep_s };
@@ -235,7 +237,7 @@ impl Recorder {
             late_definition_bytes: late_definition_bytes.unwrap_or(0),
             ..no_config()
         };
-        let options = Options { config, profile: profile.into() };
+        let options = Options { config, profile: profile.into(), control_socket };
         let topics = topics.iter().map(types::topic).collect::<PyResult<Vec<Topic>>>()?;
         start(py, options, dir, &topics, note)
     }
@@ -273,6 +275,29 @@ impl Recorder {
         let core = Arc::clone(&self.core);
         let outcome = wait_for(py, move || call(|| core.handle.flush(timeout)), || false)?;
         self.explained(outcome).done()
+    }
+
+    /// Keep what was received in the last so many seconds from being overwritten, now and in later
+    /// recordings, until `steady incidents release`. What was received before is durable then.
+    ///
+    /// Returns how many seconds are there: less, if what is older is overwritten already. Raises
+    /// FlushTimeoutError if it is kept and not durable within 10 s, InvalidError for a wrong name,
+    /// StateError if there is an incident of this name, or if fewer than two segments would be left.
+    fn keep_incident(&self, py: Python<'_>, name: String, last_s: f64) -> PyResult<f64> {
+        self.core.check()?;
+        let last = Duration::from_millis(units("last_s", last_s, 1e3)?);
+        let core = Arc::clone(&self.core);
+        let work = move || {
+            let mut covered = Duration::ZERO;
+            let outcome = call(|| {
+                let (status, kept) = core.handle.keep_incident(&name, last)?;
+                covered = kept;
+                Ok(status)
+            });
+            (outcome, covered)
+        };
+        let (outcome, covered) = wait_for(py, work, || false)?;
+        outcome.done().map(|()| covered.as_secs_f64())
     }
 
     /// Make everything durable, end the segment, stop the writer thread. Does nothing the second
