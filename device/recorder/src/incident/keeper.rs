@@ -49,8 +49,8 @@ impl Keeper {
         self.orders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps what was received within this time until now. Takes as long as the loss window at
-    /// least: not for a real-time thread.
+    /// Keeps what was received within this time until now. Takes until that is durable, some part of
+    /// the loss window: not for a real-time thread.
     pub fn keep(&self, name: &str, last: Duration) -> Answer {
         check_name(name)?;
         if last.is_zero() {
