@@ -112,16 +112,30 @@ static u32 line_ns(const struct k2_op_device *op, u32 units)
 	return clamp_ns((u64)low + (low * more >> octave));
 }
 
+/* What takes longer has stalled. */
+static u32 overrun_ns_max(const struct k2_op_device *op)
+{
+	return 2 * op->line_ns[0];
+}
+
 static u32 reserve_ns(const struct k2_op_device *op)
 {
-	return op->reserve_ns[0] > op->reserve_ns[1] ? op->reserve_ns[0] : op->reserve_ns[1];
+	u32 ns = op->reserve_ns[0] > op->reserve_ns[1] ? op->reserve_ns[0] : op->reserve_ns[1];
+
+	/* It may not have been slow yet. */
+	if (!op->has_seen_epoch && ns < overrun_ns_max(op))
+		return overrun_ns_max(op);
+	return ns;
 }
 
 static void turn_epoch(struct k2_op_device *op, u64 now_ns)
 {
 	u32 i;
 
-	if (now_ns - op->epoch_ns < EPOCH_NS || op->epoch_samples < EPOCH_SAMPLES)
+	if (now_ns - op->epoch_ns < EPOCH_NS || op->epoch_commands < EPOCH_SAMPLES)
+		return;
+	op->has_seen_epoch = true;
+	if (op->epoch_samples < EPOCH_SAMPLES)
 		return;
 	for (i = 0; i < K2_SIZES; i++) {
 		op->best[1][i] = op->best[0][i];
@@ -130,6 +144,7 @@ static void turn_epoch(struct k2_op_device *op, u64 now_ns)
 	op->reserve_ns[1] = op->reserve_ns[0];
 	op->reserve_ns[0] = 0;
 	op->epoch_ns = now_ns;
+	op->epoch_commands = 0;
 	op->epoch_samples = 0;
 	draw_line(op);
 }
@@ -154,7 +169,7 @@ static bool note_overrun(struct k2_op_device *op, u32 units, u32 ns, bool was_jo
 	/* By those that joined it. */
 	if (was_joined && over_ns > op->line_ns[0])
 		return false;
-	if (over_ns > 2 * op->line_ns[0]) {
+	if (over_ns > overrun_ns_max(op)) {
 		op->stalls++;
 		if (over_ns > op->stall_ns_max)
 			op->stall_ns_max = over_ns;
@@ -177,8 +192,12 @@ void k2_device_learn(struct k2_device *device, u32 op_number, u32 bytes, u64 too
 	struct k2_sample *best = &op->best[0][octave_of(sample.units)];
 	bool draw;
 
+	if (!op->is_known)
+		op->epoch_ns = now_ns;
 	turn_epoch(op, now_ns);
-	op->epoch_samples++;
+	op->epoch_commands += op->epoch_commands < EPOCH_SAMPLES;
+	/* One that was joined does not show how slow the device is: nothing is forgotten for it. */
+	op->epoch_samples += !was_joined;
 	if (op->is_known && !note_overrun(op, sample.units, sample.ns, was_joined, now_ns))
 		return;
 	if (was_joined && !op->is_known)
@@ -198,6 +217,7 @@ void k2_device_believe(struct k2_device *device, u32 op_number, u32 bytes, u64 n
 
 	op->best[0][octave_of(sample.units)] = sample;
 	op->reserve_ns[0] = reserve_ns < NS_MAX ? (u32)reserve_ns : NS_MAX;
+	op->has_seen_epoch = true;
 	draw_line(op);
 }
 

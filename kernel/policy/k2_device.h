@@ -6,7 +6,8 @@
  * nothing delays: the lower convex hull of the best sample per octave of size, proportional above
  * the largest, constant below the smallest. The reserve is the most by which a command missed the
  * line: slow episodes, jumps, jitter. Both are of this epoch and the last, so what the device no
- * longer does is forgotten.
+ * longer does is forgotten. Before the first epoch is over, a slow episode may not have been seen,
+ * and the reserve is the most that it can be.
  *
  * A command that misses the line by more than twice what a short one takes has stalled (a
  * flash card prepares a block, a device retries): cutting would not have helped, so it is counted,
@@ -37,9 +38,11 @@ struct k2_op_device {
 	u32 line_ns[K2_SIZES]; /* of K2_PIECE_MIN << i */
 	u32 reserve_ns[2];
 	u64 epoch_ns;
-	u32 epoch_samples;
+	u32 epoch_commands; /* up to what an epoch needs */
+	u32 epoch_samples; /* of those that nothing joined */
 	u32 stalls_in_a_row;
 	bool is_known;
+	bool has_seen_epoch; /* a whole one, or been told */
 	u64 stalls;
 	u64 stall_ns_max;
 };

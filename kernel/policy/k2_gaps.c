@@ -5,11 +5,16 @@
 /* 40 us. A gap belongs to a kind if it is not further from it than an eighth of itself, or this. */
 #define KIND_DISTANCE 40U
 /* See range_margin(). */
-#define MARGIN_MIN	 20U
-#define MARGIN_DISTANCES 3U
+#define MARGIN_MIN	     20U
+#define MARGIN_DISTANCES     3U
+#define MARGIN_DISTANCES_FEW 6U
+/* So many gaps are few: what is known of the edge may be chance. */
+#define FEW 128
 /* How far gaps of a kind are apart counts if that is known of so many. */
-#define APART_MIN   16
-#define REGULAR_MIN 4
+#define APART_MIN 16
+/* So few gaps of a kind are an accident, if those of all kinds are not few. */
+#define REGULAR_MIN	4
+#define REGULAR_MIN_FEW 16
 /* Epochs. */
 #define NOW    0
 #define BEFORE 1
@@ -52,6 +57,11 @@ static u32 range_longest(const struct k2_range *range)
 	return max_u32(range->longest[NOW], range->longest[BEFORE]);
 }
 
+static u32 range_spread(const struct k2_range *range)
+{
+	return range_longest(range) - range_shortest(range);
+}
+
 static u32 range_count(const struct k2_range *range)
 {
 	return range->count[NOW] + range->count[BEFORE];
@@ -65,6 +75,7 @@ static u32 range_margin(const struct k2_range *range)
 {
 	u32 shortest = range_shortest(range), distance = 0;
 	u32 count = range_count(range), epoch, shift = 2;
+	u32 distances = count < FEW ? MARGIN_DISTANCES_FEW : MARGIN_DISTANCES;
 	bool is_known = false;
 
 	for (epoch = 0; epoch < 2; epoch++) {
@@ -80,16 +91,20 @@ static u32 range_margin(const struct k2_range *range)
 	/* shortest / (4 * count), without a division */
 	for (; count > 1; count >>= 1)
 		shift++;
-	distance = min_u32(distance, shortest >> 2);
-	return min_u32(MARGIN_DISTANCES * distance + (shortest >> shift) + MARGIN_MIN,
-		       shortest >> 2);
+	/* No edge: the next may be as short as can be. */
+	if (distance >= shortest / distances)
+		return shortest;
+	return min_u32(distances * distance + (shortest >> shift) + MARGIN_MIN, shortest);
 }
 
 static void draw_limits(struct k2_range *range)
 {
 	u32 longest = range_longest(range);
 
-	range->latest = plus(longest, (longest >> 3) + KIND_DISTANCE);
+	u32 count = range_count(range);
+	u32 more = count >= REGULAR_MIN && count < FEW / 2 ? longest : longest >> 3;
+
+	range->latest = plus(longest, more + KIND_DISTANCE);
 	range->earliest = range_count(range) ? range_shortest(range) - range_margin(range) : 0;
 }
 
@@ -236,14 +251,19 @@ void k2_gaps_add(struct k2_gaps *gaps, u32 gap)
 {
 	u32 at = kind_of(gaps, gap), i;
 	struct k2_kind *kind = &gaps->kind[at];
+	bool follows_itself = kind->since == 0;
 
 	for (i = 0; i < gaps->kinds; i++)
 		if (gaps->kind[i].since != NONE)
 			gaps->kind[i].since = plus(gaps->kind[i].since, gap);
-	if (kind->since != NONE)
+	/* Two in a row: how far apart they are is their length. */
+	if (follows_itself)
+		forget(&kind->apart);
+	else if (kind->since != NONE)
 		add(&kind->apart, kind->since);
 	kind->since = 0;
 	add(&kind->gap, gap);
+	gaps->count++;
 	if (at + 1 < gaps->kinds &&
 	    touch(range_longest(&kind->gap), range_shortest(&gaps->kind[at + 1].gap)))
 		join_with_next(gaps, at);
@@ -253,6 +273,7 @@ void k2_gaps_next_epoch(struct k2_gaps *gaps)
 {
 	u32 i = 0;
 
+	gaps->count = 0;
 	while (i < gaps->kinds) {
 		struct k2_kind *kind = &gaps->kind[i];
 
@@ -262,22 +283,32 @@ void k2_gaps_next_epoch(struct k2_gaps *gaps)
 		}
 		next_epoch(&kind->gap);
 		next_epoch(&kind->apart);
+		gaps->count += range_count(&kind->gap);
 		i++;
 	}
-}
-
-/* The shortest gap of this kind that is far enough from the last one. */
-static u32 kind_earliest(const struct k2_kind *kind)
-{
-	if (range_count(&kind->apart) < APART_MIN)
-		return kind->gap.earliest;
-	return max_u32(kind->gap.earliest, minus(kind->apart.earliest, kind->since));
 }
 
 /* Was such a gap seen often enough to be no accident? */
 static bool is_regular(const struct k2_kind *kind)
 {
 	return range_count(&kind->gap) >= REGULAR_MIN;
+}
+
+/* Do such gaps end at regular times, at least as regular as their length is? */
+static bool has_rhythm(const struct k2_kind *kind)
+{
+	return range_count(&kind->apart) >= APART_MIN &&
+	       range_spread(&kind->apart) <= range_spread(&kind->gap);
+}
+
+/* The shortest gap of this kind that may be next. Of a few that may be no accidents, it is any. */
+static u32 kind_earliest(const struct k2_kind *kind, bool are_few)
+{
+	if (are_few && range_count(&kind->gap) < REGULAR_MIN_FEW)
+		return 0;
+	if (has_rhythm(kind))
+		return minus(kind->apart.earliest, kind->since);
+	return kind->gap.earliest;
 }
 
 /*
@@ -298,7 +329,7 @@ u32 k2_gaps_next(const struct k2_gaps *gaps, u32 gap)
 
 	for (i = 0; i < gaps->kinds; i++) {
 		const struct k2_kind *kind = &gaps->kind[i];
-		u32 earliest = kind_earliest(kind);
+		u32 earliest = kind_earliest(kind, gaps->count < FEW);
 
 		/* One such gap has just been. */
 		if (earliest > kind->gap.latest)
@@ -316,4 +347,13 @@ u32 k2_gaps_next(const struct k2_gaps *gaps, u32 gap)
 u32 k2_gaps_longest(const struct k2_gaps *gaps)
 {
 	return gaps->kinds ? range_longest(&gaps->kind[gaps->kinds - 1].gap) : 0;
+}
+
+u32 k2_gaps_spread(const struct k2_gaps *gaps)
+{
+	u32 spread = 0, i;
+
+	for (i = 0; i < gaps->kinds; i++)
+		spread = plus(spread, range_spread(&gaps->kind[i].gap));
+	return spread;
 }

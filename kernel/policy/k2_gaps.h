@@ -38,6 +38,7 @@ struct k2_kind {
 
 /* Kinds in rising order. */
 struct k2_gaps {
+	u32 count; /* of all kinds */
 	u32 kinds;
 	struct k2_kind kind[K2_KINDS];
 };
@@ -53,5 +54,8 @@ u32 k2_gaps_next(const struct k2_gaps *gaps, u32 gap);
 
 /* The longest gap remembered; 0: none. */
 u32 k2_gaps_longest(const struct k2_gaps *gaps);
+
+/* How much gaps of the same kind differ, all kinds together. */
+u32 k2_gaps_spread(const struct k2_gaps *gaps);
 
 #endif /* K2_GAPS_H */

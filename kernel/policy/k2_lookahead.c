@@ -11,7 +11,7 @@
  * of the next comes software, and what is learnt is off by something.
  */
 #define SOFTWARE_SHIFT 4
-#define OVERLAP_EPOCH  64
+#define OVERLAP_EPOCH  256
 
 void k2_lookahead_init(struct k2_lookahead *ahead)
 {
@@ -56,8 +56,8 @@ static u32 overlap_parts(const struct k2_overlap *overlap)
 {
 	u32 parts = overlap->parts[0] > overlap->parts[1] ? overlap->parts[0] : overlap->parts[1];
 
-	parts += parts >> 4;
-	return parts && parts < WHOLE ? parts : WHOLE;
+	parts += parts >> 3;
+	return overlap->parts[1] && parts < WHOLE ? parts : WHOLE;
 }
 
 /* What a command adds to the wait of others. */
@@ -193,6 +193,26 @@ static void learn_overlap(struct k2_lookahead *ahead, const struct k2_flight *fl
 	turn_overlap_epoch(overlap);
 }
 
+/*
+ * What overlaps is known in proportion to what commands are believed to take: if that was too much,
+ * it was too little.
+ */
+static void learn_device(struct k2_lookahead *ahead, const struct k2_flight *flight, u64 took_ns,
+			 u64 now_ns)
+{
+	u32 *parts = ahead->overlap.parts;
+	u64 before_ns = k2_device_time_ns(&ahead->device, flight->op, flight->bytes);
+	u64 after_ns;
+
+	k2_device_learn(&ahead->device, flight->op, flight->bytes, took_ns, !ahead->is_alone,
+			now_ns);
+	after_ns = k2_device_time_ns(&ahead->device, flight->op, flight->bytes);
+	if (after_ns >= before_ns || !after_ns)
+		return;
+	parts[0] = (u32)k2_div(parts[0] * before_ns, (u32)after_ns);
+	parts[1] = (u32)k2_div(parts[1] * before_ns, (u32)after_ns);
+}
+
 void k2_lookahead_cancel(struct k2_lookahead *ahead, u32 number)
 {
 	ahead->backlog_ns -= ahead->flight[number].needs_ns;
@@ -210,8 +230,7 @@ void k2_lookahead_done(struct k2_lookahead *ahead, u32 number, u64 now_ns)
 	u64 took_ns = now_ns > flight->since_ns ? now_ns - flight->since_ns : 0;
 
 	if (ahead->first == number)
-		k2_device_learn(&ahead->device, flight->op, flight->bytes, took_ns,
-				!ahead->is_alone, now_ns);
+		learn_device(ahead, flight, took_ns, now_ns);
 	if (ahead->watched_count > 1)
 		learn_overlap(ahead, flight, now_ns);
 	k2_lookahead_cancel(ahead, number);

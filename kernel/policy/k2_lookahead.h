@@ -15,7 +15,8 @@
  *
  * With several requests in flight, what each adds to the wait is less than the time it takes by
  * itself. The part is learnt too: the time in which 16 overlapping commands ended, in proportion to
- * what they would have needed one by one, and a sixteenth of it more, as it is a mean.
+ * what they would have needed one by one, the most of the last hundreds of such means, and an eighth
+ * of it more.
  *
  * Pure C: no allocation, no lock, no clock. The caller serialises all calls.
  */

@@ -38,24 +38,19 @@ static bool is_predictable(const struct k2_stream *stream)
 /* Does not look at distrust. */
 static u64 expected_ns(const struct k2_stream *stream, u64 now_ns)
 {
-	u32 gap = k2_gap(since_ns(now_ns, stream->arrival_ns));
-	/* While a request is outstanding, it may end at once. */
-	u32 think = stream->outstanding ? 0 : k2_gap(since_ns(now_ns, stream->end_ns));
-	u32 ahead = 0, turns;
+	const struct k2_gaps *gaps = &stream->arrival;
+	u64 then_ns = stream->arrival_ns;
+	u32 gap;
 
 	if (stream->arrivals < ARRIVALS_MIN)
 		return now_ns;
-	/* Later and later, until the time suits both. */
-	for (turns = 0; turns < 2 * K2_KINDS; turns++) {
-		u32 next = k2_gaps_next(&stream->arrival, gap + ahead) - gap;
-
-		if (!stream->is_concurrent)
-			next = k2_gaps_next(&stream->think, think + next) - think;
-		if (next == ahead)
-			break;
-		ahead = next;
+	if (stream->thinks) {
+		/* While a request is outstanding, it may end at once. */
+		gaps = &stream->think;
+		then_ns = stream->outstanding ? now_ns : stream->end_ns;
 	}
-	return now_ns + ahead * K2_GAP_NS;
+	gap = k2_gap(since_ns(now_ns, then_ns));
+	return now_ns + (k2_gaps_next(gaps, gap) - gap) * K2_GAP_NS;
 }
 
 static void turn_epoch(struct k2_stream *stream, u64 now_ns)
@@ -89,11 +84,25 @@ static void judge(struct k2_streams *streams, struct k2_stream *stream, u64 now_
 	}
 }
 
+/*
+ * Does its next request come a time after the last one ended, not after it arrived? Then the times
+ * from an end to an arrival are the same, whatever a request took, and those between arrivals vary
+ * by that. If neither is so, the latter count: nothing that delays a request brings the next nearer.
+ */
+static bool thinks(const struct k2_stream *stream)
+{
+	u32 spread = k2_gaps_spread(&stream->arrival);
+
+	return !stream->is_concurrent && stream->think.kinds &&
+	       k2_gaps_spread(&stream->think) < spread - (spread >> 2);
+}
+
 static void learn_gaps(struct k2_stream *stream, u64 now_ns)
 {
 	k2_gaps_add(&stream->arrival, k2_gap(since_ns(now_ns, stream->arrival_ns)));
 	if (!stream->outstanding)
 		k2_gaps_add(&stream->think, k2_gap(since_ns(now_ns, stream->end_ns)));
+	stream->thinks = thinks(stream);
 }
 
 static u32 find(const struct k2_streams *streams, u64 key, u32 level)

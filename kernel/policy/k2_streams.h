@@ -7,8 +7,8 @@
  *
  * A stream is a thread that makes real-time requests at one level. For each arrival two gaps are
  * remembered: since the arrival before (a period), and since the last of its requests ended (a time
- * to think). The next request may come at any time at which both gaps would be of a kind that was
- * seen (k2_gaps.h), less a margin.
+ * to think). Of the two, those count that vary less. The next request may come at any time at which
+ * the gap would be of a kind that was seen (k2_gaps.h), less a margin.
  *
  * A stream that is new, late, or without a pattern may come at once. So may one that came earlier
  * than its kinds allowed: it is distrusted for some arrivals.
@@ -30,6 +30,7 @@ struct k2_stream {
 	u32 level;
 	u32 outstanding;
 	bool is_concurrent; /* has had several requests outstanding: it does not think */
+	bool thinks; /* what is regular are the gaps from an end to an arrival */
 	u64 arrival_ns; /* the last */
 	u64 end_ns; /* the last request of it that ended */
 	u64 epoch_ns; /* start of this epoch */

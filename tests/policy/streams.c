@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* When the next real-time request is expected: one rule per function. */
+#include <math.h>
+
 #include "expect.h"
 #include "k2_streams.h"
 
@@ -18,6 +20,11 @@ static u64 random_below(u64 bound)
 	random_state ^= random_state << 25;
 	random_state ^= random_state >> 27;
 	return ((random_state * 0x2545f4914f6cdd1dULL) >> 20) % bound;
+}
+
+static u64 exponential_ns(u64 mean_ns)
+{
+	return (u64)(-log((double)(1 + random_below(1000000)) / 1e6) * (double)mean_ns);
 }
 
 static void begin(void)
@@ -180,6 +187,38 @@ static void a_stream_without_a_pattern_may_come_at_once(void)
 	EXPECT_WITHIN(expected_us, 0, 200);
 }
 
+/* However many streams one looks at, none without a pattern is taken for one that has one. */
+static void a_stream_without_a_pattern_comes_never_early(void)
+{
+	u64 early = 0;
+
+	for (u64 seed = 1; seed <= 300; seed++) {
+		u64 now = S;
+
+		streams = (struct k2_streams){0};
+		random_state = seed * 88172645463325252ULL;
+		for (u32 i = 0; i < 500; i++) {
+			u64 gap = exponential_ns(10 * MS);
+
+			now = request(1, now) - MS + (gap > MS ? gap : MS);
+		}
+		early += streams.early_count;
+	}
+	EXPECT(early, 0);
+}
+
+/* One that took longer does not put off the next. */
+static void a_periodic_stream_does_not_wait_for_its_requests(void)
+{
+	u64 next;
+
+	begin();
+	next = periodic(S, 500);
+	k2_streams_arrival(&streams, 1, 0, next, TOLERANCE);
+	k2_streams_end(&streams, 0, next + 5 * MS);
+	EXPECT_WITHIN(next_ns(next + 6 * MS), next + 9300 * US, next + 9900 * US);
+}
+
 static void the_first_of_several_streams_counts(void)
 {
 	u64 now;
@@ -305,6 +344,8 @@ int main(void)
 		TEST(an_accident_between_two_gaps_does_not_hide_the_longer_one),
 		TEST(two_gaps_in_turn_are_told_apart),
 		TEST(a_stream_without_a_pattern_may_come_at_once),
+		TEST(a_stream_without_a_pattern_comes_never_early),
+		TEST(a_periodic_stream_does_not_wait_for_its_requests),
 		TEST(the_first_of_several_streams_counts),
 		TEST(a_level_looks_at_better_ones_only),
 		TEST(who_comes_early_is_distrusted_for_a_while),
