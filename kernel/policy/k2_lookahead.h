@@ -10,13 +10,14 @@
  * Contract. A real-time request waits at most rt_block_us for reads and writes of the background,
  * if its thread has made a real-time request before, if the device needs no longer than it did in
  * the last seconds and at most rt_block_us for K2_PIECE_MIN, and if the request does not come
- * earlier than those before it allow. Stalls of the
- * device and early arrivals are counted.
+ * earlier than those before it allow. A stall of the device (k2_device.h), such as a pause of a
+ * flash card for programming, comes on top: no piece is short enough to avoid it. Stalls and early
+ * arrivals are counted.
  *
  * With several requests in flight, what each adds to the wait is less than the time it takes by
  * itself. The part is learnt too: the time in which 16 overlapping commands ended, in proportion to
- * what they would have needed one by one, the most of the last hundreds of such means, and an eighth
- * of it more.
+ * what they would have needed one by one, the most of the last hundreds of such means, and an
+ * eighth of it more.
  *
  * Pure C: no allocation, no lock, no clock. The caller serialises all calls.
  */

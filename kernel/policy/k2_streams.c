@@ -87,7 +87,7 @@ static void judge(struct k2_streams *streams, struct k2_stream *stream, u64 now_
 /*
  * Does its next request come a time after the last one ended, not after it arrived? Then the times
  * from an end to an arrival are the same, whatever a request took, and those between arrivals vary
- * by that. If neither is so, the latter count: nothing that delays a request brings the next nearer.
+ * by that. If neither is so, the latter count: what delays a request does not put off the next.
  */
 static bool thinks(const struct k2_stream *stream)
 {

@@ -7,7 +7,7 @@
 
 static struct flash_model flash;
 
-void card_begin(bool queue)
+void card_begin(bool queue, uint64_t pause_ns)
 {
 	struct flash_params params = {
 		.seed = 1,
@@ -17,7 +17,7 @@ void card_begin(bool queue)
 		.slow_period_ns = 1000000000,
 		.slow_length_ns = 50000000,
 		.pause_sectors = 8192,
-		.pause_ns = 2292200,
+		.pause_ns = pause_ns,
 		.cost =
 			{
 				[FLASH_READ] = {111200, 11100, 76200, 197300, 5000},

@@ -26,6 +26,13 @@
 #define BACKGROUND_BYTES (512U << 10)
 #define RT_LEVEL	 0
 #define BACKGROUND_LEVEL 8
+/* Of the card, once in 4 MiB. */
+#define PAUSE_US 2293
+/*
+ * Writes with a command queue: how much they overlap is learnt as a mean, and now and then they meet
+ * on one unit of the card.
+ */
+#define RARE_PER_MILLION 300
 
 enum pattern {
 	PERIODIC,
@@ -68,6 +75,7 @@ struct run {
 	uint32_t bound_us;
 	uint32_t depth; /* commands in flight; over 1: the card has a queue */
 	bool writes; /* of the background */
+	uint32_t pause_us; /* by which a write is now and then longer */
 	double share_min; /* of what the background gets unguarded */
 };
 
@@ -149,7 +157,7 @@ static void begin(const struct run *run, bool guarded, uint64_t seed)
 	};
 	k2_lookahead_init(&sim.ahead);
 	k2_lookahead_set_rt_block_us(&sim.ahead, run->bound_us);
-	card_begin(run->depth > 1);
+	card_begin(run->depth > 1, run->pause_us * US);
 	while (sim.task_count < TASKS_MAX && run->streams[sim.task_count].kib) {
 		struct task *task = &sim.tasks[sim.task_count];
 
@@ -178,7 +186,8 @@ static void arrive(uint32_t number)
 	if (!task->turn)
 		return;
 	sim.arrivals++;
-	sim.over += blocked_ns > sim.run->bound_us * US;
+	/* What a stall of the card adds is not the policy's. */
+	sim.over += blocked_ns > (sim.run->bound_us + sim.run->pause_us) * US;
 	if (blocked_ns > sim.blocked_ns_max)
 		sim.blocked_ns_max = blocked_ns;
 }
@@ -335,26 +344,27 @@ static double simulate(const struct run *run, bool guarded, uint64_t seed, uint6
 	}
 
 static const struct run runs[] = {
-	{"every 5 ms +-0.2", EVERY(5, 200), 440, 1, false, 0.8},
-	{"every 10 ms +-0.2", EVERY(10, 200), 440, 1, false, 0.93},
-	{"every 10 ms +-1", EVERY(10, 1000), 440, 1, false, 0.78},
-	{"every 33 ms +-0.2", EVERY(33, 200), 440, 1, false, 0.97},
-	{"every 100 ms +-0.2", EVERY(100, 200), 440, 1, false, 0.98},
-	{"every 5 ms +-0.2", EVERY(5, 200), 1000, 1, false, 0.87},
-	{"every 10 ms +-1", EVERY(10, 1000), 1000, 1, false, 0.93},
-	{"thinks 9 ms +-0.2", PLAIN(THINK, 9000, 200), 440, 1, false, 0.93},
-	{"sporadic, 5 ms at least", PLAIN(SPORADIC, 5000, 0), 440, 1, false, 0.5},
-	{"Poisson, 10 ms", PLAIN(POISSON, 10000, 0), 440, 1, false, 0.25},
-	{"Poisson, 10 ms", PLAIN(POISSON, 10000, 0), 1000, 1, false, 0.8},
-	{"on 1 s, off 2 s", PLAIN(ON_OFF, 10000, 200), 440, 1, false, 0.88},
-	{"bursts of 4 every 20 ms", PLAIN(BURST, 20000, 200), 440, 1, false, 0.78},
-	{"back to back", PLAIN(BACK_TO_BACK, 0, 0), 440, 1, false, 0.04},
-	{"back to back", PLAIN(BACK_TO_BACK, 0, 0), 1000, 1, false, 0.35},
+	{"every 5 ms +-0.2", EVERY(5, 200), 440, 1, false, 0, 0.8},
+	{"every 10 ms +-0.2", EVERY(10, 200), 440, 1, false, 0, 0.93},
+	{"every 10 ms +-1", EVERY(10, 1000), 440, 1, false, 0, 0.78},
+	{"every 33 ms +-0.2", EVERY(33, 200), 440, 1, false, 0, 0.97},
+	{"every 100 ms +-0.2", EVERY(100, 200), 440, 1, false, 0, 0.98},
+	{"every 5 ms +-0.2", EVERY(5, 200), 1000, 1, false, 0, 0.87},
+	{"every 10 ms +-1", EVERY(10, 1000), 1000, 1, false, 0, 0.93},
+	{"thinks 9 ms +-0.2", PLAIN(THINK, 9000, 200), 440, 1, false, 0, 0.93},
+	{"sporadic, 5 ms at least", PLAIN(SPORADIC, 5000, 0), 440, 1, false, 0, 0.5},
+	{"Poisson, 10 ms", PLAIN(POISSON, 10000, 0), 440, 1, false, 0, 0.25},
+	{"Poisson, 10 ms", PLAIN(POISSON, 10000, 0), 1000, 1, false, 0, 0.8},
+	{"on 1 s, off 2 s", PLAIN(ON_OFF, 10000, 200), 440, 1, false, 0, 0.88},
+	{"bursts of 4 every 20 ms", PLAIN(BURST, 20000, 200), 440, 1, false, 0, 0.78},
+	{"back to back", PLAIN(BACK_TO_BACK, 0, 0), 440, 1, false, 0, 0.04},
+	{"back to back", PLAIN(BACK_TO_BACK, 0, 0), 1000, 1, false, 0, 0.35},
 	{"every 10, 33 and 100 ms",
 	 {{PERIODIC, 10000, 200, 64}, {PERIODIC, 33000, 200, 64}, {PERIODIC, 100000, 200, 64}},
 	 440,
 	 1,
 	 false,
+	 0,
 	 0.88},
 	{"5 streams every 20 ms",
 	 {{PERIODIC, 20000, 200, 64},
@@ -365,12 +375,19 @@ static const struct run runs[] = {
 	 440,
 	 1,
 	 false,
+	 0,
 	 0.85},
-	{"every 10 ms, 4 in flight", EVERY(10, 200), 440, 4, false, 0.85},
-	{"every 10 ms, 32 in flight", EVERY(10, 200), 440, 32, false, 0.85},
-	{"every 10 ms, 2 in flight", EVERY(10, 200), 1000, 2, false, 0.93},
-	{"every 10 ms, 32 in flight", EVERY(10, 200), 1000, 32, false, 0.88},
-	{"back to back, 32 in flight", PLAIN(BACK_TO_BACK, 0, 0), 1000, 32, false, 0.35},
+	{"every 10 ms, 4 in flight", EVERY(10, 200), 440, 4, false, 0, 0.85},
+	{"every 10 ms, 32 in flight", EVERY(10, 200), 440, 32, false, 0, 0.85},
+	{"every 10 ms, 2 in flight", EVERY(10, 200), 1000, 2, false, 0, 0.93},
+	{"every 10 ms, 32 in flight", EVERY(10, 200), 1000, 32, false, 0, 0.88},
+	{"back to back, 32 in flight", PLAIN(BACK_TO_BACK, 0, 0), 1000, 32, false, 0, 0.35},
+	{"beside writes", EVERY(10, 200), 1000, 1, true, 0, 0.9},
+	{"beside writes and pauses", EVERY(10, 200), 1000, 1, true, PAUSE_US, 0.9},
+	{"beside writes and pauses", PLAIN(POISSON, 10000, 0), 2000, 1, true, PAUSE_US, 0.55},
+	{"beside writes, 4 in flight", EVERY(10, 200), 2000, 4, true, 0, 0.75},
+	{"beside writes and pauses, 4 in flight", EVERY(10, 200), 2000, 4, true, PAUSE_US, 0.75},
+	{"beside writes and pauses, 32 in flight", EVERY(10, 200), 2000, 32, true, PAUSE_US, 0.7},
 };
 
 #define SEEDS  3
@@ -388,7 +405,8 @@ static bool check(const struct run *run)
 		if (sim.blocked_ns_max > blocked_ns_max)
 			blocked_ns_max = sim.blocked_ns_max;
 	}
-	bool held = share >= run->share_min && over == 0;
+	uint64_t rare_per_million = run->writes && run->depth > 1 ? RARE_PER_MILLION : 0;
+	bool held = share >= run->share_min && over * 1000000 <= rare_per_million * arrivals;
 
 	printf("%s policy: lookahead: %s, bound %" PRIu32 " us: background %.1f %% of %.1f MiB/s, "
 	       "%" PRIu64 " of %" PRIu64 " blocked for longer, %.0f us at most\n",
