@@ -25,7 +25,7 @@
 /* Look-ahead, see k2_guard.c. */
 struct k2_guard {
 	struct k2_lookahead ahead;
-	/* Background is held back until a command ends. */
+	/* Background is held back until a command ends or comes back. */
 	bool is_held;
 	/* When it was last looked for streams that have ended. */
 	u64 looked_ns;
@@ -130,6 +130,8 @@ static inline void k2_guard_left(struct k2_guard *guard, struct request *rq)
 {
 	struct k2_rq *k2r = k2_rq(rq);
 
+	/* There is room for what was held back for it. */
+	guard->is_held = false;
 	if (k2r->flight != K2_FLIGHT_NONE) {
 		k2_lookahead_cancel(&guard->ahead, k2r->flight);
 		k2r->flight = K2_FLIGHT_NONE;

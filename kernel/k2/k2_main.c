@@ -289,7 +289,6 @@ static void k2_finish_request(struct request *rq)
 		return;
 
 	spin_lock_irqsave(&k2->lock, flags);
-	k2->guard->is_held = false;
 	k2_guard_left(k2->guard, rq);
 	k2_policy_complete(&k2->policy, k2r->queue);
 	k2_note_waits(k2);

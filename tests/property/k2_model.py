@@ -21,6 +21,9 @@ GIVE_WAY_S = 2e-3
 BEST_EFFORT_STREAK_MAX = 128
 SECTOR = 512
 MERGE_BYTES_MAX = 128 * 1024
+PIECE_BYTES_MIN = 4096
+# Below so many requests a thread is new, and may make the next at any time.
+STREAM_IS_NEW = 24
 # Between k2's look at the clock and the event in the trace; each clock read in a guest is 0.256 us.
 CLOCK_SLACK_S = 50e-6
 
@@ -53,6 +56,7 @@ class Request:
     process: int
     queued_at: int  # as many dispatches were before
     is_new: bool = True
+    is_known: bool = False  # real-time that k2 knows as a request of a stream
     piece: int = 0  # sectors with the driver, or to be retried as they were
     failed: bool = False
 
@@ -85,6 +89,8 @@ class Model:
     inflight_max: int
     split_kib: int
     wait_ms: int = 0
+    rt_block_us: int = 0
+    block_bytes: int = 512
     sectors: dict[int, Io] = field(default_factory=dict)
     queued: list[Request] = field(default_factory=list)
     in_flight: list[Request] = field(default_factory=list)
@@ -95,8 +101,11 @@ class Model:
             "inflight_max": Knob((self.inflight_max,)),
             "split_kib": Knob((self.split_kib,)),
             "background_wait_ms_max": Knob((self.wait_ms,)),
+            "rt_block_us": Knob((self.rt_block_us,)),
         }
         self.seen: set[int] = set()  # sectors that k2 or a plug has
+        self.arrivals: dict[tuple[int, int], int] = {}  # of each real-time process and level
+        self.ahead: tuple[int, int] | None = None  # sector and sectors that look-ahead let go
         self.place_next = 0
         self.place_head = -1
         self.completions = 0  # since the last event of another kind
@@ -155,7 +164,12 @@ class Model:
             return
         queue, process = self._claim(write, first, count)
         place = (self.place_next,)
-        self.queued.append(Request(write, queue, first, count, place, process, self.dispatches))
+        request = Request(write, queue, first, count, place, process, self.dispatches)
+        if not request.is_background and self._surely_looks_ahead():
+            request.is_known = True
+            stream = (process, queue)
+            self.arrivals[stream] = self.arrivals.get(stream, 0) + 1
+        self.queued.append(request)
         self.place_next += 1
 
     def _on_block_bio_backmerge(self, text: str, _time_s: float) -> None:
@@ -203,6 +217,25 @@ class Model:
         request.is_new = False
         self.queued.remove(request)
         self.in_flight.append(request)
+
+    def _on_k2_look_ahead(self, text: str, _time_s: float) -> None:
+        words = text.split()
+        first, count = int(words[1]), int(words[3]) // SECTOR
+        room_ns, piece_bytes, takes_ns = int(words[6]), int(words[9]), int(words[12])
+        request = self._queued_where(lambda rq: rq.first == first)
+        if not request:
+            raise ModelError("looks ahead for what is not queued")
+        _must(count == request.count, f"says {count} sectors, there are {request.count}")
+        _must(self._may_look_ahead(), "looks ahead, although that is off")
+        whole = piece_bytes == count * SECTOR
+        least = max(PIECE_BYTES_MIN, self.block_bytes)
+        _must(whole or piece_bytes % least == 0, f"cuts at {piece_bytes} bytes")
+        too_long = takes_ns > room_ns and not self.in_flight
+        _must(not too_long or piece_bytes <= least, f"{takes_ns} ns, there is room for {room_ns}")
+        bound_ns = max(self.knobs["rt_block_us"].values) * 1000
+        new = [rq for rq in self._known(request.queue) if self._is_new(rq)]
+        _must(not new or room_ns <= bound_ns, f"room for {room_ns} ns, although {new[:1]} is new")
+        self.ahead = (first, piece_bytes // SECTOR)
 
     def _on_block_rq_complete(self, text: str, _time_s: float) -> None:
         _write, first, count = _parse(text)
@@ -287,6 +320,11 @@ class Model:
         if request.piece:
             _must(sectors == request.piece, f"a retry of {request.piece} sectors has another size")
             return
+        let_go = self.ahead == (request.first, sectors)
+        if let_go and self._may_look_ahead():
+            return
+        guarded = self._known(request.queue) and self._surely_looks_ahead()
+        _must(not guarded, f"{sectors} sectors without a look ahead, beside real-time")
         if not request.is_background:
             _must(sectors == request.count, f"real-time in pieces: {sectors} of {request.count}")
             return
@@ -300,8 +338,26 @@ class Model:
         _must(request.is_background, "merges real-time")
         _must(request.is_new, "merges into what is left of a request")
         unsplit = max(self.knobs["split_kib"].values) == 0
-        if unsplit:
+        if unsplit and not self._may_look_ahead():
             _must(sectors * SECTOR <= MERGE_BYTES_MAX, f"merges to {sectors} sectors")
+
+    def _may_look_ahead(self) -> bool:
+        return (
+            max(self.knobs["rt_block_us"].values) > 0 and min(self.knobs["split_kib"].values) == 0
+        )
+
+    def _surely_looks_ahead(self) -> bool:
+        return (
+            min(self.knobs["rt_block_us"].values) > 0 and max(self.knobs["split_kib"].values) == 0
+        )
+
+    def _known(self, queue: int) -> list[Request]:
+        """Return real-time requests of better levels that have not ended, of known streams."""
+        requests = (*self.queued, *self.in_flight)
+        return [rq for rq in requests if rq.is_known and rq.queue < queue]
+
+    def _is_new(self, request: Request) -> bool:
+        return self.arrivals[request.process, request.queue] < STREAM_IS_NEW
 
     # State.
 

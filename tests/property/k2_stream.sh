@@ -9,7 +9,6 @@ set -e
 
 null_blk_create nullb0 completion_nsec=50000 blocksize="$K2_BLOCK_BYTES"
 knob nullb0 scheduler k2
-knob nullb0 iosched/rt_block_us 0
 for setting in $K2_KNOBS; do
 	knob nullb0 "iosched/${setting%%=*}" "${setting#*=}"
 done
@@ -18,8 +17,8 @@ for sector in $K2_BAD_SECTORS; do
 done
 
 echo 65536 >/sys/kernel/tracing/buffer_size_kb
-trace_begin k2/k2_dispatch block/block_rq_insert block/block_rq_complete block/block_bio_backmerge \
-	block/block_bio_frontmerge block/block_rq_merge
+trace_begin k2/k2_dispatch k2/k2_look_ahead block/block_rq_insert block/block_rq_complete \
+	block/block_bio_backmerge block/block_bio_frontmerge block/block_rq_merge
 # shellcheck disable=SC2086 # words
 "$STEADY_TESTS_BIN/io_stream" /dev/nullb0 marks=1 $K2_IO &
 streams=$!

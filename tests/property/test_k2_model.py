@@ -9,6 +9,7 @@ INSERT = "block_rq_insert: 252,0 {} 4096 () {} + {} [io]"
 QUEUES = "(8 metadata, 9 best effort, 10 idle)"
 DISPATCH = "k2_dispatch: 252,0 {} {} + {} bytes queue {} " + QUEUES + " inflight {}"
 COMPLETE = "block_rq_complete: 252,0 {} () {} + {} [{}]"
+LOOK_AHEAD = "k2_look_ahead: 252,0 {} + {} bytes room {} ns piece {} bytes takes {} ns"
 BACKMERGE = "block_bio_backmerge: 252,0 {} {} + {} [io]"
 
 
@@ -146,3 +147,46 @@ def test_processes_take_turns() -> None:
     with pytest.raises(k2_model.ModelError, match="process 7 twice"):
         check(*announced, *inserted, *reads[0], *reads[100])
     check(*announced, *inserted, *reads[0], *reads[200], *reads[100])
+
+
+# A real-time read, and a background read of 64 KiB that look-ahead cuts because of it.
+RT = (IO.format("R", 1000, 8, "1 0"), INSERT.format("R", 1000, 8))
+RT_DONE = (DISPATCH.format("R", 1000, 4096, 0, 1), COMPLETE.format("R", 1000, 8, 0))
+LARGE = (IO.format("R", 0, 128, "2 0"), INSERT.format("R", 0, 128))
+LET_GO = LOOK_AHEAD.format(0, 65536, 400_000, 8192, 380_000)
+PIECE = (DISPATCH.format("R", 0, 8192, 9, 1), COMPLETE.format("R", 0, 16, 0))
+REST = (
+    *(INSERT.format("R", 16, 112), LOOK_AHEAD.format(16, 57344, 9_000_000, 57344, 1)),
+    *(DISPATCH.format("R", 16, 57344, 9, 1), COMPLETE.format("R", 16, 112, 0)),
+)
+
+
+def look_ahead(*events: str, rt_block_us: int = 440, split_kib: int = 0) -> None:
+    k2_model.Model(2, split_kib, 0, rt_block_us).check(trace(*events))
+
+
+def test_look_ahead_cuts_where_it_says() -> None:
+    look_ahead(*RT, *RT_DONE, *LARGE, LET_GO, *PIECE, *REST)
+    with pytest.raises(k2_model.ModelError, match="a piece of 16 sectors"):
+        look_ahead(*RT, *RT_DONE, *LARGE, *PIECE, *REST)
+    with pytest.raises(k2_model.ModelError, match="although that is off"):
+        look_ahead(*RT, *RT_DONE, *LARGE, LET_GO, split_kib=4)
+    with pytest.raises(k2_model.ModelError, match="cuts at 6144 bytes"):
+        look_ahead(*LARGE, LOOK_AHEAD.format(0, 65536, 400_000, 6144, 380_000))
+
+
+def test_no_piece_takes_longer_than_there_is_room_for() -> None:
+    with pytest.raises(k2_model.ModelError, match="410000 ns, there is room for 400000"):
+        look_ahead(*LARGE, LOOK_AHEAD.format(0, 65536, 400_000, 8192, 410_000))
+    # Nothing is smaller than 4 KiB.
+    shortest = LOOK_AHEAD.format(0, 65536, 400_000, 4096, 410_000)
+    with pytest.raises(k2_model.ModelError, match="never dispatched"):
+        look_ahead(*LARGE, shortest)
+
+
+def test_beside_a_new_stream_there_is_room_for_the_bound_only() -> None:
+    rt_in_flight = (*RT, RT_DONE[0])
+    with pytest.raises(k2_model.ModelError, match="room for 500000 ns"):
+        look_ahead(*rt_in_flight, *LARGE, LOOK_AHEAD.format(0, 65536, 500_000, 8192, 380_000))
+    with pytest.raises(k2_model.ModelError, match="without a look ahead"):
+        look_ahead(*rt_in_flight, *LARGE, DISPATCH.format("R", 0, 65536, 9, 2))

@@ -28,6 +28,7 @@ KNOBS = st.one_of(
     st.tuples(st.just("inflight_max"), st.integers(1, 6)),
     st.tuples(st.just("split_kib"), st.sampled_from([0, 4, 12, 64])),
     st.tuples(st.just("background_wait_ms_max"), st.sampled_from([0, 1, 3])),
+    st.tuples(st.just("rt_block_us"), st.sampled_from([0, 60, 500])),
 )
 STREAMS = st.fixed_dictionaries(
     {
@@ -39,7 +40,8 @@ STREAMS = st.fixed_dictionaries(
         "hint_percent": st.sampled_from([0, 30]),
         "block_bytes": st.sampled_from([512, 4096]),
         "inflight_max": st.integers(1, 5),
-        "split_kib": st.sampled_from([0, 4, 8, 20]),
+        "split_kib": st.sampled_from([0, 0, 0, 4, 20]),
+        "rt_block_us": st.sampled_from([60, 500, 0]),
         "background_wait_ms_max": st.sampled_from([0, 0, 1, 4]),
         "requeue_every": st.sampled_from([0, 3, 11]),
         "bad_sectors": st.lists(st.integers(0, 2 * REGION_KIB * 2), max_size=6),
@@ -51,7 +53,7 @@ STREAMS = st.fixed_dictionaries(
 def run_stream(stream: dict[str, Any], release: str, work: Path) -> Path:
     """Boot, run the stream, and return the trace."""
     test_kernel.build_helpers()
-    knobs = ("inflight_max", "split_kib", "background_wait_ms_max")
+    knobs = ("inflight_max", "split_kib", "background_wait_ms_max", "rt_block_us")
     keys = ("seed", "jobs", "rt_jobs", "depth", "largest_kib", "hint_percent", "block_bytes")
     io = [f"{key}={stream[key]}" for key in keys]
     every = stream["requeue_every"]
@@ -82,7 +84,8 @@ def check_stream(stream: dict[str, Any], release: str, work: Path) -> None:
     print(f"replay: K2_STREAM='{json.dumps(stream)}' scripts/test -k 'k2_keeps and {release}'")
     trace = run_stream(stream, release, work)
     model = k2_model.Model(
-        stream["inflight_max"], stream["split_kib"], stream["background_wait_ms_max"]
+        *(stream[key] for key in ("inflight_max", "split_kib", "background_wait_ms_max")),
+        *(stream[key] for key in ("rt_block_us", "block_bytes")),
     )
     with trace.open() as lines:
         model.check(lines)
