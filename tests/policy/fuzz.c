@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Look-ahead with streams and a device that behave as badly as can be: times of nothing, of hours,
+ * a device that becomes ten times slower and fast again, one that lies, a driver that gives commands
+ * back, clocks that stand still or jump. Whatever it has learnt then: what may be dispatched is what
+ * it believes to fit, what it holds back has something to wait for, and all of its books are right.
+ *
+ * A run is random steps from one seed; the first rule that is broken ends it and names the command
+ * that repeats it. The sanitizers find what is out of bounds or divided by zero.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "k2_lookahead.h"
+
+#define US		 1000ULL
+#define MS		 1000000ULL
+#define S		 1000000000ULL
+#define STEPS_DEFAULT	 4000
+#define SEEDS_DEFAULT	 100
+#define INFLIGHT_MAX	 40 /* more than are watched */
+#define KEYS		 90 /* more than there are streams */
+#define BACKGROUND_LEVEL 8
+
+struct command {
+	u32 flight;
+	u32 op, bytes;
+};
+
+struct arrival {
+	u32 stream;
+};
+
+static struct k2_lookahead ahead;
+static struct command commands[INFLIGHT_MAX];
+static struct arrival arrivals[INFLIGHT_MAX];
+static u32 inflight, arrived;
+static u64 now_ns, random_state, seed, step;
+static u32 mood; /* of the device */
+
+static u64 random_below(u64 bound)
+{
+	random_state ^= random_state >> 12;
+	random_state ^= random_state << 25;
+	random_state ^= random_state >> 27;
+	return ((random_state * 0x2545f4914f6cdd1dULL) >> 8) % bound;
+}
+
+static void must(bool holds, const char *rule)
+{
+	if (holds)
+		return;
+	printf("FAIL policy: fuzz: %s (fuzz %" PRIu64 " %" PRIu64 ")\n", rule, seed, step + 1);
+	exit(EXIT_FAILURE);
+}
+
+/* Which a command takes in the device's mood. */
+static u64 takes_ns(u32 bytes)
+{
+	u64 ns = 100 * US + bytes * 10ULL + random_below(20 * US);
+
+	switch (mood) {
+	case 0:
+		return ns;
+	case 1:
+		return 10 * ns;
+	case 2: /* now and then it stalls */
+		return random_below(20) ? ns : ns + random_below(20 * MS);
+	case 3: /* larger is faster */
+		return 10 * S / bytes;
+	case 4:
+		return 0;
+	default:
+		return random_below(1ULL << random_below(60));
+	}
+}
+
+static void pass_time(void)
+{
+	switch (random_below(40)) {
+	case 0:
+		now_ns += random_below(30 * S);
+		break;
+	case 1: /* what another CPU had read a moment before */
+		now_ns -= now_ns > US ? random_below(US) : 0;
+		break;
+	case 2:
+		break;
+	default:
+		now_ns += random_below(MS);
+	}
+}
+
+static void arrive(void)
+{
+	u32 level = (u32)random_below(BACKGROUND_LEVEL);
+	u32 stream;
+
+	if (arrived == INFLIGHT_MAX)
+		return;
+	stream = k2_lookahead_rt_arrival(&ahead, 1 + random_below(KEYS), level, now_ns);
+	must(stream < K2_STREAMS, "a stream has a number");
+	arrivals[arrived++].stream = stream;
+}
+
+static void end_arrival(void)
+{
+	u32 i;
+
+	if (!arrived)
+		return;
+	i = (u32)random_below(arrived);
+	k2_lookahead_rt_end(&ahead, arrivals[i].stream, now_ns);
+	arrivals[i] = arrivals[--arrived];
+}
+
+/* Returns what was let go, 0 for nothing. */
+static u32 ask(u32 op, u32 bytes)
+{
+	u32 block_bytes = K2_PIECE_MIN << random_below(3), level = BACKGROUND_LEVEL, piece;
+	struct k2_cut cut = {op, bytes, block_bytes, inflight, 0};
+	u64 least_ns = ahead.rt_block_ns - (ahead.rt_block_ns >> 4);
+
+	if (!k2_lookahead_guards(&ahead, level))
+		return bytes;
+	cut.room_ns = k2_lookahead_room_ns(&ahead, level, now_ns);
+	must(cut.room_ns >= least_ns, "there is always room for the bound, but for software");
+	piece = k2_lookahead_piece_bytes(&ahead, &cut, now_ns);
+	must(piece <= bytes, "a piece is no larger than the request");
+	must(piece == bytes || piece % block_bytes == 0, "pieces are whole blocks");
+	must(piece || inflight, "what is held back waits for something in flight");
+	must(inflight || piece <= block_bytes || !ahead.device.op[op].is_known ||
+		     k2_device_time_ns(&ahead.device, op, piece) <= cut.room_ns,
+	     "no piece takes longer than there is room for");
+	return piece;
+}
+
+static void dispatch(void)
+{
+	u32 op = (u32)random_below(K2_DEVICE_OPS);
+	u32 bytes = 512U << random_below(15);
+	struct command *command = &commands[inflight];
+
+	if (inflight == INFLIGHT_MAX)
+		return;
+	bytes = ask(op, bytes);
+	if (!bytes)
+		return;
+	*command = (struct command){K2_FLIGHT_NONE, op, bytes};
+	if (random_below(10))
+		command->flight = k2_lookahead_watch(&ahead, op, bytes, inflight, now_ns);
+	else
+		k2_lookahead_unwatched(&ahead);
+	inflight++;
+}
+
+static void end_command(bool given_back)
+{
+	struct command *command;
+
+	if (!inflight)
+		return;
+	command = &commands[random_below(inflight)];
+	now_ns += given_back ? 0 : takes_ns(command->bytes);
+	if (command->flight != K2_FLIGHT_NONE && given_back)
+		k2_lookahead_cancel(&ahead, command->flight);
+	else if (command->flight != K2_FLIGHT_NONE)
+		k2_lookahead_done(&ahead, command->flight, now_ns);
+	*command = commands[--inflight];
+}
+
+/* Kinds rise, and there are not too many. */
+static void check_gaps(const struct k2_gaps *gaps)
+{
+	u32 last = 0, count = 0, i;
+
+	must(gaps->kinds <= K2_KINDS, "there are not too many kinds of gaps");
+	for (i = 0; i < gaps->kinds; i++) {
+		const struct k2_range *gap = &gaps->kind[i].gap;
+		u32 now = gap->shortest[0][0], before = gap->shortest[1][0];
+		u32 shortest = now < before ? now : before;
+
+		must(shortest >= last && shortest <= K2_GAP_MAX, "kinds of gaps rise");
+		must(gap->earliest <= shortest, "the next gap may be as short as the shortest");
+		last = shortest;
+		count += gap->count[0] + gap->count[1];
+	}
+	must(gaps->count == count, "gaps are counted");
+}
+
+static void check_books(void)
+{
+	u64 backlog_ns = 0;
+	u32 watched = 0, i;
+
+	for (i = 0; i < inflight; i++) {
+		if (commands[i].flight == K2_FLIGHT_NONE)
+			continue;
+		watched++;
+		backlog_ns += ahead.flight[commands[i].flight].needs_ns;
+	}
+	must(ahead.watched_count == watched, "the watched are counted");
+	must((u32)__builtin_popcount(ahead.watched) == watched, "each of the watched has a place");
+	must(ahead.backlog_ns == backlog_ns, "the backlog is the sum of what is in flight");
+	must(ahead.streams.used <= K2_STREAMS, "there are not too many streams");
+	must(k2_streams_next_ns(&ahead.streams, BACKGROUND_LEVEL, now_ns) >= now_ns,
+	     "what is expected is not in the past");
+	for (i = 0; i < ahead.streams.used; i++) {
+		check_gaps(&ahead.streams.stream[i].arrival);
+		check_gaps(&ahead.streams.stream[i].think);
+	}
+	for (u32 op = 0; op < K2_DEVICE_OPS; op++) {
+		u64 last_ns = 0;
+
+		for (i = 0; ahead.device.op[op].is_known && i < K2_SIZES; i++) {
+			u64 ns = k2_device_time_ns(&ahead.device, op, K2_PIECE_MIN << i);
+
+			must(ns && ns >= last_ns, "more bytes take no less, and none no time");
+			last_ns = ns;
+		}
+	}
+}
+
+static void take_step(void)
+{
+	switch (random_below(12)) {
+	case 0:
+	case 1:
+		arrive();
+		break;
+	case 2:
+	case 3:
+		end_arrival();
+		break;
+	case 4:
+		end_command(true);
+		break;
+	case 5:
+		if (!random_below(20))
+			k2_streams_expire(&ahead.streams, random_below(20 * S), now_ns);
+		if (!random_below(20))
+			k2_lookahead_set_rt_block_us(&ahead, 1 + (u32)random_below(3000));
+		break;
+	case 6:
+		if (!random_below(100))
+			k2_device_believe(&ahead.device, (u32)random_below(K2_DEVICE_OPS),
+					  (u32)random_below(1U << 24), random_below(1ULL << 40),
+					  random_below(1ULL << 40));
+		break;
+	case 7:
+	case 8:
+	case 9:
+		end_command(false);
+		break;
+	default:
+		dispatch();
+	}
+}
+
+static void run(u64 steps)
+{
+	random_state = seed * 0x9e3779b97f4a7c15ULL + 1;
+	now_ns = random_below(S);
+	inflight = arrived = 0;
+	k2_lookahead_init(&ahead);
+	k2_lookahead_set_rt_block_us(&ahead, 440);
+	for (step = 0; step < steps; step++) {
+		if (!random_below(300))
+			mood = (u32)random_below(6);
+		pass_time();
+		take_step();
+		check_books();
+	}
+}
+
+/* fuzz: as in `make test`; fuzz SEEDS: longer; fuzz SEED STEPS: one again. */
+int main(int argc, char **argv)
+{
+	u64 seeds = SEEDS_DEFAULT;
+
+	if (argc == 3) {
+		seed = strtoull(argv[1], NULL, 10);
+		run(strtoull(argv[2], NULL, 10));
+		printf("ok   policy: fuzz: seed %" PRIu64 "\n", seed);
+		return EXIT_SUCCESS;
+	}
+	if (argc == 2)
+		seeds = strtoull(argv[1], NULL, 10);
+	for (seed = 1; seed <= seeds; seed++)
+		run(STEPS_DEFAULT);
+	printf("ok   policy: keeps_its_rules_whatever_it_learns (seeds 1 to %" PRIu64
+	       ", %d steps each)\n",
+	       seeds, STEPS_DEFAULT);
+	return EXIT_SUCCESS;
+}
