@@ -45,7 +45,7 @@
 #include "k2_trace.h"
 
 /* k2_policy_queue() takes an ioprio apart without the kernel's headers. */
-static_assert(IOPRIO_CLASS_SHIFT == 13 && IOPRIO_CLASS_RT == 1);
+static_assert(IOPRIO_CLASS_SHIFT == K2_IOPRIO_CLASS_SHIFT && IOPRIO_CLASS_RT == K2_IOPRIO_CLASS_RT);
 static_assert(IOPRIO_NR_LEVELS == K2_RT_LEVELS);
 
 /* Called after the policy's transitions, with the lock held. Most begin or end no wait. */
@@ -188,7 +188,7 @@ static void k2_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *lis
 
 static bool k2_may_dispatch(const struct k2_data *k2)
 {
-	return !k2->guard->is_held && k2_policy_has_work(&k2->policy);
+	return k2_policy_has_work(&k2->policy) && !k2->guard->is_held;
 }
 
 static bool k2_has_work(struct blk_mq_hw_ctx *hctx)
@@ -252,7 +252,7 @@ static struct request *k2_dispatch_request(struct blk_mq_hw_ctx *hctx)
 		k2_defer(k2, rq);
 		return NULL;
 	}
-	trace_k2_dispatch(rq, k2_policy_group(queue), inflight);
+	trace_k2_dispatch(rq, queue, inflight);
 	return rq;
 }
 
@@ -313,6 +313,9 @@ static bool k2_bio_merge(struct request_queue *q, struct bio *bio, unsigned int 
 	unsigned long flags;
 	bool merged;
 
+	/* A request that is inserted just now is missed; that is only a merge less. */
+	if (data_race(RB_EMPTY_ROOT(&k2->sorted[bio_data_dir(bio)])))
+		return false;
 	if (k2_policy_class(k2_policy_queue(bio_prio(bio), false)) == K2_CLASS_RT)
 		return false;
 

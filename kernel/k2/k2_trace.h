@@ -24,7 +24,7 @@ TRACE_EVENT(k2_dispatch,
 	    TP_fast_assign(__entry->dev = rq->q->disk ? disk_devt(rq->q->disk) : 0;
 			   __entry->sector = blk_rq_pos(rq);
 			   __entry->bytes = blk_rq_bytes(rq);
-			   __entry->queue = queue;
+			   __entry->queue = k2_policy_group(queue);
 			   __entry->inflight = inflight;
 			   __entry->write = op_is_write(req_op(rq));),
 	    TP_printk("%d,%d %s %llu + %u bytes queue %u (8 metadata, 9 best effort, 10 idle) inflight %u",

@@ -1,37 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 #include "k2_policy.h"
 
-/* linux/ioprio.h, stable since 2.6.13: class in the top three bits, level in the low three. */
-#define IOPRIO_CLASS_SHIFT 13
-#define IOPRIO_CLASS_RT	   1
-#define IOPRIO_CLASS_IDLE  3
-#define IOPRIO_LEVEL_MASK  7
-
 #define NS_PER_MS 1000000ULL
 
 /* One tag in this many is kept from each. */
 #define TAGS_KEPT_METADATA    8
 #define TAGS_KEPT_BEST_EFFORT 4
 #define TAGS_KEPT_IDLE	      2
-
-u32 k2_policy_queue(u16 ioprio, bool is_metadata)
-{
-	u16 ioclass = ioprio >> IOPRIO_CLASS_SHIFT;
-
-	if (ioclass == IOPRIO_CLASS_RT)
-		return ioprio & IOPRIO_LEVEL_MASK;
-	/* Whoever reads it, others may wait for it. */
-	if (is_metadata)
-		return K2_QUEUE_METADATA;
-	return ioclass == IOPRIO_CLASS_IDLE ? K2_QUEUE_IDLE : K2_QUEUE_BEST_EFFORT;
-}
-
-u32 k2_policy_group(u32 queue)
-{
-	if (queue < K2_QUEUE_BEST_EFFORT)
-		return queue;
-	return queue < K2_QUEUE_IDLE ? K2_GROUP_BEST_EFFORT : K2_GROUP_IDLE;
-}
 
 u32 k2_policy_flow(const struct k2_policy *policy, u32 key)
 {

@@ -59,6 +59,12 @@
  */
 #define K2_MERGE_BYTES_MAX (128U << 10)
 
+/* linux/ioprio.h, stable since 2.6.13: class in the top three bits, level in the low three. */
+#define K2_IOPRIO_CLASS_SHIFT 13
+#define K2_IOPRIO_CLASS_RT    1
+#define K2_IOPRIO_CLASS_IDLE  3
+#define K2_IOPRIO_LEVEL_MASK  7
+
 enum k2_class {
 	K2_CLASS_RT,
 	K2_CLASS_BACKGROUND,
@@ -131,14 +137,29 @@ struct k2_policy {
  * Which queue a request with this ioprio (class << 13 | level, as in linux/ioprio.h) joins; of
  * best effort the first. @is_metadata: the file system says so (REQ_META).
  */
-u32 k2_policy_queue(u16 ioprio, bool is_metadata);
+static inline u32 k2_policy_queue(u16 ioprio, bool is_metadata)
+{
+	u16 ioclass = ioprio >> K2_IOPRIO_CLASS_SHIFT;
+
+	if (ioclass == K2_IOPRIO_CLASS_RT)
+		return ioprio & K2_IOPRIO_LEVEL_MASK;
+	/* Whoever reads it, others may wait for it. */
+	if (is_metadata)
+		return K2_QUEUE_METADATA;
+	return ioclass == K2_IOPRIO_CLASS_IDLE ? K2_QUEUE_IDLE : K2_QUEUE_BEST_EFFORT;
+}
 
 static inline enum k2_class k2_policy_class(u32 queue)
 {
 	return queue < K2_RT_LEVELS ? K2_CLASS_RT : K2_CLASS_BACKGROUND;
 }
 
-u32 k2_policy_group(u32 queue);
+static inline u32 k2_policy_group(u32 queue)
+{
+	if (queue < K2_QUEUE_BEST_EFFORT)
+		return queue;
+	return queue < K2_QUEUE_IDLE ? K2_GROUP_BEST_EFFORT : K2_GROUP_IDLE;
+}
 
 /*
  * Of the queues of best effort the one for a request of process @key. The second is for a request
@@ -183,7 +204,8 @@ u32 k2_policy_next(const struct k2_policy *policy, u64 now_ns);
 /* Would k2_policy_next() name a queue? That does not depend on the time; which one may. */
 static inline bool k2_policy_has_work(const struct k2_policy *policy)
 {
-	if (k2_policy_inflight(policy) >= policy->inflight_max)
+	/* Most often nothing waits. */
+	if (!policy->queues_waiting || k2_policy_inflight(policy) >= policy->inflight_max)
 		return false;
 	return policy->queues_waiting & K2_RT_BITS ||
 	       k2_background_has_work(&policy->background, policy->queues_waiting);

@@ -3,7 +3,9 @@
 
 from steady_lab.figures.cpu_cost import (
     K2,
+    K2_RT,
     MQ_DEADLINE,
+    MQ_DEADLINE_RT,
     NONE,
     SMALL_LOAD,
     Case,
@@ -32,6 +34,15 @@ def test_k2_may_cost_as_much_as_mq_deadline_but_not_more() -> None:
     (line,) = missed_goals(costs(k2=501, mq_deadline=500))
     assert "k2 501" in line
     assert "mq-deadline 500" in line
+
+
+def test_with_a_real_time_stream_it_may_cost_a_seventh_more() -> None:
+    def real_time(k2: float) -> dict[Case, Cost]:
+        return {(SMALL_LOAD, MQ_DEADLINE_RT): cost(1000), (SMALL_LOAD, K2_RT): cost(k2)}
+
+    assert missed_goals(real_time(1150)) == []
+    (line,) = missed_goals(real_time(1151))
+    assert "k2, real-time class 1151" in line
 
 
 def test_tables_have_a_row_for_each_scheduler() -> None:

@@ -30,7 +30,8 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = subparsers.add_parser(
         "cpu-cost",
         help="count the instructions per request under each scheduler",
-        epilog="Exit status: 1 if k2 without splitting costs more than mq-deadline.",
+        epilog="Exit status: 1 if k2 without splitting costs more than mq-deadline, or with a"
+        " real-time stream more than 1.15 times as much.",
     )
     add_kernel_arguments(parser)
     chosen = parser.add_mutually_exclusive_group()

@@ -95,8 +95,9 @@ SCHEDULERS = (
     MQ_DEADLINE_RT,
     K2_RT,
 )
-# The first may cost as much as the second, at most.
-GOALS = ((K2, MQ_DEADLINE), (K2_RT, MQ_DEADLINE_RT))
+# The first may cost so many times what the second does, at most: a real-time stream has a price,
+# as k2 learns when its next request comes.
+GOALS = ((K2, MQ_DEADLINE, 1.0), (K2_RT, MQ_DEADLINE_RT, 1.15))
 SPLIT_LOAD = Load("64 KiB", 64, 64, 1, 2)
 SPLIT_SCHEDULERS = (
     MQ_DEADLINE,
@@ -245,14 +246,14 @@ def _split_table(costs: dict[Case, Cost]) -> TextTable:
 
 
 def missed_goals(costs: dict[Case, Cost]) -> list[str]:
-    """Return where k2 costs more than mq-deadline does for the same load and class."""
+    """Return where k2 costs more than it may, next to mq-deadline with the same load and class."""
     missed = []
     for load in (*LOADS, SMALL_LOAD):
-        for ours, theirs in GOALS:
+        for ours, theirs, times in GOALS:
             pair = costs.get((load, ours)), costs.get((load, theirs))
-            if pair[0] and pair[1] and pair[0].total > pair[1].total:
+            if pair[0] and pair[1] and pair[0].total > times * pair[1].total:
                 missed.append(
-                    f"{load.title}: {ours.title} {pair[0].total:.0f}"
-                    f" instructions per read, {theirs.title} {pair[1].total:.0f}"
+                    f"{load.title}: {ours.title} {pair[0].total:.0f} instructions per read,"
+                    f" {theirs.title} {pair[1].total:.0f}, and {times} times that is the limit"
                 )
     return missed
