@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: what look-ahead holds back goes on when the command in flight comes back instead of ending
+# DESCRIPTION: what look-ahead holds back goes on when the driver gives a command back
 # DEVICE: none
 # MODULES: null_blk nr_devices=0 requeue=3,100,0,-1
 . "$STEADY_TESTS/lib.sh"

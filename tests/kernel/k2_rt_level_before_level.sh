@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: with rt_block_us a large real-time request of a lower level blocks a better one for no longer
+# DESCRIPTION: with rt_block_us a lower real-time level blocks a better one for no longer
 # DEVICE: test-plain
 . "$STEADY_TESTS/lib.sh"
 set -e

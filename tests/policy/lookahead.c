@@ -29,8 +29,8 @@
 /* Of the card, once in 4 MiB. */
 #define PAUSE_US 2293
 /*
- * Writes with a command queue: how much they overlap is learnt as a mean, and now and then they meet
- * on one unit of the card.
+ * Writes with a command queue: how much they overlap is learnt as a mean, and now and then they
+ * meet on one unit of the card.
  */
 #define RARE_PER_MILLION 300
 
