@@ -21,6 +21,7 @@ pub mod incident;
 pub mod ledger;
 pub mod mcap;
 pub mod memory;
+mod named_socket;
 pub mod pool;
 pub mod read_only;
 pub mod ring;

@@ -103,7 +103,7 @@ fn wait(socket: &ControlSocket, connections: &[Connection]) -> io::Result<()> {
         }
     }
     if connections.len() < CONNECTIONS_MAX {
-        fds.push(PollFd::new(&socket.listener, PollFlags::IN));
+        fds.push(PollFd::new(socket.listener(), PollFlags::IN));
     }
     let timeout = Timespec { tv_sec: 0, tv_nsec: look.subsec_nanos().into() };
     match poll(&mut fds, Some(&timeout)) {
@@ -114,7 +114,7 @@ fn wait(socket: &ControlSocket, connections: &[Connection]) -> io::Result<()> {
 
 /// None if nobody is there; or if too many files are open, and then later.
 fn accept(socket: &ControlSocket) -> Option<Connection> {
-    match socket.listener.accept() {
+    match socket.listener().accept() {
         Ok((stream, _)) => {
             stream.set_nonblocking(true).ok()?;
             let (since, state) = (Instant::now(), State::Receiving);

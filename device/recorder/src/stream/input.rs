@@ -10,8 +10,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -23,6 +23,7 @@ use super::framing::{Framing, Problem, StreamError};
 use super::lines::Lines;
 use super::producer::{BufferedRecord, Next, Producer};
 use crate::config::{ChannelConfig, Schema};
+use crate::named_socket::{self, NamedSocket};
 use crate::source::{Record, Source, wall_ns};
 
 /// Connections at the same time.
@@ -34,8 +35,6 @@ const ACCEPT_AGAIN: Duration = Duration::from_secs(1);
 /// Files that producers leave to others: the writer thread opens a segment at each rotation.
 const FILES_LEFT: u64 = 8;
 
-/// Of `sockaddr_un`, without the zero at the end.
-const SOCKET_PATH_BYTES_MAX: usize = 107;
 /// A FIFO through which nothing comes for so long may be one that nobody opens.
 const SILENCE: Duration = Duration::from_secs(1);
 
@@ -61,42 +60,22 @@ pub enum InputFraming {
 
 #[derive(Debug)]
 struct Listener {
-    socket: UnixListener,
-    path: PathBuf,
+    socket: NamedSocket,
     /// When there was no room for another connection: when to try again.
     full_until: Option<Instant>,
-}
-
-impl Listener {
-    fn bind(path: &Path) -> io::Result<Listener> {
-        check_socket(path)?;
-        if fs::symlink_metadata(path).is_ok() {
-            // Left by a program that was killed.
-            fs::remove_file(path)?;
-        }
-        let socket = UnixListener::bind(path)?;
-        socket.set_nonblocking(true)?;
-        Ok(Listener { socket, path: path.to_path_buf(), full_until: None })
-    }
 }
 
 impl Listener {
     /// The next who waits, if enough files are left.
     fn accept(&self) -> io::Result<UnixStream> {
         // The lowest number that is free: all below are in use.
-        let next = rustix::io::dup(&self.socket)?;
+        let next = rustix::io::dup(&self.socket.listener)?;
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         if next.as_raw_fd() as u64 + FILES_LEFT >= limit {
             return Err(io::Error::from_raw_os_error(libc::EMFILE));
         }
         drop(next);
-        self.socket.accept().map(|(stream, _)| stream)
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        self.socket.listener.accept().map(|(stream, _)| stream)
     }
 }
 
@@ -147,33 +126,9 @@ impl Input {
                 Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
                 metadata => metadata.map(drop),
             },
-            Input::Socket(path) => check_socket(path),
+            Input::Socket(path) => named_socket::check(path),
         };
         checked.map_err(named(self))
-    }
-}
-
-/// Whether a socket can be made there, or replaced.
-fn check_socket(path: &Path) -> io::Result<()> {
-    let bytes = path.as_os_str().len();
-    if bytes > SOCKET_PATH_BYTES_MAX {
-        return Err(io::Error::other(format!(
-            "{bytes} bytes are too many for the path of a socket: must be {SOCKET_PATH_BYTES_MAX} at \
-             most"
-        )));
-    }
-    let parent = path.parent().filter(|parent| *parent != Path::new(""));
-    if let Err(error) = fs::metadata(parent.unwrap_or(Path::new("."))) {
-        return Err(io::Error::new(error.kind(), format!("its directory: {error}")));
-    }
-    match fs::symlink_metadata(path) {
-        Ok(found) if !found.file_type().is_socket() => {
-            Err(io::Error::other("is there, and is no socket: give another path, or remove it"))
-        }
-        Ok(_) if UnixStream::connect(path).is_ok() => {
-            Err(io::Error::other("another program is listening there"))
-        }
-        _ => Ok(()),
     }
 }
 
@@ -203,7 +158,10 @@ impl StreamSource {
             }
         };
         let listener = match input {
-            Input::Socket(path) => Some(Listener::bind(path).map_err(named)?),
+            Input::Socket(path) => {
+                let socket = NamedSocket::bind(path).map_err(named)?;
+                Some(Listener { socket, full_until: None })
+            }
             _ => None,
         };
         let channels = match &framing {
@@ -365,7 +323,7 @@ impl StreamSource {
         let now = Instant::now();
         let has_room = |listener: &&Listener| listener.full_until.is_none_or(|until| until <= now);
         if let Some(listener) = self.listener.as_ref().filter(has_room) {
-            fds.push(PollFd::new(&listener.socket, PollFlags::IN));
+            fds.push(PollFd::new(&listener.socket.listener, PollFlags::IN));
         }
         let timeout = Timespec { tv_sec: 0, tv_nsec: LOOK.subsec_nanos().into() };
         match poll(&mut fds, Some(&timeout)) {
