@@ -10,7 +10,9 @@ from typing import Any
 
 import figure_sample
 import pytest
+from steady_lab.devices.spec import load_device
 from steady_lab.errors import SpecError
+from steady_lab.figures.loads import BenchLoad
 from steady_lab.figures.panels import expand, take_settings
 from steady_lab.figures.spec import EXPERIMENTS, load_figure, load_figures
 from steady_lab.figures.workload import read_workload
@@ -222,6 +224,20 @@ def test_variants_may_be_on_other_devices() -> None:
 def test_bad_devices_of_variants_are_refused(devices: object, says: str) -> None:
     with pytest.raises(SpecError, match=says):
         figure_sample.figure({**figure_sample.figure_raw(), "devices": devices})
+
+
+def test_points_can_be_chosen() -> None:
+    chosen = figure_sample.figure({**figure_sample.figure_raw(), "points": [512, 4]})
+    assert chosen.workload.points == (4, 512)
+    few = load_figure("every-10-ms")
+    assert few.shown_points == ("every 10 ms",)
+    assert "--point=real-time alone" in BenchLoad(few).command(load_device(few.device_file), "none")
+
+
+@pytest.mark.parametrize("points", [[8], [4, 4], []])
+def test_bad_points_are_refused(points: list[int]) -> None:
+    with pytest.raises(SpecError, match="points = "):
+        figure_sample.figure({**figure_sample.figure_raw(), "points": points})
 
 
 def test_file_and_name_must_agree(tmp_path: Path) -> None:

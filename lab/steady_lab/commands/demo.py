@@ -16,7 +16,7 @@ from steady_lab.pages.results import RECORDS
 from steady_lab.pages.summary import figure_summary
 from steady_lab.paths import PROJECT
 
-DEMO_FIGURES = ("s1-fig2-randread", "s1-fig5-randread")
+DEMO_FIGURES = ("every-10-ms", "s1-fig5-randread")
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

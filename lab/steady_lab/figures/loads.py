@@ -83,6 +83,7 @@ class BenchLoad:
 
     def command(self, device: DeviceSpec, variant: str) -> list[str]:
         """Name the variant; what it means is in the workload."""
+        points = () if self.figure.has_all_points else self.figure.workload.points
         return [
             f"{GUEST_PROJECT}/{BENCH}",
             "bench",
@@ -90,6 +91,7 @@ class BenchLoad:
             *("--device", device.kind.node),
             *("--destroy-data", Path(device.kind.node).name),
             *("--variant", variant),
+            *(f"--point={point}" for point in points),
             *(f"--set={key}={value}" for key, value in self.figure.settings.items()),
             *("--out", RECORD),
         ]

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Panels: one figure file for several figures that differ in a few values of the workload.
 
-A figure may replace values of its workload (`set`) and leave out variants (`variants`).
+A figure may replace values of its workload (`set`), and leave out variants (`variants`) and points
+of the sweep (`points`).
 `[[panel]]` is shorthand. `expand` writes it out: each panel becomes a figure of its own, named
-FIGURE-PANEL, with the panel's `set` and `device`, and with those published values and checks that
-are for this panel. What comes after sees plain figures only.
+FIGURE-PANEL, with the panel's `set` and `device`, and with those published values, checks and
+rivals that are for this panel. What comes after sees plain figures only.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from steady_lab.errors import SpecError
 from steady_lab.toml_table import NAME_PATTERN, Table
 
 Raw = dict[str, Any]
-FOR_PANELS = ("published", "check")
+FOR_PANELS = ("published", "check", "rival")
 
 
 def expand(raw: Raw, where: str) -> list[Raw]:
@@ -89,6 +90,24 @@ def take_variants(table: Table) -> list[str] | None:
     if not all(isinstance(name, str) for name in chosen) or len(set(chosen)) != len(chosen):
         raise table.fail("variants", allowed)
     return chosen
+
+
+def take_points(table: Table) -> list[Any] | None:
+    """Read a figure's `points`, None if it has none: then all of the workload's sweep count."""
+    if not table.has("points"):
+        return None
+    chosen = table.items("points", "a non-empty array of points of the workload's sweep")
+    return list(chosen)
+
+
+def with_points(known: tuple[Any, ...], chosen: list[Any] | None, where: str) -> tuple[Any, ...]:
+    """Return these of a workload's points, in the workload's order; raises SpecError."""
+    if chosen is None:
+        return known
+    if any(point not in known for point in chosen) or len(set(chosen)) != len(chosen):
+        have = ", ".join(map(str, known))
+        raise SpecError(f"{where}: points = {chosen!r}: must be different ones of {have}")
+    return tuple(point for point in known if point in chosen)
 
 
 def with_variants(workload: Raw, chosen: list[str] | None, where: str) -> Raw:

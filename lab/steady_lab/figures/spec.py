@@ -16,7 +16,14 @@ from typing import Any
 from steady_lab.errors import SpecError
 from steady_lab.figures.checks import Check, take_check
 from steady_lab.figures.metric import LATENCIES, Metric
-from steady_lab.figures.panels import expand, take_settings, take_variants, with_variants
+from steady_lab.figures.panels import (
+    expand,
+    take_points,
+    take_settings,
+    take_variants,
+    with_points,
+    with_variants,
+)
 from steady_lab.figures.quantity import (
     Alone,
     Cell,
@@ -26,6 +33,7 @@ from steady_lab.figures.quantity import (
     take_quantity,
     take_variant,
 )
+from steady_lab.figures.rivals import Reason, take_reason
 from steady_lab.figures.workload import Workload, parse_workload, read_workload
 from steady_lab.paths import PROJECT
 from steady_lab.toml_table import NAME_PATTERN, Point, Table, load_toml
@@ -88,10 +96,12 @@ class Figure:
     workload_file: Path
     workload: Workload
     settings: dict[str, int | str]  # what `workload` has in place of the file's values
+    has_all_points: bool  # of the workload's file
     plot: Plot
     alone: Alone | None  # where the speeds of one class without the other are
     published: tuple[Published, ...]
     checks: tuple[Check, ...]
+    rivals: tuple[Reason, ...]
     summary: Summary
 
     def device_file_of(self, variant: str) -> Path:
@@ -106,8 +116,8 @@ class Figure:
 
     @property
     def is_swept(self) -> bool:
-        """Tell whether the workload has a sweep; if not, the plot shows latencies side by side."""
-        return self.workload.points != (None,)
+        """Tell whether several points are shown; if not, the plot has latencies side by side."""
+        return len(self.shown_points) > 1
 
 
 def load_figures(reference: str | Path) -> list[Figure]:
@@ -176,7 +186,8 @@ def parse_figure(
 ) -> Figure:
     """Check a parsed figure without panels; `where` starts the text of a SpecError.
 
-    `files` are the device's and the workload's spec, `workload` has the figure's settings in it.
+    `files` are the device's and the workload's spec; `workload` has the figure's settings in it,
+    and its variants only.
     """
     table = Table(raw, where)
     table.choice("schema", (FIGURE_SCHEMA,))
@@ -184,6 +195,8 @@ def parse_figure(
     table.text("workload", FILE_REFERENCE)
     _check_devices(table, workload)
     take_variants(table)  # `workload` has only these
+    points = take_points(table)
+    workload = replace(workload, points=with_points(workload.points, points, where))
     name = table.text("name", NAME_PATTERN)
     alone = take_alone(table, workload)
     figure = Figure(
@@ -198,10 +211,12 @@ def parse_figure(
         workload_file=files[1],
         workload=workload,
         settings=take_settings(table),
+        has_all_points=points is None,
         plot=_plot(table.table("plot"), workload),
         alone=alone,
         published=tuple(_published(item, workload) for item in table.tables("published")),
         checks=tuple(take_check(item, workload, alone) for item in table.tables("check")),
+        rivals=tuple(take_reason(item, workload) for item in table.tables("rival")),
         summary=_summary(table.table("summary"), workload, alone),
     )
     _refuse_duplicates(table, "check", [check.name for check in figure.checks])

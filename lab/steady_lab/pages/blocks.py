@@ -12,6 +12,7 @@ is written by hand. README.md, docs/results/s1.md and the guides are pages with 
     recordings:NAME  all panels of a recording: how long calls waited, and published values beside
     threads:NAME    all panels of threads on a host: speeds beside the model's, and latencies
     streams:NAME    all panels of a figure with [alone]: per point, what every scheduler gives both
+    rivals:NAME     all panels: where another variant is better than k2's default, and why
     model:NAME      experiments/spans/NAME.toml: published numbers beside those of `steady model`
     spans:NAME      experiments/traces/NAME.toml: spans of a real kernel, and what is published
     spans-tables:NAME  the same: speeds beside the model's, the spread, and the longest
@@ -34,7 +35,6 @@ from steady_lab.figures.spec import Figure, load_figure, load_figures
 from steady_lab.figures.table import (
     TextTable,
     detail_table,
-    figure_tables,
     format_number,
     summary_text,
 )
@@ -43,8 +43,9 @@ from steady_lab.pages.model import comparison_markdown
 from steady_lab.pages.published import claims_markdown, published_markdown
 from steady_lab.pages.recordings import calls_table, published_table
 from steady_lab.pages.records import read_record
+from steady_lab.pages.rivals import rivals_markdown
 from steady_lab.pages.spans import spans_markdown, spans_tables_markdown
-from steady_lab.pages.streams import streams_markdown
+from steady_lab.pages.streams import result_tables, stream_tables
 from steady_lab.pages.threads import threads_markdown
 from steady_lab.pages.throughput_share import share_markdown
 
@@ -85,7 +86,7 @@ def _figure(name: str, results: Path) -> str:
     figure = load_figure(name)
     measured = measured_in(figure, results)
     parts = [
-        *(table.markdown() for table in figure_tables(figure, measured)),
+        *(table.markdown() for table in result_tables(figure, measured)),
         summary_text(figure, measured),
     ]
     return "\n\n".join(parts)
@@ -176,8 +177,14 @@ def _threads(name: str, results: Path) -> str:
 
 
 def _streams(name: str, results: Path) -> str:
-    return "\n\n".join(
-        streams_markdown(figure, measured_in(figure, results)) for figure in load_figures(name)
+    found = [(figure, measured_in(figure, results)) for figure in load_figures(name)]
+    tables = [table for figure, measured in found for table in stream_tables(figure, measured)]
+    return "\n\n".join(table.markdown() for table in tables)
+
+
+def _rivals(name: str, results: Path) -> str:
+    return rivals_markdown(
+        [(figure, measured_in(figure, results)) for figure in load_figures(name)]
     )
 
 
@@ -198,6 +205,7 @@ KINDS: dict[str, Callable[[str, Path], str]] = {
     "recordings": _recordings,
     "threads": _threads,
     "streams": _streams,
+    "rivals": _rivals,
     "model": _model,
     "share": _share,
     "spans": spans_markdown,

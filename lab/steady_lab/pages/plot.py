@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """A figure's plot as Plotly data: (a) the sweep, (b) what it costs, (c) the CCDF at one point.
 
+Without a sweep (a) has the latencies side by side, and (b) the costs over the latency.
+
 The panels are one Plotly figure, so a click on the legend hides a variant in all of them.
 Every variant differs in colour, marker and dash, so nothing depends on colour alone. Those that are
 not highlighted have thin lines, and larger open markers that show under a coinciding line.
@@ -23,6 +25,7 @@ from steady_lab.toml_table import Point
 COLOURS = (
     *("#0072B2", "#D55E00", "#009E73", "#C4619C", "#4d4d4d", "#C98A00", "#6B3FA0"),
     *("#3BA3DE", "#7C93D1", "#3DB8A5", "#8A8F2A", "#8C4A2F", "#9a9a9a"),
+    *("#5B8C5A", "#B00020"),
 )
 SYMBOLS = (
     *("circle", "square", "diamond", "triangle-up", "triangle-down", "pentagon", "hexagon"),
@@ -37,7 +40,7 @@ PLACES = {
     **{"mq-deadline": 3, "none": 4, "kyber": 5, "bfq": 6},
     **dict.fromkeys(("k2-split16", "split16"), 7),
     **dict.fromkeys(("k2-split64", "split64"), 8),
-    **{"k2-maxsectors16": 9, "k2-maxsectors64": 10},
+    **{"k2-maxsectors16": 9, "k2-maxsectors64": 10, "k2-1000us": 13, "k2-440us": 14},
 }
 PUBLISHED_NAME = "as published"
 TICKS_PER_AXIS_MAX = 10
@@ -61,21 +64,22 @@ def plot_data(figure: Figure, result: Drawable) -> dict[str, Any]:
     traces = []
     for name in _drawing_order(figure):
         traces.append(_sweep_trace(figure, result, name, plot.y_metric, "", styles[name]))
-        traces.append(_sweep_trace(figure, result, name, plot.cost_metric, "2", styles[name]))
+        traces.append(_cost_trace(figure, result, name, styles[name]))
         traces += _ccdf_traces(figure, result, name, styles[name])
     traces.append(_published_trace(figure, plot.y_metric, "", styles))
-    traces.append(_published_trace(figure, plot.cost_metric, "2", styles))
+    if figure.is_swept:
+        traces.append(_published_trace(figure, plot.cost_metric, "2", styles))
     return {
         "traces": [trace for trace in traces if trace["x"]],
         "panels": [
             {
                 "caption": f"<b>(a)</b> {escape(_first_caption(figure))}",
-                "x": _sweep_x_axis(figure) | {"title": {"text": plot.x_label}},
+                "x": _sweep_x_axis(figure),
                 "y": _value_axis(plot.y_label, _plotted_values(figure, result, plot.y_metric)),
             },
             {
-                "caption": f"<b>(b)</b> {escape(plot.cost_metric.label)}",
-                "x": _sweep_x_axis(figure),
+                "caption": f"<b>(b)</b> {escape(_cost_caption(figure))}",
+                "x": _cost_x_axis(figure, result),
                 "y": _value_axis(
                     plot.cost_label, _plotted_values(figure, result, plot.cost_metric)
                 ),
@@ -150,6 +154,14 @@ def _sweep_trace(
         "xaxis": f"x{panel}",
         "yaxis": f"y{panel}",
     }
+
+
+def _cost_trace(figure: Figure, result: Drawable, name: str, style: Style) -> dict[str, Any]:
+    trace = _sweep_trace(figure, result, name, figure.plot.cost_metric, "2", style)
+    if figure.is_swept:
+        return trace
+    point, latency = figure.shown_points[0], figure.plot.y_metric
+    return trace | {"x": [result.measured.value(name, point, latency)]}
 
 
 def _ccdf_traces(figure: Figure, result: Drawable, name: str, style: Style) -> list[dict[str, Any]]:
@@ -253,13 +265,30 @@ def _places(figure: Figure, metric: Metric) -> list[tuple[float | int | str, Poi
     points = figure.shown_points
     if not figure.is_swept and metric.is_latency:
         chosen = figure.plot.detail_latencies
-        return [(LATENCIES[name], None, Metric(metric.class_name, name)) for name in chosen]
+        return [(LATENCIES[name], points[0], Metric(metric.class_name, name)) for name in chosen]
     return [(_x_value(point), point, metric) for point in points]
 
 
 def _first_caption(figure: Figure) -> str:
     metric = figure.plot.y_metric
     return metric.label if figure.is_swept else f"{CLASS_WORDS[metric.class_name]} latency"
+
+
+def _cost_caption(figure: Figure) -> str:
+    cost = figure.plot.cost_metric.label
+    return cost if figure.is_swept else f"{cost}, and {figure.plot.y_metric.label}"
+
+
+def _cost_x_axis(figure: Figure, result: Drawable) -> dict[str, Any]:
+    plot = figure.plot
+    if figure.is_swept:
+        return _sweep_x_axis(figure)
+    point = figure.shown_points[0]
+    latencies = [
+        result.measured.value(variant.name, point, plot.y_metric)
+        for variant in figure.workload.variants
+    ]
+    return _value_axis(f"{plot.y_metric.label} ({plot.y_metric.unit})", latencies)
 
 
 def _x_value(point: Point) -> float | int | str:

@@ -21,16 +21,12 @@ from steady_lab.figures.checks import CheckResult, evaluate
 from steady_lab.figures.results import FigureResult, read_result, write_atomically
 from steady_lab.figures.rows import csv_text
 from steady_lab.figures.spec import Figure, parse_figure
-from steady_lab.figures.table import (
-    TextTable,
-    figure_tables,
-    summary_text,
-    with_unit,
-)
+from steady_lab.figures.table import TextTable, summary_text, with_unit
 from steady_lab.figures.workload import parse_workload
 from steady_lab.pages.page_data import Download, data_link, script_json
 from steady_lab.pages.plot import plot_data, variant_styles
 from steady_lab.pages.published import Compared, compare
+from steady_lab.pages.streams import result_tables
 from steady_lab.pages.trace_section import TraceSection
 
 
@@ -101,7 +97,7 @@ def make_section(result: FigureResult) -> Section:
         figure=figure,
         meaning=summary_text(figure, result.measured),
         plot_json=script_json(plot_data(figure, result)),
-        tables=figure_tables(figure, result.measured),
+        tables=result_tables(figure, result.measured),
         colours={variant.title: styles[variant.name].colour for variant in workload.variants},
         checks=evaluate(figure.checks, result.measured),
         comparisons=compare(figure, result.measured),

@@ -11,7 +11,7 @@ from steady_lab.figures.metric import LATENCIES, METRICS, Metric
 from steady_lab.figures.quantity import Alone, Left
 from steady_lab.figures.rows import Measurements, ResultError, point_text
 from steady_lab.figures.spec import Figure
-from steady_lab.figures.table import TextTable, format_number
+from steady_lab.figures.table import TextTable, figure_tables, format_number
 from steady_lab.toml_table import Point
 
 STATISTICS = ("p50", "p99", "p999", "max")
@@ -19,14 +19,18 @@ BLOCKED_MAX, OVER = METRICS["blocked.max_ms"], METRICS["over.count"]
 UNGUARDED, UNGUARDED_MAX = METRICS["unguarded.count"], METRICS["unguarded.max_ms"]
 
 
-def streams_markdown(figure: Figure, measured: Measurements) -> str:
+def result_tables(figure: Figure, measured: Measurements) -> list[TextTable]:
+    """Return a figure's tables as terminal, report and pages show them."""
+    make = stream_tables if figure.alone else figure_tables
+    return make(figure, measured)
+
+
+def stream_tables(figure: Figure, measured: Measurements) -> list[TextTable]:
     """Return one table per point but those of [alone]; raises LabError without it."""
     alone = figure.alone
     if alone is None:
         raise LabError(f"{figure.name}: has no [alone]")
-    points = figure.shown_points
-    tables = [stream_table(figure, measured, alone, point).markdown() for point in points]
-    return "\n\n".join(tables)
+    return [stream_table(figure, measured, alone, point) for point in figure.shown_points]
 
 
 def stream_table(figure: Figure, measured: Measurements, alone: Alone, point: Point) -> TextTable:
@@ -40,10 +44,14 @@ def stream_table(figure: Figure, measured: Measurements, alone: Alone, point: Po
         header += ["longest blocked ms", "over the bound", "unguarded"]
     counts = ", ".join(sorted({str(measured.row(v.name, point, "rt").count) for v in variants}))
     return TextTable(
-        f"**{figure.title}: {point_text(point)}** (real-time requests: {counts})",
+        f"{_caption(figure, point)} (real-time requests: {counts})",
         ["", *header],
         [[v.title, *_cells(measured, alone, v.name, point, has_blocked)] for v in variants],
     )
+
+
+def _caption(figure: Figure, point: Point) -> str:
+    return f"{figure.title}: {point_text(point)}" if figure.is_swept else figure.title
 
 
 def _cells(

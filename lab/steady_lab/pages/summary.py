@@ -10,7 +10,8 @@ from pathlib import Path
 
 from steady_lab.figures.rows import read_csv
 from steady_lab.figures.spec import Figure
-from steady_lab.figures.table import figure_tables, summary_text
+from steady_lab.figures.table import summary_text
+from steady_lab.pages.streams import result_tables
 
 
 def figure_summary(figure: Figure, results: Path) -> str:
@@ -18,7 +19,7 @@ def figure_summary(figure: Figure, results: Path) -> str:
     measured = read_csv(results / f"{figure.name}.csv")
     parts = [
         figure.title,
-        *(table.text() for table in figure_tables(figure, measured)),
+        *(table.text() for table in result_tables(figure, measured)),
         summary_text(figure, measured),
     ]
     return "\n\n".join(parts)
