@@ -29,10 +29,7 @@ PAGES = (
         PROJECT / "docs" / "results" / f"{name}.md"
         for name in ("s1", "s1-tables", "s4", "s5", "s5-tables", "lookahead", "rivals")
     ),
-    *(
-        PROJECT / "docs" / "guides" / f"{name}.md"
-        for name in ("choosing-knobs", "fairness")
-    ),
+    *(PROJECT / "docs" / "guides" / f"{name}.md" for name in ("choosing-knobs", "fairness")),
 )
 SWEEP, COST, CCDF = range(3)
 
