@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from steady_lab.cli import main
+from steady_lab.commands.demo import DEMO_FIGURES
 from steady_lab.devices.fit import load_published
 from steady_lab.devices.spec import load_device
 from steady_lab.errors import LabError
@@ -62,6 +63,10 @@ def tiny_rows(k2_ms: list[float], split_ms: list[float]) -> Measurements:
     """Return the tiny figure's rows with the given real-time p99 values."""
     records = [figure_sample.record("k2", k2_ms), figure_sample.record("k2-split4", split_ms)]
     return Measurements(result_rows("tiny", [r for each in records for r in each["results"]]))
+
+
+def test_the_demo_has_records_to_compare_with() -> None:
+    assert all((RECORDS / f"{name}.csv").is_file() for name in DEMO_FIGURES)
 
 
 def test_pages_and_pictures_are_what_the_records_give(capsys: pytest.CaptureFixture[str]) -> None:

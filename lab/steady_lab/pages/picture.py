@@ -133,6 +133,8 @@ def svg_text(figure: Figure, keys: Sequence[Any]) -> str:
     figure.savefig(file, format="svg", metadata=without)
     # Each marker repeats all of its shape's style but the fill, which is first: much of the file.
     text = re.sub(r'(<use [^>]*style="fill[^;"]*);[^"]*', r"\1", file.getvalue())
+    # For coordinates a hundredth of a point is enough.
+    text = re.sub(r"\d+\.\d{3,}", lambda match: f"{float(match[0]):.2f}", text)
     return text.replace(" \n", "\n")
 
 

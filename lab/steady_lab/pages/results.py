@@ -25,6 +25,7 @@ from steady_lab.paths import PROJECT
 
 RECORDS = PROJECT / "docs" / "results" / "records"
 PAGES = (
+    PROJECT / "README.md",
     *(
         PROJECT / "docs" / "results" / f"{name}.md"
         for name in ("s1", "s1-tables", "s4", "s5", "s5-tables", "lookahead", "rivals")
