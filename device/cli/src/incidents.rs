@@ -136,12 +136,11 @@ fn list(dir: &Path, as_json: bool) -> Result<Status, Failure> {
 fn find(dir: &Path) -> anyhow::Result<Vec<Found>> {
     let incidents = files::read_all(dir)?;
     let lives = lives(dir)?;
-    let there = |incident: &Incident| lives.iter().filter(|life| incident.holds(life)).count();
-    Ok(incidents.into_iter().map(|incident| (there(&incident), incident)).map(swap).collect())
-}
-
-fn swap((there, incident): (usize, Incident)) -> Found {
-    (incident, there)
+    let with_count = |incident: Incident| {
+        let there = lives.iter().filter(|life| incident.holds(life)).count();
+        (incident, there)
+    };
+    Ok(incidents.into_iter().map(with_count).collect())
 }
 
 /// What is in the segments; of a damaged one nobody knows.

@@ -90,7 +90,8 @@ pub fn write(dir: &Path, incident: &Incident) -> Result<(), IncidentError> {
         file.write_all(b"\n")?;
         file.sync_all()?;
         rename(&unfinished, &path)?;
-        sync(dir)
+        // The caller gives up then, and its segments are overwritten: the file would lie.
+        sync(dir).inspect_err(|_| drop(fs::remove_file(&path)))
     });
     written.map_err(|why| {
         let _ = fs::remove_file(&unfinished);
