@@ -27,6 +27,8 @@ struct k2_guard {
 	struct k2_lookahead ahead;
 	/* Background is held back until a command ends or comes back. */
 	bool is_held;
+	/* A real-time thread waited for others when last looked at. */
+	bool rt_waits;
 	/* When it was last looked for streams that have ended. */
 	u64 looked_ns;
 	/* Dispatches while there is no stream; one in a few is watched. */
@@ -122,6 +124,7 @@ struct k2_guard *k2_guard_init(struct request_queue *q);
 bool k2_guard_set_rt_block_us(struct k2_data *k2, u32 rt_block_us);
 void k2_guard_exit(struct k2_guard *guard);
 void k2_guard_arrival(struct k2_guard *guard, struct request *rq);
+void k2_guard_bypassed(struct k2_guard *guard, struct request *rq, u64 now_ns);
 unsigned int k2_guard_dispatch(struct k2_data *k2, struct request *rq, u64 now_ns);
 void k2_guard_completed(struct k2_guard *guard, struct request *rq, u64 now_ns);
 

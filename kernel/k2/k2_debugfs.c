@@ -103,7 +103,11 @@ static int k2_streams_show(void *data, struct seq_file *m)
 
 		if (!stream->key)
 			continue;
-		seq_printf(m, "thread %llu level %u next %llu gaps", stream->key, stream->level,
+		if (stream->key == K2_STREAM_KEY_UNKNOWN)
+			seq_puts(m, "thread unknown");
+		else
+			seq_printf(m, "thread %llu", stream->key);
+		seq_printf(m, " level %u next %llu gaps", stream->level,
 			   div_u64(k2_stream_next_ns(stream, now_ns) - now_ns, NSEC_PER_USEC));
 		k2_show_gaps(m, &stream->arrival);
 		seq_puts(m, " think");

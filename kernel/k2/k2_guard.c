@@ -3,9 +3,9 @@
  * Ties look-ahead (k2_lookahead.h) to the block layer: which requests are arrivals of which
  * real-time stream, which commands tell how fast the device is, how much of a request goes next.
  *
- * A stream's key is the thread that inserts the request. That is the thread that made it, except
- * where a driver above submits from a worker of its own (dm-crypt, io_uring with SQPOLL): there
- * the worker is the stream.
+ * A stream's key is the thread that inserts the request, if it is shown to k2 at all. That is the
+ * thread that made it, except where a driver above submits from a worker of its own (dm-crypt,
+ * io_uring with SQPOLL): there the worker is the stream.
  *
  * All but k2_guard_init() and k2_guard_exit() are called with the lock held.
  */
@@ -56,6 +56,19 @@ void k2_guard_arrival(struct k2_guard *guard, struct request *rq)
 					      ktime_get_ns());
 }
 
+/*
+ * @rq, which k2 was not shown, has ended: on 6.1 a flush or FUA write, on 6.12 a flush. On 6.12 its
+ * ioprio went with its bio, so it counts as background.
+ */
+void k2_guard_bypassed(struct k2_guard *guard, struct request *rq, u64 now_ns)
+{
+	unsigned int queue = k2_policy_queue(req_get_ioprio(rq), false);
+
+	k2_lookahead_bypassed(&guard->ahead, now_ns);
+	if (queue < K2_RT_LEVELS && !blk_rq_is_passthrough(rq))
+		k2_lookahead_rt_bypassed(&guard->ahead, queue, rq->start_time_ns, now_ns);
+}
+
 /* Forget streams whose thread has gone, or was silent for too long. */
 static void k2_forget_streams(struct k2_guard *guard, u64 now_ns)
 {
@@ -71,7 +84,8 @@ static void k2_forget_streams(struct k2_guard *guard, u64 now_ns)
 	for (i = 0; i < streams->used; i++) {
 		u64 pid = streams->stream[i].key;
 
-		if (pid && !pid_task(find_pid_ns(pid, &init_pid_ns), PIDTYPE_PID))
+		if (pid && pid != K2_STREAM_KEY_UNKNOWN &&
+		    !pid_task(find_pid_ns(pid, &init_pid_ns), PIDTYPE_PID))
 			k2_streams_forget(streams, i);
 	}
 	rcu_read_unlock();
@@ -119,6 +133,91 @@ static unsigned int k2_dispatch_whole(struct k2_data *k2, struct request *rq)
 	return blk_rq_bytes(rq);
 }
 
+/*
+ * Is the thread of @stream asleep in the kernel, though none of its requests is on its way? Then it
+ * waits for what others have to do: for the journal's thread, or for a lock whose holder waits for
+ * the device. Returns a number for this sleep, or 0. One that has gone sleeps for good.
+ */
+static u64 k2_wait_for_others(const struct k2_stream *stream)
+{
+	struct task_struct *task;
+	unsigned int state;
+
+	if (stream->outstanding || stream->key == K2_STREAM_KEY_UNKNOWN)
+		return 0;
+	task = pid_task(find_pid_ns(stream->key, &init_pid_ns), PIDTYPE_PID);
+	if (!task)
+		return ~0ULL;
+	state = READ_ONCE(task->__state);
+	if ((state & (TASK_UNINTERRUPTIBLE | TASK_NOLOAD)) != TASK_UNINTERRUPTIBLE)
+		return 0;
+	return (u64)READ_ONCE(task->nvcsw) + 1;
+}
+
+static void k2_look_who_waits(struct k2_guard *guard, u64 now_ns)
+{
+	struct k2_streams *streams = &guard->ahead.streams;
+	unsigned int i;
+
+	guard->rt_waits = false;
+	rcu_read_lock();
+	for (i = 0; i < streams->used; i++) {
+		u64 wait = streams->stream[i].key ? k2_wait_for_others(&streams->stream[i]) : 0;
+
+		k2_streams_wait(streams, i, wait, now_ns);
+		guard->rt_waits |= wait;
+	}
+	rcu_read_unlock();
+}
+
+/*
+ * Metadata that real-time may wait for is not cut: whoever calls fsync waits for the journal, whose
+ * thread is not of its class, and each piece would wait for its turn behind what goes past k2.
+ */
+static bool k2_rt_waits_for(const struct k2_streams *streams, struct request *rq)
+{
+	return k2_rq(rq)->queue == K2_QUEUE_METADATA && blk_rq_bytes(rq) <= K2_MERGE_BYTES_MAX &&
+	       k2_streams_all_wait(streams, K2_RT_LEVELS);
+}
+
+/* The promise is not about @rq; see k2_policy.h. */
+static void k2_mark_unguarded(struct k2_guard *guard, struct request *rq)
+{
+	if (k2_rq(rq)->queue < K2_RT_LEVELS)
+		return;
+	k2_rq(rq)->flags |= K2_RQ_UNGUARDED;
+	guard->unguarded_inflight++;
+}
+
+static unsigned int k2_fit(struct k2_lookahead *ahead, struct request *rq, struct k2_cut *cut,
+			   u64 now_ns)
+{
+	cut->room_ns = k2_lookahead_room_ns(ahead, k2_guarded_level(k2_rq(rq)->queue), now_ns);
+	return k2_lookahead_piece_bytes(ahead, cut, now_ns);
+}
+
+/* As much of @rq, which may be cut, as may go now. */
+static unsigned int k2_cut_bytes(struct k2_guard *guard, struct request *rq, struct k2_cut *cut,
+				 u64 now_ns)
+{
+	struct k2_lookahead *ahead = &guard->ahead;
+	bool looked = guard->rt_waits;
+	unsigned int bytes;
+
+	if (looked)
+		k2_look_who_waits(guard, now_ns);
+	bytes = k2_fit(ahead, rq, cut, now_ns);
+	/* It is worth a look before each cut. */
+	if (bytes < cut->bytes && !looked) {
+		k2_look_who_waits(guard, now_ns);
+		if (guard->rt_waits)
+			bytes = k2_fit(ahead, rq, cut, now_ns);
+	}
+	if (bytes < cut->bytes && k2_rt_waits_for(&ahead->streams, rq))
+		bytes = cut->bytes;
+	return bytes;
+}
+
 /* As much of @rq as may go now; 0: nothing before something in flight has ended. */
 static unsigned int k2_dispatch_guarded(struct k2_data *k2, struct request *rq, u64 now_ns)
 {
@@ -130,15 +229,16 @@ static unsigned int k2_dispatch_guarded(struct k2_data *k2, struct request *rq, 
 		.inflight = k2_policy_inflight(&k2->policy),
 	};
 	unsigned int bytes = cut.bytes;
+	u64 piece_ns;
 
 	now_ns = now_ns ?: ktime_get_ns();
 	k2_forget_streams(k2->guard, now_ns);
 	if (k2_may_split(rq)) {
-		cut.room_ns =
-			k2_lookahead_room_ns(ahead, k2_guarded_level(k2_rq(rq)->queue), now_ns);
-		bytes = k2_lookahead_piece_bytes(ahead, &cut, now_ns);
-		trace_k2_look_ahead(rq, cut.room_ns, bytes,
-				    k2_device_time_ns(&ahead->device, cut.op, bytes));
+		bytes = k2_cut_bytes(k2->guard, rq, &cut, now_ns);
+		piece_ns = k2_device_time_ns(&ahead->device, cut.op, bytes);
+		trace_k2_look_ahead(rq, cut.room_ns, bytes, piece_ns);
+		if (bytes && k2->guard->rt_waits && piece_ns > ahead->rt_block_ns)
+			k2_mark_unguarded(k2->guard, rq);
 	}
 	if (bytes)
 		k2_watch(k2, rq, bytes, now_ns);
@@ -166,10 +266,8 @@ unsigned int k2_guard_dispatch(struct k2_data *k2, struct request *rq, u64 now_n
 	is_guarded = ahead->streams.used &&
 		     k2_lookahead_guards(ahead, k2_guarded_level(k2r->queue));
 	bytes = is_guarded ? k2_dispatch_guarded(k2, rq, now_ns) : k2_dispatch_whole(k2, rq);
-	if (bytes && k2r->queue >= K2_RT_LEVELS && (!is_guarded || !k2_may_split(rq))) {
-		k2r->flags |= K2_RQ_UNGUARDED;
-		k2->guard->unguarded_inflight++;
-	}
+	if (bytes && (!is_guarded || !k2_may_split(rq)))
+		k2_mark_unguarded(k2->guard, rq);
 	return bytes;
 }
 

@@ -11,9 +11,10 @@
  *
  * Life of a request: prepare_request, insert_requests, dispatch_request, finish_request. Not all
  * requests live all of it. Requests merged into another are finished without dispatch. Flushes go
- * straight to the driver and are unknown here. For two more kinds it depends on the kernel:
+ * straight to the driver and are known only when they end. For two more kinds it depends on the
+ * kernel:
  *
- *   writes with FUA       6.1: go straight to the driver, too, except that a driver may ask for
+ *   writes with FUA       6.1: the same, except that a driver may ask for
  *   or a preceding flush  one to be inserted later on, never prepared. 6.12: live as all others,
  *                         but the data of a write with a preceding flush comes at the head.
  *   passthrough           6.1: prepared and finished, but inserted only if they come out of a plug
@@ -256,15 +257,29 @@ static struct request *k2_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	return rq;
 }
 
-/* Called when a request ends, on 6.1 for flushes, too. */
+/* Called when a request that went past k2 ends: a flush with data twice, the last time counts. */
+static void k2_bypassed_request(struct k2_data *k2, struct request *rq, u64 now_ns)
+{
+	unsigned long flags;
+
+	if (rq->rq_flags & RQF_FLUSH_SEQ || !k2_looks_ahead(k2))
+		return;
+	spin_lock_irqsave(&k2->lock, flags);
+	k2_guard_bypassed(k2->guard, rq, now_ns);
+	spin_unlock_irqrestore(&k2->lock, flags);
+}
+
+/* Called when a request ends, also one that was never inserted. */
 static void k2_completed_request(struct request *rq, u64 now_ns)
 {
 	struct k2_data *k2 = rq->q->elevator->elevator_data;
 	struct k2_rq *k2r = k2_rq(rq);
 	unsigned long flags;
 
-	if (!k2_rq_has_private(rq))
+	if (!k2_rq_has_private(rq) || !(k2r->flags & K2_RQ_COUNTED)) {
+		k2_bypassed_request(k2, rq, now_ns);
 		return;
+	}
 	k2_piece_mute_stats(rq);
 	if (k2r->flight == K2_FLIGHT_NONE && k2r->stream == K2_STREAM_NONE)
 		return;

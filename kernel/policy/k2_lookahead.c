@@ -52,6 +52,22 @@ void k2_lookahead_rt_end(struct k2_lookahead *ahead, u32 stream, u64 now_ns)
 	k2_streams_end(&ahead->streams, stream, now_ns);
 }
 
+/* What is with the device now may have waited for it: how long it takes says nothing. */
+void k2_lookahead_bypassed(struct k2_lookahead *ahead, u64 now_ns)
+{
+	ahead->first = K2_FLIGHT_NONE;
+	ahead->is_alone = false;
+	ahead->busy_ns = now_ns;
+	ahead->overlap.took_ns = 0;
+	ahead->overlap.needed_ns = 0;
+	ahead->overlap.count = 0;
+}
+
+void k2_lookahead_rt_bypassed(struct k2_lookahead *ahead, u32 level, u64 since_ns, u64 now_ns)
+{
+	k2_streams_bypassed(&ahead->streams, level, since_ns, now_ns, ahead->rt_block_ns);
+}
+
 static u32 overlap_parts(const struct k2_overlap *overlap)
 {
 	u32 parts = overlap->parts[0] > overlap->parts[1] ? overlap->parts[0] : overlap->parts[1];

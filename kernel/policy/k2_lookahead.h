@@ -87,6 +87,13 @@ bool k2_lookahead_guards(const struct k2_lookahead *ahead, u32 level);
 u32 k2_lookahead_rt_arrival(struct k2_lookahead *ahead, u64 key, u32 level, u64 now_ns);
 void k2_lookahead_rt_end(struct k2_lookahead *ahead, u32 stream, u64 now_ns);
 
+/*
+ * A request was with the device that the caller knows of only now that it has ended. If it was
+ * real-time, it had arrived at @since_ns.
+ */
+void k2_lookahead_bypassed(struct k2_lookahead *ahead, u64 now_ns);
+void k2_lookahead_rt_bypassed(struct k2_lookahead *ahead, u32 level, u64 since_ns, u64 now_ns);
+
 /* A request that may be cut. */
 struct k2_cut {
 	u32 op;

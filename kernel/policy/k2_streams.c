@@ -137,6 +137,11 @@ u32 k2_streams_arrival(struct k2_streams *streams, u64 key, u32 level, u64 now_n
 	struct k2_stream *stream;
 
 	if (number == K2_STREAM_NONE) {
+		number = find(streams, K2_STREAM_KEY_UNKNOWN, level);
+		if (number != K2_STREAM_NONE)
+			streams->stream[number].key = key;
+	}
+	if (number == K2_STREAM_NONE) {
 		number = make_room(streams);
 		streams->stream[number] = (struct k2_stream){
 			.key = key,
@@ -160,7 +165,43 @@ u32 k2_streams_arrival(struct k2_streams *streams, u64 key, u32 level, u64 now_n
 	stream->epoch_arrivals++;
 	stream->outstanding++;
 	stream->arrival_ns = now_ns;
+	stream->wait = 0;
 	return number;
+}
+
+/* The stream of @level whose requests ended last, of those that have none outstanding. */
+static u64 last_ended(const struct k2_streams *streams, u32 level)
+{
+	u32 last = K2_STREAM_NONE;
+	bool is_known = false;
+	u32 i;
+
+	for (i = 0; i < streams->used; i++) {
+		const struct k2_stream *stream = &streams->stream[i];
+
+		if (!stream->key || stream->level != level)
+			continue;
+		is_known = true;
+		if (!stream->outstanding &&
+		    (last == K2_STREAM_NONE || stream->end_ns >= streams->stream[last].end_ns))
+			last = i;
+	}
+	if (last != K2_STREAM_NONE)
+		return streams->stream[last].key;
+	return is_known ? 0 : K2_STREAM_KEY_UNKNOWN;
+}
+
+void k2_streams_bypassed(struct k2_streams *streams, u32 level, u64 since_ns, u64 now_ns,
+			 u64 tolerance_ns)
+{
+	u64 key = last_ended(streams, level);
+	u32 number;
+
+	if (!key)
+		return;
+	number = k2_streams_arrival(streams, key, level, since_ns, tolerance_ns);
+	streams->stream[number].bypasses = true;
+	k2_streams_end(streams, number, now_ns);
 }
 
 void k2_streams_end(struct k2_streams *streams, u32 number, u64 now_ns)
@@ -170,6 +211,28 @@ void k2_streams_end(struct k2_streams *streams, u32 number, u64 now_ns)
 	if (stream->outstanding)
 		stream->outstanding--;
 	stream->end_ns = now_ns;
+}
+
+void k2_streams_wait(struct k2_streams *streams, u32 number, u64 wait, u64 now_ns)
+{
+	struct k2_stream *stream = &streams->stream[number];
+
+	if (wait != stream->wait)
+		stream->waits_since_ns = now_ns;
+	stream->wait = wait;
+}
+
+bool k2_streams_all_wait(const struct k2_streams *streams, u32 level)
+{
+	u32 i;
+
+	for (i = 0; i < streams->used; i++) {
+		const struct k2_stream *stream = &streams->stream[i];
+
+		if (stream->key && stream->level < level && (!stream->wait || stream->bypasses))
+			return false;
+	}
+	return true;
 }
 
 void k2_streams_forget(struct k2_streams *streams, u32 number)
@@ -205,7 +268,10 @@ bool k2_streams_alive(const struct k2_streams *streams, u32 level)
 
 u64 k2_stream_next_ns(const struct k2_stream *stream, u64 now_ns)
 {
-	return is_predictable(stream) ? expected_ns(stream, now_ns) : now_ns;
+	u64 next_ns = is_predictable(stream) ? expected_ns(stream, now_ns) : now_ns;
+	u64 waited_ns = stream->wait ? since_ns(now_ns, stream->waits_since_ns) : 0;
+
+	return max_u64(next_ns, now_ns + since_ns(waited_ns, K2_STREAM_PATIENCE_NS) / 2);
 }
 
 u64 k2_streams_next_ns(const struct k2_streams *streams, u32 level, u64 now_ns)

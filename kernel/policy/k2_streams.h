@@ -13,6 +13,11 @@
  * A stream that is new, late, or without a pattern may come at once. So may one that came earlier
  * than its kinds allowed: it is distrusted for some arrivals.
  *
+ * A thread that waits for others (for a lock, the journal, dirty throttling) can make no request
+ * before they have gone on, and what they wait for may be the background. So after
+ * K2_STREAM_PATIENCE_NS its next request is no longer expected at once, but later by half of the
+ * time it has waited beyond that.
+ *
  * Pure C: no allocation, no lock, no clock. The caller serialises all calls and passes the time,
  * which may stand still but is taken as not going back: an earlier time counts as the last one.
  */
@@ -24,15 +29,22 @@
 #define K2_STREAMS     64
 #define K2_STREAM_NONE K2_STREAMS
 #define K2_NEVER       (~0ULL)
+/* The key of requests whose thread is not known. */
+#define K2_STREAM_KEY_UNKNOWN (~0ULL)
+/* Longer than a thread waits for a lock that nobody holds while waiting for the device. */
+#define K2_STREAM_PATIENCE_NS 1000000ULL
 
 struct k2_stream {
 	u64 key; /* 0: free */
 	u32 level;
 	u32 outstanding;
 	bool is_concurrent; /* has had several requests outstanding: it does not think */
+	bool bypasses; /* it makes requests that are known only when they have ended */
 	bool thinks; /* what is regular are the gaps from an end to an arrival */
 	u64 arrival_ns; /* the last */
 	u64 end_ns; /* the last request of it that ended */
+	u64 wait; /* for others: a number for each wait; 0: it does not */
+	u64 waits_since_ns;
 	u64 epoch_ns; /* start of this epoch */
 	u32 epoch_arrivals;
 	u32 arrivals;
@@ -54,8 +66,20 @@ struct k2_streams {
  */
 u32 k2_streams_arrival(struct k2_streams *streams, u64 key, u32 level, u64 now_ns,
 		       u64 tolerance_ns);
+/*
+ * A request is known only now, when it ends; it arrived at @since_ns. Its thread is not known: it
+ * is taken for one of the stream of its level whose requests ended last, such as the flush of an
+ * fsync, or of K2_STREAM_KEY_UNKNOWN if the level has none, which the first thread to be known
+ * there takes over. While all streams of its level have requests outstanding it is not counted.
+ */
+void k2_streams_bypassed(struct k2_streams *streams, u32 level, u64 since_ns, u64 now_ns,
+			 u64 tolerance_ns);
 /* A request ended. */
 void k2_streams_end(struct k2_streams *streams, u32 number, u64 now_ns);
+/* Its thread waits for others; @wait: 0 if not, else a number that is different for each wait. */
+void k2_streams_wait(struct k2_streams *streams, u32 number, u64 wait, u64 now_ns);
+/* Do all streams of levels before @level, as far as is known? */
+bool k2_streams_all_wait(const struct k2_streams *streams, u32 level);
 /* Its thread has gone. */
 void k2_streams_forget(struct k2_streams *streams, u32 number);
 /* Forget the streams that have been silent for @idle_ns. */

@@ -117,6 +117,19 @@ static void end_arrival(void)
 	arrivals[i] = arrivals[--arrived];
 }
 
+static void bypass(void)
+{
+	u64 since_ns = now_ns - random_below(2) * random_below(now_ns);
+
+	k2_lookahead_bypassed(&ahead, now_ns);
+	if (random_below(2))
+		k2_lookahead_rt_bypassed(&ahead, (u32)random_below(BACKGROUND_LEVEL), since_ns,
+					 now_ns);
+	if (ahead.streams.used)
+		k2_streams_wait(&ahead.streams, (u32)random_below(ahead.streams.used),
+				random_below(3), now_ns);
+}
+
 /* Returns what was let go, 0 for nothing. */
 static u32 ask(u32 op, u32 bytes)
 {
@@ -245,6 +258,8 @@ static void take_step(void)
 			k2_lookahead_set_rt_block_us(&ahead, 1 + (u32)random_below(3000));
 		break;
 	case 6:
+		if (!random_below(4))
+			bypass();
 		if (!random_below(100))
 			k2_device_believe(&ahead.device, (u32)random_below(K2_DEVICE_OPS),
 					  (u32)random_below(1U << 24), random_below(1ULL << 40),

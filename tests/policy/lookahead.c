@@ -415,9 +415,31 @@ static bool check(const struct run *run)
 	return held;
 }
 
+/* What is believed of a command that took 5 ms, because it waited for another or by itself. */
+static uint64_t learnt_ns(bool waited)
+{
+	struct k2_lookahead ahead;
+	uint32_t flight;
+
+	k2_lookahead_init(&ahead);
+	flight = k2_lookahead_watch(&ahead, 0, K2_PIECE_MIN, 0, S);
+	if (waited)
+		k2_lookahead_bypassed(&ahead, S + 4 * MS);
+	k2_lookahead_done(&ahead, flight, S + 5 * MS);
+	return k2_device_time_ns(&ahead.device, 0, K2_PIECE_MIN);
+}
+
+static bool learns_from_what_did_not_wait(void)
+{
+	bool held = learnt_ns(false) >= 5 * MS && learnt_ns(true) == 0;
+
+	printf("%s policy: lookahead: learns_from_what_did_not_wait\n", held ? "ok  " : "FAIL");
+	return held;
+}
+
 int main(void)
 {
-	int status = EXIT_SUCCESS;
+	int status = learns_from_what_did_not_wait() ? EXIT_SUCCESS : EXIT_FAILURE;
 
 	for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++)
 		if (!check(&runs[i]))

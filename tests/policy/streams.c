@@ -309,6 +309,66 @@ static void the_stream_that_was_silent_longest_makes_room(void)
 	EXPECT(streams.stream[0].key, 1000);
 }
 
+static void who_waits_for_others_is_expected_the_later_the_longer(void)
+{
+	begin();
+	request(1, S);
+	k2_streams_wait(&streams, 0, 7, 2 * S);
+	k2_streams_wait(&streams, 0, 7, 2 * S + 10 * MS);
+	EXPECT(next_ns(2 * S + MS), 2 * S + MS);
+	EXPECT(next_ns(2 * S + 10 * MS), 2 * S + 14500 * US);
+	/* Another wait begins anew, and a request ends it. */
+	k2_streams_wait(&streams, 0, 8, 2 * S + 20 * MS);
+	EXPECT(next_ns(2 * S + 21 * MS), 2 * S + 21 * MS);
+	EXPECT(next_ns(2 * S + 30 * MS), 2 * S + 34500 * US);
+	request(1, 2 * S + 40 * MS);
+	EXPECT(next_ns(2 * S + 50 * MS), 2 * S + 50 * MS);
+}
+
+static void all_wait_only_if_each_is_known_to(void)
+{
+	begin();
+	request(1, S);
+	request(2, S);
+	k2_streams_wait(&streams, 0, 7, S);
+	EXPECT(k2_streams_all_wait(&streams, ALL), false);
+	k2_streams_wait(&streams, 1, 7, S);
+	EXPECT(k2_streams_all_wait(&streams, ALL), true);
+	/* It may be its own request that it waits for. */
+	k2_streams_bypassed(&streams, 0, S + 5 * MS, S + 6 * MS, TOLERANCE);
+	k2_streams_wait(&streams, 0, 8, S + 7 * MS);
+	k2_streams_wait(&streams, 1, 8, S + 7 * MS);
+	EXPECT(k2_streams_all_wait(&streams, ALL), false);
+}
+
+static void requests_known_when_they_have_ended_are_a_stream(void)
+{
+	u64 now = S;
+
+	begin();
+	for (u32 i = 0; i < 100; i++, now += 10 * MS)
+		k2_streams_bypassed(&streams, 0, now, now + MS, TOLERANCE);
+	EXPECT(streams.used, 1);
+	EXPECT_WITHIN(next_ns(now - 8 * MS), now - MS, now);
+}
+
+static void requests_of_an_unknown_thread_are_of_one_that_is_known(void)
+{
+	begin();
+	k2_streams_bypassed(&streams, 0, S, S + MS, TOLERANCE);
+	EXPECT(streams.stream[0].key, K2_STREAM_KEY_UNKNOWN);
+	request(5, S + 10 * MS);
+	EXPECT(streams.stream[0].key, 5);
+	k2_streams_bypassed(&streams, 0, S + 12 * MS, S + 13 * MS, TOLERANCE);
+	k2_streams_arrival(&streams, 5, 0, S + 20 * MS, TOLERANCE);
+	k2_streams_bypassed(&streams, 0, S + 22 * MS, S + 23 * MS, TOLERANCE);
+	EXPECT(streams.used, 1);
+	EXPECT(streams.stream[0].outstanding, 1);
+	/* Each level has its own. */
+	k2_streams_bypassed(&streams, 1, S + 30 * MS, S + 31 * MS, TOLERANCE);
+	EXPECT(streams.used, 2);
+}
+
 /* Whatever the times, what is expected is now or later, and nothing is out of bounds. */
 static void absurd_times_do_no_harm(void)
 {
@@ -323,6 +383,10 @@ static void absurd_times_do_no_harm(void)
 		EXPECT(number < K2_STREAMS, true);
 		if (random_below(2))
 			k2_streams_end(&streams, number, later);
+		if (!random_below(4))
+			k2_streams_wait(&streams, number, random_below(3), later);
+		if (!random_below(4))
+			k2_streams_bypassed(&streams, (u32)random_below(8), now, later, MS);
 		EXPECT(next_ns(later) >= later, true);
 		if (!random_below(50))
 			k2_streams_expire(&streams, random_below(S), later);
@@ -353,6 +417,10 @@ int main(void)
 		TEST(several_requests_outstanding_have_no_time_to_think),
 		TEST(a_stream_ends_with_its_thread_or_after_a_time_out),
 		TEST(the_stream_that_was_silent_longest_makes_room),
+		TEST(who_waits_for_others_is_expected_the_later_the_longer),
+		TEST(all_wait_only_if_each_is_known_to),
+		TEST(requests_known_when_they_have_ended_are_a_stream),
+		TEST(requests_of_an_unknown_thread_are_of_one_that_is_known),
 		TEST(absurd_times_do_no_harm),
 	};
 
