@@ -25,8 +25,10 @@
 /* Look-ahead, see k2_guard.c. */
 struct k2_guard {
 	struct k2_lookahead ahead;
-	/* Background is held back until a command ends or comes back. */
+	/* Background is held back until a command ends or comes back, */
 	bool is_held;
+	/* or until this time, if none is in flight; otherwise 0. */
+	u64 held_until_ns;
 	/* A real-time thread waited for others when last looked at. */
 	bool rt_waits;
 	/* When it was last looked for streams that have ended. */
@@ -45,7 +47,7 @@ struct k2_data {
 	struct request_queue *q;
 
 	/*
-	 * Protects all below except @clones and @idle_timer. Taken from submission, from dispatch,
+	 * Protects all below except @clones and @timer. Taken from submission, from dispatch,
 	 * and from completion and the timer, which may be in hard interrupt context.
 	 * q->requeue_lock, hctx->lock and the allocator are never taken inside.
 	 */
@@ -56,9 +58,9 @@ struct k2_data {
 	/* Mergeable background requests by start sector: reads and writes. */
 	struct rb_root sorted[2];
 
-	/* Of k2_idle.c. */
-	struct hrtimer idle_timer;
-	bool idle_is_timed;
+	/* Of k2_timer.c. When it fires; 0: it is not set. */
+	struct hrtimer timer;
+	u64 timer_ns;
 
 	/* Clones for the front of a bio that is cut in two. */
 	struct bio_set clones;
@@ -125,6 +127,7 @@ bool k2_guard_set_rt_block_us(struct k2_data *k2, u32 rt_block_us);
 void k2_guard_exit(struct k2_guard *guard);
 void k2_guard_arrival(struct k2_guard *guard, struct request *rq);
 void k2_guard_bypassed(struct k2_guard *guard, struct request *rq, u64 now_ns);
+u64 k2_guard_look(struct k2_guard *guard, u64 now_ns);
 unsigned int k2_guard_dispatch(struct k2_data *k2, struct request *rq, u64 now_ns);
 void k2_guard_completed(struct k2_guard *guard, struct request *rq, u64 now_ns);
 
@@ -145,10 +148,16 @@ static inline void k2_guard_left(struct k2_guard *guard, struct request *rq)
 	}
 }
 
-/* k2_idle.c */
-void k2_idle_init(struct k2_data *k2);
-void k2_idle_note(struct k2_data *k2, u64 now_ns);
-void k2_idle_exit(struct k2_data *k2);
+/* May something be dispatched that waits? */
+static inline bool k2_may_dispatch(const struct k2_data *k2)
+{
+	return k2_policy_has_work(&k2->policy) && !k2->guard->is_held;
+}
+
+/* k2_timer.c */
+void k2_timer_init(struct k2_data *k2);
+void k2_timer_set(struct k2_data *k2, u64 at_ns);
+void k2_timer_exit(struct k2_data *k2);
 
 /* k2_split.c */
 int k2_split_init(struct k2_data *k2);

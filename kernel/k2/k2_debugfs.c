@@ -24,7 +24,7 @@ static int k2_counters_show(void *data, struct seq_file *m)
 	static const char *const class_names[K2_CLASSES] = {"rt", "background"};
 	struct request_queue *q = data;
 	struct k2_data *k2 = q->elevator->elevator_data;
-	u64 background_wait_ns, early;
+	u64 background_wait_ns, early, anticipated;
 	struct k2_policy policy;
 	unsigned int cls;
 
@@ -32,6 +32,7 @@ static int k2_counters_show(void *data, struct seq_file *m)
 	policy = k2->policy;
 	background_wait_ns = k2_policy_background_wait_ns(&policy, ktime_get_ns());
 	early = k2->guard->ahead.streams.early_count;
+	anticipated = k2->guard->ahead.anticipation.count;
 	spin_unlock_irq(&k2->lock);
 
 	for (cls = 0; cls < K2_CLASSES; cls++) {
@@ -51,7 +52,7 @@ static int k2_counters_show(void *data, struct seq_file *m)
 	seq_printf(m, "rt blocked_by_background_over %llu\n", policy.rt_blocked_over_count);
 	seq_printf(m, "rt blocked_unguarded %llu\n", policy.rt_unguarded_count);
 	seq_printf(m, "rt blocked_unguarded_ns_max %llu\n", policy.rt_unguarded_ns_max);
-	seq_printf(m, "rt early %llu\n", early);
+	seq_printf(m, "rt early %llu\nrt anticipated %llu\n", early, anticipated);
 	seq_printf(m, "background forced %llu\n", policy.background_forced_count);
 	seq_printf(m, "background wait_ns_max %llu\n", background_wait_ns);
 	return 0;

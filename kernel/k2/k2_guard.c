@@ -189,10 +189,14 @@ static void k2_mark_unguarded(struct k2_guard *guard, struct request *rq)
 	guard->unguarded_inflight++;
 }
 
-static unsigned int k2_fit(struct k2_lookahead *ahead, struct request *rq, struct k2_cut *cut,
+static unsigned int k2_fit(struct k2_guard *guard, struct request *rq, struct k2_cut *cut,
 			   u64 now_ns)
 {
-	cut->room_ns = k2_lookahead_room_ns(ahead, k2_guarded_level(k2_rq(rq)->queue), now_ns);
+	struct k2_lookahead *ahead = &guard->ahead;
+
+	/* The thread that is expected may wait for this. */
+	cut->may_wait = cut->may_wait && !guard->rt_waits;
+	k2_lookahead_make_room(ahead, cut, k2_guarded_level(k2_rq(rq)->queue), now_ns);
 	return k2_lookahead_piece_bytes(ahead, cut, now_ns);
 }
 
@@ -206,19 +210,37 @@ static unsigned int k2_cut_bytes(struct k2_guard *guard, struct request *rq, str
 
 	if (looked)
 		k2_look_who_waits(guard, now_ns);
-	bytes = k2_fit(ahead, rq, cut, now_ns);
+	bytes = k2_fit(guard, rq, cut, now_ns);
 	/* It is worth a look before each cut. */
 	if (bytes < cut->bytes && !looked) {
 		k2_look_who_waits(guard, now_ns);
 		if (guard->rt_waits)
-			bytes = k2_fit(ahead, rq, cut, now_ns);
+			bytes = k2_fit(guard, rq, cut, now_ns);
 	}
 	if (bytes < cut->bytes && k2_rt_waits_for(&ahead->streams, rq))
 		bytes = cut->bytes;
 	return bytes;
 }
 
-/* As much of @rq as may go now; 0: nothing before something in flight has ended. */
+static void k2_hold(struct k2_data *k2, u64 until_ns)
+{
+	k2->guard->is_held = true;
+	k2->guard->held_until_ns = until_ns;
+	k2_timer_set(k2, until_ns);
+}
+
+/* Ends holding back if it is time; otherwise returns when to look again, 0 for no need to. */
+u64 k2_guard_look(struct k2_guard *guard, u64 now_ns)
+{
+	if (!guard->is_held || !guard->held_until_ns)
+		return 0;
+	if (now_ns < guard->held_until_ns)
+		return guard->held_until_ns;
+	guard->is_held = false;
+	return 0;
+}
+
+/* As much of @rq as may go now; 0: nothing before something in flight has ended, or a time. */
 static unsigned int k2_dispatch_guarded(struct k2_data *k2, struct request *rq, u64 now_ns)
 {
 	struct k2_lookahead *ahead = &k2->guard->ahead;
@@ -227,6 +249,9 @@ static unsigned int k2_dispatch_guarded(struct k2_data *k2, struct request *rq, 
 		.bytes = blk_rq_bytes(rq),
 		.block_bytes = max(queue_logical_block_size(k2->q), K2_PIECE_MIN),
 		.inflight = k2_policy_inflight(&k2->policy),
+		/* Nothing real-time would be dispatched meanwhile. */
+		.may_wait = k2_rq(rq)->queue >= K2_RT_LEVELS &&
+			    !(k2->policy.queues_waiting & K2_RT_BITS),
 	};
 	unsigned int bytes = cut.bytes;
 	u64 piece_ns;
@@ -243,13 +268,14 @@ static unsigned int k2_dispatch_guarded(struct k2_data *k2, struct request *rq, 
 	if (bytes)
 		k2_watch(k2, rq, bytes, now_ns);
 	else
-		k2->guard->is_held = true;
+		k2_hold(k2, cut.inflight ? 0 : cut.wait_until_ns);
 	return bytes;
 }
 
 /*
  * How much of @rq, the head of its queue, goes to the driver now. 0: nothing before a command has
- * ended, and nothing was changed but is_held. @now_ns: 0 if the time has not been read.
+ * ended or the timer has fired, and nothing was changed but what says so. @now_ns: 0 if the time
+ * has not been read.
  */
 unsigned int k2_guard_dispatch(struct k2_data *k2, struct request *rq, u64 now_ns)
 {

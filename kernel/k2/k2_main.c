@@ -25,8 +25,8 @@
  * Waking up. Whatever inflight_max holds back is dispatched after a completion, so
  * k2_finish_request() runs the hardware queues if something may now be dispatched. It does so
  * with the change made under the lock: an insertion either comes before, and is seen there, or
- * after, and then the run that follows the insertion sees the room. What the idle class holds back
- * by itself is dispatched when a timer says so, see k2_idle.c.
+ * after, and then the run that follows the insertion sees the room. What background holds back by
+ * itself is dispatched when a timer says so, see k2_timer.c.
  */
 #include <linux/blkdev.h>
 #include <linux/ioprio.h>
@@ -61,7 +61,7 @@ static void k2_note_waits(struct k2_data *k2)
 	now_ns = ktime_get_ns();
 	k2->policy.is_unguarded = k2->guard->unguarded_inflight;
 	k2_policy_note_waits(&k2->policy, now_ns);
-	k2_idle_note(k2, now_ns);
+	k2_timer_set(k2, k2_policy_look(&k2->policy, now_ns));
 }
 
 /* Lists. All are called with the lock held. */
@@ -185,11 +185,6 @@ static void k2_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *lis
 	}
 	k2_note_waits(k2);
 	spin_unlock_irqrestore(&k2->lock, flags);
-}
-
-static bool k2_may_dispatch(const struct k2_data *k2)
-{
-	return k2_policy_has_work(&k2->policy) && !k2->guard->is_held;
 }
 
 static bool k2_has_work(struct blk_mq_hw_ctx *hctx)
@@ -491,7 +486,7 @@ static int k2_init_sched(struct request_queue *q, struct elevator_type *e)
 	for (i = 0; i < ARRAY_SIZE(k2->sorted); i++)
 		k2->sorted[i] = RB_ROOT;
 
-	k2_idle_init(k2);
+	k2_timer_init(k2);
 	ret = k2_split_init(k2);
 	if (ret)
 		goto exit_guard;
@@ -537,7 +532,7 @@ static void k2_exit_sched(struct elevator_queue *e)
 	for (i = 0; i < K2_QUEUES; i++)
 		WARN_ON(!list_empty(&k2->queues[i]));
 
-	k2_idle_exit(k2);
+	k2_timer_exit(k2);
 	k2_split_exit(k2);
 	k2_guard_exit(k2->guard);
 	kfree(k2);

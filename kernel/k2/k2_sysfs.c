@@ -2,7 +2,7 @@
 /*
  * The knobs in queue/iosched/. All take effect at the next dispatch. None needs a run of the
  * hardware queues: whenever inflight_max or real-time holds back a request, one is in flight whose
- * completion runs them.
+ * completion runs them, or a timer does.
  */
 #include <linux/kstrtox.h>
 #include <linux/string.h>

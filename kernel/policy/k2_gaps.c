@@ -47,19 +47,19 @@ u32 k2_gap(u64 ns)
 
 /* Ranges. */
 
-static u32 range_shortest(const struct k2_range *range)
+u32 k2_range_shortest(const struct k2_range *range)
 {
 	return min_u32(range->shortest[NOW][0], range->shortest[BEFORE][0]);
 }
 
-static u32 range_longest(const struct k2_range *range)
+u32 k2_range_longest(const struct k2_range *range)
 {
 	return max_u32(range->longest[NOW], range->longest[BEFORE]);
 }
 
 static u32 range_spread(const struct k2_range *range)
 {
-	return range_longest(range) - range_shortest(range);
+	return k2_range_longest(range) - k2_range_shortest(range);
 }
 
 static u32 range_count(const struct k2_range *range)
@@ -73,7 +73,7 @@ static u32 range_count(const struct k2_range *range)
  */
 static u32 range_margin(const struct k2_range *range)
 {
-	u32 shortest = range_shortest(range), distance = 0;
+	u32 shortest = k2_range_shortest(range), distance = 0;
 	u32 count = range_count(range), epoch, shift = 2;
 	u32 distances = count < FEW ? MARGIN_DISTANCES_FEW : MARGIN_DISTANCES;
 	bool is_known = false;
@@ -99,13 +99,13 @@ static u32 range_margin(const struct k2_range *range)
 
 static void draw_limits(struct k2_range *range)
 {
-	u32 longest = range_longest(range);
+	u32 longest = k2_range_longest(range);
 
 	u32 count = range_count(range);
 	u32 more = count >= REGULAR_MIN && count < FEW / 2 ? longest : longest >> 3;
 
 	range->latest = plus(longest, more + KIND_DISTANCE);
-	range->earliest = range_count(range) ? range_shortest(range) - range_margin(range) : 0;
+	range->earliest = range_count(range) ? k2_range_shortest(range) - range_margin(range) : 0;
 }
 
 static void forget_epoch(struct k2_range *range, u32 epoch)
@@ -118,7 +118,7 @@ static void forget_epoch(struct k2_range *range, u32 epoch)
 	range->count[epoch] = 0;
 }
 
-static void forget(struct k2_range *range)
+void k2_range_forget(struct k2_range *range)
 {
 	forget_epoch(range, NOW);
 	forget_epoch(range, BEFORE);
@@ -141,7 +141,7 @@ static void note(struct k2_range *range, u32 epoch, u32 gap)
 	}
 }
 
-static void add(struct k2_range *range, u32 gap)
+void k2_range_add(struct k2_range *range, u32 gap)
 {
 	note(range, NOW, gap);
 	range->count[NOW]++;
@@ -162,7 +162,7 @@ static void join(struct k2_range *to, const struct k2_range *from)
 	draw_limits(to);
 }
 
-static void next_epoch(struct k2_range *range)
+void k2_range_next_epoch(struct k2_range *range)
 {
 	u32 i;
 
@@ -172,6 +172,12 @@ static void next_epoch(struct k2_range *range)
 	range->count[BEFORE] = range->count[NOW];
 	forget_epoch(range, NOW);
 	draw_limits(range);
+}
+
+bool k2_range_is_regular(const struct k2_range *range)
+{
+	return range_count(range) >= APART_MIN &&
+	       range_spread(range) < k2_range_shortest(range) >> 3;
 }
 
 /* Kinds. */
@@ -189,7 +195,7 @@ static void join_with_next(struct k2_gaps *gaps, u32 i)
 
 	join(&kind->gap, &kind[1].gap);
 	/* How far apart those of both are was not measured. */
-	forget(&kind->apart);
+	k2_range_forget(&kind->apart);
 	kind->since = min_u32(kind->since, kind[1].since);
 	remove_kind(gaps, i + 1);
 }
@@ -205,8 +211,8 @@ static void join_nearest(struct k2_gaps *gaps)
 	u32 nearest = NONE, i, at = 0;
 
 	for (i = 0; i + 1 < gaps->kinds; i++) {
-		u32 distance = minus(range_shortest(&gaps->kind[i + 1].gap),
-				     range_longest(&gaps->kind[i].gap));
+		u32 distance = minus(k2_range_shortest(&gaps->kind[i + 1].gap),
+				     k2_range_longest(&gaps->kind[i].gap));
 
 		if (distance < nearest) {
 			nearest = distance;
@@ -223,8 +229,8 @@ static void insert_kind(struct k2_gaps *gaps, u32 at)
 
 	for (i = gaps->kinds; i > at; i--)
 		gaps->kind[i] = gaps->kind[i - 1];
-	forget(&kind->gap);
-	forget(&kind->apart);
+	k2_range_forget(&kind->gap);
+	k2_range_forget(&kind->apart);
 	kind->since = NONE;
 	gaps->kinds++;
 }
@@ -234,10 +240,10 @@ static u32 kind_of(struct k2_gaps *gaps, u32 gap)
 {
 	u32 i = 0;
 
-	while (i < gaps->kinds && !touch(range_longest(&gaps->kind[i].gap), gap))
+	while (i < gaps->kinds && !touch(k2_range_longest(&gaps->kind[i].gap), gap))
 		i++;
 	/* The kinds before are all shorter. */
-	if (i < gaps->kinds && touch(gap, range_shortest(&gaps->kind[i].gap)))
+	if (i < gaps->kinds && touch(gap, k2_range_shortest(&gaps->kind[i].gap)))
 		return i;
 	if (gaps->kinds == K2_KINDS) {
 		join_nearest(gaps);
@@ -258,14 +264,14 @@ void k2_gaps_add(struct k2_gaps *gaps, u32 gap)
 			gaps->kind[i].since = plus(gaps->kind[i].since, gap);
 	/* Two in a row: how far apart they are is their length. */
 	if (follows_itself)
-		forget(&kind->apart);
+		k2_range_forget(&kind->apart);
 	else if (kind->since != NONE)
-		add(&kind->apart, kind->since);
+		k2_range_add(&kind->apart, kind->since);
 	kind->since = 0;
-	add(&kind->gap, gap);
+	k2_range_add(&kind->gap, gap);
 	gaps->count++;
 	if (at + 1 < gaps->kinds &&
-	    touch(range_longest(&kind->gap), range_shortest(&gaps->kind[at + 1].gap)))
+	    touch(k2_range_longest(&kind->gap), k2_range_shortest(&gaps->kind[at + 1].gap)))
 		join_with_next(gaps, at);
 }
 
@@ -281,8 +287,8 @@ void k2_gaps_next_epoch(struct k2_gaps *gaps)
 			remove_kind(gaps, i);
 			continue;
 		}
-		next_epoch(&kind->gap);
-		next_epoch(&kind->apart);
+		k2_range_next_epoch(&kind->gap);
+		k2_range_next_epoch(&kind->apart);
 		gaps->count += range_count(&kind->gap);
 		i++;
 	}
@@ -323,8 +329,17 @@ static bool is_far(const struct k2_gaps *gaps, u32 i, u32 latest)
 	return false;
 }
 
-u32 k2_gaps_next(const struct k2_gaps *gaps, u32 gap)
+static struct k2_window window(const struct k2_kind *kind, u32 earliest)
 {
+	u32 latest = has_rhythm(kind) ? minus(k2_range_longest(&kind->apart), kind->since)
+				      : k2_range_longest(&kind->gap);
+
+	return (struct k2_window){earliest, plus(latest, KIND_DISTANCE)};
+}
+
+struct k2_window k2_gaps_next(const struct k2_gaps *gaps, u32 gap)
+{
+	static const struct k2_window no_telling;
 	u32 latest = 0, i;
 
 	for (i = 0; i < gaps->kinds; i++) {
@@ -334,19 +349,19 @@ u32 k2_gaps_next(const struct k2_gaps *gaps, u32 gap)
 		/* One such gap has just been. */
 		if (earliest > kind->gap.latest)
 			continue;
-		if (gap < earliest)
-			return !latest || is_far(gaps, i, latest) ? earliest : gap;
+		if (gap < earliest && latest && !is_far(gaps, i, latest))
+			return no_telling;
 		if (gap <= kind->gap.latest)
-			return gap;
+			return window(kind, earliest);
 		if (is_regular(kind))
 			latest = kind->gap.latest;
 	}
-	return gap;
+	return no_telling;
 }
 
 u32 k2_gaps_longest(const struct k2_gaps *gaps)
 {
-	return gaps->kinds ? range_longest(&gaps->kind[gaps->kinds - 1].gap) : 0;
+	return gaps->kinds ? k2_range_longest(&gaps->kind[gaps->kinds - 1].gap) : 0;
 }
 
 u32 k2_gaps_spread(const struct k2_gaps *gaps)

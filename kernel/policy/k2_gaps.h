@@ -30,6 +30,16 @@ struct k2_range {
 	u32 earliest, latest;
 };
 
+/* @range: forgotten first. */
+void k2_range_forget(struct k2_range *range);
+void k2_range_add(struct k2_range *range, u32 gap);
+void k2_range_next_epoch(struct k2_range *range);
+/* ~0 and 0 if there is none. */
+u32 k2_range_shortest(const struct k2_range *range);
+u32 k2_range_longest(const struct k2_range *range);
+/* Are there enough, and do they differ by less than an eighth? */
+bool k2_range_is_regular(const struct k2_range *range);
+
 struct k2_kind {
 	struct k2_range gap;
 	struct k2_range apart; /* from the end of such a gap to the end of the next */
@@ -49,8 +59,13 @@ u32 k2_gap(u64 ns);
 void k2_gaps_add(struct k2_gaps *gaps, u32 gap);
 void k2_gaps_next_epoch(struct k2_gaps *gaps);
 
-/* The shortest gap, @gap or longer, that may be the next. @gap itself if there is no telling. */
-u32 k2_gaps_next(const struct k2_gaps *gaps, u32 gap);
+/* How long the next gap may be, as far as was seen. Both 0: there is no telling. */
+struct k2_window {
+	u32 earliest, latest;
+};
+
+/* Of the next gap, of which @gap is over. */
+struct k2_window k2_gaps_next(const struct k2_gaps *gaps, u32 gap);
 
 /* The longest gap remembered; 0: none. */
 u32 k2_gaps_longest(const struct k2_gaps *gaps);

@@ -11,7 +11,16 @@
  * of the next comes software, and what is learnt is off by something.
  */
 #define SOFTWARE_SHIFT 4
-#define OVERLAP_EPOCH  256
+/* And so much of the time until the next request: long commands may miss what is learnt by more. */
+#define AHEAD_SHIFT 5
+/* A piece may end so much of rt_block_us late if the device waits for real-time. */
+#define LATE_SHIFT    2
+#define OVERLAP_EPOCH 256
+
+static u64 min_u64(u64 a, u64 b)
+{
+	return a < b ? a : b;
+}
 
 void k2_lookahead_init(struct k2_lookahead *ahead)
 {
@@ -120,11 +129,35 @@ static u32 piece_beside(const struct k2_lookahead *ahead, const struct k2_cut *c
 	return needs_ns(ahead, cut->op, piece_bytes, 1) <= room_ns ? piece_bytes : 0;
 }
 
-u64 k2_lookahead_room_ns(const struct k2_lookahead *ahead, u32 level, u64 now_ns)
+/* What the device may work longer than until a real-time request comes. */
+static u64 bound_ns(const struct k2_lookahead *ahead)
 {
-	u64 ahead_ns = k2_streams_next_ns(&ahead->streams, level, now_ns) - now_ns;
+	return ahead->rt_block_ns - (ahead->rt_block_ns >> SOFTWARE_SHIFT);
+}
 
-	return ahead_ns + ahead->rt_block_ns - (ahead->rt_block_ns >> SOFTWARE_SHIFT);
+void k2_lookahead_make_room(struct k2_lookahead *ahead, struct k2_cut *cut, u32 level, u64 now_ns)
+{
+	const struct k2_device *device = &ahead->device;
+	struct k2_expected expected;
+	u64 next_ns, ahead_ns, late_ns;
+	u32 stream;
+
+	stream = k2_streams_next(&ahead->streams, level, now_ns, &next_ns);
+	ahead_ns = next_ns - now_ns;
+	cut->room_ns = ahead_ns - (ahead_ns >> AHEAD_SHIFT) + bound_ns(ahead);
+	cut->wait_until_ns = 0;
+	k2_anticipation_note(&ahead->anticipation, cut->bytes);
+	if (!cut->may_wait || cut->inflight ||
+	    k2_device_time_ns(device, cut->op, cut->bytes) <= ahead_ns)
+		return;
+	expected = k2_stream_expected(&ahead->streams.stream[stream], now_ns);
+	if (!expected.latest_ns || !k2_anticipates(&ahead->anticipation, device, cut->op,
+						   bound_ns(ahead), &expected, now_ns))
+		return;
+	/* Few come at the earliest time, and few commands need the reserve. */
+	late_ns = k2_device_reserve_ns(device, cut->op) + (bound_ns(ahead) >> LATE_SHIFT);
+	cut->room_ns = ahead_ns + min_u64(late_ns, bound_ns(ahead));
+	cut->wait_until_ns = expected.latest_ns;
 }
 
 u32 k2_lookahead_piece_bytes(struct k2_lookahead *ahead, const struct k2_cut *cut, u64 now_ns)
@@ -134,6 +167,9 @@ u32 k2_lookahead_piece_bytes(struct k2_lookahead *ahead, const struct k2_cut *cu
 
 	if (!cut->inflight) {
 		piece_bytes = fit(ahead, cut, cut->room_ns);
+		if (cut->wait_until_ns &&
+		    k2_device_time_ns(&ahead->device, cut->op, piece_bytes) > cut->room_ns)
+			return 0;
 		ahead->is_probing = k2_device_lacks(&ahead->device, cut->op, piece_bytes);
 		return piece_bytes;
 	}

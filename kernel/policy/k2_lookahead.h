@@ -24,6 +24,7 @@
 #ifndef K2_LOOKAHEAD_H
 #define K2_LOOKAHEAD_H
 
+#include "k2_anticipation.h"
 #include "k2_device.h"
 #include "k2_streams.h"
 
@@ -63,6 +64,7 @@ struct k2_lookahead {
 	u64 rt_idle_ns; /* a stream that was silent for so long has ended; 0: never */
 	struct k2_streams streams;
 	struct k2_device device;
+	struct k2_anticipation anticipation;
 	struct k2_flight flight[K2_FLIGHTS];
 	u32 watched; /* one bit for each in use */
 	u32 watched_count;
@@ -100,18 +102,21 @@ struct k2_cut {
 	u32 bytes;
 	u32 block_bytes; /* cut at multiples of it */
 	u32 inflight; /* other commands with the device, watched or not */
-	u64 room_ns; /* see k2_lookahead_room_ns() */
+	bool may_wait; /* the device may be left idle for real-time that is about to come */
+	/* Of k2_lookahead_make_room(). */
+	u64 room_ns;
+	u64 wait_until_ns; /* 0: nothing is waited for */
 };
 
 /*
- * For how long the device may work on requests that levels before @level are guarded against.
- * Called with k2_lookahead_guards() true.
+ * For how long the device may work on a request that levels before @level are guarded against, and
+ * if it does not fit, until when to wait for real-time. Called with k2_lookahead_guards() true.
  */
-u64 k2_lookahead_room_ns(const struct k2_lookahead *ahead, u32 level, u64 now_ns);
+void k2_lookahead_make_room(struct k2_lookahead *ahead, struct k2_cut *cut, u32 level, u64 now_ns);
 
 /*
- * How much of a request to dispatch now; 0: nothing before another command has ended, which is
- * never so if none is in flight.
+ * How much of a request to dispatch now. 0: nothing before another command has ended, or if none is
+ * in flight, before cut->wait_until_ns or a real-time request.
  */
 u32 k2_lookahead_piece_bytes(struct k2_lookahead *ahead, const struct k2_cut *cut, u64 now_ns);
 

@@ -293,11 +293,6 @@ void k2_policy_note_waits(struct k2_policy *policy, u64 now_ns)
 			    policy->background.gives_way;
 }
 
-bool k2_policy_idle_gave_way(const struct k2_policy *policy)
-{
-	return policy->background.gave_way && !policy->background.gives_way;
-}
-
 u64 k2_policy_look(struct k2_policy *policy, u64 now_ns)
 {
 	return k2_background_look(&policy->background, now_ns);

@@ -247,10 +247,10 @@ static inline bool k2_policy_waits_changed(const struct k2_policy *policy)
 void k2_policy_note_waits(struct k2_policy *policy, u64 now_ns);
 
 /*
- * Idle has given way and still waits a little. The caller then calls k2_policy_look() until it
- * returns 0, each time at the time that it returned, and asks for the next queue after that.
+ * When to look again whether idle has given way for long enough; 0: no need to. The caller asks
+ * after k2_policy_note_waits() and then at each time returned, until that is 0, and asks for the
+ * next queue after that.
  */
-bool k2_policy_idle_gave_way(const struct k2_policy *policy);
 u64 k2_policy_look(struct k2_policy *policy, u64 now_ns);
 
 /* The longest time background has waited, the current wait included. */

@@ -35,22 +35,31 @@ static bool is_predictable(const struct k2_stream *stream)
 	return stream->arrivals >= ARRIVALS_MIN && !stream->distrust;
 }
 
+/* When the gap began that is to be known. */
+static u64 gap_since_ns(const struct k2_stream *stream, u64 now_ns)
+{
+	if (!stream->thinks)
+		return stream->arrival_ns;
+	/* While a request is outstanding, it may end at once. */
+	return stream->outstanding ? now_ns : stream->end_ns;
+}
+
+static struct k2_window next_gap(const struct k2_stream *stream, u32 gap)
+{
+	return k2_gaps_next(stream->thinks ? &stream->think : &stream->arrival, gap);
+}
+
 /* Does not look at distrust. */
 static u64 expected_ns(const struct k2_stream *stream, u64 now_ns)
 {
-	const struct k2_gaps *gaps = &stream->arrival;
-	u64 then_ns = stream->arrival_ns;
-	u32 gap;
+	u64 then_ns = gap_since_ns(stream, now_ns), earliest_ns;
 
 	if (stream->arrivals < ARRIVALS_MIN)
 		return now_ns;
-	if (stream->thinks) {
-		/* While a request is outstanding, it may end at once. */
-		gaps = &stream->think;
-		then_ns = stream->outstanding ? now_ns : stream->end_ns;
-	}
-	gap = k2_gap(since_ns(now_ns, then_ns));
-	return now_ns + (k2_gaps_next(gaps, gap) - gap) * K2_GAP_NS;
+	earliest_ns =
+		then_ns + next_gap(stream, k2_gap(since_ns(now_ns, then_ns))).earliest * K2_GAP_NS;
+	earliest_ns = max_u64(earliest_ns, k2_grid_earliest_ns(&stream->grid));
+	return max_u64(earliest_ns, now_ns);
 }
 
 static void turn_epoch(struct k2_stream *stream, u64 now_ns)
@@ -62,6 +71,7 @@ static void turn_epoch(struct k2_stream *stream, u64 now_ns)
 		return;
 	k2_gaps_next_epoch(&stream->arrival);
 	k2_gaps_next_epoch(&stream->think);
+	k2_grid_next_epoch(&stream->grid);
 	stream->epoch_ns = now_ns;
 	stream->epoch_arrivals = 0;
 }
@@ -102,6 +112,7 @@ static void learn_gaps(struct k2_stream *stream, u64 now_ns)
 	k2_gaps_add(&stream->arrival, k2_gap(since_ns(now_ns, stream->arrival_ns)));
 	if (!stream->outstanding)
 		k2_gaps_add(&stream->think, k2_gap(since_ns(now_ns, stream->end_ns)));
+	k2_grid_add(&stream->grid, now_ns);
 	stream->thinks = thinks(stream);
 }
 
@@ -152,6 +163,7 @@ u32 k2_streams_arrival(struct k2_streams *streams, u64 key, u32 level, u64 now_n
 			.epoch_ns = now_ns,
 			.distrust_next = DISTRUST_MIN,
 		};
+		k2_grid_init(&streams->stream[number].grid);
 		return number;
 	}
 	stream = &streams->stream[number];
@@ -274,17 +286,40 @@ u64 k2_stream_next_ns(const struct k2_stream *stream, u64 now_ns)
 	return max_u64(next_ns, now_ns + since_ns(waited_ns, K2_STREAM_PATIENCE_NS) / 2);
 }
 
-u64 k2_streams_next_ns(const struct k2_streams *streams, u32 level, u64 now_ns)
+u32 k2_streams_next(const struct k2_streams *streams, u32 level, u64 now_ns, u64 *next_ns)
 {
-	u64 next_ns = K2_NEVER;
-	u32 i;
+	u32 first = K2_STREAM_NONE, i;
 
+	*next_ns = K2_NEVER;
 	for (i = 0; i < streams->used; i++) {
 		const struct k2_stream *stream = &streams->stream[i];
+		u64 expected_ns;
 
 		if (!stream->key || stream->level >= level)
 			continue;
-		next_ns = min_u64(next_ns, k2_stream_next_ns(stream, now_ns));
+		expected_ns = k2_stream_next_ns(stream, now_ns);
+		if (expected_ns >= *next_ns)
+			continue;
+		first = i;
+		*next_ns = expected_ns;
 	}
-	return next_ns;
+	return first;
+}
+
+struct k2_expected k2_stream_expected(const struct k2_stream *stream, u64 now_ns)
+{
+	static const struct k2_expected no_telling;
+	u64 then_ns = gap_since_ns(stream, now_ns);
+	u64 earliest_ns, latest_ns;
+	struct k2_window next;
+
+	if (!is_predictable(stream) || stream->wait || (stream->thinks && stream->outstanding))
+		return no_telling;
+	next = next_gap(stream, k2_gap(since_ns(now_ns, then_ns)));
+	earliest_ns =
+		max_u64(then_ns + next.earliest * K2_GAP_NS, k2_grid_earliest_ns(&stream->grid));
+	latest_ns = min_u64(then_ns + next.latest * K2_GAP_NS, k2_grid_latest_ns(&stream->grid));
+	if (latest_ns <= now_ns || latest_ns <= earliest_ns)
+		return no_telling;
+	return (struct k2_expected){then_ns, latest_ns, latest_ns - earliest_ns};
 }

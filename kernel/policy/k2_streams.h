@@ -24,7 +24,7 @@
 #ifndef K2_STREAMS_H
 #define K2_STREAMS_H
 
-#include "k2_gaps.h"
+#include "k2_grid.h"
 
 #define K2_STREAMS     64
 #define K2_STREAM_NONE K2_STREAMS
@@ -51,6 +51,7 @@ struct k2_stream {
 	u32 distrust; /* so many more arrivals count as unpredictable */
 	u32 distrust_next;
 	struct k2_gaps arrival, think;
+	struct k2_grid grid;
 };
 
 struct k2_streams {
@@ -92,9 +93,18 @@ bool k2_streams_alive(const struct k2_streams *streams, u32 level);
 u64 k2_stream_next_ns(const struct k2_stream *stream, u64 now_ns);
 
 /*
- * The earliest time at which a request of a level before @level may come: @now_ns or later,
- * K2_NEVER if there is no such stream.
+ * Of the streams of levels before @level the one whose next request may come first, and when:
+ * @now_ns or later. K2_STREAM_NONE and K2_NEVER if there is none.
  */
-u64 k2_streams_next_ns(const struct k2_streams *streams, u32 level, u64 now_ns);
+u32 k2_streams_next(const struct k2_streams *streams, u32 level, u64 now_ns, u64 *next_ns);
+
+/* A request that is known to come, as all before it did. */
+struct k2_expected {
+	u64 since_ns; /* the gap before it began */
+	u64 latest_ns; /* after now_ns; 0: there is no telling */
+	u64 window_ns; /* from the earliest to that, also what of it is over */
+};
+
+struct k2_expected k2_stream_expected(const struct k2_stream *stream, u64 now_ns);
 
 #endif /* K2_STREAMS_H */

@@ -2,7 +2,8 @@
 /*
  * A real-time reader next to background: rt_reader DEV RT_KIB RT_COUNT PAUSE_US BG_KIB
  * BG_THREADS read|write. The reader has ioprio real-time, level 0, and reads at random places one at
- * a time, with a pause of 0 to PAUSE_US before each, so that it meets the device in any state;
+ * a time, with a pause of 0 to PAUSE_US before each, so that it meets the device in any state, or of
+ * exactly N with PAUSE_US =N;
  * BG_THREADS threads of the idle class read or write at random places until it is done. Prints
  * "rt_max_ns N bg_count N rt_p99_ns N".
  */
@@ -83,8 +84,10 @@ static void *background(void *argument)
 }
 
 /* Leaves how long each read took in @latency_ns. */
-static void read_in_real_time(size_t bytes, int count, unsigned int pause_us, uint64_t *latency_ns)
+static void read_in_real_time(size_t bytes, int count, const char *pause, uint64_t *latency_ns)
 {
+	bool is_exact = pause[0] == '=';
+	unsigned int pause_us = (unsigned int)atoi(pause + is_exact);
 	char *data = buffer(bytes);
 	uint64_t state = 1;
 
@@ -94,7 +97,7 @@ static void read_in_real_time(size_t bytes, int count, unsigned int pause_us, ui
 		uint64_t begin_ns;
 
 		if (pause_us)
-			usleep((useconds_t)((state >> 33) % pause_us));
+			usleep(is_exact ? pause_us : (useconds_t)((state >> 33) % pause_us));
 		begin_ns = now_ns();
 		if (pread(fd, data, bytes, place) != (ssize_t)bytes)
 			failed = true;
@@ -135,7 +138,7 @@ int main(int argc, char **argv)
 	}
 	device_bytes = (uint64_t)lseek(fd, 0, SEEK_END);
 	/* Who has never read is not known to be real-time. */
-	read_in_real_time((size_t)atoi(argv[2]) << 10, 1, 0, latency_ns);
+	read_in_real_time((size_t)atoi(argv[2]) << 10, 1, "0", latency_ns);
 	for (int i = 0; i < count; i++) {
 		if (pthread_create(&threads[i], NULL, background, (void *)(uintptr_t)(i + 2))) {
 			perror("pthread_create");
@@ -144,8 +147,7 @@ int main(int argc, char **argv)
 	}
 	/* All of background is queued before the first read. */
 	usleep(20000);
-	read_in_real_time((size_t)atoi(argv[2]) << 10, rt_count, (unsigned int)atoi(argv[4]),
-			  latency_ns);
+	read_in_real_time((size_t)atoi(argv[2]) << 10, rt_count, argv[4], latency_ns);
 	done = true;
 	for (int i = 0; i < count; i++)
 		pthread_join(threads[i], NULL);

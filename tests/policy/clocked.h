@@ -18,8 +18,7 @@ static inline u32 next_queue(const struct k2_policy *policy)
 /* What the scheduler's timer does, when it is time. */
 static inline void look(struct k2_policy *policy)
 {
-	if (k2_policy_idle_gave_way(policy))
-		k2_policy_look(policy, clock_ns());
+	k2_policy_look(policy, clock_ns());
 }
 
 static inline void note_waits(struct k2_policy *policy)

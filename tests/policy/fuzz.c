@@ -134,18 +134,25 @@ static void bypass(void)
 static u32 ask(u32 op, u32 bytes)
 {
 	u32 block_bytes = K2_PIECE_MIN << random_below(3), level = BACKGROUND_LEVEL, piece;
-	struct k2_cut cut = {op, bytes, block_bytes, inflight, 0};
+	struct k2_cut cut = {op, bytes, block_bytes, inflight, random_below(2), 0, 0};
 	u64 least_ns = ahead.rt_block_ns - (ahead.rt_block_ns >> 4);
 
 	if (!k2_lookahead_guards(&ahead, level))
 		return bytes;
-	cut.room_ns = k2_lookahead_room_ns(&ahead, level, now_ns);
-	must(cut.room_ns >= least_ns, "there is always room for the bound, but for software");
+	k2_lookahead_make_room(&ahead, &cut, level, now_ns);
+	must(cut.may_wait || !cut.wait_until_ns, "what may not wait does not");
+	must(!cut.wait_until_ns || (cut.wait_until_ns > now_ns &&
+				    cut.wait_until_ns - now_ns <= cut.room_ns + K2_IDLE_NS_MAX),
+	     "no wait is long");
+	must(cut.wait_until_ns || cut.room_ns >= least_ns,
+	     "there is always room for the bound, but for software");
 	piece = k2_lookahead_piece_bytes(&ahead, &cut, now_ns);
 	must(piece <= bytes, "a piece is no larger than the request");
 	must(piece == bytes || piece % block_bytes == 0, "pieces are whole blocks");
-	must(piece || inflight, "what is held back waits for something in flight");
-	must(inflight || piece <= block_bytes || !ahead.device.op[op].is_known ||
+	must(piece || inflight || cut.wait_until_ns,
+	     "what is held back waits for something in flight, or until a time");
+	must(inflight || !piece || (piece <= block_bytes && !cut.wait_until_ns) ||
+		     !ahead.device.op[op].is_known ||
 		     k2_device_time_ns(&ahead.device, op, piece) <= cut.room_ns,
 	     "no piece takes longer than there is room for");
 	return piece;
@@ -206,7 +213,7 @@ static void check_gaps(const struct k2_gaps *gaps)
 
 static void check_books(void)
 {
-	u64 backlog_ns = 0;
+	u64 backlog_ns = 0, next_ns;
 	u32 watched = 0, i;
 
 	for (i = 0; i < inflight; i++) {
@@ -219,8 +226,8 @@ static void check_books(void)
 	must((u32)__builtin_popcount(ahead.watched) == watched, "each of the watched has a place");
 	must(ahead.backlog_ns == backlog_ns, "the backlog is the sum of what is in flight");
 	must(ahead.streams.used <= K2_STREAMS, "there are not too many streams");
-	must(k2_streams_next_ns(&ahead.streams, BACKGROUND_LEVEL, now_ns) >= now_ns,
-	     "what is expected is not in the past");
+	k2_streams_next(&ahead.streams, BACKGROUND_LEVEL, now_ns, &next_ns);
+	must(next_ns >= now_ns, "what is expected is not in the past");
 	for (i = 0; i < ahead.streams.used; i++) {
 		check_gaps(&ahead.streams.stream[i].arrival);
 		check_gaps(&ahead.streams.stream[i].think);

@@ -565,7 +565,6 @@ static void step_look(struct k2_policy *policy, struct model *model)
 	bool waits = model->gave_way && !model->gives_way;
 	u64 until_ns = model->quiet_since_ns + 2000000;
 
-	same("gave way", k2_policy_idle_gave_way(policy), waits);
 	same("look", k2_policy_look(policy, now_ns), waits && now_ns < until_ns ? until_ns : 0);
 	if (waits && now_ns >= until_ns)
 		model->gave_way = false;
