@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The map of slots, and lines: units of the host and of copies get their places in the order in
+ * which they are full, one line after the other, so that each block is programmed in order.
+ */
+#include "ssd_internal.h"
+
+void ssd_ftl_line_free(struct ssd *ssd, u32 line)
+{
+	ssd->lines[line].closed = false;
+	ssd_push(&ssd->free_lines, line);
+}
+
+void ssd_ftl_unmap(struct ssd *ssd, u32 slot)
+{
+	u32 place = ssd->map[slot], line;
+
+	ssd->map[slot] = SSD_NONE;
+	if (place >= ssd->geometry.flash_slots)
+		return;
+	ssd->owner[place] = SSD_NONE;
+	line = place / ssd->geometry.line_slots;
+	/* The victim is freed by ssd_gc.c, when no page of it is being read any more. */
+	if (!--ssd->lines[line].valid && ssd->lines[line].closed && line != ssd->gc.victim)
+		ssd_ftl_line_free(ssd, line);
+}
+
+/* Host data leaves the last free lines to copies, so that copying can always go on. */
+static bool open_line(struct ssd *ssd, bool copies)
+{
+	u32 old = ssd->open_line, line = ssd->free_lines.head;
+	u32 reserve = copies ? 0 : ssd->params.gc_reserve_lines;
+
+	if (ssd->free_lines.count <= reserve)
+		return false;
+	ssd_drop(&ssd->free_lines);
+	if (old != SSD_NONE) {
+		ssd->lines[old].closed = true;
+		if (!ssd->lines[old].valid)
+			ssd_ftl_line_free(ssd, old);
+	}
+	ssd->open_line = line;
+	ssd->open_unit = 0;
+	return true;
+}
+
+/* Slots that were written again since they were put into the unit are not valid in it. */
+static void place_slots(struct ssd *ssd, u32 index)
+{
+	const struct ssd_unit *unit = &ssd->units[index];
+	u32 unit_slots = ssd->geometry.unit_slots;
+	u32 from = ssd->geometry.flash_slots + index * unit_slots, to = unit->place * unit_slots, i;
+
+	for (i = 0; i < unit->fill; i++) {
+		u32 slot = ssd->unit_slot[index * unit_slots + i];
+
+		if (ssd->map[slot] != from + i)
+			continue;
+		ssd->map[slot] = to + i;
+		ssd->owner[to + i] = slot;
+		ssd->lines[ssd->open_line].valid++;
+	}
+}
+
+bool ssd_ftl_place(struct ssd *ssd, u32 index)
+{
+	const struct ssd_geometry *geometry = &ssd->geometry;
+	struct ssd_unit *unit = &ssd->units[index];
+
+	if ((ssd->open_line == SSD_NONE || ssd->open_unit == geometry->line_units) &&
+	    !open_line(ssd, unit->copies))
+		return false;
+	unit->place = ssd->open_line * geometry->line_units + ssd->open_unit++;
+	ssd->lines[ssd->open_line].programs++;
+	place_slots(ssd, index);
+	if (unit->copies)
+		ssd->counts.copied += unit->fill;
+	else
+		ssd->gc.written += geometry->unit_slots;
+	ssd->counts.padded += geometry->unit_slots - unit->fill;
+	return true;
+}
+
+/* Only slots that lie in it entirely. */
+void ssd_ftl_discard(struct ssd *ssd, u64 sector, u32 sectors)
+{
+	u64 slot = (sector + SSD_SLOT_SECTORS - 1) / SSD_SLOT_SECTORS;
+
+	for (; (slot + 1) * SSD_SLOT_SECTORS <= sector + sectors; slot++)
+		ssd_ftl_unmap(ssd, slot);
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Garbage collection. When fewer than gc_free_lines are free, the line with the fewest valid slots
+ * is the victim. With v of its L slots valid, it yields L - v: so copying goes on as fast as v per
+ * L - v slots that the host writes, one unit ahead. Dies that read or program for the host let it
+ * fall behind; with more than gc_lag_kib, programs of the host wait. When the host has used up its
+ * free lines, copying goes as fast as the dies do.
+ */
+#include "ssd_internal.h"
+
+static bool choose(struct ssd *ssd)
+{
+	u32 line, best = SSD_NONE, fewest = ssd->geometry.line_slots;
+
+	if (ssd->free_lines.count >= ssd->params.gc_free_lines)
+		return false;
+	for (line = 0; line < ssd->geometry.lines; line++) {
+		const struct ssd_line *one = &ssd->lines[line];
+
+		if (one->closed && !one->programs && one->valid < fewest) {
+			best = line;
+			fewest = one->valid;
+		}
+	}
+	if (best == SSD_NONE)
+		return false;
+	ssd->gc.victim = best;
+	ssd->gc.valid = fewest;
+	ssd->gc.page = 0;
+	ssd->gc.written = 0;
+	return true;
+}
+
+/* Slots that must have left the victim by now. */
+static u64 due(const struct ssd *ssd)
+{
+	const struct ssd_gc *gc = &ssd->gc;
+
+	return gc->written * gc->valid / (ssd->geometry.line_slots - gc->valid);
+}
+
+/* Slots that have, copied or written anew by the host. */
+static u64 gone(const struct ssd *ssd)
+{
+	return ssd->gc.valid - ssd->lines[ssd->gc.victim].valid;
+}
+
+bool ssd_gc_allows(const struct ssd *ssd)
+{
+	return ssd->gc.victim == SSD_NONE || due(ssd) <= gone(ssd) + ssd->params.gc_lag_kib / 4;
+}
+
+static bool reads_more(const struct ssd *ssd)
+{
+	const struct ssd_gc *gc = &ssd->gc;
+
+	if (gc->reading == ssd->params.gc_reads || gc->units > ssd->geometry.dies ||
+	    gc->page == ssd->geometry.line_slots / ssd->geometry.page_slots)
+		return false;
+	return ssd->free_lines.count <= ssd->params.gc_reserve_lines ||
+	       gone(ssd) + gc->asked < due(ssd) + ssd->geometry.unit_slots;
+}
+
+/* Reads the victim's next page that has valid slots. */
+static void read_next(struct ssd *ssd)
+{
+	u32 page_slots = ssd->geometry.page_slots, valid = 0, part, i;
+	u32 page = ssd->gc.victim * (ssd->geometry.line_slots / page_slots) + ssd->gc.page++;
+
+	for (i = 0; i < page_slots; i++)
+		valid += ssd->owner[(u64)page * page_slots + i] != SSD_NONE;
+	if (!valid)
+		return;
+	part = ssd->free_parts.head;
+	ssd_drop(&ssd->free_parts);
+	ssd->parts[part] = (struct ssd_part){.page = page, .command = SSD_NONE, .slots = valid};
+	ssd->gc.reading++;
+	ssd->gc.asked += valid;
+	ssd_die_read(ssd, part);
+}
+
+void ssd_gc_page_done(struct ssd *ssd, u32 page, u32 asked)
+{
+	u32 page_slots = ssd->geometry.page_slots, i;
+
+	ssd->gc.reading--;
+	ssd->gc.asked -= asked;
+	for (i = 0; i < page_slots; i++) {
+		u32 slot = ssd->owner[(u64)page * page_slots + i];
+
+		if (slot != SSD_NONE)
+			ssd_unit_put(ssd, &ssd->gc.unit, slot, true);
+	}
+}
+
+/* True: something went on, look again. */
+bool ssd_gc_pump(struct ssd *ssd)
+{
+	while (ssd->full_copies.count) {
+		u32 unit = ssd->full_copies.head;
+
+		if (!ssd_ftl_place(ssd, unit))
+			break;
+		ssd_drop(&ssd->full_copies);
+		ssd_die_program(ssd, unit);
+	}
+	if (ssd->gc.victim == SSD_NONE && !choose(ssd))
+		return false;
+	if (!ssd->lines[ssd->gc.victim].valid && !ssd->gc.reading) {
+		ssd_ftl_line_free(ssd, ssd->gc.victim);
+		ssd->gc.victim = SSD_NONE;
+		return true;
+	}
+	while (reads_more(ssd))
+		read_next(ssd);
+	return false;
+}
