@@ -73,12 +73,12 @@ void ssd_init(struct ssd *ssd, const struct ssd_params *params, void *memory);
  */
 bool ssd_submit(struct ssd *ssd, const struct ssd_command *command, u64 now_ns);
 
-/* When ssd_run() has something to do next, or SSD_NEVER. Never before the last now_ns. */
+/* When ssd_run() has something to do next, or SSD_NEVER. In the past if that stopped at its max. */
 u64 ssd_next_ns(const struct ssd *ssd);
 
 /*
  * Does what is due until now_ns and returns how many commands ended: their tags in the order of
- * their ends. With max of them it stops, and ssd_next_ns() says that there is more to do.
+ * their ends. It stops when it has max of them; the rest is done by the next call.
  */
 u32 ssd_run(struct ssd *ssd, u64 now_ns, u32 *done_tags, u32 max);
 

@@ -166,7 +166,8 @@ static bool accept_write(struct ssd *ssd)
 /* Programs what is full, accepts what has room; true: something went on. */
 bool ssd_buffer_pump(struct ssd *ssd)
 {
-	bool progress = false;
+	u64 before = ssd->counts.host;
+	bool placed = false;
 
 	while (ssd->full_units.count) {
 		u32 unit = ssd->full_units.head;
@@ -177,11 +178,11 @@ bool ssd_buffer_pump(struct ssd *ssd)
 		}
 		ssd_drop(&ssd->full_units);
 		ssd_die_program(ssd, unit);
-		progress = true;
+		placed = true;
 	}
 	while (ssd->writing.count && accept_write(ssd))
-		progress = true;
-	return progress;
+		;
+	return placed || ssd->counts.host != before;
 }
 
 /* Commands that waited for this program, each counts for itself. */

@@ -190,7 +190,7 @@ void ssd_die_program(struct ssd *ssd, u32 unit)
 	struct ssd_die *die = &ssd->dies[index];
 
 	if (place % ssd->geometry.line_units < ssd->geometry.dies)
-		ssd->units[unit].erase = die->opened++ % ssd->params.erase_every == 0;
+		ssd->units[unit].erase = (index + die->opened++) % ssd->params.erase_every == 0;
 	ssd_push(&die->programs, unit);
 	if (die->work == SSD_IDLE)
 		next(ssd, index);

@@ -25,13 +25,11 @@ void ssd_ftl_unmap(struct ssd *ssd, u32 slot)
 		ssd_ftl_line_free(ssd, line);
 }
 
-/* Host data leaves the last free lines to copies, so that copying can always go on. */
-static bool open_line(struct ssd *ssd, bool copies)
+static bool open_line(struct ssd *ssd)
 {
 	u32 old = ssd->open_line, line = ssd->free_lines.head;
-	u32 reserve = copies ? 0 : ssd->params.gc_reserve_lines;
 
-	if (ssd->free_lines.count <= reserve)
+	if (line == SSD_NONE)
 		return false;
 	ssd_drop(&ssd->free_lines);
 	if (old != SSD_NONE) {
@@ -66,9 +64,12 @@ bool ssd_ftl_place(struct ssd *ssd, u32 index)
 {
 	const struct ssd_geometry *geometry = &ssd->geometry;
 	struct ssd_unit *unit = &ssd->units[index];
+	bool full = ssd->open_line == SSD_NONE || ssd->open_unit == geometry->line_units;
 
-	if ((ssd->open_line == SSD_NONE || ssd->open_unit == geometry->line_units) &&
-	    !open_line(ssd, unit->copies))
+	/* Host data leaves the last lines to copies, so that copying can always go on. */
+	if (!unit->copies && ssd->free_lines.count < ssd->params.gc_reserve_lines + full)
+		return false;
+	if (full && !open_line(ssd))
 		return false;
 	unit->place = ssd->open_line * geometry->line_units + ssd->open_unit++;
 	ssd->lines[ssd->open_line].programs++;

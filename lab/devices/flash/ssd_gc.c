@@ -3,10 +3,13 @@
  * Garbage collection. When fewer than gc_free_lines are free, the line with the fewest valid slots
  * is the victim. With v of its L slots valid, it yields L - v: so copying goes on as fast as v per
  * L - v slots that the host writes, one unit ahead. Dies that read or program for the host let it
- * fall behind; with more than gc_lag_kib, programs of the host wait. When the host has used up its
- * free lines, copying goes as fast as the dies do.
+ * fall behind; with more than gc_lag_permille of a line, programs of the host wait. When the host
+ * has used up its free lines, copying goes as fast as the dies do.
  */
 #include "ssd_internal.h"
+
+/* Each line that is missing makes copying faster by this part, or else none would come back. */
+#define MISSING_PART 8
 
 static bool choose(struct ssd *ssd)
 {
@@ -26,6 +29,7 @@ static bool choose(struct ssd *ssd)
 		return false;
 	ssd->gc.victim = best;
 	ssd->gc.valid = fewest;
+	ssd->gc.missing = ssd->params.gc_free_lines - ssd->free_lines.count;
 	ssd->gc.page = 0;
 	ssd->gc.written = 0;
 	return true;
@@ -35,8 +39,9 @@ static bool choose(struct ssd *ssd)
 static u64 due(const struct ssd *ssd)
 {
 	const struct ssd_gc *gc = &ssd->gc;
+	u64 slots = gc->written * gc->valid / (ssd->geometry.line_slots - gc->valid);
 
-	return gc->written * gc->valid / (ssd->geometry.line_slots - gc->valid);
+	return slots + slots * gc->missing / MISSING_PART;
 }
 
 /* Slots that have, copied or written anew by the host. */
@@ -47,7 +52,9 @@ static u64 gone(const struct ssd *ssd)
 
 bool ssd_gc_allows(const struct ssd *ssd)
 {
-	return ssd->gc.victim == SSD_NONE || due(ssd) <= gone(ssd) + ssd->params.gc_lag_kib / 4;
+	return ssd->gc.victim == SSD_NONE ||
+	       due(ssd) <=
+		       gone(ssd) + ssd->params.gc_lag_permille * ssd->geometry.line_slots / 1000;
 }
 
 static bool reads_more(const struct ssd *ssd)

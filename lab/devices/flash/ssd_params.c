@@ -23,7 +23,7 @@
 const struct ssd_number ssd_numbers[] = {
 	/* What the host sees, and how much flash there is beyond it. */
 	NUMBER(capacity_mib, 16, 4194304, 8192),
-	NUMBER(spare_permille, 1, 2000, 70),
+	NUMBER(spare_permille, 1, 2000, 99),
 	NUMBER(channels, 1, 16, 8),
 	NUMBER(dies_per_channel, 1, 16, 1),
 	NUMBER(planes, 1, 4, 2),
@@ -72,8 +72,8 @@ const struct ssd_number ssd_numbers[] = {
 	/* Copying begins when fewer lines are free; the host leaves the last ones to copies. */
 	NUMBER(gc_free_lines, 3, 10000, 6),
 	NUMBER(gc_reserve_lines, 2, 10000, 2), /* fewer than gc_free_lines */
-	NUMBER(gc_lag_kib, 0, 4194304, 8192), /* copies may be so far behind writes */
-	NUMBER(gc_reads, 1, 256, 8), /* page reads for copies at once */
+	NUMBER(gc_lag_permille, 0, 1000, 30), /* of a line: copies may be so far behind writes */
+	NUMBER(gc_reads, 1, 256, 32), /* page reads for copies at once */
 	/*
 	 * The first used_permille of the capacity were written, in order; then the first
 	 * hot_permille were overwritten at random until nothing changes any more.

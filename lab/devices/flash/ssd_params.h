@@ -62,7 +62,7 @@ struct ssd_params {
 	/* Garbage collection. */
 	u64 gc_free_lines;
 	u64 gc_reserve_lines;
-	u64 gc_lag_kib;
+	u64 gc_lag_permille;
 	u64 gc_reads;
 	/* State at the start. */
 	u64 used_permille;

@@ -153,6 +153,7 @@ struct ssd_events {
 struct ssd_gc {
 	u32 victim; /* line, or SSD_NONE */
 	u32 valid; /* slots of it when it was chosen */
+	u32 missing; /* free lines, then */
 	u32 page; /* of it, to look at next */
 	u32 reading; /* page reads under way */
 	u32 asked; /* slots of these */
