@@ -57,6 +57,7 @@ static void draw_params(void)
 	params.channels = 1 + below(4);
 	params.dies_per_channel = 1 + below(3);
 	params.planes = 1 + below(3);
+	params.read_planes = 1 + below(params.planes);
 	params.page_kib = 4 * (1 + below(4));
 	params.bits = 1 + below(SSD_BITS_MAX);
 	params.rows = 1 + below(6);

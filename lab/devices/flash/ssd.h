@@ -9,9 +9,10 @@
  *
  * Model: a command passes the controller, one after the other (its link to the host included), and
  * takes a fixed time more.
- *   Read: each 4 KiB slot lies on a page of a die. The die reads a page of all its planes, which
- *   takes a time by the page's bit in the cell, and sends the slots over its channel. Whoever waits
- *   for the same page gets it from the same read; the last pages stay in the controller.
+ *   Read: each 4 KiB slot lies on a page of a die. The die reads the page, which takes a time by
+ *   the page's bit in the cell, and sends the slots over its channel. Whoever waits for the same
+ *   page gets it from the same read; the page stays in the die's register until the die does
+ *   something else.
  *   Write: it ends when the buffer has taken its slots, and waits while the buffer is full. Slots
  *   go to the dies in turn, all pages of the cells and planes of a die in one program; their place
  *   in the buffer is free when the program ends.

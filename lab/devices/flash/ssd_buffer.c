@@ -52,6 +52,19 @@ static void close_unit(struct ssd *ssd)
 	ssd->unit = SSD_NONE;
 }
 
+/* Puts a slot of the host or of the map into the buffer; returns its unit. */
+static u32 put(struct ssd *ssd, u32 slot)
+{
+	u32 unit = ssd->unit;
+
+	if (unit == SSD_NONE)
+		unit = ssd->free_units.head;
+	ssd_unit_put(ssd, &ssd->unit, slot, false);
+	ssd->units[unit].buffered++;
+	ssd->buffered++;
+	return unit;
+}
+
 /*
  * A write changes its part of the map. The parts changed lately are collected in memory; when one
  * leaves it, its slot of the map is written, which map_permille scales.
@@ -70,7 +83,7 @@ static void charge_map(struct ssd *ssd, u32 slot)
 		return;
 	for (ssd->map_debt += ssd->params.map_permille; ssd->map_debt >= 1000;
 	     ssd->map_debt -= 1000) {
-		ssd_unit_put(ssd, &ssd->unit, ssd->geometry.user_slots + leaving, false);
+		put(ssd, ssd->geometry.user_slots + leaving);
 		ssd->counts.map++;
 	}
 }
@@ -85,11 +98,11 @@ static bool is_being_collected(const struct ssd *ssd, u32 slot)
 	       place < place_in_unit(ssd, ssd->unit, ssd->geometry.unit_slots);
 }
 
-/* A slot and up to four of the map may each begin a unit. */
+/* For a slot and the slots of the map that it may cost; each may begin a unit. */
 static bool has_room(const struct ssd *ssd)
 {
-	return ssd->buffered < ssd->params.buffer_kib / 4 &&
-	       ssd->host_units + 5 <= ssd->geometry.host_units;
+	return ssd->buffered + SSD_WRITE_SLOTS_MAX <= ssd->params.buffer_kib / 4 &&
+	       ssd->host_units + SSD_WRITE_SLOTS_MAX <= ssd->geometry.host_units;
 }
 
 static bool accept_slot(struct ssd *ssd, struct ssd_entry *entry)
@@ -98,13 +111,8 @@ static bool accept_slot(struct ssd *ssd, struct ssd_entry *entry)
 
 	if (!has_room(ssd))
 		return false;
-	if (!is_being_collected(ssd, slot)) {
-		if (unit == SSD_NONE)
-			unit = ssd->free_units.head;
-		ssd->buffered++;
-		ssd_unit_put(ssd, &ssd->unit, slot, false);
-		ssd->units[unit].buffered++;
-	}
+	if (!is_being_collected(ssd, slot))
+		unit = put(ssd, slot);
 	entry->program_last = ssd->units[unit].number;
 	if (!entry->slot++)
 		entry->program_first = entry->program_last;

@@ -29,7 +29,7 @@ static u64 array_read_ns(struct ssd *ssd, u32 page)
 	const struct ssd_params *params = &ssd->params;
 	const u64 by_bit[SSD_BITS_MAX] = {params->read_lsb_ns, params->read_csb_ns,
 					  params->read_msb_ns};
-	u64 ns = by_bit[page % params->bits];
+	u64 ns = by_bit[page % ssd->geometry.unit_pages / ssd->geometry.bit_pages];
 
 	ssd->counts.page_reads++;
 	if (params->retry_ppm && ssd_draw(ssd, 1000000) < params->retry_ppm) {
@@ -165,7 +165,7 @@ static u32 die_of_unit(const struct ssd *ssd, u32 place)
 void ssd_die_read(struct ssd *ssd, u32 part)
 {
 	u32 page = ssd->parts[part].page;
-	u32 index = die_of_unit(ssd, page / ssd->params.bits);
+	u32 index = die_of_unit(ssd, page / ssd->geometry.unit_pages);
 	struct ssd_die *die = &ssd->dies[index];
 	bool copy = ssd->parts[part].command == SSD_NONE;
 
@@ -190,7 +190,7 @@ void ssd_die_program(struct ssd *ssd, u32 unit)
 	struct ssd_die *die = &ssd->dies[index];
 
 	if (place % ssd->geometry.line_units < ssd->geometry.dies)
-		ssd->units[unit].erase = (index + die->opened++) % ssd->params.erase_every == 0;
+		ssd->units[unit].erase = die->opened++ % ssd->params.erase_every == 0;
 	ssd_push(&die->programs, unit);
 	if (die->work == SSD_IDLE)
 		next(ssd, index);

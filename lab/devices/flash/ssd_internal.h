@@ -7,6 +7,7 @@
 
 #define SSD_NONE	    0xffffffffu
 #define SSD_FLASH_SLOTS_MAX 0xf0000000ull /* places above are slots of unit objects */
+#define SSD_WRITE_SLOTS_MAX 5 /* one of the host, and 4 of the map: the largest map_permille */
 #define SSD_MAP_SLOT_SLOTS  1024 /* slots that one slot of the map covers */
 
 static inline u64 ssd_max(u64 a, u64 b)

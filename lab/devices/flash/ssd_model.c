@@ -16,13 +16,15 @@ void ssd_geometry(struct ssd_geometry *geometry, const struct ssd_params *params
 	u64 buffer_slots = params->buffer_kib / 4;
 	struct ssd_geometry made = {
 		.dies = params->channels * params->dies_per_channel,
-		.page_slots = params->planes * (params->page_kib / 4),
+		.page_slots = params->read_planes * (params->page_kib / 4),
+		.bit_pages = params->planes / params->read_planes,
 		.host_parts = HOST_PARTS,
 		.parts = HOST_PARTS + params->gc_reads,
 		.user_slots = user_slots,
 	};
 
-	made.unit_slots = made.page_slots * params->bits;
+	made.unit_pages = made.bit_pages * params->bits;
+	made.unit_slots = made.unit_pages * made.page_slots;
 	made.line_units = params->rows * made.dies;
 	made.line_slots = made.line_units * made.unit_slots;
 	made.lines = (all_slots + made.line_slots - 1) / made.line_slots;

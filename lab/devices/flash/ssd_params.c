@@ -26,7 +26,8 @@ const struct ssd_number ssd_numbers[] = {
 	NUMBER(spare_permille, 1, 2000, 99),
 	NUMBER(channels, 1, 16, 8),
 	NUMBER(dies_per_channel, 1, 16, 1),
-	NUMBER(planes, 1, 4, 2),
+	NUMBER(planes, 1, 4, 2), /* that one program fills */
+	NUMBER(read_planes, 1, 4, 1), /* that one read gets; must divide planes */
 	NUMBER(page_kib, 4, 64, 16), /* of one plane; a multiple of 4 */
 	NUMBER(bits, 1, 3, 3), /* per cell: pages per plane of one program */
 	NUMBER(rows, 1, 4096, 92), /* programs of a block */
@@ -118,6 +119,8 @@ const char *ssd_params_error(const struct ssd_params *params)
 		return error;
 	if (params->page_kib % 4)
 		return "page_kib: must be a multiple of 4";
+	if (params->planes % params->read_planes)
+		return "read_planes: must divide planes";
 	if (params->program_jitter_ns > params->program_ns)
 		return "program_jitter_ns: must be at most program_ns";
 	if (params->gc_reserve_lines >= params->gc_free_lines)
@@ -127,9 +130,9 @@ const char *ssd_params_error(const struct ssd_params *params)
 	if (params->house_ns && params->house_period_us * 500 < params->house_ns)
 		return "house_period_us: must be at least twice house_ns";
 	ssd_geometry(&geometry, params);
-	if (params->buffer_kib / 4 < geometry.unit_slots)
-		return "buffer_kib: must be at least what one program writes: planes x page_kib x "
-		       "bits";
+	/* What has not filled a unit is programmed by a flush only. */
+	if (params->buffer_kib / 4 < geometry.unit_slots + SSD_WRITE_SLOTS_MAX)
+		return "buffer_kib: must be at least planes x page_kib x bits + 20";
 	if (geometry.flash_slots > SSD_FLASH_SLOTS_MAX)
 		return "capacity_mib: with the spare more than 15 TiB";
 	/* One line may be open, and garbage collection needs a line that is not all valid. */

@@ -26,6 +26,7 @@ struct ssd_params {
 	u64 channels;
 	u64 dies_per_channel;
 	u64 planes;
+	u64 read_planes;
 	u64 page_kib;
 	u64 bits;
 	u64 rows;

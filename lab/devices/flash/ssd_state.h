@@ -18,7 +18,9 @@
 
 struct ssd_geometry {
 	u32 dies;
-	u32 page_slots; /* of all planes: what one read delivers */
+	u32 page_slots; /* what one read delivers: the page of read_planes planes */
+	u32 unit_pages; /* such reads for what one program writes */
+	u32 bit_pages; /* of these, of one bit */
 	u32 unit_slots;
 	u32 line_units;
 	u32 line_slots;
