@@ -75,6 +75,7 @@ static void draw_params(void)
 	params.buffer_kib = 4 * (1 + below(600));
 	params.map_permille = or_zero(below(4001));
 	params.map_cached = 1 + below(SSD_MAP_CACHED_MAX);
+	params.slc_lines = or_zero(below(8));
 	params.gc_free_lines = 3 + below(6);
 	params.gc_reserve_lines = 2 + below(params.gc_free_lines - 2);
 	params.gc_lag_permille = below(300);
@@ -131,7 +132,8 @@ static void check_lines(void)
 	}
 	for (line = drive.free_lines.head; line != SSD_NONE; line = drive.lines[line].next) {
 		require(!drive.lines[line].valid && !drive.lines[line].closed &&
-				line != drive.open_line && line != drive.gc.victim,
+				line != drive.open.line && line != drive.open_slc.line &&
+				line != drive.gc.victim,
 			"a line is free and is not", line);
 		free_lines++;
 	}

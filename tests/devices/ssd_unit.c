@@ -221,6 +221,243 @@ static void flush_and_fua_wait_for_programs(void)
 	EXPECT(drive.counts.padded, 22);
 }
 
+/* The first slots of die 0's next program: the state was computed, units go on at die 0. */
+static void fill_unit(u32 first_tag, u64 now_ns)
+{
+	u32 n, done, ended = 0;
+
+	for (n = 0; n < 12; n++)
+		submit(SSD_WRITE, first_tag + n, 3000 + first_tag + n, 1, now_ns);
+	while (ended < 12)
+		ended += ssd_run(&drive, ssd_next_ns(&drive), &done, 1);
+}
+
+static struct ssd_params without_controller(void)
+{
+	struct ssd_params params = plain();
+
+	params.read_command_ns = 0;
+	params.read_front_ns = 0;
+	params.write_command_ns = 0;
+	params.write_front_ns = 0;
+	return params;
+}
+
+static u64 next_die_slot(void)
+{
+	/* A slot written in order on the die that gets the next program. */
+	return drive.open.unit % drive.geometry.dies ? 12 : 0;
+}
+
+static void a_read_waits_for_a_program_or_suspends_it(void)
+{
+	struct ssd_params params = without_controller();
+	u64 slot;
+
+	start(&params);
+	slot = next_die_slot();
+	fill_unit(1, 0); /* 24 us transfer, then 1 ms */
+	submit(SSD_READ, 20, slot, 1, 100 * US);
+	EXPECT_END(20, 24 * US + 1 * MS + 52 * US);
+
+	params.suspend_ns = 30 * US;
+	params.resume_ns = 10 * US;
+	start(&params);
+	fill_unit(1, 0);
+	submit(SSD_READ, 20, slot, 1, 100 * US);
+	EXPECT_END(20, 100 * US + 30 * US + 52 * US);
+	/* 924 us of the program were left at 100 us; it goes on at 192 us. */
+	submit(SSD_FLUSH, 21, 0, 0, 300 * US);
+	EXPECT_END(21, 182 * US + 10 * US + 924 * US);
+	EXPECT(drive.counts.suspends, 1);
+}
+
+static void reads_go_before_a_program_up_to_the_streak(void)
+{
+	struct ssd_params params = without_controller();
+	u32 n, order[5] = {};
+	u64 slot;
+
+	params.read_streak = 2;
+	start(&params);
+	slot = next_die_slot();
+	for (n = 0; n < 4; n++) /* four rows of that die: 52 us each */
+		submit(SSD_READ, 40 + n, slot + n * 24, 1, 0);
+	fill_unit(1, 1);
+	for (n = 0; n < 4; n++)
+		ended_ns(&order[n]);
+	EXPECT(order[0] == 40 && order[1] == 41 && order[2] == 42 && order[3] == 43, true);
+	/* Two reads, the program, two reads. */
+	EXPECT(drive.now_ns, 4 * 52 * US + 24 * US + 1 * MS);
+}
+
+static void a_block_is_erased_before_its_first_program(void)
+{
+	struct ssd_params params = without_controller();
+
+	params.used_permille = 0;
+	start(&params);
+	fill_unit(1, 0);
+	submit(SSD_FLUSH, 20, 0, 0, 1 * US);
+	EXPECT_END(20, 3 * MS + 24 * US + 1 * MS);
+	EXPECT(drive.counts.erases, 1);
+}
+
+static void some_reads_need_a_retry(void)
+{
+	struct ssd_params params = plain();
+
+	params.retry_ppm = 1000000;
+	params.retry_ns = 200 * US;
+	start(&params);
+	submit(SSD_READ, 1, 0, 1, 0);
+	EXPECT_END(1, 282 * US);
+	EXPECT(drive.counts.retries, 1);
+}
+
+static void house_keeping_occupies_one_die_after_the_other(void)
+{
+	struct ssd_params params = without_controller();
+
+	params.house_period_us = 1000;
+	params.house_ns = 400 * US;
+	start(&params);
+	submit(SSD_READ, 1, 0, 1, 1100 * US); /* die 0 keeps house from 1 ms on */
+	submit(SSD_READ, 2, 12, 1, 1100 * US); /* die 1 does not */
+	EXPECT_END(2, 1152 * US);
+	EXPECT_END(1, 1452 * US);
+}
+
+static void a_write_of_a_part_of_a_slot_reads_the_rest(void)
+{
+	struct ssd_params params = plain();
+	struct ssd_command part = {.tag = 1, .op = SSD_WRITE, .sector = 1, .sectors = 2};
+
+	start(&params);
+	EXPECT(ssd_submit(&drive, &part, 0), true);
+	EXPECT_END(1, 15 * US + 52 * US);
+	part.sector = 3000 * SLOT + 1; /* never written: nothing to read */
+	EXPECT(ssd_submit(&drive, &part, 1 * MS), true);
+	EXPECT_END(1, 1 * MS + 15 * US);
+}
+
+static void a_discard_unmaps_what_lies_in_it_entirely(void)
+{
+	struct ssd_params params = plain();
+	struct ssd_command discard = {.tag = 1, .op = SSD_DISCARD, .sector = 4, .sectors = 24};
+	u32 valid;
+
+	start(&params);
+	valid = drive.lines[0].valid;
+	EXPECT(ssd_submit(&drive, &discard, 0), true); /* slots 1 and 2, and halves of 0 and 3 */
+	EXPECT_END(1, 40 * US);
+	EXPECT(drive.lines[0].valid, valid - 2);
+	submit(SSD_READ, 2, 1, 1, 1 * MS);
+	EXPECT_END(2, 1 * MS + 30 * US);
+	submit(SSD_READ, 3, 3, 1, 2 * MS);
+	EXPECT_END(3, 2 * MS + 82 * US);
+}
+
+static void writes_apart_cost_writes_of_the_map(void)
+{
+	struct ssd_params params = plain();
+	u32 n, tag;
+
+	params.map_permille = 500;
+	params.map_cached = 1;
+	start(&params);
+	for (n = 0; n < 12; n++) { /* each in another part of the map than the one before */
+		submit(SSD_WRITE, n, n % 2 * 2048 + n, 1, n * 10 * MS);
+		ended_ns(&tag);
+	}
+	EXPECT(drive.counts.host, 12);
+	EXPECT(drive.counts.map, 5); /* the first one displaces nothing */
+	for (n = 0; n < 12; n++) { /* in one part */
+		submit(SSD_WRITE, n, 3000 + n, 1, (n + 20) * 10 * MS);
+		ended_ns(&tag);
+	}
+	EXPECT(drive.counts.map, 5);
+}
+
+static void data_goes_to_one_bit_per_cell_first_and_is_folded_while_idle(void)
+{
+	struct ssd_params params = without_controller();
+	u32 n, tag;
+
+	params.slc_lines = 1;
+	params.slc_program_ns = 100 * US;
+	params.erase_ns = 1;
+	start(&params);
+	for (n = 0; n < 40; n++) { /* the line holds 8 programs of 4 slots */
+		submit(SSD_WRITE, n, 3000 + n, 1, n * MS);
+		ended_ns(&tag);
+		EXPECT(tag, n);
+	}
+	EXPECT(drive.counts.slc_programs, 8);
+	/* Between the commands the line's 32 slots were copied, and it may be filled again. */
+	EXPECT(drive.counts.copied, 24); /* 8 wait for a third unit to be full */
+	EXPECT(drive.slc_units_left, 8);
+	submit(SSD_FLUSH, 50, 0, 0, 60 * MS);
+	EXPECT_END(50, 60 * MS + 8 * 2 * US + 1 * MS); /* the last 8 had three bits per cell */
+}
+
+static void refuses(struct ssd_command command)
+{
+	EXPECT(ssd_submit(&drive, &command, 0), false);
+	EXPECT(ssd_next_ns(&drive), SSD_NEVER);
+}
+
+static void commands_that_cannot_be_are_refused(void)
+{
+	struct ssd_params params = plain();
+	u32 n;
+
+	params.queue_commands = 3;
+	start(&params);
+	refuses((struct ssd_command){.op = SSD_READ, .sector = 0, .sectors = 0});
+	refuses((struct ssd_command){.op = SSD_READ, .sector = 16 * 2048, .sectors = 1});
+	refuses((struct ssd_command){.op = SSD_WRITE, .sector = 16 * 2048 - 1, .sectors = 2});
+	refuses((struct ssd_command){.op = SSD_WRITE, .sector = ~0ull, .sectors = 2});
+	refuses((struct ssd_command){.op = SSD_READ, .sectors = SSD_COMMAND_SECTORS_MAX + 1});
+	for (n = 0; n < 3; n++)
+		submit(SSD_READ, n, 0, 1, 0);
+	EXPECT(ssd_submit(&drive, &(struct ssd_command){.op = SSD_FLUSH}, 0), false);
+}
+
+static void refused(const char *name, u64 value, const char *part)
+{
+	struct ssd_params params = plain();
+	const struct ssd_number *number = ssd_numbers;
+	const char *error;
+
+	while (strcmp(number->name, name))
+		number++;
+	*(u64 *)((char *)&params + number->offset) = value;
+	error = ssd_params_error(&params);
+	EXPECT(error && strstr(error, part), true);
+	if (error)
+		EXPECT(strncmp(error, name, strlen(name)), 0);
+}
+
+static void absurd_parameters_are_refused_by_name(void)
+{
+	const struct ssd_number *number;
+
+	for (number = ssd_numbers; number->name; number++) {
+		if (number->low)
+			refused(number->name, number->low - 1, "must be a number in");
+		if (number->high != ~0ull)
+			refused(number->name, number->high + 1, "must be a number in");
+	}
+	refused("page_kib", 6, "multiple of 4");
+	refused("read_planes", 2, "divide planes");
+	refused("program_jitter_ns", 1 * MS + 1, "at most program_ns");
+	refused("gc_reserve_lines", 6, "less than gc_free_lines");
+	refused("hot_permille", 501, "at most used_permille");
+	refused("buffer_kib", 64, "at least");
+	refused("spare_permille", 20, "gc_free_lines + slc_lines + 3"); /* near the reserve */
+}
+
 int main(void)
 {
 	a_read_takes_controller_page_by_bit_and_transfer();
@@ -230,6 +467,17 @@ int main(void)
 	who_waits_for_the_same_page_shares_its_read();
 	a_write_ends_in_the_buffer_and_waits_when_that_is_full();
 	flush_and_fua_wait_for_programs();
+	a_read_waits_for_a_program_or_suspends_it();
+	reads_go_before_a_program_up_to_the_streak();
+	a_block_is_erased_before_its_first_program();
+	some_reads_need_a_retry();
+	house_keeping_occupies_one_die_after_the_other();
+	a_write_of_a_part_of_a_slot_reads_the_rest();
+	a_discard_unmaps_what_lies_in_it_entirely();
+	writes_apart_cost_writes_of_the_map();
+	data_goes_to_one_bit_per_cell_first_and_is_folded_while_idle();
+	commands_that_cannot_be_are_refused();
+	absurd_parameters_are_refused_by_name();
 	free(memory);
 	printf("%s ssd model: unit\n", failed ? "FAIL" : "ok  ");
 	return failed;

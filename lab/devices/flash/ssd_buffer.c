@@ -16,12 +16,18 @@ static u32 unit_open(struct ssd *ssd, bool copies)
 	u32 unit = ssd->free_units.head;
 
 	ssd_drop(&ssd->free_units);
-	ssd->units[unit] = (struct ssd_unit){.place = SSD_NONE, .copies = copies};
+	ssd->units[unit] = (struct ssd_unit){
+		.place = SSD_NONE, .slots = ssd->geometry.unit_slots, .copies = copies};
 	if (copies) {
 		ssd->gc.units++;
-	} else {
-		ssd->host_units++;
-		ssd->units[unit].number = ssd->units_opened++;
+		return unit;
+	}
+	ssd->host_units++;
+	ssd->units[unit].number = ssd->units_opened++;
+	if (ssd->slc_units_left) {
+		ssd->slc_units_left--;
+		ssd->units[unit].slc = true;
+		ssd->units[unit].slots /= ssd->params.bits;
 	}
 	return unit;
 }
@@ -37,7 +43,7 @@ void ssd_unit_put(struct ssd *ssd, u32 *unit, u32 slot, bool copies)
 	ssd_ftl_unmap(ssd, slot);
 	ssd->map[slot] = place_in_unit(ssd, *unit, to->fill);
 	ssd->unit_slot[*unit * unit_slots + to->fill] = slot;
-	if (++to->fill < unit_slots)
+	if (++to->fill < to->slots)
 		return;
 	ssd_push(copies ? &ssd->full_copies : &ssd->full_units, *unit);
 	*unit = SSD_NONE;

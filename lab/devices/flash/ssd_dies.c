@@ -112,10 +112,14 @@ static void program(struct ssd *ssd, u32 index)
 	const struct ssd_params *params = &ssd->params;
 	u64 ns = params->program_ns;
 
-	if (params->program_jitter_ns)
+	ssd->counts.programs++;
+	if (ssd->units[ssd->dies[index].programs.head].slc) {
+		ns = params->slc_program_ns;
+		ssd->counts.slc_programs++;
+	} else if (params->program_jitter_ns) {
 		ns = ns - params->program_jitter_ns +
 		     ssd_draw(ssd, 2 * params->program_jitter_ns + 1);
-	ssd->counts.programs++;
+	}
 	work_until(ssd, index, SSD_PROGRAM, ssd->now_ns + ns);
 }
 

@@ -7,7 +7,10 @@
 
 void ssd_ftl_line_free(struct ssd *ssd, u32 line)
 {
+	if (ssd->lines[line].slc)
+		ssd->slc_units_left += ssd->geometry.line_units;
 	ssd->lines[line].closed = false;
+	ssd->lines[line].slc = false;
 	ssd_push(&ssd->free_lines, line);
 }
 
@@ -25,20 +28,23 @@ void ssd_ftl_unmap(struct ssd *ssd, u32 slot)
 		ssd_ftl_line_free(ssd, line);
 }
 
-static bool open_line(struct ssd *ssd)
+static void close_line(struct ssd *ssd, struct ssd_open *open)
 {
-	u32 old = ssd->open_line, line = ssd->free_lines.head;
+	ssd->lines[open->line].closed = true;
+	if (!ssd->lines[open->line].valid)
+		ssd_ftl_line_free(ssd, open->line);
+	open->line = SSD_NONE;
+}
+
+static bool open_line(struct ssd *ssd, struct ssd_open *open, bool slc)
+{
+	u32 line = ssd->free_lines.head;
 
 	if (line == SSD_NONE)
 		return false;
 	ssd_drop(&ssd->free_lines);
-	if (old != SSD_NONE) {
-		ssd->lines[old].closed = true;
-		if (!ssd->lines[old].valid)
-			ssd_ftl_line_free(ssd, old);
-	}
-	ssd->open_line = line;
-	ssd->open_unit = 0;
+	ssd->lines[line].slc = slc;
+	*open = (struct ssd_open){.line = line};
 	return true;
 }
 
@@ -56,7 +62,7 @@ static void place_slots(struct ssd *ssd, u32 index)
 			continue;
 		ssd->map[slot] = to + i;
 		ssd->owner[to + i] = slot;
-		ssd->lines[ssd->open_line].valid++;
+		ssd->lines[unit->place / ssd->geometry.line_units].valid++;
 	}
 }
 
@@ -64,21 +70,24 @@ bool ssd_ftl_place(struct ssd *ssd, u32 index)
 {
 	const struct ssd_geometry *geometry = &ssd->geometry;
 	struct ssd_unit *unit = &ssd->units[index];
-	bool full = ssd->open_line == SSD_NONE || ssd->open_unit == geometry->line_units;
+	struct ssd_open *open = unit->slc ? &ssd->open_slc : &ssd->open;
+	bool full = open->line == SSD_NONE;
 
 	/* Host data leaves the last lines to copies, so that copying can always go on. */
 	if (!unit->copies && ssd->free_lines.count < ssd->params.gc_reserve_lines + full)
 		return false;
-	if (full && !open_line(ssd))
+	if (full && !open_line(ssd, open, unit->slc))
 		return false;
-	unit->place = ssd->open_line * geometry->line_units + ssd->open_unit++;
-	ssd->lines[ssd->open_line].programs++;
+	unit->place = open->line * geometry->line_units + open->unit++;
+	ssd->lines[open->line].programs++;
 	place_slots(ssd, index);
+	if (open->unit == geometry->line_units)
+		close_line(ssd, open);
 	if (unit->copies)
 		ssd->counts.copied += unit->fill;
 	else
 		ssd->gc.written += geometry->unit_slots;
-	ssd->counts.padded += geometry->unit_slots - unit->fill;
+	ssd->counts.padded += unit->slots - unit->fill;
 	return true;
 }
 

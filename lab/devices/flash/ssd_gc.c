@@ -4,32 +4,45 @@
  * is the victim. With v of its L slots valid, it yields L - v: so copying goes on as fast as v per
  * L - v slots that the host writes, one unit ahead. Dies that read or program for the host let it
  * fall behind; with more than gc_lag_permille of a line, programs of the host wait. When the host
- * has used up its free lines, copying goes as fast as the dies do.
+ * has used up its free lines, or no command is in the drive, copying goes as fast as the dies do.
+ * Lines with one bit per cell are victims also when no line is needed, while the drive is idle.
  */
 #include "ssd_internal.h"
 
 /* Each line that is missing makes copying faster by this part, or else none would come back. */
 #define MISSING_PART 8
 
-static bool choose(struct ssd *ssd)
+/* The closed line with the fewest valid slots, of those with one bit per cell only, or of all. */
+static u32 emptiest(const struct ssd *ssd, bool slc_only)
 {
 	u32 line, best = SSD_NONE, fewest = ssd->geometry.line_slots;
 
-	if (ssd->free_lines.count >= ssd->params.gc_free_lines)
-		return false;
 	for (line = 0; line < ssd->geometry.lines; line++) {
 		const struct ssd_line *one = &ssd->lines[line];
 
-		if (one->closed && !one->programs && one->valid < fewest) {
+		if (one->closed && !one->programs && one->valid < fewest &&
+		    (one->slc || !slc_only)) {
 			best = line;
 			fewest = one->valid;
 		}
 	}
-	if (best == SSD_NONE)
+	return best;
+}
+
+static bool choose(struct ssd *ssd)
+{
+	bool needed = ssd->free_lines.count < ssd->params.gc_free_lines;
+	u32 line = SSD_NONE;
+
+	if (needed)
+		line = emptiest(ssd, false);
+	else if (ssd->params.slc_lines && ssd_is_idle(ssd))
+		line = emptiest(ssd, true);
+	if (line == SSD_NONE)
 		return false;
-	ssd->gc.victim = best;
-	ssd->gc.valid = fewest;
-	ssd->gc.missing = ssd->params.gc_free_lines - ssd->free_lines.count;
+	ssd->gc.victim = line;
+	ssd->gc.valid = ssd->lines[line].valid;
+	ssd->gc.missing = needed ? ssd->params.gc_free_lines - ssd->free_lines.count : 0;
 	ssd->gc.page = 0;
 	ssd->gc.written = 0;
 	return true;
@@ -64,7 +77,7 @@ static bool reads_more(const struct ssd *ssd)
 	if (gc->reading == ssd->params.gc_reads || gc->units > ssd->geometry.dies ||
 	    gc->page == ssd->geometry.line_slots / ssd->geometry.page_slots)
 		return false;
-	return ssd->free_lines.count <= ssd->params.gc_reserve_lines ||
+	return ssd->free_lines.count <= ssd->params.gc_reserve_lines || ssd_is_idle(ssd) ||
 	       gone(ssd) + gc->asked < due(ssd) + ssd->geometry.unit_slots;
 }
 

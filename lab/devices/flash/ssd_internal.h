@@ -35,6 +35,12 @@ static inline u32 ssd_house_source(const struct ssd *ssd)
 	return ssd->params.queue_commands + ssd->geometry.dies;
 }
 
+/* No command is in the drive. */
+static inline bool ssd_is_idle(const struct ssd *ssd)
+{
+	return ssd->free_entries.count == ssd->params.queue_commands;
+}
+
 static inline u32 *ssd_next_of(const struct ssd_queue *queue, u32 index)
 {
 	return (u32 *)((u8 *)queue->first_next + queue->element_bytes * index);

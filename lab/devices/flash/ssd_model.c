@@ -162,11 +162,13 @@ void ssd_init(struct ssd *ssd, const struct ssd_params *params, void *memory)
 {
 	*ssd = (struct ssd){};
 	ssd->params = *params;
+	ssd_geometry(&ssd->geometry, params);
 	ssd->gc.victim = SSD_NONE;
 	ssd->gc.unit = SSD_NONE;
 	ssd->unit = SSD_NONE;
-	ssd->open_line = SSD_NONE;
-	ssd_geometry(&ssd->geometry, params);
+	ssd->open.line = SSD_NONE;
+	ssd->open_slc.line = SSD_NONE;
+	ssd->slc_units_left = params->slc_lines * ssd->geometry.line_units;
 	lay_out(ssd, memory);
 	ssd_events_init(&ssd->events, ssd_house_source(ssd) + 1);
 	init_entries(ssd);
@@ -335,6 +337,8 @@ u32 ssd_run(struct ssd *ssd, u64 now_ns, u32 *done_tags, u32 max)
 			done_tags[done++] = ssd->entries[entry].tag;
 			ssd->entries[entry].stage = SSD_FREE;
 			ssd_push(&ssd->free_entries, entry);
+			if (ssd_is_idle(ssd))
+				ssd_pump(ssd);
 			continue;
 		}
 		source = ssd_event_take(&ssd->events, now_ns);

@@ -70,6 +70,12 @@ const struct ssd_number ssd_numbers[] = {
 	 */
 	NUMBER(map_permille, 0, 4000, 644),
 	NUMBER(map_cached, 1, 64, 16),
+	/*
+	 * The host's data first goes to at most slc_lines lines with one bit per cell, while there
+	 * are, which are copied while no command is in the drive, or as any other; 0: it does not.
+	 */
+	NUMBER(slc_lines, 0, 10000, 0),
+	NUMBER(slc_program_ns, 1, 1000000000, 200000),
 	/* Copying begins when fewer lines are free; the host leaves the last ones to copies. */
 	NUMBER(gc_free_lines, 3, 10000, 6),
 	NUMBER(gc_reserve_lines, 2, 10000, 2), /* fewer than gc_free_lines */
@@ -114,6 +120,7 @@ const char *ssd_params_error(const struct ssd_params *params)
 {
 	const char *error = range_error(params);
 	struct ssd_geometry geometry;
+	u64 kept;
 
 	if (error)
 		return error;
@@ -135,12 +142,11 @@ const char *ssd_params_error(const struct ssd_params *params)
 		return "buffer_kib: must be at least planes x page_kib x bits + 20";
 	if (geometry.flash_slots > SSD_FLASH_SLOTS_MAX)
 		return "capacity_mib: with the spare more than 15 TiB";
-	/* One line may be open, and garbage collection needs a line that is not all valid. */
-	if (geometry.lines < params->gc_free_lines + 2 ||
-	    geometry.map_slots_end >
-		    (geometry.lines - params->gc_free_lines - 2) * geometry.line_slots)
-		return "spare_permille: the flash beyond the capacity must hold more than "
-		       "gc_free_lines + 2 lines; larger spare, or fewer rows, or fewer "
-		       "gc_free_lines";
+	/* Two lines may be open, and garbage collection needs a line that is not all valid. */
+	kept = params->gc_free_lines + 3 + params->slc_lines;
+	if (geometry.lines < kept ||
+	    geometry.map_slots_end > (geometry.lines - kept) * geometry.line_slots)
+		return "spare_permille: the flash beyond the capacity must hold gc_free_lines + "
+		       "slc_lines + 3 lines; larger spare, or fewer rows, or fewer of these lines";
 	return NULL;
 }

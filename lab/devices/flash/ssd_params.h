@@ -60,6 +60,8 @@ struct ssd_params {
 	u64 buffer_kib;
 	u64 map_permille;
 	u64 map_cached;
+	u64 slc_lines;
+	u64 slc_program_ns;
 	/* Garbage collection. */
 	u64 gc_free_lines;
 	u64 gc_reserve_lines;

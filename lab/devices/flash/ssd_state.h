@@ -41,6 +41,7 @@ struct ssd_counts {
 	u64 copied; /* by garbage collection */
 	u64 padded; /* programmed empty */
 	u64 programs;
+	u64 slc_programs;
 	u64 erases;
 	u64 page_reads;
 	u64 retries;
@@ -101,8 +102,10 @@ struct ssd_unit {
 	u32 next;
 	u32 place; /* in flash, in units; SSD_NONE until known */
 	u32 fill;
+	u32 slots; /* that it can take: fewer with one bit per cell */
 	u32 buffered; /* slots that it holds in the buffer */
 	bool copies;
+	bool slc;
 	bool erase; /* the block is erased before */
 };
 
@@ -139,6 +142,7 @@ struct ssd_line {
 	u32 next; /* in the queue of free lines */
 	u32 programs; /* units that have their place in it and are not programmed */
 	bool closed; /* written to its end, not free */
+	bool slc; /* one bit per cell */
 };
 
 /* Sources with at most one event each: commands, dies, house keeping. */
@@ -162,6 +166,12 @@ struct ssd_gc {
 	u64 written; /* slots of the host since it was chosen */
 	u32 unit; /* being filled, or SSD_NONE */
 	u32 units; /* in use */
+};
+
+/* A line that is being written. */
+struct ssd_open {
+	u32 line; /* or SSD_NONE */
+	u32 unit; /* the next one in it */
 };
 
 struct ssd {
@@ -200,8 +210,9 @@ struct ssd {
 	u32 unit; /* of the host, being filled, or SSD_NONE */
 	u32 buffered; /* slots in the buffer */
 	u64 units_opened; /* of the host */
-	u32 open_line;
-	u32 open_unit; /* the next one in it */
+	struct ssd_open open;
+	struct ssd_open open_slc;
+	u64 slc_units_left; /* that may be opened */
 	u32 map_cached[SSD_MAP_CACHED_MAX]; /* parts of the map written lately */
 	u32 map_oldest;
 	u32 map_debt; /* thousandths of a slot */

@@ -108,9 +108,9 @@ static void fill(struct ssd *ssd, u32 first, u32 end, u64 *place)
 
 	for (slot = first; slot < end; slot++, (*place)++) {
 		if (*place % ssd->geometry.line_slots == 0) {
-			if (ssd->open_line != SSD_NONE)
-				ssd->lines[ssd->open_line].closed = true;
-			ssd->open_line = take_line(ssd);
+			if (ssd->open.line != SSD_NONE)
+				ssd->lines[ssd->open.line].closed = true;
+			ssd->open.line = take_line(ssd);
 		}
 		put(ssd, slot, *place);
 	}
@@ -126,8 +126,12 @@ static void fill_in_order(struct ssd *ssd, u32 hot, u32 used)
 
 	fill(ssd, hot, used, &place);
 	fill(ssd, map_first, map_end, &place);
-	ssd->open_unit = (place + geometry->unit_slots - 1) / geometry->unit_slots -
-			 ssd->open_line * geometry->line_units;
+	ssd->open.unit = (place + geometry->unit_slots - 1) / geometry->unit_slots -
+			 ssd->open.line * geometry->line_units;
+	if (ssd->open.unit == geometry->line_units) {
+		ssd->lines[ssd->open.line].closed = true;
+		ssd->open.line = SSD_NONE;
+	}
 }
 
 /*
