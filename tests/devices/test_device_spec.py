@@ -64,7 +64,7 @@ def refused(raw: dict[str, Any], *parts: str) -> None:
 def test_every_device_of_the_project_loads_and_is_named_after_its_file(path: Path) -> None:
     device = load_device(path)
     assert device.name == path.stem
-    assert device.kind.name == "emmc"
+    assert device.kind.name == device.raw.get("kind", "emmc")
     assert device.raw == tomllib.loads(path.read_text(encoding="utf-8"))
     assert device.module_params() == load_device(path).module_params()
 
@@ -122,7 +122,7 @@ def test_required_numbers_are_required(name: str) -> None:
         ("name", None),
         ("title", ""),
         ("source", 7),
-        ("kind", "nvme"),
+        ("kind", "ufs"),
         ("card", 7),
         ("fault", {}),
     ],
@@ -227,6 +227,8 @@ def test_the_module_has_the_same_parameters_and_ranges() -> None:
 
     found = {
         name: (value(low), value(high))
-        for name, low, high in re.findall(r"^NUMBER\((\w+), [^,]+, ([^,]+), (.+)\);$", source, re.M)
+        for name, low, high in re.findall(
+            r"^PARAM_NUMBER\((\w+), [^,]+, ([^,]+), (.+)\);$", source, re.M
+        )
     }
     assert found == {number.param: (number.low, number.high) for number in NUMBERS}

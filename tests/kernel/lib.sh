@@ -170,3 +170,19 @@ expect_dispatched() {
 	shift
 	expect "dispatched under '$*'" "$(dispatched "$@" | tr '\n' ';')" "$expected"
 }
+
+# nvme_stat KEY: a line of the emulated SSD's debugfs.
+nvme_stat() {
+	sed -n "s/^$1 //p" /sys/kernel/debug/steady_nvme/stats
+}
+
+# nvme_create KEY=VALUE...: a small SSD, /dev/nvme0n1, where the header names no device.
+nvme_create() {
+	insmod "$STEADY_MODULE_STEADY_NVME" capacity_mib=256 spare_permille=200 channels=4 rows=8 \
+		"$@" || fail "insmod steady_nvme $*"
+	for _ in $(seq 500); do
+		[ -b /dev/nvme0n1 ] && return
+		sleep 0.01
+	done
+	fail "/dev/nvme0n1 does not appear"
+}

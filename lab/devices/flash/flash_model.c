@@ -1,32 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* Timing model of managed flash; the header states problem, model and limits. */
+#include "flash_draw.h"
+#include "flash_fault.h"
 #include "flash_model.h"
 
 /* One stream of random numbers per purpose, so that adding one does not shift another. */
 enum flash_stream {
 	FLASH_STREAM_JITTER = 1,
 	FLASH_STREAM_EPISODE = 2,
-	FLASH_STREAM_FAULT = 16, /* one per fault from here on */
+	/* From 16 on: faults, flash_fault.c */
 };
 
 static u64 max_time(u64 a, u64 b)
 {
 	return a > b ? a : b;
-}
-
-/*
- * The n-th number of a stream, uniform in 0..limit-1. Random access instead of a generator with
- * state, so that time alone selects an episode. Mixing function: splitmix64 (Steele, Lea, Flood,
- * "Fast splittable pseudorandom number generators", 2014).
- */
-static u64 draw(u64 seed, u64 stream, u64 n, u64 limit)
-{
-	u64 x = seed + (stream << 48) + n * 0x9e3779b97f4a7c15ull;
-
-	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-	x ^= x >> 31;
-	return x % limit;
 }
 
 static u64 sectors_ns(u64 sectors, u32 per_kib_ns)
@@ -46,24 +33,9 @@ bool flash_is_slow(const struct flash_params *params, u64 time_ns)
 		return false;
 	window = time_ns / params->slow_period_ns;
 	into_ns = time_ns % params->slow_period_ns;
-	offset_ns =
-		draw(params->seed, FLASH_STREAM_EPISODE, window, params->slow_period_ns / 4 + 1);
+	offset_ns = flash_draw(params->seed, FLASH_STREAM_EPISODE, window,
+			       params->slow_period_ns / 4 + 1);
 	return into_ns >= offset_ns && into_ns - offset_ns < params->slow_length_ns;
-}
-
-static bool fault_valid(const struct flash_fault *fault)
-{
-	if (fault->outcome != FLASH_FAILED && fault->outcome != FLASH_SILENT)
-		return false;
-	switch (fault->when) {
-	case FLASH_AT_OP:
-		return fault->first > 0;
-	case FLASH_AT_SECTORS:
-		return fault->first <= fault->last;
-	case FLASH_AT_RANDOM:
-		return fault->first <= 1000000;
-	}
-	return false;
 }
 
 static bool params_valid(const struct flash_params *params)
@@ -81,7 +53,7 @@ static bool params_valid(const struct flash_params *params)
 		if (params->cost[i].jitter_ns > params->cost[i].base_ns)
 			return false;
 	for (i = 0; i < params->fault_count; i++)
-		if (!fault_valid(&params->fault[i]))
+		if (!flash_fault_valid(&params->fault[i]))
 			return false;
 	return true;
 }
@@ -107,37 +79,16 @@ void flash_power_off(struct flash_model *model)
 	model->last_op = FLASH_OPS;
 }
 
-static bool fault_hits(struct flash_model *model, u32 i, const struct flash_request *request)
-{
-	const struct flash_fault *fault = &model->params.fault[i];
-	u64 seen;
-
-	if (fault->on != FLASH_ANY_OP && fault->on != request->op)
-		return false;
-	seen = ++model->fault_seen[i];
-	switch (fault->when) {
-	case FLASH_AT_OP:
-		return seen == fault->first;
-	case FLASH_AT_SECTORS:
-		return request->sectors && request->sector <= fault->last &&
-		       request->sector + request->sectors > fault->first;
-	case FLASH_AT_RANDOM:
-		return draw(model->params.seed, FLASH_STREAM_FAULT + i, seen, 1000000) <
-		       fault->first;
-	}
-	return false;
-}
-
-/* The first fault that applies decides; all are called, because each counts its own operations. */
 static enum flash_outcome outcome_of(struct flash_model *model, const struct flash_request *request)
 {
-	enum flash_outcome outcome = FLASH_DONE;
-	u32 i;
+	const struct flash_faults faults = {
+		.seed = model->params.seed,
+		.count = model->params.fault_count,
+		.fault = model->params.fault,
+		.seen = model->fault_seen,
+	};
 
-	for (i = 0; i < model->params.fault_count; i++)
-		if (fault_hits(model, i, request) && outcome == FLASH_DONE)
-			outcome = model->params.fault[i].outcome;
-	return outcome;
+	return flash_faults_outcome(&faults, request->op, request->sector, request->sectors);
 }
 
 /* Whether the request continues where the last read or write ended; stores this one's end. */
@@ -171,8 +122,8 @@ static u64 first_piece_ns(const struct flash_model *model, enum flash_op op, u64
 
 	if (cost->jitter_ns)
 		ns = ns - cost->jitter_ns +
-		     draw(model->params.seed, FLASH_STREAM_JITTER, model->submitted,
-			  2ull * cost->jitter_ns + 1);
+		     flash_draw(model->params.seed, FLASH_STREAM_JITTER, model->submitted,
+				2ull * cost->jitter_ns + 1);
 	if (flash_is_slow(&model->params, start_ns))
 		ns += cost->slow_ns;
 	return ns;

@@ -94,7 +94,7 @@ def _check_relations(tables: Mapping[str, Table], values: Mapping[str, int]) -> 
 
 EMMC = Kind(
     name="emmc",
-    module=Module("steady_emmc", PROJECT / "lab" / "devices", ("emmc", "media", "flash")),
+    module=Module("steady_emmc", PROJECT / "lab" / "devices", ("emmc", "media", "flash", "params")),
     node="/dev/mmcblk0",
     trouble=r"steady_emmc: (?:write_log ends early|memory is full)",
     numbers=NUMBERS,

@@ -36,6 +36,8 @@ class Kind:
     `node` is its block device in the guest; it appears some milliseconds after the module is
     loaded. `trouble` matches lines of the kernel log that mean it failed. `more` reads a spec's
     keys besides `numbers`, checks relations between numbers, and returns further parameters.
+    `drivers` are modules of the kernel that it needs. `unload`: its own module can be unloaded.
+    `write_log`: it can log what it writes.
     """
 
     name: str
@@ -44,3 +46,6 @@ class Kind:
     trouble: str
     numbers: tuple[Number, ...]
     more: Callable[[Table, Mapping[str, Table], Mapping[str, int]], list[str]]
+    drivers: tuple[str, ...] = ()
+    unload: bool = True
+    write_log: bool = True

@@ -134,7 +134,10 @@ def _boot_in(target: Uml, request: BootRequest, work: Path) -> BootResult:
 def _device_of(request: BootRequest) -> DeviceSpec | None:
     if not request.device:
         return None
-    device = replace(load_device(request.device), write_log=request.write_log)
+    device = load_device(request.device)
+    if request.write_log and not device.kind.write_log:
+        raise BootError(f"{request.device}: the kind {device.kind.name} has no write log")
+    device = replace(device, write_log=request.write_log)
     return replace(device, backing_file=request.card_image) if request.card_image else device
 
 
@@ -143,10 +146,10 @@ def _init_text(target: Uml, request: BootRequest, device: DeviceSpec | None) -> 
     files = build_modules(kernel, MODULES)
     built = {name: seen_by_guest(path, kernel) for name, path in files.items()}
     loads = [ModuleLoad(built[name], unload=False) for name in built if name == SHADOW.name]
-    loads += module_loads(kernel, request.modules)
+    loads += _kernel_loads(kernel, device.kind.drivers if device else (), request.modules)
     loads.append(ModuleLoad(built[K2.name]))
     if device:
-        loads.append(ModuleLoad(built[device.kind.module.name], device.module_params()))
+        loads.append(_device_load(built[device.kind.module.name], device))
     node = device.kind.node if device else ""
     return init_script(
         command=request.command,
@@ -155,6 +158,21 @@ def _init_text(target: Uml, request: BootRequest, device: DeviceSpec | None) -> 
         environment=_variables(built, node) | dict(request.environment),
         virtual_timeout_s=target.virtual_timeout_s,
     )
+
+
+def _kernel_loads(
+    kernel: LabKernel, drivers: Sequence[str], more: Sequence[str]
+) -> list[ModuleLoad]:
+    """The kernel's own modules; drivers of the device stay until the kernel ends.
+
+    On 6.12 the reading of a partition table holds them for some time after its end.
+    """
+    loads = module_loads(kernel, [*drivers, *more])
+    return [replace(load, unload=load.unload and load.path.stem not in drivers) for load in loads]
+
+
+def _device_load(path: Path, device: DeviceSpec) -> ModuleLoad:
+    return ModuleLoad(path, device.module_params(), unload=device.kind.unload)
 
 
 def _variables(built: Mapping[str, Path], node: str) -> dict[str, str]:
