@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from steady_lab.devices.emmc import NUMBERS
+from steady_lab.devices.emmc import NUMBERS as EMMC_NUMBERS
 from steady_lab.devices.fit import (
     FITTED,
     Cell,
@@ -17,6 +17,8 @@ from steady_lab.devices.fit import (
     rms,
     timing_of,
 )
+from steady_lab.devices.kind import Number
+from steady_lab.devices.nvme import NUMBERS as NVME_NUMBERS
 from steady_lab.devices.spec import DeviceSpec
 from steady_lab.devices.transfer_fit import Transfer, cards_of, transfer_us
 from steady_lab.pages.marked_part import with_part
@@ -91,10 +93,10 @@ def transfers_markdown(transfers: list[Transfer]) -> str:
     return "\n".join([*lines, ""])
 
 
-def keys_markdown() -> str:
-    """Every number of a device spec with unit, range and default."""
+def keys_markdown(numbers: tuple[Number, ...]) -> str:
+    """Every number of a kind's specs with unit, range and default."""
     lines = ["| key | unit | range | default | meaning |", "| --- | --- | --- | --- | --- |"]
-    for number in NUMBERS:
+    for number in numbers:
         high = "2^64 - 1" if number.high == 2**64 - 1 else f"{number.high}"
         default = "required" if number.default is None else f"{number.default}"
         lines.append(
@@ -122,4 +124,5 @@ def written_page(text: str, spec: DeviceSpec, cells: list[Cell], transfers: list
     text = with_part(text, "transfers", COMMAND, transfers_markdown(transfers))
     text = with_part(text, "fit", COMMAND, fit_markdown(spec, cells))
     text = with_part(text, "choices", COMMAND, choices_markdown(spec, cells))
-    return with_part(text, "keys", COMMAND, keys_markdown())
+    text = with_part(text, "keys", COMMAND, keys_markdown(EMMC_NUMBERS))
+    return with_part(text, "nvme-keys", COMMAND, keys_markdown(NVME_NUMBERS))
