@@ -3,12 +3,14 @@
 //! record.
 //!
 //! [`safety`] decides whether it may write; [`prepared`] makes a [`filesystem`] if asked to and
-//! starts programs [`beside`] the jobs.
+//! starts programs [`beside`] the jobs. A [`session`] runs one variant at a time, for who decides
+//! after each which is next.
 
 pub mod beside;
 pub mod filesystem;
 pub mod prepared;
 pub mod safety;
+pub mod session;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,6 +34,7 @@ use crate::record::point::point_result;
 use crate::record::{Blocked, RECORD_SCHEMA, Record, Tool};
 use crate::run::prepared::{PrepareError, Prepared};
 use crate::run::safety::{Claim, SafetyError};
+use crate::run::session::Session;
 use crate::spec::expand::{KnobGroup, PlannedPoint, PlannedVariant, Selection, Spec};
 use crate::spec::workload::{Job, SpecError, Workload};
 use crate::transfer::LoadError;
@@ -144,22 +147,28 @@ impl Bench<'_> {
         &self,
         event: &mut dyn FnMut(Event),
     ) -> Result<(Record, Result<(), GuardError>), BenchError> {
+        let (mut session, plan) = self.start(event)?;
+        for variant in &plan {
+            session.run(variant, event)?;
+        }
+        Ok(session.finish())
+    }
+
+    /// Checks everything, claims the device and saves its knobs; returns what can be run then.
+    pub fn start(
+        &self,
+        event: &mut dyn FnMut(Event),
+    ) -> Result<(Session<'_>, Vec<PlannedVariant>), BenchError> {
         let (fio, plan) = self.check()?;
-        let _claim = self.allow()?;
-        let mut record = self.empty_record(fio.as_ref())?;
+        let claim = self.allow()?;
+        let record = self.empty_record(fio.as_ref())?;
         let sets_knobs = plan.iter().flat_map(|v| &v.groups).any(|group| !group.knobs.is_empty());
         let guard = if sets_knobs {
             Some(KnobGuard::take(self.device, &mut |text| event(Event::Note(text)))?)
         } else {
             None
         };
-        for variant in &plan {
-            for group in &variant.groups {
-                self.run_group(fio.as_ref(), guard.as_ref(), variant, group, &mut record, event)?;
-            }
-        }
-        let restored = guard.map_or(Ok(()), KnobGuard::finish);
-        Ok((record, restored))
+        Ok((Session { bench: self, fio, guard, record, _claim: claim }, plan))
     }
 
     /// Checks that the device may be written to, if the workload writes; the claim is held

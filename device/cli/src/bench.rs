@@ -94,7 +94,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     Ok(if record.errors() > 0 || !record.unmet.is_empty() { Status::Flawed } else { Status::Done })
 }
 
-fn read_spec(path: &Path, settings: &[Setting]) -> anyhow::Result<Spec> {
+pub fn read_spec(path: &Path, settings: &[Setting]) -> anyhow::Result<Spec> {
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
     Spec::parse_with(&text, settings).with_context(|| path.display().to_string())
 }

@@ -11,6 +11,11 @@ pub const BENCH_HELP: &str = "Exit status: 0 done; 1 failed; 2 the command line 
 is wrong; 3 done, but I/Os failed or optional knobs were not set (see the record); \
 130 interrupted. Knobs are restored in every case.";
 
+pub const TUNE_HELP: &str = "Exit status: 0 done; 1 failed; 2 the command line or the workload is \
+wrong, or there is no k2: nothing was touched; 3 done, but no candidate keeps the limit, there were \
+too few samples for the quantile, or I/Os failed (see the report); 130 interrupted. Knobs are \
+restored in every case but that of a pick that is to be applied.";
+
 pub const RECORD_HELP: &str = "Exit status: 0 done, nothing lost; 1 failed; 2 the command line is \
 wrong; 3 done, but not every record is durable, or a producer was rejected (see the result); 4 all \
 segments were full (--stop-when-full); 5 the device failed, and what is durable is kept; 130 \

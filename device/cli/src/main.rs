@@ -17,6 +17,7 @@ mod recover;
 mod status;
 mod table;
 mod trace;
+mod tune;
 mod with;
 
 use std::process::ExitCode;
@@ -41,6 +42,7 @@ enum Command {
     Recover(recover::Arguments),
     Status(status::Arguments),
     Trace(Box<trace::Arguments>),
+    Tune(Box<tune::Arguments>),
     With(with::Arguments),
 }
 
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         Command::Recover(arguments) => recover::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments),
+        Command::Tune(arguments) => tune::run(&arguments),
         Command::With(arguments) => return with::run(&arguments),
     };
     match outcome {

@@ -64,7 +64,8 @@ pub struct Arguments {
     program: Vec<String>,
 }
 
-fn knob(text: &str) -> Result<(String, Value), String> {
+/// Reads `KEY=VALUE`.
+pub fn knob(text: &str) -> Result<(String, Value), String> {
     let (key, value) = text.split_once('=').ok_or("must be KEY=VALUE")?;
     match knob_attribute(key) {
         Some(_) if !value.is_empty() => Ok((key.to_string(), Value::from_text(value))),

@@ -67,9 +67,15 @@ impl Histogram {
     pub fn quantile(&self, numerator: u64, denominator: u64) -> Option<u64> {
         let wide = u128::from(self.count()) * u128::from(numerator);
         let rank = wide.div_ceil(u128::from(denominator)).max(1);
-        let mut seen = 0u128;
+        self.at_rank(u64::try_from(rank).ok()?)
+    }
+
+    /// The latency that is `rank`th from below, counted from 1, as its bin has it, kept within the
+    /// exact extremes; None if there are not so many.
+    pub fn at_rank(&self, rank: u64) -> Option<u64> {
+        let mut seen = 0u64;
         for (&value, &count) in &self.bins {
-            seen += u128::from(count);
+            seen += count;
             if seen >= rank {
                 return Some(value.clamp(self.min?, self.max?));
             }

@@ -3,8 +3,8 @@
 //!
 //! `take` locks the disk's state file, restores the values that a killed run left in it, and saves
 //! every attribute to it; `reset` restores the saved values between variants; `finish` restores
-//! them and empties the file. Dropping does what `finish` does. Only SIGKILL or a power cut leaves
-//! values in the file, and the next `take` restores them.
+//! them and empties the file, `leave` only empties it. Dropping does what `finish` does. Only
+//! SIGKILL or a power cut leaves values in the file, and the next `take` restores them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -111,6 +111,14 @@ impl KnobGuard {
     pub fn reset(&self) -> Result<(), GuardError> {
         let failed = self.queue.restore(&self.saved);
         if failed.is_empty() { Ok(()) } else { Err(GuardError::Restore(failed)) }
+    }
+
+    /// Leaves the knobs as they are now, for good.
+    pub fn leave(mut self) -> Result<(), GuardError> {
+        // Otherwise the next run would restore what was saved.
+        self.state.write(None)?;
+        self.done = true;
+        Ok(())
     }
 
     /// Restores the saved values for good.

@@ -79,6 +79,14 @@ pub fn knob_attribute(key: &str) -> Option<String> {
     }
 }
 
+/// Knobs with their attributes, in an order in which none resets another; without what is no knob.
+pub fn in_setting_order(knobs: &BTreeMap<String, Value>) -> Vec<(&String, String, &Value)> {
+    let mut wanted: Vec<(&String, String, &Value)> =
+        knobs.iter().filter_map(|(key, value)| Some((key, knob_attribute(key)?, value))).collect();
+    wanted.sort_by_key(|(_, attribute, _)| setting_order(attribute));
+    wanted
+}
+
 /// Sets the scheduler first, then the queue, then the scheduler's own attributes.
 fn setting_order(attribute: &str) -> u8 {
     match attribute {
@@ -119,6 +127,12 @@ impl Queue {
     /// Value of an attribute; of a list of choices, the one in force.
     pub fn read(&self, attribute: &str) -> io::Result<String> {
         self.read_raw(attribute).map(|text| chosen(&text).to_string())
+    }
+
+    /// The schedulers that the kernel offers for the disk.
+    pub fn schedulers(&self) -> io::Result<Vec<String>> {
+        let text = self.read_raw(SCHEDULER)?;
+        Ok(text.split_whitespace().map(|word| chosen(word).to_string()).collect())
     }
 
     fn write(&self, attribute: &str, value: &str) -> io::Result<()> {
@@ -273,8 +287,7 @@ impl Queue {
         }
     }
 
-    /// Sets the knobs of a variant on top of those in force, in an order in which none resets
-    /// another.
+    /// Sets the knobs of a variant on top of those in force.
     ///
     /// A knob of `optional` that cannot be set is returned as unmet, any other is an error.
     pub fn apply(
@@ -283,14 +296,9 @@ impl Queue {
         knobs: &BTreeMap<String, Value>,
         optional: &BTreeSet<String>,
     ) -> Result<(BTreeMap<String, KnobReading>, Vec<Unmet>), KnobError> {
-        let mut wanted: Vec<(&String, String, &Value)> = knobs
-            .iter()
-            .filter_map(|(key, value)| Some((key, knob_attribute(key)?, value)))
-            .collect();
-        wanted.sort_by_key(|(_, attribute, _)| setting_order(attribute));
         let mut readings = BTreeMap::new();
         let mut unmet = Vec::new();
-        for (key, attribute, value) in wanted {
+        for (key, attribute, value) in in_setting_order(knobs) {
             if let Err(reason) = self.set(&attribute, &value.to_string()) {
                 if !optional.contains(key) {
                     return Err(self.error(key, &value.to_string(), reason));

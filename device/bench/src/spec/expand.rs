@@ -148,6 +148,25 @@ impl Spec {
         Ok(spec)
     }
 
+    /// The same load with other variants, of a name and knobs each, instead of the file's. A sweep
+    /// over knobs goes with the file's variants.
+    pub fn with_variants(
+        &self,
+        variants: &[(String, BTreeMap<String, Value>)],
+    ) -> Result<Spec, SpecError> {
+        let mut table = self.table.clone();
+        let list = variants.iter().map(|(name, knobs)| variant_table(name, knobs).into());
+        table.insert("variant".into(), toml::Value::Array(list.collect()));
+        if self.workload.sweep.as_ref().is_some_and(|sweep| sweep.key == SWEEP_KNOBS) {
+            table.remove("sweep");
+        }
+        let parsed = table.clone().try_into();
+        let workload: Workload =
+            parsed.map_err(|error: toml::de::Error| SpecError(error.to_string()))?;
+        check::check(&workload)?;
+        Ok(Spec { workload, table })
+    }
+
     /// The file as written, for the record.
     pub fn to_json(&self) -> Result<serde_json::Value, serde_json::Error> {
         serde_json::to_value(&self.table)
@@ -260,12 +279,25 @@ fn check_selected<S: AsRef<str>>(
     }
 }
 
-/// Puts a value where `key` says; None if there is no such place.
-fn put(table: &mut toml::Table, key: &str, value: &Value) -> Option<()> {
-    let value = match value {
+fn toml_value(value: &Value) -> toml::Value {
+    match value {
         Value::Number(number) => toml::Value::Integer(*number),
         Value::Word(word) => toml::Value::String(word.clone()),
-    };
+    }
+}
+
+fn variant_table(name: &str, knobs: &BTreeMap<String, Value>) -> toml::Table {
+    let knobs: toml::Table =
+        knobs.iter().map(|(key, value)| (key.clone(), toml_value(value))).collect();
+    toml::Table::from_iter([
+        ("name".to_string(), toml::Value::String(name.to_string())),
+        ("knobs".to_string(), toml::Value::Table(knobs)),
+    ])
+}
+
+/// Puts a value where `key` says; None if there is no such place.
+fn put(table: &mut toml::Table, key: &str, value: &Value) -> Option<()> {
+    let value = toml_value(value);
     let places = match key.split_once('.') {
         None if key == SWEEP_KNOBS => knob_places(table),
         Some((name @ (LENGTH | HOST), key)) => table_places(table, name, key),

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A bench that has begun: the device is claimed, its knobs are saved, and variants are run one by
+//! one. Dropping it restores the knobs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use steadyio_core::knob_guard::{GuardError, KnobGuard};
+use steadyio_core::value::Value;
+
+use crate::fio::process::Fio;
+use crate::record::{PointResult, Record};
+use crate::run::safety::Claim;
+use crate::run::{Bench, BenchError, Event};
+use crate::spec::expand::PlannedVariant;
+
+/// Made by [`Bench::start`].
+#[derive(Debug)]
+pub struct Session<'a> {
+    pub(super) bench: &'a Bench<'a>,
+    /// None for a workload that needs none.
+    pub(super) fio: Option<Fio>,
+    /// None if no variant has knobs.
+    pub(super) guard: Option<KnobGuard>,
+    /// What was run so far.
+    pub(super) record: Record,
+    /// Behind the guard: the device is claimed until its knobs are restored.
+    pub(super) _claim: Option<Claim>,
+}
+
+impl Session<'_> {
+    /// Runs a variant; returns its points.
+    pub fn run(
+        &mut self,
+        variant: &PlannedVariant,
+        event: &mut dyn FnMut(Event),
+    ) -> Result<&[PointResult], BenchError> {
+        let before = self.record.results.len();
+        for group in &variant.groups {
+            let (fio, guard) = (self.fio.as_ref(), self.guard.as_ref());
+            self.bench.run_group(fio, guard, variant, group, &mut self.record, event)?;
+        }
+        Ok(&self.record.results[before..])
+    }
+
+    /// Restores the knobs; if that fails, the record is still valid.
+    pub fn finish(self) -> (Record, Result<(), GuardError>) {
+        (self.record, self.guard.map_or(Ok(()), KnobGuard::finish))
+    }
+
+    /// Restores the knobs, sets these and leaves them set; if that fails, all are restored, and the
+    /// record is still valid.
+    pub fn leave(self, knobs: &BTreeMap<String, Value>) -> (Record, Result<(), BenchError>) {
+        let set = |guard: KnobGuard| {
+            guard.reset()?;
+            let applied = guard.queue().apply("", knobs, &BTreeSet::new());
+            applied.map_err(|error| BenchError::Knob { variant: "--apply".into(), error })?;
+            Ok(guard.leave()?)
+        };
+        (self.record, self.guard.map_or(Ok(()), set))
+    }
+}

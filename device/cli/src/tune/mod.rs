@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady tune`: choose k2's knobs for a device and a load, from few measurements.
+//!
+//! The search and the measuring are in `steadyio_tune`; here are arguments, progress and words.
+
+mod goal;
+mod progress;
+mod text;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::{Context, anyhow};
+use steadyio_bench::run::BenchError;
+use steadyio_bench::spec::expand::Setting;
+use steadyio_core::device::Device;
+use steadyio_core::interrupt::Interrupt;
+use steadyio_core::value::Value;
+use steadyio_tune::confidence::Quantile;
+use steadyio_tune::goal::Wanted;
+use steadyio_tune::knob::{Choice, Choices};
+use steadyio_tune::report::Report;
+use steadyio_tune::run::{Tune, TuneError};
+
+use crate::bench::{read_spec, record_file};
+use crate::exit::{Failure, Status, TUNE_HELP};
+use crate::output::print;
+use crate::record_file::RecordFile;
+use crate::tune::goal::{TailMax, ThroughputMin};
+use crate::tune::progress::Progress;
+use crate::with;
+
+/// Choose knobs of the scheduler k2 for a block device and a workload, from few measurements
+///
+/// Measures the workload without a scheduler, and then under k2 with the values that decide: by
+/// bisection, and with a check that the measured values rise as bisection needs. Prints the frontier
+/// of latency and throughput, the pick and how to set it, and always restores the knobs, except with
+/// --apply. The variants of the workload are not used. Needs k2, and what `steady bench` needs.
+#[derive(clap::Args)]
+#[command(after_help = TUNE_HELP)]
+pub struct Arguments {
+    /// Block device to tune, for example /dev/mmcblk0
+    #[arg(value_name = "DEV")]
+    device: PathBuf,
+    /// Workload file with a job of class rt (docs/spec/workload-1.md)
+    #[arg(value_name = "SPEC.toml")]
+    spec: PathBuf,
+    #[command(flatten)]
+    objective: Objective,
+    /// Quantile of the real-time latency
+    #[arg(long, value_name = "PERCENT", default_value = "99.9")]
+    quantile: Quantile,
+    /// What is off by at most so many percent of the best counts as good as it; then the other
+    /// quantity decides
+    #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = near)]
+    near: f64,
+    /// Knob to choose, with its values: inflight_max, split_kib or rt_block_us; may be repeated;
+    /// without values those of the reference page, without any --knob inflight_max
+    #[arg(long, value_name = "NAME[=VALUE,..]")]
+    knob: Vec<Choice>,
+    /// Setting that all measurements have, for example queue/nomerges=2; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = with::knob)]
+    with: Vec<(String, Value)>,
+    /// Measure all candidates
+    #[arg(long)]
+    all: bool,
+    /// Set what was picked, and leave it set
+    #[arg(long)]
+    apply: bool,
+    /// Point of the workload's sweep, if it has one
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
+    point: Option<String>,
+    /// Replace a value of the workload, for example length.ios=20000; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<Setting>,
+    /// Write the report (JSON) to this file
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Print the report instead of the table
+    #[arg(long)]
+    json: bool,
+    /// Check the workload, the device and fio, print what there is to measure, and change nothing
+    #[arg(long, conflicts_with_all = ["json", "out", "apply"])]
+    check: bool,
+    /// Allow the workload to overwrite the partitions and data on the device with this kernel name,
+    /// for example nvme0n1
+    #[arg(long, value_name = "NAME")]
+    destroy_data: Option<String>,
+    /// Keep fio's job files and output in this directory
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+}
+
+/// One of the two objectives.
+#[derive(clap::Args)]
+#[group(required = true, multiple = false)]
+struct Objective {
+    /// Most throughput with the quantile at most this: a share of that without a scheduler (50%),
+    /// or a time (500us)
+    #[arg(long, value_name = "LIMIT")]
+    tail_max: Option<TailMax>,
+    /// The shortest quantile with a total throughput of at least this: a share of that without a
+    /// scheduler (50%), or per second (200MiB)
+    #[arg(long, value_name = "LIMIT")]
+    throughput_min: Option<ThroughputMin>,
+}
+
+impl Objective {
+    /// clap wants one of them.
+    fn wanted(&self) -> Option<Wanted> {
+        let tail = self.tail_max.map(|limit| Wanted::MostThroughput(limit.0));
+        tail.or(self.throughput_min.map(|limit| Wanted::LeastTail(limit.0)))
+    }
+}
+
+fn near(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches('%').parse::<f64>() {
+        Ok(percent) if (0.0..100.0).contains(&percent) => Ok(percent),
+        _ => Err("must be a percentage from 0 to below 100".into()),
+    }
+}
+
+pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
+    let usage = |text: String| Failure { status: Status::Usage, source: anyhow!(text) };
+    let wanted = arguments.objective.wanted();
+    let wanted = wanted.ok_or_else(|| usage("--tail-max or --throughput-min is missing".into()))?;
+    let knob = |error| usage(format!("--knob: {error}"));
+    let choices = Choices::new(arguments.knob.clone()).map_err(knob)?;
+    let with = settings(&arguments.with, &choices).map_err(usage)?;
+    let spec = read_spec(&arguments.spec, &arguments.set).map_err(Failure::with(Status::Usage))?;
+    let device = Device::open(&arguments.device).map_err(Failure::with(Status::Usage))?;
+    let stop = Interrupt::on_signals().map_err(Failure::with(Status::Failed))?;
+    let tune = Tune {
+        spec: &spec,
+        point: arguments.point.as_deref(),
+        device: &device,
+        choices: &choices,
+        wanted,
+        quantile: arguments.quantile,
+        near_percent: arguments.near,
+        with: &with,
+        all: arguments.all,
+        apply: arguments.apply,
+        destroy_data: arguments.destroy_data.as_deref(),
+        keep: arguments.keep.as_deref(),
+        stop: &stop,
+    };
+    tune.check().map_err(|error| failure(error, &arguments.spec))?;
+    tune.doubts().iter().for_each(|doubt| eprintln!("steady: {doubt}"));
+    if arguments.check {
+        return print(&text::plan(&tune)).map(|()| Status::Done);
+    }
+    let out = arguments.out.as_deref().map(record_file).transpose()?;
+    let mut progress = Progress::new(&choices);
+    let (report, left) = tune
+        .run(&mut |event| progress.event(event))
+        .map_err(|error| failure(error, &arguments.spec))?;
+    deliver(&report, out, arguments.json)?;
+    left.map_err(Failure::with(Status::Failed))?;
+    let is_whole = report.pick.is_some() && report.confidence.is_enough && report.errors() == 0;
+    Ok(if is_whole { Status::Done } else { Status::Flawed })
+}
+
+/// Settings beside the knobs to choose; an error for people if they collide.
+fn settings(
+    with: &[(String, Value)],
+    choices: &Choices,
+) -> Result<BTreeMap<String, Value>, String> {
+    let settings: BTreeMap<String, Value> = with.iter().cloned().collect();
+    if settings.len() != with.len() {
+        return Err("--with: a key is given twice".into());
+    }
+    if settings.contains_key("scheduler") {
+        return Err("--with scheduler: the scheduler is k2, or none to compare with".into());
+    }
+    let names = choices.all.iter().map(|choice| choice.knob.name);
+    let mut keys = names.map(|name| format!("iosched/{name}"));
+    match keys.find(|key| settings.contains_key(key)) {
+        Some(key) => Err(format!("--with {key}: is a knob to choose; give --knob a single value")),
+        None => Ok(settings),
+    }
+}
+
+fn failure(error: TuneError, spec: &std::path::Path) -> Failure {
+    let status = match &error {
+        TuneError::Spec(_) | TuneError::NoK2 { .. } | TuneError::Bench(BenchError::Spec(_)) => {
+            Status::Usage
+        }
+        error if error.interrupted() => Status::Interrupted,
+        _ => Status::Failed,
+    };
+    let is_spec = matches!(error, TuneError::Spec(_) | TuneError::Bench(BenchError::Spec(_)));
+    let source = anyhow::Error::from(error);
+    let source = if is_spec { source.context(spec.display().to_string()) } else { source };
+    Failure { status, source }
+}
+
+fn deliver(report: &Report, out: Option<RecordFile>, json: bool) -> Result<(), Failure> {
+    let text = report.to_json().map_err(Failure::with(Status::Failed))?;
+    if let Some(file) = out {
+        file.finish(&text).context("--out").map_err(Failure::with(Status::Failed))?;
+    }
+    match report.errors() {
+        0 => {}
+        errors => eprintln!("steady: {errors} I/Os failed"),
+    }
+    if json { print(&text) } else { print(&text::render(report)) }
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The result of one `steady tune` (`docs/spec/tune-1.schema.json`): what was wanted, measured and
+//! picked, and the bench record of all measurements.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use steadyio_bench::record::Record;
+use steadyio_core::knobs::in_setting_order;
+use steadyio_core::value::Value;
+
+use crate::confidence::{CONFIDENCE_PERCENT, samples_needed};
+use crate::goal::{Figures, Goal, Limit, Wanted};
+use crate::run::{Sample, Tune};
+use crate::search::{Quantity, Search};
+
+/// Schema written by this version.
+pub const TUNE_SCHEMA: &str = "steadyio.tune/1";
+
+/// Values by knob.
+pub type Knobs = BTreeMap<&'static str, i64>;
+
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// Always [`TUNE_SCHEMA`].
+    pub schema: &'static str,
+    pub goal: GoalReport,
+    /// What there was to choose from.
+    pub knobs: BTreeMap<&'static str, Vec<i64>>,
+    /// Knobs that all measurements had.
+    pub with: BTreeMap<String, Value>,
+    pub confidence: Confidence,
+    /// Combinations of the knobs' values.
+    pub candidates: usize,
+    /// Without a scheduler; None if the limit is absolute.
+    pub none: Option<Point>,
+    /// The measured candidates, knobs rising.
+    pub points: Vec<Point>,
+    /// Where a quantity does not rise with the knobs.
+    pub contradictions: Vec<ContradictionReport>,
+    /// None if nothing that was measured keeps the limit.
+    pub pick: Option<Pick>,
+    /// All measurements (`docs/spec/bench-record-1.schema.json`).
+    pub record: Record,
+}
+
+/// What was wanted.
+#[derive(Debug, Serialize)]
+pub struct GoalReport {
+    /// What is to be best.
+    pub best: &'static str,
+    /// The limit, relative to no scheduler.
+    pub limit_percent_of_none: Option<f64>,
+    /// The limit, if it is on the tail.
+    pub tail_ns_max: Option<f64>,
+    /// The limit, if it is on the throughput.
+    pub mib_s_min: Option<f64>,
+    /// Which quantile the tail is.
+    pub quantile_percent: f64,
+    /// What is this near to the best counts as good as it.
+    pub near_percent: f64,
+}
+
+/// How well the quantile is known.
+#[derive(Debug, Serialize)]
+pub struct Confidence {
+    /// Share of intervals that hold the true quantile.
+    pub percent: f64,
+    /// The least samples for an interval.
+    pub samples_needed: u64,
+    /// Whether all measurements had them.
+    pub is_enough: bool,
+}
+
+/// One measurement.
+#[derive(Debug, Serialize)]
+pub struct Point {
+    /// Empty without a scheduler.
+    pub knobs: Knobs,
+    /// The quantile of the real-time latency, and its interval; an end is None with too few
+    /// samples.
+    pub tail_ns: u64,
+    pub tail_ns_min: Option<u64>,
+    pub tail_ns_max: Option<u64>,
+    pub samples: u64,
+    /// Throughput of all jobs.
+    pub mib_s: f64,
+    pub errors: u64,
+    /// Whether it keeps the limit.
+    pub is_met: bool,
+    /// Whether that is certain by the intervals; None for a limit on the throughput, which has
+    /// none.
+    pub is_certain: Option<bool>,
+    /// Whether no other candidate is better in both.
+    pub is_frontier: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ContradictionReport {
+    /// `tail` or `throughput`.
+    pub quantity: &'static str,
+    /// The one with lower knobs, which has more of it.
+    pub lower: Knobs,
+    pub upper: Knobs,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Pick {
+    pub knobs: Knobs,
+    /// Everything to set, as a workload has it.
+    pub settings: BTreeMap<String, Value>,
+    /// Shell commands that do.
+    pub commands: Vec<String>,
+    /// Whether they were set.
+    pub is_applied: bool,
+}
+
+/// What a run found.
+pub struct Outcome<'a> {
+    pub search: &'a Search,
+    pub goal: Goal,
+    pub none: Option<&'a Sample>,
+    /// By candidate.
+    pub samples: &'a BTreeMap<usize, Sample>,
+}
+
+impl Report {
+    pub fn new(tune: &Tune, outcome: &Outcome, is_applied: bool, record: Record) -> Report {
+        let knobs = |candidate| tune.choices.at(candidate).0.into_iter().collect::<Knobs>();
+        let frontier = outcome.search.frontier();
+        let point = |(&candidate, sample): (&usize, &Sample)| {
+            let is_frontier = frontier.contains(&candidate);
+            point(knobs(candidate), sample, outcome, tune.wanted, is_frontier)
+        };
+        let none = outcome.none;
+        let without = none.map(|none| point_without(none, outcome, tune.wanted));
+        let all = outcome.samples.values().chain(none);
+        let is_enough = all.into_iter().all(|sample| sample.figures.has_interval());
+        Report {
+            schema: TUNE_SCHEMA,
+            goal: goal_report(tune, outcome.goal),
+            knobs: tune.choices.all.iter().map(|c| (c.knob.name, c.values.clone())).collect(),
+            with: tune.with.clone(),
+            confidence: Confidence {
+                percent: CONFIDENCE_PERCENT,
+                samples_needed: samples_needed(tune.quantile),
+                is_enough,
+            },
+            candidates: tune.choices.grid.candidates(),
+            none: without,
+            points: outcome.samples.iter().map(point).collect(),
+            contradictions: contradictions(outcome.search, &knobs),
+            pick: outcome.search.pick().map(|candidate| pick(tune, candidate, is_applied)),
+            record,
+        }
+    }
+
+    /// The picked measurement.
+    pub fn picked(&self) -> Option<&Point> {
+        let pick = self.pick.as_ref()?;
+        self.points.iter().find(|point| point.knobs == pick.knobs)
+    }
+
+    /// Failed I/Os of all measurements.
+    pub fn errors(&self) -> u64 {
+        self.record.errors()
+    }
+
+    /// The report as one line of JSON.
+    pub fn to_json(&self) -> serde_json::Result<String> {
+        Ok(serde_json::to_string(self)? + "\n")
+    }
+}
+
+fn goal_report(tune: &Tune, goal: Goal) -> GoalReport {
+    let percent = match tune.wanted {
+        Wanted::MostThroughput(Limit::OfNone(percent))
+        | Wanted::LeastTail(Limit::OfNone(percent)) => Some(percent.value()),
+        _ => None,
+    };
+    let (best, tail_ns_max, mib_s_min) = match goal {
+        Goal::MostThroughput { tail_ns_max } => ("throughput", Some(tail_ns_max), None),
+        Goal::LeastTail { mib_s_min } => ("tail", None, Some(mib_s_min)),
+    };
+    GoalReport {
+        best,
+        limit_percent_of_none: percent,
+        tail_ns_max,
+        mib_s_min,
+        quantile_percent: tune.quantile.percent(),
+        near_percent: tune.near_percent,
+    }
+}
+
+fn point(
+    knobs: Knobs,
+    sample: &Sample,
+    outcome: &Outcome,
+    wanted: Wanted,
+    is_frontier: bool,
+) -> Point {
+    let Figures { tail_ns, tail_ns_min, tail_ns_max, mib_s } = sample.figures;
+    let none = outcome.none.map(|none| &none.figures);
+    Point {
+        knobs,
+        tail_ns,
+        tail_ns_min,
+        tail_ns_max,
+        samples: sample.samples,
+        mib_s,
+        errors: sample.errors,
+        is_met: outcome.goal.is_met(&sample.figures),
+        is_certain: wanted.is_certain(&sample.figures, none),
+        is_frontier,
+    }
+}
+
+/// No candidate, so not on their frontier; its own tail is what the limit refers to.
+fn point_without(none: &Sample, outcome: &Outcome, wanted: Wanted) -> Point {
+    Point { is_certain: None, ..point(Knobs::new(), none, outcome, wanted, false) }
+}
+
+fn contradictions(search: &Search, knobs: &dyn Fn(usize) -> Knobs) -> Vec<ContradictionReport> {
+    let all = search.contradictions().into_iter();
+    all.map(|found| ContradictionReport {
+        quantity: match found.quantity {
+            Quantity::Tail => "tail",
+            Quantity::Throughput => "throughput",
+        },
+        lower: knobs(found.lower),
+        upper: knobs(found.upper),
+    })
+    .collect()
+}
+
+fn pick(tune: &Tune, candidate: usize, is_applied: bool) -> Pick {
+    let settings = tune.settings(candidate);
+    let commands = in_setting_order(&settings)
+        .into_iter()
+        .map(|(_, attribute, value)| {
+            format!("echo {value} >/sys/block/{}/queue/{attribute}", tune.device.disk)
+        })
+        .collect();
+    Pick {
+        knobs: tune.choices.at(candidate).0.into_iter().collect(),
+        settings,
+        commands,
+        is_applied,
+    }
+}
