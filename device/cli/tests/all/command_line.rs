@@ -41,7 +41,9 @@ fn version_and_help_name_the_command_and_its_exit_statuses() {
     for word in ["--device", "--variant", "--point", "--out", "--json", "--check", "130"] {
         assert!(help.contains(word), "{word} is not in the help");
     }
-    for command in ["bench", "export", "model", "record", "recover", "status", "trace", "with"] {
+    for command in
+        ["bench", "export", "model", "record", "recover", "status", "trace", "tune", "with"]
+    {
         let help = String::from_utf8(steady(&[command, "--help"]).stdout).unwrap();
         assert!(help.contains("\nExit status: "), "{command}");
     }
@@ -90,6 +92,27 @@ fn only_block_devices_are_measured() {
     let (status, said) = bench(GOOD, "/dev/no-such-device");
     assert_eq!(status, Some(2));
     assert!(said.contains("No such file"), "{said}");
+}
+
+#[test]
+fn tune_refuses_a_wrong_limit_or_knob() {
+    for (arguments, says) in [
+        (&["--tail-max=0%"][..], "must be above 0 and at most 100"),
+        (&["--tail-max=101%"], "must be above 0 and at most 100"),
+        (&["--tail-max=50"], "a time such as 500us"),
+        (&["--throughput-min=-1%"], "must be above 0 and at most 100"),
+        (&["--throughput-min=50"], "such as 200MiB"),
+        (&[], "--tail-max <LIMIT>"),
+        (&["--tail-max=50%", "--throughput-min=50%"], "cannot be used with"),
+        (&["--tail-max=50%", "--quantile=100"], "from 50 to 99.999"),
+        (&["--tail-max=50%", "--knob=depth"], "must be one of inflight_max"),
+        (&["--tail-max=50%", "--with=scheduler=none"], "the scheduler is k2"),
+    ] {
+        let output = steady(&[&["tune", "/dev/null", "none.toml"][..], arguments].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(said.contains(says), "{arguments:?}: {says} is not in: {said}");
+    }
 }
 
 #[test]

@@ -4,3 +4,4 @@
 mod filesystem;
 mod host;
 mod knobs;
+mod tune;
