@@ -87,7 +87,7 @@ pub fn interval(latency: &Histogram, quantile: Quantile) -> Interval {
 /// Ranks, from 1, of the samples that the quantile lies between.
 ///
 /// `above` is the lowest rank r for which at most n - r samples lie above the quantile with a
-/// probability of [`OUTSIDE`] at most; `below` the highest for which at least n - r + 1 do.
+/// probability of 2.5 % at most; `below` the highest for which at least n - r + 1 do.
 pub fn ranks(samples: u64, quantile: Quantile) -> (Option<u64>, Option<u64>) {
     let (first, shares) = binomial(samples, quantile.share_above());
     let mut sum = 0.0;

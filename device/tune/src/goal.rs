@@ -75,8 +75,8 @@ impl Wanted {
         )
     }
 
-    /// Whether it is certain that a tail keeps the limit, or that it does not: its interval and that
-    /// of the limit, which is relative to a measured one, do not meet. None for a limit on the
+    /// Whether it is certain that a tail keeps the limit, or that it does not: its interval and
+    /// that of the limit, which is relative to a measured one, do not meet. None for a limit on the
     /// throughput, of which one measurement gives no interval.
     pub fn is_certain(&self, figures: &Figures, none: Option<&Figures>) -> Option<bool> {
         let Wanted::MostThroughput(limit) = *self else { return None };

@@ -40,6 +40,8 @@ pub struct Report {
     pub contradictions: Vec<ContradictionReport>,
     /// None if nothing that was measured keeps the limit.
     pub pick: Option<Pick>,
+    /// Then the measured candidate that comes nearest to it.
+    pub nearest: Option<Knobs>,
     /// All measurements (`docs/spec/bench-record-1.schema.json`).
     pub record: Record,
 }
@@ -151,14 +153,15 @@ impl Report {
             points: outcome.samples.iter().map(point).collect(),
             contradictions: contradictions(outcome.search, &knobs),
             pick: outcome.search.pick().map(|candidate| pick(tune, candidate, is_applied)),
+            nearest: outcome.search.nearest().map(knobs),
             record,
         }
     }
 
-    /// The picked measurement.
-    pub fn picked(&self) -> Option<&Point> {
-        let pick = self.pick.as_ref()?;
-        self.points.iter().find(|point| point.knobs == pick.knobs)
+    /// The picked measurement; without a pick, the one that comes nearest.
+    pub fn picked_or_nearest(&self) -> Option<&Point> {
+        let knobs = self.pick.as_ref().map(|pick| &pick.knobs).or(self.nearest.as_ref())?;
+        self.points.iter().find(|point| point.knobs == *knobs)
     }
 
     /// Failed I/Os of all measurements.

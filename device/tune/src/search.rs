@@ -110,6 +110,17 @@ impl Search {
         .map(|(candidate, _)| candidate)
     }
 
+    /// What was measured and comes nearest to the limit; None if something keeps it.
+    pub fn nearest(&self) -> Option<usize> {
+        let order = |(_, a): &(&usize, &Figures), (_, b): &(&usize, &Figures)| {
+            self.goal.compare_limited(a, b).then(self.goal.compare_best(a, b))
+        };
+        match self.best() {
+            Some(_) => None,
+            None => self.measured.iter().min_by(order).map(|(&candidate, _)| candidate),
+        }
+    }
+
     /// What was measured and is not beaten in both tail and throughput by another.
     pub fn frontier(&self) -> Vec<usize> {
         let beats = |a: &Figures, b: &Figures| {

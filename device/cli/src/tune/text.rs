@@ -85,6 +85,7 @@ fn table(report: &Report) -> String {
         };
         let note = match point {
             point if pick == Some(&point.knobs) => "pick",
+            point if report.nearest.as_ref() == Some(&point.knobs) => "nearest",
             point if point.is_frontier => "frontier",
             _ => "",
         };
@@ -129,10 +130,10 @@ fn samples(report: &Report) -> String {
 
 fn picked(report: &Report) -> String {
     let Some(pick) = &report.pick else {
-        return "no pick: no measured candidate keeps the limit\n".into();
+        return nearest(report);
     };
     let set = if pick.is_applied { "set:" } else { "to set it:" };
-    let doubt = match report.picked().and_then(|point| point.is_certain) {
+    let doubt = match report.picked_or_nearest().and_then(|point| point.is_certain) {
         Some(false) => " (uncertain: its interval and the limit's overlap)",
         _ => "",
     };
@@ -141,4 +142,15 @@ fn picked(report: &Report) -> String {
         text += &format!("  {command}\n");
     }
     text
+}
+
+/// What is left to say without a pick.
+fn nearest(report: &Report) -> String {
+    let Some(point) = report.picked_or_nearest() else { return String::new() };
+    let value = match report.goal.tail_ns_max {
+        Some(_) => format!("{} us", us(point.tail_ns)),
+        None => format!("{:.2} MiB/s", point.mib_s),
+    };
+    let name = chosen(report, &point.knobs);
+    format!("no pick: no measured candidate keeps the limit; nearest: {name}, {value}\n")
 }

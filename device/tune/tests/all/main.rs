@@ -6,6 +6,7 @@
 mod confidence;
 mod knobs;
 mod paper;
+mod recorded;
 mod search;
 
 use steadyio_tune::goal::{Figures, Goal};
