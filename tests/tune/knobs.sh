@@ -1,33 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# What becomes of the knobs: measured, interrupted, applied.
+# What becomes of the knobs: interrupted, applied.
 set -eu
 # shellcheck source=lib.sh
 . "$STEADY_TESTS/lib.sh"
 
-values=inflight_max=2,8
-# Not the defaults.
-echo bfq >$queue/scheduler
-echo 3 >$queue/iosched/slice_idle
-knobs >before
-
-tune measured --throughput-min 50%
-knobs >measured.knobs
-
-tune interrupted --tail-max 50% &
+status_of interrupted 2,8 --tail-max 1ms &
 shell=$!
 until grep -q '\[k2\]' $queue/scheduler && pgrep fio >/dev/null; do
-	sleep 0.01
+	sleep 0.1
 done
 kill -INT "$(pgrep -x steady)"
-status=0
-wait $shell || status=$?
-echo $status >interrupted.status
+wait $shell
 pgrep fio >left-over || true
 knobs >interrupted.knobs
 
-tune applied --throughput-min 50% --apply
+tune applied 2,8 --throughput-min 1MiB --apply
 knobs >applied.knobs
 # Nothing is to be restored behind it.
-"$STEADY" bench --device /dev/$disk "$LOAD" >/dev/null 2>next.log
+"$STEADY" with --device /dev/$disk --knob queue/nomerges=2 -- true 2>next.log
 knobs >next.knobs

@@ -4,14 +4,22 @@
 
 disk=mmcblk0
 queue=/sys/block/$disk/queue
-# 13 values: at most 4 of them are measured.
-values=inflight_max=1,2,3,4,5,6,7,8,9,10,12,14,16
+# Not the defaults.
+echo bfq >$queue/scheduler
+echo 3 >$queue/iosched/slice_idle
 
-tune() { # $1: name of its report, rest: arguments
+tune() { # $1: name of its report, $2: values of inflight_max, rest: arguments
 	name=$1
-	shift
-	"$STEADY" tune /dev/$disk "$LOAD" --knob rt_block_us=0 --knob $values --quantile 95 \
-		--out "$name.json" "$@" >"$name.txt" 2>"$name.log"
+	values=$2
+	shift 2
+	"$STEADY" tune /dev/$disk "$LOAD" --knob rt_block_us=0 --knob "inflight_max=$values" \
+		--quantile 90 --out "$name.json" "$@" >"$name.txt" 2>"$name.log"
+}
+
+status_of() { # $1: as of tune, which may fail; the status goes to a file
+	status=0
+	tune "$@" || status=$?
+	echo $status >"$1.status"
 }
 
 knobs() {
@@ -20,3 +28,5 @@ knobs() {
 	find $queue/nr_requests $queue/max_sectors_kb $queue/iosched -type f \
 		! -name rt_blocked ! -name device_model | sort | xargs head -n 1
 }
+
+knobs >before

@@ -120,9 +120,16 @@ pub struct Sample {
 pub type Left = Result<(), BenchError>;
 
 impl Tune<'_> {
-    /// Checks what can be checked without measuring; returns the workload that would be run, with
-    /// a variant per candidate, and without a scheduler first.
-    pub fn check(&self) -> Result<(Spec, Selection), TuneError> {
+    /// Checks what can be checked without measuring, fio as well.
+    pub fn check(&self) -> Result<(), TuneError> {
+        let (spec, selection) = self.plan()?;
+        self.bench(&spec, &selection).check()?;
+        Ok(())
+    }
+
+    /// The same without what a bench checks when it starts. Returns the workload that would be run,
+    /// with a variant per candidate, and without a scheduler first.
+    pub fn plan(&self) -> Result<(Spec, Selection), TuneError> {
         let selection = Selection { points: self.selected_point()?, ..Selection::default() };
         let workload = self.workload_at(&selection)?;
         if workload.jobs_of(Class::Rt).next().is_none() {
@@ -130,7 +137,6 @@ impl Tune<'_> {
             return Err(SpecError(text.into()).into());
         }
         let spec = self.spec.with_variants(&self.variants())?;
-        self.bench(&spec, &selection).check()?;
         self.check_k2()?;
         Ok((spec, selection))
     }
@@ -178,10 +184,10 @@ impl Tune<'_> {
         })
     }
 
-    /// Measures, picks, and leaves the knobs as they were or as picked. If that last step fails, its
-    /// error comes next to the report, which is still valid.
+    /// Measures, picks, and leaves the knobs as they were or as picked. If that last step fails,
+    /// its error comes next to the report, which is still valid.
     pub fn run(&self, event: &mut dyn FnMut(Event)) -> Result<(Report, Left), TuneError> {
-        let (spec, selection) = self.check()?;
+        let (spec, selection) = self.plan()?;
         let bench = self.bench(&spec, &selection);
         let (session, plan) = bench.start(&mut |inner| event(Event::Bench(inner)))?;
         let mut runs = Runs { tune: self, session, plan, number: 0 };

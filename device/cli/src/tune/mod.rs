@@ -33,9 +33,9 @@ use crate::with;
 /// Choose knobs of the scheduler k2 for a block device and a workload, from few measurements
 ///
 /// Measures the workload without a scheduler, and then under k2 with the values that decide: by
-/// bisection, and with a check that the measured values rise as bisection needs. Prints the frontier
-/// of latency and throughput, the pick and how to set it, and always restores the knobs, except with
-/// --apply. The variants of the workload are not used. Needs k2, and what `steady bench` needs.
+/// bisection, and with a check that the measured values rise as bisection needs. Prints the
+/// frontier of latency and throughput, the pick and how to set it, and always restores the knobs,
+/// except with --apply. The variants of the workload are not used. Needs k2, and what `steady bench` needs.
 #[derive(clap::Args)]
 #[command(after_help = TUNE_HELP)]
 pub struct Arguments {
@@ -145,7 +145,9 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         keep: arguments.keep.as_deref(),
         stop: &stop,
     };
-    tune.check().map_err(|error| failure(error, &arguments.spec))?;
+    // A run checks the rest itself, before it changes anything.
+    let checked = if arguments.check { tune.check() } else { tune.plan().map(drop) };
+    checked.map_err(|error| failure(error, &arguments.spec))?;
     tune.doubts().iter().for_each(|doubt| eprintln!("steady: {doubt}"));
     if arguments.check {
         return print(&text::plan(&tune)).map(|()| Status::Done);
