@@ -119,6 +119,28 @@ static int k2_streams_show(void *data, struct seq_file *m)
 	return 0;
 }
 
+/*
+ * By which part of what they need one by one so many commands delay another, in percent; only
+ * numbers that have been tried lately.
+ */
+static int k2_delays_show(void *data, struct seq_file *m)
+{
+	struct request_queue *q = data;
+	struct k2_data *k2 = q->elevator->elevator_data;
+	struct k2_delay delay;
+	unsigned int i;
+
+	spin_lock_irq(&k2->lock);
+	delay = k2->guard->ahead.delay;
+	spin_unlock_irq(&k2->lock);
+
+	for (i = 1; i < K2_FLIGHTS; i++) {
+		if (k2_delay_knows(&delay, i))
+			seq_printf(m, "%u %u\n", i, k2_delay_parts(&delay, i) * 100 / 256);
+	}
+	return 0;
+}
+
 /* The first request of @queue or of the queues after it. */
 static struct list_head *k2_queued_first(struct k2_data *k2, unsigned int queue)
 {
@@ -190,5 +212,6 @@ const struct blk_mq_debugfs_attr k2_debugfs_attrs[] = {
 	{"counters", 0400, k2_counters_show},
 	{"tags", 0400, k2_tags_show},
 	{"streams", 0400, k2_streams_show},
+	{"delays", 0400, k2_delays_show},
 	{},
 };

@@ -249,6 +249,7 @@ static unsigned int k2_dispatch_guarded(struct k2_data *k2, struct request *rq, 
 		.bytes = blk_rq_bytes(rq),
 		.block_bytes = max(queue_logical_block_size(k2->q), K2_PIECE_MIN),
 		.inflight = k2_policy_inflight(&k2->policy),
+		.rt_inflight = k2->policy.inflight[K2_CLASS_RT],
 		/* Nothing real-time would be dispatched meanwhile. */
 		.may_wait = k2_rq(rq)->queue >= K2_RT_LEVELS &&
 			    !(k2->policy.queues_waiting & K2_RT_BITS),

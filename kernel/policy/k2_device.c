@@ -168,7 +168,7 @@ static bool note_overrun(struct k2_op_device *op, u32 units, u32 ns, bool was_jo
 	over_ns = ns > wanted_ns ? ns - wanted_ns : 0;
 	/* By those that joined it. */
 	if (was_joined && over_ns > op->line_ns[0])
-		return false;
+		return !best_of(op, octave_of(units))->units;
 	if (over_ns > overrun_ns_max(op)) {
 		op->stalls++;
 		if (over_ns > op->stall_ns_max)
@@ -199,8 +199,6 @@ void k2_device_learn(struct k2_device *device, u32 op_number, u32 bytes, u64 too
 	/* One that was joined does not show how slow the device is: nothing is forgotten for it. */
 	op->epoch_samples += !was_joined;
 	if (op->is_known && !note_overrun(op, sample.units, sample.ns, was_joined, now_ns))
-		return;
-	if (was_joined && !op->is_known)
 		return;
 	if (!is_better(&sample, best))
 		return;

@@ -3,9 +3,7 @@
 
 #define NS_PER_US 1000ULL
 #define NS_PER_MS 1000000ULL
-/* The parts of k2_overlap. */
-#define WHOLE	       256
-#define OVERLAP_SAMPLE 16
+#define WHOLE	  256
 /*
  * A sixteenth of rt_block_us is not for the device: between the end of a command and the dispatch
  * of the next comes software, and what is learnt is off by something.
@@ -14,8 +12,7 @@
 /* And so much of the time until the next request: long commands may miss what is learnt by more. */
 #define AHEAD_SHIFT 5
 /* A piece may end so much of rt_block_us late if the device waits for real-time. */
-#define LATE_SHIFT    2
-#define OVERLAP_EPOCH 256
+#define LATE_SHIFT 2
 
 static u64 min_u64(u64 a, u64 b)
 {
@@ -27,6 +24,7 @@ void k2_lookahead_init(struct k2_lookahead *ahead)
 	*ahead = (struct k2_lookahead){
 		.rt_idle_ns = K2_RT_IDLE_MS_DEFAULT * NS_PER_MS,
 		.first = K2_FLIGHT_NONE,
+		.probe = K2_FLIGHT_NONE,
 	};
 }
 
@@ -64,12 +62,13 @@ void k2_lookahead_rt_end(struct k2_lookahead *ahead, u32 stream, u64 now_ns)
 /* What is with the device now may have waited for it: how long it takes says nothing. */
 void k2_lookahead_bypassed(struct k2_lookahead *ahead, u64 now_ns)
 {
+	u32 i;
+
 	ahead->first = K2_FLIGHT_NONE;
 	ahead->is_alone = false;
 	ahead->busy_ns = now_ns;
-	ahead->overlap.took_ns = 0;
-	ahead->overlap.needed_ns = 0;
-	ahead->overlap.count = 0;
+	for (i = 0; i < K2_FLIGHTS; i++)
+		ahead->flight[i].others = 0;
 }
 
 void k2_lookahead_rt_bypassed(struct k2_lookahead *ahead, u32 level, u64 since_ns, u64 now_ns)
@@ -77,28 +76,10 @@ void k2_lookahead_rt_bypassed(struct k2_lookahead *ahead, u32 level, u64 since_n
 	k2_streams_bypassed(&ahead->streams, level, since_ns, now_ns, ahead->rt_block_ns);
 }
 
-static u32 overlap_parts(const struct k2_overlap *overlap)
+/* For how long the device has worked on what is with it now. */
+static u64 worked_ns(const struct k2_lookahead *ahead, u64 now_ns)
 {
-	u32 parts = overlap->parts[0] > overlap->parts[1] ? overlap->parts[0] : overlap->parts[1];
-
-	parts += parts >> 3;
-	return overlap->parts[1] && parts < WHOLE ? parts : WHOLE;
-}
-
-/* What a command adds to the wait of others. */
-static u64 needs_ns(const struct k2_lookahead *ahead, u32 op, u32 bytes, u32 inflight)
-{
-	u64 alone_ns = k2_device_time_ns(&ahead->device, op, bytes);
-
-	return inflight ? alone_ns * overlap_parts(&ahead->overlap) / WHOLE : alone_ns;
-}
-
-/* How much longer the device is busy. */
-static u64 backlog_ns(const struct k2_lookahead *ahead, u64 now_ns)
-{
-	u64 worked_ns = now_ns > ahead->busy_ns ? now_ns - ahead->busy_ns : 0;
-
-	return ahead->backlog_ns > worked_ns ? ahead->backlog_ns - worked_ns : 0;
+	return now_ns > ahead->busy_ns ? now_ns - ahead->busy_ns : 0;
 }
 
 /* Whole blocks, one at least. */
@@ -116,17 +97,39 @@ static u32 fit(const struct k2_lookahead *ahead, const struct k2_cut *cut, u64 r
 	return whole_blocks(cut, k2_device_fit(&ahead->device, cut->op, cut->bytes, room_ns));
 }
 
-static u32 piece_beside(const struct k2_lookahead *ahead, const struct k2_cut *cut, u64 room_ns)
+/*
+ * What a piece may need by itself, so that it and all that is with the device delay another by no
+ * more than @room_ns. One like those that are in flight adds only a part of its time, and a longer
+ * one all of it: large commands overlap less than small ones.
+ */
+static u64 needs_beside_ns(const struct k2_lookahead *ahead, const struct k2_cut *cut, u64 room_ns)
 {
-	/* What overlaps takes only a part of its time. */
-	u64 alone_ns = room_ns >> 40 ? room_ns
-				     : k2_div(room_ns * WHOLE, overlap_parts(&ahead->overlap));
-	u32 piece_bytes = fit(ahead, cut, alone_ns);
+	u32 parts = k2_delay_parts(&ahead->delay, cut->inflight + 1);
+	u64 others_ns = ahead->needs_ns * parts / WHOLE;
+	u64 usual_ns = k2_div(ahead->needs_ns, cut->inflight);
 
-	/* Its time has to be learnt first, from one that has the device for itself. */
-	if (k2_device_lacks(&ahead->device, cut->op, piece_bytes))
+	if (room_ns <= others_ns)
 		return 0;
-	return needs_ns(ahead, cut->op, piece_bytes, 1) <= room_ns ? piece_bytes : 0;
+	room_ns -= others_ns;
+	if (usual_ns <= room_ns)
+		return room_ns;
+	return min_u64(usual_ns, k2_div(room_ns * WHOLE, parts));
+}
+
+static u32 piece_beside(struct k2_lookahead *ahead, const struct k2_cut *cut, u64 room_ns)
+{
+	u64 needs_ns = needs_beside_ns(ahead, cut, room_ns);
+	u32 piece_bytes = fit(ahead, cut, needs_ns);
+
+	if (k2_device_time_ns(&ahead->device, cut->op, piece_bytes) > needs_ns)
+		return 0;
+	if (k2_device_lacks(&ahead->device, cut->op, piece_bytes)) {
+		/* Its time has to be learnt first, from one that is the only one of background. */
+		if (cut->rt_inflight < cut->inflight)
+			return 0;
+		ahead->is_probing = true;
+	}
+	return piece_bytes;
 }
 
 /* What the device may work longer than until a real-time request comes. */
@@ -162,8 +165,8 @@ void k2_lookahead_make_room(struct k2_lookahead *ahead, struct k2_cut *cut, u32 
 
 u32 k2_lookahead_piece_bytes(struct k2_lookahead *ahead, const struct k2_cut *cut, u64 now_ns)
 {
+	u64 reserve_ns = 0;
 	u32 piece_bytes;
-	u64 busy_ns;
 
 	if (!cut->inflight) {
 		piece_bytes = fit(ahead, cut, cut->room_ns);
@@ -176,9 +179,12 @@ u32 k2_lookahead_piece_bytes(struct k2_lookahead *ahead, const struct k2_cut *cu
 	/* How long those take that are not watched is not known. */
 	if (ahead->is_probing || ahead->watched_count < cut->inflight)
 		return 0;
-	/* The reserve of what is in flight may have been learnt while nothing was slow. */
-	busy_ns = backlog_ns(ahead, now_ns) + k2_device_reserve_ns(&ahead->device, cut->op);
-	return busy_ns < cut->room_ns ? piece_beside(ahead, cut, cut->room_ns - busy_ns) : 0;
+	/* The device may be slow for the first time where so many are tried for the first time. */
+	if (!k2_delay_knows(&ahead->delay, cut->inflight + 1))
+		reserve_ns = k2_device_reserve_ns(&ahead->device, cut->op);
+	if (cut->room_ns <= reserve_ns)
+		return 0;
+	return piece_beside(ahead, cut, cut->room_ns - reserve_ns + worked_ns(ahead, now_ns));
 }
 
 u32 k2_lookahead_watch(struct k2_lookahead *ahead, u32 op, u32 bytes, u32 inflight, u64 now_ns)
@@ -190,9 +196,9 @@ u32 k2_lookahead_watch(struct k2_lookahead *ahead, u32 op, u32 bytes, u32 inflig
 		return K2_FLIGHT_NONE;
 	}
 	number = (u32)__builtin_ctz(~ahead->watched);
-	ahead->watched |= 1U << number;
-	ahead->watched_count++;
 	ahead->is_alone = !inflight;
+	if (ahead->is_probing && ahead->probe == K2_FLIGHT_NONE)
+		ahead->probe = number;
 	if (!inflight) {
 		ahead->first = number;
 		ahead->busy_ns = now_ns;
@@ -201,9 +207,14 @@ u32 k2_lookahead_watch(struct k2_lookahead *ahead, u32 op, u32 bytes, u32 inflig
 		.op = op,
 		.bytes = bytes,
 		.since_ns = now_ns,
-		.needs_ns = needs_ns(ahead, op, bytes, inflight),
+		.needs_ns = k2_device_time_ns(&ahead->device, op, bytes),
+		.others = ahead->watched_count == inflight ? inflight : 0,
+		.others_ns = ahead->needs_ns,
+		.worked_ns = worked_ns(ahead, now_ns),
 	};
-	ahead->backlog_ns += ahead->flight[number].needs_ns;
+	ahead->watched |= 1U << number;
+	ahead->watched_count++;
+	ahead->needs_ns += ahead->flight[number].needs_ns;
 	return number;
 }
 
@@ -212,68 +223,31 @@ void k2_lookahead_unwatched(struct k2_lookahead *ahead)
 	ahead->is_alone = false;
 }
 
-static void turn_overlap_epoch(struct k2_overlap *overlap)
+/* @flight took @took_ns, and others were with the device when it was dispatched. */
+static void learn_delay(struct k2_lookahead *ahead, const struct k2_flight *flight, u64 took_ns,
+			u64 now_ns)
 {
-	if (++overlap->samples < OVERLAP_EPOCH)
+	u64 reserve_ns = k2_device_reserve_ns(&ahead->device, flight->op);
+	u64 alone_ns = flight->needs_ns > reserve_ns ? flight->needs_ns - reserve_ns : 0;
+
+	if (!alone_ns)
 		return;
-	overlap->parts[1] = overlap->parts[0];
-	overlap->parts[0] = 0;
-	overlap->samples = 0;
-}
-
-/* Several were with the device until one of them, @flight, ended. */
-static void learn_overlap(struct k2_lookahead *ahead, const struct k2_flight *flight, u64 now_ns)
-{
-	struct k2_overlap *overlap = &ahead->overlap;
-	u32 needed;
-
-	overlap->took_ns += now_ns > ahead->busy_ns ? now_ns - ahead->busy_ns : 0;
-	overlap->needed_ns += k2_device_time_ns(&ahead->device, flight->op, flight->bytes);
-	if (++overlap->count < OVERLAP_SAMPLE)
-		return;
-	needed = (u32)(overlap->needed_ns / WHOLE);
-	if (needed) {
-		u64 parts = 1 + k2_div(overlap->took_ns, needed);
-
-		parts = parts < WHOLE ? parts : WHOLE;
-		if (parts > overlap->parts[0])
-			overlap->parts[0] = (u32)parts;
-	}
-	overlap->took_ns = 0;
-	overlap->needed_ns = 0;
-	overlap->count = 0;
-	turn_overlap_epoch(overlap);
-}
-
-/*
- * What overlaps is known in proportion to what commands are believed to take: if that was too much,
- * it was too little.
- */
-static void learn_device(struct k2_lookahead *ahead, const struct k2_flight *flight, u64 took_ns,
-			 u64 now_ns)
-{
-	u32 *parts = ahead->overlap.parts;
-	u64 before_ns = k2_device_time_ns(&ahead->device, flight->op, flight->bytes);
-	u64 after_ns;
-
-	k2_device_learn(&ahead->device, flight->op, flight->bytes, took_ns, !ahead->is_alone,
-			now_ns);
-	after_ns = k2_device_time_ns(&ahead->device, flight->op, flight->bytes);
-	if (after_ns >= before_ns || !after_ns)
-		return;
-	parts[0] = (u32)k2_div(parts[0] * before_ns, (u32)after_ns);
-	parts[1] = (u32)k2_div(parts[1] * before_ns, (u32)after_ns);
+	took_ns = took_ns > alone_ns ? took_ns - alone_ns : 0;
+	k2_delay_learn(&ahead->delay, flight->others, took_ns + flight->worked_ns,
+		       flight->others_ns, now_ns);
 }
 
 void k2_lookahead_cancel(struct k2_lookahead *ahead, u32 number)
 {
-	ahead->backlog_ns -= ahead->flight[number].needs_ns;
+	ahead->needs_ns -= ahead->flight[number].needs_ns;
 	ahead->watched &= ~(1U << number);
 	ahead->watched_count--;
 	if (ahead->first == number)
 		ahead->first = K2_FLIGHT_NONE;
-	if (!ahead->watched)
+	if (ahead->probe == number) {
+		ahead->probe = K2_FLIGHT_NONE;
 		ahead->is_probing = false;
+	}
 }
 
 void k2_lookahead_done(struct k2_lookahead *ahead, u32 number, u64 now_ns)
@@ -281,10 +255,11 @@ void k2_lookahead_done(struct k2_lookahead *ahead, u32 number, u64 now_ns)
 	const struct k2_flight *flight = &ahead->flight[number];
 	u64 took_ns = now_ns > flight->since_ns ? now_ns - flight->since_ns : 0;
 
-	if (ahead->first == number)
-		learn_device(ahead, flight, took_ns, now_ns);
-	if (ahead->watched_count > 1)
-		learn_overlap(ahead, flight, now_ns);
+	if (ahead->first == number || ahead->probe == number)
+		k2_device_learn(&ahead->device, flight->op, flight->bytes, took_ns,
+				ahead->first != number || !ahead->is_alone, now_ns);
+	if (flight->others)
+		learn_delay(ahead, flight, took_ns, now_ns);
 	k2_lookahead_cancel(ahead, number);
 	ahead->busy_ns = now_ns;
 }

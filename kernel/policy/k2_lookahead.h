@@ -15,9 +15,7 @@
  * arrivals are counted.
  *
  * With several requests in flight, what each adds to the wait is less than the time it takes by
- * itself. The part is learnt too: the time in which 16 overlapping commands ended, in proportion to
- * what they would have needed one by one, the most of the last hundreds of such means, and an
- * eighth of it more.
+ * itself. By how much they delay another is learnt, too (k2_delay.h).
  *
  * Pure C: no allocation, no lock, no clock. The caller serialises all calls.
  */
@@ -25,6 +23,7 @@
 #define K2_LOOKAHEAD_H
 
 #include "k2_anticipation.h"
+#include "k2_delay.h"
 #include "k2_device.h"
 #include "k2_streams.h"
 
@@ -39,8 +38,6 @@
 #define K2_RT_IDLE_MS_LIMIT   3600000U
 #define K2_RT_IDLE_MS_DEFAULT 10000U
 
-/* So many commands are watched at a time. */
-#define K2_FLIGHTS     32
 #define K2_FLIGHT_NONE K2_FLIGHTS
 
 /* A command that is with the device, and watched. */
@@ -48,15 +45,11 @@ struct k2_flight {
 	u32 op;
 	u32 bytes;
 	u64 since_ns;
-	u64 needs_ns; /* what it adds to the wait of others */
-};
-
-/* How much less overlapping commands take than one by one, in 1/256. */
-struct k2_overlap {
-	u32 parts[2]; /* the most of this epoch, of the last; 0: unknown */
-	u32 samples;
-	u64 took_ns, needed_ns; /* of the commands counted now */
-	u32 count;
+	u64 needs_ns; /* by itself */
+	/* When it was dispatched: how many others were with the device, 0 if that is not known; */
+	u32 others;
+	u64 others_ns; /* what these needed one by one, */
+	u64 worked_ns; /* and for how long the device had worked on them. */
 };
 
 struct k2_lookahead {
@@ -70,10 +63,12 @@ struct k2_lookahead {
 	u32 watched_count;
 	u32 first; /* the one that found the device idle, until it ends, or K2_FLIGHT_NONE */
 	bool is_alone; /* nothing has joined it */
-	bool is_probing; /* that one is to stay alone */
-	u64 backlog_ns; /* sum of needs_ns */
+	/* Its time is to be learnt, so no more of the background is to join it; */
+	bool is_probing;
+	u32 probe; /* K2_FLIGHT_NONE until it is watched */
+	u64 needs_ns; /* the sum of theirs */
 	u64 busy_ns; /* since when the device works on what is with it now */
-	struct k2_overlap overlap;
+	struct k2_delay delay;
 };
 
 void k2_lookahead_init(struct k2_lookahead *ahead);
@@ -102,6 +97,7 @@ struct k2_cut {
 	u32 bytes;
 	u32 block_bytes; /* cut at multiples of it */
 	u32 inflight; /* other commands with the device, watched or not */
+	u32 rt_inflight; /* of these, real-time */
 	bool may_wait; /* the device may be left idle for real-time that is about to come */
 	/* Of k2_lookahead_make_room(). */
 	u64 room_ns;

@@ -4,7 +4,8 @@
  *
  * One real-time process with one request at a time and a pause between them, beside asynchronous
  * background processes. The scheduler is K2's rule: at most `bound` requests are with the drive,
- * real-time goes first; with bound=0 there is none, each request goes to the drive at once. The
+ * real-time goes first; with bound=0 there is none, each request goes to the drive at once. With
+ * rt_block_us, k2's look-ahead (kernel/policy) decides below that bound how many there are. The
  * block layer takes no time. Printed are, as one line of JSON, the latency of the real-time
  * process, what all processes read or wrote per second, and what the drive did.
  *
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "guard.h"
 #include "ssd.h"
 
 #define TAGS	   4096
@@ -27,9 +29,11 @@ static struct load {
 	u64 bg_write; /* the background writes: as write, unless given */
 	u64 sequential;
 	u64 bound; /* K2-x; 0: no scheduler */
+	u64 rt_block_us; /* 0: as many as the bound */
 	u64 processes; /* of the background */
 	u64 depth; /* requests of each at once */
 	u64 pause_us; /* of the real-time process, from an end to the next submission */
+	u64 jitter_us; /* so much more or less, at random */
 	u64 span_permille; /* of the capacity that is read or written */
 	u64 rt_span_permille; /* the real-time process's own, behind it; 0: the same */
 	u64 samples; /* real-time requests measured */
@@ -54,9 +58,11 @@ static const struct {
 	{"bg_write", &load.bg_write},
 	{"sequential", &load.sequential},
 	{"bound", &load.bound},
+	{"rt_block_us", &load.rt_block_us},
 	{"processes", &load.processes},
 	{"depth", &load.depth},
 	{"pause_us", &load.pause_us},
+	{"jitter_us", &load.jitter_us},
 	{"span_permille", &load.span_permille},
 	{"rt_span_permille", &load.rt_span_permille},
 	{"samples", &load.samples},
@@ -80,12 +86,14 @@ static struct request {
 	u64 slot;
 	u64 submitted_ns;
 	u32 next; /* free tags, or the background's queue */
+	u32 flight; /* the policy's number */
 } request[TAGS];
 
 static u32 free_tag;
 static u32 waiting_head = TAGS, waiting_tail = TAGS; /* of the background, under a bound */
 static u32 rt_waiting = TAGS;
 static u64 in_flight, now_ns, rt_next_ns, random_state;
+static u64 wait_until_ns = SSD_NEVER; /* the background gives way to real-time that is expected */
 static u64 *latency_ns, latencies, measured_slots, measured_from_ns;
 
 static u64 below(u64 limit)
@@ -113,7 +121,16 @@ static void to_drive(u32 tag)
 		fprintf(stderr, "ssd_load: the drive takes no more: raise queue_commands\n");
 		exit(1);
 	}
+	request[tag].flight = guard_watch(write, SLOT_BYTES, in_flight, now_ns);
 	in_flight++;
+}
+
+static bool may_dispatch(void)
+{
+	if (!load.rt_block_us || guard_allows(load.bg_write, SLOT_BYTES, in_flight, now_ns))
+		return true;
+	wait_until_ns = guard_wait_until_ns();
+	return false;
 }
 
 static void dispatch(void)
@@ -125,7 +142,7 @@ static void dispatch(void)
 			rt_waiting = TAGS;
 		} else {
 			tag = waiting_head;
-			if (tag == TAGS)
+			if (tag == TAGS || !may_dispatch())
 				return;
 			waiting_head = request[tag].next;
 			if (waiting_head == TAGS)
@@ -153,6 +170,7 @@ static void submit(u32 owner)
 		return;
 	}
 	if (!owner) {
+		guard_rt_arrival(now_ns);
 		rt_waiting = tag;
 	} else {
 		if (waiting_tail == TAGS)
@@ -164,16 +182,25 @@ static void submit(u32 owner)
 	dispatch();
 }
 
+static u64 pause_ns(void)
+{
+	u64 jitter_ns = load.jitter_us * 1000;
+
+	return load.pause_us * 1000 - jitter_ns + below(2 * jitter_ns + 1);
+}
+
 static void ended(u32 tag)
 {
 	u32 owner = request[tag].process;
 
 	in_flight--;
+	guard_done(request[tag].flight, now_ns);
 	measured_slots += measuring();
 	if (!owner) {
 		if (measuring())
 			latency_ns[latencies++] = now_ns - request[tag].submitted_ns;
-		rt_next_ns = now_ns + load.pause_us * 1000;
+		guard_rt_end(now_ns);
+		rt_next_ns = now_ns + pause_ns();
 	}
 	request[tag].next = free_tag;
 	free_tag = tag;
@@ -218,6 +245,12 @@ static void run(void)
 		u32 tags[64], count, i;
 
 		now_ns = due_ns < rt_next_ns ? due_ns : rt_next_ns;
+		if (wait_until_ns < now_ns) {
+			now_ns = wait_until_ns;
+			wait_until_ns = SSD_NEVER;
+			dispatch();
+			continue;
+		}
 		if (now_ns == SSD_NEVER) {
 			fprintf(stderr, "ssd_load: a command never ends\n");
 			exit(1);
@@ -309,6 +342,8 @@ static const char *load_error(void)
 	if (!load.samples || !load.span_permille || load.span_permille > 1000 ||
 	    load.span_permille + load.rt_span_permille > 1000)
 		return "samples, span_permille: at least 1, and spans at most 1000";
+	if (load.jitter_us > load.pause_us)
+		return "jitter_us: at most pause_us";
 	return NULL;
 }
 
@@ -328,6 +363,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "ssd_load: %s\n", error);
 		return 2;
 	}
+	guard_begin((u32)load.rt_block_us);
 	ssd_init(&drive, &params, malloc(ssd_memory_bytes(&params)));
 	prepare();
 	run();

@@ -148,9 +148,10 @@ static void a_stall_is_counted_and_not_learnt(void)
 static void of_one_that_was_joined_little_is_learnt(void)
 {
 	begin();
-	command_with(4, 0, true);
-	EXPECT(time_us(4), 0);
+	command_with(4, 5 * MS, true);
+	EXPECT(time_us(4), 5140);
 	command(4, 0);
+	EXPECT(time_us(4), 140);
 	command_with(4, 100 * US, true);
 	EXPECT(time_us(4), 240);
 	command_with(4, 200 * US, true);
@@ -159,6 +160,9 @@ static void of_one_that_was_joined_little_is_learnt(void)
 	EXPECT(device.op[READ].stalls, 0);
 	command_with(16, 0, true);
 	EXPECT(time_us(16), 360);
+	/* The most that it can be is better than nothing. */
+	command_with(64, 1 * MS, true);
+	EXPECT(k2_device_lacks(&device, READ, 64 * KIB), false);
 }
 
 static void a_device_that_became_slower_is_learnt_anew(void)

@@ -134,7 +134,9 @@ static void bypass(void)
 static u32 ask(u32 op, u32 bytes)
 {
 	u32 block_bytes = K2_PIECE_MIN << random_below(3), level = BACKGROUND_LEVEL, piece;
-	struct k2_cut cut = {op, bytes, block_bytes, inflight, random_below(2), 0, 0};
+	struct k2_cut cut = {
+		op, bytes, block_bytes, inflight, (u32)random_below(inflight + 1), random_below(2),
+		0,  0};
 	u64 least_ns = ahead.rt_block_ns - (ahead.rt_block_ns >> 4);
 
 	if (!k2_lookahead_guards(&ahead, level))
@@ -224,7 +226,10 @@ static void check_books(void)
 	}
 	must(ahead.watched_count == watched, "the watched are counted");
 	must((u32)__builtin_popcount(ahead.watched) == watched, "each of the watched has a place");
-	must(ahead.backlog_ns == backlog_ns, "the backlog is the sum of what is in flight");
+	must(ahead.needs_ns == backlog_ns, "the backlog is the sum of what is in flight");
+	must(ahead.probe == K2_FLIGHT_NONE ||
+		     (ahead.is_probing && ahead.watched >> ahead.probe & 1),
+	     "a probe is in flight");
 	must(ahead.streams.used <= K2_STREAMS, "there are not too many streams");
 	k2_streams_next(&ahead.streams, BACKGROUND_LEVEL, now_ns, &next_ns);
 	must(next_ns >= now_ns, "what is expected is not in the past");

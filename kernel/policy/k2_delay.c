@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+#include "k2_delay.h"
+
+#define WHOLE	      256U
+#define EPOCH_NS      4000000000ULL
+#define EPOCH_SAMPLES 256
+/* Of fewer commands the most is not yet known. */
+#define KNOWN_SAMPLES 64
+/* So much more is assumed. */
+#define MARGIN_SHIFT 3
+#define FORGET_SHIFT 4
+/* Longer times are no times. */
+#define NS_MAX 1000000000000ULL
+
+static u32 known_parts(const struct k2_delay *delay, u32 number)
+{
+	u32 now = delay->parts[0][number], before = delay->parts[1][number];
+
+	if (delay->count[0][number] + delay->count[1][number] < KNOWN_SAMPLES)
+		return 0;
+	return now > before ? now : before;
+}
+
+static void turn_epoch(struct k2_delay *delay, u64 now_ns)
+{
+	u32 i;
+
+	if (now_ns - delay->epoch_ns < EPOCH_NS || delay->samples < EPOCH_SAMPLES)
+		return;
+	for (i = 0; i < K2_FLIGHTS; i++) {
+		if (delay->count[0][i] < EPOCH_SAMPLES) {
+			/* It may be avoided for what happened once. */
+			delay->parts[0][i] -= delay->parts[0][i] >> FORGET_SHIFT;
+			delay->parts[1][i] -= delay->parts[1][i] >> FORGET_SHIFT;
+			continue;
+		}
+		delay->parts[1][i] = delay->parts[0][i];
+		delay->parts[0][i] = 0;
+		delay->count[1][i] = delay->count[0][i];
+		delay->count[0][i] = 0;
+	}
+	delay->epoch_ns = now_ns;
+	delay->samples = 0;
+}
+
+void k2_delay_learn(struct k2_delay *delay, u32 number, u64 delay_ns, u64 needed_ns, u64 now_ns)
+{
+	u32 *parts = &delay->parts[0][number];
+	u64 unit_ns = needed_ns / WHOLE, found;
+
+	turn_epoch(delay, now_ns);
+	delay->samples++;
+	if (!unit_ns || unit_ns > ~0U || delay_ns > NS_MAX)
+		return;
+	delay->count[0][number]++;
+	/* Most often there is nothing new. */
+	if (*parts && delay_ns <= *parts * unit_ns)
+		return;
+	found = 1 + k2_div(delay_ns, (u32)unit_ns);
+	/* One after the other is the most that they cost; more is the device's own. */
+	*parts = found < WHOLE ? (u32)found : WHOLE;
+}
+
+bool k2_delay_knows(const struct k2_delay *delay, u32 number)
+{
+	return number < K2_FLIGHTS && known_parts(delay, number);
+}
+
+u32 k2_delay_parts(const struct k2_delay *delay, u32 number)
+{
+	u32 parts = 0;
+
+	if (number >= K2_FLIGHTS)
+		number = K2_FLIGHTS - 1;
+	while (number && !parts)
+		parts = known_parts(delay, number--);
+	parts += parts >> MARGIN_SHIFT;
+	return parts && parts < WHOLE ? parts : WHOLE;
+}

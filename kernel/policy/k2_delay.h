@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * By how much commands that are with the device delay one more, learnt for each number of them.
+ *
+ * Problem: a device with a queue works on several commands at a time. What one by one would take
+ * 2 ms delays a command by 2 ms on a card that has one bus, and by 0.2 ms on a drive with many
+ * dies; there, by less for each the more there are, until all dies are busy.
+ *
+ * Model: delay(number, needed) = part(number) * needed, where needed is what those commands would
+ * take one by one. A part is the most that a command was delayed by in proportion, in this epoch
+ * and the last, so what the device no longer does is forgotten; an eighth more is assumed. For a
+ * number that has not been tried lately it is the part of the next smaller one that has, or all:
+ * so one more than is known is tried at a time.
+ *
+ * Pure C: no allocation, no lock, no clock. The caller serialises all calls.
+ */
+#ifndef K2_DELAY_H
+#define K2_DELAY_H
+
+#include "k2_types.h"
+
+/* So many commands are watched at a time. */
+#define K2_FLIGHTS 32
+
+struct k2_delay {
+	/* This epoch, the last; by number. */
+	u32 parts[2][K2_FLIGHTS]; /* in 1/256 */
+	u32 count[2][K2_FLIGHTS]; /* of commands that they were learnt from */
+	u64 epoch_ns;
+	u32 samples;
+};
+
+/*
+ * A command was delayed by @delay_ns by @number others, 1 to K2_FLIGHTS - 1, that would have needed
+ * @needed_ns one by one.
+ */
+void k2_delay_learn(struct k2_delay *delay, u32 number, u64 delay_ns, u64 needed_ns, u64 now_ns);
+
+/* Have so many commands been with the device lately? */
+bool k2_delay_knows(const struct k2_delay *delay, u32 number);
+
+/* By which part of what they need one by one do @number commands delay another? In 1/256. */
+u32 k2_delay_parts(const struct k2_delay *delay, u32 number);
+
+#endif /* K2_DELAY_H */
