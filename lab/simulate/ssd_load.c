@@ -184,9 +184,9 @@ static void submit(u32 owner)
 
 static u64 pause_ns(void)
 {
-	u64 jitter_ns = load.jitter_us * 1000;
+	u64 pause_ns = load.pause_us * 1000, jitter_ns = load.jitter_us * 1000;
 
-	return load.pause_us * 1000 - jitter_ns + below(2 * jitter_ns + 1);
+	return jitter_ns ? pause_ns - jitter_ns + below(2 * jitter_ns + 1) : pause_ns;
 }
 
 static void ended(u32 tag)
