@@ -106,14 +106,14 @@ static u64 needs_beside_ns(const struct k2_lookahead *ahead, const struct k2_cut
 {
 	u32 parts = k2_delay_parts(&ahead->delay, cut->inflight + 1);
 	u64 others_ns = ahead->needs_ns * parts / WHOLE;
-	u64 usual_ns = k2_div(ahead->needs_ns, cut->inflight);
 
 	if (room_ns <= others_ns)
 		return 0;
 	room_ns -= others_ns;
-	if (usual_ns <= room_ns)
+	/* Is there room for all of one like them? */
+	if (room_ns > ahead->needs_ns || room_ns * cut->inflight >= ahead->needs_ns)
 		return room_ns;
-	return min_u64(usual_ns, k2_div(room_ns * WHOLE, parts));
+	return min_u64(k2_div(ahead->needs_ns, cut->inflight), k2_div(room_ns * WHOLE, parts));
 }
 
 static u32 piece_beside(struct k2_lookahead *ahead, const struct k2_cut *cut, u64 room_ns)
