@@ -12,11 +12,22 @@
 /* Longer times are no times. */
 #define NS_MAX 1000000000000ULL
 
-static u32 known_parts(const struct k2_delay *delay, u32 number)
+/* 1, 2, 3, 4 to 5, 6 to 7, 8 to 11 and so on. */
+static u32 group_of(u32 number)
 {
-	u32 now = delay->parts[0][number], before = delay->parts[1][number];
+	u32 octave;
 
-	if (delay->count[0][number] + delay->count[1][number] < KNOWN_SAMPLES)
+	if (number >= K2_FLIGHTS)
+		return K2_DELAY_GROUPS - 1;
+	octave = 31 - (u32)__builtin_clz(number);
+	return octave ? 2 * octave - 1 + (number >> (octave - 1) & 1) : 0;
+}
+
+static u32 known_parts(const struct k2_delay *delay, u32 group)
+{
+	u32 now = delay->parts[0][group], before = delay->parts[1][group];
+
+	if (delay->count[0][group] + delay->count[1][group] < KNOWN_SAMPLES)
 		return 0;
 	return now > before ? now : before;
 }
@@ -27,7 +38,7 @@ static void turn_epoch(struct k2_delay *delay, u64 now_ns)
 
 	if (now_ns - delay->epoch_ns < EPOCH_NS || delay->samples < EPOCH_SAMPLES)
 		return;
-	for (i = 0; i < K2_FLIGHTS; i++) {
+	for (i = 0; i < K2_DELAY_GROUPS; i++) {
 		if (delay->count[0][i] < EPOCH_SAMPLES) {
 			/* It may be avoided for what happened once. */
 			delay->parts[0][i] -= delay->parts[0][i] >> FORGET_SHIFT;
@@ -45,14 +56,14 @@ static void turn_epoch(struct k2_delay *delay, u64 now_ns)
 
 void k2_delay_learn(struct k2_delay *delay, u32 number, u64 delay_ns, u64 needed_ns, u64 now_ns)
 {
-	u32 *parts = &delay->parts[0][number];
+	u32 group = group_of(number), *parts = &delay->parts[0][group];
 	u64 unit_ns = needed_ns / WHOLE, found;
 
 	turn_epoch(delay, now_ns);
 	delay->samples++;
 	if (!unit_ns || unit_ns > ~0U || delay_ns > NS_MAX)
 		return;
-	delay->count[0][number]++;
+	delay->count[0][group]++;
 	/* Most often there is nothing new. */
 	if (*parts && delay_ns <= *parts * unit_ns)
 		return;
@@ -63,17 +74,16 @@ void k2_delay_learn(struct k2_delay *delay, u32 number, u64 delay_ns, u64 needed
 
 bool k2_delay_knows(const struct k2_delay *delay, u32 number)
 {
-	return number < K2_FLIGHTS && known_parts(delay, number);
+	return known_parts(delay, group_of(number));
 }
 
 u32 k2_delay_parts(const struct k2_delay *delay, u32 number)
 {
-	u32 parts = 0;
+	u32 group = group_of(number);
+	u32 parts = known_parts(delay, group);
 
-	if (number >= K2_FLIGHTS)
-		number = K2_FLIGHTS - 1;
-	while (number && !parts)
-		parts = known_parts(delay, number--);
+	while (group && !parts)
+		parts = known_parts(delay, --group);
 	parts += parts >> MARGIN_SHIFT;
 	return parts && parts < WHOLE ? parts : WHOLE;
 }

@@ -8,9 +8,10 @@
  *
  * Model: delay(number, needed) = part(number) * needed, where needed is what those commands would
  * take one by one. A part is the most that a command was delayed by in proportion, in this epoch
- * and the last, so what the device no longer does is forgotten; an eighth more is assumed. For a
- * number that has not been tried lately it is the part of the next smaller one that has, or all:
- * so one more than is known is tried at a time.
+ * and the last, so what the device no longer does is forgotten; an eighth more is assumed. Numbers
+ * that are near to each other share a part: the longest delays are rare, and as commands end, those
+ * that wait for the same die remain. For a number that has not been tried lately it is the part of
+ * the next smaller one that has, or all: so little more than is known is tried at a time.
  *
  * Pure C: no allocation, no lock, no clock. The caller serialises all calls.
  */
@@ -21,11 +22,13 @@
 
 /* So many commands are watched at a time. */
 #define K2_FLIGHTS 32
+/* 1, 2, 3, 4 to 5, 6 to 7, 8 to 11, 12 to 15, 16 to 23, 24 and more. */
+#define K2_DELAY_GROUPS 9
 
 struct k2_delay {
-	/* This epoch, the last; by number. */
-	u32 parts[2][K2_FLIGHTS]; /* in 1/256 */
-	u32 count[2][K2_FLIGHTS]; /* of commands that they were learnt from */
+	/* This epoch, the last; by group of numbers. */
+	u32 parts[2][K2_DELAY_GROUPS]; /* in 1/256 */
+	u32 count[2][K2_DELAY_GROUPS]; /* of commands that they were learnt from */
 	u64 epoch_ns;
 	u32 samples;
 };

@@ -70,6 +70,16 @@ static void each_number_is_learnt_apart(void)
 	EXPECT_WITHIN(percent(2), 44, 46);
 }
 
+static void numbers_near_to_each_other_share_a_part(void)
+{
+	begin();
+	commands(SAMPLES, 4, 40);
+	EXPECT(k2_delay_knows(&delay, 5), true);
+	EXPECT(k2_delay_knows(&delay, 6), false);
+	commands(SAMPLES, 24, 40);
+	EXPECT(k2_delay_knows(&delay, 31), true);
+}
+
 static void for_one_more_than_is_known_the_next_smaller_counts(void)
 {
 	begin();
@@ -131,6 +141,7 @@ int main(void)
 		TEST(it_is_known_after_some_commands),
 		TEST(the_most_counts),
 		TEST(each_number_is_learnt_apart),
+		TEST(numbers_near_to_each_other_share_a_part),
 		TEST(for_one_more_than_is_known_the_next_smaller_counts),
 		TEST(more_than_one_after_the_other_is_the_devices_own),
 		TEST(what_no_longer_happens_is_forgotten),
