@@ -115,7 +115,7 @@ fn a_discard_limit_that_the_kernel_refuses_is_put_back_as_far_as_possible() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(output.stdout, format!("{}\n", 16 * granularity).into_bytes());
     assert_eq!(number("discard_max_bytes"), after);
-    let said = format!("discard_max_bytes was {before}, which the kernel does not take back");
+    let said = format!("discard_max_bytes was {before}, which the kernel does not accept");
     assert_eq!(stderr(&output).contains(&said), after != before, "{}", stderr(&output));
 
     // A value of one's own has to be one that the kernel takes.

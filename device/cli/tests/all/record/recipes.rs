@@ -277,7 +277,7 @@ fn what_keep_time_promises_is_kept() {
     let rate = ["--size", "100", "--period", "2ms", "--loss-window", "20ms"];
     let sizes = ["--segment-size", "512K", "--unit", "64K", "--keep-time", "3s"];
     let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
-    command.args(["record", "--json", "--no-lock", "--duration", "9s", "--dir"]).arg(dir.path());
+    command.args(["record", "--json", "--no-lock", "--duration", "14s", "--dir"]).arg(dir.path());
     let output = command.args(rate).args(sizes).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let result = valid_json(&output, SCHEMA);
