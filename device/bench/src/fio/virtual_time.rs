@@ -13,6 +13,8 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use steadyio_core::kernel::Kernel;
+use steadyio_core::scheduling::set_fifo;
 
 /// Spins of fio 3.33's calibration (`calibrate_cpu_clock` in its gettime.c). If another version
 /// spins more often, the rest takes its full time; if less often, the remaining stops fall into the
@@ -32,6 +34,27 @@ pub fn is_virtual() -> bool {
 /// Stops and continues a fio just started through its calibration; returns early if it ends.
 pub fn skip_calibration(fio: &Child) {
     let Some(pid) = i32::try_from(fio.id()).ok().and_then(Pid::from_raw) else { return };
+    if runs_when_it_wakes() {
+        stop_and_continue(pid);
+        return;
+    }
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            if let Err(error) = set_fifo(1) {
+                eprintln!("steady: fio starts slowly: cannot run under SCHED_FIFO: {error}");
+            }
+            stop_and_continue(pid);
+        });
+    });
+}
+
+/// Whether a thread that wakes runs at once. From 6.6 on it waits for the end of fio's slice, unless
+/// it is of a real-time class, and the calibration would take its full time.
+fn runs_when_it_wakes() -> bool {
+    Kernel::running().release.starts_with("6.1.")
+}
+
+fn stop_and_continue(pid: Pid) {
     for _ in 0..SPINS {
         thread::sleep(SPIN_STARTED);
         if kill_process(pid, Signal::STOP).is_err() {
