@@ -27,7 +27,7 @@ struct k2_guard {
 	struct k2_lookahead ahead;
 	/* Background is held back until a command ends or comes back, */
 	bool is_held;
-	/* or until this time, if none is in flight; otherwise 0. */
+	/* or until this time; 0: it is only for a command. */
 	u64 held_until_ns;
 	/* A real-time thread waited for others when last looked at. */
 	bool rt_waits;

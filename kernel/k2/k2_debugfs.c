@@ -136,8 +136,30 @@ static int k2_delays_show(void *data, struct seq_file *m)
 
 	for (i = 1; i < K2_FLIGHTS; i++) {
 		if (k2_delay_knows(&delay, i))
-			seq_printf(m, "%u %u\n", i, k2_delay_parts(&delay, i) * 100 / 256);
+			seq_printf(m, "%u %u\n", i,
+				   k2_delay_parts(&delay, i) * 100 / K2_DELAY_WHOLE);
 	}
+	return 0;
+}
+
+/* The pace of background writes beside real-time writes, and what the device did; in KiB/s. */
+static int k2_pace_show(void *data, struct seq_file *m)
+{
+	struct request_queue *q = data;
+	struct k2_data *k2 = q->elevator->elevator_data;
+	struct k2_pace pace;
+	u64 now_ns;
+
+	spin_lock_irq(&k2->lock);
+	pace = k2->guard->ahead.pace;
+	now_ns = ktime_get_ns();
+	spin_unlock_irq(&k2->lock);
+
+	seq_printf(m, "pace %llu\ndone %llu\n", pace.rate * 1000ULL >> 10,
+		   pace.done * 1000ULL >> 10);
+	seq_printf(m, "off_ms %llu\n",
+		   pace.off_until_ns > now_ns ? div_u64(pace.off_until_ns - now_ns, NSEC_PER_MSEC)
+					      : 0);
 	return 0;
 }
 
@@ -213,5 +235,6 @@ const struct blk_mq_debugfs_attr k2_debugfs_attrs[] = {
 	{"tags", 0400, k2_tags_show},
 	{"streams", 0400, k2_streams_show},
 	{"delays", 0400, k2_delays_show},
+	{"pace", 0400, k2_pace_show},
 	{},
 };

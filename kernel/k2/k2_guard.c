@@ -23,6 +23,11 @@
 /* How often to look for streams that have ended. */
 #define K2_LOOK_EVERY_NS (100 * NSEC_PER_MSEC)
 
+static unsigned int k2_op(struct request *rq)
+{
+	return op_is_write(req_op(rq));
+}
+
 struct k2_guard *k2_guard_init(struct request_queue *q)
 {
 	struct k2_guard *guard = kvzalloc_node(sizeof(*guard), GFP_KERNEL, q->node);
@@ -51,9 +56,12 @@ void k2_guard_exit(struct k2_guard *guard)
 void k2_guard_arrival(struct k2_guard *guard, struct request *rq)
 {
 	struct k2_rq *k2r = k2_rq(rq);
+	u64 now_ns = ktime_get_ns();
 
-	k2r->stream = k2_lookahead_rt_arrival(&guard->ahead, task_pid_nr(current), k2r->queue,
-					      ktime_get_ns());
+	k2r->stream =
+		k2_lookahead_rt_arrival(&guard->ahead, task_pid_nr(current), k2r->queue, now_ns);
+	if (k2_op(rq))
+		k2_pace_rt_write(&guard->ahead.pace, now_ns);
 }
 
 /*
@@ -65,8 +73,10 @@ void k2_guard_bypassed(struct k2_guard *guard, struct request *rq, u64 now_ns)
 	unsigned int queue = k2_policy_queue(req_get_ioprio(rq), false);
 
 	k2_lookahead_bypassed(&guard->ahead, now_ns);
-	if (queue < K2_RT_LEVELS && !blk_rq_is_passthrough(rq))
-		k2_lookahead_rt_bypassed(&guard->ahead, queue, rq->start_time_ns, now_ns);
+	if (queue >= K2_RT_LEVELS || blk_rq_is_passthrough(rq))
+		return;
+	k2_lookahead_rt_bypassed(&guard->ahead, queue, rq->start_time_ns, now_ns);
+	k2_pace_rt_write(&guard->ahead.pace, now_ns);
 }
 
 /* Forget streams whose thread has gone, or was silent for too long. */
@@ -95,11 +105,6 @@ static void k2_forget_streams(struct k2_guard *guard, u64 now_ns)
 static unsigned int k2_guarded_level(unsigned int queue)
 {
 	return min_t(unsigned int, queue, K2_RT_LEVELS);
-}
-
-static unsigned int k2_op(struct request *rq)
-{
-	return op_is_write(req_op(rq));
 }
 
 static bool k2_is_learnt(struct request *rq)
@@ -240,10 +245,44 @@ u64 k2_guard_look(struct k2_guard *guard, u64 now_ns)
 	return 0;
 }
 
+/*
+ * When the pace lets @rq go; 0: now. Not for metadata, nor while real-time waits for others: it may
+ * wait for this. Nor with one in flight: no device was seen to gain from it. What
+ * @rq holds up meanwhile is background, by the time of a few writes.
+ */
+static u64 k2_paced_until_ns(struct k2_data *k2, struct request *rq, u64 now_ns)
+{
+	if (!k2_op(rq) || k2_rq(rq)->queue <= K2_QUEUE_METADATA || k2->guard->rt_waits ||
+	    k2->policy.inflight_max == 1)
+		return 0;
+	return k2_pace_until_ns(&k2->guard->ahead.pace, now_ns);
+}
+
+/* As much of @rq, which may be cut, as may go now; 0: none, and k2_hold() was called. */
+static unsigned int k2_dispatch_cut(struct k2_data *k2, struct request *rq, struct k2_cut *cut,
+				    u64 now_ns)
+{
+	struct k2_lookahead *ahead = &k2->guard->ahead;
+	u64 until_ns = k2_paced_until_ns(k2, rq, now_ns), piece_ns;
+	unsigned int bytes;
+
+	if (until_ns) {
+		k2_hold(k2, until_ns);
+		return 0;
+	}
+	bytes = k2_cut_bytes(k2->guard, rq, cut, now_ns);
+	piece_ns = k2_device_time_ns(&ahead->device, cut->op, bytes);
+	trace_k2_look_ahead(rq, cut->room_ns, bytes, piece_ns);
+	if (!bytes)
+		k2_hold(k2, cut->inflight ? 0 : cut->wait_until_ns);
+	else if (k2->guard->rt_waits && piece_ns > ahead->rt_block_ns)
+		k2_mark_unguarded(k2->guard, rq);
+	return bytes;
+}
+
 /* As much of @rq as may go now; 0: nothing before something in flight has ended, or a time. */
 static unsigned int k2_dispatch_guarded(struct k2_data *k2, struct request *rq, u64 now_ns)
 {
-	struct k2_lookahead *ahead = &k2->guard->ahead;
 	struct k2_cut cut = {
 		.op = k2_op(rq),
 		.bytes = blk_rq_bytes(rq),
@@ -255,21 +294,13 @@ static unsigned int k2_dispatch_guarded(struct k2_data *k2, struct request *rq, 
 			    !(k2->policy.queues_waiting & K2_RT_BITS),
 	};
 	unsigned int bytes = cut.bytes;
-	u64 piece_ns;
 
 	now_ns = now_ns ?: ktime_get_ns();
 	k2_forget_streams(k2->guard, now_ns);
-	if (k2_may_split(rq)) {
-		bytes = k2_cut_bytes(k2->guard, rq, &cut, now_ns);
-		piece_ns = k2_device_time_ns(&ahead->device, cut.op, bytes);
-		trace_k2_look_ahead(rq, cut.room_ns, bytes, piece_ns);
-		if (bytes && k2->guard->rt_waits && piece_ns > ahead->rt_block_ns)
-			k2_mark_unguarded(k2->guard, rq);
-	}
+	if (k2_may_split(rq))
+		bytes = k2_dispatch_cut(k2, rq, &cut, now_ns);
 	if (bytes)
 		k2_watch(k2, rq, bytes, now_ns);
-	else
-		k2_hold(k2, cut.inflight ? 0 : cut.wait_until_ns);
 	return bytes;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 #include "k2_delay.h"
 
-#define WHOLE	      256U
 #define EPOCH_NS      4000000000ULL
 #define EPOCH_SAMPLES 256
 /* Of fewer commands the most is not yet known. */
@@ -57,7 +56,7 @@ static void turn_epoch(struct k2_delay *delay, u64 now_ns)
 void k2_delay_learn(struct k2_delay *delay, u32 number, u64 delay_ns, u64 needed_ns, u64 now_ns)
 {
 	u32 group = group_of(number), *parts = &delay->parts[0][group];
-	u64 unit_ns = needed_ns / WHOLE, found;
+	u64 unit_ns = needed_ns / K2_DELAY_WHOLE, found;
 
 	turn_epoch(delay, now_ns);
 	delay->samples++;
@@ -69,7 +68,7 @@ void k2_delay_learn(struct k2_delay *delay, u32 number, u64 delay_ns, u64 needed
 		return;
 	found = 1 + k2_div(delay_ns, (u32)unit_ns);
 	/* One after the other is the most that they cost; more is the device's own. */
-	*parts = found < WHOLE ? (u32)found : WHOLE;
+	*parts = found < K2_DELAY_WHOLE ? (u32)found : K2_DELAY_WHOLE;
 }
 
 bool k2_delay_knows(const struct k2_delay *delay, u32 number)
@@ -85,5 +84,5 @@ u32 k2_delay_parts(const struct k2_delay *delay, u32 number)
 	while (group && !parts)
 		parts = known_parts(delay, --group);
 	parts += parts >> MARGIN_SHIFT;
-	return parts && parts < WHOLE ? parts : WHOLE;
+	return parts && parts < K2_DELAY_WHOLE ? parts : K2_DELAY_WHOLE;
 }

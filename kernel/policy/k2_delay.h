@@ -22,12 +22,14 @@
 
 /* So many commands are watched at a time. */
 #define K2_FLIGHTS 32
+/* Parts are in so many. */
+#define K2_DELAY_WHOLE 256U
 /* 1, 2, 3, 4 to 5, 6 to 7, 8 to 11, 12 to 15, 16 to 23, 24 and more. */
 #define K2_DELAY_GROUPS 9
 
 struct k2_delay {
 	/* This epoch, the last; by group of numbers. */
-	u32 parts[2][K2_DELAY_GROUPS]; /* in 1/256 */
+	u32 parts[2][K2_DELAY_GROUPS]; /* in 1/K2_DELAY_WHOLE */
 	u32 count[2][K2_DELAY_GROUPS]; /* of commands that they were learnt from */
 	u64 epoch_ns;
 	u32 samples;
@@ -42,7 +44,10 @@ void k2_delay_learn(struct k2_delay *delay, u32 number, u64 delay_ns, u64 needed
 /* Have so many commands been with the device lately? */
 bool k2_delay_knows(const struct k2_delay *delay, u32 number);
 
-/* By which part of what they need one by one do @number commands delay another? In 1/256. */
+/*
+ * By which part of what they need one by one do @number commands delay another? In
+ * 1/K2_DELAY_WHOLE.
+ */
 u32 k2_delay_parts(const struct k2_delay *delay, u32 number);
 
 #endif /* K2_DELAY_H */

@@ -3,7 +3,6 @@
 
 #define NS_PER_US 1000ULL
 #define NS_PER_MS 1000000ULL
-#define WHOLE	  256
 /*
  * A sixteenth of rt_block_us is not for the device: between the end of a command and the dispatch
  * of the next comes software, and what is learnt is off by something.
@@ -13,6 +12,7 @@
 #define AHEAD_SHIFT 5
 /* A piece may end so much of rt_block_us late if the device waits for real-time. */
 #define LATE_SHIFT 2
+#define OP_WRITE   1
 
 static u64 min_u64(u64 a, u64 b)
 {
@@ -105,7 +105,7 @@ static u32 fit(const struct k2_lookahead *ahead, const struct k2_cut *cut, u64 r
 static u64 needs_beside_ns(const struct k2_lookahead *ahead, const struct k2_cut *cut, u64 room_ns)
 {
 	u32 parts = k2_delay_parts(&ahead->delay, cut->inflight + 1);
-	u64 others_ns = ahead->needs_ns * parts / WHOLE;
+	u64 others_ns = ahead->needs_ns * parts / K2_DELAY_WHOLE;
 
 	if (room_ns <= others_ns)
 		return 0;
@@ -113,7 +113,8 @@ static u64 needs_beside_ns(const struct k2_lookahead *ahead, const struct k2_cut
 	/* Is there room for all of one like them? */
 	if (room_ns > ahead->needs_ns || room_ns * cut->inflight >= ahead->needs_ns)
 		return room_ns;
-	return min_u64(k2_div(ahead->needs_ns, cut->inflight), k2_div(room_ns * WHOLE, parts));
+	return min_u64(k2_div(ahead->needs_ns, cut->inflight),
+		       k2_div(room_ns * K2_DELAY_WHOLE, parts));
 }
 
 static u32 piece_beside(struct k2_lookahead *ahead, const struct k2_cut *cut, u64 room_ns)
@@ -215,12 +216,15 @@ u32 k2_lookahead_watch(struct k2_lookahead *ahead, u32 op, u32 bytes, u32 inflig
 	ahead->watched |= 1U << number;
 	ahead->watched_count++;
 	ahead->needs_ns += ahead->flight[number].needs_ns;
+	if (op == OP_WRITE)
+		k2_pace_begin(&ahead->pace, bytes, now_ns);
 	return number;
 }
 
 void k2_lookahead_unwatched(struct k2_lookahead *ahead)
 {
 	ahead->is_alone = false;
+	k2_pace_untold(&ahead->pace);
 }
 
 /* @flight took @took_ns, and others were with the device when it was dispatched. */
@@ -237,7 +241,7 @@ static void learn_delay(struct k2_lookahead *ahead, const struct k2_flight *flig
 		       flight->others_ns, now_ns);
 }
 
-void k2_lookahead_cancel(struct k2_lookahead *ahead, u32 number)
+static void forget_flight(struct k2_lookahead *ahead, u32 number)
 {
 	ahead->needs_ns -= ahead->flight[number].needs_ns;
 	ahead->watched &= ~(1U << number);
@@ -250,16 +254,34 @@ void k2_lookahead_cancel(struct k2_lookahead *ahead, u32 number)
 	}
 }
 
+void k2_lookahead_cancel(struct k2_lookahead *ahead, u32 number)
+{
+	if (ahead->flight[number].op == OP_WRITE)
+		k2_pace_cancel(&ahead->pace);
+	forget_flight(ahead, number);
+}
+
+/* More than it and those before it explain, and than real-time is to wait. */
+static u64 stalled_ns(const struct k2_lookahead *ahead, const struct k2_flight *flight, u64 took_ns)
+{
+	u64 explained_ns = flight->needs_ns + flight->others_ns + ahead->rt_block_ns;
+
+	return took_ns > explained_ns ? took_ns - explained_ns : 0;
+}
+
 void k2_lookahead_done(struct k2_lookahead *ahead, u32 number, u64 now_ns)
 {
 	const struct k2_flight *flight = &ahead->flight[number];
 	u64 took_ns = now_ns > flight->since_ns ? now_ns - flight->since_ns : 0;
 
+	if (flight->op == OP_WRITE)
+		k2_pace_end(&ahead->pace, flight->bytes, stalled_ns(ahead, flight, took_ns),
+			    now_ns);
 	if (ahead->first == number || ahead->probe == number)
 		k2_device_learn(&ahead->device, flight->op, flight->bytes, took_ns,
 				ahead->first != number || !ahead->is_alone, now_ns);
 	if (flight->others)
 		learn_delay(ahead, flight, took_ns, now_ns);
-	k2_lookahead_cancel(ahead, number);
+	forget_flight(ahead, number);
 	ahead->busy_ns = now_ns;
 }

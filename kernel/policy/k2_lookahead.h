@@ -25,6 +25,7 @@
 #include "k2_anticipation.h"
 #include "k2_delay.h"
 #include "k2_device.h"
+#include "k2_pace.h"
 #include "k2_streams.h"
 
 /* Upper end of rt_block_us. */
@@ -69,6 +70,7 @@ struct k2_lookahead {
 	u64 needs_ns; /* the sum of theirs */
 	u64 busy_ns; /* since when the device works on what is with it now */
 	struct k2_delay delay;
+	struct k2_pace pace;
 };
 
 void k2_lookahead_init(struct k2_lookahead *ahead);

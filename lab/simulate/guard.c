@@ -15,8 +15,10 @@ void guard_begin(unsigned int rt_block_us)
 	k2_lookahead_set_rt_block_us(&ahead, rt_block_us);
 }
 
-void guard_rt_arrival(unsigned long long now_ns)
+void guard_rt_arrival(bool write, unsigned long long now_ns)
 {
+	if (write)
+		k2_pace_rt_write(&ahead.pace, now_ns);
 	rt_inflight++;
 	stream = k2_lookahead_rt_arrival(&ahead, 1, 0, now_ns);
 }
@@ -41,6 +43,12 @@ bool guard_allows(bool write, unsigned int bytes, unsigned int inflight, unsigne
 	wait_until_ns = GUARD_NEVER;
 	if (!k2_lookahead_guards(&ahead, BACKGROUND_LEVEL))
 		return true;
+	if (write) {
+		wait_until_ns = k2_pace_until_ns(&ahead.pace, now_ns);
+		if (wait_until_ns)
+			return false;
+		wait_until_ns = GUARD_NEVER;
+	}
 	k2_lookahead_make_room(&ahead, &cut, BACKGROUND_LEVEL, now_ns);
 	if (k2_lookahead_piece_bytes(&ahead, &cut, now_ns))
 		return true;

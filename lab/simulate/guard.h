@@ -13,7 +13,7 @@
 void guard_begin(unsigned int rt_block_us);
 
 /* A request of the real-time process comes, or has ended. */
-void guard_rt_arrival(unsigned long long now_ns);
+void guard_rt_arrival(bool write, unsigned long long now_ns);
 void guard_rt_end(unsigned long long now_ns);
 
 /* May the background dispatch @bytes beside @inflight others? */

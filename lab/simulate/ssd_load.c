@@ -170,7 +170,7 @@ static void submit(u32 owner)
 		return;
 	}
 	if (!owner) {
-		guard_rt_arrival(now_ns);
+		guard_rt_arrival(load.write, now_ns);
 		rt_waiting = tag;
 	} else {
 		if (waiting_tail == TAGS)

@@ -13,6 +13,8 @@ RANDOM = "sequential=0"
 SEQUENTIAL = "sequential=1"
 # Its real-time process comes at any time within 4 ms of its last request.
 IRREGULAR = "jitter_us=2000"
+# A pace is found in the first seconds.
+WRITES = ("write=1", "warm_ms=10000")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -21,12 +23,10 @@ def build() -> None:
     subprocess.run(["make", "-s", "-C", folder, f"../../{LOAD.relative_to(PROJECT)}"], check=True)
 
 
-def simulated(*words: str) -> dict[str, float]:
-    values = load_device(SPEC["half full"]).values
+def simulated(*words: str, state: str = "half full") -> dict[str, float]:
+    values = load_device(SPEC[state]).values
     drive = [f"{name}={value}" for name, value in values.items() if name not in NOT_THE_MODEL]
-    done = subprocess.run(
-        [str(LOAD), *drive, "write=0", *words], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([str(LOAD), *drive, *words], capture_output=True, text=True, check=True)
     found: dict[str, float] = json.loads(done.stdout)
     return found
 
@@ -54,3 +54,29 @@ def test_beside_an_irregular_stream_the_bound_decides_how_many_are_in_flight() -
     assert narrow["p999_us"] <= alone["p99_us"] + 200
     assert wide["p999_us"] <= alone["p99_us"] + 440
     assert wide["mb_s"] > 5 * one["mb_s"]
+
+
+@pytest.mark.parametrize(
+    ("state", "order", "kept"),
+    [
+        ("half full", SEQUENTIAL, 0.85),
+        ("full", RANDOM, 0.85),
+        ("full", SEQUENTIAL, 0.8),
+        # Map writes fill the buffer, too, and all dies erase at about the same time.
+        ("half full", RANDOM, 0.5),
+    ],
+)
+def test_paced_writes_have_a_shorter_tail_than_with_one_in_flight(
+    state: str, order: str, kept: float
+) -> None:
+    one = simulated(*WRITES, order, "bound=1", state=state)
+    paced = simulated(*WRITES, order, "bound=32", "rt_block_us=440", state=state)
+    assert paced["p999_us"] < 0.7 * one["p999_us"]
+    assert paced["mb_s"] > kept * one["mb_s"]
+
+
+def test_reads_do_not_pace_writes() -> None:
+    words = ("write=0", "bg_write=1", SEQUENTIAL, "warm_ms=10000", "bound=32")
+    guarded = simulated(*words, "rt_block_us=1000", state="full")
+    free = simulated(*words, state="full")
+    assert guarded["mb_s"] > 0.9 * free["mb_s"]

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+#include "k2_pace.h"
+
+#define NS_PER_MS 1000000ULL
+#define WINDOW_NS (100 * NS_PER_MS)
+/* Without a real-time write for so long there is no pace. */
+#define RT_WRITE_IDLE_NS (10000 * NS_PER_MS)
+/* So much may go at once, as one timer for each 4 KiB would cost too much. */
+#define BURST_NS (NS_PER_MS / 8)
+/* So much less after a stall until a pace is found, and at most. */
+#define LESS_SHIFT 3
+/* It is found after so many windows without a stall. */
+#define FOUND_WINDOWS 16
+/* Then stalls are to take so much of the time. */
+#define STALLED_SHIFT 11
+/* A stall of this time would be all of the pace. */
+#define GAIN_NS (200 * NS_PER_MS)
+/* After so many windows without a stall the pace rises twice as fast. */
+#define CALM_WINDOWS 16
+#define CALM_MAX     256
+/* The lowest pace. */
+#define LOWEST_SHIFT 1
+/* A trial has so many windows with a stall. */
+#define TRIAL_STALLS  4
+#define OFF_NS_MIN    (8000 * NS_PER_MS)
+#define OFF_NS_MAX    (1024000 * NS_PER_MS)
+#define AVERAGE_SHIFT 2
+
+void k2_pace_rt_write(struct k2_pace *pace, u64 now_ns)
+{
+	pace->rt_write_ns = now_ns;
+}
+
+static bool is_wanted(const struct k2_pace *pace, u64 now_ns)
+{
+	return pace->rt_write_ns && now_ns < pace->rt_write_ns + RT_WRITE_IDLE_NS &&
+	       now_ns >= pace->off_until_ns;
+}
+
+static void begin_trial(struct k2_pace *pace)
+{
+	pace->windows = 0;
+	pace->stalled = 0;
+}
+
+/* Returns whether it is over. */
+static bool try_window(struct k2_pace *pace)
+{
+	pace->windows++;
+	pace->stalled += !!pace->stalled_ns;
+	return pace->stalled >= TRIAL_STALLS;
+}
+
+static void leave_off(struct k2_pace *pace, u64 now_ns)
+{
+	if (!pace->off_ns)
+		pace->off_ns = OFF_NS_MIN;
+	pace->rate = 0;
+	pace->off_until_ns = now_ns + pace->off_ns;
+	if (pace->off_ns < OFF_NS_MAX)
+		pace->off_ns *= 2;
+}
+
+static void try_free(struct k2_pace *pace)
+{
+	if (!try_window(pace) || !pace->done)
+		return;
+	pace->windows_free = pace->windows;
+	begin_trial(pace);
+	pace->is_found = false;
+	pace->rate = pace->done - (pace->done >> LESS_SHIFT);
+}
+
+static void try_lowest(struct k2_pace *pace, u64 now_ns)
+{
+	if (!try_window(pace))
+		return;
+	/* At the lowest pace stalls are to be half as frequent. */
+	if (pace->windows < 2 * pace->windows_free)
+		leave_off(pace, now_ns);
+	begin_trial(pace);
+}
+
+static u32 share(const struct k2_pace *pace, u64 ns)
+{
+	return (u32)k2_div(pace->rate * ns, GAIN_NS);
+}
+
+static void slow_down(struct k2_pace *pace)
+{
+	/* The device was the slower one. */
+	if (!pace->has_held && pace->rate > pace->done)
+		pace->rate = pace->done;
+	if (pace->is_found && pace->stalled_ns < GAIN_NS >> LESS_SHIFT)
+		pace->rate -= share(pace, pace->stalled_ns);
+	else
+		pace->rate -= pace->rate >> LESS_SHIFT;
+	pace->calm = 0;
+}
+
+static void speed_up(struct k2_pace *pace)
+{
+	u64 more = CALM_WINDOWS * CALM_WINDOWS + pace->calm * pace->calm;
+
+	pace->rate +=
+		share(pace, (WINDOW_NS >> STALLED_SHIFT) * more / (CALM_WINDOWS * CALM_WINDOWS));
+	pace->calm += pace->calm < CALM_MAX;
+	if (pace->calm >= FOUND_WINDOWS)
+		pace->is_found = true;
+}
+
+static void adapt(struct k2_pace *pace, u64 now_ns)
+{
+	u32 lowest = pace->done >> LOWEST_SHIFT;
+
+	if (pace->stalled_ns)
+		slow_down(pace);
+	else if (pace->has_held)
+		speed_up(pace);
+	if (pace->rate <= lowest) {
+		pace->rate = lowest;
+		try_lowest(pace, now_ns);
+	}
+}
+
+/* What the device has done in this window, if it always had writes. */
+static void learn_done(struct k2_pace *pace, u64 window_ns)
+{
+	u32 us = (u32)(window_ns >> 10), done;
+
+	if (pace->has_held || pace->busy_ns < window_ns - (window_ns >> 3) ||
+	    window_ns > 2 * WINDOW_NS)
+		return;
+	done = (u32)k2_div(pace->bytes * (NS_PER_MS >> 10), us);
+	if (pace->done)
+		done = pace->done - (pace->done >> AVERAGE_SHIFT) + (done >> AVERAGE_SHIFT);
+	pace->done = done;
+}
+
+static void begin_window(struct k2_pace *pace, u64 now_ns)
+{
+	pace->window_ns = now_ns;
+	pace->since_ns = now_ns;
+	pace->bytes = 0;
+	pace->busy_ns = 0;
+	pace->stalled_ns = 0;
+	pace->has_held = false;
+}
+
+static void count_busy(struct k2_pace *pace, u64 now_ns)
+{
+	if (pace->inflight && now_ns > pace->since_ns)
+		pace->busy_ns += now_ns - pace->since_ns;
+	pace->since_ns = now_ns;
+}
+
+static void turn_window(struct k2_pace *pace, u64 now_ns)
+{
+	u64 window_ns = now_ns - pace->window_ns;
+
+	if (window_ns < WINDOW_NS)
+		return;
+	if (pace->window_ns && is_wanted(pace, now_ns)) {
+		learn_done(pace, window_ns);
+		if (pace->rate)
+			adapt(pace, now_ns);
+		else
+			try_free(pace);
+	}
+	begin_window(pace, now_ns);
+}
+
+u64 k2_pace_until_ns(struct k2_pace *pace, u64 now_ns)
+{
+	if (!pace->rate || !is_wanted(pace, now_ns) || pace->due_ns <= now_ns + BURST_NS)
+		return 0;
+	pace->has_held = true;
+	/* A clock that goes back, or a rate that fell, holds nothing back for long. */
+	if (pace->due_ns > now_ns + WINDOW_NS)
+		pace->due_ns = now_ns + WINDOW_NS;
+	return pace->due_ns;
+}
+
+void k2_pace_begin(struct k2_pace *pace, u32 bytes, u64 now_ns)
+{
+	count_busy(pace, now_ns);
+	turn_window(pace, now_ns);
+	pace->inflight++;
+	if (!pace->rate)
+		return;
+	if (pace->due_ns < now_ns)
+		pace->due_ns = now_ns;
+	pace->due_ns += k2_div(bytes * NS_PER_MS, pace->rate);
+}
+
+/* Several that wait at the same time wait for the same. */
+static void count_stall(struct k2_pace *pace, u64 stalled_ns, u64 now_ns)
+{
+	u64 since_ns = now_ns - pace->stall_ns;
+
+	pace->stalled_ns += stalled_ns < since_ns ? stalled_ns : since_ns;
+	pace->stall_ns = now_ns;
+}
+
+void k2_pace_end(struct k2_pace *pace, u32 bytes, u64 stalled_ns, u64 now_ns)
+{
+	count_busy(pace, now_ns);
+	pace->bytes += bytes;
+	if (stalled_ns)
+		count_stall(pace, stalled_ns, now_ns);
+	pace->inflight--;
+	turn_window(pace, now_ns);
+}
+
+void k2_pace_cancel(struct k2_pace *pace)
+{
+	pace->inflight--;
+	k2_pace_untold(pace);
+}
+
+void k2_pace_untold(struct k2_pace *pace)
+{
+	pace->window_ns = 0;
+}
