@@ -200,7 +200,16 @@ impl Bench<'_> {
         let points = plan.iter().flat_map(|variant| &variant.groups).flat_map(|g| &g.points);
         for job in points.flat_map(|point| &point.jobs) {
             let block = job.bs_kib * 1_024;
-            let size = job.file.as_ref().map_or(size, |file| file.mib << 20);
+            if job.offset_mib << 20 >= size {
+                return Err(SpecError(format!(
+                    "job {}: offset_mib = {}: must be less than the {} MiB of {}",
+                    job.name,
+                    job.offset_mib,
+                    size >> 20,
+                    self.device.name
+                )));
+            }
+            let size = job.file.as_ref().map_or(size - (job.offset_mib << 20), |f| f.mib << 20);
             if block > size || block % unit != 0 {
                 return Err(SpecError(format!(
                     "job {}: bs_kib = {}: must be a multiple of {}'s block of {unit} bytes and at \

@@ -76,15 +76,16 @@ pub struct Transfer<'a> {
     job: &'a Job,
     seed: u64,
     file: File,
+    offset_bytes: u64,
     blocks: u64,
 }
 
 impl<'a> Transfer<'a> {
-    pub fn open(job: &'a Job, seed: u64, target: Target) -> Result<Transfer<'a>, LoadError> {
-        let file = open(target.path, job)
+    pub fn open(job: &'a Job, seed: u64, target: &Target) -> Result<Transfer<'a>, LoadError> {
+        let file = open(&target.path, job)
             .map_err(|source| LoadError::Io { what: target.path.display().to_string(), source })?;
         let blocks = (target.size_bytes / (job.bs_kib * 1_024)).max(1);
-        Ok(Transfer { job, seed, file, blocks })
+        Ok(Transfer { job, seed, file, offset_bytes: target.offset_bytes, blocks })
     }
 
     /// Memory for one I/O.
@@ -103,7 +104,7 @@ impl<'a> Transfer<'a> {
         let drawn = |n| draw(self.seed, index * DRAWS + n);
         let block =
             if self.job.op.random() { below(drawn(0), self.blocks) } else { index % self.blocks };
-        let offset = block * buffer.len() as u64;
+        let offset = self.offset_bytes + block * buffer.len() as u64;
         if is_read(self.job, || below(drawn(1), 100)) {
             self.file.read_exact_at(buffer, offset)
         } else {

@@ -56,18 +56,17 @@ impl<'a> ArrivalsLoad<'a> {
     pub fn open(
         point: &'a PlannedPoint,
         seed: u64,
-        target: &dyn Fn(&Job) -> (std::path::PathBuf, u64),
+        target: &dyn Fn(&Job) -> Target,
         stop: &'a Interrupt,
     ) -> Result<ArrivalsLoad<'a>, LoadError> {
         let mut jobs = Vec::new();
         for (index, job) in point.jobs.iter().enumerate() {
             let seed = seed_of(seed, point.index, index);
             let Some(schedule) = Schedule::new(job, seed) else { continue };
-            let (path, size_bytes) = target(job);
             jobs.push(JobLoad {
                 name: job_name(point, job),
                 job,
-                transfer: Transfer::open(job, seed, Target { path: &path, size_bytes })?,
+                transfer: Transfer::open(job, seed, &target(job))?,
                 schedule,
                 ios: point.length.ios.filter(|_| point.main_job() == Some(index)),
             });

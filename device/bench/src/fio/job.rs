@@ -125,14 +125,17 @@ impl JobFile<'_> {
         let job = &point.jobs[index];
         let block = job.bs_kib * 1_024;
         let engine = if job.depth == 1 { "psync" } else { "libaio" };
-        let (path, size_bytes) = self.target(job);
+        let target = self.target(job);
         let mut text = format!(
             "rw={}\nbs={block}\nsize={}\nioengine={engine}\niodepth={}\nrandseed={seed}\n",
             job.op.word(),
-            size_bytes / block * block,
+            target.size_bytes / block * block,
             job.depth,
         );
-        text.push_str(&file_options(job, &path));
+        if target.offset_bytes > 0 {
+            let _ = writeln!(text, "offset={}", target.offset_bytes);
+        }
+        text.push_str(&file_options(job, &target.path));
         match job.ioprio {
             Ioprio::RealTime(level) => _ = write!(text, "prioclass=1\nprio={level}\n"),
             Ioprio::BestEffort(level) => _ = write!(text, "prioclass=2\nprio={level}\n"),
@@ -155,15 +158,20 @@ impl JobFile<'_> {
     fn think_log(&self, point: &PlannedPoint, job: &Job, seed: u64) -> ThinkLog {
         let path = self.dir.join(format!("{}.iolog", job_name(point, job)));
         let ios = point.length.ios.unwrap_or_default();
-        let (target, size_bytes) = self.target(job);
-        ThinkLog::new(path, job, Target { path: &target, size_bytes }, ios, seed)
+        ThinkLog::new(path, job, &self.target(job), ios, seed)
     }
 
-    /// What the job reads and writes, and its size in bytes.
-    pub fn target(&self, job: &Job) -> (PathBuf, u64) {
+    /// What the job reads and writes.
+    pub fn target(&self, job: &Job) -> Target {
         match (self.mount, &job.file) {
-            (Some(mount), Some(file)) => (file_path(mount, job), file.mib << 20),
-            _ => (self.device.node.clone(), self.device.size_bytes),
+            (Some(mount), Some(file)) => {
+                Target { path: file_path(mount, job), offset_bytes: 0, size_bytes: file.mib << 20 }
+            }
+            _ => Target {
+                path: self.device.node.clone(),
+                offset_bytes: job.offset_mib << 20,
+                size_bytes: self.device.size_bytes.saturating_sub(job.offset_mib << 20),
+            },
         }
     }
 }

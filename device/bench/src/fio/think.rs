@@ -11,17 +11,19 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use steadyio_core::random::{below, draw};
 
 use crate::spec::workload::{Job, Op};
 
-/// What a job reads and writes: the device, or its file.
-#[derive(Debug, Clone, Copy)]
-pub struct Target<'a> {
+/// What a job reads and writes: the device from its offset on, or its file.
+#[derive(Debug, Clone)]
+pub struct Target {
     /// Node or file.
-    pub path: &'a Path,
+    pub path: PathBuf,
+    pub offset_bytes: u64,
+    /// From there on.
     pub size_bytes: u64,
 }
 
@@ -35,7 +37,7 @@ pub struct ThinkLog {
 
 impl ThinkLog {
     /// `ios` I/Os of a job on `target`; offsets, directions and pauses are drawn from `seed`.
-    pub fn new(path: PathBuf, job: &Job, target: Target, ios: u64, seed: u64) -> ThinkLog {
+    pub fn new(path: PathBuf, job: &Job, target: &Target, ios: u64, seed: u64) -> ThinkLog {
         let mut drawn = 0;
         let mut next = |bound| {
             drawn += 1;
@@ -48,11 +50,12 @@ impl ThinkLog {
         let mut time = 1;
         for index in 0..ios {
             let at = if job.op.random() { next(blocks) } else { index % blocks };
+            let offset = target.offset_bytes + at * block;
             let direction = if is_read(job, || next(100)) { "read" } else { "write" };
             let pause = job.think_us - job.think_jitter_us + next(2 * job.think_jitter_us + 1);
             let _ = writeln!(text, "{time} device open");
             time += pause;
-            let _ = writeln!(text, "{time} device {direction} {} {block}", at * block);
+            let _ = writeln!(text, "{time} device {direction} {offset} {block}");
         }
         ThinkLog { path, text, node: target.path.display().to_string() }
     }

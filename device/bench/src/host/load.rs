@@ -76,12 +76,16 @@ impl HostLoad<'_> {
         job: &'p Job,
         point: &PlannedPoint,
     ) -> Result<Point<'p>, LoadError> {
-        let target = Target { path: &self.device.node, size_bytes: self.device.size_bytes };
+        let target = Target {
+            path: self.device.node.clone(),
+            offset_bytes: 0,
+            size_bytes: self.device.size_bytes,
+        };
         Ok(Point {
             host,
             job,
             ios: point.length.ios.unwrap_or_default(),
-            transfer: Transfer::open(job, seed_of(self.seed, point.index, 0), target)?,
+            transfer: Transfer::open(job, seed_of(self.seed, point.index, 0), &target)?,
             cores: FairSemaphore::new(host.cores),
             preparing: FairSemaphore::new(host.pre_at_once),
             next: AtomicU64::new(0),

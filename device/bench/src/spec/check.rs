@@ -120,6 +120,12 @@ fn check_job(job: &Job, workload: &Workload) -> Result<(), SpecError> {
     if name == LENGTH || name == HOST {
         return refuse(format!("job.name = \"{name}\": is taken by [{name}]"));
     }
+    if job.offset_mib > 0 && job.file.is_some() {
+        let offset_mib = job.offset_mib;
+        return refuse(format!(
+            "job {name}: offset_mib = {offset_mib}: only allowed without a file"
+        ));
+    }
     if job.read_percent.is_some() && !job.op.mixed() {
         let op = job.op.word();
         return refuse(format!(

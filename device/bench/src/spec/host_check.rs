@@ -40,6 +40,7 @@ fn check_job(job: &Job) -> Result<(), SpecError> {
     let faults = [
         (job.depth > 1, "depth", "more than 1: use threads"),
         (job.think_us > 0, "think_us", "above 0"),
+        (job.offset_mib > 0, "offset_mib", "above 0"),
         (job.ioprio != Ioprio::None, "ioprio", "other than \"none\""),
         (!job.at.is_empty(), SWEEP_AT, "given"),
     ];

@@ -191,6 +191,9 @@ pub struct Job {
     /// Size of one I/O in KiB.
     #[serde(deserialize_with = "bounded::<_, 1, 65_536>")]
     pub bs_kib: u64,
+    /// Where the job's part of the device begins, in MiB.
+    #[serde(default, deserialize_with = "bounded::<_, 0, 1_073_741_824>")]
+    pub offset_mib: u64,
     /// I/Os kept outstanding: 1 = synchronous, more = libaio.
     #[serde(default = "one", deserialize_with = "bounded::<_, 1, 4_096>")]
     pub depth: u64,

@@ -26,14 +26,14 @@ fn device() -> Device {
     }
 }
 
-fn target(device: &Device) -> Target<'_> {
-    Target { path: &device.node, size_bytes: device.size_bytes }
+fn target(offset_bytes: u64) -> Target {
+    let device = device();
+    Target { path: device.node, offset_bytes, size_bytes: device.size_bytes - offset_bytes }
 }
 
 /// Job file of the first variant of a published workload.
 fn job_file(dir: &Path, points: &[&str]) -> String {
-    let text = std::fs::read_to_string("../../experiments/workloads/s1-fig5.toml");
-    let spec = Spec::parse(&text.unwrap()).unwrap();
+    let spec = Spec::parse(&published()).unwrap();
     let points = points.iter().map(|point| point.to_string()).collect();
     let plan = spec.plan(&Selection { variants: Vec::new(), points }).unwrap();
     let file =
@@ -43,9 +43,16 @@ fn job_file(dir: &Path, points: &[&str]) -> String {
 
 /// Job file of the first variant of a published workload with some values replaced.
 fn job_file_with(settings: &[&str]) -> String {
-    let text = std::fs::read_to_string("../../experiments/workloads/s1-fig5.toml").unwrap();
     let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
-    let spec = Spec::parse_with(&text, &settings).unwrap();
+    job_file_of(&published(), &settings)
+}
+
+fn published() -> String {
+    std::fs::read_to_string("../../experiments/workloads/s1-fig5.toml").unwrap()
+}
+
+fn job_file_of(text: &str, settings: &[Setting]) -> String {
+    let spec = Spec::parse_with(text, settings).unwrap();
     let plan = spec.plan(&Selection::default()).unwrap();
     let dir = Path::new("/tmp");
     let file =
@@ -128,6 +135,18 @@ fn fio_itself_takes_the_job_file() {
     }
 }
 
+#[test]
+fn a_job_with_an_offset_has_the_device_from_there_on() {
+    let spec = published().replace("name = \"bg\"\n", "name = \"bg\"\noffset_mib = 100\n");
+    let text = job_file_of(&spec, &[]);
+    let bg = section(&text, "p0.bg");
+    assert!(bg.contains(&format!("\noffset={}\n", 100 << 20)), "{bg}");
+    let block = 4_096;
+    let size = (SIZE_BYTES - (100 << 20)) / block * block;
+    assert!(bg.contains(&format!("\nsize={size}\n")), "{bg}");
+    assert!(!section(&text, "p0.rt").contains("offset="));
+}
+
 fn job(op: Op, bs_kib: u64, think_us: u64, think_jitter_us: u64) -> Job {
     let read_percent = op.mixed().then_some(70);
     let (name, ioprio) = ("rt".to_string(), Ioprio::None);
@@ -137,6 +156,7 @@ fn job(op: Op, bs_kib: u64, think_us: u64, think_jitter_us: u64) -> Job {
         class,
         op,
         bs_kib,
+        offset_mib: 0,
         depth: 1,
         threads: 1,
         ioprio,
@@ -162,10 +182,12 @@ proptest! {
         op in prop::sample::select(vec![Op::Read, Op::RandRead, Op::RandWrite, Op::RandRw]),
         bs_kib in 1u64..2_000,
         (think, jitter) in (1u64..100_000).prop_flat_map(|think| (Just(think), 1..=think)),
+        offset_mib in 0u64..1_000,
         seed in any::<u64>(),
     ) {
+        let first = offset_mib << 20;
         let job = job(op, bs_kib, think, jitter);
-        let log = ThinkLog::new("x.iolog".into(), &job, target(&device()), 200, seed);
+        let log = ThinkLog::new("x.iolog".into(), &job, &target(first), 200, seed);
         let mut time = 1;
         let mut ios = 0;
         for line in log.text().lines().skip(1) {
@@ -174,7 +196,7 @@ proptest! {
             if let [_, _, direction, offset, length] = fields[..] {
                 let (offset, length): (u64, u64) = (offset.parse().unwrap(), length.parse().unwrap());
                 prop_assert!((think - jitter..=think + jitter).contains(&(at - time)));
-                prop_assert_eq!((offset % length, length), (0, bs_kib * 1_024));
+                prop_assert_eq!(((offset - first) % length, length), (0, bs_kib * 1_024));
                 prop_assert!(offset + length <= SIZE_BYTES);
                 prop_assert!(op.writes() || direction == "read");
                 ios += 1;
@@ -182,7 +204,7 @@ proptest! {
             time = at;
         }
         prop_assert_eq!(ios, 200);
-        let again = ThinkLog::new("x.iolog".into(), &job, target(&device()), 200, seed);
+        let again = ThinkLog::new("x.iolog".into(), &job, &target(first), 200, seed);
         prop_assert_eq!(log.text(), again.text());
     }
 

@@ -63,6 +63,12 @@ fn at_selects_jobs_and_commands_and_each_point_has_its_own_file_system() {
 }
 
 #[test]
+fn a_job_with_a_file_has_no_offset() {
+    let said = refused("file = { mib = 16", "offset_mib = 1\nfile = { mib = 16");
+    assert!(said.contains("offset_mib = 1: only allowed without a file"), "{said}");
+}
+
+#[test]
 fn jobs_use_their_files_and_never_the_device() {
     let spec = Spec::parse(WORKLOAD).unwrap();
     let plan = spec.plan(&Selection::default()).unwrap();
