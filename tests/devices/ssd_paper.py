@@ -7,38 +7,18 @@ By hand, some seconds: build/venv/bin/python tests/devices/ssd_paper.py [--write
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 
-from steady_lab.devices.spec import load_device
+from ssd_load import OPERATIONS, simulated
 from steady_lab.pages.marked_part import with_part
-from steady_lab.paths import BUILD, PROJECT
+from steady_lab.paths import PROJECT
 
-LOAD = BUILD / "tests" / "devices" / "ssd_load"
 COMMAND = "tests/devices/ssd_paper.py --write"
 PAGE = PROJECT / "docs" / "devices.md"
-DEVICES = PROJECT / "experiments" / "devices"
-SPEC = {
-    "half full": DEVICES / "samsung-970-evo-plus-250gb.toml",
-    "full": DEVICES / "samsung-970-evo-plus-250gb-full.toml",
-}
-OPERATIONS = {
-    "sequential read": ("write=0", "sequential=1"),
-    "random read": ("write=0", "sequential=0"),
-    "sequential write": ("write=1", "sequential=1"),
-    "random write": ("write=1", "sequential=0"),
-}
 NO_BOUND = 0
-# Those of the module and the host; the others are the model's.
-NOT_THE_MODEL = {
-    *("namespaces", "queues", "queue_entries"),
-    *("mdts_kib", "volatile_cache", "admin_ns"),
-}
 MB_S, P999_US = "MB/s", "p99.9 us"
 
 
@@ -96,14 +76,8 @@ RELATIONS = {
 }
 
 
-@cache
-def simulated(state: str, operation: str, bound: int) -> dict[str, float]:
-    """Run the load of the paper on the model of the spec."""
-    values = load_device(SPEC[state]).values
-    words = [f"{name}={value}" for name, value in values.items() if name not in NOT_THE_MODEL]
-    command = [str(LOAD), *words, *OPERATIONS[operation], f"bound={bound}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found = json.loads(done.stdout)
+def result(state: str, operation: str, bound: int) -> dict[str, float]:
+    found = simulated(state, *OPERATIONS[operation], f"bound={bound}")
     return {MB_S: float(found["mb_s"]), P999_US: float(found["p999_us"])}
 
 
@@ -118,7 +92,7 @@ def printed_lines() -> Iterable[str]:
     yield "| figure | drive | operation | scheduler | MB/s | model | | p99.9 us | model | |"
     yield "| --- | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |"
     for case in PRINTED:
-        found = simulated(case.state, case.operation, case.bound)
+        found = result(case.state, case.operation, case.bound)
         p999 = "" if case.p999_us is None else str(case.p999_us)
         cells = (
             case.figure,
@@ -139,7 +113,7 @@ def said_lines() -> Iterable[str]:
     yield "| operation | scheduler | the paper says | model | holds |"
     yield "| --- | --- | --- | ---: | --- |"
     for operation, bound, metric, relation, number in SAID:
-        found = simulated("half full", operation, bound)[metric]
+        found = result("half full", operation, bound)[metric]
         holds = "yes" if RELATIONS[relation](found, float(number)) else "**no**"
         yield f"| {operation} | K2-{bound} | {metric} {relation} {number} | {found:.0f} | {holds} |"
 
@@ -149,7 +123,7 @@ def run_all() -> None:
     cases = {(case.state, case.operation, case.bound) for case in PRINTED}
     cases |= {("half full", operation, bound) for operation, bound, *_ in SAID}
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda case: simulated(*case), sorted(cases)))
+        list(pool.map(lambda case: result(*case), sorted(cases)))
 
 
 def written_page(page: str) -> str:

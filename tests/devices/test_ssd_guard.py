@@ -1,13 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """k2's look-ahead on the model of an NVMe SSD beside fixed numbers in flight."""
 
-import json
-import subprocess
-
 import pytest
-from ssd_paper import LOAD, NOT_THE_MODEL, SPEC
-from steady_lab.devices.spec import load_device
-from steady_lab.paths import PROJECT
+from ssd_load import build, simulated
 
 RANDOM = "sequential=0"
 SEQUENTIAL = "sequential=1"
@@ -15,42 +10,34 @@ SEQUENTIAL = "sequential=1"
 IRREGULAR = "jitter_us=2000"
 # A pace is found in the first seconds.
 WRITES = ("write=1", "warm_ms=10000")
+READS = ("half full", "write=0")
 
 
 @pytest.fixture(scope="module", autouse=True)
-def build() -> None:
-    folder = PROJECT / "tests" / "devices"
-    subprocess.run(["make", "-s", "-C", folder, f"../../{LOAD.relative_to(PROJECT)}"], check=True)
-
-
-def simulated(*words: str, state: str = "half full") -> dict[str, float]:
-    values = load_device(SPEC[state]).values
-    drive = [f"{name}={value}" for name, value in values.items() if name not in NOT_THE_MODEL]
-    done = subprocess.run([str(LOAD), *drive, *words], capture_output=True, text=True, check=True)
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
+def built() -> None:
+    build()
 
 
 @pytest.mark.parametrize("order", [RANDOM, SEQUENTIAL])
 def test_a_regular_stream_has_a_shorter_tail_than_with_one_in_flight(order: str) -> None:
-    one = simulated(order, "bound=1")
-    guarded = simulated(order, "bound=32", "rt_block_us=100")
+    one = simulated(*READS, order, "bound=1")
+    guarded = simulated(*READS, order, "bound=32", "rt_block_us=100")
     assert guarded["p999_us"] < one["p999_us"]
     assert guarded["mb_s"] > 8 * one["mb_s"]
 
 
 def test_with_the_default_no_16_in_flight_are_better() -> None:
-    fixed = simulated(RANDOM, "bound=16")
-    guarded = simulated(RANDOM, "bound=32", "rt_block_us=440")
+    fixed = simulated(*READS, RANDOM, "bound=16")
+    guarded = simulated(*READS, RANDOM, "bound=32", "rt_block_us=440")
     assert guarded["p999_us"] < fixed["p999_us"]
     assert guarded["mb_s"] > fixed["mb_s"]
 
 
 def test_beside_an_irregular_stream_the_bound_decides_how_many_are_in_flight() -> None:
-    alone = simulated(RANDOM, "processes=0", "bound=1")
-    narrow = simulated(RANDOM, "bound=32", IRREGULAR, "rt_block_us=200")
-    wide = simulated(RANDOM, "bound=32", IRREGULAR, "rt_block_us=440")
-    one = simulated(RANDOM, "bound=1", IRREGULAR)
+    alone = simulated(*READS, RANDOM, "processes=0", "bound=1")
+    narrow = simulated(*READS, RANDOM, "bound=32", IRREGULAR, "rt_block_us=200")
+    wide = simulated(*READS, RANDOM, "bound=32", IRREGULAR, "rt_block_us=440")
+    one = simulated(*READS, RANDOM, "bound=1", IRREGULAR)
     assert narrow["p999_us"] <= alone["p99_us"] + 200
     assert wide["p999_us"] <= alone["p99_us"] + 440
     assert wide["mb_s"] > 5 * one["mb_s"]
@@ -69,14 +56,14 @@ def test_beside_an_irregular_stream_the_bound_decides_how_many_are_in_flight() -
 def test_paced_writes_have_a_shorter_tail_than_with_one_in_flight(
     state: str, order: str, kept: float
 ) -> None:
-    one = simulated(*WRITES, order, "bound=1", state=state)
-    paced = simulated(*WRITES, order, "bound=32", "rt_block_us=440", state=state)
+    one = simulated(state, *WRITES, order, "bound=1")
+    paced = simulated(state, *WRITES, order, "bound=32", "rt_block_us=440")
     assert paced["p999_us"] < 0.7 * one["p999_us"]
     assert paced["mb_s"] > kept * one["mb_s"]
 
 
 def test_reads_do_not_pace_writes() -> None:
     words = ("write=0", "bg_write=1", SEQUENTIAL, "warm_ms=10000", "bound=32")
-    guarded = simulated(*words, "rt_block_us=1000", state="full")
-    free = simulated(*words, state="full")
+    guarded = simulated("full", *words, "rt_block_us=1000")
+    free = simulated("full", *words)
     assert guarded["mb_s"] > 0.9 * free["mb_s"]
