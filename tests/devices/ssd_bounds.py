@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""K2-1 to K2-64, none and k2's rt_block_us on the SSD model: the tables of docs/results/k2-ssd.md.
+
+All four operations on a half full and a full drive, as in Figures 3 to 8 of the paper on K2 and
+SSDs, what its two objectives pick, and whether its guidelines hold. No kernel takes part.
+By hand, about two minutes: build/venv/bin/python tests/devices/ssd_bounds.py [--write]
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+from ssd_load import OPERATIONS, SPEC, simulated
+from steady_lab.pages.marked_part import with_part
+from steady_lab.paths import PROJECT
+
+COMMAND = "tests/devices/ssd_bounds.py --write"
+PAGE = PROJECT / "docs" / "results" / "k2-ssd.md"
+
+NONE = "none"
+BOUNDS = (1, 2, 4, 8, 16, 32, 64)
+PROMISES_US = (100, 200, 440, 1000)
+SCHEDULERS = {
+    NONE: ("bound=0",),
+    **{f"K2-{x}": (f"bound={x}",) for x in reversed(BOUNDS)},
+    **{f"rt_block_us={us}": ("bound=32", f"rt_block_us={us}") for us in PROMISES_US},
+}
+# A pace of writes is found in the first seconds.
+WARM_WRITES = "warm_ms=10000"
+# A drive that was overwritten at random would make sequential reads random.
+FILLED_IN_ORDER = "hot_permille=0"
+# The next request comes at any time within 4 ms; k2 has learned the drive.
+AT_ANY_TIME = ("jitter_us=2000", "warm_ms=10000")
+# Smaller differences of a p99.9 of 5,000 are chance: other seeds have them, too.
+SCATTER_READS, SCATTER_WRITES = 1.05, 1.3
+
+
+def result(state: str, operation: str, scheduler: str, *more: str) -> dict[str, float]:
+    words = (*OPERATIONS[operation], *SCHEDULERS[scheduler], *more)
+    if "write" in operation:
+        return simulated(state, *words, WARM_WRITES)
+    return simulated(state, *words, *([FILLED_IN_ORDER] if state == "full" else []))
+
+
+def mb_s(state: str, operation: str, scheduler: str) -> float:
+    return result(state, operation, scheduler)["mb_s"]
+
+
+def tail_us(state: str, operation: str, scheduler: str) -> float:
+    return result(state, operation, scheduler)["p999_us"]
+
+
+def run_all() -> None:
+    """Fill the cache, two at a time."""
+    cases = [(s, o, x) for s in SPEC for o in OPERATIONS for x in SCHEDULERS]
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda case: result(*case), cases))
+
+
+def case_lines(state: str, operation: str, title: str = "", *more: str) -> Iterable[str]:
+    yield f"**{operation}, {state}{title}**"
+    yield ""
+    yield "| | MB/s | p50 us | p99 us | p99.9 us | max us |"
+    yield "| --- | ---: | ---: | ---: | ---: | ---: |"
+    for scheduler in SCHEDULERS:
+        found = result(state, operation, scheduler, *more)
+        times = (f"{found[key]:.0f}" for key in ("p50_us", "p99_us", "p999_us", "max_us"))
+        yield f"| {scheduler} | {found['mb_s']:.0f} | {' | '.join(times)} |"
+    yield ""
+
+
+def better_bounds(state: str, operation: str, promise: str) -> str:
+    """Name the fixed bounds up to 16 that have a shorter tail and more throughput."""
+    mine = result(state, operation, promise)
+    found = [
+        f"K2-{x}"
+        for x in BOUNDS
+        if x <= 16
+        and tail_us(state, operation, f"K2-{x}") < mine["p999_us"]
+        and mb_s(state, operation, f"K2-{x}") > mine["mb_s"]
+    ]
+    return ", ".join(found) or "none"
+
+
+def promise_lines() -> Iterable[str]:
+    kept = "MB/s | of K2-1's | p99.9 us | of K2-1's"
+    yield f"| operation | drive | rt_block_us | {kept} | K2-x, x <= 16, better in both |"
+    yield "| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |"
+    for operation in OPERATIONS:
+        for state in SPEC:
+            one = result(state, operation, "K2-1")
+            for us in PROMISES_US:
+                found = result(state, operation, f"rt_block_us={us}")
+                cells = (
+                    operation,
+                    state,
+                    str(us),
+                    f"{found['mb_s']:.0f}",
+                    f"{found['mb_s'] / one['mb_s']:.2f} x",
+                    f"{found['p999_us']:.0f}",
+                    f"{found['p999_us'] / one['p999_us']:.2f} x",
+                    better_bounds(state, operation, f"rt_block_us={us}"),
+                )
+                yield f"| {' | '.join(cells)} |"
+
+
+def tail_candidates(operation: str, alpha: float) -> list[int]:
+    """Return for O1 the bounds whose tail is at most alpha of that of none."""
+    limit = alpha * tail_us("half full", operation, NONE)
+    return [x for x in BOUNDS if tail_us("half full", operation, f"K2-{x}") <= limit]
+
+
+def throughput_candidates(operation: str, beta: float) -> list[int]:
+    """Return for O2 the bounds whose throughput is at least beta of that of none."""
+    limit = beta * mb_s("half full", operation, NONE)
+    return [x for x in BOUNDS if mb_s("half full", operation, f"K2-{x}") >= limit]
+
+
+# Section 5: the objective, its limit, and the bounds that the paper finds to keep it.
+Candidates = Callable[[str, float], list[int]]
+EXAMPLES: tuple[tuple[str, Candidates, str, float, set[int]], ...] = (
+    ("O1", tail_candidates, "sequential read", 0.5, {1, 2, 4, 8}),
+    ("O1", tail_candidates, "random read", 0.5, {1, 2, 4, 8, 16, 32}),
+    ("O2", throughput_candidates, "sequential read", 0.5, {16, 32, 64}),
+    ("O2", throughput_candidates, "random read", 0.5, {8, 16, 32, 64}),
+    ("O1", tail_candidates, "sequential write", 0.5, {1, 2, 4, 8}),
+    ("O2", throughput_candidates, "sequential write", 0.5, {1, 2, 4, 8, 16, 32, 64}),
+    ("O2", throughput_candidates, "sequential write", 0.8, {2, 4, 8, 16, 32, 64}),
+)
+
+
+def names(bounds: Iterable[int]) -> str:
+    return ", ".join(str(x) for x in sorted(bounds)) or "none"
+
+
+def example_lines() -> Iterable[str]:
+    yield "| objective | operation | limit | the paper's x | here | the same |"
+    yield "| --- | --- | ---: | --- | --- | --- |"
+    for name, candidates, operation, limit, printed in EXAMPLES:
+        found = candidates(operation, limit)
+        same = "yes" if set(found) == printed else "**no**"
+        yield (
+            f"| {name} | {operation} | {limit:.0%} | {names(printed)} | {names(found)} | {same} |"
+        )
+
+
+def rises(operation: str, state: str, value: Callable[[str, str, str], float]) -> list[int]:
+    """Return the bounds at which a value is larger than at the next larger bound."""
+    scatter = SCATTER_READS if "read" in operation else SCATTER_WRITES
+    return [
+        low
+        for low, high in pairwise(BOUNDS)
+        if value(state, operation, f"K2-{low}") > scatter * value(state, operation, f"K2-{high}")
+    ]
+
+
+def largest_change(operation: str, value: Callable[[str, str, str], float]) -> float:
+    """Return by which factor the full drive differs most from the half full one."""
+    ratios = [
+        value("full", operation, x) / value("half full", operation, x)
+        for x in SCHEDULERS
+        if "us" not in x
+    ]
+    return max(max(ratio, 1 / ratio) for ratio in ratios)
+
+
+def guideline_lines() -> Iterable[str]:
+    yield "| | the paper | here |"
+    yield "| --- | --- | --- |"
+    reads = [o for o in OPERATIONS if "read" in o]
+    writes = [o for o in OPERATIONS if "write" in o]
+    for name, operations, said in (
+        ("R1", reads, "the occupancy changes neither tail nor throughput of reads"),
+        ("W1", writes, "the occupancy changes both for writes"),
+    ):
+        parts = (
+            f"{o}: throughput by up to {largest_change(o, mb_s):.2f} x, "
+            f"p99.9 by {largest_change(o, tail_us):.2f} x"
+            for o in operations
+        )
+        yield f"| {name} | {said} | {'; '.join(parts)} |"
+    for name, said, operations, value in (
+        ("R2", "throughput falls with x", reads, mb_s),
+        ("R3", "the tail falls with x, but not for random reads from 2 to 1", reads, tail_us),
+        ("W2", "the tail mostly falls with x", writes, tail_us),
+    ):
+        parts = (
+            f"{o}, {state}: {names(rises(o, state, value))}" for o in operations for state in SPEC
+        )
+        yield f"| {name} | {said} | x with more than the next larger one: {'; '.join(parts)} |"
+    yield f"| W3 | K2-1 alone loses throughput, in some cases | {'; '.join(drops(writes))} |"
+
+
+def drops(operations: Iterable[str]) -> Iterable[str]:
+    for operation in operations:
+        for state in SPEC:
+            none = mb_s(state, operation, NONE)
+            low = [x for x in BOUNDS if mb_s(state, operation, f"K2-{x}") < 0.95 * none]
+            yield f"{operation}, {state}: below 95 % of none at x {names(low)}"
+
+
+def tables() -> str:
+    parts = [
+        *promise_lines(),
+        "",
+        *example_lines(),
+        "",
+        *guideline_lines(),
+        "",
+        *case_lines("half full", "random read", ", at any time", *AT_ANY_TIME),
+        *(line for o in OPERATIONS for state in SPEC for line in case_lines(state, o)),
+    ]
+    return "\n".join(parts)
+
+
+def written_page(page: str) -> str:
+    """Return the page with the tables written anew."""
+    run_all()
+    return with_part(page, "ssd-bounds", COMMAND, tables())
+
+
+def main() -> int:
+    run_all()
+    print(tables(), end="")
+    if "--write" in sys.argv[1:]:
+        PAGE.write_text(written_page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
