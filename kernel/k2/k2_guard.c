@@ -131,6 +131,9 @@ static unsigned int k2_dispatch_whole(struct k2_data *k2, struct request *rq)
 {
 	struct k2_guard *guard = k2->guard;
 
+	/* Real-time needs no pace, and little of what the device does. */
+	if (k2_rq(rq)->queue >= K2_RT_LEVELS)
+		k2_pace_untold(&guard->ahead.pace);
 	if (++guard->unwatched % K2_WATCHED_EVERY)
 		k2_lookahead_unwatched(&guard->ahead);
 	else

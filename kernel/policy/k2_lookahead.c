@@ -224,7 +224,6 @@ u32 k2_lookahead_watch(struct k2_lookahead *ahead, u32 op, u32 bytes, u32 inflig
 void k2_lookahead_unwatched(struct k2_lookahead *ahead)
 {
 	ahead->is_alone = false;
-	k2_pace_untold(&ahead->pace);
 }
 
 /* @flight took @took_ns, and others were with the device when it was dispatched. */

@@ -64,7 +64,7 @@ void k2_pace_begin(struct k2_pace *pace, u32 bytes, u64 now_ns);
 void k2_pace_end(struct k2_pace *pace, u32 bytes, u64 stalled_ns, u64 now_ns);
 /* The driver gave it back. */
 void k2_pace_cancel(struct k2_pace *pace);
-/* Writes go to the device that are not told: this window says nothing. */
+/* Background goes to the device that is not told: this window says nothing. */
 void k2_pace_untold(struct k2_pace *pace);
 
 #endif /* K2_PACE_H */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * A real-time reader next to background: rt_reader DEV RT_KIB RT_COUNT PAUSE_US BG_KIB
- * BG_THREADS read|write. The reader has ioprio real-time, level 0, and reads at random places one at
- * a time, with a pause of 0 to PAUSE_US before each, so that it meets the device in any state, or of
- * exactly N with PAUSE_US =N;
- * BG_THREADS threads of the idle class read or write at random places until it is done. Prints
+ * BG_THREADS read|write|writes. The reader has ioprio real-time, level 0, and reads at random places
+ * one at a time, or writes with `writes`, with a pause of 0 to PAUSE_US before each, so that it meets
+ * the device in any state, or of exactly N with PAUSE_US =N; BG_THREADS threads of the idle class
+ * read, or write with `write` and `writes`, at random places until it is done. Prints
  * "rt_max_ns N bg_count N rt_p99_ns N".
  */
 #define _GNU_SOURCE
@@ -25,7 +25,7 @@
 static int fd;
 static uint64_t device_bytes;
 static size_t bg_bytes;
-static bool bg_write;
+static bool rt_write, bg_write;
 static volatile bool done;
 static volatile bool failed;
 static uint64_t bg_count;
@@ -64,6 +64,13 @@ static char *buffer(size_t bytes)
 	return data;
 }
 
+static bool move(bool write, char *data, size_t bytes, off_t place)
+{
+	ssize_t size = write ? pwrite(fd, data, bytes, place) : pread(fd, data, bytes, place);
+
+	return size == (ssize_t)bytes;
+}
+
 static void *background(void *argument)
 {
 	uint64_t state = (uint64_t)(uintptr_t)argument;
@@ -72,10 +79,8 @@ static void *background(void *argument)
 	set_ioprio(IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0));
 	while (!done) {
 		off_t place = random_place(&state, bg_bytes);
-		ssize_t size = bg_write ? pwrite(fd, data, bg_bytes, place)
-					: pread(fd, data, bg_bytes, place);
 
-		if (size != (ssize_t)bg_bytes)
+		if (!move(bg_write, data, bg_bytes, place))
 			failed = true;
 		__atomic_fetch_add(&bg_count, 1, __ATOMIC_RELAXED);
 	}
@@ -83,8 +88,8 @@ static void *background(void *argument)
 	return NULL;
 }
 
-/* Leaves how long each read took in @latency_ns. */
-static void read_in_real_time(size_t bytes, int count, const char *pause, uint64_t *latency_ns)
+/* Leaves how long each I/O took in @latency_ns. */
+static void move_in_real_time(size_t bytes, int count, const char *pause, uint64_t *latency_ns)
 {
 	bool is_exact = pause[0] == '=';
 	unsigned int pause_us = (unsigned int)atoi(pause + is_exact);
@@ -99,7 +104,7 @@ static void read_in_real_time(size_t bytes, int count, const char *pause, uint64
 		if (pause_us)
 			usleep(is_exact ? pause_us : (useconds_t)((state >> 33) % pause_us));
 		begin_ns = now_ns();
-		if (pread(fd, data, bytes, place) != (ssize_t)bytes)
+		if (!move(rt_write, data, bytes, place))
 			failed = true;
 		latency_ns[i] = now_ns() - begin_ns;
 	}
@@ -122,7 +127,7 @@ int main(int argc, char **argv)
 	if (argc != 8 || atoi(argv[3]) < 1 || atoi(argv[6]) < 0 || atoi(argv[6]) > THREADS_MAX) {
 		fprintf(stderr,
 			"usage: rt_reader DEV RT_KIB RT_COUNT PAUSE_US BG_KIB "
-			"BG_THREADS(0-%d) read|write\n",
+			"BG_THREADS(0-%d) read|write|writes\n",
 			THREADS_MAX);
 		return 2;
 	}
@@ -130,15 +135,16 @@ int main(int argc, char **argv)
 	count = atoi(argv[6]);
 	rt_count = atoi(argv[3]);
 	latency_ns = calloc((size_t)rt_count, sizeof(*latency_ns));
-	bg_write = strcmp(argv[7], "write") == 0;
+	rt_write = strcmp(argv[7], "writes") == 0;
+	bg_write = rt_write || strcmp(argv[7], "write") == 0;
 	fd = open(argv[1], O_RDWR | O_DIRECT);
 	if (fd < 0 || !latency_ns) {
 		perror(argv[1]);
 		return 1;
 	}
 	device_bytes = (uint64_t)lseek(fd, 0, SEEK_END);
-	/* Who has never read is not known to be real-time. */
-	read_in_real_time((size_t)atoi(argv[2]) << 10, 1, "0", latency_ns);
+	/* Who has made no request is not known to be real-time. */
+	move_in_real_time((size_t)atoi(argv[2]) << 10, 1, "0", latency_ns);
 	for (int i = 0; i < count; i++) {
 		if (pthread_create(&threads[i], NULL, background, (void *)(uintptr_t)(i + 2))) {
 			perror("pthread_create");
@@ -147,7 +153,7 @@ int main(int argc, char **argv)
 	}
 	/* All of background is queued before the first read. */
 	usleep(20000);
-	read_in_real_time((size_t)atoi(argv[2]) << 10, rt_count, argv[4], latency_ns);
+	move_in_real_time((size_t)atoi(argv[2]) << 10, rt_count, argv[4], latency_ns);
 	done = true;
 	for (int i = 0; i < count; i++)
 		pthread_join(threads[i], NULL);
