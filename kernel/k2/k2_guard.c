@@ -126,14 +126,22 @@ static void k2_watch(struct k2_data *k2, struct request *rq, unsigned int bytes,
 					       k2_policy_inflight(&k2->policy), now_ns);
 }
 
+/* With one in flight no device was seen to gain from a pace of writes. */
+static bool k2_is_paced(const struct k2_data *k2)
+{
+	return k2->policy.inflight_max > 1;
+}
+
 /* Nobody is guarded against @rq: it goes as a whole. */
 static unsigned int k2_dispatch_whole(struct k2_data *k2, struct request *rq)
 {
 	struct k2_guard *guard = k2->guard;
 
-	/* Real-time needs no pace, and little of what the device does. */
 	if (k2_rq(rq)->queue >= K2_RT_LEVELS)
 		k2_pace_untold(&guard->ahead.pace);
+	/* Whether real-time writes stall is what the pace is about. */
+	else if (k2_op(rq) && k2_is_paced(k2))
+		guard->unwatched = K2_WATCHED_EVERY - 1;
 	if (++guard->unwatched % K2_WATCHED_EVERY)
 		k2_lookahead_unwatched(&guard->ahead);
 	else
@@ -250,13 +258,12 @@ u64 k2_guard_look(struct k2_guard *guard, u64 now_ns)
 
 /*
  * When the pace lets @rq go; 0: now. Not for metadata, nor while real-time waits for others: it may
- * wait for this. Nor with one in flight: no device was seen to gain from it. What
- * @rq holds up meanwhile is background, by the time of a few writes.
+ * wait for this. What @rq holds up meanwhile is background, by the time of a few writes.
  */
 static u64 k2_paced_until_ns(struct k2_data *k2, struct request *rq, u64 now_ns)
 {
 	if (!k2_op(rq) || k2_rq(rq)->queue <= K2_QUEUE_METADATA || k2->guard->rt_waits ||
-	    k2->policy.inflight_max == 1)
+	    !k2_is_paced(k2))
 		return 0;
 	return k2_pace_until_ns(&k2->guard->ahead.pace, now_ns);
 }

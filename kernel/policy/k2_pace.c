@@ -21,7 +21,9 @@
 /* The lowest pace. */
 #define LOWEST_SHIFT 1
 /* A trial has so many windows with a stall. */
-#define TRIAL_STALLS  4
+#define TRIAL_STALLS 4
+/* If writes are stalled for so much of a window, the buffer was full. */
+#define FULL_NS	      (WINDOW_NS / 8)
 #define OFF_NS_MIN    (8000 * NS_PER_MS)
 #define OFF_NS_MAX    (1024000 * NS_PER_MS)
 #define AVERAGE_SHIFT 2
@@ -63,9 +65,9 @@ static void leave_off(struct k2_pace *pace, u64 now_ns)
 
 static void try_free(struct k2_pace *pace)
 {
-	if (!try_window(pace) || !pace->done)
+	if ((!try_window(pace) && pace->stalled_ns < FULL_NS) || !pace->done)
 		return;
-	pace->windows_free = pace->windows;
+	pace->windows_free = pace->windows > TRIAL_STALLS ? pace->windows : TRIAL_STALLS;
 	begin_trial(pace);
 	pace->is_found = false;
 	pace->rate = pace->done - (pace->done >> LESS_SHIFT);
@@ -88,8 +90,7 @@ static u32 share(const struct k2_pace *pace, u64 ns)
 
 static void slow_down(struct k2_pace *pace)
 {
-	/* The device was the slower one. */
-	if (!pace->has_held && pace->rate > pace->done)
+	if ((!pace->has_held || pace->stalled_ns >= FULL_NS) && pace->rate > pace->done)
 		pace->rate = pace->done;
 	if (pace->is_found && pace->stalled_ns < GAIN_NS >> LESS_SHIFT)
 		pace->rate -= share(pace, pace->stalled_ns);
@@ -123,13 +124,19 @@ static void adapt(struct k2_pace *pace, u64 now_ns)
 	}
 }
 
-/* What the device has done in this window, if it always had writes. */
+/* Could the device have done no more in this window? */
+static bool was_full(const struct k2_pace *pace, u64 window_ns)
+{
+	if (pace->stalled_ns >= FULL_NS)
+		return true;
+	return !pace->has_held && pace->busy_ns >= window_ns - (window_ns >> 3);
+}
+
 static void learn_done(struct k2_pace *pace, u64 window_ns)
 {
 	u32 us = (u32)(window_ns >> 10), done;
 
-	if (pace->has_held || pace->busy_ns < window_ns - (window_ns >> 3) ||
-	    window_ns > 2 * WINDOW_NS)
+	if (window_ns > 2 * WINDOW_NS || !was_full(pace, window_ns))
 		return;
 	done = (u32)k2_div(pace->bytes * (NS_PER_MS >> 10), us);
 	if (pace->done)
