@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Strict reading of one TOML table: every key is asked for by name, type and range.
+"""Strict reading of one TOML table, or JSON object: every key is asked for by name, type and range.
 
 Any other key is unknown and an error, so a misspelt key never means a default. Every error names
 the file, the key, the value and what is allowed.
@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from steady_lab.errors import SpecError
 
+Read = TypeVar("Read")
 Point = int | float | str | None
 """One value of a sweep; None stands for the only point of a workload without a sweep."""
 
@@ -106,6 +108,17 @@ class Table:
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             raise self.fail(key, allowed)
         return value
+
+    def flag(self, key: str) -> bool:
+        """Return a truth value."""
+        value = self.take(key, "true or false")
+        if not isinstance(value, bool):
+            raise self.fail(key, "true or false")
+        return value
+
+    def or_null(self, key: str, read: Callable[[str], Read]) -> Read | None:
+        """Return what `read` makes of a required key; None for a null, which only JSON has."""
+        return None if self.take(key, "given, if only as null") is None else read(key)
 
     def point(self, key: str, points: tuple[Point, ...]) -> Point:
         """Return one of the workload's points; a workload without a sweep has no such key."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`steady-lab report`: one HTML page from all results and traces; a picture of a figure."""
+"""`steady-lab report`: one HTML page from results, traces, tune reports; a picture of a figure."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from steady_lab.errors import LabError
 from steady_lab.pages.report import Section, read_sections, render, write_page
 from steady_lab.pages.screenshot import take_screenshot
 from steady_lab.pages.trace_section import read_trace_sections
+from steady_lab.pages.tune_section import read_tune_sections
 
 SCREENSHOT_SIZE_PX = (1200, 520)
 
@@ -34,15 +35,25 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="RECORD.json",
         help="also show these records of `steady trace --json`",
     )
+    parser.add_argument(
+        "--tune",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="REPORT.json",
+        help="also show these reports of `steady tune --out`",
+    )
     parser.set_defaults(func=_run)
 
 
 def _run(args: argparse.Namespace) -> int:
     results = args.build / "results"
     traces = read_trace_sections(args.trace)
-    # Traces can be shown without any figure.
-    sections = [] if traces and not any(results.glob("*.json")) else read_sections(results)
-    print(f"report: {write_page(sections, args.build, traces)}")
+    tunes = read_tune_sections(args.tune)
+    # Traces and tune reports can be shown without any figure.
+    has_figures = any(results.glob("*.json")) or not (traces or tunes)
+    sections = read_sections(results) if has_figures else []
+    print(f"report: {write_page(sections, args.build, traces, tunes)}")
     if args.screenshot:
         _picture(sections, args.screenshot)
         print(f"screenshot: {args.screenshot}")

@@ -75,18 +75,16 @@ def plot_data(figure: Figure, result: Drawable) -> dict[str, Any]:
             {
                 "caption": f"<b>(a)</b> {escape(_first_caption(figure))}",
                 "x": _sweep_x_axis(figure),
-                "y": _value_axis(plot.y_label, _plotted_values(figure, result, plot.y_metric)),
+                "y": value_axis(plot.y_label, _plotted_values(figure, result, plot.y_metric)),
             },
             {
                 "caption": f"<b>(b)</b> {escape(_cost_caption(figure))}",
                 "x": _cost_x_axis(figure, result),
-                "y": _value_axis(
-                    plot.cost_label, _plotted_values(figure, result, plot.cost_metric)
-                ),
+                "y": value_axis(plot.cost_label, _plotted_values(figure, result, plot.cost_metric)),
             },
             {
                 "caption": f"<b>(c)</b> real-time CCDF, {escape(plot.detail_label)}",
-                "x": _value_axis("Latency x (ms)", _ccdf_span(figure, result)),
+                "x": value_axis("Latency x (ms)", _ccdf_span(figure, result)),
                 "y": _probability_axis(figure, result),
             },
         ],
@@ -288,7 +286,7 @@ def _cost_x_axis(figure: Figure, result: Drawable) -> dict[str, Any]:
         result.measured.value(variant.name, point, plot.y_metric)
         for variant in figure.workload.variants
     ]
-    return _value_axis(f"{plot.y_metric.label} ({plot.y_metric.unit})", latencies)
+    return value_axis(f"{plot.y_metric.label} ({plot.y_metric.unit})", latencies)
 
 
 def _x_value(point: Point) -> float | int | str:
@@ -329,7 +327,7 @@ def _ccdf_span(figure: Figure, result: Drawable) -> list[float]:
     return ends
 
 
-def _value_axis(label: str, values: list[float]) -> dict[str, Any]:
+def value_axis(label: str, values: list[float]) -> dict[str, Any]:
     """Return a log axis around the values with as many round ticks as stay readable."""
     positive = [value for value in values if value > 0]
     if not positive:

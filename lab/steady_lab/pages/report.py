@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The report: one self-contained HTML page from all results, no network needed.
 
-Everything on the page comes from build/results/*.json and from records of traces; text from them
-is escaped by the template engine, data for the script by `script_json`.
+Everything on the page comes from build/results/*.json, from records of traces and from reports of
+`steady tune`; text from them is escaped by the template engine, data for the script by
+`script_json`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from steady_lab.pages.plot import plot_data, variant_styles
 from steady_lab.pages.published import Compared, compare
 from steady_lab.pages.streams import result_tables
 from steady_lab.pages.trace_section import TraceSection
+from steady_lab.pages.tune_section import TuneSection
 
 
 @dataclass(frozen=True)
@@ -55,17 +57,23 @@ def read_sections(results: Path) -> list[Section]:
 
 
 def write_page(
-    sections: Sequence[Section], build: Path, traces: Sequence[TraceSection] = ()
+    sections: Sequence[Section],
+    build: Path,
+    traces: Sequence[TraceSection] = (),
+    tunes: Sequence[TuneSection] = (),
 ) -> Path:
     """Write report/index.html below `build` and return its path; raises OSError."""
     page = build / "report" / "index.html"
     page.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(page, render(sections, traces=traces))
+    write_atomically(page, render(sections, traces=traces, tunes=tunes))
     return page
 
 
 def render(
-    sections: Sequence[Section], bare: bool = False, traces: Sequence[TraceSection] = ()
+    sections: Sequence[Section],
+    bare: bool = False,
+    traces: Sequence[TraceSection] = (),
+    tunes: Sequence[TuneSection] = (),
 ) -> str:
     """Return the page; `bare` leaves only the plots, for a picture of them."""
     assets = files("steady_lab.pages") / "assets"
@@ -80,6 +88,7 @@ def render(
     return environment.get_template("page.html").render(
         sections=sections,
         traces=traces,
+        tunes=tunes,
         bare=bare,
         style=(assets / "report.css").read_text(encoding="utf-8"),
         plotly=(files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8"),

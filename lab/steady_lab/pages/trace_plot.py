@@ -43,7 +43,7 @@ def shown_worst(document: dict[str, Any]) -> list[dict[str, Any]]:
 def spans_plot(groups: list[dict[str, Any]]) -> dict[str, Any]:
     """Return mean times and shares of groups, side by side."""
     labels = [f"<b>{escape(group_label(group))}</b> ({group['count']}×)" for group in groups]
-    unit_ns, unit = _unit([group["total"]["mean_ns"] for group in groups])
+    unit_ns, unit = time_unit([group["total"]["mean_ns"] for group in groups])
     spans = [{span["span"]: span for span in group["spans"]} for group in groups]
     traces = []
     for name in SPANS:
@@ -63,7 +63,7 @@ def spans_plot(groups: list[dict[str, Any]]) -> dict[str, Any]:
 
 def worst_plot(worst: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the longest I/Os, each with its cause."""
-    unit_ns, unit = _unit([each["total_ns"] for each in worst])
+    unit_ns, unit = time_unit([each["total_ns"] for each in worst])
     labels = [_worst_text(each, "; ") for each in worst]
     lines = [_worst_text(each, "<br>") for each in worst]
     traces = []
@@ -150,5 +150,6 @@ def _hover(label: str, name: str, spans: dict[str, dict[str, Any]]) -> str:
     return "<br>".join([*lines, f"count: {span['count']}"])
 
 
-def _unit(times_ns: list[float]) -> tuple[int, str]:
+def time_unit(times_ns: list[float]) -> tuple[int, str]:
+    """Return the unit of an axis with these times: how many ns it is, and its sign."""
     return MS if max(times_ns, default=0) >= 10 * MS[0] else US

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from steady_lab.errors import LabError
 from steady_lab.figures.table import TextTable
+from steady_lab.pages.given_files import read_given, refuse_same_names
 from steady_lab.pages.page_data import Download, data_link, script_json
 from steady_lab.pages.trace_plot import SPANS, shown_groups, shown_worst, spans_plot, worst_plot
 from steady_lab.pages.trace_words import cause_texts, group_label, time_text, worst_label
@@ -39,27 +39,12 @@ class TraceSection:
 def read_trace_sections(paths: Sequence[Path]) -> list[TraceSection]:
     """Return a section per record; raises LabError for one that cannot be read or shown."""
     sections = [_read(path) for path in paths]
-    names = [section.name for section in sections]
-    for name in names:
-        if names.count(name) > 1:
-            raise LabError(f"--trace: two records are called {name}: rename one of them")
+    refuse_same_names("--trace", [section.name for section in sections], "records")
     return sections
 
 
 def _read(path: Path) -> TraceSection:
-    try:
-        content = path.read_bytes()
-        document = json.loads(content)
-    except OSError as error:
-        raise LabError(f"--trace {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise LabError(f"--trace {path}: is no JSON: {error}") from error
-    found = document.get("schema") if isinstance(document, dict) else None
-    if found != SCHEMA:
-        raise LabError(
-            f"--trace {path}: its schema is {found!r}, not {SCHEMA!r}: write it with "
-            "`steady trace --json FILE…`"
-        )
+    document, content = read_given("--trace", path, SCHEMA, "steady trace --json FILE…")
     try:
         return make_trace_section(path.stem, document, content)
     except (KeyError, TypeError) as error:

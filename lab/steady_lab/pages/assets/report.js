@@ -96,6 +96,57 @@
     return Object.assign({}, trace, { text: trace.text.map(function (text) { return fit(text, limitPx); }) });
   }
 
+  // Labels beside points, in their order, each where it covers neither a point, its bar nor another
+  // label; without such a place it is left out: hovering tells it as well.
+  const BESIDE = [[1, 0], [-1, 0], [1, -1], [-1, -1], [1, 1], [-1, 1]];
+  const APART_PX = 4;
+  const MARK_PX = 6;
+
+  function pixels(axis, lengthPx) {
+    const isLog = axis.type === "log";
+    return function (value) {
+      return lengthPx * ((isLog ? Math.log10(value) : value) - axis.range[0]) / (axis.range[1] - axis.range[0]);
+    };
+  }
+
+  function meets(one, other) {
+    return one.left < other.right && other.left < one.right && one.low < other.high && other.low < one.high;
+  }
+
+  function besides(data, widthPx_, heightPx) {
+    const x = pixels(data.panels[0].x, widthPx_);
+    const y = pixels(data.panels[0].y, heightPx);
+    const taken = data.bars.map(function (bar) {
+      const at = x(bar.x);
+      return { left: at - MARK_PX, right: at + MARK_PX, low: y(bar.low) - MARK_PX, high: y(bar.high) + MARK_PX };
+    });
+    return data.labels.flatMap(function (label) {
+      const length = widthPx(label.text, LABEL_PX);
+      for (const [right, up] of BESIDE) {
+        const own = Math.max(label.apart_px, MARK_PX) + APART_PX;
+        const shift = { x: right * own, y: -up * LABEL_PX };
+        const start = x(label.x) + shift.x - (right < 0 ? length : 0);
+        const middle = y(label.y) + shift.y;
+        const box = { left: start, right: start + length, low: middle - LABEL_PX / 2, high: middle + LABEL_PX / 2 };
+        const inside = box.left >= 0 && box.right <= widthPx_ && box.low >= 0 && box.high <= heightPx;
+        if (!inside || taken.some(function (other) { return meets(box, other); })) continue;
+        taken.push(box);
+        return [beside(label, data.panels[0], right, shift)];
+      }
+      return [];
+    });
+  }
+
+  function beside(label, panel, right, shift) {
+    return {
+      text: label.text, showarrow: false, xref: "x", yref: "y", yanchor: "middle", borderpad: 0,
+      x: panel.x.type === "log" ? Math.log10(label.x) : label.x,
+      y: panel.y.type === "log" ? Math.log10(label.y) : label.y,
+      xanchor: right > 0 ? "left" : "right", xshift: shift.x, yshift: shift.y,
+      font: { size: LABEL_PX, color: INK },
+    };
+  }
+
   // Bars have their labels above them, so their axis needs no room at the left.
   function margins(data, narrow) {
     const made = { l: narrow ? 56 : 60, r: narrow ? 10 : 14, t: BARE ? 4 : 30, b: narrow ? 220 : 60 };
@@ -141,6 +192,7 @@
       made["yaxis" + suffix] = axis(panel.y, { domain: at.y, anchor: "x" + suffix });
       made.annotations.push(caption(captions[n].join("<br>"), at.x[0], at.y[1] + 4 / innerHeight));
     });
+    if (data.labels) made.annotations.push(...besides(data, panelPx, innerHeight * (made.yaxis.domain[1] - made.yaxis.domain[0])));
     return made;
   }
 
