@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """A tune report's plot as Plotly data: the tail of each measurement against its throughput.
 
-Filled markers keep the limit, open ones do not; the line joins the frontier. report.js places the
+Filled markers keep the limit, open ones do not; a line joins the frontier. report.js places the
 labels, in their order, where they cover nothing.
 """
 
@@ -47,7 +47,8 @@ def tune_plot(report: TuneReport) -> dict[str, Any]:
         ("does not keep it", "circle-open", NOT_KEPT, [p for p in report.points if not p.is_met]),
         ("without a scheduler", "x", NONE, [report.none] if report.none else []),
     ]
-    traces = [*_limit_traces(report, x, y, unit_ns), _frontier_trace(report, unit_ns)]
+    limit, frontier = _limit_traces(report, x, y, unit_ns), _frontier_trace(report, unit_ns)
+    traces = [*limit, frontier]
     traces += [_points_trace(report, *group, unit_ns) for group in groups]
     traces.append(_ring_trace(report, unit_ns))
     traces = [trace | {"legendrank": LEGEND.index(trace["name"])} for trace in traces]
@@ -56,7 +57,7 @@ def tune_plot(report: TuneReport) -> dict[str, Any]:
         "traces": [trace for trace in traces if trace["x"]],
         "panels": [{"caption": f"labels: {escape(names)}", "x": x, "y": y}],
         "labels": [_label(report, point, unit_ns) for point in _by_weight(report)],
-        "bars": [_bar(point, unit_ns) for point in report.measurements],
+        "lines": [{"x": line["x"], "y": line["y"]} for line in (limit[-1], frontier)],
     }
 
 
@@ -184,20 +185,18 @@ def _by_weight(report: TuneReport) -> list[TunePoint]:
 
 
 def _label(report: TuneReport, point: TunePoint, unit_ns: int) -> dict[str, Any]:
+    """Return a label, and the bar that it must not cover."""
     text = escape(label_text(report, point))
+    known = [ns for ns in (point.tail_ns_min, point.tail_ns, point.tail_ns_max) if ns is not None]
     is_ring = point is report.picked_or_nearest
     return {
         "x": point.mib_s,
         "y": point.tail_ns / unit_ns,
+        "low": min(known) / unit_ns,
+        "high": max(known) / unit_ns,
         "text": f"<b>{text}</b>" if is_ring else text,
         "apart_px": (RING_PX if is_ring else MARKER_PX) / 2,
     }
-
-
-def _bar(point: TunePoint, unit_ns: int) -> dict[str, float]:
-    """Return what a label must not cover."""
-    known = [ns for ns in (point.tail_ns_min, point.tail_ns, point.tail_ns_max) if ns is not None]
-    return {"x": point.mib_s, "low": min(known) / unit_ns, "high": max(known) / unit_ns}
 
 
 def _hover(report: TuneReport, point: TunePoint) -> str:
@@ -210,8 +209,9 @@ def _hover(report: TuneReport, point: TunePoint) -> str:
         f"{tail}: {us(point.tail_ns)} µs, {report.interval_percent:g} %: {ends[0]} to {ends[1]}",
         f"throughput: {point.mib_s:.2f} MiB/s",
         f"real-time I/Os: {point.samples}",
-        f"limit: {verdict_text(point)}",
     ]
+    if point is not report.none:
+        lines.append(f"limit: {verdict_text(point)}")
     if not point.has_interval:
         lines.append(f"too few for an interval: {report.samples_needed} needed")
     return "<br>".join(lines)

@@ -120,7 +120,7 @@ def _measured_row(report: TuneReport, name: str, point: TunePoint) -> TuneRow:
     numbers.append(us(point.rt.latency_ns["max"]))
     numbers += [us(ns) if ns is not None else "?" for ns in (point.tail_ns_min, point.tail_ns_max)]
     numbers += [str(point.rt.count), "yes" if point.has_interval else "no", f"{point.mib_s:.2f}"]
-    words = [verdict_text(point), mark_text(report, point)]
+    words = ["" if point is report.none else verdict_text(point), mark_text(report, point)]
     is_pick = report.pick is not None and point.knobs == report.pick.knobs
     return TuneRow(name, numbers, words, "", is_pick)
 
@@ -137,13 +137,14 @@ def _latency_text(report: TuneReport, point: TunePoint, percent: float) -> str:
 
 
 def _brackets_text(report: TuneReport) -> str:
+    tail = quantile_name(report.goal.quantile_percent)
     needed = ", ".join(
         f"{name}: {samples_needed(percent, report.interval_percent):,}"
         for name, percent in _quantiles(report)
     )
     return (
         f"Times in µs. In brackets: too few I/Os for a {report.interval_percent:g} % interval of "
-        f"that quantile (needed: {needed})."
+        f"that quantile (needed: {needed}); enough: for the {tail}."
     )
 
 

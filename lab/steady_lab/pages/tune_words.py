@@ -74,8 +74,17 @@ def found_text(report: TuneReport) -> str:
     values = f"{knobs_text(report, point.knobs)}, with {_figures_text(report, point)}"
     if not report.pick:
         return f"No pick: no measured candidate keeps the limit; {values} comes nearest."
-    doubt = " Its interval and that of the limit overlap." if point.is_certain is False else ""
-    return f"Picked: {values}.{doubt}"
+    return f"Picked: {values}.{_doubt_text(report, point)}"
+
+
+def _doubt_text(report: TuneReport, point: TunePoint) -> str:
+    if point.is_certain is not False:
+        return ""
+    if not all(each.has_interval for each in (point, report.none) if each):
+        return " Uncertain: too few samples."
+    if report.goal.limit_percent_of_none is None:
+        return " Uncertain: the limit lies within its interval."
+    return " Uncertain: its interval and that of the limit overlap."
 
 
 def _figures_text(report: TuneReport, point: TunePoint) -> str:

@@ -96,55 +96,88 @@
     return Object.assign({}, trace, { text: trace.text.map(function (text) { return fit(text, limitPx); }) });
   }
 
-  // Labels beside points, in their order, each where it covers neither a point, its bar nor another
-  // label; without such a place it is left out: hovering tells it as well.
-  const BESIDE = [[1, 0], [-1, 0], [1, -1], [-1, -1], [1, 1], [-1, 1]];
+  // Labels beside points, in their order, each where it covers no point, bar, line or other label;
+  // or no more than a line. Without such a place it is left out: hovering tells it as well.
+  const SIDES = [[1, 0], [-1, 0], [1, -1], [1, 1], [-1, -1], [-1, 1], [0, -1], [0, 1]]; // right, down
   const APART_PX = 4;
   const MARK_PX = 6;
 
-  function pixels(axis, lengthPx) {
+  function scale(axis, lengthPx) {
     const isLog = axis.type === "log";
     return function (value) {
       return lengthPx * ((isLog ? Math.log10(value) : value) - axis.range[0]) / (axis.range[1] - axis.range[0]);
     };
   }
 
+  function around(x, low, high, marginPx) {
+    return { left: x - marginPx, right: x + marginPx, low: low - marginPx, high: high + marginPx };
+  }
+
   function meets(one, other) {
     return one.left < other.right && other.left < one.right && one.low < other.high && other.low < one.high;
   }
 
-  function besides(data, widthPx_, heightPx) {
-    const x = pixels(data.panels[0].x, widthPx_);
-    const y = pixels(data.panels[0].y, heightPx);
-    const taken = data.bars.map(function (bar) {
-      const at = x(bar.x);
-      return { left: at - MARK_PX, right: at + MARK_PX, low: y(bar.low) - MARK_PX, high: y(bar.high) + MARK_PX };
-    });
-    return data.labels.flatMap(function (label) {
-      const length = widthPx(label.text, LABEL_PX);
-      for (const [right, up] of BESIDE) {
-        const own = Math.max(label.apart_px, MARK_PX) + APART_PX;
-        const shift = { x: right * own, y: -up * LABEL_PX };
-        const start = x(label.x) + shift.x - (right < 0 ? length : 0);
-        const middle = y(label.y) + shift.y;
-        const box = { left: start, right: start + length, low: middle - LABEL_PX / 2, high: middle + LABEL_PX / 2 };
-        const inside = box.left >= 0 && box.right <= widthPx_ && box.low >= 0 && box.high <= heightPx;
-        if (!inside || taken.some(function (other) { return meets(box, other); })) continue;
-        taken.push(box);
-        return [beside(label, data.panels[0], right, shift)];
+  // A line between points as small boxes; y grows upwards here.
+  function boxesOf(line, x, y) {
+    const found = [];
+    for (let n = 1; n < line.x.length; n++) {
+      const from = [x(line.x[n - 1]), y(line.y[n - 1])];
+      const way = [x(line.x[n]) - from[0], y(line.y[n]) - from[1]];
+      const steps = Math.ceil(Math.hypot(way[0], way[1]) / APART_PX);
+      for (let step = 0; step <= steps; step++) {
+        const at = from[1] + way[1] * step / steps;
+        found.push(around(from[0] + way[0] * step / steps, at, at, 1));
       }
-      return [];
+    }
+    return found;
+  }
+
+  // Where a label may be: its box, and how it is anchored at its point.
+  function places(label, x, y) {
+    const length = widthPx(label.text, LABEL_PX);
+    const own = Math.max(label.apart_px, MARK_PX) + APART_PX;
+    return SIDES.map(function ([right, down]) {
+      const dx = right * own;
+      const end = down > 0 ? y(label.low) - y(label.y) : y(label.high) - y(label.y);
+      const dy = right ? -down * LABEL_PX : end - down * (own + LABEL_PX / 2);
+      const left = x(label.x) + dx - (right > 0 ? 0 : right < 0 ? length : length / 2);
+      const middle = y(label.y) + dy;
+      return {
+        box: { left: left, right: left + length, low: middle - LABEL_PX / 2, high: middle + LABEL_PX / 2 },
+        anchor: { xanchor: ["right", "center", "left"][right + 1], yanchor: "middle", xshift: dx, yshift: dy },
+      };
     });
   }
 
-  function beside(label, panel, right, shift) {
-    return {
-      text: label.text, showarrow: false, xref: "x", yref: "y", yanchor: "middle", borderpad: 0,
+  function labels(data, inner, innerHeight) {
+    const x = scale(data.panels[0].x, inner);
+    const y = scale(data.panels[0].y, innerHeight);
+    const taken = data.labels.map(function (label) {
+      return around(x(label.x), y(label.low), y(label.high), Math.max(label.apart_px, MARK_PX));
+    });
+    const lines = data.lines.flatMap(function (line) { return boxesOf(line, x, y); });
+    function isFree(place, others) {
+      const box = place.box;
+      return box.left >= 0 && box.right <= inner && box.low >= 0 && box.high <= innerHeight &&
+        !others.some(function (other) { return meets(box, other); });
+    }
+    return data.labels.flatMap(function (label) {
+      const all = places(label, x, y);
+      const place = all.find(function (one) { return isFree(one, taken.concat(lines)); }) ||
+        all.find(function (one) { return isFree(one, taken); });
+      if (!place) return [];
+      taken.push(place.box);
+      return [annotation(label, data.panels[0], place.anchor)];
+    });
+  }
+
+  function annotation(label, panel, anchor) {
+    return Object.assign({
+      text: label.text, showarrow: false, xref: "x", yref: "y", borderpad: 0,
       x: panel.x.type === "log" ? Math.log10(label.x) : label.x,
       y: panel.y.type === "log" ? Math.log10(label.y) : label.y,
-      xanchor: right > 0 ? "left" : "right", xshift: shift.x, yshift: shift.y,
       font: { size: LABEL_PX, color: INK },
-    };
+    }, anchor);
   }
 
   // Bars have their labels above them, so their axis needs no room at the left.
@@ -192,7 +225,6 @@
       made["yaxis" + suffix] = axis(panel.y, { domain: at.y, anchor: "x" + suffix });
       made.annotations.push(caption(captions[n].join("<br>"), at.x[0], at.y[1] + 4 / innerHeight));
     });
-    if (data.labels) made.annotations.push(...besides(data, panelPx, innerHeight * (made.yaxis.domain[1] - made.yaxis.domain[0])));
     return made;
   }
 
@@ -202,7 +234,13 @@
     const inner = width - made.margin.l - made.margin.r;
     const panelPx = (made.xaxis.domain[1] - made.xaxis.domain[0]) * inner;
     const traces = data.traces.map(function (trace) { return fitted(trace, panelPx); });
-    return Plotly.react(plot, traces, made, CONFIG);
+    const drawn = Plotly.react(plot, traces, made, CONFIG);
+    if (!data.labels) return drawn;
+    return drawn.then(function () { // the legend has taken its room only now
+      const axes = plot._fullLayout;
+      const beside = labels(data, axes.xaxis._length, axes.yaxis._length);
+      return Plotly.relayout(plot, { annotations: made.annotations.concat(beside) });
+    });
   }
 
   // Drawn when it comes near the window: a page of twenty figures opens as fast as one of two.
