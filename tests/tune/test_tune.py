@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+from steady_lab.pages.tune_section import read_tune_sections
 from steady_lab.paths import GUEST_PROJECT, PROJECT
 from steady_lab.targets.target import BootRequest
 from steady_lab.targets.uml import uml
@@ -35,6 +36,9 @@ def report(work: Path, name: str) -> dict[str, Any]:
         jsonschema.validate(part, schema)
     runs = len(found["points"]) + (found["none"] is not None)
     assert len(found["record"]["results"]) == runs
+    # The lab's page of it reads all of it.
+    (section,) = read_tune_sections([work / f"{name}.json"])
+    assert len(section.rows) == found["candidates"] + (found["none"] is not None)
     return found
 
 
