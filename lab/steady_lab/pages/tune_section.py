@@ -10,7 +10,12 @@ from pathlib import Path
 
 from steady_lab.pages.given_files import refuse_same_names
 from steady_lab.pages.page_data import Download, data_link, script_json
-from steady_lab.pages.tune_candidates import Candidate, all_candidates, knobs_text
+from steady_lab.pages.tune_candidates import (
+    Candidate,
+    all_candidates,
+    chosen_names,
+    knobs_text,
+)
 from steady_lab.pages.tune_plot import tune_plot
 from steady_lab.pages.tune_record import LATENCIES
 from steady_lab.pages.tune_report import OPTION, TunePoint, TuneReport, read_tune_report
@@ -142,9 +147,10 @@ def _brackets_text(report: TuneReport) -> str:
         f"{name}: {samples_needed(percent, report.interval_percent):,}"
         for name, percent in _quantiles(report)
     )
+    sides = " Below, above: no knob is higher, lower." if len(chosen_names(report)) > 1 else ""
     return (
         f"Times in µs. In brackets: too few I/Os for a {report.interval_percent:g} % interval of "
-        f"that quantile (needed: {needed}); enough: for the {tail}."
+        f"that quantile (needed: {needed}); enough: for the {tail}.{sides}"
     )
 
 
