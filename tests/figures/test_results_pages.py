@@ -271,6 +271,24 @@ def test_picture_shows_each_value_at_its_place() -> None:
     assert last == first
 
 
+def test_a_point_where_a_class_does_not_run_is_a_gap() -> None:
+    figure = figure_sample.figure()
+    all_rows = tiny_rows([1, 8], [2, 2]).rows
+    last = str(figure.workload.points[-1])
+
+    class Result:
+        measured = Measurements(
+            [row for row in all_rows if (row.point, row.class_name) != (last, "bg")]
+        )
+
+        def histogram_ns(self, *cell: object) -> list[tuple[int, int]]:
+            return [(1_000_000, 1)]
+
+    costs = [t for t in plot_data(figure, Result())["traces"] if t.get("xaxis") == "x2"]
+    assert [trace["y"][-1] for trace in costs] == [None] * len(costs) != []
+    assert all(None not in trace["y"][:-1] for trace in costs)
+
+
 @given(st.floats(10, 2000), st.floats(1, 50))
 def test_fixed_time_for_a_share_is_the_inverse_of_the_share(
     fixed_us: float, per_kib: float

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from steady_lab.errors import LabError
 from steady_lab.figures.metric import METRICS
-from steady_lab.figures.rows import Measurements, ResultError
+from steady_lab.figures.rows import Measurements
 from steady_lab.figures.workload import Workload
 from steady_lab.toml_table import Point, Table
 
@@ -77,11 +77,7 @@ def _some(table: Table, key: str, known: tuple[Point, ...]) -> tuple[Point, ...]
 
 def cell(measured: Measurements, variant: str, point: Point) -> tuple[float, float | None]:
     """Return p99 and background throughput of a cell, None for what is not reported."""
-    try:
-        background = measured.value(variant, point, BACKGROUND)
-    except ResultError:
-        background = None
-    return measured.value(variant, point, P99), background
+    return measured.value(variant, point, P99), measured.found(variant, point, BACKGROUND)
 
 
 def better_places(figure: Figure, measured: Measurements) -> list[Place]:

@@ -117,6 +117,11 @@ class Measurements:
         """Return one metric of one cell, in ms or MiB/s; raises ResultError if absent."""
         return self.row(variant, point, metric.class_name).value(metric)
 
+    def found(self, variant: str, point: Point, metric: Metric) -> float | None:
+        """Return the same, None where the class does not run or does not report it."""
+        row = self._index.get((variant, point_text(point), metric.class_name))
+        return None if row is None else row.reported(metric)
+
 
 def csv_text(rows: list[Row]) -> str:
     """Return the rows as CSV with the header of COLUMNS; mib_s has three decimals."""

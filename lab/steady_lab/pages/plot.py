@@ -144,7 +144,8 @@ def _sweep_trace(
         "legendrank": _rank(figure, name),
         "showlegend": panel == "",
         "x": [x for x, _, _ in places],
-        "y": [result.measured.value(name, point, each) for _, point, each in places],
+        # A gap where a class does not run at a point.
+        "y": [result.measured.found(name, point, each) for _, point, each in places],
         "line": {"color": style.colour, "width": style.width_px, "dash": style.dash},
         "marker": _marker(style),
         "text": [_hover_text(figure, result, name, point) for _, point, _ in places],
@@ -311,11 +312,12 @@ def _sweep_x_axis(figure: Figure) -> dict[str, Any]:
 
 
 def _plotted_values(figure: Figure, result: Drawable, metric: Metric) -> list[float]:
-    values = [
-        result.measured.value(variant.name, point, each)
+    found = [
+        result.measured.found(variant.name, point, each)
         for variant in figure.workload.variants
         for _, point, each in _places(figure, metric)
     ]
+    values = [value for value in found if value is not None]
     return values + [item.value for item in figure.published if item.cell.metric == metric]
 
 
