@@ -23,7 +23,7 @@ writes 2000
 expect_at_least "pace" "$(pace pace)" 1
 expect "pace left off for" "$(pace off_ms)" 0
 paced=$(writes 400)
-echo "without look-ahead $unpaced, paced $paced, $(pace pace) of $(pace done) KiB/s"
+echo "without look-ahead $unpaced, paced $paced, $(pace pace) of $(pace 'done') KiB/s"
 unpaced_ns=${unpaced##* }
 paced_ns=${paced##* }
 expect_at_most "p99 of real-time, paced" "$paced_ns" $((unpaced_ns / 2))
