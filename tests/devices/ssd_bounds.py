@@ -8,12 +8,11 @@ By hand, about two minutes: build/venv/bin/python tests/devices/ssd_bounds.py [-
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
-from ssd_load import OPERATIONS, SPEC, simulated
+from ssd_load import OPERATIONS, SPEC, show, simulated
 from steady_lab.pages.marked_part import with_part
 from steady_lab.paths import PROJECT
 
@@ -34,6 +33,8 @@ WARM_WRITES = "warm_ms=10000"
 FILLED_IN_ORDER = "hot_permille=0"
 # The next request comes at any time within 4 ms; k2 has learned the drive.
 AT_ANY_TIME = ("jitter_us=2000", "warm_ms=10000")
+# How long after the last write a drive that was overwritten at random is read.
+SINCE_WRITES_MS = (500, 3000, 10000)
 # Smaller differences of a p99.9 of 5,000 are chance: other seeds have them, too.
 SCATTER_READS, SCATTER_WRITES = 1.05, 1.3
 
@@ -105,6 +106,19 @@ def promise_lines() -> Iterable[str]:
                     better_bounds(state, operation, f"rt_block_us={us}"),
                 )
                 yield f"| {' | '.join(cells)} |"
+
+
+def collecting_lines() -> Iterable[str]:
+    yield "| random reads, full drive | scheduler | MB/s | p99.9 us | max us |"
+    yield "| --- | --- | ---: | ---: | ---: |"
+    for since_ms in SINCE_WRITES_MS:
+        for scheduler in ("K2-1", "rt_block_us=100"):
+            words = (*OPERATIONS["random read"], *SCHEDULERS[scheduler], f"warm_ms={since_ms}")
+            found = simulated("full", *words)
+            yield (
+                f"| from {since_ms / 1000:g} s after the writes on | {scheduler} "
+                f"| {found['mb_s']:.0f} | {found['p999_us']:.0f} | {found['max_us']:.0f} |"
+            )
 
 
 def tail_candidates(operation: str, alpha: float) -> list[int]:
@@ -210,6 +224,8 @@ def tables() -> str:
         "",
         *guideline_lines(),
         "",
+        *collecting_lines(),
+        "",
         *case_lines("half full", "random read", ", at any time", *AT_ANY_TIME),
         *(line for o in OPERATIONS for state in SPEC for line in case_lines(state, o)),
     ]
@@ -222,13 +238,6 @@ def written_page(page: str) -> str:
     return with_part(page, "ssd-bounds", COMMAND, tables())
 
 
-def main() -> int:
-    run_all()
-    print(tables(), end="")
-    if "--write" in sys.argv[1:]:
-        PAGE.write_text(written_page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    run_all()
+    show(PAGE, tables(), written_page)

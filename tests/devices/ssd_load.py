@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
+from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 
 from steady_lab.devices.spec import load_device
 from steady_lab.paths import BUILD, PROJECT
@@ -45,3 +48,10 @@ def simulated(state: str, *words: str) -> dict[str, float]:
     done = subprocess.run([str(LOAD), *drive, *words], capture_output=True, text=True, check=True)
     found: dict[str, float] = json.loads(done.stdout)
     return found
+
+
+def show(page: Path, tables: str, written_page: Callable[[str], str]) -> None:
+    """Print the tables, and with --write put them into their page."""
+    print(tables, end="")
+    if "--write" in sys.argv[1:]:
+        page.write_text(written_page(page.read_text(encoding="utf-8")), encoding="utf-8")

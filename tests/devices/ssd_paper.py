@@ -7,12 +7,11 @@ By hand, some seconds: build/venv/bin/python tests/devices/ssd_paper.py [--write
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from ssd_load import OPERATIONS, simulated
+from ssd_load import OPERATIONS, show, simulated
 from steady_lab.pages.marked_part import with_part
 from steady_lab.paths import PROJECT
 
@@ -136,13 +135,6 @@ def tables() -> str:
     return "\n".join([*printed_lines(), "", *said_lines(), ""])
 
 
-def main() -> int:
-    run_all()
-    print(tables(), end="")
-    if "--write" in sys.argv[1:]:
-        PAGE.write_text(written_page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    run_all()
+    show(PAGE, tables(), written_page)
