@@ -8,11 +8,21 @@
 static struct k2_lookahead ahead;
 static u32 stream, rt_inflight;
 static u64 wait_until_ns;
+static unsigned int fixed_kb_s;
 
-void guard_begin(unsigned int rt_block_us)
+void guard_begin(unsigned int rt_block_us, unsigned int pace_kb_s)
 {
+	fixed_kb_s = pace_kb_s;
 	k2_lookahead_init(&ahead);
 	k2_lookahead_set_rt_block_us(&ahead, rt_block_us);
+}
+
+static void fix_pace(void)
+{
+	if (!fixed_kb_s)
+		return;
+	ahead.pace.rate = fixed_kb_s;
+	ahead.pace.off_until_ns = 0;
 }
 
 void guard_rt_arrival(bool write, unsigned long long now_ns)
@@ -44,6 +54,7 @@ bool guard_allows(bool write, unsigned int bytes, unsigned int inflight, unsigne
 	if (!k2_lookahead_guards(&ahead, BACKGROUND_LEVEL))
 		return true;
 	if (write) {
+		fix_pace();
 		wait_until_ns = k2_pace_until_ns(&ahead.pace, now_ns);
 		if (wait_until_ns)
 			return false;

@@ -10,7 +10,8 @@
 
 #define GUARD_NEVER (~0ULL)
 
-void guard_begin(unsigned int rt_block_us);
+/* @pace_kb_s: the background writes at this pace; 0: at the one that the policy learns. */
+void guard_begin(unsigned int rt_block_us, unsigned int pace_kb_s);
 
 /* A request of the real-time process comes, or has ended. */
 void guard_rt_arrival(bool write, unsigned long long now_ns);

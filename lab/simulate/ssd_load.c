@@ -30,6 +30,7 @@ static struct load {
 	u64 sequential;
 	u64 bound; /* K2-x; 0: no scheduler */
 	u64 rt_block_us; /* 0: as many as the bound */
+	u64 pace_kb_s; /* with rt_block_us: of the background's writes, not learned */
 	u64 processes; /* of the background */
 	u64 depth; /* requests of each at once */
 	u64 pause_us; /* of the real-time process, from an end to the next submission */
@@ -59,6 +60,7 @@ static const struct {
 	{"sequential", &load.sequential},
 	{"bound", &load.bound},
 	{"rt_block_us", &load.rt_block_us},
+	{"pace_kb_s", &load.pace_kb_s},
 	{"processes", &load.processes},
 	{"depth", &load.depth},
 	{"pause_us", &load.pause_us},
@@ -363,7 +365,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "ssd_load: %s\n", error);
 		return 2;
 	}
-	guard_begin((u32)load.rt_block_us);
+	guard_begin((u32)load.rt_block_us, (u32)load.pace_kb_s);
 	ssd_init(&drive, &params, malloc(ssd_memory_bytes(&params)));
 	prepare();
 	run();
