@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from statistics import median
 
-from ssd_load import OPERATIONS, SPEC, show, simulated
+from ssd_load import OPERATIONS, SPEC, build, show, simulated
 from steady_lab.pages.marked_part import with_part
 from steady_lab.paths import PROJECT
 
@@ -41,6 +41,9 @@ FIXED_PACES = (0.80, 0.84, 0.87, 0.90, 0.93, 0.96)
 PACED_PROMISES_US = (100, 200, 300)
 # The p99.9 of 5,000 writes scatters: the median of so many seeds.
 SEEDS = range(1, 6)
+# Real-time reads beside background writes; some drives suspend a program or an erase for a read.
+MIXED = ("write=0", "bg_write=1", "sequential=0", "warm_ms=10000")
+SUSPENDING = "suspend_ns=50000"
 # Smaller differences of a p99.9 of 5,000 are chance: other seeds have them, too.
 SCATTER_READS, SCATTER_WRITES = 1.05, 1.3
 
@@ -62,6 +65,7 @@ def tail_us(state: str, operation: str, scheduler: str) -> float:
 
 def run_all() -> None:
     """Fill the cache, two at a time."""
+    build()
     cases = [(s, o, x) for s in SPEC for o in OPERATIONS for x in SCHEDULERS]
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda case: result(*case), cases))
@@ -125,6 +129,22 @@ def collecting_lines() -> Iterable[str]:
                 f"| from {since_ms / 1000:g} s after the writes on | {scheduler} "
                 f"| {found['mb_s']:.0f} | {found['p999_us']:.0f} | {found['max_us']:.0f} |"
             )
+
+
+def mixed_lines() -> Iterable[str]:
+    yield "| random reads | scheduler | MB/s | p50 us | p99 us | p99.9 us | max us |"
+    yield "| --- | --- | ---: | ---: | ---: | ---: | ---: |"
+    for state in SPEC:
+        schedulers = (NONE, "K2-1", "rt_block_us=100", "rt_block_us=440")
+        cases = [("alone", (*SCHEDULERS["K2-1"], "processes=0"))]
+        cases += [(x, SCHEDULERS[x]) for x in schedulers]
+        cases += [(f"{x}, suspending", (*SCHEDULERS[x], SUSPENDING)) for x in schedulers]
+        for name, words in cases:
+            found = simulated(state, *MIXED, *words)
+            times = (f"{found[key]:.0f}" for key in ("p50_us", "p99_us", "p999_us", "max_us"))
+            title = "alone" if name == "alone" else "beside random writes"
+            cells = (f"{title}, {state}", name, f"{found['mb_s']:.0f}", *times)
+            yield f"| {' | '.join(cells)} |"
 
 
 def median_of_seeds(state: str, operation: str, *words: str) -> tuple[float, float]:
@@ -265,6 +285,8 @@ def tables() -> str:
         *guideline_lines(),
         "",
         *collecting_lines(),
+        "",
+        *mixed_lines(),
         "",
         *case_lines("half full", "random read", ", at any time", *AT_ANY_TIME),
         *(line for o in OPERATIONS for state in SPEC for line in case_lines(state, o)),

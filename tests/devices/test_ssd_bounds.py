@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The page on the number in flight shows what the SSD model gives; two of its eight tables."""
+"""The page on the number in flight shows what the SSD model gives; two of its tables."""
 
 import pytest
 from ssd_bounds import PAGE, case_lines
