@@ -1,41 +1,112 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A file for a record: replaced when complete, otherwise unchanged.
+//! A file for a record. A regular file is replaced when the record is complete, otherwise unchanged;
+//! what is not one, such as /dev/null or a FIFO, is written into and stays what it is.
 
-use std::fs::{File, Permissions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use rustix::fs::{Access, access};
+use rustix::fs::{Access, OFlags, access, fcntl_setfl};
+use rustix::io::Errno;
 use tempfile::NamedTempFile;
 
+/// The reader of a FIFO is often started at the same time.
+const READER_MAX: Duration = Duration::from_secs(5);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
 #[derive(Debug)]
-pub struct RecordFile {
-    path: PathBuf,
-    temporary: NamedTempFile,
+pub enum RecordFile {
+    Replaced { path: PathBuf, temporary: NamedTempFile },
+    WrittenInto(File),
 }
 
-/// The folder of a file, if files can be made there. Errors of making one name the temporary file,
-/// which nobody asked for.
-pub fn writable_folder(path: &Path) -> io::Result<&Path> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    access(folder, Access::WRITE_OK | Access::EXEC_OK)?;
-    Ok(folder)
+/// Where a record goes.
+enum Place {
+    Replaced { path: PathBuf, folder: PathBuf },
+    WrittenInto,
+}
+
+impl Place {
+    fn of(path: &Path) -> io::Result<Place> {
+        let is_link = path.is_symlink();
+        let path = match fs::metadata(path) {
+            Ok(found) if found.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+            Ok(found) if !found.is_file() || leads_through_proc(path) => {
+                return Ok(Place::WrittenInto);
+            }
+            Ok(_) if is_link => path.canonicalize()?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && is_link => {
+                return Err(io::Error::other("is a link to a file that does not exist"));
+            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => path.to_path_buf(),
+        };
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
+            _ => PathBuf::from("."),
+        };
+        // Errors of making a file there name the temporary file, which nobody asked for.
+        access(&folder, Access::WRITE_OK | Access::EXEC_OK)?;
+        Ok(Place::Replaced { path, folder })
+    }
+}
+
+/// Whether it is an open file of a process, such as /dev/stdout: what a shell opened must not be
+/// replaced behind it.
+fn leads_through_proc(path: &Path) -> bool {
+    let mut path = path.to_path_buf();
+    while let Ok(target) = fs::read_link(&path) {
+        let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+        match folder {
+            Some(folder) if folder.starts_with("/proc") => return true,
+            folder => path = folder.unwrap_or_default().join(target),
+        }
+    }
+    false
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let began = Instant::now();
+    let nonblock = OFlags::NONBLOCK.bits() as i32;
+    loop {
+        // With O_NONBLOCK, as the open of a FIFO without a reader would not end with Ctrl-C.
+        let opened = OpenOptions::new().append(true).custom_flags(nonblock).open(path);
+        let Err(error) = opened else { break opened };
+        let is_fifo = || fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
+        if error.raw_os_error() != Some(Errno::NXIO.raw_os_error()) || !is_fifo() {
+            return Err(error);
+        }
+        if began.elapsed() > READER_MAX {
+            return Err(io::Error::other(
+                "is a FIFO that no program reads: start the reader first",
+            ));
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+    .and_then(|file| {
+        fcntl_setfl(&file, OFlags::APPEND)?;
+        Ok(file)
+    })
 }
 
 impl RecordFile {
     /// Checks that `path` can be written; to be called before the measurement.
     pub fn create(path: &Path) -> io::Result<RecordFile> {
-        let dir = writable_folder(path)?;
-        // Found by the rename otherwise, after the measurement.
-        if path.is_dir() {
-            return Err(io::ErrorKind::IsADirectory.into());
+        match Place::of(path)? {
+            Place::WrittenInto => Ok(RecordFile::WrittenInto(open(path)?)),
+            Place::Replaced { path, folder } => {
+                let temporary = tempfile::Builder::new().prefix(".steady-").tempfile_in(folder)?;
+                Ok(RecordFile::Replaced { path, temporary })
+            }
         }
-        let temporary = tempfile::Builder::new().prefix(".steady-").tempfile_in(dir)?;
-        Ok(RecordFile { path: path.to_path_buf(), temporary })
+    }
+
+    /// The same check, without opening or making anything.
+    pub fn check(path: &Path) -> io::Result<()> {
+        Place::of(path).map(|_| ())
     }
 
     /// Writes the record, as JSON, and gives the file its name.
@@ -45,17 +116,29 @@ impl RecordFile {
 
     /// The same with what `write` writes, in pieces of any size; returns what that returns.
     pub fn fill<T, E: From<io::Error>>(
-        mut self,
+        self,
         write: impl FnOnce(&mut BufWriter<&mut File>) -> Result<T, E>,
     ) -> Result<T, E> {
-        // Errors of the temporary file itself would name it, which nobody asked for.
-        let mut out = BufWriter::new(self.temporary.as_file_mut());
-        let written = write(&mut out)?;
-        out.flush()?;
-        drop(out);
-        self.temporary.as_file().sync_all()?;
-        self.temporary.as_file().set_permissions(Permissions::from_mode(0o644))?;
-        self.temporary.persist(&self.path).map_err(|error| error.error)?;
-        Ok(written)
+        match self {
+            RecordFile::WrittenInto(mut file) => write_all(&mut file, write),
+            RecordFile::Replaced { path, mut temporary } => {
+                let written = write_all(temporary.as_file_mut(), write)?;
+                temporary.as_file().sync_all()?;
+                temporary.as_file().set_permissions(Permissions::from_mode(0o644))?;
+                // Errors of the temporary file itself would name it.
+                temporary.persist(&path).map_err(|error| error.error)?;
+                Ok(written)
+            }
+        }
     }
+}
+
+fn write_all<T, E: From<io::Error>>(
+    file: &mut File,
+    write: impl FnOnce(&mut BufWriter<&mut File>) -> Result<T, E>,
+) -> Result<T, E> {
+    let mut out = BufWriter::new(file);
+    let written = write(&mut out)?;
+    out.flush()?;
+    Ok(written)
 }

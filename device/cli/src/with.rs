@@ -23,7 +23,7 @@ use steadyio_core::knob_guard::KnobGuard;
 use steadyio_core::knobs::{KnobReading, knob_attribute};
 use steadyio_core::value::Value;
 
-use crate::record_file::{RecordFile, writable_folder};
+use crate::record_file::RecordFile;
 
 /// How often to look whether the program has ended, and whether it should.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -88,7 +88,7 @@ fn run_with_knobs(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let knobs = unique(&arguments.knob)?;
     refuse_twice(&arguments.class)?;
     if let Some(out) = &arguments.out {
-        writable_folder(out).with_context(|| named(out))?;
+        RecordFile::check(out).with_context(|| named(out))?;
     }
     let device = Device::open(&arguments.device)?;
     let stop = Interrupt::on_signals()?;

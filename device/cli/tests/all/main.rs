@@ -9,5 +9,6 @@ mod common;
 mod export;
 mod model;
 mod record;
+mod record_file;
 mod trace;
 mod with;
