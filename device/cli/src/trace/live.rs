@@ -41,15 +41,20 @@ pub fn trace(
         ..Options::default()
     };
     let running = || arguments.pid.map(threads::running).transpose();
+    if arguments.pid.is_some() {
+        threads::refuse_other_namespace().map_err(Failure::with(Status::Usage))?;
+    }
     let mut asked_for = running().map_err(Failure::with(Status::Usage))?.unwrap_or_default();
     let mut note = |text: String| eprintln!("steady: {text}");
-    let capture = Capture::start(&options, &mut note).map_err(Failure::with(Status::Failed))?;
+    let mut capture = Capture::start(&options, &mut note).map_err(Failure::with(Status::Failed))?;
     // Threads that were started before tracing began; events give those started from now on.
     asked_for.extend(running().unwrap_or_default().unwrap_or_default());
     asked_for.sort_unstable();
     asked_for.dedup();
-    let child = spawn(arguments).map_err(Failure::with(Status::Usage))?;
-    asked_for.extend(child.as_ref().map(Child::id));
+    let started =
+        spawn(arguments, &mut capture, &mut note).map_err(Failure::with(Status::Usage))?;
+    let (child, number) = started.unzip();
+    asked_for.extend(number);
     let ended = wait(arguments, child, &capture, stop).map_err(Failure::with(Status::Failed))?;
     let captured = capture.stop(&asked_for).map_err(Failure::with(Status::Failed))?;
     if captured.meta().memory_full {
@@ -80,7 +85,12 @@ fn make_folder(dir: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(dir).with_context(|| format!("--keep {}", dir.display()))
 }
 
-fn spawn(arguments: &Arguments) -> anyhow::Result<Option<Child>> {
+/// The program and the number that its events have.
+fn spawn(
+    arguments: &Arguments,
+    capture: &mut Capture,
+    note: &mut dyn FnMut(String),
+) -> anyhow::Result<Option<(Child, u32)>> {
     let Some((name, rest)) = arguments.program.split_first() else { return Ok(None) };
     let mut command = Command::new(name);
     command.args(rest);
@@ -89,7 +99,7 @@ fn spawn(arguments: &Arguments) -> anyhow::Result<Option<Child>> {
         let stderr = io::stderr().as_fd().try_clone_to_owned();
         command.stdout(Stdio::from(stderr.context("standard error")?));
     }
-    Ok(Some(command.spawn().with_context(|| name.clone())?))
+    Ok(Some(capture.spawn(&mut command, note).with_context(|| name.clone())?))
 }
 
 /// Why tracing is over.

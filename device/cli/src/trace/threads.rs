@@ -5,6 +5,7 @@ use std::fs;
 
 use anyhow::bail;
 use steadyio_trace::source::capture::names::threads_of;
+use steadyio_trace::source::pid_namespace;
 
 /// Those that exist now; task_newtask events give later ones.
 pub fn running(pid: u32) -> anyhow::Result<Vec<u32>> {
@@ -17,6 +18,17 @@ pub fn running(pid: u32) -> anyhow::Result<Vec<u32>> {
         }
     }
     if found.is_empty() { bail!("--pid {pid}: no such process") } else { Ok(found) }
+}
+
+/// Events number processes as the initial PID namespace does, which --pid cannot where others are seen.
+pub fn refuse_other_namespace() -> anyhow::Result<()> {
+    if pid_namespace::other_than_initial().is_some() {
+        bail!(
+            "--pid: a container's numbers of processes are not those that events have: run steady outside of it \
+             (or in one that shares the host's PID namespace), or start the program with `-- PROGRAM`"
+        );
+    }
+    Ok(())
 }
 
 fn children(process: u32, thread: u32) -> Vec<u32> {

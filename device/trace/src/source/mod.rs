@@ -21,6 +21,7 @@ pub mod format;
 pub mod ftrace_text;
 pub mod merge;
 pub mod perf_script;
+pub mod pid_namespace;
 pub mod ring;
 pub mod rwbs;
 mod sched;

@@ -13,9 +13,20 @@ use std::time::Duration;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 
+use super::pid_namespace;
+
 /// Every instance of ours begins so; its process and that one's start follow.
 const PREFIX: &str = "steady-";
 const TRACEFS_MAGIC: u64 = 0x7472_6163;
+
+/// With the PID namespace before the process, if it is not the initial one: only there can it be told whether the
+/// process is gone.
+fn prefix() -> String {
+    match pid_namespace::other_than_initial() {
+        Some(namespace) => format!("{PREFIX}in-{namespace}-"),
+        None => PREFIX.into(),
+    }
+}
 
 /// The kernel cannot be traced, or tracing not be configured.
 #[derive(Debug, thiserror::Error)]
@@ -115,7 +126,7 @@ impl Instance {
         let started = started_ticks(pid).unwrap_or_default();
         // One process may trace twice at a time, as tests do.
         for number in 0.. {
-            let dir = instances.join(format!("{PREFIX}{pid}-{started}-{number}"));
+            let dir = instances.join(format!("{}{pid}-{started}-{number}", prefix()));
             match fs::create_dir(&dir) {
                 Ok(()) => {
                     let instance = Instance { dir, _tracefs: tracefs };
@@ -168,8 +179,9 @@ impl Drop for Instance {
 /// Removes instances of processes that are gone.
 fn remove_leftovers(instances: &Path, note: &mut dyn FnMut(String)) -> Result<(), TracefsError> {
     let names = names_in(instances).map_err(|error| file_error(instances, None, error))?;
+    let prefix = prefix();
     for name in names {
-        let mut parts = name.strip_prefix(PREFIX).unwrap_or_default().split('-').map(str::parse);
+        let mut parts = name.strip_prefix(&prefix).unwrap_or_default().split('-').map(str::parse);
         let (Some(Ok(pid)), Some(Ok(started))) = (parts.next(), parts.next()) else { continue };
         let pid: u64 = pid;
         // A process ID may be in use again; the time of its start tells.

@@ -34,6 +34,25 @@ fn each_io_of_a_program_is_there_and_its_spans_add_up() {
 }
 
 #[test]
+fn in_a_pid_namespace_a_program_is_shown_and_a_number_refused() {
+    let Some(disk) = traced_loop() else { return };
+    let inside = |arguments: &[&str], rest: Vec<String>| {
+        let mut command = Command::new("unshare");
+        command.args(["--pid", "--fork", "--mount-proc", env!("CARGO_BIN_EXE_steady"), "trace"]);
+        command.args(arguments).args(rest).output().unwrap()
+    };
+    // Of a child of the program's, too.
+    let program = ["sh".into(), "-c".into(), format!("{}; true", fio(&disk, 50).join(" "))];
+    let shown = inside(&["--device", &disk.node, "--json", "--"], program.to_vec());
+    assert_eq!(shown.status.code(), Some(0), "{}", stderr(&shown));
+    assert_eq!(groups(&valid_json(&shown, SCHEMA)), [("read 4096".to_string(), 50)]);
+
+    let refused = inside(&["--device", &disk.node, "--pid", "1"], Vec::new());
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("a container's numbers"), "{}", stderr(&refused));
+}
+
+#[test]
 fn the_model_takes_what_was_traced() {
     let Some(disk) = traced_loop() else { return };
     let file = disk.dir.path().join("trace.json");

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cpu_data::CpuData;
 use super::enable::{Enabled, EnabledEvent};
-use super::{CaptureError, Options, devices, names};
+use super::{CaptureError, Options, devices};
 use crate::source::decode::Unreadable;
 use crate::source::wanted::Detail;
 use crate::source::{Position, Problem};
@@ -103,6 +103,7 @@ pub(super) struct Course {
     pub stopped: Moment,
     pub memory_full: bool,
     pub asked_for: Vec<u32>,
+    pub tracer: Vec<u32>,
     pub threads: BTreeMap<u32, String>,
 }
 
@@ -131,7 +132,7 @@ impl Meta {
             unavailable: enabled.unavailable.clone(),
             cpus,
             asked_for: course.asked_for,
-            tracer: names::own_threads(),
+            tracer: course.tracer,
             device_names: devices::names()
                 .into_iter()
                 .map(|(dev, name)| (dev.to_string(), name))

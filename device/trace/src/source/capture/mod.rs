@@ -7,8 +7,10 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::process::{Child, Command};
 use std::time::Duration;
 
+use super::pid_namespace;
 use super::tracefs::{Instance, Tracefs, TracefsError};
 use super::wanted::Detail;
 use crate::event::Dev;
@@ -19,6 +21,7 @@ pub mod devices;
 mod enable;
 mod folder;
 pub mod names;
+mod program;
 mod reader;
 pub mod threads;
 
@@ -83,6 +86,9 @@ pub enum CaptureError {
     /// No block events.
     #[error("the kernel has no block events: it needs CONFIG_BLK_DEV_IO_TRACE")]
     NoBlockEvents,
+    /// The program that is to be traced.
+    #[error(transparent)]
+    Program(std::io::Error),
     /// Memory or a file for what is captured.
     #[error("{what}: {error}")]
     Hold {
@@ -102,6 +108,8 @@ pub struct Capture {
     options: Options,
     started: Moment,
     threads: BTreeMap<u32, String>,
+    /// The calling thread as events number it, if not as this process does.
+    tracer: Option<u32>,
 }
 
 impl Capture {
@@ -125,7 +133,24 @@ impl Capture {
         names::add_names(&mut threads);
         let started = Moment::now();
         instance.write("tracing_on", "1")?;
-        Ok(Capture { reader, instance, enabled, options: options.clone(), started, threads })
+        let options = options.clone();
+        Ok(Capture { reader, instance, enabled, options, started, threads, tracer: None })
+    }
+
+    /// Starts a program; also returns which number events have for it.
+    pub fn spawn(
+        &mut self,
+        command: &mut Command,
+        note: &mut dyn FnMut(String),
+    ) -> Result<(Child, u32), CaptureError> {
+        if pid_namespace::other_than_initial().is_none() {
+            let child = command.spawn().map_err(CaptureError::Program)?;
+            let number = child.id();
+            return Ok((child, number));
+        }
+        let (child, numbers) = program::spawn(command, note)?;
+        self.tracer = Some(numbers.parent);
+        Ok((child, numbers.child))
     }
 
     /// Wanted events that this kernel lacks, as `system:name`, and why.
@@ -145,7 +170,7 @@ impl Capture {
     /// cannot, see [`Captured::not_kept`]). `asked_for`: the requested threads, without those that they started; none
     /// for all.
     pub fn stop(self, asked_for: &[u32]) -> Result<Captured, CaptureError> {
-        let Capture { reader, instance, enabled, options, started, mut threads } = self;
+        let Capture { reader, instance, enabled, options, started, mut threads, tracer } = self;
         instance.write("tracing_on", "0")?;
         let (stopped, memory_full) = (Moment::now(), reader.has_ended());
         let Taken { mut held, no_room } = reader.finish()?;
@@ -163,7 +188,8 @@ impl Capture {
         }
         drop(instance);
         let asked_for = asked_for.to_vec();
-        let course = Course { started, stopped, memory_full, asked_for, threads };
+        let tracer = tracer.map_or_else(names::own_threads, |thread| vec![thread]);
+        let course = Course { started, stopped, memory_full, asked_for, tracer, threads };
         let meta = Meta::new(&enabled, &options, course, cpus);
         let keep = options.keep.as_deref();
         let kept = keep.map(|dir| match no_room {

@@ -5,8 +5,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// All threads and their names, as far as they stay long enough to be read; added to `names`.
+use crate::source::pid_namespace;
+
+/// All threads and their names, as far as they stay long enough to be read; added to `names`. None where they
+/// have other numbers than in events.
 pub fn add_names(names: &mut BTreeMap<u32, String>) {
+    if pid_namespace::other_than_initial().is_some() {
+        return;
+    }
     for process in numbers(Path::new("/proc")) {
         for thread in threads_of(process) {
             if let Ok(name) = fs::read_to_string(format!("/proc/{process}/task/{thread}/comm")) {
