@@ -25,7 +25,7 @@ or --pid, --device or --duration to trace this kernel";
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
-    /// Recorded traces, or a directory of --keep; several files are parts of one trace
+    /// Recorded traces (`-`: standard input), or a directory of --keep; several files are parts of one trace
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Format of the files [default: detected per file]

@@ -160,7 +160,10 @@ impl OutFiles {
 }
 
 fn text(record: &Record, fine: bool) -> String {
-    tables::tables(record, fine) + &words::worst(record) + &words::account(record)
+    words::flaws(record)
+        + &tables::tables(record, fine)
+        + &words::worst(record)
+        + &words::account(record)
 }
 
 fn unread(problems: &Problems) -> Unread {

@@ -84,6 +84,25 @@ fn title(worst: &Worst) -> String {
     text + &format!(", at {} s", seconds(worst.at_ns))
 }
 
+/// What to know before the tables are read: empty if nothing is missing from them.
+pub fn flaws(record: &Record) -> String {
+    let of = &record.account;
+    let parts = [
+        (of.events_lost, "event", "lost"),
+        (of.unmatched, "request", "unmatched"),
+        (of.unread.count, "part of the trace", "unreadable"),
+    ];
+    let parts: Vec<String> = parts
+        .into_iter()
+        .filter(|(number, ..)| *number > 0)
+        .map(|(number, what, how)| format!("{} {how}", count(number, what)))
+        .collect();
+    if parts.is_empty() {
+        return String::new();
+    }
+    format!("Incomplete: {}; what follows lacks I/Os (see the account)\n\n", parts.join(", "))
+}
+
 /// How complete the trace is: events, requests that could not be matched, missing events.
 pub fn account(record: &Record) -> String {
     let of = &record.account;

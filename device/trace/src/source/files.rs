@@ -35,13 +35,13 @@ enum Source {
     TraceDat(TraceDat),
 }
 
-/// Opens all of them. Without `said`, each is looked at; the problem says which file is no trace, or cannot be
+/// Opens all of them; `-` is standard input. Without `said`, each is looked at; the problem says which file is no trace, or cannot be
 /// read. A pipe can be read as well, unless it is a `trace.dat`.
 pub fn open<P: AsRef<Path>>(paths: &[P], said: Option<Format>) -> Result<Files, Problem> {
     let mut sources = Vec::new();
     let mut per_cpu = Vec::new();
     let mut problems = VecDeque::new();
-    for path in paths.iter().map(AsRef::as_ref) {
+    for path in paths.iter().map(AsRef::as_ref).map(or_standard_input) {
         let file = path.display().to_string();
         let problem = |what: String| Problem { file: file.clone(), place: Position::Whole, what };
         let mut opened =
@@ -70,6 +70,10 @@ pub fn open<P: AsRef<Path>>(paths: &[P], said: Option<Format>) -> Result<Files, 
     let mut files = Files { sources, next: BinaryHeap::new(), events, problems };
     (0..files.sources.len()).for_each(|place| files.queue(place));
     Ok(files)
+}
+
+fn or_standard_input(path: &Path) -> &Path {
+    if path == Path::new("-") { Path::new("/dev/stdin") } else { path }
 }
 
 impl Files {

@@ -2,8 +2,10 @@
 //! `steady trace` on traces made elsewhere: samples of one load, traced with several tools at once.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::thread;
 
 use serde_json::Value;
 
@@ -34,6 +36,40 @@ fn ios(record: &Value) -> u64 {
 /// A thread with I/Os in the sample.
 fn some_pid(record: &Value) -> String {
     record["worst_ios"][0]["pid"].to_string()
+}
+
+#[test]
+fn standard_input_is_read_as_a_file_is() {
+    let file = sample("host-report-t.txt");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
+    let mut child = command
+        .args(["trace", "-", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let text = fs::read(&file).unwrap();
+    let writer = thread::spawn(move || input.write_all(&text).unwrap());
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(valid_json(&output, SCHEMA), record(&file, &[]));
+}
+
+#[test]
+fn what_was_lost_is_said_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("lossy");
+    let whole = fs::read_to_string(sample("host-report-t.txt")).unwrap();
+    let middle = whole.lines().count() / 2;
+    let mut lines: Vec<&str> = whole.lines().collect();
+    lines.insert(middle, "CPU:1 [LOST 12 EVENTS]");
+    fs::write(&path, lines.join("\n")).unwrap();
+    let said = |file: &Path| String::from_utf8(trace(file, &[]).stdout).unwrap();
+    assert!(said(&path).starts_with("Incomplete: 12 events lost"), "{}", said(&path));
+    assert!(!said(&sample("host-report-t.txt")).contains("Incomplete"));
 }
 
 #[test]
