@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use steadyio_model::ModelError;
 use steadyio_model::pipeline::Queue;
 use steadyio_model::published::{self, Compared};
-use steadyio_model::report::{MODEL_SCHEMA, Overlap, Prediction, predict};
+use steadyio_model::report::{ASSUMED, MODEL_SCHEMA, Overlap, Prediction, predict};
 use steadyio_model::spans::{self, Entry, SpansFile, Times};
 
 use crate::exit::{Failure, Status};
@@ -164,6 +164,7 @@ fn document(file: &SpansFile, predictions: &[Prediction]) -> Value {
         "tool": { "steady": env!("CARGO_PKG_VERSION") },
         "name": file.name,
         "source": file.source,
+        "limits_assume": ASSUMED,
         "predictions": predictions,
     })
 }

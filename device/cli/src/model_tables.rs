@@ -3,7 +3,7 @@
 
 use steadyio_model::pipeline::Queue;
 use steadyio_model::published::{Compared, Verdict};
-use steadyio_model::report::{Gain, Prediction};
+use steadyio_model::report::{ASSUMED, Gain, Prediction};
 use steadyio_model::spans::Span;
 
 use crate::table::align;
@@ -13,13 +13,18 @@ pub fn predictions(predictions: &[Prediction], queue: Queue) -> String {
     let (requests, depth) = (queue.requests(), queue.depth());
     [
         section("Spans in us", &spans(predictions), &[0]),
-        section("Limits in MiB/s", &limits(predictions), &[0]),
+        section(&format!("Limits in MiB/s, if {ASSUMED}"), &limits(predictions), &[0])
+            + &exceeded(predictions),
         section(
             &format!("Time for {requests} requests, at most {depth} in flight"),
             &queues(predictions),
             &[0],
         ),
-        section("Limits in MiB/s with one span halved", &halved(predictions), &[0, 1]),
+        section(
+            &format!("Limits in MiB/s with one span halved, if {ASSUMED}"),
+            &halved(predictions),
+            &[0, 1],
+        ),
     ]
     .join("\n")
 }
@@ -73,6 +78,15 @@ fn limits(predictions: &[Prediction]) -> Vec<[String; 7]> {
         ]
     };
     rows(head, predictions.iter().map(row))
+}
+
+/// A measured speed above the limit of many cores disproves what it assumes.
+fn exceeded(predictions: &[Prediction]) -> String {
+    let line = |prediction: &Prediction| {
+        let name = &prediction.name;
+        format!("{name}: measured is above many cores: a stage serves several requests at a time\n")
+    };
+    predictions.iter().filter(|prediction| prediction.exceeds_limits).map(line).collect()
 }
 
 fn queues(predictions: &[Prediction]) -> Vec<[String; 6]> {

@@ -9,6 +9,9 @@ use super::spans::{Entry, Op, Span, Spans};
 /// Schema of the JSON output.
 pub const MODEL_SCHEMA: &str = "steadyio.model/1";
 
+/// What the limits assume; spans do not show whether it is so.
+pub const ASSUMED: &str = "each stage serves one request at a time";
+
 /// How requests overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overlap {
@@ -43,9 +46,11 @@ pub struct Prediction {
     pub total_us: f64,
     /// Share of request-pre and request-post.
     pub software_percent: f64,
-    /// Speeds that cannot be exceeded.
+    /// Speeds that cannot be exceeded if [`ASSUMED`].
     pub limits_mib_s: Limits,
     pub measured_mib_s: Option<f64>,
+    /// The measured speed is above the limit on many cores: it is not as [`ASSUMED`].
+    pub exceeds_limits: bool,
     /// Time for a number of requests.
     pub queue: QueueTimes,
     /// Each span at half its length, the most useful first.
@@ -129,6 +134,9 @@ impl Halved {
 /// Applies the model. `rank` decides in which case the gain of a halved span counts for the order.
 pub fn predict(entry: &Entry, queue: Queue, rank: Overlap) -> Prediction {
     let stages = entry.spans.stages();
+    let limits_mib_s = limits(entry.size_bytes, stages);
+    let exceeds_limits =
+        entry.measured_mib_s.zip(limits_mib_s.many_cores).is_some_and(|(is, most)| is > most);
     Prediction {
         name: entry.name.clone(),
         op: entry.op,
@@ -137,8 +145,9 @@ pub fn predict(entry: &Entry, queue: Queue, rank: Overlap) -> Prediction {
         spans: entry.spans.iter().map(|(span, ns)| SpanTime { span, us: us(ns) }).collect(),
         total_us: us(stages.total_ns()),
         software_percent: software_percent(stages),
-        limits_mib_s: limits(entry.size_bytes, stages),
+        limits_mib_s,
         measured_mib_s: entry.measured_mib_s,
+        exceeds_limits,
         queue: queue_times(entry.size_bytes, stages, queue),
         halved: halved(entry, rank),
     }

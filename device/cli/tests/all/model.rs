@@ -33,6 +33,21 @@ fn the_reference_page_shows_what_its_commands_print() {
     assert_eq!(shown, 2, "examples on the page");
 }
 
+#[test]
+fn a_measured_speed_above_the_limits_is_said_to_disprove_what_they_assume() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("spans.toml");
+    let said = |measured: f64| {
+        let entry = "name = 'read'\nop = 'read'\nsize_bytes = 4096\npre_us = 10.0\ndevice_us = 330.0\npost_us = 5.0";
+        let head = "schema = 'steadyio.spans/1'\nname = 'loop'\n[[spans]]";
+        fs::write(&file, format!("{head}\n{entry}\nmeasured_mib_s = {measured}\n")).unwrap();
+        printed(file.to_str().unwrap())
+    };
+    let disproved = "read: measured is above many cores: a stage serves several requests at a time";
+    assert!(said(138.0).contains(disproved), "{}", said(138.0));
+    assert!(!said(11.8).contains("measured is above"), "{}", said(11.8));
+}
+
 /// What the page says of the e.MMC analysis paper in words, as `--compare` has no quantity for it.
 #[test]
 fn the_reference_page_is_right_about_what_else_does_not_follow() {
