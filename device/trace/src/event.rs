@@ -332,6 +332,12 @@ pub enum Call {
 }
 
 impl Call {
+    /// It reads data into the program's memory.
+    pub fn is_read(self) -> bool {
+        use Call::{Pread64, Preadv, Preadv2, Read, Readv};
+        matches!(self, Read | Pread64 | Readv | Preadv | Preadv2)
+    }
+
     /// It writes data from the program's memory.
     pub fn is_write(self) -> bool {
         use Call::{Pwrite64, Pwritev, Pwritev2, Write, Writev};

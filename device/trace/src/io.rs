@@ -155,6 +155,20 @@ pub struct Io {
     pub spans: Spans,
 }
 
+/// A call that queued no request of its own: served from memory, or by what others had queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallWithoutRequest {
+    pub call: Call,
+    pub pid: u32,
+    pub comm: Comm,
+    /// It begins, in ns.
+    pub entered_ns: u64,
+    /// It returns, in ns.
+    pub exited_ns: u64,
+    /// A journal's commit began and ended in it, and the call is one that waits for such.
+    pub has_commit: bool,
+}
+
 /// The e.MMC analysis paper's four spans, in ns. Each moment of an I/O belongs to exactly one: `device` while any of
 /// its requests is in the device; else `block` while any is in the block layer or the driver; else `submission` if a
 /// request is still to come, and `post` if none is.
@@ -183,6 +197,8 @@ pub struct Trace {
     pub requests: Vec<Request>,
     /// In the order of their end.
     pub ios: Vec<Io>,
+    /// In the order of their end.
+    pub calls_without_request: Vec<CallWithoutRequest>,
     /// What was seen, and what could not be matched.
     pub account: Coverage,
     /// Missing kinds of event, with the consequence.

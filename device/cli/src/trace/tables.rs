@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use steadyio_trace::report::calls::CallGroup;
 use steadyio_trace::report::distribution::Distribution;
 use steadyio_trace::report::groups::{Group, size_text};
 use steadyio_trace::report::record::{ClassTimes, Record};
@@ -17,6 +18,7 @@ const FIGURE_WORDS: [usize; 2] = [0, 1];
 /// As many inodes are named.
 const INODES_MAX: usize = 5;
 const NS_PER_US: f64 = 1_000.0;
+const NS_PER_MS: f64 = 1_000_000.0;
 
 /// All tables; with `fine`, the finer spans too.
 pub fn tables(record: &Record, fine: bool) -> String {
@@ -24,6 +26,7 @@ pub fn tables(record: &Record, fine: bool) -> String {
         ios(&record.ios, fine),
         requests("Requests outside system calls", &record.requests, fine),
         requests("Flushes and discards of any origin", &record.flushes_and_discards, fine),
+        calls_without_request(&record.calls_without_request),
         classes(&record.classes),
     ];
     let shown: Vec<String> = sections.into_iter().flatten().collect();
@@ -109,6 +112,28 @@ fn totals(rows: &[(String, &Times)]) -> String {
         ]);
     }
     align(&table, &SHARE_WORDS)
+}
+
+/// Calls that queued nothing themselves: one line for what each kind waited for.
+fn calls_without_request(groups: &[CallGroup]) -> Option<String> {
+    let head = ["", "waited for", "count", "sum ms", "mean us", "p50", "p99", "p99.9", "max"];
+    let mut table = vec![head.map(String::from)];
+    table.extend(groups.iter().map(|group| {
+        let CallGroup { op, waited_for, sum_ns, times } = group;
+        [
+            (*op).into(),
+            waited_for.replace('_', " "),
+            times.count.to_string(),
+            one(*sum_ns as f64 / NS_PER_MS),
+            one(times.mean_ns / NS_PER_US),
+            us(times.p50_ns),
+            us(times.p99_ns),
+            us(times.p999_ns),
+            us(times.max_ns),
+        ]
+    }));
+    let text = || format!("Calls without a request of their own\n{}", align(&table, &FIGURE_WORDS));
+    (!groups.is_empty()).then(text)
 }
 
 /// How each span and the whole are distributed: several lines per group.

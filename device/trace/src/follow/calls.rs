@@ -2,7 +2,7 @@
 //! For whom a bio is queued: system calls, writeback, journals; operations of io_uring are in `uring`.
 
 use super::super::event::{Call, Event, EventKind, Extent};
-use super::super::io::Origin;
+use super::super::io::{CallWithoutRequest, Origin};
 use super::Follower;
 use super::drafts::Handover;
 use super::tasks::{Share, Task};
@@ -128,7 +128,14 @@ impl Follower {
             (None, _) if fetches => self.reap(event),
             (None, _) => {
                 self.tasks.unclaim_commits(&in_call.commits);
-                self.results.account.calls_without_request += 1;
+                self.results.push_call_without_request(CallWithoutRequest {
+                    call,
+                    pid: event.pid,
+                    comm: event.comm,
+                    entered_ns: in_call.entered_ns,
+                    exited_ns: event.time_ns,
+                    has_commit: !in_call.commits.is_empty(),
+                });
             }
         }
     }

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::super::io::{Coverage, Io, Mark, Origin, Request, Trace, Unmatched};
+use super::super::io::{CallWithoutRequest, Coverage, Io, Mark, Origin, Request, Trace, Unmatched};
 use super::open::{Doubt, Open};
 
 /// How many unmatched requests are kept in full.
@@ -15,6 +15,7 @@ const UNMATCHED_KEPT: usize = 1_000;
 pub(super) struct Results {
     requests: Vec<Option<Request>>,
     ios: Vec<Option<Io>>,
+    calls_without_request: Vec<CallWithoutRequest>,
     /// I/Os that workers of io_uring did, by the thread that submitted them.
     pub joined: HashMap<u32, Vec<usize>>,
     pub account: Coverage,
@@ -30,6 +31,11 @@ impl Results {
     pub fn push_io(&mut self, io: Io) -> usize {
         self.ios.push(Some(io));
         self.ios.len() - 1
+    }
+
+    pub fn push_call_without_request(&mut self, call: CallWithoutRequest) {
+        self.account.calls_without_request += 1;
+        self.calls_without_request.push(call);
     }
 
     pub fn request(&self, index: usize) -> Option<&Request> {
@@ -81,6 +87,7 @@ impl Results {
                 self.account.hit_by_loss += 1;
             }
         }
+        self.calls_without_request.retain(|call| call.exited_ns <= since_ns);
         // I/Os are found up to one lazy step after their end, so not quite in that order.
         for slot in &mut self.ios {
             if slot.as_ref().is_some_and(|io| io.exited_ns > since_ns) {
@@ -128,6 +135,8 @@ impl Results {
             *index = request_at[*index];
         }
         self.account.matched = requests.len() as u64;
-        Trace { requests, ios, account: self.account, ..Trace::default() }
+        let (mut calls_without_request, account) = (self.calls_without_request, self.account);
+        calls_without_request.sort_by_key(|call| call.exited_ns);
+        Trace { requests, ios, calls_without_request, account, ..Trace::default() }
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::super::event::{Call, Comm};
-use super::super::io::Origin;
+use super::super::io::{CallWithoutRequest, Origin};
 use super::drafts::{Draft, Handover, Part};
 use super::judge::{asked_for, make_io, parts_of, waited_for};
 use super::results::Results;
@@ -326,7 +326,14 @@ impl Tasks {
             return;
         };
         if parts.is_empty() {
-            results.account.calls_without_request += 1;
+            results.push_call_without_request(CallWithoutRequest {
+                call: draft.call,
+                pid: draft.pid,
+                comm: draft.comm,
+                entered_ns: draft.entered_ns,
+                exited_ns,
+                has_commit: !draft.commits.is_empty(),
+            });
             return;
         }
         for key in &draft.commits {

@@ -6,6 +6,7 @@
 //! finds their causes ([`cause`]), `own_time` those of their own threads ([`thread_time`]), and `cause_text` puts
 //! them into words; [`spans_file`] is what `steady model` takes. Tables are in the command.
 
+pub mod calls;
 mod case;
 pub mod cause;
 mod cause_text;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use steadyio_core::kernel::Kernel;
 
+use super::calls::{self, CallGroup};
 use super::groups::{self, Group};
 use super::medians::DeviceMedians;
 use super::steps::begin_ns;
@@ -65,6 +66,8 @@ pub struct Record {
     pub requests: Vec<Group>,
     /// Flushes and discards of any origin.
     pub flushes_and_discards: Vec<Group>,
+    /// Calls that queued no request of their own; of processes that were asked for, or of all if no device was.
+    pub calls_without_request: Vec<CallGroup>,
     /// The same I/Os and requests per I/O priority class; empty if events do not carry it.
     pub classes: Vec<ClassTimes>,
     /// I/Os that took longest.
@@ -158,6 +161,7 @@ impl Record {
         let ios = groups::ios(trace, &shown.ios, names);
         let requests = groups::requests(trace, &shown.requests, names);
         let flushes_and_discards = groups::requests(trace, &shown.flushes_and_discards, names);
+        let calls_without_request = calls_without_request(trace, &question);
         let medians = DeviceMedians::of_trace(trace);
         let search = Search { trace, medians: &medians, count: question.worst, name: &name };
         Record {
@@ -172,6 +176,7 @@ impl Record {
             ios: ios.groups,
             requests: requests.groups,
             flushes_and_discards: flushes_and_discards.groups,
+            calls_without_request,
             kernel: question.kernel,
         }
     }
@@ -185,6 +190,15 @@ impl Record {
     pub fn is_flawed(&self) -> bool {
         let CoverageReport { events_lost, hit_by_loss, unmatched, unread, .. } = &self.account;
         *events_lost > 0 || *hit_by_loss > 0 || *unmatched > 0 || unread.count > 0
+    }
+}
+
+/// Events do not tell which device such a call is about; of other processes it would be about any.
+fn calls_without_request(trace: &Trace, question: &Question) -> Vec<CallGroup> {
+    match &question.asked_for {
+        Some(threads) => calls::groups(trace, |call| threads.includes(call.pid, call.entered_ns)),
+        None if question.device.is_some() => Vec::new(),
+        None => calls::groups(trace, |_| true),
     }
 }
 

@@ -9,12 +9,21 @@ use crate::source::calls::CALLS;
 pub fn io_op(io: &Io, trace: &Trace) -> &'static str {
     use Call::*;
     match io.call {
-        Read | Pread64 | Readv | Preadv | Preadv2 => "read",
-        Write | Pwrite64 | Writev | Pwritev | Pwritev2 => "write",
         IoSubmit | IoGetevents | IoPgetevents | IoUringEnter => {
             io.requests.first().map_or("other", |index| op_word(trace.requests[*index].op.kind))
         }
-        other => call_word(other),
+        call => call_op(call),
+    }
+}
+
+/// `read`, `write`, or the name of a call that is neither.
+pub fn call_op(call: Call) -> &'static str {
+    if call.is_read() {
+        "read"
+    } else if call.is_write() {
+        "write"
+    } else {
+        call_word(call)
     }
 }
 

@@ -226,6 +226,39 @@ fn an_fsync_of_a_file_system_has_its_journal_and_its_flush() {
     assert!(flushes.iter().any(|group| group["op"] == "flush"), "{record:#}");
 }
 
+/// The directory's fsync queues nothing: the journal's thread writes what it waits for.
+#[test]
+fn an_fsync_of_a_directory_after_a_rename_is_shown_to_wait_for_the_journal() {
+    let Some(disk) = traced_loop() else { return };
+    let mount = disk.dir.path().join("mnt");
+    fs::create_dir(&mount).unwrap();
+    let run = |program: &str, arguments: &[&str]| {
+        let status = Command::new(program).args(arguments).status().unwrap();
+        assert!(status.success(), "{program} {arguments:?}");
+    };
+    let mount = mount.to_str().unwrap();
+    run("mkfs.ext4", &["-q", &disk.node]);
+    run("mount", &[&disk.node, mount]);
+    let program = format!(
+        "import os, time\nos.chdir('{mount}')\nfolder = os.open('.', os.O_RDONLY)\nns = 0\n\
+         for number in range(20):\n    open('new', 'w').close()\n    os.rename('new', 'old')\n    \
+         begin = time.monotonic_ns()\n    os.fsync(folder)\n    ns += time.monotonic_ns() - begin\n\
+         print(ns)"
+    );
+    let output = trace(&["--json", "--", "python3", "-c", &program]).output().unwrap();
+    run("umount", &[mount]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let record = valid_json(&output, SCHEMA);
+    let calls = record["calls_without_request"].as_array().unwrap();
+    let syncs: Vec<_> = calls.iter().filter(|group| group["op"] == "fsync").collect();
+    let sum = |key: &str| syncs.iter().map(|group| group[key].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(sum("count"), 20, "{calls:#?}");
+    assert!(syncs.iter().any(|group| group["waited_for"] == "journal"), "{calls:#?}");
+    // The program's own measurement holds the calls, and what it does around them.
+    let own_ns = stderr(&output).lines().find_map(|line| line.parse::<u64>().ok()).unwrap();
+    assert!(sum("sum_ns") <= own_ns, "{} of {own_ns}", sum("sum_ns"));
+}
+
 #[test]
 fn what_the_program_prints_goes_to_standard_error_with_json() {
     let Some(_disk) = traced_loop() else { return };

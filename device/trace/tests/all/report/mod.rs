@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is said of a trace.
 
+mod calls;
 mod cause_text;
 mod causes;
 mod figures;
