@@ -160,7 +160,7 @@ def pace_cells(case: tuple[str, str]) -> list[str]:
     state, operation = case
     one_mb_s, one_us = median_of_seeds(state, operation, "bound=1")
     fixed = [f"pace_kb_s={int(share * 1000 * one_mb_s)}" for share in FIXED_PACES]
-    words = [("rt_block_us=200", pace) for pace in fixed]
+    words: list[tuple[str, ...]] = [("rt_block_us=200", pace) for pace in fixed]
     words += [(f"rt_block_us={us}",) for us in PACED_PROMISES_US]
     found = [median_of_seeds(state, operation, "bound=32", *more) for more in words]
     return [f"{mb_s / one_mb_s:.2f} x at {us / one_us:.2f} x" for mb_s, us in found]

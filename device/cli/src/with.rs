@@ -23,6 +23,7 @@ use steadyio_core::knob_guard::KnobGuard;
 use steadyio_core::knobs::{KnobReading, knob_attribute};
 use steadyio_core::value::Value;
 
+use crate::kworkers::Raised;
 use crate::record_file::RecordFile;
 
 /// How often to look whether the program has ended, and whether it should.
@@ -47,6 +48,9 @@ pub struct Arguments {
     /// Setting, for example scheduler=k2 or iosched/split_kib=4; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = knob)]
     knob: Vec<(String, Value)>,
+    /// Meanwhile run the kernel's workers that end a card's requests under SCHED_FIFO at this priority
+    #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
+    kworkers_fifo: Option<u8>,
     /// Write a bench record (JSON) to this file, unless the program fails
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -93,8 +97,9 @@ fn run_with_knobs(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let device = Device::open(&arguments.device)?;
     let stop = Interrupt::on_signals()?;
     let guard = KnobGuard::take(&device, &mut |text| eprintln!("steady: {text}"))?;
+    let raised = arguments.kworkers_fifo.map(|priority| raise(&device, priority)).transpose()?;
     let (readings, _) = guard.queue().apply("", &knobs, &BTreeSet::new())?;
-    let status = run_program(&arguments.program, &device, &stop)?;
+    let status = run_program(&arguments.program, &device, &stop, raised)?;
     match &arguments.out {
         Some(_) if !status.success() => eprintln!("steady: the program failed: no record"),
         Some(out) => write_record(arguments, out, &device, readings, &guard)?,
@@ -119,10 +124,23 @@ fn refuse_twice(classes: &[ClassSource]) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Other drivers end requests in the interrupt.
+fn raise(device: &Device, priority: u8) -> anyhow::Result<Raised> {
+    ensure!(
+        device.disk.starts_with("mmcblk"),
+        "--kworkers-fifo: {} is no eMMC or SD card: no worker of the kernel ends its requests",
+        device.disk
+    );
+    Raised::new(priority).with_context(|| {
+        format!("--kworkers-fifo {priority}: the kernel's workers (needs root, or CAP_SYS_NICE)")
+    })
+}
+
 fn run_program(
     program: &[String],
     device: &Device,
     stop: &Interrupt,
+    mut raised: Option<Raised>,
 ) -> anyhow::Result<ExitStatus> {
     let (name, rest) = program.split_first().context("no program")?;
     let mut command = Command::new(name);
@@ -137,6 +155,10 @@ fn run_program(
         if stop.requested() && !told {
             terminate(&child).with_context(|| name.clone())?;
             told = true;
+        }
+        if let Some(Err(error)) = raised.as_mut().map(Raised::raise_new) {
+            eprintln!("steady: --kworkers-fifo: {error}: they run as before again");
+            raised = None;
         }
         thread::sleep(LOOK_EVERY);
     }

@@ -17,6 +17,8 @@ use crate::value::Value;
 const SCHEDULER: &str = "scheduler";
 /// Longest discard at once; a driver's own value need not be one that the kernel accepts.
 const DISCARD_MAX: &str = "discard_max_bytes";
+/// What k2 has learned of the device: it changes by itself, and takes measurements, not what it shows.
+const DEVICE_MODEL: &str = "iosched/device_model";
 const SCHEDULER_TRIES: u32 = 3;
 const SCHEDULER_PAUSE: Duration = Duration::from_millis(100);
 
@@ -152,10 +154,11 @@ impl Queue {
             .collect()
     }
 
-    /// Every attribute that can be read and written, with its value.
+    /// Every attribute that can be read and written back, with its value.
     pub fn snapshot(&self) -> Attributes {
         let mut names = self.writable_names("");
         names.extend(self.writable_names("iosched/"));
+        names.retain(|name| name != DEVICE_MODEL);
         // Write-only attributes, and those the driver has no value for, fail to read.
         names.into_iter().filter_map(|name| Some((name.clone(), self.read(&name).ok()?))).collect()
     }

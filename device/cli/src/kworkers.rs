@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The kernel's workers that end a card's requests, under SCHED_FIFO while a program runs.
+//!
+//! mmcblk ends each request in a worker of the workqueue `mmc_complete`, and where the block layer
+//! hands requests to a driver by itself, a worker of `kblockd` does. Both workqueues are WQ_HIGHPRI, so
+//! each CPU has one pool of workers for both (`kworker/CPU:NUMBERH`), and any of them may be next. They
+//! run under SCHED_OTHER: a real-time task that computes keeps them, and who waits for the card, from
+//! running. Called by `steady with`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+
+use rustix::io::Errno;
+use steadyio_core::scheduling::{Scheduling, scheduling_of, set_fifo_of, set_scheduling_of};
+
+const KTHREADD: &str = "2";
+
+/// Workers that run under SCHED_FIFO until this is dropped.
+pub struct Raised {
+    priority: u8,
+    before: BTreeMap<u32, Scheduling>,
+}
+
+impl Raised {
+    /// Raises those that there are.
+    pub fn new(priority: u8) -> io::Result<Raised> {
+        let mut raised = Raised { priority, before: BTreeMap::new() };
+        raised.raise_new()?;
+        Ok(raised)
+    }
+
+    /// Raises those that were born since; the kernel starts and ends them as it needs them.
+    pub fn raise_new(&mut self) -> io::Result<()> {
+        let workers = workers()?;
+        self.before.retain(|thread, _| workers.contains(thread));
+        for thread in workers {
+            if self.before.contains_key(&thread) {
+                continue;
+            }
+            match scheduling_of(thread)
+                .and_then(|was| set_fifo_of(thread, self.priority).map(|()| was))
+            {
+                Ok(was) => drop(self.before.insert(thread, was)),
+                // It has ended meanwhile.
+                Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Raised {
+    fn drop(&mut self) {
+        // A number may be another thread's by now.
+        let workers = workers().unwrap_or_default();
+        for (thread, was) in &self.before {
+            if !workers.contains(thread) {
+                continue;
+            }
+            if let Err(error) = set_scheduling_of(*thread, *was) {
+                eprintln!("steady: kworker {thread} stays under SCHED_FIFO: {error}");
+            }
+        }
+    }
+}
+
+/// The workers of the high-priority pools of all CPUs.
+fn workers() -> io::Result<Vec<u32>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let Some(thread) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
+        // A process that has ended meanwhile has no file.
+        let stat = fs::read_to_string(format!("/proc/{thread}/stat")).unwrap_or_default();
+        if is_worker(&stat) {
+            found.push(thread);
+        }
+    }
+    Ok(found)
+}
+
+/// `PID (kworker/CPU:NUMBERH-WORKQUEUE) STATE PARENT ...`, and a child of kthreadd: any program may
+/// give itself that name. Workers of unbound pools have a `u` before the number.
+fn is_worker(stat: &str) -> bool {
+    let Some((head, rest)) = stat.rsplit_once(") ") else { return false };
+    let Some((_, name)) = head.split_once(" (kworker/") else { return false };
+    let Some((cpu, of_pool)) = name.split_once(':') else { return false };
+    let kind = of_pool.trim_start_matches(|byte: char| byte.is_ascii_digit());
+    cpu.parse::<u32>().is_ok()
+        && (kind == "H" || kind.starts_with("H-") || kind.starts_with("H+"))
+        && rest.split_whitespace().nth(1) == Some(KTHREADD)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_of_the_high_priority_pools_are_told_from_others() {
+        for name in ["kworker/0:0H", "kworker/0:1H-mmc_complete", "kworker/12:10H+kblockd"] {
+            assert!(is_worker(&format!("77 ({name}) I 2 0 0")), "{name}");
+        }
+        for name in
+            ["kworker/0:1-events", "kworker/u8:1-flush", "kworker/u9:0H", "kworker/R-kblockd"]
+        {
+            assert!(!is_worker(&format!("77 ({name}) I 2 0 0")), "{name}");
+        }
+        assert!(!is_worker("77 (kworker/0:0H) S 1 0 0"), "a program with such a name");
+        assert!(!is_worker(""));
+    }
+}

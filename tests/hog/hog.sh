@@ -1,0 +1,19 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# A reader alone, beside a task that computes, and the same with the card's workers raised; called by
+# test_hog.py in the guest, with reader.c compiled in the work directory.
+set -eu
+policies() {
+	for file in /proc/[0-9]*/stat; do
+		case $(cut -d " " -f 2 "$file") in
+		"(kworker/"*:*H*) chrt -p "$(basename "$(dirname "$file")")" ;;
+		esac
+	done | grep -c FIFO || true
+}
+for scheduler in none k2; do
+	echo $scheduler >/sys/block/mmcblk0/queue/scheduler
+	echo "$scheduler alone $(./reader /dev/mmcblk0)"
+	echo "$scheduler hog $(./reader /dev/mmcblk0 hog)"
+	echo "$scheduler raised $("$STEADY" with --device /dev/mmcblk0 --kworkers-fifo 60 -- ./reader /dev/mmcblk0 hog)"
+done
+echo "left $(policies)"

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""A card's requests beside a real-time task that computes: `steady with --kworkers-fifo`."""
+
+from pathlib import Path
+
+import pytest
+from steady_lab.kernels.source import RELEASES
+from steady_lab.paths import GUEST_PROJECT, PROJECT
+from steady_lab.root.compiler import compile_inside
+from steady_lab.targets.target import BootRequest
+from steady_lab.targets.uml import uml
+
+HERE = PROJECT / "tests" / "hog"
+# The task computes for so long at a time.
+BUSY_US = 5000
+SCHEDULERS = ("none", "k2")
+# With a command queue mmcblk ends requests in the interrupt; on 6.1 k2's go through kblockd.
+NOT_DELAYED = {("6.1", "queue", "none"), ("6.12", "queue", "none"), ("6.12", "queue", "k2")}
+
+
+@pytest.mark.parametrize("card", ["plain", "queue"])
+@pytest.mark.parametrize("release", RELEASES)
+def test_with_raised_workers_reads_take_as_long_as_without_the_task(
+    release: str, card: str, work: Path
+) -> None:
+    compile_inside([HERE / "reader.c"], work / "reader", ["-O2", "-Wall", "-Werror"])
+    device = PROJECT / "experiments" / "devices" / f"test-{card}.toml"
+    environment = {"STEADY": f"{GUEST_PROJECT}/build/bin/steady"}
+    command = ["sh", f"{GUEST_PROJECT}/tests/hog/hog.sh"]
+    result = uml(release).boot(BootRequest(command, work, device=device, environment=environment))
+    print(result.output)
+    assert result.exit_status == 0, result.output[-3000:]
+    assert "not restored" not in result.output
+    longest_us = {}
+    for line in result.output.splitlines():
+        match line.split():
+            case [scheduler, case, _, longest, "40"]:
+                longest_us[scheduler, case] = int(longest)
+            case ["left", left]:
+                assert left == "0", "workers stayed under SCHED_FIFO"
+    for scheduler in SCHEDULERS:
+        alone, hog, raised = (longest_us[scheduler, x] for x in ("alone", "hog", "raised"))
+        assert raised <= 1.1 * alone, "as without the task"
+        is_delayed = (release, card, scheduler) not in NOT_DELAYED
+        assert (hog > BUSY_US / 2) == is_delayed
