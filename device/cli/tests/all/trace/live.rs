@@ -203,23 +203,30 @@ fn others_are_hidden_unless_all_are_asked_for() {
     assert_eq!((all["read 16384"], all["read 65536"]), (5, 3));
 }
 
+fn run(program: &str, arguments: &[&str]) {
+    let status = Command::new(program).args(arguments).status().unwrap();
+    assert!(status.success(), "{program} {arguments:?}");
+}
+
+/// Makes a file system, and mounts it at `mnt` beside the disk's file.
+fn mounted_ext4(disk: &Loop) -> String {
+    let mount = disk.dir.path().join("mnt");
+    fs::create_dir(&mount).unwrap();
+    let mount = mount.to_str().unwrap().to_string();
+    run("mkfs.ext4", &["-q", &disk.node]);
+    run("mount", &[&disk.node, &mount]);
+    mount
+}
+
 #[test]
 fn an_fsync_of_a_file_system_has_its_journal_and_its_flush() {
     let Some(disk) = traced_loop() else { return };
-    let mount = disk.dir.path().join("mnt");
-    fs::create_dir(&mount).unwrap();
-    let run = |program: &str, arguments: &[&str]| {
-        let status = Command::new(program).args(arguments).status().unwrap();
-        assert!(status.success(), "{program} {arguments:?}");
-    };
-    let mount = mount.to_str().unwrap();
-    run("mkfs.ext4", &["-q", &disk.node]);
-    run("mount", &[&disk.node, mount]);
+    let mount = mounted_ext4(&disk);
     let write = format!("dd if=/dev/zero of={mount}/file bs=64k count=1 conv=fsync status=none");
     // By its mount point in the current folder, and with the journal's thread, which is nobody's child.
     let mut command = trace(&["--device", "mnt", "--all", "--json", "--", "sh", "-c", &write]);
     let output = command.current_dir(disk.dir.path()).output().unwrap();
-    run("umount", &[mount]);
+    run("umount", &[&mount]);
     let record = valid_json(&output, SCHEMA);
     assert!(groups(&record).iter().any(|(op, _)| op.starts_with("fsync")), "{record:#}");
     let flushes = record["flushes_and_discards"].as_array().unwrap();
@@ -230,15 +237,7 @@ fn an_fsync_of_a_file_system_has_its_journal_and_its_flush() {
 #[test]
 fn an_fsync_of_a_directory_after_a_rename_is_shown_to_wait_for_the_journal() {
     let Some(disk) = traced_loop() else { return };
-    let mount = disk.dir.path().join("mnt");
-    fs::create_dir(&mount).unwrap();
-    let run = |program: &str, arguments: &[&str]| {
-        let status = Command::new(program).args(arguments).status().unwrap();
-        assert!(status.success(), "{program} {arguments:?}");
-    };
-    let mount = mount.to_str().unwrap();
-    run("mkfs.ext4", &["-q", &disk.node]);
-    run("mount", &[&disk.node, mount]);
+    let mount = mounted_ext4(&disk);
     let program = format!(
         "import os, time\nos.chdir('{mount}')\nfolder = os.open('.', os.O_RDONLY)\nns = 0\n\
          for number in range(20):\n    open('new', 'w').close()\n    os.rename('new', 'old')\n    \
@@ -246,7 +245,7 @@ fn an_fsync_of_a_directory_after_a_rename_is_shown_to_wait_for_the_journal() {
          print(ns)"
     );
     let output = trace(&["--json", "--", "python3", "-c", &program]).output().unwrap();
-    run("umount", &[mount]);
+    run("umount", &[&mount]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let record = valid_json(&output, SCHEMA);
     let calls = record["calls_without_request"].as_array().unwrap();
