@@ -3,16 +3,17 @@
 
 LAB := build/bin/steady-lab
 
-.PHONY: help setup demo test soak lint bench clean
+.PHONY: help setup demo test test-stock soak lint bench clean
 
 help:
-	@echo "make demo    the main result: real-time latency next to a background load, 10 schedulers"
-	@echo "make test    everything that is tested"
-	@echo "make soak    thousands of damaged traces and hundreds of power cuts, of which make test has some"
-	@echo "make lint    formatting and static checks"
-	@echo "make bench   CPU cost, which virtual time cannot show: instructions, then real clock"
-	@echo "make setup   only install and build what the demo needs"
-	@echo "make clean   remove build/ (the kernel cache stays, see ARCHITECTURE.md)"
+	@echo "make demo        the main result: real-time latency next to a background load, 10 schedulers"
+	@echo "make test        everything that is tested"
+	@echo "make test-stock  k2 on Debian's own 6.1 and 6.12 under QEMU, three CPUs, every kind of disk"
+	@echo "make soak        thousands of damaged traces and hundreds of power cuts, of which make test has some"
+	@echo "make lint        formatting and static checks"
+	@echo "make bench       CPU cost, which virtual time cannot show: instructions, then real clock"
+	@echo "make setup       only install and build what the demo needs"
+	@echo "make clean       remove build/ (the kernel cache stays, see ARCHITECTURE.md)"
 
 setup:
 	scripts/setup
@@ -22,6 +23,10 @@ demo: setup
 
 test:
 	scripts/test
+
+test-stock:
+	scripts/setup test
+	build/venv/bin/pytest -n 2 -c lab/pyproject.toml --rootdir . tests/stock/stock_kernels.py
 
 soak:
 	scripts/soak

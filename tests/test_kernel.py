@@ -4,6 +4,8 @@
 DESCRIPTION: what behaviour holds. DEVICE: a name in experiments/devices, or none. FLAVOUR: debug
 (default) or base. MODULES: modules of the kernel to load, each with its parameters, `;` between
 them. KERNELS: the releases that have this behaviour [all]; the script says why the others do not.
+STOCK: yes, if it needs no virtual time and nothing that Debian's kernels lack: then `make
+test-stock` runs it there, too (tests/stock/stock_kernels.py).
 Exit status 0 passes, 77 skips (the last line says why), anything else fails, and so does a kernel
 log with a sign of trouble. The script finds its release in $STEADY_KERNEL.
 """

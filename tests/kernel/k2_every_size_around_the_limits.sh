@@ -3,6 +3,7 @@
 # DESCRIPTION: every size and start around split_kib and max_sectors, for blocks of 512 and 4096, is cut right
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
+# STOCK: yes
 . "$STEADY_TESTS/lib.sh"
 set -e
 

@@ -3,6 +3,7 @@
 # DESCRIPTION: the knobs reject bad values with EINVAL and keep the old one
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
+# STOCK: yes
 . "$STEADY_TESTS/lib.sh"
 
 refuses() {

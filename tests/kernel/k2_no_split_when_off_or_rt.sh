@@ -3,6 +3,7 @@
 # DESCRIPTION: split_kib=0 cuts nothing, and real-time requests are never cut
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
+# STOCK: yes
 . "$STEADY_TESTS/lib.sh"
 set -e
 

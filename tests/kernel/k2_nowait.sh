@@ -3,6 +3,7 @@
 # DESCRIPTION: I/O that must not wait is done, in pieces, or rejected with EAGAIN if there is no tag
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
+# STOCK: yes
 . "$STEADY_TESTS/lib.sh"
 set -e
 

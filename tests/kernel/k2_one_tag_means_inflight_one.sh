@@ -3,6 +3,7 @@
 # DESCRIPTION: inflight_max is 1 by default on a device that takes one request at a time
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
+# STOCK: yes
 . "$STEADY_TESTS/lib.sh"
 set -e
 

@@ -3,6 +3,7 @@
 # DESCRIPTION: an error in a piece ends the whole request with it; the requests behind it continue
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
+# STOCK: yes
 . "$STEADY_TESTS/lib.sh"
 set -e
 

@@ -3,6 +3,7 @@
 # DESCRIPTION: random reads and writes of all sizes by several processes, merged and split, keep their data
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
+# STOCK: yes
 . "$STEADY_TESTS/lib.sh"
 set -e
 

@@ -3,6 +3,7 @@
 # DESCRIPTION: with bad sectors all over the device, no write that succeeded is lost and nothing hangs
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
+# STOCK: yes
 . "$STEADY_TESTS/lib.sh"
 set -e
 

@@ -3,6 +3,7 @@
 # DESCRIPTION: a request is dispatched in pieces of split_kib, in order, and counted as one I/O
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
+# STOCK: yes
 . "$STEADY_TESTS/lib.sh"
 set -e
 

@@ -3,6 +3,7 @@
 # DESCRIPTION: scheduler and knobs are switched under load; nothing is lost, stalls or is corrupted
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
+# STOCK: yes
 . "$STEADY_TESTS/lib.sh"
 set -e
 

@@ -15,7 +15,7 @@ import pytest
 import test_kernel
 from busy import busy_cores
 from steady_lab.kernels.source import RELEASES
-from steady_lab.targets import uml_guest as guest
+from steady_lab.targets import guest_init as guest
 
 SCRIPT = Path(__file__).parent / "events.sh"
 COMMITTED = dict(

@@ -8,7 +8,10 @@ from pathlib import Path
 
 from steady_lab.commands.arguments import positive_int, random_seed, seconds
 from steady_lab.commands.kernel import add_kernel_arguments, chosen_kernel
-from steady_lab.targets.target import WALL_TIMEOUT_S_DEFAULT, BootRequest
+from steady_lab.errors import LabError
+from steady_lab.targets.qemu import CPUS_DEFAULT, qemu
+from steady_lab.targets.qemu_disks import KINDS
+from steady_lab.targets.target import WALL_TIMEOUT_S_DEFAULT, BootRequest, Target
 from steady_lab.targets.uml import VIRTUAL_TIMEOUT_S_DEFAULT, Uml
 
 EPILOG = """
@@ -26,7 +29,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = subparsers.add_parser(
         "boot",
         help="run a command on the lab kernel",
-        description="Boot the lab kernel, load k2, and run a command in the guest.",
+        description="Boot a kernel, load k2, and run a command in the guest.",
         usage="steady-lab boot [options] -- CMD ...",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -47,6 +50,13 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
                         help="seed of the guest's random numbers [%(default)s]")  # fmt: skip
     parser.add_argument("--timeout", type=seconds, default=WALL_TIMEOUT_S_DEFAULT, metavar="S",
                         help="wall time limit, seconds [%(default)g]")  # fmt: skip
+    parser.add_argument("--target", choices=("uml", "qemu"), default="uml",
+                        help="uml: the lab kernel, in virtual time; qemu: Debian's own kernel, on "
+                        "several CPUs and real clocks [%(default)s]")  # fmt: skip
+    parser.add_argument("--cpus", type=positive_int, metavar="N",
+                        help=f"CPUs under qemu [{CPUS_DEFAULT}]")  # fmt: skip
+    parser.add_argument("--disk", action="append", default=[], choices=sorted(KINDS),
+                        help="an empty disk under qemu; may be repeated")  # fmt: skip
     parser.add_argument("--virtual-timeout", type=positive_int, default=VIRTUAL_TIMEOUT_S_DEFAULT,
                         metavar="S", help="virtual time limit, seconds [%(default)s]")  # fmt: skip
     parser.add_argument(
@@ -56,7 +66,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    target = Uml(chosen_kernel(arguments), arguments.virtual_timeout)
+    target = _target(arguments)
     with tempfile.TemporaryDirectory(prefix="steadyio-boot-") as scratch:
         request = BootRequest(
             command=arguments.command,
@@ -69,6 +79,16 @@ def _run(arguments: argparse.Namespace) -> int:
             on_output=_print_output,
         )
         return target.boot(request).exit_status
+
+
+def _target(arguments: argparse.Namespace) -> Target:
+    if arguments.target == "uml":
+        if arguments.disk or arguments.cpus:
+            raise LabError("--disk and --cpus are for --target qemu; UML takes --device")
+        return Uml(chosen_kernel(arguments), arguments.virtual_timeout)
+    if arguments.source or arguments.flavour != "base":
+        raise LabError("--target qemu boots Debian's own kernels: no --source, no --flavour")
+    return qemu(arguments.kernel, arguments.cpus or CPUS_DEFAULT, arguments.disk)
 
 
 def _print_output(text: str) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`steady-lab kernel`: build the lab kernel and the modules, or print where the source is."""
+"""`steady-lab kernel`: build the lab kernel and the modules; where sources and stock kernels are."""
 
 import argparse
 from pathlib import Path
@@ -10,6 +10,7 @@ from steady_lab.errors import LabError
 from steady_lab.kernels.build import FLAVOURS, LabKernel, build_kernel
 from steady_lab.kernels.modules import build_modules, sparse_findings
 from steady_lab.kernels.source import RELEASES, find_source
+from steady_lab.kernels.stock import stock_kernel
 
 
 def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -23,6 +24,10 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "modules", help="build k2 and the emulated devices against the lab kernel"
     )
     source = actions.add_parser("source", help="print the directory of the unpacked kernel source")
+    stock = actions.add_parser(
+        "stock", help="print the directory of Debian's own kernel, which --target qemu boots"
+    )
+    stock.add_argument("--kernel", choices=RELEASES, default=RELEASES[0])
     for action in (build, modules, source):
         add_kernel_arguments(action)
     build.add_argument(
@@ -31,6 +36,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     modules.add_argument("--sparse", action="store_true", help="also check them with sparse")
     build.set_defaults(func=_run_build)
     source.set_defaults(func=_run_source)
+    stock.set_defaults(func=_run_stock)
     modules.set_defaults(func=_run_modules)
 
 
@@ -82,4 +88,9 @@ def _run_modules(arguments: argparse.Namespace) -> int:
 
 def _run_source(arguments: argparse.Namespace) -> int:
     print(find_source(arguments.source, arguments.kernel).tree)
+    return 0
+
+
+def _run_stock(arguments: argparse.Namespace) -> int:
+    print(stock_kernel(arguments.kernel).tree)
     return 0

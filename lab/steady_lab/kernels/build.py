@@ -58,6 +58,10 @@ class LabKernel:
         """The UML program."""
         return self.tree / "linux"
 
+    def make(self, more: Sequence[Place], *arguments: str) -> list[str]:
+        """Return the command that runs make for a module of this kernel, in the lab's root."""
+        return _make_inside(self.source, self.tree, more, "-C", GUEST_KERNEL, *arguments)
+
 
 def build_kernel(source: KernelSource, flavour: str = "base", jobs: int | None = None) -> LabKernel:
     """Build the kernel, or return the finished one from the cache.
@@ -137,8 +141,7 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def make_inside(source: Path, tree: Path, more: Sequence[Place], *arguments: str) -> list[str]:
-    """Return the command that runs make for a lab kernel in the root; also for its modules."""
+def _make_inside(source: Path, tree: Path, more: Sequence[Place], *arguments: str) -> list[str]:
     places = [Place(source, INSIDE_SOURCE), Place(tree, GUEST_KERNEL, writable=True), *more]
     inside = build_sandbox(build_root().path, places, BUILD_IDENTITY)
     return [*inside, "make", "ARCH=um", *arguments]
@@ -146,7 +149,7 @@ def make_inside(source: Path, tree: Path, more: Sequence[Place], *arguments: str
 
 def _make(source: KernelSource, tree: Path, *arguments: str) -> list[str]:
     where = ("-C", INSIDE_SOURCE, f"O={GUEST_KERNEL}")
-    return make_inside(source.tree, tree, [], *where, *arguments)
+    return _make_inside(source.tree, tree, [], *where, *arguments)
 
 
 def _configure(source: KernelSource, tree: Path, flavour: str) -> None:

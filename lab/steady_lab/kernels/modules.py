@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Build kernel modules against a lab kernel, in seconds, outside the source folders.
+"""Build kernel modules against a kernel, in seconds, outside the source folders.
 
 `make M=` leaves its objects beside the sources, so the sources are mirrored below build/modules
 first; only files whose content changed are written, which keeps rebuilds short.
@@ -12,10 +12,10 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from steady_lab.errors import LabError
-from steady_lab.kernels.build import LabKernel, make_inside
-from steady_lab.paths import BUILD, GUEST_KERNEL, INSIDE_MODULE, PROJECT
+from steady_lab.paths import BUILD, INSIDE_MODULE, PROJECT
 from steady_lab.root.sandbox import Place
 
 SOURCE_SUFFIXES = {".c", ".h"}
@@ -45,17 +45,40 @@ K2 = Module("k2", PROJECT / "kernel", ("k2", "policy", "compat"))
 SHADOW = Module("module_shadow", PROJECT / "lab" / "kernel" / "module_shadow")
 
 
-def build_modules(kernel: LabKernel, modules: Sequence[Module]) -> dict[str, Path]:
+class Kernel(Protocol):
+    """A kernel that modules are built for: of the lab, or Debian's own."""
+
+    @property
+    def tree(self) -> Path:
+        """The folder of its files."""
+
+    @property
+    def key(self) -> str:
+        """The hash of all that decides its content."""
+
+    @property
+    def release(self) -> str:
+        """Version and patch level, as in 6.1."""
+
+    @property
+    def flavour(self) -> str:
+        """The lab's base or debug; stock."""
+
+    def make(self, more: Sequence[Place], *arguments: str) -> list[str]:
+        """Return the command that runs make for a module, in the lab's root."""
+
+
+def build_modules(kernel: Kernel, modules: Sequence[Module]) -> dict[str, Path]:
     """Build modules for `kernel`; returns module name -> .ko file, in the order of loading."""
     return {module.name: build_module(kernel, module) for module in _with_needed(kernel, modules)}
 
 
-def _with_needed(kernel: LabKernel, modules: Sequence[Module]) -> list[Module]:
+def _with_needed(kernel: Kernel, modules: Sequence[Module]) -> list[Module]:
     needs_shadow = kernel.flavour == "debug" and kernel.release == "6.12"
     return [SHADOW, *modules] if needs_shadow else list(modules)
 
 
-def build_module(kernel: LabKernel, module: Module) -> Path:
+def build_module(kernel: Kernel, module: Module) -> Path:
     """Build a .ko file unless it is up to date; a warning is an error."""
     home = _home(kernel)
     home.mkdir(parents=True, exist_ok=True)
@@ -64,11 +87,11 @@ def build_module(kernel: LabKernel, module: Module) -> Path:
         return _build_locked(kernel, home, module)
 
 
-def _home(kernel: LabKernel) -> Path:
+def _home(kernel: Kernel) -> Path:
     return BUILD / "modules" / kernel.tree.name
 
 
-def sparse_findings(kernel: LabKernel, modules: Sequence[Module]) -> str:
+def sparse_findings(kernel: Kernel, modules: Sequence[Module]) -> str:
     """What sparse says about the modules' sources (not about the kernel's headers)."""
     findings = []
     for module in _with_needed(kernel, modules):
@@ -83,7 +106,7 @@ def sparse_findings(kernel: LabKernel, modules: Sequence[Module]) -> str:
     return "\n".join(findings)
 
 
-def _build_locked(kernel: LabKernel, home: Path, module: Module) -> Path:
+def _build_locked(kernel: Kernel, home: Path, module: Module) -> Path:
     mirror = home / module.name
     built = mirror / module.folders[0] / f"{module.name}.ko"
     stamp = home / f"{module.name}.stamp"
@@ -101,11 +124,10 @@ def _build_locked(kernel: LabKernel, home: Path, module: Module) -> Path:
     return built
 
 
-def _make(kernel: LabKernel, module: Module, *arguments: str) -> "subprocess.CompletedProcess[str]":
+def _make(kernel: Kernel, module: Module, *arguments: str) -> "subprocess.CompletedProcess[str]":
     places = [Place(_home(kernel) / module.name, INSIDE_MODULE, writable=True)]
     folder = f"{INSIDE_MODULE}/{module.folders[0]}".removesuffix("/.")
-    where = ("-C", GUEST_KERNEL, f"M={folder}")
-    command = make_inside(kernel.source, kernel.tree, places, *where, *arguments, "modules")
+    command = kernel.make(places, f"M={folder}", *arguments, "modules")
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

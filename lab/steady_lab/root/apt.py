@@ -18,7 +18,7 @@ from pathlib import Path
 
 from steady_lab.errors import LabError
 from steady_lab.paths import cache_dir
-from steady_lab.root.lock import BUILD, GUEST, LINUX, LOCK, Package, check_file, wanted
+from steady_lab.root.lock import BUILD, GUEST, LINUX, LOCK, STOCK, Package, check_file, wanted
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 DEBOOTSTRAP = Path("/usr/sbin/debootstrap")
@@ -78,6 +78,10 @@ def resolve() -> list[Package]:
     for release, name in lists[LINUX].items():
         versions = apt.closure([name])
         packages += apt.describe(f"{LINUX}-{release}", {name: versions[name]})
+    for release, names in lists[STOCK].items():
+        versions = apt.closure(names)
+        stock = {name: versions[name] for name in names}
+        packages += apt.describe(f"{STOCK}-{release}", stock)
     return packages
 
 

@@ -18,8 +18,8 @@ from steady_lab.paths import PROJECT
 
 WANTED = PROJECT / "lab" / "root" / "wanted.toml"
 LOCK = PROJECT / "lab" / "root" / "packages.lock"
-# Tables of wanted.toml: what guests run, and what builds it. The third has kernel sources.
-GUEST, BUILD, LINUX = "guest", "build", "linux"
+# Tables of wanted.toml: what guests run, what builds it, kernel sources, and stock kernels.
+GUEST, BUILD, LINUX, STOCK = "guest", "build", "linux", "stock"
 HEAD = """\
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Written by `steady-lab root lock`: purpose, package, version, architecture, bytes, SHA-256.
@@ -28,7 +28,7 @@ HEAD = """\
 
 @dataclass(frozen=True, order=True)
 class Package:
-    """One line of the lock file; `purpose` is "guest", "build" or "linux-RELEASE"."""
+    """One line of the lock; `purpose`: "guest", "build", "linux-RELEASE" or "stock-RELEASE"."""
 
     purpose: str
     name: str

@@ -95,13 +95,14 @@ def _make(path: Path, purpose: str, packages: list[Package]) -> None:
     progress = Progress(f"the lab's {purpose} root, packages", len(files))
     for done, file in enumerate(files):
         progress.update(done, file.name)
-        _unpack(file, partial)
+        unpack_package(file, partial)
     _complete(partial)
     partial.rename(path)
     progress.finish(f"the lab's {purpose} root: {len(files)} packages of Debian 12")
 
 
-def _unpack(package: Path, root: Path) -> None:
+def unpack_package(package: Path, root: Path) -> None:
+    """Unpack a package's files into a folder, but for documentation; raises LabError."""
     excluded = [f"--exclude=./usr/share/{name}" for name in EXCLUDED]
     extract = ["tar", "--extract", "--keep-directory-symlink", "--preserve-permissions"]
     extract += ["--no-same-owner", "--directory", str(root), *excluded]

@@ -7,14 +7,9 @@ Console and kernel log go to files, not pipes: with a full pipe the guest's cloc
 it waits for the reader, and results would depend on the host.
 """
 
-import fcntl
-import os
-import shutil
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,9 +24,9 @@ from steady_lab.kernels.source import RELEASES, find_source
 from steady_lab.paths import GUEST_KERNEL, GUEST_PROJECT, GUEST_WORK, PROJECT
 from steady_lab.root.root import guest_root
 from steady_lab.root.sandbox import Place, sandbox
-from steady_lab.targets.kernel_log import find_exit_status, refuse_trouble
+from steady_lab.targets.guest_init import SHARED_PLACES, Console, ModuleLoad, init_script
+from steady_lab.targets.guest_run import INIT, PRIVATE, GuestProcess, run_guest
 from steady_lab.targets.target import BootError, BootRequest, BootResult, modules_of
-from steady_lab.targets.uml_guest import ModuleLoad, init_script
 from steady_lab.targets.uml_modules import module_loads, seen_by_guest
 from steady_lab.targets.uml_standstill import Standstill
 
@@ -40,12 +35,21 @@ MEMORY_MIB = {"base": 512, "debug": 1024}
 # 6.12 on UML with a gcc before 13: KASAN checks every memset(), even those in mm/slub.c, and
 # reports the red zones that SLUB's own debugging writes. KASAN finds the same bugs as they do.
 RELEASE_ARGUMENTS = {"6.12": ("slab_debug=-",)}
-POLL_INTERVAL_S = 0.02
 # 2026-01-01 00:00:00 UTC in nanoseconds: every guest starts at the same time of day.
 VIRTUAL_START_NS = 1_767_225_600_000_000_000
-# In the work folder: the boot's own files, and the guest's init among them.
-PRIVATE = ".steady"
-INIT = "init.sh"
+
+
+def _hostfs_options(place: str) -> str:
+    return place if place == GUEST_WORK else f"ro,{place}"
+
+
+CONSOLE = Console(
+    "/dev/tty0",
+    [
+        ("mount", "-t", "hostfs", "none", place, "-o", _hostfs_options(place))
+        for place in SHARED_PLACES
+    ],
+)
 
 
 def _print_standstill(finding: str) -> None:
@@ -92,43 +96,24 @@ class Uml:
 
     def boot(self, request: BootRequest) -> BootResult:
         """Run it in a sandbox that sees the request's work folder alone."""
-        work = request.work.absolute()
-        work.mkdir(parents=True, exist_ok=True)
-        with _owned(work):
-            return _boot_in(self, request, work)
+        standstill = Standstill(self.kernel)
+
+        def look(pid: int) -> None:
+            if finding := standstill.look(pid, time.monotonic()):
+                self.on_standstill(finding)
+
+        def command(work: Path) -> list[str]:
+            words = [*self.wrapper, *_kernel_command(self.kernel)]
+            return [*_sandbox(request, self.kernel, work), *words]
+
+        init = _init_text(self, request, _device_of(request))
+        guest = GuestProcess(init, command, look, last_seen=lambda: standstill.finding)
+        return run_guest(guest, request)
 
 
 def uml(release: str = RELEASES[0], flavour: str = "base") -> Uml:
     """The lab kernel of a release; builds it if necessary."""
     return Uml(build_kernel(find_source(None, release), flavour))
-
-
-@contextmanager
-def _owned(work: Path) -> Iterator[None]:
-    """Lock the work folder for one guest: a second one would overwrite the first one's logs."""
-    descriptor = os.open(work, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BootError(f"{work}: another guest is using this work folder") from None
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _boot_in(target: Uml, request: BootRequest, work: Path) -> BootResult:
-    private = work / PRIVATE
-    shutil.rmtree(private, ignore_errors=True)
-    private.mkdir()
-    init = private / INIT
-    init.write_text(_init_text(target, request, _device_of(request)))
-    init.chmod(0o755)
-    start_s = time.monotonic()
-    standstill = Standstill(target.kernel)
-    output, log, ended = _run(target, request, work, standstill)
-    wall_s = time.monotonic() - start_s
-    return _judge(request, output, log, ended, wall_s, standstill.finding)
 
 
 def _device_of(request: BootRequest) -> DeviceSpec | None:
@@ -152,6 +137,7 @@ def _init_text(target: Uml, request: BootRequest, device: DeviceSpec | None) -> 
         loads.append(_device_load(built[device.kind.module.name], device))
     node = device.kind.node if device else ""
     return init_script(
+        CONSOLE,
         command=request.command,
         loads=loads,
         node=node,
@@ -213,78 +199,3 @@ def _kernel_command(kernel: LabKernel) -> list[str]:
         *("loglevel=7", "printk.devkmsg=on", "oops=panic", "sysctl.kernel.hung_task_panic=1"),
         *RELEASE_ARGUMENTS.get(kernel.release, ()),
     ]
-
-
-def _run(
-    target: Uml, request: BootRequest, work: Path, standstill: Standstill
-) -> tuple[str, str, bool]:
-    """Returns console output, kernel log, and whether the guest ended within the time limit."""
-    private = work / PRIVATE
-    command = [*target.wrapper, *_kernel_command(target.kernel)]
-    console_path, log_path = private / "console.log", private / "kernel.log"
-    with console_path.open("ab") as console, log_path.open("ab") as log:
-        process = subprocess.Popen(
-            [*_sandbox(request, target.kernel, work), *command],
-            stdin=console,  # To write to: the kernel's console 0.
-            stdout=log,
-            stderr=log,
-            env={"PATH": os.defpath},
-        )
-        try:
-            ended = _follow(process, console_path, target, request, standstill)
-        finally:
-            process.kill()
-            process.wait()
-    return _text(console_path), _text(log_path), ended
-
-
-def _follow(
-    process: "subprocess.Popen[bytes]",
-    console: Path,
-    target: Uml,
-    request: BootRequest,
-    standstill: Standstill,
-) -> bool:
-    """Pass the console on as it grows until the guest ends; False if it ran out of time."""
-    deadline_s = time.monotonic() + request.timeout_s
-    with console.open(encoding="utf-8", errors="replace") as stream:
-        while True:
-            ended = process.poll() is not None
-            text = stream.read()
-            if text and request.on_output:
-                request.on_output(text)
-            if ended:
-                return True
-            if time.monotonic() > deadline_s:
-                return False
-            if request.cancelled and request.cancelled.is_set():
-                raise BootError("cancelled")
-            if finding := standstill.look(process.pid, time.monotonic()):
-                target.on_standstill(finding)
-            time.sleep(POLL_INTERVAL_S)
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8", errors="replace")
-
-
-def _judge(
-    request: BootRequest, output: str, log: str, ended: bool, wall_s: float, standstill: str
-) -> BootResult:
-    where = f"kernel log: {request.work.absolute()}/.steady/kernel.log"
-    refuse_trouble(log, where)
-    if not ended:
-        raise BootError(
-            f"still running after {request.timeout_s:g} s, the wall time limit; a loop that never "
-            "waits would make the guest's clock stand still (docs/reference/steady-lab.md)\n"
-            f"{standstill and f'last seen: {standstill}'}\n"
-            f"output so far:\n{_tail(output)}\n{_tail(log)}\n{where}"
-        )
-    status = find_exit_status(log)
-    if status is None:
-        raise BootError(f"the guest ended without an exit status\n{output}{_tail(log)}\n{where}")
-    return BootResult(status, output, log, wall_s)
-
-
-def _tail(log: str, lines: int = 25) -> str:
-    return "\n".join(log.splitlines()[-lines:])

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from steady_lab.kernels.build import LabKernel
 from steady_lab.paths import GUEST_KERNEL, GUEST_PROJECT, PROJECT
+from steady_lab.targets.guest_init import ModuleLoad
 from steady_lab.targets.target import BootError
-from steady_lab.targets.uml_guest import ModuleLoad
 
 
 def module_loads(kernel: LabKernel, texts: Sequence[str]) -> list[ModuleLoad]:

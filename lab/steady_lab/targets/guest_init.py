@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The guest's init: a shell script that prepares the guest, runs one command and powers off.
 
-Called by uml.py. The guest's root is the lab's own, read-only; everything that needs writing is a
+Called by targets. The guest's root is the lab's own, read-only; everything that needs writing is a
 tmpfs of the guest or the one work folder.
 """
 
@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steady_lab.paths import GUEST_KERNEL, GUEST_PROJECT, GUEST_WORK
+
+# What the guest sees of the host, in the order of mounting.
+SHARED_PLACES = (GUEST_WORK, GUEST_PROJECT, GUEST_KERNEL)
 
 # Programs see the processor as a plain x86-64, so that they look for libraries in the same places:
 # looking for a missing file costs virtual time (docs/reference/reproducible.md).
@@ -25,15 +28,28 @@ STATUS_SETUP_FAILED = 125
 
 @dataclass(frozen=True)
 class ModuleLoad:
-    """One insmod: module file as the guest sees it, and its parameters (`key=value`).
+    """One module: its file as the guest sees it, and its parameters (`key=value`).
 
     `unload`: must be possible after the command. False for dependencies; some of the kernel's own
-    modules cannot be unloaded.
+    modules cannot be unloaded. `program` loads it: `insmod`, or `modprobe` for a name.
     """
 
     path: Path
     params: Sequence[str] = ()
     unload: bool = True
+    program: Sequence[str] = ("insmod",)
+
+
+@dataclass(frozen=True)
+class Console:
+    """The terminal for the command's output, and how each shared place is mounted, as commands.
+
+    `finish`, before power off: what makes sure that all output has left.
+    """
+
+    terminal: str
+    mounts: Sequence[Sequence[str]]
+    finish: Sequence[str] = ("sync",)
 
 
 _TEMPLATE = """#!/bin/sh
@@ -43,12 +59,12 @@ export HOME=/run/home LANG=C LC_ALL=C TZ=UTC GLIBC_TUNABLES={processor}
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t devtmpfs devtmpfs /dev
-exec </dev/null >/dev/tty0 2>&1
-stty -F /dev/tty0 -opost
+exec </dev/null >{terminal} 2>&1
+stty -F {terminal} -opost
 
 say() {{ echo "steady-lab: $*" >/dev/kmsg; }}
 power_off() {{
-    sync
+    {finish}
     say "exit status $1"
     echo o >/proc/sysrq-trigger
     sleep 100
@@ -80,10 +96,8 @@ for place in /run /tmp /dev/shm; do
 done
 need mount -t debugfs debugfs /sys/kernel/debug
 need mount -t tracefs tracefs /sys/kernel/tracing
-mkdir -p {work} {project} {kernel} "$HOME"
-need mount -t hostfs none {work} -o {work}
-need mount -t hostfs none {project} -o ro,{project}
-need mount -t hostfs none {kernel} -o ro,{kernel}
+mkdir -p {places} "$HOME"
+{mounts}
 cd {work} || power_off {setup_failed}
 ( sleep {virtual_timeout_s}; say "trouble: still running after {virtual_timeout_s} virtual seconds"
   echo o >/proc/sysrq-trigger ) &
@@ -99,6 +113,7 @@ power_off $status
 
 
 def init_script(
+    console: Console,
     *,
     command: Sequence[str],
     loads: Sequence[ModuleLoad],
@@ -108,16 +123,18 @@ def init_script(
 ) -> str:
     """The text of the init script for one boot."""
     insmods = [
-        f"need insmod {shlex.join([str(load.path), *load.params])}".rstrip() for load in loads
+        f"need {shlex.join([*load.program, str(load.path), *load.params])}" for load in loads
     ]
     exports = [f"export {key}={shlex.quote(value)}" for key, value in environment.items()]
     unload = [load.path.stem for load in reversed(loads) if load.unload]
     return _TEMPLATE.format(
         setup_failed=STATUS_SETUP_FAILED,
         processor=PROCESSOR,
+        terminal=console.terminal,
+        finish=shlex.join(console.finish),
         work=GUEST_WORK,
-        project=GUEST_PROJECT,
-        kernel=GUEST_KERNEL,
+        places=" ".join(SHARED_PLACES),
+        mounts="\n".join(f"need {shlex.join(mount)}" for mount in console.mounts),
         virtual_timeout_s=virtual_timeout_s,
         insmods="\n".join(insmods),
         exports="\n".join(exports),

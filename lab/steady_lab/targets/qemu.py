@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Run one command on a stock kernel of Debian under QEMU, with several CPUs, on real clocks.
+
+What UML cannot have: CPUs that run at the same time, interrupts, the drivers of virtio, NVMe and
+SDHCI, and a kernel that nobody built for the lab. QEMU emulates the processor (TCG), so every
+machine can run it; times say nothing about hardware.
+
+The guest's root is the lab's own, shared read-only over 9P, like the clone and the kernel's
+modules; the work folder is shared for writing.
+"""
+
+from __future__ import annotations
+
+import functools
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from steady_lab.hashes import sha256_file
+from steady_lab.kernels.modules import K2, build_modules
+from steady_lab.kernels.stock import StockKernel, stock_kernel
+from steady_lab.paths import BUILD, GUEST_KERNEL, GUEST_PROJECT, GUEST_WORK, PROJECT
+from steady_lab.root.compiler import compile_inside
+from steady_lab.root.root import guest_root
+from steady_lab.targets.guest_init import Console, ModuleLoad, init_script
+from steady_lab.targets.guest_run import (
+    CONSOLE,
+    INIT,
+    KERNEL_LOG,
+    PRIVATE,
+    GuestProcess,
+    run_guest,
+)
+from steady_lab.targets.initramfs import initramfs
+from steady_lab.targets.qemu_disks import Disk, disks
+from steady_lab.targets.target import BootError, BootRequest, BootResult
+
+PROGRAM = "qemu-system-x86_64"
+MEMORY_MIB = 1024
+CPUS_DEFAULT = 3
+UPTIME_MAX_S = 3600
+# What the initramfs loads so that the guest finds its root, as modules or built in.
+ROOT_MODULES = ("virtio_pci", "9pnet_virtio", "9p")
+SHARES = {GUEST_WORK: "work", GUEST_PROJECT: "project", GUEST_KERNEL: "kernel"}
+OPTIONS_9P = "trans=virtio,version=9p2000.L,msize=262144"
+TERMINAL = "/dev/ttyS1"
+INIT_SOURCE = PROJECT / "lab" / "qemu" / "init.c"
+
+
+@dataclass(frozen=True)
+class Qemu:
+    """QEMU as a target: a stock kernel, its CPUs and disks (kinds of targets/qemu_disks.py).
+
+    The guest's environment has the disks' nodes in $STEADY_DISKS, and the path of each module of
+    the lab in $STEADY_MODULE_NAME.
+    `counts_instructions`: the guest's clock counts an instruction of any CPU as a nanosecond, and
+    jumps where all are idle; the CPUs take turns.
+    """
+
+    kernel: StockKernel
+    cpus: int = CPUS_DEFAULT
+    disks: tuple[str, ...] = ()
+    counts_instructions: bool = False
+
+    @property
+    def release(self) -> str:
+        """The kernel's release."""
+        return self.kernel.release
+
+    @property
+    def config_sha256(self) -> str:
+        """The hash of its configuration."""
+        return self.kernel.config_sha256
+
+    def identity(self, request: BootRequest) -> dict[str, Any]:
+        """All that the guest is given; how a boot ends depends on this machine's speed, too."""
+        return {
+            "kernel": self.kernel.key,
+            "root": guest_root().key,
+            "k2": sha256_file(build_modules(self.kernel, [K2])["k2"]),
+            "cpus": self.cpus,
+            "disks": self.disks,
+            "init": _init_text(self, request),
+        }
+
+    def boot(self, request: BootRequest) -> BootResult:
+        """Run it; QEMU opens no network and no display."""
+        if not shutil.which(PROGRAM):
+            raise BootError(f"{PROGRAM} is missing: run `scripts/setup test` (qemu-system-x86)")
+        if request.device or request.write_log or request.card_image:
+            raise BootError("the emulated devices of the lab are for User Mode Linux: use disks")
+        init = _init_text(self, request)
+
+        def command(work: Path) -> list[str]:
+            return [*_machine(self, work), *_shares(self, work), *_disk_arguments(self, work)]
+
+        return run_guest(GuestProcess(init, command), request)
+
+
+def qemu(release: str, cpus: int = CPUS_DEFAULT, kinds: Sequence[str] = ()) -> Qemu:
+    """Debian's kernel of a release, with disks of these kinds."""
+    return Qemu(stock_kernel(release), cpus, tuple(kinds))
+
+
+def _init_text(target: Qemu, request: BootRequest) -> str:
+    found = disks(target.disks)
+    texts = [text for disk in found for text in disk.modules(target.cpus)]
+    # Drivers stay: a disk's last request may still be on its way out.
+    loads = [_modprobe(text, unload=False) for text in texts]
+    loads += [_modprobe(text) for text in request.modules]
+    built = build_modules(target.kernel, [K2])
+    seen = {name: f"{GUEST_PROJECT}/{path.relative_to(PROJECT)}" for name, path in built.items()}
+    loads.append(ModuleLoad(Path(seen[K2.name])))
+    variables = {f"STEADY_MODULE_{name.upper()}": path for name, path in seen.items()}
+    variables["STEADY_DISKS"] = " ".join(disk.node for disk in found)
+    variables["STEADY_CPUS"] = str(target.cpus)
+    return init_script(
+        _console(),
+        command=request.command,
+        loads=loads,
+        node=found[-1].node if found else "",
+        environment=variables | dict(request.environment),
+        virtual_timeout_s=UPTIME_MAX_S,
+    )
+
+
+def _modprobe(text: str, *, unload: bool = True) -> ModuleLoad:
+    name, *params = text.split()
+    program = ("modprobe", "-d", GUEST_KERNEL)
+    return ModuleLoad(Path(name), params, unload=unload, program=program)
+
+
+def _console() -> Console:
+    mounts = [
+        ("mount", "-t", "9p", tag, place, "-o", f"{OPTIONS_9P},{_caching(place)}")
+        for place, tag in SHARES.items()
+    ]
+    # Changing a setting waits for what is on its way through the serial line.
+    return Console(TERMINAL, mounts, ("stty", "-F", TERMINAL, "-opost"))
+
+
+def _caching(place: str) -> str:
+    """Only the work folder changes while the guest runs."""
+    return "cache=none" if place == GUEST_WORK else "ro,cache=loose"
+
+
+def _machine(target: Qemu, work: Path) -> list[str]:
+    private = work / PRIVATE
+    archive = private / "initramfs.cpio"
+    archive.write_bytes(_archive(target.kernel, (private / INIT).read_bytes()))
+    return [
+        *(PROGRAM, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
+        *_clock(target),
+        *("-cpu", "max", "-smp", str(target.cpus)),
+        *("-m", str(MEMORY_MIB), "-kernel", str(target.kernel.image), "-initrd", str(archive)),
+        *("-serial", f"file:{private / KERNEL_LOG}", "-serial", f"file:{private / CONSOLE}"),
+        *("-append", " ".join(_KERNEL_ARGUMENTS)),
+    ]
+
+
+def _clock(target: Qemu) -> Sequence[str]:
+    if target.counts_instructions:
+        return ("-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off")
+    return ("-accel", "tcg,thread=multi")
+
+
+# Without no_timer_check a kernel that starts on a busy machine takes its timer for broken.
+_KERNEL_ARGUMENTS = (
+    *("console=ttyS0", "loglevel=7", "printk.devkmsg=on", "panic=-1", "oops=panic"),
+    *("random.trust_cpu=on", "no_hash_pointers", "sysctl.kernel.hung_task_panic=1", "tsc=reliable"),
+    "no_timer_check",
+)
+
+
+def _archive(kernel: StockKernel, script: bytes) -> bytes:
+    modules = kernel.module_closure(ROOT_MODULES)
+    files = {f"modules/{order:02d}-{name}": body for order, (name, body) in enumerate(modules)}
+    files |= {"init": _init_program().read_bytes(), "init.sh": script}
+    return initramfs(files, ("dev", "modules", "root"))
+
+
+@functools.cache
+def _init_program() -> Path:
+    program = BUILD / "qemu" / f"init-{sha256_file(INIT_SOURCE)[:16]}"
+    if not program.is_file():
+        flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-static"]
+        compile_inside([INIT_SOURCE], program, flags)
+    return program
+
+
+def _shares(target: Qemu, work: Path) -> list[str]:
+    places = {
+        "root": guest_root().path,
+        "work": work,
+        "project": PROJECT,
+        "kernel": target.kernel.tree,
+    }
+    words: list[str] = []
+    for tag, path in places.items():
+        access = "" if tag == "work" else ",readonly=on"
+        words += ["-virtfs", f"local,path={path},mount_tag={tag},security_model=none{access}"]
+    return words
+
+
+def _disk_arguments(target: Qemu, work: Path) -> list[str]:
+    found: list[Disk] = disks(target.disks)
+    return [word for disk in found for word in disk.arguments(target.cpus, work / PRIVATE)]

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""k2 on each of Debian's own kernels, on three CPUs and every kind of disk; `make test-stock`.
+
+The scripts of tests/kernel that need no virtual time say so in their header: `# STOCK: yes`.
+"""
+
+from pathlib import Path
+
+import guest
+import pytest
+from steady_lab.kernels.source import RELEASES
+from test_kernel import SCRIPTS, header
+
+HERE = Path(__file__).parent
+DISKS = ("virtio", "scsi", "nvme", "sd", "null")
+PCI_DISKS = ("virtio", "scsi", "nvme")
+STOCK_SCRIPTS = sorted(path for path in SCRIPTS.glob("*.sh") if header(path).get("STOCK") == "yes")
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("disk", DISKS)
+@pytest.mark.parametrize("script", ["data_under_load", "changes_under_load"])
+def test_data_is_right(script: str, disk: str, release: str, work: Path) -> None:
+    result = guest.run(HERE / f"{script}.sh", release, work, [disk])
+    assert result.exit_status == 0, result.output
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("disk", PCI_DISKS)
+def test_a_disk_can_vanish_under_load(disk: str, release: str, work: Path) -> None:
+    result = guest.run(HERE / "removal_under_load.sh", release, work, [disk])
+    assert result.exit_status == 0, result.output
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("script", STOCK_SCRIPTS, ids=lambda path: path.stem)
+def test_as_on_the_lab_kernel(script: Path, release: str, work: Path) -> None:
+    modules = header(script).get("MODULES", "").split(";")
+    result = guest.run(script, release, work, modules=list(filter(None, modules)))
+    assert result.exit_status == 0, result.output
