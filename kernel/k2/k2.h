@@ -54,6 +54,8 @@ struct k2_data {
 	spinlock_t lock;
 	struct k2_policy policy;
 	struct k2_guard *guard;
+	/* Something is queued that k2 did not let go when it was asked. */
+	bool has_refused;
 	struct list_head queues[K2_QUEUES];
 	/* Mergeable background requests by start sector: reads and writes. */
 	struct rb_root sorted[2];

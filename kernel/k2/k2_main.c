@@ -22,11 +22,12 @@
  *
  * Each request therefore carries flags (k2_rq.flags) that say what is on the books for it.
  *
- * Waking up. Whatever inflight_max holds back is dispatched after a completion, so
- * k2_finish_request() runs the hardware queues if something may now be dispatched. It does so
- * with the change made under the lock: an insertion either comes before, and is seen there, or
- * after, and then the run that follows the insertion sees the room. What background holds back by
- * itself is dispatched when a timer says so, see k2_timer.c.
+ * Waking up. Whatever k2 refuses to dispatch is dispatched after a completion, so
+ * k2_finish_request() runs the hardware queues if something was refused and may now go. Both are
+ * said under the lock: a completion either comes before the refusal, which then sees the room, or
+ * after, and sees the refusal. What was not refused is blk-mq's to come back for: it may be the
+ * driver that has no room. What background holds back by itself is dispatched when a timer says so,
+ * see k2_timer.c.
  */
 #include <linux/blkdev.h>
 #include <linux/ioprio.h>
@@ -187,12 +188,33 @@ static void k2_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *lis
 	spin_unlock_irqrestore(&k2->lock, flags);
 }
 
+/* Nothing is dispatched now. The next completion looks whether something may be, see above. */
+static void k2_refuse(struct k2_data *k2)
+{
+	lockdep_assert_held(&k2->lock);
+
+	k2->has_refused = k2->policy.queues_waiting;
+}
+
 static bool k2_has_work(struct blk_mq_hw_ctx *hctx)
 {
 	struct k2_data *k2 = hctx->queue->elevator->elevator_data;
+	unsigned long flags;
+	bool may_dispatch;
 
-	/* A hint, without the lock: "Waking up" above says why a wrong one does no harm. */
-	return data_race(k2_may_dispatch(k2));
+	/* A hint: k2_dispatch_request() looks again. */
+	if (data_race(k2_may_dispatch(k2)))
+		return true;
+	/* Whoever inserts runs the queue after that, and sees it here. */
+	if (!data_race(k2->policy.queues_waiting))
+		return false;
+
+	spin_lock_irqsave(&k2->lock, flags);
+	may_dispatch = k2_may_dispatch(k2);
+	if (!may_dispatch)
+		k2_refuse(k2);
+	spin_unlock_irqrestore(&k2->lock, flags);
+	return may_dispatch;
 }
 
 /*
@@ -211,6 +233,7 @@ static void k2_defer(struct k2_data *k2, struct request *rq)
 	k2r->flags &= ~K2_RQ_INFLIGHT;
 	list_add(&rq->queuelist, &k2->queues[k2r->queue]);
 	k2_note_waits(k2);
+	k2_refuse(k2);
 	spin_unlock_irqrestore(&k2->lock, flags);
 }
 
@@ -227,16 +250,12 @@ static struct request *k2_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	if (k2_policy_next_needs_time(&k2->policy))
 		now_ns = ktime_get_ns();
 	queue = k2_policy_next(&k2->policy, now_ns);
-	if (queue == K2_QUEUE_NONE) {
-		spin_unlock_irqrestore(&k2->lock, flags);
-		return NULL;
-	}
+	if (queue == K2_QUEUE_NONE)
+		goto refuse;
 	rq = list_first_entry(&k2->queues[queue], struct request, queuelist);
 	piece_bytes = k2_guard_dispatch(k2, rq, now_ns);
-	if (!piece_bytes) {
-		spin_unlock_irqrestore(&k2->lock, flags);
-		return NULL;
-	}
+	if (!piece_bytes)
+		goto refuse;
 	k2_remove(k2, rq);
 	k2_rq(rq)->flags |= K2_RQ_INFLIGHT;
 	k2_policy_dispatch(&k2->policy, queue);
@@ -250,6 +269,11 @@ static struct request *k2_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	}
 	trace_k2_dispatch(rq, queue, inflight);
 	return rq;
+
+refuse:
+	k2_refuse(k2);
+	spin_unlock_irqrestore(&k2->lock, flags);
+	return NULL;
 }
 
 /* Called when a request that went past k2 ends: a flush with data twice, the last time counts. */
@@ -303,7 +327,9 @@ static void k2_finish_request(struct request *rq)
 	k2_policy_complete(&k2->policy, k2r->queue);
 	k2_note_waits(k2);
 	k2r->flags = 0;
-	run = k2_may_dispatch(k2);
+	run = k2->has_refused && k2_may_dispatch(k2);
+	if (run)
+		k2->has_refused = false;
 	spin_unlock_irqrestore(&k2->lock, flags);
 
 	if (run)

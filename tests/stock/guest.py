@@ -23,6 +23,10 @@ TIMEOUT_S = 900
 needs_qemu = pytest.mark.skipif(not shutil.which(PROGRAM), reason=f"{PROGRAM} is not installed")
 
 
+# I/Os of each process. The emulated SD card takes several ms for each.
+IOS, IOS_SD = 150, 30
+
+
 def run(
     script: Path, release: str, work: Path, disks: Sequence[str] = (), modules: Sequence[str] = ()
 ) -> BootResult:
@@ -32,6 +36,7 @@ def run(
         "STEADY_STOCK": f"{GUEST_PROJECT}/tests/stock",
         "STEADY_TESTS_BIN": f"{GUEST_PROJECT}/build/tests/bin",
         "STEADY_KERNEL": release,
+        "STEADY_IOS": str(IOS_SD if "sd" in disks else IOS),
     }
     command = ["sh", f"{GUEST_PROJECT}/{script.relative_to(PROJECT)}"]
     request = BootRequest(

@@ -23,7 +23,7 @@ k2_while_streaming() {
 	shift
 	rm -f "$SCRATCH/ended"
 	(
-		stream "$disk" ios="${STEADY_IOS:-150}" && echo right >"$SCRATCH/data"
+		stream "$disk" ios="$STEADY_IOS" && echo right >"$SCRATCH/data"
 		touch "$SCRATCH/ended"
 	) &
 	rm -f "$SCRATCH/data"

@@ -7,6 +7,7 @@ import argparse
 import sys
 
 from steady_lab.commands.kernel import add_kernel_arguments, chosen_kernel
+from steady_lab.figures import several_cpus
 from steady_lab.figures.cpu_cost import (
     LOADS,
     SCHEDULERS,
@@ -18,11 +19,13 @@ from steady_lab.figures.cpu_cost import (
     missed_goals,
     tables,
 )
+from steady_lab.figures.table import TextTable
 from steady_lab.pages.marked_part import with_part
 from steady_lab.paths import BUILD, PROJECT
 
 PAGE = PROJECT / "docs" / "reference" / "cpu-cost.md"
 COMMAND = "steady-lab cpu-cost --write"
+COMMAND_SEVERAL_CPUS = "steady-lab cpu-cost --several-cpus --write"
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -34,8 +37,13 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         " real-time stream more than 1.15 times as much.",
     )
     add_kernel_arguments(parser)
+    parser.add_argument(
+        "--several-cpus",
+        action="store_true",
+        help="several CPUs at once, on Debian's own kernel under QEMU; takes minutes",
+    )
     chosen = parser.add_mutually_exclusive_group()
-    chosen.add_argument("--small", action="store_true", help="three cases only, in seconds")
+    chosen.add_argument("--small", action="store_true", help="few cases, in seconds")
     chosen.add_argument(
         "--write", action="store_true", help=f"write the tables into docs/reference/{PAGE.name}"
     )
@@ -43,6 +51,8 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    if arguments.several_cpus:
+        return _run_several_cpus(small=arguments.small, write=arguments.write)
     kernel = chosen_kernel(arguments)
     if arguments.small:
         cases = [(SMALL_LOAD, scheduler) for scheduler in SMALL_SCHEDULERS]
@@ -52,14 +62,28 @@ def _run(arguments: argparse.Namespace) -> int:
     if not arguments.small:
         print(f"counting {len(cases)} cases takes some minutes", file=sys.stderr)
     costs = measure(kernel, cases, BUILD / "work" / "cpu-cost")
-    made = tables(costs)
-    print("\n\n".join(table.text() for table in made))
-    if arguments.write:
-        text = "\n\n".join(table.markdown() for table in made)
-        page = with_part(PAGE.read_text(encoding="utf-8"), "tables", COMMAND, f"{text}\n")
-        PAGE.write_text(page, encoding="utf-8")
-        print(f"\n{PAGE}: tables written")
+    _show(tables(costs), ("tables", COMMAND) if arguments.write else None)
     missed = missed_goals(costs)
     for line in missed:
         print(f"\nk2 costs more than mq-deadline: {line}")
     return 1 if missed else 0
+
+
+def _run_several_cpus(*, small: bool, write: bool) -> int:
+    release = several_cpus.RELEASE
+    print(f"{release} with up to {several_cpus.CPUS_MAX} CPUs", file=sys.stderr)
+    made = several_cpus.tables(several_cpus.measure(BUILD / "work" / "several-cpus", small=small))
+    _show(made, ("several-cpus", COMMAND_SEVERAL_CPUS) if write else None)
+    return 0
+
+
+def _show(made: list[TextTable], part: tuple[str, str] | None) -> None:
+    """Print tables; `part`: its name in the page, and the command, to write them there as well."""
+    print("\n\n".join(table.text() for table in made))
+    if not part:
+        return
+    name, command = part
+    text = "\n\n".join(table.markdown() for table in made)
+    page = with_part(PAGE.read_text(encoding="utf-8"), name, command, f"{text}\n")
+    PAGE.write_text(page, encoding="utf-8")
+    print(f"\n{PAGE}: tables written")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`steady-lab kernel`: build the lab kernel and the modules; where sources and stock kernels are."""
+"""`steady-lab kernel`: build the lab kernel and modules, or print where a kernel or source is."""
 
 import argparse
 from pathlib import Path
