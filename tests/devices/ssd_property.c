@@ -70,6 +70,8 @@ static void draw_params(void)
 	params.read_streak = 1 + below(20);
 	params.suspend_ns = or_zero(1 + below(50000));
 	params.resume_ns = or_zero(below(50000));
+	params.ahead_pages = 1 + below(8);
+	params.ahead_kept = 1 + below(SSD_AHEAD_KEPT_MAX);
 	params.house_ns = or_zero(below(1000000));
 	params.house_period_us = 2000 + below(10000);
 	params.buffer_kib = 4 * (1 + below(600));
@@ -166,6 +168,8 @@ static void mark(bool *slots, const struct ssd_command *one)
 		slots[slot] = true;
 }
 
+static u64 read_end; /* of the last read: most go on from there */
+
 static struct ssd_command draw_command(u32 tag)
 {
 	u64 capacity = params.capacity_mib * 2048, kind = below(100);
@@ -175,6 +179,10 @@ static struct ssd_command draw_command(u32 tag)
 	one.sector = below(capacity - one.sectors);
 	if (below(8))
 		one.sector -= one.sector % SSD_SLOT_SECTORS;
+	if (one.op == SSD_READ && below(4) && read_end + one.sectors <= capacity)
+		one.sector = read_end;
+	if (one.op == SSD_READ)
+		read_end = one.sector + one.sectors;
 	one.fua = !below(20);
 	if (kind == 98)
 		one.op = SSD_DISCARD;
@@ -236,6 +244,7 @@ static void run(void)
 		written[slot] = asked[slot] = true;
 	check();
 	times = 0;
+	read_end = 0;
 	while (left || inside) {
 		u32 submitted = below(3) ? 0 : submit_some(now_ns, left);
 		u64 next_ns = ssd_next_ns(&drive);

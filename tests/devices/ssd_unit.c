@@ -272,6 +272,78 @@ static void a_read_waits_for_a_program_or_suspends_it(void)
 	EXPECT(drive.counts.suspends, 1);
 }
 
+static void reads_in_order_get_the_rest_of_their_row(void)
+{
+	struct ssd_params params = without_controller();
+	u32 n;
+
+	params.ahead_pages = 3;
+	params.ahead_kept = 1;
+	start(&params);
+	/* Four slots are a page, three pages a row. Two reads that go on make it an order. */
+	submit(SSD_READ, 0, 0, 4, 0);
+	EXPECT_END(0, 50 * US + 8 * US);
+	submit(SSD_READ, 1, 4, 4, 100 * US);
+	EXPECT_END(1, 100 * US + 60 * US + 8 * US);
+	submit(SSD_READ, 2, 8, 4, 200 * US); /* the last page of its row */
+	EXPECT_END(2, 200 * US + 70 * US + 8 * US);
+	submit(SSD_READ, 3, 12, 1, 300 * US); /* all three pages, and it waits for all */
+	EXPECT_END(3, 300 * US + 180 * US + 24 * US);
+	for (n = 1; n < 12; n++) {
+		submit(SSD_READ, 3 + n, 12 + n, 1, (600 + n) * US);
+		EXPECT_END(3 + n, (600 + n) * US); /* from memory */
+	}
+	EXPECT(drive.counts.ahead_reads, 1);
+	submit(SSD_READ, 20, 48, 1, 700 * US); /* somewhere else: its page only */
+	EXPECT_END(20, 700 * US + 52 * US);
+	/* Memory for one such read: the next takes the place of the first. */
+	submit(SSD_READ, 21, 24, 1, 800 * US);
+	EXPECT_END(21, 800 * US + 204 * US);
+	submit(SSD_READ, 22, 12, 1, 1100 * US);
+	EXPECT_END(22, 1100 * US + 52 * US);
+	EXPECT(drive.counts.ahead_reads, 2);
+}
+
+static void who_waits_for_a_row_that_is_read_ahead_shares_it(void)
+{
+	struct ssd_params params = without_controller();
+	u32 n, tag;
+
+	params.ahead_pages = 3;
+	start(&params);
+	for (n = 0; n < 3; n++) {
+		submit(SSD_READ, n, 4 * n, 4, 200 * US * n);
+		ended_ns(&tag);
+	}
+	submit(SSD_READ, 3, 12, 1, 600 * US); /* 180 us for the row, then 24 us to send it */
+	submit(SSD_READ, 4, 13, 1, 610 * US);
+	submit(SSD_READ, 5, 14, 7, 790 * US);
+	EXPECT_END(3, 804 * US);
+	EXPECT_END(4, 804 * US);
+	EXPECT_END(5, 804 * US);
+	EXPECT(drive.counts.page_reads, 6);
+}
+
+static void what_is_read_ahead_ends_where_the_order_of_the_slots_does(void)
+{
+	struct ssd_params params = without_controller();
+	u32 n, tag;
+
+	params.ahead_pages = 3;
+	start(&params);
+	submit(SSD_WRITE, 2, 16, 1, 30 * MS); /* first of the second page of its row */
+	ended_ns(&tag);
+	submit(SSD_FLUSH, 3, 0, 0, 31 * MS);
+	ended_ns(&tag);
+	for (n = 0; n < 3; n++) {
+		submit(SSD_READ, n, 4 * n, 4, 50 * MS + 200 * US * n);
+		ended_ns(&tag);
+	}
+	submit(SSD_READ, 4, 12, 1, 60 * MS);
+	EXPECT_END(4, 60 * MS + 52 * US);
+	EXPECT(drive.counts.ahead_reads, 0);
+}
+
 static void reads_go_before_a_program_up_to_the_streak(void)
 {
 	struct ssd_params params = without_controller();
@@ -465,6 +537,9 @@ int main(void)
 	dies_work_in_parallel_and_each_does_one_thing_at_a_time();
 	dies_of_a_channel_share_it();
 	who_waits_for_the_same_page_shares_its_read();
+	reads_in_order_get_the_rest_of_their_row();
+	who_waits_for_a_row_that_is_read_ahead_shares_it();
+	what_is_read_ahead_ends_where_the_order_of_the_slots_does();
 	a_write_ends_in_the_buffer_and_waits_when_that_is_full();
 	flush_and_fua_wait_for_programs();
 	a_read_waits_for_a_program_or_suspends_it();

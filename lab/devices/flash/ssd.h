@@ -13,6 +13,7 @@
  *   the page's bit in the cell, and sends the slots over its channel. Whoever waits for the same
  *   page gets it from the same read; the page stays in the die's register until the die does
  *   something else.
+ *   With ahead_pages, a read that goes on where one ended gets more pages of its row at once.
  *   Write: it ends when the buffer has taken its slots, and waits while the buffer is full. Slots
  *   go to the dies in turn, all pages of the cells and planes of a die in one program; their place
  *   in the buffer is free when the program ends.
@@ -28,6 +29,7 @@
  *   ssd_params.c    the numbers of a drive and their ranges
  *   ssd_model.c     what is called from outside; commands on their way through the drive
  *   ssd_read.c      slots of a command to pages of dies
+ *   ssd_ahead.c     reads in order: pages that are read at once, and kept
  *   ssd_buffer.c    slots of writes to programs
  *   ssd_dies.c      what a die does next
  *   ssd_ftl.c       the map, lines

@@ -24,7 +24,7 @@ static u64 channel_until(struct ssd *ssd, u32 index, u32 slots)
 	return *free_ns;
 }
 
-static u64 array_read_ns(struct ssd *ssd, u32 page)
+static u64 page_read_ns(struct ssd *ssd, u32 page)
 {
 	const struct ssd_params *params = &ssd->params;
 	const u64 by_bit[SSD_BITS_MAX] = {params->read_lsb_ns, params->read_csb_ns,
@@ -37,6 +37,34 @@ static u64 array_read_ns(struct ssd *ssd, u32 page)
 		ns += params->retry_ns;
 	}
 	return ns;
+}
+
+static u64 array_read_ns(struct ssd *ssd, u32 page, u32 pages)
+{
+	u64 ns = 0;
+
+	while (pages--)
+		ns += page_read_ns(ssd, page++);
+	return ns;
+}
+
+/* All pages that were read at once go to the controller's memory; who waits for one, for all. */
+static void send_ahead(struct ssd *ssd, u32 index)
+{
+	struct ssd_die *die = &ssd->dies[index];
+	u32 left = die->reads.count;
+	u64 until_ns = channel_until(ssd, index, die->pages * ssd->geometry.page_slots);
+
+	while (left--) {
+		u32 part = die->reads.head;
+
+		ssd_drop(&die->reads);
+		if (ssd->parts[part].page - die->page < die->pages)
+			ssd_part_done(ssd, part, until_ns);
+		else
+			ssd_push(&die->reads, part);
+	}
+	work_until(ssd, index, SSD_TRANSFER, until_ns);
 }
 
 /* Transfers all that waits in the queue for the page in the register; returns their end. */
@@ -65,8 +93,13 @@ static u64 send_waiting(struct ssd *ssd, u32 index, struct ssd_queue *queue)
 static void send(struct ssd *ssd, u32 index)
 {
 	struct ssd_die *die = &ssd->dies[index];
-	u64 until_ns = send_waiting(ssd, index, &die->reads);
+	u64 until_ns;
 
+	if (die->pages > 1) {
+		send_ahead(ssd, index);
+		return;
+	}
+	until_ns = send_waiting(ssd, index, &die->reads);
 	until_ns = ssd_max(until_ns, send_waiting(ssd, index, &die->copies));
 	work_until(ssd, index, SSD_TRANSFER, until_ns);
 }
@@ -74,15 +107,17 @@ static void send(struct ssd *ssd, u32 index)
 static void read_page(struct ssd *ssd, u32 index, const struct ssd_queue *queue)
 {
 	struct ssd_die *die = &ssd->dies[index];
-	u32 page = ssd->parts[queue->head].page;
+	const struct ssd_part *part = &ssd->parts[queue->head];
 
 	die->streak++;
-	if (die->page == page) {
+	if (die->page == part->page) {
 		send(ssd, index);
 		return;
 	}
-	die->page = page;
-	work_until(ssd, index, SSD_ARRAY, ssd->now_ns + array_read_ns(ssd, page));
+	die->page = part->page;
+	die->pages = part->pages;
+	work_until(ssd, index, SSD_ARRAY,
+		   ssd->now_ns + array_read_ns(ssd, part->page, part->pages));
 }
 
 static void load(struct ssd *ssd, u32 index)
@@ -173,6 +208,10 @@ void ssd_die_read(struct ssd *ssd, u32 part)
 	struct ssd_die *die = &ssd->dies[index];
 	bool copy = ssd->parts[part].command == SSD_NONE;
 
+	if (!copy && die->work == SSD_TRANSFER && die->pages > 1 && page - die->page < die->pages) {
+		ssd_part_done(ssd, part, die->until_ns);
+		return;
+	}
 	if (!copy && die->work == SSD_TRANSFER && die->page == page) {
 		u64 until_ns = channel_until(ssd, index, ssd->parts[part].slots);
 
@@ -235,6 +274,11 @@ static void transfer_over(struct ssd *ssd, u32 index)
 {
 	struct ssd_die *die = &ssd->dies[index];
 
+	if (die->pages > 1) {
+		ssd_ahead_keep(ssd, die->page, die->pages);
+		die->page = SSD_NONE;
+		die->pages = 1;
+	}
 	if (die->copying) {
 		ssd_gc_page_done(ssd, die->page, die->copying);
 		die->copying = 0;

@@ -80,6 +80,7 @@ bool ssd_ftl_place(struct ssd *ssd, u32 index)
 		return false;
 	unit->place = open->line * geometry->line_units + open->unit++;
 	ssd->lines[open->line].programs++;
+	ssd_ahead_drop(ssd, unit->place);
 	place_slots(ssd, index);
 	if (open->unit == geometry->line_units)
 		close_line(ssd, open);

@@ -93,7 +93,8 @@ static void read_next(struct ssd *ssd)
 		return;
 	part = ssd->free_parts.head;
 	ssd_drop(&ssd->free_parts);
-	ssd->parts[part] = (struct ssd_part){.page = page, .command = SSD_NONE, .slots = valid};
+	ssd->parts[part] =
+		(struct ssd_part){.page = page, .pages = 1, .command = SSD_NONE, .slots = valid};
 	ssd->gc.reading++;
 	ssd->gc.asked += valid;
 	ssd_die_read(ssd, part);

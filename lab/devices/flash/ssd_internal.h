@@ -80,6 +80,14 @@ void ssd_read_pump(struct ssd *ssd);
 /* A part's slots have left the die; they are in the controller at at_ns. */
 void ssd_part_done(struct ssd *ssd, u32 part, u64 at_ns);
 
+/* ssd_ahead.c */
+bool ssd_ahead_in_order(struct ssd *ssd, u64 sector, u32 sectors);
+u32 ssd_ahead_pages(const struct ssd *ssd, u32 slot, u32 page);
+/* A die has sent pages that were read at once; whether a page is one of those kept. */
+void ssd_ahead_keep(struct ssd *ssd, u32 page, u32 pages);
+bool ssd_ahead_holds(const struct ssd *ssd, u32 page);
+void ssd_ahead_drop(struct ssd *ssd, u32 unit);
+
 /* ssd_buffer.c */
 bool ssd_buffer_pump(struct ssd *ssd);
 void ssd_sync_start(struct ssd *ssd, u32 entry);

@@ -238,6 +238,9 @@ bool ssd_submit(struct ssd *ssd, const struct ssd_command *command, u64 now_ns)
 		.sectors = command->sectors,
 		.fua = command->fua,
 	};
+	if (command->op == SSD_READ)
+		ssd->entries[entry].in_order =
+			ssd_ahead_in_order(ssd, command->sector, command->sectors);
 	ssd_event_set(&ssd->events, entry, front_end_ns(ssd, command, now_ns));
 	return true;
 }

@@ -60,6 +60,13 @@ const struct ssd_number ssd_numbers[] = {
 	NUMBER(suspend_ns, 0, 1000000000, 0),
 	NUMBER(resume_ns, 0, 1000000000, 0),
 	NUMBER(suspends_max, 1, 1000000, 16), /* of one program or erase */
+	/*
+	 * A read that goes on where one of the last ones ended has up to ahead_pages pages of its
+	 * row read at once, and waits for all of them. The last ahead_kept such reads stay in the
+	 * controller's memory. 1: page by page.
+	 */
+	NUMBER(ahead_pages, 1, 48, 1),
+	NUMBER(ahead_kept, 1, 64, 8),
 	/* One die after the other is busy for house_ns, one each period; 0: never. */
 	NUMBER(house_period_us, 0, 1000000000, 0),
 	NUMBER(house_ns, 0, 1000000000, 0),

@@ -54,6 +54,8 @@ struct ssd_params {
 	u64 suspend_ns;
 	u64 resume_ns;
 	u64 suspends_max;
+	u64 ahead_pages;
+	u64 ahead_kept;
 	u64 house_period_us;
 	u64 house_ns;
 	/* Write buffer and map. */

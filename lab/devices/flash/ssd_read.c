@@ -41,7 +41,7 @@ static bool ask(struct ssd *ssd, u32 index)
 	while (entry->slot < count) {
 		u32 page = page_of(ssd, entry, entry->slot), part, run = 1;
 
-		if (page == SSD_NONE) {
+		if (page == SSD_NONE || ssd_ahead_holds(ssd, page)) {
 			entry->slot++;
 			continue;
 		}
@@ -51,7 +51,11 @@ static bool ask(struct ssd *ssd, u32 index)
 			run++;
 		part = ssd->free_parts.head;
 		ssd_drop(&ssd->free_parts);
-		ssd->parts[part] = (struct ssd_part){.page = page, .command = index, .slots = run};
+		ssd->parts[part] =
+			(struct ssd_part){.page = page, .pages = 1, .command = index, .slots = run};
+		if (entry->in_order)
+			ssd->parts[part].pages =
+				ssd_ahead_pages(ssd, first_slot(entry) + entry->slot, page);
 		ssd->host_parts++;
 		entry->parts++;
 		entry->slot += run;

@@ -15,6 +15,8 @@
 #define SSD_CHANNELS_MAX   16
 #define SSD_UNIT_SLOTS_MAX 192 /* 4 planes of 64 KiB, 3 bits */
 #define SSD_MAP_CACHED_MAX 64
+#define SSD_AHEAD_KEPT_MAX 64
+#define SSD_STREAMS	   16 /* of reads that go on where the last one ended */
 
 struct ssd_geometry {
 	u32 dies;
@@ -44,6 +46,7 @@ struct ssd_counts {
 	u64 slc_programs;
 	u64 erases;
 	u64 page_reads;
+	u64 ahead_reads; /* of more pages than the command needs */
 	u64 retries;
 	u64 suspends;
 	u64 buffer_waits; /* writes that found no room */
@@ -75,6 +78,7 @@ struct ssd_entry {
 	u8 op;
 	u8 stage;
 	bool fua;
+	bool in_order; /* a read that goes on where one of the last ones ended */
 	bool asked; /* all its slots that must be read are with dies, or were */
 	bool filled; /* a write of parts of slots has read the rest */
 };
@@ -92,8 +96,22 @@ struct ssd_queue {
 struct ssd_part {
 	u32 next;
 	u32 page;
+	u32 pages; /* that the die reads at once, from page on */
 	u32 command; /* SSD_NONE: for a copy */
 	u32 slots;
+};
+
+/* Reads that go on where the last one ended. */
+struct ssd_stream {
+	u64 next_sector;
+	u64 used; /* the read that it had last; counts all reads */
+	u32 reads;
+};
+
+/* Pages in the controller's memory. */
+struct ssd_ahead {
+	u32 page;
+	u32 pages;
 };
 
 /* What one program writes, from the first slot that is put into it to the program's end. */
@@ -128,6 +146,7 @@ struct ssd_die {
 	u64 until_ns; /* end of what it does */
 	u64 left_ns; /* of what was interrupted */
 	u32 page; /* in its register, or being read into it; or SSD_NONE */
+	u32 pages; /* that are read at once, from page on */
 	u32 streak; /* reads since the last program or erase */
 	u32 suspends;
 	u32 house_due;
@@ -217,6 +236,11 @@ struct ssd {
 	u32 map_oldest;
 	u32 map_debt; /* thousandths of a slot */
 	u32 house_die;
+
+	struct ssd_stream streams[SSD_STREAMS];
+	u64 reads; /* commands */
+	struct ssd_ahead ahead[SSD_AHEAD_KEPT_MAX];
+	u32 ahead_oldest;
 };
 
 #endif

@@ -95,6 +95,8 @@ module_param_cb(read_streak, &drive_ops, &drive.read_streak, 0444);
 module_param_cb(suspend_ns, &drive_ops, &drive.suspend_ns, 0444);
 module_param_cb(resume_ns, &drive_ops, &drive.resume_ns, 0444);
 module_param_cb(suspends_max, &drive_ops, &drive.suspends_max, 0444);
+module_param_cb(ahead_pages, &drive_ops, &drive.ahead_pages, 0444);
+module_param_cb(ahead_kept, &drive_ops, &drive.ahead_kept, 0444);
 module_param_cb(house_period_us, &drive_ops, &drive.house_period_us, 0444);
 module_param_cb(house_ns, &drive_ops, &drive.house_ns, 0444);
 module_param_cb(buffer_kib, &drive_ops, &drive.buffer_kib, 0444);
