@@ -9,8 +9,8 @@
  * block layer takes no time. Printed are, as one line of JSON, the latency of the real-time
  * process, what all processes read or wrote per second, and what the drive did.
  *
- * By hand: make -C tests/devices ../../build/tests/devices/ssd_load, then ssd_load
- * [NAME=NUMBER]..., with the numbers of the drive (lab/devices/flash/ssd_params.c) and those below.
+ * By hand: make -C lab/simulate, then build/simulate/ssd_load [NAME=NUMBER]..., with the numbers of
+ * the drive (lab/devices/flash/ssd_params.c) and those below.
  */
 #include <stdio.h>
 #include <stdlib.h>

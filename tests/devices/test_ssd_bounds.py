@@ -3,7 +3,7 @@
 
 import pytest
 from ssd_bounds import PAGE, case_lines
-from ssd_load import build
+from steady_lab.devices.ssd_load import build
 
 
 @pytest.mark.parametrize(

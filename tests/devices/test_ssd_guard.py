@@ -2,7 +2,7 @@
 """k2's look-ahead on the model of an NVMe SSD beside fixed numbers in flight."""
 
 import pytest
-from ssd_load import build, simulated
+from steady_lab.devices.ssd_load import build, simulated
 
 RANDOM = "sequential=0"
 SEQUENTIAL = "sequential=1"
