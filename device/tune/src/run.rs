@@ -190,6 +190,7 @@ impl Tune<'_> {
         let (spec, selection) = self.plan()?;
         let bench = self.bench(&spec, &selection);
         let (session, plan) = bench.start(&mut |inner| event(Event::Bench(inner)))?;
+        session.try_knobs(&plan)?;
         let mut runs = Runs { tune: self, session, plan, number: 0 };
         let none = match self.wanted.needs_none() || self.all {
             true => Some(runs.measure(NONE, None, None, event)?),

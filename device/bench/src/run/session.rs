@@ -28,6 +28,21 @@ pub struct Session<'a> {
 }
 
 impl Session<'_> {
+    /// Sets the knobs of each variant once, and restores them: an unknown one, or a value that the
+    /// kernel refuses, is an error before anything is measured.
+    pub fn try_knobs(&self, variants: &[PlannedVariant]) -> Result<(), BenchError> {
+        let Some(guard) = &self.guard else { return Ok(()) };
+        for variant in variants {
+            for group in &variant.groups {
+                guard
+                    .queue()
+                    .apply(&variant.name, &group.knobs, &variant.optional)
+                    .map_err(|error| BenchError::Knob { variant: variant.name.clone(), error })?;
+            }
+        }
+        Ok(guard.reset()?)
+    }
+
     /// Runs a variant; returns its points.
     pub fn run(
         &mut self,
