@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * One command to an NVMe drive by the driver's passthrough, as it is given, right or wrong:
- * nvme_command io|admin DEV OPCODE SLBA BLOCKS DATA_BYTES
+ * nvme_command io|admin DEV OPCODE SLBA BLOCKS DATA_BYTES [WORD]
  *
  * DATA_BYTES says what the driver maps, so fewer than BLOCKS need leave PRP entries without a
- * meaning. Prints "status N", in hexadecimal, as the drive gave it; 4000 is Do Not Retry.
+ * meaning: with two pages for more, the second is taken for the list of further pages. It is filled
+ * with WORD. Prints "status N", in hexadecimal, as the drive gave it; 4000 is Do Not Retry.
  */
 #include <fcntl.h>
 #include <linux/nvme_ioctl.h>
@@ -23,12 +24,13 @@ static uint64_t number(const char *text)
 int main(int argc, char **argv)
 {
 	struct nvme_passthru_cmd command = {0};
-	unsigned long request;
-	void *data = NULL;
+	unsigned long request, i;
+	uint64_t *data = NULL;
 	int fd, status;
 
-	if (argc != 7 || (strcmp(argv[1], "io") != 0 && strcmp(argv[1], "admin") != 0)) {
-		fprintf(stderr, "usage: nvme_command io|admin DEV OPCODE SLBA BLOCKS DATA_BYTES\n");
+	if (argc < 7 || argc > 8 || (strcmp(argv[1], "io") != 0 && strcmp(argv[1], "admin") != 0)) {
+		fprintf(stderr,
+			"usage: nvme_command io|admin DEV OPCODE SLBA BLOCKS DATA_BYTES [WORD]\n");
 		return 2;
 	}
 	request = strcmp(argv[1], "io") == 0 ? NVME_IOCTL_IO_CMD : NVME_IOCTL_ADMIN_CMD;
@@ -38,10 +40,10 @@ int main(int argc, char **argv)
 	command.cdw11 = (uint32_t)(number(argv[4]) >> 32);
 	command.cdw12 = (uint32_t)number(argv[5]) - 1;
 	command.data_len = (uint32_t)number(argv[6]);
-	if (command.data_len && posix_memalign(&data, 4096, command.data_len))
+	if (command.data_len && posix_memalign((void **)&data, 4096, command.data_len))
 		return 1;
-	if (data)
-		memset(data, 0x5a, command.data_len);
+	for (i = 0; i < command.data_len / sizeof(*data); i++)
+		data[i] = argc > 7 ? number(argv[7]) : 0x5a5a5a5a5a5a5a5a;
 	command.addr = (uintptr_t)data;
 	fd = open(argv[2], O_RDWR);
 	if (fd < 0) {

@@ -3,8 +3,9 @@
  * The host's memory that a command points to: two PRP entries, the second of which may be a list
  * (section 4.3). An address is one of the guest's memory, as no IOMMU is in between.
  *
- * An entry that is wrong gives the status of the specification, and no memory beyond the guest's is
- * touched.
+ * An entry that is wrong gives the status of the specification. Memory beyond the guest's is not
+ * touched, nor is the kernel's image: no driver maps it, parts of it are read-only, and there are
+ * holes in it, where an access would be a fault of the kernel.
  */
 #include <asm/byteorder.h>
 #include <linux/io.h>
@@ -15,13 +16,24 @@
 
 #define PRP_ENTRIES (SNVME_PAGE / sizeof(__le64))
 
-/* The memory at @address, or NULL unless all of @bytes is there. */
+/* The page of zeroes is reserved as the kernel's image is, and may be written to a drive. */
+static bool may_be_mapped(unsigned long pfn)
+{
+	return pfn_valid(pfn) &&
+	       (!PageReserved(pfn_to_page(pfn)) || pfn_to_page(pfn) == ZERO_PAGE(0));
+}
+
+/* The memory at @address, or NULL unless all of @bytes is there and a driver may map it. */
 void *snvme_dma_memory(u64 address, u64 bytes)
 {
 	u64 last = address + bytes - 1;
+	unsigned long pfn;
 
 	if (!bytes || last < address || !pfn_valid(PHYS_PFN(last)))
 		return NULL;
+	for (pfn = PHYS_PFN(address); pfn <= PHYS_PFN(last); pfn++)
+		if (!may_be_mapped(pfn))
+			return NULL;
 	return phys_to_virt(address);
 }
 
