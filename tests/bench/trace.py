@@ -14,7 +14,7 @@ from pathlib import Path
 from steady_lab.paths import PROJECT
 
 SAMPLES = PROJECT / "device" / "trace" / "tests" / "traces"
-TEXTS = ("host-report-t.txt", "host-perf-fields-ns.txt", "6.12-blkparse.txt")
+TEXTS = ("host-report-t.txt", "host-perf-fields-ns.txt")
 LINES = 1_000_000
 # Longer than each sample, so that times only grow.
 STEP_S = 10

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One trace event, the same whichever source it came from.
 //!
-//! Every source (the kernel's ring buffer, ftrace text, perf, blktrace) produces these; `follow` takes nothing
+//! Every source (the kernel's ring buffer, the text of ftrace and of perf) produces these; `follow` takes nothing
 //! else. A field that a source does not have is `None` or empty, never made up.
 
 use super::sched::{Switch, Waking};

@@ -21,7 +21,7 @@ or --pid, --device or --duration to trace this kernel";
 /// Show in which layer each I/O spends its time, and what delayed the slowest
 ///
 /// Traces this kernel with its trace events, or reads a trace that was kept (--keep) or recorded by ftrace,
-/// trace-cmd, perf or blktrace. The time of each I/O is divided into submission, block layer, device and post.
+/// trace-cmd or perf. The time of each I/O is divided into submission, block layer, device and post.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
@@ -76,10 +76,6 @@ pub enum Format {
     Ftrace,
     /// Text of perf script
     Perf,
-    /// Text of blkparse
-    Blkparse,
-    /// Binary files of blktrace
-    Blktrace,
     /// trace.dat, read through trace-cmd
     TraceDat,
 }
@@ -89,8 +85,6 @@ impl From<Format> for detect::Format {
         match format {
             Format::Ftrace => detect::Format::Ftrace,
             Format::Perf => detect::Format::Perf,
-            Format::Blkparse => detect::Format::Blkparse,
-            Format::Blktrace => detect::Format::Blktrace,
             Format::TraceDat => detect::Format::TraceDat,
         }
     }

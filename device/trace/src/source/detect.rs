@@ -2,7 +2,7 @@
 //! What a file is, by what is in it.
 
 use super::text::Text;
-use super::{blkparse, blktrace, ftrace_text, perf_script, trace_dat};
+use super::{ftrace_text, perf_script, trace_dat};
 
 /// A format that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,10 +11,6 @@ pub enum Format {
     Ftrace,
     /// What `perf script` prints.
     Perf,
-    /// What `blkparse` prints.
-    Blkparse,
-    /// The files of `blktrace`.
-    Blktrace,
     /// The file of `trace-cmd record`.
     TraceDat,
 }
@@ -23,12 +19,13 @@ pub enum Format {
 pub const HEAD_BYTES: usize = 1 << 18;
 
 /// Those that are text.
-const TEXTS: [Format; 3] = [Format::Ftrace, Format::Perf, Format::Blkparse];
+const TEXTS: [Format; 2] = [Format::Ftrace, Format::Perf];
 
 /// How other files begin that people take for traces, and what to do with them.
-const OTHERS: [(&[u8], &str); 6] = [
+const OTHERS: [(&[u8], &str); 7] = [
     (b"PERFILE2", "is perf's own file: give what `perf script` prints of it"),
     (b"2ELIFREP", "is perf's own file: give what `perf script` prints of it"),
+    (b"\x07tae", NO_CALLS),
     (b"\x1f\x8b", "is compressed (gzip): unpack it first"),
     (b"\x28\xb5\x2f\xfd", "is compressed (zstd): unpack it first"),
     (b"\xfd7zXZ", "is compressed (xz): unpack it first"),
@@ -36,8 +33,8 @@ const OTHERS: [(&[u8], &str); 6] = [
 ];
 
 const LOOKED_FOR: &str = "is no trace that is known. Looked for: ftrace's text (trace, trace_pipe, trace-cmd \
-    report), perf script's, blkparse's, files of blktrace, trace.dat, and folders that `steady trace --keep` \
-    made; --format says what it is";
+    report), perf script's, trace.dat, and folders that `steady trace --keep` made; --format says what it is";
+const NO_CALLS: &str = "is a file of blktrace, which has no system calls: record with trace-cmd, perf or steady trace";
 
 /// The format of a file that begins with `head` (the whole of it, or [`HEAD_BYTES`]); or why it is none.
 pub fn format(head: &[u8]) -> Result<Format, &'static str> {
@@ -46,9 +43,6 @@ pub fn format(head: &[u8]) -> Result<Format, &'static str> {
     }
     if head.starts_with(trace_dat::MAGIC) {
         return Ok(Format::TraceDat);
-    }
-    if blktrace::is_magic(head) {
-        return Ok(Format::Blktrace);
     }
     if let Some((_, why)) = OTHERS.iter().find(|(magic, _)| head.starts_with(magic)) {
         return Err(why);
@@ -67,8 +61,7 @@ pub fn text<'a>(
     match format {
         Format::Ftrace => Some(ftrace_text::read(reader, file)),
         Format::Perf => Some(perf_script::read(reader, file)),
-        Format::Blkparse => Some(blkparse::read(reader, file)),
-        Format::Blktrace | Format::TraceDat => None,
+        Format::TraceDat => None,
     }
 }
 

@@ -4,17 +4,16 @@
 //! Called by `steady trace FILE…`.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::blktrace::Blktrace;
 use super::detect::{self, Format};
 use super::skipped::Skipped;
 use super::text::Text;
 use super::trace_dat::TraceDat;
-use super::{Position, Problem, blktrace, trace_dat};
+use super::{Position, Problem, trace_dat};
 use crate::event::Event;
 
 const NOT_KEPT: &str =
@@ -31,7 +30,6 @@ pub struct Files {
 
 enum Source {
     Text(Text<'static>),
-    Blktrace(Blktrace<'static>),
     TraceDat(TraceDat),
 }
 
@@ -39,8 +37,6 @@ enum Source {
 /// read. A pipe can be read as well, unless it is a `trace.dat`.
 pub fn open<P: AsRef<Path>>(paths: &[P], said: Option<Format>) -> Result<Files, Problem> {
     let mut sources = Vec::new();
-    let mut per_cpu = Vec::new();
-    let mut problems = VecDeque::new();
     for path in paths.iter().map(AsRef::as_ref).map(or_standard_input) {
         let file = path.display().to_string();
         let problem = |what: String| Problem { file: file.clone(), place: Position::Whole, what };
@@ -57,17 +53,12 @@ pub fn open<P: AsRef<Path>>(paths: &[P], said: Option<Format>) -> Result<Files, 
         let whole = BufReader::with_capacity(1 << 16, std::io::Cursor::new(head).chain(opened));
         match format {
             Format::TraceDat => sources.push(Source::TraceDat(trace_dat::open(path)?)),
-            Format::Blktrace => per_cpu.push((file, whole)),
             text => sources.extend(detect::text(text, whole, &file).map(Source::Text)),
         }
     }
-    problems.extend(files_left_out(paths, per_cpu.iter().map(|(file, _)| Path::new(file))));
-    if !per_cpu.is_empty() {
-        // One source, so that a thread's name in one file is known in all.
-        sources.push(Source::Blktrace(blktrace::read(per_cpu)));
-    }
     let events = sources.iter().map(|_| None).collect();
-    let mut files = Files { sources, next: BinaryHeap::new(), events, problems };
+    let mut files =
+        Files { sources, next: BinaryHeap::new(), events, problems: VecDeque::new() };
     (0..files.sources.len()).for_each(|place| files.queue(place));
     Ok(files)
 }
@@ -123,7 +114,6 @@ impl Source {
     fn next(&mut self) -> Option<Result<Event, Problem>> {
         match self {
             Source::Text(source) => source.next(),
-            Source::Blktrace(source) => source.next(),
             Source::TraceDat(source) => source.next(),
         }
     }
@@ -131,43 +121,7 @@ impl Source {
     fn skipped(&self) -> &Skipped {
         match self {
             Source::Text(source) => source.skipped(),
-            Source::Blktrace(source) => source.skipped(),
             Source::TraceDat(source) => source.skipped(),
         }
     }
-}
-
-/// blktrace writes one file per CPU: a problem for each that lies beside those given and was not given.
-fn files_left_out<'a, P: AsRef<Path>>(
-    given: &[P],
-    of_blktrace: impl Iterator<Item = &'a Path>,
-) -> Vec<Problem> {
-    let given: BTreeSet<&Path> = given.iter().map(AsRef::as_ref).collect();
-    let mut left_out = BTreeSet::new();
-    for path in of_blktrace {
-        let beside = path
-            .parent()
-            .map(|folder| if folder == Path::new("") { Path::new(".") } else { folder });
-        let Some((stem, entries)) =
-            recording(path).zip(beside.and_then(|folder| folder.read_dir().ok()))
-        else {
-            continue;
-        };
-        let others = entries.flatten().map(|entry| path.with_file_name(entry.file_name()));
-        let others = others.filter(|other| recording(other).is_some_and(|other| other == stem));
-        left_out.extend(others.filter(|other| !given.contains(other.as_path())));
-    }
-    let what = "is of the same recording, and was not given: events of its CPU are missing";
-    let problem = |path: PathBuf| Problem {
-        file: path.display().to_string(),
-        place: Position::Whole,
-        what: what.into(),
-    };
-    left_out.into_iter().map(problem).collect()
-}
-
-/// `sda` of `sda.blktrace.0`.
-fn recording(path: &Path) -> Option<String> {
-    let (stem, cpu) = path.file_name()?.to_str()?.rsplit_once(".blktrace.")?;
-    cpu.parse::<u32>().is_ok().then(|| stem.to_owned())
 }

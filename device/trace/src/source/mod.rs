@@ -8,8 +8,6 @@ use std::fmt;
 
 use super::event::Event;
 
-pub mod blkparse;
-pub mod blktrace;
 pub mod calls;
 pub mod capture;
 pub mod decode;

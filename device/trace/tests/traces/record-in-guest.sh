@@ -4,8 +4,7 @@
 # usage, in the clone: build/bin/steady-lab boot --device experiments/devices/foresee-ncemad9d-cache.toml \
 #	--kernel 6.1 --work FOLDER -- sh /run/steadyio/project/device/trace/tests/traces/record-in-guest.sh
 #
-# Records one small load on the lab's card with blktrace, trace-cmd and ftrace at the same time, on the monotonic
-# clock, and leaves in FOLDER what they wrote and printed. The clock of the guest is virtual: every run on the same
+# Records one small load on the lab's card with trace-cmd and ftrace at the same time, on the monotonic clock, and leaves in FOLDER what they wrote and printed. The clock of the guest is virtual: every run on the same
 # machine gives the same. The samples 6.1-* and 6.12-* are from here; tests/trace/ makes them afresh and compares
 # all of them.
 set -eu
@@ -13,7 +12,6 @@ set -eu
 disk=/dev/mmcblk0
 tracefs=/sys/kernel/tracing
 mountpoint -q $tracefs || mount -t tracefs none $tracefs
-mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
 mkfs.ext4 -q -b 4096 -E lazy_itable_init=0,lazy_journal_init=0,nodiscard $disk
 mkdir /tmp/mnt
 # The tools begin and end at moments of their own: nothing else may read meanwhile.
@@ -33,8 +31,6 @@ sync
 sleep 0.1
 EOF
 
-blktrace -d $disk -o card >blktrace.log 2>&1 &
-blktrace=$!
 instance=$tracefs/instances/samples
 mkdir $instance
 echo mono >$instance/trace_clock
@@ -44,10 +40,7 @@ sleep 0.3
 trace-cmd record -q -C mono -o trace.dat -e block -e mmc -e jbd2:jbd2_start_commit -e jbd2:jbd2_end_commit \
 	-e writeback:writeback_single_inode -e writeback:writeback_single_inode_start sh /tmp/load.sh
 echo 0 >$instance/tracing_on
-kill -INT $blktrace
-wait $blktrace
 cat $instance/trace >trace.txt
 rmdir $instance
 trace-cmd report -t -i trace.dat >report.txt 2>report.log
-blkparse -i card >blkparse.txt 2>blkparse.log
 umount /tmp/mnt

@@ -204,8 +204,8 @@ fn the_model_takes_the_record_and_the_spans_file_alike() {
 fn a_trace_without_spans_is_shown_and_gives_no_spans_file() {
     let dir = tempfile::tempdir().unwrap();
     let spans = dir.path().join("spans.json");
-    // blktrace knows of no system calls.
-    let output = trace(&sample("6.12-blkparse.txt"), &["--spans", spans.to_str().unwrap()]);
+    // No system calls were recorded.
+    let output = trace(&sample("6.12-trace.txt"), &["--spans", spans.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stderr(&output).contains("so there are no spans"), "{}", stderr(&output));
     assert!(String::from_utf8_lossy(&output.stdout).contains("\nAccount\n"));

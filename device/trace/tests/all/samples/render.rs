@@ -324,34 +324,3 @@ fn letters(op: Op) -> String {
     let flags: String = flags.iter().filter(|flag| flag.0).map(|flag| flag.1).collect();
     format!("{}{kind}{flags}", if op.preflush { "F" } else { "" })
 }
-
-/// The line that blkparse prints, if it has one.
-pub fn blkparse_line(event: &Event) -> Option<String> {
-    let comm = event.comm;
-    let (action, extent, values) = match &event.what {
-        EventKind::BioQueue(extent) => ("Q", *extent, None),
-        EventKind::GetRequest(extent) => ("G", *extent, None),
-        EventKind::BackMerge(extent) => ("M", *extent, None),
-        EventKind::FrontMerge(extent) => ("F", *extent, None),
-        EventKind::Insert(extent) => ("I", *extent, None),
-        EventKind::Issue(extent) => ("D", *extent, None),
-        EventKind::Requeue(extent) => ("R", *extent, Some(0)),
-        // Without its sign, in 16 bits.
-        EventKind::Complete { extent, error } => ("C", *extent, Some(*error as i16 as u16)),
-        _ => return None,
-    };
-    let Extent { dev, op, sector, sectors, .. } = extent;
-    let (seconds, ns) = (event.time_ns / 1_000_000_000, event.time_ns % 1_000_000_000);
-    let letters = if op.kind == OpKind::Flush { "FN".to_owned() } else { letters(op) };
-    let range = match (sectors, values) {
-        (0, None) => String::new(),
-        (0, Some(_)) => format!("{sector} "),
-        _ => format!("{sector} + {sectors} "),
-    };
-    let end = values.map_or_else(|| comm.to_string(), |error| error.to_string());
-    let (cpu, pid) = (event.cpu, event.pid);
-    Some(format!(
-        "{:3},{:<3} {cpu:2} {:8} {seconds:5}.{ns:09} {pid:5} {action:>2} {letters:>3} {range}[{end}]\n",
-        dev.major, dev.minor, 7
-    ))
-}

@@ -2,7 +2,6 @@
 //! Events: of this kernel, and of files that other tools wrote.
 
 mod asked_for;
-mod blktrace;
 mod calls;
 mod capture;
 mod files;

@@ -13,7 +13,7 @@ use steadyio_trace::event::{
 use steadyio_trace::sched::{SchedTask, Switch, Waking};
 use steadyio_trace::source::calls::CALLS;
 use steadyio_trace::source::detect::{Format, text};
-use steadyio_trace::source::{Position, Problem, blktrace};
+use steadyio_trace::source::{Position, Problem};
 
 use crate::cases::cases;
 use crate::samples::render::{self, Form};
@@ -192,24 +192,6 @@ proptest! {
         }
     }
 
-    #[test]
-    fn blkparse_lines_survive_being_printed_and_read(event in event(block())) {
-        let Some(line) = render::blkparse_line(&event) else { return Ok(()) };
-        let (events, problems) = read(Format::Blkparse, line.as_bytes());
-        prop_assert_eq!(&problems, &[], "{}", line);
-        let plain = |extent: Extent| Extent { priority: None, ..extent };
-        let (what, comm) = match event.what {
-            EventKind::Insert(extent) => (EventKind::Insert(plain(extent)), event.comm),
-            EventKind::Issue(extent) => (EventKind::Issue(plain(extent)), event.comm),
-            EventKind::Requeue(extent) => (EventKind::Requeue(plain(extent)), Comm::default()),
-            EventKind::Complete { extent, error } => {
-                (EventKind::Complete { extent: plain(extent), error }, Comm::default())
-            }
-            what => (what, event.comm),
-        };
-        prop_assert_eq!(&events, &[Event { what, comm, ..event }], "{}", line);
-    }
-
     /// As a second writer cuts it. Those that end in a number cannot be told from whole ones.
     #[test]
     fn a_cut_line_of_the_block_layer_is_no_event(event in event(block()), cut: prop::sample::Index) {
@@ -224,13 +206,12 @@ proptest! {
 }
 
 /// The samples that are damaged.
-const SAMPLES: [(&str, Format); 6] = [
+const SAMPLES: [(&str, Format); 5] = [
     ("host-trace.txt", Format::Ftrace),
     ("host-report-t.txt", Format::Ftrace),
     ("host-perf-fields-ns.txt", Format::Perf),
     ("6.1-report.txt", Format::Ftrace),
     ("6.12-trace.txt", Format::Ftrace),
-    ("6.12-blkparse.txt", Format::Blkparse),
 ];
 
 fn samples() -> &'static Vec<(Format, Vec<Vec<u8>>)> {
@@ -356,7 +337,7 @@ proptest! {
         sample in 0..SAMPLES.len(),
         start: prop::sample::Index,
         damages in prop::collection::vec(damage(), 1..30),
-        as_format in select(vec![Format::Ftrace, Format::Perf, Format::Blkparse]),
+        as_format in select(vec![Format::Ftrace, Format::Perf]),
     ) {
         let (format, all) = &samples()[sample];
         let start = start.index(all.len() - 60);
@@ -367,28 +348,9 @@ proptest! {
 
     #[test]
     fn no_bytes_make_a_text_unreadable(file in prop::collection::vec(any::<u8>(), 0..2000)) {
-        for format in [Format::Ftrace, Format::Perf, Format::Blkparse] {
+        for format in [Format::Ftrace, Format::Perf] {
             check_sound(&read(format, &file), &file);
         }
         let _ = steadyio_trace::source::detect::format(&file);
-    }
-
-    #[test]
-    fn no_damage_makes_blktrace_files_unreadable(
-        damages in prop::collection::vec(damage(), 1..6),
-        start in 0..100_usize,
-    ) {
-        let whole = bytes("6.12-card.blktrace.0");
-        let file = damaged(&whole[start..whole.len().min(start + 3000)], &damages);
-        let other = &whole[..3000];
-        let files = [("f".to_owned(), file.as_slice()), ("other".to_owned(), other)];
-        let (events, problems) = split(blktrace::read(files));
-        prop_assert!(events.is_sorted_by_key(|event| event.time_ns));
-        prop_assert!(events.len() > 20, "the other file is read");
-        for problem in problems {
-            let length = if problem.file == "f" { file.len() } else { other.len() };
-            let Position::Byte(byte) = problem.place else { panic!("{problem}") };
-            prop_assert!(byte < length as u64, "{}", problem);
-        }
     }
 }
