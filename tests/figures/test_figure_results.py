@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import figure_sample
@@ -166,6 +167,14 @@ def test_check_lines_tell_value_bound_and_paper() -> None:
         "FAIL  split-is-flat: 20.0 % (wanted <= 5 %): "
         "With splitting the p99 does not depend on the size",
     ]
+
+
+def test_a_claim_that_is_not_reproduced_is_called_so_and_fails_once_it_is() -> None:
+    ratio = replace(figure_sample.figure().checks[0], reproduced=False, reason="a small card")
+    (below,) = evaluate([ratio], measured([1, 3], [2, 2.4]))
+    assert (below.passed, below.verdict) == (True, "NOT REPRODUCED")
+    (within,) = evaluate([ratio], measured([1, 9], [2, 2]))
+    assert (within.passed, within.verdict) == (False, "FAIL")
 
 
 def test_sentences_and_tables_quote_measured_values() -> None:

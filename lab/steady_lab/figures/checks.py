@@ -18,7 +18,8 @@ BOUND_MAX = 1e12
 class Check:
     """A claim: `quantity` lies within the bounds; `paper` is what the paper found.
 
-    `reason` says why the measured value is another, where it is.
+    `reason` says why the measured value is another, where it is. Not `reproduced`: it is known not
+    to lie there.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Check:
     max: float | None
     paper: float | None
     reason: str
+    reproduced: bool
 
     @property
     def bound(self) -> str:
@@ -39,7 +41,7 @@ class Check:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """A check, its measured value, and whether it holds."""
+    """A check, its measured value, and whether that is as expected."""
 
     check: Check
     value: float
@@ -47,8 +49,10 @@ class CheckResult:
 
     @property
     def verdict(self) -> str:
-        """Return PASS or FAIL."""
-        return "PASS" if self.passed else "FAIL"
+        """Return PASS, NOT REPRODUCED or FAIL, also if what was not reproduced is."""
+        if not self.passed:
+            return "FAIL"
+        return "PASS" if self.check.reproduced else "NOT REPRODUCED"
 
 
 def take_check(table: Table, workload: Workload, alone: Alone | None) -> Check:
@@ -63,8 +67,11 @@ def take_check(table: Table, workload: Workload, alone: Alone | None) -> Check:
     if low is not None and high is not None and low > high:
         raise table.fail("min", f"at most max = {high:g}")
     reason = table.text("reason", default="")
+    reproduced = table.flag("reproduced") if table.has("reproduced") else True
+    if not reproduced and (paper is None or not reason):
+        raise table.fail("reproduced", "false only beside what the paper found, and a reason")
     table.close()
-    return Check(name, text, quantity, low, high, paper, reason)
+    return Check(name, text, quantity, low, high, paper, reason, reproduced)
 
 
 def _bound(table: Table, key: str) -> float | None:
@@ -78,5 +85,5 @@ def evaluate(checks: Sequence[Check], measured: Measurements) -> list[CheckResul
         value = check.quantity.evaluate(measured)
         above = check.min is None or value >= check.min
         below = check.max is None or value <= check.max
-        results.append(CheckResult(check, value, above and below))
+        results.append(CheckResult(check, value, (above and below) == check.reproduced))
     return results
