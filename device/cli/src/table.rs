@@ -44,9 +44,12 @@ pub fn render(record: &Record) -> String {
 }
 
 /// Aligns columns; words to the left, numbers to the right.
-pub fn align<const N: usize>(rows: &[[String; N]], words: &[usize]) -> String {
-    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..N).map(width).collect();
+pub fn align<R: AsRef<[String]>>(rows: &[R], words: &[usize]) -> String {
+    let lengths = |row: &R| row.as_ref().iter().map(String::len).collect::<Vec<usize>>();
+    let wider = |left: Vec<usize>, right: Vec<usize>| {
+        left.into_iter().zip(right).map(|(left, right)| left.max(right)).collect()
+    };
+    let widths: Vec<usize> = rows.iter().map(lengths).reduce(wider).unwrap_or_default();
     let cell = |(column, text): (usize, &String)| {
         if words.contains(&column) {
             format!("{text:<0$}", widths[column])
@@ -54,6 +57,6 @@ pub fn align<const N: usize>(rows: &[[String; N]], words: &[usize]) -> String {
             format!("{text:>0$}", widths[column])
         }
     };
-    let line = |row: &[String; N]| row.iter().enumerate().map(cell).collect::<Vec<_>>().join("  ");
+    let line = |row: &R| row.as_ref().iter().enumerate().map(cell).collect::<Vec<_>>().join("  ");
     rows.iter().map(|row| line(row).trim_end().to_string() + "\n").collect()
 }

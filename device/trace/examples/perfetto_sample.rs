@@ -10,5 +10,5 @@ mod sample;
 
 fn main() -> Result<()> {
     let file = std::env::args_os().nth(1).ok_or_else(|| Error::other("no FILE is given"))?;
-    steadyio_trace::perfetto::write(&sample::trace(), &sample::names(), File::create(file)?)
+    steadyio_trace::perfetto::write(&sample::trace(), &sample::names(), &[], File::create(file)?)
 }

@@ -167,6 +167,14 @@ pub enum EventKind {
         /// For so long.
         pause_ns: u64,
     },
+    /// `raw_syscalls:sys_enter`: a system call begins, of any kind.
+    AnyCall,
+    /// `exceptions:page_fault_user`: the program touches memory that it does not have, and the kernel looks for it.
+    PageFault,
+    /// `lock:contention_begin`: the thread finds a lock of the kernel taken.
+    LockBegin,
+    /// `lock:contention_end`: it has it.
+    LockEnd,
     /// `sched:sched_switch`.
     Switch(Switch),
     /// `sched:sched_waking` or `sched_wakeup`, in the context of the event's thread.
@@ -175,6 +183,8 @@ pub enum EventKind {
     Lost {
         /// How many; 0 if the source only says that some are missing.
         count: u64,
+        /// Those that are missing are later than this; `None`: than the last event of that CPU.
+        since_ns: Option<u64>,
     },
 }
 
@@ -226,6 +236,11 @@ impl Dev {
     /// From the kernel's own encoding, which trace events use: 20 bits of minor.
     pub fn from_kernel(dev: u32) -> Dev {
         Dev { major: dev >> 20, minor: dev & ((1 << 20) - 1) }
+    }
+
+    /// In the kernel's encoding.
+    pub fn to_kernel(self) -> u32 {
+        self.major << 20 | self.minor
     }
 }
 
@@ -329,6 +344,29 @@ pub enum Call {
     IoGetevents,
     IoPgetevents,
     IoUringEnter,
+    Open,
+    Openat,
+    Openat2,
+    Creat,
+    Close,
+    Newstat,
+    Newlstat,
+    Newfstat,
+    Newfstatat,
+    Statx,
+    Getdents,
+    Getdents64,
+    Unlink,
+    Unlinkat,
+    Rename,
+    Renameat,
+    Renameat2,
+    Mkdir,
+    Mkdirat,
+    Rmdir,
+    Truncate,
+    /// No call, but waited for like one: memory that the program touches and the kernel has to read.
+    PageFault,
 }
 
 impl Call {
@@ -342,6 +380,12 @@ impl Call {
     pub fn is_write(self) -> bool {
         use Call::{Pwrite64, Pwritev, Pwritev2, Write, Writev};
         matches!(self, Write | Pwrite64 | Writev | Pwritev | Pwritev2)
+    }
+
+    /// Its result is how many bytes it moved.
+    pub fn moves_data(self) -> bool {
+        let between = matches!(self, Call::Sendfile64 | Call::CopyFileRange | Call::Splice);
+        between || self.is_read() || self.is_write()
     }
 
     /// It makes durable what was written before.

@@ -155,7 +155,8 @@ pub struct Io {
     pub spans: Spans,
 }
 
-/// A call that queued no request of its own: served from memory, or by what others had queued.
+/// A call that queued no request of its own, being served from memory or by what others had queued; or one whose
+/// requests are not all known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallWithoutRequest {
     pub call: Call,
@@ -167,6 +168,8 @@ pub struct CallWithoutRequest {
     pub exited_ns: u64,
     /// A journal's commit began and ended in it, and the call is one that waits for such.
     pub has_commit: bool,
+    /// It queued requests of which not all are matched or certain.
+    pub incomplete: bool,
 }
 
 /// The e.MMC analysis paper's four spans, in ns. Each moment of an I/O belongs to exactly one: `device` while any of
@@ -207,6 +210,16 @@ pub struct Trace {
     pub sched: Sched,
     /// Pauses of dirty throttling, in time order.
     pub dirty_pauses: Vec<DirtyPause>,
+    /// Waits for locks of the kernel, in the order of their end.
+    pub lock_waits: Vec<LockWait>,
+}
+
+/// A thread found a lock of the kernel taken, and waited for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LockWait {
+    pub pid: u32,
+    pub begin_ns: u64,
+    pub end_ns: u64,
 }
 
 /// Dirty throttling pauses a writing thread (`balance_dirty_pages`).

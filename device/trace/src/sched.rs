@@ -59,8 +59,14 @@ pub struct SchedEvent {
 pub enum SchedWhat {
     /// A context switch.
     Switch(Switch),
-    /// A thread is woken, in the context of that one.
-    Waking(Waking, (u32, Comm)),
+    /// A thread is woken.
+    Waking {
+        waking: Waking,
+        /// In the context of that one.
+        by: (u32, Comm),
+        /// By the completion of the request that completed then.
+        completed_ns: Option<u64>,
+    },
     /// Events of this CPU are missing here.
     Lost,
 }
@@ -69,6 +75,8 @@ pub enum SchedWhat {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sched {
     events: Vec<SchedEvent>,
+    /// Places in `events` of those about each thread.
+    of_thread: HashMap<u32, Vec<usize>>,
     /// First and last switch of each thread, in ns.
     seen_ns: HashMap<u32, (u64, u64)>,
     of_all: bool,
@@ -77,9 +85,11 @@ pub struct Sched {
 impl Sched {
     /// The next event.
     pub fn take(&mut self, event: SchedEvent) {
+        let place = self.events.len();
         match event.what {
             SchedWhat::Switch(switch) => {
                 for pid in [switch.prev.pid, switch.next.pid] {
+                    self.of_thread.entry(pid).or_default().push(place);
                     let seen = self.seen_ns.entry(pid).or_insert((event.time_ns, event.time_ns));
                     seen.1 = event.time_ns;
                 }
@@ -92,13 +102,23 @@ impl Sched {
             }
             // Without earlier events, nothing is incomplete.
             SchedWhat::Lost if self.events.is_empty() => return,
-            SchedWhat::Waking(..) | SchedWhat::Lost => {}
+            SchedWhat::Lost => {}
+            SchedWhat::Waking { waking, .. } => {
+                self.of_thread.entry(waking.woken.pid).or_default().push(place);
+            }
         }
         self.events.push(event);
     }
 
     pub fn events(&self) -> &[SchedEvent] {
         &self.events
+    }
+
+    /// Those about a thread after a moment.
+    pub fn of_thread_after(&self, pid: u32, ns: u64) -> impl Iterator<Item = &SchedEvent> {
+        let own = self.of_thread.get(&pid).map_or(&[][..], Vec::as_slice);
+        let first = own.partition_point(|place| self.events[*place].time_ns <= ns);
+        own[first..].iter().map(|place| &self.events[*place])
     }
 
     /// First and last switch of a thread, in ns.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use clap::ValueEnum;
+use steadyio_trace::report::groups::size_text;
 use steadyio_trace::source::detect;
 
 use crate::quantity;
@@ -14,6 +15,9 @@ const HELP: &str = "Exit status: 0 done; 1 failed, or PROGRAM did; 2 the command
 3 done, but events were lost or unreadable, or requests unmatched (see the account); 130 interrupted before \
 PROGRAM, --duration or a file was at its end. Without those, Ctrl-C is how a trace ends. In every case the trace \
 up to that point is shown, and the kernel's tracing is restored.";
+
+/// So much of a trace fills within some periods of the reader.
+const MEMORY_BYTES_MIN: u64 = 1 << 20;
 
 const NO_SOURCE: &str = "nothing to trace: give a recorded trace, or PROGRAM after --, \
 or --pid, --device or --duration to trace this kernel";
@@ -46,9 +50,12 @@ pub struct Arguments {
     /// Show the finer spans too (queue, tag, insert, issue, hardware, completion, return)
     #[arg(long)]
     pub fine: bool,
-    /// Record sched_switch and sched_waking too: what an I/O's own thread did in submission and post
+    /// Record sched_switch and sched_waking of all threads: which of them had the CPU that another waited for
     #[arg(long, conflicts_with = "files")]
     pub sched: bool,
+    /// Also trace calls about names and attributes of files: open, stat, getdents, unlink, rename and the like
+    #[arg(long, value_name = "KIND", conflicts_with = "files")]
+    pub calls: Option<Calls>,
     /// How many of the worst I/Os, and of the worst requests outside system calls, to show
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub worst: usize,
@@ -64,9 +71,25 @@ pub struct Arguments {
     /// Keep the kernel's raw trace in this directory, to be read again
     #[arg(long, value_name = "DIR", conflicts_with = "files")]
     pub keep: Option<PathBuf>,
+    /// How much of the trace to hold in memory, such as 64MiB, before --keep takes it or tracing ends
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size, conflicts_with = "files", default_value = "256MiB")]
+    pub memory: u64,
+    /// Keep the newest part of the trace only: when half of --memory is full, throw away what is older than that half
+    #[arg(long, conflicts_with = "files")]
+    pub ring: bool,
+    /// Trace like --ring until a request, a sync or a pause by dirty throttling takes longer, such as 20ms
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration, conflicts_with = "files")]
+    pub trigger_above: Option<Duration>,
     /// Trace while this program runs, and show its I/O; after --
     #[arg(last = true, value_name = "PROGRAM", conflicts_with = "files")]
     pub program: Vec<String>,
+}
+
+/// Further calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Calls {
+    /// open, close, stat, getdents, unlink, rename, mkdir, rmdir, truncate, in all their forms
+    Metadata,
 }
 
 /// Format of a file.
@@ -108,6 +131,9 @@ impl Arguments {
         // clap does not require files where another option conflicts with them.
         if self.format.is_some() {
             bail!("--format: needs files");
+        }
+        if self.memory < MEMORY_BYTES_MIN {
+            bail!("--memory {}: must be 1MiB at least", size_text(self.memory));
         }
         if self.duration == Some(Duration::ZERO) {
             bail!("--duration 0: must be longer");

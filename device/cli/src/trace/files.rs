@@ -19,7 +19,8 @@ pub fn read(arguments: &Arguments, stop: &Interrupt) -> Result<(Followed, Status
     let input = Input::open(arguments).map_err(Failure::with(Status::Usage))?;
     let number = arguments.pid.map(AskedFor::of_number);
     let asked_for = number.or_else(|| input.asked_for());
-    let mut reading = Reading::new(asked_for, matches!(input, Input::Captured(_)));
+    let all_switches = matches!(&input, Input::Captured(captured) if captured.has_all_switches());
+    let mut reading = Reading::new(asked_for, all_switches);
     let (all, skipped) = match input {
         Input::Captured(captured) => (reading.take_all(captured.events(), stop), 0),
         Input::Files(mut files) => {

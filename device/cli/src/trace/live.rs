@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use steadyio_core::interrupt::Interrupt;
+use steadyio_trace::report::groups::size_text;
 use steadyio_trace::source::capture::devices::Stack;
-use steadyio_trace::source::capture::{Capture, Captured, Options};
+use steadyio_trace::source::capture::{Capture, Captured, EndReason, Options};
 use steadyio_trace::source::wanted::Detail;
 
 use super::arguments::Arguments;
@@ -33,10 +34,15 @@ pub fn trace(
 ) -> Result<(Captured, Status), Failure> {
     let keep = arguments.keep.as_deref();
     keep.map(make_folder).transpose().map_err(Failure::with(Status::Usage))?;
-    let options = Options {
+    let mut options = Options {
         devices: device.map(|stack| stack.dev).into_iter().collect(),
         detail: if arguments.fine { Detail::Fine } else { Detail::Summary },
         sched: arguments.sched,
+        metadata: arguments.calls.is_some(),
+        threads: None,
+        memory_bytes_max: arguments.memory,
+        ring: arguments.ring,
+        trigger_above: arguments.trigger_above,
         keep: arguments.keep.clone(),
         ..Options::default()
     };
@@ -45,10 +51,14 @@ pub fn trace(
         threads::refuse_other_namespace().map_err(Failure::with(Status::Usage))?;
     }
     let mut asked_for = running().map_err(Failure::with(Status::Usage))?.unwrap_or_default();
+    let some = arguments.pid.is_some() || !arguments.program.is_empty();
+    options.threads = (some && !arguments.all).then(|| asked_for.clone());
     let mut note = |text: String| eprintln!("steady: {text}");
     let mut capture = Capture::start(&options, &mut note).map_err(Failure::with(Status::Failed))?;
     // Threads that were started before tracing began; events give those started from now on.
-    asked_for.extend(running().unwrap_or_default().unwrap_or_default());
+    let later = running().unwrap_or_default().unwrap_or_default();
+    capture.add_threads(&later).map_err(Failure::with(Status::Failed))?;
+    asked_for.extend(later);
     asked_for.sort_unstable();
     asked_for.dedup();
     let started =
@@ -57,10 +67,6 @@ pub fn trace(
     asked_for.extend(number);
     let ended = wait(arguments, child, &capture, stop).map_err(Failure::with(Status::Failed))?;
     let captured = capture.stop(&asked_for).map_err(Failure::with(Status::Failed))?;
-    if captured.meta().memory_full {
-        let hint = if keep.is_none() { "; --keep DIR continues on disk" } else { "" };
-        eprintln!("steady: memory is full: tracing ended early{hint}");
-    }
     if let Some(error) = captured.not_kept() {
         eprintln!("steady: {error}; nothing is kept, the trace follows");
         return Ok((captured, Status::Failed));
@@ -70,8 +76,8 @@ pub fn trace(
             eprintln!("steady: {}: {}", arguments.program[0], words(status));
             Status::Failed
         }
+        Ended::Program(_) | Ended::Itself if captured.meta().memory_full => Status::Flawed,
         Ended::Program(_) | Ended::Itself => Status::Done,
-        Ended::MemoryFull => Status::Flawed,
         Ended::Interrupted => Status::Interrupted,
     };
     Ok((captured, status))
@@ -89,7 +95,7 @@ fn make_folder(dir: &Path) -> anyhow::Result<()> {
 fn spawn(
     arguments: &Arguments,
     capture: &mut Capture,
-    note: &mut dyn FnMut(String),
+    note: &mut (dyn FnMut(String) + Send),
 ) -> anyhow::Result<Option<(Child, u32)>> {
     let Some((name, rest)) = arguments.program.split_first() else { return Ok(None) };
     let mut command = Command::new(name);
@@ -105,9 +111,8 @@ fn spawn(
 /// Why tracing is over.
 enum Ended {
     Program(ExitStatus),
-    /// --duration is over, the process has exited, or Ctrl-C where nothing else ends a trace.
+    /// --duration is over, the process has exited, tracing ended by itself, or Ctrl-C where nothing else ends a trace.
     Itself,
-    MemoryFull,
     Interrupted,
 }
 
@@ -119,6 +124,7 @@ fn wait(
 ) -> anyhow::Result<Ended> {
     let (began, mut told) = (Instant::now(), None);
     let (mut since, mut pace) = (began, Pace::new());
+    let mut tracing = true;
     loop {
         let ended = child.as_mut().map(Child::try_wait).transpose();
         if let Some(status) = ended.context("waiting for the program")?.flatten() {
@@ -141,18 +147,44 @@ fn wait(
             }
             _ => {}
         }
-        if capture.has_ended() {
-            return Ok(Ended::MemoryFull);
+        if tracing && capture.has_ended() {
+            tracing = false;
+            eprintln!("steady: {}", why_it_ended(arguments, capture, told.is_some()));
+            if child.is_none() {
+                return Ok(Ended::Itself);
+            }
+            (since, pace) = (Instant::now(), Pace::new());
         }
         if pace.is_due(since.elapsed()) {
-            eprintln!("steady: {}", progress(arguments, began.elapsed(), told.is_some()));
+            let elapsed = since.elapsed();
+            eprintln!("steady: {}", progress(arguments, elapsed, (tracing, told.is_some())));
         }
         thread::sleep(LOOK_EVERY);
     }
 }
 
-fn progress(arguments: &Arguments, elapsed: Duration, told: bool) -> String {
-    if told {
+/// Without tracing, the program is not ended but waited for.
+fn why_it_ended(arguments: &Arguments, capture: &Capture, told: bool) -> String {
+    let why = match capture.end_reason() {
+        Some(EndReason::MemoryFull) => {
+            let hint = if arguments.keep.is_none() { "; --keep DIR continues on disk" } else { "" };
+            format!("memory ({}) is full: tracing ended early{hint}", size_text(arguments.memory))
+        }
+        Some(EndReason::Slow(slow)) => format!("tracing ended: {slow}"),
+        None => "tracing ended: its reader failed".into(),
+    };
+    match arguments.program.first() {
+        Some(program) if !told => {
+            format!("{why}; waiting for {program} to end (Ctrl-C terminates it)")
+        }
+        _ => why,
+    }
+}
+
+fn progress(arguments: &Arguments, elapsed: Duration, (tracing, told): (bool, bool)) -> String {
+    if !tracing && !told {
+        format!("waiting for {} for {} s", arguments.program[0], elapsed.as_secs())
+    } else if told {
         format!("{} got SIGTERM and still runs; Ctrl-C again kills it", arguments.program[0])
     } else {
         format!("tracing for {} s", elapsed.as_secs())

@@ -58,6 +58,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         problems: unread(&problems),
         skipped,
     };
+    let calls = question.calls_shown(&trace);
     let record = Record::new(&trace, question);
     print(&if arguments.json {
         record.to_json().map_err(Failure::with(Status::Failed))?
@@ -65,7 +66,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         text(&record, arguments.fine)
     })?;
     // Last, so that the tables are printed even if a file cannot be written.
-    files.write(&trace, &names, &record).map_err(Failure::with(Status::Failed))?;
+    files.write((&trace, &calls), &names, &record).map_err(Failure::with(Status::Failed))?;
     Ok(match ended {
         Status::Done if record.is_flawed() => Status::Flawed,
         ended => ended,
@@ -115,7 +116,7 @@ fn now(
     stop: &Interrupt,
 ) -> Result<(Followed, Status), Failure> {
     let (captured, ended) = live::trace(arguments, device, stop)?;
-    let mut reading = Reading::new(captured.asked_for(), true);
+    let mut reading = Reading::new(captured.asked_for(), captured.has_all_switches());
     // Ctrl-C ended the trace; it does not end the reading too.
     let stop = if stop.requested() { &Interrupt::default() } else { stop };
     let all = reading.take_all(captured.events(), stop);
@@ -144,12 +145,12 @@ impl OutFiles {
 
     fn write(
         self,
-        trace: &Trace,
+        (trace, calls): (&Trace, &[usize]),
         names: &BTreeMap<Dev, String>,
         record: &Record,
     ) -> anyhow::Result<()> {
         if let Some(file) = self.perfetto {
-            file.fill(|out| perfetto::write(trace, names, out)).context("--perfetto")?;
+            file.fill(|out| perfetto::write(trace, names, calls, out)).context("--perfetto")?;
         }
         if let Some(file) = self.spans {
             let spans = spans_file::of_record(record).context("--spans")?;

@@ -37,10 +37,10 @@ pub struct Followed {
 }
 
 impl Reading {
-    /// `asked_for`: whose I/O; `None` for all. `captured`: by `steady`, so that sched events are of all threads.
-    pub fn new(asked_for: Option<AskedFor>, captured: bool) -> Reading {
+    /// `asked_for`: whose I/O; `None` for all. `all_switches`: its sched events are known to be of all threads.
+    pub fn new(asked_for: Option<AskedFor>, all_switches: bool) -> Reading {
         Reading {
-            follower: Follower::new(Options { sched_of_all: captured, ..Options::default() }),
+            follower: Follower::new(Options { sched_of_all: all_switches, ..Options::default() }),
             asked_for,
             problems: Problems::default(),
             events: 0,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use steadyio_trace::report::calls::CallGroup;
+use steadyio_trace::report::calls::{CallGroup, CallSum};
 use steadyio_trace::report::distribution::Distribution;
 use steadyio_trace::report::groups::{Group, size_text};
 use steadyio_trace::report::record::{ClassTimes, Record};
@@ -27,6 +27,7 @@ pub fn tables(record: &Record, fine: bool) -> String {
         requests("Requests outside system calls", &record.requests, fine),
         requests("Flushes and discards of any origin", &record.flushes_and_discards, fine),
         calls_without_request(&record.calls_without_request),
+        calls(&record.calls),
         classes(&record.classes),
     ];
     let shown: Vec<String> = sections.into_iter().flatten().collect();
@@ -134,6 +135,27 @@ fn calls_without_request(groups: &[CallGroup]) -> Option<String> {
     }));
     let text = || format!("Calls without a request of their own\n{}", align(&table, &FIGURE_WORDS));
     (!groups.is_empty()).then(text)
+}
+
+/// What the calls of each name waited for, as shares of their time; only what any of them waited for.
+fn calls(sums: &[CallSum]) -> Option<String> {
+    let mut waited_for: Vec<&str> =
+        sums.iter().flat_map(|sum| sum.waits.iter().map(|wait| wait.waited_for)).collect();
+    waited_for.sort_unstable();
+    waited_for.dedup();
+    let head = ["", "count", "sum ms"].map(String::from).into_iter();
+    let kinds = waited_for.iter().map(|what| format!("{} %", what.replace('_', " ")));
+    let mut table = vec![head.chain(kinds).collect::<Vec<_>>()];
+    for sum in sums.iter().filter(|sum| sum.sum_ns > 0) {
+        let share = |what: &&str| {
+            let found = sum.waits.iter().find(|wait| wait.waited_for == *what);
+            found.map_or("-".into(), |wait| one(wait.ns as f64 * 100.0 / sum.sum_ns as f64))
+        };
+        let figures = [sum.call.into(), sum.count.to_string(), one(sum.sum_ns as f64 / NS_PER_MS)];
+        table.push(figures.into_iter().chain(waited_for.iter().map(share)).collect());
+    }
+    let text = || format!("What calls waited for\n{}", align(&table, &SHARE_WORDS));
+    (!sums.is_empty()).then(text)
 }
 
 /// How each span and the whole are distributed: several lines per group.

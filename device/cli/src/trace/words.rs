@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The worst I/Os with their causes, and the account, as lines of text.
 
+use steadyio_trace::report::calls::WorstCall;
 use steadyio_trace::report::groups::size_text;
 use steadyio_trace::report::record::Record;
+use steadyio_trace::report::waiting::WaitedFor;
 use steadyio_trace::report::words::{behalf, count, thread, us};
 use steadyio_trace::report::worst::Worst;
 
@@ -11,22 +13,45 @@ const LISTED_MAX: usize = 5;
 const HINT: &str = " (sched_switch and sched_waking would tell: --sched)";
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// The worst I/Os, and the worst requests outside system calls.
+/// The worst I/Os and calls, and the worst requests outside system calls.
 pub fn worst(record: &Record) -> String {
     let lacks_sched = record.missing.iter().any(|missing| missing.event == "sched:sched_switch");
-    let list = |title: &str, worst: &[Worst]| {
-        if worst.is_empty() {
-            String::new()
-        } else {
-            let entries = worst.iter().zip(1..).map(|one| entry(one, lacks_sched));
-            format!("\n{title}\n") + &entries.collect::<String>()
-        }
+    let list = |title: &str, entries: Vec<String>| {
+        let numbered = entries.iter().zip(1..).map(|(entry, number)| format!("{number}. {entry}"));
+        let text = numbered.collect::<String>();
+        if text.is_empty() { text } else { format!("\n{title}\n{text}") }
     };
-    list("Worst I/Os", &record.worst_ios)
-        + &list("Worst requests outside system calls", &record.worst_requests)
+    let requests = record.worst_requests.iter().map(|worst| entry(worst, lacks_sched));
+    list("Worst I/Os and other calls", ios_and_calls(record, lacks_sched))
+        + &list("Worst requests outside system calls", requests.collect())
 }
 
-fn entry((worst, number): (&Worst, usize), lacks_sched: bool) -> String {
+/// As many as there are of one kind at most: the longest of both.
+fn ios_and_calls(record: &Record, lacks_sched: bool) -> Vec<String> {
+    let (ios, calls) = (&record.worst_ios, &record.worst_calls);
+    let ios_in_words = ios.iter().map(|worst| (worst.total_ns, entry(worst, lacks_sched)));
+    let calls_in_words = calls.iter().map(|call| (call.total_ns, call_entry(call, lacks_sched)));
+    let mut all: Vec<(u64, String)> = ios_in_words.chain(calls_in_words).collect();
+    all.sort_by_key(|(ns, _)| std::cmp::Reverse(*ns));
+    all.truncate(ios.len().max(calls.len()));
+    all.into_iter().map(|(_, text)| text).collect()
+}
+
+fn call_entry(call: &WorstCall, lacks_sched: bool) -> String {
+    let what = if call.incomplete {
+        "its requests are not all known"
+    } else {
+        "without a request of its own"
+    };
+    let (thread, at) = (thread(&call.comm, call.pid), seconds(call.at_ns));
+    let waits: String = call.waits.iter().map(|wait| format!("   - {}\n", wait.text)).collect();
+    let hint = if lacks_sched { HINT } else { "" };
+    let is_unknown = call.waits.first().is_some_and(|wait| wait.what == WaitedFor::Unknown);
+    let waits = if is_unknown { waits.replacen('\n', &format!("{hint}\n"), 1) } else { waits };
+    format!("{} us  {} by {thread}, {what}, at {at} s\n{waits}", us(call.total_ns), call.call)
+}
+
+fn entry(worst: &Worst, lacks_sched: bool) -> String {
     let spans = worst.spans;
     let all = [
         ("submission", spans.submission_ns),
@@ -52,7 +77,7 @@ fn entry((worst, number): (&Worst, usize), lacks_sched: bool) -> String {
     } else {
         causes
     };
-    format!("{number}. {}\n   {}\n{causes}", title(worst), parts.join(", "))
+    format!("{}\n   {}\n{causes}", title(worst), parts.join(", "))
 }
 
 fn title(worst: &Worst) -> String {

@@ -2,7 +2,8 @@
 //! For whom a bio is queued: system calls, writeback, journals; operations of io_uring are in `uring`.
 
 use super::super::event::{Call, Event, EventKind, Extent};
-use super::super::io::{CallWithoutRequest, Origin};
+use super::super::io::{CallWithoutRequest, LockWait, Origin};
+use super::super::sched::Switch;
 use super::Follower;
 use super::drafts::Handover;
 use super::tasks::{Share, Task};
@@ -12,6 +13,13 @@ impl Follower {
     pub(super) fn dispatch_to_threads(&mut self, event: &Event) {
         match event.what {
             EventKind::CallEnter { call, .. } => self.enter_call(event, call),
+            EventKind::PageFault => self.begin_fault(event),
+            EventKind::AnyCall => self.end_fault(event.pid),
+            EventKind::LockBegin => {
+                let thread = self.threads.entry(event.pid).or_default();
+                thread.lock_since_ns = thread.lock_since_ns.or(Some(event.time_ns));
+            }
+            EventKind::LockEnd => self.end_lock_wait(event),
             EventKind::CallExit { call, result } => self.exit_call(event, call, result),
             EventKind::UringSubmit { .. }
             | EventKind::UringQueueWork { .. }
@@ -82,8 +90,9 @@ impl Follower {
 
     fn enter_call(&mut self, event: &Event, call: Call) {
         self.drop_pending(event.pid);
+        self.end_fault(event.pid);
+        let in_call = InCall::new(call, event);
         let thread = self.threads.entry(event.pid).or_default();
-        let in_call = InCall { call, entered_ns: event.time_ns, io: None, commits: Vec::new() };
         thread.cached_inode = None;
         if let Some(lost) = thread.call.replace(in_call) {
             self.abandon(lost);
@@ -116,27 +125,94 @@ impl Follower {
         if in_call.call != call {
             return self.abandon(in_call);
         }
+        let without_request = CallWithoutRequest {
+            call,
+            pid: event.pid,
+            comm: event.comm,
+            entered_ns: in_call.entered_ns,
+            exited_ns: event.time_ns,
+            has_commit: !in_call.commits.is_empty(),
+            incomplete: false,
+        };
         match (in_call.io, call) {
             (Some(key), _) => {
                 if let Some(draft) = self.tasks.draft_mut(key) {
-                    draft.bytes = Some(if moves_data(call) { result.max(0) as u64 } else { 0 });
+                    draft.bytes = Some(if call.moves_data() { result.max(0) as u64 } else { 0 });
                     draft.commits = in_call.commits;
                 }
                 self.tasks.end_io(key, event.time_ns, &mut self.results);
             }
             (None, Call::IoSubmit) => {}
+            // What is fetched was submitted by another thread, such as the kernel's polling one.
+            (None, _) if fetches && thread.unreaped.is_empty() => {
+                self.results.push_uncounted(without_request);
+            }
             (None, _) if fetches => self.reap(event),
             (None, _) => {
                 self.tasks.unclaim_commits(&in_call.commits);
-                self.results.push_call_without_request(CallWithoutRequest {
-                    call,
-                    pid: event.pid,
-                    comm: event.comm,
-                    entered_ns: in_call.entered_ns,
-                    exited_ns: event.time_ns,
-                    has_commit: !in_call.commits.is_empty(),
-                });
+                self.results.push_call_without_request(without_request);
             }
+        }
+    }
+
+    /// The program touches memory. How long that takes is known only if the thread sleeps, and that this is no other
+    /// sleep only if all its calls are seen to begin.
+    fn begin_fault(&mut self, event: &Event) {
+        self.end_fault(event.pid);
+        let thread = self.threads.entry(event.pid).or_default();
+        if self.seen.switch && self.seen.any_call && thread.call.is_none() {
+            thread.call = Some(InCall::new(Call::PageFault, event));
+        }
+    }
+
+    /// A thread that loses its CPU may have returned to the program before; one that sleeps has not.
+    pub(super) fn note_fault_sleep(&mut self, switch: &Switch, time_ns: u64) {
+        if let Some(fault) = self.fault_of(switch.prev.pid) {
+            fault.asleep = !switch.runnable;
+        }
+        if let Some(fault) = self.fault_of(switch.next.pid).filter(|fault| fault.asleep) {
+            (fault.asleep, fault.continued_ns) = (false, time_ns);
+        }
+    }
+
+    fn fault_of(&mut self, pid: u32) -> Option<&mut InCall> {
+        let call = self.threads.get_mut(&pid)?.call.as_mut()?;
+        (call.call == Call::PageFault).then_some(call)
+    }
+
+    /// It is over when the program goes on to something else; it took until the thread last continued after a
+    /// sleep.
+    fn end_fault(&mut self, pid: u32) {
+        let Some(thread) = self.threads.get_mut(&pid) else { return };
+        let Some(fault) = thread.call.take_if(|call| call.call == Call::PageFault) else { return };
+        let exited_ns = fault.continued_ns;
+        if let Some(key) = fault.io {
+            return self.tasks.end_io(key, exited_ns, &mut self.results);
+        }
+        if exited_ns > fault.entered_ns {
+            self.results.push_call_without_request(CallWithoutRequest {
+                call: Call::PageFault,
+                pid,
+                comm: fault.comm,
+                entered_ns: fault.entered_ns,
+                exited_ns,
+                has_commit: false,
+                incomplete: false,
+            });
+        }
+    }
+
+    /// The end of the trace.
+    pub(super) fn end_all_faults(&mut self) {
+        let pids: Vec<u32> = self.threads.keys().copied().collect();
+        pids.into_iter().for_each(|pid| self.end_fault(pid));
+    }
+
+    fn end_lock_wait(&mut self, event: &Event) {
+        let thread = self.threads.entry(event.pid).or_default();
+        if let Some(begin_ns) = thread.lock_since_ns.take() {
+            let (pid, end_ns) = (event.pid, event.time_ns);
+            self.lock_waits.push(LockWait { pid, begin_ns, end_ns });
         }
     }
 
@@ -163,8 +239,4 @@ impl Follower {
 
 fn is_journal(event: &Event) -> bool {
     event.comm.as_bytes().starts_with(b"jbd2/")
-}
-
-fn moves_data(call: Call) -> bool {
-    !call.is_sync() && !matches!(call, Call::SyncFileRange | Call::Fallocate | Call::Ftruncate)
 }

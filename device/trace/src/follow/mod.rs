@@ -45,8 +45,11 @@ use threads::Threads;
 use uring::Uring;
 
 use super::event::{Dev, Event, EventKind, Op};
-use super::io::{DirtyPause, Trace};
+use super::io::{DirtyPause, LockWait, Trace};
 use super::sched::{Sched, SchedEvent, SchedWhat};
+
+/// No completion of a request takes longer: what is woken later has another reason.
+const COMPLETION_NS_MAX: u64 = 1_000_000;
 
 /// What to follow.
 #[derive(Clone, Debug, Default)]
@@ -81,7 +84,10 @@ pub struct Follower {
     /// Devices with `block_getrq`: each request there should have one.
     giving: Vec<Dev>,
     sched: Sched,
+    /// What each CPU completed last, if nothing else was seen there since: when, and in the context of which thread.
+    completing: HashMap<u32, (u64, u32)>,
     dirty_pauses: Vec<DirtyPause>,
+    lock_waits: Vec<LockWait>,
 }
 
 impl Follower {
@@ -99,12 +105,14 @@ impl Follower {
         self.seen.note(event);
         self.settle_flushes(event);
         self.dispatch(event);
+        self.note_completion(event);
         self.last_ns.insert(event.cpu, event.time_ns);
     }
 
     /// The end of the trace: what is still open is at its edge.
     pub fn finish(mut self) -> Trace {
         self.settle_all_flushes();
+        self.end_all_faults();
         self.hand_over_the_rest();
         self.tasks.abandon_all(&mut self.results);
         self.doubt_bare();
@@ -114,8 +122,8 @@ impl Follower {
             self.results.count_doubt(open.doubt.unwrap_or(Doubt::Edge), &open, last_ns);
         }
         let (missing, sched) = (self.seen.missing(), self.sched);
-        let dirty_pauses = self.dirty_pauses;
-        Trace { missing, sched, dirty_pauses, ..self.results.into_trace() }
+        let (dirty_pauses, lock_waits) = (self.dirty_pauses, self.lock_waits);
+        Trace { missing, sched, dirty_pauses, lock_waits, ..self.results.into_trace() }
     }
 
     /// Requests without a beginning, on devices where others have one: what was seen may not have been their
@@ -145,15 +153,20 @@ impl Follower {
             EventKind::Complete { extent, error } => self.complete(event, &extent, error),
             EventKind::HardwareStart(command) => self.start_hardware(event, &command),
             EventKind::HardwareDone(command) => self.end_hardware(event, &command),
-            EventKind::Switch(switch) => self.note_sched(event, SchedWhat::Switch(switch)),
+            EventKind::Switch(switch) => {
+                self.note_sched(event, SchedWhat::Switch(switch));
+                self.note_fault_sleep(&switch, event.time_ns);
+            }
             EventKind::Waking(waking) => {
-                self.note_sched(event, SchedWhat::Waking(waking, (event.pid, event.comm)));
+                let completed_ns = self.completion_before(event);
+                let by = (event.pid, event.comm);
+                self.note_sched(event, SchedWhat::Waking { waking, by, completed_ns });
             }
             EventKind::DirtyPause { pause_ns } => {
                 let (pid, begin_ns) = (event.pid, event.time_ns);
                 self.dirty_pauses.push(DirtyPause { pid, begin_ns, pause_ns });
             }
-            EventKind::Lost { count } => self.lose(event, count),
+            EventKind::Lost { count, since_ns } => self.lose(event, count, since_ns),
             _ => self.dispatch_to_threads(event),
         }
     }
@@ -162,12 +175,31 @@ impl Follower {
         self.sched.take(SchedEvent { time_ns: event.time_ns, cpu: event.cpu, what });
     }
 
+    /// The completion of a request wakes who waits for it right away, on the same CPU and on top of the same thread.
+    fn note_completion(&mut self, event: &Event) {
+        match event.what {
+            EventKind::Complete { .. } => {
+                self.completing.insert(event.cpu, (event.time_ns, event.pid));
+            }
+            EventKind::Waking(_) | EventKind::HardwareDone(_) => {}
+            _ => drop(self.completing.remove(&event.cpu)),
+        }
+    }
+
+    /// When the request completed whose completion this wakeup is a part of.
+    fn completion_before(&self, event: &Event) -> Option<u64> {
+        let (completed_ns, pid) = *self.completing.get(&event.cpu)?;
+        let is_part = pid == event.pid && event.time_ns - completed_ns <= COMPLETION_NS_MAX;
+        is_part.then_some(completed_ns)
+    }
+
     /// Events of this CPU are missing since its last one. What is open may have changed unseen, and what completed
     /// since then may have been mistaken for something else.
-    fn lose(&mut self, event: &Event, count: u64) {
+    fn lose(&mut self, event: &Event, count: u64, since_ns: Option<u64>) {
         self.results.account.events_lost += count;
         self.note_sched(event, SchedWhat::Lost);
-        let since_ns = self.last_ns.get(&event.cpu).copied().unwrap_or(0);
+        let last_ns = self.last_ns.get(&event.cpu).copied().unwrap_or(0);
+        let since_ns = since_ns.unwrap_or(last_ns);
         self.results.take_back(since_ns);
         self.tasks.abandon_all(&mut self.results);
         self.flushes.forget();

@@ -38,6 +38,11 @@ impl Results {
         self.calls_without_request.push(call);
     }
 
+    /// One that is counted as an I/O already, or that only fetches I/Os.
+    pub fn push_uncounted(&mut self, call: CallWithoutRequest) {
+        self.calls_without_request.push(call);
+    }
+
     pub fn request(&self, index: usize) -> Option<&Request> {
         self.requests.get(index)?.as_ref()
     }

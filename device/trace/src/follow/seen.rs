@@ -25,7 +25,8 @@ pub(super) struct Seen {
     commit: bool,
     card: bool,
     command: bool,
-    switch: bool,
+    pub switch: bool,
+    pub any_call: bool,
     waking: bool,
 }
 
@@ -56,6 +57,7 @@ impl Seen {
             EventKind::JournalCommitStart { .. } => self.commit = true,
             EventKind::HardwareStart(command) => self.command |= command.driver == Driver::Mmc,
             EventKind::Switch(_) => self.switch = true,
+            EventKind::AnyCall => self.any_call = true,
             EventKind::Waking(_) => self.waking = true,
             EventKind::Lost { .. } => self.loss = true,
             _ => {}

@@ -322,26 +322,20 @@ impl Tasks {
     fn report(&self, draft: &Draft, results: &mut Results) {
         let exited_ns = draft.exited_ns.unwrap_or(draft.entered_ns);
         let Some(mut parts) = asked_for(draft, exited_ns, results).filter(|_| !draft.broken) else {
-            results.account.ios_incomplete += 1;
-            return;
+            return report_incomplete(draft, exited_ns, results);
         };
         if parts.is_empty() {
-            results.push_call_without_request(CallWithoutRequest {
-                call: draft.call,
-                pid: draft.pid,
-                comm: draft.comm,
-                entered_ns: draft.entered_ns,
-                exited_ns,
-                has_commit: !draft.commits.is_empty(),
-            });
+            // A page fault that went on without what it had begun to read.
+            if draft.call != Call::PageFault || exited_ns > draft.entered_ns {
+                results.push_call_without_request(call_of(draft, exited_ns));
+            }
             return;
         }
         for key in &draft.commits {
             match self.commits.get(key) {
                 Some(commit) if waited_for(commit, draft, &parts, results) => {
                     if commit.broken {
-                        results.account.ios_incomplete += 1;
-                        return;
+                        return report_incomplete(draft, exited_ns, results);
                     }
                     parts.extend(parts_of(commit, results));
                 }
@@ -358,5 +352,23 @@ impl Tasks {
                 request.origin = Origin::Io(io);
             }
         }
+    }
+}
+
+/// Its requests are not known, but its time is.
+fn report_incomplete(draft: &Draft, exited_ns: u64, results: &mut Results) {
+    results.account.ios_incomplete += 1;
+    results.push_uncounted(CallWithoutRequest { incomplete: true, ..call_of(draft, exited_ns) });
+}
+
+fn call_of(draft: &Draft, exited_ns: u64) -> CallWithoutRequest {
+    CallWithoutRequest {
+        call: draft.call,
+        pid: draft.pid,
+        comm: draft.comm,
+        entered_ns: draft.entered_ns,
+        exited_ns,
+        has_commit: !draft.commits.is_empty(),
+        incomplete: false,
     }
 }

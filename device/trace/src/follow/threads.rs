@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::super::event::{Call, Comm, Dev, Extent, Op, Priority};
+use super::super::event::{Call, Comm, Dev, Event, Extent, Op, Priority};
 use super::open::StartSector;
 use super::tasks::{Key, Share};
 
@@ -48,11 +48,25 @@ impl Bio {
 #[derive(Debug)]
 pub(super) struct InCall {
     pub call: Call,
+    pub comm: Comm,
     pub entered_ns: u64,
+    /// Of a page fault: when the thread last continued after a sleep in it.
+    pub continued_ns: u64,
+    /// Of a page fault: the thread sleeps in it.
+    pub asleep: bool,
     /// The I/O that it is, once it has queued a bio.
     pub io: Option<Key>,
     /// Journal commits that began and ended in it.
     pub commits: Vec<Key>,
+}
+
+impl InCall {
+    /// It begins with that event.
+    pub fn new(call: Call, event: &Event) -> InCall {
+        let (comm, entered_ns) = (event.comm, event.time_ns);
+        let (io, commits) = (None, Vec::new());
+        InCall { call, comm, entered_ns, continued_ns: entered_ns, asleep: false, io, commits }
+    }
 }
 
 /// What is known of a thread.
@@ -73,6 +87,8 @@ pub(super) struct Thread {
     pub cached_inode: Option<u64>,
     /// I/Os that it submitted, that have completed and are not reaped.
     pub unreaped: Vec<Key>,
+    /// Since when it waits for a lock.
+    pub lock_since_ns: Option<u64>,
     /// It was started within the trace.
     pub born: bool,
 }

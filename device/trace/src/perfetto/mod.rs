@@ -17,16 +17,22 @@ use std::io::{self, Write};
 
 use crate::event::Dev;
 use crate::io::{Origin, Trace};
+use crate::report::words::call_word;
 use arguments::{Arguments, Value};
 use messages::{ChildOrdering, CounterDescriptor, DebugAnnotation, EventType};
 use messages::{TrackDescriptor, TrackEvent};
 use packets::Packets;
 use tracks::{MomentKind, Timeline, Track};
 
-/// Writes a Perfetto trace. Its clock is declared as monotonic; the times are those of the trace's source. Devices
+/// Writes a Perfetto trace, with these of [`Trace::calls_without_request`]. Its clock is declared as monotonic; the times are those of the trace's source. Devices
 /// without a name in `names` have their number.
-pub fn write(trace: &Trace, names: &BTreeMap<Dev, String>, out: impl Write) -> io::Result<()> {
-    let timeline = Timeline::of(trace, names);
+pub fn write(
+    trace: &Trace,
+    names: &BTreeMap<Dev, String>,
+    calls: &[usize],
+    out: impl Write,
+) -> io::Result<()> {
+    let timeline = Timeline::of(trace, names, calls);
     let begin_ns = timeline.points.first().map_or(0, |point| point.time_ns);
     let mut packets = Packets::begin(out, begin_ns)?;
     for (index, track) in timeline.tracks.iter().enumerate() {
@@ -39,6 +45,11 @@ pub fn write(trace: &Trace, names: &BTreeMap<Dev, String>, out: impl Write) -> i
                 begin(packets.names.number(timeline.slices[slice].slice.waits[wait].0))
             }
             MomentKind::Io(io) => begin_io(&mut packets, trace, io),
+            MomentKind::Call(call) => {
+                let call = call_word(trace.calls_without_request[call].call);
+                begin(packets.names.number(call))
+            }
+            MomentKind::Waited(what) => begin(packets.names.number(what.title())),
             MomentKind::End => {
                 TrackEvent { r#type: EventType::SliceEnd.into(), ..Default::default() }
             }

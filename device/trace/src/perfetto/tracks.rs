@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 
 use super::lanes;
 use super::slices::{self, Calls, Layer, Slice};
-use crate::event::Dev;
-use crate::io::{Io, Origin, Trace};
+use crate::event::{Comm, Dev};
+use crate::io::{Origin, Trace};
 use crate::report::steps::begin_ns;
+use crate::report::waiting::{Wait, WaitedFor, Waiting};
 
 /// A row, or a group of rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +37,10 @@ pub enum MomentKind {
     Wait(usize, usize),
     /// The I/O with this index in [`Trace::ios`] begins.
     Io(usize),
+    /// The call with this index in [`Trace::calls_without_request`] begins.
+    Call(usize),
+    /// Within an I/O or a call, its thread begins to wait for this.
+    Waited(WaitedFor),
     /// What began last on the track ends.
     End,
     /// So many from now on.
@@ -77,10 +82,10 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Of all I/Os and requests; `names` are those of devices that are known.
-    pub fn of(trace: &Trace, names: &BTreeMap<Dev, String>) -> Timeline {
+    /// Of all I/Os and requests, and of these calls; `names` are those of devices that are known.
+    pub fn of(trace: &Trace, names: &BTreeMap<Dev, String>, calls: &[usize]) -> Timeline {
         let mut timeline = Timeline { slices: place(trace), ..Timeline::default() };
-        timeline.add_threads(&trace.ios);
+        timeline.add_threads(trace, calls);
         let mut on_device: BTreeMap<Dev, Vec<usize>> = BTreeMap::new();
         for (index, placed) in timeline.slices.iter().enumerate() {
             on_device.entry(trace.requests[placed.request].dev).or_default().push(index);
@@ -94,23 +99,26 @@ impl Timeline {
         timeline
     }
 
-    fn add_threads(&mut self, ios: &[Io]) {
-        let mut by_thread: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-        for (index, io) in ios.iter().enumerate() {
-            by_thread.entry(io.pid).or_default().push(index);
+    fn add_threads(&mut self, trace: &Trace, calls: &[usize]) {
+        let mut by_thread: BTreeMap<u32, Vec<OnThread>> = BTreeMap::new();
+        for own in on_threads(trace, calls) {
+            by_thread.entry(own.pid).or_default().push(own);
         }
         if by_thread.is_empty() {
             return;
         }
         let group = self.add_group("I/Os by thread".into(), String::new());
         for (rank, (pid, mut own)) in by_thread.into_iter().enumerate() {
-            let name = format!("{} {pid}", ios[own[0]].comm).trim_start().to_string();
-            let when = |index: usize| (ios[index].entered_ns, ios[index].exited_ns);
-            own.sort_by_key(|index| when(*index));
-            let lanes = lanes::assign(own.iter().map(|index| when(*index)));
+            let name = format!("{} {pid}", own[0].comm).trim_start().to_string();
+            own.sort_by_key(|one| one.when);
+            let lanes = lanes::assign(own.iter().map(|one| one.when));
             let first = self.add_lanes(&name, group, rank as i32, &lanes);
-            for (index, lane) in own.into_iter().zip(lanes) {
-                self.add_slice(first + lane, when(index), MomentKind::Io(index));
+            for (one, lane) in own.into_iter().zip(lanes) {
+                let waits = one
+                    .waits
+                    .iter()
+                    .map(|wait| (MomentKind::Waited(wait.what), (wait.from_ns, wait.to_ns)));
+                self.add_slice(first + lane, one.when, one.what, waits);
             }
         }
     }
@@ -140,7 +148,10 @@ impl Timeline {
         let lanes = lanes::assign(own.iter().map(|index| self.when(*index)));
         let first = self.add_lanes(layer.title(), group, rank, &lanes);
         for (index, lane) in own.into_iter().zip(lanes) {
-            self.add_slice(first + lane, self.when(index), MomentKind::Request(index));
+            let waits = self.slices[index].slice.waits.clone().into_iter().enumerate();
+            let waits =
+                waits.map(|(number, (_, from, to))| (MomentKind::Wait(index, number), (from, to)));
+            self.add_slice(first + lane, self.when(index), MomentKind::Request(index), waits);
         }
     }
 
@@ -164,19 +175,21 @@ impl Timeline {
         first
     }
 
-    fn add_slice(&mut self, track: usize, when: (u64, u64), what: MomentKind) {
-        self.points.push(Point { time_ns: when.0, track, what });
-        if let MomentKind::Request(slice) = what {
-            let waits = self.slices[slice].slice.waits.iter().enumerate();
-            self.points.extend(waits.filter(|(_, wait)| wait.1 < wait.2).flat_map(
-                |(number, wait)| {
-                    let begin =
-                        Point { time_ns: wait.1, track, what: MomentKind::Wait(slice, number) };
-                    [begin, Point { time_ns: wait.2, track, what: MomentKind::End }]
-                },
-            ));
+    /// With what lies within it, in order.
+    fn add_slice(
+        &mut self,
+        track: usize,
+        when: (u64, u64),
+        what: MomentKind,
+        within: impl Iterator<Item = (MomentKind, (u64, u64))>,
+    ) {
+        let begin = |what, time_ns| Point { time_ns, track, what };
+        self.points.push(begin(what, when.0));
+        for (what, (from_ns, to_ns)) in within.filter(|(_, (from_ns, to_ns))| from_ns < to_ns) {
+            self.points.push(begin(what, from_ns));
+            self.points.push(begin(MomentKind::End, to_ns));
         }
-        self.points.push(Point { time_ns: when.1, track, what: MomentKind::End });
+        self.points.push(begin(MomentKind::End, when.1));
     }
 
     fn add_counter(&mut self, name: &str, group: usize, rank: i32, counts: Vec<(u64, i64)>) {
@@ -186,6 +199,45 @@ impl Timeline {
         let point = |(time_ns, count)| Point { time_ns, track, what: MomentKind::Count(count) };
         self.points.extend(counts.into_iter().map(point));
     }
+}
+
+/// An I/O or another call, as it is drawn on its thread's track.
+struct OnThread {
+    pid: u32,
+    comm: Comm,
+    when: (u64, u64),
+    what: MomentKind,
+    /// Without those that its requests show, and without what nobody knows.
+    waits: Vec<Wait>,
+}
+
+/// All I/Os, and of these calls those that did not only run.
+fn on_threads(trace: &Trace, calls: &[usize]) -> Vec<OnThread> {
+    let waiting = Waiting::new(trace);
+    let is_drawn = |wait: &Wait| {
+        !matches!(wait.what, WaitedFor::OwnRequest | WaitedFor::Running | WaitedFor::Unknown)
+            || wait.woken.is_some()
+    };
+    let ios = trace.ios.iter().enumerate().map(|(index, io)| OnThread {
+        pid: io.pid,
+        comm: io.comm,
+        when: (io.entered_ns, io.exited_ns),
+        what: MomentKind::Io(index),
+        waits: waiting.of_io(io).into_iter().filter(is_drawn).collect(),
+    });
+    let calls = calls.iter().filter_map(|index| {
+        let call = &trace.calls_without_request[*index];
+        let waits = waiting.of_call(call);
+        let waited = waits.iter().any(|wait| wait.what != WaitedFor::Running);
+        waited.then(|| OnThread {
+            pid: call.pid,
+            comm: call.comm,
+            when: (call.entered_ns, call.exited_ns),
+            what: MomentKind::Call(*index),
+            waits: waits.into_iter().filter(is_drawn).collect(),
+        })
+    });
+    ios.chain(calls).collect()
 }
 
 /// The slices of all requests, each with its part in the flow from the I/O to the end.

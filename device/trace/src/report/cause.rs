@@ -122,6 +122,8 @@ pub enum Cause {
     },
     /// Dirty throttling paused its thread.
     DirtyThrottle { ns: u64, times: u64 },
+    /// None of its requests was queued or in flight, and its thread waited for a lock of the kernel.
+    Lock { ns: u64, times: u64 },
 }
 
 impl Cause {
@@ -143,7 +145,8 @@ impl Cause {
             | Cause::Running { ns, .. }
             | Cause::CpuWait { ns, .. }
             | Cause::Asleep { ns, .. }
-            | Cause::DirtyThrottle { ns, .. } => ns,
+            | Cause::DirtyThrottle { ns, .. }
+            | Cause::Lock { ns, .. } => ns,
         }
     }
 }

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use super::cause::{Cause, CpuWait, HadCpu, Other, Sleep, Waker};
 use super::groups::size_text;
-use super::words::{behalf, count, thread, us};
+use super::words::{self, behalf, count, thread, us};
 
 /// A cause as the record has it.
 #[derive(Serialize)]
@@ -72,6 +72,9 @@ impl Cause {
             Cause::Asleep { span, times, longest, .. } => asleep(span, *times, longest),
             Cause::DirtyThrottle { times, .. } => {
                 format!("throttled in balance_dirty_pages ({})", count(*times, "pause"))
+            }
+            Cause::Lock { times, .. } => {
+                format!("waiting for a lock of the kernel ({})", count(*times, "time"))
             }
         }
     }
@@ -160,20 +163,6 @@ fn woken(waker: &Waker) -> String {
     }
 }
 
-/// An interrupt runs in the context of any thread, which has nothing to do with it.
 fn by(waker: &Waker) -> String {
-    let name = thread(&waker.comm, waker.pid);
-    let is_ksoftirqd = waker.comm.starts_with("ksoftirqd/");
-    let on = match waker.pid {
-        0 => "on an idle CPU".into(),
-        _ => format!("on top of {name}"),
-    };
-    match waker.context {
-        Some("interrupt") => format!("by an interrupt {on}"),
-        Some("softirq") if !is_ksoftirqd => format!("by a softirq {on}"),
-        // Idle wakes nobody itself.
-        None if waker.pid == 0 => format!("by an interrupt {on}"),
-        None => format!("by {name} or an interrupt on top of it"),
-        Some(_) => format!("by {name}"),
-    }
+    words::by(&waker.comm, waker.pid, waker.context)
 }

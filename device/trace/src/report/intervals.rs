@@ -36,6 +36,14 @@ impl Intervals {
         self.0.is_empty()
     }
 
+    /// The moments from one to another.
+    pub fn within(&self, from: u64, to: u64) -> Intervals {
+        let first = self.0.partition_point(|(_, end)| *end <= from);
+        let later = self.0[first..].iter().take_while(|(begin, _)| *begin < to);
+        let clipped = later.map(|(begin, end)| ((*begin).max(from), (*end).min(to)));
+        Intervals(clipped.filter(|(begin, end)| begin < end).collect())
+    }
+
     /// All moments of either.
     pub fn union(&self, other: &Intervals) -> Intervals {
         Intervals::new(self.iter().chain(other.iter()))

@@ -4,7 +4,7 @@
 //! In reading order: [`record`] holds everything; [`groups`] makes groups, [`times`], [`steps`] and [`distribution`]
 //! say where their time went; [`worst`] names the longest, `case`
 //! finds their causes ([`cause`]), `own_time` those of their own threads ([`thread_time`]), and `cause_text` puts
-//! them into words; [`spans_file`] is what `steady model` takes. Tables are in the command.
+//! them into words; [`calls`] has what calls waited for ([`waiting`]); [`spans_file`] is what `steady model` takes. Tables are in the command.
 
 pub mod calls;
 mod case;
@@ -20,5 +20,6 @@ pub mod spans_file;
 pub mod steps;
 pub mod thread_time;
 pub mod times;
+pub mod waiting;
 pub mod words;
 pub mod worst;

@@ -3,10 +3,10 @@
 
 use super::cause::{Cause, CpuWait, HadCpu, Sleep, Waker};
 use super::intervals::Intervals;
-use super::thread_time::{Doing, Stay, Woken, had_cpu, stays};
+use super::thread_time::{Doing, Stay, Woken, context_word, had_cpu, stays};
 use crate::event::Call;
 use crate::io::{DirtyPause, Io, Trace};
-use crate::sched::{Context, SchedTask};
+use crate::sched::SchedTask;
 
 /// An I/O, and when none of its requests was queued or in flight.
 pub struct OwnTime<'a> {
@@ -41,7 +41,7 @@ impl<'a> OwnTime<'a> {
             };
             self.spans.iter().flat_map(of)
         });
-        of_threads.chain([self.dirty_throttle()]).flatten().collect()
+        of_threads.chain([self.dirty_throttle(), self.lock()]).flatten().collect()
     }
 
     fn ready(&self, stays: &[Stay], span: &'static str, when: &Intervals) -> Option<Cause> {
@@ -55,6 +55,17 @@ impl<'a> OwnTime<'a> {
         let woken = woken.map(|woken| waker(&woken, begin_ns.unwrap_or(longest.0)));
         let longest = Box::new(CpuWait { ns: longest.1 - longest.0, cpu, woken, had_cpu });
         Some(Cause::CpuWait { ns, span, times, longest })
+    }
+
+    fn lock(&self) -> Option<Cause> {
+        let (begin, end) = (self.io.entered_ns, self.io.exited_ns);
+        let own = self.trace.lock_waits.iter().filter(|wait| wait.pid == self.io.pid);
+        let own = own.filter(|wait| wait.begin_ns < end && begin < wait.end_ns);
+        let waits = Intervals::new(own.map(|wait| (wait.begin_ns, wait.end_ns)));
+        let [(_, before), (_, behind)] = &self.spans;
+        let met = waits.overlap(&before.union(behind));
+        let times = met.iter().count() as u64;
+        (times > 0).then_some(Cause::Lock { ns: met.total_ns(), times })
     }
 
     /// The event has the length of the pause; where sleep is known, only that counts.
@@ -124,11 +135,7 @@ fn met<'a>(stays: &'a [Stay], when: &Intervals, is: impl Fn(&Doing) -> bool) -> 
 fn waker(woken: &Woken, begin_ns: u64) -> Waker {
     let (pid, comm) = woken.by;
     let slept_ns = woken.at_ns.checked_sub(begin_ns.max(woken.slept_since_ns));
-    let context = woken.context.map(|context| match context {
-        Context::Thread => "thread",
-        Context::Softirq => "softirq",
-        Context::Interrupt => "interrupt",
-    });
+    let context = woken.context.map(context_word);
     Waker { slept_ns, pid, comm: comm.to_string(), context }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use steadyio_core::kernel::Kernel;
 
-use super::calls::{self, CallGroup};
+use super::calls::{CallGroup, CallSum, Calls, WorstCall};
 use super::groups::{self, Group};
 use super::medians::DeviceMedians;
 use super::steps::begin_ns;
@@ -14,7 +14,7 @@ use super::times::{Sample, Times};
 use super::words::{class_word, op_word};
 use super::worst::{Search, Worst};
 use crate::event::{Dev, OpKind};
-use crate::io::{Origin, Request, Trace};
+use crate::io::{CallWithoutRequest, Origin, Request, Trace};
 use crate::source::capture::devices::Stack;
 use crate::source::capture::threads::AskedFor;
 
@@ -38,6 +38,19 @@ pub struct Question {
     pub problems: Unread,
     /// Events of kinds that are not used.
     pub skipped: u64,
+}
+
+impl Question {
+    /// Which calls without a request of their own are shown, as indices into the trace. Events do not tell which device
+    /// such a call is about; of processes that nobody asked for it would be about any.
+    pub fn calls_shown(&self, trace: &Trace) -> Vec<usize> {
+        let is_shown = |call: &CallWithoutRequest| match &self.asked_for {
+            Some(threads) => threads.includes(call.pid, call.entered_ns),
+            None => self.device.is_none(),
+        };
+        let calls = trace.calls_without_request.iter().enumerate();
+        calls.filter(|(_, call)| is_shown(call)).map(|(index, _)| index).collect()
+    }
 }
 
 /// Parse errors of the sources.
@@ -66,12 +79,16 @@ pub struct Record {
     pub requests: Vec<Group>,
     /// Flushes and discards of any origin.
     pub flushes_and_discards: Vec<Group>,
+    /// How long all of these calls took together, and what they waited for.
+    pub calls: Vec<CallSum>,
     /// Calls that queued no request of their own; of processes that were asked for, or of all if no device was.
     pub calls_without_request: Vec<CallGroup>,
     /// The same I/Os and requests per I/O priority class; empty if events do not carry it.
     pub classes: Vec<ClassTimes>,
     /// I/Os that took longest.
     pub worst_ios: Vec<Worst>,
+    /// Calls of `calls_without_request` that took longest.
+    pub worst_calls: Vec<WorstCall>,
     /// Requests of `requests` that took longest.
     pub worst_requests: Vec<Worst>,
 }
@@ -161,7 +178,7 @@ impl Record {
         let ios = groups::ios(trace, &shown.ios, names);
         let requests = groups::requests(trace, &shown.requests, names);
         let flushes_and_discards = groups::requests(trace, &shown.flushes_and_discards, names);
-        let calls_without_request = calls_without_request(trace, &question);
+        let calls = Calls::new(trace, &shown.ios, &question.calls_shown(trace));
         let medians = DeviceMedians::of_trace(trace);
         let search = Search { trace, medians: &medians, count: question.worst, name: &name };
         Record {
@@ -176,7 +193,9 @@ impl Record {
             ios: ios.groups,
             requests: requests.groups,
             flushes_and_discards: flushes_and_discards.groups,
-            calls_without_request,
+            calls: calls.sums(),
+            calls_without_request: calls.groups(),
+            worst_calls: calls.worst(question.worst),
             kernel: question.kernel,
         }
     }
@@ -190,15 +209,6 @@ impl Record {
     pub fn is_flawed(&self) -> bool {
         let CoverageReport { events_lost, hit_by_loss, unmatched, unread, .. } = &self.account;
         *events_lost > 0 || *hit_by_loss > 0 || *unmatched > 0 || unread.count > 0
-    }
-}
-
-/// Events do not tell which device such a call is about; of other processes it would be about any.
-fn calls_without_request(trace: &Trace, question: &Question) -> Vec<CallGroup> {
-    match &question.asked_for {
-        Some(threads) => calls::groups(trace, |call| threads.includes(call.pid, call.entered_ns)),
-        None if question.device.is_some() => Vec::new(),
-        None => calls::groups(trace, |_| true),
     }
 }
 

@@ -47,6 +47,17 @@ pub struct Woken {
     pub by: (u32, Comm),
     /// Thread, softirq or interrupt, if known.
     pub context: Option<Context>,
+    /// By the completion of the request that completed then, in ns.
+    pub completed_ns: Option<u64>,
+}
+
+/// As records have it.
+pub fn context_word(context: Context) -> &'static str {
+    match context {
+        Context::Thread => "thread",
+        Context::Softirq => "softirq",
+        Context::Interrupt => "interrupt",
+    }
 }
 
 /// What `pid` did from one moment, in which it was running, to another, in which it was too if `runs_at_end`; without
@@ -59,12 +70,14 @@ pub fn stays(
 ) -> Option<Vec<Stay>> {
     let mut of = Thread { stays: Vec::new(), since_ns: from_ns, state: State::Running(None) };
     let mut switches = 0;
-    for event in behind(sched, from_ns).take_while(|event| event.time_ns <= to_ns) {
+    let own = sched.of_thread_after(pid, from_ns);
+    for event in own.take_while(|event| event.time_ns <= to_ns) {
         match event.what {
             SchedWhat::Switch(switch) if switch.prev.pid == pid => of.leave(event, switch)?,
             SchedWhat::Switch(switch) if switch.next.pid == pid => of.get_cpu(event)?,
-            SchedWhat::Waking(waking, by) if waking.woken.pid == pid => {
-                of.wake((event.time_ns, by, waking.context));
+            SchedWhat::Waking { waking, by, completed_ns } if waking.woken.pid == pid => {
+                let context = waking.context;
+                of.wake(Waker { at_ns: event.time_ns, by, context, completed_ns });
                 continue;
             }
             _ => continue,
@@ -86,7 +99,13 @@ pub fn stays(
     Some(of.stays)
 }
 
-type Waker = (u64, (u32, Comm), Option<Context>);
+#[derive(Clone, Copy)]
+struct Waker {
+    at_ns: u64,
+    by: (u32, Comm),
+    context: Option<Context>,
+    completed_ns: Option<u64>,
+}
 
 /// A thread, while its events are read.
 struct Thread {
@@ -125,15 +144,15 @@ impl Thread {
             State::Ready(_) => {}
             State::Asleep(_) => {
                 let woken = self.woken(waker);
-                self.end(waker.0, Doing::Asleep { woken: Some(woken) });
+                self.end(waker.at_ns, Doing::Asleep { woken: Some(woken) });
                 self.state = State::Ready(Some(woken));
             }
         }
     }
 
-    fn woken(&self, (at_ns, by, context): Waker) -> Woken {
+    fn woken(&self, Waker { at_ns, by, context, completed_ns }: Waker) -> Woken {
         let at_ns = at_ns.max(self.since_ns);
-        Woken { at_ns, slept_since_ns: self.since_ns, by, context }
+        Woken { at_ns, slept_since_ns: self.since_ns, by, context, completed_ns }
     }
 
     fn get_cpu(&mut self, event: &SchedEvent) -> Option<()> {
@@ -169,7 +188,7 @@ pub fn had_cpu(
                 (last, running) = (Some(prev), Some(Some(next.pid)));
             }
             SchedWhat::Lost => running = Some(None),
-            SchedWhat::Waking(..) => continue,
+            SchedWhat::Waking { .. } => continue,
         }
         since_ns = until_ns;
         if event.time_ns >= to_ns {
@@ -191,7 +210,7 @@ fn at(sched: &Sched, cpu: u32, ns: u64) -> Option<Option<u32>> {
     let told = |event: &SchedEvent| match event.what {
         SchedWhat::Switch(switch) => Some(Some(switch.next.pid)),
         SchedWhat::Lost => Some(None),
-        SchedWhat::Waking(..) => None,
+        SchedWhat::Waking { .. } => None,
     };
     before.filter(|event| event.cpu == cpu).find_map(told)
 }

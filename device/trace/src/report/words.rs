@@ -29,7 +29,8 @@ pub fn call_op(call: Call) -> &'static str {
 
 /// The kernel's name of a system call.
 pub fn call_word(call: Call) -> &'static str {
-    CALLS.iter().find(|events| events.call == call).map_or("?", |events| events.name)
+    // A page fault is none.
+    CALLS.iter().find(|events| events.call == call).map_or("page_fault", |events| events.name)
 }
 
 /// The operation of a request, in records.
@@ -103,4 +104,22 @@ pub fn count(number: u64, one: &str) -> String {
 /// A time in us, with one decimal.
 pub fn us(ns: u64) -> String {
     format!("{:.1}", ns as f64 / 1_000.0)
+}
+
+/// Who woke a thread. An interrupt runs in the context of any thread, which has nothing to do with it.
+pub fn by(comm: &str, pid: u32, context: Option<&str>) -> String {
+    let name = thread(comm, pid);
+    let is_ksoftirqd = comm.starts_with("ksoftirqd/");
+    let on = match pid {
+        0 => "on an idle CPU".into(),
+        _ => format!("on top of {name}"),
+    };
+    match context {
+        Some("interrupt") => format!("by an interrupt {on}"),
+        Some("softirq") if !is_ksoftirqd => format!("by a softirq {on}"),
+        // Idle wakes nobody itself.
+        None if pid == 0 => format!("by an interrupt {on}"),
+        None => format!("by {name} or an interrupt on top of it"),
+        Some(_) => format!("by {name}"),
+    }
 }

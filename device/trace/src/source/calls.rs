@@ -13,9 +13,11 @@ pub struct CallEvents {
     pub fd: Option<&'static str>,
     /// The argument that is the number of bytes asked for.
     pub bytes: Option<&'static str>,
+    /// It is about names and attributes of files: traced if asked for.
+    pub metadata: bool,
 }
 
-pub const CALLS: [CallEvents; 25] = [
+pub const CALLS: [CallEvents; 46] = [
     events(Call::Read, "read", Some("fd"), Some("count")),
     events(Call::Write, "write", Some("fd"), Some("count")),
     events(Call::Pread64, "pread64", Some("fd"), Some("count")),
@@ -41,7 +43,32 @@ pub const CALLS: [CallEvents; 25] = [
     events(Call::IoGetevents, "io_getevents", None, None),
     events(Call::IoPgetevents, "io_pgetevents", None, None),
     events(Call::IoUringEnter, "io_uring_enter", Some("fd"), None),
+    metadata(Call::Open, "open", None),
+    metadata(Call::Openat, "openat", None),
+    metadata(Call::Openat2, "openat2", None),
+    metadata(Call::Creat, "creat", None),
+    metadata(Call::Close, "close", Some("fd")),
+    metadata(Call::Newstat, "newstat", None),
+    metadata(Call::Newlstat, "newlstat", None),
+    metadata(Call::Newfstat, "newfstat", Some("fd")),
+    metadata(Call::Newfstatat, "newfstatat", None),
+    metadata(Call::Statx, "statx", None),
+    metadata(Call::Getdents, "getdents", Some("fd")),
+    metadata(Call::Getdents64, "getdents64", Some("fd")),
+    metadata(Call::Unlink, "unlink", None),
+    metadata(Call::Unlinkat, "unlinkat", None),
+    metadata(Call::Rename, "rename", None),
+    metadata(Call::Renameat, "renameat", None),
+    metadata(Call::Renameat2, "renameat2", None),
+    metadata(Call::Mkdir, "mkdir", None),
+    metadata(Call::Mkdirat, "mkdirat", None),
+    metadata(Call::Rmdir, "rmdir", None),
+    metadata(Call::Truncate, "truncate", None),
 ];
+
+const fn metadata(call: Call, name: &'static str, fd: Option<&'static str>) -> CallEvents {
+    CallEvents { call, name, fd, bytes: None, metadata: true }
+}
 
 const fn events(
     call: Call,
@@ -49,7 +76,7 @@ const fn events(
     fd: Option<&'static str>,
     bytes: Option<&'static str>,
 ) -> CallEvents {
-    CallEvents { call, name, fd, bytes }
+    CallEvents { call, name, fd, bytes, metadata: false }
 }
 
 /// The call of this name, without `sys_enter_` or `sys_exit_`.

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::fields::{Fields, Layout};
+use super::fields::Layout;
 use super::format::Format;
 use super::wanted::{Decode, Wanted};
 use crate::event::{Comm, EventKind};
@@ -27,9 +27,10 @@ pub struct Decoded {
 }
 
 impl Decoded {
-    /// The kernel dropped `count` records.
-    pub fn lost(count: u64) -> Decoded {
-        Decoded { pid: 0, comm: None, what: EventKind::Lost { count } }
+    /// The kernel dropped `count` records, later than `since_ns`.
+    pub fn lost(count: u64, since_ns: u64) -> Decoded {
+        let what = EventKind::Lost { count, since_ns: Some(since_ns) };
+        Decoded { pid: 0, comm: None, what }
     }
 }
 
@@ -78,17 +79,5 @@ impl Decoder {
         let thread = event.thread.record(data).ok_or_else(bad)?;
         let what = event.decode.take(&fields).ok_or_else(bad)?;
         Ok(Some(Decoded { pid: thread.u32(0).ok_or_else(bad)?, comm: thread.comm(1), what }))
-    }
-}
-
-impl Decode {
-    fn take(self, fields: &Fields) -> Option<EventKind> {
-        Some(match self {
-            Decode::Event(decode) => decode(fields)?,
-            Decode::Enter(call) => {
-                EventKind::CallEnter { call, fd: fields.int_argument(0), bytes: fields.u64(1) }
-            }
-            Decode::Exit(call) => EventKind::CallExit { call, result: fields.int(0)? },
-        })
     }
 }

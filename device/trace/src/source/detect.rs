@@ -34,7 +34,8 @@ const OTHERS: [(&[u8], &str); 7] = [
 
 const LOOKED_FOR: &str = "is no trace that is known. Looked for: ftrace's text (trace, trace_pipe, trace-cmd \
     report), perf script's, trace.dat, and folders that `steady trace --keep` made; --format says what it is";
-const NO_CALLS: &str = "is a file of blktrace, which has no system calls: record with trace-cmd, perf or steady trace";
+const NO_CALLS: &str =
+    "is a file of blktrace, which has no system calls: record with trace-cmd, perf or steady trace";
 
 /// The format of a file that begins with `head` (the whole of it, or [`HEAD_BYTES`]); or why it is none.
 pub fn format(head: &[u8]) -> Result<Format, &'static str> {

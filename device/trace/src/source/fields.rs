@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Taking the fields of one record by their number in a list of names, whatever their size and place in this
-//! kernel's layout.
+//! The fields of one event by their number in the list of the table's row: of a binary record, whatever their size and
+//! place in this kernel's layout, or of a line of text.
 
 use super::format::{DataLocation, Field, Format};
 use super::rwbs;
@@ -31,52 +31,59 @@ impl Layout {
 
     /// The fields of a record; `None` if it is too short to have them.
     pub fn record<'a>(&'a self, data: &'a [u8]) -> Option<Fields<'a>> {
-        (data.len() >= self.size_min).then_some(Fields { data, layout: self })
+        (data.len() >= self.size_min).then_some(Fields::Record { data, layout: self })
     }
 }
 
-/// The fields of one record. Each getter takes the number of a field in the list; `None` if this kernel lacks
+/// A value that was read from text.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Value<'a> {
+    /// With the bits of an unsigned one, if it is one.
+    Int(i64),
+    Bytes(&'a [u8]),
+}
+
+impl Value<'_> {
+    #[allow(clippy::cast_possible_wrap)]
+    pub fn of_u64(bits: u64) -> Value<'static> {
+        Value::Int(bits as i64)
+    }
+}
+
+/// The fields of one event. Each getter takes the number of a field in the list; `None` if this kernel lacks
 /// it, or if it is not of a kind that can be read so.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fields<'a> {
-    data: &'a [u8],
-    layout: &'a Layout,
+pub(super) enum Fields<'a> {
+    Record { data: &'a [u8], layout: &'a Layout },
+    Text(&'a [Option<Value<'a>>]),
 }
 
 impl<'a> Fields<'a> {
-    fn slot(&self, slot: usize) -> Option<&'a Field> {
-        self.layout.slots.get(slot)?.as_ref()
+    /// Of a line, whose values are in the order of the list.
+    pub fn of_text(values: &'a [Option<Value<'a>>]) -> Fields<'a> {
+        Fields::Text(values)
     }
 
     /// The bytes of a field.
     pub fn bytes(&self, slot: usize) -> Option<&'a [u8]> {
-        let field = self.slot(slot)?;
-        let here = self.data.get(field.offset..field.offset + field.size)?;
-        if field.held == DataLocation::Here {
-            return Some(here);
+        match self {
+            Fields::Record { data, layout } => bytes_of(data, layout.slots.get(slot)?.as_ref()?),
+            Fields::Text(values) => match values.get(slot)?.as_ref()? {
+                Value::Bytes(bytes) => Some(bytes),
+                Value::Int(_) => None,
+            },
         }
-        let place = u32::from_le_bytes(*here.first_chunk()?);
-        let base =
-            if field.held == DataLocation::Elsewhere { 0 } else { field.offset + field.size };
-        let start = base + (place & 0xffff) as usize;
-        self.data.get(start..start + (place >> 16) as usize)
     }
 
     /// An integer of 1, 2, 4 or 8 bytes, its sign kept.
     pub fn int(&self, slot: usize) -> Option<i64> {
-        let field = self.slot(slot)?;
-        if field.held != DataLocation::Here {
-            return None;
+        match self {
+            Fields::Record { data, layout } => int_of(data, layout.slots.get(slot)?.as_ref()?),
+            Fields::Text(values) => match values.get(slot)?.as_ref()? {
+                Value::Int(value) => Some(*value),
+                Value::Bytes(_) => None,
+            },
         }
-        let bytes = self.bytes(slot)?;
-        let mut whole = [0; 8];
-        whole.get_mut(..bytes.len())?.copy_from_slice(bytes);
-        let bits = match bytes.len() {
-            1 | 2 | 4 | 8 => 64 - 8 * bytes.len(),
-            _ => return None,
-        };
-        let value = i64::from_le_bytes(whole);
-        Some(if field.signed { value << bits >> bits } else { value })
     }
 
     /// An integer, its bits as they are.
@@ -137,4 +144,30 @@ impl<'a> Fields<'a> {
             priority: self.priority(4),
         })
     }
+}
+
+fn bytes_of<'a>(data: &'a [u8], field: &Field) -> Option<&'a [u8]> {
+    let here = data.get(field.offset..field.offset + field.size)?;
+    if field.held == DataLocation::Here {
+        return Some(here);
+    }
+    let place = u32::from_le_bytes(*here.first_chunk()?);
+    let base = if field.held == DataLocation::Elsewhere { 0 } else { field.offset + field.size };
+    let start = base + (place & 0xffff) as usize;
+    data.get(start..start + (place >> 16) as usize)
+}
+
+fn int_of(data: &[u8], field: &Field) -> Option<i64> {
+    if field.held != DataLocation::Here {
+        return None;
+    }
+    let bytes = bytes_of(data, field)?;
+    let mut whole = [0; 8];
+    whole.get_mut(..bytes.len())?.copy_from_slice(bytes);
+    let bits = match bytes.len() {
+        1 | 2 | 4 | 8 => 64 - 8 * bytes.len(),
+        _ => return None,
+    };
+    let value = i64::from_le_bytes(whole);
+    Some(if field.signed { value << bits >> bits } else { value })
 }

@@ -57,8 +57,7 @@ pub fn open<P: AsRef<Path>>(paths: &[P], said: Option<Format>) -> Result<Files, 
         }
     }
     let events = sources.iter().map(|_| None).collect();
-    let mut files =
-        Files { sources, next: BinaryHeap::new(), events, problems: VecDeque::new() };
+    let mut files = Files { sources, next: BinaryHeap::new(), events, problems: VecDeque::new() };
     (0..files.sources.len()).for_each(|place| files.queue(place));
     Ok(files)
 }

@@ -7,9 +7,8 @@
 use std::io::BufRead;
 
 use super::calls;
-use super::text::body::{call_enter, call_exit};
 use super::text::scan::{Scan, quoted};
-use super::text::{Grammar, Head, Reading, Text};
+use super::text::{Grammar, Head, Reading, Text, syscall};
 use crate::event::Comm;
 use crate::sched::Context;
 
@@ -159,9 +158,9 @@ fn named<'a>(head: &Head, text: &'a [u8]) -> Reading<'a> {
     };
     let body = if is_enter {
         let arguments = scan.up_to_final(b')', "arguments and )");
-        arguments.and_then(|arguments| call_enter(events, &mut Scan::new(arguments)))
+        arguments.and_then(|arguments| syscall::enter(events, &mut Scan::new(arguments)))
     } else {
-        call_exit(events, &mut scan)
+        syscall::exit(events, &mut scan)
     };
     match body {
         Ok(body) => Reading::Event(head.event(body)),

@@ -76,6 +76,11 @@ impl<'a> Merged<'a> {
         merged
     }
 
+    /// When the last event was that was read of one of the buffers, in the order in which they were given.
+    pub fn latest_ns(&self, buffer: usize) -> u64 {
+        self.cpus[buffer].latest_ns
+    }
+
     /// Makes the next event of one CPU a candidate.
     fn queue(&mut self, place: usize) {
         let cpu = &mut self.cpus[place];
@@ -159,7 +164,9 @@ impl OneCpu<'_> {
     ) -> Result<(), Problem> {
         let (time_ns, offset, decoded) = match entry {
             Err(bad) => return Err(self.problem(bad.offset, bad.what)),
-            Ok(Entry::Lost { time_ns, count }) => (time_ns, 0, Decoded::lost(count)),
+            Ok(Entry::Lost { time_ns, count }) => {
+                (time_ns, 0, Decoded::lost(count, self.latest_ns))
+            }
             Ok(Entry::Record { time_ns, offset, data }) => match decoder.decode(data) {
                 Ok(None) => return Ok(()),
                 Ok(Some(decoded)) => (time_ns, offset, decoded),

@@ -90,3 +90,18 @@ pub fn groups(record: &Value) -> Vec<(String, u64)> {
     };
     record["ios"].as_array().unwrap().iter().map(of).collect()
 }
+
+pub fn run(program: &str, arguments: &[&str]) {
+    let status = Command::new(program).args(arguments).status().unwrap();
+    assert!(status.success(), "{program} {arguments:?}");
+}
+
+/// Makes a file system, and mounts it at `mnt` beside the disk's file.
+pub fn mounted_ext4(disk: &Loop) -> String {
+    let mount = disk.dir.path().join("mnt");
+    fs::create_dir(&mount).unwrap();
+    let mount = mount.to_str().unwrap().to_string();
+    run("mkfs.ext4", &["-q", &disk.node]);
+    run("mount", &[&disk.node, &mount]);
+    mount
+}

@@ -10,7 +10,9 @@ use std::process::Command;
 
 use steadyio_testing::skip;
 
-use crate::common::tracing::{SCHEMA, fio, groups, output, start, trace, traced_loop};
+use crate::common::tracing::{
+    SCHEMA, fio, groups, mounted_ext4, output, run, start, trace, traced_loop,
+};
 use crate::common::{Loop, stderr, valid_json};
 
 #[test]
@@ -203,21 +205,6 @@ fn others_are_hidden_unless_all_are_asked_for() {
     assert_eq!((all["read 16384"], all["read 65536"]), (5, 3));
 }
 
-fn run(program: &str, arguments: &[&str]) {
-    let status = Command::new(program).args(arguments).status().unwrap();
-    assert!(status.success(), "{program} {arguments:?}");
-}
-
-/// Makes a file system, and mounts it at `mnt` beside the disk's file.
-fn mounted_ext4(disk: &Loop) -> String {
-    let mount = disk.dir.path().join("mnt");
-    fs::create_dir(&mount).unwrap();
-    let mount = mount.to_str().unwrap().to_string();
-    run("mkfs.ext4", &["-q", &disk.node]);
-    run("mount", &[&disk.node, &mount]);
-    mount
-}
-
 #[test]
 fn an_fsync_of_a_file_system_has_its_journal_and_its_flush() {
     let Some(disk) = traced_loop() else { return };
@@ -231,31 +218,6 @@ fn an_fsync_of_a_file_system_has_its_journal_and_its_flush() {
     assert!(groups(&record).iter().any(|(op, _)| op.starts_with("fsync")), "{record:#}");
     let flushes = record["flushes_and_discards"].as_array().unwrap();
     assert!(flushes.iter().any(|group| group["op"] == "flush"), "{record:#}");
-}
-
-/// The directory's fsync queues nothing: the journal's thread writes what it waits for.
-#[test]
-fn an_fsync_of_a_directory_after_a_rename_is_shown_to_wait_for_the_journal() {
-    let Some(disk) = traced_loop() else { return };
-    let mount = mounted_ext4(&disk);
-    let program = format!(
-        "import os, time\nos.chdir('{mount}')\nfolder = os.open('.', os.O_RDONLY)\nns = 0\n\
-         for number in range(20):\n    open('new', 'w').close()\n    os.rename('new', 'old')\n    \
-         begin = time.monotonic_ns()\n    os.fsync(folder)\n    ns += time.monotonic_ns() - begin\n\
-         print(ns)"
-    );
-    let output = trace(&["--json", "--", "python3", "-c", &program]).output().unwrap();
-    run("umount", &[&mount]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let record = valid_json(&output, SCHEMA);
-    let calls = record["calls_without_request"].as_array().unwrap();
-    let syncs: Vec<_> = calls.iter().filter(|group| group["op"] == "fsync").collect();
-    let sum = |key: &str| syncs.iter().map(|group| group[key].as_u64().unwrap()).sum::<u64>();
-    assert_eq!(sum("count"), 20, "{calls:#?}");
-    assert!(syncs.iter().any(|group| group["waited_for"] == "journal"), "{calls:#?}");
-    // The program's own measurement holds the calls, and what it does around them.
-    let own_ns = stderr(&output).lines().find_map(|line| line.parse::<u64>().ok()).unwrap();
-    assert!(sum("sum_ns") <= own_ns, "{} of {own_ns}", sum("sum_ns"));
 }
 
 #[test]

@@ -180,3 +180,65 @@ fn a_program_that_fails_is_told_and_its_io_is_shown() {
         assert!(String::from_utf8_lossy(&output.stdout).contains("\nAccount\n"));
     }
 }
+
+#[test]
+fn a_program_is_waited_for_when_memory_is_full_and_that_is_said() {
+    let Some(disk) = traced_loop() else { return };
+    let mark = disk.dir.path().join("mark");
+    // Each byte is six events.
+    let load = "dd if=/dev/zero of=/dev/null bs=1 count=200000 status=none";
+    let script = format!("{load}; touch {}", mark.display());
+    let output = output(&["--memory", "1MiB", "--", "sh", "-c", &script]);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let says = "memory (1 MiB) is full: tracing ended early; --keep DIR continues on disk; waiting for sh to end \
+                (Ctrl-C terminates it)";
+    assert!(stderr(&output).contains(says), "{}", stderr(&output));
+    assert!(mark.exists(), "the program ran to its end");
+    let small = self::output(&["--memory", "1K", "--", "true"]);
+    assert_eq!(small.status.code(), Some(2), "{}", stderr(&small));
+    assert!(stderr(&small).contains("--memory 1 KiB: must be 1MiB at least"), "{}", stderr(&small));
+}
+
+#[test]
+fn a_ring_keeps_the_end_of_what_memory_cannot_hold() {
+    let Some(disk) = traced_loop() else { return };
+    let kept = disk.dir.path().join("kept");
+    let read = |kib: u32| {
+        format!("dd if={} of=/dev/null bs={kib}k count=5 iflag=direct status=none", disk.node)
+    };
+    let calls = "dd if=/dev/zero of=/dev/null bs=1 count=200000 status=none";
+    let script = format!("{}; {calls}; {}", read(64), read(16));
+    let kept = kept.to_str().unwrap();
+    let ring = ["--ring", "--memory", "2MiB", "--keep", kept, "--device", &disk.node, "--json"];
+    let program = ["--", "sh", "-c", &script];
+    let output = output(&[&ring[..], &program[..]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let live = valid_json(&output, SCHEMA);
+    assert_eq!(groups(&live), [("read 16384".to_string(), 5)]);
+    assert_eq!(groups(&valid_json(&self::output(&[kept, "--json"]), SCHEMA)), groups(&live));
+    let held = fs::read_dir(kept).unwrap().map(|entry| entry.unwrap());
+    let pages = held.filter(|entry| entry.file_name().to_string_lossy().ends_with(".raw"));
+    let bytes: u64 = pages.map(|entry| entry.metadata().unwrap().len()).sum();
+    assert!(bytes > 0 && bytes < 3 << 20, "{bytes} bytes are kept");
+}
+
+#[test]
+fn a_trace_that_waits_for_a_slow_io_ends_with_it_and_the_program_goes_on() {
+    let Some(disk) = traced_loop() else { return };
+    let mark = disk.dir.path().join("mark");
+    let read = format!("dd if={} of=/dev/null bs=64k count=5 iflag=direct status=none", disk.node);
+    let run = |above: &str| {
+        let script = format!("{read}; sleep 1.5; touch {}", mark.display());
+        let output =
+            output(&["--trigger-above", above, "--device", &disk.node, "--", "sh", "-c", &script]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert!(mark.exists(), "the program ran to its end");
+        fs::remove_file(&mark).unwrap();
+        assert!(String::from_utf8_lossy(&output.stdout).contains("read 64 KiB"));
+        stderr(&output)
+    };
+    let said = run("1ns");
+    assert!(said.contains("tracing ended: ") && said.contains("for a read on 7:"), "{said}");
+    assert!(said.contains("; waiting for sh to end"), "{said}");
+    assert!(!run("10min").contains("tracing ended"));
+}

@@ -4,4 +4,5 @@
 mod files;
 mod live;
 mod live_ends;
+mod measure;
 mod workers;

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What was captured, now or earlier on another machine, as events.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::Read;
 use std::path::Path;
 
 use super::CaptureError;
 use super::cpu_data::CpuData;
-use super::enable::Enabled;
+use super::enable::{Enabled, EnabledEvent};
 use super::folder::{self, Meta};
 use super::threads::AskedFor;
 use crate::event::{Comm, Event, EventKind, UNKNOWN_CPU};
 use crate::source::decode::Decoder;
-use crate::source::format::{Format, PageFormat};
+use crate::source::format::PageFormat;
 use crate::source::merge::{CpuPages, Merged};
 use crate::source::ring::{self, Entry};
-use crate::source::wanted::wanted;
 use crate::source::{Events, Position, Problem};
 
 /// A capture that has ended.
@@ -52,24 +51,7 @@ impl Captured {
         let page_format = PageFormat::parse(&enabled.header_page).map_err(|error| {
             folder::problem(&file(folder::HEADER_PAGE), Position::Line(error.line), error.what)
         })?;
-        let rows = wanted();
-        let mut decoder = Decoder::default();
-        for (event, text) in enabled.events.iter().zip(&enabled.formats) {
-            let path = file(&folder::format_path(event).to_string_lossy());
-            let format = Format::parse(text)
-                .map_err(|error| folder::problem(&path, Position::Line(error.line), error.what))?;
-            let is_named = |name: &str| name == event.name;
-            let row = rows.iter().find(|row| {
-                row.system == event.system
-                    && (is_named(&row.name) || row.old_name.is_some_and(is_named))
-            });
-            // An event that a later version captured may be unknown here: its records are skipped.
-            if let Some(row) = row {
-                decoder
-                    .add(row, &format)
-                    .map_err(|why| folder::problem(&path, Position::Whole, why))?;
-            }
-        }
+        let decoder = enabled.decoder(&name)?;
         Ok(Captured { meta, held, decoder, page_format, name, not_kept: None })
     }
 
@@ -86,7 +68,27 @@ impl Captured {
     /// The requested threads, before the first event; `None` for all.
     pub fn asked_for(&self) -> Option<AskedFor> {
         let Meta { asked_for, tracer, .. } = &self.meta;
-        (!asked_for.is_empty()).then(|| AskedFor::of_threads(asked_for, tracer))
+        let mut asked_for = asked_for.clone();
+        if self.meta.kept_since_ns.is_some() {
+            asked_for.extend(self.threads_of_calls());
+        }
+        (!asked_for.is_empty()).then(|| AskedFor::of_threads(&asked_for, tracer))
+    }
+
+    /// The threads whose calls were traced, if not those of all were: where old events made room for new ones, the start
+    /// of such a thread may be gone.
+    fn threads_of_calls(&self) -> BTreeSet<u32> {
+        if self.held.iter().all(|held| !held.of_threads) {
+            return BTreeSet::new();
+        }
+        let is_call = |event: &Event| matches!(event.what, EventKind::CallEnter { .. });
+        self.events().flatten().filter(is_call).map(|event| event.pid).collect()
+    }
+
+    /// Whether its switches are those of all threads.
+    pub fn has_all_switches(&self) -> bool {
+        let is_switch = |event: &&EnabledEvent| event.name == "sched_switch";
+        self.meta.events.iter().find(is_switch).is_some_and(|event| !event.of_threads)
     }
 
     /// Its events in the order of their time, from the first; may be called again.
@@ -100,15 +102,21 @@ impl Captured {
         let names = self.meta.threads.iter();
         let names: HashMap<u32, Comm> =
             names.map(|(thread, name)| (*thread, Comm::new(name.as_bytes()))).collect();
-        let unsaid = self.meta.cpus.iter().zip(&self.held).map(|(cpu, held)| {
+        let unsaid = self.meta.cpus.iter().zip(&self.held).zip(0..).map(|((cpu, held), buffer)| {
             let told_of = cpu.records_lost.saturating_sub(cpu.records_lost_unplaced);
-            (cpu.cpu, told_of.saturating_sub(self.said_lost(held, told_of)))
+            let count = told_of.saturating_sub(self.said_lost(held, told_of));
+            Untold { buffer: Some(buffer), cpu: cpu.cpu, count }
         });
-        let anywhere = self.meta.cpus.iter().map(|cpu| (UNKNOWN_CPU, cpu.records_lost_unplaced));
+        let anywhere = self.meta.cpus.iter().map(|cpu| Untold {
+            buffer: None,
+            cpu: UNKNOWN_CPU,
+            count: cpu.records_lost_unplaced,
+        });
         Box::new(Accounted {
             merged: Merged::new(cpus.collect(), self.page_format, &self.decoder, names),
             tracer: self.meta.tracer.iter().copied().collect(),
-            lost: unsaid.chain(anywhere).filter(|(_, count)| *count > 0).collect(),
+            lost: unsaid.chain(anywhere).filter(|untold| untold.count > 0).collect(),
+            since_ns: self.meta.kept_since_ns.unwrap_or(0),
             latest_ns: self.meta.started.mono_ns,
         })
     }
@@ -138,9 +146,18 @@ impl Captured {
 struct Accounted<'a> {
     merged: Merged<'a>,
     tracer: HashSet<u32>,
-    /// By CPU, and not said by a page.
-    lost: Vec<(u32, u64)>,
+    lost: Vec<Untold>,
+    /// Before this some are missing.
+    since_ns: u64,
     latest_ns: u64,
+}
+
+/// A loss that no page says, or of which it does not say how many.
+struct Untold {
+    /// Which of the buffers.
+    buffer: Option<usize>,
+    cpu: u32,
+    count: u64,
 }
 
 impl Iterator for Accounted<'_> {
@@ -153,6 +170,9 @@ impl Iterator for Accounted<'_> {
                 Some(Err(problem)) => return Some(Err(problem)),
                 None => return self.untold_loss().map(Ok),
             };
+            if event.time_ns < self.since_ns {
+                continue;
+            }
             self.latest_ns = event.time_ns;
             match &mut event.what {
                 EventKind::CallEnter { .. } | EventKind::CallExit { .. }
@@ -160,9 +180,9 @@ impl Iterator for Accounted<'_> {
                 {
                     continue;
                 }
-                EventKind::Lost { count: count @ 0 } => {
-                    let unsaid = self.lost.iter_mut().find(|(cpu, _)| *cpu == event.cpu);
-                    unsaid.into_iter().for_each(|(_, rest)| *count = std::mem::take(rest));
+                EventKind::Lost { count: count @ 0, .. } => {
+                    let unsaid = self.lost.iter_mut().find(|untold| untold.cpu == event.cpu);
+                    unsaid.into_iter().for_each(|rest| *count = std::mem::take(&mut rest.count));
                 }
                 _ => {}
             }
@@ -173,13 +193,14 @@ impl Iterator for Accounted<'_> {
 
 impl Accounted<'_> {
     fn untold_loss(&mut self) -> Option<Event> {
-        let (cpu, count) = loop {
+        let Untold { buffer, cpu, count } = loop {
             match self.lost.pop()? {
-                (_, 0) => {}
+                Untold { count: 0, .. } => {}
                 untold => break untold,
             }
         };
         let (time_ns, comm) = (self.latest_ns, Comm::default());
-        Some(Event { time_ns, cpu, pid: 0, comm, what: EventKind::Lost { count } })
+        let since_ns = buffer.map(|buffer| self.merged.latest_ns(buffer));
+        Some(Event { time_ns, cpu, pid: 0, comm, what: EventKind::Lost { count, since_ns } })
     }
 }

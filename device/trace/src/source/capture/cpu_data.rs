@@ -14,6 +14,8 @@ const SEND_BYTES: usize = 1 << 30;
 #[derive(Debug)]
 pub struct CpuData {
     pub cpu: u32,
+    /// Of the buffer with events of the requested threads only.
+    pub of_threads: bool,
     /// In memory first.
     pub file: File,
     pub bytes: u64,
@@ -23,16 +25,29 @@ pub struct CpuData {
 
 impl CpuData {
     /// Nothing yet, in memory.
-    pub fn in_memory(cpu: u32) -> io::Result<CpuData> {
+    pub fn in_memory(cpu: u32, of_threads: bool) -> io::Result<CpuData> {
         let file = rustix::fs::memfd_create(format!("steady-cpu{cpu}"), MemfdFlags::CLOEXEC)?;
-        Ok(CpuData { cpu, file: file.into(), bytes: 0, in_folder: false })
+        Ok(CpuData { cpu, of_threads, file: file.into(), bytes: 0, in_folder: false })
     }
 
-    /// Copies what there is to a file of the folder, which is empty, to go on there.
+    /// What its file is called in a folder.
+    pub fn file_name(&self) -> String {
+        let of_threads = if self.of_threads { "-threads" } else { "" };
+        format!("cpu{}{of_threads}.raw", self.cpu)
+    }
+
+    /// Copies what there is behind what is in a file, to go on there.
     pub fn copy_to(&self, to: File) -> io::Result<File> {
         let mut at = 0;
         while sendfile(&to, &self.file, Some(&mut at), SEND_BYTES)? > 0 {}
         Ok(to)
+    }
+
+    /// With what came later, in memory too.
+    pub fn followed_by(self, later: &CpuData) -> io::Result<CpuData> {
+        let bytes = self.bytes + later.bytes;
+        let file = later.copy_to(self.file)?;
+        Ok(CpuData { file, bytes, ..self })
     }
 
     /// Goes on in the file of the folder that holds a copy.

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Enabling the wanted events in an instance, as far as this kernel has them.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
-use super::CaptureError;
+use super::{CaptureError, folder};
 use crate::event::Dev;
 use crate::source::decode::{Decoder, Unreadable};
 use crate::source::format::Format;
 use crate::source::tracefs::{Instance, TracefsError};
-use crate::source::wanted::{Detail, Wanted, wanted};
+use crate::source::wanted::{Choice, Wanted, wanted};
+use crate::source::{Position, Problem};
 
 /// One event that is traced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +22,9 @@ pub struct EnabledEvent {
     pub name: String,
     /// By which the kernel chooses; empty if it takes all.
     pub filter: String,
+    /// Only in the context of the requested threads.
+    #[serde(default)]
+    pub of_threads: bool,
 }
 
 /// What is traced, and all that is needed to read it.
@@ -32,20 +38,62 @@ pub struct Enabled {
     pub header_page: String,
 }
 
-/// Enables all that `detail` and `sched` ask for. Block events are chosen by `devices` if there are any.
-pub fn enable(
-    instance: &Instance,
-    (detail, sched): (Detail, bool),
-    devices: &[Dev],
-) -> Result<Enabled, CaptureError> {
+impl Enabled {
+    /// Prepares to read their records; `name` is what problems call the trace.
+    pub fn decoder(&self, name: &str) -> Result<Decoder, Problem> {
+        let rows = wanted();
+        let mut decoder = Decoder::default();
+        for (event, text) in self.events.iter().zip(&self.formats) {
+            let path = Path::new(name).join(folder::format_path(event));
+            let format = Format::parse(text)
+                .map_err(|error| folder::problem(&path, Position::Line(error.line), error.what))?;
+            let is_named = |name: &str| name == event.name;
+            let row = rows.iter().find(|row| {
+                row.system == event.system
+                    && (is_named(&row.name) || row.old_name.is_some_and(is_named))
+            });
+            // An event that a later version captured may be unknown here: its records are skipped.
+            if let Some(row) = row {
+                let added = decoder.add(row, &format);
+                added.map_err(|why| folder::problem(&path, Position::Whole, why))?;
+            }
+        }
+        Ok(decoder)
+    }
+}
+
+/// Where events are enabled.
+#[derive(Clone, Copy, Debug)]
+pub struct Places<'a> {
+    pub all: &'a Instance,
+    /// Of the requested threads only, if not all are.
+    pub of_threads: Option<&'a Instance>,
+    /// Switches are wanted of all threads nevertheless.
+    pub all_switches: bool,
+}
+
+impl<'a> Places<'a> {
+    /// Whether it is enabled for the requested threads only, and where.
+    fn of(&self, row: &Wanted) -> (bool, &'a Instance) {
+        match self.of_threads {
+            Some(threads) if row.is_of_thread() && !(self.all_switches && row.is_of_cpus()) => {
+                (true, threads)
+            }
+            _ => (false, self.all),
+        }
+    }
+}
+
+/// Enables all that is chosen. Block events are chosen by `devices` if there are any.
+pub fn enable(places: Places, choice: Choice, devices: &[Dev]) -> Result<Enabled, CaptureError> {
     let mut enabled = Enabled {
         events: Vec::new(),
         formats: Vec::new(),
         unavailable: Vec::new(),
-        header_page: instance.read("events/header_page")?,
+        header_page: places.all.read("events/header_page")?,
     };
-    for row in wanted().iter().filter(|row| row.is_needed(detail, sched)) {
-        match enable_one(instance, row, devices)? {
+    for row in wanted().iter().filter(|row| row.is_needed(choice)) {
+        match enable_one(places.of(row), row, devices)? {
             Ok((event, format)) => {
                 enabled.events.push(event);
                 enabled.formats.push(format);
@@ -64,7 +112,7 @@ pub fn enable(
 
 /// Enables one event, or says why not.
 fn enable_one(
-    instance: &Instance,
+    (of_threads, instance): (bool, &Instance),
     row: &Wanted,
     devices: &[Dev],
 ) -> Result<Result<(EnabledEvent, String), Unreadable>, TracefsError> {
@@ -89,7 +137,7 @@ fn enable_one(
         instance.write(&format!("{dir}/filter"), &filter)?;
     }
     instance.write(&format!("{dir}/enable"), "1")?;
-    let event = EnabledEvent { system: row.system.into(), name: name.into(), filter };
+    let event = EnabledEvent { system: row.system.into(), name: name.into(), filter, of_threads };
     Ok(Ok((event, text)))
 }
 
@@ -107,7 +155,7 @@ fn filter(row: &Wanted, devices: &[Dev]) -> String {
     if !row.filter.is_empty() {
         return row.filter.into();
     }
-    let equal = |dev: &Dev, field| format!("{field} == {}", dev.major << 20 | dev.minor);
+    let equal = |dev: &Dev, field| format!("{field} == {}", dev.to_kernel());
     let terms = row.dev_fields().flat_map(|field| devices.iter().map(move |dev| equal(dev, field)));
     terms.collect::<Vec<_>>().join(" || ")
 }

@@ -48,6 +48,9 @@ pub struct Meta {
     pub buffer_kib: u32,
     /// Whether tracing ended early because memory was full.
     pub memory_full: bool,
+    /// Since when all events are there, in ns of the trace clock, if older ones made room for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_since_ns: Option<u64>,
     /// What was traced.
     pub events: Vec<EnabledEvent>,
     /// Wanted, but not there.
@@ -68,6 +71,9 @@ pub struct Meta {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuMeta {
     pub cpu: u32,
+    /// Only events in the context of the requested threads.
+    #[serde(default)]
+    pub of_threads: bool,
     /// The file with its pages.
     pub file: String,
     pub bytes: u64,
@@ -88,7 +94,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    pub(super) fn now() -> Moment {
+    pub fn now() -> Moment {
         let ns = |clock| {
             let time = clock_gettime(clock);
             time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
@@ -102,6 +108,7 @@ pub(super) struct Course {
     pub started: Moment,
     pub stopped: Moment,
     pub memory_full: bool,
+    pub kept_since_ns: Option<u64>,
     pub asked_for: Vec<u32>,
     pub tracer: Vec<u32>,
     pub threads: BTreeMap<u32, String>,
@@ -128,6 +135,7 @@ impl Meta {
             detail: options.detail,
             buffer_kib: options.buffer_kib,
             memory_full: course.memory_full,
+            kept_since_ns: course.kept_since_ns,
             events: enabled.events.clone(),
             unavailable: enabled.unavailable.clone(),
             cpus,
@@ -142,15 +150,10 @@ impl Meta {
     }
 }
 
-/// The name of the file with a CPU's pages.
-pub(super) fn pages_name(cpu: u32) -> String {
-    format!("cpu{cpu}.raw")
-}
-
 /// An empty file for a CPU's pages; the folder is made if it is not there.
-pub(super) fn create_pages(dir: &Path, cpu: u32) -> io::Result<File> {
+pub(super) fn create_pages(dir: &Path, held: &CpuData) -> io::Result<File> {
     fs::create_dir_all(dir)?;
-    let path = dir.join(pages_name(cpu));
+    let path = dir.join(held.file_name());
     let file = File::options().read(true).write(true).create(true).truncate(true).open(&path);
     file.map_err(|error| io::Error::other(format!("{}: {error}", path.display())))
 }
@@ -171,7 +174,7 @@ pub(super) fn save(
     let mut all = || -> io::Result<()> {
         fs::create_dir_all(dir)?;
         for held in held.iter_mut().filter(|held| !held.in_folder) {
-            let copy = held.copy_to(create_pages(dir, held.cpu)?)?;
+            let copy = held.copy_to(create_pages(dir, held)?)?;
             held.go_on_in(copy);
         }
         fs::write(dir.join(HEADER_PAGE), &enabled.header_page)?;
@@ -198,7 +201,7 @@ pub(super) fn not_kept(dir: &Path, error: io::Error) -> CaptureError {
 /// What is open stays readable, so no page is lost; what cannot be removed was not made.
 pub(super) fn remove_pages<'a>(dir: &Path, held: impl Iterator<Item = &'a CpuData>) {
     for held in held {
-        let _ = fs::remove_file(dir.join(pages_name(held.cpu)));
+        let _ = fs::remove_file(dir.join(held.file_name()));
     }
 }
 
@@ -237,7 +240,8 @@ pub(super) fn load(dir: &Path) -> Result<(Meta, Enabled, Vec<CpuData>), Problem>
             File::open(&path).and_then(|mut file| Ok((file.seek(io::SeekFrom::End(0))?, file)));
         let (bytes, file) =
             open.map_err(|error| problem(&path, Position::Whole, error.to_string()))?;
-        held.push(CpuData { cpu: cpu.cpu, file, bytes, in_folder: true });
+        let CpuMeta { cpu, of_threads, .. } = *cpu;
+        held.push(CpuData { cpu, of_threads, file, bytes, in_folder: true });
     }
     Ok((meta, enabled, held))
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::pid_namespace;
 use super::tracefs::{Instance, Tracefs, TracefsError};
-use super::wanted::Detail;
+use super::wanted::{Choice, Detail};
 use crate::event::Dev;
 
 mod captured;
@@ -24,16 +24,20 @@ pub mod names;
 mod program;
 mod reader;
 pub mod threads;
+mod watch;
 
 pub use captured::Captured;
 pub use enable::EnabledEvent;
 pub use folder::{CpuMeta, Meta, Moment, SCHEMA};
+pub use reader::EndReason;
+pub use watch::Slow;
 
 use super::Problem;
 use super::format::PageFormat;
-use enable::{Enabled, enable};
+use enable::{Enabled, Places, enable};
 use folder::Course;
 use reader::{Reader, Taken};
+use watch::Watch;
 
 /// What to trace, and what that may cost.
 #[derive(Clone, Debug)]
@@ -43,9 +47,14 @@ pub struct Options {
     pub devices: Vec<Dev>,
     /// How much of the path.
     pub detail: Detail,
-    /// Whether to trace `sched_switch` and `sched_waking` too: of all threads, because any can run on the CPU that a
+    /// Whether to trace `sched_switch` and `sched_waking` of all threads, because any can run on the CPU that a
     /// thread waits for.
     pub sched: bool,
+    /// Calls about names and attributes of files too.
+    pub metadata: bool,
+    /// Events of what threads do only of these and of what they start, and of the program that [`Capture::spawn`]
+    /// starts; the kernel leaves out the others. `None`: of all threads.
+    pub threads: Option<Vec<u32>>,
     /// The kernel's buffer per CPU, in KiB. It must hold what happens in [`Options::period`], or in as long as
     /// other programs keep the reading thread from running.
     pub buffer_kib: u32,
@@ -53,6 +62,10 @@ pub struct Options {
     pub period: Duration,
     /// What it may hold in memory, in bytes.
     pub memory_bytes_max: u64,
+    /// If that is full, throw the oldest half of it away instead of ending.
+    pub ring: bool,
+    /// End when an I/O has taken longer than this, and keep what came before, as a ring does.
+    pub trigger_above: Option<Duration>,
     /// Where to go on if that is full, and where the capture is kept. Without it, tracing ends there.
     pub keep: Option<PathBuf>,
 }
@@ -63,9 +76,13 @@ impl Default for Options {
             devices: Vec::new(),
             detail: Detail::Summary,
             sched: false,
+            metadata: false,
+            threads: None,
             buffer_kib: 8 << 10,
             period: Duration::from_millis(25),
             memory_bytes_max: 256 << 20,
+            ring: false,
+            trigger_above: None,
             keep: None,
         }
     }
@@ -101,55 +118,74 @@ pub enum CaptureError {
 /// Tracing in progress. Dropping it ends the tracing and discards the capture.
 #[derive(Debug)]
 pub struct Capture {
-    // Dropped in this order: the reader holds files of the instance.
+    // Dropped in this order: the reader holds files of the instances.
     reader: Reader,
     instance: Instance,
+    /// With what the requested threads do, if only that is traced.
+    of_threads: Option<Instance>,
     enabled: Enabled,
     options: Options,
     started: Moment,
     threads: BTreeMap<u32, String>,
-    /// The calling thread as events number it, if not as this process does.
-    tracer: Option<u32>,
+    /// The thread that started the program, as events number it.
+    starter: Option<u32>,
 }
 
 impl Capture {
     /// Begins. `note` gets messages for people, such as of an instance left by a killed run.
     pub fn start(options: &Options, note: &mut dyn FnMut(String)) -> Result<Capture, CaptureError> {
-        let instance = Instance::create(Tracefs::find()?, note)?;
-        instance.write("trace_clock", "mono")?;
-        instance.write("buffer_size_kb", &options.buffer_kib.to_string())?;
-        // Names come from the events and from /proc; noting them at each switch of threads costs time.
-        instance.write("trace_options", "norecord-cmd")?;
-        // An instance begins with what is set for the whole kernel. If old records make room for new ones, the
-        // pages say where any are missing.
-        instance.write("trace_options", "overwrite")?;
+        let instance = new_instance(options, note)?;
+        let of_threads =
+            options.threads.is_some().then(|| new_instance(options, note)).transpose()?;
         let devices = devices::related(&options.devices).map_err(|error| {
             let what = "looking the devices up in sysfs".into();
             CaptureError::Hold { what, error }
         })?;
-        let enabled = enable(&instance, (options.detail, options.sched), &devices)?;
-        let reader = Reader::start(&instance, page_size(&enabled)?, options)?;
+        let places =
+            Places { all: &instance, of_threads: of_threads.as_ref(), all_switches: options.sched };
+        // Of few threads it costs little, and says what they wait for.
+        let threads = options.sched || of_threads.is_some();
+        let Options { detail, metadata, .. } = *options;
+        let enabled = enable(places, Choice { detail, threads, metadata }, &devices)?;
+        let instances: Vec<&Instance> = [&instance].into_iter().chain(&of_threads).collect();
+        let format = page_format(&enabled)?;
+        let watch = match options.trigger_above {
+            Some(above) => Some(Watch::new(enabled.decoder("this kernel")?, format, above)),
+            None => None,
+        };
+        let reader = Reader::start(&instances, format.page_size, options, watch)?;
         let mut threads = BTreeMap::new();
         names::add_names(&mut threads);
         let started = Moment::now();
+        if let Some((of_threads, pids)) = of_threads.as_ref().zip(options.threads.as_ref()) {
+            of_threads.write("trace_options", "event-fork")?;
+            // Without any, the kernel would trace all.
+            if !pids.is_empty() {
+                add_pids(of_threads, pids)?;
+                of_threads.write("tracing_on", "1")?;
+            }
+        }
         instance.write("tracing_on", "1")?;
-        let options = options.clone();
-        Ok(Capture { reader, instance, enabled, options, started, threads, tracer: None })
+        let (options, starter) = (options.clone(), None);
+        Ok(Capture { reader, instance, of_threads, enabled, options, started, threads, starter })
+    }
+
+    /// Traces these threads too.
+    pub fn add_threads(&self, pids: &[u32]) -> Result<(), CaptureError> {
+        match &self.of_threads {
+            Some(of_threads) if !pids.is_empty() => Ok(add_pids(of_threads, pids)?),
+            _ => Ok(()),
+        }
     }
 
     /// Starts a program; also returns which number events have for it.
     pub fn spawn(
         &mut self,
         command: &mut Command,
-        note: &mut dyn FnMut(String),
+        note: &mut (dyn FnMut(String) + Send),
     ) -> Result<(Child, u32), CaptureError> {
-        if pid_namespace::other_than_initial().is_none() {
-            let child = command.spawn().map_err(CaptureError::Program)?;
-            let number = child.id();
-            return Ok((child, number));
-        }
-        let (child, numbers) = program::spawn(command, note)?;
-        self.tracer = Some(numbers.parent);
+        let (child, numbers) = program::spawn(command, self.of_threads.as_ref(), note)?;
+        self.starter = Some(numbers.parent);
         Ok((child, numbers.child))
     }
 
@@ -166,30 +202,46 @@ impl Capture {
         self.reader.has_ended()
     }
 
+    /// Why it has ended by itself, unless reading failed.
+    pub fn end_reason(&self) -> Option<EndReason> {
+        self.reader.end_reason()
+    }
+
     /// Ends the tracing, restores everything and returns the capture; keeps it in the folder if one was named (if it
     /// cannot, see [`Captured::not_kept`]). `asked_for`: the requested threads, without those that they started; none
     /// for all.
     pub fn stop(self, asked_for: &[u32]) -> Result<Captured, CaptureError> {
-        let Capture { reader, instance, enabled, options, started, mut threads, tracer } = self;
-        instance.write("tracing_on", "0")?;
-        let (stopped, memory_full) = (Moment::now(), reader.has_ended());
-        let Taken { mut held, no_room } = reader.finish()?;
+        let Capture { reader, instance, of_threads, enabled, options, started, .. } = self;
+        let (mut threads, starter) = (self.threads, self.starter);
+        for instance in [&instance].into_iter().chain(&of_threads) {
+            instance.write("tracing_on", "0")?;
+        }
+        let stopped = Moment::now();
+        let memory_full = reader.end_reason() == Some(EndReason::MemoryFull);
+        let Taken { mut held, no_room, kept_since_ns } = reader.finish()?;
         names::add_names(&mut threads);
         let mut cpus = Vec::new();
         for held in &held {
-            let stats = instance.read(&format!("per_cpu/cpu{}/stats", held.cpu))?;
+            let place = of_threads.as_ref().filter(|_| held.of_threads).unwrap_or(&instance);
+            let stats = place.read(&format!("per_cpu/cpu{}/stats", held.cpu))?;
             cpus.push(CpuMeta {
                 cpu: held.cpu,
-                file: folder::pages_name(held.cpu),
+                of_threads: held.of_threads,
+                file: held.file_name(),
                 bytes: held.bytes,
                 records_lost: sum(&stats, &["overrun", "commit overrun", "dropped events"]),
                 records_lost_unplaced: sum(&stats, &["commit overrun", "dropped events"]),
             });
         }
-        drop(instance);
+        drop((instance, of_threads));
         let asked_for = asked_for.to_vec();
-        let tracer = tracer.map_or_else(names::own_threads, |thread| vec![thread]);
-        let course = Course { started, stopped, memory_full, asked_for, tracer, threads };
+        let mut tracer = match pid_namespace::other_than_initial() {
+            Some(_) => Vec::new(),
+            None => names::own_threads(),
+        };
+        tracer.extend(starter);
+        let course =
+            Course { started, stopped, memory_full, kept_since_ns, asked_for, tracer, threads };
         let meta = Meta::new(&enabled, &options, course, cpus);
         let keep = options.keep.as_deref();
         let kept = keep.map(|dir| match no_room {
@@ -206,10 +258,34 @@ impl Capture {
     }
 }
 
-fn page_size(enabled: &Enabled) -> Result<usize, CaptureError> {
+/// That traces nothing yet.
+fn new_instance(options: &Options, note: &mut dyn FnMut(String)) -> Result<Instance, CaptureError> {
+    let instance = Instance::create(Tracefs::find()?, note)?;
+    instance.write("trace_clock", "mono")?;
+    instance.write("buffer_size_kb", &options.buffer_kib.to_string())?;
+    // Names come from the events and from /proc; noting them at each switch of threads costs time.
+    instance.write("trace_options", "norecord-cmd")?;
+    // An instance begins with what is set for the whole kernel. If old records make room for new ones, the
+    // pages say where any are missing.
+    instance.write("trace_options", "overwrite")?;
+    Ok(instance)
+}
+
+/// Few enough for one write.
+const PIDS_AT_ONCE: usize = 256;
+
+/// The kernel traces these too; an unknown one is no error to it.
+fn add_pids(of_threads: &Instance, pids: &[u32]) -> Result<(), TracefsError> {
+    pids.chunks(PIDS_AT_ONCE).try_for_each(|pids| {
+        let numbers: Vec<String> = pids.iter().map(u32::to_string).collect();
+        of_threads.write("set_event_pid", &numbers.join(" "))
+    })
+}
+
+fn page_format(enabled: &Enabled) -> Result<PageFormat, CaptureError> {
     let format = PageFormat::parse(&enabled.header_page);
     let unknown = |what| CaptureError::Unknown { file: "events/header_page".into(), what };
-    Ok(format.map_err(|error| unknown(error.to_string()))?.page_size)
+    format.map_err(|error| unknown(error.to_string()))
 }
 
 /// How many records a CPU's buffer lost for one of these reasons, from its `stats`.

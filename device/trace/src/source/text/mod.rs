@@ -4,10 +4,12 @@
 //! [`Text`] does what they have in common: it counts lines, keeps events in the order of their time, and makes
 //! a [`Problem`] of every line that is not understood as a whole. What a line looks like is a `Grammar`.
 
-pub(super) mod body;
+mod body;
 mod lines;
 mod order;
+mod pattern;
 pub(super) mod scan;
+pub(super) mod syscall;
 
 use std::io::BufRead;
 
@@ -79,7 +81,7 @@ impl Head {
 
     /// Before this moment, `count` events of this CPU were lost.
     pub fn lost(&self, count: u64) -> Reading<'static> {
-        let what = EventKind::Lost { count };
+        let what = EventKind::Lost { count, since_ns: None };
         Reading::Event(self.event(what.into()))
     }
 
@@ -180,7 +182,7 @@ fn place_losses(
     for (cpu, count) in lost.drain(..) {
         let time_ns = time_ns.max(order.released_ns());
         let cpu = cpu.unwrap_or(here);
-        let what = EventKind::Lost { count };
+        let what = EventKind::Lost { count, since_ns: None };
         order.push_in_order(Event { time_ns, cpu, pid: 0, comm: Comm::default(), what });
     }
 }

@@ -50,6 +50,13 @@ pub fn quoted(text: &[u8]) -> String {
     format!("`{}{more}`", text[..text.len().min(40)].escape_ascii())
 }
 
+impl Wrong<'_> {
+    /// How much of the line was left.
+    pub fn rest_length(&self) -> usize {
+        self.found.len()
+    }
+}
+
 impl<'a> Scan<'a> {
     /// The whole of `line` is still to be read.
     pub fn new(line: &'a [u8]) -> Scan<'a> {
@@ -66,7 +73,8 @@ impl<'a> Scan<'a> {
         Err(Wrong { expected: Expected::Described(expected), found: self.rest })
     }
 
-    fn lacks<T>(&self, text: &'static str) -> Parsed<'a, T> {
+    /// The error that `text` does not stand here.
+    pub fn lacks<T>(&self, text: &'static str) -> Parsed<'a, T> {
         Err(Wrong { expected: Expected::Exactly(text), found: self.rest })
     }
 
@@ -95,22 +103,6 @@ impl<'a> Scan<'a> {
             None => return self.lacks(text),
         }
         Ok(())
-    }
-
-    /// Passes everything up to and including the last `text` of the line.
-    pub fn after_last(&mut self, text: &'static str) -> Parsed<'a, ()> {
-        match self.rest.windows(text.len()).rposition(|window| window == text.as_bytes()) {
-            Some(start) => self.rest = &self.rest[start + text.len()..],
-            None => return self.lacks(text),
-        }
-        Ok(())
-    }
-
-    /// What stands before the last `text` of the line, which is passed, too.
-    pub fn before_last(&mut self, text: &'static str) -> Parsed<'a, &'a [u8]> {
-        let all = self.rest;
-        self.after_last(text)?;
-        Ok(&all[..all.len() - self.rest.len() - text.len()])
     }
 
     /// What stands before `end`, which is passed, too; not empty.

@@ -17,7 +17,7 @@ fn whole(script: &mut Script, at_ns: u64, place: Extent) {
 }
 
 fn lose(script: &mut Script, at_ns: u64) {
-    script.at(at_ns).on(1).by(0).what(EventKind::Lost { count: 3 });
+    script.at(at_ns).on(1).by(0).what(EventKind::Lost { count: 3, since_ns: None });
 }
 
 fn start(script: &mut Script, at_ns: u64, key: u64, place: Extent) {
@@ -119,6 +119,6 @@ fn a_loss_at_an_unknown_place_leaves_nothing() {
     let mut script = Script::new();
     whole(&mut script, 0, extent("R", 64, 8));
     whole(&mut script, 20, extent("R", 128, 8));
-    script.at(30).on(UNKNOWN_CPU).by(0).what(EventKind::Lost { count: 1 });
+    script.at(30).on(UNKNOWN_CPU).by(0).what(EventKind::Lost { count: 1, since_ns: None });
     assert_eq!(found(&script.follow()), (0, 2));
 }

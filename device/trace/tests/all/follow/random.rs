@@ -127,14 +127,14 @@ fn drop_events(events: &[Event], runs: &[(usize, usize)]) -> Vec<Event> {
         }
         if let Some(count) = dropped.remove(&event.cpu) {
             let (time_ns, comm) = (event.time_ns, Comm::default());
-            let what = EventKind::Lost { count };
+            let what = EventKind::Lost { count, since_ns: None };
             kept.push(Event { time_ns, cpu: event.cpu, pid: 0, comm, what });
         }
         kept.push(*event);
     }
     let end_ns = events.last().map_or(0, |event| event.time_ns + 1);
     for (cpu, count) in dropped {
-        let what = EventKind::Lost { count };
+        let what = EventKind::Lost { count, since_ns: None };
         kept.push(Event { time_ns: end_ns, cpu, pid: 0, comm: Comm::default(), what });
     }
     kept

@@ -278,7 +278,7 @@ fn a_loss_leaves_nothing_that_it_may_have_touched() {
     script
         .events
         .insert(6, script.clone().at(150).on(1).what(EventKind::Plug).events.pop().unwrap());
-    script.at(300).on(1).what(EventKind::Lost { count: 3 });
+    script.at(300).on(1).what(EventKind::Lost { count: 3, since_ns: None });
     script.at(310).on(0).by(0).block('C', place);
     read(&mut script, 7, 400, 64);
     let trace = script.follow();
@@ -295,7 +295,7 @@ fn what_ended_in_the_time_of_a_loss_is_taken_back() {
     script
         .events
         .insert(6, script.clone().at(150).on(1).what(EventKind::Plug).events.pop().unwrap());
-    script.at(400).on(1).what(EventKind::Lost { count: 1 });
+    script.at(400).on(1).what(EventKind::Lost { count: 1, since_ns: None });
     let trace = script.follow();
     assert_eq!((trace.account.matched, trace.account.hit_by_loss), (1, 1));
     assert_eq!((trace.ios.len(), trace.account.ios_incomplete), (1, 1));

@@ -52,7 +52,8 @@ impl File {
     /// The same, where devices have names.
     pub fn named(trace: &Trace, names: &BTreeMap<Dev, String>) -> File {
         let mut bytes = Vec::new();
-        write(trace, names, &mut bytes).unwrap();
+        let calls: Vec<usize> = (0..trace.calls_without_request.len()).collect();
+        write(trace, names, &calls, &mut bytes).unwrap();
         let read = messages::Trace::decode(bytes.as_slice()).unwrap();
         let mut file = File::default();
         let mut interned = Interned::default();

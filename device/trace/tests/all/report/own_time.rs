@@ -193,7 +193,7 @@ fn without_any_switch_of_its_own_nothing_is_said() {
 fn where_events_were_lost_in_it_nothing_is_said() {
     let mut events = read(1_210, waits_for_a_hog).events;
     let place = events.iter().position(|event| event.time_ns >= 212 * US).unwrap();
-    let what = EventKind::Lost { count: 3 };
+    let what = EventKind::Lost { count: 3, since_ns: None };
     events.insert(place, Event { time_ns: 211 * US, cpu: 0, what, ..events[place] });
     let trace = follow(&events);
     assert_eq!((trace.ios.len(), trace.account.ios_incomplete), (0, 1));

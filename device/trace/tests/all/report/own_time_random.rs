@@ -92,7 +92,14 @@ impl Machine {
 
     fn wake(&mut self, by_cpu: usize, pid: u32) {
         let waking = Waking { woken: task(pid), context: None };
-        self.event(by_cpu, SchedWhat::Waking(waking, (self.on[by_cpu], Comm::default())));
+        self.event(
+            by_cpu,
+            SchedWhat::Waking {
+                waking,
+                by: (self.on[by_cpu], Comm::default()),
+                completed_ns: None,
+            },
+        );
     }
 
     fn step(&mut self, (later_ns, cpu, what, chosen): Step) {
@@ -164,7 +171,7 @@ fn sched(events: &[SchedEvent]) -> Sched {
 fn is_of_own(event: &SchedEvent) -> bool {
     match event.what {
         SchedWhat::Switch(Switch { prev, next, .. }) => prev.pid == OWN || next.pid == OWN,
-        SchedWhat::Waking(waking, _) => waking.woken.pid == OWN,
+        SchedWhat::Waking { waking, .. } => waking.woken.pid == OWN,
         SchedWhat::Lost => false,
     }
 }

@@ -252,9 +252,9 @@ fn command_start(command: &Command) -> (&'static str, String, String) {
             let name = ["flush", "write", "read"][usize::from(opcode)];
             let values = format!(
                 "nvme{}: disk=nvme0n1, qid={}, cmdid={}, nsid=1, flags=0x0, meta=0x0, cmd=(nvme_cmd_{name} slba=0)",
-                key >> 48,
-                key >> 32 & 0xffff,
-                key & 0xffff_ffff
+                key >> 32,
+                key >> 16 & 0xffff,
+                key & 0xffff
             );
             ("nvme", "nvme_setup_cmd".to_owned(), values)
         }
@@ -276,9 +276,9 @@ fn command_done(command: &Command) -> (&'static str, String, String) {
         Driver::Nvme => {
             let values = format!(
                 "nvme{}: qid={}, cmdid={}, res=0x0, retries=0, flags=0x0, status=0x0",
-                key >> 48,
-                key >> 32 & 0xffff,
-                key & 0xffff_ffff
+                key >> 32,
+                key >> 16 & 0xffff,
+                key & 0xffff
             );
             ("nvme", "nvme_complete_rq".to_owned(), values)
         }

@@ -71,7 +71,7 @@ fn first_blocks(events: &[Event], wanted: impl Fn(&EventKind) -> Option<Extent>)
 
 fn lost(events: &[Event]) -> u64 {
     let counts = events.iter().map(|event| match event.what {
-        EventKind::Lost { count } => count,
+        EventKind::Lost { count, .. } => count,
         _ => 0,
     });
     counts.sum()
@@ -321,7 +321,7 @@ fn records_that_no_page_tells_of_may_be_missing_anywhere() {
     replace(&dir.join("capture.json"), "_unplaced\": 0", "_unplaced\": 5");
     let captured = Captured::open(&dir).unwrap();
     let last = *events(&captured).last().unwrap();
-    assert_eq!((last.cpu, last.what), (UNKNOWN_CPU, EventKind::Lost { count: 5 }));
+    assert_eq!((last.cpu, last.what), (UNKNOWN_CPU, EventKind::Lost { count: 5, since_ns: None }));
     let cpus = captured.meta().cpus.len() as u64;
     assert_eq!(lost(&events(&captured)), 5 * cpus);
 }

@@ -235,7 +235,7 @@ fn commands_of_drivers() {
         ),
         EventKind::HardwareDone(command(Driver::Mmc, 0xc0ff_ee00, None, Some(4096), Some(18)))
     );
-    let key = 1 << 48 | 2 << 32 | 77;
+    let key = 1 << 32 | 2 << 16 | 77;
     assert_eq!(
         what(
             "nvme_setup_cmd: nvme1: disk=nvme1n1, qid=2, cmdid=77, nsid=1, flags=0x0, meta=0x0, \
@@ -393,7 +393,7 @@ fn losses_come_with_the_event_behind_them() {
     let losses: Vec<_> = events
         .iter()
         .filter_map(|event| match event.what {
-            EventKind::Lost { count } => Some((event.time_ns, event.cpu, count)),
+            EventKind::Lost { count, .. } => Some((event.time_ns, event.cpu, count)),
             _ => None,
         })
         .collect();
@@ -461,11 +461,11 @@ fn a_line_that_is_understood_in_part_is_no_event() {
             "sh-10 [001] 1.000001: block_rq_issue: 8,0 R 4096 () 20x8 + 8 [sh]",
             "expected ` + ` at `x8",
         ),
-        ("sh-10 [001] 1.000001: block_rq_issue: 8,0 R 4096 () 2048 + 8 [sh", "a name and ]"),
+        ("sh-10 [001] 1.000001: block_rq_issue: 8,0 R 4096 () 2048 + 8 [sh", "expected `]`"),
         ("sh-10 [001] 1.000001: block_rq_issue: 8,0 r 4096 () 2048 + 8 [sh]", "an operation"),
         (
             "sh-10 [001] 1.000001: block_rq_issue: 8,0 R 4096 () 2048 + 4294967296 [sh]",
-            "a number of sectors",
+            "values within their limits",
         ),
         ("sh-10 [001] 1.000001: block_rq_complete: 8,0 R () 2048 + 8 [0] x", "the end of the line"),
         ("sh-10 [001] 1.000001: sys_read(fd: 3, buf: 0, count: 0x10", "arguments and )"),

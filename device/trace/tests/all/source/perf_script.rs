@@ -77,7 +77,10 @@ fn system_calls_have_their_system_before_them() {
 fn losses_that_perf_was_asked_to_show() {
     let (events, problems) = read(":5 5 [001]  2.000001: PERF_RECORD_LOST lost 173\n");
     assert_eq!(problems, []);
-    assert_eq!((events[0].what, events[0].cpu), (EventKind::Lost { count: 173 }, 1));
+    assert_eq!(
+        (events[0].what, events[0].cpu),
+        (EventKind::Lost { count: 173, since_ns: None }, 1)
+    );
 }
 
 #[test]
@@ -102,7 +105,7 @@ fn a_line_that_is_understood_in_part_is_no_event() {
         ("dd 7 1.000001: block:block_plug: [dd]", "COMM TID [CPU] TIME: EVENT"),
         ("dd 7 [000] 1.000001: block_plug: [dd]", "SYSTEM:EVENT: VALUES"),
         ("dd 7 [000] 1.000001: 250000 cycles: ffff", "SYSTEM:EVENT: VALUES"),
-        ("dd 7 [000] 1.000001: block:block_plug: [dd", "a name and ]"),
+        ("dd 7 [000] 1.000001: block:block_plug: [dd", "expected `]`"),
         ("dd 7 [000] 1.000001: PERF_RECORD_LOST lost x", "a number of events"),
         ("dd [000] 1.000001: block:block_plug: [dd]", "COMM TID [CPU] TIME: EVENT"),
     ] {

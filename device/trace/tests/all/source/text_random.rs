@@ -66,8 +66,8 @@ fn command() -> impl Strategy<Value = EventKind> {
         let (driver, opcode) = (Driver::Mmc, Some(18));
         Command { driver, key, sector, bytes: Some(bytes), opcode }
     };
-    let nvme = |(controller, queue, id): (u16, u16, u32), opcode| {
-        let key = u64::from(controller) << 48 | u64::from(queue) << 32 | u64::from(id);
+    let nvme = |(controller, queue, id): (u16, u16, u16), opcode| {
+        let key = u64::from(controller) << 32 | u64::from(queue) << 16 | u64::from(id);
         Command { driver: Driver::Nvme, key, sector: None, bytes: None, opcode }
     };
     prop_oneof![
@@ -76,9 +76,9 @@ fn command() -> impl Strategy<Value = EventKind> {
         }),
         (any::<u64>(), any::<u32>())
             .prop_map(move |(key, bytes)| EventKind::HardwareDone(mmc(key, None, bytes))),
-        (any::<(u16, u16, u32)>(), 0..3_u8)
+        (any::<(u16, u16, u16)>(), 0..3_u8)
             .prop_map(move |(key, opcode)| EventKind::HardwareStart(nvme(key, Some(opcode)))),
-        any::<(u16, u16, u32)>().prop_map(move |key| EventKind::HardwareDone(nvme(key, None))),
+        any::<(u16, u16, u16)>().prop_map(move |key| EventKind::HardwareDone(nvme(key, None))),
     ]
 }
 

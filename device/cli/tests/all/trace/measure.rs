@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How much of the time that a program measures around its calls `steady trace` shows: of six programs, each of which
+//! waits for something else. Both are of the same run, so that this machine's speed does not matter. The programs have a
+//! real-time priority: what takes the CPU between the program's clock and the call is no part of the call.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use steadyio_testing::skip;
+
+use crate::common::tracing::{SCHEMA, mounted_ext4, run, start, trace, traced_loop};
+use crate::common::{Loop, stderr, valid_json};
+
+/// `timed(call, ...)` adds to what is printed at the end.
+const PROLOGUE: &str = "\
+import mmap, os, random, sys, time
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+own_ns = 0
+def timed(call, *arguments):
+    global own_ns
+    begin = time.monotonic_ns()
+    result = call(*arguments)
+    own_ns += time.monotonic_ns() - begin
+    return result
+";
+
+/// A file system on a loop device, unmounted when it goes.
+struct Mounted {
+    place: String,
+    disk: Loop,
+}
+
+impl Mounted {
+    fn new() -> Option<Mounted> {
+        let disk = traced_loop()?;
+        Some(Mounted { place: mounted_ext4(&disk), disk })
+    }
+
+    /// A file of 24 MiB that is not in the page cache.
+    fn cold_file(&self) -> String {
+        let path = format!("{}/cold", self.place);
+        fs::write(&path, vec![7_u8; 24 << 20]).unwrap();
+        run("sync", &[]);
+        let drop_pages =
+            format!("import os; f=os.open('{path}', os.O_RDONLY); os.posix_fadvise(f, 0, 0, 4)");
+        run("python3", &["-c", &drop_pages]);
+        path
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        run("umount", &[&self.place]);
+    }
+}
+
+/// What a program measured, and the record of its trace.
+fn measured(program: &str) -> (u64, Value) {
+    let program = format!("{PROLOGUE}{program}\nprint(own_ns)");
+    let output = trace(&["--json", "--", "python3", "-c", &program]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let own_ns = stderr(&output).lines().find_map(|line| line.parse().ok()).unwrap();
+    (own_ns, valid_json(&output, SCHEMA))
+}
+
+/// All calls of these names: how long they took.
+fn sum_ns(record: &Value, calls: &[&str]) -> u64 {
+    let all = record["calls"].as_array().unwrap().iter();
+    let own = all.filter(|sum| calls.contains(&sum["call"].as_str().unwrap()));
+    own.map(|sum| sum["sum_ns"].as_u64().unwrap()).sum()
+}
+
+/// How long they waited for this.
+fn waited_ns(record: &Value, call: &str, what: &str) -> u64 {
+    let all = record["calls"].as_array().unwrap().iter();
+    let waits =
+        all.filter(|sum| sum["call"] == call).flat_map(|sum| sum["waits"].as_array().unwrap());
+    waits.filter(|wait| wait["waited_for"] == what).map(|wait| wait["ns"].as_u64().unwrap()).sum()
+}
+
+/// At least 98 %, and no more than all.
+fn expect_nearly_all(own_ns: u64, record: &Value, calls: &[&str]) {
+    let sum_ns = sum_ns(record, calls);
+    println!("{calls:?}: {sum_ns} of {own_ns} ns, {:.2} %", sum_ns as f64 * 100.0 / own_ns as f64);
+    assert!(sum_ns <= own_ns, "{sum_ns} of {own_ns}: {:#}", record["calls"]);
+    assert!(sum_ns * 100 >= own_ns * 98, "{sum_ns} of {own_ns}: {:#}", record["calls"]);
+}
+
+#[test]
+fn of_a_directorys_fsync_after_a_rename() {
+    let Some(mounted) = Mounted::new() else { return };
+    let (own_ns, record) = measured(&format!(
+        "os.chdir('{}')\nfolder = os.open('.', os.O_RDONLY)\nfor number in range(30):\n    \
+         open('new', 'w').close()\n    os.rename('new', 'old')\n    timed(os.fsync, folder)",
+        mounted.place
+    ));
+    expect_nearly_all(own_ns, &record, &["fsync"]);
+    let journal_ns = waited_ns(&record, "fsync", "journal");
+    assert!(journal_ns * 2 > own_ns, "{journal_ns} of {own_ns}: {:#}", record["calls"]);
+}
+
+#[test]
+fn of_an_fsync_after_direct_writes() {
+    let Some(mounted) = Mounted::new() else { return };
+    let (own_ns, record) = measured(&format!(
+        "file = os.open('{}/file', os.O_RDWR | os.O_CREAT | os.O_DIRECT)\nblock = mmap.mmap(-1, 65536)\n\
+         for number in range(30):\n    timed(os.pwrite, file, block, number * 65536)\n    \
+         timed(os.fsync, file)",
+        mounted.place
+    ));
+    expect_nearly_all(own_ns, &record, &["pwrite64", "fsync"]);
+    let fsyncs = record["calls"].as_array().unwrap().iter().find(|sum| sum["call"] == "fsync");
+    assert_eq!(fsyncs.unwrap()["count"], 30);
+}
+
+#[test]
+fn of_buffered_reads_of_what_is_read_ahead() {
+    let Some(mounted) = Mounted::new() else { return };
+    let (own_ns, record) = measured(&format!(
+        "file = os.open('{}', os.O_RDONLY)\nblock = bytearray(1 << 20)\nfor number in range(24):\n    \
+         timed(os.preadv, file, [block], number << 20)",
+        mounted.cold_file()
+    ));
+    expect_nearly_all(own_ns, &record, &["preadv2"]);
+}
+
+#[test]
+fn of_a_writer_that_is_throttled() {
+    let Some(mounted) = Mounted::new() else { return };
+    let limits = format!("/sys/block/{}/bdi", mounted.disk.name());
+    let limit = |file: &str, value: &str| fs::write(Path::new(&limits).join(file), value).is_ok();
+    if !(limit("strict_limit", "1") && limit("max_bytes", "4194304")) {
+        return skip("no limit of dirty pages per device: the kernel is older than 6.2");
+    }
+    let (own_ns, record) = measured(&format!(
+        "file = os.open('{}/file', os.O_RDWR | os.O_CREAT)\nblock = bytes(1 << 20)\n\
+         for number in range(40):\n    timed(os.pwrite, file, block, number << 20)",
+        mounted.place
+    ));
+    expect_nearly_all(own_ns, &record, &["pwrite64"]);
+    let throttled_ns = waited_ns(&record, "pwrite64", "dirty_throttling");
+    assert!(throttled_ns > 0, "{:#}", record["calls"]);
+}
+
+/// The end of a fault has no event: only when its thread went on. The program is traced when it has started, as its own
+/// start has faults too.
+#[test]
+fn of_memory_that_is_read_from_a_file() {
+    if !Path::new("/sys/kernel/tracing/events/exceptions/page_fault_user").exists() {
+        return skip("this kernel has no event of page faults");
+    }
+    let Some(mounted) = Mounted::new() else { return };
+    let (go, said) = (mounted.disk.dir.path().join("go"), mounted.disk.dir.path().join("said"));
+    let program = format!(
+        "{PROLOGUE}file = os.open('{}', os.O_RDONLY)\nmemory = mmap.mmap(file, 0, prot=mmap.PROT_READ)\n\
+         def touch(place):\n    return memory[place]\n\
+         while not os.path.exists('{}'):\n    time.sleep(0.01)\n\
+         for number in range(0, 24 << 20, 1 << 20):\n    timed(touch, number)\n\
+         open('{}', 'w').write(str(own_ns))",
+        mounted.cold_file(),
+        go.display(),
+        said.display()
+    );
+    let mut process = Command::new("python3").args(["-c", &program]).spawn().unwrap();
+    let child = start(&["--pid", &process.id().to_string(), "--json"]);
+    fs::write(&go, "").unwrap();
+    process.wait().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let own_ns = fs::read_to_string(&said).unwrap().parse().unwrap();
+    expect_nearly_all(own_ns, &valid_json(&output, SCHEMA), &["page_fault"]);
+}
+
+#[test]
+fn of_operations_of_io_uring() {
+    let Some(disk) = traced_loop() else { return };
+    let report = disk.dir.path().join("fio.json");
+    let fio = format!(
+        "fio --name=load --filename={} --rw=read --bs=512k --direct=1 --size=32M --ioengine=io_uring \
+         --iodepth=1 --output-format=json --output={}",
+        disk.node,
+        report.display()
+    );
+    let program = ["--json", "--", "chrt", "--fifo", "1"].into_iter().chain(fio.split_whitespace());
+    let output = trace(&program.collect::<Vec<_>>()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let record = valid_json(&output, SCHEMA);
+    let said: Value = serde_json::from_slice(&fs::read(&report).unwrap()).unwrap();
+    let times = &said["jobs"][0]["read"]["lat_ns"];
+    let own_ns = times["mean"].as_f64().unwrap() * times["N"].as_f64().unwrap();
+    expect_nearly_all(own_ns as u64, &record, &["io_uring_enter"]);
+}
+
+/// Nothing of a call that this program makes is in the kernel's buffers.
+#[test]
+fn another_programs_calls_leave_no_events() {
+    let Some(disk) = traced_loop() else { return };
+    let kept = disk.dir.path().join("kept");
+    let mut other = Command::new("dd");
+    other.args(["if=/dev/zero", "of=/dev/null", "bs=1", "status=none"]);
+    let mut other = other.spawn().unwrap();
+    let program =
+        ["--keep", kept.to_str().unwrap(), "--", "sh", "-c", "cat /proc/uptime; sleep 0.3"];
+    let output = trace(&program).output().unwrap();
+    other.kill().unwrap();
+    other.wait().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let captured = steadyio_trace::source::capture::Captured::open(&kept).unwrap();
+    let events: Vec<_> = captured.events().map(|event| event.unwrap()).collect();
+    let calls_by = |pid: u32| {
+        use steadyio_trace::event::EventKind;
+        let is_call =
+            |what| matches!(what, EventKind::CallEnter { .. } | EventKind::CallExit { .. });
+        events.iter().filter(|event| event.pid == pid && is_call(event.what)).count()
+    };
+    assert_eq!(calls_by(other.id()), 0, "of {} events", events.len());
+    let program = captured.meta().asked_for[0];
+    assert!(calls_by(program) > 0, "the program's own are there");
+}

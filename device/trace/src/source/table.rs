@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every event that is read: its name, the fields that are taken of it, how it is printed, and what it becomes.
+//!
+//! Binary records (`decode`, by the kernel's `format`) and text (`text::pattern`) give the same fields, so each event
+//! is declared once, here. The calls among them are in `calls`.
+
+use super::calls::{CALLS, CallEvents};
+use super::commands::{mmc_done, mmc_start, nvme, scsi};
+use super::fields::Fields;
+use super::wanted::{ABSENT, Decode, Need, Wanted};
+use crate::event::{EventKind, Extent, Op};
+use crate::sched::{Context, SchedTask, Switch, Waking};
+
+const NS_PER_MS: u64 = 1_000_000;
+const SECTOR_BYTES: u32 = 512;
+/// Bits of `prev_state` that say for what a thread sleeps or that it is gone; those above them mark preemption.
+const STATE_MASK: i64 = 0xff;
+/// Of `common_flags`.
+const HARDIRQ: u8 = 0x08;
+const SOFTIRQ: u8 = 0x10;
+const NMI: u8 = 0x40;
+
+/// Of bios: device, first sector, sectors, operation; of requests since 6.4, the I/O priority.
+const EXTENT: &str = "dev sector nr_sector rwbs ?ioprio";
+const BIO: &[&str] = &["{dev:D} {rwbs:r} {sector:d} + {nr_sector:d} [{comm:n}]"];
+const REQUEST: &[&str] =
+    &["{dev:D} {rwbs:r} {:d} ({*}) {sector:d} + {nr_sector:d} {ioprio:p}[{comm:n}]"];
+const ENDED: &[&str] = &["{dev:D} {rwbs:r} ({*}) {sector:d} + {nr_sector:d} {ioprio:p}[{error:s}]"];
+const NVME: &str = "ctrl_id qid cid ?opcode";
+const SCSI: &str = "host_no channel id lun driver_tag opcode cmnd";
+const SCSI_TEXT: &[&str] = &[
+    "host_no={host_no:d} channel={channel:d} id={id:d} lun={lun:d}{*} driver_tag={driver_tag:s}{*} raw={opcode:x}{cmnd:t}){*}",
+];
+const INODE: &[&str] = &["bdi {*}: ino={ino:d} state={*}"];
+const COMMIT: &[&str] = &["dev {dev:D} transaction {transaction:d} sync {*}"];
+const READAHEAD: &[&str] = &["dev={s_dev:C} ino={i_ino:x} {*}"];
+const WAKING: &[&str] = &[
+    "comm={comm:n} pid={pid:d} prio={prio:s} target_cpu={:d}",
+    "comm={comm:n} pid={pid:d} prio={prio:s} success=1 target_cpu={:d}",
+    "{comm:n}:{pid:d} [{prio:s}] CPU:{:d}",
+    "{comm:n}:{pid:d} [{prio:s}] success=1 CPU:{:d}",
+];
+
+/// All rows, those of calls last.
+pub(super) fn rows() -> Vec<Wanted> {
+    let mut all = block();
+    all.extend(drivers());
+    all.extend(io_uring());
+    all.extend(files());
+    all.extend(threads());
+    for CallEvents { call, name, fd, bytes, metadata } in CALLS {
+        let need = if metadata { Need::Metadata } else { Need::Summary };
+        let arguments = vec![fd.unwrap_or(ABSENT), bytes.unwrap_or(ABSENT)];
+        all.push(of_call(format!("sys_enter_{name}"), need, arguments, Decode::Enter(call)));
+        all.push(of_call(format!("sys_exit_{name}"), need, vec!["ret"], Decode::Exit(call)));
+    }
+    all
+}
+
+#[rustfmt::skip]
+fn block() -> Vec<Wanted> {
+    use Need::{Fine, Summary};
+    vec![
+        row("block block_bio_queue", Summary, EXTENT, BIO, |f| Some(EventKind::BioQueue(f.extent()?))),
+        row("block block_bio_remap", Summary, "dev sector nr_sector rwbs ?ioprio old_dev old_sector",
+            &["{dev:D} {rwbs:r} {sector:d} + {nr_sector:d} <- ({old_dev:D}) {old_sector:d}"],
+            |f| Some(EventKind::BioRemap { to: f.extent()?, from: (f.dev(5)?, f.u64(6)?) })),
+        row("block block_split", Summary, "dev sector new_sector rwbs",
+            &["{dev:D} {rwbs:r} {sector:d} / {new_sector:d} [{comm:n}]"], |f| {
+                let (dev, sector, new_sector) = (f.dev(0)?, f.u64(1)?, f.u64(2)?);
+                let bio = Extent { dev, sector, sectors: 0, op: f.op(3)?, priority: None };
+                Some(EventKind::BioSplit { bio, new_sector })
+            }),
+        row("block block_bio_backmerge", Summary, EXTENT, BIO, |f| Some(EventKind::BackMerge(f.extent()?))),
+        row("block block_bio_frontmerge", Summary, EXTENT, BIO, |f| Some(EventKind::FrontMerge(f.extent()?))),
+        row("block block_rq_merge", Summary, EXTENT, REQUEST, |f| Some(EventKind::RequestMerge(f.extent()?))),
+        row("block block_getrq", Summary, EXTENT, BIO, |f| Some(EventKind::GetRequest(f.extent()?))),
+        row("block block_plug", Fine, "", &["[{comm:n}]"], |_| Some(EventKind::Plug)),
+        row("block block_unplug", Fine, "", &["[{comm:n}] {:d}"], |_| Some(EventKind::Unplug)),
+        row("block block_rq_insert", Summary, EXTENT, REQUEST, |f| Some(EventKind::Insert(f.extent()?))),
+        row("block block_rq_issue", Summary, EXTENT, REQUEST, |f| Some(EventKind::Issue(f.extent()?))),
+        row("block block_rq_requeue", Summary, EXTENT, ENDED, |f| Some(EventKind::Requeue(f.extent()?))),
+        row("block block_rq_complete", Summary, "dev sector nr_sector rwbs ?ioprio error", ENDED,
+            |f| Some(EventKind::Complete { extent: f.extent()?, error: f.i32(5)? })),
+        // The event does not say what is done there.
+        row("k2 k2_split", Summary, "dev sector piece_bytes rest_bytes",
+            &["{dev:D} {sector:d} piece {piece_bytes:d} bytes rest {rest_bytes:d} bytes"], |f| {
+                let (dev, sector, bytes) = (f.dev(0)?, f.u64(1)?, f.u32(2)?);
+                let (sectors, op) = (bytes / SECTOR_BYTES, Op::default());
+                let piece = Extent { dev, sector, sectors, op, priority: None };
+                (bytes % SECTOR_BYTES == 0).then_some(EventKind::K2Split { piece, rest_bytes: f.u32(3)? })
+            }),
+    ]
+}
+
+#[rustfmt::skip]
+fn drivers() -> Vec<Wanted> {
+    use Need::{Fine, Summary};
+    vec![
+        row("mmc mmc_request_start", Summary, "mrq cmd_opcode blocks blksz blk_addr",
+            &["{*}: start struct mmc_request[{mrq:x}]: cmd_opcode={cmd_opcode:d} {*} blocks={blocks:d} block_size={blksz:d} blk_addr={blk_addr:d} {*}"],
+            |f| mmc_start(f).map(EventKind::HardwareStart)),
+        row("mmc mmc_request_done", Summary, "mrq cmd_opcode bytes_xfered",
+            &["{*}: end struct mmc_request[{mrq:x}]: cmd_opcode={cmd_opcode:d} {*} bytes_xfered={bytes_xfered:d} {*}"],
+            |f| mmc_done(f).map(EventKind::HardwareDone)),
+        // Without a disk it is an administrative command.
+        row("nvme nvme_setup_cmd", Summary, NVME,
+            &["nvme{ctrl_id:d}: disk={*}, qid={qid:d}, cmdid={cid:d}, nsid={*}, cmd=({opcode:w} {*})",
+              "nvme{ctrl_id:d}: qid={qid:d}, cmdid={cid:d}, nsid={*}, cmd=({opcode:w} {*})"],
+            |f| nvme(f).map(EventKind::HardwareStart)),
+        row("nvme nvme_complete_rq", Summary, NVME,
+            &["nvme{ctrl_id:d}: disk={*}, qid={qid:d}, cmdid={cid:d}, res={*}, status={:x}",
+              "nvme{ctrl_id:d}: qid={qid:d}, cmdid={cid:d}, res={*}, status={:x}"],
+            |f| nvme(f).map(EventKind::HardwareDone)),
+        row("scsi scsi_dispatch_cmd_start", Summary, SCSI, SCSI_TEXT, |f| scsi(f).map(EventKind::HardwareStart)),
+        row("scsi scsi_dispatch_cmd_done", Summary, SCSI, SCSI_TEXT, |f| scsi(f).map(EventKind::HardwareDone)),
+        row("irq irq_handler_entry", Fine, "irq", &["irq={irq:d} name={*}"],
+            |f| Some(EventKind::IrqEnter { irq: f.u32(0)? })),
+        row("irq irq_handler_exit", Fine, "irq", &["irq={irq:d} ret={*}"],
+            |f| Some(EventKind::IrqExit { irq: f.u32(0)? })),
+    ]
+}
+
+#[rustfmt::skip]
+fn io_uring() -> Vec<Wanted> {
+    use Need::Summary;
+    vec![
+        Wanted { old_name: Some("io_uring_submit_sqe"), ..row("io_uring io_uring_submit_req", Summary, "req ?sq_thread",
+            &["ring {*}, req {req:a}, {*}, sq_thread {sq_thread:d}"],
+            |f| Some(EventKind::UringSubmit { request: f.u64(0)?, sq_thread: f.u64(1).unwrap_or(0) != 0 })) },
+        row("io_uring io_uring_complete", Summary, "req res",
+            &["ring {*}, req {req:a}, {*} result {res:s}, cflags 0x{*}"],
+            |f| Some(EventKind::UringComplete { request: f.u64(0)?, result: f.i32(1)? })),
+        row("io_uring io_uring_queue_async_work", Summary, "req", &["ring {*}, request {req:a}, user_data 0x{*}"],
+            |f| Some(EventKind::UringQueueWork { request: f.u64(0)? })),
+        row("io_uring io_uring_link", Summary, "req target_req",
+            &["ring {*}, request {req:a} linked after {target_req:a}"],
+            |f| Some(EventKind::UringLink { request: f.u64(0)?, after: f.u64(1)? })),
+        // Only of workers: others do it for each operation.
+        Wanted { filter: "comm ~ \"iou-wrk-*\"", ..row("io_uring io_uring_file_get", Summary, "req",
+            &["ring {*}, req {req:a}, {*}, fd {:s}"],
+            |f| Some(EventKind::UringFileGet { request: f.u64(0)? })) },
+    ]
+}
+
+#[rustfmt::skip]
+fn files() -> Vec<Wanted> {
+    use Need::{Files, Fine, Summary};
+    let cached = |f: &Fields| Some(EventKind::PageCacheAdd { dev: f.dev(0)?, inode: f.u64(1)? });
+    vec![
+        row("writeback writeback_single_inode_start", Summary, "ino", INODE,
+            |f| Some(EventKind::WritebackStart { inode: f.u64(0)? })),
+        row("writeback writeback_single_inode", Summary, "ino", INODE,
+            |f| Some(EventKind::WritebackEnd { inode: f.u64(0)? })),
+        // Comes once per pause, from a thread that is about to sleep; in ms, below 0 if it goes on.
+        row("writeback balance_dirty_pages", Summary, "pause", &["bdi {*} pause={pause:s} period={*}"], |f| {
+            let pause_ms = u64::try_from(f.int(0)?).unwrap_or(0);
+            Some(EventKind::DirtyPause { pause_ns: pause_ms.saturating_mul(NS_PER_MS) })
+        }),
+        row("filemap mm_filemap_add_to_page_cache", Fine, "s_dev i_ino", &["dev {s_dev:C} ino {i_ino:x} {*}"], cached),
+        row("readahead page_cache_ra_unbounded", Files, "s_dev i_ino", READAHEAD, cached),
+        row("readahead page_cache_ra_order", Files, "s_dev i_ino", READAHEAD, cached),
+        row("readahead page_cache_sync_ra", Files, "s_dev i_ino", READAHEAD, cached),
+        row("readahead page_cache_async_ra", Files, "s_dev i_ino", READAHEAD, cached),
+        row("jbd2 jbd2_start_commit", Summary, "dev transaction", COMMIT,
+            |f| Some(EventKind::JournalCommitStart { dev: f.dev(0)?, transaction: f.u32(1)? })),
+        row("jbd2 jbd2_end_commit", Summary, "dev transaction", COMMIT,
+            |f| Some(EventKind::JournalCommitEnd { dev: f.dev(0)?, transaction: f.u32(1)? })),
+    ]
+}
+
+#[rustfmt::skip]
+fn threads() -> Vec<Wanted> {
+    use Need::{Files, Summary, Threads};
+    vec![
+        row("sched sched_switch", Threads, "prev_pid prev_comm prev_prio prev_state next_pid next_comm next_prio",
+            &["prev_comm={prev_comm:n} prev_pid={prev_pid:d} prev_prio={prev_prio:s} prev_state={prev_state:S} ==> \
+               next_comm={next_comm:n} next_pid={next_pid:d} next_prio={next_prio:s}",
+              "{prev_comm:n}:{prev_pid:d} [{prev_prio:s}] {prev_state:S} ==> {next_comm:n}:{next_pid:d} [{next_prio:s}]"],
+            |f| {
+                let runnable = f.int(3)? & STATE_MASK == 0;
+                Some(EventKind::Switch(Switch { prev: task(f, 0)?, runnable, next: task(f, 4)? }))
+            }),
+        row("sched sched_waking", Threads, "pid comm prio ?common_flags", WAKING, waking),
+        row("sched sched_wakeup", Files, "pid comm prio ?common_flags", WAKING, waking),
+        row("lock contention_begin", Threads, "", &["{:x} (flags={*}"], |_| Some(EventKind::LockBegin)),
+        row("lock contention_end", Threads, "", &["{:x} (ret={:s})"], |_| Some(EventKind::LockEnd)),
+        // Ends a page fault that nothing else does.
+        row("raw_syscalls sys_enter", Threads, "", &["NR {:s} ({*}"], |_| Some(EventKind::AnyCall)),
+        row("exceptions page_fault_user", Threads, "", &["address={*} error_code={*}"], |_| Some(EventKind::PageFault)),
+        // Not sched_process_fork: the workers of io_uring begin without it.
+        row("task task_newtask", Summary, "pid", &["pid={pid:d} comm={*} clone_flags={*}"],
+            |f| Some(EventKind::Fork { child: f.u32(0)? })),
+        row("sched sched_process_fork", Files, "child_pid", &["comm={*} child_pid={child_pid:d}"],
+            |f| Some(EventKind::Fork { child: f.u32(0)? })),
+    ]
+}
+
+/// Fields: `pid comm prio common_flags`; text has the flags in the head of its line.
+fn waking(fields: &Fields) -> Option<EventKind> {
+    let context = fields.u8(3).map(|flags| match flags {
+        _ if flags & (HARDIRQ | NMI) != 0 => Context::Interrupt,
+        _ if flags & SOFTIRQ != 0 => Context::Softirq,
+        _ => Context::Thread,
+    });
+    Some(EventKind::Waking(Waking { woken: task(fields, 0)?, context }))
+}
+
+/// Its number, its name and the priority, from field `first` on.
+fn task(fields: &Fields, first: usize) -> Option<SchedTask> {
+    let (pid, comm) = (fields.u32(first)?, fields.comm(first + 1)?);
+    Some(SchedTask { pid, comm, prio: fields.i32(first + 2)? })
+}
+
+fn row(
+    path: &'static str,
+    need: Need,
+    fields: &'static str,
+    text: &'static [&'static str],
+    decode: fn(&Fields) -> Option<EventKind>,
+) -> Wanted {
+    let (system, name) = path.split_once(' ').unwrap_or((path, ""));
+    let fields = fields.split_whitespace().collect();
+    let decode = Decode::Event(decode);
+    Wanted { system, name: name.into(), old_name: None, need, filter: "", fields, text, decode }
+}
+
+fn of_call(name: String, need: Need, fields: Vec<&'static str>, decode: Decode) -> Wanted {
+    let (system, filter) = ("syscalls", "");
+    Wanted { system, name, old_name: None, need, filter, fields, text: &[], decode }
+}
