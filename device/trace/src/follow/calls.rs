@@ -143,11 +143,13 @@ impl Follower {
                 self.tasks.end_io(key, event.time_ns, &mut self.results);
             }
             (None, Call::IoSubmit) => {}
-            // What is fetched was submitted by another thread, such as the kernel's polling one.
-            (None, _) if fetches && thread.unreaped.is_empty() => {
-                self.results.push_uncounted(without_request);
+            (None, _) if fetches => {
+                // What another thread submitted, such as the kernel's polling one.
+                if thread.unreaped.is_empty() && !self.uring.is_submitter(event.pid) {
+                    self.results.push_uncounted(without_request);
+                }
+                self.reap(event);
             }
-            (None, _) if fetches => self.reap(event),
             (None, _) => {
                 self.tasks.unclaim_commits(&in_call.commits);
                 self.results.push_call_without_request(without_request);

@@ -18,6 +18,13 @@ pub(super) struct Uring {
     pools: HashMap<u32, Pool>,
 }
 
+impl Uring {
+    /// Whether this thread has operations in progress.
+    pub fn is_submitter(&self, pid: u32) -> bool {
+        self.operations.values().any(|operation| operation.pid == pid)
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Operation {
     /// Who submitted it.

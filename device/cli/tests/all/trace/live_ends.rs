@@ -219,7 +219,8 @@ fn a_ring_keeps_the_end_of_what_memory_cannot_hold() {
     let held = fs::read_dir(kept).unwrap().map(|entry| entry.unwrap());
     let pages = held.filter(|entry| entry.file_name().to_string_lossy().ends_with(".raw"));
     let bytes: u64 = pages.map(|entry| entry.metadata().unwrap().len()).sum();
-    assert!(bytes > 0 && bytes < 3 << 20, "{bytes} bytes are kept");
+    // A fifth of what the calls leave: what comes between two looks at the buffers is more than half of memory.
+    assert!(bytes > 0 && bytes < 8 << 20, "{bytes} bytes are kept");
 }
 
 #[test]

@@ -220,7 +220,7 @@ impl Work {
         if self.parts_taken.elapsed() >= PARTS_EVERY {
             self.parts_taken = Instant::now();
             for (raw, held) in &mut self.cpus {
-                take_rest(raw, held, self.page_size)?;
+                take_part(raw, held, self.page_size)?;
             }
         }
         Ok(watch.look(self.cpus.iter().map(|(_, held)| held)))
@@ -324,20 +324,24 @@ impl Pipe {
     }
 }
 
-/// Takes the page that is being filled, and what is behind it.
+/// Takes the page that is being filled, and what is behind it. Tracing must be off: reading may be traced itself.
 fn take_rest(raw: &mut File, held: &mut CpuData, page_size: usize) -> io::Result<()> {
+    while take_part(raw, held, page_size)? {}
+    Ok(())
+}
+
+/// Takes what is in the page that is being filled; false if there is nothing.
+fn take_part(raw: &mut File, held: &mut CpuData, page_size: usize) -> io::Result<bool> {
     let mut page = vec![0; page_size];
-    loop {
-        match raw.read(&mut page) {
-            Ok(0) => return Ok(()),
-            Ok(bytes) => {
-                held.file.write_all(&page[..bytes])?;
-                held.bytes += bytes as u64;
-            }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+    match raw.read(&mut page) {
+        Ok(bytes) => {
+            held.file.write_all(&page[..bytes])?;
+            held.bytes += bytes as u64;
+            Ok(bytes > 0)
         }
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
+        Err(error) if error.kind() == ErrorKind::Interrupted => Ok(true),
+        Err(error) => Err(error),
     }
 }
 
