@@ -133,7 +133,7 @@ def test_perfetto_shows_a_read_in_each_layer(ui: PerfettoUi) -> None:
     """The times are those of the trace's own clock, in ns."""
     rows = ui.rows(
         "select t.name, ts - trace_start(), dur from slice s join track t on t.id = track_id"
-        " where s.name = 'read 64K @2048' order by ts"
+        " where s.name = 'read 64K' order by ts"
     )
     assert rows == [
         ("submission (VFS)", 0, 2_000),
@@ -194,7 +194,7 @@ def test_the_questions_of_the_reference_page_have_answers(ui: PerfettoUi) -> Non
     questions = [question for block in blocks for question in block.split(";") if question.strip()]
     answers = [ui.rows(question) for question in questions]
     assert len(answers) == 2
-    assert answers[0][0] == (4, "write 512K @8192", 90.0)
+    assert answers[0][0] == (4, "write 512K", 90.0)
     assert ("readahead", 1, 0.069) in answers[1]
 
 

@@ -102,6 +102,8 @@ pub enum EventKind {
         request: u64,
         /// By the kernel's polling thread.
         sq_thread: bool,
+        /// What is asked for, if the event says so.
+        operation: Option<UringOp>,
     },
     /// `io_uring:io_uring_complete`.
     UringComplete {
@@ -215,6 +217,50 @@ pub struct Command {
     pub bytes: Option<u32>,
     /// The driver's command number (eMMC CMD index, NVMe or SCSI opcode), if the event says so.
     pub opcode: Option<u8>,
+}
+
+/// What an operation of io_uring does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum UringOp {
+    Read,
+    Write,
+    Fsync,
+    SyncFileRange,
+    Fallocate,
+    Ftruncate,
+    Other,
+}
+
+impl UringOp {
+    /// By the kernel's number (`enum io_uring_op`), which is part of its interface.
+    pub fn from_number(number: u64) -> UringOp {
+        match number {
+            // READV, READ_FIXED, READ, READ_MULTISHOT, READV_FIXED
+            1 | 4 | 22 | 49 | 60 => UringOp::Read,
+            // WRITEV, WRITE_FIXED, WRITE, WRITEV_FIXED
+            2 | 5 | 23 | 61 => UringOp::Write,
+            3 => UringOp::Fsync,
+            8 => UringOp::SyncFileRange,
+            17 => UringOp::Fallocate,
+            55 => UringOp::Ftruncate,
+            _ => UringOp::Other,
+        }
+    }
+
+    /// By its name in `io_uring`'s events.
+    pub fn from_name(name: &[u8]) -> UringOp {
+        match name {
+            b"READ" | b"READV" | b"READ_FIXED" | b"READ_MULTISHOT" | b"READV_FIXED" => {
+                UringOp::Read
+            }
+            b"WRITE" | b"WRITEV" | b"WRITE_FIXED" | b"WRITEV_FIXED" => UringOp::Write,
+            b"FSYNC" => UringOp::Fsync,
+            b"SYNC_FILE_RANGE" => UringOp::SyncFileRange,
+            b"FALLOCATE" => UringOp::Fallocate,
+            b"FTRUNCATE" => UringOp::Ftruncate,
+            _ => UringOp::Other,
+        }
+    }
 }
 
 /// A driver with events of its commands.

@@ -5,7 +5,7 @@
 //! operation) with the requests that it led to. Requests outside system calls (writeback, readahead, the journal)
 //! have an [`Origin`] that says so, and no I/O.
 
-use super::event::{Call, Comm, Dev, Op, Priority};
+use super::event::{Call, Comm, Dev, Op, Priority, UringOp};
 use super::sched::Sched;
 
 /// The points that a request passes, in this order.
@@ -141,6 +141,8 @@ pub enum Origin {
 pub struct Io {
     /// By which call, or through which interface.
     pub call: Call,
+    /// What it does, if it is an operation of io_uring and its event says so.
+    pub operation: Option<UringOp>,
     pub pid: u32,
     pub comm: Comm,
     /// The call begins, in ns (io_uring: the submission).

@@ -65,6 +65,12 @@ pub struct Arguments {
     /// Write the spans for `steady model` to this file
     #[arg(long, value_name = "FILE")]
     pub spans: Option<PathBuf>,
+    /// Write every I/O, other call and request that is shown to this file, as CSV
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// The same as JSON, an object a line
+    #[arg(long, value_name = "FILE")]
+    pub json_lines: Option<PathBuf>,
     /// Write a trace for the Perfetto UI (ui.perfetto.dev) to this file
     #[arg(long, value_name = "FILE")]
     pub perfetto: Option<PathBuf>,

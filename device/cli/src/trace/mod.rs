@@ -23,6 +23,7 @@ use steadyio_trace::event::Dev;
 use steadyio_trace::io::Trace;
 use steadyio_trace::perfetto;
 use steadyio_trace::report::record::{Question, Record, Unread};
+use steadyio_trace::report::rows::{self, Row};
 use steadyio_trace::report::spans_file;
 use steadyio_trace::source::Problems;
 use steadyio_trace::source::capture::devices::{Stack, names, parse};
@@ -59,6 +60,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         skipped,
     };
     let calls = question.calls_shown(&trace);
+    let rows = files.want_rows().then(|| rows::rows(&trace, &question)).unwrap_or_default();
     let record = Record::new(&trace, question);
     print(&if arguments.json {
         record.to_json().map_err(Failure::with(Status::Failed))?
@@ -66,7 +68,9 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         text(&record, arguments.fine)
     })?;
     // Last, so that the tables are printed even if a file cannot be written.
-    files.write((&trace, &calls), &names, &record).map_err(Failure::with(Status::Failed))?;
+    files
+        .write((&trace, &calls), &names, (&record, &rows))
+        .map_err(Failure::with(Status::Failed))?;
     Ok(match ended {
         Status::Done if record.is_flawed() => Status::Flawed,
         ended => ended,
@@ -127,6 +131,8 @@ fn now(
 struct OutFiles {
     perfetto: Option<RecordFile>,
     spans: Option<RecordFile>,
+    csv: Option<RecordFile>,
+    json_lines: Option<RecordFile>,
 }
 
 impl OutFiles {
@@ -140,17 +146,29 @@ impl OutFiles {
         Ok(OutFiles {
             perfetto: create("--perfetto", &arguments.perfetto)?,
             spans: create("--spans", &arguments.spans)?,
+            csv: create("--csv", &arguments.csv)?,
+            json_lines: create("--json-lines", &arguments.json_lines)?,
         })
+    }
+
+    fn want_rows(&self) -> bool {
+        self.csv.is_some() || self.json_lines.is_some()
     }
 
     fn write(
         self,
         (trace, calls): (&Trace, &[usize]),
         names: &BTreeMap<Dev, String>,
-        record: &Record,
+        (record, rows): (&Record, &[Row]),
     ) -> anyhow::Result<()> {
         if let Some(file) = self.perfetto {
             file.fill(|out| perfetto::write(trace, names, calls, out)).context("--perfetto")?;
+        }
+        if let Some(file) = self.csv {
+            file.fill(|out| rows::write_csv(rows, out)).context("--csv")?;
+        }
+        if let Some(file) = self.json_lines {
+            file.fill(|out| rows::write_json_lines(rows, out)).context("--json-lines")?;
         }
         if let Some(file) = self.spans {
             let spans = spans_file::of_record(record).context("--spans")?;

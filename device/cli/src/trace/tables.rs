@@ -7,8 +7,9 @@ use steadyio_trace::report::calls::{CallGroup, CallSum};
 use steadyio_trace::report::distribution::Distribution;
 use steadyio_trace::report::groups::{Group, size_text};
 use steadyio_trace::report::record::{ClassTimes, Record};
+use steadyio_trace::report::thread_sums::ThreadSum;
 use steadyio_trace::report::times::{SPANS, Times};
-use steadyio_trace::report::words::{count, us};
+use steadyio_trace::report::words::{count, thread, us};
 
 use crate::table::align;
 
@@ -17,6 +18,7 @@ const SHARE_WORDS: [usize; 1] = [0];
 const FIGURE_WORDS: [usize; 2] = [0, 1];
 /// As many inodes are named.
 const INODES_MAX: usize = 5;
+const THREADS_MAX: usize = 20;
 const NS_PER_US: f64 = 1_000.0;
 const NS_PER_MS: f64 = 1_000_000.0;
 
@@ -28,6 +30,7 @@ pub fn tables(record: &Record, fine: bool) -> String {
         requests("Flushes and discards of any origin", &record.flushes_and_discards, fine),
         calls_without_request(&record.calls_without_request),
         calls(&record.calls),
+        threads(&record.threads),
         classes(&record.classes),
     ];
     let shown: Vec<String> = sections.into_iter().flatten().collect();
@@ -156,6 +159,33 @@ fn calls(sums: &[CallSum]) -> Option<String> {
     }
     let text = || format!("What calls waited for\n{}", align(&table, &SHARE_WORDS));
     (!sums.is_empty()).then(text)
+}
+
+/// All calls of each thread, if there are several.
+fn threads(sums: &[ThreadSum]) -> Option<String> {
+    let head = ["", "calls", "I/Os", "MiB", "sum ms", "mean us", "p50", "p99", "p99.9", "max"];
+    let mut table = vec![head.map(String::from)];
+    table.extend(sums.iter().take(THREADS_MAX).map(|sum| {
+        let times = &sum.times;
+        [
+            thread(&sum.comm, sum.pid),
+            times.count.to_string(),
+            sum.ios.to_string(),
+            one(sum.bytes as f64 / f64::from(1 << 20)),
+            one(sum.sum_ns as f64 / NS_PER_MS),
+            one(times.mean_ns / NS_PER_US),
+            us(times.p50_ns),
+            us(times.p99_ns),
+            us(times.p999_ns),
+            us(times.max_ns),
+        ]
+    }));
+    let more = match sums.len().checked_sub(THREADS_MAX) {
+        None | Some(0) => String::new(),
+        Some(more) => format!("and {}; --json lists them\n", count(more as u64, "other thread")),
+    };
+    let text = || format!("Calls by thread\n{}{more}", align(&table, &SHARE_WORDS));
+    (sums.len() > 1).then(text)
 }
 
 /// How each span and the whole are distributed: several lines per group.

@@ -5,7 +5,7 @@ use super::super::event::{Dev, Event, Extent, OpKind};
 use super::Follower;
 use super::open::{RequestNumber, add_new};
 use super::tasks::Share;
-use super::threads::Bio;
+use super::threads::{Bio, Thread};
 
 impl Follower {
     /// A bio reaches the block layer. A part of a split bio and a bio that went through a stacked device may be
@@ -33,6 +33,10 @@ impl Follower {
         // A partition below a stacked device: known by the sector within the partition so far.
         let within = |bio: &Bio| bio.carried && (bio.dev, bio.sector) == (to.dev, from.1);
         let Some(at) = thread.pending.iter().rposition(above) else {
+            if let Some((submitter, at)) = self.only_one_at(from) {
+                return self.carry_down((submitter, at), event.pid, to, from.0);
+            }
+            let thread = self.threads.entry(event.pid).or_default();
             match thread.pending.iter_mut().rev().find(|bio| within(bio)) {
                 Some(bio) => {
                     bio.sector = to.sector;
@@ -48,15 +52,32 @@ impl Follower {
             }
             return;
         };
+        self.carry_down((event.pid, at), event.pid, to, from.0);
+    }
+
+    /// The bio at this place, if exactly one is pending there: a thread of the stacked device's own goes on with it
+    /// (dm-crypt encrypts what is written in one).
+    fn only_one_at(&self, (dev, sector): (Dev, u64)) -> Option<(u32, usize)> {
+        let of_thread = |(pid, thread): (&u32, &Thread)| {
+            let at = thread.pending.iter().rposition(|bio| bio.covers(dev, sector) && !bio.stacked);
+            at.map(|at| (*pid, at))
+        };
+        let mut found = self.threads.iter().filter_map(of_thread);
+        found.next().filter(|_| found.next().is_none())
+    }
+
+    /// The pending bio goes on to `to`, in the thread `server`.
+    fn carry_down(&mut self, (pid, at): (u32, usize), server: u32, to: &Extent, above: Dev) {
+        let Some(thread) = self.threads.get_mut(&pid) else { return };
         let upper = &mut thread.pending[at];
         let mut bio = upper.clone();
         let was_stacked = std::mem::replace(&mut upper.stacked, true);
         let task = upper.share.task;
         bio.stacked = false;
         bio.carried = true;
-        add_new(&mut bio.through, &[from.0]);
+        add_new(&mut bio.through, &[above]);
         (bio.dev, bio.sector, bio.sectors, bio.op) = (to.dev, to.sector, to.sectors, to.op);
-        self.hold_bio(bio);
+        self.hold_bio_in(server, bio);
         // From now on only those below count.
         if !was_stacked {
             self.tasks.release(task, &mut self.results);
@@ -106,8 +127,13 @@ impl Follower {
 
     /// It waits for a request, and its task for it.
     fn hold_bio(&mut self, bio: Bio) {
+        self.hold_bio_in(bio.pid, bio);
+    }
+
+    /// The same, where another thread will ask for the request.
+    fn hold_bio_in(&mut self, pid: u32, bio: Bio) {
         self.tasks.hold(bio.share.task);
-        let thread = self.threads.entry(bio.pid).or_default();
+        let thread = self.threads.entry(pid).or_default();
         if let Some(oldest) = thread.queue(bio) {
             self.drop_bio(&oldest);
         }

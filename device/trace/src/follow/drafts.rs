@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is known of an I/O until it ends.
 
-use super::super::event::{Call, Comm};
+use super::super::event::{Call, Comm, UringOp};
 use super::tasks::Key;
 
 /// How the program learns of an I/O's completion.
@@ -17,6 +17,8 @@ pub(super) enum Handover {
 #[derive(Debug)]
 pub(super) struct Draft {
     pub call: Call,
+    /// Of io_uring.
+    pub operation: Option<UringOp>,
     pub pid: u32,
     pub comm: Comm,
     pub entered_ns: u64,

@@ -62,6 +62,7 @@ pub(super) fn make_io(draft: &Draft, exited_ns: u64, parts: &[Part], results: &R
     let moved = || requests().filter(|(request, _)| request.error == 0).map(|(r, _)| r.bytes).sum();
     Io {
         call: draft.call,
+        operation: draft.operation,
         pid: draft.pid,
         comm: draft.comm,
         entered_ns: draft.entered_ns,

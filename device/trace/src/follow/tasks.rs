@@ -67,6 +67,7 @@ impl Tasks {
         self.next += 1;
         let draft = Draft {
             call,
+            operation: None,
             pid,
             comm,
             entered_ns,

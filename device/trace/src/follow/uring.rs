@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::super::event::{Call, Event, EventKind};
+use super::super::event::{Call, Event, EventKind, UringOp};
 use super::Follower;
 use super::drafts::Handover;
 use super::tasks::{Key, Task};
@@ -39,7 +39,9 @@ struct Operation {
 impl Follower {
     pub(super) fn dispatch_to_operations(&mut self, event: &Event) {
         match event.what {
-            EventKind::UringSubmit { request, sq_thread } => self.submit(event, request, sq_thread),
+            EventKind::UringSubmit { request, sq_thread, operation } => {
+                self.submit(event, request, (sq_thread, operation));
+            }
             EventKind::UringQueueWork { request } => self.queue_work(event, request),
             EventKind::UringLink { request, after } => self.link(event, request, after),
             EventKind::UringFileGet { request } => self.begin_operation(event, request),
@@ -51,13 +53,21 @@ impl Follower {
     }
 
     /// What this thread queues until its next submission is for this operation.
-    fn submit(&mut self, event: &Event, request: u64, sq_thread: bool) {
+    fn submit(
+        &mut self,
+        event: &Event,
+        request: u64,
+        (sq_thread, operation): (bool, Option<UringOp>),
+    ) {
         self.drop_pending(event.pid);
         let who = (event.pid, event.comm);
         let call = Call::IoUringEnter;
         // The SQPOLL thread makes no calls that could reap anything.
         let handover = if sq_thread { Handover::Return } else { Handover::Reap };
         let key = self.tasks.begin_io(call, who, event.time_ns, handover);
+        if let Some(draft) = self.tasks.draft_mut(key) {
+            draft.operation = operation;
+        }
         self.threads.entry(event.pid).or_default().submitting = Some(key);
         let operation = Operation { pid: event.pid, key, handed: Handed::Never, head: None };
         if let Some(lost) = self.uring.operations.insert(request, operation) {

@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use super::distribution::Distribution;
 use super::groups::size_text;
 use super::thread_time::{Woken, context_word};
-use super::waiting::{Wait, WaitedFor, Waiting};
+use super::waiting::{Wait, WaitedFor, Waiting, length, most};
 use super::words::{
     behalf, by, call_op, call_word, count, inode, op_word, origin_word, thread, us,
 };
@@ -199,18 +199,6 @@ impl<'a> Calls<'a> {
 fn waker(woken: &Woken) -> String {
     let (pid, comm) = woken.by;
     format!(", woken {}", by(&comm.to_string(), pid, woken.context.map(context_word)))
-}
-
-fn length(wait: &Wait) -> u64 {
-    wait.to_ns - wait.from_ns
-}
-
-/// What most of the time was waited for; of a call that took no time, unknown.
-fn most(waits: &[Wait]) -> WaitedFor {
-    let mut sums: BTreeMap<WaitedFor, u64> = BTreeMap::new();
-    waits.iter().for_each(|wait| *sums.entry(wait.what).or_default() += length(wait));
-    let most = sums.into_iter().max_by_key(|(what, ns)| (*ns, Reverse(*what)));
-    most.map_or(WaitedFor::Unknown, |(what, _)| what)
 }
 
 /// Calls of one name, while they are added up.

@@ -10,6 +10,7 @@ use super::calls::{CallGroup, CallSum, Calls, WorstCall};
 use super::groups::{self, Group};
 use super::medians::DeviceMedians;
 use super::steps::begin_ns;
+use super::thread_sums::{self, ThreadSum};
 use super::times::{Sample, Times};
 use super::words::{class_word, op_word};
 use super::worst::{Search, Worst};
@@ -41,6 +42,11 @@ pub struct Question {
 }
 
 impl Question {
+    /// Which I/Os and requests are shown.
+    pub fn shown(&self, trace: &Trace) -> Shown {
+        Shown::of(trace, self)
+    }
+
     /// Which calls without a request of their own are shown, as indices into the trace. Events do not tell which device
     /// such a call is about; of processes that nobody asked for it would be about any.
     pub fn calls_shown(&self, trace: &Trace) -> Vec<usize> {
@@ -81,6 +87,8 @@ pub struct Record {
     pub flushes_and_discards: Vec<Group>,
     /// How long all of these calls took together, and what they waited for.
     pub calls: Vec<CallSum>,
+    /// The same calls, by thread.
+    pub threads: Vec<ThreadSum>,
     /// Calls that queued no request of their own; of processes that were asked for, or of all if no device was.
     pub calls_without_request: Vec<CallGroup>,
     /// The same I/Os and requests per I/O priority class; empty if events do not carry it.
@@ -178,7 +186,8 @@ impl Record {
         let ios = groups::ios(trace, &shown.ios, names);
         let requests = groups::requests(trace, &shown.requests, names);
         let flushes_and_discards = groups::requests(trace, &shown.flushes_and_discards, names);
-        let calls = Calls::new(trace, &shown.ios, &question.calls_shown(trace));
+        let others = question.calls_shown(trace);
+        let calls = Calls::new(trace, &shown.ios, &others);
         let medians = DeviceMedians::of_trace(trace);
         let search = Search { trace, medians: &medians, count: question.worst, name: &name };
         Record {
@@ -194,6 +203,7 @@ impl Record {
             requests: requests.groups,
             flushes_and_discards: flushes_and_discards.groups,
             calls: calls.sums(),
+            threads: thread_sums::sums(trace, &shown.ios, &others),
             calls_without_request: calls.groups(),
             worst_calls: calls.worst(question.worst),
             kernel: question.kernel,
@@ -213,11 +223,11 @@ impl Record {
 }
 
 /// What is shown, as indices into the trace.
-struct Shown {
-    ios: Vec<usize>,
+pub struct Shown {
+    pub ios: Vec<usize>,
     /// Of no I/O, no flushes, no discards.
-    requests: Vec<usize>,
-    flushes_and_discards: Vec<usize>,
+    pub requests: Vec<usize>,
+    pub flushes_and_discards: Vec<usize>,
 }
 
 impl Shown {

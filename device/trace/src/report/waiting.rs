@@ -2,7 +2,8 @@
 //! What a call waited for, moment by moment: its own requests, those of others, the journal, dirty throttling, a lock,
 //! a CPU. What no event tells is unknown.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
 
 use super::intervals::Intervals;
 use super::steps::{begin_ns, end_ns};
@@ -274,4 +275,17 @@ fn by_thread(times: impl Iterator<Item = (u32, u64, u64)>) -> HashMap<u32, Inter
         found.entry(pid).or_default().push((begin, end));
     }
     found.into_iter().map(|(pid, times)| (pid, Intervals::new(times))).collect()
+}
+
+/// In ns.
+pub fn length(wait: &Wait) -> u64 {
+    wait.to_ns - wait.from_ns
+}
+
+/// What most of the time was waited for; of a call that took no time, unknown.
+pub fn most(waits: &[Wait]) -> WaitedFor {
+    let mut sums: BTreeMap<WaitedFor, u64> = BTreeMap::new();
+    waits.iter().for_each(|wait| *sums.entry(wait.what).or_default() += length(wait));
+    let most = sums.into_iter().max_by_key(|(what, ns)| (*ns, Reverse(*what)));
+    most.map_or(WaitedFor::Unknown, |(what, _)| what)
 }

@@ -1,18 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Names of operations, calls and origins in records and tables, and formats of numbers.
 
-use crate::event::{Call, Class, OpKind};
+use crate::event::{Call, Class, OpKind, UringOp};
 use crate::io::{Io, Origin, Request, Trace};
 use crate::source::calls::CALLS;
 
 /// The operation of an I/O; of io_uring and aio that of its first request.
 pub fn io_op(io: &Io, trace: &Trace) -> &'static str {
     use Call::*;
+    if let Some(operation) = io.operation.and_then(uring_word) {
+        return operation;
+    }
     match io.call {
         IoSubmit | IoGetevents | IoPgetevents | IoUringEnter => {
             io.requests.first().map_or("other", |index| op_word(trace.requests[*index].op.kind))
         }
         call => call_op(call),
+    }
+}
+
+/// As the call is named that does the same.
+fn uring_word(operation: UringOp) -> Option<&'static str> {
+    match operation {
+        UringOp::Read => Some("read"),
+        UringOp::Write => Some("write"),
+        UringOp::Fsync => Some("fsync"),
+        UringOp::SyncFileRange => Some("sync_file_range"),
+        UringOp::Fallocate => Some("fallocate"),
+        UringOp::Ftruncate => Some("ftruncate"),
+        UringOp::Other => None,
     }
 }
 

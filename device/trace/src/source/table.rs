@@ -8,7 +8,7 @@ use super::calls::{CALLS, CallEvents};
 use super::commands::{mmc_done, mmc_start, nvme, scsi};
 use super::fields::Fields;
 use super::wanted::{ABSENT, Decode, Need, Wanted};
-use crate::event::{EventKind, Extent, Op};
+use crate::event::{EventKind, Extent, Op, UringOp};
 use crate::sched::{Context, SchedTask, Switch, Waking};
 
 const NS_PER_MS: u64 = 1_000_000;
@@ -125,9 +125,15 @@ fn drivers() -> Vec<Wanted> {
 fn io_uring() -> Vec<Wanted> {
     use Need::Summary;
     vec![
-        Wanted { old_name: Some("io_uring_submit_sqe"), ..row("io_uring io_uring_submit_req", Summary, "req ?sq_thread",
-            &["ring {*}, req {req:a}, {*}, sq_thread {sq_thread:d}"],
-            |f| Some(EventKind::UringSubmit { request: f.u64(0)?, sq_thread: f.u64(1).unwrap_or(0) != 0 })) },
+        Wanted { old_name: Some("io_uring_submit_sqe"), ..row("io_uring io_uring_submit_req", Summary, "req ?sq_thread ?opcode",
+            &["ring {*}, req {req:a}, {*}, opcode {opcode:t}, {*}, sq_thread {sq_thread:d}",
+              "ring {*}, req {req:a}, {*}, sq_thread {sq_thread:d}"],
+            |f| {
+                let (request, sq_thread) = (f.u64(0)?, f.u64(1).unwrap_or(0) != 0);
+                let by_number = f.u64(2).map(UringOp::from_number);
+                let operation = by_number.or_else(|| f.bytes(2).map(UringOp::from_name));
+                Some(EventKind::UringSubmit { request, sq_thread, operation })
+            }) },
         row("io_uring io_uring_complete", Summary, "req res",
             &["ring {*}, req {req:a}, {*} result {res:s}, cflags 0x{*}"],
             |f| Some(EventKind::UringComplete { request: f.u64(0)?, result: f.i32(1)? })),

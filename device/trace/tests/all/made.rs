@@ -103,7 +103,18 @@ impl Made {
         let entered_ns = first - around_us.0 * US;
         let (pid, comm) = (7, Comm::new(b"reader"));
         let exited_ns = last + around_us.1 * US;
-        self.0.ios.push(Io { call, pid, comm, entered_ns, exited_ns, bytes, requests, spans });
+        let operation = None;
+        self.0.ios.push(Io {
+            call,
+            operation,
+            pid,
+            comm,
+            entered_ns,
+            exited_ns,
+            bytes,
+            requests,
+            spans,
+        });
         io
     }
 

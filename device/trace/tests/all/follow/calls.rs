@@ -19,7 +19,11 @@ fn an_operation_of_io_uring_lasts_from_submission_to_the_end_of_the_call_that_fe
     script.by(1).at(0).enter(Call::IoUringEnter);
     for (nth, place) in places.iter().enumerate() {
         let request = nth as u64;
-        script.at(10 + request).what(EventKind::UringSubmit { request, sq_thread: false });
+        script.at(10 + request).what(EventKind::UringSubmit {
+            request,
+            sq_thread: false,
+            operation: None,
+        });
         script.block('Q', *place).block('G', *place).block('D', *place);
     }
     script.at(12).exit(Call::IoUringEnter, 2).at(20).enter(Call::IoUringEnter);
@@ -37,7 +41,11 @@ fn an_operation_of_io_uring_lasts_from_submission_to_the_end_of_the_call_that_fe
 #[test]
 fn what_the_kernels_polling_thread_submits_ends_with_its_completion() {
     let mut script = Script::new();
-    script.by(5).at(1).what(EventKind::UringSubmit { request: 9, sq_thread: true }).at(2);
+    script
+        .by(5)
+        .at(1)
+        .what(EventKind::UringSubmit { request: 9, sq_thread: true, operation: None })
+        .at(2);
     serve(&mut script, extent("R", 0, 8), (2, 8));
     script.at(9).what(EventKind::UringComplete { request: 9, result: 4096 });
     let trace = script.follow();
@@ -48,7 +56,7 @@ fn what_the_kernels_polling_thread_submits_ends_with_its_completion() {
 fn an_operation_from_memory_is_no_io() {
     let mut script = Script::new();
     script.by(1).at(0).enter(Call::IoUringEnter);
-    script.at(1).what(EventKind::UringSubmit { request: 9, sq_thread: false });
+    script.at(1).what(EventKind::UringSubmit { request: 9, sq_thread: false, operation: None });
     script.at(2).what(EventKind::UringComplete { request: 9, result: 4096 });
     script.at(3).exit(Call::IoUringEnter, 1);
     let trace = script.follow();

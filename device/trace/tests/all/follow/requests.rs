@@ -382,3 +382,32 @@ fn a_request_that_came_back_as_the_trace_begins_can_still_grow() {
     assert_eq!((trace.account.matched, trace.account.at_the_edges), (1, 1), "{:#?}", trace.account);
     assert_eq!(counted(&trace), 2);
 }
+
+/// dm-crypt: a thread of its own encrypts what is written, and submits it.
+#[test]
+fn a_bio_that_another_thread_remaps_is_still_of_the_call_that_queued_it() {
+    let mapped = Dev { major: 253, minor: 0 };
+    let (above, below) = (Extent { dev: mapped, ..extent("W", 100, 8) }, extent("W", 2148, 8));
+    let remap = EventKind::BioRemap { to: below, from: (mapped, 100) };
+    let write = |others: &[u32]| {
+        let mut script = Script::new();
+        script.by(1).at(0).enter(Call::Pwrite64).at(10).block('Q', above);
+        for other in others {
+            script.by(*other).at(11).block('Q', above);
+        }
+        script.named(50, "dmcrypt_write/25").at(40).what(remap).block('Q', below);
+        script.block('G', below).at(42).block('D', below);
+        script.by(0).at(90).block('C', below).by(1).at(100).exit(Call::Pwrite64, 4096);
+        script.follow()
+    };
+    let trace = write(&[]);
+    assert_eq!((trace.ios.len(), trace.requests.len()), (1, 1), "{:#?}", trace.account);
+    let request = &trace.requests[0];
+    assert_eq!((request.pid, request.dev, &request.through[..]), (1, below.dev, &[mapped][..]));
+    assert_eq!(request.marks.get(Mark::Queued), Some(10));
+    let spans = trace.ios[0].spans;
+    assert_eq!((spans.submission_ns, spans.block_ns, spans.device_ns), (10, 32, 48));
+    // Two at one place: whose it is, is unknown.
+    let trace = write(&[2]);
+    assert_eq!((trace.ios.len(), trace.requests[0].pid), (0, 50));
+}

@@ -33,7 +33,9 @@ impl Ring {
     fn with_chain() -> Ring {
         let mut ring = Ring::new();
         for request in [7, 8] {
-            ring.by(1, |script| script.what(EventKind::UringSubmit { request, sq_thread: false }));
+            ring.by(1, |script| {
+                script.what(EventKind::UringSubmit { request, sq_thread: false, operation: None })
+            });
         }
         ring.by(1, |script| script.what(EventKind::UringLink { request: 8, after: 7 }));
         ring
@@ -49,7 +51,9 @@ impl Ring {
     /// Submits these and hands them over.
     fn queue(&mut self, requests: &[u64]) {
         for &request in requests {
-            self.by(1, |script| script.what(EventKind::UringSubmit { request, sq_thread: false }));
+            self.by(1, |script| {
+                script.what(EventKind::UringSubmit { request, sq_thread: false, operation: None })
+            });
             self.by(1, |script| script.what(EventKind::UringQueueWork { request }));
         }
     }
@@ -229,7 +233,9 @@ fn an_end_of_something_older_takes_back_what_workers_were_seen_to_do() {
 #[test]
 fn without_the_events_of_handing_over_nothing_is_said_of_what_workers_end() {
     let mut ring = Ring::new();
-    ring.by(1, |script| script.what(EventKind::UringSubmit { request: 7, sq_thread: false }));
+    ring.by(1, |script| {
+        script.what(EventKind::UringSubmit { request: 7, sq_thread: false, operation: None })
+    });
     ring.start(20);
     ring.serve(20, 8);
     ring.end(20, 7);

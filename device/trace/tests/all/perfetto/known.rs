@@ -34,7 +34,7 @@ fn expected(slices: &[(&str, &str, u64, u64)]) -> Vec<(String, String, u64, u64)
 #[test]
 fn a_read_goes_through_every_layer_and_back() {
     let file = File::of(&sample::trace());
-    let name = "read 64K @2048";
+    let name = "read 64K";
     let layers = [
         ("submission (VFS)", name, 0, 2),
         ("block layer", name, 2, 9),
@@ -58,16 +58,16 @@ fn what_a_request_waits_for_is_within_its_block_layer_slice() {
 #[test]
 fn each_piece_is_a_slice_and_the_time_between_is_the_block_layers() {
     let file = File::of(&sample::trace());
-    let name = "write 512K @8192";
+    let name = "write 512K";
     let layers = [
         ("block layer", name, 60, 70),
         ("driver", name, 70, 75),
-        ("device", "write 512K @8192 1/3", 75, 148),
+        ("device", "write 512K 1/3", 75, 148),
         ("completion", name, 148, 150),
         ("block layer", name, 150, 180),
-        ("device", "write 512K @8192 2/3", 180, 200),
+        ("device", "write 512K 2/3", 180, 200),
         ("block layer", name, 200, 250),
-        ("device", "write 512K @8192 3/3", 250, 400),
+        ("device", "write 512K 3/3", 250, 400),
     ];
     assert_eq!(of_request(&file, "4"), expected(&layers));
 }

@@ -68,7 +68,8 @@ fn io(call: Call, pid: u32, when_us: (u64, u64), bytes: u64, requests: &[usize])
     let spans =
         Spans { submission_ns: US, device_ns: exited_ns - entered_ns - US, ..Spans::default() };
     let requests = requests.to_vec();
-    Io { call, pid, comm: Comm::new(b"reader"), entered_ns, exited_ns, bytes, requests, spans }
+    let (comm, operation) = (Comm::new(b"reader"), None);
+    Io { call, operation, pid, comm, entered_ns, exited_ns, bytes, requests, spans }
 }
 
 fn written_back() -> Request {

@@ -230,7 +230,11 @@ fn a_call_whose_requests_are_not_all_known_keeps_its_time() {
 #[test]
 fn what_io_uring_waits_for_that_another_thread_submits_is_shown() {
     let mut script = Script::new();
-    script.by(5).at(1).what(EventKind::UringSubmit { request: 9, sq_thread: true });
+    script.by(5).at(1).what(EventKind::UringSubmit {
+        request: 9,
+        sq_thread: true,
+        operation: None,
+    });
     script.by(1).at(2).enter(Call::IoUringEnter).at(700).exit(Call::IoUringEnter, 1);
     assert_eq!(all(&script), [("io_uring_enter", "unknown", 698)]);
 }

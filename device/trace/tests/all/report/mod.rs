@@ -7,3 +7,4 @@ mod causes;
 mod figures;
 mod own_time;
 mod own_time_random;
+mod rows;

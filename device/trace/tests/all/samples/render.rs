@@ -150,7 +150,7 @@ fn elsewhere(event: &Event, what: &EventKind) -> (&'static str, String, String) 
         EventKind::IrqExit { irq } => {
             named("irq", "irq_handler_exit", format!("irq={irq} ret=handled"))
         }
-        EventKind::UringSubmit { request, sq_thread } => named(
+        EventKind::UringSubmit { request, sq_thread, .. } => named(
             "io_uring",
             "io_uring_submit_req",
             format!(

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use steadyio_trace::event::{
-    Call, Class, Command, Dev, Driver, Event, EventKind, Extent, Op, OpKind, Priority,
+    Call, Class, Command, Dev, Driver, Event, EventKind, Extent, Op, OpKind, Priority, UringOp,
 };
 use steadyio_trace::source::{Position, Problem, ftrace_text};
 
@@ -279,7 +279,8 @@ fn commands_of_one_scsi_device_are_told_apart() {
 fn events_of_the_rest_of_the_kernel() {
     assert_eq!(what("irq_handler_entry: irq=36 name=nvme0q1"), EventKind::IrqEnter { irq: 36 });
     assert_eq!(what("irq_handler_exit: irq=36 ret=handled"), EventKind::IrqExit { irq: 36 });
-    let submit = EventKind::UringSubmit { request: 0xabc, sq_thread: true };
+    let submit =
+        EventKind::UringSubmit { request: 0xabc, sq_thread: true, operation: Some(UringOp::Read) };
     assert_eq!(
         what(
             "io_uring_submit_req: ring 01, req 0abc, user_data 0x0, opcode READ, flags 0x200, sq_thread 1"

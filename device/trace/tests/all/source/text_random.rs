@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use proptest::prelude::*;
 use proptest::sample::select;
 use steadyio_trace::event::{
-    Class, Comm, Command, Dev, Driver, Event, EventKind, Extent, Op, OpKind, Priority,
+    Class, Comm, Command, Dev, Driver, Event, EventKind, Extent, Op, OpKind, Priority, UringOp,
 };
 use steadyio_trace::sched::{SchedTask, Switch, Waking};
 use steadyio_trace::source::calls::CALLS;
@@ -111,8 +111,10 @@ fn elsewhere() -> impl Strategy<Value = EventKind> {
     prop_oneof![
         any::<u32>().prop_map(|irq| EventKind::IrqEnter { irq }),
         any::<u32>().prop_map(|irq| EventKind::IrqExit { irq }),
-        any::<(u64, bool)>()
-            .prop_map(|(request, sq_thread)| EventKind::UringSubmit { request, sq_thread }),
+        any::<(u64, bool)>().prop_map(|(request, sq_thread)| {
+            let operation = Some(UringOp::Read);
+            EventKind::UringSubmit { request, sq_thread, operation }
+        }),
         any::<(u64, i32)>()
             .prop_map(|(request, result)| EventKind::UringComplete { request, result }),
         any::<u64>().prop_map(|request| EventKind::UringQueueWork { request }),

@@ -110,7 +110,7 @@ impl Sim {
         let used =
             |request: &u64| self.ring.operations.iter().any(|other| other.request == *request);
         let request = (1..).find(|request| !used(request)).unwrap();
-        let submit = EventKind::UringSubmit { request, sq_thread: false };
+        let submit = EventKind::UringSubmit { request, sq_thread: false, operation: None };
         let entered_ns = self.emit(cpu, SUBMITTER, submit);
         self.calls.push(CallTruth {
             call: Call::IoUringEnter,
