@@ -155,10 +155,10 @@ fn a_kept_trace_tells_the_same_of_threads_when_it_is_read_again() {
 }
 
 #[test]
-fn without_the_option_no_switch_is_traced_and_the_hint_says_what_would_tell() {
+fn of_all_threads_switches_are_traced_only_if_asked_for_and_the_hint_says_what_would_tell() {
     let Some(disk) = traced_loop() else { return };
     let kept = disk.dir.path().join("kept");
-    let output = trace_reads(&["--keep", kept.to_str().unwrap()], &disk, &[]);
+    let output = trace_reads(&["--all", "--keep", kept.to_str().unwrap()], &disk, &[]);
     assert!(!kept.join("formats/sched").exists());
     let said = String::from_utf8_lossy(&output.stdout);
     let hint = "missing event sched:sched_switch: unknown what threads did in submission and post (--sched)";
