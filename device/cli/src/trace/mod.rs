@@ -60,7 +60,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         skipped,
     };
     let calls = question.calls_shown(&trace);
-    let rows = files.want_rows().then(|| rows::rows(&trace, &question)).unwrap_or_default();
+    let rows = if files.want_rows() { rows::rows(&trace, &question) } else { Vec::new() };
     let record = Record::new(&trace, question);
     print(&if arguments.json {
         record.to_json().map_err(Failure::with(Status::Failed))?
