@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the table of events ([`super::table`]) says of each, and which of them are wanted.
+//! What the table of events (`table.rs`) says of each, and which of them are wanted.
 
 use serde::{Deserialize, Serialize};
 
