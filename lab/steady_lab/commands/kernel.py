@@ -8,7 +8,7 @@ from steady_lab.commands.arguments import positive_int
 from steady_lab.devices.kinds import MODULES
 from steady_lab.errors import LabError
 from steady_lab.kernels.build import FLAVOURS, LabKernel, build_kernel
-from steady_lab.kernels.modules import build_modules, sparse_findings
+from steady_lab.kernels.modules import ON_REQUEST, build_modules, sparse_findings
 from steady_lab.kernels.source import RELEASES, find_source
 from steady_lab.kernels.stock import stock_kernel
 
@@ -21,7 +21,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "build", help="build the lab kernel (User Mode Linux) once and keep it in the cache"
     )
     modules = actions.add_parser(
-        "modules", help="build k2 and the emulated devices against the lab kernel"
+        "modules", help="build k2, chario and the emulated devices against the lab kernel"
     )
     source = actions.add_parser("source", help="print the directory of the unpacked kernel source")
     stock = actions.add_parser(
@@ -78,9 +78,10 @@ def _run_build(arguments: argparse.Namespace) -> int:
 
 def _run_modules(arguments: argparse.Namespace) -> int:
     kernel = chosen_kernel(arguments)
-    for path in build_modules(kernel, MODULES).values():
+    modules = (*MODULES, *ON_REQUEST.values())
+    for path in build_modules(kernel, modules).values():
         print(path)
-    findings = sparse_findings(kernel, MODULES) if arguments.sparse else ""
+    findings = sparse_findings(kernel, modules) if arguments.sparse else ""
     if findings:
         raise LabError(f"sparse:\n{findings}")
     return 0

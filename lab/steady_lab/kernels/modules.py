@@ -41,6 +41,9 @@ class Module:
 
 
 K2 = Module("k2", PROJECT / "kernel", ("k2", "policy", "compat"))
+CHARIO = Module("chario", PROJECT / "kernel", ("chario", "compat", "uapi"))
+# By the name that a boot asks for them with; no other boot has them.
+ON_REQUEST = {CHARIO.name: CHARIO}
 # Loaded first on the debug kernel of 6.12; its source says why.
 SHADOW = Module("module_shadow", PROJECT / "lab" / "kernel" / "module_shadow")
 

@@ -24,9 +24,9 @@ class BootError(LabError):
 class BootRequest:
     """What to run.
 
-    `modules` are further modules to load first: the name of one of the kernel's own, or the path of
-    a .ko file, each followed by its parameters ("null_blk nr_devices=0"). Their dependencies
-    are loaded before them.
+    `modules` are further modules to load first: the name of one of the kernel's own, `chario`, or
+    the path of a .ko file, each followed by its parameters ("null_blk nr_devices=0"). Their
+    dependencies are loaded before them.
     `card_image` is a file in `work` with the card's contents, whatever the device's spec says;
     `write_log` one for all changes of them (docs/devices.md).
     `random_seed` decides the guest's random numbers, UUIDs included: successive boots on the same

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from steady_lab.kernels.build import LabKernel
+from steady_lab.kernels.modules import ON_REQUEST, build_module
 from steady_lab.paths import GUEST_KERNEL, GUEST_PROJECT, PROJECT
 from steady_lab.targets.guest_init import ModuleLoad
 from steady_lab.targets.target import BootError
@@ -18,11 +19,17 @@ def module_loads(kernel: LabKernel, texts: Sequence[str]) -> list[ModuleLoad]:
     loads: dict[Path, ModuleLoad] = {}
     for text in texts:
         name, *params = text.split()
-        path = Path(name).absolute() if name.endswith(".ko") else _in_tree_module(kernel, name)
+        path = _module_file(kernel, name)
         for needed in _needed_modules(kernel, path):
             loads.setdefault(needed, ModuleLoad(seen_by_guest(needed, kernel), unload=False))
         loads[path] = ModuleLoad(seen_by_guest(path, kernel), params)
     return list(loads.values())
+
+
+def _module_file(kernel: LabKernel, name: str) -> Path:
+    if name in ON_REQUEST:
+        return build_module(kernel, ON_REQUEST[name])
+    return Path(name).absolute() if name.endswith(".ko") else _in_tree_module(kernel, name)
 
 
 def _needed_modules(kernel: LabKernel, path: Path) -> list[Path]:

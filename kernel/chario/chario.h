@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * chario: an eMMC or SD card, or a part of one, as the character device /dev/chardiskN.
+ *
+ *   chario_main      module, and the mmc_driver that takes a card which was named
+ *   chario_names     which cards were named, and what regions of them
+ *   chario_take      from mmcblk and back, after a look at who uses the card
+ *   chario_disk      a device from its beginning to its end
+ *   chario_cdev      file operations; chario_ioctl: the ioctls
+ *   chario_transfer  a call of any size -> operations that card and host can do at once
+ *   chario_memory    pages -> scatterlist; chario_buffers: registered buffers
+ *   chario_queue     whose operation is next on the card
+ *   chario_command   an operation -> MMC commands, what the card answered, and recovery
+ *   chario_sysfs     knobs and counters
+ *
+ * The path of a call: cdev or ioctl -> transfer -> queue -> command -> mmc core -> queue -> transfer.
+ */
+#ifndef CHARIO_H
+#define CHARIO_H
+
+#include <linux/cdev.h>
+#include <linux/device.h>
+#include <linux/list.h>
+#include <linux/mmc/core.h>
+#include <linux/mmc/host.h>
+#include <linux/rtmutex.h>
+#include <linux/scatterlist.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/xarray.h>
+
+#include "chardisk.h"
+
+#define CHARIO_NAME	    "chario"
+#define CHARIO_SECTOR_BYTES 512
+#define CHARIO_CHUNK_BYTES  (4u << 20)
+#define CHARIO_CHUNK_PAGES  (CHARIO_CHUNK_BYTES / PAGE_SIZE + 1) /* memory may begin in a page */
+#define CHARIO_RT_LEVELS    8
+#define CHARIO_BACKGROUND   CHARIO_RT_LEVELS /* the level of all that is not real-time */
+#define CHARIO_LEVELS	    (CHARIO_RT_LEVELS + 1)
+#define CHARIO_REGIONS_MAX  16
+#define CHARIO_BUFFERS_MAX  64
+#define CHARIO_BUFFER_BYTES (1u << 30)
+#define CHARIO_CARD_CHARS   32
+
+enum chario_counter {
+	CHARIO_READS,
+	CHARIO_READ_BYTES,
+	CHARIO_READ_COMMANDS,
+	CHARIO_WRITES,
+	CHARIO_WRITE_BYTES,
+	CHARIO_WRITE_COMMANDS,
+	CHARIO_FLUSHES,
+	CHARIO_DISCARDS,
+	CHARIO_RETRIES,
+	CHARIO_RESETS,
+	CHARIO_ERRORS,
+	CHARIO_RT_CALLS,
+	CHARIO_COUNTERS,
+};
+
+struct chario_stats {
+	atomic64_t count[CHARIO_COUNTERS];
+};
+
+struct chario_region {
+	u64 offset;
+	u64 bytes;
+	bool read_only;
+};
+
+struct chario_regions {
+	struct chario_region region[CHARIO_REGIONS_MAX];
+	u32 count; /* 0: all of the device can be reached */
+};
+
+enum chario_kind {
+	CHARIO_OP_READ,
+	CHARIO_OP_WRITE,
+	CHARIO_OP_FLUSH,
+	CHARIO_OP_DISCARD,
+};
+
+enum chario_state {
+	CHARIO_IDLE, /* the caller has it */
+	CHARIO_READY, /* queued */
+	CHARIO_ON_CARD,
+	CHARIO_LANDED, /* the host is done; somebody must look at the answer, in process context */
+	CHARIO_DONE,
+};
+
+/* One thing that the card does at once, for a caller that sleeps until it is done. */
+struct chario_op {
+	struct list_head entry; /* queue.lock, as all down to keeps_place */
+	struct task_struct *task;
+	enum chario_state state;
+	u8 level;
+	bool keeps_place; /* real-time: more follows, nobody of its level or below goes between */
+
+	/* From here on the one who has the operation, by its state. */
+	enum chario_kind kind;
+	bool durable; /* a write that is on flash when it ends */
+	bool reset_first;
+	u32 sector; /* on the card */
+	u32 sectors;
+	struct scatterlist *sg;
+	u32 sg_len;
+
+	int error; /* 0, -EIO, -ENODEV, -EINTR, -EOPNOTSUPP */
+	u32 done_bytes;
+	bool was_sent;
+	bool card_answers; /* error: the card took the command, only its data failed */
+	struct chario_disk *disk; /* for the host's completion */
+
+	struct mmc_request mrq;
+	struct mmc_command sbc;
+	struct mmc_command cmd;
+	struct mmc_command stop;
+	struct mmc_data data;
+};
+
+struct chario_queue {
+	spinlock_t lock; /* all but claimed; taken by the host's completion */
+	struct list_head waiting[CHARIO_LEVELS];
+	struct chario_op *on_card;
+	bool held; /* suspended */
+	bool gone; /* for good */
+	wait_queue_head_t drained;
+
+	/*
+	 * Held while a command is started or its answer looked at. It lends the priority of who
+	 * waits for it, so that a real-time caller never waits for a task that waits for a CPU.
+	 */
+	struct rt_mutex turn;
+	bool claimed; /* the host, by ctx; under turn */
+	struct mmc_ctx ctx;
+};
+
+struct chario_disk {
+	struct device dev;
+	struct cdev cdev;
+	u32 mode;
+	char card_name[CHARIO_CARD_CHARS];
+	struct mmc_card *card; /* under queue.turn, and only until queue.gone */
+
+	/* Constant after its creation. */
+	u32 first_sector; /* on the card */
+	u64 bytes;
+	u32 block_bytes;
+	u32 segments_max;
+	u32 segment_bytes_max;
+	u32 host_command_bytes; /* what the host can do at once */
+	u32 erase_bytes;
+	u32 erase_arg;
+	bool can_write;
+	bool can_discard;
+	bool has_cache;
+	bool has_reliable_write;
+	u32 reliable_sectors; /* 0: any number */
+	bool has_cmd23;
+	struct chario_regions regions;
+
+	u32 command_kib; /* knobs; 0: host_command_bytes */
+	u32 bg_kib;
+
+	struct chario_queue queue;
+	struct chario_stats stats;
+};
+
+/* What a transfer needs for its time; a file keeps one, so that no call allocates. */
+struct chario_work {
+	struct chario_op op;
+	struct page *pages[CHARIO_CHUNK_PAGES];
+	struct scatterlist sg[];
+};
+
+struct chario_file {
+	struct chario_disk *disk;
+	struct chario_work *spare; /* xchg() */
+	struct xarray buffers;
+	struct chario_stats stats;
+};
+
+/* A registered buffer; lives until unregistered and no transfer uses it. */
+struct chario_buffer {
+	struct kref ref;
+	struct rcu_head rcu;
+	struct mm_struct *mm; /* whose memory, and who it is accounted to */
+	u64 bytes;
+	unsigned long page_count;
+	struct page *pages[];
+};
+
+/* A call: what to transfer, and what came of it. */
+struct chario_call {
+	struct chario_file *file;
+	bool write;
+	bool durable;
+	u8 level;
+	u64 offset; /* on the device, in bytes */
+	u64 done_bytes; /* out */
+	u32 commands; /* out */
+	int error; /* out: what ended it early; 0 if all was transferred */
+};
+
+/* chario_main */
+extern struct class chario_class;
+struct device_driver *chario_driver(void);
+int chario_devt_alloc(dev_t *devt);
+void chario_devt_free(dev_t devt);
+
+/* chario_names */
+int chario_names_add(const char *text);
+int chario_names_use(const struct mmc_card *card, struct chario_regions *regions);
+ssize_t chario_names_show(char *text);
+void chario_names_clear(void);
+
+/* chario_take */
+int chario_take(const char *text);
+int chario_give(const char *name);
+
+/* chario_disk */
+struct chario_disk *chario_disk_create(struct mmc_card *card, const struct chario_regions *regions);
+void chario_disk_end(struct chario_disk *disk);
+int chario_disk_may(const struct chario_disk *disk, u64 offset, u64 bytes, bool write);
+
+/* chario_cdev */
+extern const struct file_operations chario_fops;
+ssize_t chario_call_begin(struct chario_call *call, u64 bytes);
+int chario_call_end(struct chario_call *call, ssize_t result);
+u8 chario_level(u16 ioprio);
+
+/* chario_ioctl */
+long chario_ioctl(struct file *filp, unsigned int request, unsigned long argument);
+
+/* chario_transfer */
+struct chario_work *chario_work_get(struct chario_file *file);
+void chario_work_put(struct chario_file *file, struct chario_work *work);
+ssize_t chario_transfer_user(struct chario_call *call, unsigned long address, size_t bytes);
+ssize_t chario_transfer_buffer(struct chario_call *call, struct chario_buffer *buffer, u64 offset,
+			       size_t bytes);
+int chario_flush(struct chario_file *file, u8 level);
+int chario_discard(struct chario_file *file, u8 level, u64 offset, u64 bytes);
+
+/* chario_memory */
+int chario_pin(unsigned long address, size_t bytes, bool device_writes, struct page **pages);
+void chario_unpin(struct page **pages, unsigned long count, bool dirty);
+u32 chario_map(const struct chario_disk *disk, struct page **pages, size_t offset, u32 bytes,
+	       struct scatterlist *sg, u32 *sg_len);
+
+/* chario_buffers */
+int chario_buffer_register(struct chario_file *file, struct chardisk_register *request);
+int chario_buffer_unregister(struct chario_file *file, u32 number);
+struct chario_buffer *chario_buffer_get(struct chario_file *file, u32 number);
+void chario_buffer_put(struct chario_buffer *buffer);
+void chario_buffers_free(struct chario_file *file);
+
+/* chario_queue */
+void chario_queue_init(struct chario_queue *queue);
+int chario_queue_run(struct chario_disk *disk, struct chario_op *op);
+void chario_queue_leave(struct chario_disk *disk, struct chario_op *op);
+void chario_queue_rest(struct chario_disk *disk);
+void chario_queue_landed(struct chario_disk *disk, struct chario_op *op, bool finished);
+void chario_queue_hold(struct chario_disk *disk);
+void chario_queue_resume(struct chario_disk *disk);
+void chario_queue_end(struct chario_disk *disk);
+
+/* chario_command */
+bool chario_command_start(struct chario_disk *disk, struct chario_op *op);
+void chario_command_settle(struct chario_disk *disk, struct chario_op *op);
+void chario_command_claim(struct chario_disk *disk);
+void chario_command_release(struct chario_disk *disk);
+
+/* chario_sysfs */
+extern const struct attribute_group *chario_groups[];
+void chario_count(struct chario_disk *disk, struct chario_file *file, enum chario_counter counter,
+		  u64 amount);
+
+static inline bool chario_is_rt(u8 level)
+{
+	return level < CHARIO_RT_LEVELS;
+}
+
+#endif

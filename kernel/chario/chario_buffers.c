@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Registered buffers: memory pinned once, for transfers that then cost no work per page.
+ *
+ * A buffer belongs to an open file, and is used by the address space that registered it alone: a
+ * process that got the file by fork or over a socket must not write to another one's memory.
+ */
+#include <linux/mm.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include <linux/xarray.h>
+
+#include "chario.h"
+
+static void buffer_free(struct kref *ref)
+{
+	struct chario_buffer *buffer = container_of(ref, struct chario_buffer, ref);
+
+	chario_unpin(buffer->pages, buffer->page_count, true);
+	account_locked_vm(buffer->mm, buffer->page_count, false);
+	mmdrop(buffer->mm);
+	kvfree_rcu(buffer, rcu);
+}
+
+void chario_buffer_put(struct chario_buffer *buffer)
+{
+	kref_put(&buffer->ref, buffer_free);
+}
+
+static int check_request(const struct chario_file *file, const struct chardisk_register *request)
+{
+	u64 end;
+
+	if (request->flags || request->buffer || request->reserved[0] || request->reserved[1])
+		return -EINVAL;
+	if (!request->bytes || request->bytes > CHARIO_BUFFER_BYTES)
+		return -EINVAL;
+	if (request->bytes % file->disk->block_bytes || request->address % PAGE_SIZE)
+		return -EINVAL;
+	if (check_add_overflow(request->address, request->bytes, &end) || end > ULONG_MAX)
+		return -EINVAL;
+	return 0;
+}
+
+/* Pins all pages or none. */
+static int pin_all(struct chario_buffer *buffer, unsigned long address)
+{
+	unsigned long pinned = 0;
+	int count;
+
+	while (pinned < buffer->page_count) {
+		count = pin_user_pages_fast(address + pinned * PAGE_SIZE,
+					    min_t(unsigned long, buffer->page_count - pinned,
+						  CHARIO_CHUNK_PAGES),
+					    FOLL_WRITE | FOLL_LONGTERM, buffer->pages + pinned);
+		if (count <= 0) {
+			chario_unpin(buffer->pages, pinned, false);
+			return count ?: -EFAULT;
+		}
+		pinned += count;
+		if (fatal_signal_pending(current)) {
+			chario_unpin(buffer->pages, pinned, false);
+			return -EINTR;
+		}
+		cond_resched();
+	}
+	return 0;
+}
+
+static struct chario_buffer *buffer_create(const struct chardisk_register *request)
+{
+	unsigned long pages = DIV_ROUND_UP(request->bytes, PAGE_SIZE);
+	struct chario_buffer *buffer;
+	int error;
+
+	buffer = kvmalloc(struct_size(buffer, pages, pages), GFP_KERNEL_ACCOUNT);
+	if (!buffer)
+		return ERR_PTR(-ENOMEM);
+	kref_init(&buffer->ref);
+	buffer->bytes = request->bytes;
+	buffer->page_count = pages;
+	buffer->mm = current->mm;
+	error = account_locked_vm(buffer->mm, pages, true);
+	if (error)
+		goto out_memory;
+	error = pin_all(buffer, request->address);
+	if (error)
+		goto out_account;
+	mmgrab(buffer->mm);
+	return buffer;
+
+out_account:
+	account_locked_vm(buffer->mm, pages, false);
+out_memory:
+	kvfree(buffer);
+	return ERR_PTR(error);
+}
+
+/* CHARDISK_IOC_REGISTER. Sets request->buffer. */
+int chario_buffer_register(struct chario_file *file, struct chardisk_register *request)
+{
+	struct chario_buffer *buffer;
+	int error = check_request(file, request);
+
+	if (error)
+		return error;
+	buffer = buffer_create(request);
+	if (IS_ERR(buffer))
+		return PTR_ERR(buffer);
+	error = xa_alloc(&file->buffers, &request->buffer, buffer,
+			 XA_LIMIT(0, CHARIO_BUFFERS_MAX - 1), GFP_KERNEL);
+	if (error) {
+		chario_buffer_put(buffer);
+		return error == -EBUSY ? -ENOSPC : error;
+	}
+	return 0;
+}
+
+/* CHARDISK_IOC_UNREGISTER. Transfers that use it go on, and end it. */
+int chario_buffer_unregister(struct chario_file *file, u32 number)
+{
+	struct chario_buffer *buffer = xa_erase(&file->buffers, number);
+
+	if (!buffer)
+		return -ENOENT;
+	chario_buffer_put(buffer);
+	return 0;
+}
+
+/* For a transfer of the calling task; to be put by it. -ENOENT, -EPERM. */
+struct chario_buffer *chario_buffer_get(struct chario_file *file, u32 number)
+{
+	struct chario_buffer *buffer;
+
+	rcu_read_lock();
+	buffer = xa_load(&file->buffers, number);
+	if (!buffer || !kref_get_unless_zero(&buffer->ref))
+		buffer = ERR_PTR(-ENOENT);
+	rcu_read_unlock();
+	if (IS_ERR(buffer) || buffer->mm == current->mm)
+		return buffer;
+	chario_buffer_put(buffer);
+	return ERR_PTR(-EPERM);
+}
+
+/* At the last close: no transfer runs. */
+void chario_buffers_free(struct chario_file *file)
+{
+	struct chario_buffer *buffer;
+	unsigned long number;
+
+	xa_for_each(&file->buffers, number, buffer)
+		chario_buffer_put(buffer);
+	xa_destroy(&file->buffers);
+}

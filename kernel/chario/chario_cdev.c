@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * File operations of /dev/chardiskN: what open, read, write, lseek and fsync mean here.
+ */
+#include <linux/fs.h>
+#include <linux/ioprio.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/uio.h>
+#include <linux/xarray.h>
+
+#include "chario.h"
+#include "iter_segment.h"
+
+static int chario_open(struct inode *inode, struct file *filp)
+{
+	struct chario_disk *disk = container_of(inode->i_cdev, struct chario_disk, cdev);
+	struct chario_file *file;
+
+	if (READ_ONCE(disk->queue.gone))
+		return -ENODEV;
+	if (filp->f_mode & FMODE_WRITE && !disk->can_write)
+		return -EROFS;
+	file = kzalloc(sizeof(*file), GFP_KERNEL);
+	if (!file)
+		return -ENOMEM;
+	file->disk = disk;
+	xa_init_flags(&file->buffers, XA_FLAGS_ALLOC);
+	filp->private_data = file;
+	/* It is always direct, so a program that asks for it may have it. */
+	filp->f_mode |= FMODE_CAN_ODIRECT;
+	return 0;
+}
+
+/* The inode's reference to the cdev keeps the disk's memory. */
+static int chario_release(struct inode *inode, struct file *filp)
+{
+	struct chario_file *file = filp->private_data;
+
+	chario_buffers_free(file);
+	kvfree(file->spare);
+	kfree(file);
+	return 0;
+}
+
+static loff_t chario_llseek(struct file *filp, loff_t offset, int whence)
+{
+	struct chario_file *file = filp->private_data;
+	loff_t before = filp->f_pos, after;
+
+	after = fixed_size_llseek(filp, offset, whence, file->disk->bytes);
+	if (after < 0 || after % file->disk->block_bytes == 0)
+		return after;
+	filp->f_pos = before;
+	return -EINVAL;
+}
+
+/* 0 to 7: a real-time level; CHARIO_BACKGROUND. ioprio as for ioprio_set(2). */
+u8 chario_level(u16 ioprio)
+{
+	return IOPRIO_PRIO_CLASS(ioprio) == IOPRIO_CLASS_RT ? ioprio % CHARIO_RT_LEVELS
+							    : CHARIO_BACKGROUND;
+}
+
+/*
+ * Checks a transfer of `bytes` at call->offset, and counts it. Returns how many bytes of it there
+ * are, 0 at the end of the device, or an error.
+ */
+ssize_t chario_call_begin(struct chario_call *call, u64 bytes)
+{
+	const struct chario_disk *disk = call->file->disk;
+	int error;
+
+	if (READ_ONCE(disk->queue.gone))
+		return -ENODEV;
+	if ((call->offset | bytes) % disk->block_bytes)
+		return -EINVAL;
+	if (!bytes)
+		return 0;
+	if (call->offset >= disk->bytes)
+		return call->write ? -ENOSPC : 0;
+	bytes = min3(bytes, disk->bytes - call->offset, (u64)MAX_RW_COUNT);
+	bytes = round_down(bytes, disk->block_bytes);
+	error = chario_disk_may(disk, call->offset, bytes, call->write);
+	if (error)
+		return error;
+	chario_count(call->file->disk, call->file, call->write ? CHARIO_WRITES : CHARIO_READS, 1);
+	if (chario_is_rt(call->level))
+		chario_count(call->file->disk, call->file, CHARIO_RT_CALLS, 1);
+	return bytes;
+}
+
+/* Makes a durable write durable, lets go of the host, counts. Returns 0 or the flush's error. */
+int chario_call_end(struct chario_call *call, ssize_t result)
+{
+	struct chario_file *file = call->file;
+	struct chario_disk *disk = file->disk;
+	int error = 0;
+
+	if (call->durable && !disk->has_reliable_write && call->done_bytes)
+		error = chario_flush(file, call->level);
+	chario_queue_rest(disk);
+	chario_count(disk, file, call->write ? CHARIO_WRITE_BYTES : CHARIO_READ_BYTES,
+		     call->done_bytes);
+	if (result == -EIO || error == -EIO)
+		chario_count(disk, file, CHARIO_ERRORS, 1);
+	return error;
+}
+
+/* Each segment of the caller's memory is a part of its own, aligned as a whole. */
+static ssize_t transfer_segments(struct chario_call *call, struct iov_iter *iter, size_t bytes)
+{
+	size_t begun = call->done_bytes;
+	ssize_t done = 0;
+
+	while (bytes) {
+		unsigned long address;
+		size_t segment = min(chario_iter_segment(iter, &address), bytes);
+
+		if (!segment) {
+			iov_iter_advance(iter, 0); /* an empty one */
+			continue;
+		}
+		done = chario_transfer_user(call, address, segment);
+		if (done < 0)
+			break;
+		iov_iter_advance(iter, done);
+		bytes -= done;
+		if (done < segment)
+			break;
+	}
+	return call->done_bytes > begun ? call->done_bytes - begun : done;
+}
+
+static ssize_t transfer_iter(struct kiocb *iocb, struct iov_iter *iter, bool write)
+{
+	struct chario_call call = {
+		.file = iocb->ki_filp->private_data,
+		.write = write,
+		.durable = write && iocb_is_dsync(iocb),
+		.level = chario_level(iocb->ki_ioprio),
+		.offset = iocb->ki_pos,
+	};
+	ssize_t bytes, done;
+	int error;
+
+	if (!user_backed_iter(iter))
+		return -EOPNOTSUPP;
+	if (iocb->ki_flags & IOCB_NOWAIT)
+		return -EAGAIN;
+	if (iov_iter_alignment(iter) % call.file->disk->block_bytes)
+		return -EINVAL;
+	bytes = chario_call_begin(&call, iov_iter_count(iter));
+	if (bytes <= 0)
+		return bytes;
+	done = transfer_segments(&call, iter, bytes);
+	error = chario_call_end(&call, done);
+	if (error)
+		return error;
+	if (done > 0)
+		iocb->ki_pos += done;
+	return done;
+}
+
+static ssize_t chario_read_iter(struct kiocb *iocb, struct iov_iter *to)
+{
+	return transfer_iter(iocb, to, false);
+}
+
+static ssize_t chario_write_iter(struct kiocb *iocb, struct iov_iter *from)
+{
+	return transfer_iter(iocb, from, true);
+}
+
+static int chario_fsync(struct file *filp, loff_t start, loff_t end, int datasync)
+{
+	struct chario_file *file = filp->private_data;
+	int error = chario_flush(file, chario_level(get_current_ioprio()));
+
+	chario_queue_rest(file->disk);
+	return error;
+}
+
+const struct file_operations chario_fops = {
+	.owner = THIS_MODULE,
+	.open = chario_open,
+	.release = chario_release,
+	.llseek = chario_llseek,
+	.read_iter = chario_read_iter,
+	.write_iter = chario_write_iter,
+	.fsync = chario_fsync,
+	.unlocked_ioctl = chario_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+};

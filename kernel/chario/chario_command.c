@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * An operation as MMC commands, what the card answered, and recovery.
+ *
+ * All but the completion run with queue.turn held. Sources: JEDEC JESD84-B51 (commands, R1 status,
+ * reliable write), SD Physical Layer Simplified Specification (the same commands).
+ */
+#include <linux/delay.h>
+#include <linux/mmc/card.h>
+#include <linux/mmc/mmc.h>
+#include <linux/mmc/sd.h>
+
+#include "chario.h"
+
+#include "card.h"
+#include "core.h"
+#include "host.h"
+#include "mmc_ops.h"
+
+#define STATUS_ERRORS                                                                              \
+	(R1_ADDRESS_ERROR | R1_BLOCK_LEN_ERROR | R1_WP_VIOLATION | R1_CARD_ECC_FAILED |            \
+	 R1_CC_ERROR | R1_ERROR)
+#define STOP_TRIES	5
+#define BUSY_TIMEOUT_MS (10 * MSEC_PER_SEC)
+
+static void yield_to_others(struct chario_disk *disk)
+{
+	struct mmc_host *host = disk->card->host;
+
+	if (!waitqueue_active(&host->wq))
+		return;
+	/* A rescan, or what is in debugfs: it was waked, and takes the host in this time. */
+	chario_command_release(disk);
+	schedule_timeout_uninterruptible(1);
+}
+
+/* The host is claimed from the first operation until nobody waits: see chario_queue_rest(). */
+void chario_command_claim(struct chario_disk *disk)
+{
+	struct chario_queue *queue = &disk->queue;
+
+	if (queue->claimed)
+		yield_to_others(disk);
+	if (queue->claimed)
+		return;
+	mmc_get_card(disk->card, &queue->ctx);
+	queue->claimed = true;
+}
+
+void chario_command_release(struct chario_disk *disk)
+{
+	struct chario_queue *queue = &disk->queue;
+
+	if (!queue->claimed)
+		return;
+	mmc_put_card(disk->card, &queue->ctx);
+	queue->claimed = false;
+}
+
+/*
+ * How many of op->sectors one command may transfer, next to the limits that transfer.c knows. Cards
+ * without enhanced reliable write take exactly reliable_sectors, aligned to them, or single ones.
+ */
+static u32 sectors_at_once(const struct chario_disk *disk, const struct chario_op *op)
+{
+	const struct mmc_host_ops *ops = disk->card->host->ops;
+	u32 sectors = op->sectors;
+
+	if (ops->multi_io_quirk && sectors > 1)
+		sectors = ops->multi_io_quirk(disk->card,
+					      op->kind == CHARIO_OP_READ ? MMC_DATA_READ
+									 : MMC_DATA_WRITE,
+					      sectors);
+	if (!op->durable || !disk->reliable_sectors)
+		return sectors;
+	if (op->sector % disk->reliable_sectors || sectors < disk->reliable_sectors)
+		return 1;
+	return disk->reliable_sectors;
+}
+
+static void shorten(struct chario_op *op, u32 sectors)
+{
+	u32 bytes = sectors * CHARIO_SECTOR_BYTES, count = 0;
+	struct scatterlist *sg;
+
+	for (sg = op->sg; bytes; sg = sg_next(sg)) {
+		sg->length = min(sg->length, bytes);
+		bytes -= sg->length;
+		count++;
+	}
+	op->sectors = sectors;
+	op->sg_len = count;
+}
+
+static bool is_multi(const struct chario_op *op)
+{
+	return op->sectors > 1 || op->durable;
+}
+
+static void fill_data(const struct chario_disk *disk, struct chario_op *op)
+{
+	struct mmc_data *data = &op->data;
+
+	data->flags = op->kind == CHARIO_OP_READ ? MMC_DATA_READ : MMC_DATA_WRITE;
+	if (op->durable)
+		data->flags |= MMC_DATA_REL_WR;
+	data->blksz = CHARIO_SECTOR_BYTES;
+	data->blocks = op->sectors;
+	data->blk_addr = op->sector;
+	data->sg = op->sg;
+	data->sg_len = op->sg_len;
+	mmc_set_data_timeout(data, disk->card);
+}
+
+/*
+ * CMD17, 18, 24 or 25; CMD23 before it if host and card can, and CMD12, which a host leaves out
+ * that sent CMD23 and saw no error.
+ */
+static void fill_request(const struct chario_disk *disk, struct chario_op *op)
+{
+	bool read = op->kind == CHARIO_OP_READ;
+
+	u32 sectors = sectors_at_once(disk, op);
+
+	if (sectors < op->sectors)
+		shorten(op, sectors);
+	memset(&op->mrq, 0, offsetofend(struct chario_op, data) - offsetof(struct chario_op, mrq));
+	fill_data(disk, op);
+	op->mrq.data = &op->data;
+	op->mrq.cmd = &op->cmd;
+	op->cmd.flags = MMC_RSP_R1 | MMC_CMD_ADTC;
+	op->cmd.arg = op->sector;
+	if (!mmc_card_blockaddr(disk->card))
+		op->cmd.arg *= CHARIO_SECTOR_BYTES;
+	if (!is_multi(op)) {
+		op->cmd.opcode = read ? MMC_READ_SINGLE_BLOCK : MMC_WRITE_BLOCK;
+		return;
+	}
+	op->cmd.opcode = read ? MMC_READ_MULTIPLE_BLOCK : MMC_WRITE_MULTIPLE_BLOCK;
+	op->stop.opcode = MMC_STOP_TRANSMISSION;
+	op->stop.flags = (read ? MMC_RSP_R1 : MMC_RSP_R1B) | MMC_CMD_AC;
+	op->mrq.stop = &op->stop;
+	if (!disk->has_cmd23)
+		return;
+	if (disk->card->quirks & MMC_QUIRK_BLK_NO_CMD23 && !op->durable)
+		return;
+	op->sbc.opcode = MMC_SET_BLOCK_COUNT;
+	op->sbc.arg = op->sectors | (op->durable ? MMC_CMD23_ARG_REL_WR : 0);
+	op->sbc.flags = MMC_RSP_R1 | MMC_CMD_AC;
+	op->mrq.sbc = &op->sbc;
+}
+
+/* OUT_OF_RANGE of an open-ended read at the end of the card means nothing. */
+static u32 status_errors(const struct chario_op *op)
+{
+	return op->mrq.sbc ? STATUS_ERRORS | R1_OUT_OF_RANGE : STATUS_ERRORS;
+}
+
+static bool has_failed(const struct chario_op *op)
+{
+	return op->sbc.error || op->cmd.error || op->stop.error || op->data.error ||
+	       op->cmd.resp[0] & (STATUS_ERRORS | R1_OUT_OF_RANGE) ||
+	       op->stop.resp[0] & status_errors(op);
+}
+
+static bool wants_attention(const struct chario_op *op)
+{
+	return (op->cmd.resp[0] | op->stop.resp[0]) & R1_EXCEPTION_EVENT;
+}
+
+/*
+ * Called by the host, in any context. A read that succeeded needs nothing more. After
+ * chario_queue_landed() the operation may be gone.
+ */
+static void completed(struct mmc_request *mrq)
+{
+	struct chario_op *op = container_of(mrq, struct chario_op, mrq);
+	struct chario_disk *disk = op->disk;
+	bool finished = op->kind == CHARIO_OP_READ && !has_failed(op) && !wants_attention(op);
+
+	if (finished) {
+		op->done_bytes = op->data.bytes_xfered;
+		mmc_retune_release(disk->card->host);
+	}
+	chario_queue_landed(disk, op, finished);
+}
+
+static int reset(struct chario_disk *disk)
+{
+	int error = mmc_hw_reset(disk->card);
+
+	chario_count(disk, NULL, CHARIO_RESETS, 1);
+	return error ? -EIO : 0;
+}
+
+/* Ends a transfer that the card is still in. */
+static int stop(struct chario_disk *disk)
+{
+	struct mmc_card *card = disk->card;
+	struct mmc_command cmd = {
+		.opcode = MMC_STOP_TRANSMISSION,
+		.flags = MMC_RSP_R1 | MMC_CMD_AC,
+		.busy_timeout = BUSY_TIMEOUT_MS,
+	};
+	int error;
+
+	mmc_retune_hold_now(card->host);
+	mmc_wait_for_cmd(card->host, &cmd, STOP_TRIES);
+	error = mmc_poll_for_busy(card, BUSY_TIMEOUT_MS, false, MMC_BUSY_IO);
+	mmc_retune_release(card->host);
+	return error;
+}
+
+/*
+ * Brings the card back to where it takes commands; nothing of the operation counts as done, and
+ * its caller decides whether to try again. Releases re-tuning first, so that a CRC error is
+ * answered by it.
+ */
+static void recover(struct chario_disk *disk, struct chario_op *op)
+{
+	struct mmc_card *card = disk->card;
+	u32 status = 0;
+	int error;
+
+	op->error = -EIO;
+	op->card_answers = !op->sbc.error && !op->cmd.error;
+	mmc_retune_release(card->host);
+	error = __mmc_send_status(card, &status, 1);
+	if (error && (mmc_card_removed(card) || mmc_detect_card_removed(card->host))) {
+		op->error = -ENODEV;
+		return;
+	}
+	if (error || !mmc_ready_for_data(status))
+		error = stop(disk);
+	if (error && reset(disk))
+		op->card_answers = false;
+}
+
+struct written {
+	struct mmc_card *card;
+	u32 status;
+};
+
+static int is_busy(void *data, bool *busy)
+{
+	struct written *written = data;
+	u32 status = 0;
+	int error = mmc_send_status(written->card, &status);
+
+	written->status |= status;
+	*busy = !mmc_ready_for_data(status);
+	return error;
+}
+
+/* A write has ended when the card is no longer busy; only then does it report its errors. */
+static int wait_until_written(struct chario_disk *disk, struct chario_op *op)
+{
+	struct written written = {.card = disk->card};
+	int error = __mmc_poll_for_busy(disk->card->host, 0, BUSY_TIMEOUT_MS, is_busy, &written);
+
+	op->cmd.resp[0] |= written.status & R1_EXCEPTION_EVENT;
+	if (!error && written.status & status_errors(op))
+		error = -EIO;
+	return error;
+}
+
+/* The answer of an operation that landed. Called by queue.c, with the turn. */
+void chario_command_settle(struct chario_disk *disk, struct chario_op *op)
+{
+	struct mmc_card *card = disk->card;
+
+	if (has_failed(op) || (op->kind == CHARIO_OP_WRITE && wait_until_written(disk, op))) {
+		recover(disk, op);
+		return;
+	}
+	mmc_retune_release(card->host);
+	op->done_bytes = op->data.bytes_xfered;
+	if (wants_attention(op) && mmc_card_mmc(card))
+		mmc_run_bkops(card);
+}
+
+static int as_seen_by_caller(int error)
+{
+	switch (error) {
+	case 0:
+	case -EOPNOTSUPP:
+		return error;
+	case -ENOMEDIUM:
+		return -ENODEV;
+	default:
+		return -EIO;
+	}
+}
+
+/* Takes the host, and brings the card to where it takes the commands of this file. */
+static int prepare(struct chario_disk *disk, struct chario_op *op)
+{
+	struct mmc_card *card = disk->card;
+
+	chario_command_claim(disk);
+	if (op->reset_first && reset(disk))
+		return -EIO;
+	/* Also after a reset or a resume, in which the mmc core turns the command queue on. */
+	return card->ext_csd.cmdq_en ? mmc_cmdq_disable(card) : 0;
+}
+
+/*
+ * Called by queue.c, with the turn. Returns whether the operation has already ended; if not, it may
+ * be gone.
+ */
+bool chario_command_start(struct chario_disk *disk, struct chario_op *op)
+{
+	struct mmc_card *card = disk->card;
+	int error = prepare(disk, op);
+
+	op->done_bytes = 0;
+	op->card_answers = true;
+	op->was_sent = true;
+	if (error)
+		goto ended;
+	switch (op->kind) {
+	case CHARIO_OP_FLUSH:
+		error = mmc_flush_cache(card->host);
+		goto ended;
+	case CHARIO_OP_DISCARD:
+		error = mmc_erase(card, op->sector, op->sectors, disk->erase_arg);
+		goto ended;
+	case CHARIO_OP_WRITE:
+		card->written_flag = true;
+		fallthrough;
+	case CHARIO_OP_READ:
+		break;
+	}
+	fill_request(disk, op);
+	op->disk = disk;
+	op->mrq.done = completed;
+	error = mmc_start_request(card->host, &op->mrq);
+	if (!error)
+		return false;
+	mmc_retune_release(card->host);
+ended:
+	op->error = as_seen_by_caller(error);
+	return true;
+}

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Whose operation is next on the card: one at a time, by level, then in the order of arrival.
+ *
+ * Nobody owns the card while others wait. An operation is complete when it is queued, so whoever is
+ * awake starts the best one, his own or not (advance()), and looks at answers that need process
+ * context: a background task that gets no CPU holds nothing up. The host's completion finishes a
+ * successful read itself and wakes who can go on.
+ *
+ * A real-time call of several operations keeps its place between them, up to a chunk. Background
+ * goes to the end of the line after each.
+ */
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+
+#include "chario.h"
+
+void chario_queue_init(struct chario_queue *queue)
+{
+	int level;
+
+	spin_lock_init(&queue->lock);
+	for (level = 0; level < CHARIO_LEVELS; level++)
+		INIT_LIST_HEAD(&queue->waiting[level]);
+	init_waitqueue_head(&queue->drained);
+	rt_mutex_init(&queue->turn);
+}
+
+static bool nobody_waits(const struct chario_queue *queue)
+{
+	int level;
+
+	for (level = 0; level < CHARIO_LEVELS; level++)
+		if (!list_empty(&queue->waiting[level]))
+			return false;
+	return true;
+}
+
+/* The one to start next. NULL, too, while a real-time call prepares its next operation. */
+static struct chario_op *best(struct chario_queue *queue)
+{
+	struct chario_op *op;
+	int level;
+
+	lockdep_assert_held(&queue->lock);
+	if (queue->held || queue->gone)
+		return NULL;
+	for (level = 0; level < CHARIO_LEVELS; level++) {
+		op = list_first_entry_or_null(&queue->waiting[level], struct chario_op, entry);
+		if (op)
+			return op->state == CHARIO_READY ? op : NULL;
+	}
+	return NULL;
+}
+
+static bool can_advance(struct chario_queue *queue)
+{
+	if (queue->on_card)
+		return queue->on_card->state == CHARIO_LANDED;
+	return best(queue);
+}
+
+static void wake_best(struct chario_queue *queue)
+{
+	struct chario_op *op = queue->on_card ? NULL : best(queue);
+
+	if (op)
+		wake_up_process(op->task);
+}
+
+/* The operation's memory is its caller's again as soon as the lock is released. */
+static void finish(struct chario_queue *queue, struct chario_op *op)
+{
+	lockdep_assert_held(&queue->lock);
+	op->state = CHARIO_DONE;
+	if (!op->keeps_place)
+		list_del_init(&op->entry);
+	if (queue->on_card == op)
+		queue->on_card = NULL;
+	wake_up_process(op->task);
+	if (queue->held || queue->gone)
+		wake_up(&queue->drained);
+}
+
+/*
+ * Called by the host's completion, in any context, and by advance() for what never started.
+ * finished: nothing of the answer is left to look at.
+ */
+void chario_queue_landed(struct chario_disk *disk, struct chario_op *op, bool finished)
+{
+	struct chario_queue *queue = &disk->queue;
+	struct chario_op *next;
+	unsigned long flags;
+
+	spin_lock_irqsave(&queue->lock, flags);
+	if (finished) {
+		finish(queue, op);
+		wake_best(queue);
+	} else {
+		op->state = CHARIO_LANDED;
+		next = best(queue);
+		wake_up_process(next && next->level < op->level ? next->task : op->task);
+		if (queue->held || queue->gone)
+			wake_up(&queue->drained);
+	}
+	spin_unlock_irqrestore(&queue->lock, flags);
+}
+
+/* Takes the next step that can be taken: an answer to look at, or an operation to start. */
+static struct chario_op *next_step(struct chario_queue *queue)
+{
+	struct chario_op *op;
+
+	spin_lock_irq(&queue->lock);
+	if (queue->on_card) {
+		op = queue->on_card->state == CHARIO_LANDED ? queue->on_card : NULL;
+	} else {
+		op = best(queue);
+		if (op) {
+			queue->on_card = op;
+			op->state = CHARIO_ON_CARD;
+			if (!chario_is_rt(op->level))
+				list_del_init(&op->entry);
+		}
+	}
+	spin_unlock_irq(&queue->lock);
+	return op;
+}
+
+/* Does all that can be done now, for whomever. Called by every caller that is awake. */
+static void advance(struct chario_disk *disk)
+{
+	struct chario_queue *queue = &disk->queue;
+	struct chario_op *op;
+
+	rt_mutex_lock(&queue->turn);
+	while ((op = next_step(queue))) {
+		if (op->state == CHARIO_LANDED)
+			chario_command_settle(disk, op);
+		else if (!chario_command_start(disk, op))
+			continue;
+		spin_lock_irq(&queue->lock);
+		finish(queue, op);
+		spin_unlock_irq(&queue->lock);
+	}
+	rt_mutex_unlock(&queue->turn);
+}
+
+static int enter(struct chario_queue *queue, struct chario_op *op)
+{
+	int error = 0;
+
+	spin_lock_irq(&queue->lock);
+	if (queue->gone) {
+		list_del_init(&op->entry);
+		error = -ENODEV;
+	} else {
+		op->task = current;
+		op->state = CHARIO_READY;
+		if (list_empty(&op->entry))
+			list_add_tail(&op->entry, &queue->waiting[op->level]);
+	}
+	spin_unlock_irq(&queue->lock);
+	return error;
+}
+
+/* A signal that ends the process takes an operation back that has not been started. */
+static bool take_back(struct chario_queue *queue, struct chario_op *op)
+{
+	lockdep_assert_held(&queue->lock);
+	if (op->state != CHARIO_READY || !fatal_signal_pending(current))
+		return false;
+	list_del_init(&op->entry);
+	op->state = CHARIO_DONE;
+	op->error = -EINTR;
+	wake_best(queue);
+	return true;
+}
+
+/* Runs the operation, and returns when it is done. Returns op->error. */
+int chario_queue_run(struct chario_disk *disk, struct chario_op *op)
+{
+	struct chario_queue *queue = &disk->queue;
+	bool done, work;
+
+	op->error = enter(queue, op);
+	if (op->error)
+		return op->error;
+	advance(disk);
+	for (;;) {
+		spin_lock_irq(&queue->lock);
+		done = op->state == CHARIO_DONE || take_back(queue, op);
+		work = can_advance(queue);
+		if (!done && !work)
+			set_current_state(op->state == CHARIO_READY ? TASK_KILLABLE
+								    : TASK_UNINTERRUPTIBLE);
+		spin_unlock_irq(&queue->lock);
+		if (done)
+			return op->error;
+		if (work)
+			advance(disk);
+		else
+			schedule();
+	}
+}
+
+/* Ends keeps_place: called when no operation of the chunk follows. */
+void chario_queue_leave(struct chario_disk *disk, struct chario_op *op)
+{
+	struct chario_queue *queue = &disk->queue;
+
+	if (list_empty(&op->entry))
+		return;
+	spin_lock_irq(&queue->lock);
+	list_del_init(&op->entry);
+	wake_best(queue);
+	spin_unlock_irq(&queue->lock);
+}
+
+/* Called at the end of a call: others may have the host if nobody here wants it. */
+void chario_queue_rest(struct chario_disk *disk)
+{
+	struct chario_queue *queue = &disk->queue;
+	bool idle;
+
+	rt_mutex_lock(&queue->turn);
+	spin_lock_irq(&queue->lock);
+	idle = !queue->on_card && nobody_waits(queue);
+	spin_unlock_irq(&queue->lock);
+	if (idle && !queue->gone)
+		chario_command_release(disk);
+	rt_mutex_unlock(&queue->turn);
+}
+
+/* The host has done its part: nothing is on the card, or only an answer to look at. */
+static bool card_is_done(struct chario_queue *queue)
+{
+	bool done;
+
+	spin_lock_irq(&queue->lock);
+	done = !queue->on_card || queue->on_card->state == CHARIO_LANDED;
+	spin_unlock_irq(&queue->lock);
+	return done;
+}
+
+/* Returns when nothing is on the card, and the host is released. Nothing new starts meanwhile. */
+static void drain(struct chario_disk *disk)
+{
+	struct chario_queue *queue = &disk->queue;
+
+	do {
+		wait_event(queue->drained, card_is_done(queue));
+		advance(disk);
+	} while (READ_ONCE(queue->on_card));
+	rt_mutex_lock(&queue->turn);
+	chario_command_release(disk);
+	rt_mutex_unlock(&queue->turn);
+}
+
+/* Before the system sleeps: what waits goes on waiting. */
+void chario_queue_hold(struct chario_disk *disk)
+{
+	struct chario_queue *queue = &disk->queue;
+
+	spin_lock_irq(&queue->lock);
+	queue->held = true;
+	spin_unlock_irq(&queue->lock);
+	drain(disk);
+}
+
+void chario_queue_resume(struct chario_disk *disk)
+{
+	struct chario_queue *queue = &disk->queue;
+
+	spin_lock_irq(&queue->lock);
+	queue->held = false;
+	wake_best(queue);
+	spin_unlock_irq(&queue->lock);
+}
+
+/* The card goes away: what waits fails with ENODEV, and so does all that comes. */
+void chario_queue_end(struct chario_disk *disk)
+{
+	struct chario_queue *queue = &disk->queue;
+	struct chario_op *op, *following;
+	int level;
+
+	spin_lock_irq(&queue->lock);
+	queue->gone = true;
+	for (level = 0; level < CHARIO_LEVELS; level++) {
+		list_for_each_entry_safe(op, following, &queue->waiting[level], entry) {
+			if (op->state != CHARIO_READY)
+				continue;
+			op->error = -ENODEV;
+			op->keeps_place = false;
+			finish(queue, op);
+		}
+	}
+	spin_unlock_irq(&queue->lock);
+	drain(disk);
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A card from mmcblk to chario and back, in one step each.
+ *
+ * The kernel lets a card be unbound from mmcblk while file systems on it are mounted. Taking it
+ * here claims all its block devices first, as mounting does, so it fails with EBUSY if any of them
+ * or of their partitions is mounted, used as swap, or part of another device.
+ */
+#include <linux/device.h>
+#include <linux/mmc/card.h>
+
+#include "chario.h"
+#include "claim_disk.h"
+
+#include "bus.h"
+
+#define DISKS_MAX 8 /* user area, two boot and four general purpose areas */
+
+struct claims {
+	chario_claim *claim[DISKS_MAX];
+	int count;
+};
+
+static int claim_child(struct device *dev, void *data)
+{
+	struct claims *claims = data;
+	chario_claim *claim;
+
+	if (!dev->class || strcmp(dev->class->name, "block"))
+		return 0;
+	if (claims->count == DISKS_MAX)
+		return -E2BIG;
+	claim = chario_claim_disk(dev->devt, claims);
+	if (IS_ERR(claim)) {
+		pr_err("%s: %s is in use: unmount it first\n", CHARIO_NAME, dev_name(dev));
+		return PTR_ERR(claim);
+	}
+	claims->claim[claims->count++] = claim;
+	return 0;
+}
+
+/* A card by the beginning of `text`, up to '@' or the line's end. The caller puts it. */
+static struct device *find_card(const char *text)
+{
+	char name[CHARIO_CARD_CHARS];
+	size_t length = strcspn(text, "@\n");
+	struct device *dev;
+
+	if (length >= sizeof(name))
+		return NULL;
+	strscpy(name, text, length + 1);
+	dev = bus_find_device_by_name(chario_driver()->bus, NULL, name);
+	if (!dev)
+		pr_err("%s: no card %s in /sys/bus/mmc/devices\n", CHARIO_NAME, name);
+	return dev;
+}
+
+static int take_card(struct device *dev, const char *text)
+{
+	struct claims claims = {};
+	int error = device_for_each_child(dev, &claims, claim_child);
+
+	if (error)
+		goto out;
+	error = chario_names_add(text);
+	if (error)
+		goto out;
+	/* The claims keep others out until the block devices are gone. */
+	device_release_driver(dev);
+	error = device_driver_attach(chario_driver(), dev);
+	if (error && device_attach(dev) < 0)
+		pr_err("%s: %s has no driver now\n", CHARIO_NAME, dev_name(dev));
+out:
+	while (claims.count)
+		chario_unclaim_disk(claims.claim[--claims.count]);
+	return error;
+}
+
+/* Takes a card from mmcblk; text as for chario_names_add(). -ENODEV, -EBUSY. */
+int chario_take(const char *text)
+{
+	struct device *dev = find_card(text);
+	int error;
+
+	if (!dev)
+		return -ENODEV;
+	if (dev->driver == chario_driver())
+		error = -EEXIST;
+	else
+		error = take_card(dev, text);
+	put_device(dev);
+	return error;
+}
+
+/* Gives a card back to the block layer. Its open files get ENODEV from then on. */
+int chario_give(const char *name)
+{
+	struct device *dev = find_card(name);
+	int error = -ENODEV;
+
+	if (dev && dev->driver == chario_driver()) {
+		device_release_driver(dev);
+		error = device_attach(dev) < 0 ? -EIO : 0;
+	}
+	put_device(dev);
+	return error;
+}
