@@ -23,6 +23,7 @@ from steady_lab.targets.target import BootRequest, BootResult
 from steady_lab.targets.uml import uml
 
 SCRIPTS = PROJECT / "tests" / "kernel"
+UAPI = PROJECT / "kernel" / "uapi"
 HELPERS = BUILD / "tests" / "bin"
 STATUS_SKIP = 77
 
@@ -37,14 +38,15 @@ def build_helpers(folder: Path = SCRIPTS) -> None:
     HELPERS.mkdir(parents=True, exist_ok=True)
     with (HELPERS / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        headers_s = max((path.stat().st_mtime for path in folder.glob("*.h")), default=0.0)
+        headers = [*folder.glob("*.h"), *UAPI.glob("*.h")]
+        headers_s = max(path.stat().st_mtime for path in headers)
         for source in folder.glob("*.c"):
             target = HELPERS / source.stem
             newest_s = max(headers_s, source.stat().st_mtime)
             if target.exists() and target.stat().st_mtime > newest_s:
                 continue
             flags = ["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"]
-            compile_inside([source], target, flags)
+            compile_inside([source], target, flags, include=UAPI)
 
 
 def cases() -> list[tuple[str, Path]]:

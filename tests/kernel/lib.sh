@@ -186,3 +186,53 @@ nvme_create() {
 	done
 	fail "/dev/nvme0n1 does not appear"
 }
+
+# le32 NUMBER: its four bytes, for printf.
+le32() {
+	printf '\\%03o\\%03o\\%03o\\%03o' $(($1 & 255)) $(($1 >> 8 & 255)) $(($1 >> 16 & 255)) \
+		$(($1 >> 24 & 255))
+}
+
+# emmc_partition START SECTORS [START SECTORS]: a new table of primary partitions.
+emmc_partition() {
+	{
+		head -c 446 /dev/zero
+		while [ $# -gt 0 ]; do
+			# shellcheck disable=SC2059 # The format is the data.
+			printf "\\000\\000\\000\\000\\203\\000\\000\\000$(le32 "$1")$(le32 "$2")"
+			shift 2
+		done
+		head -c 64 /dev/zero
+	} | head -c 510 >/run/table
+	printf '\125\252' >>/run/table
+	dd if=/run/table of=$EMMC_NODE conv=fsync 2>/dev/null || fail "partition table"
+	blockdev --rereadpt $EMMC_NODE || fail "rereadpt"
+	[ -b ${EMMC_NODE}p1 ] || fail "no ${EMMC_NODE}p1"
+}
+
+CHARDISK_NODE=/dev/chardisk0
+CHARIO=/sys/bus/mmc/drivers/chario
+CHARIO_KNOBS=/sys/class/chardisk/chardisk0
+
+# chario_take [REGIONS]: the emulated card from mmcblk, such as chario_take @1M+4M@8M+1Mro
+chario_take() {
+	echo "mmc0:0001${1:-}" >$CHARIO/take || fail "take mmc0:0001${1:-}"
+	[ -c "$CHARDISK_NODE" ] || fail "no $CHARDISK_NODE"
+}
+
+# chario_give: and the block device is back.
+chario_give() {
+	echo mmc0:0001 >$CHARIO/give || fail "give"
+	[ -e "$CHARDISK_NODE" ] && fail "$CHARDISK_NODE stays"
+	emmc_wait
+}
+
+# chardisk OP [KEY=VALUE]...: one call; see chardisk.c
+chardisk() {
+	"$STEADY_TESTS_BIN/chardisk" "$CHARDISK_NODE" "$@" || fail "chardisk $*"
+}
+
+# chario_stat KEY: a counter since the card was taken.
+chario_stat() {
+	sed -n "s/^$1 //p" $CHARIO_KNOBS/stats
+}

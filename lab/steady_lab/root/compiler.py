@@ -11,14 +11,23 @@ from steady_lab.root.root import build_root
 from steady_lab.root.sandbox import Place, run_inside
 
 SOURCE, TARGET = "/run/steadyio/source", "/run/steadyio/target"
+INCLUDE = "/run/steadyio/include"
 
 
-def compile_inside(sources: Sequence[Path], target: Path, flags: Sequence[str]) -> None:
-    """Compile sources of one folder into `target` at once; raises LabError if gcc refuses."""
+def compile_inside(
+    sources: Sequence[Path], target: Path, flags: Sequence[str], include: Path | None = None
+) -> None:
+    """Compile sources of one folder into `target` at once; raises LabError if gcc refuses.
+
+    `include` is a further folder of headers.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(f"{target.name}.new")
     places = [Place(sources[0].parent, SOURCE), Place(target.parent, TARGET, writable=True)]
     command = ["gcc", *flags, "-o", f"{TARGET}/{unfinished.name}"]
+    if include:
+        places.append(Place(include, INCLUDE))
+        command.append(f"-I{INCLUDE}")
     command += [f"{SOURCE}/{source.name}" for source in sources]
     done = run_inside(build_root().path, command, places)
     if done.returncode != 0:
