@@ -5,7 +5,7 @@
  * one at a time, or writes with `writes`, with a pause of 0 to PAUSE_US before each, so that it meets
  * the device in any state, or of exactly N with PAUSE_US =N; BG_THREADS threads of the idle class
  * read, or write with `write` and `writes`, at random places until it is done. Prints
- * "rt_max_ns N bg_count N rt_p99_ns N".
+ * "rt_max_ns N bg_count N rt_p99_ns N rt_p50_ns N rt_p999_ns N rt_count N".
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -118,6 +118,12 @@ static int by_size(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
+/* Nearest rank: the smallest that so many permille do not exceed. */
+static uint64_t quantile(const uint64_t *sorted, int count, int permille)
+{
+	return sorted[(count * permille + 999) / 1000 - 1];
+}
+
 int main(int argc, char **argv)
 {
 	pthread_t threads[THREADS_MAX];
@@ -158,8 +164,9 @@ int main(int argc, char **argv)
 	for (int i = 0; i < count; i++)
 		pthread_join(threads[i], NULL);
 	qsort(latency_ns, (size_t)rt_count, sizeof(*latency_ns), by_size);
-	/* Nearest rank: the smallest that 99 % do not exceed. */
-	printf("rt_max_ns %" PRIu64 " bg_count %" PRIu64 " rt_p99_ns %" PRIu64 "\n",
-	       latency_ns[rt_count - 1], bg_count, latency_ns[(rt_count * 99 + 99) / 100 - 1]);
+	printf("rt_max_ns %" PRIu64 " bg_count %" PRIu64 " rt_p99_ns %" PRIu64 " rt_p50_ns %" PRIu64
+	       " rt_p999_ns %" PRIu64 " rt_count %d\n",
+	       latency_ns[rt_count - 1], bg_count, quantile(latency_ns, rt_count, 990),
+	       quantile(latency_ns, rt_count, 500), quantile(latency_ns, rt_count, 999), rt_count);
 	return failed ? 1 : 0;
 }
