@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A real-time reader of one CPU that another real-time task needs, too: reader DEVICE [hog].
+ * A real-time reader of one CPU that another real-time task needs, too: reader DEVICE [hog]
+ * [background].
  *
  * Reads 4 KiB at random places under SCHED_FIFO 50, once every 4 ms, and prints the median and the
  * longest time in us, and how many there were. With "hog" a task under SCHED_FIFO 1 computes for
- * 5 of every 8 ms beside it. In the lab a program that reads the clock takes time; so it computes.
+ * 5 of every 8 ms beside it; with "background" a normal task reads 64 KiB without a pause, and starves
+ * while that one computes. In the lab a program that reads the clock takes time; so it computes.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -56,6 +58,24 @@ static void compute_and_rest(void)
 	}
 }
 
+static void read_in_background(int device)
+{
+	static char buffer[16 * BLOCK] __attribute__((aligned(BLOCK)));
+
+	for (;;)
+		if (pread(device, buffer, sizeof(buffer), (off_t)(rand() % 128) * (off_t)sizeof(buffer)) < 0)
+			die("background");
+}
+
+static pid_t child(void)
+{
+	pid_t pid = fork();
+
+	if (pid < 0)
+		die("fork");
+	return pid;
+}
+
 static int by_value(const void *a, const void *b)
 {
 	long x = *(const long *)a, y = *(const long *)b;
@@ -67,18 +87,17 @@ int main(int argc, char **argv)
 {
 	static char buffer[BLOCK] __attribute__((aligned(BLOCK)));
 	static long took_us[READS];
-	pid_t hog = 0;
+	pid_t hog = 0, background = 0;
 	int device, i;
 
 	device = argc > 1 ? open(argv[1], O_RDONLY | O_DIRECT) : -1;
 	if (device < 0)
 		die("open");
-	if (argc > 2) {
-		hog = fork();
-		if (hog < 0)
-			die("fork");
-		if (!hog)
+	for (i = 2; i < argc; i++) {
+		if (argv[i][0] == 'h' && !(hog = child()))
 			compute_and_rest();
+		if (argv[i][0] == 'b' && !(background = child()))
+			read_in_background(device);
 	}
 	under_fifo(50);
 	srand(1);
@@ -92,6 +111,8 @@ int main(int argc, char **argv)
 	}
 	if (hog > 0)
 		kill(hog, SIGKILL);
+	if (background > 0)
+		kill(background, SIGKILL);
 	qsort(took_us, READS, sizeof(*took_us), by_value);
 	printf("%ld %ld %d\n", took_us[READS / 2 - 1], took_us[READS - 1], READS);
 	return 0;

@@ -11,6 +11,8 @@ from steady_lab.targets.target import BootRequest
 from steady_lab.targets.uml import uml
 
 HERE = PROJECT / "tests" / "hog"
+# One command of a background caller on test-plain, and the reader's own, in us.
+BACKGROUND_US, OWN_US = 100 + 64 * 4, 100 + 4 * 4
 # The task computes for so long at a time.
 BUSY_US = 5000
 SCHEDULERS = ("none", "k2")
@@ -43,3 +45,20 @@ def test_with_raised_workers_reads_take_as_long_as_without_the_task(
         assert raised <= 1.1 * alone, "as without the task"
         is_delayed = (release, card, scheduler) not in NOT_DELAYED
         assert (hog > BUSY_US / 2) == is_delayed
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_character_device_needs_no_worker_and_a_starved_caller_holds_nothing_up(
+    release: str, work: Path
+) -> None:
+    compile_inside([HERE / "reader.c"], work / "reader", ["-O2", "-Wall", "-Werror"])
+    device = PROJECT / "experiments" / "devices" / "test-plain.toml"
+    command = ["sh", f"{GUEST_PROJECT}/tests/hog/chardisk.sh"]
+    result = uml(release).boot(BootRequest(command, work, device=device, modules=["chario"]))
+    print(result.output)
+    assert result.exit_status == 0, result.output[-3000:]
+    fields = [line.split() for line in result.output.splitlines()]
+    longest_us = {(beside, case): int(longest) for beside, case, _, longest, _ in fields}
+    assert longest_us["alone", "hog"] <= 1.1 * longest_us["alone", "quiet"]
+    for case in ("quiet", "hog"):
+        assert longest_us["background", case] <= 1.1 * (BACKGROUND_US + OWN_US)
