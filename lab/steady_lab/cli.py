@@ -20,6 +20,7 @@ COMMAND_MODULES = (
     "device",
     "power_cut",
     "cpu_cost",
+    "call_cost",
     "run",
     "report",
     "summary",

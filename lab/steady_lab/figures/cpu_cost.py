@@ -112,17 +112,17 @@ Case = tuple[Load, Scheduler]
 
 def measure(kernel: LabKernel, cases: Sequence[Case], work: Path) -> dict[Case, Cost]:
     """Boot once and count all cases."""
-    step, reader = (_compiled(name) for name in ("step", "reader"))
+    step, reader = (compiled(name) for name in ("step", "reader"))
     work.mkdir(parents=True, exist_ok=True)
     (work / "cases").write_text("".join(f"{_case_line(case)}\n" for case in cases))
     counts = work / "counts"
-    wrapper = [_in_guest(step), f"{GUEST_WORK}/{counts.name}", _mark_address(kernel)]
+    wrapper = [in_guest(step), f"{GUEST_WORK}/{counts.name}", mark_address(kernel)]
     result = Uml(kernel, wrapper=wrapper).boot(
         BootRequest(
             command=["sh", f"{GUEST_PROJECT}/tests/bench/cpu_cost.sh"],
             work=work,
             modules=["null_blk nr_devices=0"],
-            environment={"READER": _in_guest(reader)},
+            environment={"READER": in_guest(reader)},
             timeout_s=TIMEOUT_S,
         )
     )
@@ -138,14 +138,16 @@ def measure(kernel: LabKernel, cases: Sequence[Case], work: Path) -> dict[Case, 
     }
 
 
-def _in_guest(program: Path) -> str:
+def in_guest(program: Path) -> str:
+    """Return where the guest has a file of the clone."""
     return f"{GUEST_PROJECT}/{program.relative_to(PROJECT)}"
 
 
-def _compiled(name: str) -> Path:
+def compiled(name: str, include: Path | None = None) -> Path:
+    """Compile a program of tests/bench; `include` is a further folder of headers."""
     program = BUILD / "bench" / name
     flags = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror"]
-    compile_inside([SOURCES / f"{name}.c"], program, flags)
+    compile_inside([SOURCES / f"{name}.c"], program, flags, include)
     return program
 
 
@@ -157,7 +159,8 @@ def _case_line(case: Case) -> str:
     )
 
 
-def _mark_address(kernel: LabKernel) -> str:
+def mark_address(kernel: LabKernel) -> str:
+    """Return where the kernel has the function that marks begin and end, for step.c."""
     for line in (kernel.tree / "System.map").read_text(encoding="utf-8").splitlines():
         address, _, name = line.split()[:3]
         if name == MARK:
