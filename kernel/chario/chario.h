@@ -5,6 +5,7 @@
  *   chario_main      module, and the mmc_driver that takes a card which was named
  *   chario_names     which cards were named, and what regions of them
  *   chario_take      from mmcblk and back, after a look at who uses the card
+ *   chario_lane      a partition of a card whose rest stays with mmcblk
  *   chario_disk      a device from its beginning to its end
  *   chario_cdev      file operations; chario_ioctl: the ioctls
  *   chario_transfer  a call of any size -> operations that card and host can do at once
@@ -13,7 +14,7 @@
  *   chario_command   an operation -> MMC commands, what the card answered, and recovery
  *   chario_sysfs     knobs and counters
  *
- * The path of a call: cdev or ioctl -> transfer -> queue -> command -> mmc core -> queue -> transfer.
+ * The path of a call: cdev or ioctl -> transfer -> queue -> command -> mmc core, and back.
  */
 #ifndef CHARIO_H
 #define CHARIO_H
@@ -40,7 +41,7 @@
 #define CHARIO_LEVELS	    (CHARIO_RT_LEVELS + 1)
 #define CHARIO_REGIONS_MAX  16
 #define CHARIO_BUFFERS_MAX  64
-#define CHARIO_BUFFER_BYTES (1u << 30)
+#define CHARIO_BUFFER_BYTES 0x40000000u
 #define CHARIO_CARD_CHARS   32
 
 enum chario_counter {
@@ -133,6 +134,7 @@ struct chario_queue {
 	 */
 	struct rt_mutex turn;
 	bool claimed; /* the host, by ctx; under turn */
+	struct chario_lane *lane; /* NULL: the card is ours; constant until gone */
 	struct mmc_ctx ctx;
 };
 
@@ -165,6 +167,14 @@ struct chario_disk {
 
 	struct chario_queue queue;
 	struct chario_stats stats;
+};
+
+/* What a lane is of a card. */
+struct chario_part {
+	struct chario_lane *lane;
+	u64 first_sector;
+	u64 sectors;
+	bool read_only;
 };
 
 /* What a transfer needs for its time; a file keeps one, so that no call allocates. */
@@ -210,6 +220,8 @@ int chario_devt_alloc(dev_t *devt);
 void chario_devt_free(dev_t devt);
 
 /* chario_names */
+int chario_names_parse(const char *text, char *name, size_t name_bytes,
+		       struct chario_regions *regions);
 int chario_names_add(const char *text);
 int chario_names_use(const struct mmc_card *card, struct chario_regions *regions);
 ssize_t chario_names_show(char *text);
@@ -219,8 +231,22 @@ void chario_names_clear(void);
 int chario_take(const char *text);
 int chario_give(const char *name);
 
+/* chario_lane */
+int chario_lane_add(const char *text);
+int chario_lane_remove(const char *text);
+void chario_lane_claim(struct chario_lane *lane, struct mmc_card *card, struct mmc_ctx *ctx);
+int chario_lane_prepare(struct chario_lane *lane, struct mmc_card *card);
+void chario_lane_leave(struct chario_lane *lane, struct mmc_card *card);
+void chario_lane_let_go(struct chario_lane *lane);
+bool chario_lane_pauses(const struct chario_lane *lane);
+void chario_lane_ended(struct chario_lane *lane, u8 level);
+const char *chario_lane_partition(const struct chario_lane *lane);
+int chario_lanes_init(void);
+void chario_lanes_exit(void);
+
 /* chario_disk */
-struct chario_disk *chario_disk_create(struct mmc_card *card, const struct chario_regions *regions);
+struct chario_disk *chario_disk_create(struct mmc_card *card, const struct chario_regions *regions,
+				       const struct chario_part *part);
 void chario_disk_end(struct chario_disk *disk);
 int chario_disk_may(const struct chario_disk *disk, u64 offset, u64 bytes, bool write);
 
@@ -263,6 +289,7 @@ void chario_queue_rest(struct chario_disk *disk);
 void chario_queue_landed(struct chario_disk *disk, struct chario_op *op, bool finished);
 void chario_queue_hold(struct chario_disk *disk);
 void chario_queue_resume(struct chario_disk *disk);
+void chario_queue_wake(struct chario_disk *disk);
 void chario_queue_end(struct chario_disk *disk);
 
 /* chario_command */
@@ -275,6 +302,12 @@ void chario_command_release(struct chario_disk *disk);
 extern const struct attribute_group *chario_groups[];
 void chario_count(struct chario_disk *disk, struct chario_file *file, enum chario_counter counter,
 		  u64 amount);
+
+/* Blocks are a power of two: no 64-bit division, which 32-bit kernels lack. */
+static inline bool chario_is_aligned(const struct chario_disk *disk, u64 bytes)
+{
+	return !(bytes & (disk->block_bytes - 1));
+}
 
 static inline bool chario_is_rt(u8 level)
 {

@@ -35,7 +35,7 @@ static int check_request(const struct chario_file *file, const struct chardisk_r
 		return -EINVAL;
 	if (!request->bytes || request->bytes > CHARIO_BUFFER_BYTES)
 		return -EINVAL;
-	if (request->bytes % file->disk->block_bytes || request->address % PAGE_SIZE)
+	if (!chario_is_aligned(file->disk, request->bytes) || request->address % PAGE_SIZE)
 		return -EINVAL;
 	if (check_add_overflow(request->address, request->bytes, &end) || end > ULONG_MAX)
 		return -EINVAL;

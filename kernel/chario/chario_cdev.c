@@ -49,7 +49,7 @@ static loff_t chario_llseek(struct file *filp, loff_t offset, int whence)
 	loff_t before = filp->f_pos, after;
 
 	after = fixed_size_llseek(filp, offset, whence, file->disk->bytes);
-	if (after < 0 || after % file->disk->block_bytes == 0)
+	if (after < 0 || chario_is_aligned(file->disk, after))
 		return after;
 	filp->f_pos = before;
 	return -EINVAL;
@@ -73,7 +73,7 @@ ssize_t chario_call_begin(struct chario_call *call, u64 bytes)
 
 	if (READ_ONCE(disk->queue.gone))
 		return -ENODEV;
-	if ((call->offset | bytes) % disk->block_bytes)
+	if (!chario_is_aligned(disk, call->offset | bytes))
 		return -EINVAL;
 	if (!bytes)
 		return 0;
@@ -148,7 +148,7 @@ static ssize_t transfer_iter(struct kiocb *iocb, struct iov_iter *iter, bool wri
 		return -EOPNOTSUPP;
 	if (iocb->ki_flags & IOCB_NOWAIT)
 		return -EAGAIN;
-	if (iov_iter_alignment(iter) % call.file->disk->block_bytes)
+	if (!chario_is_aligned(call.file->disk, iov_iter_alignment(iter)))
 		return -EINVAL;
 	bytes = chario_call_begin(&call, iov_iter_count(iter));
 	if (bytes <= 0)

@@ -27,6 +27,7 @@ static void yield_to_others(struct chario_disk *disk)
 {
 	struct mmc_host *host = disk->card->host;
 
+	/* A waiter that is missed here is seen before the next command. */
 	if (!waitqueue_active(&host->wq))
 		return;
 	/* A rescan, or what is in debugfs: it was waked, and takes the host in this time. */
@@ -39,11 +40,15 @@ void chario_command_claim(struct chario_disk *disk)
 {
 	struct chario_queue *queue = &disk->queue;
 
-	if (queue->claimed)
+	/* On a lane it is mmcblk that waits; chario_queue_rest() lets it. */
+	if (queue->claimed && !queue->lane)
 		yield_to_others(disk);
 	if (queue->claimed)
 		return;
-	mmc_get_card(disk->card, &queue->ctx);
+	if (queue->lane)
+		chario_lane_claim(queue->lane, disk->card, &queue->ctx);
+	else
+		mmc_get_card(disk->card, &queue->ctx);
 	queue->claimed = true;
 }
 
@@ -53,8 +58,12 @@ void chario_command_release(struct chario_disk *disk)
 
 	if (!queue->claimed)
 		return;
+	if (queue->lane)
+		chario_lane_leave(queue->lane, disk->card);
 	mmc_put_card(disk->card, &queue->ctx);
 	queue->claimed = false;
+	if (queue->lane)
+		chario_lane_let_go(queue->lane);
 }
 
 /*
@@ -64,13 +73,11 @@ void chario_command_release(struct chario_disk *disk)
 static u32 sectors_at_once(const struct chario_disk *disk, const struct chario_op *op)
 {
 	const struct mmc_host_ops *ops = disk->card->host->ops;
+	u32 direction = op->kind == CHARIO_OP_READ ? MMC_DATA_READ : MMC_DATA_WRITE;
 	u32 sectors = op->sectors;
 
 	if (ops->multi_io_quirk && sectors > 1)
-		sectors = ops->multi_io_quirk(disk->card,
-					      op->kind == CHARIO_OP_READ ? MMC_DATA_READ
-									 : MMC_DATA_WRITE,
-					      sectors);
+		sectors = ops->multi_io_quirk(disk->card, direction, sectors);
 	if (!op->durable || !disk->reliable_sectors)
 		return sectors;
 	if (op->sector % disk->reliable_sectors || sectors < disk->reliable_sectors)
@@ -299,6 +306,8 @@ static int prepare(struct chario_disk *disk, struct chario_op *op)
 
 	chario_command_claim(disk);
 	if (op->reset_first && reset(disk))
+		return -EIO;
+	if (disk->queue.lane && chario_lane_prepare(disk->queue.lane, card))
 		return -EIO;
 	/* Also after a reset or a resume, in which the mmc core turns the command queue on. */
 	return card->ext_csd.cmdq_en ? mmc_cmdq_disable(card) : 0;

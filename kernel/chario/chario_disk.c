@@ -82,7 +82,8 @@ static void learn_commands(struct chario_disk *disk, const struct mmc_card *card
 
 static void learn_card(struct chario_disk *disk, struct mmc_card *card)
 {
-	disk->bytes = card_bytes(card);
+	/* Commands address 2^32 sectors; larger cards need a prefix that this does not know. */
+	disk->bytes = min(card_bytes(card), (u64)U32_MAX * CHARIO_SECTOR_BYTES);
 	disk->block_bytes = CHARIO_SECTOR_BYTES;
 	if (mmc_card_mmc(card) && card->ext_csd.data_sector_size)
 		disk->block_bytes = card->ext_csd.data_sector_size;
@@ -91,10 +92,22 @@ static void learn_card(struct chario_disk *disk, struct mmc_card *card)
 	disk->has_cache = mmc_cache_enabled(card->host);
 	disk->erase_arg = card->erase_arg;
 	disk->erase_bytes = card->pref_erase * CHARIO_SECTOR_BYTES;
-	/* Discard of any block: not with the coarser erase, nor on cards that need more than CMD38. */
+	/* Of any block: not with the coarser erase, nor on cards that need more than CMD38. */
 	disk->can_discard = disk->can_write && mmc_can_erase(card) &&
 			    (mmc_card_sd(card) || card->erase_arg != MMC_ERASE_ARG) &&
 			    !(card->quirks & MMC_QUIRK_INAND_CMD38);
+}
+
+static void learn_part(struct chario_disk *disk, const struct chario_part *part)
+{
+	disk->mode = CHARDISK_MODE_LANE;
+	disk->queue.lane = part->lane;
+	disk->first_sector = part->first_sector;
+	disk->bytes = min(disk->bytes, part->sectors * CHARIO_SECTOR_BYTES);
+	disk->bytes = round_down(disk->bytes, disk->block_bytes);
+	if (part->read_only)
+		disk->can_write = false;
+	disk->can_discard = disk->can_discard && disk->can_write;
 }
 
 static int check_regions(const struct chario_disk *disk)
@@ -111,7 +124,7 @@ static int check_regions(const struct chario_disk *disk)
 			       disk->bytes);
 			return -ERANGE;
 		}
-		if ((region->offset | region->bytes) % disk->block_bytes) {
+		if (!chario_is_aligned(disk, region->offset | region->bytes)) {
 			pr_err("%s: region %llu+%llu: not in multiples of %u bytes\n", CHARIO_NAME,
 			       region->offset, region->bytes, disk->block_bytes);
 			return -EINVAL;
@@ -120,7 +133,8 @@ static int check_regions(const struct chario_disk *disk)
 	return 0;
 }
 
-static int disk_setup(struct chario_disk *disk, struct mmc_card *card)
+static int disk_setup(struct chario_disk *disk, struct mmc_card *card,
+		      const struct chario_part *part)
 {
 	int error;
 
@@ -131,6 +145,8 @@ static int disk_setup(struct chario_disk *disk, struct mmc_card *card)
 	learn_card(disk, card);
 	learn_host(disk, card->host);
 	learn_commands(disk, card);
+	if (part)
+		learn_part(disk, part);
 	error = check_regions(disk);
 	if (error)
 		return error;
@@ -140,8 +156,9 @@ static int disk_setup(struct chario_disk *disk, struct mmc_card *card)
 	return chario_devt_alloc(&disk->dev.devt);
 }
 
-/* Called by probe. The device is open to others when this returns. */
-struct chario_disk *chario_disk_create(struct mmc_card *card, const struct chario_regions *regions)
+/* Called by probe, and by lane.c with a part. The device is open to others when this returns. */
+struct chario_disk *chario_disk_create(struct mmc_card *card, const struct chario_regions *regions,
+				       const struct chario_part *part)
 {
 	struct chario_disk *disk = kzalloc(sizeof(*disk), GFP_KERNEL);
 	int error;
@@ -149,7 +166,7 @@ struct chario_disk *chario_disk_create(struct mmc_card *card, const struct chari
 	if (!disk)
 		return ERR_PTR(-ENOMEM);
 	disk->regions = *regions;
-	error = disk_setup(disk, card);
+	error = disk_setup(disk, card, part);
 	if (error) {
 		kfree(disk);
 		return ERR_PTR(error);

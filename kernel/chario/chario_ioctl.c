@@ -36,8 +36,7 @@ static void describe(const struct chario_file *file, bool writable, struct chard
 	info->block_bytes = disk->block_bytes;
 	info->memory_align_bytes = disk->block_bytes;
 	info->command_bytes_max = kib_limit(READ_ONCE(disk->command_kib), disk->host_command_bytes);
-	info->bg_command_bytes_max =
-		kib_limit(READ_ONCE(disk->bg_kib), info->command_bytes_max);
+	info->bg_command_bytes_max = kib_limit(READ_ONCE(disk->bg_kib), info->command_bytes_max);
 	info->segments_max = disk->segments_max;
 	info->chunk_bytes = CHARIO_CHUNK_BYTES;
 	info->erase_bytes = disk->erase_bytes;
@@ -118,11 +117,12 @@ static int check_transfer(const struct file *filp, const struct chardisk_transfe
 }
 
 /* Both ends of the memory, for any 64-bit numbers. */
-static int check_memory(const struct chario_buffer *buffer, u64 offset, u64 bytes, u32 align)
+static int check_memory(const struct chario_disk *disk, const struct chario_buffer *buffer,
+			u64 offset, u64 bytes)
 {
 	u64 end;
 
-	if (offset % align || check_add_overflow(offset, bytes, &end))
+	if (!chario_is_aligned(disk, offset) || check_add_overflow(offset, bytes, &end))
 		return -EINVAL;
 	if (buffer)
 		return end > buffer->bytes ? -EINVAL : 0;
@@ -132,8 +132,7 @@ static int check_memory(const struct chario_buffer *buffer, u64 offset, u64 byte
 static ssize_t transfer(struct chario_call *call, struct chario_buffer *buffer,
 			const struct chardisk_transfer *request)
 {
-	int error = check_memory(buffer, request->buffer_offset, request->bytes,
-				 call->file->disk->block_bytes);
+	int error = check_memory(call->file->disk, buffer, request->buffer_offset, request->bytes);
 	ssize_t bytes, done;
 
 	if (error)
@@ -188,7 +187,8 @@ static int do_discard(struct file *filp, void *argument)
 	u64 end;
 	int error;
 
-	if (range->flags || range->reserved || (range->offset | range->bytes) % disk->block_bytes)
+	if (range->flags || range->reserved ||
+	    !chario_is_aligned(disk, range->offset | range->bytes))
 		return -EINVAL;
 	if (!(filp->f_mode & FMODE_WRITE))
 		return -EBADF;
@@ -236,12 +236,9 @@ struct command {
 };
 
 static const struct command commands[] = {
-	{CHARDISK_IOC_INFO, do_info},
-	{CHARDISK_IOC_REGION, do_region},
-	{CHARDISK_IOC_REGISTER, do_register},
-	{CHARDISK_IOC_UNREGISTER, do_unregister},
-	{CHARDISK_IOC_TRANSFER, do_transfer},
-	{CHARDISK_IOC_DISCARD, do_discard},
+	{CHARDISK_IOC_INFO, do_info},	      {CHARDISK_IOC_REGION, do_region},
+	{CHARDISK_IOC_REGISTER, do_register}, {CHARDISK_IOC_UNREGISTER, do_unregister},
+	{CHARDISK_IOC_TRANSFER, do_transfer}, {CHARDISK_IOC_DISCARD, do_discard},
 	{CHARDISK_IOC_STATS, do_stats},
 };
 

@@ -19,8 +19,8 @@
 #include "mmc_ops.h"
 #include "quirks.h"
 
-#define DISKS_MAX	   64
-#define AUTOSUSPEND_MS	   3000
+#define DISKS_MAX      64
+#define AUTOSUSPEND_MS 3000
 
 static char *cards;
 module_param(cards, charp, 0444);
@@ -64,8 +64,8 @@ static void power_end(struct mmc_card *card)
 
 static bool is_usable(const struct mmc_card *card)
 {
-	return (mmc_card_mmc(card) || mmc_card_sd(card)) &&
-	       card->csd.cmdclass & CCC_BLOCK_READ && !mmc_host_is_spi(card->host);
+	return (mmc_card_mmc(card) || mmc_card_sd(card)) && card->csd.cmdclass & CCC_BLOCK_READ &&
+	       !mmc_host_is_spi(card->host);
 }
 
 static int chario_probe(struct mmc_card *card)
@@ -78,7 +78,7 @@ static int chario_probe(struct mmc_card *card)
 	/* For a card that mmcblk has not had before. */
 	mmc_fixup_device(card, mmc_blk_fixups);
 	power_begin(card);
-	disk = chario_disk_create(card, &regions);
+	disk = chario_disk_create(card, &regions, NULL);
 	if (IS_ERR(disk)) {
 		power_end(card);
 		return PTR_ERR(disk);
@@ -151,21 +151,29 @@ static ssize_t give_store(struct device_driver *driver, const char *text, size_t
 }
 static DRIVER_ATTR_WO(give);
 
+static ssize_t lane_store(struct device_driver *driver, const char *text, size_t length)
+{
+	return chario_lane_add(text) ?: length;
+}
+static DRIVER_ATTR_WO(lane);
+
+static ssize_t end_lane_store(struct device_driver *driver, const char *text, size_t length)
+{
+	return chario_lane_remove(text) ?: length;
+}
+static DRIVER_ATTR_WO(end_lane);
+
 static struct attribute *driver_attrs[] = {
-	&driver_attr_cards.attr,
-	&driver_attr_take.attr,
-	&driver_attr_give.attr,
-	NULL,
+	&driver_attr_cards.attr, &driver_attr_take.attr,     &driver_attr_give.attr,
+	&driver_attr_lane.attr,	 &driver_attr_end_lane.attr, NULL,
 };
 ATTRIBUTE_GROUPS(driver);
 
 static struct mmc_driver driver = {
-	.drv = {
-		.name = CHARIO_NAME,
-		.pm = pm_sleep_ptr(&chario_pm),
-		.groups = driver_groups,
-		.owner = THIS_MODULE,
-	},
+	.drv.name = CHARIO_NAME,
+	.drv.pm = pm_sleep_ptr(&chario_pm),
+	.drv.groups = driver_groups,
+	.drv.owner = THIS_MODULE,
 	.probe = chario_probe,
 	.remove = chario_remove,
 	.shutdown = chario_shutdown,
@@ -203,8 +211,13 @@ static int __init chario_init(void)
 	error = mmc_register_driver(&driver);
 	if (error)
 		goto out_class;
+	error = chario_lanes_init();
+	if (error)
+		goto out_driver;
 	return 0;
 
+out_driver:
+	mmc_unregister_driver(&driver);
 out_class:
 	class_unregister(&chario_class);
 out_region:
@@ -214,6 +227,7 @@ out_region:
 
 static void __exit chario_exit(void)
 {
+	chario_lanes_exit();
 	mmc_unregister_driver(&driver);
 	class_unregister(&chario_class);
 	unregister_chrdev_region(first_devt, DISKS_MAX);

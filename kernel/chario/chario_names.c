@@ -32,7 +32,7 @@ static DEFINE_MUTEX(names_lock);
 
 static int refuse(const char *text, const char *why)
 {
-	pr_err("%s: %s: %s; expected CARD[@START+LENGTH[ro]]..., such as mmc0:0001@1M+64M\n",
+	pr_err("%s: %s: %s; expected NAME[@START+LENGTH[ro]]..., such as mmc0:0001@1M+64M\n",
 	       CHARIO_NAME, text, why);
 	return -EINVAL;
 }
@@ -72,16 +72,18 @@ static bool overlap(const struct chario_regions *regions)
 	return false;
 }
 
-static int parse(const char *text, struct named *named)
+/* NAME and the regions; name has name_bytes and ends with 0. -EINVAL, with the reason logged. */
+int chario_names_parse(const char *text, char *name, size_t name_bytes,
+		       struct chario_regions *regions)
 {
-	struct chario_regions *regions = &named->regions;
 	size_t length = strcspn(text, "@\n");
 	char *at = (char *)text + length;
 
-	memset(named, 0, sizeof(*named));
-	if (!length || length >= sizeof(named->name))
-		return refuse(text, "no name of a card");
-	memcpy(named->name, text, length);
+	memset(regions, 0, sizeof(*regions));
+	if (!length || length >= name_bytes)
+		return refuse(text, "no name");
+	memcpy(name, text, length);
+	name[length] = '\0';
 	while (*at == '@') {
 		at++;
 		if (regions->count == CHARIO_REGIONS_MAX)
@@ -99,7 +101,7 @@ static int parse(const char *text, struct named *named)
 int chario_names_add(const char *text)
 {
 	struct named named, *place = NULL;
-	int error = parse(text, &named), i;
+	int error = chario_names_parse(text, named.name, sizeof(named.name), &named.regions), i;
 
 	if (error)
 		return error;

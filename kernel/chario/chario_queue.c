@@ -26,16 +26,6 @@ void chario_queue_init(struct chario_queue *queue)
 	rt_mutex_init(&queue->turn);
 }
 
-static bool nobody_waits(const struct chario_queue *queue)
-{
-	int level;
-
-	for (level = 0; level < CHARIO_LEVELS; level++)
-		if (!list_empty(&queue->waiting[level]))
-			return false;
-	return true;
-}
-
 /* The one to start next. NULL, too, while a real-time call prepares its next operation. */
 static struct chario_op *best(struct chario_queue *queue)
 {
@@ -47,10 +37,25 @@ static struct chario_op *best(struct chario_queue *queue)
 		return NULL;
 	for (level = 0; level < CHARIO_LEVELS; level++) {
 		op = list_first_entry_or_null(&queue->waiting[level], struct chario_op, entry);
+		if (op && !chario_is_rt(level) && queue->lane && chario_lane_pauses(queue->lane))
+			return NULL;
 		if (op)
 			return op->state == CHARIO_READY ? op : NULL;
 	}
 	return NULL;
+}
+
+/* Whether the host may go to others: on a lane, also while background waits for its time. */
+static bool is_resting(struct chario_queue *queue)
+{
+	int level;
+
+	if (queue->on_card)
+		return false;
+	for (level = 0; level < CHARIO_RT_LEVELS; level++)
+		if (!list_empty(&queue->waiting[level]))
+			return false;
+	return queue->lane ? !best(queue) : list_empty(&queue->waiting[CHARIO_BACKGROUND]);
 }
 
 static bool can_advance(struct chario_queue *queue)
@@ -78,6 +83,8 @@ static void finish(struct chario_queue *queue, struct chario_op *op)
 	if (queue->on_card == op)
 		queue->on_card = NULL;
 	wake_up_process(op->task);
+	if (queue->lane)
+		chario_lane_ended(queue->lane, op->level);
 	if (queue->held || queue->gone)
 		wake_up(&queue->drained);
 }
@@ -225,7 +232,7 @@ void chario_queue_rest(struct chario_disk *disk)
 
 	rt_mutex_lock(&queue->turn);
 	spin_lock_irq(&queue->lock);
-	idle = !queue->on_card && nobody_waits(queue);
+	idle = is_resting(queue);
 	spin_unlock_irq(&queue->lock);
 	if (idle && !queue->gone)
 		chario_command_release(disk);
@@ -276,6 +283,17 @@ void chario_queue_resume(struct chario_disk *disk)
 	queue->held = false;
 	wake_best(queue);
 	spin_unlock_irq(&queue->lock);
+}
+
+/* Called by a lane's timer: background may go on. */
+void chario_queue_wake(struct chario_disk *disk)
+{
+	struct chario_queue *queue = &disk->queue;
+	unsigned long flags;
+
+	spin_lock_irqsave(&queue->lock, flags);
+	wake_best(queue);
+	spin_unlock_irqrestore(&queue->lock, flags);
 }
 
 /* The card goes away: what waits fails with ENODEV, and so does all that comes. */

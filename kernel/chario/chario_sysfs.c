@@ -32,6 +32,15 @@ static ssize_t mode_show(struct device *dev, struct device_attribute *attr, char
 }
 static DEVICE_ATTR_RO(mode);
 
+/* Of a lane; of a whole card an empty line. */
+static ssize_t partition_show(struct device *dev, struct device_attribute *attr, char *text)
+{
+	const struct chario_lane *lane = to_disk(dev)->queue.lane;
+
+	return sysfs_emit(text, "%s\n", lane ? chario_lane_partition(lane) : "");
+}
+static DEVICE_ATTR_RO(partition);
+
 static ssize_t size_bytes_show(struct device *dev, struct device_attribute *attr, char *text)
 {
 	return sysfs_emit(text, "%llu\n", to_disk(dev)->bytes);
@@ -125,14 +134,9 @@ static ssize_t stats_show(struct device *dev, struct device_attribute *attr, cha
 static DEVICE_ATTR_RO(stats);
 
 static struct attribute *chario_attrs[] = {
-	&dev_attr_card.attr,
-	&dev_attr_mode.attr,
-	&dev_attr_size_bytes.attr,
-	&dev_attr_regions.attr,
-	&dev_attr_bg_kib.attr,
-	&dev_attr_command_kib.attr,
-	&dev_attr_stats.attr,
-	NULL,
+	&dev_attr_card.attr,	    &dev_attr_mode.attr,    &dev_attr_partition.attr,
+	&dev_attr_size_bytes.attr,  &dev_attr_regions.attr, &dev_attr_bg_kib.attr,
+	&dev_attr_command_kib.attr, &dev_attr_stats.attr,   NULL,
 };
 
 static const struct attribute_group chario_group = {.attrs = chario_attrs};

@@ -17,23 +17,23 @@
 #define DISKS_MAX 8 /* user area, two boot and four general purpose areas */
 
 struct claims {
-	chario_claim *claim[DISKS_MAX];
+	struct chario_claim claim[DISKS_MAX];
 	int count;
 };
 
 static int claim_child(struct device *dev, void *data)
 {
 	struct claims *claims = data;
-	chario_claim *claim;
+	struct chario_claim claim;
 
 	if (!dev->class || strcmp(dev->class->name, "block"))
 		return 0;
 	if (claims->count == DISKS_MAX)
 		return -E2BIG;
 	claim = chario_claim_disk(dev->devt, claims);
-	if (IS_ERR(claim)) {
+	if (IS_ERR(claim.held)) {
 		pr_err("%s: %s is in use: unmount it first\n", CHARIO_NAME, dev_name(dev));
-		return PTR_ERR(claim);
+		return PTR_ERR(claim.held);
 	}
 	claims->claim[claims->count++] = claim;
 	return 0;

@@ -68,8 +68,8 @@ static void count_command(struct chario_call *call, struct chario_op *op, u32 tr
 	if (!op->was_sent)
 		return;
 	call->commands++;
-	chario_count(file->disk, file,
-		     call->write ? CHARIO_WRITE_COMMANDS : CHARIO_READ_COMMANDS, 1);
+	chario_count(file->disk, file, call->write ? CHARIO_WRITE_COMMANDS : CHARIO_READ_COMMANDS,
+		     1);
 	if (tries)
 		chario_count(file->disk, file, CHARIO_RETRIES, 1);
 }

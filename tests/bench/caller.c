@@ -116,10 +116,12 @@ static void setup_uring(void)
 	ring.fd = (int)syscall(SYS_io_uring_setup, 4, &params);
 	if (ring.fd < 0)
 		die("io_uring_setup");
-	sq = map_ring(params.sq_off.array + params.sq_entries * sizeof(uint32_t), IORING_OFF_SQ_RING);
+	sq = map_ring(params.sq_off.array + params.sq_entries * sizeof(uint32_t),
+		      IORING_OFF_SQ_RING);
 	cq = map_ring(params.cq_off.cqes + params.cq_entries * sizeof(struct io_uring_cqe),
 		      IORING_OFF_CQ_RING);
-	ring.sqes = (void *)map_ring(params.sq_entries * sizeof(struct io_uring_sqe), IORING_OFF_SQES);
+	ring.sqes =
+		(void *)map_ring(params.sq_entries * sizeof(struct io_uring_sqe), IORING_OFF_SQES);
 	ring.sq_tail = (void *)(sq + params.sq_off.tail);
 	ring.sq_mask = (void *)(sq + params.sq_off.ring_mask);
 	ring.sq_array = (void *)(sq + params.sq_off.array);
@@ -146,7 +148,8 @@ int main(int argc, char **argv)
 	int rounds, i;
 
 	if (argc != 6) {
-		fprintf(stderr, "usage: caller DEV pread|uring_fixed|buffer read|write BYTES ROUNDS\n");
+		fprintf(stderr,
+			"usage: caller DEV pread|uring_fixed|buffer read|write BYTES ROUNDS\n");
 		return 2;
 	}
 	device = open(argv[1], O_RDWR | O_DIRECT);

@@ -63,7 +63,8 @@ static void read_in_background(int device)
 	static char buffer[16 * BLOCK] __attribute__((aligned(BLOCK)));
 
 	for (;;)
-		if (pread(device, buffer, sizeof(buffer), (off_t)(rand() % 128) * (off_t)sizeof(buffer)) < 0)
+		if (pread(device, buffer, sizeof(buffer),
+			  (off_t)(rand() % 128) * (off_t)sizeof(buffer)) < 0)
 			die("background");
 }
 

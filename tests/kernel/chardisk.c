@@ -45,9 +45,9 @@ static const struct {
 	const char *name;
 	uint64_t *value;
 } numbers[] = {
-	{"offset", &options.offset},   {"bytes", &options.bytes},     {"memory", &options.memory},
-	{"class", &options.class},     {"level", &options.level},     {"fill", &options.fill},
-	{"durable", &options.durable}, {"index", &options.index},     {"scope", &options.scope},
+	{"offset", &options.offset},   {"bytes", &options.bytes}, {"memory", &options.memory},
+	{"class", &options.class},     {"level", &options.level}, {"fill", &options.fill},
+	{"durable", &options.durable}, {"index", &options.index}, {"scope", &options.scope},
 };
 
 static int fd;
@@ -130,8 +130,8 @@ static ssize_t by_transfer(bool write, char *memory, size_t mapped, uint64_t *se
 static int move(bool write)
 {
 	size_t mapped = (options.memory + options.bytes + PAGE) / PAGE * PAGE;
-	char *memory = mmap(NULL, mapped, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *memory =
+		mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	char *data = memory + options.memory;
 	uint64_t sent = 0;
 	ssize_t size;
@@ -198,7 +198,8 @@ static int stats(void)
 
 	if (ioctl(fd, CHARDISK_IOC_STATS, &stats))
 		return say_error();
-	printf("retries %llu\nresets %llu\nerrors %llu\nflushes %llu\ndiscards %llu\nrt_calls %llu\n",
+	printf("retries %llu\nresets %llu\nerrors %llu\nflushes %llu\ndiscards %llu\nrt_calls "
+	       "%llu\n",
 	       stats.retries, stats.resets, stats.errors, stats.flushes, stats.discards,
 	       stats.rt_calls);
 	return 0;
@@ -236,8 +237,9 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
-	flags = strcmp(options.open, "r") == 0 ? O_RDONLY
-					       : strcmp(options.open, "w") == 0 ? O_WRONLY : O_RDWR;
+	flags = strcmp(options.open, "r") == 0	 ? O_RDONLY
+		: strcmp(options.open, "w") == 0 ? O_WRONLY
+						 : O_RDWR;
 	fd = open(argv[1], flags | (options.durable ? O_DSYNC : 0));
 	return fd < 0 ? say_error() : run(argv[2]);
 }

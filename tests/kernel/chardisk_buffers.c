@@ -156,8 +156,8 @@ static void outlives_the_mapping(int fd)
 	memset(memory, 3, 4096);
 	EXPECT(reg(fd, memory, 4096), 0);
 	munmap(memory, 4096);
-	again = mmap(memory, 4096, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	again = mmap(memory, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+		     -1, 0);
 	EXPECT(move(fd, CHARDISK_WRITE, 0, 0, 4096), 0);
 	EXPECT(pread(fd, again, 4096, 0), 4096);
 	EXPECT(again[17], 3);

@@ -51,10 +51,32 @@ static uint64_t noise(void)
 static uint64_t number(void)
 {
 	static const uint64_t edges[] = {
-		0, 1, 511, 512, 513, 4095, 4096, 65536, 1048576 - 512, 1048576, 1048576 + 512,
-		1048576 + 65536 - 512, 1048576 + 65536, 16777216 - 512, 16777216, 16777217,
-		0x7fffffff, 0x80000000, 0xfffffe00, 0xffffffff, 0x100000000, 0x7ffffffffffffe00,
-		0x7fffffffffffffff, 0x8000000000000000, 0xfffffffffffffe00, 0xffffffffffffffff,
+		0,
+		1,
+		511,
+		512,
+		513,
+		4095,
+		4096,
+		65536,
+		1048576 - 512,
+		1048576,
+		1048576 + 512,
+		1048576 + 65536 - 512,
+		1048576 + 65536,
+		16777216 - 512,
+		16777216,
+		16777217,
+		0x7fffffff,
+		0x80000000,
+		0xfffffe00,
+		0xffffffff,
+		0x100000000,
+		0x7ffffffffffffe00,
+		0x7fffffffffffffff,
+		0x8000000000000000,
+		0xfffffffffffffe00,
+		0xffffffffffffffff,
 	};
 
 	switch (draw(4)) {
@@ -248,8 +270,8 @@ int main(int argc, char **argv)
 	device = argv[1];
 	state = strtoull(argv[2], NULL, 10);
 	calls = strtoull(argv[3], NULL, 10);
-	memory = mmap(NULL, MEMORY + 2 * GUARD, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	memory = mmap(NULL, MEMORY + 2 * GUARD, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		      -1, 0);
 	guards_up();
 	open_all();
 	sigaction(SIGALRM, &action, NULL);

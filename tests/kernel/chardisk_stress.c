@@ -261,8 +261,7 @@ static void *stress(void *argument)
 	struct thread *thread = argument;
 
 	open_device(thread);
-	while (!failed &&
-	       __atomic_fetch_add(&done, 1, __ATOMIC_RELAXED) < options.transfers) {
+	while (!failed && __atomic_fetch_add(&done, 1, __ATOMIC_RELAXED) < options.transfers) {
 		uint64_t kind = draw(thread, 100);
 
 		if (kind == 0)
@@ -281,12 +280,9 @@ static bool set_option(char *text)
 	static const struct {
 		const char *name;
 		uint64_t *value;
-	} names[] = {{"seed", &options.seed},
-		     {"transfers", &options.transfers},
-		     {"threads", &options.threads},
-		     {"region_kib", &options.region_kib},
-		     {"errors", &options.errors},
-		     {"removals", &options.removals}};
+	} names[] = {{"seed", &options.seed},	    {"transfers", &options.transfers},
+		     {"threads", &options.threads}, {"region_kib", &options.region_kib},
+		     {"errors", &options.errors},   {"removals", &options.removals}};
 	char *value = strchr(text, '=');
 
 	for (size_t i = 0; value && i < sizeof(names) / sizeof(*names); i++) {
@@ -304,8 +300,8 @@ static void start(struct thread *thread, uint32_t number)
 	thread->random = options.seed * 1000 + number;
 	thread->block_count = (uint32_t)(options.region_kib * 1024 / BLOCK);
 	thread->blocks = calloc(thread->block_count, sizeof(*thread->blocks));
-	thread->memory = mmap(NULL, MEMORY, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	thread->memory =
+		mmap(NULL, MEMORY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (!thread->blocks || thread->memory == MAP_FAILED ||
 	    pthread_create(&thread->thread, NULL, stress, thread)) {
 		perror("chardisk_stress");
@@ -334,7 +330,7 @@ int main(int argc, char **argv)
 		start(&threads[i], i);
 	for (i = 0; i < options.threads; i++)
 		pthread_join(threads[i].thread, NULL);
-	printf("transfers %" PRIu64 " errors %" PRIu64 " removals %" PRIu64 "\n",
-	       options.transfers, errors, removals);
+	printf("transfers %" PRIu64 " errors %" PRIu64 " removals %" PRIu64 "\n", options.transfers,
+	       errors, removals);
 	return failed;
 }

@@ -10,7 +10,7 @@ set -e
 emmc_reload capacity_mib=16 cache_kib=64 fault=any:timeout:ppm:500
 pattern fuzz 16777216 >/run/before
 dd if=/run/before of=/dev/mmcblk0 bs=1M conv=fsync 2>/dev/null
-chario_take @1M+65536@2M+1Mro
+chario_take_regions @1M+65536@2M+1Mro
 "$STEADY_TESTS_BIN/chardisk_fuzz" $CHARDISK_NODE "${CHARIO_SEED:-1}" "${CHARIO_CALLS:-6000}" >/run/fuzz ||
 	fail "chardisk_fuzz ${CHARIO_SEED:-1} ${CHARIO_CALLS:-6000}: $(cat /run/fuzz)"
 cat /run/fuzz

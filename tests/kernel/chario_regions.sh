@@ -19,7 +19,7 @@ for regions in @ @1M @1M+ @+1M @1M+1M@ @1M+1Mrw @1M+1M@1535K+1M @1M+0 @100+512 @
 	emmc_wait
 done
 
-chario_take @8M+1Mro@1M+65536@1114112+512
+chario_take_regions @8M+1Mro@1M+65536@1114112+512
 expect "regions" "$(tr '\n' ' ' <$CHARIO_KNOBS/regions)" "1048576+65536 1114112+512 8388608+1048576ro "
 expect "first" "$(chardisk region index=0)" "1048576+65536 0"
 expect "last" "$(chardisk region index=2)" "8388608+1048576 1"

@@ -214,10 +214,14 @@ CHARDISK_NODE=/dev/chardisk0
 CHARIO=/sys/bus/mmc/drivers/chario
 CHARIO_KNOBS=/sys/class/chardisk/chardisk0
 
-# chario_take [REGIONS]: the emulated card from mmcblk, such as chario_take @1M+4M@8M+1Mro
-chario_take() {
-	echo "mmc0:0001${1:-}" >$CHARIO/take || fail "take mmc0:0001${1:-}"
+# chario_take_regions REGIONS: the emulated card from mmcblk, such as @1M+4M@8M+1Mro
+chario_take_regions() {
+	echo "mmc0:0001$1" >$CHARIO/take || fail "take mmc0:0001$1"
 	[ -c "$CHARDISK_NODE" ] || fail "no $CHARDISK_NODE"
+}
+
+chario_take() {
+	chario_take_regions ""
 }
 
 # chario_give: and the block device is back.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`steady-lab call-cost`: count the kernel's instructions per call on block and character device."""
+"""`steady-lab call-cost`: the kernel's instructions per call on block and character devices."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import argparse
 import sys
 
 from steady_lab.commands.kernel import add_kernel_arguments, chosen_kernel
-from steady_lab.figures.call_cost import CASES, measure, missed_goals, table
+from steady_lab.figures.call_cost import CASES, SMALL_CASES, measure, missed_goals, table
 from steady_lab.pages.marked_part import with_part
 from steady_lab.paths import BUILD, PROJECT
 
@@ -23,7 +23,9 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         " io_uring.",
     )
     add_kernel_arguments(parser)
-    parser.add_argument(
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--small", action="store_true", help="reads of 4 KiB only")
+    chosen.add_argument(
         "--write", action="store_true", help=f"write the table into docs/reference/{PAGE.name}"
     )
     parser.set_defaults(func=_run)
@@ -31,8 +33,9 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def _run(arguments: argparse.Namespace) -> int:
     kernel = chosen_kernel(arguments)
-    print(f"counting {len(CASES)} cases takes some minutes", file=sys.stderr)
-    costs = measure(kernel, CASES, BUILD / "work" / f"call-cost-{kernel.release}")
+    cases = SMALL_CASES if arguments.small else CASES
+    print(f"counting {len(cases)} cases takes some minutes", file=sys.stderr)
+    costs = measure(kernel, cases, BUILD / "work" / f"call-cost-{kernel.release}")
     made = table(costs)
     print(made.text())
     if arguments.write:

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A lane: one partition of a card as a character device, while the rest stays with mmcblk.
+ *
+ * The partition is claimed exclusively, so it cannot be mounted, and what is mounted cannot become
+ * a lane. To use the card a lane holds mmcblk's queue back and claims the host; without that,
+ * mmcblk, which keeps the host as long as it has requests, would let it wait for seconds. What
+ * mmcblk has started ends first.
+ *
+ * The queue cannot be held back from a dispatcher that runs and finds new requests all the time: k2
+ * with inflight_max 1 ends it after one request, `none` never. So after FREEZE_AFTER_MS no new
+ * requests are let into the queue, and what is in it ends.
+ *
+ * The card goes back as soon as nothing real-time waits here. Background of a lane uses it for one
+ * command, and then leaves it to mmcblk for as long as that took.
+ */
+#include <linux/blk-mq.h>
+#include <linux/device.h>
+#include <linux/kernel.h>
+#include <linux/mmc/card.h>
+#include <linux/mmc/mmc.h>
+#include <linux/pm_runtime.h>
+#include <linux/slab.h>
+#include <linux/timer.h>
+#include <linux/workqueue.h>
+
+#include "chario.h"
+#include "claim_disk.h"
+
+#include "bus.h"
+#include "card.h"
+#include "core.h"
+#include "mmc_ops.h"
+
+#define PATH_CHARS	64
+#define FREEZE_AFTER_MS 50
+
+struct chario_lane {
+	struct list_head entry;
+	struct chario_disk *disk;
+	struct chario_claim claim;
+	struct request_queue *queue; /* mmcblk's */
+	struct mmc_host *host;
+	char partition[DISK_NAME_LEN];
+
+	struct timer_list impatience;
+	atomic_t impatient;
+	bool frozen;
+	u8 other_area; /* EXT_CSD partition access that mmcblk had chosen */
+	ktime_t held_since;
+	ktime_t background_after; /* queue.lock, as the timer */
+	struct hrtimer timer;
+	struct work_struct rest;
+};
+
+static LIST_HEAD(lanes);
+static DEFINE_MUTEX(lanes_lock);
+
+/* The card's main area, where partitions are: boot areas have sectors of the same numbers. */
+static int choose_area(struct mmc_card *card, u8 area)
+{
+	u8 config = (card->ext_csd.part_config & ~EXT_CSD_PART_CONFIG_ACC_MASK) | area;
+	int error = mmc_switch(card, EXT_CSD_CMD_SET_NORMAL, EXT_CSD_PART_CONFIG, config,
+			       card->ext_csd.part_time);
+
+	if (!error)
+		card->ext_csd.part_config = config;
+	return error;
+}
+
+static void out_of_patience(struct timer_list *timer)
+{
+	struct chario_lane *lane = container_of(timer, struct chario_lane, impatience);
+
+	atomic_set(&lane->impatient, 1);
+	wake_up(&lane->host->wq);
+}
+
+/* Called with the turn. Returns with the host claimed, as mmc_get_card() does. */
+void chario_lane_claim(struct chario_lane *lane, struct mmc_card *card, struct mmc_ctx *ctx)
+{
+	pm_runtime_get_sync(&card->dev);
+	blk_mq_quiesce_queue_nowait(lane->queue);
+	atomic_set(&lane->impatient, 0);
+	mod_timer(&lane->impatience, jiffies + msecs_to_jiffies(FREEZE_AFTER_MS));
+	if (__mmc_claim_host(card->host, ctx, &lane->impatient)) {
+		blk_freeze_queue_start(lane->queue);
+		lane->frozen = true;
+		__mmc_claim_host(card->host, ctx, NULL);
+	}
+	del_timer_sync(&lane->impatience);
+	lane->held_since = ktime_get();
+}
+
+/* Called with the host claimed, before each command. */
+int chario_lane_prepare(struct chario_lane *lane, struct mmc_card *card)
+{
+	u8 area = mmc_card_mmc(card) ? card->ext_csd.part_config & EXT_CSD_PART_CONFIG_ACC_MASK : 0;
+
+	if (!area)
+		return 0;
+	/* The queue first, which does not let the area be switched. */
+	if (card->ext_csd.cmdq_en && mmc_cmdq_disable(card))
+		return -EIO;
+	lane->other_area = area;
+	return choose_area(card, 0);
+}
+
+/* Called with the turn and the host claimed: mmcblk finds the card as it left it. */
+void chario_lane_leave(struct chario_lane *lane, struct mmc_card *card)
+{
+	int error = 0;
+
+	if (mmc_card_removed(card))
+		return;
+	if (lane->other_area)
+		error = choose_area(card, lane->other_area);
+	lane->other_area = 0;
+	if (card->reenable_cmdq && !card->ext_csd.cmdq_en)
+		error = error ?: mmc_cmdq_enable(card);
+	if (error)
+		pr_err_ratelimited("%s: %s: card not left as it was: %d\n", CHARIO_NAME,
+				   lane->partition, error);
+}
+
+/* Called when the host is no longer claimed. */
+void chario_lane_let_go(struct chario_lane *lane)
+{
+	blk_mq_unquiesce_queue(lane->queue);
+	if (lane->frozen)
+		blk_mq_unfreeze_queue(lane->queue);
+	lane->frozen = false;
+}
+
+bool chario_lane_pauses(const struct chario_lane *lane)
+{
+	return ktime_before(ktime_get(), lane->background_after);
+}
+
+/* Called with queue.lock when an operation has ended, by the host's completion or a caller. */
+void chario_lane_ended(struct chario_lane *lane, u8 level)
+{
+	ktime_t now = ktime_get();
+
+	if (!chario_is_rt(level)) {
+		lane->background_after = ktime_add(now, ktime_sub(now, lane->held_since));
+		hrtimer_start(&lane->timer, lane->background_after, HRTIMER_MODE_ABS_SOFT);
+	}
+	/* The caller may not get a CPU for some time. */
+	queue_work(system_highpri_wq, &lane->rest);
+}
+
+static void rest(struct work_struct *work)
+{
+	struct chario_lane *lane = container_of(work, struct chario_lane, rest);
+
+	chario_queue_rest(lane->disk);
+}
+
+static enum hrtimer_restart pause_over(struct hrtimer *timer)
+{
+	struct chario_lane *lane = container_of(timer, struct chario_lane, timer);
+
+	chario_queue_wake(lane->disk);
+	return HRTIMER_NORESTART;
+}
+
+const char *chario_lane_partition(const struct chario_lane *lane)
+{
+	return lane->partition;
+}
+
+/* The card of a partition in its main area; the caller puts its device. */
+static struct mmc_card *card_of(struct block_device *bdev)
+{
+	struct device *dev = disk_to_dev(bdev->bd_disk)->parent;
+	unsigned int number;
+	char end;
+
+	if (!bdev_is_partition(bdev) ||
+	    sscanf(bdev->bd_disk->disk_name, "mmcblk%u%c", &number, &end) != 1)
+		return NULL;
+	if (!dev || dev->bus != chario_driver()->bus)
+		return NULL;
+	get_device(dev);
+	return mmc_dev_to_card(dev);
+}
+
+static struct chario_lane *lane_alloc(const char *partition)
+{
+	struct chario_lane *lane = kzalloc(sizeof(*lane), GFP_KERNEL);
+
+	if (!lane)
+		return NULL;
+	strscpy(lane->partition, partition, sizeof(lane->partition));
+	hrtimer_init(&lane->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+	lane->timer.function = pause_over;
+	timer_setup(&lane->impatience, out_of_patience, 0);
+	INIT_WORK(&lane->rest, rest);
+	return lane;
+}
+
+/* What the page cache has of the partition goes to the card, or away. */
+static void forget_cached(struct block_device *bdev)
+{
+	sync_blockdev(bdev);
+	invalidate_bdev(bdev);
+}
+
+static int lane_begin(struct chario_lane *lane, struct mmc_card *card,
+		      const struct chario_regions *regions)
+{
+	struct block_device *bdev = chario_claimed(lane->claim);
+	struct chario_part part = {
+		.lane = lane,
+		.first_sector = bdev->bd_start_sect,
+		.sectors = bdev_nr_sectors(bdev),
+		.read_only = bdev_read_only(bdev),
+	};
+	int error = -ENODEV;
+
+	lane->queue = bdev_get_queue(bdev);
+	lane->host = card->host;
+	forget_cached(bdev);
+	/* Against unbinding until the lane is in the list, where ended_with_card() finds it. */
+	device_lock(&card->dev);
+	if (card->dev.driver && card->dev.driver != chario_driver()) {
+		lane->disk = chario_disk_create(card, regions, &part);
+		error = PTR_ERR_OR_ZERO(lane->disk);
+	}
+	if (!error) {
+		mutex_lock(&lanes_lock);
+		list_add_tail(&lane->entry, &lanes);
+		mutex_unlock(&lanes_lock);
+	}
+	device_unlock(&card->dev);
+	return error;
+}
+
+/* "mmcblk0p2[@START+LENGTH[ro]]...". -EBUSY if it is mounted, -ENODEV, -EINVAL. */
+int chario_lane_add(const char *text)
+{
+	struct chario_regions regions;
+	char name[DISK_NAME_LEN], path[PATH_CHARS];
+	struct mmc_card *card = NULL;
+	struct chario_lane *lane;
+	dev_t devt;
+	int error = chario_names_parse(text, name, sizeof(name), &regions);
+
+	if (error)
+		return error;
+	snprintf(path, sizeof(path), "/dev/%s", name);
+	error = lookup_bdev(path, &devt);
+	if (error)
+		return error;
+	lane = lane_alloc(name);
+	if (!lane)
+		return -ENOMEM;
+	lane->claim = chario_claim_disk(devt, lane);
+	if (IS_ERR(lane->claim.held)) {
+		error = PTR_ERR(lane->claim.held);
+		pr_err("%s: %s is in use: unmount it first\n", CHARIO_NAME, name);
+		goto out_lane;
+	}
+	card = card_of(chario_claimed(lane->claim));
+	if (card)
+		error = lane_begin(lane, card, &regions);
+	else
+		error = -EINVAL;
+	if (error == -EINVAL && !card)
+		pr_err("%s: %s is no partition of an eMMC or SD card\n", CHARIO_NAME, name);
+	if (card)
+		put_device(&card->dev);
+	if (!error)
+		return 0;
+	chario_unclaim_disk(lane->claim);
+out_lane:
+	kfree(lane);
+	return error;
+}
+
+static void lane_end(struct chario_lane *lane)
+{
+	/* The disk's memory may outlive the lane; nothing of the lane is used after its end. */
+	get_device(&lane->disk->dev);
+	chario_disk_end(lane->disk);
+	hrtimer_cancel(&lane->timer);
+	cancel_work_sync(&lane->rest);
+	put_device(&lane->disk->dev);
+	invalidate_bdev(chario_claimed(lane->claim));
+	chario_unclaim_disk(lane->claim);
+	kfree(lane);
+}
+
+/* Takes one out of the list, by its card or its name. */
+static struct chario_lane *take_out(const struct device *card, const char *partition)
+{
+	struct chario_lane *lane, *found = NULL;
+
+	mutex_lock(&lanes_lock);
+	list_for_each_entry(lane, &lanes, entry) {
+		if ((card && lane->disk->dev.parent == card) ||
+		    (partition && !strcmp(lane->partition, partition)) || (!card && !partition)) {
+			found = lane;
+			list_del(&lane->entry);
+			break;
+		}
+	}
+	mutex_unlock(&lanes_lock);
+	return found;
+}
+
+int chario_lane_remove(const char *text)
+{
+	char name[DISK_NAME_LEN];
+	size_t length = strcspn(text, "\n");
+	struct chario_lane *lane;
+
+	if (length >= sizeof(name))
+		return -ENODEV;
+	strscpy(name, text, length + 1);
+	lane = take_out(NULL, name);
+	if (!lane)
+		return -ENODEV;
+	lane_end(lane);
+	return 0;
+}
+
+/* Called by the driver core before mmcblk loses a card, for whatever reason. */
+static int ended_with_card(struct notifier_block *block, unsigned long action, void *data)
+{
+	struct chario_lane *lane;
+
+	if (action != BUS_NOTIFY_UNBIND_DRIVER)
+		return NOTIFY_DONE;
+	while ((lane = take_out(data, NULL)))
+		lane_end(lane);
+	return NOTIFY_OK;
+}
+
+static struct notifier_block card_notifier = {.notifier_call = ended_with_card};
+
+/* Called by module init, behind mmc_register_driver(). */
+int chario_lanes_init(void)
+{
+	return bus_register_notifier(chario_driver()->bus, &card_notifier);
+}
+
+void chario_lanes_exit(void)
+{
+	struct chario_lane *lane;
+
+	bus_unregister_notifier(chario_driver()->bus, &card_notifier);
+	while ((lane = take_out(NULL, NULL)))
+		lane_end(lane);
+}
