@@ -19,7 +19,7 @@ import pytest
 from steady_lab.kernels.source import RELEASES
 from steady_lab.paths import BUILD, GUEST_PROJECT, PROJECT
 from steady_lab.root.compiler import compile_inside
-from steady_lab.targets.target import BootRequest, BootResult
+from steady_lab.targets.target import WALL_TIMEOUT_S_DEFAULT, BootRequest, BootResult
 from steady_lab.targets.uml import uml
 
 SCRIPTS = PROJECT / "tests" / "kernel"
@@ -65,7 +65,11 @@ def is_for(script: Path, release: str) -> bool:
 
 
 def run(
-    script: Path, release: str, work: Path, environment: Mapping[str, str] | None = None
+    script: Path,
+    release: str,
+    work: Path,
+    environment: Mapping[str, str] | None = None,
+    timeout_s: float = WALL_TIMEOUT_S_DEFAULT,
 ) -> BootResult:
     """Boot what the script's header wants and run it there, with more in its environment."""
     keys = header(script)
@@ -79,6 +83,7 @@ def run(
             work=work,
             device=device,
             modules=keys["MODULES"].split(";") if "MODULES" in keys else [],
+            timeout_s=timeout_s,
             environment={
                 "STEADY_TESTS": f"{GUEST_PROJECT}/tests/kernel",
                 "STEADY_TESTS_BIN": f"{GUEST_PROJECT}/build/tests/bin",
