@@ -32,8 +32,8 @@ static DEFINE_MUTEX(names_lock);
 
 static int refuse(const char *text, const char *why)
 {
-	pr_err("%s: %s: %s; expected NAME[@START+LENGTH[ro]]..., such as mmc0:0001@1M+64M\n",
-	       CHARIO_NAME, text, why);
+	pr_err("%s: %.*s: %s; expected NAME[@START+LENGTH[ro]]..., such as mmc0:0001@1M+64M\n",
+	       CHARIO_NAME, (int)strcspn(text, "\n"), text, why);
 	return -EINVAL;
 }
 

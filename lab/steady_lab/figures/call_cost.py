@@ -59,11 +59,11 @@ class Size:
         return f"{self.kib // 1024} MiB" if self.kib >= 1024 else f"{self.kib} KiB"
 
 
-BLOCK, CHARACTER = "/dev/mmcblk0", "/dev/chardisk0"
-PREAD = Way("mmcblk0, pread, O_DIRECT", BLOCK, "pread")
-URING = Way("mmcblk0, io_uring, fixed buffer", BLOCK, "uring_fixed")
-CHAR = Way("chardisk0, pread", CHARACTER, "pread")
-REGISTERED = Way("chardisk0, registered buffer", CHARACTER, "buffer")
+BLOCK, CHARACTER = EMMC.node, "/dev/chardisk0"
+PREAD = Way("block device, pread, O_DIRECT", BLOCK, "pread")
+URING = Way("block device, io_uring, fixed buffer", BLOCK, "uring_fixed")
+CHAR = Way("character device, pread", CHARACTER, "pread")
+REGISTERED = Way("character device, registered buffer", CHARACTER, "buffer")
 WAYS = (PREAD, URING, CHAR, REGISTERED)
 SIZES = (Size(4, 2), Size(64, 2), Size(1024, 1))
 OPS = ("read", "write")
@@ -121,7 +121,7 @@ def _modules(kernel: LabKernel, output: str) -> list[Function]:
     """The modules' functions; the guest said where they are: `module NAME ADDRESS`."""
     files = {
         "chario": (build_module(kernel, CHARIO), "chario"),
-        "steady_emmc": (build_module(kernel, EMMC.module), "card"),
+        EMMC.module.name: (build_module(kernel, EMMC.module), "card"),
     }
     found = []
     for name, address in re.findall(r"^module (\w+) (0x[0-9a-f]+)$", output, re.MULTILINE):
