@@ -13,7 +13,7 @@ dd if=/run/before of=/dev/mmcblk0 bs=1M conv=fsync 2>/dev/null
 # Nonsense is refused as a whole: the card stays with mmcblk, nothing is named.
 for regions in @ @1M @1M+ @+1M @1M+1M@ @1M+1Mrw @1M+1M@1535K+1M @1M+0 @100+512 @512+100 @16M+512 \
 	@15M+1025K @0+0x1000200 @18446744073709551104+512 @18446744073709551104+1024 @0+16385K @-1+512 \
-	@1Mro+1M "@1M+1M x" "$(printf '@%s+512' $(seq 1 17 | awk '{ print $1 * 1024 }') | tr -d ' ')"; do
+	@1Mro+1M "@1M+1M x" "$(seq 1 17 | awk '{ printf "@%d+512", $1 * 1024 }')"; do
 	echo "mmc0:0001$regions" | tee $CHARIO/take >/dev/null 2>&1 && fail "'$regions' was accepted"
 	[ -e $CHARDISK_NODE ] && fail "'$regions' took the card"
 	emmc_wait

@@ -35,7 +35,8 @@ chario_give
 # By its CID, in one step.
 cid=$(cat /sys/bus/mmc/devices/mmc0:0001/cid)
 echo "$cid" >$CHARIO/cards || fail "name by CID"
-echo mmc0:0001 >$mmcblk/unbind && echo mmc0:0001 >$CHARIO/bind || fail "bind by CID"
+echo mmc0:0001 >$mmcblk/unbind || fail "unbind"
+echo mmc0:0001 >$CHARIO/bind || fail "bind by CID"
 chario_give
 
 # A mounted file system, on the disk or on a partition, keeps the card.
