@@ -28,11 +28,11 @@ expect "capabilities" "$(chardisk info | grep capabilities)" "capabilities 0x13"
 
 # allowed EXPECTED OFFSET BYTES
 allowed() {
-	for via in pread preadv transfer buffer; do
-		expect "$via write $2+$3" \
-			"$(chardisk write via=$via offset="$2" bytes="$3" fill=1 | cut -d ' ' -f 1)" "${1%/*}"
-		expect "$via read $2+$3" \
-			"$(chardisk read via=$via offset="$2" bytes="$3" | cut -d ' ' -f 1)" "${1#*/}"
+	for via in pread buffer; do
+		result=$(chardisk write via=$via offset="$2" bytes="$3" fill=1)
+		expect "$via write $2+$3" "${result%% *}" "${1%/*}"
+		result=$(chardisk read via=$via offset="$2" bytes="$3")
+		expect "$via read $2+$3" "${result%% *}" "${1#*/}"
 	done
 }
 first=1048576
@@ -43,6 +43,9 @@ allowed EACCES/EACCES $((first - 512)) 67072
 allowed 65536/65536 $first 65536
 allowed 1024/1024 $first 1024
 allowed 1024/1024 $((first + 65536 - 1024)) 1024
+for via in preadv transfer; do
+	expect "$via outside" "$(chardisk write via=$via offset=$((first - 512)) bytes=1024)" EACCES
+done
 # Regions that touch are two: a call is inside one.
 allowed EACCES/EACCES $((first + 65536 - 512)) 1024
 allowed EACCES/EACCES $((first + 65536 + 512)) 1024
