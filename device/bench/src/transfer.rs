@@ -8,7 +8,6 @@ use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use rustix::fs::OFlags;
 use steadyio_core::histogram::Histogram;
 use steadyio_core::latency::Latencies;
 use steadyio_core::random::{below, draw};
@@ -115,20 +114,17 @@ impl<'a> Transfer<'a> {
 
 fn open(path: &Path, job: &Job) -> io::Result<File> {
     let file = job.file.as_ref();
-    let mut flags = OFlags::empty();
+    let mut flags = 0;
     if !file.is_some_and(|file| file.buffered) {
-        flags |= OFlags::DIRECT;
+        flags |= libc::O_DIRECT;
     }
     match file.map(|file| file.sync).unwrap_or_default() {
         FileSync::None => {}
-        FileSync::Dsync => flags |= OFlags::DSYNC,
-        FileSync::Full => flags |= OFlags::SYNC,
+        // Not rustix's DSYNC, which is O_SYNC on Linux.
+        FileSync::Dsync => flags |= libc::O_DSYNC,
+        FileSync::Full => flags |= libc::O_SYNC,
     }
-    OpenOptions::new()
-        .read(true)
-        .write(job.op.writes())
-        .custom_flags(flags.bits() as i32)
-        .open(path)
+    OpenOptions::new().read(true).write(job.op.writes()).custom_flags(flags).open(path)
 }
 
 /// Without this the kernel may add 50 us to each sleep of the calling thread.
@@ -137,4 +133,33 @@ pub fn sleep_exactly() -> Result<(), LoadError> {
         what: "timer slack of a thread".into(),
         source: error.into(),
     })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+    use crate::spec::expand::{Selection, Spec};
+
+    #[test]
+    fn a_job_opens_its_file_with_the_sync_that_it_names() {
+        for (sync, wanted) in [("none", 0), ("dsync", libc::O_DSYNC), ("full", libc::O_SYNC)] {
+            let text = format!(
+                "schema = \"steadyio.workload/1\"\nname = \"a\"\nseed = 1\n[length]\nios = 1\n\
+                 [filesystem]\ntype = \"ext4\"\nmib = 64\n[[variant]]\nname = \"v\"\n\
+                 [[job]]\nname = \"rt\"\nclass = \"rt\"\nop = \"write\"\nbs_kib = 4\n\
+                 file = {{ mib = 1, buffered = true, sync = \"{sync}\" }}\n"
+            );
+            let plan = Spec::parse(&text).unwrap().plan(&Selection::default()).unwrap();
+            let file = tempfile::NamedTempFile::new().unwrap();
+            let opened = open(file.path(), &plan[0].groups[0].points[0].jobs[0]).unwrap();
+            let info = format!("/proc/self/fdinfo/{}", opened.as_raw_fd());
+            let info = std::fs::read_to_string(info).unwrap();
+            let flags = info.lines().find_map(|line| line.strip_prefix("flags:")).unwrap();
+            let flags = i32::from_str_radix(flags.trim(), 8).unwrap();
+            assert_eq!(flags & libc::O_SYNC, wanted, "{sync}");
+        }
+    }
 }
