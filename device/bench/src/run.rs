@@ -24,6 +24,7 @@ use steadyio_core::interrupt::Interrupt;
 use steadyio_core::kernel::Kernel;
 use steadyio_core::knob_guard::{GuardError, KnobGuard};
 use steadyio_core::knobs::{KnobError, Queue, Unmet};
+use steadyio_core::kworkers::{self, Raised};
 
 use crate::arrivals::load::ArrivalsLoad;
 use crate::fio::job::{JobFile, job_name};
@@ -67,6 +68,13 @@ pub enum BenchError {
     /// The threads of a workload with a `[host]` or with arrivals.
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// The kernel's workers could not be raised.
+    #[error("variant {variant}: kworkers_fifo (needs root, or CAP_SYS_NICE)")]
+    Kworkers {
+        /// Variant that wanted it.
+        variant: String,
+        source: io::Error,
+    },
     /// A point that ended early.
     #[error("variant {variant}, job {job}: {reason}")]
     Point {
@@ -134,6 +142,7 @@ impl Bench<'_> {
     pub fn check(&self) -> Result<(Option<Fio>, Vec<PlannedVariant>), BenchError> {
         let plan = self.spec.plan(self.selection)?;
         self.check_sizes(&plan)?;
+        self.check_kworkers(&plan)?;
         let fio = match self.spec.workload.host {
             Some(_) => None,
             None => Some(Fio::find()?),
@@ -224,6 +233,19 @@ impl Bench<'_> {
         Ok(())
     }
 
+    fn check_kworkers(&self, plan: &[PlannedVariant]) -> Result<(), SpecError> {
+        let disk = &self.device.disk;
+        let wants = plan.iter().find(|variant| variant.kworkers_fifo.is_some());
+        match wants.filter(|_| !kworkers::end_requests_of(disk)) {
+            Some(variant) => Err(SpecError(format!(
+                "variant {}: kworkers_fifo: {disk} is no eMMC or SD card: no worker of the kernel \
+                 ends its requests",
+                variant.name
+            ))),
+            None => Ok(()),
+        }
+    }
+
     fn empty_record(&self, fio: Option<&Fio>) -> Result<Record, BenchError> {
         let spec = self.spec.to_json().map_err(|error| SpecError(error.to_string()))?;
         Ok(Record {
@@ -263,10 +285,7 @@ impl Bench<'_> {
         }
         event(Event::Start { variant: &variant.name, points: group.points.len() });
         let blocked_before = blocked(&queue);
-        let outputs = match fio {
-            Some(fio) => self.run_fio(fio, variant, group, event)?,
-            None => self.run_threads(variant, group, event)?,
-        };
+        let outputs = self.run_raised(fio, variant, group, event)?;
         let in_force = queue.in_force();
         for point in &group.points {
             let jobs = self.outputs_of(variant, point, &outputs)?;
@@ -278,6 +297,35 @@ impl Bench<'_> {
             record.results.push(result);
         }
         Ok(())
+    }
+
+    /// Runs a group's points, with the kernel's workers raised if the variant wants them so. They are
+    /// born while it runs, too; if one cannot be raised, the group was not measured as it says.
+    fn run_raised(
+        &self,
+        fio: Option<&Fio>,
+        variant: &PlannedVariant,
+        group: &KnobGroup,
+        event: &mut dyn FnMut(Event),
+    ) -> Result<Outputs, BenchError> {
+        let failed = |source| BenchError::Kworkers { variant: variant.name.clone(), source };
+        // 1 to 99, as checked.
+        let mut raised = match variant.kworkers_fifo {
+            Some(priority) => Some(Raised::new(priority as u8).map_err(failed)?),
+            None => None,
+        };
+        let mut refused = None;
+        let event = &mut |happened: Event| {
+            if let Some(Err(error)) = raised.as_mut().map(Raised::raise_new) {
+                refused = Some(error);
+            }
+            event(happened);
+        };
+        let outputs = match fio {
+            Some(fio) => self.run_fio(fio, variant, group, event)?,
+            None => self.run_threads(variant, group, event)?,
+        };
+        refused.map_or(Ok(outputs), |error| Err(failed(error)))
     }
 
     fn run_threads(

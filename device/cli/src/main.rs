@@ -6,7 +6,6 @@ mod bench;
 mod exit;
 mod export;
 mod incidents;
-mod kworkers;
 mod model;
 mod model_tables;
 mod output;

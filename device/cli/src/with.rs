@@ -21,9 +21,9 @@ use steadyio_core::device::Device;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_core::knob_guard::KnobGuard;
 use steadyio_core::knobs::{KnobReading, knob_attribute};
+use steadyio_core::kworkers::{self, Raised};
 use steadyio_core::value::Value;
 
-use crate::kworkers::Raised;
 use crate::record_file::RecordFile;
 
 /// How often to look whether the program has ended, and whether it should.
@@ -124,10 +124,9 @@ fn refuse_twice(classes: &[ClassSource]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Other drivers end requests in the interrupt.
 fn raise(device: &Device, priority: u8) -> anyhow::Result<Raised> {
     ensure!(
-        device.disk.starts_with("mmcblk"),
+        kworkers::end_requests_of(&device.disk),
         "--kworkers-fifo: {} is no eMMC or SD card: no worker of the kernel ends its requests",
         device.disk
     );

@@ -3,7 +3,7 @@
 //!
 //! In reading order: [`device`] finds a disk, [`knobs`] reads and sets what its queue offers, each
 //! a [`value`], and [`knob_guard`] restores it whatever happens; [`interrupt`] ends a run early,
-//! [`scheduling`] makes a thread real-time; [`latency`] counts latencies while they happen,
+//! [`scheduling`] makes a thread real-time, and [`kworkers`] the kernel's for a card; [`latency`] counts latencies while they happen,
 //! [`histogram`] says what they were, [`kernel`] on what they were measured; [`random`] makes loads
 //! the same everywhere.
 
@@ -13,6 +13,7 @@ pub mod interrupt;
 pub mod kernel;
 pub mod knob_guard;
 pub mod knobs;
+pub mod kworkers;
 pub mod latency;
 pub mod random;
 pub mod scheduling;

@@ -7,16 +7,19 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use steadyio_core::interrupt::Interrupt;
+use steadyio_core::scheduling::set_fifo;
 
+use crate::arrivals::busy;
 use crate::arrivals::schedule::Schedule;
 use crate::fio::job::{job_name, seed_of};
 use crate::fio::output::JobOutput;
 use crate::fio::think::Target;
+use crate::spec::busy::Busy;
 use crate::spec::expand::PlannedPoint;
 use crate::spec::workload::{Ioprio, Job};
 use crate::transfer::{Done, LoadError, Transfer, sleep_exactly};
@@ -28,6 +31,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct ArrivalsLoad<'a> {
     jobs: Vec<JobLoad<'a>>,
+    busy: &'a [Busy],
     seconds: Option<Duration>,
     stop: &'a Interrupt,
 }
@@ -43,10 +47,12 @@ struct JobLoad<'a> {
 }
 
 /// What the threads of a point share while they run.
-struct Running {
+pub struct Running {
     started: Instant,
     ends: Option<Instant>,
     over: AtomicBool,
+    /// Threads of jobs that have not begun to wait for their first arrival.
+    starting: AtomicUsize,
     /// Woken when a thread ends.
     waiter: Thread,
 }
@@ -72,7 +78,7 @@ impl<'a> ArrivalsLoad<'a> {
             });
         }
         let seconds = point.length.seconds.map(Duration::from_secs);
-        Ok(ArrivalsLoad { jobs, seconds, stop })
+        Ok(ArrivalsLoad { jobs, busy: &point.busy, seconds, stop })
     }
 
     /// Runs until the point ends; `tick` is called meanwhile, and may end it. Results are by fio's
@@ -86,6 +92,7 @@ impl<'a> ArrivalsLoad<'a> {
             started,
             ends: self.seconds.map(|seconds| started + seconds),
             over: AtomicBool::new(false),
+            starting: AtomicUsize::new(self.jobs.len()),
             waiter: thread::current(),
         };
         let (running, stop) = (&running, self.stop);
@@ -95,6 +102,7 @@ impl<'a> ArrivalsLoad<'a> {
                 .into_iter()
                 .map(|job| (job.name.clone(), scope.spawn(move || job.thread(running))))
                 .collect();
+            let busy = busy::start(scope, self.busy, running);
             let mut ticked = Ok(());
             while !threads.iter().all(|(_, thread)| thread.is_finished()) {
                 if stop.requested() || ticked.is_err() {
@@ -112,6 +120,11 @@ impl<'a> ArrivalsLoad<'a> {
                     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
                 outputs.insert(name, output);
             }
+            running.over.store(true, Ordering::Release);
+            for thread in busy {
+                thread.thread().unpark();
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            }
             ticked?;
             if stop.requested() { Err(LoadError::Interrupted.into()) } else { Ok(outputs) }
         })
@@ -123,19 +136,24 @@ impl JobLoad<'_> {
         let ends_point = self.ios.is_some();
         let output = self.ios(running);
         if ends_point || output.is_err() {
-            running.over.store(true, Ordering::Release);
+            running.end();
+        } else {
+            running.waiter.unpark();
         }
-        running.waiter.unpark();
         output
     }
 
     fn ios(mut self, running: &Running) -> Result<JobOutput, LoadError> {
         sleep_exactly()?;
         set_ioprio(self.job.ioprio)?;
+        if let Some(priority) = self.job.fifo {
+            under_fifo(priority)?;
+        }
         let mut buffer = self.transfer.buffer()?;
         let burst = self.job.burst.unwrap_or(1);
         let mut done = Done::default();
         let mut index = 0;
+        running.starting.fetch_sub(1, Ordering::AcqRel);
         'all: for due in self.schedule.by_ref() {
             let due = running.started + due;
             let missed = Instant::now() > due;
@@ -163,7 +181,30 @@ impl JobLoad<'_> {
     }
 }
 
+/// Runs the calling thread under SCHED_FIFO, at 1 to 99.
+pub fn under_fifo(priority: u64) -> Result<(), LoadError> {
+    set_fifo(priority as u8).map_err(|source| LoadError::Io {
+        what: format!("SCHED_FIFO {priority} (needs root, CAP_SYS_NICE or RLIMIT_RTPRIO)"),
+        source,
+    })
+}
+
 impl Running {
+    /// Whether all jobs wait for their first arrival, so that nothing delays their start.
+    pub fn has_begun(&self) -> bool {
+        self.starting.load(Ordering::Acquire) == 0
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire) || self.ends.is_some_and(|ends| Instant::now() >= ends)
+    }
+
+    /// Ends the point.
+    pub fn end(&self) {
+        self.over.store(true, Ordering::Release);
+        self.waiter.unpark();
+    }
+
     /// False: the point ended before that.
     fn wait_until(&self, due: Instant) -> bool {
         let until = self.ends.map_or(due, |ends| ends.min(due));

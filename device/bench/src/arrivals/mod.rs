@@ -5,7 +5,9 @@
 //! times do not depend on the I/Os: one that is late is followed by the next at its own time, or at
 //! once if that has passed.
 //!
-//! [`schedule`] computes the times, [`load`] runs the threads that keep them, beside fio's jobs.
+//! [`schedule`] computes the times, [`load`] runs the threads that keep them, beside fio's jobs, and
+//! [`busy`] those that compute meanwhile.
 
+pub mod busy;
 pub mod load;
 pub mod schedule;

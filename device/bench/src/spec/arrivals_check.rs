@@ -15,7 +15,7 @@ pub fn check(workload: &Workload) -> Result<(), SpecError> {
     check_who_ends(workload)
 }
 
-fn keys(job: &Job) -> [(&'static str, Option<u64>); 6] {
+fn keys(job: &Job) -> [(&'static str, Option<u64>); 7] {
     [
         ("gap_us", job.gap_us),
         ("gap_us_min", job.gap_us_min),
@@ -23,6 +23,7 @@ fn keys(job: &Job) -> [(&'static str, Option<u64>); 6] {
         ("burst", job.burst),
         ("on_ms", job.on_ms),
         ("off_ms", job.off_ms),
+        ("fifo", job.fifo),
     ]
 }
 

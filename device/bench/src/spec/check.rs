@@ -7,6 +7,7 @@ use steadyio_core::knobs::knob_attribute;
 use steadyio_core::value::Value;
 
 use crate::spec::arrivals_check;
+use crate::spec::busy;
 use crate::spec::host::HOST;
 use crate::spec::host_check;
 use crate::spec::workload::{
@@ -32,10 +33,14 @@ pub fn check(workload: &Workload) -> Result<(), SpecError> {
     if !workload.command.is_empty() {
         check_unique("command", workload.command.iter().map(|command| command.name.as_str()))?;
     }
+    if !workload.busy.is_empty() {
+        check_unique("busy", workload.busy.iter().map(|busy| busy.name.as_str()))?;
+    }
     check_length(workload)?;
     check_filesystem(workload)?;
     host_check::check(workload)?;
     arrivals_check::check(workload)?;
+    busy::check(workload)?;
     for job in &workload.job {
         check_job(job, workload)?;
     }
@@ -205,7 +210,8 @@ fn check_at(workload: &Workload) -> Result<(), SpecError> {
     let points = sweep.map_or(&[][..], |sweep| &sweep.values);
     let jobs = workload.job.iter().map(|job| ("job", &job.name, &job.at));
     let commands = workload.command.iter().map(|command| ("command", &command.name, &command.at));
-    for (table, name, at) in jobs.chain(commands) {
+    let busy = workload.busy.iter().map(|busy| ("busy", &busy.name, &busy.at));
+    for (table, name, at) in jobs.chain(commands).chain(busy) {
         if let Some(unknown) = at.iter().find(|value| !points.contains(value)) {
             return refuse(format!(
                 "{table} {name}: at has {unknown}: must be values of a [sweep] with key = \"at\""
@@ -213,9 +219,12 @@ fn check_at(workload: &Workload) -> Result<(), SpecError> {
         }
     }
     let used = workload.job.iter().any(|job| !job.at.is_empty())
-        || workload.command.iter().any(|command| !command.at.is_empty());
+        || workload.command.iter().any(|command| !command.at.is_empty())
+        || workload.busy.iter().any(|busy| !busy.at.is_empty());
     match sweep {
-        Some(_) if !used => refuse("sweep.key = \"at\": no job or command has the key at".into()),
+        Some(_) if !used => {
+            refuse("sweep.key = \"at\": no job, command or busy task has the key at".into())
+        }
         _ => Ok(()),
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use steadyio_core::value::Value;
 
+use crate::spec::busy::Busy;
 use crate::spec::check;
 use crate::spec::host::{HOST, Host};
 use crate::spec::workload::{
@@ -63,6 +64,8 @@ pub struct PlannedPoint {
     pub host: Option<Host>,
     /// What runs beside them.
     pub commands: Vec<Command>,
+    /// What computes beside them.
+    pub busy: Vec<Busy>,
 }
 
 impl PlannedPoint {
@@ -107,6 +110,8 @@ pub struct PlannedVariant {
     pub name: String,
     /// Knobs that may be missing or refused.
     pub optional: std::collections::BTreeSet<String>,
+    /// SCHED_FIFO priority of the kernel's workers that end a card's requests.
+    pub kworkers_fifo: Option<u64>,
     /// Arguments of mkfs, mount options and preparation that are its own.
     pub filesystem: VariantFilesystem,
     /// In running order.
@@ -216,6 +221,7 @@ impl Spec {
             plan.push(PlannedVariant {
                 name: variant.name.clone(),
                 optional: variant.optional.clone(),
+                kworkers_fifo: variant.kworkers_fifo,
                 filesystem: VariantFilesystem {
                     mkfs: variant.mkfs.clone(),
                     mount: variant.mount.clone(),
@@ -242,6 +248,7 @@ impl Spec {
                 length: workload.length,
                 host: workload.host,
                 commands: workload.command,
+                busy: workload.busy,
             };
             let alone = self.workload.filesystem.is_some() || point.has_arrivals();
             match groups.last_mut() {
@@ -312,9 +319,9 @@ fn put(table: &mut toml::Table, key: &str, value: &Value) -> Option<()> {
     Some(())
 }
 
-/// Leaves out the jobs and commands that do not run at this point.
+/// Leaves out the jobs, commands and busy tasks that do not run at this point.
 fn select_at(table: &mut toml::Table, value: &Value) {
-    for list in ["job", "command"] {
+    for list in ["job", "command", "busy"] {
         let Some(items) = table.get_mut(list).and_then(toml::Value::as_array_mut) else { continue };
         items.retain_mut(|item| match item.as_table_mut().and_then(|item| item.remove(SWEEP_AT)) {
             Some(at) => at.as_array().is_some_and(|at| at.iter().any(|one| is(one, value))),

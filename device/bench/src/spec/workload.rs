@@ -11,6 +11,7 @@ use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
 use steadyio_core::value::Value;
 
+use crate::spec::busy::Busy;
 use crate::spec::host::Host;
 use crate::spec::range::bounded;
 
@@ -58,6 +59,9 @@ pub struct Workload {
     /// Programs that run beside the jobs.
     #[serde(default)]
     pub command: Vec<Command>,
+    /// Tasks that compute beside the jobs.
+    #[serde(default)]
+    pub busy: Vec<Busy>,
     /// What changes from point to point.
     pub sweep: Option<Sweep>,
     /// The settings of the device that are compared.
@@ -229,6 +233,9 @@ pub struct Job {
     /// And then none for so long, in ms.
     #[serde(default, deserialize_with = "optional_phase_ms")]
     pub off_ms: Option<u64>,
+    /// Its thread runs under SCHED_FIFO at this priority; with arrivals.
+    #[serde(default, deserialize_with = "optional_fifo")]
+    pub fifo: Option<u64>,
     /// What is written.
     #[serde(default)]
     pub data: Data,
@@ -327,6 +334,10 @@ fn optional_phase_ms<'de, D: Deserializer<'de>>(de: D) -> Result<Option<u64>, D:
     bounded::<D, 1, 3_600_000>(de).map(Some)
 }
 
+fn optional_fifo<'de, D: Deserializer<'de>>(de: D) -> Result<Option<u64>, D::Error> {
+    bounded::<D, 1, 99>(de).map(Some)
+}
+
 fn optional_percent<'de, D: Deserializer<'de>>(de: D) -> Result<Option<u64>, D::Error> {
     bounded::<D, 0, 100>(de).map(Some)
 }
@@ -397,6 +408,10 @@ pub struct Variant {
     /// Knobs the device may lack or refuse; that is then noted in the record's `unmet`.
     #[serde(default)]
     pub optional: BTreeSet<String>,
+    /// Meanwhile the kernel's workers that end a card's requests run under SCHED_FIFO at this
+    /// priority.
+    #[serde(default, deserialize_with = "optional_fifo")]
+    pub kworkers_fifo: Option<u64>,
     /// Arguments of mkfs beside those of the file system.
     #[serde(default)]
     pub mkfs: Vec<String>,

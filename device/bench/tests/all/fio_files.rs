@@ -169,6 +169,7 @@ fn job(op: Op, bs_kib: u64, think_us: u64, think_jitter_us: u64) -> Job {
         burst: None,
         on_ms: None,
         off_ms: None,
+        fifo: None,
         data: Data::Random,
         read_percent,
         file: None,

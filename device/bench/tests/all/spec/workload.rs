@@ -56,6 +56,54 @@ fn the_good_one_is_good() {
     assert!(!spec.workload.writes());
 }
 
+const BUSY: &str = "[[busy]]\nname = \"task\"\nfifo = 1\nbusy_us = 5000\nidle_us = 3000\n\n[sweep]";
+const ARRIVALS: &str = "ioprio = \"rt/0\"\narrivals = \"periodic\"\ngap_us = 4000";
+
+#[test]
+fn tasks_that_compute_go_with_arrivals_and_must_rest() {
+    let text = GOOD.replace("[sweep]", BUSY);
+    let without = Spec::parse(&text).unwrap_err().0;
+    assert!(without.contains("busy task: needs a job with arrivals"), "{without}");
+    let text = text.replace("ioprio = \"rt/0\"", &format!("{ARRIVALS}\nfifo = 50"));
+    let spec = Spec::parse(&text).unwrap();
+    let point = &spec.plan(&Selection::default()).unwrap()[0].groups[0].points[0];
+    assert_eq!((point.busy[0].fifo, point.jobs[0].fifo), (1, Some(50)));
+    for (from, to, says) in [
+        ("idle_us = 3000", "idle_us = 0", "must be 100 to 60000000"),
+        ("busy_us = 5000", "busy_us = 600_000", "must be 1 to 500000"),
+        ("fifo = 1\n", "fifo = 100\n", "must be 1 to 99"),
+        ("idle_us = 3000", "idle_us = 3000\nat = [\"x\"]", "busy task: at has x"),
+    ] {
+        assert!(text.contains(from));
+        let error = Spec::parse(&text.replace(from, to)).unwrap_err().0;
+        assert!(error.contains(says), "{error}");
+    }
+    assert!(refusal("ioprio = \"idle\"", "ioprio = \"idle\"\nfifo = 2").contains("with arrivals"));
+}
+
+#[test]
+fn busy_tasks_run_at_the_points_they_name() {
+    let text = GOOD
+        .replace("[sweep]", &BUSY.replace("idle_us", "at = [\"both\"]\nidle_us"))
+        .replace("ioprio = \"rt/0\"", ARRIVALS)
+        .replace(
+            "key = \"bg.bs_kib\"\nvalues = [4, 512]",
+            "key = \"at\"\nvalues = [\"alone\", \"both\"]",
+        );
+    let spec = Spec::parse(&text).unwrap();
+    let plan = spec.plan(&Selection::default()).unwrap();
+    let busy: Vec<usize> = plan[0].groups.iter().map(|group| group.points[0].busy.len()).collect();
+    assert_eq!(busy, [0, 1]);
+}
+
+#[test]
+fn a_variant_may_raise_the_kernels_workers() {
+    let from = "name = \"none\"\n";
+    let spec = Spec::parse(&GOOD.replace(from, &format!("{from}kworkers_fifo = 60\n"))).unwrap();
+    assert_eq!(spec.plan(&Selection::default()).unwrap()[0].kworkers_fifo, Some(60));
+    assert!(refusal(from, &format!("{from}kworkers_fifo = 0\n")).contains("must be 1 to 99"));
+}
+
 #[test]
 fn published_workloads_are_good() {
     let mut seen = 0;
@@ -73,7 +121,7 @@ fn the_documented_examples_are_good() {
     let page = fs::read_to_string("../../docs/spec/workload-1.md").unwrap();
     let examples: Vec<&str> = page.split("```toml\n").skip(1).collect();
     let blocks: Vec<&str> = examples.iter().filter_map(|rest| rest.split("```").next()).collect();
-    let [whole, arrivals, host, filesystem, knob_sweep] = blocks[..] else {
+    let [whole, arrivals, host, filesystem, busy, knob_sweep] = blocks[..] else {
         panic!("{} examples", blocks.len())
     };
     assert_eq!(Spec::parse(whole).unwrap().points().len(), 3);
@@ -82,8 +130,10 @@ fn the_documented_examples_are_good() {
     let plan = Spec::parse(&format!("{head}{knob_sweep}")).unwrap().plan(&Selection::default());
     assert_eq!(plan.unwrap().iter().map(|variant| variant.groups.len()).sum::<usize>(), 6);
     let (top, _) = whole.split_once("[[job]]").unwrap();
-    let timed = Spec::parse(&format!("{top}{arrivals}\n[[variant]]\nname = \"none\"")).unwrap();
+    let timed = format!("{top}{arrivals}\n{busy}\n[[variant]]\nname = \"none\"");
+    let timed = Spec::parse(&timed).unwrap();
     assert_eq!(timed.workload.job[0].jitter_us, Some(200));
+    assert_eq!(timed.workload.busy[0].busy_us, 5_000);
     let threads = Spec::parse(&format!("{top}{host}\n[[variant]]\nname = \"none\"")).unwrap();
     assert_eq!(threads.points().len(), 3);
     let on_files = whole.replace("ioprio", "file = { mib = 64 }\nioprio");

@@ -5,18 +5,24 @@
 //! hands requests to a driver by itself, a worker of `kblockd` does. Both workqueues are WQ_HIGHPRI, so
 //! each CPU has one pool of workers for both (`kworker/CPU:NUMBERH`), and any of them may be next. They
 //! run under SCHED_OTHER: a real-time task that computes keeps them, and who waits for the card, from
-//! running. Called by `steady with`.
+//! running. Called by `steady with`, and by a bench with a variant that wants it.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 
+use crate::scheduling::{Scheduling, scheduling_of, set_fifo_of, set_scheduling_of};
 use rustix::io::Errno;
-use steadyio_core::scheduling::{Scheduling, scheduling_of, set_fifo_of, set_scheduling_of};
 
 const KTHREADD: &str = "2";
 
+/// Whether requests of this disk end in such a worker; those of other drivers end in the interrupt.
+pub fn end_requests_of(disk: &str) -> bool {
+    disk.starts_with("mmcblk")
+}
+
 /// Workers that run under SCHED_FIFO until this is dropped.
+#[derive(Debug)]
 pub struct Raised {
     priority: u8,
     before: BTreeMap<u32, Scheduling>,
@@ -81,9 +87,9 @@ fn workers() -> io::Result<Vec<u32>> {
     Ok(found)
 }
 
-/// `PID (kworker/CPU:NUMBERH-WORKQUEUE) STATE PARENT ...`, and a child of kthreadd: any program may
+/// Whether a `/proc/PID/stat` is of one: `PID (kworker/CPU:NUMBERH-WORKQUEUE) STATE PARENT ...`, and a child of kthreadd: any program may
 /// give itself that name. Workers of unbound pools have a `u` before the number.
-fn is_worker(stat: &str) -> bool {
+pub fn is_worker(stat: &str) -> bool {
     let Some((head, rest)) = stat.rsplit_once(") ") else { return false };
     let Some((_, name)) = head.split_once(" (kworker/") else { return false };
     let Some((cpu, of_pool)) = name.split_once(':') else { return false };

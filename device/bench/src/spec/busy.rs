@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The workload's `[[busy]]`: real-time tasks that compute beside the jobs.
+
+use serde::Deserialize;
+use steadyio_core::value::Value;
+
+use crate::spec::range::bounded;
+use crate::spec::workload::{SpecError, Workload};
+
+/// A task on each CPU that computes and rests in turns.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Busy {
+    /// Unique in the workload.
+    pub name: String,
+    /// It runs under SCHED_FIFO at this priority.
+    #[serde(deserialize_with = "bounded::<_, 1, 99>")]
+    pub fifo: u64,
+    /// It computes for so long at a time, in us.
+    #[serde(deserialize_with = "bounded::<_, 1, 500_000>")]
+    pub busy_us: u64,
+    /// And then rests for so long, in us; without a rest nothing else would ever run.
+    #[serde(deserialize_with = "bounded::<_, 100, 60_000_000>")]
+    pub idle_us: u64,
+    /// Sweep points at which it runs; empty: all.
+    #[serde(default)]
+    pub at: Vec<Value>,
+}
+
+/// The threads of jobs with arrivals run them, and end them.
+pub fn check(workload: &Workload) -> Result<(), SpecError> {
+    let has_arrivals = workload.job.iter().any(|job| job.arrivals.is_some());
+    match workload.busy.first() {
+        Some(busy) if !has_arrivals => Err(SpecError(format!(
+            "busy {}: needs a job with arrivals, whose latency it is to spoil",
+            busy.name
+        ))),
+        _ => Ok(()),
+    }
+}
