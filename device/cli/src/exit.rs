@@ -28,7 +28,7 @@ restored in every case.";
 pub enum Status {
     /// Complete.
     Done = 0,
-    /// No result.
+    /// No result; of `doctor`, findings.
     Failed = 1,
     /// Wrong command line or workload; nothing was touched.
     Usage = 2,

@@ -3,6 +3,7 @@
 //! crates.
 
 mod bench;
+mod doctor;
 mod exit;
 mod export;
 mod incidents;
@@ -35,6 +36,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Bench(bench::Arguments),
+    Doctor(doctor::Arguments),
     Export(export::Arguments),
     Incidents(incidents::Arguments),
     Model(model::Arguments),
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let outcome = match arguments.command {
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
         Command::Incidents(arguments) => incidents::run(&arguments),
         Command::Model(arguments) => model::run(&arguments),

@@ -41,9 +41,10 @@ fn version_and_help_name_the_command_and_its_exit_statuses() {
     for word in ["--device", "--variant", "--point", "--out", "--json", "--check", "130"] {
         assert!(help.contains(word), "{word} is not in the help");
     }
-    for command in
-        ["bench", "export", "model", "record", "recover", "status", "trace", "tune", "with"]
-    {
+    for command in [
+        "bench", "doctor", "export", "model", "record", "recover", "status", "trace",
+        "tune", "with",
+    ] {
         let help = String::from_utf8(steady(&[command, "--help"]).stdout).unwrap();
         assert!(help.contains("\nExit status: "), "{command}");
     }

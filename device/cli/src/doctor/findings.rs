@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What spoils a bound on latency, judged from what was seen. Pure: no file is read here.
+//!
+//! docs/reference/k2.md, "What can delay a real-time request", has the reasons and the sizes.
+
+use serde::Serialize;
+
+use super::system::{Policy, System, Task};
+
+/// Below that, an eighth of the tags for real-time is a single one.
+const TAGS_MIN: u64 = 16;
+/// Above this a task leaves no priority for the workers.
+const PRIORITY_MAX: u8 = 99;
+const NAMED: usize = 5;
+
+/// One thing that spoils a promise.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Stable name, documented in docs/reference/steady-doctor.md.
+    pub id: &'static str,
+    pub text: String,
+    /// A command that mends it, run as root; None: no command can.
+    pub mend: Option<String>,
+    /// What else to do, or what the command costs.
+    pub advice: Option<String>,
+}
+
+/// All findings, the worst first.
+pub fn findings(system: &System) -> Vec<Finding> {
+    let rules =
+        [realtime_tasks, scheduler, swap, no_fua, sync_writers_on_6_1, few_tags, behind_usb];
+    rules.iter().filter_map(|rule| rule(system)).collect()
+}
+
+/// A card's requests end in a worker of the kernel, which such a task keeps from running.
+fn realtime_tasks(system: &System) -> Option<Finding> {
+    let disk = &system.disk;
+    if !disk.is_card || ends_in_the_interrupt(system) {
+        return None;
+    }
+    // The next to run may be any of them.
+    let workers = system.workers.iter().copied().min().unwrap_or(0);
+    let above = |task: &&Task| task.policy == Policy::Deadline || task.priority >= workers;
+    let tasks: Vec<&Task> = system.realtime.iter().filter(above).collect();
+    let top = tasks.iter().map(|task| task.priority).max()?;
+    let is_beatable = tasks.iter().all(|t| t.policy != Policy::Deadline) && top < PRIORITY_MAX;
+    let policy = if workers == 0 { "SCHED_OTHER".into() } else { format!("SCHED_FIFO {workers}") };
+    Some(Finding {
+        id: "realtime-tasks",
+        text: format!(
+            "{}: requests of {} end in workers of the kernel under {policy}; while such a task \
+             computes on their CPU, who waits for the card waits for it",
+            names(&tasks),
+            disk.name
+        ),
+        mend: is_beatable.then(|| {
+            format!("steady with --device /dev/{} --kworkers-fifo {} -- PROGRAM", disk.name, top + 1)
+        }),
+        advice: (!is_beatable).then(|| {
+            format!(
+                "no priority is above these tasks: give them SCHED_FIFO below {PRIORITY_MAX} \
+                 (chrt --fifo --pid PRIORITY THREAD), or keep them off the CPU of the card's interrupt"
+            )
+        }),
+    })
+}
+
+/// With a command queue, and no scheduler that has kblockd hand requests to the driver.
+fn ends_in_the_interrupt(system: &System) -> bool {
+    system.disk.command_queue && (system.kernel >= (6, 12) || system.disk.scheduler == "none")
+}
+
+fn names(tasks: &[&Task]) -> String {
+    let one = |task: &&Task| {
+        let priority = match task.policy {
+            Policy::Deadline => String::new(),
+            _ => format!(" {}", task.priority),
+        };
+        format!("{} ({}, {}{priority})", task.name, task.thread, task.policy.word())
+    };
+    let shown: Vec<String> = tasks.iter().take(NAMED).map(one).collect();
+    match tasks.len().saturating_sub(NAMED) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+fn scheduler(system: &System) -> Option<Finding> {
+    let disk = &system.disk;
+    if disk.scheduler == "k2" {
+        return None;
+    }
+    let choose = format!("echo k2 > /sys/block/{}/queue/scheduler", disk.name);
+    let text = format!(
+        "the scheduler of {} is {}: requests of the real-time class have no bound",
+        disk.name, disk.scheduler
+    );
+    if disk.schedulers.iter().any(|one| one == "k2") {
+        return Some(Finding { id: "scheduler", text, mend: Some(choose), advice: None });
+    }
+    let (mend, advice) = if system.k2_installed {
+        (Some(format!("modprobe k2 && {choose}")), None)
+    } else {
+        let build = "k2 is not installed for this kernel: build it first (docs/reference/k2.md, \
+                     Building), and run this beside its k2.ko";
+        (Some(format!("insmod k2.ko && {choose}")), Some(build.to_string()))
+    };
+    Some(Finding { id: "k2-not-loaded", text: format!("{text}; k2 is not loaded"), mend, advice })
+}
+
+fn swap(system: &System) -> Option<Finding> {
+    let first = system.swaps.first()?;
+    Some(Finding {
+        id: "swap",
+        text: format!(
+            "swap is on {} ({first}): memory that comes back from there waits for the device, and \
+             what is written out is in its way",
+            system.disk.name
+        ),
+        mend: Some(format!("swapoff {}", system.swaps.join(" "))),
+        advice: Some(
+            "and take it out of /etc/fstab; or lock the program's memory (mlockall)".into(),
+        ),
+    })
+}
+
+fn no_fua(system: &System) -> Option<Finding> {
+    let disk = &system.disk;
+    if !disk.write_back || disk.fua {
+        return None;
+    }
+    // mmc-utils; the kernel turns it on again when the card is initialised.
+    let mend = disk.is_card.then(|| format!("mmc cache disable /dev/{}", disk.name));
+    Some(Finding {
+        id: "no-fua",
+        text: format!(
+            "{} has a write cache and no FUA: each O_DSYNC write, fsync and journal commit flushes \
+             all of the cache, and flushes bypass every scheduler",
+            disk.name
+        ),
+        mend,
+        advice: Some(if disk.is_card {
+            "writes are slower without the cache, and it is back after each reset of the card; or \
+             have the background sync rarely"
+                .into()
+        } else {
+            "have the background sync rarely, and write in advance what must be durable".to_string()
+        }),
+    })
+}
+
+fn sync_writers_on_6_1(system: &System) -> Option<Finding> {
+    // Without a write cache the kernel asks for no FUA.
+    if system.kernel >= (6, 12) || !system.disk.write_back {
+        return None;
+    }
+    let first = system.sync_writers.first()?;
+    let more = system.sync_writers.len() - 1;
+    Some(Finding {
+        id: "sync-writers",
+        text: format!(
+            "{} is open with O_SYNC or O_DSYNC by process {} ({more} more such files): before Linux \
+             6.12 such writes bypass the scheduler, in full",
+            first.path.display(),
+            first.process
+        ),
+        mend: None,
+        advice: Some("keep these writes small, or use Linux 6.12, where k2 splits them".into()),
+    })
+}
+
+fn few_tags(system: &System) -> Option<Finding> {
+    let disk = &system.disk;
+    if disk.tags >= TAGS_MIN {
+        return None;
+    }
+    Some(Finding {
+        id: "few-tags",
+        text: format!(
+            "{} has {} tags: k2 keeps an eighth of them for real-time tasks, and beyond that a \
+             real-time request waits until one of the background has ended",
+            disk.name, disk.tags
+        ),
+        mend: Some(format!("echo 64 > /sys/block/{}/queue/nr_requests", disk.name)),
+        advice: (disk.scheduler == "none")
+            .then(|| "choose the scheduler first: it sets the number anew".into()),
+    })
+}
+
+fn behind_usb(system: &System) -> Option<Finding> {
+    system.disk.behind_usb.then(|| Finding {
+        id: "usb",
+        text: format!(
+            "{} is behind USB: bridge and hub queue, reset and sleep by rules of their own, and \
+             other devices share the bus",
+            system.disk.name
+        ),
+        mend: None,
+        advice: Some("use a slot of the board (mmcblk, nvme) for what needs a bound".into()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::system::{Disk, SyncWriter};
+    use super::*;
+
+    /// Nothing to complain about.
+    fn good() -> System {
+        let disk = Disk {
+            name: "mmcblk0".into(),
+            schedulers: ["none", "mq-deadline", "k2"].map(String::from).into(),
+            scheduler: "k2".into(),
+            write_back: true,
+            fua: true,
+            tags: 64,
+            is_card: true,
+            command_queue: false,
+            behind_usb: false,
+        };
+        System {
+            kernel: (6, 1),
+            disk,
+            workers: vec![0, 0],
+            k2_installed: true,
+            ..System::default()
+        }
+    }
+
+    fn fifo(priority: u8) -> Task {
+        Task { thread: 7, name: "control".into(), policy: Policy::Fifo, priority }
+    }
+
+    fn only(system: &System) -> Finding {
+        let mut found = findings(system);
+        assert_eq!(found.len(), 1, "{found:?}");
+        found.remove(0)
+    }
+
+    fn ids(system: &System) -> Vec<&'static str> {
+        findings(system).iter().map(|finding| finding.id).collect()
+    }
+
+    #[test]
+    fn a_good_system_has_no_finding() {
+        assert_eq!(findings(&good()), []);
+    }
+
+    #[test]
+    fn a_realtime_task_at_or_above_the_workers_is_named_with_the_priority_that_helps() {
+        let mut system = System { realtime: vec![fifo(10), fifo(40)], ..good() };
+        let found = only(&system);
+        assert!(found.text.starts_with("control (7, SCHED_FIFO 10), control (7, SCHED_FIFO 40):"));
+        let mend = "steady with --device /dev/mmcblk0 --kworkers-fifo 41 -- PROGRAM";
+        assert_eq!(found.mend.as_deref(), Some(mend));
+        system.workers = vec![41, 41];
+        assert_eq!(ids(&system), [""; 0]);
+        system.workers = vec![41, 40];
+        assert_eq!(ids(&system), ["realtime-tasks"], "one worker is not raised far enough");
+    }
+
+    #[test]
+    fn above_some_tasks_there_is_no_priority() {
+        let deadline = Task { policy: Policy::Deadline, priority: 0, ..fifo(0) };
+        for task in [fifo(99), deadline] {
+            let found = only(&System { realtime: vec![task], workers: vec![99], ..good() });
+            assert_eq!((found.mend, found.advice.is_some()), (None, true));
+        }
+    }
+
+    #[test]
+    fn realtime_tasks_delay_no_request_that_ends_in_the_interrupt() {
+        let with_queue = |kernel, scheduler: &str| {
+            let mut system = System { realtime: vec![fifo(1)], kernel, ..good() };
+            system.disk.command_queue = true;
+            system.disk.scheduler = scheduler.into();
+            ids(&system).contains(&"realtime-tasks")
+        };
+        assert!(with_queue((6, 1), "k2") && !with_queue((6, 1), "none"));
+        assert!(!with_queue((6, 12), "k2"));
+        let mut disk = System { realtime: vec![fifo(1)], ..good() };
+        disk.disk.is_card = false;
+        assert_eq!(ids(&disk), [""; 0]);
+    }
+
+    #[test]
+    fn another_scheduler_is_a_finding_and_the_line_gets_k2_from_where_it_is() {
+        let mut system = good();
+        system.disk.scheduler = "mq-deadline".into();
+        let found = only(&system);
+        assert_eq!(found.mend.as_deref(), Some("echo k2 > /sys/block/mmcblk0/queue/scheduler"));
+        system.disk.schedulers.retain(|one| one != "k2");
+        let found = only(&system);
+        assert_eq!(found.id, "k2-not-loaded");
+        assert!(found.mend.is_some_and(|line| line.starts_with("modprobe k2 && echo k2")));
+        system.k2_installed = false;
+        assert!(only(&system).mend.is_some_and(|line| line.starts_with("insmod k2.ko && ")));
+    }
+
+    #[test]
+    fn a_cache_without_fua_is_a_finding() {
+        let mut system = good();
+        system.disk.fua = false;
+        assert_eq!(only(&system).mend.as_deref(), Some("mmc cache disable /dev/mmcblk0"));
+        system.disk.write_back = false;
+        assert_eq!(ids(&system), [""; 0]);
+    }
+
+    #[test]
+    fn sync_writers_count_before_6_12() {
+        let writer = SyncWriter { process: 5, path: "/data/log".into() };
+        let mut system = System { sync_writers: vec![writer], ..good() };
+        assert!(only(&system).text.contains("/data/log") && only(&system).mend.is_none());
+        system.kernel = (6, 12);
+        assert_eq!(ids(&system), [""; 0]);
+    }
+
+    #[test]
+    fn swap_tags_and_usb() {
+        let swapping = System { swaps: vec!["/dev/mmcblk0p3".into()], ..good() };
+        assert_eq!(only(&swapping).mend.as_deref(), Some("swapoff /dev/mmcblk0p3"));
+        let mut few = good();
+        few.disk.tags = 2;
+        let line = "echo 64 > /sys/block/mmcblk0/queue/nr_requests";
+        assert_eq!(only(&few).mend.as_deref(), Some(line));
+        let mut usb = good();
+        usb.disk.behind_usb = true;
+        assert_eq!(only(&usb).id, "usb");
+    }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady doctor`: what on this system spoils a bound on latency.
+//!
+//! [`system`] reads sysfs and /proc, [`mod@findings`] judges; here are arguments and output. Nothing is
+//! changed, and no root is needed.
+
+mod findings;
+mod system;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use serde_json::json;
+use steadyio_core::device::Device;
+use steadyio_core::kernel::Kernel;
+
+use crate::exit::{Failure, Status};
+use crate::output::print;
+use findings::{Finding, findings};
+use system::{Roots, System};
+
+const SCHEMA: &str = "steadyio.doctor/1";
+
+const HELP: &str = "Exit status: 0 nothing found; 1 something spoils a bound; 2 the command line is \
+wrong, or the device cannot be looked at. What could not be looked at is said, too.";
+
+/// Say what on this system spoils a bound on a device's latency, and the line that mends it
+///
+/// Looks at sysfs and /proc and changes nothing. An ordinary user sees less: what, is said.
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub struct Arguments {
+    /// Block device, or a partition of one
+    #[arg(value_name = "DEVICE")]
+    device: PathBuf,
+    /// Print a JSON document instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
+    let (device, system) = look(&arguments.device).map_err(Failure::with(Status::Usage))?;
+    let found = findings(&system);
+    print(&if arguments.json {
+        format!("{:#}\n", document(&device, &found, &system.unseen))
+    } else {
+        text(&device, &found, &system.unseen)
+    })?;
+    Ok(if found.is_empty() { Status::Done } else { Status::Failed })
+}
+
+fn look(node: &Path) -> anyhow::Result<(Device, System)> {
+    let device = Device::open(node)?;
+    let roots = Roots {
+        sys: "/sys".into(),
+        proc: "/proc".into(),
+        modules: Path::new("/lib/modules").join(Kernel::running().release),
+    };
+    let numbers = device_numbers(&Path::new("/sys/block").join(&device.disk));
+    let system = System::read(&roots, &device.disk, &numbers)
+        .with_context(|| format!("{}: sysfs or /proc", device.disk))?;
+    Ok((device, system))
+}
+
+/// Of a disk and its partitions, as stat(2) has them.
+fn device_numbers(disk: &Path) -> Vec<u64> {
+    let number = |dir: &Path| {
+        let text = fs::read_to_string(dir.join("dev")).ok()?;
+        let (major, minor) = text.trim().split_once(':')?;
+        Some(rustix::fs::makedev(major.parse().ok()?, minor.parse().ok()?))
+    };
+    let entries = fs::read_dir(disk).into_iter().flatten().flatten().map(|entry| entry.path());
+    let partitions = entries.filter(|dir| dir.join("partition").exists());
+    partitions.chain([disk.to_path_buf()]).filter_map(|dir| number(&dir)).collect()
+}
+
+fn text(device: &Device, found: &[Finding], unseen: &[String]) -> String {
+    let mut text = String::new();
+    for finding in found {
+        text += &format!("{}: {}\n", finding.id, finding.text);
+        if let Some(mend) = &finding.mend {
+            text += &format!("    {mend}\n");
+        }
+        if let Some(advice) = &finding.advice {
+            text += &format!("    ({advice})\n");
+        }
+    }
+    for what in unseen {
+        text += &format!("not seen: {what}\n");
+    }
+    text + &match found.len() {
+        0 => format!("{}: nothing found\n", device.name),
+        1 => format!("{}: 1 finding\n", device.name),
+        many => format!("{}: {many} findings\n", device.name),
+    }
+}
+
+fn document(device: &Device, found: &[Finding], unseen: &[String]) -> serde_json::Value {
+    json!({
+        "schema": SCHEMA,
+        "tool": { "steady": env!("CARGO_PKG_VERSION") },
+        "device": device.name,
+        "disk": device.disk,
+        "findings": found,
+        "unseen": unseen,
+    })
+}

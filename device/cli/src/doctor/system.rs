@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `steady doctor` looks at, as it is now: sysfs and /proc, nothing else, and nothing is changed.
+//!
+//! The two directories are parameters, so that tests read made-up ones.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use steadyio_core::kworkers;
+
+/// linux/sched.h: a thread of the kernel.
+const PF_KTHREAD: u64 = 0x0020_0000;
+/// linux/sched.h.
+const SCHED_FIFO: u64 = 1;
+const SCHED_RR: u64 = 2;
+const SCHED_DEADLINE: u64 = 6;
+const KTHREADD: &str = "2";
+
+/// Where to look.
+pub struct Roots {
+    /// `/sys`.
+    pub sys: PathBuf,
+    /// `/proc`.
+    pub proc: PathBuf,
+    /// `/lib/modules/RELEASE` of the running kernel.
+    pub modules: PathBuf,
+}
+
+/// All of it.
+#[derive(Debug, Clone, Default)]
+pub struct System {
+    /// Major and minor number of the kernel's release.
+    pub kernel: (u32, u32),
+    pub disk: Disk,
+    pub realtime: Vec<Task>,
+    /// Priorities under SCHED_FIFO of the kernel's workers that end a card's requests; 0: another
+    /// policy.
+    pub workers: Vec<u8>,
+    /// Swap on the disk, as the kernel names it.
+    pub swaps: Vec<String>,
+    /// Files on the disk that are open with O_SYNC or O_DSYNC.
+    pub sync_writers: Vec<SyncWriter>,
+    /// k2's module is installed for this kernel.
+    pub k2_installed: bool,
+    /// What could not be looked at, in words.
+    pub unseen: Vec<String>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Disk {
+    /// Kernel name, for example `mmcblk0`.
+    pub name: String,
+    pub schedulers: Vec<String>,
+    pub scheduler: String,
+    pub write_back: bool,
+    pub fua: bool,
+    pub tags: u64,
+    pub is_card: bool,
+    /// The card's command queue is in use.
+    pub command_queue: bool,
+    pub behind_usb: bool,
+}
+
+/// A thread of a program, under a real-time policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Task {
+    pub thread: u32,
+    pub name: String,
+    pub policy: Policy,
+    pub priority: u8,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    Fifo,
+    RoundRobin,
+    /// Goes before every priority of the other two.
+    Deadline,
+}
+
+impl Policy {
+    /// As the kernel names it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Policy::Fifo => "SCHED_FIFO",
+            Policy::RoundRobin => "SCHED_RR",
+            Policy::Deadline => "SCHED_DEADLINE",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SyncWriter {
+    pub process: u32,
+    pub path: PathBuf,
+}
+
+impl System {
+    /// Looks at a disk; `numbers` are the device numbers of it and its partitions.
+    pub fn read(roots: &Roots, disk: &str, numbers: &[u64]) -> io::Result<System> {
+        let release = fs::read_to_string(roots.proc.join("sys/kernel/osrelease"))?;
+        let mut system = System {
+            kernel: major_minor(&release),
+            disk: read_disk(&roots.sys, disk)?,
+            swaps: swaps(&roots.proc, disk, numbers),
+            k2_installed: module_is_installed(&roots.modules, "k2"),
+            ..System::default()
+        };
+        system.look_at_processes(&roots.proc, numbers)?;
+        Ok(system)
+    }
+
+    fn look_at_processes(&mut self, proc: &Path, numbers: &[u64]) -> io::Result<()> {
+        let kthreadd = fs::read_to_string(proc.join(KTHREADD).join("stat")).unwrap_or_default();
+        if !kthreadd.contains("(kthreadd)") {
+            self.unseen.push(
+                "the kernel's threads and other users' programs: /proc shows some processes only \
+                 (hidepid, or a PID namespace); ask again as root on the host"
+                    .into(),
+            );
+        }
+        let mut closed = 0;
+        for process in numbered(proc)? {
+            let dir = proc.join(process.to_string());
+            for thread in numbered(&dir.join("task")).unwrap_or_default() {
+                // A thread that has ended meanwhile has no file.
+                let stat = fs::read_to_string(dir.join(format!("task/{thread}/stat")));
+                let stat = stat.unwrap_or_default();
+                if kworkers::is_worker(&stat) {
+                    self.workers.push(worker_priority(&stat));
+                }
+                self.realtime.extend(task(thread, &stat));
+            }
+            match sync_files(&dir, process, numbers) {
+                Ok(found) => self.sync_writers.extend(found),
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => closed += 1,
+                Err(_) => {}
+            }
+        }
+        if closed > 0 {
+            let what =
+                format!("open files of {closed} processes, which are not yours: ask as root");
+            self.unseen.push(what);
+        }
+        Ok(())
+    }
+}
+
+fn major_minor(release: &str) -> (u32, u32) {
+    let mut parts = release.split(|byte: char| !byte.is_ascii_digit());
+    let mut next = || parts.next().and_then(|part| part.parse().ok()).unwrap_or(0);
+    (next(), next())
+}
+
+fn read_disk(sys: &Path, name: &str) -> io::Result<Disk> {
+    let dir = fs::canonicalize(sys.join("block").join(name))?;
+    let read = |path: &str| fs::read_to_string(dir.join(path)).map(|text| text.trim().to_string());
+    let schedulers = read("queue/scheduler")?;
+    let is_usb =
+        |part: &str| part.strip_prefix("usb").is_some_and(|bus| bus.parse::<u32>().is_ok());
+    Ok(Disk {
+        name: name.into(),
+        scheduler: chosen(&schedulers).into(),
+        schedulers: schedulers.split(' ').map(|one| one.trim_matches(['[', ']']).into()).collect(),
+        write_back: read("queue/write_cache").is_ok_and(|text| text == "write back"),
+        fua: read("queue/fua").is_ok_and(|text| text == "1"),
+        tags: read("queue/nr_requests")?.parse().unwrap_or(0),
+        is_card: kworkers::end_requests_of(name),
+        command_queue: read("device/cmdq_en").is_ok_and(|text| text != "0"),
+        behind_usb: dir.components().any(|part| part.as_os_str().to_str().is_some_and(is_usb)),
+    })
+}
+
+/// `none [mq-deadline] k2`.
+fn chosen(schedulers: &str) -> &str {
+    schedulers
+        .split_once('[')
+        .and_then(|(_, rest)| rest.split_once(']'))
+        .map_or("none", |one| one.0)
+}
+
+/// By depmod's list, whose lines begin with the module's path.
+fn module_is_installed(modules: &Path, name: &str) -> bool {
+    let list = fs::read_to_string(modules.join("modules.dep")).unwrap_or_default();
+    let files = list.lines().filter_map(|line| line.split(':').next()?.rsplit('/').next());
+    files.filter_map(|file| file.split_once(".ko")).any(|(module, _)| module == name)
+}
+
+/// Swap partitions of the disk, and swap files on its file systems.
+fn swaps(proc: &Path, disk: &str, numbers: &[u64]) -> Vec<String> {
+    let list = fs::read_to_string(proc.join("swaps")).unwrap_or_default();
+    // Spaces in a path are written in octal; such a path is not found, and left out.
+    let paths = list.lines().skip(1).filter_map(|line| line.split_whitespace().next());
+    paths
+        .filter(|path| match fs::metadata(path) {
+            Ok(meta) => numbers.contains(&meta.rdev()) || numbers.contains(&meta.dev()),
+            Err(_) => path.strip_prefix("/dev/").is_some_and(|name| name.starts_with(disk)),
+        })
+        .map(String::from)
+        .collect()
+}
+
+fn numbered(dir: &Path) -> io::Result<Vec<u32>> {
+    let names = fs::read_dir(dir)?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut found: Vec<u32> = names.filter_map(|name| name.parse().ok()).collect();
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// Fields behind the name, by their number in proc_pid_stat(5) less 3.
+fn fields(stat: &str) -> Option<(&str, Vec<&str>)> {
+    let (head, rest) = stat.rsplit_once(") ")?;
+    Some((head.split_once(" (")?.1, rest.split_whitespace().collect()))
+}
+
+fn number(fields: &[&str], field: usize) -> u64 {
+    fields.get(field - 3).and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+fn task(thread: u32, stat: &str) -> Option<Task> {
+    let (name, fields) = fields(stat)?;
+    let policy = match number(&fields, 41) {
+        SCHED_FIFO => Policy::Fifo,
+        SCHED_RR => Policy::RoundRobin,
+        SCHED_DEADLINE => Policy::Deadline,
+        _ => return None,
+    };
+    // The kernel's own real-time threads do not compute for long.
+    let is_program = number(&fields, 9) & PF_KTHREAD == 0;
+    let priority = u8::try_from(number(&fields, 40)).unwrap_or(u8::MAX);
+    is_program.then(|| Task { thread, name: name.into(), policy, priority })
+}
+
+fn worker_priority(stat: &str) -> u8 {
+    let Some((_, fields)) = fields(stat) else { return 0 };
+    match number(&fields, 41) {
+        SCHED_FIFO | SCHED_RR => u8::try_from(number(&fields, 40)).unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// Files of a process that are on the disk (or are it), open for writing with O_SYNC or O_DSYNC.
+fn sync_files(dir: &Path, process: u32, numbers: &[u64]) -> io::Result<Vec<SyncWriter>> {
+    let mut found = Vec::new();
+    for file in numbered(&dir.join("fd"))? {
+        let link = dir.join(format!("fd/{file}"));
+        let info = fs::read_to_string(dir.join(format!("fdinfo/{file}"))).unwrap_or_default();
+        let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+        let flags = flags.and_then(|text| i32::from_str_radix(text.trim(), 8).ok()).unwrap_or(0);
+        // O_SYNC contains O_DSYNC.
+        if flags & libc::O_DSYNC == 0 || flags & libc::O_ACCMODE == libc::O_RDONLY {
+            continue;
+        }
+        let Ok(meta) = fs::metadata(&link) else { continue };
+        if numbers.contains(&meta.dev()) || numbers.contains(&meta.rdev()) {
+            let path = fs::read_link(&link).unwrap_or(link);
+            found.push(SyncWriter { process, path });
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// `stat` of a thread in the fields that are read: PF_ flags, priority, policy.
+    fn stat(thread: u32, name: &str, flags: u64, priority: u8, policy: u64) -> String {
+        let parent = if flags == 0 { "1" } else { KTHREADD };
+        let fields: Vec<String> = (3..=52)
+            .map(|field| match field {
+                3 => "S".into(),
+                4 => parent.into(),
+                9 => flags.to_string(),
+                40 => priority.to_string(),
+                41 => policy.to_string(),
+                _ => "0".into(),
+            })
+            .collect();
+        format!("{thread} ({name}) {}\n", fields.join(" "))
+    }
+
+    fn put(root: &Path, path: &str, text: &str) {
+        let file = root.join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+
+    fn put_thread(proc: &Path, thread: u32, stat: &str) {
+        put(proc, &format!("{thread}/stat"), stat);
+        put(proc, &format!("{thread}/task/{thread}/stat"), stat);
+        fs::create_dir_all(proc.join(format!("{thread}/fd"))).unwrap();
+    }
+
+    /// A card, behind what `path` says.
+    fn roots(dir: &Path, path: &str) -> Roots {
+        let roots = ["sys", "proc", "modules"].map(|name| dir.join(name));
+        let [sys, proc, modules] = roots.clone();
+        let disk = format!("devices/{path}/block/mmcblk0");
+        for (name, text) in [
+            ("queue/scheduler", "none [mq-deadline] k2\n"),
+            ("queue/write_cache", "write back\n"),
+            ("queue/fua", "0\n"),
+            ("queue/nr_requests", "64\n"),
+            ("device/cmdq_en", "1\n"),
+        ] {
+            put(&sys, &format!("{disk}/{name}"), text);
+        }
+        fs::create_dir_all(sys.join("block")).unwrap();
+        symlink(sys.join(&disk), sys.join("block/mmcblk0")).unwrap();
+        put(&proc, "sys/kernel/osrelease", "6.12.3+deb13-amd64\n");
+        put_thread(&proc, 2, &stat(2, "kthreadd", PF_KTHREAD, 0, 0));
+        put(&modules, "modules.dep", "kernel/a.ko.xz: kernel/b.ko\nextra/k2.ko.xz:\n");
+        Roots { sys, proc, modules }
+    }
+
+    #[test]
+    fn a_card_is_read_as_sysfs_has_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let system = System::read(&roots(dir.path(), "platform/mmc_host"), "mmcblk0", &[]).unwrap();
+        let disk = &system.disk;
+        assert_eq!((system.kernel, disk.scheduler.as_str()), ((6, 12), "mq-deadline"));
+        assert_eq!(disk.schedulers, ["none", "mq-deadline", "k2"]);
+        assert!(disk.write_back && !disk.fua && disk.is_card && disk.command_queue);
+        assert!(!disk.behind_usb && disk.tags == 64 && system.k2_installed);
+        assert_eq!(system.unseen, [""; 0]);
+    }
+
+    #[test]
+    fn usb_is_a_folder_above_the_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        let system = System::read(&roots(dir.path(), "pci/usb2/2-1"), "mmcblk0", &[]).unwrap();
+        assert!(system.disk.behind_usb);
+    }
+
+    #[test]
+    fn programs_of_realtime_are_told_from_the_kernels_threads_and_workers() {
+        let dir = tempfile::tempdir().unwrap();
+        let roots = roots(dir.path(), "platform");
+        put_thread(&roots.proc, 16, &stat(16, "migration/0", PF_KTHREAD, 99, SCHED_FIFO));
+        put_thread(&roots.proc, 20, &stat(20, "kworker/0:1H-kblockd", PF_KTHREAD, 60, SCHED_FIFO));
+        put_thread(&roots.proc, 21, &stat(21, "kworker/1:0H", PF_KTHREAD, 0, 0));
+        put_thread(&roots.proc, 70, &stat(70, "a) b (c", 0, 10, SCHED_FIFO));
+        put(&roots.proc, "70/task/71/stat", &stat(71, "loop", 0, 20, SCHED_RR));
+        put(&roots.proc, "70/task/72/stat", &stat(72, "edf", 0, 0, SCHED_DEADLINE));
+        put_thread(&roots.proc, 80, &stat(80, "sh", 0, 0, 0));
+        let system = System::read(&roots, "mmcblk0", &[]).unwrap();
+        assert_eq!(system.workers, [60, 0]);
+        let found: Vec<_> =
+            system.realtime.iter().map(|t| (t.thread, t.name.as_str(), t.policy)).collect();
+        let wanted = [
+            (70, "a) b (c", Policy::Fifo),
+            (71, "loop", Policy::RoundRobin),
+            (72, "edf", Policy::Deadline),
+        ];
+        assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn what_proc_hides_is_said() {
+        let dir = tempfile::tempdir().unwrap();
+        let roots = roots(dir.path(), "platform");
+        fs::remove_dir_all(roots.proc.join(KTHREADD)).unwrap();
+        let system = System::read(&roots, "mmcblk0", &[]).unwrap();
+        assert!(system.unseen[0].contains("hidepid"), "{:?}", system.unseen);
+    }
+
+    #[test]
+    fn swap_and_files_with_o_sync_are_found_by_their_device() {
+        let dir = tempfile::tempdir().unwrap();
+        let roots = roots(dir.path(), "platform");
+        let file = dir.path().join("data");
+        fs::write(&file, "").unwrap();
+        put(&roots.proc, "swaps", &format!("Filename\n{} file 8 0 -2\n", file.display()));
+        put_thread(&roots.proc, 70, &stat(70, "logger", 0, 0, 0));
+        for (number, flags) in [("3", "02"), ("4", "0110001"), ("5", "04010002"), ("6", "04010000")]
+        {
+            symlink(&file, roots.proc.join(format!("70/fd/{number}"))).unwrap();
+            put(
+                &roots.proc,
+                &format!("70/fdinfo/{number}"),
+                &format!("pos:\t0\nflags:\t{flags}\n"),
+            );
+        }
+        let number = fs::metadata(&file).unwrap().dev();
+        let system = System::read(&roots, "mmcblk0", &[number]).unwrap();
+        assert_eq!(system.swaps, [file.display().to_string()]);
+        let writer = SyncWriter { process: 70, path: file };
+        assert_eq!(system.sync_writers, [writer.clone(), writer], "4 and 5: O_DSYNC, O_SYNC");
+        let other = System::read(&roots, "mmcblk0", &[number + 1]).unwrap();
+        assert!(other.swaps.is_empty() && other.sync_writers.is_empty());
+    }
+}
