@@ -48,6 +48,8 @@ enum steadyio_status {
 	STEADYIO_FULL = 4,
 	/* Not everything that was appended is durable, or will be: the accounts say what was lost. */
 	STEADYIO_LOST = 5,
+	/* The kernel allows no such I/O with this memory: steadyio_buffer_can() has the reason. */
+	STEADYIO_REFUSED = 6,
 	/* An argument or a field of a struct is wrong. */
 	STEADYIO_INVALID = -1,
 	/* Not possible now: not started yet, already finished, or used by another thread. */
@@ -326,6 +328,43 @@ int steadyio_finish(struct steadyio_recorder *recorder);
 
 /* Frees everything; finishes first if necessary, without a report. NULL does nothing. */
 void steadyio_close(struct steadyio_recorder *recorder);
+
+/* A way of doing I/O with a buffer. */
+enum steadyio_use {
+	/* Files and block devices that are open with O_DIRECT. */
+	STEADYIO_USE_DIRECT = 0,
+	/* Registered with an io_uring. */
+	STEADYIO_USE_IO_URING_FIXED = 1,
+	/* Registered with /dev/chardiskN. */
+	STEADYIO_USE_CHARDISK = 2,
+};
+
+struct steadyio_buffer;
+
+/*
+ * Maps the first `bytes` (a multiple of 4096) of memory that others have made: a memfd, also one under
+ * a udmabuf, huge pages, a reserved region as device-dax (docs/reference/buffers.md). Then tries which
+ * I/O the kernel allows with it. `target` is what data will go to or come from: a directory on a file
+ * system, a block device, or /dev/chardiskN; NULL: /var/tmp. A block of it is read into the first and
+ * the last page of the memory, whose contents are put back: nobody else may write to them meanwhile.
+ * The file may be closed afterwards. STEADYIO_FAILED if it cannot be mapped, or the target not be
+ * read; not for real-time threads.
+ */
+int steadyio_buffer_from_fd(int fd, uint64_t bytes, const char *target,
+			    struct steadyio_buffer **buffer);
+
+/* The memory; NULL for NULL. */
+void *steadyio_buffer_data(const struct steadyio_buffer *buffer);
+
+/*
+ * STEADYIO_OK if `use` (enum steadyio_use) works, STEADYIO_REFUSED if the kernel refuses it;
+ * STEADYIO_INVALID if it was not tried. *reason, if reason is not NULL, is the rule that refuses it,
+ * or "", and lives as long as the buffer.
+ */
+int steadyio_buffer_can(const struct steadyio_buffer *buffer, uint32_t use, const char **reason);
+
+/* Unmaps the memory, which no I/O may use any more. NULL does nothing. */
+void steadyio_buffer_close(struct steadyio_buffer *buffer);
 
 /*
  * The error of this thread's latest call that returned a negative value. Never NULL;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The C interface of the recorder, as `include/steadyio.h` describes it.
+//! The C interface of the recorder, and of buffers in memory of others, as `include/steadyio.h` describes it.
 //!
 //! Reading order: [`status`] (what functions return, and panics that stay inside), [`arguments`]
 //! (pointers from C), [`config`] and [`stats`] (structs), [`handle`] (what the opaque pointers
-//! point to), and here the functions themselves.
+//! point to), and here the functions themselves; those on buffers in [`buffer`].
 
 pub mod arguments;
+pub mod buffer;
 pub mod config;
 pub mod handle;
 pub mod stats;

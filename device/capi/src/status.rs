@@ -25,19 +25,21 @@ pub enum Status {
     Timeout = 3,
     Full = 4,
     Lost = 5,
+    Refused = 6,
     Invalid = -1,
     State = -2,
     Failed = -3,
     Panic = -4,
 }
 
-const TEXTS: [(Status, &CStr); 10] = [
+const TEXTS: [(Status, &CStr); 11] = [
     (Status::Ok, c"done"),
     (Status::RingFull, c"record lost: the ring is full"),
     (Status::TooLong, c"record lost: longer than record_bytes_max"),
     (Status::Timeout, c"not everything became durable in time"),
     (Status::Full, c"all segments are full"),
     (Status::Lost, c"records were lost"),
+    (Status::Refused, c"the kernel allows no such I/O with this memory"),
     (Status::Invalid, c"an argument is wrong"),
     (Status::State, c"not possible now"),
     (Status::Failed, c"the system, the file system or the device failed"),

@@ -85,9 +85,9 @@ static void results(void)
 
 static void numbers(void)
 {
-	printf("statuses %d %d %d %d %d %d %d %d %d %d\n", STEADYIO_OK, STEADYIO_RING_FULL,
-	       STEADYIO_TOO_LONG, STEADYIO_TIMEOUT, STEADYIO_FULL, STEADYIO_LOST, STEADYIO_INVALID,
-	       STEADYIO_STATE, STEADYIO_FAILED, STEADYIO_PANIC);
+	printf("statuses %d %d %d %d %d %d %d %d %d %d %d\n", STEADYIO_OK, STEADYIO_RING_FULL,
+	       STEADYIO_TOO_LONG, STEADYIO_TIMEOUT, STEADYIO_FULL, STEADYIO_LOST, STEADYIO_REFUSED,
+	       STEADYIO_INVALID, STEADYIO_STATE, STEADYIO_FAILED, STEADYIO_PANIC);
 }
 
 int main(void)

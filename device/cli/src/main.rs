@@ -3,6 +3,7 @@
 //! crates.
 
 mod bench;
+mod direct;
 mod doctor;
 mod exit;
 mod export;
@@ -36,6 +37,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Bench(bench::Arguments),
+    Direct(direct::Arguments),
     Doctor(doctor::Arguments),
     Export(export::Arguments),
     Incidents(incidents::Arguments),
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let outcome = match arguments.command {
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Direct(arguments) => direct::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
         Command::Incidents(arguments) => incidents::run(&arguments),

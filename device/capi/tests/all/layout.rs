@@ -105,8 +105,11 @@ fn expected() -> Vec<String> {
         waiting_since_ns,
         state,
     ));
-    use Status::{Failed, Full, Invalid, Lost, Ok, Panic, RingFull, State, Timeout, TooLong};
-    let statuses = [Ok, RingFull, TooLong, Timeout, Full, Lost, Invalid, State, Failed, Panic];
+    use Status::{
+        Failed, Full, Invalid, Lost, Ok, Panic, Refused, RingFull, State, Timeout, TooLong,
+    };
+    let statuses =
+        [Ok, RingFull, TooLong, Timeout, Full, Lost, Refused, Invalid, State, Failed, Panic];
     let numbers = statuses.map(|status| (status as i32).to_string()).join(" ");
     lines.push(format!("statuses {numbers}"));
     lines

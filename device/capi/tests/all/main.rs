@@ -3,6 +3,7 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
+mod buffer;
 mod c_example;
 mod layout;
 mod misuse;

@@ -6,6 +6,7 @@
 mod bench;
 mod command_line;
 mod common;
+mod direct;
 mod doctor;
 mod export;
 mod model;

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady direct bench`: how long single reads and writes take, with memory pinned for each and with
+//! memory pinned once.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::ensure;
+use clap::ValueEnum;
+use serde_json::json;
+use steadyio_core::histogram::Histogram;
+use steadyio_direct::disk::Disk;
+use steadyio_direct::timing::{Load, Way, measure};
+
+use crate::exit::{Failure, Status};
+use crate::output::print;
+use crate::progress::Pace;
+use crate::quantity;
+use crate::table::align;
+
+const SCHEMA: &str = "steadyio.direct-bench/1";
+/// Longest call: what a chardisk registers at least.
+const BYTES_MAX: u64 = 64 << 20;
+
+/// Measure single reads or writes at random places
+///
+/// One call at a time, each from its start to its end, in two ways: with memory that the kernel pins
+/// for each call, and with memory that it has pinned once.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// /dev/chardiskN or a block device
+    #[arg(value_name = "DEVICE")]
+    device: PathBuf,
+    /// Kind of call
+    #[arg(long, value_name = "OP", default_value = "read")]
+    op: Op,
+    /// Bytes of a call
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size, default_value = "4K")]
+    size: u64,
+    /// Calls of each way
+    #[arg(long, value_name = "N", default_value_t = 1000,
+          value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    count: u64,
+    /// Decides the places
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Consent to overwriting what the device of this name holds
+    #[arg(long, value_name = "NAME")]
+    destroy_data: Option<String>,
+    /// Print a JSON document instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Op {
+    Read,
+    Write,
+}
+
+pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
+    let writes = arguments.op == Op::Write;
+    let disk = super::open(&arguments.device, writes)?;
+    let bytes = check_size(arguments, &disk).map_err(Failure::with(Status::Usage))?;
+    let consent = arguments.destroy_data.as_deref();
+    let claim = writes.then(|| super::allow_writes(&disk, &arguments.device, consent));
+    let _claim = claim.transpose()?;
+    let load = Load { writes, bytes, count: arguments.count, seed: arguments.seed };
+    let mut found = Vec::new();
+    for way in [Way::Plain, Way::Registered] {
+        found.push((way.word(&disk), one(arguments, &disk, way, &load)?));
+    }
+    print(&if arguments.json { document(arguments, &found) } else { table(&found) })?;
+    Ok(Status::Done)
+}
+
+fn check_size(arguments: &Arguments, disk: &Disk) -> anyhow::Result<usize> {
+    let (size, unit) = (arguments.size, disk.block_bytes);
+    ensure!(
+        size > 0 && size % unit == 0 && size <= BYTES_MAX.min(disk.bytes),
+        "--size {size}: must be a multiple of the device's {unit} bytes, up to {}",
+        BYTES_MAX.min(disk.bytes)
+    );
+    Ok(size as usize)
+}
+
+fn one(arguments: &Arguments, disk: &Disk, way: Way, load: &Load) -> Result<Histogram, Failure> {
+    let stop = super::stop()?;
+    let (begun, mut pace) = (Instant::now(), Pace::new());
+    let mut tick = |done| {
+        if pace.is_due(begun.elapsed()) {
+            eprintln!("steady: {}: {done} of {}", way.word(disk), load.count);
+        }
+    };
+    measure(disk, way, load, &stop, &mut tick).map_err(|error: io::Error| {
+        let failure = super::at(&arguments.device, 0, error);
+        Failure { source: failure.source.context(way.word(disk)), ..failure }
+    })
+}
+
+fn table(found: &[(&str, Histogram)]) -> String {
+    let head = ["way", "p50 us", "p99 us", "p99.9 us", "max us", "calls"];
+    let mut rows = vec![head.map(String::from)];
+    for (way, histogram) in found {
+        let us = |ns: Option<u64>| ns.map_or("-".into(), |ns| format!("{:.1}", ns as f64 / 1e3));
+        let values = histogram.percentiles();
+        let [p50, p99, p999, max] = [values.p50, values.p99, values.p999, values.max].map(us);
+        rows.push([(*way).into(), p50, p99, p999, max, histogram.count().to_string()]);
+    }
+    align(&rows, &[0])
+}
+
+fn document(arguments: &Arguments, found: &[(&str, Histogram)]) -> String {
+    let one = |(way, histogram): &(&str, Histogram)| {
+        json!({
+            "way": way,
+            "latency_ns": histogram.percentiles(),
+            "count": histogram.count(),
+        })
+    };
+    let document = json!({
+        "schema": SCHEMA,
+        "tool": { "steady": env!("CARGO_PKG_VERSION") },
+        "device": arguments.device,
+        "op": if arguments.op == Op::Write { "randwrite" } else { "randread" },
+        "bytes": arguments.size,
+        "seed": arguments.seed,
+        "results": found.iter().map(one).collect::<Vec<_>>(),
+    });
+    format!("{document:#}\n")
+}

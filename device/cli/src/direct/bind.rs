@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady direct bind` and `unbind`: a card from the block layer to chario, and back.
+//!
+//! The kernel lets a card go whose file systems are mounted, and they fail then. So what uses the card
+//! is told first, and the driver takes the card in one step that fails if anybody has come since.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use steadyio_direct::card::{Card, driver_dir, node_of};
+
+use crate::exit::{Failure, Status};
+use crate::output::print;
+
+const SYS: &str = "/sys";
+const DRIVER: &str = "chario";
+
+/// Take a card from the block layer: it becomes /dev/chardiskN, and its block devices vanish
+///
+/// Refused while anything of the card is mounted, used as swap, or part of another device.
+#[derive(clap::Args)]
+pub struct BindArguments {
+    /// The card (mmc0:0001), or one of its block devices (/dev/mmcblk0)
+    #[arg(value_name = "CARD")]
+    card: String,
+    /// Only this part can be reached: START+LENGTH, or START+LENGTHro; may be repeated
+    #[arg(long, value_name = "REGION", value_parser = region)]
+    region: Vec<String>,
+    /// Only say what uses the card
+    #[arg(long)]
+    check: bool,
+}
+
+/// Give a card back to the block layer
+#[derive(clap::Args)]
+pub struct UnbindArguments {
+    /// The card (mmc0:0001), or its /dev/chardiskN
+    #[arg(value_name = "CARD")]
+    card: String,
+}
+
+/// As the driver has it; it checks the numbers against the card.
+fn region(text: &str) -> Result<String, String> {
+    let part = |text: &str| {
+        let digits = text.trim_end_matches(['K', 'M', 'G']);
+        text.len() - digits.len() <= 1 && digits.parse::<u64>().is_ok()
+    };
+    match text.strip_suffix("ro").unwrap_or(text).split_once('+') {
+        Some((start, length)) if part(start) && part(length) => Ok(text.into()),
+        _ => Err("must be START+LENGTH in bytes, or with K, M, G, such as 1M+64M or 0+1Mro".into()),
+    }
+}
+
+pub fn bind(arguments: &BindArguments) -> Result<Status, Failure> {
+    let card = find(&arguments.card).map_err(Failure::with(Status::Usage))?;
+    refuse_in_use(&card).map_err(Failure::with(Status::Usage))?;
+    if arguments.check {
+        let devices = card.devices.join(", ");
+        print(&format!("{}: nothing uses it; these would vanish: {devices}\n", card.name))?;
+        return Ok(Status::Done);
+    }
+    let driver = driver_dir(Path::new(SYS)).map_err(Failure::with(Status::Usage))?;
+    let regions: String = arguments.region.iter().map(|region| format!("@{region}")).collect();
+    let order = format!("{}{regions}", card.name);
+    write(&driver.join("take"), &order).map_err(Failure::with(Status::Failed))?;
+    let node = node_of(Path::new(SYS), &card.name);
+    let node = node.with_context(|| format!("{}: taken, but has no chardisk", card.name));
+    let node = node.map_err(Failure::with(Status::Failed))?;
+    print(&format!("{}\n", node.display()))?;
+    Ok(Status::Done)
+}
+
+pub fn unbind(arguments: &UnbindArguments) -> Result<Status, Failure> {
+    let card = card_of_node(&arguments.card).map_err(Failure::with(Status::Usage))?;
+    let card = find(&card).map_err(Failure::with(Status::Usage))?;
+    let driver = driver_dir(Path::new(SYS)).map_err(Failure::with(Status::Usage))?;
+    write(&driver.join("give"), &card.name).map_err(Failure::with(Status::Failed))?;
+    let card = find(&card.name).map_err(Failure::with(Status::Failed))?;
+    print(&format!("{}\n", card.devices.join(" ")))?;
+    Ok(Status::Done)
+}
+
+fn find(name: &str) -> anyhow::Result<Card> {
+    let name = name.strip_prefix("/dev/").unwrap_or(name);
+    Card::find(Path::new(SYS), name).with_context(|| name.to_string())
+}
+
+/// `/dev/chardiskN`, or the name of a card as it is.
+fn card_of_node(name: &str) -> anyhow::Result<String> {
+    let short = name.strip_prefix("/dev/").unwrap_or(name);
+    if !short.starts_with("chardisk") {
+        return Ok(name.into());
+    }
+    let link = PathBuf::from(format!("{SYS}/class/chardisk/{short}/device"));
+    let card = fs::canonicalize(&link).with_context(|| format!("{name}: no such device"))?;
+    Ok(card.file_name().unwrap_or_default().to_string_lossy().into_owned())
+}
+
+fn refuse_in_use(card: &Card) -> anyhow::Result<()> {
+    match card.driver.as_deref() {
+        Some(DRIVER) => bail!("{}: {DRIVER} has it already", card.name),
+        Some("mmcblk") | None => {}
+        Some(other) => bail!("{}: the driver {other} has it, not the block layer", card.name),
+    }
+    let found = card.in_use(Path::new(SYS), Path::new("/proc")).context("who uses the card")?;
+    let told: Vec<String> =
+        found.iter().map(|one| format!("{} is {}", one.device, one.how)).collect();
+    ensure!(told.is_empty(), "{} is in use, and would be lost: {}", card.name, told.join("; "));
+    Ok(())
+}
+
+fn write(file: &Path, text: &str) -> anyhow::Result<()> {
+    fs::write(file, text).with_context(|| {
+        format!(
+            "{text}: refused by the driver ({}; the kernel's log has the reason)",
+            file.display()
+        )
+    })
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady direct read` and `write`: between a device and a file.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+use steadyio_core::interrupt::Interrupt;
+use steadyio_direct::disk::Disk;
+use steadyio_direct::mapping::Mapping;
+
+use crate::exit::{Failure, Status};
+use crate::progress::Pace;
+use crate::quantity;
+
+/// At once; a multiple of every block.
+const CHUNK: usize = 4 << 20;
+
+/// Copy from a device to a file
+#[derive(clap::Args)]
+pub struct ReadArguments {
+    /// /dev/chardiskN or a block device
+    #[arg(value_name = "DEVICE")]
+    device: PathBuf,
+    /// Where to; - is standard output. Appears when it is complete
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Where to begin on the device
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size, default_value = "0")]
+    offset: u64,
+    /// How much; default: to the end of the device
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
+    bytes: Option<u64>,
+}
+
+/// Copy from a file to a device
+#[derive(clap::Args)]
+pub struct WriteArguments {
+    /// /dev/chardiskN or a block device
+    #[arg(value_name = "DEVICE")]
+    device: PathBuf,
+    /// Where from, a regular file; its length is a multiple of the device's block
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Where to begin on the device
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size, default_value = "0")]
+    offset: u64,
+    /// Consent to overwriting what the device of this name holds
+    #[arg(long, value_name = "NAME")]
+    destroy_data: Option<String>,
+}
+
+pub fn read(arguments: &ReadArguments) -> Result<Status, Failure> {
+    let ReadArguments { device, file, offset, .. } = arguments;
+    let disk = super::open(device, false)?;
+    let bytes = arguments.bytes.unwrap_or(disk.bytes.saturating_sub(*offset));
+    super::check_range(&disk, device, *offset, bytes).map_err(Failure::with(Status::Usage))?;
+    let stop = super::stop()?;
+    if file.as_os_str() == "-" {
+        read_to(&disk, device, *offset, bytes, &mut io::stdout().lock(), &stop)?;
+        return Ok(Status::Done);
+    }
+    let named = || file.display().to_string();
+    let folder = match file.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let new = tempfile::NamedTempFile::new_in(folder).with_context(named);
+    let mut new = new.map_err(Failure::with(Status::Usage))?;
+    read_to(&disk, device, *offset, bytes, new.as_file_mut(), &stop)?;
+    new.as_file().sync_all().with_context(named).map_err(Failure::with(Status::Failed))?;
+    new.persist(file).with_context(named).map_err(Failure::with(Status::Failed))?;
+    Ok(Status::Done)
+}
+
+fn read_to(
+    disk: &Disk,
+    device: &Path,
+    offset: u64,
+    bytes: u64,
+    to: &mut dyn Write,
+    stop: &Interrupt,
+) -> Result<(), Failure> {
+    let mut chunk = vec![0; CHUNK];
+    in_chunks(offset, bytes, device, stop, |place, length, memory| {
+        disk.read(place, memory, length)?;
+        memory.copy_out(0, &mut chunk[..length]);
+        to.write_all(&chunk[..length])
+    })
+}
+
+pub fn write(arguments: &WriteArguments) -> Result<Status, Failure> {
+    let WriteArguments { device, file, offset, destroy_data } = arguments;
+    let (mut from, bytes) = open_source(file).map_err(Failure::with(Status::Usage))?;
+    let disk = super::open(device, true)?;
+    super::check_range(&disk, device, *offset, bytes)
+        .with_context(|| file.display().to_string())
+        .map_err(Failure::with(Status::Usage))?;
+    let _claim = super::allow_writes(&disk, device, destroy_data.as_deref())?;
+    let stop = super::stop()?;
+    let mut chunk = vec![0; CHUNK];
+    in_chunks(*offset, bytes, device, &stop, |place, length, memory| {
+        from.read_exact(&mut chunk[..length])?;
+        memory.copy_in(0, &chunk[..length]);
+        disk.write(place, memory, length)
+    })?;
+    disk.file.sync_all().map_err(|error| super::at(device, offset + bytes, error))?;
+    Ok(Status::Done)
+}
+
+fn open_source(path: &Path) -> anyhow::Result<(File, u64)> {
+    let named = || path.display().to_string();
+    let file = File::open(path).with_context(named)?;
+    let meta = file.metadata().with_context(named)?;
+    ensure!(meta.is_file(), "{}: must be a regular file, whose length is known", path.display());
+    Ok((file, meta.len()))
+}
+
+/// Calls for each chunk with its place and length; a failure names the place.
+fn in_chunks(
+    offset: u64,
+    bytes: u64,
+    device: &Path,
+    stop: &Interrupt,
+    mut call: impl FnMut(u64, usize, &Mapping) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let memory = Mapping::anonymous(CHUNK).map_err(Failure::with(Status::Failed))?;
+    let (begun, mut pace) = (Instant::now(), Pace::new());
+    let mut done = 0;
+    while done < bytes {
+        if stop.requested() {
+            let text = format!("{} of {bytes} bytes were copied", done);
+            let interrupted = super::at(device, offset + done, io::ErrorKind::Interrupted.into());
+            return Err(Failure { source: interrupted.source.context(text), ..interrupted });
+        }
+        let length = (bytes - done).min(CHUNK as u64) as usize;
+        call(offset + done, length, &memory)
+            .map_err(|error| super::at(device, offset + done, error))?;
+        done += length as u64;
+        if pace.is_due(begun.elapsed()) {
+            eprintln!("steady: {} of {} MiB", done >> 20, bytes >> 20);
+        }
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    let mib_s = bytes as f64 / f64::from(1 << 20) / seconds.max(1e-9);
+    eprintln!("steady: {bytes} bytes in {seconds:.3} s, {mib_s:.1} MiB/s");
+    Ok(())
+}

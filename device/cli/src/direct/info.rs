@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady direct info`: what a device is, and which regions of it can be reached.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use steadyio_core::device::Device;
+use steadyio_direct::chardisk::{self, Info, Mode, Region, Stats};
+use steadyio_direct::disk::{Disk, DiskKind};
+
+use crate::exit::{Failure, Status};
+use crate::output::print;
+
+/// Show size, limits, regions and counters of a device
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// /dev/chardiskN or a block device
+    #[arg(value_name = "DEVICE")]
+    device: PathBuf,
+    /// Print a JSON document instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
+    let disk = super::open(&arguments.device, false)?;
+    let (text, document) = match &disk.kind {
+        DiskKind::Char(info) => {
+            let stats = chardisk::stats(&disk.file).map_err(Failure::with(Status::Failed))?;
+            (of_card(info, &stats), json!({ "chardisk": info, "stats": stats }))
+        }
+        DiskKind::Block(device) => (of_block(device, &disk), of_block_json(device, &disk)),
+    };
+    print(&if arguments.json { format!("{document:#}\n") } else { text })?;
+    Ok(Status::Done)
+}
+
+fn of_card(info: &Info, stats: &Stats) -> String {
+    let mode = match info.mode {
+        Mode::Own => "the whole card".to_string(),
+        Mode::Lane => format!("a partition, from byte {} of the card on", info.card_offset_bytes),
+    };
+    let mut text = format!(
+        "card {}: {mode}, {} bytes in blocks of {}\n\
+         commands: at most {} bytes of the real-time class, {} of others\n\
+         registered buffers: at most {} of {} bytes\n",
+        info.card,
+        info.bytes,
+        info.block_bytes,
+        info.command_bytes_max,
+        info.bg_command_bytes_max,
+        info.buffers_max,
+        info.buffer_bytes_max,
+    );
+    for Region { offset, bytes, read_only } in &info.regions {
+        let access = if *read_only || !info.can_write { "read" } else { "read and write" };
+        let _ = writeln!(text, "region {offset}+{bytes}: {access}");
+    }
+    let Stats { reads, read_commands, writes, write_commands, flushes, errors, .. } = stats;
+    let _ = writeln!(
+        text,
+        "since it was taken: {reads} reads ({read_commands} commands), {writes} writes \
+         ({write_commands}), {flushes} flushes, {} retries, {} resets, {errors} errors",
+        stats.retries, stats.resets
+    );
+    text
+}
+
+fn of_block(device: &Device, disk: &Disk) -> String {
+    format!(
+        "block device {}: {} bytes in blocks of {}, through the block layer with O_DIRECT\n",
+        device.name, disk.bytes, disk.block_bytes
+    )
+}
+
+fn of_block_json(device: &Device, disk: &Disk) -> Value {
+    let (bytes, block_bytes) = (disk.bytes, disk.block_bytes);
+    json!({ "block": { "name": device.name, "bytes": bytes, "block_bytes": block_bytes } })
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady direct`: storage without the page cache, through a card's character device or O_DIRECT.
+//!
+//! The work is in `steadyio_direct`; here are arguments, checks of what would be lost, and output.
+
+mod bench;
+mod bind;
+mod buffer;
+mod copy;
+mod info;
+
+use std::io;
+use std::path::Path;
+
+use anyhow::{anyhow, ensure};
+use clap::Subcommand;
+use steadyio_bench::run::safety::{self, Claim};
+use steadyio_core::interrupt::Interrupt;
+use steadyio_direct::disk::{Disk, DiskError, DiskKind};
+
+use crate::exit::{Failure, Status};
+
+const HELP: &str = "Exit status: 0 done; 1 failed; 2 the command line is wrong, or the device cannot \
+be used: nothing was touched; 3 the memory is refused for every use (buffer); 130 interrupted.";
+
+/// Read, write and measure a device without the page cache, and take a card from the block layer
+///
+/// DEVICE is /dev/chardiskN, of the module chario, or a block device, which is opened with O_DIRECT.
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Info(info::Arguments),
+    Read(copy::ReadArguments),
+    Write(copy::WriteArguments),
+    Bench(bench::Arguments),
+    Buffer(buffer::Arguments),
+    Bind(bind::BindArguments),
+    Unbind(bind::UnbindArguments),
+}
+
+pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
+    match &arguments.command {
+        Command::Info(arguments) => info::run(arguments),
+        Command::Read(arguments) => copy::read(arguments),
+        Command::Write(arguments) => copy::write(arguments),
+        Command::Bench(arguments) => bench::run(arguments),
+        Command::Buffer(arguments) => buffer::run(arguments),
+        Command::Bind(arguments) => bind::bind(arguments),
+        Command::Unbind(arguments) => bind::unbind(arguments),
+    }
+}
+
+fn open(path: &Path, writes: bool) -> Result<Disk, Failure> {
+    Disk::open(path, writes).map_err(|error: DiskError| Failure::with(Status::Usage)(error))
+}
+
+/// Checks that a device may be overwritten; a block device is claimed meanwhile. A card of chario's
+/// cannot be mounted, but may hold anything: it needs the consent always.
+fn allow_writes(disk: &Disk, path: &Path, consent: Option<&str>) -> Result<Option<Claim>, Failure> {
+    match &disk.kind {
+        DiskKind::Block(device) => {
+            safety::allow_writes(device, consent).map(Some).map_err(Failure::with(Status::Usage))
+        }
+        DiskKind::Char(_) => {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if consent == Some(&*name) {
+                return Ok(None);
+            }
+            Err(Failure::with(Status::Usage)(anyhow!(
+                "{}: what it holds would be overwritten; to allow this, add --destroy-data {name}",
+                path.display()
+            )))
+        }
+    }
+}
+
+/// `offset` and `bytes` are within the device, in whole blocks.
+fn check_range(disk: &Disk, path: &Path, offset: u64, bytes: u64) -> anyhow::Result<()> {
+    let (unit, name) = (disk.block_bytes, path.display());
+    for (key, value) in [("--offset", offset), ("--bytes", bytes)] {
+        ensure!(value % unit == 0, "{key} {value}: must be a multiple of {name}'s {unit} bytes");
+    }
+    ensure!(
+        offset.checked_add(bytes).is_some_and(|end| end <= disk.bytes),
+        "--offset {offset}, {bytes} bytes: {name} ends at {}",
+        disk.bytes
+    );
+    Ok(())
+}
+
+fn stop() -> Result<Interrupt, Failure> {
+    Interrupt::on_signals().map_err(Failure::with(Status::Failed))
+}
+
+/// What stopped a transfer, with the place.
+fn at(path: &Path, offset: u64, error: io::Error) -> Failure {
+    if error.kind() == io::ErrorKind::Interrupted {
+        return Failure::with(Status::Interrupted)(anyhow!("interrupted"));
+    }
+    let source = anyhow::Error::new(error).context(format!("{}, byte {offset}", path.display()));
+    Failure { status: Status::Failed, source }
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A buffer in memory that others have made (a memfd, huge pages, a reserved region), and which I/O
+//! the kernel allows with it.
+//!
+//! No physical address is ever taken: the memory is mapped, and the kernel refuses to pin what a
+//! device may not write to. What it refuses differs between kinds of memory and between releases, so
+//! each way is tried, with a read of one block into the memory; docs/reference/buffers.md has the
+//! rules. Called by the C interface and by `steady direct buffer`.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use io_uring::opcode;
+use io_uring::types::Fd;
+use serde::Serialize;
+
+use crate::chardisk::{self, Registered};
+use crate::mapping::Mapping;
+use crate::memory_kind::{MemoryKind, name_of, size_bytes};
+use crate::timing::{complete, ring_with};
+
+/// What is read to try: a multiple of every device's block.
+const BLOCK: usize = 4096;
+/// Where a file to read from is made, if nothing else is said.
+pub const SCRATCH: &str = "/var/tmp";
+
+/// No buffer can be made of the file descriptor.
+#[derive(Debug, thiserror::Error)]
+pub enum BufferError {
+    #[error("bytes = {bytes}: must be a multiple of {BLOCK}, and at least that")]
+    Length { bytes: u64 },
+    #[error(
+        "bytes = {bytes}: {name} has {size} bytes only: an access behind its end ends the program"
+    )]
+    TooLong { bytes: u64, name: String, size: u64 },
+    #[error("{name}, {}, cannot be mapped: {source}: {}", kind.word(), why_not_mapped(*kind, source))]
+    Map { name: String, kind: MemoryKind, source: io::Error },
+    #[error("{name}: not an open file: {source}")]
+    NoFile { name: String, source: io::Error },
+    /// What is read from to try.
+    #[error("{}: {what}: {source}", path.display())]
+    Target { path: PathBuf, what: &'static str, source: io::Error },
+}
+
+/// A way of doing I/O with the buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Use {
+    /// Files and block devices open with O_DIRECT; the kernel pins the memory for each call.
+    Direct,
+    /// Registered with an io_uring, pinned once.
+    IoUringFixed,
+    /// Registered with /dev/chardiskN, pinned once.
+    Chardisk,
+}
+
+/// Whether that works, and why not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    #[serde(rename = "use")]
+    pub way: Use,
+    pub works: bool,
+    /// The error number of the kernel.
+    pub errno: Option<i32>,
+    pub reason: String,
+}
+
+/// Mapped memory and what can be done with it.
+#[derive(Debug)]
+pub struct Buffer {
+    pub mapping: Mapping,
+    pub kind: MemoryKind,
+    pub verdicts: Vec<Verdict>,
+}
+
+impl Buffer {
+    /// Maps the first `bytes` of a file, and tries each way. `target` is what data will go to or come
+    /// from: a directory on a file system, a block device, or /dev/chardiskN. Of these a block is
+    /// read; to nothing else is written. Meanwhile the first and the last block of the memory
+    /// change, and get their contents back: nobody else may write to them then.
+    pub fn from_fd(fd: BorrowedFd, bytes: u64, target: &Path) -> Result<Buffer, BufferError> {
+        let name = name_of(fd);
+        let kind = MemoryKind::of(fd)
+            .map_err(|source| BufferError::NoFile { name: name.clone(), source })?;
+        let length = usize::try_from(bytes).ok();
+        let length = length.filter(|&length| length >= BLOCK && length % BLOCK == 0);
+        let length = length.ok_or(BufferError::Length { bytes })?;
+        if let Some(size) = size_bytes(fd, kind).filter(|&size| size < bytes) {
+            return Err(BufferError::TooLong { bytes, name, size });
+        }
+        let target = Target::open(target)?;
+        let mapping =
+            Mapping::of(fd, length).map_err(|source| BufferError::Map { name, kind, source })?;
+        let mut verdicts = vec![
+            verdict(Use::Direct, kind, target.try_direct(&mapping)),
+            verdict(Use::IoUringFixed, kind, target.try_fixed(&mapping)),
+        ];
+        if let Some(card) = &target.card {
+            verdicts.push(verdict(Use::Chardisk, kind, try_chardisk(card, &mapping)));
+        }
+        Ok(Buffer { mapping, kind, verdicts })
+    }
+
+    /// None if it was not tried: there was no such target.
+    pub fn verdict(&self, way: Use) -> Option<&Verdict> {
+        self.verdicts.iter().find(|verdict| verdict.way == way)
+    }
+}
+
+/// What is read from.
+struct Target {
+    /// With O_DIRECT, on a device.
+    file: File,
+    card: Option<File>,
+}
+
+impl Target {
+    fn open(path: &Path) -> Result<Target, BufferError> {
+        let failed = |what| move |source| BufferError::Target { path: path.into(), what, source };
+        let kind = std::fs::metadata(path).map_err(failed("is no target"))?.file_type();
+        if kind.is_char_device() {
+            let card = File::open(path).map_err(failed("cannot be opened"))?;
+            chardisk::info(&card).map_err(failed("is no /dev/chardiskN"))?;
+            let file = scratch(Path::new(SCRATCH)).map_err(failed("scratch file in /var/tmp"))?;
+            return Ok(Target { file, card: Some(card) });
+        }
+        let file = if kind.is_dir() {
+            scratch(path).map_err(failed("no file with O_DIRECT can be made there"))?
+        } else {
+            let mut options = OpenOptions::new();
+            let opened = options.read(true).custom_flags(libc::O_DIRECT).open(path);
+            opened.map_err(failed("cannot be read with O_DIRECT"))?
+        };
+        Ok(Target { file, card: None })
+    }
+
+    fn try_direct(&self, mapping: &Mapping) -> io::Result<()> {
+        each_end(mapping, |offset| {
+            let at = mapping.as_ptr().wrapping_add(offset).cast();
+            // SAFETY: a block of the mapping, as `each_end` gives it.
+            match unsafe { libc::pread64(self.file.as_raw_fd(), at, BLOCK, 0) } {
+                0.. => Ok(()),
+                _ => Err(io::Error::last_os_error()),
+            }
+        })
+    }
+
+    fn try_fixed(&self, mapping: &Mapping) -> io::Result<()> {
+        let mut ring = ring_with(mapping)?;
+        each_end(mapping, |offset| {
+            let at = mapping.as_ptr().wrapping_add(offset);
+            let fd = Fd(self.file.as_raw_fd());
+            let entry = opcode::ReadFixed::new(fd, at, BLOCK as u32, 0).build();
+            complete(&mut ring, entry).map(drop)
+        })
+    }
+}
+
+fn try_chardisk(card: &File, mapping: &Mapping) -> io::Result<()> {
+    let registered = Registered::new(card, mapping)?;
+    let mut kept = [0; BLOCK];
+    mapping.copy_out(0, &mut kept);
+    let read = registered.transfer(false, 0, BLOCK);
+    mapping.copy_in(0, &kept);
+    // A region need not begin at the device's start; the memory was pinned all the same.
+    match read {
+        Err(error) if error.raw_os_error() == Some(libc::EACCES) => Ok(()),
+        other => other.map(drop),
+    }
+}
+
+/// Calls for the first and the last block, whose contents are kept.
+fn each_end(mapping: &Mapping, call: impl FnMut(usize) -> io::Result<()>) -> io::Result<()> {
+    let last = mapping.bytes() - BLOCK;
+    let ends = if last == 0 { vec![0] } else { vec![0, last] };
+    let mut kept = vec![[0; BLOCK]; ends.len()];
+    for (offset, kept) in ends.iter().zip(&mut kept) {
+        mapping.copy_out(*offset, kept);
+    }
+    let outcome = ends.iter().copied().try_for_each(call);
+    for (offset, kept) in ends.iter().zip(&kept) {
+        mapping.copy_in(*offset, kept);
+    }
+    outcome
+}
+
+/// A file without a name, with one block that is on the device.
+fn scratch(dir: &Path) -> io::Result<File> {
+    let flags = libc::O_DIRECT | libc::O_TMPFILE;
+    let mut file =
+        OpenOptions::new().read(true).write(true).custom_flags(flags).mode(0o600).open(dir)?;
+    if rustix::fs::fstatfs(&file)?.f_type as u64 == libc::TMPFS_MAGIC as u64 {
+        // It takes O_DIRECT since Linux 6.6, and copies all the same: that would try nothing.
+        return Err(io::Error::other("tmpfs has no device; name a directory on one"));
+    }
+    let block = Mapping::anonymous(BLOCK)?;
+    // SAFETY: the block is mapped, and of this function only.
+    file.write_all(unsafe { std::slice::from_raw_parts(block.as_ptr(), BLOCK) })?;
+    file.sync_all()?;
+    Ok(file)
+}
+
+fn verdict(way: Use, kind: MemoryKind, tried: io::Result<()>) -> Verdict {
+    match tried {
+        Ok(()) => Verdict { way, works: true, errno: None, reason: String::new() },
+        Err(error) => Verdict {
+            way,
+            works: false,
+            errno: error.raw_os_error(),
+            reason: format!("{error}: {}", rule(way, kind, error.raw_os_error())),
+        },
+    }
+}
+
+/// Which rule of the kernel an error stands for; see docs/reference/buffers.md.
+fn rule(way: Use, kind: MemoryKind, errno: Option<i32>) -> &'static str {
+    match (errno, way, kind) {
+        (Some(libc::EFAULT), _, MemoryKind::DmaBuf) => {
+            "the exporter maps it without pages that can be pinned (VM_PFNMAP): map the memfd below a \
+             udmabuf instead, or copy"
+        }
+        (Some(libc::EFAULT), Use::IoUringFixed | Use::Chardisk, MemoryKind::File) => {
+            "a file's pages are not pinned for long, because its file system must be able to write \
+             them back"
+        }
+        (Some(libc::EFAULT), ..) => {
+            "the memory has no pages that can be pinned (VM_IO, VM_PFNMAP), or is not mapped there"
+        }
+        (Some(libc::EOPNOTSUPP), Use::IoUringFixed, _) => {
+            "this kernel's io_uring registers anonymous memory, shared memory and huge pages only \
+             (before Linux 6.5); O_DIRECT without registration may work"
+        }
+        (Some(libc::EOPNOTSUPP), Use::Chardisk, _) => "memory that a device may not write to",
+        (Some(libc::ENOMEM), Use::IoUringFixed | Use::Chardisk, _) => {
+            "registered memory counts as locked: raise the limit (ulimit -l, LimitMEMLOCK= of \
+             systemd), or give CAP_IPC_LOCK"
+        }
+        (Some(libc::EPERM | libc::ENOSYS), Use::IoUringFixed, _) => {
+            "io_uring is not allowed here (kernel.io_uring_disabled, seccomp), or not built"
+        }
+        (Some(libc::EINVAL), Use::Chardisk, _) => {
+            "longer than one registered buffer may be, or not aligned (steady direct info)"
+        }
+        _ => "no rule that is known here",
+    }
+}
+
+fn why_not_mapped(kind: MemoryKind, error: &io::Error) -> &'static str {
+    match (error.raw_os_error(), kind) {
+        (Some(libc::EACCES), _) => "open it for reading and writing",
+        (_, MemoryKind::PhysicalAddresses) => {
+            "physical addresses are not taken: declare a reserved region, and map it as device-dax \
+             (docs/reference/buffers.md)"
+        }
+        (Some(libc::EINVAL), MemoryKind::DeviceDax | MemoryKind::HugePages) => {
+            "its length must be a multiple of the region's alignment, or of the huge page"
+        }
+        (Some(libc::ENOMEM), MemoryKind::HugePages) => {
+            "there are not so many free huge pages (vm.nr_hugepages)"
+        }
+        (Some(libc::EPERM), _) => "it is sealed against writing (F_SEAL_WRITE), or needs privilege",
+        (Some(libc::ENODEV), _) => "such a file cannot be mapped",
+        _ => "the kernel gives no more reason",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_told_by_the_rule_behind_them() {
+        let says = |way, kind, errno, word: &str| {
+            let told = rule(way, kind, Some(errno));
+            assert!(told.contains(word), "{told}");
+        };
+        says(Use::Direct, MemoryKind::DmaBuf, libc::EFAULT, "memfd below a udmabuf");
+        says(Use::IoUringFixed, MemoryKind::DeviceDax, libc::EOPNOTSUPP, "before Linux 6.5");
+        says(Use::IoUringFixed, MemoryKind::File, libc::EFAULT, "write");
+        says(Use::IoUringFixed, MemoryKind::SharedMemory, libc::ENOMEM, "ulimit -l");
+        says(Use::IoUringFixed, MemoryKind::SharedMemory, libc::EPERM, "io_uring_disabled");
+        says(Use::Direct, MemoryKind::OtherDevice, libc::EFAULT, "VM_IO");
+    }
+}

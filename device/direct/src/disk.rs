@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A character device of a card, or a block device with O_DIRECT: read and written the same way.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use steadyio_core::device::{Device, DeviceError};
+
+use crate::chardisk::{self, Info};
+use crate::mapping::Mapping;
+
+/// A device that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DiskError {
+    #[error("{}", path.display())]
+    Open { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Block(#[from] DeviceError),
+    /// A character device of another driver.
+    #[error(
+        "{}: is a character device, but no card of chario's (/dev/chardiskN): {source}",
+        path.display()
+    )]
+    NoChardisk { path: PathBuf, source: io::Error },
+}
+
+/// Open for direct I/O.
+#[derive(Debug)]
+pub struct Disk {
+    pub file: File,
+    pub bytes: u64,
+    /// Offsets and lengths are multiples of it.
+    pub block_bytes: u64,
+    pub kind: DiskKind,
+}
+
+#[derive(Debug)]
+pub enum DiskKind {
+    Block(Device),
+    Char(Info),
+}
+
+impl Disk {
+    pub fn open(path: &Path, writes: bool) -> Result<Disk, DiskError> {
+        let failed = |source| DiskError::Open { path: path.into(), source };
+        let kind = std::fs::metadata(path).map_err(failed)?.file_type();
+        let mut options = OpenOptions::new();
+        options.read(true).write(writes);
+        if kind.is_char_device() {
+            let file = options.open(path).map_err(failed)?;
+            let info = chardisk::info(&file);
+            let info =
+                info.map_err(|source| DiskError::NoChardisk { path: path.into(), source })?;
+            let (bytes, block_bytes) = (info.bytes, info.block_bytes.into());
+            return Ok(Disk { file, bytes, block_bytes, kind: DiskKind::Char(info) });
+        }
+        let device = Device::open(path)?;
+        let file = options.custom_flags(libc::O_DIRECT).open(path).map_err(failed)?;
+        let (bytes, block_bytes) = (device.size_bytes, device.logical_block_bytes());
+        Ok(Disk { file, bytes, block_bytes, kind: DiskKind::Block(device) })
+    }
+
+    /// From the device to the start of the memory; all of it, or an error.
+    pub fn read(&self, offset: u64, memory: &Mapping, bytes: usize) -> io::Result<()> {
+        self.move_all(offset, memory, bytes, |fd, at, left, offset| {
+            // SAFETY: `at` has `left` bytes within the mapping.
+            unsafe { libc::pread64(fd, at.cast(), left, offset) }
+        })
+    }
+
+    /// From the start of the memory to the device; all of it, or an error.
+    pub fn write(&self, offset: u64, memory: &Mapping, bytes: usize) -> io::Result<()> {
+        self.move_all(offset, memory, bytes, |fd, at, left, offset| {
+            // SAFETY: as above.
+            unsafe { libc::pwrite64(fd, at.cast(), left, offset) }
+        })
+    }
+
+    fn move_all(
+        &self,
+        offset: u64,
+        memory: &Mapping,
+        bytes: usize,
+        call: impl Fn(i32, *mut u8, usize, i64) -> isize,
+    ) -> io::Result<()> {
+        assert!(memory.holds(0, bytes));
+        let mut done = 0;
+        while done < bytes {
+            let place = i64::try_from(offset + done as u64).map_err(io::Error::other)?;
+            let at = memory.as_ptr().wrapping_add(done);
+            match call(self.file.as_raw_fd(), at, bytes - done, place) {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                moved @ 1.. => done += moved.unsigned_abs(),
+                _ => {
+                    let error = io::Error::last_os_error();
+                    if error.kind() != io::ErrorKind::Interrupted {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The direct path: storage without the page cache, to and from memory that others share.
+//!
+//! In reading order: [`chardisk`] is the interface of `/dev/chardiskN` (kernel/uapi/chardisk.h);
+//! [`disk`] reads and writes one, or a block device with O_DIRECT; [`mapping`] is the memory of a
+//! file descriptor, [`memory_kind`] says of what kind it is, and [`buffer`] tries which I/O the kernel
+//! allows with it, and says which rule refuses it; [`timing`] measures reads and writes; [`card`] is
+//! what a card's block devices are used for, before it is taken from the block layer.
+
+pub mod buffer;
+pub mod card;
+pub mod chardisk;
+pub mod disk;
+pub mod mapping;
+pub mod memory_kind;
+pub mod timing;

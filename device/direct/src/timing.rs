@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How long reads and writes of one size take, one after the other, at random places.
+//!
+//! Two ways: memory that the kernel pins for each call (`pread`, `pwrite`), and memory that it has
+//! pinned once (registered with the character device, or with an io_uring).
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::time::Instant;
+
+use io_uring::types::Fd;
+use io_uring::{IoUring, opcode};
+use steadyio_core::histogram::Histogram;
+use steadyio_core::interrupt::Interrupt;
+use steadyio_core::latency::Latencies;
+use steadyio_core::random::{below, draw};
+
+use crate::chardisk::Registered;
+use crate::disk::{Disk, DiskKind};
+use crate::mapping::Mapping;
+
+/// What is measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Load {
+    pub writes: bool,
+    pub bytes: usize,
+    pub count: u64,
+    /// Decides the places.
+    pub seed: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// `pread` and `pwrite`.
+    Plain,
+    /// The memory is pinned once.
+    Registered,
+}
+
+impl Way {
+    pub fn word(self, disk: &Disk) -> &'static str {
+        match (self, &disk.kind) {
+            (Way::Plain, DiskKind::Block(_)) => "O_DIRECT",
+            (Way::Plain, DiskKind::Char(_)) => "character device",
+            (Way::Registered, DiskKind::Block(_)) => "io_uring, fixed buffer",
+            (Way::Registered, DiskKind::Char(_)) => "character device, registered buffer",
+        }
+    }
+}
+
+/// Latencies in ns; `tick` is called after each call. ErrorKind::Interrupted: stopped.
+pub fn measure(
+    disk: &Disk,
+    way: Way,
+    load: &Load,
+    stop: &Interrupt,
+    tick: &mut dyn FnMut(u64),
+) -> io::Result<Histogram> {
+    let memory = Mapping::anonymous(load.bytes)?;
+    match (way, &disk.kind) {
+        (Way::Plain, _) => run(disk, load, stop, tick, |offset| match load.writes {
+            true => disk.write(offset, &memory, load.bytes),
+            false => disk.read(offset, &memory, load.bytes),
+        }),
+        (Way::Registered, DiskKind::Char(_)) => {
+            let registered = Registered::new(&disk.file, &memory)?;
+            run(disk, load, stop, tick, |offset| {
+                registered.transfer(load.writes, offset, load.bytes).map(drop)
+            })
+        }
+        (Way::Registered, DiskKind::Block(_)) => {
+            let mut ring = ring_with(&memory)?;
+            run(disk, load, stop, tick, |offset| fixed(&mut ring, disk, load, offset, &memory))
+        }
+    }
+}
+
+fn run(
+    disk: &Disk,
+    load: &Load,
+    stop: &Interrupt,
+    tick: &mut dyn FnMut(u64),
+    mut call: impl FnMut(u64) -> io::Result<()>,
+) -> io::Result<Histogram> {
+    let places = (disk.bytes / load.bytes as u64).max(1);
+    let mut latencies = Latencies::default();
+    for number in 0..load.count {
+        if stop.requested() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let offset = below(draw(load.seed, number), places) * load.bytes as u64;
+        let begun = Instant::now();
+        call(offset)?;
+        latencies.add(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        tick(number + 1);
+    }
+    Ok(latencies.histogram())
+}
+
+/// An io_uring with all of the memory registered. Called for buffers, too.
+pub fn ring_with(memory: &Mapping) -> io::Result<IoUring> {
+    let ring = IoUring::new(1)?;
+    let whole = libc::iovec { iov_base: memory.as_ptr().cast(), iov_len: memory.bytes() };
+    // SAFETY: the caller drops the ring before the memory.
+    unsafe { ring.submitter().register_buffers(&[whole]) }?;
+    Ok(ring)
+}
+
+fn fixed(
+    ring: &mut IoUring,
+    disk: &Disk,
+    load: &Load,
+    offset: u64,
+    memory: &Mapping,
+) -> io::Result<()> {
+    let (fd, bytes) = (Fd(disk.file.as_raw_fd()), load.bytes as u32);
+    let entry = match load.writes {
+        true => opcode::WriteFixed::new(fd, memory.as_ptr(), bytes, 0).offset(offset).build(),
+        false => opcode::ReadFixed::new(fd, memory.as_ptr(), bytes, 0).offset(offset).build(),
+    };
+    match complete(ring, entry)? {
+        moved if moved == bytes => Ok(()),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+/// Submits one entry and waits for it.
+pub fn complete(ring: &mut IoUring, entry: io_uring::squeue::Entry) -> io::Result<u32> {
+    // SAFETY: file and memory of the entry live until its completion, which is waited for.
+    unsafe { ring.submission().push(&entry) }.map_err(io::Error::other)?;
+    loop {
+        match ring.submit_and_wait(1) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => drop(other?),
+        }
+        if let Some(done) = ring.completion().next() {
+            let result = done.result();
+            return u32::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result));
+        }
+    }
+}
