@@ -14,6 +14,7 @@ echo k2 >/sys/block/$card/queue/scheduler
 ask k2
 chrt --fifo 30 sleep 1000 &
 task=$!
+until chrt --pid $task | grep -q SCHED_FIFO; do sleep 0.1; done
 ask spoilt
 "$STEADY" with --device /dev/$card --kworkers-fifo 31 -- "$STEADY" doctor /dev/$card --json >raised.json ||
 	true

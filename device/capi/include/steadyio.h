@@ -331,11 +331,11 @@ void steadyio_close(struct steadyio_recorder *recorder);
 
 /* A way of doing I/O with a buffer. */
 enum steadyio_use {
-	/* Files and block devices that are open with O_DIRECT. */
+	/* Reads and writes with O_DIRECT, and of /dev/chardiskN. */
 	STEADYIO_USE_DIRECT = 0,
-	/* Registered with an io_uring. */
+	/* Registered with an io_uring; tried with a directory or block device as target. */
 	STEADYIO_USE_IO_URING_FIXED = 1,
-	/* Registered with /dev/chardiskN. */
+	/* Registered with /dev/chardiskN; tried with that as target. */
 	STEADYIO_USE_CHARDISK = 2,
 };
 

@@ -102,8 +102,8 @@ pub unsafe extern "C" fn steadyio_buffer_can(
         let text: &CStr = match &handle.reasons[index] {
             Some(text) => text,
             None => {
-                let why =
-                    "was not tried: steadyio_buffer_from_fd() had no /dev/chardiskN as target";
+                let why = "was not tried with this target: io_uring is for files and block devices, \
+                     registering with the card for /dev/chardiskN";
                 return Err(Error::invalid("use", way, why));
             }
         };

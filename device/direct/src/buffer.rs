@@ -49,9 +49,10 @@ pub enum BufferError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Use {
-    /// Files and block devices open with O_DIRECT; the kernel pins the memory for each call.
+    /// Reads and writes of files and block devices that are open with O_DIRECT, and of
+    /// /dev/chardiskN; the kernel pins the memory for each call.
     Direct,
-    /// Registered with an io_uring, pinned once.
+    /// Registered with an io_uring, pinned once; for files and block devices.
     IoUringFixed,
     /// Registered with /dev/chardiskN, pinned once.
     Chardisk,
@@ -94,14 +95,12 @@ impl Buffer {
         let target = Target::open(target)?;
         let mapping =
             Mapping::of(fd, length).map_err(|source| BufferError::Map { name, kind, source })?;
-        let mut verdicts = vec![
-            verdict(Use::Direct, kind, target.try_direct(&mapping)),
-            verdict(Use::IoUringFixed, kind, target.try_fixed(&mapping)),
-        ];
-        if let Some(card) = &target.card {
-            verdicts.push(verdict(Use::Chardisk, kind, try_chardisk(card, &mapping)));
-        }
-        Ok(Buffer { mapping, kind, verdicts })
+        let registered = match target.is_chardisk {
+            true => verdict(Use::Chardisk, kind, target.try_chardisk(&mapping)),
+            false => verdict(Use::IoUringFixed, kind, target.try_fixed(&mapping)),
+        };
+        let direct = verdict(Use::Direct, kind, target.try_direct(&mapping));
+        Ok(Buffer { mapping, kind, verdicts: vec![direct, registered] })
     }
 
     /// None if it was not tried: there was no such target.
@@ -112,9 +111,11 @@ impl Buffer {
 
 /// What is read from.
 struct Target {
-    /// With O_DIRECT, on a device.
+    /// With O_DIRECT, on a device; or /dev/chardiskN.
     file: File,
-    card: Option<File>,
+    /// Where a block can be read.
+    offset: u64,
+    is_chardisk: bool,
 }
 
 impl Target {
@@ -122,10 +123,10 @@ impl Target {
         let failed = |what| move |source| BufferError::Target { path: path.into(), what, source };
         let kind = std::fs::metadata(path).map_err(failed("is no target"))?.file_type();
         if kind.is_char_device() {
-            let card = File::open(path).map_err(failed("cannot be opened"))?;
-            chardisk::info(&card).map_err(failed("is no /dev/chardiskN"))?;
-            let file = scratch(Path::new(SCRATCH)).map_err(failed("scratch file in /var/tmp"))?;
-            return Ok(Target { file, card: Some(card) });
+            let file = File::open(path).map_err(failed("cannot be opened"))?;
+            let info = chardisk::info(&file).map_err(failed("is no /dev/chardiskN"))?;
+            let offset = info.regions.first().map_or(0, |region| region.offset);
+            return Ok(Target { file, offset, is_chardisk: true });
         }
         let file = if kind.is_dir() {
             scratch(path).map_err(failed("no file with O_DIRECT can be made there"))?
@@ -134,14 +135,14 @@ impl Target {
             let opened = options.read(true).custom_flags(libc::O_DIRECT).open(path);
             opened.map_err(failed("cannot be read with O_DIRECT"))?
         };
-        Ok(Target { file, card: None })
+        Ok(Target { file, offset: 0, is_chardisk: false })
     }
 
     fn try_direct(&self, mapping: &Mapping) -> io::Result<()> {
         each_end(mapping, |offset| {
             let at = mapping.as_ptr().wrapping_add(offset).cast();
             // SAFETY: a block of the mapping, as `each_end` gives it.
-            match unsafe { libc::pread64(self.file.as_raw_fd(), at, BLOCK, 0) } {
+            match unsafe { libc::pread64(self.file.as_raw_fd(), at, BLOCK, self.offset as i64) } {
                 0.. => Ok(()),
                 _ => Err(io::Error::last_os_error()),
             }
@@ -157,18 +158,14 @@ impl Target {
             complete(&mut ring, entry).map(drop)
         })
     }
-}
 
-fn try_chardisk(card: &File, mapping: &Mapping) -> io::Result<()> {
-    let registered = Registered::new(card, mapping)?;
-    let mut kept = [0; BLOCK];
-    mapping.copy_out(0, &mut kept);
-    let read = registered.transfer(false, 0, BLOCK);
-    mapping.copy_in(0, &kept);
-    // A region need not begin at the device's start; the memory was pinned all the same.
-    match read {
-        Err(error) if error.raw_os_error() == Some(libc::EACCES) => Ok(()),
-        other => other.map(drop),
+    fn try_chardisk(&self, mapping: &Mapping) -> io::Result<()> {
+        let registered = Registered::new(&self.file, mapping)?;
+        let mut kept = [0; BLOCK];
+        mapping.copy_out(0, &mut kept);
+        let read = registered.transfer(false, self.offset, BLOCK);
+        mapping.copy_in(0, &kept);
+        read.map(drop)
     }
 }
 

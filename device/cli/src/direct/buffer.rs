@@ -51,7 +51,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
 
 fn word(way: Use) -> &'static str {
     match way {
-        Use::Direct => "O_DIRECT",
+        Use::Direct => "pinned for each call",
         Use::IoUringFixed => "io_uring, fixed buffer",
         Use::Chardisk => "character device, registered buffer",
     }
