@@ -2,7 +2,9 @@
 //! `steady direct info`: what a device is, and which regions of it can be reached.
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use steadyio_core::device::Device;
@@ -24,7 +26,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
-    let disk = super::open(&arguments.device, false)?;
+    let disk = open(&arguments.device)?;
     let (text, document) = match &disk.kind {
         DiskKind::Char(info) => {
             let stats = chardisk::stats(&disk.file).map_err(Failure::with(Status::Failed))?;
@@ -34,6 +36,14 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     };
     print(&if arguments.json { format!("{document:#}\n") } else { text })?;
     Ok(Status::Done)
+}
+
+/// A chardisk says what this open file may do: so for writing, if the user may. Opening a block device
+/// for writing has udev read it again, and tells nothing more.
+fn open(path: &Path) -> Result<Disk, Failure> {
+    let is_char = fs::metadata(path).is_ok_and(|meta| meta.file_type().is_char_device());
+    let for_writing = is_char.then(|| super::open(path, true).ok()).flatten();
+    for_writing.map_or_else(|| super::open(path, false), Ok)
 }
 
 fn of_card(info: &Info, stats: &Stats) -> String {

@@ -1,0 +1,65 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# `steady direct` on a card: taken, written, read, measured, given back. Called by test_direct.py in the
+# guest, with $STEADY; prints one line per step, and the JSON documents as files.
+set -eu
+direct() {
+	"$STEADY" direct "$@"
+}
+# NAME EXPECTED_STATUS TEXT COMMAND...: the status, and what it says on standard error.
+refused() {
+	name=$1 expected=$2 says=$3
+	shift 3
+	status=0
+	direct "$@" >out 2>said || status=$?
+	if [ $status -ne "$expected" ] || ! grep -q "$says" said; then
+		echo "$name: status $status, expected $expected and '$says': $(cat said)"
+		exit 1
+	fi
+	echo "refused $name"
+}
+dd if=/dev/urandom of=data bs=1M count=3 status=none
+
+mkfs.ext4 -q -F /dev/mmcblk0
+mkdir /run/mounted
+mount -o noatime /dev/mmcblk0 /run/mounted
+refused mounted 2 "mmcblk0 is mounted on /run/mounted" bind /dev/mmcblk0
+umount /run/mounted
+direct bind mmc0:0001 --check
+[ -b /dev/mmcblk0 ]
+
+node=/dev/chardisk0
+[ "$(direct bind /dev/mmcblk0 --region 1M+8M --region 16M+1Mro)" = $node ]
+[ ! -e /dev/mmcblk0 ]
+refused taken 2 "has it already" bind mmc0:0001
+direct info $node --json >info.json
+direct info $node
+
+refused consent 2 "add --destroy-data chardisk0" write $node data --offset 1M
+direct write $node data --offset 1M --destroy-data chardisk0
+direct read $node back --offset 1M --bytes 3M
+cmp data back
+refused outside 1 "byte 9437184" read $node back --offset 9M --bytes 4K
+refused edge 1 "byte 9433088" read $node back --offset 9433088 --bytes 8K
+refused read-only 1 "byte 16777216" write $node data --offset 16M --destroy-data chardisk0
+refused end 2 "ends at" read $node back --offset 256M --bytes 4K
+cmp data back
+
+head -c 1M /dev/zero >/dev/shm/memory
+direct buffer /dev/shm/memory --bytes 1M --target $node --json >buffer.json
+direct buffer /dev/shm/memory --bytes 1M --target $node
+# A user who is not root may not open it.
+[ "$(stat -c %a $node)" = 600 ]
+
+direct unbind $node
+[ -b /dev/mmcblk0 ]
+[ ! -e $node ]
+dd if=/dev/mmcblk0 of=block bs=1M skip=1 count=3 status=none
+cmp data block
+
+direct bind mmc0:0001
+direct bench $node --count 50 --size 64K --json >bench.json
+direct bench $node --count 50 --size 64K
+direct unbind mmc0:0001
+direct bench /dev/mmcblk0 --count 50 --size 64K
+echo "all done"

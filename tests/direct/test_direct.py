@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`steady direct` with the character device of an emulated card, in the guest."""
+
+import json
+from pathlib import Path
+
+import pytest
+from steady_lab.kernels.source import RELEASES
+from steady_lab.paths import GUEST_PROJECT, PROJECT
+from steady_lab.targets.target import BootRequest
+from steady_lab.targets.uml import uml
+
+CARD = PROJECT / "experiments" / "devices" / "test-plain.toml"
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_card_is_taken_used_and_given_back(release: str, work: Path) -> None:
+    environment = {"STEADY": f"{GUEST_PROJECT}/build/bin/steady"}
+    command = ["sh", f"{GUEST_PROJECT}/tests/direct/direct.sh"]
+    request = BootRequest(command, work, device=CARD, environment=environment, modules=["chario"])
+    result = uml(release).boot(request)
+    print(result.output)
+    assert result.exit_status == 0 and "all done" in result.output, result.output[-3000:]
+    info = json.loads((work / "info.json").read_text())["chardisk"]
+    assert info["card"] == "mmc0:0001" and info["mode"] == "own"
+    assert info["bytes"] == 256 * MIB and info["has_regions"] and info["can_write"]
+    assert info["regions"] == [
+        {"offset": MIB, "bytes": 8 * MIB, "read_only": False},
+        {"offset": 16 * MIB, "bytes": MIB, "read_only": True},
+    ]
+    uses = json.loads((work / "buffer.json").read_text())["uses"]
+    assert [(use["use"], use["works"]) for use in uses] == [("direct", True), ("chardisk", True)]
+    bench = json.loads((work / "bench.json").read_text())["results"]
+    # 100 us + 64 x 4 us for every read of this card, and no time for software.
+    for result_of_way in bench:
+        assert result_of_way["count"] == 50
+        assert 356_000 <= result_of_way["latency_ns"]["p50"] <= 1.2 * 356_000
