@@ -28,7 +28,10 @@ PAGES = (
     PROJECT / "README.md",
     *(
         PROJECT / "docs" / "results" / f"{name}.md"
-        for name in ("s1", "s1-tables", "s4", "s5", "s5-tables", "lookahead", "rivals", "k2-ssd")
+        for name in (
+            *("s1", "s1-tables", "s4", "s5", "s5-tables"),
+            *("lookahead", "rivals", "k2-ssd", "hog"),
+        )
     ),
     *(PROJECT / "docs" / "guides" / f"{name}.md" for name in ("choosing-knobs", "fairness")),
 )
