@@ -10,8 +10,8 @@ use std::path::Path;
 
 use steadyio_core::histogram::Histogram;
 use steadyio_core::latency::Latencies;
+use steadyio_core::memory::{AlignedBuffer, MemoryError};
 use steadyio_core::random::{below, draw};
-use steadyio_recorder::memory::{AlignedBuffer, MemoryError};
 
 use crate::fio::output::JobOutput;
 use crate::fio::think::{Target, is_read};

@@ -128,6 +128,11 @@ impl Device {
         self.name != self.disk
     }
 
+    /// Whether nothing can be written to it.
+    pub fn is_read_only(&self) -> bool {
+        read_trimmed(&self.sysfs.join("ro")).is_ok_and(|text| text == "1")
+    }
+
     fn queue_number(&self, attribute: &str) -> Option<u64> {
         read_trimmed(&self.queue.join(attribute)).ok()?.parse().ok()
     }
@@ -135,6 +140,21 @@ impl Device {
     /// Smallest unit of access in bytes.
     pub fn logical_block_bytes(&self) -> u64 {
         self.queue_number("logical_block_size").unwrap_or(512)
+    }
+
+    /// Longest request that the driver gets in one piece, in bytes, even if no two pages of the
+    /// memory are neighbours; 1 MiB at most, the longest piece that direct I/O makes of such memory.
+    pub fn request_bytes_max(&self) -> u64 {
+        let sectors = self.queue_number("max_sectors_kb").unwrap_or(128) << 10;
+        let segments = self.queue_number("max_segments").unwrap_or(128) << 12;
+        sectors.min(segments).min(1 << 20)
+    }
+
+    /// What the device prefers data to be placed at a multiple of; 0 if it does not tell.
+    pub fn erase_bytes(&self) -> u64 {
+        // MMC only: what discard granularity means differs between drivers.
+        let path = self.queue.with_file_name("device").join("preferred_erase_size");
+        read_trimmed(&path).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
     }
 
     /// Description for the record.

@@ -2,10 +2,11 @@
 //! Shared by the crates that measure, record and trace, so that none depends on another.
 //!
 //! In reading order: [`device`] finds a disk, [`knobs`] reads and sets what its queue offers, each
-//! a [`value`], and [`knob_guard`] restores it whatever happens; [`interrupt`] ends a run early,
-//! [`scheduling`] makes a thread real-time, and [`kworkers`] the kernel's for a card; [`latency`] counts latencies while they happen,
-//! [`histogram`] says what they were, [`kernel`] on what they were measured; [`random`] makes loads
-//! the same everywhere.
+//! a [`value`], and [`knob_guard`] restores it whatever happens; [`occupied`] tells who uses a disk
+//! and what it holds; [`interrupt`] ends a run early, [`memory`] is what no page fault can hit,
+//! [`scheduling`] makes a thread real-time, and [`kworkers`] the kernel's for a card; [`latency`]
+//! counts latencies while they happen, [`histogram`] says what they were, [`kernel`] on what they
+//! were measured; [`random`] makes loads the same everywhere.
 
 pub mod device;
 pub mod histogram;
@@ -15,6 +16,8 @@ pub mod knob_guard;
 pub mod knobs;
 pub mod kworkers;
 pub mod latency;
+pub mod memory;
+pub mod occupied;
 pub mod random;
 pub mod scheduling;
 pub mod value;

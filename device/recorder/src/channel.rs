@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use super::config::{ChannelConfig, bytes_in_memory};
 use super::ledger::{Account, Ledger};
-use super::memory::MemoryError;
 use super::ring::{Header, RingReader, RingWriter, ring};
+use steadyio_core::memory::MemoryError;
 
 /// The record was rejected; it is counted as lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

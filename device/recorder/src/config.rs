@@ -12,9 +12,9 @@ use super::mcap::layout::{
 };
 use super::mcap::names::is_segment;
 use super::mcap::private::PROFILE_BYTES_MAX;
-use super::memory::{lockable_bytes, locked_bytes, may_lock};
 use super::ring::HEADER_BYTES;
 use super::sizing::{buffers_bytes, segments_for};
+use steadyio_core::memory::{lockable_bytes, locked_bytes, may_lock};
 
 /// Alignment of all writes: the block size of ext4 and of flash translation.
 pub const BLOCK_BYTES: u64 = 4096;

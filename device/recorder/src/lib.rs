@@ -7,7 +7,7 @@
 //!
 //! Reading order: [`config`]; [`sizing`] computes how large the rings must be; [`ring`] and
 //! [`channel`] are the append side, which makes no system call, takes no lock and allocates
-//! nothing, in locked [`memory`]; [`ledger`] counts what became of every record; [`pool`] is the
+//! nothing, in locked [memory](steadyio_core::memory); [`ledger`] counts what became of every record; [`pool`] is the
 //! recorder, [`mcap`] its format; [`source`] has the sources of records, [`stream`] those of other
 //! programs; [`incident`] is what is not overwritten, [`control`] how other programs ask a running
 //! recorder; [`task`] reads what the kernel did to a thread, [`read_only`] whether the file system
@@ -20,7 +20,6 @@ pub mod control;
 pub mod incident;
 pub mod ledger;
 pub mod mcap;
-pub mod memory;
 mod named_socket;
 pub mod pool;
 pub mod read_only;

@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 
 use rtrb::{Consumer, Producer, RingBuffer};
 
-use super::memory::{MemoryError, lock};
+use steadyio_core::memory::{MemoryError, lock};
 
 /// Bytes of a record's header in the ring.
 pub const HEADER_BYTES: usize = 26;

@@ -18,8 +18,8 @@ use rustix::event::{PollFd, PollFlags, Timespec as PollTime, poll};
 
 use crate::config::EngineChoice;
 use crate::mcap::encoder::FileRange;
-use crate::memory::{AlignedBuffer, MemoryError};
 use crate::source::now_ns;
+use steadyio_core::memory::{AlignedBuffer, MemoryError};
 
 #[cfg(test)]
 use super::faults::{Faults, Verdict};

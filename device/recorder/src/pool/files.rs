@@ -28,7 +28,7 @@ use crate::mcap::files::{
 use crate::mcap::names::{self, DAMAGED, is_damaged_segment, is_segment};
 use crate::mcap::private::Identity;
 use crate::mcap::recover::{Examined, State};
-use crate::memory::MemoryError;
+use steadyio_core::memory::MemoryError;
 
 /// A recording needs at least this many segments.
 const SEGMENTS_MIN: usize = 2;

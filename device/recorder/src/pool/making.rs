@@ -17,7 +17,7 @@ use steadyio_core::interrupt::Interrupt;
 
 use super::files::{Making, PoolError, at, open_segment};
 use crate::mcap::names::{named, unused_segment};
-use crate::memory::AlignedBuffer;
+use steadyio_core::memory::AlignedBuffer;
 
 const FILL_BYTES: usize = 1 << 20;
 /// How far a segment is.

@@ -56,9 +56,9 @@ use super::ledger::{Account, Ledger};
 use super::mcap::definitions::{DefinitionError, Definitions};
 use super::mcap::encoder::Encoder;
 use super::mcap::layout::LayoutError;
-use super::memory::MemoryError;
 use super::source::wall_ns;
 use steadyio_core::interrupt::Interrupt;
+use steadyio_core::memory::MemoryError;
 
 /// A recording could not be started. Nothing was created if the configuration was wrong.
 #[derive(Debug, thiserror::Error)]

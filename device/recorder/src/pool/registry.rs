@@ -13,8 +13,8 @@ use crate::channel::{Channel, LateChannel, Outlet, SharedChannels, open};
 use crate::config::{ChannelConfig, ConfigError, LateLimits, RecorderConfig, Schemas, wrong};
 use crate::ledger::{Account, Ledger};
 use crate::mcap::definitions::{ChannelSpec, DefinitionError, Definitions, SchemaSpec};
-use crate::memory::MemoryError;
 use crate::ring::RingReader;
+use steadyio_core::memory::MemoryError;
 
 /// A channel was not added; nothing has changed.
 #[derive(Debug, thiserror::Error)]

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Signatures are recognised on what the real tools write.
 
+#![allow(clippy::unwrap_used)]
+
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use steadyio_bench::run::safety::signature;
+use steadyio_core::occupied::signature;
 use steadyio_testing::skip;
 
 /// Runs a tool on a fresh 16 MiB file; None with the reason printed if there is no such tool.
