@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Contents on their way, in pieces: an extent may be larger than memory.
+
+use crc32fast::Hasher;
+use steadyio_core::memory::AlignedBuffer;
+
+use crate::error::{StoreError, io_error};
+use crate::format::BLOCK;
+use crate::format::records::Extent;
+use crate::storage::{BLOCK_BYTES, Storage};
+use crate::store::Store;
+
+/// Whole blocks from a place whose address is a multiple of a block: nothing is copied.
+pub(crate) fn check_alignment(what: &'static str, value: u64) -> Result<(), StoreError> {
+    if value % BLOCK_BYTES == 0 { Ok(()) } else { Err(StoreError::Alignment { what, value }) }
+}
+
+/// New contents of an extent, which count when they are finished and flushed. Dropped before, they
+/// never existed, and the extent has those that were durable last.
+#[derive(Debug)]
+pub struct Unloading<'a, S: Storage> {
+    store: &'a mut Store<S>,
+    id: u64,
+    /// As it will be.
+    extent: Extent,
+    crc: Option<Hasher>,
+}
+
+impl<'a, S: Storage> Unloading<'a, S> {
+    /// `extent` has its new place, and no contents yet.
+    pub(crate) fn new(store: &'a mut Store<S>, id: u64, extent: Extent) -> Unloading<'a, S> {
+        let crc = extent.crc.map(|_| Hasher::new());
+        Unloading { store, id, extent, crc }
+    }
+
+    /// Appends a piece: of whole blocks, but for the last.
+    pub fn append(&mut self, piece: &[u8]) -> Result<(), StoreError> {
+        let Extent { bytes: extent_bytes, valid_bytes, .. } = self.extent;
+        if piece.is_empty() {
+            return Ok(());
+        }
+        check_alignment("address of a piece", piece.as_ptr() as u64)?;
+        check_alignment("length of the pieces before the last", valid_bytes)?;
+        let bytes = valid_bytes.saturating_add(piece.len() as u64);
+        if bytes > extent_bytes {
+            return Err(StoreError::TooLong { id: self.id, bytes, extent_bytes });
+        }
+        let (blocks, rest) = piece.split_at(piece.len() - piece.len() % BLOCK);
+        let write_error = || io_error("writing contents");
+        let at = self.extent.start + valid_bytes;
+        if !blocks.is_empty() {
+            self.store.storage.write_at(blocks, at).map_err(write_error())?;
+        }
+        if !rest.is_empty() {
+            let block = &mut self.store.block;
+            block.fill(0);
+            block[..rest.len()].copy_from_slice(rest);
+            self.store.storage.write_at(block, at + blocks.len() as u64).map_err(write_error())?;
+        }
+        if let Some(crc) = &mut self.crc {
+            crc.update(piece);
+        }
+        self.extent.valid_bytes = bytes;
+        Ok(())
+    }
+
+    /// Makes them the extent's contents for this store at once, for others with the next flush.
+    pub fn finish(mut self) -> Result<(), StoreError> {
+        self.extent.crc = self.crc.take().map(Hasher::finalize);
+        self.store.stage(self.id, self.extent)
+    }
+}
+
+/// Contents being read, from the first byte to the last. The store may not be changed meanwhile.
+#[derive(Debug)]
+pub struct Loading<'a, S: Storage> {
+    store: &'a mut Store<S>,
+    id: u64,
+    extent: Extent,
+    read_bytes: u64,
+    crc: Option<Hasher>,
+}
+
+impl<'a, S: Storage> Loading<'a, S> {
+    pub(crate) fn new(store: &'a mut Store<S>, id: u64, extent: Extent) -> Loading<'a, S> {
+        let crc = extent.crc.map(|_| Hasher::new());
+        Loading { store, id, extent, read_bytes: 0, crc }
+    }
+
+    /// Reads on whether the checksum is right or not.
+    pub fn unchecked(mut self) -> Loading<'a, S> {
+        self.crc = None;
+        self
+    }
+
+    /// How long all of it is.
+    pub fn valid_bytes(&self) -> u64 {
+        self.extent.valid_bytes
+    }
+
+    /// Reads the next piece into a buffer of whole blocks, and returns it; it is empty at the end.
+    /// The last one has a wrong checksum if the contents have.
+    pub fn next<'b>(&mut self, buffer: &'b mut [u8]) -> Result<&'b [u8], StoreError> {
+        let left = self.extent.valid_bytes - self.read_bytes;
+        if left > 0 {
+            check_alignment("address of the buffer", buffer.as_ptr() as u64)?;
+            check_alignment("length of the buffer", buffer.len() as u64)?;
+        }
+        let bytes = left.min(buffer.len() as u64) as usize;
+        let blocks = &mut buffer[..bytes.next_multiple_of(BLOCK)];
+        if !blocks.is_empty() {
+            let at = self.extent.start + self.read_bytes;
+            self.store.storage.read_at(blocks, at).map_err(io_error("reading contents"))?;
+        }
+        if let Some(crc) = &mut self.crc {
+            crc.update(&buffer[..bytes]);
+        }
+        self.read_bytes += bytes as u64;
+        if self.read_bytes == self.extent.valid_bytes {
+            self.check()?;
+        }
+        Ok(&buffer[..bytes])
+    }
+
+    fn check(&mut self) -> Result<(), StoreError> {
+        let found = self.crc.take().map(Hasher::finalize);
+        match (self.extent.crc, found) {
+            (Some(stored), Some(found)) if stored != found => {
+                Err(StoreError::Contents { id: self.id, stored, found })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A block for what is no whole one.
+pub(crate) fn one_block() -> Result<AlignedBuffer, StoreError> {
+    Ok(AlignedBuffer::new(BLOCK, false)?)
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What can go wrong with a store.
+
+use std::io;
+
+use steadyio_core::memory::MemoryError;
+
+use crate::examine::Problem;
+use crate::format::VERSION;
+use crate::format::geometry::GeometryError;
+use crate::format::records::ENTRIES_MAX;
+use crate::format::superblock::NoSuperblock;
+use crate::places::Free;
+use crate::storage::BLOCK_BYTES;
+
+/// One variant for each rule.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Nothing like a store is there.
+    #[error("holds no store: steady store create makes one")]
+    NoStore,
+    /// Of another version of the program.
+    #[error(
+        "holds a store of format {found}, and this program knows format {VERSION}: use the program \
+         that made it, or copy its contents with that"
+    )]
+    Version { found: u32 },
+    /// Both superblocks.
+    #[error("superblock: {first}; its copy: {copy}: the store cannot be opened")]
+    Superblocks { first: NoSuperblock, copy: NoSuperblock },
+    /// A part is missing.
+    #[error(
+        "the store has {store_bytes} bytes, and only {size_bytes} are there: a copy that is not \
+         whole, or another partition table"
+    )]
+    Truncated { store_bytes: u64, size_bytes: u64 },
+    /// What no power cut leaves.
+    #[error(
+        "the store is damaged: {}: steady store check shows what can be read",
+        .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    )]
+    Damaged(Vec<Problem>),
+    #[error(transparent)]
+    Geometry(#[from] GeometryError),
+    #[error("no extent {0}")]
+    Missing(u64),
+    #[error("extent {0} is there already: delete it first")]
+    Exists(u64),
+    #[error("an extent of 0 bytes: must be 1 at least")]
+    Empty,
+    #[error(
+        "the store has room for {0} extents, and has so many: delete one, or make a larger store"
+    )]
+    TooMany(u32),
+    /// Nothing was changed.
+    #[error(
+        "no room for {needed_bytes} bytes in one piece: {} are free, in pieces of {} at most: delete \
+         extents, or make those with new contents often with two places",
+        free.total_bytes, free.largest_bytes
+    )]
+    Full { needed_bytes: u64, free: Free },
+    #[error("extent {id}: {bytes} bytes are too many: it was made for {extent_bytes}")]
+    TooLong { id: u64, bytes: u64, extent_bytes: u64 },
+    #[error("extent {id}: a buffer of {buffer_bytes} bytes is too small: {needed_bytes} are read")]
+    Buffer { id: u64, buffer_bytes: u64, needed_bytes: u64 },
+    #[error("{what} = {value}: must be a multiple of {BLOCK_BYTES}")]
+    Alignment { what: &'static str, value: u64 },
+    #[error("{} changes wait for a flush, and one makes so many durable: flush first", ENTRIES_MAX)]
+    TooManyStaged,
+    /// Something that was stored changed.
+    #[error(
+        "extent {id}: its contents are damaged: their checksum is {found:08x}, not {stored:08x}"
+    )]
+    Contents { id: u64, stored: u32, found: u32 },
+    #[error("{what}")]
+    Io { what: String, source: io::Error },
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    #[error("the store was opened to be read only")]
+    ReadOnly,
+    /// What is on the device is the state before or after the change that failed.
+    #[error("an earlier write or flush of the records failed: open the store again")]
+    Failed,
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// For `map_err`.
+pub(crate) fn io_error(what: &str) -> impl FnOnce(io::Error) -> StoreError {
+    let what = what.to_string();
+    move |source| StoreError::Io { what, source }
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a device holds, as far as it can be read; writes nothing.
+//!
+//! A power cut leaves nothing here that is a [`Problem`]: those are damage, and most of them say
+//! that the state found may be older than what was durable.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use steadyio_core::memory::AlignedBuffer;
+
+use crate::error::StoreError;
+use crate::format::BLOCK;
+use crate::format::geometry::{Geometry, copy_at};
+use crate::format::records::{self, Extent, Record};
+use crate::format::superblock::{self, NoSuperblock};
+use crate::places::Places;
+use crate::storage::{BLOCK_BYTES, Storage};
+
+/// Damage, or what looks like it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Problem {
+    /// The copy was used instead.
+    Superblock(NoSuperblock),
+    /// The superblock itself is good.
+    SuperblockCopy(NoSuperblock),
+    /// The device cannot read some of the records.
+    Unreadable {
+        area: usize,
+        blocks: u32,
+    },
+    /// Changes that came later were made durable, and cannot be read in their order.
+    Hole {
+        area: usize,
+        block: u32,
+    },
+    /// The newer area has changes, but its snapshot is not whole.
+    Newer {
+        area: usize,
+    },
+    /// Which of them is newer cannot be told.
+    SameEpoch,
+    NoSnapshot,
+    /// An entry that no program writes.
+    Extent {
+        id: u64,
+    },
+    Overlap,
+    TooMany {
+        extents: usize,
+    },
+}
+
+impl Problem {
+    /// Whether the state that was found is the one that was durable nevertheless.
+    pub fn allows_reading(&self) -> bool {
+        matches!(self, Problem::Superblock(_) | Problem::SuperblockCopy(_))
+    }
+
+    /// Whether the store may also be changed: where the superblock was there may be something else
+    /// by now.
+    pub fn allows_changes(&self) -> bool {
+        matches!(self, Problem::SuperblockCopy(_))
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Problem::Superblock(why) => write!(to, "superblock: {why}: its copy is used"),
+            Problem::SuperblockCopy(why) => write!(to, "copy of the superblock: {why}"),
+            Problem::Unreadable { area, blocks } => {
+                write!(to, "area {area}: {blocks} blocks cannot be read")
+            }
+            Problem::Hole { area, block } => {
+                write!(to, "area {area}: block {block} is damaged, and later ones are there")
+            }
+            Problem::Newer { area } => {
+                write!(to, "area {area}: its snapshot is damaged, and it has later changes")
+            }
+            Problem::SameEpoch => write!(to, "both areas have the same epoch"),
+            Problem::NoSnapshot => write!(to, "neither area has a whole snapshot"),
+            Problem::Extent { id } => write!(to, "extent {id}: is where none can be"),
+            Problem::Overlap => write!(to, "two extents overlap"),
+            Problem::TooMany { extents } => write!(to, "{extents} extents are too many"),
+        }
+    }
+}
+
+/// The area that counts.
+#[derive(Debug, Clone, Default)]
+pub struct Current {
+    pub area: usize,
+    pub epoch: u64,
+    /// Of its first blocks, which have all extents as they were when the area began.
+    pub snapshot_blocks: u32,
+    /// Of its blocks, those that are used; the next change goes behind them.
+    pub blocks: u32,
+    pub extents: BTreeMap<u64, Extent>,
+}
+
+/// What was found.
+#[derive(Debug, Clone)]
+pub struct Examined {
+    pub geometry: Geometry,
+    /// None if there is no whole snapshot.
+    pub current: Option<Current>,
+    /// Of all blocks that are whole, in both areas.
+    pub epoch_max: u64,
+    pub problems: Vec<Problem>,
+}
+
+/// Reads both superblocks and both areas.
+pub fn examine<S: Storage>(storage: &mut S) -> Result<Examined, StoreError> {
+    let (geometry, mut problems) = find_superblock(storage)?;
+    let mut areas = Vec::with_capacity(2);
+    for area in 0..2 {
+        areas.push(read_area(storage, &geometry, area, &mut problems)?);
+    }
+    let epochs = areas.iter().flatten().flatten().map(|record| record.head.epoch);
+    let epoch_max = epochs.max().unwrap_or(0);
+    let current = choose(&areas, &mut problems);
+    if let Some(current) = &current {
+        check_extents(&geometry, &current.extents, &mut problems);
+    }
+    Ok(Examined { geometry, current, epoch_max, problems })
+}
+
+fn find_superblock<S: Storage>(storage: &mut S) -> Result<(Geometry, Vec<Problem>), StoreError> {
+    let size_bytes = storage.limits().size_bytes;
+    let Some(last) = copy_at(size_bytes) else { return Err(StoreError::NoStore) };
+    let mut block = AlignedBuffer::new(BLOCK, false)?;
+    let mut read = |at| match storage.read_at(&mut block, at) {
+        Ok(()) => superblock::decode(&block),
+        Err(_) => Err(NoSuperblock::Unreadable),
+    };
+    match read(0) {
+        // Another program has a right to the device, whatever is at its end.
+        Err(NoSuperblock::Version(found)) => Err(StoreError::Version { found }),
+        Ok(geometry) if geometry.store_bytes > size_bytes => {
+            let store_bytes = geometry.store_bytes;
+            Err(StoreError::Truncated { store_bytes, size_bytes })
+        }
+        Ok(geometry) => Ok((
+            geometry,
+            match read(geometry.copy_at()) {
+                Ok(copy) if copy == geometry => Vec::new(),
+                copy => vec![Problem::SuperblockCopy(copy.err().unwrap_or(NoSuperblock::Magic))],
+            },
+        )),
+        Err(first) => match read(last) {
+            Ok(copy) if copy.copy_at() == last => Ok((copy, vec![Problem::Superblock(first)])),
+            Err(NoSuperblock::Magic) if first == NoSuperblock::Magic => Err(StoreError::NoStore),
+            copy => {
+                let copy = copy.err().unwrap_or(NoSuperblock::Magic);
+                Err(StoreError::Superblocks { first, copy })
+            }
+        },
+    }
+}
+
+/// The blocks of an area that are whole and where they belong.
+type Area = Vec<Option<Record>>;
+
+fn read_area<S: Storage>(
+    storage: &mut S,
+    geometry: &Geometry,
+    area: usize,
+    problems: &mut Vec<Problem>,
+) -> Result<Area, StoreError> {
+    let count = geometry.area_blocks();
+    let mut bytes = AlignedBuffer::new(count as usize * BLOCK, false)?;
+    let at = geometry.area_at(area);
+    if storage.read_at(&mut bytes, at).is_err() {
+        let mut unreadable = 0;
+        for (block, at) in bytes.chunks_exact_mut(BLOCK).zip((at..).step_by(BLOCK)) {
+            if storage.read_at(block, at).is_err() {
+                block.fill(0);
+                unreadable += 1;
+            }
+        }
+        if unreadable > 0 {
+            problems.push(Problem::Unreadable { area, blocks: unreadable });
+        }
+    }
+    let whole = |(index, block): (usize, &[u8])| {
+        let is_here = |record: &Record| {
+            record.head.store == geometry.id && record.head.index as usize == index
+        };
+        records::decode(block).filter(is_here)
+    };
+    Ok(bytes.chunks_exact(BLOCK).enumerate().map(whole).collect())
+}
+
+/// How many blocks the snapshot of an area has, and its epoch; None if it is not whole.
+fn snapshot(area: &Area) -> Option<(usize, u64)> {
+    let head = area.first()?.as_ref()?.head;
+    let blocks = head.snapshot_blocks as usize;
+    let belongs = |block: &Option<Record>| {
+        block.as_ref().is_some_and(|record| {
+            let found = record.head;
+            found.is_snapshot
+                && (found.epoch, found.snapshot_blocks) == (head.epoch, head.snapshot_blocks)
+        })
+    };
+    let whole = blocks > 0 && blocks <= area.len() && area[..blocks].iter().all(belongs);
+    whole.then_some((blocks, head.epoch))
+}
+
+fn choose(areas: &[Area], problems: &mut Vec<Problem>) -> Option<Current> {
+    let found: Vec<Option<(usize, u64)>> = areas.iter().map(snapshot).collect();
+    let epoch = |area: usize| found[area].map(|(_, epoch)| epoch);
+    if epoch(0).is_none() && epoch(1).is_none() {
+        problems.push(Problem::NoSnapshot);
+        return None;
+    }
+    if epoch(0) == epoch(1) {
+        problems.push(Problem::SameEpoch);
+    }
+    let chosen = usize::from(epoch(1) > epoch(0));
+    let current = replay(&areas[chosen], chosen, found[chosen]?, problems);
+    // Changes follow a snapshot only when it is durable.
+    let is_newer = |record: &Record| !record.head.is_snapshot && record.head.epoch > current.epoch;
+    if areas[1 - chosen].iter().flatten().any(is_newer) {
+        problems.push(Problem::Newer { area: 1 - chosen });
+    }
+    Some(current)
+}
+
+fn replay(
+    blocks: &Area,
+    area: usize,
+    (snapshot_blocks, epoch): (usize, u64),
+    problems: &mut Vec<Problem>,
+) -> Current {
+    let mut extents = BTreeMap::new();
+    let is_of_epoch =
+        |block: &Option<Record>| block.as_ref().is_some_and(|record| record.head.epoch == epoch);
+    let is_change = |block: &&Option<Record>| {
+        is_of_epoch(block) && block.as_ref().is_some_and(|record| !record.head.is_snapshot)
+    };
+    let changes = blocks[snapshot_blocks..].iter().take_while(is_change).count();
+    let used = snapshot_blocks + changes;
+    for (id, extent) in blocks[..used].iter().flatten().flat_map(|record| &record.entries) {
+        match extent {
+            Some(extent) => extents.insert(*id, *extent),
+            None => extents.remove(id),
+        };
+    }
+    // Each change was durable before the next was written.
+    if blocks[used..].iter().any(is_of_epoch) {
+        problems.push(Problem::Hole { area, block: used as u32 });
+    }
+    let (snapshot_blocks, blocks) = (snapshot_blocks as u32, used as u32);
+    Current { area, epoch, snapshot_blocks, blocks, extents }
+}
+
+fn check_extents(
+    geometry: &Geometry,
+    extents: &BTreeMap<u64, Extent>,
+    problems: &mut Vec<Problem>,
+) {
+    let mut places = Places::new(geometry);
+    for (&id, extent) in extents {
+        if places.is_valid(extent) {
+            places.take(extent);
+        } else {
+            problems.push(Problem::Extent { id });
+        }
+    }
+    if places.overlap() {
+        problems.push(Problem::Overlap);
+    }
+    if extents.len() > geometry.extents_max as usize {
+        problems.push(Problem::TooMany { extents: extents.len() });
+    }
+}
+
+const _: () = assert!(BLOCK as u64 == BLOCK_BYTES);

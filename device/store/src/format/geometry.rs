@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where everything lies: superblock, two areas of records, data, copy of the superblock.
+
+use super::records::ENTRIES_MAX;
+use super::{BLOCK, StoreId};
+
+/// Memory and time of an open grow with it.
+pub const EXTENTS_MAX: u32 = 65_536;
+/// The same, for the records between two snapshots.
+pub const LOG_BLOCKS_MAX: u32 = 4_096;
+/// The format's; no device has an erase unit so large.
+pub const ALIGN_BYTES_MAX: u64 = 1 << 30;
+/// The format's.
+pub const STORE_BYTES_MAX: u64 = 1 << 60;
+
+const BLOCK_BYTES: u64 = BLOCK as u64;
+
+/// What the superblock says; the rest follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Geometry {
+    pub id: StoreId,
+    /// Of the device that is used, a multiple of a block.
+    pub store_bytes: u64,
+    /// What areas and extents begin at a multiple of, and are a multiple of.
+    pub align_bytes: u64,
+    /// How many there may be.
+    pub extents_max: u32,
+    /// Records between two snapshots.
+    pub log_blocks: u32,
+}
+
+/// A limit that a geometry breaks.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GeometryError {
+    #[error("alignment {0}: must be a multiple of {BLOCK_BYTES}, at most {ALIGN_BYTES_MAX}")]
+    Align(u64),
+    #[error("number of extents {0}: must be 1 to {EXTENTS_MAX}")]
+    Extents(u32),
+    #[error("records between snapshots {0}: must be 1 to {LOG_BLOCKS_MAX}")]
+    Log(u32),
+    #[error("{0} bytes: must be a multiple of {BLOCK_BYTES}, at most {STORE_BYTES_MAX}")]
+    Size(u64),
+    #[error(
+        "{store_bytes} bytes are too few: with an alignment of {align_bytes} and {extents_max} \
+         extents a store needs at least {needed}"
+    )]
+    TooSmall { store_bytes: u64, align_bytes: u64, extents_max: u32, needed: u64 },
+}
+
+impl Geometry {
+    /// Whether it keeps all limits; nothing below overflows then.
+    pub fn check(&self) -> Result<(), GeometryError> {
+        let Geometry { store_bytes, align_bytes, extents_max, log_blocks, .. } = *self;
+        if align_bytes == 0 || align_bytes % BLOCK_BYTES != 0 || align_bytes > ALIGN_BYTES_MAX {
+            return Err(GeometryError::Align(align_bytes));
+        }
+        if !(1..=EXTENTS_MAX).contains(&extents_max) {
+            return Err(GeometryError::Extents(extents_max));
+        }
+        if !(1..=LOG_BLOCKS_MAX).contains(&log_blocks) {
+            return Err(GeometryError::Log(log_blocks));
+        }
+        let needed = self.data_start() + align_bytes + BLOCK_BYTES;
+        if store_bytes % BLOCK_BYTES != 0 || store_bytes > STORE_BYTES_MAX {
+            return Err(GeometryError::Size(store_bytes));
+        }
+        if store_bytes < needed {
+            return Err(GeometryError::TooSmall { store_bytes, align_bytes, extents_max, needed });
+        }
+        Ok(())
+    }
+
+    /// Of an area: the largest snapshot and the records behind it.
+    pub fn area_blocks(&self) -> u32 {
+        snapshot_blocks(self.extents_max as usize) + self.log_blocks
+    }
+
+    fn area_bytes(&self) -> u64 {
+        (u64::from(self.area_blocks()) * BLOCK_BYTES).next_multiple_of(self.align_bytes)
+    }
+
+    /// Where an area (0 or 1) begins; the superblock has a unit of its own.
+    pub fn area_at(&self, area: usize) -> u64 {
+        self.align_bytes + area as u64 * self.area_bytes()
+    }
+
+    pub fn data_start(&self) -> u64 {
+        self.area_at(2)
+    }
+
+    /// Behind the last byte that an extent may have.
+    pub fn data_end(&self) -> u64 {
+        let end = self.copy_at();
+        end - end % self.align_bytes
+    }
+
+    /// Of the superblock.
+    pub fn copy_at(&self) -> u64 {
+        self.store_bytes - BLOCK_BYTES
+    }
+}
+
+/// How many blocks a snapshot of so many extents has.
+pub fn snapshot_blocks(extents: usize) -> u32 {
+    extents.div_ceil(ENTRIES_MAX).max(1) as u32
+}
+
+/// Where the copy of the superblock of a store on the whole of such a device is.
+pub fn copy_at(size_bytes: u64) -> Option<u64> {
+    (size_bytes - size_bytes % BLOCK_BYTES).checked_sub(BLOCK_BYTES)
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A block device, a `/dev/chardiskN` or a plain file, read and written past the page cache.
+//!
+//! Each call is one command, or as many as the limits say: a block device gets calls no longer than
+//! what its driver takes in one request, however the buffer lies in physical memory.
+//!
+//! There is none for NVMe's own character device (`/dev/ngXnY`): its commands saved at most 9 % of
+//! the instructions of direct I/O, and it needs CAP_SYS_ADMIN on 6.1 and gives out the whole
+//! namespace.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, OFlags, flock};
+use steadyio_core::device::{Device, DeviceError};
+use steadyio_core::memory::{AlignedBuffer, MemoryError};
+use steadyio_core::occupied::{HEAD_BYTES, partitions, signature, users};
+
+use super::chardisk;
+use super::{BLOCK_BYTES, Commands, Limits, Storage};
+
+/// Of a file: what one call transfers.
+const FILE_COMMAND_BYTES: u64 = 1 << 20;
+/// udev locks a device while it looks at it.
+const LOCK_MAX: Duration = Duration::from_secs(2);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Why a device or file cannot hold a store.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("{}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    /// Mounted, swap, part of something, or opened exclusively.
+    #[error("{} is in use ({by}): unmount or release it first", path.display())]
+    InUse { path: PathBuf, by: String },
+    #[error(
+        "{}: another program has this store open: only one may change it, and nobody may read it \
+         meanwhile", path.display()
+    )]
+    Locked { path: PathBuf },
+    #[error("{}: is read-only", path.display())]
+    ReadOnly { path: PathBuf },
+    /// It was to be empty.
+    #[error("{} holds {what}, which would be lost", path.display())]
+    Holds { path: PathBuf, what: String },
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// Directories, pipes, terminals and the like.
+    #[error("{}: must be a block device, a /dev/chardiskN or a regular file", path.display())]
+    Kind { path: PathBuf },
+    #[error("{}: has blocks of {block_bytes} bytes: must be 512 to {BLOCK_BYTES}", path.display())]
+    Blocks { path: PathBuf, block_bytes: u64 },
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+}
+
+/// What is wanted of a storage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Shared with others who only read.
+    Read,
+    /// For nobody else meanwhile.
+    Change,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct FileStorage {
+    file: File,
+    limits: Limits,
+    /// Longest call.
+    call_bytes: u64,
+    commands: Commands,
+}
+
+impl FileStorage {
+    /// Opens what is there, and keeps others out.
+    pub fn open(path: &Path, access: Access) -> Result<FileStorage, OpenError> {
+        let at = |source| OpenError::Io { path: path.into(), source };
+        let metadata = std::fs::metadata(path).map_err(at)?;
+        let kind = metadata.file_type();
+        let mut opened = if kind.is_block_device() {
+            let file = open_device(path, access)?;
+            let device = Device::open(path)?;
+            if access == Access::Change && device.is_read_only() {
+                return Err(OpenError::ReadOnly { path: path.into() });
+            }
+            FileStorage::of(file, limits_of(&device))
+        } else if kind.is_char_device() {
+            open_chardisk(path, access)?
+        } else if kind.is_file() {
+            let file = open_direct(path, access, OFlags::empty()).map_err(at)?;
+            FileStorage::of(file, limits_of_file(&metadata))
+        } else {
+            return Err(OpenError::Kind { path: path.into() });
+        };
+        let block_bytes = opened.limits.block_bytes;
+        if !(512..=BLOCK_BYTES).contains(&block_bytes) || BLOCK_BYTES % block_bytes != 0 {
+            return Err(OpenError::Blocks { path: path.into(), block_bytes });
+        }
+        lock(&opened.file, access).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => OpenError::Locked { path: path.into() },
+            _ => at(error),
+        })?;
+        opened.limits.size_bytes = opened.file.seek(SeekFrom::End(0)).map_err(at)?;
+        Ok(opened)
+    }
+
+    /// Fails if the device or file is known to hold something.
+    pub fn check_empty(&mut self, path: &Path) -> Result<(), OpenError> {
+        match self.held(path)? {
+            Some(what) => Err(OpenError::Holds { path: path.into(), what }),
+            None => Ok(()),
+        }
+    }
+
+    fn held(&mut self, path: &Path) -> Result<Option<String>, OpenError> {
+        if let Ok(device) = Device::open(path) {
+            let partitions = partitions(&device);
+            if !partitions.is_empty() {
+                return Ok(Some(format!("partitions ({})", partitions.join(", "))));
+            }
+        }
+        let looked_at = HEAD_BYTES.next_multiple_of(BLOCK_BYTES).min(self.limits.size_bytes);
+        let bytes = (looked_at - looked_at % BLOCK_BYTES) as usize;
+        if bytes == 0 {
+            return Ok((looked_at > 0).then(|| "other data".into()));
+        }
+        let mut head = AlignedBuffer::new(bytes, false)?;
+        let at = |source| OpenError::Io { path: path.into(), source };
+        self.read_at(&mut head, 0).map_err(at)?;
+        let is_file = self.file.metadata().map_err(at)?.is_file();
+        Ok(match signature(&head) {
+            Some(what) => Some(what.to_string()),
+            // Of a device nobody can tell; a file has a name because somebody wanted it.
+            None if is_file && head.iter().any(|&byte| byte != 0) => Some("other data".into()),
+            None => None,
+        })
+    }
+
+    fn of(file: File, limits: Limits) -> FileStorage {
+        let call_bytes = limits.command_bytes;
+        FileStorage { file, limits, call_bytes, commands: Commands::default() }
+    }
+
+    /// How many commands this many bytes are.
+    fn count(&self, bytes: usize) -> u64 {
+        (bytes as u64).div_ceil(self.limits.command_bytes)
+    }
+}
+
+fn open_direct(path: &Path, access: Access, more: OFlags) -> io::Result<File> {
+    let open = |flags: OFlags| {
+        let mut options = OpenOptions::new();
+        options.read(true).write(access == Access::Change);
+        options.custom_flags((flags | more).bits() as i32).open(path)
+    };
+    match open(OFlags::DIRECT) {
+        // tmpfs before 6.6.
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => open(OFlags::empty()),
+        opened => opened,
+    }
+}
+
+/// Exclusively, if it is to be changed: that fails for what is mounted, and keeps mounts away.
+fn open_device(path: &Path, access: Access) -> Result<File, OpenError> {
+    let exclusive = if access == Access::Change { OFlags::EXCL } else { OFlags::empty() };
+    open_direct(path, access, exclusive).map_err(|source| {
+        let path = path.to_path_buf();
+        match (source.kind(), Device::open(&path)) {
+            (io::ErrorKind::ResourceBusy, Ok(device)) => {
+                OpenError::InUse { path, by: users(&device) }
+            }
+            _ => OpenError::Io { path, source },
+        }
+    })
+}
+
+fn open_chardisk(path: &Path, access: Access) -> Result<FileStorage, OpenError> {
+    let at = |source| OpenError::Io { path: path.into(), source };
+    let mut options = OpenOptions::new();
+    // Another driver's open may wait, for a modem for example.
+    options.read(true).write(access == Access::Change);
+    options.custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32);
+    let file = options.open(path).map_err(at)?;
+    let info = chardisk::info(&file).map_err(|error| match error.raw_os_error() {
+        Some(libc::ENOTTY | libc::EINVAL) => OpenError::Kind { path: path.into() },
+        _ => at(error),
+    })?;
+    let shortest = info.command_bytes_max.min(info.bg_command_bytes_max);
+    let command_bytes = whole_blocks(shortest.into());
+    let limits = Limits {
+        size_bytes: info.bytes,
+        block_bytes: info.block_bytes.into(),
+        command_bytes,
+        erase_bytes: info.erase_bytes.into(),
+    };
+    let mut storage = FileStorage::of(file, limits);
+    // The module makes commands of a call; fewer calls cost less.
+    storage.call_bytes = u64::from(info.chunk_bytes).max(command_bytes);
+    storage.call_bytes -= storage.call_bytes % command_bytes;
+    Ok(storage)
+}
+
+fn whole_blocks(bytes: u64) -> u64 {
+    (bytes - bytes % BLOCK_BYTES).max(BLOCK_BYTES)
+}
+
+fn limits_of(device: &Device) -> Limits {
+    Limits {
+        size_bytes: device.size_bytes,
+        block_bytes: device.logical_block_bytes(),
+        command_bytes: whole_blocks(device.request_bytes_max()),
+        erase_bytes: device.erase_bytes(),
+    }
+}
+
+fn limits_of_file(metadata: &Metadata) -> Limits {
+    Limits {
+        size_bytes: metadata.len(),
+        block_bytes: BLOCK_BYTES,
+        command_bytes: FILE_COMMAND_BYTES,
+        erase_bytes: 0,
+    }
+}
+
+fn lock(file: &File, access: Access) -> io::Result<()> {
+    let operation = match access {
+        Access::Read => FlockOperation::NonBlockingLockShared,
+        Access::Change => FlockOperation::NonBlockingLockExclusive,
+    };
+    let began = Instant::now();
+    loop {
+        match flock(file, operation) {
+            Err(rustix::io::Errno::WOULDBLOCK) if began.elapsed() < LOCK_MAX => {
+                thread::sleep(LOOK_EVERY);
+            }
+            locked => return Ok(locked?),
+        }
+    }
+}
+
+impl Storage for FileStorage {
+    fn read_at(&mut self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let mut at = offset;
+        for piece in buffer.chunks_mut(self.call_bytes as usize) {
+            self.commands.reads += self.count(piece.len());
+            self.file.read_exact_at(piece, at)?;
+            at += piece.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let mut at = offset;
+        for piece in bytes.chunks(self.call_bytes as usize) {
+            self.commands.writes += self.count(piece.len());
+            self.file.write_all_at(piece, at)?;
+            at += piece.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.commands.flushes += 1;
+        self.file.sync_data()
+    }
+
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    fn commands(&self) -> Commands {
+        self.commands
+    }
+}

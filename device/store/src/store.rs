@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An open store.
+//!
+//! Changes are staged: this store shows them at once, and the next [`Store::flush`] makes all of
+//! them durable, or none. What is durable is never overwritten: a place is given to others only
+//! after the flush that made its extent leave it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+
+use steadyio_core::memory::AlignedBuffer;
+
+use crate::contents::{Loading, Unloading, check_alignment, one_block};
+use crate::error::{StoreError, io_error};
+use crate::examine::{Current, Examined, Problem, examine};
+use crate::format::geometry::{Geometry, snapshot_blocks};
+use crate::format::records::{self, ENTRIES_MAX, Entry, Extent, Head};
+use crate::format::superblock;
+use crate::format::{BLOCK, StoreId};
+use crate::places::{Free, Places};
+use crate::storage::{BLOCK_BYTES, Commands, Storage};
+
+/// What [`Store::create`] clears first: all that tells of what was there before.
+const CLEARED_BYTES: u64 = 128 << 10;
+/// Of a device that does not tell.
+const ALIGN_BYTES: u64 = 1 << 20;
+
+/// How a store is made.
+#[derive(Debug, Clone, Copy)]
+pub struct StoreOptions {
+    /// Where extents begin, best a multiple of the device's erase unit; None: what the device
+    /// prefers, else 1 MiB.
+    pub align_bytes: Option<u64>,
+    pub extents_max: u32,
+    /// Flushes between two snapshots of all records.
+    pub log_blocks: u32,
+}
+
+impl Default for StoreOptions {
+    fn default() -> StoreOptions {
+        StoreOptions { align_bytes: None, extents_max: 1_000, log_blocks: 256 }
+    }
+}
+
+/// How an extent is made.
+#[derive(Debug, Clone, Copy)]
+pub struct ExtentOptions {
+    /// Most that it can hold.
+    pub bytes: u64,
+    /// Whether it has two places, so that there is always room for new contents.
+    pub twice: bool,
+    /// Whether contents have a checksum, which every load computes.
+    pub checked: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Staged {
+    /// There before, with new contents.
+    Changed(Extent),
+    /// Made since the last flush.
+    New(Extent),
+    Deleted,
+}
+
+impl Staged {
+    fn extent(&self) -> Option<&Extent> {
+        match self {
+            Staged::Changed(extent) | Staged::New(extent) => Some(extent),
+            Staged::Deleted => None,
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Store<S: Storage> {
+    pub(crate) storage: S,
+    /// For what is no whole block.
+    pub(crate) block: AlignedBuffer,
+    geometry: Geometry,
+    /// What is durable, and where.
+    current: Current,
+    epoch_max: u64,
+    staged: BTreeMap<u64, Staged>,
+    problems: Vec<Problem>,
+    /// Whether the records that were found are durable: who wrote them may have been killed before
+    /// the flush.
+    settled: bool,
+    read_only: bool,
+    failed: bool,
+}
+
+impl<S: Storage> Store<S> {
+    /// Makes an empty store over whatever is there, which the caller has looked at.
+    pub fn create(mut storage: S, options: &StoreOptions) -> Result<Store<S>, StoreError> {
+        let limits = storage.limits();
+        let preferred = match limits.erase_bytes {
+            0 => ALIGN_BYTES,
+            bytes => bytes.next_multiple_of(BLOCK_BYTES),
+        };
+        let geometry = Geometry {
+            id: new_id().map_err(io_error("/dev/urandom"))?,
+            store_bytes: limits.size_bytes - limits.size_bytes % BLOCK_BYTES,
+            align_bytes: options.align_bytes.unwrap_or(preferred),
+            extents_max: options.extents_max,
+            log_blocks: options.log_blocks,
+        };
+        geometry.check()?;
+        write_empty(&mut storage, &geometry).map_err(io_error("making the store"))?;
+        Store::open(storage)
+    }
+
+    /// Opens a store to read and change it.
+    pub fn open(storage: S) -> Result<Store<S>, StoreError> {
+        let store = Store::open_if(storage, Problem::allows_changes)?;
+        Ok(Store { read_only: false, ..store })
+    }
+
+    /// Opens a store to read only: one whose superblock is damaged, too, if its copy is not.
+    pub fn open_to_read(storage: S) -> Result<Store<S>, StoreError> {
+        Store::open_if(storage, Problem::allows_reading)
+    }
+
+    /// Opens whatever is there, to tell of it: what it shows may be wrong.
+    pub(crate) fn open_damaged(storage: S) -> Result<Store<S>, StoreError> {
+        Store::open_if(storage, |_| true)
+    }
+
+    fn open_if(mut storage: S, allowed: fn(&Problem) -> bool) -> Result<Store<S>, StoreError> {
+        let Examined { geometry, current, epoch_max, problems } = examine(&mut storage)?;
+        if !problems.iter().all(allowed) {
+            return Err(StoreError::Damaged(problems));
+        }
+        // Without one there is a problem.
+        let current = current.unwrap_or_default();
+        Ok(Store {
+            storage,
+            block: one_block()?,
+            geometry,
+            current,
+            epoch_max,
+            staged: BTreeMap::new(),
+            problems,
+            read_only: true,
+            settled: false,
+            failed: false,
+        })
+    }
+
+    /// Damage that does not keep the store from being opened.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Flushes since the records were written anew, and after how many that happens.
+    pub fn changes(&self) -> (u32, u32) {
+        let Current { blocks, snapshot_blocks, .. } = self.current;
+        (blocks - snapshot_blocks, self.geometry.area_blocks() - snapshot_blocks)
+    }
+
+    /// What the storage was given since it was opened.
+    pub fn commands(&self) -> Commands {
+        self.storage.commands()
+    }
+
+    /// The longest command that the device gets in one piece.
+    pub fn command_bytes(&self) -> u64 {
+        self.storage.limits().command_bytes
+    }
+
+    /// How many commands a load of an extent takes, and no other.
+    pub fn load_commands(&self, id: u64) -> Result<u64, StoreError> {
+        let bytes = self.extent(id)?.valid_bytes.next_multiple_of(BLOCK_BYTES);
+        Ok(bytes.div_ceil(self.command_bytes()))
+    }
+
+    /// The most that is not above `bytes` and in which contents may be read or written piece by
+    /// piece without another command than in one; one command at least.
+    pub fn piece_bytes(&self, bytes: usize) -> usize {
+        let command_bytes = self.command_bytes() as usize;
+        (bytes / command_bytes).max(1) * command_bytes
+    }
+
+    /// As this store shows it, staged changes included.
+    pub fn extent(&self, id: u64) -> Result<Extent, StoreError> {
+        let found = match self.staged.get(&id) {
+            Some(staged) => staged.extent(),
+            None => self.current.extents.get(&id),
+        };
+        found.copied().ok_or(StoreError::Missing(id))
+    }
+
+    /// All extents by id, staged changes included.
+    pub fn extents(&self) -> BTreeMap<u64, Extent> {
+        let mut extents = self.current.extents.clone();
+        for (&id, staged) in &self.staged {
+            match staged.extent() {
+                Some(extent) => extents.insert(id, *extent),
+                None => extents.remove(&id),
+            };
+        }
+        extents
+    }
+
+    pub fn free(&self) -> Free {
+        self.places().free()
+    }
+
+    /// Of all that is durable or staged.
+    fn places(&self) -> Places {
+        let mut places = Places::new(&self.geometry);
+        self.current.extents.values().for_each(|extent| places.take(extent));
+        for (id, staged) in &self.staged {
+            let has = |new: &Extent| {
+                let old = self.current.extents.get(id);
+                old.is_some_and(|old| old.start == new.start || old.spare == Some(new.start))
+            };
+            match staged {
+                Staged::New(extent) => places.take(extent),
+                Staged::Changed(extent) if !has(extent) => places.take(extent),
+                _ => {}
+            }
+        }
+        places
+    }
+
+    fn find_place(&self, places: &mut Places, bytes: u64) -> Result<u64, StoreError> {
+        places.find(bytes).ok_or_else(|| StoreError::Full {
+            needed_bytes: places.length(bytes),
+            free: self.free(),
+        })
+    }
+
+    fn changeable(&self) -> Result<(), StoreError> {
+        match (self.read_only, self.failed) {
+            (true, _) => Err(StoreError::ReadOnly),
+            (_, true) => Err(StoreError::Failed),
+            _ => Ok(()),
+        }
+    }
+
+    /// Room for one more change in the next record.
+    fn room_for(&self, id: u64) -> Result<(), StoreError> {
+        self.changeable()?;
+        if self.staged.len() == ENTRIES_MAX && !self.staged.contains_key(&id) {
+            return Err(StoreError::TooManyStaged);
+        }
+        Ok(())
+    }
+
+    /// Makes an extent, without contents. Staged.
+    pub fn create_extent(&mut self, id: u64, options: &ExtentOptions) -> Result<(), StoreError> {
+        self.room_for(id)?;
+        if self.extent(id).is_ok() {
+            return Err(StoreError::Exists(id));
+        }
+        if options.bytes == 0 {
+            return Err(StoreError::Empty);
+        }
+        if self.extents().len() >= self.geometry.extents_max as usize {
+            return Err(StoreError::TooMany(self.geometry.extents_max));
+        }
+        let mut places = self.places();
+        let start = self.find_place(&mut places, options.bytes)?;
+        let spare =
+            options.twice.then(|| self.find_place(&mut places, options.bytes)).transpose()?;
+        let crc = options.checked.then_some(0);
+        let extent = Extent { start, spare, bytes: options.bytes, valid_bytes: 0, crc };
+        self.staged.insert(id, Staged::New(extent));
+        Ok(())
+    }
+
+    /// Deletes an extent. Staged: its place is free after the flush.
+    pub fn delete(&mut self, id: u64) -> Result<(), StoreError> {
+        self.room_for(id)?;
+        self.extent(id)?;
+        if self.current.extents.contains_key(&id) {
+            self.staged.insert(id, Staged::Deleted);
+        } else {
+            self.staged.remove(&id);
+        }
+        Ok(())
+    }
+
+    /// Fills the buffer with an extent's contents and returns their length. The buffer must have
+    /// room for them rounded up to whole blocks.
+    pub fn load(&mut self, id: u64, buffer: &mut [u8]) -> Result<usize, StoreError> {
+        let needed_bytes = self.extent(id)?.valid_bytes.next_multiple_of(BLOCK_BYTES);
+        let buffer_bytes = buffer.len() as u64;
+        let short = StoreError::Buffer { id, buffer_bytes, needed_bytes };
+        let needed = usize::try_from(needed_bytes).ok();
+        let Some(blocks) = needed.and_then(|needed| buffer.get_mut(..needed)) else {
+            return Err(short);
+        };
+        Ok(self.begin_load(id)?.next(blocks)?.len())
+    }
+
+    /// The same in pieces.
+    pub fn begin_load(&mut self, id: u64) -> Result<Loading<'_, S>, StoreError> {
+        let extent = self.extent(id)?;
+        Ok(Loading::new(self, id, extent))
+    }
+
+    /// Replaces an extent's contents; durable when it returns, and so is all that was staged.
+    pub fn unload(&mut self, id: u64, contents: &[u8]) -> Result<(), StoreError> {
+        self.write(id, contents)?;
+        self.flush()
+    }
+
+    /// Replaces an extent's contents. Staged.
+    pub fn write(&mut self, id: u64, contents: &[u8]) -> Result<(), StoreError> {
+        let (bytes, extent_bytes) = (contents.len() as u64, self.extent(id)?.bytes);
+        if bytes > extent_bytes {
+            return Err(StoreError::TooLong { id, bytes, extent_bytes });
+        }
+        if bytes > 0 {
+            check_alignment("address of the contents", contents.as_ptr() as u64)?;
+        }
+        let mut unloading = self.begin_unload(id)?;
+        unloading.append(contents)?;
+        unloading.finish()
+    }
+
+    /// The same in pieces. Contents of this extent that are staged are given up.
+    pub fn begin_unload(&mut self, id: u64) -> Result<Unloading<'_, S>, StoreError> {
+        self.room_for(id)?;
+        self.extent(id)?;
+        let empty =
+            |extent: &Extent| Extent { valid_bytes: 0, crc: extent.crc.map(|_| 0), ..*extent };
+        let extent = match self.staged.get(&id) {
+            Some(Staged::New(extent)) => {
+                let extent = empty(extent);
+                self.staged.insert(id, Staged::New(extent));
+                extent
+            }
+            _ => {
+                self.staged.remove(&id);
+                empty(&self.moved(id)?)
+            }
+        };
+        self.settle()?;
+        Ok(Unloading::new(self, id, extent))
+    }
+
+    /// An extent that is durable, with a place for new contents.
+    fn moved(&self, id: u64) -> Result<Extent, StoreError> {
+        let extent = self.extent(id)?;
+        if extent.valid_bytes == 0 {
+            return Ok(extent);
+        }
+        Ok(match extent.spare {
+            Some(spare) => Extent { start: spare, spare: Some(extent.start), ..extent },
+            None => {
+                let start = self.find_place(&mut self.places(), extent.bytes)?;
+                Extent { start, ..extent }
+            }
+        })
+    }
+
+    /// New contents, which are written.
+    pub(crate) fn stage(&mut self, id: u64, extent: Extent) -> Result<(), StoreError> {
+        let staged = match self.staged.get(&id) {
+            Some(Staged::New(_)) => Staged::New(extent),
+            _ => Staged::Changed(extent),
+        };
+        self.staged.insert(id, staged);
+        Ok(())
+    }
+
+    /// Makes all staged changes durable: all of them, or, if power fails, none.
+    pub fn flush(&mut self) -> Result<(), StoreError> {
+        self.changeable()?;
+        if self.staged.is_empty() {
+            return Ok(());
+        }
+        self.settle()?;
+        // What is on the device is not known after an error.
+        self.failed = true;
+        self.commit()?;
+        self.failed = false;
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), StoreError> {
+        if self.current.blocks == self.geometry.area_blocks() {
+            self.write_snapshot()?;
+        }
+        let flush_error = || io_error("flushing the device");
+        // Contents and snapshot.
+        self.storage.flush().map_err(flush_error())?;
+        let entries: Vec<Entry> =
+            self.staged.iter().map(|(&id, staged)| (id, staged.extent().copied())).collect();
+        records::encode(&self.head(false, self.current.blocks), &entries, &mut self.block);
+        let at =
+            self.geometry.area_at(self.current.area) + u64::from(self.current.blocks) * BLOCK_BYTES;
+        self.storage.write_at(&self.block, at).map_err(io_error("writing a record"))?;
+        self.storage.flush().map_err(flush_error())?;
+        self.current.blocks += 1;
+        self.current.extents = self.extents();
+        self.staged.clear();
+        Ok(())
+    }
+
+    fn head(&self, is_snapshot: bool, index: u32) -> Head {
+        let (store, epoch) = (self.geometry.id, self.current.epoch);
+        let snapshot_blocks = self.current.snapshot_blocks;
+        Head { is_snapshot, store, epoch, index, snapshot_blocks }
+    }
+
+    /// Begins the other area with all that is durable.
+    fn write_snapshot(&mut self) -> Result<(), StoreError> {
+        let entries: Vec<Entry> =
+            self.current.extents.iter().map(|(&id, extent)| (id, Some(*extent))).collect();
+        self.current.epoch = self.epoch_max.saturating_add(1);
+        self.epoch_max = self.current.epoch;
+        self.current.area = 1 - self.current.area;
+        self.current.snapshot_blocks = snapshot_blocks(entries.len());
+        self.current.blocks = self.current.snapshot_blocks;
+        let mut bytes = AlignedBuffer::new(self.current.blocks as usize * BLOCK, false)?;
+        let mut chunks = entries.chunks(ENTRIES_MAX);
+        for (index, block) in (0..).zip(bytes.chunks_exact_mut(BLOCK)) {
+            records::encode(&self.head(true, index), chunks.next().unwrap_or_default(), block);
+        }
+        let at = self.geometry.area_at(self.current.area);
+        self.storage.write_at(&bytes, at).map_err(io_error("writing a snapshot"))
+    }
+
+    /// Before anything is written over places that the records do not name any more.
+    fn settle(&mut self) -> Result<(), StoreError> {
+        if !self.settled {
+            self.failed = true;
+            self.storage.flush().map_err(io_error("flushing the device"))?;
+            (self.failed, self.settled) = (false, true);
+        }
+        Ok(())
+    }
+}
+
+fn new_id() -> io::Result<StoreId> {
+    let mut id = StoreId::default();
+    File::open("/dev/urandom")?.read_exact(&mut id)?;
+    Ok(id)
+}
+
+/// First there is no store, then records, then a superblock, and last its copy: a power cut leaves
+/// what was there before, or no store, or this one.
+fn write_empty<S: Storage>(storage: &mut S, geometry: &Geometry) -> io::Result<()> {
+    let mut block = AlignedBuffer::new(CLEARED_BYTES as usize, false).map_err(io::Error::other)?;
+    let places = [0, geometry.copy_at()];
+    for at in places {
+        storage.write_at(&block[..BLOCK], at)?;
+    }
+    storage.flush()?;
+    // Not before an earlier store is gone: it may have had extents here.
+    let cleared = CLEARED_BYTES.min(geometry.store_bytes) as usize;
+    storage.write_at(&block[BLOCK..cleared], BLOCK_BYTES)?;
+    storage.flush()?;
+    let block = &mut block[..BLOCK];
+    let store = geometry.id;
+    let head = Head { is_snapshot: true, store, epoch: 1, index: 0, snapshot_blocks: 1 };
+    records::encode(&head, &[], block);
+    storage.write_at(block, geometry.area_at(0))?;
+    storage.flush()?;
+    superblock::encode(geometry, block);
+    for at in places {
+        storage.write_at(block, at)?;
+        storage.flush()?;
+    }
+    Ok(())
+}

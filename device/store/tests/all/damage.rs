@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Devices with damage, with another version's store, or with something else: told, never taken for
+//! good, never mended.
+
+use proptest::prelude::*;
+use steadyio_store::AlignedBuffer;
+use steadyio_store::check::{Contents, Report, check};
+use steadyio_store::error::StoreError;
+use steadyio_store::examine::Problem;
+use steadyio_store::format::superblock::NoSuperblock;
+use steadyio_store::store::{ExtentOptions, Store};
+
+use crate::disk::Disk;
+use crate::model::{Shape, noise, shown};
+
+const BLOCK: usize = 4_096;
+const SHAPE: Shape = Shape { data_blocks: 12, extents_max: 4, log_blocks: 3, extents: 0 };
+/// Of an area of `SHAPE`, and where both begin.
+const AREA_BLOCKS: usize = 4;
+const AREAS: [usize; 2] = [BLOCK, BLOCK * (1 + AREA_BLOCKS)];
+
+fn check_all(image: Vec<u8>) -> Result<Report, StoreError> {
+    let mut buffer = AlignedBuffer::new(2 * BLOCK, false).unwrap();
+    check(Disk::new(image), &mut buffer, &mut |_, _| true)
+}
+
+/// A store with so many flushes behind it: each replaces extent 1, the first makes 1 and 2.
+fn stored(flushes: u64) -> Vec<u8> {
+    let (disk, _) = SHAPE.make();
+    let mut store = Store::open(disk.clone()).unwrap();
+    for id in [1, 2] {
+        let options = ExtentOptions { bytes: 9_000, twice: false, checked: true };
+        store.create_extent(id, &options).unwrap();
+        store.write(id, &noise(9_000, id)[..9_000]).unwrap();
+    }
+    for flush in 0..flushes {
+        store.unload(1, &noise(6_000, 100 + flush)[..6_000]).unwrap();
+    }
+    disk.contents()
+}
+
+fn problems(image: Vec<u8>) -> Vec<Problem> {
+    match Store::open(Disk::new(image)) {
+        Ok(store) => store.problems().to_vec(),
+        Err(StoreError::Damaged(problems)) => problems,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn refused(image: Vec<u8>) -> String {
+    Store::open(Disk::new(image)).unwrap_err().to_string()
+}
+
+fn flip(image: &mut [u8], at: usize) {
+    image[at] ^= 0x10;
+}
+
+/// As if a program had written the block so.
+fn seal(block: &mut [u8]) {
+    block[12..16].fill(0);
+    let crc = crc32fast::hash(block);
+    block[12..16].copy_from_slice(&crc.to_le_bytes());
+}
+
+#[test]
+fn other_versions_are_named() {
+    for version in [0u32, 2, 77] {
+        let mut image = stored(1);
+        image[8..12].copy_from_slice(&version.to_le_bytes());
+        seal(&mut image[..BLOCK]);
+        let said = refused(image.clone());
+        assert!(said.starts_with(&format!("holds a store of format {version}, and")), "{said}");
+        assert!(said.contains("knows format 1"), "{said}");
+        assert!(matches!(check_all(image), Err(StoreError::Version { found }) if found == version));
+    }
+}
+
+#[test]
+fn what_is_no_store_is_told() {
+    assert!(refused(vec![0; 100 * BLOCK]).contains("holds no store"));
+    assert!(refused(vec![0x5a; 100 * BLOCK]).contains("holds no store"));
+    assert!(refused(Vec::new()).contains("holds no store"));
+}
+
+#[test]
+fn a_damaged_superblock_has_a_copy_to_read_with_and_not_to_change() {
+    let mut image = stored(1);
+    flip(&mut image, 40);
+    let why = vec![Problem::Superblock(NoSuperblock::Checksum)];
+    assert_eq!(problems(image.clone()), why);
+    let mut store = Store::open_to_read(Disk::new(image.clone())).unwrap();
+    assert_eq!(store.problems(), why);
+    assert_eq!(shown(&mut store).unwrap()[&1].contents, noise(6_000, 100)[..6_000]);
+    assert!(matches!(store.delete(1), Err(StoreError::ReadOnly)));
+    assert!(!check_all(image).unwrap().is_good());
+}
+
+#[test]
+fn what_another_format_overwrote_is_not_changed() {
+    let mut image = stored(1);
+    image[..BLOCK].fill(0xee);
+    assert_eq!(problems(image), [Problem::Superblock(NoSuperblock::Magic)]);
+}
+
+#[test]
+fn a_damaged_copy_is_told_and_does_no_harm() {
+    let mut image = stored(1);
+    let last = image.len() - BLOCK;
+    flip(&mut image, last + 20);
+    assert_eq!(problems(image.clone()), [Problem::SuperblockCopy(NoSuperblock::Checksum)]);
+    Store::open(Disk::new(image.clone())).unwrap().delete(1).unwrap();
+    let report = check_all(image.clone()).unwrap();
+    assert_eq!((report.problems.len(), report.is_good()), (1, false));
+    flip(&mut image, 20);
+    let said = refused(image);
+    assert!(said.contains("superblock: a damaged superblock"), "{said}");
+    assert!(said.contains("its copy: a damaged superblock"), "{said}");
+}
+
+#[test]
+fn a_part_of_a_store_is_told_from_a_whole_one() {
+    let mut image = stored(1);
+    image.truncate(image.len() - BLOCK);
+    let said = refused(image.clone());
+    assert!(said.contains(&format!("and only {} are there", image.len())), "{said}");
+    // On something larger it is whole.
+    let mut image = stored(1);
+    image.resize(image.len() + 7 * BLOCK, 0);
+    assert_eq!(problems(image), []);
+}
+
+#[test]
+fn a_hole_in_the_records_is_told() {
+    let mut image = stored(2);
+    flip(&mut image, AREAS[0] + BLOCK + 60);
+    assert_eq!(problems(image.clone()), [Problem::Hole { area: 0, block: 1 }]);
+    let report = check_all(image).unwrap();
+    assert!(report.extents.is_empty() && !report.is_good());
+}
+
+#[test]
+fn a_damaged_snapshot_with_changes_behind_it_is_told() {
+    // The fourth flush begins the other area.
+    let mut image = stored(4);
+    flip(&mut image, AREAS[1] + 100);
+    assert_eq!(problems(image.clone()), [Problem::Newer { area: 1 }]);
+    flip(&mut image, AREAS[0] + 100);
+    assert_eq!(problems(image.clone()), [Problem::NoSnapshot]);
+    let report = check_all(image).unwrap();
+    assert_eq!((report.extents.len(), report.problems.len()), (0, 1));
+}
+
+#[test]
+fn damage_to_the_last_record_leaves_the_state_before_it() {
+    // What a power cut may leave, too: nothing tells them apart.
+    let mut image = stored(2);
+    flip(&mut image, AREAS[0] + 2 * BLOCK + 60);
+    let mut store = Store::open(Disk::new(image)).unwrap();
+    assert_eq!(shown(&mut store).unwrap()[&1].contents, noise(6_000, 100)[..6_000]);
+}
+
+#[test]
+fn damaged_contents_are_told_and_the_others_are_read() {
+    let mut image = stored(1);
+    let mut store = Store::open(Disk::new(image.clone())).unwrap();
+    let start = store.extent(2).unwrap().start as usize;
+    flip(&mut image, start + 8_999);
+    let report = check_all(image.clone()).unwrap();
+    let found: Vec<_> = report.extents.iter().map(|found| (found.id, found.contents)).collect();
+    assert_eq!(found, [(1, Some(Contents::Good)), (2, Some(Contents::Damaged))]);
+    let mut buffer = AlignedBuffer::new(3 * BLOCK, false).unwrap();
+    store = Store::open(Disk::new(image)).unwrap();
+    assert_eq!(store.load(1, &mut buffer).unwrap(), 6_000);
+    let said = store.load(2, &mut buffer).unwrap_err().to_string();
+    assert!(said.starts_with("extent 2: its contents are damaged"), "{said}");
+}
+
+#[test]
+fn extents_that_no_program_makes_are_told() {
+    let image = stored(1);
+    let record = AREAS[0] + BLOCK;
+    let with = |at: usize, value: u64| {
+        let mut image = image.clone();
+        image[record + 56 + at..][..8].copy_from_slice(&value.to_le_bytes());
+        seal(&mut image[record..record + BLOCK]);
+        (problems(image.clone()), check_all(image).unwrap().is_good())
+    };
+    let outside = (vec![Problem::Extent { id: 1 }], false);
+    let (start, spare, bytes, valid) = (8, 16, 24, 32);
+    for wrong in [0, 1, BLOCK as u64, 1 << 62, u64::MAX] {
+        assert_eq!(with(start, wrong), outside, "start {wrong}");
+    }
+    for wrong in [1, u64::MAX] {
+        assert_eq!(with(spare, wrong), outside, "spare {wrong}");
+    }
+    for wrong in [0, 1 << 40, u64::MAX] {
+        assert_eq!(with(bytes, wrong), outside, "bytes {wrong}");
+    }
+    assert_eq!(with(valid, u64::MAX), outside);
+    let mut store = Store::open(Disk::new(image.clone())).unwrap();
+    let second = store.extent(2).unwrap().start;
+    assert_eq!(with(start, second).0, [Problem::Overlap]);
+    assert!(shown(&mut store).is_ok());
+}
+
+/// Damage as it may be: to anything, or as if a program had written it so.
+fn damaged() -> impl Strategy<Value = Vec<u8>> {
+    let places = prop_oneof![
+        4 => 0..(1 + 2 * AREA_BLOCKS) * BLOCK,
+        // Where the fields are.
+        4 => (0..=2 * AREA_BLOCKS, 0..160usize).prop_map(|(block, at)| block * BLOCK + at),
+        1 => any::<prop::sample::Index>().prop_map(|at| at.index(22 * BLOCK)),
+    ];
+    let byte = prop_oneof![Just(0u8), Just(1), Just(0xff), any::<u8>()];
+    let damage = prop::collection::vec((places, byte), 1..6);
+    (0..6u64, damage, any::<bool>()).prop_map(|(flushes, damage, sealed)| {
+        let mut image = stored(flushes);
+        for (at, byte) in damage {
+            let at = at.min(image.len() - 1);
+            image[at] = byte;
+            if sealed && at / BLOCK <= 2 * AREA_BLOCKS {
+                let block = at / BLOCK * BLOCK;
+                seal(&mut image[block..block + BLOCK]);
+            }
+        }
+        image
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_makes_it_panic(image in damaged()) {
+        // A store of any geometry that the bytes say, of up to 64 MiB of records.
+        if let Ok(mut store) = Store::open(Disk::new(image.clone())) {
+            let ids: Vec<u64> = store.extents().keys().copied().collect();
+            let mut buffer = AlignedBuffer::new(4 * BLOCK, false).unwrap();
+            for id in ids {
+                let _ = store.load(id, &mut buffer);
+                let _ = store.write(id, &noise(5_000, 7)[..5_000]);
+            }
+            let options = ExtentOptions { bytes: 4_096, twice: true, checked: true };
+            let _ = store.create_extent(9, &options);
+            let _ = store.flush();
+        }
+        let _ = check_all(image);
+    }
+
+    #[test]
+    fn noise_is_no_store(bytes in prop::collection::vec(any::<u8>(), 0..3 * BLOCK)) {
+        prop_assert!(Store::open(Disk::new(bytes)).is_err());
+    }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Stores on real files and block devices.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::Command;
+
+use steadyio_store::AlignedBuffer;
+use steadyio_store::storage::Storage;
+use steadyio_store::storage::file::{Access, FileStorage, OpenError};
+use steadyio_store::store::{ExtentOptions, Store, StoreOptions};
+use steadyio_testing::{LoopDisk, is_root};
+
+use crate::model::noise;
+
+fn use_store(path: &Path) {
+    let options = StoreOptions { align_bytes: Some(64 << 10), ..StoreOptions::default() };
+    let storage = FileStorage::open(path, Access::Change).unwrap();
+    let mut store = Store::create(storage, &options).unwrap();
+    let extent = ExtentOptions { bytes: 3 << 20, twice: false, checked: true };
+    store.create_extent(7, &extent).unwrap();
+    store.unload(7, &noise(2_500_000, 1)[..2_500_000]).unwrap();
+    drop(store);
+    let mut store = Store::open(FileStorage::open(path, Access::Read).unwrap()).unwrap();
+    let mut buffer = AlignedBuffer::new(3 << 20, false).unwrap();
+    let before = store.commands();
+    let length = store.load(7, &mut buffer).unwrap();
+    assert_eq!(buffer[..length], noise(2_500_000, 1)[..2_500_000]);
+    let taken = store.commands().since(before);
+    assert_eq!(taken.reads, store.load_commands(7).unwrap());
+}
+
+fn file(dir: &Path, mib: u64) -> std::path::PathBuf {
+    let path = dir.join("store");
+    File::create(&path).unwrap().set_len(mib << 20).unwrap();
+    path
+}
+
+#[test]
+fn a_file_holds_a_store() {
+    let dir = tempfile::tempdir().unwrap();
+    use_store(&file(dir.path(), 16));
+    // A file system without direct I/O, on kernels before 6.6.
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    use_store(&file(dir.path(), 16));
+}
+
+#[test]
+fn a_block_device_holds_a_store() {
+    let Some(disk) = LoopDisk::new(16, &["--direct-io=on"]) else { return };
+    use_store(Path::new(&disk.node));
+}
+
+#[test]
+fn the_longest_command_is_what_the_driver_takes() {
+    let Some(disk) = LoopDisk::new(16, &[]) else { return };
+    let knob = Path::new("/sys/block").join(disk.name()).join("queue/max_sectors_kb");
+    let before = fs::read_to_string(&knob).unwrap();
+    fs::write(&knob, "64").unwrap();
+    let limits = FileStorage::open(Path::new(&disk.node), Access::Read).unwrap().limits();
+    fs::write(&knob, before).unwrap();
+    assert_eq!((limits.command_bytes, limits.size_bytes), (64 << 10, 16 << 20));
+}
+
+#[test]
+fn one_program_changes_it_or_several_read_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(dir.path(), 1);
+    let open = |access| FileStorage::open(&path, access);
+    let readers = (open(Access::Read).unwrap(), open(Access::Read).unwrap());
+    assert!(matches!(open(Access::Change), Err(OpenError::Locked { .. })));
+    drop(readers);
+    let _writer = open(Access::Change).unwrap();
+    for access in [Access::Read, Access::Change] {
+        let said = open(access).unwrap_err().to_string();
+        assert!(said.contains("another program has this store open"), "{said}");
+    }
+}
+
+#[test]
+fn a_mounted_device_is_refused_with_its_mount_point() {
+    let Some(disk) = LoopDisk::new(16, &[]) else { return };
+    let run = |program: &str, arguments: &[&str]| {
+        assert!(Command::new(program).args(arguments).status().unwrap().success(), "{program}");
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let on = dir.path().to_str().unwrap();
+    run("mkfs.ext4", &["-q", &disk.node]);
+    run("mount", &[&disk.node, on]);
+    let refused = FileStorage::open(Path::new(&disk.node), Access::Change);
+    run("umount", &[on]);
+    let said = refused.unwrap_err().to_string();
+    assert!(said.contains(&format!("is in use (mounted on {on})")), "{said}");
+}
+
+#[test]
+fn what_cannot_hold_a_store_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = |path: &str| FileStorage::open(Path::new(path), Access::Change).unwrap_err();
+    for path in [dir.path().to_str().unwrap(), "/dev/null", "/dev/urandom"] {
+        let said = open(path).to_string();
+        assert!(said.contains("must be a block device, a /dev/chardiskN or a regular"), "{said}");
+    }
+    assert!(matches!(open("/no/such/file"), OpenError::Io { .. }));
+    if is_root("a device that only root can write to") {
+        let Some(disk) = LoopDisk::new(1, &["--read-only"]) else { return };
+        assert!(matches!(open(&disk.node), OpenError::ReadOnly { .. }));
+    }
+}
