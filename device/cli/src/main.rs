@@ -17,6 +17,7 @@ mod record;
 mod record_file;
 mod recover;
 mod status;
+mod store;
 mod table;
 mod trace;
 mod tune;
@@ -45,6 +46,7 @@ enum Command {
     Record(Box<record::Arguments>),
     Recover(recover::Arguments),
     Status(status::Arguments),
+    Store(store::Arguments),
     Trace(Box<trace::Arguments>),
     Tune(Box<tune::Arguments>),
     With(with::Arguments),
@@ -62,6 +64,7 @@ fn main() -> ExitCode {
         Command::Record(arguments) => record::run(&arguments),
         Command::Recover(arguments) => recover::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
+        Command::Store(arguments) => store::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments),
         Command::Tune(arguments) => tune::run(&arguments),
         Command::With(arguments) => return with::run(&arguments),

@@ -12,5 +12,6 @@ mod export;
 mod model;
 mod record;
 mod record_file;
+mod store;
 mod trace;
 mod with;

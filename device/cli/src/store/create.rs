@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady store create`: looks at what is there before it makes a store of it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use rustix::fs::FallocateFlags;
+use steadyio_core::interrupt::Interrupt;
+use steadyio_store::storage::file::{Access, FileStorage, OpenError};
+use steadyio_store::store::{Store, StoreOptions};
+
+use super::{failure, interrupted, named};
+use crate::exit::{Failure, Status};
+use crate::output::print;
+use crate::quantity::size;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Block device, /dev/chardiskN, or file, which is made if it is not there
+    #[arg(value_name = "DEVICE")]
+    device: PathBuf,
+    /// Size of a file that is made
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    size: Option<u64>,
+    /// Where extents begin: a multiple of the device's erase unit [default: what the device says,
+    /// else 1MiB]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    align: Option<u64>,
+    /// How many extents there may be
+    #[arg(long, value_name = "NUMBER", default_value_t = StoreOptions::default().extents_max)]
+    extents: u32,
+    /// Overwrite what the device or file holds
+    #[arg(long)]
+    force: bool,
+}
+
+pub fn run(arguments: &Arguments, stop: &Interrupt) -> Result<Status, Failure> {
+    let device = &arguments.device;
+    let made = make_file(device, arguments.size)?;
+    let created = create(arguments, stop, made);
+    if created.is_err() && made {
+        // It was not there before.
+        let _ = fs::remove_file(device);
+    }
+    let store = created?;
+    let free = store.free();
+    print(&format!(
+        "{}: a store for {} extents, aligned to {} bytes; {} bytes are free\n",
+        device.display(),
+        store.geometry().extents_max,
+        store.geometry().align_bytes,
+        free.total_bytes
+    ))?;
+    Ok(Status::Done)
+}
+
+fn create(
+    arguments: &Arguments,
+    stop: &Interrupt,
+    made: bool,
+) -> Result<Store<FileStorage>, Failure> {
+    let device = &arguments.device;
+    // Fails for what is in use, with --force, too.
+    let mut storage =
+        FileStorage::open(device, Access::Change).map_err(Failure::with(Status::Failed))?;
+    if !arguments.force && !made {
+        storage.check_empty(device).map_err(|error| {
+            let holds = matches!(error, OpenError::Holds { .. });
+            let hint = if holds { "; to allow this, add --force" } else { "" };
+            Failure::with(Status::Failed)(anyhow!("{:#}{hint}", anyhow::Error::from(error)))
+        })?;
+    }
+    if stop.requested() {
+        return Err(interrupted(device));
+    }
+    let options = StoreOptions {
+        align_bytes: arguments.align,
+        extents_max: arguments.extents,
+        ..StoreOptions::default()
+    };
+    Store::create(storage, &options).map_err(failure(device))
+}
+
+/// Whether there was no file, and now is.
+fn make_file(path: &Path, size: Option<u64>) -> Result<bool, Failure> {
+    let usage =
+        |text: &str| Err(Failure::with(Status::Usage)(anyhow!("{}: {text}", path.display())));
+    match (fs::metadata(path), size) {
+        (Err(error), None) if error.kind() == io::ErrorKind::NotFound => {
+            usage("is not there: --size makes a file")
+        }
+        (Err(error), Some(bytes)) if error.kind() == io::ErrorKind::NotFound => {
+            named(path, OpenOptions::new().write(true).create_new(true).open(path))
+                .and_then(|file| {
+                    named(path, fill(&file, bytes)).inspect_err(|_| {
+                        let _ = fs::remove_file(path);
+                    })
+                })
+                .map(|()| true)
+        }
+        (Err(error), _) => named(path, Err(error)),
+        (Ok(_), Some(_)) => usage("is there: --size is for a file that is made"),
+        (Ok(_), None) => Ok(false),
+    }
+}
+
+/// All its blocks now, so that no later write finds the file system full.
+fn fill(file: &File, bytes: u64) -> io::Result<()> {
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
+        Err(rustix::io::Errno::OPNOTSUPP) => file.set_len(bytes),
+        done => Ok(done?),
+    }
+}

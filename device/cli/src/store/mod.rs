@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady store`: extents by number on a device, without a file system.
+//!
+//! The work is in `steadyio_store`; this has its arguments, what is overwritten, and what is said.
+
+mod create;
+mod report;
+mod transfer;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use clap::Subcommand;
+use steadyio_core::interrupt::Interrupt;
+use steadyio_store::error::StoreError;
+use steadyio_store::storage::file::{Access, FileStorage};
+use steadyio_store::store::Store;
+
+use crate::exit::{Failure, Status};
+use crate::output::print;
+
+const HELP: &str = "Exit status: 0 done; 1 failed, or refused: nothing was changed; 2 the command \
+line is wrong; 3 check found damage; 130 interrupted: the store is as before.";
+
+/// Keep contents in contiguous extents of a device, by number, without a file system
+///
+/// DEVICE is a block device, a /dev/chardiskN or a regular file. A power cut or Ctrl-C leaves what
+/// was there before a command, or what is there after it.
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Make an empty store on a device or in a file
+    #[command(after_help = HELP)]
+    Create(create::Arguments),
+    /// Replace the contents of an extent by those of a file; makes the extent if it is not there
+    #[command(after_help = HELP)]
+    Put(transfer::Put),
+    /// Copy the contents of an extent into a file
+    #[command(after_help = HELP)]
+    Get(transfer::Get),
+    /// Show all extents, and what is free
+    #[command(after_help = HELP)]
+    List(report::Arguments),
+    /// Delete extents: all of those named, or, if power fails, none
+    #[command(after_help = HELP)]
+    Delete {
+        #[arg(value_name = "DEVICE")]
+        device: PathBuf,
+        #[arg(value_name = "ID", required = true)]
+        id: Vec<u64>,
+    },
+    /// Read everything, tell what is there and what is damaged, and change nothing
+    #[command(after_help = HELP)]
+    Check(report::Arguments),
+}
+
+pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
+    let stop = Interrupt::on_signals().map_err(Failure::with(Status::Failed))?;
+    match &arguments.action {
+        Action::Create(arguments) => create::run(arguments, &stop),
+        Action::Put(arguments) => transfer::put(arguments, &stop),
+        Action::Get(arguments) => transfer::get(arguments, &stop),
+        Action::List(arguments) => report::list(arguments),
+        Action::Delete { device, id } => delete(device, id),
+        Action::Check(arguments) => report::check(arguments, &stop),
+    }
+}
+
+/// A failure of a store, with where it is.
+fn failure(device: &Path) -> impl Fn(StoreError) -> Failure {
+    let device = device.display().to_string();
+    move |error| {
+        let status = match &error {
+            StoreError::Interrupted => Status::Interrupted,
+            StoreError::Geometry(_) => Status::Usage,
+            _ => Status::Failed,
+        };
+        Failure { status, source: anyhow::Error::from(error).context(device.clone()) }
+    }
+}
+
+fn interrupted(device: &Path) -> Failure {
+    let source = anyhow!("{}: interrupted: the store is as before", device.display());
+    Failure { status: Status::Interrupted, source }
+}
+
+fn open_to_change(device: &Path) -> Result<Store<FileStorage>, Failure> {
+    let storage =
+        FileStorage::open(device, Access::Change).map_err(Failure::with(Status::Failed))?;
+    let store = Store::open(storage).map_err(failure(device))?;
+    warn(device, &store);
+    Ok(store)
+}
+
+fn open_to_read(device: &Path) -> Result<Store<FileStorage>, Failure> {
+    let storage = FileStorage::open(device, Access::Read).map_err(Failure::with(Status::Failed))?;
+    let store = Store::open_to_read(storage).map_err(failure(device))?;
+    warn(device, &store);
+    Ok(store)
+}
+
+fn warn(device: &Path, store: &Store<FileStorage>) {
+    for problem in store.problems() {
+        eprintln!("steady: {}: {problem}", device.display());
+    }
+}
+
+fn delete(device: &Path, ids: &[u64]) -> Result<Status, Failure> {
+    let mut store = open_to_change(device)?;
+    for id in ids {
+        store.delete(*id).map_err(failure(device))?;
+    }
+    store.flush().map_err(failure(device))?;
+    let ids: Vec<String> = ids.iter().map(u64::to_string).collect();
+    print(&format!("deleted: {}\n", ids.join(", "))).map(|()| Status::Done)
+}
+
+/// The file of an argument, for messages.
+fn named<T>(path: &Path, result: std::io::Result<T>) -> Result<T, Failure> {
+    result.with_context(|| path.display().to_string()).map_err(Failure::with(Status::Failed))
+}

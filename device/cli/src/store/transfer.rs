@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady store put` and `get`.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde_json::json;
+use steadyio_core::interrupt::Interrupt;
+use steadyio_store::AlignedBuffer;
+use steadyio_store::error::StoreError;
+use steadyio_store::storage::Commands;
+use steadyio_store::storage::file::FileStorage;
+use steadyio_store::store::{ExtentOptions, Store};
+
+use super::{failure, interrupted, named, open_to_change, open_to_read};
+use crate::exit::{Failure, Status};
+use crate::output::print;
+use crate::progress::Pace;
+use crate::quantity::size;
+use crate::record_file::RecordFile;
+
+const SCHEMA: &str = "steadyio.store-transfer/1";
+/// What is in memory of a file, about.
+const PIECE_BYTES: usize = 4 << 20;
+const STANDARD: &str = "-";
+/// Whether to stop.
+const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+#[derive(clap::Args)]
+pub struct Put {
+    #[arg(value_name = "DEVICE")]
+    device: PathBuf,
+    /// Number of the extent
+    #[arg(value_name = "ID")]
+    id: u64,
+    /// File with the contents, or '-' for standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Room of a new extent [default: as long as the file]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    size: Option<u64>,
+    /// Give a new extent two places, so that there is always room for its next contents
+    #[arg(long)]
+    twice: bool,
+    /// Make a new extent without a checksum of its contents
+    #[arg(long)]
+    no_checksum: bool,
+    /// Print a JSON document: bytes, commands and time
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+pub struct Get {
+    #[arg(value_name = "DEVICE")]
+    device: PathBuf,
+    /// Number of the extent
+    #[arg(value_name = "ID")]
+    id: u64,
+    /// File for the contents, replaced when they are complete, or '-' for standard output
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Copy the contents even if their checksum is wrong
+    #[arg(long)]
+    no_verify: bool,
+    /// Print a JSON document: bytes, commands and time of the load
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was transferred, and what that took of the device.
+struct Transfer {
+    id: u64,
+    bytes: u64,
+    commands: Commands,
+    /// In reads, writes and flushes of the device.
+    device: Duration,
+}
+
+impl Transfer {
+    fn text(&self) -> String {
+        let Transfer { id, bytes, commands, device } = self;
+        let Commands { reads, writes, flushes } = commands;
+        format!(
+            "extent {id}: {bytes} bytes; {reads} reads, {writes} writes, {flushes} flushes in \
+             {:.3} ms\n",
+            device.as_secs_f64() * 1e3
+        )
+    }
+
+    fn json(&self) -> String {
+        let document = json!({
+            "schema": SCHEMA,
+            "id": self.id,
+            "bytes": self.bytes,
+            "commands": self.commands,
+            "device_ns": self.device.as_nanos() as u64,
+        });
+        format!("{document:#}\n")
+    }
+}
+
+/// Says how far it is, at growing intervals, and when to stop.
+struct Way<'a> {
+    device: &'a Path,
+    stop: &'a Interrupt,
+    began: Instant,
+    pace: Pace,
+}
+
+impl<'a> Way<'a> {
+    fn new(device: &'a Path, stop: &'a Interrupt) -> Way<'a> {
+        Way { device, stop, began: Instant::now(), pace: Pace::new() }
+    }
+
+    fn go_on(&mut self, done: u64, all: Option<u64>) -> Result<(), Failure> {
+        if self.stop.requested() {
+            return Err(interrupted(self.device));
+        }
+        if self.pace.is_due(self.began.elapsed()) {
+            let of = all.map(|all| format!(" of {}", all >> 20)).unwrap_or_default();
+            eprintln!("steady: {}{of} MiB in {} s", done >> 20, self.began.elapsed().as_secs());
+        }
+        Ok(())
+    }
+}
+
+fn buffer(store: &Store<FileStorage>) -> Result<AlignedBuffer, Failure> {
+    AlignedBuffer::new(store.piece_bytes(PIECE_BYTES), false).map_err(Failure::with(Status::Failed))
+}
+
+pub fn put(arguments: &Put, stop: &Interrupt) -> Result<Status, Failure> {
+    let Put { device, id, file, .. } = arguments;
+    // Before the device is opened: a file that is not there is told first.
+    let (mut source, length) = source(file)?;
+    let mut store = open_to_change(device)?;
+    prepare(arguments, &mut store, length)?;
+    let mut transfer = write(arguments, &mut store, (&mut source, length), stop)?;
+    let before = store.commands();
+    let began = Instant::now();
+    store.flush().map_err(failure(device))?;
+    transfer.device += began.elapsed();
+    let flushed = store.commands().since(before);
+    transfer.commands.writes += flushed.writes;
+    transfer.commands.flushes += flushed.flushes;
+    transfer.id = *id;
+    print(&if arguments.json { transfer.json() } else { transfer.text() })?;
+    Ok(Status::Done)
+}
+
+/// What to read, and how long it is, if that is known.
+fn source(file: &Path) -> Result<(File, Option<u64>), Failure> {
+    if file == Path::new(STANDARD) {
+        return Ok((named(file, io::stdin().as_fd().try_clone_to_owned())?.into(), None));
+    }
+    let opened = named(file, File::open(file))?;
+    let found = named(file, opened.metadata())?;
+    if found.is_dir() {
+        return named(file, Err(io::ErrorKind::IsADirectory.into()));
+    }
+    Ok((opened, found.is_file().then_some(found.len())))
+}
+
+/// The extent, there before or made now.
+fn prepare(
+    arguments: &Put,
+    store: &mut Store<FileStorage>,
+    length: Option<u64>,
+) -> Result<(), Failure> {
+    let Put { device, id, size, twice, no_checksum, .. } = arguments;
+    match (store.extent(*id), size.or(length)) {
+        (Ok(_), _) if size.is_some() || *twice || *no_checksum => {
+            Err(Failure::with(Status::Usage)(anyhow!(
+                "{}: extent {id} is there: --size, --twice and --no-checksum are for new ones",
+                device.display()
+            )))
+        }
+        (Ok(extent), _) => match length {
+            Some(bytes) if bytes > extent.bytes => {
+                let extent_bytes = extent.bytes;
+                Err(failure(device)(StoreError::TooLong { id: *id, bytes, extent_bytes }))
+            }
+            _ => Ok(()),
+        },
+        (Err(_), None) => Err(Failure::with(Status::Usage)(anyhow!(
+            "{}: extent {id} is not there: --size says how much room a new one has",
+            device.display()
+        ))),
+        (Err(_), Some(bytes)) => {
+            let options = ExtentOptions { bytes, twice: *twice, checked: !no_checksum };
+            store.create_extent(*id, &options).map_err(failure(device))
+        }
+    }
+}
+
+fn write(
+    arguments: &Put,
+    store: &mut Store<FileStorage>,
+    (source, length): (&mut File, Option<u64>),
+    stop: &Interrupt,
+) -> Result<Transfer, Failure> {
+    let Put { device, id, file, .. } = arguments;
+    let (mut buffer, before) = (buffer(store)?, store.commands());
+    let (mut way, mut bytes, mut time) = (Way::new(device, stop), 0, Duration::ZERO);
+    let began = Instant::now();
+    let mut unloading = store.begin_unload(*id).map_err(failure(device))?;
+    time += began.elapsed();
+    loop {
+        let filled = named(file, fill(source, &mut buffer, stop))?;
+        way.go_on(bytes, length)?;
+        let began = Instant::now();
+        unloading.append(&buffer[..filled]).map_err(failure(device))?;
+        time += began.elapsed();
+        bytes += filled as u64;
+        if filled < buffer.len() {
+            break;
+        }
+    }
+    unloading.finish().map_err(failure(device))?;
+    let commands = store.commands().since(before);
+    Ok(Transfer { id: *id, bytes, commands, device: time })
+}
+
+/// As much as there is, or until the buffer is full, or it is interrupted.
+fn fill(source: &mut File, buffer: &mut [u8], stop: &Interrupt) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() && !stop.requested() {
+        // A read of a pipe would go on after a signal.
+        let mut ready = [PollFd::new(&*source, PollFlags::IN)];
+        match poll(&mut ready, Some(&LOOK_EVERY)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => continue,
+            Ok(_) => {}
+            Err(error) => return Err(error.into()),
+        }
+        match source.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(bytes) => filled += bytes,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+pub fn get(arguments: &Get, stop: &Interrupt) -> Result<Status, Failure> {
+    let Get { device, id, file, json, .. } = arguments;
+    let to_standard = file == Path::new(STANDARD);
+    if to_standard && *json {
+        return Err(Failure::with(Status::Usage)(anyhow!(
+            "--json: standard output has the contents; give a file for them"
+        )));
+    }
+    let mut store = open_to_read(device)?;
+    store.extent(*id).map_err(failure(device))?;
+    let transfer = if to_standard {
+        read(arguments, &mut store, &mut io::stdout().lock(), stop).map_err(Broken::into_failure)?
+    } else {
+        let out = named(file, RecordFile::create(file))?;
+        out.fill(|out| read(arguments, &mut store, out, stop)).map_err(Broken::into_failure)?
+    };
+    match (to_standard, json) {
+        (true, _) => Ok(()),
+        (_, true) => print(&transfer.json()),
+        (_, false) => print(&transfer.text()),
+    }
+    .map(|()| Status::Done)
+}
+
+/// Why copying ended early: `RecordFile` wants to tell of its file, too.
+enum Broken {
+    Out(io::Error),
+    Other(Failure),
+}
+
+impl From<io::Error> for Broken {
+    fn from(error: io::Error) -> Broken {
+        Broken::Out(error)
+    }
+}
+
+impl Broken {
+    fn into_failure(self) -> Failure {
+        match self {
+            Broken::Out(error) => Failure::with(Status::Failed)(
+                anyhow::Error::from(error).context("writing the contents"),
+            ),
+            Broken::Other(failure) => failure,
+        }
+    }
+}
+
+fn read(
+    arguments: &Get,
+    store: &mut Store<FileStorage>,
+    out: &mut dyn Write,
+    stop: &Interrupt,
+) -> Result<Transfer, Broken> {
+    let Get { device, id, no_verify, .. } = arguments;
+    let (mut buffer, before) = (buffer(store).map_err(Broken::Other)?, store.commands());
+    let (mut way, mut bytes, mut time) = (Way::new(device, stop), 0, Duration::ZERO);
+    let of_store = |error| Broken::Other(failure(device)(error));
+    let mut loading = store.begin_load(*id).map_err(of_store)?;
+    if *no_verify {
+        loading = loading.unchecked();
+    }
+    loop {
+        let began = Instant::now();
+        let piece = loading.next(&mut buffer).map_err(of_store)?;
+        time += began.elapsed();
+        if piece.is_empty() {
+            break;
+        }
+        out.write_all(piece)?;
+        bytes += piece.len() as u64;
+        way.go_on(bytes, Some(loading.valid_bytes())).map_err(Broken::Other)?;
+    }
+    Ok(Transfer { id: *id, bytes, commands: store.commands().since(before), device: time })
+}

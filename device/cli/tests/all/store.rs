@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady store` on files and on loop devices.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use steadyio_testing::LoopDisk;
+
+use crate::common::{stderr, valid_json};
+
+const SCHEMA: &str = "store-1.schema.json";
+
+fn steady(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_steady")).arg("store").args(arguments).output().unwrap()
+}
+
+#[track_caller]
+fn good(arguments: &[&str]) -> String {
+    let output = steady(arguments);
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[track_caller]
+fn refused(status: i32, arguments: &[&str]) -> String {
+    let output = steady(arguments);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(status), "{arguments:?}: {said}");
+    assert!(said.starts_with("steady: ") && output.stdout.is_empty(), "{said}");
+    said
+}
+
+/// A folder, and in it a store and a file of so many bytes.
+struct Place {
+    dir: tempfile::TempDir,
+    store: String,
+    file: String,
+}
+
+impl Place {
+    fn new(bytes: usize) -> Place {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name).to_str().unwrap().to_string();
+        let (store, file) = (at("store"), at("contents"));
+        good(&["create", &store, "--size", "8MiB", "--align", "64K", "--extents", "10"]);
+        fs::write(&file, contents(bytes)).unwrap();
+        Place { dir, store, file }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(self.dir.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+fn contents(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|n| (n / 7 + n % 251) as u8).collect()
+}
+
+#[test]
+fn what_is_put_is_got_listed_checked_and_deleted() {
+    let place = Place::new(1_000_001);
+    let (store, file) = (place.store.as_str(), place.file.as_str());
+    let said = good(&["put", store, "7", file]);
+    assert!(
+        said.starts_with("extent 7: 1000001 bytes; 0 reads, 3 writes, 3 flushes in "),
+        "{said}"
+    );
+    let copy = place.at("copy");
+    let got = good(&["get", store, "7", copy.to_str().unwrap(), "--json"]);
+    let got: Value = serde_json::from_str(&got).unwrap();
+    assert_eq!((&got["bytes"], &got["commands"]["reads"]), (&1_000_001.into(), &1.into()));
+    assert_eq!(fs::read(copy).unwrap(), contents(1_000_001));
+    assert_eq!(steady(&["get", store, "7", "-"]).stdout, contents(1_000_001));
+    good(&["put", store, "8", file, "--size", "2M", "--twice", "--no-checksum"]);
+    let text = good(&["list", store]);
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[1][..3], ["7", "1000001", "1000001"]);
+    assert_eq!((rows[2][0], rows[2][2], rows[2][4], rows[2][5]), ("8", "2097152", "2", "none"));
+    assert!(good(&["check", store]).contains("good"), "contents were read");
+    let said = good(&["delete", store, "7", "8"]);
+    assert_eq!(said, "deleted: 7, 8\n");
+    assert!(refused(1, &["get", store, "7", "-"]).contains("no extent 7"));
+    assert!(refused(1, &["delete", store, "7"]).contains("no extent 7"));
+}
+
+#[test]
+fn json_keeps_to_its_schema() {
+    let place = Place::new(10);
+    let (store, file) = (place.store.as_str(), place.file.as_str());
+    good(&["put", store, "18446744073709551615", file]);
+    good(&["put", store, "3", file, "--no-checksum", "--twice"]);
+    for action in ["list", "check"] {
+        let report = valid_json(&steady(&[action, store, "--json"]), SCHEMA);
+        assert_eq!(report["extents"][1]["id"], u64::MAX);
+        assert_eq!((&report["good"], &report["store_bytes"]), (&true.into(), &(8 << 20).into()));
+    }
+}
+
+#[test]
+fn contents_come_through_a_pipe_if_their_room_is_said() {
+    let place = Place::new(0);
+    let store = place.store.as_str();
+    let put = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
+        command.args(["store", "put", store, "1", "-"]).args(more);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // Refused before it is read.
+        let _ = child.stdin.take().unwrap().write_all(&contents(70_000));
+        child.wait_with_output().unwrap()
+    };
+    let output = put(&[]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("--size says how much room"), "{}", stderr(&output));
+    assert!(put(&["--size", "80000"]).status.success());
+    assert!(put(&[]).status.success());
+    assert_eq!(steady(&["get", store, "1", "-"]).stdout, contents(70_000));
+    let too_long = Place::new(80_001);
+    let said = refused(1, &["put", store, "1", &too_long.file]);
+    assert!(said.contains("extent 1: 80001 bytes are too many: it was made for 80000"), "{said}");
+    let said = refused(2, &["put", store, "1", &too_long.file, "--twice"]);
+    assert!(said.contains("are for new ones"), "{said}");
+    assert_eq!(steady(&["get", store, "1", "-"]).stdout, contents(70_000));
+}
+
+#[test]
+fn create_loses_nothing_that_it_was_not_told_to() {
+    let place = Place::new(100);
+    let (store, file) = (place.store.as_str(), place.file.as_str());
+    good(&["put", store, "1", file]);
+    let said = refused(1, &["create", store]);
+    assert!(said.contains("holds a store of steadyio, which would be lost"), "{said}");
+    assert!(refused(1, &["create", file]).contains("holds other data"));
+    assert!(refused(2, &["create", file, "--size", "1M"]).contains("is there: --size"));
+    let missing = place.at("missing");
+    let missing = missing.to_str().unwrap();
+    assert!(refused(2, &["create", missing]).contains("--size makes a file"));
+    // What was made for nothing is not left.
+    let said = refused(2, &["create", missing, "--size", "1M"]);
+    assert!(said.contains("1048576 bytes are too few"), "{said}");
+    assert!(refused(2, &["create", missing, "--size", "1M", "--align", "5000"]).contains("5000"));
+    assert_eq!(place.names(), ["contents", "store"]);
+    assert_eq!(steady(&["get", store, "1", "-"]).stdout, contents(100));
+    good(&["create", store, "--force"]);
+    assert!(!good(&["list", store]).contains("id "));
+}
+
+#[test]
+fn damage_is_told_and_nothing_is_mended() {
+    let place = Place::new(9_000);
+    let (store, file) = (place.store.as_str(), place.file.as_str());
+    good(&["put", store, "1", file]);
+    good(&["put", store, "2", file]);
+    let start = |id: usize| {
+        let list: Value = serde_json::from_str(&good(&["list", store, "--json"])).unwrap();
+        list["extents"][id - 1]["start"].as_u64().unwrap() as usize
+    };
+    let at = start(2);
+    let mut bytes = fs::read(store).unwrap();
+    bytes[at + 5_000] ^= 1;
+    fs::write(store, &bytes).unwrap();
+    let output = steady(&["check", store]);
+    assert_eq!(output.status.code(), Some(3));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("good") && text.contains("DAMAGED"), "{text}");
+    let copy = place.at("copy");
+    let copy = copy.to_str().unwrap();
+    let said = refused(1, &["get", store, "2", copy]);
+    assert!(said.contains("extent 2: its contents are damaged"), "{said}");
+    assert!(!Path::new(copy).exists());
+    good(&["get", store, "2", copy, "--no-verify"]);
+    assert_eq!(fs::metadata(copy).unwrap().len(), 9_000);
+    // The superblock: what is there can be read, and not changed.
+    bytes[20] ^= 1;
+    fs::write(store, &bytes).unwrap();
+    assert_eq!(steady(&["get", store, "1", "-"]).stdout, contents(9_000));
+    let said = refused(1, &["put", store, "1", file]);
+    assert!(said.contains("damaged superblock") && said.contains("its copy is used"), "{said}");
+    let report = valid_json(&steady(&["check", store, "--json"]), SCHEMA);
+    assert_eq!((&report["good"], report["problems"].as_array().unwrap().len()), (&false.into(), 1));
+    assert_eq!(fs::read(store).unwrap(), bytes);
+}
+
+#[test]
+fn what_is_no_store_is_refused_by_every_command() {
+    let place = Place::new(100_000);
+    let file = place.file.as_str();
+    for arguments in [
+        &["list", file][..],
+        &["check", file],
+        &["get", file, "1", "-"],
+        &["put", file, "1", file],
+        &["delete", file, "1"],
+    ] {
+        assert!(refused(1, arguments).contains("holds no store"), "{arguments:?}");
+    }
+    assert!(refused(1, &["list", "/dev/null"]).contains("must be a block device"));
+    assert!(refused(1, &["list", "/no/such"]).contains("No such file"));
+    assert!(refused(1, &["put", &place.store, "1", "/no/such"]).contains("/no/such"));
+}
+
+#[test]
+fn a_device_with_a_file_system_or_partitions_is_not_overwritten() {
+    let Some(disk) = LoopDisk::new(32, &["--partscan"]) else { return };
+    let node = disk.node.as_str();
+    let run = |program: &str, arguments: &[&str], input: &str| {
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        assert!(child.wait().unwrap().success(), "{program}");
+    };
+    run("mkfs.ext4", &["-q", node], "");
+    assert!(refused(1, &["create", node]).contains("holds an ext2, ext3 or ext4 filesystem"));
+    let on = disk.dir.path().join("on");
+    fs::create_dir(&on).unwrap();
+    run("mount", &[node, on.to_str().unwrap()], "");
+    let said = steady(&["create", node, "--force"]);
+    run("umount", &[on.to_str().unwrap()], "");
+    assert!(stderr(&said).contains("is in use (mounted on"), "{}", stderr(&said));
+    run("sfdisk", &["-q", "--wipe", "always", node], "label: gpt\n,8M\n");
+    let said = refused(1, &["create", node]);
+    assert!(said.contains("holds partitions (") || said.contains("a GPT partition"), "{said}");
+    good(&["create", node, "--force", "--align", "1M"]);
+    let place = Place::new(3_000_000);
+    good(&["put", node, "1", &place.file]);
+    assert_eq!(steady(&["get", node, "1", "-"]).stdout, contents(3_000_000));
+}
+
+#[test]
+fn an_interrupted_put_leaves_what_was_there() {
+    let place = Place::new(9_000);
+    let (store, file) = (place.store.as_str(), place.file.as_str());
+    good(&["put", store, "1", file]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
+    command.args(["store", "put", store, "1", "-"]).stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(&contents(5_000)).unwrap();
+    // It has the store open when nobody else may.
+    while steady(&["list", store]).status.success() {}
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    drop(input);
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert!(stderr(&output).contains("interrupted: the store is as before"), "{}", stderr(&output));
+    assert_eq!(steady(&["get", store, "1", "-"]).stdout, contents(9_000));
+}
