@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A store: contiguous extents of a device by number, instead of a file system.
 //!
-//! Where a file lies, and so how many commands a read of it takes, is the file system's to choose.
-//! Here the data of an id are one range of the device, and what is known of all ranges is in memory:
+//! Where a file lies, and so how many commands a read takes, is the file system's to choose. Here
+//! the data of an id are one range of the device, and what is known of all ranges is in memory:
 //! loading n bytes takes `n / command_bytes` commands, rounded up, and no other. New contents go to
 //! a new place, and one record of 4 KiB makes them, and all that was changed with them, count: a
 //! power cut leaves the state before or after.

@@ -5,43 +5,22 @@
 //! them durable, or none. What is durable is never overwritten: a place is given to others only
 //! after the flush that made its extent leave it.
 
+mod commit;
+mod make;
+
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read};
 
 use steadyio_core::memory::AlignedBuffer;
 
 use crate::contents::{Loading, Unloading, check_alignment, one_block};
-use crate::error::{StoreError, io_error};
+use crate::error::StoreError;
 use crate::examine::{Current, Examined, Problem, examine};
-use crate::format::geometry::{Geometry, snapshot_blocks};
-use crate::format::records::{self, ENTRIES_MAX, Entry, Extent, Head};
-use crate::format::superblock;
-use crate::format::{BLOCK, StoreId};
+use crate::format::geometry::Geometry;
+use crate::format::records::{ENTRIES_MAX, Extent};
 use crate::places::{Free, Places};
 use crate::storage::{BLOCK_BYTES, Commands, Storage};
 
-/// What [`Store::create`] clears first: all that tells of what was there before.
-const CLEARED_BYTES: u64 = 128 << 10;
-/// Of a device that does not tell.
-const ALIGN_BYTES: u64 = 1 << 20;
-
-/// How a store is made.
-#[derive(Debug, Clone, Copy)]
-pub struct StoreOptions {
-    /// Where extents begin, best a multiple of the device's erase unit; None: what the device
-    /// prefers, else 1 MiB.
-    pub align_bytes: Option<u64>,
-    pub extents_max: u32,
-    /// Flushes between two snapshots of all records.
-    pub log_blocks: u32,
-}
-
-impl Default for StoreOptions {
-    fn default() -> StoreOptions {
-        StoreOptions { align_bytes: None, extents_max: 1_000, log_blocks: 256 }
-    }
-}
+pub use self::make::StoreOptions;
 
 /// How an extent is made.
 #[derive(Debug, Clone, Copy)]
@@ -92,25 +71,6 @@ pub struct Store<S: Storage> {
 }
 
 impl<S: Storage> Store<S> {
-    /// Makes an empty store over whatever is there, which the caller has looked at.
-    pub fn create(mut storage: S, options: &StoreOptions) -> Result<Store<S>, StoreError> {
-        let limits = storage.limits();
-        let preferred = match limits.erase_bytes {
-            0 => ALIGN_BYTES,
-            bytes => bytes.next_multiple_of(BLOCK_BYTES),
-        };
-        let geometry = Geometry {
-            id: new_id().map_err(io_error("/dev/urandom"))?,
-            store_bytes: limits.size_bytes - limits.size_bytes % BLOCK_BYTES,
-            align_bytes: options.align_bytes.unwrap_or(preferred),
-            extents_max: options.extents_max,
-            log_blocks: options.log_blocks,
-        };
-        geometry.check()?;
-        write_empty(&mut storage, &geometry).map_err(io_error("making the store"))?;
-        Store::open(storage)
-    }
-
     /// Opens a store to read and change it.
     pub fn open(storage: S) -> Result<Store<S>, StoreError> {
         let store = Store::open_if(storage, Problem::allows_changes)?;
@@ -230,8 +190,9 @@ impl<S: Storage> Store<S> {
     }
 
     fn find_place(&self, places: &mut Places, bytes: u64) -> Result<u64, StoreError> {
+        let align_bytes = self.geometry.align_bytes;
         places.find(bytes).ok_or_else(|| StoreError::Full {
-            needed_bytes: places.length(bytes),
+            needed_bytes: bytes.checked_next_multiple_of(align_bytes).unwrap_or(bytes),
             free: self.free(),
         })
     }
@@ -371,105 +332,4 @@ impl<S: Storage> Store<S> {
         self.staged.insert(id, staged);
         Ok(())
     }
-
-    /// Makes all staged changes durable: all of them, or, if power fails, none.
-    pub fn flush(&mut self) -> Result<(), StoreError> {
-        self.changeable()?;
-        if self.staged.is_empty() {
-            return Ok(());
-        }
-        self.settle()?;
-        // What is on the device is not known after an error.
-        self.failed = true;
-        self.commit()?;
-        self.failed = false;
-        Ok(())
-    }
-
-    fn commit(&mut self) -> Result<(), StoreError> {
-        if self.current.blocks == self.geometry.area_blocks() {
-            self.write_snapshot()?;
-        }
-        let flush_error = || io_error("flushing the device");
-        // Contents and snapshot.
-        self.storage.flush().map_err(flush_error())?;
-        let entries: Vec<Entry> =
-            self.staged.iter().map(|(&id, staged)| (id, staged.extent().copied())).collect();
-        records::encode(&self.head(false, self.current.blocks), &entries, &mut self.block);
-        let at =
-            self.geometry.area_at(self.current.area) + u64::from(self.current.blocks) * BLOCK_BYTES;
-        self.storage.write_at(&self.block, at).map_err(io_error("writing a record"))?;
-        self.storage.flush().map_err(flush_error())?;
-        self.current.blocks += 1;
-        self.current.extents = self.extents();
-        self.staged.clear();
-        Ok(())
-    }
-
-    fn head(&self, is_snapshot: bool, index: u32) -> Head {
-        let (store, epoch) = (self.geometry.id, self.current.epoch);
-        let snapshot_blocks = self.current.snapshot_blocks;
-        Head { is_snapshot, store, epoch, index, snapshot_blocks }
-    }
-
-    /// Begins the other area with all that is durable.
-    fn write_snapshot(&mut self) -> Result<(), StoreError> {
-        let entries: Vec<Entry> =
-            self.current.extents.iter().map(|(&id, extent)| (id, Some(*extent))).collect();
-        self.current.epoch = self.epoch_max.saturating_add(1);
-        self.epoch_max = self.current.epoch;
-        self.current.area = 1 - self.current.area;
-        self.current.snapshot_blocks = snapshot_blocks(entries.len());
-        self.current.blocks = self.current.snapshot_blocks;
-        let mut bytes = AlignedBuffer::new(self.current.blocks as usize * BLOCK, false)?;
-        let mut chunks = entries.chunks(ENTRIES_MAX);
-        for (index, block) in (0..).zip(bytes.chunks_exact_mut(BLOCK)) {
-            records::encode(&self.head(true, index), chunks.next().unwrap_or_default(), block);
-        }
-        let at = self.geometry.area_at(self.current.area);
-        self.storage.write_at(&bytes, at).map_err(io_error("writing a snapshot"))
-    }
-
-    /// Before anything is written over places that the records do not name any more.
-    fn settle(&mut self) -> Result<(), StoreError> {
-        if !self.settled {
-            self.failed = true;
-            self.storage.flush().map_err(io_error("flushing the device"))?;
-            (self.failed, self.settled) = (false, true);
-        }
-        Ok(())
-    }
-}
-
-fn new_id() -> io::Result<StoreId> {
-    let mut id = StoreId::default();
-    File::open("/dev/urandom")?.read_exact(&mut id)?;
-    Ok(id)
-}
-
-/// First there is no store, then records, then a superblock, and last its copy: a power cut leaves
-/// what was there before, or no store, or this one.
-fn write_empty<S: Storage>(storage: &mut S, geometry: &Geometry) -> io::Result<()> {
-    let mut block = AlignedBuffer::new(CLEARED_BYTES as usize, false).map_err(io::Error::other)?;
-    let places = [0, geometry.copy_at()];
-    for at in places {
-        storage.write_at(&block[..BLOCK], at)?;
-    }
-    storage.flush()?;
-    // Not before an earlier store is gone: it may have had extents here.
-    let cleared = CLEARED_BYTES.min(geometry.store_bytes) as usize;
-    storage.write_at(&block[BLOCK..cleared], BLOCK_BYTES)?;
-    storage.flush()?;
-    let block = &mut block[..BLOCK];
-    let store = geometry.id;
-    let head = Head { is_snapshot: true, store, epoch: 1, index: 0, snapshot_blocks: 1 };
-    records::encode(&head, &[], block);
-    storage.write_at(block, geometry.area_at(0))?;
-    storage.flush()?;
-    superblock::encode(geometry, block);
-    for at in places {
-        storage.write_at(block, at)?;
-        storage.flush()?;
-    }
-    Ok(())
 }

@@ -4,9 +4,8 @@
 //! Each call is one command, or as many as the limits say: a block device gets calls no longer than
 //! what its driver takes in one request, however the buffer lies in physical memory.
 //!
-//! There is none for NVMe's own character device (`/dev/ngXnY`): its commands saved at most 9 % of
-//! the instructions of direct I/O, and it needs CAP_SYS_ADMIN on 6.1 and gives out the whole
-//! namespace.
+//! There is none for NVMe's own character device (`/dev/ngXnY`): it needs CAP_SYS_ADMIN on 6.1,
+//! gives out the whole namespace, and no I/O scheduler sees its commands.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Seek, SeekFrom};

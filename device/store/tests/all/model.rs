@@ -106,10 +106,13 @@ pub fn shapes() -> impl Strategy<Value = Shape> {
 pub fn operations() -> impl Strategy<Value = Vec<Op>> {
     let id = || 1..4u64;
     let bytes = || prop_oneof![1..5 * BLOCK_BYTES, (1..5u64).prop_map(|n| n * BLOCK_BYTES)];
-    let create = (id(), bytes(), any::<bool>(), any::<bool>());
+    let create = (id(), bytes(), any::<bool>(), any::<bool>())
+        .prop_map(|(id, bytes, twice, checked)| Op::Create { id, bytes, twice, checked });
+    let write =
+        (id(), bytes(), any::<u64>()).prop_map(|(id, bytes, seed)| Op::Write { id, bytes, seed });
     let op = prop_oneof![
-        4 => create.prop_map(|(id, bytes, twice, checked)| Op::Create { id, bytes, twice, checked }),
-        8 => (id(), bytes(), any::<u64>()).prop_map(|(id, bytes, seed)| Op::Write { id, bytes, seed }),
+        4 => create,
+        8 => write,
         1 => id().prop_map(|id| Op::WriteHalf { id }),
         2 => id().prop_map(|id| Op::Delete { id }),
         8 => Just(Op::Flush),

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An empty store over whatever was there.
+
+use std::fs::File;
+use std::io::{self, Read};
+
+use steadyio_core::memory::AlignedBuffer;
+
+use super::Store;
+use crate::error::{StoreError, io_error};
+use crate::format::geometry::Geometry;
+use crate::format::records::{self, Head};
+use crate::format::{BLOCK, StoreId, superblock};
+use crate::storage::{BLOCK_BYTES, Storage};
+
+/// What [`Store::create`] clears first: all that tells of what was there before.
+const CLEARED_BYTES: u64 = 128 << 10;
+/// Of a device that does not tell.
+const ALIGN_BYTES: u64 = 1 << 20;
+
+/// How a store is made.
+#[derive(Debug, Clone, Copy)]
+pub struct StoreOptions {
+    /// Where extents begin, best a multiple of the device's erase unit; None: what the device
+    /// prefers, else 1 MiB.
+    pub align_bytes: Option<u64>,
+    pub extents_max: u32,
+    /// Flushes between two snapshots of all records.
+    pub log_blocks: u32,
+}
+
+impl Default for StoreOptions {
+    fn default() -> StoreOptions {
+        StoreOptions { align_bytes: None, extents_max: 1_000, log_blocks: 256 }
+    }
+}
+
+impl<S: Storage> Store<S> {
+    /// Makes an empty store over whatever is there, which the caller has looked at.
+    pub fn create(mut storage: S, options: &StoreOptions) -> Result<Store<S>, StoreError> {
+        let limits = storage.limits();
+        let preferred = match limits.erase_bytes {
+            0 => ALIGN_BYTES,
+            bytes => bytes.next_multiple_of(BLOCK_BYTES),
+        };
+        let geometry = Geometry {
+            id: new_id().map_err(io_error("/dev/urandom"))?,
+            store_bytes: limits.size_bytes - limits.size_bytes % BLOCK_BYTES,
+            align_bytes: options.align_bytes.unwrap_or(preferred),
+            extents_max: options.extents_max,
+            log_blocks: options.log_blocks,
+        };
+        geometry.check()?;
+        write_empty(&mut storage, &geometry).map_err(io_error("making the store"))?;
+        Store::open(storage)
+    }
+}
+
+fn new_id() -> io::Result<StoreId> {
+    let mut id = StoreId::default();
+    File::open("/dev/urandom")?.read_exact(&mut id)?;
+    Ok(id)
+}
+
+/// First there is no store, then records, then a superblock, and last its copy: a power cut leaves
+/// what was there before, or no store, or this one.
+fn write_empty<S: Storage>(storage: &mut S, geometry: &Geometry) -> io::Result<()> {
+    let mut block = AlignedBuffer::new(CLEARED_BYTES as usize, false).map_err(io::Error::other)?;
+    let places = [0, geometry.copy_at()];
+    for at in places {
+        storage.write_at(&block[..BLOCK], at)?;
+    }
+    storage.flush()?;
+    // Not before an earlier store is gone: it may have had extents here.
+    let cleared = CLEARED_BYTES.min(geometry.store_bytes) as usize;
+    storage.write_at(&block[BLOCK..cleared], BLOCK_BYTES)?;
+    storage.flush()?;
+    let block = &mut block[..BLOCK];
+    let store = geometry.id;
+    let head = Head { is_snapshot: true, store, epoch: 1, index: 0, snapshot_blocks: 1 };
+    records::encode(&head, &[], block);
+    storage.write_at(block, geometry.area_at(0))?;
+    storage.flush()?;
+    superblock::encode(geometry, block);
+    for at in places {
+        storage.write_at(block, at)?;
+        storage.flush()?;
+    }
+    Ok(())
+}
