@@ -43,7 +43,7 @@ pub unsafe fn reference<'a, T>(
 ///
 /// # Safety
 /// The pointer is NULL or valid.
-pub unsafe fn store<T>(
+pub unsafe fn set<T>(
     name: &'static str,
     pointer: *mut T,
     value: impl FnOnce() -> T,

@@ -8,7 +8,7 @@ use std::ptr;
 
 use steadyio_direct::buffer::{Buffer, BufferError, SCRATCH, Use};
 
-use crate::arguments::{reference, store, string};
+use crate::arguments::{reference, set, string};
 use crate::status::{Error, Status, guard};
 
 const BUFFER: &str = "a buffer of steadyio_buffer_from_fd()";
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn steadyio_buffer_from_fd(
         }
         // Before anything is done.
         // SAFETY: the caller's promise.
-        unsafe { store("buffer", buffer, ptr::null_mut)? };
+        unsafe { set("buffer", buffer, ptr::null_mut)? };
         // SAFETY: the caller's promise.
         let target = unsafe { string("target", target)? };
         // SAFETY: not negative, and the caller keeps it open meanwhile.
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn steadyio_buffer_from_fd(
         let target = target.as_deref().unwrap_or(SCRATCH);
         let made = BufferHandle::new(Buffer::from_fd(fd, bytes, Path::new(target))?);
         // SAFETY: the caller's promise.
-        unsafe { store("buffer", buffer, || Box::into_raw(Box::new(made)))? };
+        unsafe { set("buffer", buffer, || Box::into_raw(Box::new(made)))? };
         Ok(Status::Ok)
     })
 }

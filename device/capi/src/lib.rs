@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The C interface of the recorder, and of buffers in memory of others, as `include/steadyio.h` describes it.
+//! The C interface of the recorder and of buffers in memory of others, as `include/steadyio.h`
+//! describes it, and of the [`store`].
 //!
 //! Reading order: [`status`] (what functions return, and panics that stay inside), [`arguments`]
 //! (pointers from C), [`config`] and [`stats`] (structs), [`handle`] (what the opaque pointers
@@ -11,13 +12,14 @@ pub mod config;
 pub mod handle;
 pub mod stats;
 pub mod status;
+pub mod store;
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::arguments::{bytes_of, input, output, reference, store, string};
+use self::arguments::{bytes_of, input, output, reference, set, string};
 use self::config::{CChannelConfig, CConfig};
 use self::handle::{ChannelHandle, RecorderHandle};
 use self::stats::{CAccount, CStats};
@@ -39,7 +41,7 @@ pub unsafe extern "C" fn steadyio_open(
         // SAFETY: the caller's promise.
         let opened = unsafe { RecorderHandle::open(&input("config", config)?)? };
         // SAFETY: the caller's promise.
-        unsafe { store("recorder", recorder, || Box::into_raw(Box::new(opened)))? };
+        unsafe { set("recorder", recorder, || Box::into_raw(Box::new(opened)))? };
         Ok(Status::Ok)
     })
 }
@@ -61,11 +63,11 @@ pub unsafe extern "C" fn steadyio_add_channel(
         };
         // Before anything changes.
         // SAFETY: the caller's promise.
-        unsafe { store("channel", channel, ptr::null)? };
+        unsafe { set("channel", channel, ptr::null)? };
         let added = recorder.add_channel(config)?;
         // The recorder keeps another.
         // SAFETY: the caller's promise.
-        unsafe { store("channel", channel, || Arc::as_ptr(&added))? };
+        unsafe { set("channel", channel, || Arc::as_ptr(&added))? };
         Ok(Status::Ok)
     })
 }

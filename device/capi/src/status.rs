@@ -30,9 +30,14 @@ pub enum Status {
     State = -2,
     Failed = -3,
     Panic = -4,
+    // In steadyio_store.h.
+    StoreMissing = -10,
+    StoreFull = -11,
+    StoreDamaged = -12,
+    StoreNone = -13,
 }
 
-const TEXTS: [(Status, &CStr); 11] = [
+const TEXTS: [(Status, &CStr); 15] = [
     (Status::Ok, c"done"),
     (Status::RingFull, c"record lost: the ring is full"),
     (Status::TooLong, c"record lost: longer than record_bytes_max"),
@@ -44,6 +49,10 @@ const TEXTS: [(Status, &CStr); 11] = [
     (Status::State, c"not possible now"),
     (Status::Failed, c"the system, the file system or the device failed"),
     (Status::Panic, c"a bug in libsteadyio"),
+    (Status::StoreMissing, c"no extent has this number"),
+    (Status::StoreFull, c"the store has no room"),
+    (Status::StoreDamaged, c"the store or contents in it are damaged"),
+    (Status::StoreNone, c"no store of a version that this library knows"),
 ];
 
 /// What a status means.
@@ -104,7 +113,8 @@ impl From<AddError> for Error {
     }
 }
 
-fn with_causes(error: &dyn std::error::Error) -> String {
+/// What an error says, and what its causes say.
+pub fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |text, cause| match cause.to_string() {
         // Some errors tell their cause themselves.

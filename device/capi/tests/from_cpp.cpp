@@ -14,6 +14,7 @@
 #include <utility>
 
 #include <steadyio.h>
+#include <steadyio_store.h>
 
 namespace
 {

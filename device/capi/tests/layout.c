@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include <steadyio.h>
+#include <steadyio_store.h>
 
 #define STRUCT(type) printf(#type " %zu\n", sizeof(struct type))
 #define FIELD(type, field)                                                                         \
@@ -83,8 +84,47 @@ static void results(void)
 	FIELD(steadyio_stats, state);
 }
 
+static void store(void)
+{
+	STRUCT(steadyio_store_options);
+	FIELD(steadyio_store_options, struct_bytes);
+	FIELD(steadyio_store_options, align_bytes);
+	FIELD(steadyio_store_options, extents_max);
+	FIELD(steadyio_store_options, flags);
+	STRUCT(steadyio_extent_options);
+	FIELD(steadyio_extent_options, struct_bytes);
+	FIELD(steadyio_extent_options, bytes);
+	FIELD(steadyio_extent_options, flags);
+	FIELD(steadyio_extent_options, reserved);
+	STRUCT(steadyio_extent);
+	FIELD(steadyio_extent, struct_bytes);
+	FIELD(steadyio_extent, id);
+	FIELD(steadyio_extent, start_bytes);
+	FIELD(steadyio_extent, bytes);
+	FIELD(steadyio_extent, valid_bytes);
+	FIELD(steadyio_extent, load_commands);
+	FIELD(steadyio_extent, crc);
+	FIELD(steadyio_extent, flags);
+	STRUCT(steadyio_store_stats);
+	FIELD(steadyio_store_stats, struct_bytes);
+	FIELD(steadyio_store_stats, store_bytes);
+	FIELD(steadyio_store_stats, align_bytes);
+	FIELD(steadyio_store_stats, free_bytes);
+	FIELD(steadyio_store_stats, free_bytes_max);
+	FIELD(steadyio_store_stats, command_bytes);
+	FIELD(steadyio_store_stats, reads);
+	FIELD(steadyio_store_stats, writes);
+	FIELD(steadyio_store_stats, flushes);
+	FIELD(steadyio_store_stats, extents);
+	FIELD(steadyio_store_stats, extents_max);
+}
+
 static void numbers(void)
 {
+	printf("store %d %d %d %d flags %d %d %d %d block %d\n", STEADYIO_STORE_MISSING,
+	       STEADYIO_STORE_FULL, STEADYIO_STORE_DAMAGED, STEADYIO_STORE_NONE,
+	       STEADYIO_STORE_READ_ONLY, STEADYIO_STORE_FORCE, STEADYIO_EXTENT_TWICE,
+	       STEADYIO_EXTENT_NO_CHECKSUM, STEADYIO_STORE_BLOCK_BYTES);
 	printf("statuses %d %d %d %d %d %d %d %d %d %d %d\n", STEADYIO_OK, STEADYIO_RING_FULL,
 	       STEADYIO_TOO_LONG, STEADYIO_TIMEOUT, STEADYIO_FULL, STEADYIO_LOST, STEADYIO_REFUSED,
 	       STEADYIO_INVALID, STEADYIO_STATE, STEADYIO_FAILED, STEADYIO_PANIC);
@@ -94,6 +134,7 @@ int main(void)
 {
 	configs();
 	results();
+	store();
 	numbers();
 	return 0;
 }

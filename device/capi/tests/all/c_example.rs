@@ -10,14 +10,14 @@ use steadyio_testing::recording::messages;
 const EXAMPLE: &str = "examples/record.c";
 const STEPS: u64 = 300;
 
-fn run(command: &mut Command) -> Output {
+pub fn run(command: &mut Command) -> Output {
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {}\n{said}", output.status);
     output
 }
 
-fn install(prefix: &Path) {
+pub fn install(prefix: &Path) {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     // Where cargo built this test, so that nothing is built twice.
     let target_dir = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
@@ -25,14 +25,14 @@ fn install(prefix: &Path) {
     run(script.args(["--debug", "--prefix"]).arg(prefix).env("CARGO_TARGET_DIR", target_dir));
 }
 
-fn pkg_config(prefix: &Path, arguments: &[&str]) -> Vec<String> {
+pub fn pkg_config(prefix: &Path, arguments: &[&str]) -> Vec<String> {
     let mut command = Command::new("pkg-config");
     command.args(arguments).arg("steadyio").env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"));
     let flags = String::from_utf8(run(&mut command).stdout).unwrap();
     flags.split_whitespace().map(String::from).collect()
 }
 
-fn compile(prefix: &Path, name: &str, source: &str, flags: &[String]) -> PathBuf {
+pub fn compile(prefix: &Path, name: &str, source: &str, flags: &[String]) -> PathBuf {
     let program = prefix.join(name);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
     let is_cpp = source.extension().is_some_and(|extension| extension == "cpp");

@@ -8,6 +8,10 @@ use std::process::Command;
 use steadyio_capi::config::{CChannelConfig, CConfig, CPair};
 use steadyio_capi::stats::{CAccount, CStats};
 use steadyio_capi::status::Status;
+use steadyio_capi::store::structs::{
+    CExtent, CExtentOptions, CStoreOptions, CStoreStats, FORCE, NO_CHECKSUM, READ_ONLY, TWICE,
+};
+use steadyio_store::storage::BLOCK_BYTES;
 
 fn size_of_field<S, F>(_: fn(&S) -> &F) -> usize {
     size_of::<F>()
@@ -105,6 +109,7 @@ fn expected() -> Vec<String> {
         waiting_since_ns,
         state,
     ));
+    lines.extend(store());
     use Status::{
         Failed, Full, Invalid, Lost, Ok, Panic, Refused, RingFull, State, Timeout, TooLong,
     };
@@ -112,6 +117,53 @@ fn expected() -> Vec<String> {
         [Ok, RingFull, TooLong, Timeout, Full, Lost, Refused, Invalid, State, Failed, Panic];
     let numbers = statuses.map(|status| (status as i32).to_string()).join(" ");
     lines.push(format!("statuses {numbers}"));
+    lines
+}
+
+fn store() -> Vec<String> {
+    let mut lines = lines!(
+        "steadyio_store_options",
+        CStoreOptions,
+        struct_bytes,
+        align_bytes,
+        extents_max,
+        flags,
+    );
+    let extent_options =
+        lines!("steadyio_extent_options", CExtentOptions, struct_bytes, bytes, flags, reserved);
+    lines.extend(extent_options);
+    lines.extend(lines!(
+        "steadyio_extent",
+        CExtent,
+        struct_bytes,
+        id,
+        start_bytes,
+        bytes,
+        valid_bytes,
+        load_commands,
+        crc,
+        flags,
+    ));
+    lines.extend(lines!(
+        "steadyio_store_stats",
+        CStoreStats,
+        struct_bytes,
+        store_bytes,
+        align_bytes,
+        free_bytes,
+        free_bytes_max,
+        command_bytes,
+        reads,
+        writes,
+        flushes,
+        extents,
+        extents_max,
+    ));
+    use Status::{StoreDamaged, StoreFull, StoreMissing, StoreNone};
+    let statuses = [StoreMissing, StoreFull, StoreDamaged, StoreNone];
+    let numbers = statuses.map(|status| (status as i32).to_string()).join(" ");
+    let flags = format!("{READ_ONLY} {FORCE} {TWICE} {NO_CHECKSUM}");
+    lines.push(format!("store {numbers} flags {flags} block {BLOCK_BYTES}"));
     lines
 }
 

@@ -7,3 +7,4 @@ mod buffer;
 mod c_example;
 mod layout;
 mod misuse;
+mod store;
