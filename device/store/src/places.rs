@@ -4,7 +4,7 @@
 use crate::format::geometry::Geometry;
 use crate::format::records::Extent;
 
-/// The data area, and the ranges in it that are taken, in any order until [`Places::sort`].
+/// The data area, and the ranges in it that are taken, in any order until they are sorted.
 #[derive(Debug, Clone)]
 pub struct Places {
     start: u64,
