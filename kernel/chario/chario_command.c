@@ -131,7 +131,11 @@ static void fill_request(const struct chario_disk *disk, struct chario_op *op)
 
 	if (sectors < op->sectors)
 		shorten(op, sectors);
-	memset(&op->mrq, 0, offsetofend(struct chario_op, data) - offsetof(struct chario_op, mrq));
+	op->mrq = (struct mmc_request){};
+	op->sbc = (struct mmc_command){};
+	op->cmd = (struct mmc_command){};
+	op->stop = (struct mmc_command){};
+	op->data = (struct mmc_data){};
 	fill_data(disk, op);
 	op->mrq.data = &op->data;
 	op->mrq.cmd = &op->cmd;

@@ -33,6 +33,12 @@ def test_a_disk_can_vanish_under_load(disk: str, release: str, work: Path) -> No
 
 
 @pytest.mark.parametrize("release", RELEASES)
+def test_a_card_as_a_character_device(release: str, work: Path) -> None:
+    result = guest.run(HERE / "chario_under_load.sh", release, work, ["sd"], ["chario"])
+    assert result.exit_status == 0, result.output
+
+
+@pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("script", STOCK_SCRIPTS, ids=lambda path: path.stem)
 def test_as_on_the_lab_kernel(script: Path, release: str, work: Path) -> None:
     modules = header(script).get("MODULES", "").split(";")

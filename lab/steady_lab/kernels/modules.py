@@ -48,6 +48,12 @@ ON_REQUEST = {CHARIO.name: CHARIO}
 SHADOW = Module("module_shadow", PROJECT / "lab" / "kernel" / "module_shadow")
 
 
+def on_request(texts: Sequence[str]) -> list[Module]:
+    """The project's own modules among what a boot asks for, each "NAME key=value ..."."""
+    names = {text.split()[0] for text in texts}
+    return [module for name, module in ON_REQUEST.items() if name in names]
+
+
 class Kernel(Protocol):
     """A kernel that modules are built for: of the lab, or Debian's own."""
 

@@ -58,7 +58,11 @@ class StockKernel:
         libraries = {"LD_LIBRARY_PATH": f"{INSIDE_STOCK}/usr/lib/x86_64-linux-gnu"}
         inside = build_sandbox(build_root().path, places, BUILD_IDENTITY | libraries)
         headers = f"{INSIDE_STOCK}/usr/src/linux-headers-{self.version}"
-        return [*inside, "make", "-C", headers, f"K2_BLOCK_DIR={INSIDE_SOURCE}/block", *arguments]
+        private = [
+            f"K2_BLOCK_DIR={INSIDE_SOURCE}/block",
+            f"CHARIO_MMC_DIR={INSIDE_SOURCE}/drivers/mmc/core",
+        ]
+        return [*inside, "make", "-C", headers, *private, *arguments]
 
     def module_closure(self, names: Sequence[str]) -> list[tuple[str, bytes]]:
         """Name and content of modules and of all that they need, in the order of loading.

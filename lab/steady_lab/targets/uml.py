@@ -19,7 +19,7 @@ from steady_lab.devices.spec import DeviceSpec, load_device
 from steady_lab.hashes import sha256_file
 from steady_lab.kernels.build import LabKernel, build_kernel
 from steady_lab.kernels.host import build_preload
-from steady_lab.kernels.modules import K2, ON_REQUEST, SHADOW, Module, build_modules
+from steady_lab.kernels.modules import K2, SHADOW, build_modules, on_request
 from steady_lab.kernels.source import RELEASES, find_source
 from steady_lab.paths import GUEST_KERNEL, GUEST_PROJECT, GUEST_WORK, PROJECT
 from steady_lab.root.root import guest_root
@@ -83,7 +83,7 @@ class Uml:
     def identity(self, request: BootRequest) -> dict[str, Any]:
         """All that the guest is given: kernel, root, modules, command line, environment, init."""
         device = _device_of(request)
-        modules = build_modules(self.kernel, [*modules_of(device), *_on_request(request)])
+        modules = build_modules(self.kernel, [*modules_of(device), *on_request(request.modules)])
         files = {**modules, "preload": build_preload()}
         return {
             "kernel": self.kernel.key,
@@ -128,7 +128,7 @@ def _device_of(request: BootRequest) -> DeviceSpec | None:
 
 def _init_text(target: Uml, request: BootRequest, device: DeviceSpec | None) -> str:
     kernel = target.kernel
-    files = build_modules(kernel, [*MODULES, *_on_request(request)])
+    files = build_modules(kernel, [*MODULES, *on_request(request.modules)])
     built = {name: seen_by_guest(path, kernel) for name, path in files.items()}
     loads = [ModuleLoad(built[name], unload=False) for name in built if name == SHADOW.name]
     loads += _kernel_loads(kernel, device.kind.drivers if device else (), request.modules)
@@ -144,12 +144,6 @@ def _init_text(target: Uml, request: BootRequest, device: DeviceSpec | None) -> 
         environment=_variables(built, node) | dict(request.environment),
         virtual_timeout_s=target.virtual_timeout_s,
     )
-
-
-def _on_request(request: BootRequest) -> list[Module]:
-    """The project's own modules among those that the request names."""
-    names = {text.split()[0] for text in request.modules}
-    return [module for name, module in ON_REQUEST.items() if name in names]
 
 
 def _kernel_loads(
