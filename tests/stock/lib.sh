@@ -6,12 +6,15 @@
 REGION_KIB=4096
 JOBS=4
 
-# stream DISK [KEY=VALUE]...: one real-time and three background processes that check their data, on
-# a disk that reads as zeroes there.
+# zero DISK: what a stream needs before it.
+zero() {
+	blkdiscard --zeroout --length $((JOBS * REGION_KIB * 1024)) "$1"
+}
+
+# stream DISK [KEY=VALUE]...: one real-time and three background processes that check their data.
 stream() {
 	disk=$1
 	shift
-	blkdiscard --zeroout --length $((JOBS * REGION_KIB * 1024)) "$disk"
 	"$STEADY_TESTS_BIN/io_stream" "$disk" jobs=$JOBS rt_jobs=1 region_kib=$REGION_KIB \
 		largest_kib=256 hint_percent=20 sync_percent=5 "$@"
 }
@@ -22,6 +25,7 @@ k2_while_streaming() {
 	disk=$1
 	shift
 	rm -f "$SCRATCH/ended"
+	zero "$disk"
 	(
 		stream "$disk" ios="$STEADY_IOS" && echo right >"$SCRATCH/data"
 		touch "$SCRATCH/ended"

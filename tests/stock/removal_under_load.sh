@@ -12,9 +12,11 @@ for disk in $STEADY_DISKS; do
 		[ -n "$pci" ] || fail "$name is on no PCI device"
 	done
 	use_k2 "$name" 3 16
+	zero "$disk"
+	before=$(k2_count "$name" background completed)
 	stream "$disk" ios=100000 errors=2 >"$SCRATCH/streams" 2>&1 &
 	streams=$!
-	while [ "$(k2_count "$name" background completed)" -lt 20 ]; do sleep 0.05; done
+	while [ "$(k2_count "$name" background completed)" -lt $((before + 20)) ]; do sleep 0.05; done
 	echo 1 >"$pci/remove"
 	wait $streams || fail "$(cat "$SCRATCH/streams")"
 	expect "$name: processes that saw the removal" \
