@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # DESCRIPTION: beside readers of mmcblk, real-time on a lane waits for as long as k2 lets real-time wait
 # DEVICE: test-plain
+# FLAVOUR: base
 # MODULES: chario
 # Prints a line per case, times in us: what docs/reference/chario.md shows.
 . "$STEADY_TESTS/lib.sh"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # DESCRIPTION: beside background callers a real-time call waits for one command of bg_kib, as with k2
 # DEVICE: test-plain
+# FLAVOUR: base
 # MODULES: chario
 # Prints a line per case, times in us: what docs/reference/chario.md shows.
 . "$STEADY_TESTS/lib.sh"
