@@ -6,14 +6,17 @@ set -eu
 policies() {
 	for file in /proc/[0-9]*/stat; do
 		case $(cut -d " " -f 2 "$file") in
-		"(kworker/"*:*H*) chrt -p "$(basename "$(dirname "$file")")" ;;
+		"(kworker/"*:*H* | "(ksoftirqd/"*) chrt -p "$(basename "$(dirname "$file")")" ;;
 		esac
 	done | grep -c FIFO || true
 }
+raised() { "$STEADY" with --device /dev/mmcblk0 --kworkers-fifo 60 -- "$@"; }
 for scheduler in none k2; do
 	echo $scheduler >/sys/block/mmcblk0/queue/scheduler
 	echo "$scheduler alone $(./reader /dev/mmcblk0)"
 	echo "$scheduler hog $(./reader /dev/mmcblk0 hog)"
-	echo "$scheduler raised $("$STEADY" with --device /dev/mmcblk0 --kworkers-fifo 60 -- ./reader /dev/mmcblk0 hog)"
+	echo "$scheduler raised $(raised ./reader /dev/mmcblk0 hog)"
 done
+echo "k2 background $(./reader /dev/mmcblk0 background)"
+echo "k2 background-raised $(raised ./reader /dev/mmcblk0 hog background)"
 echo "left $(policies)"

@@ -5,7 +5,9 @@
 //! hands requests to a driver by itself, a worker of `kblockd` does. Both workqueues are WQ_HIGHPRI, so
 //! each CPU has one pool of workers for both (`kworker/CPU:NUMBERH`), and any of them may be next. They
 //! run under SCHED_OTHER: a real-time task that computes keeps them, and who waits for the card, from
-//! running. Called by `steady with`, and by a bench with a variant that wants it.
+//! running. Completions that a worker raises go on in `ksoftirqd/CPU`, and as long as that has not
+//! run, so do those of interrupts, timers' among them. Called by `steady with`, and by a bench with a
+//! variant that wants it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -66,13 +68,13 @@ impl Drop for Raised {
                 continue;
             }
             if let Err(error) = set_scheduling_of(*thread, *was) {
-                eprintln!("steady: kworker {thread} stays under SCHED_FIFO: {error}");
+                eprintln!("steady: kernel thread {thread} stays under SCHED_FIFO: {error}");
             }
         }
     }
 }
 
-/// The workers of the high-priority pools of all CPUs.
+/// The workers of the high-priority pools of all CPUs, and the threads that run softirqs.
 fn workers() -> io::Result<Vec<u32>> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc")? {
@@ -87,16 +89,21 @@ fn workers() -> io::Result<Vec<u32>> {
     Ok(found)
 }
 
-/// Whether a `/proc/PID/stat` is of one: `PID (kworker/CPU:NUMBERH-WORKQUEUE) STATE PARENT ...`, and a child of kthreadd: any program may
-/// give itself that name. Workers of unbound pools have a `u` before the number.
+/// Whether a `/proc/PID/stat` is of one, `PID (NAME) STATE PARENT ...`, and a child of kthreadd: any
+/// program may give itself such a name.
 pub fn is_worker(stat: &str) -> bool {
     let Some((head, rest)) = stat.rsplit_once(") ") else { return false };
-    let Some((_, name)) = head.split_once(" (kworker/") else { return false };
-    let Some((cpu, of_pool)) = name.split_once(':') else { return false };
+    let Some((_, name)) = head.split_once(" (") else { return false };
+    let softirqs = name.strip_prefix("ksoftirqd/").is_some_and(|cpu| cpu.parse::<u32>().is_ok());
+    (softirqs || is_high_priority(name)) && rest.split_whitespace().nth(1) == Some(KTHREADD)
+}
+
+/// `kworker/CPU:NUMBERH-WORKQUEUE`. Workers of unbound pools have a `u` before the number.
+fn is_high_priority(name: &str) -> bool {
+    let of_cpu = name.strip_prefix("kworker/").and_then(|rest| rest.split_once(':'));
+    let Some((cpu, of_pool)) = of_cpu else { return false };
     let kind = of_pool.trim_start_matches(|byte: char| byte.is_ascii_digit());
-    cpu.parse::<u32>().is_ok()
-        && (kind == "H" || kind.starts_with("H-") || kind.starts_with("H+"))
-        && rest.split_whitespace().nth(1) == Some(KTHREADD)
+    cpu.parse::<u32>().is_ok() && (kind == "H" || kind.starts_with("H-") || kind.starts_with("H+"))
 }
 
 #[cfg(test)]
@@ -104,13 +111,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn workers_of_the_high_priority_pools_are_told_from_others() {
-        for name in ["kworker/0:0H", "kworker/0:1H-mmc_complete", "kworker/12:10H+kblockd"] {
+    fn workers_of_the_high_priority_pools_and_of_softirqs_are_told_from_others() {
+        for name in
+            ["kworker/0:0H", "kworker/0:1H-mmc_complete", "kworker/12:10H+kblockd", "ksoftirqd/3"]
+        {
             assert!(is_worker(&format!("77 ({name}) I 2 0 0")), "{name}");
         }
-        for name in
-            ["kworker/0:1-events", "kworker/u8:1-flush", "kworker/u9:0H", "kworker/R-kblockd"]
-        {
+        for name in [
+            "kworker/0:1-events",
+            "kworker/u8:1-flush",
+            "kworker/u9:0H",
+            "kworker/R-kblockd",
+            "ksoftirqd/x",
+        ] {
             assert!(!is_worker(&format!("77 ({name}) I 2 0 0")), "{name}");
         }
         assert!(!is_worker("77 (kworker/0:0H) S 1 0 0"), "a program with such a name");
