@@ -9,7 +9,7 @@
 //!
 //! Not for this: names, directories, extents that grow, several writers at a time.
 //!
-//! Reading order: [`storage`] (what a store lies on), [`format`] (the bytes), [`places`] (where is
+//! Reading order: [`storage`] (what a store lies on), [`mod@format`] (the bytes), [`places`] (where is
 //! room), [`examine`] (what is on a device), [`store`] (open, change, make durable), [`contents`]
 //! (load and unload piece by piece), [`check`] (everything read and said).
 
