@@ -424,6 +424,9 @@ fn only_segments_with_records_are_called_mcap() {
     for (count, expected) in [(300, (3, 0)), (115, (2, 1))] {
         let (mut recorder, mut channels) = Recorder::start(&config, &mut |_| ()).unwrap();
         append(&recorder, &mut channels, count);
+        // The next is prepared beside the writing, and called unused only at the end.
+        wait_until_durable(&recorder);
+        thread::sleep(Duration::from_millis(500));
         recorder.finish().unwrap();
         let (recorded, unused) = by_name(dir.path());
         assert_eq!((recorded.len(), unused.len()), expected, "{recorded:?} {unused:?}");
