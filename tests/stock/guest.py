@@ -36,6 +36,7 @@ def run(
         "STEADY_STOCK": f"{GUEST_PROJECT}/tests/stock",
         "STEADY_TESTS_BIN": f"{GUEST_PROJECT}/build/tests/bin",
         "STEADY_KERNEL": release,
+        "STEADY": f"{GUEST_PROJECT}/build/bin/steady",
         "STEADY_IOS": str(IOS_SD if "sd" in disks else IOS),
     }
     command = ["sh", f"{GUEST_PROJECT}/{script.relative_to(PROJECT)}"]

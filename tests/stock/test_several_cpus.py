@@ -14,3 +14,9 @@ HERE = Path(__file__).parent
 def test_data_is_right_on_virtio_and_nvme(script: str, work: Path) -> None:
     result = guest.run(HERE / f"{script}.sh", "6.12", work, ["virtio", "nvme"])
     assert result.exit_status == 0, result.output
+
+
+@guest.needs_qemu
+def test_huge_pages_are_taken(work: Path) -> None:
+    result = guest.run(HERE / "huge_pages.sh", "6.12", work, ["virtio"])
+    assert result.exit_status == 0, result.output

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which memory the running kernel takes: real file descriptors, real I/O.
+//! Which memory the running kernel takes: real file descriptors, real I/O. Huge pages, which few
+//! machines have set aside: tests/stock/huge_pages.sh.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
@@ -49,23 +50,6 @@ fn shared_memory_is_taken_and_keeps_its_contents() {
     let mut seen = vec![0; BYTES as usize];
     buffer.mapping.copy_out(0, &mut seen);
     assert!(seen == pattern, "trying changed the memory");
-}
-
-#[test]
-fn huge_pages_are_taken() {
-    let fd = memfd_create("buffer", MemfdFlags::HUGETLB | MemfdFlags::CLOEXEC).unwrap();
-    ftruncate(&fd, 2 << 20).unwrap();
-    match from(&fd, 2 << 20) {
-        Ok(buffer) => {
-            assert_eq!(buffer.kind, MemoryKind::HugePages);
-            assert!(buffer.verdict(Use::Direct).unwrap().works);
-        }
-        Err(BufferError::Map { source, kind: MemoryKind::HugePages, .. }) => {
-            assert_eq!(source.raw_os_error(), Some(libc::ENOMEM));
-            skip("this machine has no free huge pages (vm.nr_hugepages)");
-        }
-        Err(error) => panic!("{error}"),
-    }
 }
 
 #[test]
