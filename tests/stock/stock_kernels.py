@@ -33,8 +33,9 @@ def test_a_disk_can_vanish_under_load(disk: str, release: str, work: Path) -> No
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_a_card_as_a_character_device(release: str, work: Path) -> None:
-    result = guest.run(HERE / "chario_under_load.sh", release, work, ["sd"], ["chario"])
+@pytest.mark.parametrize("script", ["chario_under_load", "chario_suspend"])
+def test_a_card_as_a_character_device(script: str, release: str, work: Path) -> None:
+    result = guest.run(HERE / f"{script}.sh", release, work, ["sd"], ["chario"])
     assert result.exit_status == 0, result.output
 
 
