@@ -23,9 +23,10 @@ pub struct StoreHandle(Mutex<Store<FileStorage>>);
 impl From<OpenError> for Error {
     fn from(error: OpenError) -> Error {
         let status = match error {
-            OpenError::Kind { .. } | OpenError::Blocks { .. } | OpenError::Device(_) => {
-                Status::Invalid
-            }
+            OpenError::Kind { .. }
+            | OpenError::Regions { .. }
+            | OpenError::Blocks { .. }
+            | OpenError::Device(_) => Status::Invalid,
             OpenError::InUse { .. } | OpenError::Locked { .. } | OpenError::Holds { .. } => {
                 Status::State
             }

@@ -33,6 +33,8 @@ pub struct Info {
 
 /// As `_IOWR()` of `linux/ioctl.h` makes it: direction, size, type, number.
 const IOC_INFO: c_ulong = 3 << 30 | (size_of::<Info>() as c_ulong) << 16 | 0xBC << 8;
+/// Of `Info::capabilities`: `CHARDISK_HAS_REGIONS`.
+pub const HAS_REGIONS: u32 = 0x10;
 /// The interface that this was written for.
 const VERSION: u32 = 1;
 

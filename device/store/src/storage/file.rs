@@ -51,6 +51,11 @@ pub enum OpenError {
     /// Directories, pipes, terminals and the like.
     #[error("{}: must be a block device, a /dev/chardiskN or a regular file", path.display())]
     Kind { path: PathBuf },
+    #[error(
+        "{}: only regions of it can be reached (see `steady direct info`): a store needs a whole card, or \
+         a lane", path.display()
+    )]
+    Regions { path: PathBuf },
     #[error("{}: has blocks of {block_bytes} bytes: must be 512 to {BLOCK_BYTES}", path.display())]
     Blocks { path: PathBuf, block_bytes: u64 },
     #[error(transparent)]
@@ -190,6 +195,9 @@ fn open_chardisk(path: &Path, access: Access) -> Result<FileStorage, OpenError> 
         Some(libc::ENOTTY | libc::EINVAL) => OpenError::Kind { path: path.into() },
         _ => at(error),
     })?;
+    if info.capabilities & chardisk::HAS_REGIONS != 0 {
+        return Err(OpenError::Regions { path: path.into() });
+    }
     let shortest = info.command_bytes_max.min(info.bg_command_bytes_max);
     let command_bytes = whole_blocks(shortest.into());
     let limits = Limits {
