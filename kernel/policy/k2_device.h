@@ -6,8 +6,8 @@
  * nothing delays: the lower convex hull of the best sample per octave of size, proportional above
  * the largest, constant below the smallest. The reserve is the most by which a command missed the
  * line: slow episodes, jumps, jitter. Both are of this epoch and the last, so what the device no
- * longer does is forgotten. Before the first epoch is over, a slow episode may not have been seen,
- * and the reserve is the most that it can be.
+ * longer does is forgotten. Before the first epoch is over, or so many commands, a slow episode may
+ * not have been seen, and the reserve is the most that it can be.
  *
  * A command that misses the line by more than twice what a short one takes has stalled (a
  * flash card prepares a block, a device retries): cutting would not have helped, so it is counted,
