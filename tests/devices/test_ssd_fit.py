@@ -16,7 +16,7 @@ from steady_lab.devices.ssd_fit import (
     search,
     with_values,
 )
-from steady_lab.devices.ssd_load import FITTED_SPEC, SPEC, build, run_load
+from steady_lab.devices.ssd_load import SPEC, build, run_load
 from steady_lab.errors import LabError, SpecError
 from steady_lab.pages.device_page import PAGE
 from steady_lab.pages.ssd_page import with_ssd
@@ -30,12 +30,11 @@ def test_the_page_shows_what_the_drives_give() -> None:
     assert with_ssd(page, load_published()) == page
 
 
-def test_the_fitted_spec_differs_from_the_figures_drive_in_what_was_fitted_only() -> None:
-    fitted, drive = load_device(FITTED_SPEC).values, load_device(SPEC["half full"]).values
-    assert {name for name in drive if drive[name] != fitted[name]} <= set(ssd_fit.FITTED)
-    # What follows from a printed throughput does so in the spec.
-    values = tuple(fitted[one.param] for one in FREE)
-    assert with_values(drive, values) == fitted
+@pytest.mark.parametrize("state", SPEC)
+def test_what_follows_from_a_printed_throughput_does_so_in_the_specs(state: str) -> None:
+    drive = load_device(SPEC[state]).values
+    values = tuple(drive[one.param] for one in FREE)
+    assert with_values(drive, values) == drive
 
 
 def test_the_search_finds_a_minimum_and_stays_in_its_ranges() -> None:

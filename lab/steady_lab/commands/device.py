@@ -19,7 +19,7 @@ from steady_lab.devices.fit import (
     timing_of,
 )
 from steady_lab.devices.spec import load_device
-from steady_lab.devices.ssd_load import FITTED_SPEC, build
+from steady_lab.devices.ssd_load import SPEC, build
 from steady_lab.devices.transfer_fit import (
     OPS,
     TRANSFERS,
@@ -98,14 +98,18 @@ def _run_fit(arguments: argparse.Namespace) -> int:
 
 
 def _fit_ssd(published: ssd_fit.Published) -> list[str]:
-    """Search, print what was found, and return where the spec differs."""
-    drive = load_device(FITTED_SPEC)
+    """Search, print what was found, and return where the specs differ."""
+    drive = load_device(SPEC["half full"])
     print(f"\n{drive.name}:", flush=True)
     build()
     fitted = ssd_fit.fit(published, drive.values, _say_better)
     for name, value in fitted.items():
         print(f"{name} = {value}")
-    return [f"{drive.name}: {text}" for text in ssd_fit.mismatches(fitted, drive.values)]
+    return [
+        f"{one.name}: {text}"
+        for one in map(load_device, SPEC.values())
+        for text in ssd_fit.mismatches(fitted, one.values)
+    ]
 
 
 def _say_better(values: dict[str, int], error: float) -> None:

@@ -18,8 +18,6 @@ SPEC = {
     "half full": _DEVICES / "samsung-970-evo-plus-250gb.toml",
     "full": _DEVICES / "samsung-970-evo-plus-250gb-full.toml",
 }
-# Half full, with the numbers that `steady-lab device fit` finds for reads.
-FITTED_SPEC = _DEVICES / "samsung-970-evo-plus-250gb-fitted.toml"
 OPERATIONS = {
     "sequential read": ("write=0", "sequential=1"),
     "random read": ("write=0", "sequential=0"),

@@ -17,7 +17,7 @@ from steady_lab.devices.ssd_fit import (
     nearest,
     simulate,
 )
-from steady_lab.devices.ssd_load import FITTED_SPEC, SPEC
+from steady_lab.devices.ssd_load import SPEC
 from steady_lab.pages.device_page import COMMAND
 from steady_lab.pages.marked_part import with_part
 
@@ -28,8 +28,6 @@ REASONS = {
     "the order in which they came; the paper does not say how its drive serves its queues",
     ("full", "sequential write", 0, "mb_s"): "writes in order empty lines that were overwritten "
     "at random, so it rises with time; how large the paper's files are is not known",
-    (HALF_FULL, "sequential read", 16, "p999_us"): "nothing delays a read in order but the queue "
-    "before it; with read-ahead it holds, below",
 }
 Found = Mapping[Case, Mapping[str, float]]
 
@@ -107,10 +105,4 @@ def _verdict(holds: bool, of: tuple[str, str, int, str]) -> str:
 def with_ssd(page: str, published: Published) -> str:
     """Return docs/devices.md with its tables of SSDs written anew. Raises LabError."""
     committed = {state: load_device(path).values for state, path in SPEC.items()}
-    fitted = {HALF_FULL: load_device(FITTED_SPEC).values}
-    reads = Published(
-        tuple(point for point in published.points if point.operation.endswith("read")),
-        tuple(said for said in published.said if said.operation.endswith("read")),
-    )
-    page = with_part(page, "ssd-paper", COMMAND, tables(published, committed))
-    return with_part(page, "ssd-fit", COMMAND, tables(reads, fitted))
+    return with_part(page, "ssd-paper", COMMAND, tables(published, committed))
