@@ -26,7 +26,8 @@ test:
 
 test-stock:
 	scripts/setup test
-	build/venv/bin/pytest -n 2 -c lab/pyproject.toml --rootdir . tests/stock/stock_kernels.py
+	build/venv/bin/pytest -n 2 -c lab/pyproject.toml --rootdir . tests/stock/stock_kernels.py \
+		--junitxml build/tests/stock.xml
 
 soak:
 	scripts/soak

@@ -1,12 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The reader on a character device, alone and with background that starves; called by test_hog.py in
-# the guest, with reader.c compiled in the work directory.
+# The reader on a character device, alone and with background that starves, and on a lane; called by
+# test_hog.py in the guest, with reader.c compiled in the work directory.
+. "$STEADY_TESTS/lib.sh"
 set -eu
-echo mmc0:0001 >/sys/bus/mmc/drivers/chario/take
-echo 64 >/sys/class/chardisk/chardisk0/bg_kib
-echo "alone quiet $(./reader /dev/chardisk0)"
-echo "alone hog $(./reader /dev/chardisk0 hog)"
-echo "background quiet $(./reader /dev/chardisk0 background)"
-echo "background hog $(./reader /dev/chardisk0 hog background)"
-echo mmc0:0001 >/sys/bus/mmc/drivers/chario/give
+chario_take
+echo 64 >$CHARIO_KNOBS/bg_kib
+echo "alone quiet $(./reader $CHARDISK_NODE)"
+echo "alone hog $(./reader $CHARDISK_NODE hog)"
+echo "background quiet $(./reader $CHARDISK_NODE background)"
+echo "background hog $(./reader $CHARDISK_NODE hog background)"
+chario_give
+emmc_partition 2048 131072
+echo mmcblk0p1 >$CHARIO/lane
+echo "lane quiet $(./reader $CHARDISK_NODE)"
+echo "lane hog $(./reader $CHARDISK_NODE hog)"
+echo mmcblk0p1 >$CHARIO/end_lane

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from steady_lab.paths import GUEST_PROJECT, PROJECT
@@ -46,3 +48,28 @@ def run(
     result = qemu(release, CPUS, disks).boot(request)
     print(result.output)
     return result
+
+
+def assert_programs_counted_right(work: Path) -> None:
+    """Of what programs.sh left: 300 records, four times 50 writes, 200 real-time reads twice."""
+
+    def found(name: str) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads((work / name).read_text(encoding="utf-8"))
+        return document
+
+    books = found("record.json")["ledger"]["total"]
+    assert books["received"]["records"] == 300
+    lost = books["lost_ring_full"]["records"] + books["lost_in_writing"]["records"]
+    assert books["durable"]["records"] + lost == 300
+    contents = [file["contents"] for file in found("recover.json")["files"]]
+    channels = [one for some in contents if some for one in some["channels"]]
+    assert sum(one["messages"] for one in channels) == books["durable"]["records"]
+    trace = found("trace.json")
+    account = trace["account"]
+    assert account["unmatched"] == account["events_lost"] == account["ios_incomplete"] == 0
+    assert sum(one["count"] for one in trace["ios"] if one["size_bytes_max"] == 65536) == 200
+    results = found("bench.json")["results"]
+    assert {one["variant"]: one["classes"]["rt"]["count"] for one in results} == {
+        "none": 200,
+        "k2": 200,
+    }

@@ -4,6 +4,7 @@
 The scripts of tests/kernel that need no virtual time say so in their header: `# STOCK: yes`.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
 import guest
@@ -15,6 +16,13 @@ HERE = Path(__file__).parent
 DISKS = ("virtio", "scsi", "nvme", "sd", "null")
 PCI_DISKS = ("virtio", "scsi", "nvme")
 STOCK_SCRIPTS = sorted(path for path in SCRIPTS.glob("*.sh") if header(path).get("STOCK") == "yes")
+
+
+@pytest.fixture(autouse=True)
+def cell(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> None:
+    """What tested.py makes a cell of."""
+    for name, value in request.node.callspec.params.items():
+        record_property(name, value.stem if isinstance(value, Path) else value)
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -37,6 +45,14 @@ def test_a_disk_can_vanish_under_load(disk: str, release: str, work: Path) -> No
 def test_a_card_as_a_character_device(script: str, release: str, work: Path) -> None:
     result = guest.run(HERE / f"{script}.sh", release, work, ["sd"], ["chario"])
     assert result.exit_status == 0, result.output
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("disk", ("virtio", "nvme"))
+def test_recorder_tracer_and_bench_count_right(disk: str, release: str, work: Path) -> None:
+    result = guest.run(HERE / "programs.sh", release, work, [disk], ["ext4"])
+    assert result.exit_status == 0, result.output
+    guest.assert_programs_counted_right(work)
 
 
 @pytest.mark.parametrize("release", RELEASES)

@@ -20,3 +20,10 @@ def test_data_is_right_on_virtio_and_nvme(script: str, work: Path) -> None:
 def test_huge_pages_are_taken(work: Path) -> None:
     result = guest.run(HERE / "huge_pages.sh", "6.12", work, ["virtio"])
     assert result.exit_status == 0, result.output
+
+
+@guest.needs_qemu
+def test_recorder_tracer_and_bench_count_right(work: Path) -> None:
+    result = guest.run(HERE / "programs.sh", "6.12", work, ["virtio"], ["ext4"])
+    assert result.exit_status == 0, result.output
+    guest.assert_programs_counted_right(work)

@@ -1,0 +1,64 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# The recorder, the tracer and the bench on a stock kernel with several CPUs. Of their times nothing
+# is asserted; of their counts all.
+. "$STEADY_STOCK/lib.sh"
+set -e
+
+disk=${STEADY_DISKS%% *}
+name=${disk#/dev/}
+mkfs.ext4 -q -F "$disk"
+mkdir /run/mounted
+mount "$disk" /run/mounted
+
+"$STEADY" record --dir /run/mounted/recording --size 4KiB --period 10ms --duration 3s \
+	--segment-size 8MiB --segments 4 --out record.json
+"$STEADY" recover --verify --json /run/mounted/recording >recover.json
+
+# Four writers at once, on whichever CPU they are.
+cat >writers.sh <<'END'
+for writer in 1 2 3 4; do
+	dd if=/dev/zero of=/run/mounted/$writer bs=64k count=50 oflag=direct conv=fsync status=none &
+done
+wait
+END
+"$STEADY" trace --device "$name" --json --perfetto trace.perfetto -- sh ./writers.sh >trace.json
+umount /run/mounted
+use_k2 "$name" 2 16
+knob "$name" scheduler none
+cat >workload.toml <<END
+schema = "steadyio.workload/1"
+name = "stock"
+title = "Real-time beside background"
+seed = 1
+[length]
+ios = 200
+[[job]]
+name = "rt"
+class = "rt"
+op = "randread"
+bs_kib = 4
+depth = 1
+ioprio = "rt/0"
+data = "zero"
+[[job]]
+name = "bg"
+class = "bg"
+op = "randread"
+bs_kib = 256
+depth = 4
+ioprio = "idle"
+data = "zero"
+[sweep]
+key = "bg.bs_kib"
+values = [256]
+[[variant]]
+name = "none"
+title = "none"
+knobs = { scheduler = "none" }
+[[variant]]
+name = "k2"
+title = "k2"
+knobs = { scheduler = "k2", "iosched/split_kib" = 16 }
+END
+"$STEADY" bench workload.toml --device "$disk" --out bench.json
