@@ -23,6 +23,8 @@ interrupted before --total or --duration, or before anything was recorded. Witho
 how a recording ends. The records received are made durable if the device works; settings are \
 restored in every case.";
 
+pub const MANUAL_HELP: &str = "Exit status: 0 done; 1 failed; 2 the command line is wrong.";
+
 /// How a subcommand ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {

@@ -8,6 +8,7 @@ mod doctor;
 mod exit;
 mod export;
 mod incidents;
+mod manual;
 mod model;
 mod model_tables;
 mod output;
@@ -25,7 +26,7 @@ mod with;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Measure, trace and bound storage latency on Linux
 #[derive(Parser)]
@@ -38,10 +39,12 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Bench(bench::Arguments),
+    Completions(manual::Completions),
     Direct(direct::Arguments),
     Doctor(doctor::Arguments),
     Export(export::Arguments),
     Incidents(incidents::Arguments),
+    Man(manual::Man),
     Model(model::Arguments),
     Record(Box<record::Arguments>),
     Recover(recover::Arguments),
@@ -56,10 +59,12 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let outcome = match arguments.command {
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Completions(arguments) => manual::complete(&arguments, Arguments::command()),
         Command::Direct(arguments) => direct::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
         Command::Incidents(arguments) => incidents::run(&arguments),
+        Command::Man(arguments) => manual::write(&arguments, Arguments::command()),
         Command::Model(arguments) => model::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),
         Command::Recover(arguments) => recover::run(&arguments),

@@ -9,6 +9,7 @@ mod common;
 mod direct;
 mod doctor;
 mod export;
+mod manual;
 mod model;
 mod record;
 mod record_file;
