@@ -5,7 +5,10 @@
 //! operation) with the requests that it led to. Requests outside system calls (writeback, readahead, the journal)
 //! have an [`Origin`] that says so, and no I/O.
 
+use serde::Serialize;
+
 use super::event::{Call, Comm, Dev, Op, Priority, UringOp};
+use super::intervals::Intervals;
 use super::sched::Sched;
 
 /// The points that a request passes, in this order.
@@ -103,6 +106,52 @@ pub struct Request {
     pub error: i32,
 }
 
+impl Request {
+    /// When its first event was, in ns.
+    pub fn begin_ns(&self) -> u64 {
+        Mark::ALL.into_iter().find_map(|mark| self.marks.get(mark)).unwrap_or(0)
+    }
+
+    /// When it completed, in ns.
+    pub fn end_ns(&self) -> u64 {
+        self.marks.get(Mark::Completed).unwrap_or_else(|| self.begin_ns())
+    }
+
+    /// From its first event to its completion.
+    pub fn life(&self) -> (u64, u64) {
+        (self.begin_ns(), self.end_ns())
+    }
+
+    /// When it was in the device: from the start of the command where an event shows it, or else the issue, to the end
+    /// of the command, or else the completion of the request.
+    pub fn with_device(&self) -> Intervals {
+        let whole = self.marks.device_start_ns().zip(self.marks.device_end_ns());
+        let dispatch = |piece: &Piece| {
+            let start_ns = piece.hardware_start_ns.unwrap_or(piece.issued_ns);
+            (start_ns, piece.hardware_done_ns.unwrap_or(piece.ended_ns))
+        };
+        match self.pieces[..] {
+            [] => Intervals::new(whole),
+            _ => Intervals::new(self.pieces.iter().map(dispatch)),
+        }
+    }
+
+    /// Of a request on its own: block from its first event, post up to its end; they add up.
+    pub fn spans(&self) -> Spans {
+        let (begin_ns, end_ns) = (self.begin_ns(), self.end_ns());
+        let start_ns = self.marks.device_start_ns().unwrap_or(begin_ns).clamp(begin_ns, end_ns);
+        let done_ns = self.marks.device_end_ns().unwrap_or(end_ns).clamp(start_ns, end_ns);
+        let device_ns = self.with_device().total_ns().min(done_ns - start_ns);
+        Spans {
+            submission_ns: 0,
+            // Between two pieces, the scheduler has what is left.
+            block_ns: done_ns - begin_ns - device_ns,
+            device_ns,
+            post_ns: end_ns - done_ns,
+        }
+    }
+}
+
 /// One dispatch, of a request that had several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
@@ -177,7 +226,7 @@ pub struct CallWithoutRequest {
 /// The e.MMC analysis paper's four spans, in ns. Each moment of an I/O belongs to exactly one: `device` while any of
 /// its requests is in the device; else `block` while any is in the block layer or the driver; else `submission` if a
 /// request is still to come, and `post` if none is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Spans {
     /// System call, VFS and file system, up to the bio.
     pub submission_ns: u64,
@@ -190,6 +239,24 @@ pub struct Spans {
 }
 
 impl Spans {
+    /// The spans of an I/O. `present` is when any of its requests was in the block layer or below; both may reach over the
+    /// ends.
+    pub fn of(
+        (entered_ns, exited_ns): (u64, u64),
+        present: &Intervals,
+        with_device: &Intervals,
+    ) -> Spans {
+        let device = with_device.within(entered_ns, exited_ns);
+        let busy = present.within(entered_ns, exited_ns).union(&device);
+        let served_ns = busy.iter().last().map_or(entered_ns, |(_, end)| end);
+        Spans {
+            submission_ns: served_ns - entered_ns - busy.total_ns(),
+            block_ns: busy.total_ns() - device.total_ns(),
+            device_ns: device.total_ns(),
+            post_ns: exited_ns - served_ns,
+        }
+    }
+
     pub fn total_ns(&self) -> u64 {
         self.submission_ns + self.block_ns + self.device_ns + self.post_ns
     }
@@ -235,7 +302,7 @@ pub struct DirtyPause {
 }
 
 /// An event that the trace lacks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Missing {
     /// As `system:name`.
     pub event: &'static str,

@@ -10,6 +10,7 @@
 
 pub mod event;
 pub mod follow;
+pub mod intervals;
 pub mod io;
 pub mod perfetto;
 pub mod report;

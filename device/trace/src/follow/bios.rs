@@ -1,119 +1,121 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Bios, from `block_bio_queue` to a request: one function per event, and what becomes of them.
 
-use super::super::event::{Dev, Event, Extent, OpKind};
-use super::Follower;
-use super::open::{RequestNumber, add_new};
-use super::tasks::Share;
-use super::threads::{Bio, Thread};
+use std::collections::HashMap;
 
-impl Follower {
-    /// A bio reaches the block layer. A part of a split bio and a bio that went through a stacked device may be
-    /// queued again; then they are known.
-    pub(super) fn queue(&mut self, event: &Event, extent: &Extent) {
-        let thread = self.threads.entry(event.pid).or_default();
-        if let Some(at) = thread.find(extent) {
-            if thread.pending[at].carried {
-                return;
-            }
-            // It was queued at the same place and led to nothing: refused, or merged without an event.
-            if self.seen.get_request {
-                let stale = thread.pending.remove(at);
-                self.drop_bio(&stale);
-            }
-        }
-        let bio = self.new_bio(event, extent, Some(event.time_ns));
-        self.hold_bio(bio);
+use super::ledger::{Ledger, Share};
+use super::requests::open::{StartSector, add_new};
+use crate::event::{Comm, Dev, Event, Extent, OpKind};
+
+/// A thread's bios wait for a request only while it submits them; more than this are stale ones.
+const PENDING_MAX: usize = 1_024;
+
+/// A bio that is queued and has no request yet.
+#[derive(Clone, Debug)]
+pub(super) struct Bio {
+    pub extent: Extent,
+    /// `None`: queued before the trace, or such events are not traced.
+    pub queued_ns: Option<u64>,
+    pub pid: u32,
+    pub comm: Comm,
+    /// A part of a larger one.
+    pub cut: bool,
+    /// Queued once already, for a device on top of this one or as a part: it is not new when queued again.
+    carried: bool,
+    /// It was remapped to the devices below.
+    stacked: bool,
+    /// The devices above this one that it came through.
+    pub through: Vec<Dev>,
+    pub share: Share,
+}
+
+impl Bio {
+    fn covers(&self, (dev, sector): StartSector) -> bool {
+        let Extent { sector: begin, sectors, .. } = self.extent;
+        let end = begin.saturating_add(u64::from(sectors.max(1)));
+        self.extent.dev == dev && (begin..end).contains(&sector)
     }
 
-    /// The bio is remapped. Of a partition, and of a thread that serves a stacked device: before it is queued.
-    pub(super) fn remap(&mut self, event: &Event, to: &Extent, from: (Dev, u64)) {
-        let thread = self.threads.entry(event.pid).or_default();
-        let above = |bio: &Bio| bio.covers(from.0, from.1);
-        // A partition below a stacked device: known by the sector within the partition so far.
-        let within = |bio: &Bio| bio.carried && (bio.dev, bio.sector) == (to.dev, from.1);
-        let Some(at) = thread.pending.iter().rposition(above) else {
-            if let Some((submitter, at)) = self.only_one_at(from) {
-                return self.carry_down((submitter, at), event.pid, to, from.0);
-            }
-            let thread = self.threads.entry(event.pid).or_default();
-            match thread.pending.iter_mut().rev().find(|bio| within(bio)) {
-                Some(bio) => {
-                    bio.sector = to.sector;
-                    add_new(&mut bio.through, &[from.0]);
-                }
-                None => {
-                    let before = thread.remapped.take();
-                    let before = before.filter(|(place, _)| *place == (to.dev, from.1));
-                    let mut through = before.map_or_else(Vec::new, |(_, through)| through);
-                    add_new(&mut through, &[from.0]);
-                    thread.remapped = Some(((to.dev, to.sector), through));
-                }
-            }
-            return;
-        };
-        self.carry_down((event.pid, at), event.pid, to, from.0);
+    /// It is to get a request at that place.
+    fn is_at(&self, extent: &Extent) -> bool {
+        let place = |of: &Extent| (of.dev, of.sector, of.op.kind);
+        place(&self.extent) == place(extent) && !self.stacked
     }
 
-    /// The bio at this place, if exactly one is pending there: a thread of the stacked device's own goes on with it
-    /// (dm-crypt encrypts what is written in one).
-    fn only_one_at(&self, (dev, sector): (Dev, u64)) -> Option<(u32, usize)> {
-        let of_thread = |(pid, thread): (&u32, &Thread)| {
-            let at = thread.pending.iter().rposition(|bio| bio.covers(dev, sector) && !bio.stacked);
-            at.map(|at| (*pid, at))
-        };
-        let mut found = self.threads.iter().filter_map(of_thread);
-        found.next().filter(|_| found.next().is_none())
-    }
-
-    /// The pending bio goes on to `to`, in the thread `server`.
-    fn carry_down(&mut self, (pid, at): (u32, usize), server: u32, to: &Extent, above: Dev) {
-        let Some(thread) = self.threads.get_mut(&pid) else { return };
-        let upper = &mut thread.pending[at];
-        let mut bio = upper.clone();
-        let was_stacked = std::mem::replace(&mut upper.stacked, true);
-        let task = upper.share.task;
-        bio.stacked = false;
-        bio.carried = true;
-        add_new(&mut bio.through, &[above]);
-        (bio.dev, bio.sector, bio.sectors, bio.op) = (to.dev, to.sector, to.sectors, to.op);
-        self.hold_bio_in(server, bio);
-        // From now on only those below count.
-        if !was_stacked {
-            self.tasks.release(task, &mut self.results);
-        }
-    }
-
-    /// The front part continues at once; the rest is not queued again.
-    pub(super) fn split(&mut self, event: &Event, extent: &Extent, new_sector: u64) {
-        let thread = self.threads.entry(event.pid).or_default();
-        let Some(at) = thread.find(extent) else { return };
-        let front = &mut thread.pending[at];
-        // The event has the low 32 bits of the new sector.
-        let sectors = (new_sector as u32).wrapping_sub(front.sector as u32);
-        if sectors == 0 || sectors >= front.sectors {
-            return;
-        }
-        let mut rest = front.clone();
-        rest.sector += u64::from(sectors);
-        rest.sectors -= sectors;
-        front.sectors = sectors;
+    /// Shortens it; returns what is left.
+    fn cut_off(&mut self, sectors: u32) -> Bio {
+        let mut rest = self.clone();
+        rest.extent.sector += u64::from(sectors);
+        rest.extent.sectors -= sectors;
         (rest.cut, rest.carried) = (true, true);
-        front.cut = true;
-        self.hold_bio(rest);
+        self.extent.sectors = sectors;
+        self.cut = true;
+        rest
+    }
+}
+
+/// What one thread is submitting.
+#[derive(Debug, Default)]
+struct Submission {
+    /// In the order of queueing.
+    pending: Vec<Bio>,
+    /// Where a bio of a partition or of a stacked device is remapped to, and what it came through: it is queued next.
+    remapped: Option<(StartSector, Vec<Dev>)>,
+}
+
+impl Submission {
+    /// The last bio queued there: a thread submits one at a time.
+    fn find(&self, extent: &Extent) -> Option<usize> {
+        self.pending.iter().rposition(|bio| bio.is_at(extent))
+    }
+}
+
+/// All that have no request, by the thread that will ask for it.
+#[derive(Debug, Default)]
+pub(super) struct Bios {
+    threads: HashMap<u32, Submission>,
+    /// Requests are seen to be allocated, so a bio without one led to nothing.
+    pub allocations_seen: bool,
+}
+
+impl Bios {
+    fn thread(&mut self, pid: u32) -> &mut Submission {
+        self.threads.entry(pid).or_default()
+    }
+
+    /// Events were lost.
+    pub fn forget(&mut self) {
+        self.threads.clear();
+    }
+
+    /// A bio reaches the block layer: whether it is a new one. A part of a split bio and a bio that went through a
+    /// stacked device may be queued again; then they are known.
+    pub fn is_new(&mut self, event: &Event, extent: &Extent, ledger: &mut Ledger) -> bool {
+        let allocations_seen = self.allocations_seen;
+        let thread = self.thread(event.pid);
+        let Some(at) = thread.find(extent) else { return true };
+        if thread.pending[at].carried {
+            return false;
+        }
+        // It was queued at the same place and led to nothing: refused, or merged without an event.
+        if allocations_seen {
+            ledger.drop_share(&thread.pending.remove(at).share);
+        }
+        true
     }
 
     /// A bio of this thread, as far as one event shows.
-    fn new_bio(&mut self, event: &Event, extent: &Extent, queued_ns: Option<u64>) -> Bio {
-        let share = self.share_of(event, extent);
-        let remapped = self.threads.get_mut(&event.pid).and_then(|thread| thread.remapped.take());
+    pub fn bio(
+        &mut self,
+        event: &Event,
+        extent: &Extent,
+        queued_ns: Option<u64>,
+        share: Share,
+    ) -> Bio {
+        let remapped = self.thread(event.pid).remapped.take();
         let through = remapped.filter(|(place, _)| *place == (extent.dev, extent.sector));
         Bio {
-            dev: extent.dev,
-            sector: extent.sector,
-            sectors: extent.sectors,
-            op: extent.op,
-            priority: extent.priority,
+            extent: *extent,
             queued_ns,
             pid: event.pid,
             comm: event.comm,
@@ -125,118 +127,150 @@ impl Follower {
         }
     }
 
-    /// It waits for a request, and its task for it.
-    fn hold_bio(&mut self, bio: Bio) {
-        self.hold_bio_in(bio.pid, bio);
-    }
-
-    /// The same, where another thread will ask for the request.
-    fn hold_bio_in(&mut self, pid: u32, bio: Bio) {
-        self.tasks.hold(bio.share.task);
-        let thread = self.threads.entry(pid).or_default();
-        if let Some(oldest) = thread.queue(bio) {
-            self.drop_bio(&oldest);
+    /// It waits for a request that thread `pid` will ask for, and its task for it.
+    pub fn hold(&mut self, pid: u32, bio: Bio, ledger: &mut Ledger) {
+        ledger.hold(bio.share.task);
+        let pending = &mut self.thread(pid).pending;
+        pending.push(bio);
+        if pending.len() > PENDING_MAX {
+            drop_bio(&pending.remove(0), ledger);
         }
     }
 
-    /// The bio that `extent` is about, which this thread queued just before; or a new one, if that was not seen.
-    pub(super) fn take_bio(&mut self, event: &Event, extent: &Extent) -> Bio {
-        let thread = self.threads.entry(event.pid).or_default();
-        if let Some(at) = thread.find(extent) {
-            return self.take_front(event.pid, at, extent);
+    /// The bio is remapped. Of a partition, and of a thread that serves a stacked device: before it is queued.
+    pub fn remap(&mut self, server: u32, to: &Extent, from: StartSector, ledger: &mut Ledger) {
+        let thread = self.thread(server);
+        let above = thread.pending.iter().rposition(|bio| bio.covers(from));
+        let above = above.map(|at| (server, at)).or_else(|| self.only_one_at(from));
+        if let Some(above) = above {
+            return self.carry_down(above, server, to, ledger);
         }
-        let bio = self.new_bio(event, extent, None);
-        self.tasks.hold(bio.share.task);
-        bio
+        let thread = self.thread(server);
+        // A partition below a stacked device: known by the sector within the partition so far.
+        let within =
+            |bio: &&mut Bio| bio.carried && (bio.extent.dev, bio.extent.sector) == (to.dev, from.1);
+        if let Some(bio) = thread.pending.iter_mut().rev().find(within) {
+            bio.extent.sector = to.sector;
+            return add_new(&mut bio.through, &[from.0]);
+        }
+        let before = thread.remapped.take().filter(|(place, _)| *place == (to.dev, from.1));
+        let mut through = before.map_or_else(Vec::new, |(_, through)| through);
+        add_new(&mut through, &[from.0]);
+        thread.remapped = Some(((to.dev, to.sector), through));
+    }
+
+    /// The bio at this place, if exactly one is pending there: a thread of the stacked device's own goes on with it
+    /// (dm-crypt encrypts what is written in one).
+    fn only_one_at(&self, place: StartSector) -> Option<(u32, usize)> {
+        let of_thread = |(pid, thread): (&u32, &Submission)| {
+            let at = thread.pending.iter().rposition(|bio| bio.covers(place) && !bio.stacked);
+            at.map(|at| (*pid, at))
+        };
+        let mut found = self.threads.iter().filter_map(of_thread);
+        found.next().filter(|_| found.next().is_none())
+    }
+
+    /// The pending bio goes on to `to`, in the thread `server`.
+    fn carry_down(
+        &mut self,
+        (pid, at): (u32, usize),
+        server: u32,
+        to: &Extent,
+        ledger: &mut Ledger,
+    ) {
+        let upper = &mut self.thread(pid).pending[at];
+        let mut bio = upper.clone();
+        let was_stacked = std::mem::replace(&mut upper.stacked, true);
+        (bio.stacked, bio.carried) = (false, true);
+        add_new(&mut bio.through, &[bio.extent.dev]);
+        bio.extent = Extent { priority: bio.extent.priority, ..*to };
+        let task = bio.share.task;
+        self.hold(server, bio, ledger);
+        // From now on only those below count.
+        if !was_stacked {
+            ledger.release(task);
+        }
+    }
+
+    /// The front part continues at once; the rest is not queued again.
+    pub fn split(&mut self, event: &Event, extent: &Extent, new_sector: u64, ledger: &mut Ledger) {
+        let thread = self.thread(event.pid);
+        let Some(at) = thread.find(extent) else { return };
+        let front = &mut thread.pending[at];
+        // The event has the low 32 bits of the new sector.
+        let sectors = (new_sector as u32).wrapping_sub(front.extent.sector as u32);
+        if sectors > 0 && sectors < front.extent.sectors {
+            let rest = front.cut_off(sectors);
+            self.hold(rest.pid, rest, ledger);
+        }
+    }
+
+    /// The bio that `extent` is about, which this thread queued just before.
+    pub fn take(&mut self, pid: u32, extent: &Extent, ledger: &mut Ledger) -> Option<Bio> {
+        let at = self.thread(pid).find(extent)?;
+        Some(self.take_front((pid, at), extent, ledger))
     }
 
     /// Takes a pending bio. One longer than `extent` was split without an event, and its rest stays.
-    fn take_front(&mut self, pid: u32, at: usize, extent: &Extent) -> Bio {
-        let thread = self.threads.entry(pid).or_default();
-        let mut bio = thread.pending.remove(at);
-        if bio.sectors > extent.sectors && extent.sectors > 0 {
-            let mut rest = bio.clone();
-            rest.sector += u64::from(extent.sectors);
-            rest.sectors -= extent.sectors;
-            (rest.cut, rest.carried, bio.cut) = (true, true, true);
-            bio.sectors = extent.sectors;
-            self.hold_bio(rest);
+    fn take_front(&mut self, (pid, at): (u32, usize), extent: &Extent, ledger: &mut Ledger) -> Bio {
+        let mut bio = self.thread(pid).pending.remove(at);
+        if bio.extent.sectors > extent.sectors && extent.sectors > 0 {
+            let rest = bio.cut_off(extent.sectors);
+            self.hold(rest.pid, rest, ledger);
         }
         bio
     }
 
     /// Without `block_getrq`, a request begins with its insertion or issue: with the bio queued there, if it is the
     /// only one.
-    pub(super) fn unattached(&mut self, extent: &Extent) -> Option<Bio> {
-        if self.seen.get_request || extent.op.kind == OpKind::Flush {
+    pub fn take_only(&mut self, extent: &Extent, ledger: &mut Ledger) -> Option<Bio> {
+        if self.allocations_seen || extent.op.kind == OpKind::Flush {
             return None;
         }
-        let mut found = None;
-        for (pid, thread) in &self.threads {
-            for (at, bio) in thread.pending.iter().enumerate() {
-                if bio.is_at(extent) && !bio.stacked && found.replace((*pid, at)).is_some() {
-                    return None;
-                }
+        let there = self.threads.iter().flat_map(|(pid, thread)| {
+            let pending = thread.pending.iter().enumerate();
+            pending.filter(|(_, bio)| bio.is_at(extent)).map(|(at, _)| (*pid, at))
+        });
+        let mut first_two = there.take(2);
+        let only = first_two.next().filter(|_| first_two.next().is_none())?;
+        Some(self.take_front(only, extent, ledger))
+    }
+
+    /// All discards for this device, oldest first, if they have so many sectors altogether.
+    pub fn take_discards(&mut self, dev: Dev, sectors: u32) -> Vec<Bio> {
+        let is_discard = |bio: &Bio| {
+            let Extent { dev: of, op, .. } = bio.extent;
+            of == dev && op.kind == OpKind::Discard && !bio.stacked
+        };
+        let all = self.threads.values().flat_map(|thread| &thread.pending);
+        let waiting = all.filter(|bio| is_discard(bio));
+        let sum: u64 = waiting.map(|bio| u64::from(bio.extent.sectors)).sum();
+        let mut taken: Vec<Bio> = Vec::new();
+        if sectors > 0 && sum == u64::from(sectors) {
+            for thread in self.threads.values_mut() {
+                let pending = std::mem::take(&mut thread.pending);
+                let (discards, others): (Vec<Bio>, _) = pending.into_iter().partition(is_discard);
+                taken.extend(discards);
+                thread.pending = others;
             }
         }
-        found.map(|(pid, at)| self.take_front(pid, at, extent))
-    }
-
-    /// Discards are merged without an event where a device takes several ranges in one command. If all that
-    /// wait for this device account exactly for the request's growth, they are in it.
-    pub(super) fn join_discards(&mut self, slot: RequestNumber, extent: &Extent) {
-        let Some(open) = self.table.get(slot).filter(|_| extent.op.kind == OpKind::Discard) else {
-            return;
-        };
-        let grown = extent.sectors.saturating_sub(open.left);
-        let waits =
-            |bio: &Bio| bio.dev == extent.dev && bio.op.kind == OpKind::Discard && !bio.stacked;
-        let all = self.threads.values().flat_map(|thread| &thread.pending);
-        let sum: u64 = all.filter(|bio| waits(bio)).map(|bio| u64::from(bio.sectors)).sum();
-        if grown == 0 || sum != u64::from(grown) {
-            return;
-        }
-        let mut joined: Vec<Bio> = Vec::new();
-        for thread in self.threads.values_mut() {
-            let pending = std::mem::take(&mut thread.pending);
-            let (discards, others) = pending.into_iter().partition(waits);
-            thread.pending = others;
-            joined.extend::<Vec<Bio>>(discards);
-        }
-        joined.sort_by_key(|bio| bio.queued_ns);
-        if let Some(open) = self.table.get_mut(slot) {
-            open.merged_queued_ns.extend(joined.iter().filter_map(|bio| bio.queued_ns));
-            open.shares.extend(joined.iter().map(|bio| bio.share));
-            joined.iter().for_each(|bio| add_new(&mut open.through, &bio.through));
-        }
-    }
-
-    /// It led to no request that is known, so its task is not known in full.
-    pub(super) fn drop_bio(&mut self, bio: &Bio) {
-        if !bio.stacked {
-            self.drop_share(&bio.share);
-        }
-    }
-
-    /// Its request is not known.
-    pub(super) fn drop_share(&mut self, share: &Share) {
-        self.tasks.spoil(share.task);
-        self.tasks.release(share.task, &mut self.results);
-    }
-
-    /// It is of a device that is not followed.
-    pub(super) fn pass_over(&mut self, bio: &Bio) {
-        self.tasks.release(bio.share.task, &mut self.results);
+        taken.sort_by_key(|bio| bio.queued_ns);
+        taken
     }
 
     /// The thread has submitted all that it queued: what is left led to no request.
-    pub(super) fn drop_pending(&mut self, pid: u32) {
-        if !self.seen.get_request {
+    pub fn drop_pending(&mut self, pid: u32, ledger: &mut Ledger) {
+        if !self.allocations_seen {
             return;
         }
         let Some(thread) = self.threads.get_mut(&pid) else { return };
-        for bio in std::mem::take(&mut thread.pending) {
-            self.drop_bio(&bio);
-        }
+        thread.pending.drain(..).for_each(|bio| drop_bio(&bio, ledger));
+    }
+}
+
+/// It led to no request that is known, so its task is not known in full.
+fn drop_bio(bio: &Bio, ledger: &mut Ledger) {
+    if !bio.stacked {
+        ledger.drop_share(&bio.share);
     }
 }

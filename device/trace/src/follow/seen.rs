@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which kinds of event the trace has, and what is unknown without the others.
 
-use super::super::event::{Call, Driver, Event, EventKind};
-use super::super::io::Missing;
-use super::workers::submitter_of;
+use super::callers::submitter_of;
+use super::requests::MMC_MAJOR;
+use crate::event::{Call, Driver, Event, EventKind};
+use crate::io::Missing;
 
 /// What has been seen.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    pub get_request: bool,
-    pub uring_submit: bool,
-    pub loss: bool,
+    get_request: bool,
+    uring_submit: bool,
     queue: bool,
     insert: bool,
     issue: bool,
@@ -25,8 +25,7 @@ pub(super) struct Seen {
     commit: bool,
     card: bool,
     command: bool,
-    pub switch: bool,
-    pub any_call: bool,
+    switch: bool,
     waking: bool,
 }
 
@@ -44,7 +43,7 @@ impl Seen {
             EventKind::Insert(_) => self.insert = true,
             EventKind::Issue(extent) => {
                 self.issue = true;
-                self.card |= extent.dev.major == super::hardware::MMC_MAJOR;
+                self.card |= extent.dev.major == MMC_MAJOR;
             }
             EventKind::Complete { .. } => self.complete = true,
             EventKind::CallEnter { call, .. } => {
@@ -57,9 +56,7 @@ impl Seen {
             EventKind::JournalCommitStart { .. } => self.commit = true,
             EventKind::HardwareStart(command) => self.command |= command.driver == Driver::Mmc,
             EventKind::Switch(_) => self.switch = true,
-            EventKind::AnyCall => self.any_call = true,
             EventKind::Waking(_) => self.waking = true,
-            EventKind::Lost { .. } => self.loss = true,
             _ => {}
         }
     }

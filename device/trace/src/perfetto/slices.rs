@@ -5,7 +5,6 @@
 //! spent no time has none, but the device always has one.
 
 use crate::io::{Mark, Origin, Piece, Request, Trace};
-use crate::report::steps::begin_ns;
 
 /// Where a request can be, from the program to the device and back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -151,7 +150,7 @@ impl Stay {
     }
 
     fn of_whole(request: &Request) -> Stay {
-        let start_ns = request.marks.device_start_ns().unwrap_or(begin_ns(request));
+        let start_ns = request.marks.device_start_ns().unwrap_or_else(|| request.begin_ns());
         let done_ns = request.marks.device_end_ns().unwrap_or(start_ns).max(start_ns);
         let issued_ns = request.marks.get(Mark::Issued).unwrap_or(start_ns).min(start_ns);
         let ended_ns = request.marks.get(Mark::Completed).unwrap_or(done_ns).max(done_ns);

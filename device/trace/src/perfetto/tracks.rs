@@ -10,7 +10,6 @@ use super::lanes;
 use super::slices::{self, Calls, Layer, Slice};
 use crate::event::{Comm, Dev};
 use crate::io::{Origin, Trace};
-use crate::report::steps::begin_ns;
 use crate::report::waiting::{Wait, WaitedFor, Waiting};
 
 /// A row, or a group of rows.
@@ -129,7 +128,7 @@ impl Timeline {
             own.iter().map(|index| self.slices[*index].request).collect();
         requests.dedup();
         let requests = requests.iter().map(|request| &trace.requests[*request]);
-        let in_flight = counts(requests.map(|r| (begin_ns(r), slices::end_ns(r))));
+        let in_flight = counts(requests.map(|r| (r.begin_ns(), slices::end_ns(r))));
         self.add_counter("requests queued or in flight", group, 0, in_flight);
         let of_layer = |slices: &[Placed], layer: Layer| -> Vec<usize> {
             own.iter().copied().filter(|index| slices[*index].slice.layer == layer).collect()

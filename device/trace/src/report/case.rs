@@ -2,12 +2,11 @@
 //! Looks for the causes of one I/O or request.
 
 use super::cause::{Cause, Other};
-use super::intervals::Intervals;
 use super::medians::DeviceMedians;
 use super::own_time::OwnTime;
-use super::steps::{begin_ns, end_ns, with_device};
 use super::words::{inode, op_word, origin_word};
 use crate::event::OpKind;
+use crate::intervals::Intervals;
 use crate::io::{Io, Mark, Origin, Piece, Request, Trace};
 
 /// A cause accounts for at least one part in so many of the whole time.
@@ -36,9 +35,9 @@ impl<'a> Case<'a> {
     /// From `during_ns.0` to `during_ns.1`, with these requests.
     pub fn new(trace: &'a Trace, own: &'a [usize], during_ns: (u64, u64)) -> Case<'a> {
         let requests = || own.iter().map(|index| &trace.requests[*index]);
-        let device = Intervals::new(requests().flat_map(|own| with_device(own).to_vec()));
-        let started = |own: &Request| own.marks.device_start_ns().unwrap_or_else(|| end_ns(own));
-        let queued = Intervals::new(requests().map(|own| (begin_ns(own), started(own))));
+        let device = Intervals::new(requests().flat_map(|own| own.with_device().to_vec()));
+        let started = |own: &Request| own.marks.device_start_ns().unwrap_or_else(|| own.end_ns());
+        let queued = Intervals::new(requests().map(|own| (own.begin_ns(), started(own))));
         let between = Intervals::new(requests().flat_map(|own| gaps(own).0));
         let in_block = queued.union(&between).minus(&device);
         Case { trace, own, during_ns, in_block, device, io: None }
@@ -78,7 +77,7 @@ impl<'a> Case<'a> {
     /// All other requests of the same devices that were queued or in flight in that time.
     fn around(&self) -> Vec<&'a Request> {
         let (begin, end) = self.during_ns;
-        let during = |other: &Request| begin_ns(other) < end && end_ns(other) > begin;
+        let during = |other: &Request| other.begin_ns() < end && other.end_ns() > begin;
         let same = |other: &Request| self.requests().any(|own| own.dev == other.dev);
         let others = self.trace.requests.iter().enumerate();
         others
@@ -140,7 +139,7 @@ impl<'a> Case<'a> {
     }
 
     fn cut(&self) -> Option<Cause> {
-        let parts = || self.requests().filter(|own| own.cut_from_bio).map(end_ns);
+        let parts = || self.requests().filter(|own| own.cut_from_bio).map(Request::end_ns);
         let ns = parts().max()? - parts().min()?;
         Some(Cause::Cut { ns, requests: parts().count() as u64 })
     }
@@ -148,7 +147,7 @@ impl<'a> Case<'a> {
     fn merged(&self) -> Option<Cause> {
         let grown = |own: &&Request| !own.merged_queued_ns.is_empty();
         let took = |own: &Request| {
-            own.merged_queued_ns.iter().max().map_or(0, |last| last.saturating_sub(begin_ns(own)))
+            own.merged_queued_ns.iter().max().map_or(0, |last| last.saturating_sub(own.begin_ns()))
         };
         let longest = self.requests().filter(grown).max_by_key(|own| took(own))?;
         Some(Cause::Merged { ns: took(longest), bios: longest.merged_queued_ns.len() as u64 })
@@ -156,7 +155,7 @@ impl<'a> Case<'a> {
 
     fn device_slow(&self, around: &[&Request], medians: &DeviceMedians) -> Option<Cause> {
         let excess = |own: &'a Request| {
-            let device = with_device(own);
+            let device = own.with_device();
             let (p50_ns, of_count) = medians.of(own)?;
             let slow = device.total_ns() >= p50_ns * SLOW_FROM;
             slow.then(|| (device.total_ns() - p50_ns, p50_ns, of_count, device, own))
@@ -195,7 +194,7 @@ impl<'a> Case<'a> {
 
     /// What its own thread did while none of its requests was queued or in flight.
     fn own_time(&self) -> Vec<Cause> {
-        let Some((io, served_ns)) = self.io.zip(self.requests().map(end_ns).max()) else {
+        let Some((io, served_ns)) = self.io.zip(self.requests().map(Request::end_ns).max()) else {
             return Vec::new();
         };
         OwnTime::new(self.trace, io, &self.idle(), served_ns).causes()
@@ -203,13 +202,13 @@ impl<'a> Case<'a> {
 
     /// When none of its requests was queued or in flight.
     fn idle(&self) -> Intervals {
-        Intervals::new([self.during_ns]).minus(&Intervals::new(self.requests().map(life)))
+        Intervals::new([self.during_ns]).minus(&Intervals::new(self.requests().map(Request::life)))
     }
 
     /// Requests of others that were queued or in flight when none of its own was: how many, and how long.
     fn beside(&self, around: &[&Request], of: impl Fn(Origin) -> bool) -> Option<(u64, u64)> {
         let idle = self.idle();
-        let others = around.iter().filter(|other| of(other.origin)).map(|other| life(other));
+        let others = around.iter().filter(|other| of(other.origin)).map(|other| other.life());
         let met: Vec<(u64, u64)> =
             others.filter(|life| !Intervals::new([*life]).overlap(&idle).is_empty()).collect();
         let requests = met.len() as u64;
@@ -218,14 +217,9 @@ impl<'a> Case<'a> {
     }
 }
 
-/// From a request's first event to its completion.
-fn life(request: &Request) -> (u64, u64) {
-    (begin_ns(request), end_ns(request))
-}
-
 /// The one that was in flight for most of that time.
 fn longest(requests: &[&Request], when: &Intervals) -> Option<Other> {
-    let overlap_ns = |request: &Request| with_device(request).overlap(when).total_ns();
+    let overlap_ns = |request: &Request| request.with_device().overlap(when).total_ns();
     let longest = requests.iter().max_by_key(|request| overlap_ns(request))?;
     Some(Other {
         op: op_word(longest.op.kind),
@@ -236,7 +230,7 @@ fn longest(requests: &[&Request], when: &Intervals) -> Option<Other> {
         origin: origin_word(longest.origin),
         inode: inode(longest.origin),
         overlap_ns: overlap_ns(longest),
-        device_ns: with_device(longest).total_ns(),
+        device_ns: longest.with_device().total_ns(),
         pieces: served_pieces(longest).max(1),
     })
 }
@@ -246,7 +240,7 @@ fn met(requests: &[&Request], which: impl Fn(&Request) -> bool, when: &Intervals
     let stays: Vec<Intervals> = requests
         .iter()
         .filter(|request| which(request))
-        .map(|request| with_device(request).overlap(when))
+        .map(|request| request.with_device().overlap(when))
         .filter(|stay| !stay.is_empty())
         .collect();
     let all = Intervals::new(stays.iter().flat_map(Intervals::iter));

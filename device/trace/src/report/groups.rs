@@ -117,7 +117,7 @@ pub fn requests(trace: &Trace, indices: &[usize], names: &BTreeMap<Dev, String>)
         Member {
             key: Key { dev: request.dev, origin, op: op_word(request.op.kind) },
             bytes: request.bytes,
-            during_ns: (steps::begin_ns(request), steps::end_ns(request)),
+            during_ns: request.life(),
             inode: inode(request.origin),
             sample: Sample::of_request(request),
         }

@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 
 use super::distribution::Distribution;
-use super::steps::with_device;
 use crate::event::{Dev, OpKind};
 use crate::io::{Request, Trace};
 
@@ -21,7 +20,7 @@ impl DeviceMedians {
     pub fn of_trace(trace: &Trace) -> DeviceMedians {
         let mut times_ns: HashMap<Key, Vec<u64>> = HashMap::new();
         for request in &trace.requests {
-            times_ns.entry(key(request)).or_default().push(with_device(request).total_ns());
+            times_ns.entry(key(request)).or_default().push(request.with_device().total_ns());
         }
         let median = |(key, times_ns)| {
             let times = Distribution::of(times_ns)?;

@@ -12,7 +12,6 @@ pub mod cause;
 mod cause_text;
 pub mod distribution;
 pub mod groups;
-pub mod intervals;
 mod medians;
 mod own_time;
 pub mod record;

@@ -2,9 +2,9 @@
 //! The causes of an I/O's time in which none of its requests was queued or in flight: what its own thread did.
 
 use super::cause::{Cause, CpuWait, HadCpu, Sleep, Waker};
-use super::intervals::Intervals;
 use super::thread_time::{Doing, Stay, Woken, context_word, had_cpu, stays};
 use crate::event::Call;
+use crate::intervals::Intervals;
 use crate::io::{DirtyPause, Io, Trace};
 use crate::sched::SchedTask;
 

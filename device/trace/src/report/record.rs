@@ -9,7 +9,6 @@ use steadyio_core::kernel::Kernel;
 use super::calls::{CallGroup, CallSum, Calls, WorstCall};
 use super::groups::{self, Group};
 use super::medians::DeviceMedians;
-use super::steps::begin_ns;
 use super::thread_sums::{self, ThreadSum};
 use super::times::{Sample, Times};
 use super::words::{class_word, op_word};
@@ -242,7 +241,7 @@ impl Shown {
         let io = |io: &usize| of_asker(*io) && requests_of(*io).any(of_device);
         let was_asked_for = |request: &Request| match request.origin {
             Origin::Io(io) => of_asker(io),
-            _ => thread(request.pid, begin_ns(request)),
+            _ => thread(request.pid, request.begin_ns()),
         };
         let request = |index: &usize| {
             let request = &trace.requests[*index];

@@ -8,8 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::record::Question;
-use super::steps::{begin_ns, device, end_ns};
-use super::times::request_spans;
+use super::steps::device;
 use super::waiting::{Waiting, most};
 use super::words::{call_op, call_word, class_word, inode, io_op, op_word, origin_word};
 use crate::event::Dev;
@@ -109,8 +108,8 @@ fn of_request(request: &Request, name: impl Fn(Dev) -> String) -> Row {
     with_spans(
         Row {
             kind: "request",
-            at_ns: begin_ns(request),
-            total_ns: end_ns(request).saturating_sub(begin_ns(request)),
+            at_ns: request.begin_ns(),
+            total_ns: request.end_ns().saturating_sub(request.begin_ns()),
             op: op_word(request.op.kind),
             origin: Some(origin_word(request.origin)),
             inode: inode(request.origin),
@@ -124,7 +123,7 @@ fn of_request(request: &Request, name: impl Fn(Dev) -> String) -> Row {
             error: Some(request.error),
             ..Row::default()
         },
-        &request_spans(request),
+        &request.spans(),
     )
 }
 

@@ -4,7 +4,6 @@
 //! A mark that a request did not pass (without a scheduler) or that has no event has no step; the step from the mark
 //! before it then leads to the one after it. So steps always add up.
 
-use super::intervals::Intervals;
 use crate::event::Dev;
 use crate::io::{Io, Mark, Marks, Request, Trace};
 
@@ -34,8 +33,8 @@ pub fn of_request(marks: &Marks) -> Vec<(Step, u64)> {
 /// omitted.
 pub fn around_requests(io: &Io, trace: &Trace) -> Vec<(Step, u64)> {
     let own = || io.requests.iter().map(|index| &trace.requests[*index]);
-    let before = own().map(begin_ns).min().and_then(|ns| ns.checked_sub(io.entered_ns));
-    let behind = own().map(end_ns).max().and_then(|ns| io.exited_ns.checked_sub(ns));
+    let before = own().map(Request::begin_ns).min().and_then(|ns| ns.checked_sub(io.entered_ns));
+    let behind = own().map(Request::end_ns).max().and_then(|ns| io.exited_ns.checked_sub(ns));
     let call = Step(Point::Call, Point::Passed(Mark::Queued as usize));
     let back = Step(Point::Passed(Mark::Completed as usize), Point::Return);
     [(call, before), (back, behind)]
@@ -65,30 +64,6 @@ impl Point {
                 ["queue", "tag", "insert", "issue", "hardware", "hardware", "completion"][index]
             }
         }
-    }
-}
-
-/// When the first event of a request was, in ns.
-pub fn begin_ns(request: &Request) -> u64 {
-    Mark::ALL.into_iter().find_map(|mark| request.marks.get(mark)).unwrap_or(0)
-}
-
-/// When it completed, in ns.
-pub fn end_ns(request: &Request) -> u64 {
-    request.marks.get(Mark::Completed).unwrap_or_else(|| begin_ns(request))
-}
-
-/// When it was in the device: from the start of the command where an event shows it, or else the issue, to the end of
-/// the command, or else the completion of the request.
-pub fn with_device(request: &Request) -> Intervals {
-    let marks = &request.marks;
-    match (request.pieces.is_empty(), marks.device_start_ns(), marks.device_end_ns()) {
-        (false, ..) => Intervals::new(request.pieces.iter().map(|piece| {
-            let start_ns = piece.hardware_start_ns.unwrap_or(piece.issued_ns);
-            (start_ns, piece.hardware_done_ns.unwrap_or(piece.ended_ns))
-        })),
-        (true, Some(begin_ns), Some(end_ns)) => Intervals::new([(begin_ns, end_ns)]),
-        _ => Intervals::default(),
     }
 }
 

@@ -68,23 +68,8 @@ impl Sample {
 
     /// Of a request on its own.
     pub fn of_request(request: &Request) -> Sample {
-        let spans_ns = in_order(&request_spans(request));
+        let spans_ns = in_order(&request.spans());
         Sample { spans_ns, is_io: false, steps: steps::of_request(&request.marks) }
-    }
-}
-
-/// The spans of a request on its own: block from its first event, post up to its end; they add up.
-pub fn request_spans(request: &Request) -> Spans {
-    let (begin_ns, end_ns) = (steps::begin_ns(request), steps::end_ns(request));
-    let start_ns = request.marks.device_start_ns().unwrap_or(begin_ns).clamp(begin_ns, end_ns);
-    let done_ns = request.marks.device_end_ns().unwrap_or(end_ns).clamp(start_ns, end_ns);
-    let device_ns = steps::with_device(request).total_ns().min(done_ns - start_ns);
-    Spans {
-        submission_ns: 0,
-        // Between two pieces, the scheduler has what is left.
-        block_ns: done_ns - begin_ns - device_ns,
-        device_ns,
-        post_ns: end_ns - done_ns,
     }
 }
 

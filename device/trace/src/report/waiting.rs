@@ -5,10 +5,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
-use super::intervals::Intervals;
-use super::steps::{begin_ns, end_ns};
 use super::thread_time::{Doing, Stay, Woken, stays};
 use crate::event::Call;
+use crate::intervals::Intervals;
 use crate::io::{CallWithoutRequest, Io, Origin, Trace};
 
 /// What a call waited for, or did.
@@ -104,11 +103,11 @@ impl<'a> Waiting<'a> {
         let ahead = trace.requests.iter().filter(|of| matches!(of.origin, Origin::Readahead(_)));
         let mut reading_ahead: HashMap<u32, Vec<(u64, u64)>> = HashMap::new();
         for of in ahead {
-            reading_ahead.entry(of.pid).or_default().push((begin_ns(of), end_ns(of)));
+            reading_ahead.entry(of.pid).or_default().push(of.life());
         }
         reading_ahead.values_mut().for_each(|all| all.sort_by_key(|(_, end)| *end));
         let pauses = trace.dirty_pauses.iter();
-        let completed = trace.requests.iter().enumerate().map(|(index, of)| (end_ns(of), index));
+        let completed = trace.requests.iter().enumerate().map(|(index, of)| (of.end_ns(), index));
         Waiting {
             trace,
             paused: by_thread(pauses.map(|of| (of.pid, of.begin_ns, of.begin_ns + of.pause_ns))),
@@ -123,7 +122,7 @@ impl<'a> Waiting<'a> {
         let requests = || io.requests.iter().map(|index| &self.trace.requests[*index]);
         let life = |journal: bool| {
             let chosen = requests().filter(move |of| (of.origin == Origin::Journal) == journal);
-            Intervals::new(chosen.map(|of| (begin_ns(of), end_ns(of))))
+            Intervals::new(chosen.map(|of| of.life()))
         };
         // An operation of io_uring or aio can complete while its thread sleeps.
         let runs_at_end = !matches!(io.call, Call::IoUringEnter | Call::IoSubmit);

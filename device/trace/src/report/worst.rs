@@ -8,8 +8,8 @@ use super::cause::Cause;
 use super::cause_text::with_text;
 use super::groups::{Group, Grouped};
 use super::medians::DeviceMedians;
-use super::steps::{begin_ns, device, end_ns};
-use super::times::{SPANS, in_order, request_spans};
+use super::steps::device;
+use super::times::{SPANS, in_order};
 use super::words::{call_word, class_word, inode, io_op, op_word, origin_word};
 use crate::event::Dev;
 use crate::io::{Io, Request, Spans, Trace};
@@ -104,7 +104,7 @@ impl Search<'_> {
     pub fn requests(&self, indices: &[usize], grouped: &Grouped) -> Vec<Worst> {
         let timed = indices.iter().zip(&grouped.of).map(|(index, of)| {
             let request = &self.trace.requests[*index];
-            (end_ns(request).saturating_sub(begin_ns(request)), (*index, *of))
+            (request.end_ns().saturating_sub(request.begin_ns()), (*index, *of))
         });
         let worst = |(index, of): (usize, usize)| self.request(index, &grouped.groups[of]);
         longest(timed.collect(), self.count).into_iter().map(worst).collect()
@@ -136,8 +136,8 @@ impl Search<'_> {
 
     fn request(&self, index: usize, group: &Group) -> Worst {
         let request: &Request = &self.trace.requests[index];
-        let spans = request_spans(request);
-        let during_ns = (begin_ns(request), end_ns(request));
+        let spans = request.spans();
+        let during_ns = request.life();
         Worst {
             at_ns: during_ns.0,
             total_ns: spans.total_ns(),

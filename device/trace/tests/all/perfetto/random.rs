@@ -7,7 +7,6 @@ use proptest::prelude::*;
 use steadyio_trace::event::{Call, Class, Comm, Dev, Op, OpKind, Priority};
 use steadyio_trace::io::{Io, Mark, Marks, Origin, Piece, Request, Spans, Trace};
 use steadyio_trace::perfetto::lanes;
-use steadyio_trace::report::steps::{begin_ns, with_device};
 
 use super::read::{File, Slice};
 use crate::cases::cases;
@@ -106,7 +105,7 @@ fn any_trace() -> impl Strategy<Value = Trace> {
         }
         let mut requests: Vec<Request> = chosen.into_iter().map(|(request, _)| request).collect();
         let ios = by_io.into_values().enumerate().map(|(number, mut own)| {
-            let first = |index: &usize| begin_ns(&requests[*index]);
+            let first = |index: &usize| requests[*index].begin_ns();
             own.sort_by_key(first);
             let (before_ns, after_ns, thread) = around[number];
             let entered_ns = first(&own[0]).saturating_sub(before_ns);
@@ -165,7 +164,7 @@ proptest! {
     #[test]
     fn no_time_is_lost_or_invented(trace in any_trace()) {
         let file = File::of(&trace);
-        let device: u64 = trace.requests.iter().map(|request| with_device(request).total_ns()).sum();
+        let device: u64 = trace.requests.iter().map(|request| request.with_device().total_ns()).sum();
         prop_assert_eq!(total_ns(&file.on("device")), device);
         let threads = file.slices.iter().filter(|slice| slice.arguments.contains_key("io"));
         let ios: u64 = trace.ios.iter().map(|io| io.spans.total_ns()).sum();

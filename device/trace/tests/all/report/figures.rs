@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use steadyio_trace::event::{Call, Dev, OpKind};
+use steadyio_trace::intervals::Intervals;
 use steadyio_trace::io::{Mark, Request};
 use steadyio_trace::report::distribution::Distribution;
-use steadyio_trace::report::intervals::Intervals;
 use steadyio_trace::report::record::{Question, Record, Unread};
 use steadyio_trace::source::capture::devices::{Stack, Untold};
 use steadyio_trace::source::capture::threads::AskedFor;

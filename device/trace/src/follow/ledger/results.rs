@@ -4,20 +4,20 @@
 
 use std::collections::HashMap;
 
-use super::super::io::{CallWithoutRequest, Coverage, Io, Mark, Origin, Request, Trace, Unmatched};
-use super::open::{Doubt, Open};
+use crate::follow::requests::open::{Doubt, Open};
+use crate::io::{CallWithoutRequest, Coverage, Io, Mark, Origin, Request, Trace, Unmatched};
 
 /// How many unmatched requests are kept in full.
 const UNMATCHED_KEPT: usize = 1_000;
 
 /// A result, or `None` once withdrawn.
 #[derive(Debug, Default)]
-pub(super) struct Results {
+pub(in crate::follow) struct Results {
     requests: Vec<Option<Request>>,
     ios: Vec<Option<Io>>,
     calls_without_request: Vec<CallWithoutRequest>,
     /// I/Os that workers of io_uring did, by the thread that submitted them.
-    pub joined: HashMap<u32, Vec<usize>>,
+    pub of_workers: HashMap<u32, Vec<usize>>,
     pub account: Coverage,
 }
 
@@ -103,8 +103,8 @@ impl Results {
     }
 
     /// I/Os of this thread may have been given requests that its workers made for others.
-    pub fn take_back_joined(&mut self, pid: u32) {
-        for io in self.joined.remove(&pid).unwrap_or_default() {
+    pub fn take_back_of_workers(&mut self, pid: u32) {
+        for io in self.of_workers.remove(&pid).unwrap_or_default() {
             if self.ios[io].take().is_some() {
                 self.account.ios_incomplete += 1;
             }

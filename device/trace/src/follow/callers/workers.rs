@@ -4,14 +4,12 @@
 //! Events show which operations a worker may execute, and which one completes there, but not always which one a worker
 //! starts. So a bio has candidates, and later events rule them out: an operation that another worker starts or
 //! completes was never with this one. If one candidate is left, the bio belongs to it; if two that have completed are,
-//! it is unknown, and none of them is reported. `calls` asks here.
+//! it is unknown, and none of them is reported.
 
 use std::collections::HashMap;
 
-use super::super::event::{Call, Comm, Event};
-use super::drafts::Handover;
-use super::results::Results;
-use super::tasks::{Key, Task, Tasks};
+use crate::event::{Comm, Event};
+use crate::follow::ledger::{Key, Ledger, Task};
 
 /// With more candidates a bio's operation is not looked for.
 const CANDIDATES_MAX: usize = 256;
@@ -35,7 +33,7 @@ pub(super) struct Pool {
     /// Operations that any worker may start.
     waiting: Vec<Key>,
     workers: HashMap<u32, Worker>,
-    groups: Vec<Group>,
+    placeholders: Vec<Placeholder>,
 }
 
 #[derive(Debug, Default)]
@@ -50,9 +48,9 @@ struct Worker {
 
 /// Bios of one worker that may be of several operations.
 #[derive(Debug)]
-struct Group {
+struct Placeholder {
     worker: u32,
-    /// The I/O that stands for them until their operation is known.
+    /// The I/O that stands for them until its owner, their operation, is known.
     key: Key,
     candidates: Vec<Key>,
     /// Candidates that have completed and can no longer be ruled out.
@@ -64,7 +62,7 @@ struct Group {
 }
 
 /// The submitter of a worker, by the worker's name; `None` if it is no worker.
-pub(super) fn submitter_of(comm: &Comm) -> Option<u32> {
+pub(in crate::follow) fn submitter_of(comm: &Comm) -> Option<u32> {
     std::str::from_utf8(comm.as_bytes().strip_prefix(b"iou-wrk-")?).ok()?.parse().ok()
 }
 
@@ -77,24 +75,18 @@ impl Pool {
     }
 
     /// This worker starts `key`, or one from before the trace. So no other worker has.
-    pub fn begin(
-        &mut self,
-        worker: u32,
-        key: Option<Key>,
-        tasks: &mut Tasks,
-        results: &mut Results,
-    ) {
+    pub fn begin(&mut self, worker: u32, key: Option<Key>, ledger: &mut Ledger) {
         let current = Some(key.unwrap_or(BEFORE));
         self.workers.insert(worker, Worker { known: true, current, astray: false });
         if let Some(key) = key {
             self.waiting.retain(|waiting| *waiting != key);
-            self.rule_out(key, |_| true, tasks, results);
+            self.rule_out(key, |_| true, ledger);
         }
         self.pass(worker);
     }
 
     /// What a bio is for that this worker queues now. `born`: it was started within the trace.
-    pub fn task_of(&mut self, event: &Event, born: bool, tasks: &mut Tasks) -> Task {
+    pub fn task_of(&mut self, event: &Event, born: bool, ledger: &mut Ledger) -> Task {
         let worker = self.workers.entry(event.pid).or_default();
         worker.known |= born;
         let unknown = (!worker.known).then_some(BEFORE);
@@ -105,30 +97,29 @@ impl Pool {
             [] => worker.astray = true,
             [BEFORE] => {}
             [key] => {
-                tasks.join(key);
+                ledger.note_worker(key);
                 return Task::Io(key);
             }
             _ if candidates.len() > CANDIDATES_MAX => {
-                candidates.into_iter().for_each(|key| tasks.spoil(Task::Io(key)));
+                candidates.into_iter().for_each(|key| ledger.spoil(Task::Io(key)));
             }
-            _ => return Task::Io(self.group(event, candidates, tasks)),
+            _ => return Task::Io(self.placeholder(event, candidates, ledger)),
         }
         Task::None
     }
 
-    fn group(&mut self, event: &Event, candidates: Vec<Key>, tasks: &mut Tasks) -> Key {
-        let same = |group: &&Group| {
-            let open = !group.lost && !group.over;
-            group.worker == event.pid && open && group.candidates == candidates
+    fn placeholder(&mut self, event: &Event, candidates: Vec<Key>, ledger: &mut Ledger) -> Key {
+        let same = |placeholder: &&Placeholder| {
+            let open = !placeholder.lost && !placeholder.over;
+            placeholder.worker == event.pid && open && placeholder.candidates == candidates
         };
-        if let Some(group) = self.groups.iter().rev().find(same) {
-            return group.key;
+        if let Some(placeholder) = self.placeholders.iter().rev().find(same) {
+            return placeholder.key;
         }
         let who = (event.pid, event.comm);
-        let key = tasks.begin_io(Call::IoUringEnter, who, event.time_ns, Handover::Reap);
-        tasks.stand_in(key, &candidates);
+        let key = ledger.begin_placeholder(who, event.time_ns, &candidates);
         let ended = candidates.iter().copied().filter(|key| *key == BEFORE).collect();
-        self.groups.push(Group {
+        self.placeholders.push(Placeholder {
             worker: event.pid,
             key,
             candidates,
@@ -141,13 +132,7 @@ impl Pool {
 
     /// It has completed, in `worker` if any. If it was queued to workers `Once`, that one did all of it, after what it
     /// started or completed before.
-    pub fn end(
-        &mut self,
-        (key, handed): (Key, Handed),
-        worker: Option<u32>,
-        tasks: &mut Tasks,
-        results: &mut Results,
-    ) {
+    pub fn end(&mut self, (key, handed): (Key, Handed), worker: Option<u32>, ledger: &mut Ledger) {
         self.waiting.retain(|waiting| *waiting != key);
         for other in self.workers.values_mut().filter(|other| other.current == Some(key)) {
             other.current = None;
@@ -155,39 +140,49 @@ impl Pool {
         if let Some(worker) = worker {
             let state = self.workers.entry(worker).or_default();
             if state.astray && handed == Handed::Never {
-                tasks.spoil(Task::Io(key));
+                ledger.spoil(Task::Io(key));
             }
             *state = Worker { known: true, ..Worker::default() };
             if handed == Handed::Once {
-                let elsewhere = |group: &Group| group.worker != worker || group.over;
-                self.rule_out(key, elsewhere, tasks, results);
+                let elsewhere =
+                    |placeholder: &Placeholder| placeholder.worker != worker || placeholder.over;
+                self.rule_out(key, elsewhere, ledger);
             }
             self.pass(worker);
         }
-        for group in self.groups.iter_mut().filter(|group| group.candidates.contains(&key)) {
-            group.ended.push(key);
+        for placeholder in
+            self.placeholders.iter_mut().filter(|placeholder| placeholder.candidates.contains(&key))
+        {
+            placeholder.ended.push(key);
         }
-        self.settle(tasks, results);
+        self.settle(ledger);
     }
 
     /// An operation from before the trace has completed, which any worker may have done; the one that completed it
     /// continues with another.
-    pub fn end_older(&mut self, worker: Option<u32>, tasks: &mut Tasks, results: &mut Results) {
+    pub fn end_older(&mut self, worker: Option<u32>, ledger: &mut Ledger) {
         if let Some(worker) = worker {
             self.workers.insert(worker, Worker { known: true, ..Worker::default() });
             self.pass(worker);
         }
-        for group in self.groups.iter_mut().filter(|group| !group.candidates.contains(&BEFORE)) {
-            group.candidates.push(BEFORE);
-            group.ended.push(BEFORE);
+        for placeholder in self
+            .placeholders
+            .iter_mut()
+            .filter(|placeholder| !placeholder.candidates.contains(&BEFORE))
+        {
+            placeholder.candidates.push(BEFORE);
+            placeholder.ended.push(BEFORE);
         }
-        self.settle(tasks, results);
+        self.settle(ledger);
     }
 
     /// The worker continues with another operation.
     fn pass(&mut self, worker: u32) {
-        let of_worker = |group: &&mut Group| group.worker == worker;
-        self.groups.iter_mut().filter(of_worker).for_each(|group| group.over = true);
+        let of_worker = |placeholder: &&mut Placeholder| placeholder.worker == worker;
+        self.placeholders
+            .iter_mut()
+            .filter(of_worker)
+            .for_each(|placeholder| placeholder.over = true);
     }
 
     /// Whether this thread is known to be one of the workers.
@@ -195,43 +190,37 @@ impl Pool {
         self.workers.contains_key(&thread)
     }
 
-    /// Those groups are not of this operation.
-    fn rule_out(
-        &mut self,
-        key: Key,
-        of: impl Fn(&Group) -> bool,
-        tasks: &mut Tasks,
-        results: &mut Results,
-    ) {
-        for group in self.groups.iter_mut().filter(|group| of(group)) {
-            let before = group.candidates.len();
-            group.candidates.retain(|candidate| *candidate != key);
-            if group.candidates.len() < before {
-                tasks.rule_out(key, results);
+    /// Those placeholders are not of this operation.
+    fn rule_out(&mut self, key: Key, of: impl Fn(&Placeholder) -> bool, ledger: &mut Ledger) {
+        for placeholder in self.placeholders.iter_mut().filter(|placeholder| of(placeholder)) {
+            let before = placeholder.candidates.len();
+            placeholder.candidates.retain(|candidate| *candidate != key);
+            if placeholder.candidates.len() < before {
+                ledger.rule_out(key);
             }
         }
-        self.settle(tasks, results);
+        self.settle(ledger);
     }
 
-    /// Groups that no later event can change.
-    fn settle(&mut self, tasks: &mut Tasks, results: &mut Results) {
-        for group in &mut self.groups {
-            if group.lost || group.ended.len() > 1 {
-                group.lost = true;
-                for key in group.ended.drain(..) {
-                    group.candidates.retain(|candidate| *candidate != key);
-                    tasks.spoil(Task::Io(key));
-                    tasks.rule_out(key, results);
+    /// Placeholders that no later event can change.
+    fn settle(&mut self, ledger: &mut Ledger) {
+        for placeholder in &mut self.placeholders {
+            if placeholder.lost || placeholder.ended.len() > 1 {
+                placeholder.lost = true;
+                for key in placeholder.ended.drain(..) {
+                    placeholder.candidates.retain(|candidate| *candidate != key);
+                    ledger.spoil(Task::Io(key));
+                    ledger.rule_out(key);
                 }
             }
         }
-        self.groups.retain(|group| match group.candidates[..] {
+        self.placeholders.retain(|placeholder| match placeholder.candidates[..] {
             [] | [BEFORE] => {
-                tasks.forget_io(group.key);
+                ledger.forget_io(placeholder.key);
                 false
             }
-            [key] if !group.lost => {
-                tasks.bequeath(group.key, key, results);
+            [key] if !placeholder.lost => {
+                ledger.find_owner(placeholder.key, key);
                 false
             }
             _ => true,

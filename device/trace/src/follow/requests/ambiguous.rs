@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events that can be about more than one request.
+//! Which open request an event is about, if it can be about only one.
 //!
-//! Once two requests are ambiguous, neither can be reported, nor is the state of either known: a third request at
-//! their sectors is ambiguous too. The sectors are free again when as many have completed as were ambiguous.
+//! Once two requests are ambiguous, neither can be reported, nor is the state of either known: a third request in
+//! their ranges is ambiguous too. The ranges are free again when as many have completed as were ambiguous.
 //!
 //! The completion of a doubtful request may have been lost. Two things prove it. An MMC command (`mrq`) is part of
 //! its request's memory: the same command for another sector is another request's, so the memory was free. And a
 //! hardware queue has one flush in flight at a time.
 
-use super::super::event::{Command, Dev, Event, Extent, Op, OpKind};
-use super::Follower;
-use super::hardware::{CommandKey, MMC_MAJOR};
+use super::commands::{CommandKey, MMC_MAJOR};
 use super::open::{Doubt, NOWHERE, Open, RequestNumber, RequestState, place};
+use super::table::Table;
+use crate::event::{Command, Dev, Event, Extent, Op, OpKind};
+use crate::follow::ledger::Ledger;
 
 /// The major number of loop devices.
 const LOOP_MAJOR: u32 = 7;
@@ -26,9 +27,20 @@ pub(super) enum Match {
     Several(Vec<RequestNumber>),
 }
 
+impl Match {
+    /// One of them, for the books only: several are not reported.
+    pub fn any(self) -> Option<RequestNumber> {
+        match self {
+            Match::None => None,
+            Match::One(slot) => Some(slot),
+            Match::Several(slots) => slots.first().copied(),
+        }
+    }
+}
+
 /// Where a doubtful request may be.
 #[derive(Debug)]
-pub(super) struct Blur {
+struct AmbiguousRange {
     slot: RequestNumber,
     dev: Dev,
     kind: OpKind,
@@ -38,7 +50,7 @@ pub(super) struct Blur {
     command: Option<CommandKey>,
 }
 
-impl Blur {
+impl AmbiguousRange {
     /// An event at `extent` can be of this request, of which `open` is what the books say.
     fn reaches(&self, extent: &Extent, open: &Open) -> bool {
         let (dev, begin) = place(extent);
@@ -52,9 +64,29 @@ impl Blur {
     }
 }
 
-impl Follower {
+/// The open requests, and what is doubtful about them.
+#[derive(Debug, Default)]
+pub(super) struct OpenRequests {
+    pub table: Table,
+    ranges: Vec<AmbiguousRange>,
+    /// Devices with `block_getrq`: each request there should have one.
+    pub allocating: Vec<Dev>,
+    events_were_lost: bool,
+}
+
+impl OpenRequests {
+    /// Why an event is missing.
+    pub fn absence(&self) -> Doubt {
+        if self.events_were_lost { Doubt::Loss } else { Doubt::Edge }
+    }
+
+    /// Which of those that begin where `extent` does and fit.
+    pub fn one_at(&mut self, extent: &Extent, fits: impl Fn(&Open) -> bool) -> Match {
+        self.one_of(self.table.beginning(place(extent), fits), extent)
+    }
+
     /// Which of `slots` the event at `extent` is about, if that is certain; if not, none of them can be reported.
-    pub(super) fn one_of(&mut self, mut slots: Vec<RequestNumber>, extent: &Extent) -> Match {
+    pub fn one_of(&mut self, mut slots: Vec<RequestNumber>, extent: &Extent) -> Match {
         if slots.len() > 1 {
             // What a request does never changes, nor do its flags, but for those of flushes.
             let alike = |slot: &RequestNumber| {
@@ -62,7 +94,7 @@ impl Follower {
             };
             slots.retain(alike);
         }
-        self.doubt_blurred(&slots, extent);
+        self.doubt_in_range(&slots, extent);
         match slots[..] {
             [] => Match::None,
             [slot] => Match::One(slot),
@@ -74,18 +106,18 @@ impl Follower {
     }
 
     /// If a doubtful request may be there, what is found there is doubtful too.
-    pub(super) fn doubt_blurred(&mut self, slots: &[RequestNumber], extent: &Extent) {
-        if self.blurred.is_empty() || slots.is_empty() {
+    pub fn doubt_in_range(&mut self, slots: &[RequestNumber], extent: &Extent) {
+        if self.ranges.is_empty() || slots.is_empty() {
             return;
         }
         let mut found = None;
-        for blur in &mut self.blurred {
-            let Some(open) = self.table.get(blur.slot).filter(|open| blur.reaches(extent, open))
+        for range in &mut self.ranges {
+            let Some(open) = self.table.get(range.slot).filter(|open| range.reaches(extent, open))
             else {
                 continue;
             };
             found = if found == Some(Doubt::Loss) { found } else { open.doubt };
-            blur.command = blur.command.filter(|_| slots == [blur.slot]);
+            range.command = range.command.filter(|_| slots == [range.slot]);
         }
         for slot in slots {
             found.into_iter().for_each(|doubt| self.suspect(*slot, doubt));
@@ -94,46 +126,53 @@ impl Follower {
 
     /// They cannot be told apart. If events were lost while one of them was open, or it began before the trace,
     /// that may be the reason.
-    pub(super) fn suspect_all(&mut self, slots: &[RequestNumber]) {
+    pub fn suspect_all(&mut self, slots: &[RequestNumber]) {
         let open = slots.iter().filter_map(|slot| self.table.get(*slot));
         let known: Vec<Doubt> = open.filter_map(|open| self.doubt_of(open)).collect();
         let reasons = [Doubt::Loss, Doubt::Edge];
         let reason = reasons.into_iter().find(|reason| known.contains(reason));
         slots.iter().for_each(|slot| self.suspect(*slot, reason.unwrap_or(Doubt::Odd(ALIKE))));
-        let mixed_up = self.blurred.iter_mut().filter(|blur| slots.contains(&blur.slot));
-        mixed_up.for_each(|blur| blur.command = None);
+        let mixed_up = self.ranges.iter_mut().filter(|range| slots.contains(&range.slot));
+        mixed_up.for_each(|range| range.command = None);
     }
 
     /// Why it is incomplete, as far as known now.
     fn doubt_of(&self, open: &Open) -> Option<Doubt> {
-        let unseen = open.is_bare() && self.giving.contains(&open.dev);
+        let unseen = open.has_no_beginning() && self.allocating.contains(&open.dev);
         open.doubt.or_else(|| unseen.then(|| self.absence()))
     }
 
-    /// Events were lost while it was open: it may have completed since.
-    pub(super) fn lose_sight(&mut self, slot: RequestNumber) {
-        let is_known = self.blurred.iter().any(|blur| blur.slot == slot);
-        self.suspect(slot, Doubt::Loss);
-        let command = self.table.get(slot).and_then(|open| open.command);
-        if let Some(blur) = self.blurred.last_mut().filter(|_| !is_known) {
-            blur.command = command;
+    /// Events were lost: what is open may have completed since.
+    pub fn lose_sight(&mut self) {
+        self.events_were_lost = true;
+        for slot in self.table.slots() {
+            let is_known = self.ranges.iter().any(|range| range.slot == slot);
+            self.suspect(slot, Doubt::Loss);
+            let Some(open) = self.table.get_mut(slot) else { continue };
+            open.awaits_flush = false;
+            open.shares.clear();
+            open.flushes.clear();
+            if let Some(range) = self.ranges.last_mut().filter(|_| !is_known) {
+                range.command = open.command;
+            }
         }
     }
 
     /// An MMC command starts: if it was that of a doubtful request at another sector, that one has completed.
-    pub(super) fn forget_reused(&mut self, event: &Event, command: &Command) {
+    pub fn forget_reused(&mut self, event: &Event, command: &Command, ledger: &mut Ledger) {
         let key = (command.driver, command.key);
         let Some(sector) = command.sector else { return };
-        let reused =
-            |blur: &&Blur| blur.command == Some(key) && !(blur.begin..blur.end).contains(&sector);
-        while let Some(slot) = self.blurred.iter().find(reused).map(|blur| blur.slot) {
-            self.forget_request(slot, event);
+        let reused = |range: &&AmbiguousRange| {
+            range.command == Some(key) && !(range.begin..range.end).contains(&sector)
+        };
+        while let Some(slot) = self.ranges.iter().find(reused).map(|range| range.slot) {
+            self.forget(slot, event, ledger);
         }
     }
 
     /// A flush is issued: one whose completion may have been lost has completed, where there is one queue. Or it is
     /// the same, requeued and issued again unseen. True if there was one.
-    pub(super) fn forget_flush(&mut self, event: &Event, extent: &Extent) -> bool {
+    pub fn forget_flush(&mut self, event: &Event, extent: &Extent, ledger: &mut Ledger) -> bool {
         let one_queue = matches!(extent.dev.major, MMC_MAJOR | LOOP_MAJOR);
         if extent.op.kind != OpKind::Flush || !one_queue {
             return false;
@@ -143,40 +182,38 @@ impl Follower {
                 == (OpKind::Flush, RequestState::Issued, Some(Doubt::Loss))
         };
         let slots = self.table.beginning(place(extent), lost);
-        slots.iter().for_each(|slot| self.forget_request(*slot, event));
+        slots.iter().for_each(|slot| self.forget(*slot, event, ledger));
         !slots.is_empty()
     }
 
     /// It has completed unseen.
-    fn forget_request(&mut self, slot: RequestNumber, event: &Event) {
-        let Some(open) = self.take_request(slot) else { return };
-        self.results.count_doubt(Doubt::Loss, &open, event.time_ns);
-        open.shares.iter().for_each(|share| self.drop_share(share));
+    fn forget(&mut self, slot: RequestNumber, event: &Event, ledger: &mut Ledger) {
+        let Some(open) = self.take(slot) else { return };
+        ledger.results.count_doubt(Doubt::Loss, &open, event.time_ns);
+        open.shares.iter().for_each(|share| ledger.drop_share(share));
     }
 
     /// It cannot be reported, nor what is ambiguous with it from now on.
-    pub(super) fn suspect(&mut self, slot: RequestNumber, doubt: Doubt) {
+    pub fn suspect(&mut self, slot: RequestNumber, doubt: Doubt) {
         let Some(open) = self.table.get_mut(slot) else { return };
         open.suspect(doubt);
-        if self.blurred.iter().any(|blur| blur.slot == slot) {
+        if self.ranges.iter().any(|range| range.slot == slot) {
             return;
         }
         let begin = open.first.map_or(open.sector, |(sector, _)| sector.min(open.sector));
         let end = open.sector.saturating_add(u64::from(open.left));
         let (dev, kind) = (open.dev, open.op.kind);
-        self.blurred.push(Blur { slot, dev, kind, begin, end, command: None });
+        self.ranges.push(AmbiguousRange { slot, dev, kind, begin, end, command: None });
     }
 
     /// It has completed, or was merged into another.
-    pub(super) fn take_request(&mut self, slot: RequestNumber) -> Option<Open> {
-        self.blurred.retain(|blur| blur.slot != slot);
-        let open = self.table.remove(slot)?;
-        self.flushes.forget_slot(open.dev, slot);
-        Some(open)
+    pub fn take(&mut self, slot: RequestNumber) -> Option<Open> {
+        self.ranges.retain(|range| range.slot != slot);
+        self.table.remove(slot)
     }
 
     /// The one whose size is nearest: for the books only, as none of them is reported.
-    pub(super) fn closest(&self, slots: &[RequestNumber], sectors: u32) -> RequestNumber {
+    pub fn closest(&self, slots: &[RequestNumber], sectors: u32) -> RequestNumber {
         let over = |slot: &&RequestNumber| {
             self.table.get(**slot).map_or(u32::MAX, |open| open.left.abs_diff(sectors))
         };

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A request between a tag and its completion: what is known of it, and how each event changes that.
 
-use super::super::event::{Comm, Dev, Event, Extent, Op, OpKind, Priority};
-use super::super::io::{Mark, Marks, Origin, Piece, Request};
-use super::hardware::CommandKey;
-use super::tasks::Share;
-use super::threads::Bio;
+use super::commands::CommandKey;
+use crate::event::{Comm, Dev, Event, Extent, Op, OpKind, Priority};
+use crate::follow::bios::Bio;
+use crate::follow::ledger::{Ledger, Share};
+use crate::io::{Mark, Marks, Origin, Piece, Request};
 
 /// Device and first sector; flushes and passthrough requests have no sector.
-pub(super) type StartSector = (Dev, u64);
+pub(in crate::follow) type StartSector = (Dev, u64);
 
 /// The place of requests without a sector.
-pub(super) const NOWHERE: u64 = u64::MAX;
+pub(in crate::follow) const NOWHERE: u64 = u64::MAX;
 
 /// An open request's number, reused once it has completed.
-pub(super) type RequestNumber = u32;
+pub(in crate::follow) type RequestNumber = u32;
 
 /// How far a request has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RequestState {
+pub(in crate::follow) enum RequestState {
     /// In the block layer: it can be issued, and until it was it can be merged.
     Waiting,
     /// In flight.
@@ -29,7 +29,7 @@ pub(super) enum RequestState {
 
 /// Why a request cannot be reported as matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Doubt {
+pub(in crate::follow) enum Doubt {
     /// It began before the trace.
     Edge,
     /// It was open while events were lost, or cannot be told from one that was.
@@ -40,7 +40,7 @@ pub(super) enum Doubt {
 
 /// The dispatch that is in flight.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stay {
+pub(in crate::follow) struct Dispatch {
     pub piece: Piece,
     /// Sectors of this dispatch that have not completed.
     pub left: u32,
@@ -48,7 +48,7 @@ pub(super) struct Stay {
 
 /// An open request.
 #[derive(Clone, Debug)]
-pub(super) struct Open {
+pub(in crate::follow) struct Open {
     pub dev: Dev,
     /// What its bios came through.
     pub through: Vec<Dev>,
@@ -71,7 +71,7 @@ pub(super) struct Open {
     pub cut_from_bio: bool,
     /// First sector and bytes when first issued.
     pub first: Option<(u64, u64)>,
-    pub stay: Option<Stay>,
+    pub dispatch: Option<Dispatch>,
     /// The driver's command for it, while in flight.
     pub command: Option<CommandKey>,
     pub pieces: Vec<Piece>,
@@ -79,6 +79,8 @@ pub(super) struct Open {
     pub error: i32,
     /// One per bio, the first bio's first.
     pub shares: Vec<Share>,
+    /// A flush must precede it.
+    pub awaits_flush: bool,
     /// Flushes that began after it and completed before its issue, while it waits for one.
     pub flushes: Vec<usize>,
     pub doubt: Option<Doubt>,
@@ -103,12 +105,13 @@ impl Open {
             merged_queued_ns: Vec::new(),
             cut_from_bio: false,
             first: None,
-            stay: None,
+            dispatch: None,
             command: None,
             pieces: Vec::new(),
             requeues: 0,
             error: 0,
             shares: Vec::new(),
+            awaits_flush: false,
             flushes: Vec::new(),
             doubt: None,
         }
@@ -130,8 +133,8 @@ impl Open {
     /// The request that `bio` got.
     pub fn from_bio(bio: Bio, extent: &Extent) -> Open {
         let mut open = Open {
-            bio_op: Some(bio.op),
-            priority: extent.priority.or(bio.priority),
+            bio_op: Some(bio.extent.op),
+            priority: extent.priority.or(bio.extent.priority),
             pid: bio.pid,
             comm: bio.comm,
             through: bio.through,
@@ -145,8 +148,23 @@ impl Open {
         open
     }
 
+    /// A further bio is merged into it.
+    pub fn take_in(&mut self, bio: Bio) {
+        self.merged_queued_ns.extend(bio.queued_ns);
+        self.shares.push(bio.share);
+        add_new(&mut self.through, &bio.through);
+    }
+
+    /// It waits for no flush any longer. It is known which one served it only if one can have.
+    pub fn settle_flush(&mut self, ledger: &mut Ledger) {
+        if std::mem::take(&mut self.awaits_flush) && self.flushes.len() != 1 {
+            self.flushes.clear();
+            self.shares.iter().for_each(|share| ledger.spoil(share.task));
+        }
+    }
+
     /// Its bio was not seen, and it is of a kind that has one.
-    pub fn is_bare(&self) -> bool {
+    pub fn has_no_beginning(&self) -> bool {
         self.bio_op.is_none() && self.op.kind != OpKind::Flush && self.sector != NOWHERE
     }
 
@@ -169,18 +187,18 @@ impl Open {
             hardware_start_ns: None,
             hardware_done_ns: None,
         };
-        self.stay = Some(Stay { piece, left: extent.sectors });
+        self.dispatch = Some(Dispatch { piece, left: extent.sectors });
     }
 
     /// The driver requeued it, or the rest of it was requeued after a piece.
     pub fn requeue(&mut self, time_ns: u64) {
-        match self.stay.take() {
+        match self.dispatch.take() {
             // Nothing of this dispatch has completed.
-            Some(stay) if stay.piece.bytes == 0 => {
+            Some(dispatch) if dispatch.piece.bytes == 0 => {
                 self.requeues += 1;
-                self.pieces.push(Piece { ended_ns: time_ns, ..stay.piece });
+                self.pieces.push(Piece { ended_ns: time_ns, ..dispatch.piece });
             }
-            Some(stay) => self.pieces.push(stay.piece),
+            Some(dispatch) => self.pieces.push(dispatch.piece),
             None if self.stage == RequestState::Parted => {}
             // Busy before it was begun.
             None => self.requeues += 1,
@@ -200,20 +218,20 @@ impl Open {
             self.sector = self.sector.wrapping_add(u64::from(sectors));
             self.left = self.left.saturating_sub(sectors);
         }
-        let Some(stay) = &mut self.stay else { return };
-        stay.left = stay.left.saturating_sub(sectors);
-        stay.piece.bytes += u64::from(sectors) << 9;
-        stay.piece.ended_ns = time_ns;
-        if stay.left == 0 && self.left > 0 {
-            self.pieces.push(stay.piece);
-            self.stay = None;
+        let Some(dispatch) = &mut self.dispatch else { return };
+        dispatch.left = dispatch.left.saturating_sub(sectors);
+        dispatch.piece.bytes += u64::from(sectors) << 9;
+        dispatch.piece.ended_ns = time_ns;
+        if dispatch.left == 0 && self.left > 0 {
+            self.pieces.push(dispatch.piece);
+            self.dispatch = None;
             self.stage = RequestState::Parted;
         }
     }
 
     /// All of it has completed.
     pub fn into_request(mut self) -> Request {
-        self.pieces.extend(self.stay.map(|stay| stay.piece));
+        self.pieces.extend(self.dispatch.map(|dispatch| dispatch.piece));
         if let Some(ns) = self.pieces.iter().find_map(|piece| piece.hardware_start_ns) {
             self.marks.set(Mark::HardwareStart, ns);
         }
@@ -258,7 +276,7 @@ impl Open {
 }
 
 /// Adds what is not there yet.
-pub(super) fn add_new(devs: &mut Vec<Dev>, more: &[Dev]) {
+pub(in crate::follow) fn add_new(devs: &mut Vec<Dev>, more: &[Dev]) {
     for dev in more {
         if !devs.contains(dev) {
             devs.push(*dev);
@@ -268,14 +286,14 @@ pub(super) fn add_new(devs: &mut Vec<Dev>, more: &[Dev]) {
 
 /// What surrounds a request with data in a flush sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Sequence {
+pub(in crate::follow) struct Sequence {
     /// The device is to be flushed after it.
     pub postflush: bool,
 }
 
 /// Where to look for the request of `extent`. Flushes have no sector; passthrough requests show 0, and at their
 /// end -1.
-pub(super) fn place(extent: &Extent) -> StartSector {
+pub(in crate::follow) fn place(extent: &Extent) -> StartSector {
     let passthrough = extent.op.kind == OpKind::Other && extent.sectors == 0 && extent.sector == 0;
     let sector =
         if extent.op.kind == OpKind::Flush || passthrough { NOWHERE } else { extent.sector };

@@ -8,13 +8,12 @@
 
 use std::collections::HashMap;
 
-use super::super::event::{Comm, Dev, Event, EventKind, Extent, OpKind};
-use super::super::io::{Mark, Request};
-use super::Follower;
-use super::open::{RequestNumber, Sequence, add_new};
-use super::results::Results;
-use super::tasks::Share;
-use super::threads::Bio;
+use super::open::{Sequence, add_new};
+use super::table::Table;
+use crate::event::{Comm, Dev, Event, EventKind, Extent, OpKind};
+use crate::follow::bios::Bio;
+use crate::follow::ledger::{Ledger, Results, Share};
+use crate::io::{Mark, Request};
 
 /// A bio that asks for a flush and has no data.
 #[derive(Debug)]
@@ -52,8 +51,6 @@ struct Ended {
 pub(super) struct Flushes {
     waiters: HashMap<Dev, Vec<Waiter>>,
     rests: HashMap<Dev, Vec<Rest>>,
-    /// Data that waits for a flush before it.
-    preflushing: HashMap<Dev, Vec<RequestNumber>>,
     /// At most one per CPU, in the order of their end.
     ended: Vec<Ended>,
     /// CPUs that completed data of a sequence that no flush follows, and will complete the sequence next.
@@ -66,104 +63,76 @@ impl Flushes {
         *self = Flushes::default();
     }
 
-    /// The request was issued, or it completed and its slot is free. Returns whether it waited.
-    pub fn forget_slot(&mut self, dev: Dev, slot: RequestNumber) -> bool {
-        let Some(slots) = self.preflushing.get_mut(&dev) else { return false };
-        let before = slots.len();
-        slots.retain(|other| *other != slot);
-        slots.len() < before
-    }
-}
-
-impl Follower {
     /// A bio without data has a request that will never be issued.
-    pub(super) fn await_flush(&mut self, event: &Event, bio: Bio) {
+    pub fn await_flush(&mut self, event: &Event, bio: Bio) {
         let waiter = Waiter { got_ns: event.time_ns, cpu: event.cpu, bio };
-        self.flushes.waiters.entry(waiter.bio.dev).or_default().push(waiter);
-    }
-
-    /// A request with data waits for a flush.
-    pub(super) fn await_preflush(&mut self, dev: Dev, slot: RequestNumber) {
-        self.flushes.preflushing.entry(dev).or_default().push(slot);
-    }
-
-    /// It waits no longer. It is known which flush served it only if one can have.
-    pub(super) fn settle_preflush(&mut self, dev: Dev, slot: RequestNumber) {
-        let waited = self.flushes.forget_slot(dev, slot);
-        let Some(open) = self.table.get_mut(slot).filter(|_| waited) else { return };
-        if open.flushes.len() != 1 {
-            open.flushes.clear();
-            open.shares.iter().for_each(|share| self.tasks.spoil(share.task));
-        }
+        self.waiters.entry(waiter.bio.extent.dev).or_default().push(waiter);
     }
 
     /// A request completed: if it is a flush, those that it served complete next.
-    pub(super) fn note_flush(&mut self, request: usize, event: &Event) {
-        let Some(flush) = self.results.request(request) else { return };
+    pub fn note_completion(
+        &mut self,
+        request: usize,
+        event: &Event,
+        table: &mut Table,
+        ledger: &Ledger,
+    ) {
+        let Some(flush) = ledger.results.request(request) else { return };
         let Some(issued_ns) = flush.marks.get(Mark::Issued) else { return };
         if flush.op.kind != OpKind::Flush {
             return;
         }
         let (dev, cpu, pid) = (flush.dev, event.cpu, event.pid);
-        for slot in self.flushes.preflushing.get(&dev).into_iter().flatten() {
-            if let Some(open) = self.table.get_mut(*slot) {
-                if open.marks.get(Mark::GotRequest).is_some_and(|got_ns| got_ns <= issued_ns) {
-                    open.flushes.push(request);
-                }
+        for open in table.values_mut().filter(|open| open.awaits_flush && open.dev == dev) {
+            if open.marks.get(Mark::GotRequest).is_some_and(|got_ns| got_ns <= issued_ns) {
+                open.flushes.push(request);
             }
         }
-        self.flushes.ended.retain(|ended| ended.cpu != cpu);
+        self.ended.retain(|ended| ended.cpu != cpu);
         let served = Vec::new();
-        self.flushes.ended.push(Ended { cpu, pid, dev, request, issued_ns, served });
+        self.ended.push(Ended { cpu, pid, dev, request, issued_ns, served });
     }
 
     /// Data in a flush sequence completed.
-    pub(super) fn begin_sequence(
+    pub fn begin_sequence(
         &mut self,
         request: usize,
         sequence: Sequence,
         shares: &[Share],
         event: &Event,
+        ledger: &mut Ledger,
     ) {
-        let Some(data) = self.results.request(request) else { return };
-        let (dev, begin) = (data.dev, data.sector);
+        let Some(data) = ledger.results.request(request) else { return };
+        let (dev, begin, end) = (data.dev, data.sector, data.sector.wrapping_add(data.bytes >> 9));
         // After an error no flush follows.
         if !sequence.postflush || data.error != 0 {
-            self.flushes.closing.push((event.cpu, dev));
+            self.closing.push((event.cpu, dev));
             return;
         }
         // The flush to come is theirs too.
-        shares.iter().for_each(|share| self.tasks.hold(share.task));
+        shares.iter().for_each(|share| ledger.hold(share.task));
         let (shares, ended_ns) = (shares.to_vec(), event.time_ns);
-        let end = begin.wrapping_add(data.bytes >> 9);
         let rest = Rest { request, shares, ended_ns, begin, end };
-        self.flushes.rests.entry(dev).or_default().push(rest);
+        self.rests.entry(dev).or_default().push(rest);
     }
 
     /// A completion of no sectors: a request that waited for a flush, or the end of a sequence.
-    pub(super) fn end_sequence(&mut self, event: &Event, extent: &Extent) {
+    pub fn end_sequence(&mut self, event: &Event, extent: &Extent, ledger: &mut Ledger) {
         let (cpu, dev) = (event.cpu, extent.dev);
-        if let Some(at) = self.flushes.closing.iter().position(|it| *it == (cpu, dev)) {
-            self.flushes.closing.swap_remove(at);
+        if let Some(at) = self.closing.iter().position(|it| *it == (cpu, dev)) {
+            self.closing.swap_remove(at);
             return;
         }
         let here = |ended: &&mut Ended| (ended.cpu, ended.pid, ended.dev) == (cpu, event.pid, dev);
-        match self.flushes.ended.iter_mut().find(here) {
+        match self.ended.iter_mut().find(here) {
             Some(flush) => flush.served.push(extent.sector),
-            None => self.serve(dev, &[extent.sector], None),
+            None => self.serve(dev, &[extent.sector], None, ledger),
         }
     }
 
-    /// `flush` is also for this share, whose data is `data`.
-    pub(super) fn link_flush(&mut self, flush: usize, share: &Share, data: usize) {
-        let asker = self.results.request(data).map(Asker::of).unwrap_or_default();
-        let first = attach(&mut self.results, flush, share, &asker);
-        self.tasks.add(share, flush, first);
-    }
-
     /// Called before each event: settles which requests the last flush on this CPU served, once all have completed.
-    pub(super) fn settle_flushes(&mut self, event: &Event) {
-        if self.flushes.ended.is_empty() && self.flushes.closing.is_empty() {
+    pub fn settle(&mut self, event: &Event, ledger: &mut Ledger) {
+        if self.ended.is_empty() && self.closing.is_empty() {
             return;
         }
         let goes_on = |dev, pid| match event.what {
@@ -174,38 +143,45 @@ impl Follower {
             EventKind::IrqEnter { .. } | EventKind::IrqExit { .. } => true,
             _ => false,
         };
-        self.flushes.closing.retain(|(cpu, dev)| *cpu != event.cpu || goes_on(*dev, event.pid));
+        self.closing.retain(|(cpu, dev)| *cpu != event.cpu || goes_on(*dev, event.pid));
         let over = |ended: &Ended| ended.cpu == event.cpu && !goes_on(ended.dev, ended.pid);
-        let Some(at) = self.flushes.ended.iter().position(over) else { return };
+        let Some(at) = self.ended.iter().position(over) else { return };
         // Those that completed before it on this device were served before it.
-        let dev = self.flushes.ended[at].dev;
-        let due = self.flushes.ended[..=at].iter().filter(|ended| ended.dev == dev).count();
+        let dev = self.ended[at].dev;
+        let due = self.ended[..=at].iter().filter(|ended| ended.dev == dev).count();
         for _ in 0..due {
-            let first = self.flushes.ended.iter().position(|ended| ended.dev == dev);
-            first.into_iter().for_each(|first| self.settle_flush(first));
+            let first = self.ended.iter().position(|ended| ended.dev == dev);
+            first.into_iter().for_each(|first| self.settle_one(first, ledger));
         }
     }
 
-    pub(super) fn settle_all_flushes(&mut self) {
-        while !self.flushes.ended.is_empty() {
-            self.settle_flush(0);
+    pub fn settle_all(&mut self, ledger: &mut Ledger) {
+        while !self.ended.is_empty() {
+            self.settle_one(0, ledger);
         }
     }
 
-    fn settle_flush(&mut self, at: usize) {
-        let ended = self.flushes.ended.remove(at);
+    fn settle_one(&mut self, at: usize, ledger: &mut Ledger) {
+        let ended = self.ended.remove(at);
         if !ended.served.is_empty() {
-            self.serve(ended.dev, &ended.served, Some((ended.request, ended.issued_ns)));
+            let flush = Some((ended.request, ended.issued_ns));
+            self.serve(ended.dev, &ended.served, flush, ledger);
         }
     }
 
     /// The requests at `served` completed after `flush` (its result, and when it was issued). If these are all that
     /// waited when it was issued, it is clear which; else data is known by its sectors, and of those without data,
     /// the oldest of one queue. Which queue is known only if all are of one CPU.
-    fn serve(&mut self, dev: Dev, served: &[u64], flush: Option<(usize, u64)>) {
+    fn serve(
+        &mut self,
+        dev: Dev,
+        served: &[u64],
+        flush: Option<(usize, u64)>,
+        ledger: &mut Ledger,
+    ) {
         let issued_ns = flush.map_or(u64::MAX, |(_, issued_ns)| issued_ns);
-        let waiters = self.flushes.waiters.entry(dev).or_default();
-        let rests = self.flushes.rests.entry(dev).or_default();
+        let waiters = self.waiters.entry(dev).or_default();
+        let rests = self.rests.entry(dev).or_default();
         let waiting = waiters.iter().take_while(|waiter| waiter.got_ns <= issued_ns).count();
         let due = rests.iter().take_while(|rest| rest.ended_ns <= issued_ns).count();
 
@@ -213,7 +189,8 @@ impl Follower {
         let fitting = |sector: u64| rests[..due].iter().filter(|rest| at(rest, sector)).count();
         // Device mapper's flushes have the sector of what is mapped there.
         let asks = |sector: u64| {
-            sector == 0 || waiters[..waiting].iter().any(|waiter| waiter.bio.sector == sector)
+            sector == 0
+                || waiters[..waiting].iter().any(|waiter| waiter.bio.extent.sector == sector)
         };
         let empties: Vec<u64> = served.iter().copied().filter(|sector| asks(*sector)).collect();
         let one_cpu = waiters[..waiting].windows(2).all(|pair| pair[0].cpu == pair[1].cpu);
@@ -230,30 +207,37 @@ impl Follower {
         rests.splice(..0, left);
         if !known {
             for waiter in waiters.iter().take(waiting - first.len()) {
-                self.tasks.spoil(waiter.bio.share.task);
+                ledger.spoil(waiter.bio.share.task);
             }
             let shares = rests.iter().flat_map(|rest| &rest.shares);
-            shares.for_each(|share| self.tasks.spoil(share.task));
+            shares.for_each(|share| ledger.spoil(share.task));
         }
         let flush = flush.filter(|_| known).map(|(flush, _)| flush);
         for waiter in first {
-            self.serve_share(flush, &waiter.bio.share, &Asker::waiting(&waiter));
+            serve_share(flush, &waiter.bio.share, &Asker::waiting(&waiter), ledger);
         }
         for rest in ended {
-            let asker = self.results.request(rest.request).map(Asker::of).unwrap_or_default();
+            let asker = ledger.results.request(rest.request).map(Asker::of).unwrap_or_default();
             for share in &rest.shares {
-                self.serve_share(flush, share, &asker);
+                serve_share(flush, share, &asker, ledger);
             }
         }
     }
+}
 
-    /// `flush` was for this share; which one was, is not known if it is `None`.
-    fn serve_share(&mut self, flush: Option<usize>, share: &Share, asker: &Asker) {
-        let Some(flush) = flush else { return self.drop_share(share) };
-        let first = attach(&mut self.results, flush, share, asker);
-        self.tasks.add(share, flush, first);
-        self.tasks.release(share.task, &mut self.results);
-    }
+/// `flush` was for this share; which one was, is not known if it is `None`.
+fn serve_share(flush: Option<usize>, share: &Share, asker: &Asker, ledger: &mut Ledger) {
+    let Some(flush) = flush else { return ledger.drop_share(share) };
+    let first = attach(&mut ledger.results, flush, share, asker);
+    ledger.add(share, flush, first);
+    ledger.release(share.task);
+}
+
+/// `flush` is also for this share, whose data is `data`.
+pub(super) fn link(flush: usize, share: &Share, data: usize, ledger: &mut Ledger) {
+    let asker = ledger.results.request(data).map(Asker::of).unwrap_or_default();
+    let first = attach(&mut ledger.results, flush, share, &asker);
+    ledger.add(share, flush, first);
 }
 
 /// Takes those of the first `waiting` that `empties` name, the first come first.
@@ -261,7 +245,7 @@ fn take_askers(waiters: &mut Vec<Waiter>, waiting: usize, empties: &[u64]) -> Ve
     let mut taken: Vec<Waiter> = Vec::new();
     for sector in empties {
         let left = waiters.iter().take(waiting - taken.len());
-        let found = left.map(|waiter| waiter.bio.sector).position(|other| other == *sector);
+        let found = left.map(|waiter| waiter.bio.extent.sector).position(|other| other == *sector);
         taken.extend(found.map(|at| waiters.remove(at)));
     }
     taken

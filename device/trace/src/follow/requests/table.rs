@@ -76,6 +76,10 @@ impl Table {
         open.filter_map(|(slot, _)| RequestNumber::try_from(slot).ok()).collect()
     }
 
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Open> {
+        self.slots.iter_mut().flatten()
+    }
+
     /// All that are left at the end of the trace.
     pub fn drain(self) -> impl Iterator<Item = Open> {
         self.slots.into_iter().flatten()

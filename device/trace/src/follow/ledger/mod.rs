@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The books of what requests are made for: I/Os of programs and commits of journals, while in progress (`open_io`), and
+//! what is certain (`results`).
+//!
+//! Each bio of a task holds it open until the bio's request has completed, so a task is judged (`judge`) when all is
+//! known.
+
+mod judge;
+mod open_io;
+mod results;
+
+use std::collections::HashMap;
+
+pub(super) use open_io::OpenIo;
+pub(super) use results::Results;
+
+use crate::event::{Call, Comm};
+use crate::io::{CallWithoutRequest, Origin};
+use judge::{asked_for, make_io, parts_of, waited_for};
+use open_io::{Commit, Part, Placeholder, Work};
+
+/// A task's number, never used twice.
+pub(super) type Key = u64;
+
+/// What a bio is queued for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Task {
+    /// For no task.
+    None,
+    Io(Key),
+    Commit(Key),
+}
+
+/// A bio's claim on its request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Share {
+    pub task: Task,
+    /// On whose behalf, if it turns out to be no I/O's.
+    pub origin: Origin,
+    /// When the bio was queued, or when it was first seen.
+    pub queued_ns: u64,
+    /// It is readahead.
+    pub ahead: bool,
+}
+
+/// All tasks in progress, and the results.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    next: Key,
+    ios: HashMap<Key, OpenIo>,
+    commits: HashMap<Key, Commit>,
+    /// I/Os that have ended, but for a commit with an open request.
+    waiting: Vec<Key>,
+    pub results: Results,
+}
+
+impl Ledger {
+    pub fn begin_io(&mut self, call: Call, who: (u32, Comm), entered_ns: u64) -> Key {
+        self.next += 1;
+        self.ios.insert(self.next, OpenIo::new(call, who, entered_ns));
+        self.next
+    }
+
+    pub fn io_mut(&mut self, key: Key) -> Option<&mut OpenIo> {
+        self.ios.get_mut(&key)
+    }
+
+    /// Whether the next call reaps it: an event showed its completion, or all its requests have completed.
+    pub fn is_served(&self, key: Key) -> bool {
+        let served = |io: &OpenIo| io.work.held == 0 || io.completed_ns.is_some();
+        self.ios.get(&key).is_some_and(served)
+    }
+
+    /// The program has reaped it, or its call has returned.
+    pub fn end_io(&mut self, key: Key, exited_ns: u64) {
+        if let Some(io) = self.ios.get_mut(&key) {
+            io.exited_ns = Some(exited_ns);
+        }
+        self.judge(key);
+    }
+
+    /// Its end was not seen, or not its beginning.
+    pub fn end_unknown_io(&mut self, key: Key, now_ns: u64) {
+        self.spoil(Task::Io(key));
+        self.end_io(key, now_ns);
+    }
+
+    /// For requests of one of `candidates`, which are not reported until it is known of which.
+    pub fn begin_placeholder(&mut self, who: (u32, Comm), now_ns: u64, candidates: &[Key]) -> Key {
+        let key = self.begin_io(Call::IoUringEnter, who, now_ns);
+        if let Some(io) = self.ios.get_mut(&key) {
+            io.placeholder = Placeholder::OfSomebody;
+        }
+        for candidate in candidates {
+            if let Some(io) = self.ios.get_mut(candidate) {
+                io.placeholders += 1;
+            }
+        }
+        key
+    }
+
+    /// A worker does it, or a part of it.
+    pub fn note_worker(&mut self, key: Key) {
+        if let Some(io) = self.ios.get_mut(&key) {
+            io.of_worker = true;
+        }
+    }
+
+    /// A placeholder is not part of `key`, or if it is, nothing of it is reported.
+    pub fn rule_out(&mut self, key: Key) {
+        if let Some(io) = self.ios.get_mut(&key) {
+            io.placeholders = io.placeholders.saturating_sub(1);
+        }
+        self.judge(key);
+    }
+
+    /// The owner of `placeholder` is known, and that is the last to be known of it but the end of its requests.
+    pub fn find_owner(&mut self, placeholder: Key, owner: Key) {
+        if let Some(io) = self.ios.get_mut(&placeholder) {
+            io.placeholder = Placeholder::Of(owner);
+        }
+        // At once, and not when the last request completes: a doubt about one until then is a doubt about both.
+        self.note_worker(owner);
+        self.hand_to_owner(placeholder);
+    }
+
+    fn hand_to_owner(&mut self, placeholder: Key) {
+        let Some(io) = self.ios.get(&placeholder).filter(|io| io.work.held == 0) else { return };
+        let Placeholder::Of(owner) = io.placeholder else { return };
+        let Some(placeholder) = self.ios.remove(&placeholder) else { return };
+        if let Some(OpenIo { work, .. }) = self.ios.get_mut(&owner) {
+            work.broken |= placeholder.work.broken;
+            work.parts.extend(placeholder.work.parts);
+            work.parts.sort_by_key(|part| part.request);
+            work.parts.dedup_by(|part, known| known.is_joined_by(part));
+        }
+        self.rule_out(owner);
+    }
+
+    /// It was nobody's I/O.
+    pub fn forget_io(&mut self, key: Key) {
+        self.ios.remove(&key);
+    }
+
+    pub fn begin_commit(&mut self, begun_ns: u64) -> Key {
+        self.next += 1;
+        let commit = Commit { begun_ns, ended_ns: None, work: Work::default(), claims: 0 };
+        self.commits.insert(self.next, commit);
+        self.next
+    }
+
+    /// When the commit began.
+    pub fn end_commit(&mut self, key: Key, ended_ns: u64) -> Option<u64> {
+        let commit = self.commits.get_mut(&key)?;
+        commit.ended_ns = Some(ended_ns);
+        Some(commit.begun_ns)
+    }
+
+    /// A call that was in progress all through the commit may have waited for it.
+    pub fn claim_commit(&mut self, key: Key) {
+        if let Some(commit) = self.commits.get_mut(&key) {
+            commit.claims += 1;
+        }
+    }
+
+    /// The call has returned, and was no I/O.
+    pub fn unclaim_commits(&mut self, keys: &[Key]) {
+        for key in keys {
+            if let Some(commit) = self.commits.get_mut(key) {
+                commit.claims = commit.claims.saturating_sub(1);
+            }
+            self.forget_commit(*key);
+        }
+    }
+
+    /// Called when nobody else can claim it.
+    pub fn forget_commit(&mut self, key: Key) {
+        let over = |commit: &Commit| {
+            commit.ended_ns.is_some() && commit.work.held == 0 && commit.claims == 0
+        };
+        if self.commits.get(&key).is_some_and(over) {
+            self.commits.remove(&key);
+        }
+    }
+
+    fn work(&mut self, task: Task) -> Option<&mut Work> {
+        match task {
+            Task::None => None,
+            Task::Io(key) => self.ios.get_mut(&key).map(|io| &mut io.work),
+            Task::Commit(key) => self.commits.get_mut(&key).map(|commit| &mut commit.work),
+        }
+    }
+
+    /// A bio is queued for it.
+    pub fn hold(&mut self, task: Task) {
+        if let Some(work) = self.work(task) {
+            work.held += 1;
+        }
+    }
+
+    /// That bio's request has completed, or the bio led to none.
+    pub fn release(&mut self, task: Task) {
+        let Some(work) = self.work(task) else { return };
+        work.held = work.held.saturating_sub(1);
+        let held = work.held;
+        match task {
+            Task::None => {}
+            Task::Io(key) => {
+                self.judge(key);
+                self.hand_to_owner(key);
+            }
+            Task::Commit(key) => {
+                if held == 0 {
+                    std::mem::take(&mut self.waiting).into_iter().for_each(|io| self.judge(io));
+                }
+                self.forget_commit(key);
+            }
+        }
+    }
+
+    /// `request` was (also) for the task of this share.
+    pub fn add(&mut self, share: &Share, request: usize, first: bool) {
+        let (from_ns, ahead) = (share.queued_ns, share.ahead);
+        if let Some(work) = self.work(share.task) {
+            work.add(Part { request, from_ns, ahead, first });
+        }
+    }
+
+    /// It is incomplete, so it is not reported.
+    pub fn spoil(&mut self, task: Task) {
+        if let Some(work) = self.work(task) {
+            work.broken = true;
+        }
+    }
+
+    /// The request of this share is not known.
+    pub fn drop_share(&mut self, share: &Share) {
+        self.spoil(share.task);
+        self.release(share.task);
+    }
+
+    /// The workers of this thread did an operation from before the trace, which may have been mistaken for another.
+    pub fn doubt_workers_of(&mut self, pid: u32) {
+        let of_workers = |io: &&mut OpenIo| io.of_worker && io.pid == pid;
+        self.ios.values_mut().filter(of_workers).for_each(|io| io.work.broken = true);
+        self.results.take_back_of_workers(pid);
+    }
+
+    /// All tasks in progress are in doubt.
+    pub fn abandon_all(&mut self) {
+        let left_out =
+            |io: &&OpenIo| io.placeholder == Placeholder::No && (io.work.broken || io.asked());
+        self.results.account.ios_incomplete += self.ios.values().filter(left_out).count() as u64;
+        self.ios.clear();
+        self.commits.clear();
+        self.waiting.clear();
+    }
+
+    /// Reports the I/O if it has ended.
+    fn judge(&mut self, key: Key) {
+        let Some(io) = self.ios.get(&key) else { return };
+        if io.work.held > 0 || io.placeholders > 0 || io.exited_ns.is_none() {
+            return;
+        }
+        let open = |key: &Key| self.commits.get(key).is_some_and(|commit| commit.work.held > 0);
+        if io.commits.iter().any(open) {
+            self.waiting.push(key);
+            return;
+        }
+        let Some(io) = self.ios.remove(&key) else { return };
+        self.report(&io);
+        self.unclaim_commits(&io.commits);
+    }
+
+    fn report(&mut self, io: &OpenIo) {
+        let exited_ns = io.exited_ns.unwrap_or(io.entered_ns);
+        let Some(mut parts) = asked_for(io, exited_ns, &self.results).filter(|_| !io.work.broken)
+        else {
+            return self.report_incomplete(io, exited_ns);
+        };
+        if parts.is_empty() {
+            // A page fault that went on without what it had begun to read.
+            if io.call != Call::PageFault || exited_ns > io.entered_ns {
+                self.results.push_call_without_request(call_of(io, exited_ns));
+            }
+            return;
+        }
+        for commit in io.commits.iter().filter_map(|key| self.commits.get(key)) {
+            if waited_for(commit, io, &parts, &self.results) {
+                if commit.work.broken {
+                    return self.report_incomplete(io, exited_ns);
+                }
+                parts.extend(parts_of(commit, &self.results));
+            }
+        }
+        parts.sort_by_key(|part| part.from_ns);
+        let index = self.results.push_io(make_io(io, exited_ns, &parts, &self.results));
+        if io.of_worker {
+            self.results.of_workers.entry(io.pid).or_default().push(index);
+        }
+        for part in parts.iter().filter(|part| part.first) {
+            if let Some(request) = self.results.request_mut(part.request) {
+                request.origin = Origin::Io(index);
+            }
+        }
+    }
+
+    /// Its requests are not known, but its time is.
+    fn report_incomplete(&mut self, io: &OpenIo, exited_ns: u64) {
+        self.results.account.ios_incomplete += 1;
+        let call = CallWithoutRequest { incomplete: true, ..call_of(io, exited_ns) };
+        self.results.push_uncounted(call);
+    }
+}
+
+fn call_of(io: &OpenIo, exited_ns: u64) -> CallWithoutRequest {
+    CallWithoutRequest {
+        call: io.call,
+        pid: io.pid,
+        comm: io.comm,
+        entered_ns: io.entered_ns,
+        exited_ns,
+        has_commit: !io.commits.is_empty(),
+        incomplete: false,
+    }
+}

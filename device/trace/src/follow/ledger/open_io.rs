@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is known of an I/O or a journal's commit until it is over.
+
+use super::Key;
+use crate::event::{Call, Comm, UringOp};
+
+/// What is known of the requests of one.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    /// Bios whose requests have not completed.
+    pub held: u32,
+    /// A request of it is not known.
+    pub broken: bool,
+    pub parts: Vec<Part>,
+}
+
+/// An I/O that is not over.
+#[derive(Debug)]
+pub(in crate::follow) struct OpenIo {
+    pub call: Call,
+    /// Of io_uring.
+    pub operation: Option<UringOp>,
+    pub pid: u32,
+    pub comm: Comm,
+    pub entered_ns: u64,
+    pub(super) exited_ns: Option<u64>,
+    /// Bytes moved, if the call says so; if not, those of its requests.
+    pub bytes: Option<u64>,
+    /// When an operation completed that a later call reaps.
+    pub completed_ns: Option<u64>,
+    /// Commits that began and ended in the call.
+    pub commits: Vec<Key>,
+    pub(super) work: Work,
+    /// A worker of io_uring did it, or a part of it.
+    pub(super) of_worker: bool,
+    /// How many placeholders may turn out to be part of it.
+    pub(super) placeholders: u32,
+    pub(super) placeholder: Placeholder,
+}
+
+/// Whether it is an I/O itself, or stands for requests of one of several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Placeholder {
+    No,
+    /// Of an owner that is not known yet.
+    OfSomebody,
+    Of(Key),
+}
+
+/// A journal's commit that is not forgotten.
+#[derive(Debug)]
+pub(super) struct Commit {
+    pub begun_ns: u64,
+    pub ended_ns: Option<u64>,
+    pub work: Work,
+    /// I/Os that may have waited for it and are not judged yet.
+    pub claims: u32,
+}
+
+/// A request, as one task sees it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub request: usize,
+    pub from_ns: u64,
+    pub ahead: bool,
+    /// This task's bio was the request's first.
+    pub first: bool,
+}
+
+impl OpenIo {
+    pub(super) fn new(call: Call, (pid, comm): (u32, Comm), entered_ns: u64) -> OpenIo {
+        OpenIo {
+            call,
+            operation: None,
+            pid,
+            comm,
+            entered_ns,
+            exited_ns: None,
+            bytes: None,
+            completed_ns: None,
+            commits: Vec::new(),
+            work: Work::default(),
+            of_worker: false,
+            placeholders: 0,
+            placeholder: Placeholder::No,
+        }
+    }
+
+    /// It led to requests, or may have.
+    pub(super) fn asked(&self) -> bool {
+        self.work.held > 0 || self.placeholders > 0 || !self.work.parts.is_empty()
+    }
+}
+
+impl Work {
+    /// The bios of one request come together.
+    pub fn add(&mut self, part: Part) {
+        if !self.parts.last_mut().is_some_and(|last| last.is_joined_by(&part)) {
+            self.parts.push(part);
+        }
+    }
+}
+
+impl Part {
+    /// Whether both are of one request; then this one is both.
+    pub fn is_joined_by(&mut self, other: &Part) -> bool {
+        let same = self.request == other.request;
+        if same {
+            self.from_ns = self.from_ns.min(other.from_ns);
+            self.ahead &= other.ahead;
+            self.first |= other.first;
+        }
+        same
+    }
+}

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Requests, from a tag to their completion: one function per block event, and what it says about which of them.
+//!
+//! `table` finds a request (`open`) by its sector, `ambiguous` says whether an event can be about only one, `commands`
+//! has the drivers' part, `flushes` pairs flushes with the requests that wait for them.
+
+mod ambiguous;
+mod commands;
+mod flushes;
+pub(super) mod open;
+mod table;
+
+use super::bios::{Bio, Bios};
+use super::ledger::Ledger;
+use crate::event::{Command, Dev, Event, Extent, Op, OpKind};
+use crate::io::Mark;
+use ambiguous::{Match, OpenRequests};
+use commands::Commands;
+pub(super) use commands::MMC_MAJOR;
+use flushes::Flushes;
+use open::{Doubt, NOWHERE, Open, RequestNumber, RequestState, add_new, place};
+
+const NOT_ISSUED: &str = "completed, but was never issued to the driver";
+
+/// Where a merged bio goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Back,
+    Front,
+}
+
+/// All that are open.
+#[derive(Debug, Default)]
+pub(super) struct Requests {
+    open: OpenRequests,
+    flushes: Flushes,
+    commands: Commands,
+    /// Those of which only issue and completion were seen, with the reason why no more was.
+    without_beginning: Vec<(usize, Doubt)>,
+    /// The last of them: if a rest is requeued, this was a piece. With its state then, and its result.
+    last_without_beginning: Option<((Dev, u64, Op), usize)>,
+}
+
+impl Requests {
+    /// Called before each event.
+    pub fn settle_flushes(&mut self, event: &Event, ledger: &mut Ledger) {
+        self.flushes.settle(event, ledger);
+    }
+
+    /// A bio is appended to a request, or put before it.
+    pub fn merge(&mut self, bio: Bio, extent: &Extent, side: Side, ledger: &mut Ledger) {
+        let sectors = u64::from(extent.sectors);
+        let fits = |open: &Open| open.op.kind == extent.op.kind && !open.started;
+        // What it is merged with is beside it.
+        let (beside, slots) = match side {
+            Side::Back => {
+                let slots = self.open.table.ending((extent.dev, extent.sector), fits);
+                (extent.sector.wrapping_sub(1), slots)
+            }
+            Side::Front => {
+                let end = extent.sector.wrapping_add(sectors);
+                (end, self.open.table.beginning((extent.dev, end), fits))
+            }
+        };
+        let beside = Extent { sector: beside, sectors: 1, ..*extent };
+        let Some(slot) = self.open.one_of(slots, &beside).any() else {
+            return ledger.drop_share(&bio.share);
+        };
+        self.open.table.change(slot, |open| {
+            open.left = open.left.saturating_add(extent.sectors);
+            if side == Side::Front {
+                open.sector = extent.sector;
+            }
+            open.take_in(bio);
+        });
+    }
+
+    /// A request is appended to the one before it, with all its bios.
+    pub fn merge_requests(&mut self, extent: &Extent, ledger: &mut Ledger) {
+        let waiting = |open: &Open| open.op.kind == extent.op.kind && !open.started;
+        let same = |open: &Open| waiting(open) && open.left == extent.sectors;
+        let next = self.open.one_at(extent, same).any();
+        let next = next.and_then(|slot| self.open.take(slot)).unwrap_or_else(|| {
+            let doubt = Some(self.open.absence());
+            Open { doubt, ..Open::new(extent) }
+        });
+        let before = self.open.table.ending((extent.dev, extent.sector), waiting);
+        let beside = Extent { sector: extent.sector.wrapping_sub(1), sectors: 1, ..*extent };
+        let Some(before) = self.open.one_of(before, &beside).any() else {
+            return next.shares.iter().for_each(|share| ledger.drop_share(share));
+        };
+        self.open.table.change(before, |open| {
+            open.left = open.left.saturating_add(next.left);
+            open.merged_queued_ns.extend(next.marks.get(Mark::Queued));
+            open.merged_queued_ns.extend(next.merged_queued_ns);
+            open.shares.extend(next.shares);
+            add_new(&mut open.through, &next.through);
+        });
+        if let Some(doubt) = next.doubt {
+            self.open.suspect(before, doubt);
+        }
+    }
+
+    /// A request is allocated for the bio.
+    pub fn allocate(&mut self, event: &Event, extent: &Extent, bio: Bio) {
+        if !self.open.allocating.contains(&extent.dev) {
+            self.open.allocating.push(extent.dev);
+        }
+        if extent.sectors == 0 && extent.op.kind != OpKind::Other {
+            return self.flushes.await_flush(event, bio);
+        }
+        let mut open = Open::from_bio(bio, extent);
+        open.marks.set(Mark::GotRequest, event.time_ns);
+        open.awaits_flush = extent.op.preflush;
+        self.open.table.insert(open);
+    }
+
+    /// It is inserted into the scheduler: for the first time, or again after a requeue.
+    pub fn insert(&mut self, event: &Event, extent: &Extent, bios: &mut Bios, ledger: &mut Ledger) {
+        let fits =
+            |open: &Open| open.op.kind == extent.op.kind && open.stage != RequestState::Issued;
+        let mut slots = self.open.table.beginning(place(extent), fits);
+        if slots.len() > 1 {
+            // A request is inserted by its thread, unless it was requeued.
+            let own = |slot: &RequestNumber| {
+                self.open.table.get(*slot).is_some_and(|open| open.pid == event.pid)
+            };
+            let mine: Vec<RequestNumber> = slots.iter().copied().filter(own).collect();
+            if mine.len() == 1 {
+                slots = mine;
+            }
+        }
+        self.open.doubt_in_range(&slots, extent);
+        let slot = match slots[..] {
+            [] => self.begin(extent, bios, ledger),
+            [slot] => slot,
+            // It stays unknown which one was inserted; nothing else depends on it.
+            _ => return,
+        };
+        self.open.table.change(slot, |open| {
+            if open.marks.get(Mark::Inserted).is_none() && !open.started {
+                open.marks.set(Mark::Inserted, event.time_ns);
+            }
+            open.left = open.left.max(extent.sectors);
+            open.priority = open.priority.or(extent.priority);
+        });
+    }
+
+    /// One whose allocation was not seen.
+    fn begin(&mut self, extent: &Extent, bios: &mut Bios, ledger: &mut Ledger) -> RequestNumber {
+        let bio = bios.take_only(extent, ledger);
+        self.open.table.insert(match bio {
+            Some(bio) => Open::from_bio(bio, extent),
+            None => Open::new(extent),
+        })
+    }
+
+    /// The next issue is of a piece: so large is the whole.
+    pub fn cut_piece(&mut self, piece: &Extent, rest_bytes: u32) {
+        let fits =
+            |open: &Open| open.op.kind == piece.op.kind && open.stage != RequestState::Issued;
+        let slots = self.open.table.beginning(place(piece), fits);
+        self.open.doubt_in_range(&slots, piece);
+        if let [slot] = slots[..] {
+            let whole = piece.sectors.saturating_add(rest_bytes >> 9);
+            self.open.table.change(slot, |open| open.left = open.left.max(whole));
+        }
+    }
+
+    /// It is issued to the driver.
+    pub fn issue(&mut self, event: &Event, extent: &Extent, bios: &mut Bios, ledger: &mut Ledger) {
+        let fits = |open: &Open| {
+            open.stage != RequestState::Issued
+                && open.op.kind == extent.op.kind
+                && (open.left >= extent.sectors || extent.op.kind == OpKind::Discard)
+        };
+        let may_be_again = self.open.forget_flush(event, extent, ledger);
+        let slot = match self.open.one_at(extent, fits) {
+            Match::One(slot) => slot,
+            Match::Several(slots) => self.open.closest(&slots, extent.sectors),
+            Match::None => self.begin(extent, bios, ledger),
+        };
+        if may_be_again {
+            self.open.suspect(slot, Doubt::Loss);
+        }
+        self.open.table.change(slot, |open| {
+            if extent.op.kind == OpKind::Discard {
+                // Merged without an event where a device takes several ranges in one command. If all that wait for it
+                // account exactly for the request's growth, they are in it.
+                let grown = extent.sectors.saturating_sub(open.left);
+                bios.take_discards(extent.dev, grown).into_iter().for_each(|bio| open.take_in(bio));
+            }
+            open.issue(event, extent);
+            open.settle_flush(ledger);
+        });
+        self.commands.note_issue(slot, extent.dev, event, &mut self.open.table);
+    }
+
+    /// The driver requeues it, or the rest of it is requeued after a piece.
+    pub fn requeue(&mut self, event: &Event, extent: &Extent, ledger: &mut Ledger) {
+        // Of one that was first seen at its issue, a piece may be all that is known.
+        let fits = |open: &Open| {
+            let grown = open.bio_op.is_none() && open.left < extent.sectors;
+            open.op.kind == extent.op.kind && (open.left == extent.sectors || grown)
+        };
+        let Some(slot) = self.open.one_at(extent, fits).any() else {
+            return self.take_back_piece(extent, ledger);
+        };
+        self.open.table.change(slot, |open| {
+            open.left = open.left.max(extent.sectors);
+            open.requeue(event.time_ns);
+        });
+    }
+
+    /// Nothing was issued on this CPU after all.
+    pub fn forget_issue(&mut self, cpu: u32) {
+        self.commands.forget_issue(cpu);
+    }
+
+    pub fn start_command(&mut self, event: &Event, command: &Command, ledger: &mut Ledger) {
+        self.commands.start(event, command, &mut self.open, ledger);
+    }
+
+    pub fn end_command(&mut self, event: &Event, command: &Command) {
+        self.commands.end(event, command, &mut self.open.table);
+    }
+
+    /// So much of it has completed.
+    pub fn complete(&mut self, event: &Event, extent: &Extent, error: i32, ledger: &mut Ledger) {
+        let (_, sector) = place(extent);
+        if extent.sectors == 0 && sector != NOWHERE && extent.op.kind != OpKind::Other {
+            return self.flushes.end_sequence(event, extent, ledger);
+        }
+        // Passthrough requests complete at sector -1, whatever they moved.
+        let whole = sector == NOWHERE;
+        let ends = |open: &Open| {
+            let left = open.dispatch.map_or(open.left, |dispatch| dispatch.left);
+            open.op.kind == extent.op.kind && (whole || left >= extent.sectors)
+        };
+        let issued = |open: &Open| ends(open) && open.stage != RequestState::Waiting;
+        let slot = match self.open.one_at(extent, issued) {
+            Match::One(slot) => Some(slot),
+            Match::Several(slots) => Some(self.open.closest(&slots, extent.sectors)),
+            Match::None => self.unissued(extent, ends),
+        };
+        let Some(slot) = slot else {
+            let doubt = self.open.absence();
+            return ledger.results.count_doubt(doubt, &Open::new(extent), event.time_ns);
+        };
+        self.open.table.change(slot, |open| open.complete(event.time_ns, extent.sectors, error));
+        if self.open.table.get(slot).is_some_and(|open| open.left == 0) {
+            self.finish_request(slot, event, ledger);
+        }
+    }
+
+    /// A request that completes without an issue: refused by the driver, or begun before the trace.
+    fn unissued(&mut self, extent: &Extent, ends: impl Fn(&Open) -> bool) -> Option<RequestNumber> {
+        let waiting = self.open.table.beginning(place(extent), ends);
+        match waiting[..] {
+            [] => return None,
+            [slot] => self.open.suspect(slot, Doubt::Odd(NOT_ISSUED)),
+            _ => self.open.suspect_all(&waiting),
+        }
+        Some(self.open.closest(&waiting, extent.sectors))
+    }
+
+    /// All of it has completed.
+    fn finish_request(&mut self, slot: RequestNumber, event: &Event, ledger: &mut Ledger) {
+        let Some(mut open) = self.open.take(slot) else { return };
+        if let Some(command) = open.command {
+            self.commands.release(slot, command);
+        }
+        let shares = std::mem::take(&mut open.shares);
+        if let Some(doubt) = open.doubt {
+            ledger.results.count_doubt(doubt, &open, event.time_ns);
+            return shares.iter().for_each(|share| ledger.drop_share(share));
+        }
+        open.shares.extend(shares.first());
+        let without_beginning = open.has_no_beginning();
+        let after = (open.dev, open.sector, open.op);
+        let sequence = open.sequence();
+        let flush = open.flushes.first().copied();
+        let index = ledger.results.push_request(open.into_request());
+        self.last_without_beginning = without_beginning.then_some((after, index));
+        if without_beginning {
+            self.without_beginning.push((index, self.open.absence()));
+        }
+        for (nth, share) in shares.iter().enumerate() {
+            ledger.add(share, index, nth == 0);
+        }
+        if let Some(sequence) = sequence {
+            self.flushes.begin_sequence(index, sequence, &shares, event, ledger);
+        }
+        if let (Some(flush), Some(share)) = (flush, shares.first()) {
+            flushes::link(flush, share, index, ledger);
+        }
+        self.flushes.note_completion(index, event, &mut self.open.table, ledger);
+        shares.iter().for_each(|share| ledger.release(share.task));
+    }
+
+    /// The rest of an unknown request is requeued: it was taken for one that had completed, or began before the
+    /// trace.
+    fn take_back_piece(&mut self, extent: &Extent, ledger: &mut Ledger) {
+        let rest_of = (extent.dev, extent.sector, extent.op);
+        let last = self.last_without_beginning.take();
+        if let Some((_, index)) = last.filter(|(after, _)| *after == rest_of) {
+            ledger.results.take_request(index);
+        }
+        let mut open = Open::new(extent);
+        open.suspect(self.open.absence());
+        self.open.table.insert(open);
+    }
+
+    /// Events were lost: what is open may have changed unseen.
+    pub fn lose_sight(&mut self) {
+        self.flushes.forget();
+        self.commands.forget();
+        self.open.lose_sight();
+    }
+
+    /// The end of the trace, for flushes.
+    pub fn settle_all_flushes(&mut self, ledger: &mut Ledger) {
+        self.flushes.settle_all(ledger);
+    }
+
+    /// The end of the trace: what is still open is at its edge. So are requests without a beginning, on devices where
+    /// others have one: what was seen may not have been their first issue, nor all of them.
+    pub fn finish(self, ledger: &mut Ledger) {
+        for (index, doubt) in self.without_beginning {
+            let dev = ledger.results.request(index).map(|request| request.dev);
+            if dev.is_some_and(|dev| self.open.allocating.contains(&dev)) {
+                ledger.results.doubt_request(index, doubt);
+            }
+        }
+        for open in self.open.table.drain() {
+            let doubt = open.doubt.unwrap_or(Doubt::Edge);
+            ledger.results.count_doubt(doubt, &open, open.last_ns());
+        }
+    }
+}
