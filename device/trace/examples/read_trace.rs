@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     println!(
         "{{\"events\": {events}, \"skipped\": {}, \"problems\": {}, \"seconds\": {seconds:.3}, \
          \"memory_kib_max\": {}}}",
-        skipped.count(),
+        skipped,
         problems.count(),
         memory_kib_max()
     );

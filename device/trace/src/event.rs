@@ -4,6 +4,7 @@
 //! Every source (the kernel's ring buffer, the text of ftrace and of perf) produces these; `follow` takes nothing
 //! else. A field that a source does not have is `None` or empty, never made up.
 
+pub use super::calls::Call;
 use super::sched::{Switch, Waking};
 
 /// One event. Sources give them in time order.
@@ -30,8 +31,6 @@ pub enum EventKind {
         call: Call,
         /// The file descriptor, where the call has one.
         fd: Option<i32>,
-        /// Bytes asked for, where the call says so in an argument.
-        bytes: Option<u64>,
     },
     /// `syscalls:sys_exit_*`.
     CallExit {
@@ -359,85 +358,6 @@ impl Priority {
             _ => return None,
         };
         Some(Priority { class, level: (ioprio & 7) as u8 })
-    }
-}
-
-/// A system call that can lead to I/O, or wait for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Call {
-    Read,
-    Write,
-    Pread64,
-    Pwrite64,
-    Readv,
-    Writev,
-    Preadv,
-    Pwritev,
-    Preadv2,
-    Pwritev2,
-    Sendfile64,
-    CopyFileRange,
-    Splice,
-    Fsync,
-    Fdatasync,
-    Sync,
-    Syncfs,
-    SyncFileRange,
-    Msync,
-    Fallocate,
-    Ftruncate,
-    IoSubmit,
-    IoGetevents,
-    IoPgetevents,
-    IoUringEnter,
-    Open,
-    Openat,
-    Openat2,
-    Creat,
-    Close,
-    Newstat,
-    Newlstat,
-    Newfstat,
-    Newfstatat,
-    Statx,
-    Getdents,
-    Getdents64,
-    Unlink,
-    Unlinkat,
-    Rename,
-    Renameat,
-    Renameat2,
-    Mkdir,
-    Mkdirat,
-    Rmdir,
-    Truncate,
-    /// No call, but waited for like one: memory that the program touches and the kernel has to read.
-    PageFault,
-}
-
-impl Call {
-    /// It reads data into the program's memory.
-    pub fn is_read(self) -> bool {
-        use Call::{Pread64, Preadv, Preadv2, Read, Readv};
-        matches!(self, Read | Pread64 | Readv | Preadv | Preadv2)
-    }
-
-    /// It writes data from the program's memory.
-    pub fn is_write(self) -> bool {
-        use Call::{Pwrite64, Pwritev, Pwritev2, Write, Writev};
-        matches!(self, Write | Pwrite64 | Writev | Pwritev | Pwritev2)
-    }
-
-    /// Its result is how many bytes it moved.
-    pub fn moves_data(self) -> bool {
-        let between = matches!(self, Call::Sendfile64 | Call::CopyFileRange | Call::Splice);
-        between || self.is_read() || self.is_write()
-    }
-
-    /// It makes durable what was written before.
-    pub fn is_sync(self) -> bool {
-        use Call::{Fdatasync, Fsync, Msync, Sync, Syncfs};
-        matches!(self, Fsync | Fdatasync | Sync | Syncfs | Msync)
     }
 }
 

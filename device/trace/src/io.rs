@@ -311,7 +311,7 @@ pub struct Missing {
 }
 
 /// Every event and every request is counted in one of these.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Coverage {
     /// Events read.
     pub events: u64,
@@ -324,8 +324,10 @@ pub struct Coverage {
     /// Requests that lack an event where events were lost.
     pub hit_by_loss: u64,
     /// Requests that lack an event without a loss to explain it; the first of them, at most 1,000.
+    #[serde(skip)]
     pub unmatched: Vec<Unmatched>,
     /// How many of those in all.
+    #[serde(rename = "unmatched")]
     pub unmatched_count: u64,
     /// I/Os whose calls led to no request: served from memory, or by a request of another call.
     pub calls_without_request: u64,

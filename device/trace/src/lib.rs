@@ -8,6 +8,7 @@
 //! The four spans are those of the e.MMC analysis paper (*Linux Storage System Analysis for e.MMC With Command
 //! Queuing*, Huo and Szubbocsev, 2017): submission, block, device, post.
 
+pub mod calls;
 pub mod event;
 pub mod follow;
 pub mod intervals;

@@ -24,7 +24,7 @@ pub fn read(arguments: &Arguments, stop: &Interrupt) -> Result<(Followed, Status
     let (all, skipped) = match input {
         Input::Captured(captured) => (reading.take_all(captured.events(), stop), 0),
         Input::Files(mut files) => {
-            (reading.take_all(files.by_ref(), stop), files.skipped().count())
+            (reading.take_all(files.by_ref(), stop), files.skipped())
         }
     };
     if !all {

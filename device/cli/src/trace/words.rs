@@ -111,11 +111,11 @@ fn title(worst: &Worst) -> String {
 
 /// What to know before the tables are read: empty if nothing is missing from them.
 pub fn flaws(record: &Record) -> String {
-    let of = &record.account;
+    let (of, all) = (&record.account.of_trace, &record.account);
     let parts = [
         (of.events_lost, "event", "lost"),
-        (of.unmatched, "request", "unmatched"),
-        (of.unread.count, "part of the trace", "unreadable"),
+        (of.unmatched_count, "request", "unmatched"),
+        (all.unread.count, "part of the trace", "unreadable"),
     ];
     let parts: Vec<String> = parts
         .into_iter()
@@ -130,7 +130,7 @@ pub fn flaws(record: &Record) -> String {
 
 /// How complete the trace is: events, requests that could not be matched, missing events.
 pub fn account(record: &Record) -> String {
-    let of = &record.account;
+    let (of, all) = (&record.account.of_trace, &record.account);
     let mut text = format!(
         "\nAccount\n{} events, {} lost; {} matched, {} at the edges of the trace, \
          {} hit by lost events, {} unmatched\n",
@@ -139,28 +139,28 @@ pub fn account(record: &Record) -> String {
         count(of.matched, "request"),
         of.at_the_edges,
         of.hit_by_loss,
-        of.unmatched
+        of.unmatched_count
     );
     text += &format!(
         "{} without a request; {} incomplete: a part lies outside the trace, was lost or is ambiguous\n",
         count(of.calls_without_request, "call"),
         count(of.ios_incomplete, "I/O")
     );
-    if of.events_skipped > 0 {
-        text += &format!("skipped: {} of other kinds\n", count(of.events_skipped, "event"));
+    if all.events_skipped > 0 {
+        text += &format!("skipped: {} of other kinds\n", count(all.events_skipped, "event"));
     }
-    for one in of.unmatched_first.iter().take(LISTED_MAX) {
+    for one in all.unmatched_first.iter().take(LISTED_MAX) {
         let at = seconds(one.at_ns);
         text += &format!(
             "unmatched: {} on {} sector {} at {at} s: {}\n",
             one.op, one.device, one.sector, one.why
         );
     }
-    text += &more(of.unmatched);
-    for problem in of.unread.first.iter().take(LISTED_MAX) {
+    text += &more(of.unmatched_count);
+    for problem in all.unread.first.iter().take(LISTED_MAX) {
         text += &format!("not read: {problem}\n");
     }
-    text += &more(of.unread.count);
+    text += &more(all.unread.count);
     for missing in &record.missing {
         text += &format!("missing event {}: {}\n", missing.event, missing.consequence);
     }

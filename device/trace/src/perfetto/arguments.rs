@@ -3,7 +3,7 @@
 
 use crate::event::Op;
 use crate::io::{Io, Request};
-use crate::report::words::{call_word, class_word, inode, op_word, origin_word};
+use crate::report::words::{class_word, inode, op_word, origin_word};
 
 /// An argument's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,8 +31,8 @@ pub fn request_name(request: &Request) -> String {
 /// As "pread64 64K".
 pub fn io_name(io: &Io) -> String {
     match io.bytes {
-        0 => call_word(io.call).to_string(),
-        bytes => format!("{} {}", call_word(io.call), size(bytes)),
+        0 => io.call.name().to_string(),
+        bytes => format!("{} {}", io.call.name(), size(bytes)),
     }
 }
 

@@ -17,7 +17,6 @@ use std::io::{self, Write};
 
 use crate::event::Dev;
 use crate::io::{Origin, Trace};
-use crate::report::words::call_word;
 use arguments::{Arguments, Value};
 use messages::{ChildOrdering, CounterDescriptor, DebugAnnotation, EventType};
 use messages::{TrackDescriptor, TrackEvent};
@@ -46,7 +45,7 @@ pub fn write(
             }
             MomentKind::Io(io) => begin_io(&mut packets, trace, io),
             MomentKind::Call(call) => {
-                let call = call_word(trace.calls_without_request[call].call);
+                let call = trace.calls_without_request[call].call.name();
                 begin(packets.names.number(call))
             }
             MomentKind::Waited(what) => begin(packets.names.number(what.title())),

@@ -10,9 +10,7 @@ use super::distribution::Distribution;
 use super::groups::size_text;
 use super::thread_time::{Woken, context_word};
 use super::waiting::{Wait, WaitedFor, Waiting, length, most};
-use super::words::{
-    behalf, by, call_op, call_word, count, inode, op_word, origin_word, thread, us,
-};
+use super::words::{behalf, by, call_op, count, inode, op_word, origin_word, thread, us};
 use crate::io::{CallWithoutRequest, Trace};
 
 /// All calls of one name, those with requests of their own too.
@@ -106,10 +104,10 @@ impl<'a> Calls<'a> {
             .collect();
         let mut sums: BTreeMap<&str, Sum> = BTreeMap::new();
         for io in ios.iter().map(|index| &trace.ios[*index]) {
-            sums.entry(call_word(io.call)).or_default().add(&waiting.of_io(io));
+            sums.entry(io.call.name()).or_default().add(&waiting.of_io(io));
         }
         for (call, waits) in &others {
-            sums.entry(call_word(call.call)).or_default().add(waits);
+            sums.entry(call.call.name()).or_default().add(waits);
         }
         let mut sums: Vec<CallSum> =
             sums.into_iter().map(|(call, sum)| sum.into_call(call)).collect();
@@ -161,7 +159,7 @@ impl<'a> Calls<'a> {
         WorstCall {
             at_ns: call.entered_ns,
             total_ns: call.exited_ns.saturating_sub(call.entered_ns),
-            call: call_word(call.call),
+            call: call.call.name(),
             pid: call.pid,
             comm: call.comm.to_string(),
             incomplete: call.incomplete,

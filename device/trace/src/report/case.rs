@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Looks for the causes of one I/O or request.
 
-use super::cause::{Cause, Other};
+use super::cause::{Cause, Fact, Other};
 use super::medians::DeviceMedians;
 use super::own_time::OwnTime;
 use super::words::{inode, op_word, origin_word};
@@ -65,8 +65,8 @@ impl<'a> Case<'a> {
         .collect();
         causes.extend(self.own_time());
         let whole_ns = self.during_ns.1.saturating_sub(self.during_ns.0);
-        causes.retain(|cause| cause.ns() > 0 && cause.ns() * SHARE_MIN >= whole_ns);
-        causes.sort_by_key(|cause| std::cmp::Reverse(cause.ns()));
+        causes.retain(|cause| cause.ns > 0 && cause.ns * SHARE_MIN >= whole_ns);
+        causes.sort_by_key(|cause| std::cmp::Reverse(cause.ns));
         causes
     }
 
@@ -89,7 +89,7 @@ impl<'a> Case<'a> {
     fn behind(&self, around: &[&Request]) -> Option<Cause> {
         let (requests, ns) = met(around, |_| true, &self.in_block);
         let longest = Box::new(longest(around, &self.in_block)?);
-        Some(Cause::Behind { ns, requests, longest })
+        Some(Fact::Behind { requests, longest }.lasting(ns))
     }
 
     fn shared(&self, around: &[&Request]) -> Option<Cause> {
@@ -97,17 +97,17 @@ impl<'a> Case<'a> {
         let around: Vec<&Request> = around.iter().filter(moves).copied().collect();
         let (requests, ns) = met(&around, |_| true, &self.device);
         let longest = Box::new(longest(&around, &self.device)?);
-        Some(Cause::Shared { ns, requests, longest })
+        Some(Fact::Shared { requests, longest }.lasting(ns))
     }
 
     fn flush(&self, around: &[&Request]) -> Option<Cause> {
         let (own, requests, ns) = self.of_kind(around, OpKind::Flush)?;
-        Some(Cause::Flush { ns, own, requests })
+        Some(Fact::Flush { own, requests }.lasting(ns))
     }
 
     fn discard(&self, around: &[&Request]) -> Option<Cause> {
         let (own, requests, ns) = self.of_kind(around, OpKind::Discard)?;
-        Some(Cause::Discard { ns, own, requests })
+        Some(Fact::Discard { own, requests }.lasting(ns))
     }
 
     /// Its own requests of that kind if it has one, or else those of others.
@@ -125,7 +125,7 @@ impl<'a> Case<'a> {
     fn requeued(&self) -> Option<Cause> {
         let times: u64 = self.requests().map(|own| u64::from(own.requeues)).sum();
         let back = Intervals::new(self.requests().flat_map(|own| gaps(own).1));
-        (times > 0).then(|| Cause::Requeued { ns: back.total_ns(), times })
+        (times > 0).then(|| Fact::Requeued { times }.lasting(back.total_ns()))
     }
 
     fn pieces(&self) -> Option<Cause> {
@@ -135,13 +135,13 @@ impl<'a> Case<'a> {
             Intervals::new(all).minus(&Intervals::new(back)).to_vec()
         }));
         let pieces = split().map(served_pieces).sum();
-        (pieces > 0).then(|| Cause::Pieces { ns: between.total_ns(), pieces })
+        (pieces > 0).then(|| Fact::Pieces { pieces }.lasting(between.total_ns()))
     }
 
     fn cut(&self) -> Option<Cause> {
         let parts = || self.requests().filter(|own| own.cut_from_bio).map(Request::end_ns);
         let ns = parts().max()? - parts().min()?;
-        Some(Cause::Cut { ns, requests: parts().count() as u64 })
+        Some(Fact::Cut { requests: parts().count() as u64 }.lasting(ns))
     }
 
     fn merged(&self) -> Option<Cause> {
@@ -150,7 +150,7 @@ impl<'a> Case<'a> {
             own.merged_queued_ns.iter().max().map_or(0, |last| last.saturating_sub(own.begin_ns()))
         };
         let longest = self.requests().filter(grown).max_by_key(|own| took(own))?;
-        Some(Cause::Merged { ns: took(longest), bios: longest.merged_queued_ns.len() as u64 })
+        Some(Fact::Merged { bios: longest.merged_queued_ns.len() as u64 }.lasting(took(longest)))
     }
 
     fn device_slow(&self, around: &[&Request], medians: &DeviceMedians) -> Option<Cause> {
@@ -165,7 +165,7 @@ impl<'a> Case<'a> {
         let (others, _) = met(around, |_| true, &device);
         let device_ns = device.total_ns();
         let (op, bytes) = (op_word(own.op.kind), own.bytes);
-        Some(Cause::DeviceSlow { op, bytes, ns, device_ns, p50_ns, of_count, others })
+        Some(Fact::DeviceSlow { op, bytes, device_ns, p50_ns, of_count, others }.lasting(ns))
     }
 
     fn tag_wait(&self) -> Option<Cause> {
@@ -174,12 +174,12 @@ impl<'a> Case<'a> {
             Some((queued_ns, own.marks.get(Mark::GotRequest)?))
         };
         let waits = Intervals::new(self.requests().filter_map(wait));
-        Some(Cause::TagWait { ns: waits.total_ns() })
+        Some(Fact::TagWait.lasting(waits.total_ns()))
     }
 
     fn journal(&self, around: &[&Request]) -> Option<Cause> {
         let (requests, ns) = self.beside(around, |origin| origin == Origin::Journal)?;
-        Some(Cause::Journal { ns, requests })
+        Some(Fact::Journal { requests }.lasting(ns))
     }
 
     /// A read does not wait for writeback.
@@ -189,7 +189,7 @@ impl<'a> Case<'a> {
         }
         let is_writeback = |origin| matches!(origin, Origin::Writeback(_));
         let (requests, ns) = self.beside(around, is_writeback)?;
-        Some(Cause::Writeback { ns, requests })
+        Some(Fact::Writeback { requests }.lasting(ns))
     }
 
     /// What its own thread did while none of its requests was queued or in flight.

@@ -7,70 +7,42 @@
 
 use serde::Serialize;
 
-/// A fact that accounts for `ns` of the time.
+/// A fact that accounts for a part of the time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cause {
+    /// How much it accounts for, in ns.
+    pub ns: u64,
+    #[serde(flatten)]
+    pub what: Fact,
+}
+
+/// What was so in that time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "cause", rename_all = "snake_case")]
-pub enum Cause {
-    /// While it was in the block layer, other requests were in flight.
-    Behind {
-        /// How long both was so.
-        ns: u64,
-        /// How many others.
-        requests: u64,
-        /// The one that was in flight for most of that time.
-        longest: Box<Other>,
-    },
+pub enum Fact {
+    /// While it was in the block layer, other requests were in flight; the longest was so for most of that time.
+    Behind { requests: u64, longest: Box<Other> },
     /// While it was in flight, other reads and writes were too: in the driver's or the hardware's queue.
-    Shared {
-        /// How long both was so.
-        ns: u64,
-        /// How many others.
-        requests: u64,
-        /// The one that was in flight for most of that time.
-        longest: Box<Other>,
-    },
-    /// While it was in the block layer or in flight, a flush was in flight.
-    Flush {
-        ns: u64,
-        /// It is its own (a sync).
-        own: bool,
-        requests: u64,
-    },
+    Shared { requests: u64, longest: Box<Other> },
+    /// While it was in the block layer or in flight, a flush was in flight; its own if it is a sync.
+    Flush { own: bool, requests: u64 },
     /// The same of discards.
-    Discard { ns: u64, own: bool, requests: u64 },
-    /// The driver requeued it.
-    Requeued {
-        /// From the requeue to the next issue.
-        ns: u64,
-        times: u64,
-    },
-    /// It was served in pieces.
-    Pieces {
-        /// Between pieces, when it was not in flight.
-        ns: u64,
-        pieces: u64,
-    },
-    /// Its bio was split into several requests.
-    Cut {
-        /// From the first completion to the last.
-        ns: u64,
-        requests: u64,
-    },
-    /// Further bios were merged into it.
-    Merged {
-        /// From its first bio to its last.
-        ns: u64,
-        /// How many further bios.
-        bios: u64,
-    },
-    /// The device took at least twice as long as it does for half of all requests of that operation and size.
+    Discard { own: bool, requests: u64 },
+    /// The driver requeued it: from then to the next issue.
+    Requeued { times: u64 },
+    /// It was served in pieces: between these, when it was not in flight.
+    Pieces { pieces: u64 },
+    /// Its bio was split into several requests: from the first completion to the last.
+    Cut { requests: u64 },
+    /// So many further bios were merged into it: from its first bio to its last.
+    Merged { bios: u64 },
+    /// The device took at least twice as long as it does for half of all requests of that operation and size: by how much
+    /// longer than the median.
     DeviceSlow {
         /// What its request does.
         op: &'static str,
         /// The data of that.
         bytes: u64,
-        /// By how much longer than the median.
-        ns: u64,
         /// Its time in the device, in ns.
         device_ns: u64,
         /// The median, in ns.
@@ -81,73 +53,27 @@ pub enum Cause {
         others: u64,
     },
     /// Between its bio and its request: waiting for a tag, or throttled.
-    TagWait { ns: u64 },
+    TagWait,
     /// Requests of the journal were queued or in flight while none of its own was.
-    Journal {
-        /// How long both was so.
-        ns: u64,
-        /// How many requests of the journal.
-        requests: u64,
-    },
+    Journal { requests: u64 },
     /// Requests of writeback were queued or in flight while none of its own was; not for I/Os that only read.
-    Writeback {
-        /// How long both was so.
-        ns: u64,
-        /// How many requests of writeback.
-        requests: u64,
-    },
-    /// None of its requests was queued or in flight, and its thread was running.
-    Running {
-        ns: u64,
-        /// `submission` or `post`.
-        span: &'static str,
-    },
+    Writeback { requests: u64 },
+    /// None of its requests was queued or in flight, and its thread was running. `span` is `submission` or `post`.
+    Running { span: &'static str },
     /// None of its requests was queued or in flight, and its thread was runnable, waiting for a CPU.
-    CpuWait {
-        /// How long altogether.
-        ns: u64,
-        /// `submission` or `post`.
-        span: &'static str,
-        times: u64,
-        longest: Box<CpuWait>,
-    },
+    CpuWait { span: &'static str, times: u64, longest: Box<CpuWait> },
     /// None of its requests was queued or in flight, and its thread slept.
-    Asleep {
-        /// How long altogether.
-        ns: u64,
-        /// `submission` or `post`.
-        span: &'static str,
-        times: u64,
-        longest: Box<Sleep>,
-    },
+    Asleep { span: &'static str, times: u64, longest: Box<Sleep> },
     /// Dirty throttling paused its thread.
-    DirtyThrottle { ns: u64, times: u64 },
+    DirtyThrottle { times: u64 },
     /// None of its requests was queued or in flight, and its thread waited for a lock of the kernel.
-    Lock { ns: u64, times: u64 },
+    Lock { times: u64 },
 }
 
-impl Cause {
-    /// The time that it accounts for, in ns.
-    pub fn ns(&self) -> u64 {
-        match *self {
-            Cause::Behind { ns, .. }
-            | Cause::Shared { ns, .. }
-            | Cause::Flush { ns, .. }
-            | Cause::Discard { ns, .. }
-            | Cause::Requeued { ns, .. }
-            | Cause::Pieces { ns, .. }
-            | Cause::Cut { ns, .. }
-            | Cause::Merged { ns, .. }
-            | Cause::DeviceSlow { ns, .. }
-            | Cause::TagWait { ns }
-            | Cause::Journal { ns, .. }
-            | Cause::Writeback { ns, .. }
-            | Cause::Running { ns, .. }
-            | Cause::CpuWait { ns, .. }
-            | Cause::Asleep { ns, .. }
-            | Cause::DirtyThrottle { ns, .. }
-            | Cause::Lock { ns, .. } => ns,
-        }
+impl Fact {
+    /// Accounts for so long.
+    pub fn lasting(self, ns: u64) -> Cause {
+        Cause { ns, what: self }
     }
 }
 

@@ -5,7 +5,7 @@
 
 use serde::{Serialize, Serializer};
 
-use super::cause::{Cause, CpuWait, HadCpu, Other, Sleep, Waker};
+use super::cause::{Cause, CpuWait, Fact, HadCpu, Other, Sleep, Waker};
 use super::groups::size_text;
 use super::words::{self, behalf, count, thread, us};
 
@@ -25,38 +25,40 @@ pub(super) fn with_text<S: Serializer>(causes: &[Cause], out: S) -> Result<S::Ok
 impl Cause {
     /// Such as "12.0 us waiting for a tag, or throttled".
     pub fn text(&self) -> String {
-        format!("{} us {}", us(self.ns()), self.what())
+        format!("{} us {}", us(self.ns), self.what.text())
     }
+}
 
-    fn what(&self) -> String {
+impl Fact {
+    fn text(&self) -> String {
         match self {
-            Cause::Behind { requests, longest, .. } => {
+            Fact::Behind { requests, longest, .. } => {
                 let requests = count(*requests, "request");
                 format!("queued in the block layer behind {requests} in flight, {}", other(longest))
             }
-            Cause::Shared { requests, longest, .. } => {
+            Fact::Shared { requests, longest, .. } => {
                 let requests = count(*requests, "other request");
                 format!("in flight together with {requests}, {}", other(longest))
             }
-            Cause::Flush { own: true, .. } => "in its own flush".into(),
-            Cause::Flush { requests, .. } => {
+            Fact::Flush { own: true, .. } => "in its own flush".into(),
+            Fact::Flush { requests, .. } => {
                 format!("with {} in flight", count(*requests, "flush"))
             }
-            Cause::Discard { own: true, .. } => "in its own discard".into(),
-            Cause::Discard { requests, .. } => {
+            Fact::Discard { own: true, .. } => "in its own discard".into(),
+            Fact::Discard { requests, .. } => {
                 format!("with {} in flight", count(*requests, "discard"))
             }
-            Cause::Requeued { times, .. } => {
+            Fact::Requeued { times, .. } => {
                 format!("requeued by the driver {}", count(*times, "time"))
             }
-            Cause::Pieces { pieces, .. } => format!("between the {pieces} pieces it was served in"),
-            Cause::Cut { requests, .. } => {
+            Fact::Pieces { pieces, .. } => format!("between the {pieces} pieces it was served in"),
+            Fact::Cut { requests, .. } => {
                 format!("between completions: the bio was split into {requests} requests")
             }
-            Cause::Merged { bios, .. } => {
+            Fact::Merged { bios, .. } => {
                 format!("until the last bio was merged into it ({})", count(*bios, "merge"))
             }
-            Cause::DeviceSlow { op, bytes, device_ns, p50_ns, of_count, others, .. } => format!(
+            Fact::DeviceSlow { op, bytes, device_ns, p50_ns, of_count, others, .. } => format!(
                 "because the device was slower than usual: {} us for {} (median {} of {of_count} \
                  alike), {}",
                 us(*device_ns),
@@ -64,16 +66,16 @@ impl Cause {
                 us(*p50_ns),
                 beside(*others)
             ),
-            Cause::TagWait { .. } => "waiting for a tag, or throttled".into(),
-            Cause::Journal { requests, .. } => pending(*requests, "journal request"),
-            Cause::Writeback { requests, .. } => pending(*requests, "writeback request"),
-            Cause::Running { span, .. } => format!("of {span} running on a CPU"),
-            Cause::CpuWait { span, times, longest, .. } => cpu_wait(span, *times, longest),
-            Cause::Asleep { span, times, longest, .. } => asleep(span, *times, longest),
-            Cause::DirtyThrottle { times, .. } => {
+            Fact::TagWait => "waiting for a tag, or throttled".into(),
+            Fact::Journal { requests, .. } => pending(*requests, "journal request"),
+            Fact::Writeback { requests, .. } => pending(*requests, "writeback request"),
+            Fact::Running { span, .. } => format!("of {span} running on a CPU"),
+            Fact::CpuWait { span, times, longest, .. } => cpu_wait(span, *times, longest),
+            Fact::Asleep { span, times, longest, .. } => asleep(span, *times, longest),
+            Fact::DirtyThrottle { times, .. } => {
                 format!("throttled in balance_dirty_pages ({})", count(*times, "pause"))
             }
-            Cause::Lock { times, .. } => {
+            Fact::Lock { times, .. } => {
                 format!("waiting for a lock of the kernel ({})", count(*times, "time"))
             }
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The causes of an I/O's time in which none of its requests was queued or in flight: what its own thread did.
 
-use super::cause::{Cause, CpuWait, HadCpu, Sleep, Waker};
+use super::cause::{Cause, CpuWait, Fact, HadCpu, Sleep, Waker};
 use super::thread_time::{Doing, Stay, Woken, context_word, had_cpu, stays};
 use crate::event::Call;
 use crate::intervals::Intervals;
@@ -54,7 +54,7 @@ impl<'a> OwnTime<'a> {
             when.iter().map(|(begin, _)| begin).filter(|begin| *begin <= longest.0).max();
         let woken = woken.map(|woken| waker(&woken, begin_ns.unwrap_or(longest.0)));
         let longest = Box::new(CpuWait { ns: longest.1 - longest.0, cpu, woken, had_cpu });
-        Some(Cause::CpuWait { ns, span, times, longest })
+        Some(Fact::CpuWait { span, times, longest }.lasting(ns))
     }
 
     fn lock(&self) -> Option<Cause> {
@@ -65,7 +65,7 @@ impl<'a> OwnTime<'a> {
         let [(_, before), (_, behind)] = &self.spans;
         let met = waits.overlap(&before.union(behind));
         let times = met.iter().count() as u64;
-        (times > 0).then_some(Cause::Lock { ns: met.total_ns(), times })
+        (times > 0).then_some(Fact::Lock { times }.lasting(met.total_ns()))
     }
 
     /// The event has the length of the pause; where sleep is known, only that counts.
@@ -90,13 +90,13 @@ impl<'a> OwnTime<'a> {
         let [(_, before), (_, behind)] = &self.spans;
         let ns = paused.overlap(&before.union(behind)).total_ns();
         let times = own.iter().filter(|pause| pause.pause_ns > 0).count() as u64;
-        (ns > 0).then_some(Cause::DirtyThrottle { ns, times })
+        (ns > 0).then_some(Fact::DirtyThrottle { times }.lasting(ns))
     }
 }
 
 fn running(stays: &[Stay], span: &'static str, when: &Intervals) -> Option<Cause> {
     let met = met(stays, when, |doing| *doing == Doing::Running)?;
-    Some(Cause::Running { ns: met.ns, span })
+    Some(Fact::Running { span }.lasting(met.ns))
 }
 
 fn asleep(stays: &[Stay], span: &'static str, when: &Intervals) -> Option<Cause> {
@@ -104,7 +104,10 @@ fn asleep(stays: &[Stay], span: &'static str, when: &Intervals) -> Option<Cause>
     let Met { ns, times, longest: (from_ns, to_ns), stay } = met(stays, when, is_asleep)?;
     let Doing::Asleep { woken } = stay.doing else { return None };
     let woken = woken.map(|woken| waker(&woken, from_ns));
-    Some(Cause::Asleep { ns, span, times, longest: Box::new(Sleep { ns: to_ns - from_ns, woken }) })
+    Some(
+        Fact::Asleep { span, times, longest: Box::new(Sleep { ns: to_ns - from_ns, woken }) }
+            .lasting(ns),
+    )
 }
 
 /// Stays of one kind.

@@ -14,7 +14,7 @@ use super::times::{Sample, Times};
 use super::words::{class_word, op_word};
 use super::worst::{Search, Worst};
 use crate::event::{Dev, OpKind};
-use crate::io::{CallWithoutRequest, Origin, Request, Trace};
+use crate::io::{CallWithoutRequest, Coverage, Missing, Origin, Request, Trace};
 use crate::source::capture::devices::Stack;
 use crate::source::capture::threads::AskedFor;
 
@@ -77,7 +77,7 @@ pub struct Record {
     /// How complete the trace is.
     pub account: CoverageReport,
     /// Events that the trace lacks.
-    pub missing: Vec<MissingEvent>,
+    pub missing: Vec<Missing>,
     /// I/Os of system calls, per operation and size.
     pub ios: Vec<Group>,
     /// Requests outside system calls.
@@ -119,24 +119,10 @@ pub struct Scope {
 /// Where every event and request went.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CoverageReport {
-    /// Events read.
-    pub events: u64,
+    #[serde(flatten)]
+    pub of_trace: Coverage,
     /// Further events, of kinds that are not used.
     pub events_skipped: u64,
-    /// Events that the kernel or the tracer says it lost.
-    pub events_lost: u64,
-    /// Requests followed from issue to completion.
-    pub matched: u64,
-    /// Requests that begin before the trace or end after it.
-    pub at_the_edges: u64,
-    /// Requests that lack an event where events were lost.
-    pub hit_by_loss: u64,
-    /// Requests that lack an event without a loss to explain it.
-    pub unmatched: u64,
-    /// I/Os whose calls led to no request.
-    pub calls_without_request: u64,
-    /// I/Os that are not shown: a request of theirs is not matched or ambiguous, or they are at an edge.
-    pub ios_incomplete: u64,
     pub unmatched_first: Vec<UnmatchedRequest>,
     /// Parse errors.
     pub unread: Unread,
@@ -153,15 +139,6 @@ pub struct UnmatchedRequest {
     pub sector: u64,
     pub op: &'static str,
     pub why: &'static str,
-}
-
-/// An event that the trace lacks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct MissingEvent {
-    /// As `system:name`.
-    pub event: &'static str,
-    /// What is unknown without it.
-    pub consequence: &'static str,
 }
 
 /// I/Os or requests of one I/O priority class.
@@ -194,7 +171,7 @@ impl Record {
             tool: Tool { steady: env!("CARGO_PKG_VERSION") },
             scope: shown.scope(trace, &question),
             account: account(trace, question.problems, question.skipped, name),
-            missing: missing(trace),
+            missing: trace.missing.clone(),
             worst_ios: search.ios(&shown.ios, &ios),
             worst_requests: search.requests(&shown.requests, &requests),
             classes: classes(trace, &shown),
@@ -216,8 +193,9 @@ impl Record {
 
     /// Events were lost or unreadable, or requests are unmatched.
     pub fn is_flawed(&self) -> bool {
-        let CoverageReport { events_lost, hit_by_loss, unmatched, unread, .. } = &self.account;
-        *events_lost > 0 || *hit_by_loss > 0 || *unmatched > 0 || unread.count > 0
+        let Coverage { events_lost, hit_by_loss, unmatched_count, .. } = self.account.of_trace;
+        let lost = events_lost + hit_by_loss + unmatched_count;
+        lost > 0 || self.account.unread.count > 0
     }
 }
 
@@ -311,25 +289,6 @@ fn account(
         op: op_word(request.op.kind),
         why: request.why,
     });
-    CoverageReport {
-        events: from.events,
-        events_skipped,
-        events_lost: from.events_lost,
-        matched: from.matched,
-        at_the_edges: from.at_the_edges,
-        hit_by_loss: from.hit_by_loss,
-        unmatched: from.unmatched_count,
-        calls_without_request: from.calls_without_request,
-        ios_incomplete: from.ios_incomplete,
-        unmatched_first: unmatched.collect(),
-        unread,
-    }
-}
-
-fn missing(trace: &Trace) -> Vec<MissingEvent> {
-    let event = |missing: &crate::io::Missing| MissingEvent {
-        event: missing.event,
-        consequence: missing.consequence,
-    };
-    trace.missing.iter().map(event).collect()
+    let (of_trace, unmatched_first) = (from.clone(), unmatched.collect());
+    CoverageReport { of_trace, events_skipped, unmatched_first, unread }
 }

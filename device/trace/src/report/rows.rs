@@ -5,12 +5,11 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use serde_json::Value;
 
 use super::record::Question;
 use super::steps::device;
 use super::waiting::{Waiting, most};
-use super::words::{call_op, call_word, class_word, inode, io_op, op_word, origin_word};
+use super::words::{call_op, class_word, inode, io_op, op_word, origin_word};
 use crate::event::Dev;
 use crate::io::{CallWithoutRequest, Io, Request, Spans, Trace};
 
@@ -72,7 +71,7 @@ fn of_io(trace: &Trace, io: &Io, waiting: &Waiting, name: impl Fn(Dev) -> String
             kind: "io",
             at_ns: io.entered_ns,
             total_ns: io.spans.total_ns(),
-            call: Some(call_word(io.call)),
+            call: Some(io.call.name()),
             op: io_op(io, trace),
             device: device(io, trace).map(name),
             sector: first.map(|request| request.sector),
@@ -95,7 +94,7 @@ fn of_call(call: &CallWithoutRequest, waiting: &Waiting) -> Row {
         kind: "call",
         at_ns: call.entered_ns,
         total_ns: call.exited_ns.saturating_sub(call.entered_ns),
-        call: Some(call_word(call.call)),
+        call: Some(call.call.name()),
         op: call_op(call.call),
         pid: call.pid,
         comm: call.comm.to_string(),
@@ -145,57 +144,14 @@ pub fn write_json_lines(rows: &[Row], mut out: impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// With the names of the columns first; what there is none of is empty.
+/// With the names of the columns first; what there is none of is empty. A thread can have any name: quoted as RFC 4180 says.
 pub fn write_csv(rows: &[Row], mut out: impl Write) -> io::Result<()> {
-    let columns = |row: &Row| match serde_json::to_value(row) {
-        Ok(Value::Object(fields)) => Ok(fields),
-        Ok(_) => Ok(serde_json::Map::new()),
-        Err(error) => Err(io::Error::from(error)),
-    };
-    let names: Vec<&str> = NAMES.to_vec();
-    writeln!(out, "{}", names.join(","))?;
-    for row in rows {
-        let fields = columns(row)?;
-        let cells: Vec<String> = names.iter().map(|name| cell(fields.get(*name))).collect();
-        writeln!(out, "{}", cells.join(","))?;
-    }
-    Ok(())
-}
-
-/// The columns of the CSV, in order: the fields of [`Row`].
-const NAMES: [&str; 20] = [
-    "kind",
-    "at_ns",
-    "total_ns",
-    "call",
-    "op",
-    "origin",
-    "inode",
-    "device",
-    "sector",
-    "bytes",
-    "requests",
-    "pid",
-    "comm",
-    "class",
-    "error",
-    "submission_ns",
-    "block_ns",
-    "device_ns",
-    "post_ns",
-    "waited_for",
-];
-
-/// A thread can have any name: RFC 4180 quotes.
-fn cell(value: Option<&Value>) -> String {
-    let text = match value {
-        None | Some(Value::Null) => return String::new(),
-        Some(Value::String(text)) => text.clone(),
-        Some(other) => other.to_string(),
-    };
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text
-    }
+    let mut names = csv::Writer::from_writer(Vec::new());
+    names.serialize(Row::default())?;
+    let names = names.into_inner().map_err(|error| io::Error::other(error.to_string()))?;
+    let end = names.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    out.write_all(&names[..end])?;
+    let mut csv = csv::WriterBuilder::new().has_headers(false).from_writer(out);
+    rows.iter().try_for_each(|row| csv.serialize(row))?;
+    csv.flush()
 }

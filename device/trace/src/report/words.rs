@@ -3,7 +3,6 @@
 
 use crate::event::{Call, Class, OpKind, UringOp};
 use crate::io::{Io, Origin, Request, Trace};
-use crate::source::calls::CALLS;
 
 /// The operation of an I/O; of io_uring and aio that of its first request.
 pub fn io_op(io: &Io, trace: &Trace) -> &'static str {
@@ -39,14 +38,8 @@ pub fn call_op(call: Call) -> &'static str {
     } else if call.is_write() {
         "write"
     } else {
-        call_word(call)
+        call.name()
     }
-}
-
-/// The kernel's name of a system call.
-pub fn call_word(call: Call) -> &'static str {
-    // A page fault is none.
-    CALLS.iter().find(|events| events.call == call).map_or("page_fault", |events| events.name)
 }
 
 /// The operation of a request, in records.

@@ -10,7 +10,7 @@ use super::groups::{Group, Grouped};
 use super::medians::DeviceMedians;
 use super::steps::device;
 use super::times::{SPANS, in_order};
-use super::words::{call_word, class_word, inode, io_op, op_word, origin_word};
+use super::words::{class_word, inode, io_op, op_word, origin_word};
 use crate::event::Dev;
 use crate::io::{Io, Request, Spans, Trace};
 
@@ -44,28 +44,12 @@ pub struct Worst {
     /// 0, or the first negative errno of its requests.
     pub error: i32,
     /// Where its time went.
-    pub spans: WorstSpans,
+    pub spans: Spans,
     /// Where most of it went.
     pub largest: Largest,
     /// The longest first; empty if the cause is unknown.
     #[serde(serialize_with = "with_text")]
     pub causes: Vec<Cause>,
-}
-
-/// The e.MMC analysis paper's spans of one, in ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct WorstSpans {
-    pub submission_ns: u64,
-    pub block_ns: u64,
-    pub device_ns: u64,
-    pub post_ns: u64,
-}
-
-impl From<Spans> for WorstSpans {
-    fn from(spans: Spans) -> WorstSpans {
-        let Spans { submission_ns, block_ns, device_ns, post_ns } = spans;
-        WorstSpans { submission_ns, block_ns, device_ns, post_ns }
-    }
 }
 
 /// The longest span of one, with the median of its group.
@@ -118,7 +102,7 @@ impl Search<'_> {
             total_ns: io.spans.total_ns(),
             device: device(io, self.trace).map_or_else(String::new, self.name),
             op: io_op(io, self.trace),
-            call: Some(call_word(io.call)),
+            call: Some(io.call.name()),
             origin: "io",
             inode: None,
             bytes: io.bytes,
@@ -128,7 +112,7 @@ impl Search<'_> {
             comm: io.comm.to_string(),
             class: class_word(first),
             error: errors.into_iter().find(|error| *error != 0).unwrap_or(0),
-            spans: io.spans.into(),
+            spans: io.spans,
             largest: largest(&io.spans, group),
             causes: Case::of_io(self.trace, io).causes(self.medians),
         })
@@ -153,7 +137,7 @@ impl Search<'_> {
             comm: request.comm.to_string(),
             class: class_word(request),
             error: request.error,
-            spans: spans.into(),
+            spans,
             largest: largest(&spans, group),
             causes: Case::new(self.trace, &[index], during_ns).causes(self.medians),
         }

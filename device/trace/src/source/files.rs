@@ -3,14 +3,12 @@
 //!
 //! Called by `steady trace FILE…`.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
 use std::path::Path;
 
 use super::detect::{self, Format};
-use super::skipped::Skipped;
+use super::merge::Merge;
 use super::text::Text;
 use super::trace_dat::TraceDat;
 use super::{Position, Problem, trace_dat};
@@ -20,13 +18,7 @@ const NOT_KEPT: &str =
     "is a folder, but none that `steady trace --keep` made; give files, or such a folder";
 
 /// The events of some files, with problems between them.
-pub struct Files {
-    sources: Vec<Source>,
-    /// The next event of each source that has one, by time and place in `sources`.
-    next: BinaryHeap<Reverse<(u64, usize)>>,
-    events: Vec<Option<Event>>,
-    problems: VecDeque<Problem>,
-}
+pub struct Files(Merge<Source>);
 
 enum Source {
     Text(Text<'static>),
@@ -56,10 +48,7 @@ pub fn open<P: AsRef<Path>>(paths: &[P], said: Option<Format>) -> Result<Files, 
             text => sources.extend(detect::text(text, whole, &file).map(Source::Text)),
         }
     }
-    let events = sources.iter().map(|_| None).collect();
-    let mut files = Files { sources, next: BinaryHeap::new(), events, problems: VecDeque::new() };
-    (0..files.sources.len()).for_each(|place| files.queue(place));
-    Ok(files)
+    Ok(Files(Merge::new(sources)))
 }
 
 fn or_standard_input(path: &Path) -> &Path {
@@ -67,27 +56,13 @@ fn or_standard_input(path: &Path) -> &Path {
 }
 
 impl Files {
-    /// What was read and is not needed, so far.
-    pub fn skipped(&self) -> Skipped {
-        let mut all = Skipped::default();
-        self.sources.iter().for_each(|source| all.add(source.skipped()));
-        all
-    }
-
-    /// Makes the next event of one source a candidate. Problems before it wait in `problems`; a file of
-    /// problems only must not fill the memory, so that one is given on at a time.
-    fn queue(&mut self, place: usize) {
-        match self.sources[place].next() {
-            Some(Ok(event)) => {
-                self.next.push(Reverse((event.time_ns, place)));
-                self.events[place] = Some(event);
-            }
-            Some(Err(problem)) => {
-                self.problems.push_back(problem);
-                self.next.push(Reverse((0, place)));
-            }
-            None => {}
-        }
+    /// How many events were read that are not needed, so far.
+    pub fn skipped(&self) -> u64 {
+        let skipped = |source: &Source| match source {
+            Source::Text(source) => source.skipped(),
+            Source::TraceDat(source) => source.skipped(),
+        };
+        self.0.sources.iter().map(skipped).sum()
     }
 }
 
@@ -95,32 +70,17 @@ impl Iterator for Files {
     type Item = Result<Event, Problem>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some(problem) = self.problems.pop_front() {
-                return Some(Err(problem));
-            }
-            let Reverse((_, place)) = self.next.pop()?;
-            let event = self.events[place].take();
-            self.queue(place);
-            if let Some(event) = event {
-                return Some(Ok(event));
-            }
-        }
+        self.0.next()
     }
 }
 
-impl Source {
-    fn next(&mut self) -> Option<Result<Event, Problem>> {
+impl Iterator for Source {
+    type Item = Result<Event, Problem>;
+
+    fn next(&mut self) -> Option<Self::Item> {
         match self {
             Source::Text(source) => source.next(),
             Source::TraceDat(source) => source.next(),
-        }
-    }
-
-    fn skipped(&self) -> &Skipped {
-        match self {
-            Source::Text(source) => source.skipped(),
-            Source::TraceDat(source) => source.skipped(),
         }
     }
 }

@@ -6,9 +6,9 @@
 
 use std::io::BufRead;
 
-use super::calls;
 use super::text::scan::{Scan, quoted};
 use super::text::{Grammar, Head, Reading, Text, syscall};
+use crate::calls;
 use crate::event::Comm;
 use crate::sched::Context;
 
@@ -24,7 +24,7 @@ struct Ftrace {
 }
 
 impl Grammar for Ftrace {
-    fn read<'a>(&mut self, line: &'a [u8]) -> Reading<'a> {
+    fn read(&mut self, line: &[u8]) -> Reading {
         match line {
             [] => Reading::Nothing,
             [b'#', ..] => self.heading(line),
@@ -33,7 +33,7 @@ impl Grammar for Ftrace {
                 report_heading(line)
             }
             [b'v', b'e', b'r', b's', b'i', b'o', b'n', b' ', b'=', ..] => Reading::Nothing,
-            [b' ', b'=', b'>', ..] => Reading::Skipped { kind: b"(call stack)", at: None },
+            [b' ', b'=', b'>', ..] => Reading::Skipped { at: None },
             _ => event(line),
         }
     }
@@ -42,7 +42,7 @@ impl Grammar for Ftrace {
 impl Ftrace {
     /// `# tracer: nop`, `# entries-in-buffer/entries-written: 130/8116   #P:2`,
     /// `##### CPU 1 buffer started ####`, or the names of columns.
-    fn heading<'a>(&mut self, line: &'a [u8]) -> Reading<'a> {
+    fn heading(&mut self, line: &[u8]) -> Reading {
         let mut scan = Scan::new(line);
         if scan.passes("# tracer: function_graph") {
             let why = "the function_graph tracer prints no such events: record with the tracer nop";
@@ -81,7 +81,7 @@ fn overwritten(mut scan: Scan<'_>) -> Result<u64, String> {
 
 /// `CPU:1 [LOST 12 EVENTS]`, `CPU:1 [LOST EVENTS]`, and of trace-cmd `CPU:1 [12 EVENTS DROPPED]`,
 /// `CPU:1 [EVENTS DROPPED]`
-fn lost(line: &[u8]) -> Reading<'_> {
+fn lost(line: &[u8]) -> Reading {
     let mut scan = Scan::new(line);
     let mut numbers = || {
         scan.literal("CPU:")?;
@@ -104,7 +104,7 @@ fn lost(line: &[u8]) -> Reading<'_> {
 }
 
 /// `CPU 3 is empty` and `cpus=4` of trace-cmd.
-fn report_heading(line: &[u8]) -> Reading<'_> {
+fn report_heading(line: &[u8]) -> Reading {
     let mut scan = Scan::new(line);
     let cpu_is_empty = scan.passes("CPU ")
         && scan.decimal::<u32>("").is_ok()
@@ -115,7 +115,7 @@ fn report_heading(line: &[u8]) -> Reading<'_> {
     if cpu_is_empty || cpus { Reading::Nothing } else { event(line) }
 }
 
-fn event(line: &[u8]) -> Reading<'_> {
+fn event(line: &[u8]) -> Reading {
     let Some((thread, cpu, context, mut scan)) = thread_and_cpu(line) else {
         return Reading::Problem(format!(
             "expected COMM-PID [CPU] TIME: EVENT at {}",
@@ -133,7 +133,7 @@ fn event(line: &[u8]) -> Reading<'_> {
 }
 
 /// `NAME: VALUES`, `sys_read(fd: 3, …)`, `sys_read -> 0x40`, or, of the function tracer, `name <-caller`.
-fn named<'a>(head: &Head, text: &'a [u8]) -> Reading<'a> {
+fn named(head: &Head, text: &[u8]) -> Reading {
     let length = text.iter().take_while(|byte| !b":( ".contains(byte)).count();
     let (name, rest) = text.split_at(length);
     if name.is_empty() {
@@ -148,13 +148,13 @@ fn named<'a>(head: &Head, text: &'a [u8]) -> Reading<'a> {
     if !is_enter && !scan.passes(" -> ") {
         // A function has no such form as an event.
         return if rest.starts_with(b" <-") {
-            head.skipped(b"(function)")
+            head.skipped()
         } else {
             Reading::Problem(format!("expected EVENT: VALUES at {}", quoted(text)))
         };
     }
     let Some(events) = call.and_then(calls::by_name) else {
-        return head.skipped(name);
+        return head.skipped();
     };
     let body = if is_enter {
         let arguments = scan.up_to_final(b')', "arguments and )");
@@ -268,7 +268,7 @@ fn latency_format(line: &[u8]) -> Option<Where<'_>> {
 }
 
 /// `1245.183294:`, `1245.183294474:` or, in the latency format, `51192us+:`.
-fn time<'a>(scan: &mut Scan<'a>) -> Result<u64, Reading<'a>> {
+fn time(scan: &mut Scan<'_>) -> Result<u64, Reading> {
     let expected = "expected a time as SECONDS.DECIMALS: (6 or 9 decimals)";
     let problem =
         |scan: &Scan<'_>| Reading::Problem(format!("{expected} at {}", quoted(scan.rest())));

@@ -8,7 +8,6 @@ use std::fmt;
 
 use super::event::Event;
 
-pub mod calls;
 pub mod capture;
 mod commands;
 pub mod decode;
@@ -17,12 +16,12 @@ mod fields;
 pub mod files;
 pub mod format;
 pub mod ftrace_text;
-pub mod merge;
+mod merge;
+pub mod pages;
 pub mod perf_script;
 pub mod pid_namespace;
 pub mod ring;
 pub mod rwbs;
-pub mod skipped;
 mod table;
 pub mod text;
 pub mod trace_dat;

@@ -19,17 +19,17 @@ pub fn read<'a>(reader: impl BufRead + 'a, file: &str) -> Text<'a> {
 struct PerfScript;
 
 impl Grammar for PerfScript {
-    fn read<'a>(&mut self, line: &'a [u8]) -> Reading<'a> {
+    fn read(&mut self, line: &[u8]) -> Reading {
         match line {
             [] | [b'#', ..] => Reading::Nothing,
             // perf indents the calls of a stack with a tab or more than a name is wide.
-            [b'\t', ..] => Reading::Skipped { kind: b"(call stack)", at: None },
+            [b'\t', ..] => Reading::Skipped { at: None },
             _ => event(line),
         }
     }
 }
 
-fn event(line: &[u8]) -> Reading<'_> {
+fn event(line: &[u8]) -> Reading {
     let (head, text) = match head(line) {
         Ok(found) => found,
         Err(problem) => return Reading::Problem(problem),
@@ -52,7 +52,7 @@ fn event(line: &[u8]) -> Reading<'_> {
 }
 
 /// `LOST lost 12` and others, which perf prints if asked to.
-fn own_record<'a>(head: &Head, record: &'a [u8]) -> Reading<'a> {
+fn own_record(head: &Head, record: &[u8]) -> Reading {
     let mut scan = Scan::new(record);
     if scan.passes("LOST lost ") {
         return match scan.decimal("a number of events") {
@@ -60,8 +60,7 @@ fn own_record<'a>(head: &Head, record: &'a [u8]) -> Reading<'a> {
             Err(wrong) => Reading::Problem(wrong.to_string()),
         };
     }
-    let length = record.iter().take_while(|byte| !byte.is_ascii_whitespace()).count();
-    head.skipped(&record[..length])
+    head.skipped()
 }
 
 /// `COMM TID [CPU] TIME: `, and what stands behind it. The name of the thread can contain anything: what stands

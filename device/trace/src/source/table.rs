@@ -4,10 +4,10 @@
 //! Binary records (`decode`, by the kernel's `format`) and text (`text::pattern`) give the same fields, so each event
 //! is declared once, here. The calls among them are in `calls`.
 
-use super::calls::{CALLS, CallEvents};
 use super::commands::{mmc_done, mmc_start, nvme, scsi};
 use super::fields::Fields;
 use super::wanted::{ABSENT, Decode, Need, Wanted};
+use crate::calls::{CALLS, CallEvents};
 use crate::event::{EventKind, Extent, Op, UringOp};
 use crate::sched::{Context, SchedTask, Switch, Waking};
 
@@ -48,9 +48,9 @@ pub(super) fn rows() -> Vec<Wanted> {
     all.extend(io_uring());
     all.extend(files());
     all.extend(threads());
-    for CallEvents { call, name, fd, bytes, metadata } in CALLS {
+    for CallEvents { call, name, fd, metadata } in CALLS.iter().copied() {
         let need = if metadata { Need::Metadata } else { Need::Summary };
-        let arguments = vec![fd.unwrap_or(ABSENT), bytes.unwrap_or(ABSENT)];
+        let arguments = vec![fd.unwrap_or(ABSENT)];
         all.push(of_call(format!("sys_enter_{name}"), need, arguments, Decode::Enter(call)));
         all.push(of_call(format!("sys_exit_{name}"), need, vec!["ret"], Decode::Exit(call)));
     }

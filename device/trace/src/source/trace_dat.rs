@@ -6,7 +6,6 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 
-use super::skipped::Skipped;
 use super::text::Text;
 use super::{Position, Problem, ftrace_text};
 use crate::event::Event;
@@ -69,8 +68,8 @@ pub fn open(path: &Path) -> Result<TraceDat, Problem> {
 }
 
 impl TraceDat {
-    /// What was read and is not needed, so far.
-    pub fn skipped(&self) -> &Skipped {
+    /// How many events were read that are not needed, so far.
+    pub fn skipped(&self) -> u64 {
         self.text.skipped()
     }
 }

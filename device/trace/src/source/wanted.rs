@@ -112,7 +112,7 @@ pub(super) const ABSENT: &str = "?";
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Decode {
     Event(fn(&Fields) -> Option<EventKind>),
-    /// The beginning of a call; fields 0 and 1 are the file descriptor and the bytes, if it has them.
+    /// The beginning of a call; field 0 is the file descriptor, if it has one.
     Enter(Call),
     /// Field 0 is the result.
     Exit(Call),
@@ -122,9 +122,7 @@ impl Decode {
     pub(super) fn take(self, fields: &Fields) -> Option<EventKind> {
         Some(match self {
             Decode::Event(decode) => decode(fields)?,
-            Decode::Enter(call) => {
-                EventKind::CallEnter { call, fd: fields.int_argument(0), bytes: fields.u64(1) }
-            }
+            Decode::Enter(call) => EventKind::CallEnter { call, fd: fields.int_argument(0) },
             Decode::Exit(call) => EventKind::CallExit { call, result: fields.int(0)? },
         })
     }

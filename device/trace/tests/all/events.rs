@@ -79,7 +79,7 @@ impl Script {
     }
 
     pub fn enter(&mut self, call: Call) -> &mut Script {
-        self.what(EventKind::CallEnter { call, fd: Some(3), bytes: None })
+        self.what(EventKind::CallEnter { call, fd: Some(3) })
     }
 
     pub fn exit(&mut self, call: Call, result: i64) -> &mut Script {

@@ -13,7 +13,7 @@ use super::threads::AskedFor;
 use crate::event::{Comm, Event, EventKind, UNKNOWN_CPU};
 use crate::source::decode::Decoder;
 use crate::source::format::PageFormat;
-use crate::source::merge::{CpuPages, Merged};
+use crate::source::pages::{CpuPages, Merged};
 use crate::source::ring::{self, Entry};
 use crate::source::{Events, Position, Problem};
 

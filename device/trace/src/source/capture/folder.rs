@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cpu_data::CpuData;
 use super::enable::{Enabled, EnabledEvent};
-use super::{CaptureError, Options, devices};
+use super::{CaptureError, Options, devices, names};
 use crate::source::decode::Unreadable;
 use crate::source::wanted::Detail;
 use crate::source::{Position, Problem};
@@ -103,25 +103,14 @@ impl Moment {
     }
 }
 
-/// What `stop` knows beside what was enabled.
-pub(super) struct Course {
-    pub started: Moment,
-    pub stopped: Moment,
-    pub memory_full: bool,
-    pub kept_since_ns: Option<u64>,
-    pub asked_for: Vec<u32>,
-    pub tracer: Vec<u32>,
-    pub threads: BTreeMap<u32, String>,
-}
-
 impl Meta {
-    pub(super) fn new(
-        enabled: &Enabled,
-        options: &Options,
-        course: Course,
-        cpus: Vec<CpuMeta>,
-    ) -> Meta {
+    /// Of a trace of this kernel that begins now.
+    pub(super) fn begin(enabled: &Enabled, options: &Options) -> Meta {
         let system = rustix::system::uname();
+        let mut threads = BTreeMap::new();
+        names::add_names(&mut threads);
+        let names = devices::names().into_iter();
+        let started = Moment::now();
         Meta {
             schema: SCHEMA.into(),
             kernel: system.release().to_string_lossy().into_owned(),
@@ -129,23 +118,20 @@ impl Meta {
             machine: system.machine().to_string_lossy().into_owned(),
             byte_order: "little".into(),
             clock: "mono".into(),
-            started: course.started,
-            stopped: course.stopped,
+            started,
+            stopped: started,
             devices: options.devices.iter().map(ToString::to_string).collect(),
             detail: options.detail,
             buffer_kib: options.buffer_kib,
-            memory_full: course.memory_full,
-            kept_since_ns: course.kept_since_ns,
+            memory_full: false,
+            kept_since_ns: None,
             events: enabled.events.clone(),
             unavailable: enabled.unavailable.clone(),
-            cpus,
-            asked_for: course.asked_for,
-            tracer: course.tracer,
-            device_names: devices::names()
-                .into_iter()
-                .map(|(dev, name)| (dev.to_string(), name))
-                .collect(),
-            threads: course.threads,
+            cpus: Vec::new(),
+            asked_for: Vec::new(),
+            tracer: Vec::new(),
+            device_names: names.map(|(dev, name)| (dev.to_string(), name)).collect(),
+            threads,
         }
     }
 }

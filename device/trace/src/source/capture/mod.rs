@@ -5,7 +5,6 @@
 //! buffers into memory; `stop` removes the instance. Nothing is decoded and nothing is written to a disk meanwhile, so
 //! that the tracer does not disturb the I/O; [`Captured`] is read afterwards.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::Duration;
@@ -35,7 +34,6 @@ pub use watch::Slow;
 use super::Problem;
 use super::format::PageFormat;
 use enable::{Enabled, Places, enable};
-use folder::Course;
 use reader::{Reader, Taken};
 use watch::Watch;
 
@@ -125,8 +123,7 @@ pub struct Capture {
     of_threads: Option<Instance>,
     enabled: Enabled,
     options: Options,
-    started: Moment,
-    threads: BTreeMap<u32, String>,
+    meta: Meta,
     /// The thread that started the program, as events number it.
     starter: Option<u32>,
 }
@@ -154,9 +151,7 @@ impl Capture {
             None => None,
         };
         let reader = Reader::start(&instances, format.page_size, options, watch)?;
-        let mut threads = BTreeMap::new();
-        names::add_names(&mut threads);
-        let started = Moment::now();
+        let meta = Meta::begin(&enabled, options);
         if let Some((of_threads, pids)) = of_threads.as_ref().zip(options.threads.as_ref()) {
             of_threads.write("trace_options", "event-fork")?;
             // Without any, the kernel would trace all.
@@ -167,7 +162,7 @@ impl Capture {
         }
         instance.write("tracing_on", "1")?;
         let (options, starter) = (options.clone(), None);
-        Ok(Capture { reader, instance, of_threads, enabled, options, started, threads, starter })
+        Ok(Capture { reader, instance, of_threads, enabled, options, meta, starter })
     }
 
     /// Traces these threads too.
@@ -211,20 +206,19 @@ impl Capture {
     /// cannot, see [`Captured::not_kept`]). `asked_for`: the requested threads, without those that they started; none
     /// for all.
     pub fn stop(self, asked_for: &[u32]) -> Result<Captured, CaptureError> {
-        let Capture { reader, instance, of_threads, enabled, options, started, .. } = self;
-        let (mut threads, starter) = (self.threads, self.starter);
+        let Capture { reader, instance, of_threads, enabled, options, mut meta, starter } = self;
         for instance in [&instance].into_iter().chain(&of_threads) {
             instance.write("tracing_on", "0")?;
         }
-        let stopped = Moment::now();
-        let memory_full = reader.end_reason() == Some(EndReason::MemoryFull);
+        meta.stopped = Moment::now();
+        meta.memory_full = reader.end_reason() == Some(EndReason::MemoryFull);
         let Taken { mut held, no_room, kept_since_ns } = reader.finish()?;
-        names::add_names(&mut threads);
-        let mut cpus = Vec::new();
+        names::add_names(&mut meta.threads);
+        meta.kept_since_ns = kept_since_ns;
         for held in &held {
             let place = of_threads.as_ref().filter(|_| held.of_threads).unwrap_or(&instance);
             let stats = place.read(&format!("per_cpu/cpu{}/stats", held.cpu))?;
-            cpus.push(CpuMeta {
+            meta.cpus.push(CpuMeta {
                 cpu: held.cpu,
                 of_threads: held.of_threads,
                 file: held.file_name(),
@@ -234,15 +228,11 @@ impl Capture {
             });
         }
         drop((instance, of_threads));
-        let asked_for = asked_for.to_vec();
-        let mut tracer = match pid_namespace::other_than_initial() {
-            Some(_) => Vec::new(),
-            None => names::own_threads(),
-        };
-        tracer.extend(starter);
-        let course =
-            Course { started, stopped, memory_full, kept_since_ns, asked_for, tracer, threads };
-        let meta = Meta::new(&enabled, &options, course, cpus);
+        meta.asked_for = asked_for.to_vec();
+        if pid_namespace::other_than_initial().is_none() {
+            meta.tracer = names::own_threads();
+        }
+        meta.tracer.extend(starter);
         let keep = options.keep.as_deref();
         let kept = keep.map(|dir| match no_room {
             Some(error) => Err(folder::not_kept(dir, error)),

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::cpu_data::CpuData;
 use crate::event::{Call, Dev, EventKind, Extent};
-use crate::report::words::{call_word, op_word, us};
+use crate::report::words::{op_word, us};
 use crate::source::decode::{Decoded, Decoder};
 use crate::source::format::PageFormat;
 use crate::source::ring::{self, Entry};
@@ -105,10 +105,10 @@ impl Watch {
                 (of_request(extent), self.requests.end(place(extent), time_ns)?)
             }
             EventKind::CallEnter { call, .. } if call.is_sync() => {
-                (call_word(*call).to_owned(), self.calls.begin((event.pid, *call), time_ns)?)
+                (call.name().to_owned(), self.calls.begin((event.pid, *call), time_ns)?)
             }
             EventKind::CallExit { call, .. } if call.is_sync() => {
-                (call_word(*call).to_owned(), self.calls.end((event.pid, *call), time_ns)?)
+                (call.name().to_owned(), self.calls.end((event.pid, *call), time_ns)?)
             }
             EventKind::DirtyPause { pause_ns } => {
                 ("pause by dirty throttling".to_owned(), *pause_ns)

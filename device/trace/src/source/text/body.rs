@@ -8,8 +8,8 @@ use std::sync::OnceLock;
 use super::pattern::Pattern;
 use super::scan::{Parsed, Scan};
 use super::syscall;
+use crate::calls;
 use crate::event::{Comm, EventKind};
-use crate::source::calls;
 use crate::source::fields::Fields;
 use crate::source::wanted::{Decode, Wanted, wanted};
 

@@ -16,7 +16,6 @@ use std::io::BufRead;
 use lines::{Line, Lines};
 use order::Order;
 
-use super::skipped::Skipped;
 use super::{Position, Problem};
 use crate::event::{Comm, Event, EventKind, UNKNOWN_CPU};
 use crate::sched::{Context, Waking};
@@ -24,17 +23,16 @@ use crate::sched::{Context, Waking};
 /// How one format writes its lines.
 pub(super) trait Grammar {
     /// What `line` says.
-    fn read<'a>(&mut self, line: &'a [u8]) -> Reading<'a>;
+    fn read(&mut self, line: &[u8]) -> Reading;
 }
 
 /// What a line says.
-pub(super) enum Reading<'a> {
+pub(super) enum Reading {
     /// Nothing: a heading or an empty line.
     Nothing,
     Event(Event),
     /// An event that is not needed.
     Skipped {
-        kind: &'a [u8],
         /// Its time and CPU, if it has them.
         at: Option<(u64, u32)>,
     },
@@ -65,22 +63,22 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// What the line of event `name` with the values `text` says; `kind` is how it is counted if not needed.
-    pub fn reading<'a>(&self, kind: &'a [u8], name: &'a [u8], text: &'a [u8]) -> Reading<'a> {
+    /// What the line of event `name` with the values `text` says; problems call it `kind`.
+    pub fn reading(&self, kind: &[u8], name: &[u8], text: &[u8]) -> Reading {
         match body::parse(name, text) {
-            None => self.skipped(kind),
+            None => self.skipped(),
             Some(Ok(body)) => Reading::Event(self.event(body)),
             Some(Err(wrong)) => Reading::Problem(format!("{}: {wrong}", kind.escape_ascii())),
         }
     }
 
     /// An event with this head that is not needed.
-    pub fn skipped<'a>(&self, kind: &'a [u8]) -> Reading<'a> {
-        Reading::Skipped { kind, at: Some((self.time_ns, self.cpu)) }
+    pub fn skipped(&self) -> Reading {
+        Reading::Skipped { at: Some((self.time_ns, self.cpu)) }
     }
 
     /// Before this moment, `count` events of this CPU were lost.
-    pub fn lost(&self, count: u64) -> Reading<'static> {
+    pub fn lost(&self, count: u64) -> Reading {
         let what = EventKind::Lost { count, since_ns: None };
         Reading::Event(self.event(what.into()))
     }
@@ -104,7 +102,7 @@ pub struct Text<'a> {
     file: String,
     order: Order,
     lost: Vec<(Option<u32>, u64)>,
-    skipped: Skipped,
+    skipped: u64,
     ended: bool,
 }
 
@@ -121,14 +119,14 @@ impl<'a> Text<'a> {
             file: file.to_owned(),
             order: Order::default(),
             lost: Vec::new(),
-            skipped: Skipped::default(),
+            skipped: 0,
             ended: false,
         }
     }
 
-    /// What was read and is not needed, so far.
-    pub fn skipped(&self) -> &Skipped {
-        &self.skipped
+    /// How many events were read that are not needed, so far.
+    pub fn skipped(&self) -> u64 {
+        self.skipped
     }
 
     /// How many lines were read, so far.
@@ -156,8 +154,8 @@ impl<'a> Text<'a> {
                 place_losses(&mut self.lost, &mut self.order, (event.time_ns, event.cpu));
                 return self.order.push(event);
             }
-            Reading::Skipped { kind, at } => {
-                self.skipped.note(kind);
+            Reading::Skipped { at } => {
+                self.skipped += 1;
                 if let Some(at) = at {
                     place_losses(&mut self.lost, &mut self.order, at);
                 }

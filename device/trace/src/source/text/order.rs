@@ -2,8 +2,7 @@
 //! Puts events into the order of their time that are almost in it: tools that merge the events of several
 //! CPUs while these go on can print neighbours the wrong way round.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 
 use crate::event::Event;
 
@@ -13,36 +12,11 @@ const HELD_BACK: usize = 1024;
 /// Events that were read and not yet given on.
 #[derive(Default)]
 pub struct Order {
-    held: BinaryHeap<Reverse<PendingEvent>>,
+    /// By time and, at the same time, as they came.
+    held: BTreeMap<(u64, u64), Event>,
     pushed: u64,
     released_ns: u64,
     newest_ns: u64,
-}
-
-/// Ordered by time and, at the same time, as they came.
-struct PendingEvent {
-    key: (u64, u64),
-    event: Event,
-}
-
-impl PartialEq for PendingEvent {
-    fn eq(&self, other: &PendingEvent) -> bool {
-        self.key == other.key
-    }
-}
-
-impl Eq for PendingEvent {}
-
-impl PartialOrd for PendingEvent {
-    fn partial_cmp(&self, other: &PendingEvent) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for PendingEvent {
-    fn cmp(&self, other: &PendingEvent) -> std::cmp::Ordering {
-        self.key.cmp(&other.key)
-    }
 }
 
 impl Order {
@@ -63,7 +37,7 @@ impl Order {
     pub fn push_in_order(&mut self, event: Event) {
         self.newest_ns = self.newest_ns.max(event.time_ns);
         self.pushed += 1;
-        self.held.push(Reverse(PendingEvent { key: (event.time_ns, self.pushed), event }));
+        self.held.insert((event.time_ns, self.pushed), event);
     }
 
     /// The earliest event, when enough others are behind it or `all` are there.
@@ -71,9 +45,9 @@ impl Order {
         if !all && self.held.len() <= HELD_BACK {
             return None;
         }
-        let Reverse(held) = self.held.pop()?;
-        self.released_ns = held.event.time_ns;
-        Some(held.event)
+        let (_, event) = self.held.pop_first()?;
+        self.released_ns = event.time_ns;
+        Some(event)
     }
 
     /// When the last event was that was given on; 0 before the first.

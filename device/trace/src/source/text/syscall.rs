@@ -4,23 +4,18 @@
 
 use super::body::Body;
 use super::scan::{Parsed, Scan};
+use crate::calls::CallEvents;
 use crate::event::EventKind;
-use crate::source::calls::CallEvents;
 
 /// `fd: 0x00000003, buf: 0x7ffc8e7631a8, count: 0x00000340`: the arguments.
 pub fn enter<'a>(events: &'static CallEvents, scan: &mut Scan<'a>) -> Parsed<'a, Body> {
     let arguments = *scan;
-    // A buffer's content may be printed in between, and may look like arguments: the file descriptor stands
-    // before it, the number of bytes behind it.
+    // A buffer's content may be printed too, and may look like arguments: the file descriptor stands before it.
     let fd = match events.fd {
         Some(name) => Some(file_descriptor(name, arguments)?),
         None => None,
     };
-    let bytes = match events.bytes {
-        Some(name) => Some(number_of_bytes(name, arguments)?),
-        None => None,
-    };
-    Ok(EventKind::CallEnter { call: events.call, fd, bytes }.into())
+    Ok(EventKind::CallEnter { call: events.call, fd }.into())
 }
 
 /// The first argument of this name. The kernel keeps it in 64 bits, of which the lower 32 count.
@@ -34,22 +29,6 @@ fn file_descriptor<'a>(name: &'static str, mut scan: Scan<'a>) -> Parsed<'a, i32
     let value = scan.hex("a file descriptor")?;
     argument_ends(scan)?;
     Ok(value as i32)
-}
-
-/// The last argument of this name.
-fn number_of_bytes<'a>(name: &'static str, scan: Scan<'a>) -> Parsed<'a, u64> {
-    let mut rest = scan;
-    let mut last = None;
-    while rest.after(", ").is_ok() {
-        let mut argument = rest;
-        if argument.passes(name) && argument.passes(": ") {
-            last = Some(argument);
-        }
-    }
-    let Some(mut argument) = last else { return scan.wrong(name) };
-    let bytes = argument.hex("a number of bytes")?;
-    argument_ends(argument)?;
-    Ok(bytes)
 }
 
 fn argument_ends(mut scan: Scan<'_>) -> Parsed<'_, ()> {

@@ -2,7 +2,7 @@
 //! Causes in words.
 
 use steadyio_trace::event::{Call, OpKind};
-use steadyio_trace::report::cause::{Cause, CpuWait, HadCpu, Other, Sleep, Waker};
+use steadyio_trace::report::cause::{Cause, CpuWait, Fact, HadCpu, Other, Sleep, Waker};
 
 use crate::made::{Made, US, request, valid};
 
@@ -42,10 +42,10 @@ fn the_record_has_the_text_of_each_cause() {
 fn other_requests_are_named_by_the_longest() {
     let named = "longest: write 512 KiB sector 8192 by kworker (55), writeback of inode 12, \
                  2 pieces, 7000.0 of its 8500.0 us in flight";
-    let behind = Cause::Behind { ns: NS, requests: 2, longest: longest() };
+    let behind = Fact::Behind { requests: 2, longest: longest() }.lasting(NS);
     let says = format!("250.0 us queued in the block layer behind 2 requests in flight, {named}");
     assert_eq!(behind.text(), says);
-    let shared = Cause::Shared { ns: NS, requests: 1, longest: longest() };
+    let shared = Fact::Shared { requests: 1, longest: longest() }.lasting(NS);
     assert_eq!(shared.text(), format!("250.0 us in flight together with 1 other request, {named}"));
 }
 
@@ -53,10 +53,10 @@ fn other_requests_are_named_by_the_longest() {
 fn flushes_and_discards_are_its_own_or_in_flight() {
     let ns = NS;
     expect([
-        (Cause::Flush { ns, own: true, requests: 1 }, "in its own flush"),
-        (Cause::Flush { ns, own: false, requests: 2 }, "with 2 flushes in flight"),
-        (Cause::Discard { ns, own: true, requests: 1 }, "in its own discard"),
-        (Cause::Discard { ns, own: false, requests: 1 }, "with 1 discard in flight"),
+        (Fact::Flush { own: true, requests: 1 }.lasting(ns), "in its own flush"),
+        (Fact::Flush { own: false, requests: 2 }.lasting(ns), "with 2 flushes in flight"),
+        (Fact::Discard { own: true, requests: 1 }.lasting(ns), "in its own discard"),
+        (Fact::Discard { own: false, requests: 1 }.lasting(ns), "with 1 discard in flight"),
     ]);
 }
 
@@ -64,17 +64,26 @@ fn flushes_and_discards_are_its_own_or_in_flight() {
 fn what_the_block_layer_did_with_the_request_is_said_in_its_terms() {
     let ns = NS;
     expect([
-        (Cause::Requeued { ns, times: 2 }, "requeued by the driver 2 times"),
-        (Cause::Pieces { ns, pieces: 4 }, "between the 4 pieces it was served in"),
-        (Cause::Cut { ns, requests: 3 }, "between completions: the bio was split into 3 requests"),
-        (Cause::Merged { ns, bios: 1 }, "until the last bio was merged into it (1 merge)"),
-        (Cause::TagWait { ns }, "waiting for a tag, or throttled"),
-        (Cause::Journal { ns, requests: 2 }, "with 2 journal requests pending and none of its own"),
+        (Fact::Requeued { times: 2 }.lasting(ns), "requeued by the driver 2 times"),
+        (Fact::Pieces { pieces: 4 }.lasting(ns), "between the 4 pieces it was served in"),
         (
-            Cause::Writeback { ns, requests: 1 },
+            Fact::Cut { requests: 3 }.lasting(ns),
+            "between completions: the bio was split into 3 requests",
+        ),
+        (Fact::Merged { bios: 1 }.lasting(ns), "until the last bio was merged into it (1 merge)"),
+        (Fact::TagWait.lasting(ns), "waiting for a tag, or throttled"),
+        (
+            Fact::Journal { requests: 2 }.lasting(ns),
+            "with 2 journal requests pending and none of its own",
+        ),
+        (
+            Fact::Writeback { requests: 1 }.lasting(ns),
             "with 1 writeback request pending and none of its own",
         ),
-        (Cause::DirtyThrottle { ns, times: 2 }, "throttled in balance_dirty_pages (2 pauses)"),
+        (
+            Fact::DirtyThrottle { times: 2 }.lasting(ns),
+            "throttled in balance_dirty_pages (2 pauses)",
+        ),
     ]);
 }
 
@@ -82,7 +91,7 @@ fn what_the_block_layer_did_with_the_request_is_said_in_its_terms() {
 fn a_slow_device_stands_beside_its_median() {
     let slow = |bytes, others| {
         let (op, device_ns, p50_ns, of_count) = ("read", 340 * US, 90 * US, 21);
-        Cause::DeviceSlow { op, bytes, ns: NS, device_ns, p50_ns, of_count, others }
+        Fact::DeviceSlow { op, bytes, device_ns, p50_ns, of_count, others }.lasting(NS)
     };
     expect([
         (
@@ -110,7 +119,7 @@ fn a_wait_for_a_cpu_names_who_ran_there_and_who_woke_the_thread() {
     let ran_ns = Some(240 * US);
     let wait = |times, cpu, woken, had_cpu| {
         let longest = Box::new(CpuWait { ns: 245 * US, cpu, woken, had_cpu });
-        Cause::CpuWait { ns: NS, span: "post", times, longest }
+        Fact::CpuWait { span: "post", times, longest }.lasting(NS)
     };
     expect([
         (
@@ -133,14 +142,14 @@ fn a_wait_for_a_cpu_names_who_ran_there_and_who_woke_the_thread() {
             "of post runnable, waiting for CPU 1, idle for 240.0 us of it, preempted",
         ),
     ]);
-    expect([(Cause::Running { ns: NS, span: "post" }, "of post running on a CPU")]);
+    expect([(Fact::Running { span: "post" }.lasting(NS), "of post running on a CPU")]);
 }
 
 #[test]
 fn who_ended_a_sleep_is_named_only_as_far_as_it_is_known() {
     let asleep = |times, woken| {
         let longest = Box::new(Sleep { ns: 200 * US, woken });
-        Cause::Asleep { ns: NS, span: "submission", times, longest }
+        Fact::Asleep { span: "submission", times, longest }.lasting(NS)
     };
     expect([
         (asleep(1, None), "of submission asleep, to the end of the I/O"),

@@ -3,7 +3,7 @@
 
 use steadyio_trace::event::{Call, Comm, OpKind};
 use steadyio_trace::io::{Origin, Request};
-use steadyio_trace::report::cause::Cause;
+use steadyio_trace::report::cause::{Cause, Fact};
 
 use crate::made::{Made, US, pieces, request};
 
@@ -42,7 +42,7 @@ fn the_request_that_it_waited_behind_is_named() {
     let long = Request { pid, comm, origin, pieces: stays, ..split };
     let short = request(OpKind::Read, 8192, 9_900, [1, 1, 1, 1, 20, 1]);
     let causes = causes(vec![waiting_read(2_000, 8_000)], vec![long, short]);
-    let [Cause::Behind { ns, requests, longest }] = &causes[..] else {
+    let [Cause { ns, what: Fact::Behind { requests, longest } }] = &causes[..] else {
         panic!("{causes:?}");
     };
     // In the block layer from 2,000 to 10,003; the other in flight 2,000-5,000 and 5,500-10,003.
@@ -59,7 +59,9 @@ fn a_request_that_shares_the_device_names_whom_with() {
     let write = request(OpKind::Write, 524_288, 2_990, [1, 1, 1, 1, 3_000, 1]);
     let found = causes(vec![own], vec![write]);
     assert_eq!(names(&found), ["device_slow", "shared"]);
-    let Cause::Shared { ns, requests: 1, longest } = &found[1] else { panic!("{found:?}") };
+    let Cause { ns, what: Fact::Shared { requests: 1, longest } } = &found[1] else {
+        panic!("{found:?}")
+    };
     assert_eq!((*ns, longest.op, longest.device_ns), (3_000 * US, "write", 3_000 * US));
 }
 
@@ -78,11 +80,13 @@ fn a_flush_in_flight_is_told_apart_from_an_own_flush() {
     let flush = |queued_us| request(OpKind::Flush, 0, queued_us, [1, 1, 1, 1, 5_000, 1]);
     let found = causes(vec![waiting_read(2_000, 6_000)], vec![flush(1_990)]);
     assert_eq!(names(&found), ["behind", "flush"]);
-    assert!(matches!(found[1], Cause::Flush { own: false, requests: 1, ns } if ns == 4_994 * US));
+    assert!(
+        matches!(found[1], Cause { ns, what: Fact::Flush { own: false, requests: 1 } } if ns == 4_994 * US)
+    );
     let mut made = Made::default();
     made.io(Call::Fsync, 0, (20, 10), vec![quick_read(1_000), flush(2_000)]);
     let found = made.causes();
-    assert_eq!(found, [Cause::Flush { ns: 5_000 * US, own: true, requests: 1 }]);
+    assert_eq!(found, [Fact::Flush { own: true, requests: 1 }.lasting(5_000 * US)]);
 }
 
 #[test]
@@ -93,9 +97,9 @@ fn a_discard_in_flight_is_named_when_the_device_is_slow_under_it() {
     let excess_ns = 3_910 * US;
     let (device_ns, p50_ns) = (4_000 * US, 90 * US);
     let (op, bytes) = ("read", 4096);
-    let slow =
-        Cause::DeviceSlow { op, bytes, ns: excess_ns, device_ns, p50_ns, of_count: 21, others: 1 };
-    assert_eq!(found, [slow, Cause::Discard { ns: 2_994 * US, own: false, requests: 1 }]);
+    let slow = Fact::DeviceSlow { op, bytes, device_ns, p50_ns, of_count: 21, others: 1 }
+        .lasting(excess_ns);
+    assert_eq!(found, [slow, Fact::Discard { own: false, requests: 1 }.lasting(2_994 * US)]);
 }
 
 #[test]
@@ -115,7 +119,10 @@ fn requeues_and_pieces_are_told_with_the_time_between_them() {
     let found = causes(vec![own], Vec::new());
     assert_eq!(
         found,
-        [Cause::Requeued { ns: 2_000 * US, times: 1 }, Cause::Pieces { ns: 1_500 * US, pieces: 2 },]
+        [
+            Fact::Requeued { times: 1 }.lasting(2_000 * US),
+            Fact::Pieces { pieces: 2 }.lasting(1_500 * US),
+        ]
     );
 }
 
@@ -123,7 +130,7 @@ fn requeues_and_pieces_are_told_with_the_time_between_them() {
 fn a_cut_bio_costs_the_time_from_the_first_part_to_the_last() {
     let part = |queued_us| Request { cut_from_bio: true, ..quick_read(queued_us) };
     let found = causes(vec![part(2_000), part(2_010), part(2_900)], Vec::new());
-    assert_eq!(found, [Cause::Cut { ns: 900 * US, requests: 3 }]);
+    assert_eq!(found, [Fact::Cut { requests: 3 }.lasting(900 * US)]);
 }
 
 #[test]
@@ -131,13 +138,13 @@ fn bios_that_are_merged_keep_the_first_waiting() {
     let merged_queued_ns = vec![2_100 * US, 2_700 * US];
     let own = Request { merged_queued_ns, ..waiting_read(2_000, 800) };
     let found = causes(vec![own], Vec::new());
-    assert_eq!(found, [Cause::Merged { ns: 700 * US, bios: 2 }]);
+    assert_eq!(found, [Fact::Merged { bios: 2 }.lasting(700 * US)]);
 }
 
 #[test]
 fn a_wait_for_a_tag_is_told() {
     let own = request(OpKind::Read, 4096, 2_000, [3_000, 1, 1, 1, 90, 1]);
-    assert_eq!(causes(vec![own], Vec::new()), [Cause::TagWait { ns: 3_000 * US }]);
+    assert_eq!(causes(vec![own], Vec::new()), [Fact::TagWait.lasting(3_000 * US)]);
 }
 
 #[test]
@@ -149,7 +156,7 @@ fn a_sync_that_sleeps_while_the_journal_writes_waits_for_the_journal() {
         let write = request(OpKind::Write, 4096, queued_us, [1, 1, 1, 1, 1_500, 1]);
         made.request(Request { origin: Origin::Journal, ..write });
     }
-    assert_eq!(made.causes(), [Cause::Journal { ns: 2 * 1_505 * US, requests: 2 }]);
+    assert_eq!(made.causes(), [Fact::Journal { requests: 2 }.lasting(2 * 1_505 * US)]);
 }
 
 #[test]
@@ -162,7 +169,7 @@ fn a_sync_may_wait_for_writeback_and_a_read_does_not() {
         made.request(Request { origin: Origin::Writeback(Some(12)), ..write });
         made.causes()
     };
-    let writeback = Cause::Writeback { ns: 5_005 * US, requests: 1 };
+    let writeback = Fact::Writeback { requests: 1 }.lasting(5_005 * US);
     assert_eq!(beside(OpKind::Write, Call::Fsync), [writeback]);
     assert_eq!(beside(OpKind::Read, Call::Read), []);
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Events as tools print them: the way back of what the sources read.
 
+use steadyio_trace::calls::CALLS;
 use steadyio_trace::event::{
     Class, Command, Driver, Event, EventKind, Extent, Op, OpKind, Priority,
 };
 use steadyio_trace::sched::{SchedTask, Switch, Waking};
-use steadyio_trace::source::calls::CALLS;
 
 /// Whose way of printing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,14 +128,11 @@ fn short(SchedTask { pid, comm, prio }: &SchedTask) -> String {
 fn elsewhere(event: &Event, what: &EventKind) -> (&'static str, String, String) {
     let named = |system, name: &str, values: String| (system, name.to_owned(), values);
     match what {
-        EventKind::CallEnter { call, fd, bytes } => {
+        EventKind::CallEnter { call, fd } => {
             let events = CALLS.iter().find(|events| events.call == *call).expect("in the table");
             let fd = fd.map(|fd| format!("{}: 0x{fd:08x}", events.fd.expect("a name")));
             let fd = fd.unwrap_or_else(|| "start: 0x00000000".to_owned());
-            let bytes =
-                bytes.map(|bytes| format!(", {}: 0x{bytes:08x}", events.bytes.expect("a name")));
-            let values =
-                format!("{fd}, buf: 0x7ffe9{}, flags: 0x00000000", bytes.unwrap_or_default());
+            let values = format!("{fd}, buf: 0x7ffe9, flags: 0x00000000");
             named("syscalls", &format!("sys_enter_{}", events.name), values)
         }
         EventKind::CallExit { call, result } => {

@@ -171,26 +171,22 @@ fn block_events_before_and_since_the_priority() {
 
 #[test]
 fn system_calls_as_ftrace_and_as_trace_cmd_print_them() {
-    let enter =
-        |fd, bytes| EventKind::CallEnter { call: Call::Pread64, fd: Some(fd), bytes: Some(bytes) };
-    assert_eq!(what("sys_pread64(fd: 3, buf: 0x7ffc, count: 0x1000, pos: 0)"), enter(3, 4096));
-    assert_eq!(what("sys_pread64(fd: 1f, buf: 7ffc, count: 1000, pos: 0)"), enter(31, 4096));
+    let enter = |fd| EventKind::CallEnter { call: Call::Pread64, fd: Some(fd) };
+    assert_eq!(what("sys_pread64(fd: 3, buf: 0x7ffc, count: 0x1000, pos: 0)"), enter(3));
+    assert_eq!(what("sys_pread64(fd: 1f, buf: 7ffc, count: 1000, pos: 0)"), enter(31));
     assert_eq!(
         what("sys_enter_pread64: fd: 0x00000003, buf: 0x7ffc, count: 0x00001000, pos: 0x00000000"),
-        enter(3, 4096)
+        enter(3)
     );
     assert_eq!(
         what("sys_enter_pread64: fd: 0xffffffff, buf: 0x7ffc, count: 0x00001000, pos: 0x00000000"),
-        enter(-1, 4096)
+        enter(-1)
     );
     let exit = |result| EventKind::CallExit { call: Call::Pread64, result };
     assert_eq!(what("sys_pread64 -> 0x1000"), exit(4096));
     assert_eq!(what("sys_exit_pread64:     0xfffffffffffffff5"), exit(-11));
-    assert_eq!(
-        what("sys_sync()"),
-        EventKind::CallEnter { call: Call::Sync, fd: None, bytes: None }
-    );
-    let splice = EventKind::CallEnter { call: Call::Splice, fd: Some(4), bytes: Some(65536) };
+    assert_eq!(what("sys_sync()"), EventKind::CallEnter { call: Call::Sync, fd: None });
+    let splice = EventKind::CallEnter { call: Call::Splice, fd: Some(4) };
     assert_eq!(
         what("sys_splice(fd_in: 4, off_in: 0, fd_out: 5, off_out: 0, len: 10000, flags: 0)"),
         splice
@@ -201,7 +197,7 @@ fn system_calls_as_ftrace_and_as_trace_cmd_print_them() {
 fn what_a_buffer_holds_is_not_taken_for_arguments() {
     assert_eq!(
         what("sys_write(fd: 1, buf: 0x7ffc \", count: 0x7, fd: 9\", count: 0x1000)"),
-        EventKind::CallEnter { call: Call::Write, fd: Some(1), bytes: Some(4096) }
+        EventKind::CallEnter { call: Call::Write, fd: Some(1) }
     );
 }
 
@@ -421,10 +417,7 @@ fn events_that_nobody_needs_are_counted() {
                 => vfs_read\n";
     let mut source = ftrace_text::read(text.as_bytes(), "t");
     assert_eq!(source.by_ref().collect::<Vec<_>>(), []);
-    let skipped: Vec<_> = source.skipped().by_kind().into_iter().collect();
-    let expected =
-        [("(call stack)", 1), ("(function)", 1), ("sched_move_numa", 2), ("sys_getpid", 2)];
-    assert_eq!(skipped, expected.map(|(kind, count)| (kind.to_owned(), count)));
+    assert_eq!(source.skipped(), 6);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::io::Read;
 use steadyio_trace::event::{Call, Event, EventKind, Extent};
 use steadyio_trace::source::decode::Decoder;
 use steadyio_trace::source::format::{Format, PageFormat};
-use steadyio_trace::source::merge::{CpuPages, Merged};
+use steadyio_trace::source::pages::{CpuPages, Merged};
 use steadyio_trace::source::tracefs::Instance;
 use steadyio_trace::source::wanted::wanted;
 
@@ -66,8 +66,8 @@ fn printed(event: &Event) -> String {
         EventKind::Insert(of) => extent("block_rq_insert", &of),
         EventKind::Issue(of) => extent("block_rq_issue", &of),
         EventKind::Complete { extent: of, .. } => extent("block_rq_complete", &of),
-        EventKind::CallEnter { call: Call::Pread64, fd: Some(fd), bytes: Some(bytes) } => {
-            format!("sys_pread64(fd: {fd:x}, {bytes:x})")
+        EventKind::CallEnter { call: Call::Pread64, fd: Some(fd) } => {
+            format!("sys_pread64(fd: {fd:x})")
         }
         EventKind::CallExit { call: Call::Pread64, result } => {
             format!("sys_pread64 -> 0x{result:x}")
@@ -101,7 +101,7 @@ fn canonical(line: &str) -> String {
             let words: Vec<&str> = what.split([' ', ',']).collect();
             let after = |key| words[words.iter().position(|word| word.ends_with(key)).unwrap() + 1];
             let hex = |key| after(key).trim_start_matches("0x").trim_start_matches('0');
-            format!("sys_pread64(fd: {}, {})", hex("fd:"), hex("count:"))
+            format!("sys_pread64(fd: {})", hex("fd:"))
         }
         _ => what.to_string(),
     };

@@ -68,7 +68,7 @@ fn system_calls_have_their_system_before_them() {
          dd 7 [000] 1.000000002: syscalls:sys_exit_read: 0xfffffffffffffffb\n",
     );
     assert_eq!(problems, []);
-    let enter = EventKind::CallEnter { call: Call::Read, fd: Some(3), bytes: Some(4096) };
+    let enter = EventKind::CallEnter { call: Call::Read, fd: Some(3) };
     assert_eq!(events[0].what, enter);
     assert_eq!(events[1].what, EventKind::CallExit { call: Call::Read, result: -5 });
 }
@@ -92,9 +92,7 @@ fn events_and_stacks_that_nobody_needs_are_counted() {
                 dd 7 [000] 1.000002: PERF_RECORD_COMM: dd:7/7\n";
     let mut source = perf_script::read(text.as_bytes(), "p");
     assert_eq!(source.by_ref().count(), 1);
-    let skipped: Vec<_> = source.skipped().by_kind().into_iter().collect();
-    let expected = [("(call stack)", 1), ("COMM:", 1), ("sched:sched_move_numa", 1)];
-    assert_eq!(skipped, expected.map(|(kind, count)| (kind.to_owned(), count)));
+    assert_eq!(source.skipped(), 3);
 }
 
 #[test]

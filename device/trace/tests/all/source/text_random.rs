@@ -7,11 +7,11 @@ use std::sync::OnceLock;
 
 use proptest::prelude::*;
 use proptest::sample::select;
+use steadyio_trace::calls::CALLS;
 use steadyio_trace::event::{
     Class, Comm, Command, Dev, Driver, Event, EventKind, Extent, Op, OpKind, Priority, UringOp,
 };
 use steadyio_trace::sched::{SchedTask, Switch, Waking};
-use steadyio_trace::source::calls::CALLS;
 use steadyio_trace::source::detect::{Format, text};
 use steadyio_trace::source::{Position, Problem};
 
@@ -49,14 +49,11 @@ fn request() -> impl Strategy<Value = Extent> {
 }
 
 fn call() -> impl Strategy<Value = EventKind> {
-    let enter = (select(&CALLS[..]), any::<i32>(), any::<u32>()).prop_map(|(events, fd, bytes)| {
-        EventKind::CallEnter {
-            call: events.call,
-            fd: events.fd.map(|_| fd),
-            bytes: events.bytes.map(|_| u64::from(bytes)),
-        }
+    let enter = (select(CALLS), any::<i32>()).prop_map(|(events, fd)| EventKind::CallEnter {
+        call: events.call,
+        fd: events.fd.map(|_| fd),
     });
-    let exit = (select(&CALLS[..]), any::<i64>())
+    let exit = (select(CALLS), any::<i64>())
         .prop_map(|(events, result)| EventKind::CallExit { call: events.call, result });
     prop_oneof![enter, exit]
 }

@@ -203,7 +203,7 @@ impl Sim {
 
     fn begin_call(&mut self, cpu: u32, pid: u32) -> usize {
         let call = [Call::Pread64, Call::Pwrite64, Call::Fsync][self.below(3) as usize];
-        let enter = EventKind::CallEnter { call, fd: None, bytes: None };
+        let enter = EventKind::CallEnter { call, fd: None };
         let entered_ns = self.emit(cpu, pid, enter);
         let requests = BTreeMap::new();
         self.calls.push(CallTruth { call, pid, entered_ns, exited_ns: None, requests, open: 0 });

@@ -88,7 +88,7 @@ impl Sim {
         };
         if !self.ring.entered {
             if begin || !self.ring.is_idle() {
-                self.emit(cpu, SUBMITTER, EventKind::CallEnter { call, fd: None, bytes: None });
+                self.emit(cpu, SUBMITTER, EventKind::CallEnter { call, fd: None });
                 self.ring.entered = true;
             }
         } else if let Some(nth) =

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The system calls that can lead to I/O, or wait for it. Each is declared once, in the table.
+
+/// What the events of one system call are called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallEvents {
+    pub call: Call,
+    /// Behind `sys_enter_` and `sys_exit_`.
+    pub name: &'static str,
+    /// The argument that is the file descriptor, of the file read from if there are two.
+    pub fd: Option<&'static str>,
+    /// It is about names and attributes of files: traced if asked for.
+    pub metadata: bool,
+}
+
+macro_rules! calls {
+    ($($call:ident $name:literal $fd:expr, $metadata:literal;)*) => {
+        /// A system call that can lead to I/O, or wait for it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Call {
+            $($call,)*
+            /// No call, but waited for like one: memory that the program touches and the kernel has to read.
+            PageFault,
+        }
+
+        pub const CALLS: &[CallEvents] = &[
+            $(CallEvents { call: Call::$call, name: $name, fd: $fd, metadata: $metadata },)*
+        ];
+    };
+}
+
+const FD: Option<&str> = Some("fd");
+
+calls! {
+    Read "read" FD, false;
+    Write "write" FD, false;
+    Pread64 "pread64" FD, false;
+    Pwrite64 "pwrite64" FD, false;
+    Readv "readv" FD, false;
+    Writev "writev" FD, false;
+    Preadv "preadv" FD, false;
+    Pwritev "pwritev" FD, false;
+    Preadv2 "preadv2" FD, false;
+    Pwritev2 "pwritev2" FD, false;
+    Sendfile64 "sendfile64" Some("in_fd"), false;
+    CopyFileRange "copy_file_range" Some("fd_in"), false;
+    Splice "splice" Some("fd_in"), false;
+    Fsync "fsync" FD, false;
+    Fdatasync "fdatasync" FD, false;
+    Sync "sync" None, false;
+    Syncfs "syncfs" FD, false;
+    SyncFileRange "sync_file_range" FD, false;
+    Msync "msync" None, false;
+    Fallocate "fallocate" FD, false;
+    Ftruncate "ftruncate" FD, false;
+    IoSubmit "io_submit" None, false;
+    IoGetevents "io_getevents" None, false;
+    IoPgetevents "io_pgetevents" None, false;
+    IoUringEnter "io_uring_enter" FD, false;
+    Open "open" None, true;
+    Openat "openat" None, true;
+    Openat2 "openat2" None, true;
+    Creat "creat" None, true;
+    Close "close" FD, true;
+    Newstat "newstat" None, true;
+    Newlstat "newlstat" None, true;
+    Newfstat "newfstat" FD, true;
+    Newfstatat "newfstatat" None, true;
+    Statx "statx" None, true;
+    Getdents "getdents" FD, true;
+    Getdents64 "getdents64" FD, true;
+    Unlink "unlink" None, true;
+    Unlinkat "unlinkat" None, true;
+    Rename "rename" None, true;
+    Renameat "renameat" None, true;
+    Renameat2 "renameat2" None, true;
+    Mkdir "mkdir" None, true;
+    Mkdirat "mkdirat" None, true;
+    Rmdir "rmdir" None, true;
+    Truncate "truncate" None, true;
+}
+
+impl Call {
+    /// The kernel's name of it.
+    pub fn name(self) -> &'static str {
+        let events = CALLS.iter().find(|events| events.call == self);
+        events.map_or("page_fault", |events| events.name)
+    }
+
+    /// It reads data into the program's memory.
+    pub fn is_read(self) -> bool {
+        use Call::{Pread64, Preadv, Preadv2, Read, Readv};
+        matches!(self, Read | Pread64 | Readv | Preadv | Preadv2)
+    }
+
+    /// It writes data from the program's memory.
+    pub fn is_write(self) -> bool {
+        use Call::{Pwrite64, Pwritev, Pwritev2, Write, Writev};
+        matches!(self, Write | Pwrite64 | Writev | Pwritev | Pwritev2)
+    }
+
+    /// Its result is how many bytes it moved.
+    pub fn moves_data(self) -> bool {
+        let between = matches!(self, Call::Sendfile64 | Call::CopyFileRange | Call::Splice);
+        between || self.is_read() || self.is_write()
+    }
+
+    /// It makes durable what was written before.
+    pub fn is_sync(self) -> bool {
+        use Call::{Fdatasync, Fsync, Msync, Sync, Syncfs};
+        matches!(self, Fsync | Fdatasync | Sync | Syncfs | Msync)
+    }
+}
+
+/// The call of this name, without `sys_enter_` or `sys_exit_`.
+pub fn by_name(name: &[u8]) -> Option<&'static CallEvents> {
+    CALLS.iter().find(|events| events.name.as_bytes() == name)
+}
