@@ -56,7 +56,7 @@ calls! {
     IoSubmit "io_submit" None, false;
     IoGetevents "io_getevents" None, false;
     IoPgetevents "io_pgetevents" None, false;
-    IoUringEnter "io_uring_enter" FD, false;
+    IoUringEnter "io_uring_enter" None, false;
     Open "open" None, true;
     Openat "openat" None, true;
     Openat2 "openat2" None, true;

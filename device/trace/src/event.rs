@@ -162,6 +162,8 @@ pub enum EventKind {
     Fork {
         /// The new thread.
         child: u32,
+        /// It is of the same process, if the event says so.
+        same_process: bool,
     },
     /// `writeback:balance_dirty_pages`: dirty throttling pauses the writing thread.
     DirtyPause {

@@ -5,6 +5,8 @@
 //! operation) with the requests that it led to. Requests outside system calls (writeback, readahead, the journal)
 //! have an [`Origin`] that says so, and no I/O.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 
 use super::event::{Call, Comm, Dev, Op, Priority, UringOp};
@@ -190,6 +192,8 @@ pub enum Origin {
 pub struct Io {
     /// By which call, or through which interface.
     pub call: Call,
+    /// The file descriptor that the call names.
+    pub fd: Option<i32>,
     /// What it does, if it is an operation of io_uring and its event says so.
     pub operation: Option<UringOp>,
     pub pid: u32,
@@ -211,6 +215,8 @@ pub struct Io {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallWithoutRequest {
     pub call: Call,
+    /// The file descriptor that it names.
+    pub fd: Option<i32>,
     pub pid: u32,
     pub comm: Comm,
     /// It begins, in ns.
@@ -277,10 +283,34 @@ pub struct Trace {
     pub missing: Vec<Missing>,
     /// Which thread ran on which CPU; empty without sched events.
     pub sched: Sched,
+    pub processes: Processes,
     /// Pauses of dirty throttling, in time order.
     pub dirty_pauses: Vec<DirtyPause>,
     /// Waits for locks of the kernel, in the order of their end.
     pub lock_waits: Vec<LockWait>,
+}
+
+/// Of which process each thread is, if it is not that of its own number. Of a number that is used again, the last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Processes(HashMap<u32, u32>);
+
+impl Processes {
+    pub fn new(of_threads: impl IntoIterator<Item = (u32, u32)>) -> Processes {
+        Processes(of_threads.into_iter().filter(|(thread, process)| thread != process).collect())
+    }
+
+    pub fn of(&self, thread: u32) -> u32 {
+        self.0.get(&thread).copied().unwrap_or(thread)
+    }
+
+    /// A thread starts another.
+    pub fn start(&mut self, by: u32, thread: u32, same_process: bool) {
+        if same_process {
+            self.0.insert(thread, self.of(by));
+        } else {
+            self.0.remove(&thread);
+        }
+    }
 }
 
 /// A thread found a lock of the kernel taken, and waited for it.

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 
 use anyhow::{anyhow, bail};
 use steadyio_core::interrupt::Interrupt;
+use steadyio_trace::follow::Options;
 use steadyio_trace::source::capture::threads::AskedFor;
 use steadyio_trace::source::capture::{Captured, Meta};
 use steadyio_trace::source::files::{self, Files};
 
 use super::arguments::Arguments;
-use super::reading::{Followed, Reading};
+use super::reading::{Followed, Reading, options_of};
 use crate::exit::{Failure, Status};
 
 const ALONE: &str = "is a kept trace (--keep), which must be the only argument";
@@ -19,13 +20,14 @@ pub fn read(arguments: &Arguments, stop: &Interrupt) -> Result<(Followed, Status
     let input = Input::open(arguments).map_err(Failure::with(Status::Usage))?;
     let number = arguments.pid.map(AskedFor::of_number);
     let asked_for = number.or_else(|| input.asked_for());
-    let all_switches = matches!(&input, Input::Captured(captured) if captured.has_all_switches());
-    let mut reading = Reading::new(asked_for, all_switches);
+    let options = match &input {
+        Input::Captured(captured) => options_of(captured),
+        Input::Files(_) => Options::default(),
+    };
+    let mut reading = Reading::new(asked_for, options);
     let (all, skipped) = match input {
         Input::Captured(captured) => (reading.take_all(captured.events(), stop), 0),
-        Input::Files(mut files) => {
-            (reading.take_all(files.by_ref(), stop), files.skipped())
-        }
+        Input::Files(mut files) => (reading.take_all(files.by_ref(), stop), files.skipped()),
     };
     if !all {
         eprintln!("steady: interrupted; the part read so far follows");

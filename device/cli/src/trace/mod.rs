@@ -32,7 +32,7 @@ use crate::record_file::RecordFile;
 
 pub use self::arguments::Arguments;
 use self::arguments::Source;
-use self::reading::{Followed, Reading};
+use self::reading::{Followed, Reading, options_of};
 use crate::exit::{Failure, Status};
 use crate::output::print;
 
@@ -120,7 +120,7 @@ fn now(
     stop: &Interrupt,
 ) -> Result<(Followed, Status), Failure> {
     let (captured, ended) = live::trace(arguments, device, stop)?;
-    let mut reading = Reading::new(captured.asked_for(), captured.has_all_switches());
+    let mut reading = Reading::new(captured.asked_for(), options_of(&captured));
     // Ctrl-C ended the trace; it does not end the reading too.
     let stop = if stop.requested() { &Interrupt::default() } else { stop };
     let all = reading.take_all(captured.events(), stop);

@@ -7,6 +7,7 @@ use steadyio_core::interrupt::Interrupt;
 use steadyio_trace::event::Event;
 use steadyio_trace::follow::{Follower, Options};
 use steadyio_trace::io::Trace;
+use steadyio_trace::source::capture::Captured;
 use steadyio_trace::source::capture::threads::AskedFor;
 use steadyio_trace::source::{Problem, Problems};
 
@@ -14,6 +15,12 @@ use crate::progress::Pace;
 
 /// Between two readings of the clock.
 const EVENTS_PER_LOOK: u64 = 65_536;
+
+/// What is known of a capture beside its events.
+pub fn options_of(captured: &Captured) -> Options {
+    let (sched_of_all, processes) = (captured.has_all_switches(), captured.processes());
+    Options { sched_of_all, processes, ..Options::default() }
+}
 
 /// Events being followed.
 pub struct Reading {
@@ -37,10 +44,10 @@ pub struct Followed {
 }
 
 impl Reading {
-    /// `asked_for`: whose I/O; `None` for all. `all_switches`: its sched events are known to be of all threads.
-    pub fn new(asked_for: Option<AskedFor>, all_switches: bool) -> Reading {
+    /// `asked_for`: whose I/O; `None` for all.
+    pub fn new(asked_for: Option<AskedFor>, options: Options) -> Reading {
         Reading {
-            follower: Follower::new(Options { sched_of_all: all_switches, ..Options::default() }),
+            follower: Follower::new(options),
             asked_for,
             problems: Problems::default(),
             events: 0,

@@ -7,7 +7,7 @@ use steadyio_trace::report::calls::{CallGroup, CallSum};
 use steadyio_trace::report::distribution::Distribution;
 use steadyio_trace::report::groups::{Group, size_text};
 use steadyio_trace::report::record::{ClassTimes, Record};
-use steadyio_trace::report::thread_sums::ThreadSum;
+use steadyio_trace::report::sums::CallsOf;
 use steadyio_trace::report::times::{SPANS, Times};
 use steadyio_trace::report::words::{count, thread, us};
 
@@ -18,19 +18,26 @@ const SHARE_WORDS: [usize; 1] = [0];
 const FIGURE_WORDS: [usize; 2] = [0, 1];
 /// As many inodes are named.
 const INODES_MAX: usize = 5;
-const THREADS_MAX: usize = 20;
+const CALLS_OF_MAX: usize = 20;
+/// A process has many files, most of which hardly matter.
+const FILE_PERCENT_MIN: u64 = 1;
 const NS_PER_US: f64 = 1_000.0;
 const NS_PER_MS: f64 = 1_000_000.0;
 
 /// All tables; with `fine`, the finer spans too.
 pub fn tables(record: &Record, fine: bool) -> String {
+    // Of processes with one thread each, that table is the same as by thread.
+    let differ = record.processes.len() < record.threads.len();
+    let processes: &[CallsOf] = if differ { &record.processes } else { &[] };
     let sections = [
         ios(&record.ios, fine),
         requests("Requests outside system calls", &record.requests, fine),
         requests("Flushes and discards of any origin", &record.flushes_and_discards, fine),
         calls_without_request(&record.calls_without_request),
         calls(&record.calls),
-        threads(&record.threads),
+        calls_of("Calls by process", processes, 0),
+        calls_of("Calls by thread", &record.threads, 0),
+        calls_of("Calls by file descriptor", &record.files, FILE_PERCENT_MIN),
         classes(&record.classes),
     ];
     let shown: Vec<String> = sections.into_iter().flatten().collect();
@@ -48,7 +55,7 @@ fn ios(groups: &[Group], fine: bool) -> Option<String> {
     let rows = rows(groups)?;
     let title = "I/Os of system calls";
     let text = format!("{title}\n{}\n{}", shares(&rows), figures(&rows));
-    Some(if fine { format!("{text}\n{}", steps(&rows)) } else { text })
+    Some(if fine { format!("{text}\n{}\n{}", steps(&rows), histograms(&rows)) } else { text })
 }
 
 /// Of requests, the shares and the whole are enough for most.
@@ -161,14 +168,17 @@ fn calls(sums: &[CallSum]) -> Option<String> {
     (!sums.is_empty()).then(text)
 }
 
-/// All calls of each thread, if there are several.
-fn threads(sums: &[ThreadSum]) -> Option<String> {
+/// All calls of each thread, process or file, if there are several; those that have at least so much of all time.
+fn calls_of(title: &str, sums: &[CallsOf], percent_min: u64) -> Option<String> {
     let head = ["", "calls", "I/Os", "MiB", "sum ms", "mean us", "p50", "p99", "p99.9", "max"];
     let mut table = vec![head.map(String::from)];
-    table.extend(sums.iter().take(THREADS_MAX).map(|sum| {
+    let whole_ns: u64 = sums.iter().map(|sum| sum.sum_ns).sum();
+    let matters = |sum: &&CallsOf| sum.sum_ns * 100 >= whole_ns * percent_min;
+    table.extend(sums.iter().filter(matters).take(CALLS_OF_MAX).map(|sum| {
         let times = &sum.times;
+        let fd = sum.fd.map_or_else(String::new, |fd| format!(" file {fd}"));
         [
-            thread(&sum.comm, sum.pid),
+            thread(&sum.comm, sum.pid) + &fd,
             times.count.to_string(),
             sum.ios.to_string(),
             one(sum.bytes as f64 / f64::from(1 << 20)),
@@ -180,11 +190,11 @@ fn threads(sums: &[ThreadSum]) -> Option<String> {
             us(times.max_ns),
         ]
     }));
-    let more = match sums.len().checked_sub(THREADS_MAX) {
-        None | Some(0) => String::new(),
-        Some(more) => format!("and {}; --json lists them\n", count(more as u64, "other thread")),
+    let more = match sums.len() + 1 - table.len() {
+        0 => String::new(),
+        more => format!("and {}; --json lists them\n", count(more as u64, "other")),
     };
-    let text = || format!("Calls by thread\n{}{more}", align(&table, &SHARE_WORDS));
+    let text = || format!("{title}\n{}{more}", align(&table, &SHARE_WORDS));
     (sums.len() > 1).then(text)
 }
 
@@ -207,6 +217,24 @@ fn steps(rows: &[(String, &Times)]) -> String {
         table.extend(lines.map(|(number, step)| row(label, number, &step.step, &step.times)));
     }
     align(&table, &FIGURE_WORDS)
+}
+
+/// How many took how long: a line per power of two.
+fn histograms(rows: &[(String, &Times)]) -> String {
+    let mut table = vec![["", "from us", "to us", "count", "%"].map(String::from)];
+    for (label, times) in rows {
+        let bins = times.histogram.iter().filter(|bin| bin.count > 0).enumerate();
+        table.extend(bins.map(|(number, bin)| {
+            [
+                if number == 0 { label.clone() } else { String::new() },
+                (bin.from_ns / 1_000).to_string(),
+                (bin.to_ns / 1_000).to_string(),
+                bin.count.to_string(),
+                one(bin.count as f64 * 100.0 / times.count as f64),
+            ]
+        }));
+    }
+    align(&table, &SHARE_WORDS)
 }
 
 fn head() -> [String; 8] {

@@ -28,13 +28,15 @@ use seen::Seen;
 use waits::Waits;
 
 use super::event::{Dev, Event, EventKind, Extent};
-use super::io::Trace;
+use super::io::{Processes, Trace};
 
 /// What to follow.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Only requests of this device, and the I/Os that led to them; all if `None`.
     pub dev: Option<Dev>,
+    /// The processes of threads that began before the trace, as far as known.
+    pub processes: Processes,
     /// Sched events, if any, are of all threads.
     pub sched_of_all: bool,
 }
@@ -56,7 +58,9 @@ pub struct Follower {
 impl Follower {
     pub fn new(options: Options) -> Follower {
         let waits = Waits::new(options.sched_of_all);
-        Follower { options, waits, ..Follower::default() }
+        let mut follower = Follower { options, waits, ..Follower::default() };
+        follower.callers.processes = std::mem::take(&mut follower.options.processes);
+        follower
     }
 
     /// The next event, in time order.
@@ -86,8 +90,15 @@ impl Follower {
         self.ledger.abandon_all();
         self.requests.finish(&mut self.ledger);
         let Waits { sched, dirty_pauses, lock_waits, .. } = self.waits;
-        let missing = self.seen.missing();
-        Trace { missing, sched, dirty_pauses, lock_waits, ..self.ledger.results.into_trace() }
+        let (missing, processes) = (self.seen.missing(), self.callers.processes);
+        Trace {
+            missing,
+            processes,
+            sched,
+            dirty_pauses,
+            lock_waits,
+            ..self.ledger.results.into_trace()
+        }
     }
 
     fn take_bio_event(&mut self, event: &Event) {

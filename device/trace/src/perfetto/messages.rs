@@ -85,6 +85,10 @@ pub struct TrackDescriptor {
     pub uuid: u64,
     #[prost(string, tag = "2")]
     pub name: String,
+    #[prost(message, optional, tag = "3")]
+    pub process: Option<ProcessDescriptor>,
+    #[prost(message, optional, tag = "4")]
+    pub thread: Option<ThreadDescriptor>,
     #[prost(uint64, optional, tag = "5")]
     pub parent_uuid: Option<u64>,
     #[prost(message, optional, tag = "8")]
@@ -95,6 +99,26 @@ pub struct TrackDescriptor {
     pub sibling_order_rank: i32,
     #[prost(string, tag = "14")]
     pub description: String,
+}
+
+/// That a track is a process, which so gets into the table of processes.
+#[derive(Clone, PartialEq, Message)]
+pub struct ProcessDescriptor {
+    #[prost(int32, tag = "1")]
+    pub pid: i32,
+    #[prost(string, tag = "6")]
+    pub process_name: String,
+}
+
+/// That a track is a thread of a process.
+#[derive(Clone, PartialEq, Message)]
+pub struct ThreadDescriptor {
+    #[prost(int32, tag = "1")]
+    pub pid: i32,
+    #[prost(int32, tag = "2")]
+    pub tid: i32,
+    #[prost(string, tag = "5")]
+    pub thread_name: String,
 }
 
 /// That a track is a counter.

@@ -19,9 +19,9 @@ use crate::event::Dev;
 use crate::io::{Origin, Trace};
 use arguments::{Arguments, Value};
 use messages::{ChildOrdering, CounterDescriptor, DebugAnnotation, EventType};
-use messages::{TrackDescriptor, TrackEvent};
+use messages::{ProcessDescriptor, ThreadDescriptor, TrackDescriptor, TrackEvent};
 use packets::Packets;
-use tracks::{MomentKind, Timeline, Track};
+use tracks::{MomentKind, Timeline, Track, TrackKind};
 
 /// Writes a Perfetto trace, with these of [`Trace::calls_without_request`]. Its clock is declared as monotonic; the times are those of the trace's source. Devices
 /// without a name in `names` have their number.
@@ -47,6 +47,9 @@ pub fn write(
             MomentKind::Call(call) => {
                 let call = trace.calls_without_request[call].call.name();
                 begin(packets.names.number(call))
+            }
+            MomentKind::Runs(thread, comm) => {
+                begin(packets.names.number(&tracks::thread_name(thread, comm)))
             }
             MomentKind::Waited(what) => begin(packets.names.number(what.title())),
             MomentKind::End => {
@@ -75,12 +78,25 @@ fn request_id(request: usize) -> u64 {
 }
 
 fn descriptor(index: usize, track: &Track) -> TrackDescriptor {
+    let (mut process, mut thread) = (None, None);
+    match track.kind {
+        TrackKind::Slices | TrackKind::Counter => {}
+        TrackKind::Process(pid) => {
+            process = Some(ProcessDescriptor { pid: pid as i32, process_name: track.name.clone() });
+        }
+        TrackKind::Thread { process, thread: tid } => {
+            let (pid, tid) = (process as i32, tid as i32);
+            thread = Some(ThreadDescriptor { pid, tid, thread_name: track.name.clone() });
+        }
+    }
     TrackDescriptor {
+        process,
+        thread,
         uuid: uuid(index),
         name: track.name.clone(),
         description: track.description.clone(),
         parent_uuid: track.group.map(uuid),
-        counter: track.counter.then(CounterDescriptor::default),
+        counter: (track.kind == TrackKind::Counter).then(CounterDescriptor::default),
         child_ordering: match track.group {
             None => ChildOrdering::Explicit.into(),
             Some(_) => ChildOrdering::Unknown.into(),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The tracks, and what happens on them, in time order.
 //!
-//! One group per device, with two counters and the lanes of each layer; one group for all threads, with the
-//! lanes of each. The lanes of one layer or thread have the same name, which makes Perfetto show them as one.
+//! One group per device, with two counters and the lanes of each layer; one per process, with its threads and the
+//! lanes of each; one of CPUs, where switches tell what ran there. The lanes of one layer or thread have the same name, which makes Perfetto show them as one.
 
 use std::collections::BTreeMap;
 
@@ -11,6 +11,7 @@ use super::slices::{self, Calls, Layer, Slice};
 use crate::event::{Comm, Dev};
 use crate::io::{Origin, Trace};
 use crate::report::waiting::{Wait, WaitedFor, Waiting};
+use crate::sched::{SchedWhat, Switch};
 
 /// A row, or a group of rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,8 +24,21 @@ pub struct Track {
     pub group: Option<usize>,
     /// Place within the group.
     pub rank: i32,
-    /// Its events are counts, not slices.
-    pub counter: bool,
+    pub kind: TrackKind,
+}
+
+/// What a track is, beside its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrackKind {
+    Slices,
+    /// Its events are counts.
+    Counter,
+    Process(u32),
+    /// Its lanes are in it.
+    Thread {
+        process: u32,
+        thread: u32,
+    },
 }
 
 /// What happens at a moment.
@@ -38,6 +52,8 @@ pub enum MomentKind {
     Io(usize),
     /// The call with this index in [`Trace::calls_without_request`] begins.
     Call(usize),
+    /// A thread begins to run.
+    Runs(u32, Comm),
     /// Within an I/O or a call, its thread begins to wait for this.
     Waited(WaitedFor),
     /// What began last on the track ends.
@@ -85,6 +101,7 @@ impl Timeline {
     pub fn of(trace: &Trace, names: &BTreeMap<Dev, String>, calls: &[usize]) -> Timeline {
         let mut timeline = Timeline { slices: place(trace), ..Timeline::default() };
         timeline.add_threads(trace, calls);
+        timeline.add_cpus(trace);
         let mut on_device: BTreeMap<Dev, Vec<usize>> = BTreeMap::new();
         for (index, placed) in timeline.slices.iter().enumerate() {
             on_device.entry(trace.requests[placed.request].dev).or_default().push(index);
@@ -103,21 +120,62 @@ impl Timeline {
         for own in on_threads(trace, calls) {
             by_thread.entry(own.pid).or_default().push(own);
         }
-        if by_thread.is_empty() {
+        let mut processes: BTreeMap<u32, Vec<(u32, Vec<OnThread>)>> = BTreeMap::new();
+        for (pid, own) in by_thread {
+            processes.entry(trace.processes.of(pid)).or_default().push((pid, own));
+        }
+        for (process, threads) in processes {
+            let first = threads.iter().find(|(pid, _)| *pid == process).unwrap_or(&threads[0]);
+            let name = first.1[0].comm.to_string();
+            self.add(name, None, 0, TrackKind::Process(process));
+            threads.into_iter().for_each(|(thread, own)| self.add_thread(process, thread, own));
+        }
+    }
+
+    fn add_thread(&mut self, process: u32, thread: u32, mut own: Vec<OnThread>) {
+        own.sort_by_key(|one| one.when);
+        let comm = own[0].comm;
+        let kind = TrackKind::Thread { process, thread };
+        let group = self.add(comm.to_string(), None, 0, kind);
+        let name = thread_name(thread, comm);
+        let lanes = lanes::assign(own.iter().map(|one| one.when));
+        let first = self.add_lanes(&name, group, 0, &lanes);
+        for (one, lane) in own.into_iter().zip(lanes) {
+            let waits = one.waits.iter();
+            let waits =
+                waits.map(|wait| (MomentKind::Waited(wait.what), (wait.from_ns, wait.to_ns)));
+            self.add_slice(first + lane, one.when, one.what, waits);
+        }
+    }
+
+    /// Which thread ran on each CPU, where that is certain: from a switch to it to one from it.
+    fn add_cpus(&mut self, trace: &Trace) {
+        let mut running: BTreeMap<u32, Option<(u32, u64)>> = BTreeMap::new();
+        let mut ran: BTreeMap<u32, Vec<((u64, u64), MomentKind)>> = BTreeMap::new();
+        for event in trace.sched.events() {
+            let on_cpu = running.entry(event.cpu).or_default();
+            match event.what {
+                SchedWhat::Switch(Switch { prev, next, .. }) => {
+                    let since = on_cpu.replace((next.pid, event.time_ns));
+                    if let Some((pid, since_ns)) =
+                        since.filter(|(pid, _)| *pid == prev.pid && *pid != 0)
+                    {
+                        let runs = ((since_ns, event.time_ns), MomentKind::Runs(pid, prev.comm));
+                        ran.entry(event.cpu).or_default().push(runs);
+                    }
+                }
+                SchedWhat::Lost => *on_cpu = None,
+                SchedWhat::Waking { .. } => {}
+            }
+        }
+        if ran.is_empty() {
             return;
         }
-        let group = self.add_group("I/Os by thread".into(), String::new());
-        for (rank, (pid, mut own)) in by_thread.into_iter().enumerate() {
-            let name = format!("{} {pid}", own[0].comm).trim_start().to_string();
-            own.sort_by_key(|one| one.when);
-            let lanes = lanes::assign(own.iter().map(|one| one.when));
-            let first = self.add_lanes(&name, group, rank as i32, &lanes);
-            for (one, lane) in own.into_iter().zip(lanes) {
-                let waits = one
-                    .waits
-                    .iter()
-                    .map(|wait| (MomentKind::Waited(wait.what), (wait.from_ns, wait.to_ns)));
-                self.add_slice(first + lane, one.when, one.what, waits);
+        let group = self.add_group("CPUs".into(), String::new());
+        for (rank, (cpu, ran)) in ran.into_iter().enumerate() {
+            let track = self.add(format!("CPU {cpu}"), Some(group), rank as i32, TrackKind::Slices);
+            for (when, what) in ran {
+                self.add_slice(track, when, what, std::iter::empty());
             }
         }
     }
@@ -160,7 +218,13 @@ impl Timeline {
     }
 
     fn add_group(&mut self, name: String, description: String) -> usize {
-        self.tracks.push(Track { name, description, group: None, rank: 0, counter: false });
+        let group = self.add(name, None, 0, TrackKind::Slices);
+        self.tracks[group].description = description;
+        group
+    }
+
+    fn add(&mut self, name: String, group: Option<usize>, rank: i32, kind: TrackKind) -> usize {
+        self.tracks.push(Track { name, description: String::new(), group, rank, kind });
         self.tracks.len() - 1
     }
 
@@ -169,7 +233,7 @@ impl Timeline {
         let first = self.tracks.len();
         let count = lanes.iter().max().map_or(0, |highest| highest + 1);
         let (name, description) = (name.to_string(), String::new());
-        let lane = Track { name, description, group: Some(group), rank, counter: false };
+        let lane = Track { name, description, group: Some(group), rank, kind: TrackKind::Slices };
         self.tracks.resize(first + count, lane);
         first
     }
@@ -192,12 +256,15 @@ impl Timeline {
     }
 
     fn add_counter(&mut self, name: &str, group: usize, rank: i32, counts: Vec<(u64, i64)>) {
-        let (name, description) = (name.to_string(), String::new());
-        let track = self.tracks.len();
-        self.tracks.push(Track { name, description, group: Some(group), rank, counter: true });
+        let track = self.add(name.to_string(), Some(group), rank, TrackKind::Counter);
         let point = |(time_ns, count)| Point { time_ns, track, what: MomentKind::Count(count) };
         self.points.extend(counts.into_iter().map(point));
     }
+}
+
+/// As "fio 1234".
+pub fn thread_name(thread: u32, comm: Comm) -> String {
+    format!("{comm} {thread}").trim_start().to_string()
 }
 
 /// An I/O or another call, as it is drawn on its thread's track.

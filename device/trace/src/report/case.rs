@@ -14,6 +14,46 @@ const SHARE_MIN: u64 = 10;
 /// The device is slow from so many times its median on.
 const SLOW_FROM: u64 = 2;
 
+/// All requests in the order of their end, so that those of a time are found without looking at each.
+pub struct ByEnd {
+    /// Begin, end, and place in [`Trace::requests`].
+    requests: Vec<(u64, u64, usize)>,
+    /// The earliest begin of each and all behind it.
+    begin_min_ns: Vec<u64>,
+}
+
+impl ByEnd {
+    pub fn of(trace: &Trace) -> ByEnd {
+        ByEnd::of_lives(trace.requests.iter().map(Request::life))
+    }
+
+    fn of_lives(lives_ns: impl Iterator<Item = (u64, u64)>) -> ByEnd {
+        let mut requests: Vec<_> =
+            lives_ns.enumerate().map(|(index, (begin, end))| (begin, end, index)).collect();
+        requests.sort_by_key(|(_, end_ns, _)| *end_ns);
+        let mut begin_min_ns: Vec<u64> = Vec::with_capacity(requests.len());
+        for (begin_ns, ..) in requests.iter().rev() {
+            let behind_ns = begin_min_ns.last().copied().unwrap_or(u64::MAX);
+            begin_min_ns.push(behind_ns.min(*begin_ns));
+        }
+        begin_min_ns.reverse();
+        ByEnd { requests, begin_min_ns }
+    }
+
+    /// Those that were queued or in flight between two moments, in the order of the trace.
+    fn during(&self, (from_ns, to_ns): (u64, u64)) -> Vec<usize> {
+        let first = self.requests.partition_point(|(_, end_ns, _)| *end_ns <= from_ns);
+        let later = self.requests[first..].iter().zip(&self.begin_min_ns[first..]);
+        let mut found: Vec<usize> = later
+            .take_while(|(_, begin_min_ns)| **begin_min_ns < to_ns)
+            .filter(|((begin_ns, ..), _)| *begin_ns < to_ns)
+            .map(|((.., index), _)| *index)
+            .collect();
+        found.sort_unstable();
+        found
+    }
+}
+
 /// What is looked at: an I/O with its requests, or a request on its own.
 pub struct Case<'a> {
     trace: &'a Trace,
@@ -44,8 +84,8 @@ impl<'a> Case<'a> {
     }
 
     /// All causes, the longest first.
-    pub fn causes(&self, medians: &DeviceMedians) -> Vec<Cause> {
-        let around = self.around();
+    pub fn causes(&self, medians: &DeviceMedians, all: &ByEnd) -> Vec<Cause> {
+        let around = self.around(all);
         let mut causes: Vec<Cause> = [
             self.behind(&around),
             self.shared(&around),
@@ -75,14 +115,13 @@ impl<'a> Case<'a> {
     }
 
     /// All other requests of the same devices that were queued or in flight in that time.
-    fn around(&self) -> Vec<&'a Request> {
-        let (begin, end) = self.during_ns;
-        let during = |other: &Request| other.begin_ns() < end && other.end_ns() > begin;
+    fn around(&self, all: &ByEnd) -> Vec<&'a Request> {
         let same = |other: &Request| self.requests().any(|own| own.dev == other.dev);
-        let others = self.trace.requests.iter().enumerate();
+        let others = all.during(self.during_ns).into_iter();
         others
-            .filter(|(index, other)| during(other) && same(other) && !self.own.contains(index))
-            .map(|(_, other)| other)
+            .filter(|index| !self.own.contains(index))
+            .map(|index| &self.trace.requests[index])
+            .filter(|other| same(other))
             .collect()
     }
 
@@ -259,4 +298,26 @@ fn gaps(request: &Request) -> (Gaps, Gaps) {
     let gap = |pair: &[Piece]| (pair[0].ended_ns, pair[1].issued_ns);
     let pairs = || request.pieces.windows(2);
     (pairs().map(gap).collect(), pairs().filter(|pair| pair[0].bytes == 0).map(gap).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One that lasts long between short ones, in any order.
+    const LIVES_NS: [(u64, u64); 7] =
+        [(5, 90), (0, 3), (20, 30), (22, 24), (30, 31), (89, 95), (96, 99)];
+
+    #[test]
+    fn those_of_a_time_are_found_as_by_looking_at_each() {
+        let all = ByEnd::of_lives(LIVES_NS.into_iter());
+        for from_ns in 0..100 {
+            for to_ns in from_ns + 1..101 {
+                let during = |(begin, end): (u64, u64)| begin < to_ns && end > from_ns;
+                let places = 0..LIVES_NS.len();
+                let expected: Vec<usize> = places.filter(|at| during(LIVES_NS[*at])).collect();
+                assert_eq!(all.during((from_ns, to_ns)), expected, "{from_ns} to {to_ns}");
+            }
+        }
+    }
 }

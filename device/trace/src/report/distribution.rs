@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+const NS_PER_US: u64 = 1_000;
+
 /// The figures of a set of times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
@@ -37,6 +39,30 @@ impl Distribution {
             max_ns,
         })
     }
+}
+
+/// How many times lie between two powers of two of a microsecond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bin {
+    pub from_ns: u64,
+    /// The first that is not in it.
+    pub to_ns: u64,
+    pub count: u64,
+}
+
+/// From the shortest time's bin to the longest's; the first holds all below 1 us.
+pub fn histogram(times_ns: &[u64]) -> Vec<Bin> {
+    let place = |ns: &u64| (ns / NS_PER_US).checked_ilog2().map_or(0, |log| log as usize + 1);
+    let (first, last) = (times_ns.iter().map(place).min(), times_ns.iter().map(place).max());
+    let bin = |place: usize| Bin {
+        from_ns: if place == 0 { 0 } else { NS_PER_US << (place - 1) },
+        to_ns: NS_PER_US << place,
+        count: 0,
+    };
+    let first = first.unwrap_or(0);
+    let mut bins: Vec<Bin> = (first..last.map_or(0, |last| last + 1)).map(bin).collect();
+    times_ns.iter().for_each(|ns| bins[place(ns) - first].count += 1);
+    bins
 }
 
 /// Rounded for records, where further digits only make them longer.

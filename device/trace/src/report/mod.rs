@@ -18,7 +18,7 @@ pub mod record;
 pub mod rows;
 pub mod spans_file;
 pub mod steps;
-pub mod thread_sums;
+pub mod sums;
 pub mod thread_time;
 pub mod times;
 pub mod waiting;

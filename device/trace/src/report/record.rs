@@ -7,9 +7,10 @@ use serde::Serialize;
 use steadyio_core::kernel::Kernel;
 
 use super::calls::{CallGroup, CallSum, Calls, WorstCall};
+use super::case::ByEnd;
 use super::groups::{self, Group};
 use super::medians::DeviceMedians;
-use super::thread_sums::{self, ThreadSum};
+use super::sums::{CallsOf, Sums};
 use super::times::{Sample, Times};
 use super::words::{class_word, op_word};
 use super::worst::{Search, Worst};
@@ -87,7 +88,11 @@ pub struct Record {
     /// How long all of these calls took together, and what they waited for.
     pub calls: Vec<CallSum>,
     /// The same calls, by thread.
-    pub threads: Vec<ThreadSum>,
+    pub threads: Vec<CallsOf>,
+    /// By process, as far as events tell of which process a thread is.
+    pub processes: Vec<CallsOf>,
+    /// Those that name a file descriptor, by process and that.
+    pub files: Vec<CallsOf>,
     /// Calls that queued no request of their own; of processes that were asked for, or of all if no device was.
     pub calls_without_request: Vec<CallGroup>,
     /// The same I/Os and requests per I/O priority class; empty if events do not carry it.
@@ -164,8 +169,10 @@ impl Record {
         let flushes_and_discards = groups::requests(trace, &shown.flushes_and_discards, names);
         let others = question.calls_shown(trace);
         let calls = Calls::new(trace, &shown.ios, &others);
+        let sums = Sums { trace, ios: &shown.ios, others: &others };
         let medians = DeviceMedians::of_trace(trace);
-        let search = Search { trace, medians: &medians, count: question.worst, name: &name };
+        let (medians, by_end) = (&medians, &ByEnd::of(trace));
+        let search = Search { trace, medians, by_end, count: question.worst, name: &name };
         Record {
             schema: TRACE_SCHEMA,
             tool: Tool { steady: env!("CARGO_PKG_VERSION") },
@@ -179,7 +186,9 @@ impl Record {
             requests: requests.groups,
             flushes_and_discards: flushes_and_discards.groups,
             calls: calls.sums(),
-            threads: thread_sums::sums(trace, &shown.ios, &others),
+            threads: sums.by_thread(),
+            processes: sums.by_process(),
+            files: sums.by_file(),
             calls_without_request: calls.groups(),
             worst_calls: calls.worst(question.worst),
             kernel: question.kernel,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::distribution::{Distribution, one_decimal};
+use super::distribution::{Bin, Distribution, histogram, one_decimal};
 use super::steps::{self, Step};
 use crate::io::{Io, Request, Spans, Trace};
 
@@ -20,6 +20,9 @@ pub struct Times {
     pub count: u64,
     pub bytes: u64,
     pub total: Distribution,
+    /// Of the whole.
+    #[serde(default)]
+    pub histogram: Vec<Bin>,
     /// The share of all but the device in the sum of all times.
     pub software_percent: f64,
     /// Each span; requests have no submission.
@@ -110,6 +113,7 @@ impl Times {
         Some(Times {
             count: total_ns.len() as u64,
             bytes,
+            histogram: histogram(&total_ns),
             total: Distribution::of(total_ns)?,
             software_percent,
             spans: SPANS.into_iter().zip(spans_ns).skip(first).filter_map(span).collect(),

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::case::Case;
+use super::case::{ByEnd, Case};
 use super::cause::Cause;
 use super::cause_text::with_text;
 use super::groups::{Group, Grouped};
@@ -69,6 +69,7 @@ pub struct Search<'a> {
     pub trace: &'a Trace,
     /// The usual times of its devices.
     pub medians: &'a DeviceMedians,
+    pub by_end: &'a ByEnd,
     /// How many are wanted.
     pub count: usize,
     /// Names of devices.
@@ -114,7 +115,7 @@ impl Search<'_> {
             error: errors.into_iter().find(|error| *error != 0).unwrap_or(0),
             spans: io.spans,
             largest: largest(&io.spans, group),
-            causes: Case::of_io(self.trace, io).causes(self.medians),
+            causes: Case::of_io(self.trace, io).causes(self.medians, self.by_end),
         })
     }
 
@@ -139,7 +140,7 @@ impl Search<'_> {
             error: request.error,
             spans,
             largest: largest(&spans, group),
-            causes: Case::new(self.trace, &[index], during_ns).causes(self.medians),
+            causes: Case::new(self.trace, &[index], during_ns).causes(self.medians, self.by_end),
         }
     }
 }

@@ -19,6 +19,8 @@ const STATE_MASK: i64 = 0xff;
 const HARDIRQ: u8 = 0x08;
 const SOFTIRQ: u8 = 0x10;
 const NMI: u8 = 0x40;
+/// Of `clone_flags`.
+const CLONE_THREAD: u64 = 0x10000;
 
 /// Of bios: device, first sector, sectors, operation; of requests since 6.4, the I/O priority.
 const EXTENT: &str = "dev sector nr_sector rwbs ?ioprio";
@@ -195,10 +197,10 @@ fn threads() -> Vec<Wanted> {
         row("raw_syscalls sys_enter", Threads, "", &["NR {:s} ({*}"], |_| Some(EventKind::AnyCall)),
         row("exceptions page_fault_user", Threads, "", &["address={*} error_code={*}"], |_| Some(EventKind::PageFault)),
         // Not sched_process_fork: the workers of io_uring begin without it.
-        row("task task_newtask", Summary, "pid", &["pid={pid:d} comm={*} clone_flags={*}"],
-            |f| Some(EventKind::Fork { child: f.u32(0)? })),
+        row("task task_newtask", Summary, "pid clone_flags", &["pid={pid:d} comm={:n} clone_flags={clone_flags:x} {*}"],
+            |f| Some(EventKind::Fork { child: f.u32(0)?, same_process: f.u64(1)? & CLONE_THREAD != 0 })),
         row("sched sched_process_fork", Files, "child_pid", &["comm={*} child_pid={child_pid:d}"],
-            |f| Some(EventKind::Fork { child: f.u32(0)? })),
+            |f| Some(EventKind::Fork { child: f.u32(0)?, same_process: false })),
     ]
 }
 

@@ -106,6 +106,7 @@ impl Made {
         let operation = None;
         self.0.ios.push(Io {
             call,
+            fd: None,
             operation,
             pid,
             comm,

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use super::ledger::{Key, Ledger, Share, Task};
 use crate::event::{Call, Comm, Event, EventKind, Extent};
-use crate::io::{CallWithoutRequest, Origin};
+use crate::io::{CallWithoutRequest, Origin, Processes};
 use crate::sched::Switch;
 use uring::Uring;
 pub(super) use workers::submitter_of;
@@ -18,6 +18,7 @@ pub(super) use workers::submitter_of;
 #[derive(Debug)]
 struct InCall {
     call: Call,
+    fd: Option<i32>,
     comm: Comm,
     entered_ns: u64,
     /// Of a page fault: when the thread last continued after a sleep in it.
@@ -53,6 +54,7 @@ struct Caller {
 pub(super) struct Callers {
     threads: HashMap<u32, Caller>,
     uring: Uring,
+    pub processes: Processes,
     seen: SeenOfThreads,
 }
 
@@ -66,15 +68,23 @@ struct SeenOfThreads {
 
 impl InCall {
     /// It begins with that event.
-    fn new(call: Call, event: &Event) -> InCall {
-        let (comm, entered_ns) = (event.comm, event.time_ns);
-        let (io, commits) = (None, Vec::new());
-        InCall { call, comm, entered_ns, continued_ns: entered_ns, asleep: false, io, commits }
+    fn new((call, fd): (Call, Option<i32>), event: &Event) -> InCall {
+        InCall {
+            call,
+            fd,
+            comm: event.comm,
+            entered_ns: event.time_ns,
+            continued_ns: event.time_ns,
+            asleep: false,
+            io: None,
+            commits: Vec::new(),
+        }
     }
 
     fn without_request(&self, pid: u32, comm: Comm, exited_ns: u64) -> CallWithoutRequest {
         CallWithoutRequest {
             call: self.call,
+            fd: self.fd,
             pid,
             comm,
             entered_ns: self.entered_ns,
@@ -88,7 +98,7 @@ impl InCall {
 impl Callers {
     pub fn take(&mut self, event: &Event, ledger: &mut Ledger) {
         match event.what {
-            EventKind::CallEnter { call, .. } => self.enter_call(event, call, ledger),
+            EventKind::CallEnter { call, fd } => self.enter_call(event, (call, fd), ledger),
             EventKind::CallExit { call, result } => self.exit_call(event, call, result, ledger),
             EventKind::PageFault => self.begin_fault(event, ledger),
             EventKind::AnyCall => {
@@ -96,7 +106,10 @@ impl Callers {
                 self.end_fault(event.pid, ledger);
             }
             EventKind::Switch(switch) => self.note_fault_sleep(&switch, event.time_ns),
-            EventKind::Fork { child } => self.thread(child).born = true,
+            EventKind::Fork { child, same_process } => {
+                self.thread(child).born = true;
+                self.processes.start(event.pid, child, same_process);
+            }
             EventKind::JournalCommitStart { .. } => {
                 self.thread(event.pid).commit = Some(ledger.begin_commit(event.time_ns));
             }
@@ -185,7 +198,7 @@ impl Callers {
         Task::Io(key)
     }
 
-    fn enter_call(&mut self, event: &Event, call: Call, ledger: &mut Ledger) {
+    fn enter_call(&mut self, event: &Event, call: (Call, Option<i32>), ledger: &mut Ledger) {
         self.end_fault(event.pid, ledger);
         let thread = self.thread(event.pid);
         thread.cached_inode = None;
@@ -215,6 +228,7 @@ impl Callers {
             (Some(key), _) => {
                 if let Some(io) = ledger.io_mut(key) {
                     io.bytes = Some(if call.moves_data() { result.max(0) as u64 } else { 0 });
+                    io.fd = in_call.fd;
                     io.commits = in_call.commits;
                 }
                 ledger.end_io(key, event.time_ns);
@@ -241,7 +255,7 @@ impl Callers {
         let is_known = self.seen.switch && self.seen.any_call;
         let thread = self.thread(event.pid);
         if is_known && thread.call.is_none() {
-            thread.call = Some(InCall::new(Call::PageFault, event));
+            thread.call = Some(InCall::new((Call::PageFault, None), event));
         }
     }
 

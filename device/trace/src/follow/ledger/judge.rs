@@ -59,6 +59,7 @@ pub(super) fn make_io(io: &OpenIo, exited_ns: u64, parts: &[Part], results: &Res
     let moved = || requests().filter(|(request, _)| request.error == 0).map(|(r, _)| r.bytes).sum();
     Io {
         call: io.call,
+        fd: io.fd,
         operation: io.operation,
         pid: io.pid,
         comm: io.comm,

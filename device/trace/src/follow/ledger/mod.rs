@@ -316,6 +316,7 @@ impl Ledger {
 fn call_of(io: &OpenIo, exited_ns: u64) -> CallWithoutRequest {
     CallWithoutRequest {
         call: io.call,
+        fd: io.fd,
         pid: io.pid,
         comm: io.comm,
         entered_ns: io.entered_ns,

@@ -18,6 +18,8 @@ pub(super) struct Work {
 #[derive(Debug)]
 pub(in crate::follow) struct OpenIo {
     pub call: Call,
+    /// The file descriptor that it names.
+    pub fd: Option<i32>,
     /// Of io_uring.
     pub operation: Option<UringOp>,
     pub pid: u32,
@@ -71,6 +73,7 @@ impl OpenIo {
     pub(super) fn new(call: Call, (pid, comm): (u32, Comm), entered_ns: u64) -> OpenIo {
         OpenIo {
             call,
+            fd: None,
             operation: None,
             pid,
             comm,

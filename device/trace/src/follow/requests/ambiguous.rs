@@ -85,6 +85,24 @@ impl OpenRequests {
         self.one_of(self.table.beginning(place(extent), fits), extent)
     }
 
+    /// The same of a completion: of several alike, each with a command of the driver's, it is the one whose command is done.
+    pub fn one_done_at(&mut self, extent: &Extent, fits: impl Fn(&Open) -> bool) -> Match {
+        let mut slots = self.table.beginning(place(extent), fits);
+        let open = |slot: &RequestNumber| self.table.get(*slot);
+        let has_command = |slot: &RequestNumber| open(slot).is_some_and(|it| it.command.is_some());
+        if slots.len() > 1 && slots.iter().all(has_command) {
+            let is_done = |slot: &RequestNumber| {
+                let dispatch = open(slot).and_then(|open| open.dispatch);
+                dispatch.is_some_and(|dispatch| dispatch.piece.hardware_done_ns.is_some())
+            };
+            let done: Vec<RequestNumber> = slots.iter().copied().filter(is_done).collect();
+            if done.len() == 1 {
+                slots = done;
+            }
+        }
+        self.one_of(slots, extent)
+    }
+
     /// Which of `slots` the event at `extent` is about, if that is certain; if not, none of them can be reported.
     pub fn one_of(&mut self, mut slots: Vec<RequestNumber>, extent: &Extent) -> Match {
         if slots.len() > 1 {

@@ -238,7 +238,7 @@ impl Requests {
             open.op.kind == extent.op.kind && (whole || left >= extent.sectors)
         };
         let issued = |open: &Open| ends(open) && open.stage != RequestState::Waiting;
-        let slot = match self.open.one_at(extent, issued) {
+        let slot = match self.open.one_done_at(extent, issued) {
             Match::One(slot) => Some(slot),
             Match::Several(slots) => Some(self.open.closest(&slots, extent.sectors)),
             Match::None => self.unissued(extent, ends),

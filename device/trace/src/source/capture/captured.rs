@@ -11,6 +11,7 @@ use super::enable::{Enabled, EnabledEvent};
 use super::folder::{self, Meta};
 use super::threads::AskedFor;
 use crate::event::{Comm, Event, EventKind, UNKNOWN_CPU};
+use crate::io::Processes;
 use crate::source::decode::Decoder;
 use crate::source::format::PageFormat;
 use crate::source::pages::{CpuPages, Merged};
@@ -83,6 +84,11 @@ impl Captured {
         }
         let is_call = |event: &Event| matches!(event.what, EventKind::CallEnter { .. });
         self.events().flatten().filter(is_call).map(|event| event.pid).collect()
+    }
+
+    /// The processes of threads that began before it.
+    pub fn processes(&self) -> Processes {
+        Processes::new(self.meta.processes.clone())
     }
 
     /// Whether its switches are those of all threads.

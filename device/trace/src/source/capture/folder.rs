@@ -65,6 +65,9 @@ pub struct Meta {
     pub device_names: BTreeMap<String, String>,
     /// Names of threads when tracing began, and of those that were there when it ended.
     pub threads: BTreeMap<u32, String>,
+    /// The processes of those that are not the first thread of one.
+    #[serde(default)]
+    pub processes: BTreeMap<u32, u32>,
 }
 
 /// The buffer of one CPU.
@@ -107,8 +110,8 @@ impl Meta {
     /// Of a trace of this kernel that begins now.
     pub(super) fn begin(enabled: &Enabled, options: &Options) -> Meta {
         let system = rustix::system::uname();
-        let mut threads = BTreeMap::new();
-        names::add_names(&mut threads);
+        let (mut threads, mut processes) = (BTreeMap::new(), BTreeMap::new());
+        names::add_threads(&mut threads, &mut processes);
         let names = devices::names().into_iter();
         let started = Moment::now();
         Meta {
@@ -132,6 +135,7 @@ impl Meta {
             tracer: Vec::new(),
             device_names: names.map(|(dev, name)| (dev.to_string(), name)).collect(),
             threads,
+            processes,
         }
     }
 }

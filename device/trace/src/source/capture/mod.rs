@@ -213,7 +213,7 @@ impl Capture {
         meta.stopped = Moment::now();
         meta.memory_full = reader.end_reason() == Some(EndReason::MemoryFull);
         let Taken { mut held, no_room, kept_since_ns } = reader.finish()?;
-        names::add_names(&mut meta.threads);
+        names::add_threads(&mut meta.threads, &mut meta.processes);
         meta.kept_since_ns = kept_since_ns;
         for held in &held {
             let place = of_threads.as_ref().filter(|_| held.of_threads).unwrap_or(&instance);

@@ -7,9 +7,9 @@ use std::path::Path;
 
 use crate::source::pid_namespace;
 
-/// All threads and their names, as far as they stay long enough to be read; added to `names`. None where they
-/// have other numbers than in events.
-pub fn add_names(names: &mut BTreeMap<u32, String>) {
+/// All threads, their names and, where they are not the first of one, their processes, as far as they stay long enough to
+/// be read; added to what is known. None where they have other numbers than in events.
+pub fn add_threads(names: &mut BTreeMap<u32, String>, processes: &mut BTreeMap<u32, u32>) {
     if pid_namespace::other_than_initial().is_some() {
         return;
     }
@@ -17,6 +17,9 @@ pub fn add_names(names: &mut BTreeMap<u32, String>) {
         for thread in threads_of(process) {
             if let Ok(name) = fs::read_to_string(format!("/proc/{process}/task/{thread}/comm")) {
                 names.insert(thread, name.trim_end_matches('\n').to_string());
+                if thread != process {
+                    processes.insert(thread, process);
+                }
             }
         }
     }

@@ -33,7 +33,7 @@ impl AskedFor {
 
     /// Learns of new threads; takes all events in their order.
     pub fn take(&mut self, event: &Event) {
-        let EventKind::Fork { child } = event.what else { return };
+        let EventKind::Fork { child, .. } = event.what else { return };
         let now_ns = event.time_ns;
         match (self.includes(event.pid, now_ns), self.includes(child, now_ns)) {
             (true, false) => self.times.entry(child).or_default().push(now_ns..u64::MAX),

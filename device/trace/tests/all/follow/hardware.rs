@@ -147,3 +147,43 @@ fn each_piece_has_its_own_hardware_times() {
     assert_eq!(request.marks.get(Mark::HardwareStart), Some(15));
     assert_eq!(request.marks.get(Mark::HardwareDone), Some(70));
 }
+
+#[test]
+fn of_two_reads_of_one_sector_the_one_whose_command_is_done_completes() {
+    let place = read(NVME, 8);
+    let mut script = Script::new();
+    for thread in [1, 2] {
+        script
+            .by(thread)
+            .at(u64::from(thread))
+            .enter(Call::Read)
+            .block('Q', place)
+            .block('G', place);
+        let start = command(Driver::Nvme, thread.into());
+        script.what(EventKind::HardwareStart(start)).block('D', place);
+    }
+    for (thread, at) in [(2, 30), (1, 50)] {
+        script.by(0).at(at).what(EventKind::HardwareDone(command(Driver::Nvme, thread)));
+        script.at(at + 1).block('C', place);
+    }
+    script.by(1).at(60).exit(Call::Read, 4096).by(2).at(61).exit(Call::Read, 4096);
+    let trace = script.follow();
+    let of: Vec<_> = trace.requests.iter().map(|of| (of.pid, of.end_ns())).collect();
+    assert_eq!((of, trace.ios.len()), (vec![(2, 31), (1, 51)], 2));
+}
+
+#[test]
+fn of_two_reads_of_one_sector_with_both_commands_done_none_is_guessed() {
+    let place = read(NVME, 8);
+    let mut script = Script::new();
+    for thread in [1, 2] {
+        script.by(thread).at(u64::from(thread)).block('Q', place).block('G', place);
+        let start = command(Driver::Nvme, thread.into());
+        script.what(EventKind::HardwareStart(start)).block('D', place);
+    }
+    for key in [2, 1] {
+        script.by(0).at(30).what(EventKind::HardwareDone(command(Driver::Nvme, key)));
+    }
+    let trace = script.at(31).block('C', place).at(32).block('C', place).follow();
+    assert_eq!((trace.requests.len(), trace.account.unmatched_count), (0, 2));
+}

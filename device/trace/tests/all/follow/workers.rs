@@ -16,7 +16,7 @@ impl Ring {
     /// The program was started in the trace, and is in a call for ever after.
     fn new() -> Ring {
         let mut ring = Ring { script: Script::new(), now_ns: 0 };
-        ring.script.by(99).what(EventKind::Fork { child: 1 });
+        ring.script.by(99).what(EventKind::Fork { child: 1, same_process: false });
         ring.by(1, |script| script.enter(Call::IoUringEnter));
         ring
     }
@@ -59,7 +59,7 @@ impl Ring {
     }
 
     fn start(&mut self, worker: u32) {
-        self.by(1, |script| script.what(EventKind::Fork { child: worker }));
+        self.by(1, |script| script.what(EventKind::Fork { child: worker, same_process: false }));
     }
 
     fn begin(&mut self, worker: u32, request: u64) {

@@ -5,6 +5,9 @@ use std::collections::BTreeSet;
 
 use super::read::{File, Slice};
 use super::sample::{self, BEGIN_NS};
+use steadyio_trace::event::Comm;
+use steadyio_trace::io::Processes;
+use steadyio_trace::sched::{SchedEvent, SchedTask, SchedWhat, Switch};
 
 fn names_and_us(slices: &[&Slice]) -> Vec<(String, u64, u64)> {
     let us = |ns: u64| (ns - BEGIN_NS) / 1_000;
@@ -110,6 +113,24 @@ fn calls_of_a_thread_that_overlap_have_lanes_of_their_own() {
     assert_ne!(ring[0].track, ring[1].track);
     let sync = file.on("reader 1201");
     assert_eq!(sync[0].track, sync[1].track);
+}
+
+#[test]
+fn threads_are_in_the_process_table_and_cpus_show_what_ran() {
+    let mut trace = sample::trace();
+    trace.processes = Processes::new([(1202, 1201)]);
+    let task = |pid, comm: &[u8]| SchedTask { pid, comm: Comm::new(comm), prio: 120 };
+    let (idle, reader) = (task(0, b"swapper/1"), task(1202, b"reader"));
+    for (us, prev, next) in [(10, idle, reader), (25, reader, idle), (40, reader, idle)] {
+        let what = SchedWhat::Switch(Switch { prev, runnable: false, next });
+        trace.sched.take(SchedEvent { time_ns: BEGIN_NS + us * 1_000, cpu: 1, what });
+    }
+    let file = File::of(&trace);
+    let threads: Vec<_> = file.tracks.values().filter_map(|track| track.thread).collect();
+    assert_eq!(threads, [(1201, 1201), (1201, 1202)]);
+    // The last switch is from a thread that was not seen to get this CPU.
+    let ran = names_and_us(&file.on("CPU 1"));
+    assert_eq!(ran, [("reader 1202".to_string(), 10, 25)]);
 }
 
 #[test]

@@ -116,6 +116,7 @@ fn any_trace() -> impl Strategy<Value = Trace> {
             }
             Io {
                 call: [Call::Pread64, Call::Fsync, Call::IoUringEnter][number % 3],
+                fd: None,
                 operation: None,
                 pid: 200 + thread,
                 comm: Comm::new(b"reader"),

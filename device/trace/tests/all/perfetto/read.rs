@@ -19,6 +19,8 @@ pub struct File {
 pub struct Track {
     pub name: String,
     pub group: Option<String>,
+    /// Of a thread's track: process and thread.
+    pub thread: Option<(i32, i32)>,
     pub counts: Vec<(u64, i64)>,
     last_ns: u64,
     open: Vec<usize>,
@@ -83,7 +85,9 @@ impl File {
     fn add_track(&mut self, track: messages::TrackDescriptor) {
         let parent = |uuid| self.tracks.get(&uuid).expect("a group is described first");
         let group = track.parent_uuid.map(|uuid| parent(uuid).name.clone());
-        let new = Track { name: track.name, group, counts: vec![], last_ns: 0, open: vec![] };
+        let thread = track.thread.map(|thread| (thread.pid, thread.tid));
+        let new =
+            Track { name: track.name, group, thread, counts: vec![], last_ns: 0, open: vec![] };
         assert!(self.tracks.insert(track.uuid, new).is_none(), "described twice");
     }
 

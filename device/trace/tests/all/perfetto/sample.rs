@@ -69,7 +69,7 @@ fn io(call: Call, pid: u32, when_us: (u64, u64), bytes: u64, requests: &[usize])
         Spans { submission_ns: US, device_ns: exited_ns - entered_ns - US, ..Spans::default() };
     let requests = requests.to_vec();
     let (comm, operation) = (Comm::new(b"reader"), None);
-    Io { call, operation, pid, comm, entered_ns, exited_ns, bytes, requests, spans }
+    Io { call, fd: None, operation, pid, comm, entered_ns, exited_ns, bytes, requests, spans }
 }
 
 fn written_back() -> Request {

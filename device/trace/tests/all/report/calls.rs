@@ -131,7 +131,7 @@ fn who_is_woken_by_the_completion_of_a_request_of_others_waited_for_it() {
 fn what_else_happens_on_that_cpu_before_the_wakeup_makes_its_reason_unknown() {
     let script = sleeps_in(Call::Read, |script| {
         others_request(script);
-        script.what(EventKind::Fork { child: 9 });
+        script.what(EventKind::Fork { child: 9, same_process: false });
         wake(script, 900);
     });
     assert_eq!(sum(&script).2[0], ("unknown", 790));

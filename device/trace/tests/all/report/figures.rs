@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use steadyio_trace::event::{Call, Dev, OpKind};
 use steadyio_trace::intervals::Intervals;
 use steadyio_trace::io::{Mark, Request};
-use steadyio_trace::report::distribution::Distribution;
+use steadyio_trace::report::distribution::{Distribution, histogram};
 use steadyio_trace::report::record::{Question, Record, Unread};
 use steadyio_trace::source::capture::devices::{Stack, Untold};
 use steadyio_trace::source::capture::threads::AskedFor;
@@ -98,6 +98,21 @@ fn percentiles_are_of_the_nearest_rank() {
     let one = Distribution::of(vec![7]).unwrap();
     assert_eq!((one.p50_ns, one.p999_ns), (7, 7));
     assert_eq!(Distribution::of(Vec::new()), None);
+}
+
+#[test]
+fn a_histogram_counts_each_time_once_between_powers_of_two() {
+    let bins = histogram(&[999, 1_000, 1_999, 9_000]);
+    let of: Vec<_> = bins.iter().map(|bin| (bin.from_ns, bin.to_ns, bin.count)).collect();
+    let expected = [
+        (0, 1_000, 1),
+        (1_000, 2_000, 2),
+        (2_000, 4_000, 0),
+        (4_000, 8_000, 0),
+        (8_000, 16_000, 1),
+    ];
+    assert_eq!(of, expected);
+    assert_eq!(histogram(&[]), []);
 }
 
 #[test]

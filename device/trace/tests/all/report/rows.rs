@@ -70,6 +70,20 @@ fn calls_are_added_up_by_thread_the_longest_first() {
 }
 
 #[test]
+fn calls_are_added_up_by_process_and_by_file_descriptor() {
+    let mut script = script();
+    script.by(1).at(400).what(EventKind::Fork { child: 2, same_process: true });
+    script.by(2).at(410).what(EventKind::CallEnter { call: Call::Fdatasync, fd: Some(7) });
+    script.at(450).exit(Call::Fdatasync, 0);
+    let record = Record::new(&script.follow(), Question::default());
+    valid(&record);
+    let [process] = &record.processes[..] else { panic!("{:?}", record.processes) };
+    assert_eq!((process.pid, process.times.count, process.sum_ns), (1, 3, 190));
+    let of: Vec<_> = record.files.iter().map(|of| (of.pid, of.fd, of.sum_ns)).collect();
+    assert_eq!(of, [(1, Some(3), 150), (1, Some(7), 40)]);
+}
+
+#[test]
 fn an_fsync_by_io_uring_is_one_whatever_its_first_request_does() {
     let data = extent("WS", 0, 8);
     let mut script = Script::new();

@@ -218,7 +218,7 @@ fn elsewhere(event: &Event, what: &EventKind) -> (&'static str, String, String) 
             );
             named("writeback", "balance_dirty_pages", values)
         }
-        EventKind::Fork { child } => {
+        EventKind::Fork { child, .. } => {
             let (comm, pid) = (event.comm, event.pid);
             let values = format!("comm={comm} pid={pid} child_comm={comm} child_pid={child}");
             named("sched", "sched_process_fork", values)

@@ -12,7 +12,7 @@ const TRACER: u32 = 5;
 fn after(mut asked_for: AskedFor, forks: &[(u64, u32, u32)]) -> AskedFor {
     let mut script = Script::new();
     for (time_ns, by, child) in forks {
-        script.at(*time_ns).by(*by).what(EventKind::Fork { child: *child });
+        script.at(*time_ns).by(*by).what(EventKind::Fork { child: *child, same_process: false });
     }
     script.events.iter().for_each(|event| asked_for.take(event));
     asked_for

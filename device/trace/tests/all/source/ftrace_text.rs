@@ -336,11 +336,15 @@ fn events_of_the_rest_of_the_kernel() {
     );
     assert_eq!(
         what("sched_process_fork: comm=a child_pid=3 pid=10 child_comm=b child_pid=11"),
-        EventKind::Fork { child: 11 }
+        EventKind::Fork { child: 11, same_process: false }
     );
     assert_eq!(
         what("task_newtask: pid=11 comm=a clone_flags=3 clone_flags=1200011 oom_score_adj=0"),
-        EventKind::Fork { child: 11 }
+        EventKind::Fork { child: 11, same_process: false }
+    );
+    assert_eq!(
+        what("task_newtask: pid=12 comm=a clone_flags=3d0f00 oom_score_adj=0"),
+        EventKind::Fork { child: 12, same_process: true }
     );
 }
 

@@ -129,7 +129,7 @@ fn elsewhere() -> impl Strategy<Value = EventKind> {
             .prop_map(|(dev, transaction)| EventKind::JournalCommitStart { dev, transaction }),
         (any_dev(), any::<u32>())
             .prop_map(|(dev, transaction)| EventKind::JournalCommitEnd { dev, transaction }),
-        any::<u32>().prop_map(|child| EventKind::Fork { child }),
+        any::<u32>().prop_map(|child| EventKind::Fork { child, same_process: false }),
     ]
 }
 

@@ -68,9 +68,9 @@ impl State {
 impl Sim {
     /// The program and its workers are started.
     pub(super) fn start_ring(&mut self) {
-        self.emit(0, 99, EventKind::Fork { child: SUBMITTER });
+        self.emit(0, 99, EventKind::Fork { child: SUBMITTER, same_process: false });
         for worker in WORKERS {
-            self.emit(0, SUBMITTER, EventKind::Fork { child: worker });
+            self.emit(0, SUBMITTER, EventKind::Fork { child: worker, same_process: false });
         }
     }
 
