@@ -204,8 +204,9 @@ def test_the_ui_shows_one_row_per_layer_and_thread(ui: PerfettoUi, work: Path) -
     titles = ui.page.locator(".pf-track__title-popup").all_text_contents()
     layers = ["submission (VFS)", "block layer", "driver", "device", "completion"]
     counters = ["requests queued or in flight", "requests in flight"]
-    assert titles[titles.index("I/Os by thread") :] == [
-        *("I/Os by thread", "reader 1201", "reader 1202"),
+    assert titles[titles.index("device 8:16") :] == [
         *("device 8:16", *counters, "block layer", "device"),
         *("device mmcblk0", *counters, *layers),
+        *("reader 1201", "reader (1201)"),
+        *("reader 1202", "reader (1202)"),
     ]

@@ -137,9 +137,8 @@ impl Timeline {
         let comm = own[0].comm;
         let kind = TrackKind::Thread { process, thread };
         let group = self.add(comm.to_string(), None, 0, kind);
-        let name = thread_name(thread, comm);
         let lanes = lanes::assign(own.iter().map(|one| one.when));
-        let first = self.add_lanes(&name, group, 0, &lanes);
+        let first = self.add_lanes(&comm.to_string(), group, 0, &lanes);
         for (one, lane) in own.into_iter().zip(lanes) {
             let waits = one.waits.iter();
             let waits =

@@ -65,16 +65,17 @@ impl Sums<'_> {
     /// The longest sum first.
     fn by(&self, key: impl Fn(u32, Option<i32>) -> Option<Key>) -> Vec<CallsOf> {
         let mut all: BTreeMap<Key, Sum> = BTreeMap::new();
-        let mut add = |pid: u32, fd, comm, (from_ns, to_ns): (u64, u64), moved: Option<u64>| {
-            let Some(key) = key(pid, fd) else { return };
-            let sum = all.entry(key).or_default();
-            if to_ns >= sum.last_ns {
-                (sum.comm, sum.last_ns) = (comm, to_ns);
-            }
-            sum.ios += u64::from(moved.is_some());
-            sum.bytes += moved.unwrap_or(0);
-            sum.times_ns.push(to_ns.saturating_sub(from_ns));
-        };
+        let mut add =
+            |pid: u32, fd, comm: Comm, (from_ns, to_ns): (u64, u64), moved: Option<u64>| {
+                let Some(key) = key(pid, fd) else { return };
+                let sum = all.entry(key).or_default();
+                if to_ns >= sum.last_ns && !comm.is_empty() {
+                    (sum.comm, sum.last_ns) = (comm, to_ns);
+                }
+                sum.ios += u64::from(moved.is_some());
+                sum.bytes += moved.unwrap_or(0);
+                sum.times_ns.push(to_ns.saturating_sub(from_ns));
+            };
         for call in self.others.iter().map(|index| &self.trace.calls_without_request[*index]) {
             add(call.pid, call.fd, call.comm, (call.entered_ns, call.exited_ns), None);
         }

@@ -76,8 +76,8 @@ pub fn stays(
             SchedWhat::Switch(switch) if switch.prev.pid == pid => of.leave(event, switch)?,
             SchedWhat::Switch(switch) if switch.next.pid == pid => of.get_cpu(event)?,
             SchedWhat::Waking { waking, by, completed_ns } if waking.woken.pid == pid => {
-                let context = waking.context;
-                of.wake(Waker { at_ns: event.time_ns, by, context, completed_ns });
+                let (at_ns, context) = (event.time_ns, waking.context);
+                of.wake(Woken { at_ns, slept_since_ns: at_ns, by, context, completed_ns });
                 continue;
             }
             _ => continue,
@@ -99,14 +99,6 @@ pub fn stays(
     Some(of.stays)
 }
 
-#[derive(Clone, Copy)]
-struct Waker {
-    at_ns: u64,
-    by: (u32, Comm),
-    context: Option<Context>,
-    completed_ns: Option<u64>,
-}
-
 /// A thread, while its events are read.
 struct Thread {
     stays: Vec<Stay>,
@@ -116,10 +108,10 @@ struct Thread {
 
 enum State {
     /// With the last wakeup in that time: another CPU may wake it before it is switched out.
-    Running(Option<Waker>),
+    Running(Option<Woken>),
     Ready(Option<Woken>),
     /// With that wakeup, until another comes.
-    Asleep(Option<Waker>),
+    Asleep(Option<Woken>),
 }
 
 impl Thread {
@@ -138,21 +130,22 @@ impl Thread {
     }
 
     /// The first wakeup counts: `sched_wakeup` follows `sched_waking`.
-    fn wake(&mut self, waker: Waker) {
+    fn wake(&mut self, waker: Woken) {
         match &mut self.state {
             State::Running(last) => *last = Some(waker),
             State::Ready(_) => {}
             State::Asleep(_) => {
-                let woken = self.woken(waker);
+                let woken = self.after_sleep(waker);
                 self.end(waker.at_ns, Doing::Asleep { woken: Some(woken) });
                 self.state = State::Ready(Some(woken));
             }
         }
     }
 
-    fn woken(&self, Waker { at_ns, by, context, completed_ns }: Waker) -> Woken {
-        let at_ns = at_ns.max(self.since_ns);
-        Woken { at_ns, slept_since_ns: self.since_ns, by, context, completed_ns }
+    /// The wakeup, with the sleep that it ends.
+    fn after_sleep(&self, waker: Woken) -> Woken {
+        let slept_since_ns = self.since_ns;
+        Woken { at_ns: waker.at_ns.max(slept_since_ns), slept_since_ns, ..waker }
     }
 
     fn get_cpu(&mut self, event: &SchedEvent) -> Option<()> {
@@ -160,7 +153,7 @@ impl Thread {
             State::Running(_) => return None,
             State::Ready(woken) => woken,
             // No sleep ends without a wakeup, so it is the one that came while it was still running.
-            State::Asleep(early) => Some(self.woken(early?)),
+            State::Asleep(early) => Some(self.after_sleep(early?)),
         };
         self.end(event.time_ns, Doing::Ready { cpu: Some(event.cpu), woken });
         self.state = State::Running(None);

@@ -7,7 +7,7 @@
 use std::io::BufRead;
 
 use super::text::scan::{Scan, quoted};
-use super::text::{Grammar, Head, Reading, Text, syscall};
+use super::text::{Grammar, Head, Reading, Text, cpus_in_brackets, syscall};
 use crate::calls;
 use crate::event::Comm;
 use crate::sched::Context;
@@ -174,17 +174,10 @@ type Where<'a> = ((Comm, u32), u32, Option<Context>, Scan<'a>);
 /// `COMM-PID [TGID] [CPU]` or, in the latency format, `COMM-PID CPUFLAGS`; the time stands behind it. A name
 /// can contain anything, even a bracket with a number: what stands before the CPU must be a PID.
 fn thread_and_cpu(line: &[u8]) -> Option<Where<'_>> {
-    let brackets =
-        line.iter().enumerate().filter(|(_, byte)| **byte == b'[').map(|(place, _)| place);
-    for place in brackets.take(16) {
-        let mut scan = Scan::new(&line[place + 1..]);
-        let Ok(cpu) = scan.decimal("") else { continue };
-        if !scan.passes("] ") {
-            continue;
-        }
+    for (before, cpu, scan) in cpus_in_brackets(line) {
         let (context, behind) = behind_flags(scan);
         let is_time = behind.rest().first().is_some_and(u8::is_ascii_digit);
-        match thread(without_group(&line[..place])) {
+        match thread(without_group(before)) {
             Some(thread) if is_time => return Some((thread, cpu, context, behind)),
             _ => {}
         }

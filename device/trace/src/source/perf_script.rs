@@ -8,7 +8,7 @@ use std::io::BufRead;
 
 use super::ftrace_text::seconds;
 use super::text::scan::{Scan, quoted};
-use super::text::{Grammar, Head, Reading, Text};
+use super::text::{Grammar, Head, Reading, Text, cpus_in_brackets};
 use crate::event::Comm;
 
 /// The events in perf's text.
@@ -66,16 +66,9 @@ fn own_record(head: &Head, record: &[u8]) -> Reading {
 /// `COMM TID [CPU] TIME: `, and what stands behind it. The name of the thread can contain anything: what stands
 /// before the CPU must be a number, and what stands behind it a time.
 fn head(line: &[u8]) -> Result<(Head, &[u8]), String> {
-    let brackets =
-        line.iter().enumerate().filter(|(_, byte)| **byte == b'[').map(|(place, _)| place);
     let mut time_is_wrong = None;
-    for place in brackets.take(16) {
-        let mut scan = Scan::new(&line[place + 1..]);
-        let Ok(cpu) = scan.decimal("") else { continue };
-        if !scan.passes("] ") {
-            continue;
-        }
-        let Some((comm, pid)) = thread(&line[..place]) else { continue };
+    for (before, cpu, mut scan) in cpus_in_brackets(line) {
+        let Some((comm, pid)) = thread(before) else { continue };
         scan.spaces();
         match time_ns(&mut scan) {
             Some(time_ns) => {

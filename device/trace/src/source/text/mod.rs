@@ -15,10 +15,14 @@ use std::io::BufRead;
 
 use lines::{Line, Lines};
 use order::Order;
+use scan::Scan;
 
 use super::{Position, Problem};
 use crate::event::{Comm, Event, EventKind, UNKNOWN_CPU};
 use crate::sched::{Context, Waking};
+
+/// More than a name and a head have.
+const BRACKETS_MAX: usize = 16;
 
 /// How one format writes its lines.
 pub(super) trait Grammar {
@@ -47,6 +51,16 @@ pub(super) enum Reading {
     Problem(String),
     /// Neither this line nor what comes behind it can be used: this is why.
     Stop(String),
+}
+
+/// Each `[CPU] ` in a line, with what stands before and behind it: a thread's name can hold some, too.
+pub(super) fn cpus_in_brackets(line: &[u8]) -> impl Iterator<Item = (&[u8], u32, Scan<'_>)> {
+    let brackets = line.iter().enumerate().filter(|(_, byte)| **byte == b'[');
+    brackets.take(BRACKETS_MAX).filter_map(|(place, _)| {
+        let mut scan = Scan::new(&line[place + 1..]);
+        let cpu = scan.decimal("").ok()?;
+        scan.passes("] ").then_some((&line[..place], cpu, scan))
+    })
 }
 
 /// The head of an event's line: when, where and who.

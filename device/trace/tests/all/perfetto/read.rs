@@ -84,10 +84,15 @@ impl File {
 
     fn add_track(&mut self, track: messages::TrackDescriptor) {
         let parent = |uuid| self.tracks.get(&uuid).expect("a group is described first");
-        let group = track.parent_uuid.map(|uuid| parent(uuid).name.clone());
+        let parent = track.parent_uuid.map(parent);
+        let group = parent.map(|parent| parent.name.clone());
+        // The UI adds the number, too.
+        let name = match parent.and_then(|parent| parent.thread) {
+            Some((_, thread)) => format!("{} {thread}", track.name),
+            None => track.name,
+        };
         let thread = track.thread.map(|thread| (thread.pid, thread.tid));
-        let new =
-            Track { name: track.name, group, thread, counts: vec![], last_ns: 0, open: vec![] };
+        let new = Track { name, group, thread, counts: vec![], last_ns: 0, open: vec![] };
         assert!(self.tracks.insert(track.uuid, new).is_none(), "described twice");
     }
 
