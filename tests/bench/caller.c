@@ -1,15 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * caller DEV pread|uring_fixed|buffer read|write BYTES ROUNDS: one call after the other, ROUNDS
- * times, after as many to warm up. uring_fixed: io_uring with a registered buffer; buffer: the ioctl
- * of a character device with one. sched_rr_get_interval(), which nothing else calls, marks begin and
- * end for step.c. Runs in the guest of steady_lab/figures/call_cost.py, under SCHED_FIFO: when the
- * kernel's workers run then does not depend on how much CPU time they had before.
+ * caller FILE pread|cached|uring_fixed|buffer read|write BYTES ROUNDS [sequential|random
+ * [STATS|instructions]]: one call after the other, ROUNDS times. cached: pread() and pwrite() without
+ * O_DIRECT, which all others have; uring_fixed: io_uring with a registered buffer; buffer: the ioctl
+ * of a character device with one.
+ *
+ * At random places, after as many calls to the same ones, so that the emulated card has memory for
+ * them. Where an order is given, after one call, and with an fsync() after writes. Prints how long
+ * that took in ns; with STATS, the emulated card's counters, also the data commands that the card was
+ * sent: all, and the least and the most during a call. With `instructions`, under a clock that counts
+ * them as ns, not the time in which the CPU waited. sched_rr_get_interval(), which nothing else
+ * calls, marks begin and end for step.c.
+ *
+ * Runs in the guests of steady_lab/figures/call_cost.py and direct_path.py, under SCHED_FIFO: when
+ * the kernel's workers run then does not depend on how much CPU time they had before.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/io_uring.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,6 +28,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -24,11 +36,17 @@
 
 #include "chardisk.h"
 
+#define FIRST_STATE 1
+
 static int device;
-static bool is_write;
+static bool is_write, is_sequential, has_order;
 static char *data;
 static size_t bytes;
-static uint64_t places;
+static uint64_t places, call_number;
+static uint64_t state = FIRST_STATE; /* of random places */
+static int stats = -1;
+static volatile uint64_t *waited;
+static uint64_t least = UINT64_MAX, most;
 
 static struct {
 	int fd;
@@ -43,17 +61,17 @@ static void die(const char *what)
 	exit(1);
 }
 
-static uint64_t random_offset(void)
+static uint64_t next_offset(void)
 {
-	static uint64_t state = 1;
-
+	if (is_sequential)
+		return call_number++ * bytes;
 	state = state * 6364136223846793005ULL + 1442695040888963407ULL;
 	return (state >> 33) % places * bytes;
 }
 
 static void by_pread(void)
 {
-	off_t offset = (off_t)random_offset();
+	off_t offset = (off_t)next_offset();
 	ssize_t size = is_write ? pwrite(device, data, bytes, offset)
 				: pread(device, data, bytes, offset);
 
@@ -64,7 +82,7 @@ static void by_pread(void)
 static void by_buffer(void)
 {
 	struct chardisk_transfer transfer = {
-		.offset = random_offset(),
+		.offset = next_offset(),
 		.bytes = bytes,
 		.op = is_write ? CHARDISK_WRITE : CHARDISK_READ,
 	};
@@ -82,7 +100,7 @@ static void by_uring(void)
 	memset(sqe, 0, sizeof(*sqe));
 	sqe->opcode = is_write ? IORING_OP_WRITE_FIXED : IORING_OP_READ_FIXED;
 	sqe->fd = device;
-	sqe->off = random_offset();
+	sqe->off = next_offset();
 	sqe->addr = (uintptr_t)data;
 	sqe->len = (uint32_t)bytes;
 	ring.sq_array[slot] = slot;
@@ -140,26 +158,135 @@ static void setup_buffer(void)
 		die("register");
 }
 
-int main(int argc, char **argv)
+static uint64_t now_ns(void)
 {
-	struct sched_param priority = {.sched_priority = 1};
-	struct timespec interval;
-	void (*call)(void) = by_pread;
-	int rounds, i;
+	struct timespec now;
 
-	if (argc != 6) {
-		fprintf(stderr,
-			"usage: caller DEV pread|uring_fixed|buffer read|write BYTES ROUNDS\n");
-		return 2;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Reads and writes that the card was sent since it is there. */
+static uint64_t commands(void)
+{
+	char text[1024];
+	ssize_t size = pread(stats, text, sizeof(text) - 1, 0);
+	char *reads, *writes;
+
+	if (size < 0)
+		die("counters");
+	text[size] = 0;
+	reads = strstr(text, "reads ");
+	writes = strstr(text, "writes ");
+	if (!reads || !writes)
+		die("counters");
+	return strtoull(reads + 6, NULL, 10) + strtoull(writes + 7, NULL, 10);
+}
+
+/*
+ * A process that counts while nothing else runs, two instructions each time: what it did not execute
+ * in a time, all others did. (An idle CPU would execute the kernel's idle loop.)
+ */
+static void count_waiting(void)
+{
+	struct sched_param priority = {0};
+	pid_t parent = getpid();
+
+	waited = mmap(NULL, sizeof(*waited), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	if (waited == MAP_FAILED)
+		die("mmap");
+	switch (fork()) {
+	case -1:
+		die("fork");
+		break;
+	case 0:
+		if (sched_setscheduler(0, SCHED_IDLE, &priority) ||
+		    prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
+			die("counting process");
+		__asm__ volatile("1: incq %0\n\tjmp 1b" : "+m"(*waited));
 	}
-	device = open(argv[1], O_RDWR | O_DIRECT);
+	while (!*waited)
+		usleep(100);
+}
+
+static uint64_t waited_ns(void)
+{
+	return waited ? 2 * *waited : 0;
+}
+
+static void call_and_count(void (*call)(void))
+{
+	uint64_t before = stats < 0 ? 0 : commands(), sent;
+
+	call();
+	sent = stats < 0 ? 0 : commands() - before;
+	least = sent < least ? sent : least;
+	most = sent > most ? sent : most;
+}
+
+static void flush(void)
+{
+	if (has_order && is_write && fsync(device))
+		die("fsync");
+}
+
+static void measure(void (*call)(void), int rounds)
+{
+	struct timespec interval;
+	uint64_t sent, begin_ns, took_ns;
+	int i;
+
+	for (i = 0; i < (has_order ? 1 : rounds); i++)
+		call();
+	flush();
+	state = FIRST_STATE;
+	sent = stats < 0 ? 0 : commands();
+	begin_ns = now_ns() - waited_ns();
+	sched_rr_get_interval(0, &interval);
+	for (i = 0; i < rounds; i++)
+		call_and_count(call);
+	flush();
+	sched_rr_get_interval(0, &interval);
+	took_ns = now_ns() - waited_ns() - begin_ns;
+	sent = stats < 0 ? 0 : commands() - sent;
+	printf("%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", took_ns, sent, least, most);
+}
+
+static void open_all(char **argv)
+{
+	int how = strcmp(argv[2], "cached") == 0 ? 0 : O_DIRECT;
+
 	is_write = strcmp(argv[3], "write") == 0;
-	bytes = (size_t)atoi(argv[4]);
-	rounds = atoi(argv[5]);
+	bytes = (size_t)atol(argv[4]);
+	has_order = argv[6] != NULL;
+	is_sequential = has_order && strcmp(argv[6], "sequential") == 0;
+	device = open(argv[1], O_RDWR | O_CREAT | how, 0600);
 	if (device < 0 || posix_memalign((void **)&data, 4096, bytes))
 		die(argv[1]);
 	memset(data, 1, bytes);
 	places = (uint64_t)lseek(device, 0, SEEK_END) / bytes;
+	if (has_order && argv[7] && strcmp(argv[7], "instructions") == 0) {
+		count_waiting();
+	} else if (has_order && argv[7]) {
+		stats = open(argv[7], O_RDONLY);
+		if (stats < 0)
+			die(argv[7]);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct sched_param priority = {.sched_priority = 1};
+	void (*call)(void) = by_pread;
+
+	if (argc < 6 || argc > 8) {
+		fprintf(stderr,
+			"usage: caller FILE pread|cached|uring_fixed|buffer read|write BYTES ROUNDS"
+			" [sequential|random [STATS|instructions]]\n");
+		return 2;
+	}
+	open_all(argv);
 	if (strcmp(argv[2], "uring_fixed") == 0) {
 		setup_uring();
 		call = by_uring;
@@ -169,11 +296,6 @@ int main(int argc, char **argv)
 	}
 	if (sched_setscheduler(0, SCHED_FIFO, &priority))
 		die("sched_setscheduler");
-	for (i = 0; i < rounds; i++)
-		call();
-	sched_rr_get_interval(0, &interval);
-	for (i = 0; i < rounds; i++)
-		call();
-	sched_rr_get_interval(0, &interval);
+	measure(call, atoi(argv[5]));
 	return 0;
 }
