@@ -189,6 +189,7 @@ static void completed(struct mmc_request *mrq)
 	struct chario_disk *disk = op->disk;
 	bool finished = op->kind == CHARIO_OP_READ && !has_failed(op) && !wants_attention(op);
 
+	mmc_post_req(disk->card->host, mrq, has_failed(op) ? -EIO : 0);
 	if (finished) {
 		op->done_bytes = op->data.bytes_xfered;
 		mmc_retune_release(disk->card->host);
@@ -347,9 +348,12 @@ bool chario_command_start(struct chario_disk *disk, struct chario_op *op)
 	fill_request(disk, op);
 	op->disk = disk;
 	op->mrq.done = completed;
+	/* What is mapped for DMA before, sdhci ends in the interrupt, not in a thread. */
+	mmc_pre_req(card->host, &op->mrq);
 	error = mmc_start_request(card->host, &op->mrq);
 	if (!error)
 		return false;
+	mmc_post_req(card->host, &op->mrq, error);
 	mmc_retune_release(card->host);
 ended:
 	op->error = as_seen_by_caller(error);
