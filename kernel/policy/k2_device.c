@@ -5,8 +5,8 @@
 #define EPOCH_SAMPLES 64
 /* And so many of a fast device show how slow it is before an epoch is over. */
 #define SAMPLES_ENOUGH 8192
-#define NS_MIN	      1000U
-#define NS_MAX	      2000000000U
+#define NS_MIN	       1000U
+#define NS_MAX	       2000000000U
 /* So many stalls in a row are no stalls. */
 #define STALLS_MAX 8
 

@@ -4,7 +4,6 @@
 from pathlib import Path
 
 import pytest
-from steady_lab.devices import ssd_fit
 from steady_lab.devices.spec import load_device
 from steady_lab.devices.ssd_fit import (
     FREE,

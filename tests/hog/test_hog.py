@@ -57,9 +57,7 @@ def test_a_character_device_needs_no_worker_and_a_starved_caller_holds_nothing_u
     device = PROJECT / "experiments" / "devices" / "test-plain.toml"
     command = ["sh", f"{GUEST_PROJECT}/tests/hog/chardisk.sh"]
     environment = {"STEADY_TESTS": f"{GUEST_PROJECT}/tests/kernel"}
-    request = BootRequest(
-        command, work, device=device, environment=environment, modules=["chario"]
-    )
+    request = BootRequest(command, work, device=device, environment=environment, modules=["chario"])
     result = uml(release).boot(request)
     print(result.output)
     assert result.exit_status == 0, result.output[-3000:]
