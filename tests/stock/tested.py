@@ -33,6 +33,13 @@ WHAT = {
     "chario_suspend": "chario: devices suspended and resumed under load, whole card and lane",
     "test_recorder_tracer_and_bench_count_right": "`steady record`, `trace` and `bench`: counts",
 }
+DISKS = {
+    "virtio": "virtio-blk",
+    "scsi": "virtio-scsi",
+    "nvme": "NVMe",
+    "sd": "SD card (sdhci)",
+    "null": "null_blk",
+}
 Row = tuple[str, str]
 
 
@@ -52,8 +59,8 @@ def rows() -> dict[Row, dict[str, bool]]:
 def row_of(case: ElementTree.Element, about: Mapping[str, str]) -> Row:
     name = case.get("name", "").partition("[")[0]
     if name == "test_as_on_the_lab_kernel":
-        return header(SCRIPTS / f"{about['script']}.sh")["DESCRIPTION"], "null_blk, several"
-    return WHAT[about.get("script", name)], about.get("disk", "SD card")
+        return f"k2: {header(SCRIPTS / f'{about["script"]}.sh')['DESCRIPTION']}", "null_blk"
+    return WHAT[about.get("script", name)], DISKS[about.get("disk", "sd")]
 
 
 def versions() -> dict[str, str]:
@@ -69,7 +76,7 @@ def versions() -> dict[str, str]:
 def table() -> Iterator[str]:
     yield f"| what | disk | {' | '.join(versions()[release] for release in RELEASES)} |"
     yield f"| --- | --- |{' --- |' * len(RELEASES)}"
-    for (what, disk), cells in rows().items():
+    for (what, disk), cells in sorted(rows().items(), key=lambda row: (row[0][1], row[0][0])):
         words = [
             {True: "passed", False: "**failed**", None: "not run"}[cells.get(release)]
             for release in RELEASES
