@@ -21,6 +21,7 @@ COMMAND_MODULES = (
     "power_cut",
     "cpu_cost",
     "call_cost",
+    "direct_path",
     "run",
     "report",
     "summary",

@@ -1,0 +1,66 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# The guest's part of steady_lab/figures/direct_path.py: for each line of $PWD/cases what the caller
+# prints. A line: FILE HOW read|write BYTES CALLS sequential|random, with FILE one of
+#   block       the card's block device
+#   ext4        a file of $FILE_MIB MiB on it; writes are to a new one
+#   fragmented  a file whose blocks are apart
+#   char        the card as a character device; these come last
+# Nothing is in memory before each. $COUNTERS: see caller.c.
+STEADY_TESTS=/run/steadyio/project/tests/kernel
+# shellcheck source=../kernel/lib.sh
+. "$STEADY_TESTS/lib.sh"
+set -e
+
+MOUNT=/run/scratch/card
+FRAGMENTED_BYTES=$((8 << 20))
+
+mounted() {
+	mountpoint -q $MOUNT && return
+	mkdir -p $MOUNT
+	mkfs.ext4 -q -b 4096 -E lazy_itable_init=0,lazy_journal_init=0 $EMMC_NODE
+	mount $EMMC_NODE $MOUNT
+}
+
+# file_of FILE OP: its path, made as it has to be.
+file_of() {
+	case $1 in
+	block) echo $EMMC_NODE ;;
+	ext4)
+		mounted
+		rm -f $MOUNT/written
+		[ -e $MOUNT/read ] ||
+			dd if=/dev/zero of=$MOUNT/read bs=1M count="$FILE_MIB" oflag=direct 2>/dev/null
+		[ "$2" = write ] && echo $MOUNT/written || echo $MOUNT/read
+		;;
+	fragmented)
+		mounted
+		[ -e $MOUNT/fragmented ] ||
+			"$FRAGMENT" $MOUNT/fragmented $MOUNT/other $FRAGMENTED_BYTES
+		echo $MOUNT/fragmented
+		;;
+	char)
+		! mountpoint -q $MOUNT || umount $MOUNT
+		[ -e $CHARDISK_NODE ] || ls /sys/bus/mmc/devices >$CHARIO/take
+		echo $CHARDISK_NODE
+		;;
+	esac
+}
+
+# forget: what was read; a file system also keeps where its files are.
+forget() {
+	sync
+	if mountpoint -q $MOUNT; then
+		umount $MOUNT
+		mount $EMMC_NODE $MOUNT
+	fi
+	echo 3 >/proc/sys/vm/drop_caches
+}
+
+knob mmcblk0 scheduler none
+while read -r file how op bytes calls order; do
+	path=$(file_of "$file" "$op")
+	forget
+	"$CALLER" "$path" "$how" "$op" "$bytes" "$calls" "$order" "$COUNTERS"
+done <cases
+[ ! -e $CHARDISK_NODE ] || ls /sys/bus/mmc/devices >$CHARIO/give

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Commands of a character device are calculable, those of ext4 are not."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from steady_lab.figures.direct_path import FRAGMENTED, Case, Result, measure_on_card
+from steady_lab.figures.direct_path_spec import load_direct_path
+from steady_lab.pages.direct_path import missed
+from steady_lab.targets.uml import uml
+
+SPEC = load_direct_path()
+WAYS = {way.name: way for way in (*SPEC.ways, *FRAGMENTED)}
+BLOCKS_PER_MIB = 256
+
+
+def result(way: str, *, took: int, commands: int) -> Result:
+    return Result(
+        Case(WAYS[way], "read", 1024, 1, "sequential"), took, commands, commands, commands
+    )
+
+
+def test_small_cases_on_a_lab_kernel(work: Path) -> None:
+    sequential = [
+        Case(WAYS[name], op, kib, 8, "sequential")
+        for name in ("char", "char-registered", "block-direct", "ext4-direct")
+        for op in ("read", "write")
+        for kib in (4, 1024)
+    ]
+    fragmented = Case(WAYS["fragmented-direct"], "read", 1024, 4, "random")
+    results = measure_on_card(uml(), SPEC.device, [*sequential, fragmented], work)
+    assert missed(results) == []
+    by_case = {result.case: result for result in results}
+    assert by_case[fragmented].least >= BLOCKS_PER_MIB, "each block is apart from the next"
+    ext4 = by_case[Case(WAYS["ext4-direct"], "write", 4, 8, "sequential")]
+    assert ext4.commands > ext4.case.calls, "the file system writes, too"
+
+
+def test_other_commands_than_calculated_are_reported() -> None:
+    assert missed([result("char", took=100, commands=2)]) == []
+    (line,) = missed([result("char", took=100, commands=3)])
+    assert "3 commands, not 2" in line
+
+
+def test_a_character_device_slower_than_o_direct_is_reported() -> None:
+    char, direct = (
+        result("char", took=1000, commands=2),
+        result("block-direct", took=1000, commands=2),
+    )
+    assert missed([char, direct]) == []
+    (line,) = missed([replace(char, took=1020), direct])
+    assert line.startswith("char, read of 1024 KiB")

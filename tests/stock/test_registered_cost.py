@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What a registered buffer may cost on Debian's own kernel, next to O_DIRECT and io_uring."""
+
+from pathlib import Path
+
+import guest
+from steady_lab.figures.call_cost import GOALS
+from steady_lab.figures.direct_path import Case, count_on_stock
+from steady_lab.figures.direct_path_spec import load_direct_path
+
+WAYS = {way.name: way for way in load_direct_path().ways}
+CALLS = 8
+SIZES_KIB = (4, 64)
+
+
+@guest.needs_qemu
+def test_a_registered_buffer_costs_what_it_may(work: Path) -> None:
+    names = ("block-direct", "block-uring", "char", "char-registered")
+    cases = [
+        Case(WAYS[name], "read", kib, CALLS, "sequential") for name in names for kib in SIZES_KIB
+    ]
+    results = count_on_stock(cases, work)
+    cost = {(result.case.way.name, result.case.kib): result.per_call for result in results}
+    print(cost)
+    for kib in SIZES_KIB:
+        direct, uring, char, registered = (cost[name, kib] for name in names)
+        assert registered <= GOALS[kib] * direct
+        assert registered < uring
+        assert char <= direct
