@@ -27,7 +27,7 @@ test:
 test-stock:
 	scripts/setup test
 	build/venv/bin/pytest -n 2 -c lab/pyproject.toml --rootdir . tests/stock/stock_kernels.py \
-		--junitxml build/tests/stock.xml
+		tests/stock/registered_cost.py --junitxml build/tests/stock.xml
 
 soak:
 	scripts/soak

@@ -59,7 +59,8 @@ def rows() -> dict[Row, dict[str, bool]]:
 def row_of(case: ElementTree.Element, about: Mapping[str, str]) -> Row:
     name = case.get("name", "").partition("[")[0]
     if name == "test_as_on_the_lab_kernel":
-        return f"k2: {header(SCRIPTS / f'{about["script"]}.sh')['DESCRIPTION']}", "null_blk"
+        script = SCRIPTS / f"{about['script']}.sh"
+        return f"k2: {header(script)['DESCRIPTION']}", DISKS["null"]
     return WHAT[about.get("script", name)], DISKS[about.get("disk", "sd")]
 
 
