@@ -158,13 +158,22 @@ def test_perfetto_follows_each_flow_to_its_end(ui: PerfettoUi) -> None:
         " select track, request from way"
     )
     way = ["submission (VFS)", "block layer", "driver", "device", "completion"]
-    assert layers == [("reader 1201", 0), *((layer, 0) for layer in way)]
+    assert layers == [("reader", 0), *((layer, 0) for layer in way)]
     ends = ui.rows("select count(distinct trace_id), count(*) from flow")
     slices = ui.rows(
         "select count(*) from slice where extract_arg(arg_set_id, 'debug.request') >= 0"
     )
     without_io = 2
     assert ends == [(REQUESTS, slices[0][0] - without_io)]
+
+
+@needs_chromium
+def test_perfetto_knows_threads_and_their_processes(ui: PerfettoUi) -> None:
+    rows = ui.rows(
+        "select tid, thread.name, pid, process.name from thread join process using (upid)"
+        " where tid > 0 order by tid"
+    )
+    assert rows == [(1201, "reader", 1201, "reader"), (1202, "reader", 1202, "reader")]
 
 
 @needs_chromium

@@ -11,7 +11,7 @@ use super::slices::{self, Calls, Layer, Slice};
 use crate::event::{Comm, Dev};
 use crate::io::{Origin, Trace};
 use crate::report::waiting::{Wait, WaitedFor, Waiting};
-use crate::sched::{SchedWhat, Switch};
+use crate::sched::{SchedEvent, SchedWhat, Switch};
 
 /// A row, or a group of rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,34 +147,21 @@ impl Timeline {
         }
     }
 
-    /// Which thread ran on each CPU, where that is certain: from a switch to it to one from it.
+    /// Which thread ran on each CPU, where that is certain.
     fn add_cpus(&mut self, trace: &Trace) {
-        let mut running: BTreeMap<u32, Option<(u32, u64)>> = BTreeMap::new();
-        let mut ran: BTreeMap<u32, Vec<((u64, u64), MomentKind)>> = BTreeMap::new();
-        for event in trace.sched.events() {
-            let on_cpu = running.entry(event.cpu).or_default();
-            match event.what {
-                SchedWhat::Switch(Switch { prev, next, .. }) => {
-                    let since = on_cpu.replace((next.pid, event.time_ns));
-                    if let Some((pid, since_ns)) =
-                        since.filter(|(pid, _)| *pid == prev.pid && *pid != 0)
-                    {
-                        let runs = ((since_ns, event.time_ns), MomentKind::Runs(pid, prev.comm));
-                        ran.entry(event.cpu).or_default().push(runs);
-                    }
-                }
-                SchedWhat::Lost => *on_cpu = None,
-                SchedWhat::Waking { .. } => {}
-            }
+        let mut by_cpu: BTreeMap<u32, Vec<Run>> = BTreeMap::new();
+        for run in runs(trace) {
+            by_cpu.entry(run.cpu).or_default().push(run);
         }
-        if ran.is_empty() {
+        if by_cpu.is_empty() {
             return;
         }
         let group = self.add_group("CPUs".into(), String::new());
-        for (rank, (cpu, ran)) in ran.into_iter().enumerate() {
+        for (rank, (cpu, runs)) in by_cpu.into_iter().enumerate() {
             let track = self.add(format!("CPU {cpu}"), Some(group), rank as i32, TrackKind::Slices);
-            for (when, what) in ran {
-                self.add_slice(track, when, what, std::iter::empty());
+            for run in runs {
+                let what = MomentKind::Runs(run.thread, run.comm);
+                self.add_slice(track, run.when, what, std::iter::empty());
             }
         }
     }
@@ -259,6 +246,35 @@ impl Timeline {
         let point = |(time_ns, count)| Point { time_ns, track, what: MomentKind::Count(count) };
         self.points.extend(counts.into_iter().map(point));
     }
+}
+
+/// A thread had a CPU.
+struct Run {
+    cpu: u32,
+    thread: u32,
+    comm: Comm,
+    when: (u64, u64),
+}
+
+/// From each switch to a thread to the next one on that CPU, if that is from the same thread. Not of idle.
+fn runs(trace: &Trace) -> Vec<Run> {
+    let mut running: BTreeMap<u32, (u32, u64)> = BTreeMap::new();
+    let mut runs = Vec::new();
+    for SchedEvent { time_ns, cpu, what } in trace.sched.events().iter().copied() {
+        match what {
+            SchedWhat::Switch(Switch { prev, next, .. }) => {
+                let before = running.insert(cpu, (next.pid, time_ns));
+                let same = before.filter(|(thread, _)| *thread == prev.pid && *thread != 0);
+                runs.extend(same.map(|(thread, since_ns)| {
+                    let when = (since_ns, time_ns);
+                    Run { cpu, thread, comm: prev.comm, when }
+                }));
+            }
+            SchedWhat::Lost => drop(running.remove(&cpu)),
+            SchedWhat::Waking { .. } => {}
+        }
+    }
+    runs
 }
 
 /// As "fio 1234".
