@@ -212,6 +212,7 @@ static unsigned int k2_fit(struct k2_guard *guard, struct request *rq, struct k2
 
 	/* The thread that is expected may wait for this. */
 	cut->may_wait = cut->may_wait && !guard->rt_waits;
+	cut->is_paced = cut->is_paced && !guard->rt_waits;
 	k2_lookahead_make_room(ahead, cut, k2_guarded_level(k2_rq(rq)->queue), now_ns);
 	return k2_lookahead_piece_bytes(ahead, cut, now_ns);
 }
@@ -257,15 +258,13 @@ u64 k2_guard_look(struct k2_guard *guard, u64 now_ns)
 }
 
 /*
- * When the pace lets @rq go; 0: now. Not for metadata, nor while real-time waits for others: it may
- * wait for this. What @rq holds up meanwhile is background, by the time of a few writes.
+ * Does @rq keep the pace of writes? Not metadata, nor while real-time waits for others: it may wait
+ * for this. What @rq holds up meanwhile is background, by the time of a few writes.
  */
-static u64 k2_paced_until_ns(struct k2_data *k2, struct request *rq, u64 now_ns)
+static bool k2_keeps_pace(const struct k2_data *k2, struct request *rq)
 {
-	if (!k2_op(rq) || k2_rq(rq)->queue <= K2_QUEUE_METADATA || k2->guard->rt_waits ||
-	    !k2_is_paced(k2))
-		return 0;
-	return k2_pace_until_ns(&k2->guard->ahead.pace, now_ns);
+	return k2_op(rq) && k2_rq(rq)->queue > K2_QUEUE_METADATA && !k2->guard->rt_waits &&
+	       k2_is_paced(k2);
 }
 
 /* As much of @rq, which may be cut, as may go now; 0: none, and k2_hold() was called. */
@@ -273,7 +272,7 @@ static unsigned int k2_dispatch_cut(struct k2_data *k2, struct request *rq, stru
 				    u64 now_ns)
 {
 	struct k2_lookahead *ahead = &k2->guard->ahead;
-	u64 until_ns = k2_paced_until_ns(k2, rq, now_ns), piece_ns;
+	u64 until_ns = cut->is_paced ? k2_pace_until_ns(&ahead->pace, now_ns) : 0, piece_ns;
 	unsigned int bytes;
 
 	if (until_ns) {
@@ -302,6 +301,7 @@ static unsigned int k2_dispatch_guarded(struct k2_data *k2, struct request *rq, 
 		/* Nothing real-time would be dispatched meanwhile. */
 		.may_wait = k2_rq(rq)->queue >= K2_RT_LEVELS &&
 			    !(k2->policy.queues_waiting & K2_RT_BITS),
+		.is_paced = k2_keeps_pace(k2, rq),
 	};
 	unsigned int bytes = cut.bytes;
 

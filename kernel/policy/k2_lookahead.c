@@ -164,6 +164,18 @@ void k2_lookahead_make_room(struct k2_lookahead *ahead, struct k2_cut *cut, u32 
 	cut->wait_until_ns = expected.latest_ns;
 }
 
+/* Would this one only be one more before a real-time write? */
+static bool is_one_too_many(struct k2_lookahead *ahead, const struct k2_cut *cut, u64 now_ns)
+{
+	u64 reserve_ns = k2_device_reserve_ns(&ahead->device, cut->op);
+	u64 needs_ns = k2_device_time_ns(&ahead->device, cut->op, cut->bytes);
+
+	if (cut->op != OP_WRITE || !cut->is_paced || cut->inflight <= cut->rt_inflight ||
+	    needs_ns <= reserve_ns)
+		return false;
+	return k2_pace_one_is_enough(&ahead->pace, cut->bytes, needs_ns - reserve_ns, now_ns);
+}
+
 u32 k2_lookahead_piece_bytes(struct k2_lookahead *ahead, const struct k2_cut *cut, u64 now_ns)
 {
 	u64 reserve_ns = 0;
@@ -177,6 +189,8 @@ u32 k2_lookahead_piece_bytes(struct k2_lookahead *ahead, const struct k2_cut *cu
 		ahead->is_probing = k2_device_lacks(&ahead->device, cut->op, piece_bytes);
 		return piece_bytes;
 	}
+	if (is_one_too_many(ahead, cut, now_ns))
+		return 0;
 	/* How long those take that are not watched is not known. */
 	if (ahead->is_probing || ahead->watched_count < cut->inflight)
 		return 0;

@@ -101,6 +101,7 @@ struct k2_cut {
 	u32 inflight; /* other commands with the device, watched or not */
 	u32 rt_inflight; /* of these, real-time */
 	bool may_wait; /* the device may be left idle for real-time that is about to come */
+	bool is_paced; /* if a write, it keeps the pace of background writes */
 	/* Of k2_lookahead_make_room(). */
 	u64 room_ns;
 	u64 wait_until_ns; /* 0: nothing is waited for */

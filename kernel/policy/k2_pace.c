@@ -188,6 +188,15 @@ u64 k2_pace_until_ns(struct k2_pace *pace, u64 now_ns)
 	return pace->due_ns;
 }
 
+bool k2_pace_one_is_enough(struct k2_pace *pace, u32 bytes, u64 needs_ns, u64 now_ns)
+{
+	if (!pace->rate || !is_wanted(pace, now_ns) ||
+	    (u64)pace->rate * needs_ns > bytes * NS_PER_MS)
+		return false;
+	pace->has_held = true;
+	return true;
+}
+
 void k2_pace_begin(struct k2_pace *pace, u32 bytes, u64 now_ns)
 {
 	count_busy(pace, now_ns);

@@ -48,6 +48,7 @@ bool guard_allows(bool write, unsigned int bytes, unsigned int inflight, unsigne
 		.inflight = inflight,
 		.rt_inflight = rt_inflight,
 		.may_wait = true,
+		.is_paced = true,
 	};
 
 	wait_until_ns = GUARD_NEVER;

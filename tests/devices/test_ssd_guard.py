@@ -53,8 +53,8 @@ def test_beside_an_irregular_stream_the_bound_decides_how_many_are_in_flight() -
 @pytest.mark.parametrize(
     ("state", "order", "kept"),
     [
-        ("half full", SEQUENTIAL, 0.85),
-        ("full", RANDOM, 0.85),
+        ("half full", SEQUENTIAL, 0.87),
+        ("full", RANDOM, 0.87),
         ("full", SEQUENTIAL, 0.8),
         # Map writes fill the buffer, too, and all dies erase at about the same time.
         ("half full", RANDOM, 0.5),
@@ -65,7 +65,7 @@ def test_paced_writes_have_a_shorter_tail_than_with_one_in_flight(
 ) -> None:
     one = simulated(state, *WRITES, order, "bound=1")
     paced = simulated(state, *WRITES, order, "bound=32", "rt_block_us=440")
-    assert paced["p999_us"] < 0.7 * one["p999_us"]
+    assert paced["p999_us"] < one["p999_us"] / 3
     assert paced["mb_s"] > kept * one["mb_s"]
 
 

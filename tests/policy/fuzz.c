@@ -134,9 +134,15 @@ static void bypass(void)
 static u32 ask(u32 op, u32 bytes)
 {
 	u32 block_bytes = K2_PIECE_MIN << random_below(3), level = BACKGROUND_LEVEL, piece;
-	struct k2_cut cut = {
-		op, bytes, block_bytes, inflight, (u32)random_below(inflight + 1), random_below(2),
-		0,  0};
+	struct k2_cut cut = {op,
+			     bytes,
+			     block_bytes,
+			     inflight,
+			     (u32)random_below(inflight + 1),
+			     random_below(2),
+			     random_below(2),
+			     0,
+			     0};
 	u64 least_ns = ahead.rt_block_ns - (ahead.rt_block_ns >> 4);
 
 	if (!k2_lookahead_guards(&ahead, level))

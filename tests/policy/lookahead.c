@@ -294,6 +294,7 @@ static bool dispatch_background(void)
 			.inflight = sim.inflight,
 			.rt_inflight = sim.rt_inflight,
 			.may_wait = true,
+			.is_paced = true,
 		};
 
 		k2_lookahead_make_room(&sim.ahead, &cut, BACKGROUND_LEVEL, sim.now_ns);

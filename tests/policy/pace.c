@@ -107,6 +107,22 @@ static void a_buffer_keeps_room_at_a_small_part_of_the_throughput(void)
 	EXPECT_WITHIN(stalled_ns, 0, 60 * S / 1000);
 }
 
+/* 4 KiB in 10 us are 390 MiB/s. */
+static void one_write_at_a_time_is_enough_below_what_it_transfers(void)
+{
+	begin(100);
+	k2_pace_rt_write(&pace, now_ns);
+	EXPECT(k2_pace_one_is_enough(&pace, WRITE_BYTES, WRITE_NS, now_ns), false);
+	pace.rate = 409 * 1024;
+	EXPECT(k2_pace_one_is_enough(&pace, WRITE_BYTES, WRITE_NS, now_ns), false);
+	EXPECT(pace.has_held, false);
+	pace.rate = 399 * 1024;
+	EXPECT(k2_pace_one_is_enough(&pace, WRITE_BYTES, WRITE_NS, now_ns), true);
+	EXPECT(pace.has_held, true);
+	/* No real-time process writes any more. */
+	EXPECT(k2_pace_one_is_enough(&pace, WRITE_BYTES, WRITE_NS, now_ns + 60 * S), false);
+}
+
 static void a_device_that_becomes_slower_is_followed(void)
 {
 	begin(200);
@@ -219,6 +235,7 @@ int main(void)
 	static const struct test tests[] = {
 		TEST(without_real_time_writes_nothing_is_held),
 		TEST(a_buffer_keeps_room_at_a_small_part_of_the_throughput),
+		TEST(one_write_at_a_time_is_enough_below_what_it_transfers),
 		TEST(a_device_that_becomes_slower_is_followed),
 		TEST(a_device_that_becomes_faster_is_followed),
 		TEST(a_device_without_stalls_is_not_paced),

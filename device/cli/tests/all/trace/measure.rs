@@ -163,7 +163,8 @@ fn of_memory_that_is_read_from_a_file() {
         go.display(),
         said.display()
     );
-    let mut process = Command::new("python3").args(["-c", &program]).spawn().unwrap();
+    let words = ["--fifo", "1", "python3", "-c", &program];
+    let mut process = Command::new("chrt").args(words).spawn().unwrap();
     let child = start(&["--pid", &process.id().to_string(), "--json"]);
     fs::write(&go, "").unwrap();
     process.wait().unwrap();
