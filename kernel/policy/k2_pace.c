@@ -12,7 +12,7 @@
 /* It is found after so many windows without a stall. */
 #define FOUND_WINDOWS 16
 /* Then stalls are to take so much of the time. */
-#define STALLED_SHIFT 11
+#define STALLED_SHIFT 10
 /* A stall of this time would be all of the pace. */
 #define GAIN_NS (200 * NS_PER_MS)
 /* After so many windows without a stall the pace rises twice as fast. */

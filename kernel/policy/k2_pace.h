@@ -11,7 +11,7 @@
  * stalled, by that much. Time is cut into windows. After each with a stall the pace falls, by an
  * eighth until a pace is found that keeps the device calm, and then in proportion to the stall;
  * after each without one, in which the pace held a write back, it rises, the faster the longer the
- * device has been calm. The two balance where the device is stalled for 1 in 2048 of the time: so
+ * device has been calm. The two balance where the device is stalled for 1 in 1024 of the time: so
  * rarely does a real-time write find it stalled.
  *
  * Stalls that are not half as frequent at the lowest pace as without one are the device's own (a

@@ -50,7 +50,7 @@ WORSE = 1.10
 SINCE_WRITES_MS = (500, 3000, 10000)
 # Shares of K2-1's throughput that background writes keep to, whatever the drive says.
 FIXED_PACES = (0.80, 0.84, 0.87, 0.90, 0.93, 0.96)
-PACED_PROMISES_US = (100, 200, 300)
+PACED_PROMISES_US = (100, 200, 380)
 # The p99.9 of 5,000 writes scatters: the median of so many seeds.
 SEEDS = range(1, 6)
 # Real-time reads beside background writes; some drives suspend a program or an erase for a read.
