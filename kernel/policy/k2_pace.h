@@ -59,8 +59,8 @@ void k2_pace_rt_write(struct k2_pace *pace, u64 now_ns);
 u64 k2_pace_until_ns(struct k2_pace *pace, u64 now_ns);
 
 /*
- * Do writes of @bytes, each of which takes @needs_ns, one at a time, all that the pace lets through?
- * Then more of them at once would only be before a real-time one in the device.
+ * Do writes of @bytes, each of which takes @needs_ns, one at a time, all that the pace lets
+ * through? Then more of them at once would only be before a real-time one in the device.
  */
 bool k2_pace_one_is_enough(struct k2_pace *pace, u32 bytes, u64 needs_ns, u64 now_ns);
 

@@ -144,15 +144,29 @@ fn of_a_writer_that_is_throttled() {
     assert!(throttled_ns > 0, "{:#}", record["calls"]);
 }
 
-/// The end of a fault has no event: only when its thread went on. The program is traced when it has started, as its own
-/// start has faults too.
+/// The end of a fault has no event: only when its thread went on, if it slept at all. Other work on the machine
+/// lengthens what comes then, or ends the I/O before its thread sleeps; so it is measured up to five times.
 #[test]
 fn of_memory_that_is_read_from_a_file() {
     if !Path::new("/sys/kernel/tracing/events/exceptions/page_fault_user").exists() {
         return skip("this kernel has no event of page faults");
     }
     let Some(mounted) = Mounted::new() else { return };
+    let mut last = faults_measured(&mounted);
+    for _ in 1..5 {
+        let (own_ns, record) = &last;
+        if sum_ns(record, &["page_fault"]) * 100 >= own_ns * 98 {
+            break;
+        }
+        last = faults_measured(&mounted);
+    }
+    expect_nearly_all(last.0, &last.1, &["page_fault"]);
+}
+
+/// The program is traced when it has started, as its own start has faults too.
+fn faults_measured(mounted: &Mounted) -> (u64, Value) {
     let (go, said) = (mounted.disk.dir.path().join("go"), mounted.disk.dir.path().join("said"));
+    let _ = fs::remove_file(&go);
     let program = format!(
         "{PROLOGUE}file = os.open('{}', os.O_RDONLY)\nmemory = mmap.mmap(file, 0, prot=mmap.PROT_READ)\n\
          def touch(place):\n    return memory[place]\n\
@@ -171,7 +185,7 @@ fn of_memory_that_is_read_from_a_file() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let own_ns = fs::read_to_string(&said).unwrap().parse().unwrap();
-    expect_nearly_all(own_ns, &valid_json(&output, SCHEMA), &["page_fault"]);
+    (own_ns, valid_json(&output, SCHEMA))
 }
 
 /// fio may see a completion in the ring before the call that waits for it returns.
