@@ -167,11 +167,13 @@ void k2_lookahead_make_room(struct k2_lookahead *ahead, struct k2_cut *cut, u32 
 /* Would this one only be one more before a real-time write? */
 static bool is_one_too_many(struct k2_lookahead *ahead, const struct k2_cut *cut, u64 now_ns)
 {
-	u64 reserve_ns = k2_device_reserve_ns(&ahead->device, cut->op);
-	u64 needs_ns = k2_device_time_ns(&ahead->device, cut->op, cut->bytes);
+	u64 reserve_ns, needs_ns;
 
-	if (cut->op != OP_WRITE || !cut->is_paced || cut->inflight <= cut->rt_inflight ||
-	    needs_ns <= reserve_ns)
+	if (cut->op != OP_WRITE || !cut->is_paced || cut->inflight <= cut->rt_inflight)
+		return false;
+	reserve_ns = k2_device_reserve_ns(&ahead->device, cut->op);
+	needs_ns = k2_device_time_ns(&ahead->device, cut->op, cut->bytes);
+	if (needs_ns <= reserve_ns)
 		return false;
 	return k2_pace_one_is_enough(&ahead->pace, cut->bytes, needs_ns - reserve_ns, now_ns);
 }
