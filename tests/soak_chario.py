@@ -26,7 +26,7 @@ def run(script: str, release: str, work: Path, **environment: str) -> None:
 @pytest.mark.parametrize("release", RELEASES)
 def test_transfers_keep_their_data(release: str, work: Path) -> None:
     transfers = int(os.environ.get("STEADY_CHARIO_TRANSFERS", "1000000"))
-    run("chario_random_transfers", release, work, CHARIO_TRANSFERS=str(transfers // RUNS))
+    run("chario_random_transfers", release, work, CHARIO_TRANSFERS=str(-(-transfers // RUNS)))
 
 
 @pytest.mark.parametrize("release", RELEASES)

@@ -62,4 +62,22 @@ direct bench $node --count 50 --size 64K --json >bench.json
 direct bench $node --count 50 --size 64K
 direct unbind mmc0:0001
 direct bench /dev/mmcblk0 --count 50 --size 64K
+
+# steady bench: a variant through the character device beside one of the block layer.
+bench() {
+	"$STEADY" bench "$PROJECT/tests/direct/chardisk.toml" --device /dev/mmcblk0 \
+		--destroy-data mmcblk0 "$@"
+}
+scheduler=$(cat /sys/block/mmcblk0/queue/scheduler)
+bench --out variants.json
+[ "$(cat /sys/block/mmcblk0/queue/scheduler)" = "$scheduler" ]
+[ ! -e $node ]
+mkfs.ext4 -q -F /dev/mmcblk0
+mount -o noatime,ro /dev/mmcblk0 /run/mounted
+if bench --variant chardisk 2>said; then
+	echo "a mounted card was taken"
+	exit 1
+fi
+grep -q "mmcblk0 is in use" said
+umount /run/mounted
 echo "all done"

@@ -3,6 +3,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from steady_lab.kernels.source import RELEASES
@@ -16,7 +17,7 @@ MIB = 1 << 20
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_card_is_taken_used_and_given_back(release: str, work: Path) -> None:
-    environment = {"STEADY": f"{GUEST_PROJECT}/build/bin/steady"}
+    environment = {"STEADY": f"{GUEST_PROJECT}/build/bin/steady", "PROJECT": str(GUEST_PROJECT)}
     command = ["sh", f"{GUEST_PROJECT}/tests/direct/direct.sh"]
     request = BootRequest(command, work, device=CARD, environment=environment, modules=["chario"])
     result = uml(release).boot(request)
@@ -36,3 +37,17 @@ def test_a_card_is_taken_used_and_given_back(release: str, work: Path) -> None:
     for result_of_way in bench:
         assert result_of_way["count"] == 50
         assert 356_000 <= result_of_way["latency_ns"]["p50"] <= 1.2 * 356_000
+    _assert_variants_differ_only_in_the_way(json.loads((work / "variants.json").read_text()))
+
+
+def _assert_variants_differ_only_in_the_way(record: dict[str, Any]) -> None:
+    assert record["device"]["name"] == "mmcblk0"
+    block, chardisk = record["results"]
+    assert (block["variant"], chardisk["variant"]) == ("block", "chardisk")
+    assert chardisk["knobs"]["chardisk/bg_kib"]["read_back"] == 16
+    for result in record["results"]:
+        rt, bg = result["classes"]["rt"], result["classes"]["bg"]
+        assert rt["count"] == 100 and bg["count"] > 0 and rt["errors"] + bg["errors"] == 0
+    # A read of 116 us, and before it 510 KiB of zeroes being written (4.3 ms), or 16 KiB (348 us).
+    assert 1_000_000 < block["classes"]["rt"]["latency_ns"]["max"]
+    assert chardisk["classes"]["rt"]["latency_ns"]["max"] < 1.1 * 464_000

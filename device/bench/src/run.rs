@@ -7,6 +7,7 @@
 //! after each which is next.
 
 pub mod beside;
+pub mod chardisk;
 pub mod filesystem;
 pub mod prepared;
 pub mod safety;
@@ -33,6 +34,7 @@ use crate::fio::process::{Fio, FioError};
 use crate::host::load::HostLoad;
 use crate::record::point::point_result;
 use crate::record::{Blocked, RECORD_SCHEMA, Record, Tool};
+use crate::run::chardisk::{ChardiskError, OnChardisk};
 use crate::run::prepared::{PrepareError, Prepared};
 use crate::run::safety::{Claim, SafetyError};
 use crate::run::session::Session;
@@ -74,6 +76,13 @@ pub enum BenchError {
         /// Variant that wanted it.
         variant: String,
         source: io::Error,
+    },
+    /// A card could not be used as a character device.
+    #[error("variant {variant}: {error}")]
+    Chardisk {
+        /// Variant that wanted it.
+        variant: String,
+        error: ChardiskError,
     },
     /// A point that ended early.
     #[error("variant {variant}, job {job}: {reason}")]
@@ -177,7 +186,7 @@ impl Bench<'_> {
         } else {
             None
         };
-        Ok((Session { bench: self, fio, guard, record, _claim: claim }, plan))
+        Ok((Session { bench: self, fio, guard, record, claim }, plan))
     }
 
     /// Checks that the device may be written to, if the workload writes; the claim is held
@@ -273,16 +282,32 @@ impl Bench<'_> {
         record: &mut Record,
         event: &mut dyn FnMut(Event),
     ) -> Result<(), BenchError> {
-        let queue = Queue::new(&self.device.queue, &self.device.disk);
-        let mut readings = Default::default();
         if let Some(guard) = guard {
             guard.reset()?;
-            let applied = guard.queue().apply(&variant.name, &group.knobs, &variant.optional);
-            let (read, unmet) = applied
-                .map_err(|error| BenchError::Knob { variant: variant.name.clone(), error })?;
-            readings = read;
-            add_new(&mut record.unmet, unmet);
         }
+        if !variant.chardisk {
+            return self.measure_with_knobs(fio, variant, group, record, event);
+        }
+        let failed = |error| BenchError::Chardisk { variant: variant.name.clone(), error };
+        let on = OnChardisk::take(self.device).map_err(failed)?;
+        let bench = Bench { device: &on.device, ..*self };
+        bench.measure_with_knobs(fio, variant, group, record, event)?;
+        on.give().map_err(failed)
+    }
+
+    fn measure_with_knobs(
+        &self,
+        fio: Option<&Fio>,
+        variant: &PlannedVariant,
+        group: &KnobGroup,
+        record: &mut Record,
+        event: &mut dyn FnMut(Event),
+    ) -> Result<(), BenchError> {
+        let queue = Queue::new(&self.device.queue, &self.device.disk);
+        let (readings, unmet) = queue
+            .apply(&variant.name, &group.knobs, &variant.optional)
+            .map_err(|error| BenchError::Knob { variant: variant.name.clone(), error })?;
+        add_new(&mut record.unmet, unmet);
         event(Event::Start { variant: &variant.name, points: group.points.len() });
         let blocked_before = blocked(&queue);
         let outputs = self.run_raised(fio, variant, group, event)?;

@@ -69,10 +69,6 @@ pub struct Queue {
 
 /// Splits a knob's key into the sysfs attribute below `queue/`, or None if it is no knob.
 pub fn knob_attribute(key: &str) -> Option<String> {
-    let plain = |name: &str| {
-        !name.is_empty()
-            && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
-    };
     match key.split_once('/') {
         None if key == "scheduler" => Some("scheduler".into()),
         Some(("iosched", name)) if plain(name) => Some(format!("iosched/{name}")),
@@ -81,10 +77,20 @@ pub fn knob_attribute(key: &str) -> Option<String> {
     }
 }
 
+/// The same for the key of a character device's knob: an attribute in the device's own directory.
+pub fn chardisk_attribute(key: &str) -> Option<String> {
+    key.strip_prefix("chardisk/").filter(|name| plain(name)).map(str::to_string)
+}
+
+fn plain(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+}
+
 /// Knobs with their attributes, in an order in which none resets another; without what is no knob.
 pub fn in_setting_order(knobs: &BTreeMap<String, Value>) -> Vec<(&String, String, &Value)> {
+    let attribute = |key: &String| knob_attribute(key).or_else(|| chardisk_attribute(key));
     let mut wanted: Vec<(&String, String, &Value)> =
-        knobs.iter().filter_map(|(key, value)| Some((key, knob_attribute(key)?, value))).collect();
+        knobs.iter().filter_map(|(key, value)| Some((key, attribute(key)?, value))).collect();
     wanted.sort_by_key(|(_, attribute, _)| setting_order(attribute));
     wanted
 }

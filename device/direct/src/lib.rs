@@ -5,7 +5,7 @@
 //! [`disk`] reads and writes one, or a block device with O_DIRECT; [`mapping`] is the memory of a
 //! file descriptor, [`memory_kind`] says of what kind it is, and [`buffer`] tries which I/O the kernel
 //! allows with it, and says which rule refuses it; [`timing`] measures reads and writes; [`card`] is
-//! what a card's block devices are used for, before it is taken from the block layer.
+//! what a card's block devices are used for, and [`taking`] takes it from the block layer.
 
 pub mod buffer;
 pub mod card;
@@ -13,4 +13,5 @@ pub mod chardisk;
 pub mod disk;
 pub mod mapping;
 pub mod memory_kind;
+pub mod taking;
 pub mod timing;

@@ -85,6 +85,7 @@ def plan_boots(
             work=work / figure.name / variant.name,
             device=figure.device_file_of(variant.name),
             card_image=load.card_image,
+            modules=("chario",) if variant.is_chardisk else (),
             timeout_s=load.timeout_s,
         )
         decides = {

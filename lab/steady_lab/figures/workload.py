@@ -39,6 +39,7 @@ class Variant:
 
     name: str
     title: str
+    is_chardisk: bool = False  # its jobs use the card's /dev/chardiskN
     knobs: dict[str, int | str] = field(default_factory=dict)  # of an application only
     recipe: str = ""  # of a recording only, as are the next two
     arguments: tuple[str, ...] = ()
@@ -132,7 +133,7 @@ def _variant(table: Table, schema: str) -> Variant:
     name = table.text("name", NAME_PATTERN)
     variant = Variant(name, table.text("title", default=name))
     if schema == WORKLOAD_SCHEMA:
-        return variant
+        return replace(variant, is_chardisk=table.has("chardisk") and table.flag("chardisk"))
     if schema == APPLICATION_SCHEMA:
         variant = replace(variant, knobs=_knobs(table))
     else:

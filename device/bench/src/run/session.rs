@@ -23,8 +23,9 @@ pub struct Session<'a> {
     pub(super) guard: Option<KnobGuard>,
     /// What was run so far.
     pub(super) record: Record,
-    /// Behind the guard: the device is claimed until its knobs are restored.
-    pub(super) _claim: Option<Claim>,
+    /// Behind the guard: the device is claimed until its knobs are restored, except while a card is a
+    /// character device, which claims it itself.
+    pub(super) claim: Option<Claim>,
 }
 
 impl Session<'_> {
@@ -32,7 +33,7 @@ impl Session<'_> {
     /// kernel refuses, is an error before anything is measured.
     pub fn try_knobs(&self, variants: &[PlannedVariant]) -> Result<(), BenchError> {
         let Some(guard) = &self.guard else { return Ok(()) };
-        for variant in variants {
+        for variant in variants.iter().filter(|variant| !variant.chardisk) {
             for group in &variant.groups {
                 guard
                     .queue()
@@ -50,9 +51,15 @@ impl Session<'_> {
         event: &mut dyn FnMut(Event),
     ) -> Result<&[PointResult], BenchError> {
         let before = self.record.results.len();
+        if variant.chardisk {
+            self.claim = None;
+        }
         for group in &variant.groups {
             let (fio, guard) = (self.fio.as_ref(), self.guard.as_ref());
             self.bench.run_group(fio, guard, variant, group, &mut self.record, event)?;
+        }
+        if variant.chardisk {
+            self.claim = self.bench.allow()?;
         }
         Ok(&self.record.results[before..])
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use steadyio_core::knobs::knob_attribute;
+use steadyio_core::knobs::{chardisk_attribute, knob_attribute};
 use steadyio_core::value::Value;
 
 use crate::spec::arrivals_check;
@@ -45,7 +45,7 @@ pub fn check(workload: &Workload) -> Result<(), SpecError> {
         check_job(job, workload)?;
     }
     for variant in &workload.variant {
-        check_variant(variant)?;
+        check_variant(variant, workload)?;
     }
     check_sweep(workload)
 }
@@ -162,15 +162,20 @@ fn check_job(job: &Job, workload: &Workload) -> Result<(), SpecError> {
     }
 }
 
-fn check_variant(variant: &Variant) -> Result<(), SpecError> {
+fn check_variant(variant: &Variant, workload: &Workload) -> Result<(), SpecError> {
     let name = &variant.name;
-    for key in variant.knobs.keys() {
-        if knob_attribute(key).is_none() {
-            return refuse(format!(
-                "variant {name}: knobs.\"{key}\": must be \"scheduler\", \"iosched/NAME\" or \
-                 \"queue/NAME\""
-            ));
-        }
+    let (is_knob, allowed): (fn(&str) -> bool, _) = match variant.chardisk {
+        true => (|key| chardisk_attribute(key).is_some(), "\"chardisk/NAME\""),
+        false => (
+            |key| knob_attribute(key).is_some(),
+            "\"scheduler\", \"iosched/NAME\" or \"queue/NAME\"",
+        ),
+    };
+    if let Some(key) = variant.knobs.keys().find(|key| !is_knob(key)) {
+        return refuse(format!("variant {name}: knobs.\"{key}\": must be {allowed}"));
+    }
+    if variant.chardisk {
+        check_chardisk(variant, workload)?;
     }
     for key in &variant.optional {
         if !variant.knobs.contains_key(key) {
@@ -178,6 +183,27 @@ fn check_variant(variant: &Variant) -> Result<(), SpecError> {
         }
     }
     Ok(())
+}
+
+/// A character device has no file system, and libaio waits in each submission to it.
+fn check_chardisk(variant: &Variant, workload: &Workload) -> Result<(), SpecError> {
+    let name = &variant.name;
+    if workload.filesystem.is_some() {
+        return refuse(format!("variant {name}: chardisk: not allowed with a [filesystem]"));
+    }
+    if variant.kworkers_fifo.is_some() {
+        return refuse(format!(
+            "variant {name}: kworkers_fifo: no worker of the kernel ends I/Os of a chardisk"
+        ));
+    }
+    match workload.job.iter().find(|job| job.depth > 1) {
+        Some(job) => refuse(format!(
+            "variant {name}: chardisk: job {} has depth = {}: must be 1, several jobs have several \
+             I/Os in flight",
+            job.name, job.depth
+        )),
+        None => Ok(()),
+    }
 }
 
 fn uses_point(variant: &Variant) -> bool {

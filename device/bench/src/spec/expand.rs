@@ -108,6 +108,8 @@ pub struct VariantFilesystem {
 pub struct PlannedVariant {
     /// Name in the workload.
     pub name: String,
+    /// The jobs use the card's /dev/chardiskN.
+    pub chardisk: bool,
     /// Knobs that may be missing or refused.
     pub optional: std::collections::BTreeSet<String>,
     /// SCHED_FIFO priority of the kernel's workers that end a card's requests.
@@ -220,6 +222,7 @@ impl Spec {
             }
             plan.push(PlannedVariant {
                 name: variant.name.clone(),
+                chardisk: variant.chardisk,
                 optional: variant.optional.clone(),
                 kworkers_fifo: variant.kworkers_fifo,
                 filesystem: VariantFilesystem {

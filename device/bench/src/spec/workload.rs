@@ -402,7 +402,10 @@ pub struct Variant {
     /// One line for people.
     #[serde(default)]
     pub title: String,
-    /// `scheduler`, `iosched/NAME`, `queue/NAME`, with the value wanted.
+    /// The jobs use the card's /dev/chardiskN, which it is given for and which has other knobs.
+    #[serde(default)]
+    pub chardisk: bool,
+    /// `scheduler`, `iosched/NAME`, `queue/NAME`, or `chardisk/NAME`, with the value wanted.
     #[serde(default)]
     pub knobs: BTreeMap<String, Value>,
     /// Knobs the device may lack or refuse; that is then noted in the record's `unmet`.

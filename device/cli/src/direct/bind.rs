@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `steady direct bind` and `unbind`: a card from the block layer to chario, and back.
-//!
-//! The kernel lets a card go whose file systems are mounted, and they fail then. So what uses the card
-//! is told first, and the driver takes the card in one step that fails if anybody has come since.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail, ensure};
-use steadyio_direct::card::{Card, driver_dir, node_of};
+use anyhow::Context;
+use steadyio_direct::card::{Card, driver_dir};
+use steadyio_direct::taking::{check_free, give, take};
 
 use crate::exit::{Failure, Status};
 use crate::output::print;
 
 const SYS: &str = "/sys";
-const DRIVER: &str = "chario";
 
 /// Take a card from the block layer: it becomes /dev/chardiskN, and its block devices vanish
 ///
@@ -53,20 +50,16 @@ fn region(text: &str) -> Result<String, String> {
 }
 
 pub fn bind(arguments: &BindArguments) -> Result<Status, Failure> {
+    let sys = Path::new(SYS);
     let card = find(&arguments.card).map_err(Failure::with(Status::Usage))?;
-    refuse_in_use(&card).map_err(Failure::with(Status::Usage))?;
+    check_free(sys, Path::new("/proc"), &card).map_err(Failure::with(Status::Usage))?;
     if arguments.check {
         let devices = card.devices.join(", ");
         print(&format!("{}: nothing uses it; these would vanish: {devices}\n", card.name))?;
         return Ok(Status::Done);
     }
-    let driver = driver_dir(Path::new(SYS)).map_err(Failure::with(Status::Usage))?;
-    let regions: String = arguments.region.iter().map(|region| format!("@{region}")).collect();
-    let order = format!("{}{regions}", card.name);
-    write(&driver.join("take"), &order).map_err(Failure::with(Status::Failed))?;
-    let node = node_of(Path::new(SYS), &card.name);
-    let node = node.with_context(|| format!("{}: taken, but has no chardisk", card.name));
-    let node = node.map_err(Failure::with(Status::Failed))?;
+    driver_dir(sys).map_err(Failure::with(Status::Usage))?;
+    let node = take(sys, &card, &arguments.region).map_err(Failure::with(Status::Failed))?;
     print(&format!("{}\n", node.display()))?;
     Ok(Status::Done)
 }
@@ -74,8 +67,8 @@ pub fn bind(arguments: &BindArguments) -> Result<Status, Failure> {
 pub fn unbind(arguments: &UnbindArguments) -> Result<Status, Failure> {
     let card = card_of_node(&arguments.card).map_err(Failure::with(Status::Usage))?;
     let card = find(&card).map_err(Failure::with(Status::Usage))?;
-    let driver = driver_dir(Path::new(SYS)).map_err(Failure::with(Status::Usage))?;
-    write(&driver.join("give"), &card.name).map_err(Failure::with(Status::Failed))?;
+    driver_dir(Path::new(SYS)).map_err(Failure::with(Status::Usage))?;
+    give(Path::new(SYS), &card.name).map_err(Failure::with(Status::Failed))?;
     let card = find(&card.name).map_err(Failure::with(Status::Failed))?;
     print(&format!("{}\n", card.devices.join(" ")))?;
     Ok(Status::Done)
@@ -95,26 +88,4 @@ fn card_of_node(name: &str) -> anyhow::Result<String> {
     let link = PathBuf::from(format!("{SYS}/class/chardisk/{short}/device"));
     let card = fs::canonicalize(&link).with_context(|| format!("{name}: no such device"))?;
     Ok(card.file_name().unwrap_or_default().to_string_lossy().into_owned())
-}
-
-fn refuse_in_use(card: &Card) -> anyhow::Result<()> {
-    match card.driver.as_deref() {
-        Some(DRIVER) => bail!("{}: {DRIVER} has it already", card.name),
-        Some("mmcblk") | None => {}
-        Some(other) => bail!("{}: the driver {other} has it, not the block layer", card.name),
-    }
-    let found = card.in_use(Path::new(SYS), Path::new("/proc")).context("who uses the card")?;
-    let told: Vec<String> =
-        found.iter().map(|one| format!("{} is {}", one.device, one.how)).collect();
-    ensure!(told.is_empty(), "{} is in use, and would be lost: {}", card.name, told.join("; "));
-    Ok(())
-}
-
-fn write(file: &Path, text: &str) -> anyhow::Result<()> {
-    fs::write(file, text).with_context(|| {
-        format!(
-            "{text}: refused by the driver ({}; the kernel's log has the reason)",
-            file.display()
-        )
-    })
 }

@@ -105,6 +105,33 @@ fn a_variant_may_raise_the_kernels_workers() {
 }
 
 #[test]
+fn a_variant_may_use_the_card_as_a_character_device() {
+    let text = chardisk_workload();
+    let spec = Spec::parse(&text).unwrap();
+    assert!(spec.plan(&Selection::default()).unwrap()[0].chardisk);
+    let refused = |from: &str, to: &str| {
+        assert!(text.contains(from), "{from}");
+        Spec::parse(&text.replace(from, to)).unwrap_err().to_string()
+    };
+    let other = refused("\"chardisk/bg_kib\" = 16", "scheduler = \"k2\"");
+    assert!(other.contains("must be \"chardisk/NAME\""), "{other}");
+    let block = refused("chardisk = true\n", "");
+    assert!(block.contains("\"chardisk/bg_kib\": must be \"scheduler\""), "{block}");
+    let deep = refused("ioprio = \"idle\"", "ioprio = \"idle\"\ndepth = 4");
+    assert!(deep.contains("job writer has depth = 4: must be 1"), "{deep}");
+    let raised = refused("chardisk = true", "chardisk = true\nkworkers_fifo = 60");
+    assert!(raised.contains("kworkers_fifo"), "{raised}");
+}
+
+/// The guest's test runs the same file; its first variant is left out.
+fn chardisk_workload() -> String {
+    let text = fs::read_to_string("../../tests/direct/chardisk.toml").unwrap();
+    let block = "[[variant]]\nname = \"block\"\nknobs = { scheduler = \"none\" }\n";
+    assert!(text.contains(block));
+    text.replace(block, "")
+}
+
+#[test]
 fn published_workloads_are_good() {
     let mut seen = 0;
     for entry in fs::read_dir("../../experiments/workloads").unwrap().flatten() {

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A card from the block layer to chario, and back.
+//!
+//! The kernel lets a card go whose file systems are mounted, and they fail then. So what uses the card
+//! is told first, and the driver takes the card in one step that fails if anybody has come since.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::card::{Card, InUse, driver_dir, node_of};
+
+const DRIVER: &str = "chario";
+
+/// Why a card was not taken, or not given back.
+#[derive(Debug, thiserror::Error)]
+pub enum TakeError {
+    #[error("{0}: {DRIVER} has it already")]
+    Already(String),
+    /// Another driver than mmcblk has it.
+    #[error("{card}: the driver {driver} has it, not the block layer")]
+    Driver { card: String, driver: String },
+    #[error("{card} is in use, and would be lost: {}", told(uses))]
+    InUse { card: String, uses: Vec<InUse> },
+    /// The module is not loaded, or sysfs cannot be read.
+    #[error(transparent)]
+    Sysfs(#[from] io::Error),
+    #[error("{order}: refused by the driver ({}; the kernel's log has the reason)", file.display())]
+    Refused { order: String, file: PathBuf, source: io::Error },
+    #[error("{0}: taken, but has no chardisk")]
+    NoNode(String),
+}
+
+fn told(uses: &[InUse]) -> String {
+    let told: Vec<String> =
+        uses.iter().map(|one| format!("{} is {}", one.device, one.how)).collect();
+    told.join("; ")
+}
+
+/// An error if the block layer does not have the card, or anything uses it.
+pub fn check_free(sys: &Path, proc: &Path, card: &Card) -> Result<(), TakeError> {
+    let name = card.name.clone();
+    match card.driver.as_deref() {
+        Some("mmcblk") | None => {}
+        Some(DRIVER) => return Err(TakeError::Already(name)),
+        Some(driver) => return Err(TakeError::Driver { card: name, driver: driver.into() }),
+    }
+    let uses = card.in_use(sys, proc)?;
+    if uses.is_empty() { Ok(()) } else { Err(TakeError::InUse { card: name, uses }) }
+}
+
+/// Takes it; `regions` are the only parts that can be reached, as START+LENGTH, none for all of it.
+/// Returns its `/dev/chardiskN`.
+pub fn take(sys: &Path, card: &Card, regions: &[String]) -> Result<PathBuf, TakeError> {
+    let regions: String = regions.iter().map(|region| format!("@{region}")).collect();
+    order(&driver_dir(sys)?.join("take"), &format!("{}{regions}", card.name))?;
+    node_of(sys, &card.name).ok_or_else(|| TakeError::NoNode(card.name.clone()))
+}
+
+/// Gives it back to the block layer.
+pub fn give(sys: &Path, card: &str) -> Result<(), TakeError> {
+    order(&driver_dir(sys)?.join("give"), card)
+}
+
+fn order(file: &Path, order: &str) -> Result<(), TakeError> {
+    fs::write(file, order).map_err(|source| TakeError::Refused {
+        order: order.into(),
+        file: file.into(),
+        source,
+    })
+}
+
+/// A card that is given back when this is dropped, at the latest.
+#[derive(Debug)]
+pub struct TakenCard {
+    sys: PathBuf,
+    card: String,
+    /// `/dev/chardiskN`.
+    pub node: PathBuf,
+    is_given: bool,
+}
+
+impl TakenCard {
+    /// Takes the card that has this block device, unless anything uses it.
+    pub fn of_disk(sys: &Path, proc: &Path, disk: &str) -> Result<TakenCard, TakeError> {
+        let card = Card::find(sys, disk)?;
+        check_free(sys, proc, &card)?;
+        let node = take(sys, &card, &[])?;
+        Ok(TakenCard { sys: sys.into(), card: card.name, node, is_given: false })
+    }
+
+    /// Where the attributes of its `/dev/chardiskN` are.
+    pub fn sysfs(&self) -> PathBuf {
+        self.sys.join("class/chardisk").join(self.node.file_name().unwrap_or_default())
+    }
+
+    pub fn give(mut self) -> Result<(), TakeError> {
+        self.is_given = true;
+        give(&self.sys, &self.card)
+    }
+}
+
+impl Drop for TakenCard {
+    fn drop(&mut self) {
+        if self.is_given {
+            return;
+        }
+        if let Err(error) = give(&self.sys, &self.card) {
+            eprintln!("steady: {error}");
+        }
+    }
+}
