@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * caller FILE pread|cached|uring_fixed|buffer read|write BYTES ROUNDS [sequential|random
- * [STATS|instructions]]: one call after the other, ROUNDS times. cached: pread() and pwrite() without
- * O_DIRECT, which all others have; uring_fixed: io_uring with a registered buffer; buffer: the ioctl
- * of a character device with one.
+ * caller FILE pread|cached|uring_fixed|uring_cmd|buffer[+udmabuf] read|write BYTES ROUNDS
+ * [sequential|random [STATS|instructions|slept]]: one call after the other, ROUNDS times. cached:
+ * pread() and pwrite() without O_DIRECT, which all others have; uring_fixed: io_uring with a
+ * registered buffer; uring_cmd: NVMe commands through io_uring with one; buffer: the ioctl of a
+ * character device with one. +udmabuf: memory that is a dma-buf too, for a camera, say.
  *
  * At random places, after as many calls to the same ones, so that the emulated card has memory for
  * them. Where an order is given, after one call, and with an fsync() after writes. Prints how long
  * that took in ns; with STATS, the emulated card's counters, also the data commands that the card was
  * sent: all, and the least and the most during a call. With `instructions`, under a clock that counts
- * them as ns, not the time in which the CPU waited. sched_rr_get_interval(), which nothing else
- * calls, marks begin and end for step.c.
+ * them as ns, not the time in which the CPU waited; with `slept`, the same of calls during which the
+ * caller slept, as many as asked for. sched_rr_get_interval(), which nothing else calls, marks begin
+ * and end for step.c.
  *
- * Runs in the guests of steady_lab/figures/call_cost.py and direct_path.py, under SCHED_FIFO: when
- * the kernel's workers run then does not depend on how much CPU time they had before.
+ * Runs in the guests of steady_lab/figures/call_cost.py, direct_path.py and direct_stages.py, under
+ * SCHED_FIFO: when the kernel's workers run then does not depend on how much CPU time they had before.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <inttypes.h>
-#include <linux/io_uring.h>
+#include <linux/udmabuf.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -29,17 +31,18 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "chardisk.h"
+#include "uring.h"
 
-#define FIRST_STATE 1
+#define FIRST_STATE	1
+#define TRIES_PER_ROUND 200
 
 static int device;
-static bool is_write, is_sequential, has_order;
+static bool is_write, is_sequential, has_order, only_slept;
 static char *data;
 static size_t bytes;
 static uint64_t places, call_number;
@@ -48,12 +51,8 @@ static int stats = -1;
 static volatile uint64_t *waited;
 static uint64_t least = UINT64_MAX, most;
 
-static struct {
-	int fd;
-	uint32_t *sq_tail, *sq_mask, *sq_array, *cq_head, *cq_mask;
-	struct io_uring_sqe *sqes;
-	struct io_uring_cqe *cqes;
-} ring;
+static struct uring ring;
+static struct nvme_namespace space;
 
 static void die(const char *what)
 {
@@ -93,61 +92,22 @@ static void by_buffer(void)
 
 static void by_uring(void)
 {
-	uint32_t tail = *ring.sq_tail, slot = tail & *ring.sq_mask;
-	struct io_uring_sqe *sqe = &ring.sqes[slot];
-	struct io_uring_cqe *cqe;
+	int result = uring_transfer(&ring, device, is_write, data, bytes, next_offset());
 
-	memset(sqe, 0, sizeof(*sqe));
-	sqe->opcode = is_write ? IORING_OP_WRITE_FIXED : IORING_OP_READ_FIXED;
-	sqe->fd = device;
-	sqe->off = next_offset();
-	sqe->addr = (uintptr_t)data;
-	sqe->len = (uint32_t)bytes;
-	ring.sq_array[slot] = slot;
-	__atomic_store_n(ring.sq_tail, tail + 1, __ATOMIC_RELEASE);
-	if (syscall(SYS_io_uring_enter, ring.fd, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0) != 1)
-		die("io_uring_enter");
-	cqe = &ring.cqes[*ring.cq_head & *ring.cq_mask];
-	if (cqe->res != (int)bytes) {
-		fprintf(stderr, "io_uring: %s\n", strerror(-cqe->res));
+	if (result != (int)bytes) {
+		fprintf(stderr, "io_uring: %s\n", strerror(-result));
 		exit(1);
 	}
-	__atomic_store_n(ring.cq_head, *ring.cq_head + 1, __ATOMIC_RELEASE);
 }
 
-static char *map_ring(size_t size, uint64_t offset)
+static void by_nvme(void)
 {
-	char *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring.fd,
-			(off_t)offset);
+	int result = nvme_transfer(&ring, device, &space, is_write, data, bytes, next_offset());
 
-	if (at == MAP_FAILED)
-		die("mmap of the ring");
-	return at;
-}
-
-static void setup_uring(void)
-{
-	struct io_uring_params params = {0};
-	struct iovec buffer = {data, bytes};
-	char *sq, *cq;
-
-	ring.fd = (int)syscall(SYS_io_uring_setup, 4, &params);
-	if (ring.fd < 0)
-		die("io_uring_setup");
-	sq = map_ring(params.sq_off.array + params.sq_entries * sizeof(uint32_t),
-		      IORING_OFF_SQ_RING);
-	cq = map_ring(params.cq_off.cqes + params.cq_entries * sizeof(struct io_uring_cqe),
-		      IORING_OFF_CQ_RING);
-	ring.sqes =
-		(void *)map_ring(params.sq_entries * sizeof(struct io_uring_sqe), IORING_OFF_SQES);
-	ring.sq_tail = (void *)(sq + params.sq_off.tail);
-	ring.sq_mask = (void *)(sq + params.sq_off.ring_mask);
-	ring.sq_array = (void *)(sq + params.sq_off.array);
-	ring.cq_head = (void *)(cq + params.cq_off.head);
-	ring.cq_mask = (void *)(cq + params.cq_off.ring_mask);
-	ring.cqes = (void *)(cq + params.cq_off.cqes);
-	if (syscall(SYS_io_uring_register, ring.fd, IORING_REGISTER_BUFFERS, &buffer, 1))
-		die("io_uring_register");
+	if (result) {
+		fprintf(stderr, "NVMe through io_uring: %d\n", result);
+		exit(1);
+	}
 }
 
 static void setup_buffer(void)
@@ -215,6 +175,46 @@ static uint64_t waited_ns(void)
 	return waited ? 2 * *waited : 0;
 }
 
+static int ascending(const void *a, const void *b)
+{
+	const uint64_t *left = a, *right = b;
+
+	return *left < *right ? -1 : *left > *right;
+}
+
+static long times_slept(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_nvcsw;
+}
+
+/* Prints the median of the calls that slept, times their number. */
+static void measure_sleeping(void (*call)(void), int rounds)
+{
+	uint64_t *costs = calloc((size_t)rounds, sizeof(*costs)), begin_ns, cost_ns;
+	int i, slept = 0;
+	long before;
+
+	if (!costs)
+		die("calloc");
+	for (i = 0; slept < rounds; i++) {
+		if (i == TRIES_PER_ROUND * rounds) {
+			fprintf(stderr, "only %d of %d calls slept\n", slept, i);
+			exit(1);
+		}
+		before = times_slept();
+		begin_ns = now_ns() - waited_ns();
+		call();
+		cost_ns = now_ns() - waited_ns() - begin_ns;
+		if (times_slept() != before)
+			costs[slept++] = cost_ns;
+	}
+	qsort(costs, (size_t)slept, sizeof(*costs), ascending);
+	printf("%" PRIu64 " 0 0 0\n", costs[slept / 2] * (uint64_t)rounds);
+}
+
 static void call_and_count(void (*call)(void))
 {
 	uint64_t before = stats < 0 ? 0 : commands(), sent;
@@ -227,8 +227,10 @@ static void call_and_count(void (*call)(void))
 
 static void flush(void)
 {
-	if (has_order && is_write && fsync(device))
-		die("fsync");
+	if (!has_order || !is_write)
+		return;
+	if (space.id ? nvme_flush(&ring, device, &space) : fsync(device))
+		die("flush");
 }
 
 static void measure(void (*call)(void), int rounds)
@@ -253,20 +255,46 @@ static void measure(void (*call)(void), int rounds)
 	printf("%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", took_ns, sent, least, most);
 }
 
+/* Memory of a memfd that is a dma-buf, too. The size of a memfd below one may not shrink. */
+static char *udmabuf_memory(size_t size)
+{
+	struct udmabuf_create create = {.size = size};
+	int memory = memfd_create("caller", MFD_ALLOW_SEALING);
+	int control = open("/dev/udmabuf", O_RDWR);
+	char *at;
+
+	if (memory < 0 || control < 0)
+		die("udmabuf");
+	create.memfd = (uint32_t)memory;
+	if (ftruncate(memory, (off_t)size) || fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK) ||
+	    ioctl(control, UDMABUF_CREATE, &create) < 0)
+		die("udmabuf");
+	at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+	return at == MAP_FAILED ? NULL : at;
+}
+
 static void open_all(char **argv)
 {
-	int how = strcmp(argv[2], "cached") == 0 ? 0 : O_DIRECT;
+	bool is_nvme = strcmp(argv[2], "uring_cmd") == 0;
+	int how = is_nvme || strcmp(argv[2], "cached") == 0 ? 0 : O_DIRECT;
+	char *memory = strchr(argv[2], '+');
 
+	if (memory)
+		*memory = 0;
 	is_write = strcmp(argv[3], "write") == 0;
 	bytes = (size_t)atol(argv[4]);
 	has_order = argv[6] != NULL;
 	is_sequential = has_order && strcmp(argv[6], "sequential") == 0;
-	device = open(argv[1], O_RDWR | O_CREAT | how, 0600);
-	if (device < 0 || posix_memalign((void **)&data, 4096, bytes))
+	device = open(argv[1], O_RDWR | (is_nvme ? 0 : O_CREAT) | how, 0600);
+	data = memory ? udmabuf_memory(bytes) : aligned_alloc(4096, bytes);
+	if (device < 0 || !data)
 		die(argv[1]);
 	memset(data, 1, bytes);
-	places = (uint64_t)lseek(device, 0, SEEK_END) / bytes;
-	if (has_order && argv[7] && strcmp(argv[7], "instructions") == 0) {
+	if (is_nvme)
+		space = nvme_identify(device);
+	places = (is_nvme ? space.bytes : (uint64_t)lseek(device, 0, SEEK_END)) / bytes;
+	only_slept = has_order && argv[7] && strcmp(argv[7], "slept") == 0;
+	if (only_slept || (has_order && argv[7] && strcmp(argv[7], "instructions") == 0)) {
 		count_waiting();
 	} else if (has_order && argv[7]) {
 		stats = open(argv[7], O_RDONLY);
@@ -281,21 +309,27 @@ int main(int argc, char **argv)
 	void (*call)(void) = by_pread;
 
 	if (argc < 6 || argc > 8) {
-		fprintf(stderr,
-			"usage: caller FILE pread|cached|uring_fixed|buffer read|write BYTES ROUNDS"
-			" [sequential|random [STATS|instructions]]\n");
+		fprintf(stderr, "usage: caller FILE "
+				"pread|cached|uring_fixed|uring_cmd|buffer[+udmabuf] read|write"
+				" BYTES ROUNDS [sequential|random [STATS|instructions|slept]]\n");
 		return 2;
 	}
 	open_all(argv);
 	if (strcmp(argv[2], "uring_fixed") == 0) {
-		setup_uring();
+		ring = uring_setup(data, bytes, false);
 		call = by_uring;
+	} else if (strcmp(argv[2], "uring_cmd") == 0) {
+		ring = uring_setup(data, bytes, true);
+		call = by_nvme;
 	} else if (strcmp(argv[2], "buffer") == 0) {
 		setup_buffer();
 		call = by_buffer;
 	}
 	if (sched_setscheduler(0, SCHED_FIFO, &priority))
 		die("sched_setscheduler");
-	measure(call, atoi(argv[5]));
+	if (only_slept)
+		measure_sleeping(call, atoi(argv[5]));
+	else
+		measure(call, atoi(argv[5]));
 	return 0;
 }

@@ -6,7 +6,9 @@
 #   ext4        a file of $FILE_MIB MiB on it; writes are to a new one
 #   fragmented  a file whose blocks are apart
 #   char        the card as a character device; these come last
-# Nothing is in memory before each. $COUNTERS: see caller.c.
+#   nvme, nvme-char  an NVMe drive, and its character device for passthrough
+# Nothing is in memory before each. $COUNTERS: see caller.c; or `events`: each case leaves what the
+# kernel's trace has of its calls in $PWD/events.NUMBER, numbered from 0.
 STEADY_TESTS=/run/steadyio/project/tests/kernel
 # shellcheck source=../kernel/lib.sh
 . "$STEADY_TESTS/lib.sh"
@@ -26,6 +28,8 @@ mounted() {
 file_of() {
 	case $1 in
 	block) echo $EMMC_NODE ;;
+	nvme) echo /dev/nvme0n1 ;;
+	nvme-char) echo /dev/ng0n1 ;;
 	ext4)
 		mounted
 		rm -f $MOUNT/written
@@ -57,10 +61,34 @@ forget() {
 	echo 3 >/proc/sys/vm/drop_caches
 }
 
+# traced COMMAND...: with the events of a call's way to the card and back, system calls by number
+# (pread64 17, ioctl 16).
+TRACE=/sys/kernel/tracing/instances/direct_path
+traced() {
+	mkdir $TRACE
+	# Counts instructions, too, and is shown with all of its digits.
+	echo x86-tsc >$TRACE/trace_clock
+	echo 'id == 17 || id == 16' >$TRACE/events/raw_syscalls/filter
+	for event in raw_syscalls/sys_enter raw_syscalls/sys_exit mmc/mmc_request_start \
+		mmc/mmc_request_done irq/irq_handler_entry; do
+		echo 1 >$TRACE/events/$event/enable
+	done
+	"$@"
+	echo 0 >$TRACE/tracing_on
+	cat $TRACE/trace >events.$number
+	rmdir $TRACE
+}
+
+number=0
 knob mmcblk0 scheduler none
 while read -r file how op bytes calls order; do
 	path=$(file_of "$file" "$op")
 	forget
-	"$CALLER" "$path" "$how" "$op" "$bytes" "$calls" "$order" "$COUNTERS"
+	if [ "$COUNTERS" = events ]; then
+		traced "$CALLER" "$path" "$how" "$op" "$bytes" "$calls" "$order"
+		number=$((number + 1))
+	else
+		"$CALLER" "$path" "$how" "$op" "$bytes" "$calls" "$order" "$COUNTERS"
+	fi
 done <cases
 [ ! -e $CHARDISK_NODE ] || ls /sys/bus/mmc/devices >$CHARIO/give

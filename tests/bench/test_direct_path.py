@@ -4,8 +4,11 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+from steady_lab.errors import LabError
 from steady_lab.figures.direct_path import FRAGMENTED, Case, Result, measure_on_card
 from steady_lab.figures.direct_path_spec import load_direct_path
+from steady_lab.figures.direct_stages import stages_of
 from steady_lab.pages.direct_path import missed
 from steady_lab.targets.uml import uml
 
@@ -50,3 +53,26 @@ def test_a_character_device_slower_than_o_direct_is_reported() -> None:
     assert missed([char, direct]) == []
     (line,) = missed([replace(char, took=1020), direct])
     assert line.startswith("char, read of 1024 KiB")
+
+
+# As the kernel's trace has it, but for what nobody looks at.
+CALL = """\
+          caller-160     [000] .....  {0}000: sys_enter: NR 17 (3, 55f1, a000, 8c000, 1a04, 0)
+          caller-160     [000] .....  {0}110: mmc_request_start: mmc0: start struct mmc_request
+          caller-160     [000] d.h1.  {0}200: irq_handler_entry: irq=10 name=mmc0
+          caller-160     [000] d.h1.  {0}300: irq_handler_entry: irq=3 name=ttyS1
+          caller-160     [000] d.h1.  {0}500: irq_handler_entry: irq=10 name=mmc0
+          caller-160     [000] d.h1.  {0}520: mmc_request_done: mmc0: end struct mmc_request
+          caller-160     [000] .....  {0}620: sys_exit: NR 17 = 40960
+"""
+
+
+def test_a_reads_stages_are_those_between_its_marks() -> None:
+    case = Case(WAYS["char"], "read", 40, 2, "sequential")
+    other = CALL.format(1).replace("mmc_request_start", "something_else")
+    trace = other + CALL.format(2) + CALL.format(3)
+    stages = stages_of(case, trace)
+    # From the last interrupt of the card on.
+    assert (stages.submission, stages.handling, stages.answer) == (110, 20, 100)
+    with pytest.raises(LabError, match="1 calls of one command"):
+        stages_of(case, other + CALL.format(2))

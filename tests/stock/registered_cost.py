@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What a registered buffer may cost on Debian's own kernel, next to O_DIRECT and io_uring."""
+"""What ways to a card may cost on Debian's own kernel, next to one another."""
 
 from pathlib import Path
 
@@ -8,7 +8,8 @@ from steady_lab.figures.call_cost import GOALS
 from steady_lab.figures.direct_path import Case, count_on_stock
 from steady_lab.figures.direct_path_spec import load_direct_path
 
-WAYS = {way.name: way for way in load_direct_path().ways}
+SPEC = load_direct_path()
+WAYS = {way.name: way for way in (*SPEC.ways, *SPEC.counted_ways)}
 CALLS = 8
 SIZES_KIB = (4, 64)
 
@@ -27,3 +28,11 @@ def test_a_registered_buffer_costs_what_it_may(work: Path) -> None:
         assert registered <= GOALS[kib] * direct
         assert registered < uring
         assert char <= direct
+
+
+@guest.needs_qemu
+def test_a_buffer_may_be_a_dma_buf(work: Path) -> None:
+    names = ("block-direct-udmabuf", "char-udmabuf")
+    results = count_on_stock([Case(WAYS[name], "read", 4, CALLS, "random") for name in names], work)
+    direct, char = (result.per_call for result in results)
+    assert char < direct

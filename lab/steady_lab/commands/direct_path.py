@@ -4,18 +4,28 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from steady_lab.commands.kernel import add_kernel_arguments, chosen_kernel
 from steady_lab.figures.direct_path import (
     COUNTED_RELEASE,
+    count_on_nvme,
     count_on_stock,
     counted_cases,
     measure_on_card,
+    nvme_cases,
     timed_cases,
 )
-from steady_lab.figures.direct_path_spec import load_direct_path
+from steady_lab.figures.direct_path_spec import DirectPath, load_direct_path
+from steady_lab.figures.direct_stages import count_stages
 from steady_lab.figures.table import TextTable
-from steady_lab.pages.direct_path import counted_tables, missed, timed_tables
+from steady_lab.pages.direct_path import (
+    counted_tables,
+    missed,
+    nvme_table,
+    stages_table,
+    timed_tables,
+)
 from steady_lab.pages.marked_part import with_part
 from steady_lab.paths import BUILD, PROJECT
 from steady_lab.targets.uml import Uml
@@ -47,9 +57,7 @@ def _run(arguments: argparse.Namespace) -> int:
     spec = load_direct_path()
     work = BUILD / "work" / "direct-path"
     if arguments.count:
-        results = count_on_stock(counted_cases(spec), work / "stock")
-        name, command = "counted", "steady-lab direct-path --count --write"
-        _show(counted_tables(spec, results), (name, command) if arguments.write else None)
+        _count(spec, work, arguments.write)
         return 0
     kernel = chosen_kernel(arguments)
     results = measure_on_card(Uml(kernel), spec.device, timed_cases(spec), work / kernel.release)
@@ -60,6 +68,16 @@ def _run(arguments: argparse.Namespace) -> int:
     for line in lines:
         print(f"\nnot as claimed: {line}")
     return 1 if lines else 0
+
+
+def _count(spec: DirectPath, work: Path, write: bool) -> None:
+    command = "steady-lab direct-path --count --write"
+    card = count_on_stock(counted_cases(spec), work / "stock")
+    _show(counted_tables(spec, card), ("counted", command) if write else None)
+    stages = count_stages(spec, work / "stock-stages")
+    _show([stages_table(stages)], ("counted-stages", command) if write else None)
+    nvme = count_on_nvme(nvme_cases(spec), work / "stock-nvme")
+    _show([nvme_table(spec, nvme)], ("counted-nvme", command) if write else None)
 
 
 def _show(made: list[TextTable], part: tuple[str, str] | None) -> None:

@@ -13,6 +13,12 @@ SPEC = PROJECT / "experiments" / "direct" / "table1.toml"
 SCHEMA = "steadyio.direct-path/1"
 KIB_MAX = 16384
 OPS = ("read", "write")
+FILES = ("char", "block", "ext4", "nvme", "nvme-char")
+# Of tests/bench/caller.c.
+HOWS = (
+    *("pread", "cached", "uring_fixed", "uring_cmd", "buffer"),
+    *("pread+udmabuf", "buffer+udmabuf"),
+)
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,8 @@ class DirectPath:
     counted_total_mib: int
     counted_calls_max: int
     ways: tuple[Way, ...]
+    counted_ways: tuple[Way, ...]  # further ones, whose instructions are counted only
+    nvme_ways: tuple[Way, ...]  # the same, on another drive
     published_kib: tuple[int, ...]
     published: dict[tuple[str, str], Published]
 
@@ -69,6 +77,8 @@ def load_direct_path(path: Path = SPEC) -> DirectPath:
         counted_total_mib=table.integer("counted_total_mib", 1, 128),
         counted_calls_max=table.integer("counted_calls_max", 1, 1_000_000),
         ways=ways,
+        counted_ways=tuple(_way(item) for item in table.tables("counted_way")),
+        nvme_ways=tuple(_way(item) for item in table.tables("nvme_way")),
         published_kib=kib,
         published=rows,
     )
@@ -80,8 +90,8 @@ def _way(table: Table) -> Way:
     way = Way(
         name=table.text("name", NAME_PATTERN),
         title=table.text("title"),
-        file=table.choice("file", ("char", "block", "ext4")),
-        how=table.choice("how", ("pread", "cached", "uring_fixed", "buffer")),
+        file=table.choice("file", FILES),
+        how=table.choice("how", HOWS),
     )
     table.close()
     return way

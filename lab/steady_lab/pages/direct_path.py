@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from steady_lab.figures.direct_path import FRAGMENTED, SCATTERED_KIB, Result
 from steady_lab.figures.direct_path_spec import OPS, DirectPath, Way
+from steady_lab.figures.direct_stages import Stages
 from steady_lab.figures.table import TextTable, format_number
 
 LATENCY_KIB = (40, 80)
@@ -41,9 +42,29 @@ def counted_tables(spec: DirectPath, results: Sequence[Result]) -> list[TextTabl
     tables = []
     for op in OPS:
         caption = f"Instructions per {op}"
-        tables.append(_table(spec, found, caption, op, lambda result: f"{result.per_call:.0f}"))
+        ways = (*spec.ways, *spec.counted_ways)
+        tables.append(_table(spec, found, caption, op, _per_call, ways))
         tables.append(_published_cpu(spec, found, op))
     return tables
+
+
+def nvme_table(spec: DirectPath, results: Sequence[Result]) -> TextTable:
+    """Return instructions per read of an NVMe drive."""
+    found = {(r.case.way.name, r.case.op, r.case.kib): r for r in results}
+    return _table(spec, found, "NVMe, instructions per read", "read", _per_call, spec.nvme_ways)
+
+
+def stages_table(found: Sequence[Stages]) -> TextTable:
+    """Return what a read costs to the command, in the handler, and to the program."""
+    body = [
+        [
+            f"{stages.way.title}, {_size(stages.kib)}",
+            *(f"{part:.0f}" for part in (stages.submission, stages.handling, stages.answer)),
+        ]
+        for stages in sorted(found, key=lambda stages: stages.kib)
+    ]
+    heads = ["", "call to command", "interrupt to end of command", "to the program"]
+    return TextTable("Instructions of a read by stage", heads, body)
 
 
 def missed(results: Sequence[Result]) -> list[str]:
@@ -65,12 +86,17 @@ def missed(results: Sequence[Result]) -> list[str]:
 
 
 def _table(
-    spec: DirectPath, found: Found, caption: str, op: str, cell: Callable[[Result], str]
+    spec: DirectPath,
+    found: Found,
+    caption: str,
+    op: str,
+    cell: Callable[[Result], str],
+    ways: Sequence[Way] | None = None,
 ) -> TextTable:
     sizes = [kib for kib in spec.sizes_kib if any(key[1:] == (op, kib) for key in found)]
     body = [
         [way.title, *(cell(found[way.name, op, kib]) for kib in sizes)]
-        for way in spec.ways
+        for way in ways or spec.ways
         if (way.name, op, sizes[0]) in found
     ]
     return TextTable(caption, ["", *map(_size, sizes)], body)
@@ -78,6 +104,10 @@ def _table(
 
 def _speed(result: Result) -> str:
     return format_number(result.mib_s)
+
+
+def _per_call(result: Result) -> str:
+    return f"{result.per_call:.0f}"
 
 
 def _commands(result: Result) -> str:
