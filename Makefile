@@ -3,7 +3,7 @@
 
 LAB := build/bin/steady-lab
 
-.PHONY: help setup demo test test-stock soak lint bench clean
+.PHONY: help setup demo test test-stock soak lint bench packages clean
 
 help:
 	@echo "make demo        the main result: real-time latency next to a background load, 10 schedulers"
@@ -12,6 +12,7 @@ help:
 	@echo "make soak        thousands of damaged traces and hundreds of power cuts, of which make test has some"
 	@echo "make lint        formatting and static checks"
 	@echo "make bench       CPU cost, which virtual time cannot show: instructions, then real clock"
+	@echo "make packages    Debian packages of k2 (DKMS), steady and libsteadyio, in build/packages"
 	@echo "make setup       only install and build what the demo needs"
 	@echo "make clean       remove build/ (the kernel cache stays, see ARCHITECTURE.md)"
 
@@ -39,6 +40,9 @@ lint:
 bench:
 	scripts/setup test
 	scripts/bench
+
+packages: setup
+	scripts/packages
 
 clean:
 	rm -rf build

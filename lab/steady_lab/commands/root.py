@@ -3,9 +3,10 @@
 
 import argparse
 import sys
+from pathlib import Path
 
 from steady_lab.root.apt import resolve
-from steady_lab.root.cargo import build_steady
+from steady_lab.root.cargo import build_steady, install_capi
 from steady_lab.root.lock import LOCK, write_lock
 from steady_lab.root.root import build_root, guest_root
 
@@ -22,6 +23,9 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     build.set_defaults(func=_build)
     steady = actions.add_parser("steady", help="build the command `steady` in it; print its path")
     steady.set_defaults(func=_steady)
+    capi = actions.add_parser("capi", help="build the C interface in it, and install it into DIR")
+    capi.add_argument("folder", metavar="DIR", type=Path, help="below it: usr/lib, usr/include")
+    capi.set_defaults(func=_capi)
     lock = actions.add_parser(
         "lock",
         help=f"resolve the packages in the current archive and write {LOCK.name}; changes results",
@@ -37,6 +41,11 @@ def _build(arguments: argparse.Namespace) -> int:
 
 def _steady(arguments: argparse.Namespace) -> int:
     print(build_steady())
+    return 0
+
+
+def _capi(arguments: argparse.Namespace) -> int:
+    install_capi(arguments.folder)
     return 0
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Build the command `steady` in the lab's root, for guests and for this machine.
+"""Build the command `steady` and the C interface in the lab's root, for guests and this machine.
 
-It is linked against the libc of Debian 12, so it runs on that and on newer systems.
+They are linked against the libc of Debian 12, so they run on that and on newer systems.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from steady_lab.errors import LabError
@@ -17,6 +18,7 @@ from steady_lab.root.root import build_root
 from steady_lab.root.sandbox import Place, build_sandbox
 
 TARGET, HOME = "/run/steadyio/target", "/run/steadyio/cargo"
+INSTALLED = "/run/steadyio/installed"
 
 
 def build_steady() -> Path:
@@ -41,18 +43,21 @@ def build_steady() -> Path:
     return installed
 
 
+def install_capi(folder: Path) -> None:
+    """Build the C interface and install it below `folder`, with the prefix /usr; raises LabError."""
+    build_steady()  # also downloads the crates
+    folder.mkdir(parents=True, exist_ok=True)
+    environment = {"CARGO_NET_OFFLINE": "true"}
+    inside = _inside(environment, [Place(folder.resolve(), INSTALLED, writable=True)])
+    words = ["scripts/install-capi", "--prefix", "/usr", "--destdir", INSTALLED]
+    done = subprocess.run([*inside, "bash", *words], stdin=subprocess.DEVNULL, check=False)
+    if done.returncode != 0:
+        raise LabError("building the C interface failed, see the messages above")
+
+
 def _cargo(action: str, *options: str, network: bool = False, quiet: bool = True) -> bool:
     """Run cargo in the root; False if it fails. `quiet`: without output, for a first try."""
-    target, home = BUILD / "steady", cache_dir() / "cargo"
-    for folder in (target, home):
-        folder.mkdir(parents=True, exist_ok=True)
-    places = [
-        Place(PROJECT, GUEST_PROJECT),
-        Place(target, TARGET, writable=True),
-        Place(home, HOME, writable=True),
-    ]
-    environment = {"CARGO_HOME": HOME, "CARGO_TARGET_DIR": TARGET}
-    inside = build_sandbox(build_root().path, places, environment, GUEST_PROJECT, network)
+    inside = _inside({}, [], network)
     words = ["cargo", action, "--locked", "--manifest-path", "device/Cargo.toml", *options]
     if action == "build":
         words += ["--package", "steady"]
@@ -61,3 +66,20 @@ def _cargo(action: str, *options: str, network: bool = False, quiet: bool = True
     output = subprocess.DEVNULL if quiet else None
     done = subprocess.run([*inside, *words], stdin=subprocess.DEVNULL, stdout=output, stderr=output)
     return done.returncode == 0
+
+
+def _inside(
+    environment: Mapping[str, str], more: Sequence[Place], network: bool = False
+) -> list[str]:
+    """Return the command before one that calls cargo."""
+    target, home = BUILD / "steady", cache_dir() / "cargo"
+    for folder in (target, home):
+        folder.mkdir(parents=True, exist_ok=True)
+    places = [
+        Place(PROJECT, GUEST_PROJECT),
+        Place(target, TARGET, writable=True),
+        Place(home, HOME, writable=True),
+        *more,
+    ]
+    variables = {"CARGO_HOME": HOME, "CARGO_TARGET_DIR": TARGET, **environment}
+    return build_sandbox(build_root().path, places, variables, GUEST_PROJECT, network)
