@@ -40,7 +40,7 @@ EACH = {STRUCT: 12, UNION: 12, ENUM: 8, FUNC_PROTO: 8, DATASEC: 12, ENUM64: 12}
 KEYWORDS = {STRUCT: "struct ", UNION: "union ", ENUM: "enum ", ENUM64: "enum "}
 
 
-class Refusal(Exception):
+class RefusedError(Exception):
     """Why a module is not built."""
 
 
@@ -54,7 +54,7 @@ class Btf:
         )
         begin = start + 24
         text = data[begin + strings_at : begin + strings_at + strings_bytes]
-        self.strings = (base.strings if base else b"") + text
+        self.strings: bytes = (base.strings if base else b"") + text
         self.types: list[tuple[int, int, int, int, tuple[int, ...]]] = (
             list(base.types) if base else [(0, 0, 0, 0, ())]
         )
@@ -129,7 +129,7 @@ def _find(data: bytes) -> int:
         if types_at == 0 and strings_at == types_bytes:
             return at
         at = data.find(MAGIC, at + 1)
-    raise Refusal("it has no type information")
+    raise RefusedError("it has no type information")
 
 
 def assertions(btf: Btf, headers: str, exported: set[str]) -> list[str]:
@@ -175,7 +175,7 @@ def _assert(condition: str, what: str) -> str:
 
 
 def compare(module: str, btf: Btf, headers: Path, private: Path) -> None:
-    """Compile the assertions as the module will be compiled; raises Refusal."""
+    """Compile the assertions as the module will be compiled; raises RefusedError."""
     folder, names = INCLUDED[module]
     text = "\n".join(path.read_text() for path in sorted((private / folder).glob("*.h")))
     symbols = (headers / "Module.symvers").read_text().splitlines()
@@ -192,9 +192,9 @@ def compare(module: str, btf: Btf, headers: Path, private: Path) -> None:
         return
     error = re.search(r"layout\.c:(\d+):.*error: (.*)", done.stderr)
     if not error:
-        raise Refusal(f"the comparison with the headers failed ({done.stderr.strip()[-200:]})")
+        raise RefusedError(f"the comparison with the headers failed ({done.stderr.strip()[-200:]})")
     named = re.search(r'"([^"]*)"\);$', lines[int(error[1]) - 1])
-    raise Refusal(f"{named[1] if named else error[2]} is another than in those headers")
+    raise RefusedError(f"{named[1] if named else error[2]} is another than in those headers")
 
 
 def type_information(module: str, release: str, headers: Path) -> Btf | None:
@@ -239,21 +239,23 @@ def series(headers: Path) -> str:
 
 
 def check(module: str, release: str, headers: Path, shipped: Path) -> None:
-    """Raise Refusal unless the module may be built."""
+    """Raise RefusedError unless the module may be built."""
     private = shipped / series(headers)
     if not private.is_dir():
         known = " and ".join(sorted(path.name for path in shipped.iterdir()))
-        raise Refusal(f"it was checked with Linux {known} only")
+        raise RefusedError(f"it was checked with Linux {known} only")
     version, tested = package_version(headers), (private / "version").read_text().strip()
     if version == tested:
         return
     try:
         btf = type_information(module, release, headers)
         if btf is None:
-            raise Refusal("neither its headers nor its image have type information that I can read")
+            raise RefusedError(
+                "neither its headers nor its image have type information that I can read"
+            )
         compare(module, btf, headers, private)
-    except Refusal as refusal:
-        raise Refusal(f"its version is {version}, the private headers are of {tested}, "
+    except RefusedError as refusal:
+        raise RefusedError(f"its version is {version}, the private headers are of {tested}, "
                       f"and {refusal}") from refusal  # fmt: skip
 
 
@@ -262,7 +264,7 @@ def main() -> int:
     module, release, headers = sys.argv[1:]
     try:
         check(module, release, Path(headers), HERE / "private")
-    except Refusal as refusal:
+    except RefusedError as refusal:
         print(f"{module} is not built for {release}: {refusal}.", file=sys.stderr)
         return 1
     return 0

@@ -44,7 +44,7 @@ def build_steady() -> Path:
 
 
 def install_capi(folder: Path) -> None:
-    """Build the C interface and install it below `folder`, with the prefix /usr; raises LabError."""
+    """Build the C interface and install it with prefix /usr below `folder`; raises LabError."""
     build_steady()  # also downloads the crates
     folder.mkdir(parents=True, exist_ok=True)
     environment = {"CARGO_NET_OFFLINE": "true"}
