@@ -132,10 +132,16 @@ def _find(data: bytes) -> int:
     raise RefusedError("it has no type information")
 
 
+def defined_structures(headers: str) -> set[str]:
+    """Names of the structures whose members the headers declare."""
+    # elevator_queue, which differs between releases, has its brace on a line of its own.
+    return set(re.findall(r"^struct (\w+)\s*\{", headers, re.MULTILINE))
+
+
 def assertions(btf: Btf, headers: str, exported: set[str]) -> list[str]:
     """What must hold for the headers' structures and functions, in C."""
     lines = [f"struct {name};" for name in sorted({name for _, name in btf.named(STRUCT)})]
-    structures = set(re.findall(r"^struct (\w+) \{", headers, re.MULTILINE))
+    structures = defined_structures(headers)
     for number, name in btf.named(STRUCT):
         if name in structures:
             lines += _structure(btf, number, name)

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Which structures of private headers k2-dkms compares before it builds."""
+
+from __future__ import annotations
+
+import importlib.util
+
+from steady_lab.kernels.source import find_source
+from steady_lab.paths import PROJECT
+
+_SPEC = importlib.util.spec_from_file_location(
+    "check_kernel", PROJECT / "packaging/k2-dkms/check_kernel.py"
+)
+assert _SPEC and _SPEC.loader
+check_kernel = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(check_kernel)
+
+
+def test_a_structure_counts_wherever_its_brace_is() -> None:
+    """A declaration without members, and a variable, do not count."""
+    headers = "struct a {\n};\nstruct b\n{\n};\nstruct c;\nextern struct d e;\n"
+    assert check_kernel.defined_structures(headers) == {"a", "b"}
+
+
+def test_structures_that_differ_between_kernels_are_compared() -> None:
+    """Of the pinned 6.12: what k2 and the elevator core share."""
+    block = find_source(release="6.12").tree / "block"
+    found = check_kernel.defined_structures((block / "elevator.h").read_text())
+    assert {"elevator_queue", "elevator_type", "elevator_mq_ops"} <= found
