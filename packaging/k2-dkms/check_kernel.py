@@ -261,8 +261,8 @@ def check(module: str, release: str, headers: Path, shipped: Path) -> None:
             )
         compare(module, btf, headers, private)
     except RefusedError as refusal:
-        raise RefusedError(f"its version is {version}, the private headers are of {tested}, "
-                      f"and {refusal}") from refusal  # fmt: skip
+        versions = f"its version is {version}, the private headers are of {tested}"
+        raise RefusedError(f"{versions}, and {refusal}") from refusal
 
 
 def main() -> int:

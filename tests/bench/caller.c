@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * caller FILE pread|cached|uring_fixed|uring_cmd|buffer[+udmabuf] read|write BYTES ROUNDS
+ * caller FILE pread|cached|uring_fixed|uring_cmd|buffer[+udmabuf|+dax] read|write BYTES ROUNDS
  * [sequential|random [STATS|instructions|slept]]: one call after the other, ROUNDS times. cached:
  * pread() and pwrite() without O_DIRECT, which all others have; uring_fixed: io_uring with a
- * registered buffer; uring_cmd: NVMe commands through io_uring with one; buffer: the ioctl of a
- * character device with one. +udmabuf: memory that is a dma-buf too, for a camera, say.
+ * registered buffer; uring_cmd: NVMe reads through io_uring with one; buffer: the ioctl of a
+ * character device with one. +udmabuf: memory that is a dma-buf too, for a camera, say; +dax: of a region
+ * that is reserved at boot, /dev/dax0.0.
  *
  * At random places, after as many calls to the same ones, so that the emulated card has memory for
  * them. Where an order is given, after one call, and with an fsync() after writes. Prints how long
@@ -40,6 +41,7 @@
 
 #define FIRST_STATE	1
 #define TRIES_PER_ROUND 200
+#define DAX_ALIGNMENT	(2 << 20)
 
 static int device;
 static bool is_write, is_sequential, has_order, only_slept;
@@ -102,7 +104,7 @@ static void by_uring(void)
 
 static void by_nvme(void)
 {
-	int result = nvme_transfer(&ring, device, &space, is_write, data, bytes, next_offset());
+	int result = nvme_read(&ring, device, &space, data, bytes, next_offset());
 
 	if (result) {
 		fprintf(stderr, "NVMe through io_uring: %d\n", result);
@@ -227,10 +229,8 @@ static void call_and_count(void (*call)(void))
 
 static void flush(void)
 {
-	if (!has_order || !is_write)
-		return;
-	if (space.id ? nvme_flush(&ring, device, &space) : fsync(device))
-		die("flush");
+	if (has_order && is_write && fsync(device))
+		die("fsync");
 }
 
 static void measure(void (*call)(void), int rounds)
@@ -273,20 +273,40 @@ static char *udmabuf_memory(size_t size)
 	return at == MAP_FAILED ? NULL : at;
 }
 
+static char *reserved_memory(size_t size)
+{
+	int region = open("/dev/dax0.0", O_RDWR);
+	char *at;
+
+	if (region < 0)
+		die("/dev/dax0.0");
+	size = (size + DAX_ALIGNMENT - 1) / DAX_ALIGNMENT * DAX_ALIGNMENT;
+	at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, region, 0);
+	return at == MAP_FAILED ? NULL : at;
+}
+
+/* KIND: what stands behind the + of the second argument. */
+static char *memory_of(const char *kind, size_t size)
+{
+	if (!kind)
+		return aligned_alloc(4096, size);
+	return strcmp(kind, "dax") == 0 ? reserved_memory(size) : udmabuf_memory(size);
+}
+
 static void open_all(char **argv)
 {
 	bool is_nvme = strcmp(argv[2], "uring_cmd") == 0;
 	int how = is_nvme || strcmp(argv[2], "cached") == 0 ? 0 : O_DIRECT;
-	char *memory = strchr(argv[2], '+');
+	char *kind = strchr(argv[2], '+');
 
-	if (memory)
-		*memory = 0;
+	if (kind)
+		*kind++ = 0;
 	is_write = strcmp(argv[3], "write") == 0;
 	bytes = (size_t)atol(argv[4]);
 	has_order = argv[6] != NULL;
 	is_sequential = has_order && strcmp(argv[6], "sequential") == 0;
 	device = open(argv[1], O_RDWR | (is_nvme ? 0 : O_CREAT) | how, 0600);
-	data = memory ? udmabuf_memory(bytes) : aligned_alloc(4096, bytes);
+	data = memory_of(kind, bytes);
 	if (device < 0 || !data)
 		die(argv[1]);
 	memset(data, 1, bytes);
@@ -310,8 +330,9 @@ int main(int argc, char **argv)
 
 	if (argc < 6 || argc > 8) {
 		fprintf(stderr, "usage: caller FILE "
-				"pread|cached|uring_fixed|uring_cmd|buffer[+udmabuf] read|write"
-				" BYTES ROUNDS [sequential|random [STATS|instructions|slept]]\n");
+				"pread|cached|uring_fixed|uring_cmd|buffer[+udmabuf|+dax]"
+				" read|write BYTES ROUNDS [sequential|random "
+				"[STATS|instructions|slept]]\n");
 		return 2;
 	}
 	open_all(argv);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * One request at a time through io_uring, with a registered buffer: a read or write of a file, or a
- * command of NVMe through the namespace's character device /dev/ngXnY (passthrough). For caller.c.
+ * read of NVMe through the namespace's character device /dev/ngXnY (passthrough). For caller.c.
  */
 #ifndef STEADY_BENCH_URING_H
 #define STEADY_BENCH_URING_H
@@ -9,7 +9,6 @@
 #include <linux/io_uring.h>
 #include <linux/nvme_ioctl.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,9 +19,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define NVME_FLUSH    0x00
 #define NVME_READ     0x02
-#define NVME_WRITE    0x01
 #define NVME_IDENTIFY 0x06
 /* In the answer to Identify Namespace (NVM Command Set Specification, Figure 114). */
 #define NVME_FLBAS     26
@@ -147,41 +144,24 @@ static struct nvme_namespace nvme_identify(int file)
 	return found;
 }
 
-/* The next entry, as a command to the namespace. */
-static struct nvme_uring_cmd *nvme_entry(struct uring *ring, int file,
-					 const struct nvme_namespace *space, uint8_t opcode)
+static int nvme_read(struct uring *ring, int file, const struct nvme_namespace *space, char *data,
+		     size_t bytes, uint64_t offset)
 {
 	struct io_uring_sqe *sqe = uring_entry(ring);
 	struct nvme_uring_cmd *command = (void *)sqe->cmd;
+	uint64_t block = offset >> space->block_shift;
 
 	sqe->opcode = IORING_OP_URING_CMD;
 	sqe->fd = file;
 	sqe->cmd_op = NVME_URING_CMD_IO;
-	command->opcode = opcode;
-	command->nsid = space->id;
-	return command;
-}
-
-static int nvme_transfer(struct uring *ring, int file, const struct nvme_namespace *space,
-			 bool is_write, char *data, size_t bytes, uint64_t offset)
-{
-	struct nvme_uring_cmd *command =
-		nvme_entry(ring, file, space, is_write ? NVME_WRITE : NVME_READ);
-	struct io_uring_sqe *sqe = (void *)((char *)command - offsetof(struct io_uring_sqe, cmd));
-	uint64_t block = offset >> space->block_shift;
-
 	sqe->uring_cmd_flags = IORING_URING_CMD_FIXED;
+	command->opcode = NVME_READ;
+	command->nsid = space->id;
 	command->addr = (uintptr_t)data;
 	command->data_len = (uint32_t)bytes;
 	command->cdw10 = (uint32_t)block;
 	command->cdw11 = (uint32_t)(block >> 32);
 	command->cdw12 = (uint32_t)(bytes >> space->block_shift) - 1;
-	return uring_run(ring);
-}
-
-static int nvme_flush(struct uring *ring, int file, const struct nvme_namespace *space)
-{
-	nvme_entry(ring, file, space, NVME_FLUSH);
 	return uring_run(ring);
 }
 

@@ -36,7 +36,6 @@ class Stages:
     submission: float  # from the call to the command
     handling: float  # from the card's last interrupt to the end of the command
     answer: float  # from there to the program
-    calls: int
 
 
 def count_stages(spec: DirectPath, work: Path) -> list[Stages]:
@@ -53,7 +52,7 @@ def count_stages(spec: DirectPath, work: Path) -> list[Stages]:
 
 def stages_of(case: Case, text: str) -> Stages:
     """Return the stages of a case from the text of the kernel's trace; raises LabError."""
-    calls = list(_calls(text))[-case.calls :]
+    calls = _calls(text)[-case.calls :]
     if len(calls) < case.calls:
         raise LabError(f"{case.line.strip()}: {len(calls)} calls of one command in the trace")
     parts = [
@@ -61,7 +60,7 @@ def stages_of(case: Case, text: str) -> Stages:
         for call, command, interrupt, done, end in calls
     ]
     submission, handling, answer = (median(part) for part in zip(*parts, strict=True))
-    return Stages(case.way, case.kib, submission, handling, answer, len(calls))
+    return Stages(case.way, case.kib, submission, handling, answer)
 
 
 def _calls(text: str) -> list[tuple[int, int, int, int, int]]:
