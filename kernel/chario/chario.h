@@ -10,6 +10,7 @@
  *   chario_cdev      file operations; chario_ioctl: the ioctls
  *   chario_transfer  a call of any size -> operations that card and host can do at once
  *   chario_memory    pages -> scatterlist; chario_buffers: registered buffers
+ *   chario_declared  memory that is registered by its physical address
  *   chario_queue     whose operation is next on the card
  *   chario_command   an operation -> MMC commands, what the card answered, and recovery
  *   chario_sysfs     knobs and counters
@@ -197,6 +198,7 @@ struct chario_buffer {
 	struct rcu_head rcu;
 	struct mm_struct *mm; /* whose memory, and who it is accounted to */
 	u64 bytes;
+	bool is_declared; /* by address: not pinned, nobody's locked memory */
 	unsigned long page_count;
 	struct page *pages[];
 };
@@ -225,7 +227,6 @@ int chario_names_parse(const char *text, char *name, size_t name_bytes,
 int chario_names_add(const char *text);
 int chario_names_use(const struct mmc_card *card, struct chario_regions *regions);
 ssize_t chario_names_show(char *text);
-void chario_names_clear(void);
 
 /* chario_take */
 int chario_take(const char *text);
@@ -280,6 +281,11 @@ int chario_buffer_unregister(struct chario_file *file, u32 number);
 struct chario_buffer *chario_buffer_get(struct chario_file *file, u32 number);
 void chario_buffer_put(struct chario_buffer *buffer);
 void chario_buffers_free(struct chario_file *file);
+
+/* chario_declared */
+int chario_declared_init(void);
+bool chario_has_declared(void);
+int chario_declared_pages(u64 address, u64 bytes, struct page **pages);
 
 /* chario_queue */
 void chario_queue_init(struct chario_queue *queue);

@@ -16,8 +16,10 @@ static void buffer_free(struct kref *ref)
 {
 	struct chario_buffer *buffer = container_of(ref, struct chario_buffer, ref);
 
-	chario_unpin(buffer->pages, buffer->page_count, true);
-	account_locked_vm(buffer->mm, buffer->page_count, false);
+	if (!buffer->is_declared) {
+		chario_unpin(buffer->pages, buffer->page_count, true);
+		account_locked_vm(buffer->mm, buffer->page_count, false);
+	}
 	mmdrop(buffer->mm);
 	kvfree_rcu(buffer, rcu);
 }
@@ -31,15 +33,16 @@ static int check_request(const struct chario_file *file, const struct chardisk_r
 {
 	u64 end;
 
-	if (request->flags || request->buffer || request->reserved[0] || request->reserved[1])
+	if (request->flags & ~CHARDISK_BY_ADDRESS || request->buffer || request->reserved[0] ||
+	    request->reserved[1])
 		return -EINVAL;
 	if (!request->bytes || request->bytes > CHARIO_BUFFER_BYTES)
 		return -EINVAL;
 	if (!chario_is_aligned(file->disk, request->bytes) || request->address % PAGE_SIZE)
 		return -EINVAL;
-	if (check_add_overflow(request->address, request->bytes, &end) || end > ULONG_MAX)
+	if (check_add_overflow(request->address, request->bytes, &end))
 		return -EINVAL;
-	return 0;
+	return end > ULONG_MAX && !(request->flags & CHARDISK_BY_ADDRESS) ? -EINVAL : 0;
 }
 
 /* Pins all pages or none. */
@@ -67,6 +70,19 @@ static int pin_all(struct chario_buffer *buffer, unsigned long address)
 	return 0;
 }
 
+/* Memory of the caller: pinned, and counted as locked by it. */
+static int take_mapping(struct chario_buffer *buffer, unsigned long address)
+{
+	int error = account_locked_vm(buffer->mm, buffer->page_count, true);
+
+	if (error)
+		return error;
+	error = pin_all(buffer, address);
+	if (error)
+		account_locked_vm(buffer->mm, buffer->page_count, false);
+	return error;
+}
+
 static struct chario_buffer *buffer_create(const struct chardisk_register *request)
 {
 	unsigned long pages = DIV_ROUND_UP(request->bytes, PAGE_SIZE);
@@ -80,20 +96,17 @@ static struct chario_buffer *buffer_create(const struct chardisk_register *reque
 	buffer->bytes = request->bytes;
 	buffer->page_count = pages;
 	buffer->mm = current->mm;
-	error = account_locked_vm(buffer->mm, pages, true);
-	if (error)
-		goto out_memory;
-	error = pin_all(buffer, request->address);
-	if (error)
-		goto out_account;
+	buffer->is_declared = request->flags & CHARDISK_BY_ADDRESS;
+	if (buffer->is_declared)
+		error = chario_declared_pages(request->address, request->bytes, buffer->pages);
+	else
+		error = take_mapping(buffer, request->address);
+	if (error) {
+		kvfree(buffer);
+		return ERR_PTR(error);
+	}
 	mmgrab(buffer->mm);
 	return buffer;
-
-out_account:
-	account_locked_vm(buffer->mm, pages, false);
-out_memory:
-	kvfree(buffer);
-	return ERR_PTR(error);
 }
 
 /* CHARDISK_IOC_REGISTER. Sets request->buffer. */

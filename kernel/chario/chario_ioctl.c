@@ -30,7 +30,8 @@ static void describe(const struct chario_file *file, bool writable, struct chard
 			     (disk->can_discard ? CHARDISK_CAN_DISCARD : 0) |
 			     (disk->has_cache ? CHARDISK_HAS_CACHE : 0) |
 			     (disk->has_reliable_write ? CHARDISK_HAS_DURABLE : 0) |
-			     (disk->regions.count ? CHARDISK_HAS_REGIONS : 0);
+			     (disk->regions.count ? CHARDISK_HAS_REGIONS : 0) |
+			     (chario_has_declared() ? CHARDISK_HAS_MEMORY : 0);
 	info->bytes = disk->bytes;
 	info->card_offset_bytes = (u64)disk->first_sector * CHARIO_SECTOR_BYTES;
 	info->block_bytes = disk->block_bytes;

@@ -202,6 +202,9 @@ static int __init chario_init(void)
 
 	if (error)
 		return error;
+	error = chario_declared_init();
+	if (error)
+		return error;
 	error = alloc_chrdev_region(&first_devt, 0, DISKS_MAX, "chardisk");
 	if (error)
 		return error;

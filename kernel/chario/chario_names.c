@@ -120,13 +120,6 @@ int chario_names_add(const char *text)
 	return place ? 0 : -ENOSPC;
 }
 
-void chario_names_clear(void)
-{
-	mutex_lock(&names_lock);
-	memset(names, 0, sizeof(names));
-	mutex_unlock(&names_lock);
-}
-
 /* Called by probe: 0 and its regions if the card was named; the name is used up. */
 int chario_names_use(const struct mmc_card *card, struct chario_regions *regions)
 {

@@ -52,6 +52,7 @@
 #define CHARDISK_HAS_CACHE   0x4 /* volatile: data are durable after fsync(2) or O_DSYNC */
 #define CHARDISK_HAS_DURABLE 0x8 /* reliable write: O_DSYNC needs no flush of the cache */
 #define CHARDISK_HAS_REGIONS 0x10 /* only declared regions can be reached */
+#define CHARDISK_HAS_MEMORY  0x20 /* memory was declared, to be registered BY_ADDRESS */
 
 /*
  * CHARDISK_IOC_INFO: what the device is and can do. Limits are those of now: knobs in
@@ -96,6 +97,9 @@ struct chardisk_region {
 	__u32 reserved; /* in and out: 0 */
 };
 
+/* chardisk_register.flags */
+#define CHARDISK_BY_ADDRESS 0x1 /* address is physical, in memory declared at load time */
+
 /*
  * CHARDISK_IOC_REGISTER: pin memory of the caller once, for any number of transfers.
  *
@@ -108,14 +112,17 @@ struct chardisk_region {
  * but may unregister it. It ends with UNREGISTER, or with the last close of the open file, after
  * the transfers that use it. Unmapping the memory leaves it registered.
  *
+ * BY_ADDRESS is for a caller with CAP_SYS_RAWIO and memory that lies wholly in one range of the
+ * module's parameter memory. It is not pinned and counts for nobody.
+ *
  * Errors: EINVAL (alignment, length 0 or above buffer_bytes_max, address overflows, flags,
  * reserved), ENOSPC (buffers_max reached), ENOMEM (RLIMIT_MEMLOCK, or no memory), EFAULT,
- * EOPNOTSUPP, ENODEV.
+ * EOPNOTSUPP, ENODEV. BY_ADDRESS: EPERM, and EACCES outside of what was declared.
  */
 struct chardisk_register {
 	__u64 address; /* in: page aligned */
 	__u64 bytes; /* in: multiple of memory_align_bytes */
-	__u32 flags; /* in: 0 */
+	__u32 flags; /* in: CHARDISK_BY_ADDRESS or 0 */
 	__u32 buffer; /* out: its number in this open file; lowest that is free */
 	__u32 reserved[2]; /* in and out: 0 */
 };

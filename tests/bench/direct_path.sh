@@ -12,6 +12,8 @@
 STEADY_TESTS=/run/steadyio/project/tests/kernel
 # shellcheck source=../kernel/lib.sh
 . "$STEADY_TESTS/lib.sh"
+# shellcheck source=reserved_memory.sh
+. "$STEADY_TESTS/../bench/reserved_memory.sh"
 set -e
 
 MOUNT=/run/scratch/card
@@ -83,6 +85,9 @@ number=0
 knob mmcblk0 scheduler none
 while read -r file how op bytes calls order; do
 	path=$(file_of "$file" "$op")
+	case $how in
+	*+dax) reserved_memory ;;
+	esac
 	forget
 	if [ "$COUNTERS" = events ]; then
 		traced "$CALLER" "$path" "$how" "$op" "$bytes" "$calls" "$order"

@@ -7,6 +7,7 @@
  *	region_kib=N	length of such a part [1024]
  *	errors=1	a transfer may fail with EIO; what a failed write left is old or new
  *	removals=1	the device may go away (ENODEV), and comes back
+ *	memory=PATH	what is transferred is in this memory, in steps of 6 MiB
  *
  * A transfer is a read, write, discard or fsync of random size (to 256 KiB, now and then more than a
  * chunk), place, place in memory, priority and kind: pread, preadv, the ioctl, a registered buffer.
@@ -39,6 +40,7 @@
 
 static struct {
 	uint64_t seed, transfers, threads, region_kib, errors, removals;
+	const char *memory;
 } options = {.seed = 1, .transfers = 2000, .threads = 4, .region_kib = 1024};
 
 /* What a block may contain: one write, or in doubt the last one that ended or any after it. */
@@ -285,6 +287,10 @@ static bool set_option(char *text)
 		     {"errors", &options.errors},   {"removals", &options.removals}};
 	char *value = strchr(text, '=');
 
+	if (strncmp(text, "memory=", 7) == 0) {
+		options.memory = value + 1;
+		return true;
+	}
 	for (size_t i = 0; value && i < sizeof(names) / sizeof(*names); i++) {
 		if (strncmp(text, names[i].name, (size_t)(value - text)))
 			continue;
@@ -294,14 +300,24 @@ static bool set_option(char *text)
 	return false;
 }
 
+static void *map_memory(uint32_t number)
+{
+	int file;
+
+	if (!options.memory)
+		return mmap(NULL, MEMORY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			    0);
+	file = open(options.memory, O_RDWR);
+	return mmap(NULL, MEMORY, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)number * MEMORY);
+}
+
 static void start(struct thread *thread, uint32_t number)
 {
 	thread->number = number;
 	thread->random = options.seed * 1000 + number;
 	thread->block_count = (uint32_t)(options.region_kib * 1024 / BLOCK);
 	thread->blocks = calloc(thread->block_count, sizeof(*thread->blocks));
-	thread->memory =
-		mmap(NULL, MEMORY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	thread->memory = map_memory(number);
 	if (!thread->blocks || thread->memory == MAP_FAILED ||
 	    pthread_create(&thread->thread, NULL, stress, thread)) {
 		perror("chardisk_stress");

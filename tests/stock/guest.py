@@ -7,6 +7,7 @@ import json
 import shutil
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,12 @@ IOS, IOS_SD = 150, 30
 
 
 def run(
-    script: Path, release: str, work: Path, disks: Sequence[str] = (), modules: Sequence[str] = ()
+    script: Path,
+    release: str,
+    work: Path,
+    disks: Sequence[str] = (),
+    modules: Sequence[str] = (),
+    reserved_mib: int = 0,
 ) -> BootResult:
     build_helpers()
     environment = {
@@ -45,7 +51,7 @@ def run(
     request = BootRequest(
         command, work, modules=modules, environment=environment, timeout_s=TIMEOUT_S
     )
-    result = qemu(release, CPUS, disks).boot(request)
+    result = replace(qemu(release, CPUS, disks), reserved_mib=reserved_mib).boot(request)
     print(result.output)
     return result
 

@@ -4,6 +4,7 @@
 from pathlib import Path
 
 import guest
+import pytest
 from steady_lab.figures.call_cost import GOALS
 from steady_lab.figures.direct_path import Case, count_on_stock
 from steady_lab.figures.direct_path_spec import load_direct_path
@@ -31,8 +32,9 @@ def test_a_registered_buffer_costs_what_it_may(work: Path) -> None:
 
 
 @guest.needs_qemu
-def test_a_buffer_may_be_a_dma_buf(work: Path) -> None:
-    names = ("block-direct-udmabuf", "char-udmabuf")
+@pytest.mark.parametrize("memory", ["udmabuf", "dax"])
+def test_a_buffer_in_memory_of_others_costs_less(memory: str, work: Path) -> None:
+    names = (f"block-direct-{memory}", f"char-{memory}")
     results = count_on_stock([Case(WAYS[name], "read", 4, CALLS, "random") for name in names], work)
     direct, char = (result.per_call for result in results)
     assert char < direct

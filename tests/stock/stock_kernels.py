@@ -9,6 +9,7 @@ from pathlib import Path
 
 import guest
 import pytest
+from steady_lab.figures.direct_path import RESERVED_MIB
 from steady_lab.kernels.source import RELEASES
 from test_kernel import SCRIPTS, header
 
@@ -44,6 +45,20 @@ def test_a_disk_can_vanish_under_load(disk: str, release: str, work: Path) -> No
 @pytest.mark.parametrize("script", ["chario_under_load", "chario_suspend"])
 def test_a_card_as_a_character_device(script: str, release: str, work: Path) -> None:
     result = guest.run(HERE / f"{script}.sh", release, work, ["sd"], ["chario"])
+    assert result.exit_status == 0, result.output
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_buffers_in_a_reserved_region(release: str, work: Path) -> None:
+    script = HERE / "reserved_region.sh"
+    result = guest.run(script, release, work, ["sd"], ["chario"], RESERVED_MIB)
+    assert result.exit_status == 0, result.output
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_buffers_by_address(release: str, work: Path) -> None:
+    modules = [f"chario memory=512M+{RESERVED_MIB}M"]
+    result = guest.run(HERE / "by_address.sh", release, work, ["sd"], modules, RESERVED_MIB)
     assert result.exit_status == 0, result.output
 
 

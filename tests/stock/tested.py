@@ -31,6 +31,8 @@ WHAT = {
     "test_a_disk_can_vanish_under_load": "k2: the disk removed under load",
     "chario_under_load": "chario: data of several threads",
     "chario_suspend": "chario: devices suspended and resumed under load, whole card and lane",
+    "test_buffers_in_a_reserved_region": "chario, O_DIRECT: buffers in a region of device-dax",
+    "test_buffers_by_address": "chario: buffers by address, in declared memory only",
     "test_recorder_tracer_and_bench_count_right": "`steady record`, `trace` and `bench`: counts",
 }
 DISKS = {

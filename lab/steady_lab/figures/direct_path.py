@@ -28,6 +28,7 @@ COUNTED_RELEASE = "6.12"
 NVME_COMMAND_KIB = 512
 NVME_CALLS = 16
 TIMEOUT_S = 3600.0
+RESERVED_MIB = 64
 # In the order of their cases: a card that is taken has no block device.
 FILES = ("nvme", "nvme-char", "block", "ext4", "fragmented", "char")
 SCATTERED_CALLS = 32
@@ -132,7 +133,7 @@ def measure_on_card(
 
 def count_on_stock(cases: Sequence[Case], work: Path) -> list[Result]:
     """Boot Debian's own kernel under QEMU with one CPU and an SD card."""
-    target = Qemu(stock_kernel(COUNTED_RELEASE), 1, ("sd",), counts_instructions=True)
+    target = Qemu(stock_kernel(COUNTED_RELEASE), 1, ("sd",), True, RESERVED_MIB)
     return measure(target, None, cases, work, "instructions")
 
 

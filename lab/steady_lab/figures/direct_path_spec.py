@@ -17,7 +17,7 @@ FILES = ("char", "block", "ext4", "nvme", "nvme-char")
 # Of tests/bench/caller.c.
 HOWS = (
     *("pread", "cached", "uring_fixed", "uring_cmd", "buffer"),
-    *("pread+udmabuf", "buffer+udmabuf"),
+    *("pread+udmabuf", "buffer+udmabuf", "pread+dax", "uring_fixed+dax", "buffer+dax"),
 )
 
 

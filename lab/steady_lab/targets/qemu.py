@@ -61,12 +61,15 @@ class Qemu:
     the lab in $STEADY_MODULE_NAME.
     `counts_instructions`: the guest's clock counts an instruction of any CPU as a nanosecond, and
     jumps where all are idle; the CPUs take turns.
+    `reserved_mib`: so much in the middle of its memory is reserved, as if it were persistent
+    memory; tests/bench/reserved_memory.sh makes /dev/dax0.0 of it.
     """
 
     kernel: StockKernel
     cpus: int = CPUS_DEFAULT
     disks: tuple[str, ...] = ()
     counts_instructions: bool = False
+    reserved_mib: int = 0
 
     @property
     def release(self) -> str:
@@ -86,6 +89,7 @@ class Qemu:
             "modules": {n: sha256_file(path) for n, path in _own_modules(self, request).items()},
             "cpus": self.cpus,
             "disks": self.disks,
+            "reserved_mib": self.reserved_mib,
             "init": _init_text(self, request),
         }
 
@@ -172,8 +176,13 @@ def _machine(target: Qemu, work: Path) -> list[str]:
         *("-cpu", "max", "-smp", str(target.cpus)),
         *("-m", str(MEMORY_MIB), "-kernel", str(target.kernel.image), "-initrd", str(archive)),
         *("-serial", f"file:{private / KERNEL_LOG}", "-serial", f"file:{private / CONSOLE}"),
-        *("-append", " ".join(_KERNEL_ARGUMENTS)),
+        *("-append", " ".join([*_KERNEL_ARGUMENTS, *_reserved(target)])),
     ]
+
+
+def _reserved(target: Qemu) -> list[str]:
+    middle_mib = MEMORY_MIB // 2
+    return [f"memmap={target.reserved_mib}M!{middle_mib}M"] if target.reserved_mib else []
 
 
 def _clock(target: Qemu) -> Sequence[str]:

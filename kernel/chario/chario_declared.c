@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Memory that is registered by its physical address: ranges that root declared when the module was
+ * loaded, and nothing else. For kernels without device-dax, such as those of 32-bit ARM.
+ */
+#include <linux/capability.h>
+#include <linux/ioport.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/of.h>
+#include <linux/of_address.h>
+#include <linux/slab.h>
+
+#include "chario.h"
+
+#define RANGES_MAX 8
+
+static char *memory;
+module_param(memory, charp, 0444);
+MODULE_PARM_DESC(memory, "reserved memory that may be registered by address: START+LENGTH,...");
+
+struct range_of_memory {
+	u64 start;
+	u64 bytes;
+};
+
+/* Constant once the module is loaded. */
+static struct range_of_memory ranges[RANGES_MAX];
+static u32 range_count;
+
+static bool contains(u64 start, u64 bytes, u64 address, u64 wanted_bytes)
+{
+	return address >= start && wanted_bytes <= bytes && address - start <= bytes - wanted_bytes;
+}
+
+/*
+ * A device tree's reserved memory is part of what the kernel calls RAM. Without a mapping in the
+ * kernel (no-map) ARM cannot write its caches back, so that is none.
+ */
+static bool is_reserved_node(const struct range_of_memory *range)
+{
+	struct device_node *parent = of_find_node_by_path("/reserved-memory"), *node;
+	struct resource found;
+	bool is_inside = false;
+
+	for_each_child_of_node(parent, node) {
+		if (!of_address_to_resource(node, 0, &found) &&
+		    !of_property_read_bool(node, "no-map") &&
+		    contains(found.start, resource_size(&found), range->start, range->bytes))
+			is_inside = true;
+	}
+	of_node_put(parent);
+	return is_inside;
+}
+
+/* Memory that the kernel has never given to anybody, and has a struct page of. */
+static bool is_reserved(const struct range_of_memory *range)
+{
+	u64 pfn = range->start >> PAGE_SHIFT, end = (range->start + range->bytes) >> PAGE_SHIFT;
+
+	if (region_intersects(range->start, range->bytes, IORESOURCE_SYSTEM_RAM, IORES_DESC_NONE) !=
+		    REGION_DISJOINT &&
+	    !is_reserved_node(range))
+		return false;
+	for (; pfn < end; pfn++)
+		if (!pfn_valid(pfn) || !PageReserved(pfn_to_page(pfn)))
+			return false;
+	return true;
+}
+
+static bool parse(char *text, struct range_of_memory *range)
+{
+	u64 end;
+
+	range->start = memparse(text, &text);
+	if (*text++ != '+')
+		return false;
+	range->bytes = memparse(text, &text);
+	return !*text && range->bytes && !(range->start % PAGE_SIZE) &&
+	       !(range->bytes % PAGE_SIZE) &&
+	       !check_add_overflow(range->start, range->bytes, &end) && end <= PHYS_ADDR_MAX;
+}
+
+static int declare(char *text)
+{
+	if (range_count == RANGES_MAX) {
+		pr_err("%s: memory: more than %d ranges\n", CHARIO_NAME, RANGES_MAX);
+		return -EINVAL;
+	}
+	if (!parse(text, &ranges[range_count])) {
+		pr_err("%s: memory: not START+LENGTH in whole pages\n", CHARIO_NAME);
+		return -EINVAL;
+	}
+	if (!is_reserved(&ranges[range_count])) {
+		pr_err("%s: memory: %#llx+%#llx is not reserved\n", CHARIO_NAME,
+		       ranges[range_count].start, ranges[range_count].bytes);
+		return -EINVAL;
+	}
+	range_count++;
+	return 0;
+}
+
+int chario_declared_init(void)
+{
+	char *copy = kstrdup(memory ?: "", GFP_KERNEL), *rest = copy, *text;
+	int error = copy ? 0 : -ENOMEM;
+
+	while (!error && (text = strsep(&rest, ",")))
+		if (*text)
+			error = declare(text);
+	kfree(copy);
+	return error;
+}
+
+bool chario_has_declared(void)
+{
+	return range_count;
+}
+
+/*
+ * The pages of [address, address + bytes), a physical address, page aligned. -EPERM: the caller may
+ * not; -EACCES: not wholly inside one range.
+ */
+int chario_declared_pages(u64 address, u64 bytes, struct page **pages)
+{
+	u64 pfn = address >> PAGE_SHIFT, count = DIV_ROUND_UP_ULL(bytes, PAGE_SIZE);
+	u32 i;
+
+	if (!capable(CAP_SYS_RAWIO))
+		return -EPERM;
+	for (i = 0; i < range_count; i++)
+		if (contains(ranges[i].start, ranges[i].bytes, address, bytes))
+			break;
+	if (i == range_count)
+		return -EACCES;
+	while (count--)
+		*pages++ = pfn_to_page(pfn++);
+	return 0;
+}
