@@ -63,9 +63,10 @@ static int k2_tags_show(void *data, struct seq_file *m)
 	struct request_queue *q = data;
 	struct k2_data *k2 = q->elevator->elevator_data;
 
-	seq_printf(m, "of each %u\nmetadata %u\nbest-effort %u\nidle %u\n", k2->tags[0],
-		   k2->tags[K2_GROUP_METADATA], k2->tags[K2_GROUP_BEST_EFFORT],
-		   k2->tags[K2_GROUP_IDLE]);
+	/* Numbers from before and after a change of nr_requests may be side by side. */
+	seq_printf(m, "of each %u\nmetadata %u\nbest-effort %u\nidle %u\n", READ_ONCE(k2->tags[0]),
+		   READ_ONCE(k2->tags[K2_GROUP_METADATA]),
+		   READ_ONCE(k2->tags[K2_GROUP_BEST_EFFORT]), READ_ONCE(k2->tags[K2_GROUP_IDLE]));
 	return 0;
 }
 

@@ -281,10 +281,11 @@ static void k2_bypassed_request(struct k2_data *k2, struct request *rq, u64 now_
 {
 	unsigned long flags;
 
-	if (rq->rq_flags & RQF_FLUSH_SEQ || !k2_looks_ahead(k2))
+	if (rq->rq_flags & RQF_FLUSH_SEQ)
 		return;
 	spin_lock_irqsave(&k2->lock, flags);
-	k2_guard_bypassed(k2->guard, rq, now_ns);
+	if (k2_looks_ahead(k2))
+		k2_guard_bypassed(k2->guard, rq, now_ns);
 	spin_unlock_irqrestore(&k2->lock, flags);
 }
 
@@ -471,7 +472,8 @@ static void k2_depth_updated(struct blk_mq_hw_ctx *hctx)
 	k2_shallow_depth_prepare(tags, hctx->numa_node);
 	whole = k2_shallow_depth_whole(&tags->sb);
 	for (group = 0; group < K2_GROUPS; group++)
-		k2->tags[group] = k2_policy_tags(whole, group);
+		/* Nothing allocates a tag meanwhile, but debugfs may read. */
+		WRITE_ONCE(k2->tags[group], k2_policy_tags(whole, group));
 	sbitmap_queue_min_shallow_depth(tags, k2->tags[K2_GROUP_IDLE]);
 }
 

@@ -27,9 +27,21 @@ static ssize_t k2_number_store(struct elevator_queue *e, const char *page, size_
 	return valid ? length : -EINVAL;
 }
 
+/* @get is called with the lock held, under which knobs are written; some have 64 bits. */
+static ssize_t k2_number_show(struct elevator_queue *e, char *page, u32 (*get)(struct k2_data *k2))
+{
+	struct k2_data *k2 = e->elevator_data;
+	u32 value;
+
+	spin_lock_irq(&k2->lock);
+	value = get(k2);
+	spin_unlock_irq(&k2->lock);
+	return sysfs_emit(page, "%u\n", value);
+}
+
 static u32 k2_inflight_max_get(struct k2_data *k2)
 {
-	return READ_ONCE(k2->policy.inflight_max);
+	return k2->policy.inflight_max;
 }
 
 static bool k2_inflight_max_set(struct k2_data *k2, u32 inflight_max)
@@ -39,7 +51,7 @@ static bool k2_inflight_max_set(struct k2_data *k2, u32 inflight_max)
 
 static u32 k2_split_kib_get(struct k2_data *k2)
 {
-	return READ_ONCE(k2->policy.split_bytes) >> 10;
+	return k2->policy.split_bytes >> 10;
 }
 
 static bool k2_split_kib_set(struct k2_data *k2, u32 split_kib)
@@ -49,7 +61,7 @@ static bool k2_split_kib_set(struct k2_data *k2, u32 split_kib)
 
 static u32 k2_background_wait_ms_max_get(struct k2_data *k2)
 {
-	return READ_ONCE(k2->policy.background_wait_ms_max);
+	return k2->policy.background_wait_ms_max;
 }
 
 static bool k2_background_wait_ms_max_set(struct k2_data *k2, u32 wait_ms)
@@ -59,7 +71,7 @@ static bool k2_background_wait_ms_max_set(struct k2_data *k2, u32 wait_ms)
 
 static u32 k2_rt_block_us_get(struct k2_data *k2)
 {
-	return div_u64(READ_ONCE(k2->guard->ahead.rt_block_ns), NSEC_PER_USEC);
+	return div_u64(k2->guard->ahead.rt_block_ns, NSEC_PER_USEC);
 }
 
 static bool k2_rt_block_us_set(struct k2_data *k2, u32 rt_block_us)
@@ -69,7 +81,7 @@ static bool k2_rt_block_us_set(struct k2_data *k2, u32 rt_block_us)
 
 static u32 k2_rt_idle_ms_get(struct k2_data *k2)
 {
-	return div_u64(READ_ONCE(k2->guard->ahead.rt_idle_ns), NSEC_PER_MSEC);
+	return div_u64(k2->guard->ahead.rt_idle_ns, NSEC_PER_MSEC);
 }
 
 static bool k2_rt_idle_ms_set(struct k2_data *k2, u32 rt_idle_ms)
@@ -81,7 +93,7 @@ static bool k2_rt_idle_ms_set(struct k2_data *k2, u32 rt_idle_ms)
 #define K2_NUMBER(name)                                                                            \
 	static ssize_t k2_##name##_show(struct elevator_queue *e, char *page)                      \
 	{                                                                                          \
-		return sysfs_emit(page, "%u\n", k2_##name##_get(e->elevator_data));                \
+		return k2_number_show(e, page, k2_##name##_get);                                   \
 	}                                                                                          \
 	static ssize_t k2_##name##_store(struct elevator_queue *e, const char *page,               \
 					 size_t length)                                            \
