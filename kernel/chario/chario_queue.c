@@ -232,9 +232,9 @@ void chario_queue_rest(struct chario_disk *disk)
 
 	rt_mutex_lock(&queue->turn);
 	spin_lock_irq(&queue->lock);
-	idle = is_resting(queue);
+	idle = is_resting(queue) && !queue->gone;
 	spin_unlock_irq(&queue->lock);
-	if (idle && !queue->gone)
+	if (idle)
 		chario_command_release(disk);
 	rt_mutex_unlock(&queue->turn);
 }
@@ -250,6 +250,16 @@ static bool card_is_done(struct chario_queue *queue)
 	return done;
 }
 
+static bool card_is_free(struct chario_queue *queue)
+{
+	bool is_free;
+
+	spin_lock_irq(&queue->lock);
+	is_free = !queue->on_card;
+	spin_unlock_irq(&queue->lock);
+	return is_free;
+}
+
 /* Returns when nothing is on the card, and the host is released. Nothing new starts meanwhile. */
 static void drain(struct chario_disk *disk)
 {
@@ -258,7 +268,7 @@ static void drain(struct chario_disk *disk)
 	do {
 		wait_event(queue->drained, card_is_done(queue));
 		advance(disk);
-	} while (READ_ONCE(queue->on_card));
+	} while (!card_is_free(queue));
 	rt_mutex_lock(&queue->turn);
 	chario_command_release(disk);
 	rt_mutex_unlock(&queue->turn);
@@ -304,7 +314,8 @@ void chario_queue_end(struct chario_disk *disk)
 	int level;
 
 	spin_lock_irq(&queue->lock);
-	queue->gone = true;
+	/* Read without the lock by calls that begin: one that misses it is refused by enter(). */
+	WRITE_ONCE(queue->gone, true);
 	for (level = 0; level < CHARIO_LEVELS; level++) {
 		list_for_each_entry_safe(op, following, &queue->waiting[level], entry) {
 			if (op->state != CHARIO_READY)
