@@ -47,8 +47,8 @@ struct chario_lane {
 	atomic_t impatient;
 	bool frozen;
 	u8 other_area; /* EXT_CSD partition access that mmcblk had chosen */
-	ktime_t held_since;
-	ktime_t background_after; /* queue.lock, as the timer */
+	ktime_t held_since; /* queue.lock, as all down to the timer */
+	ktime_t background_after;
 	struct hrtimer timer;
 	struct work_struct rest;
 };
@@ -89,7 +89,10 @@ void chario_lane_claim(struct chario_lane *lane, struct mmc_card *card, struct m
 		__mmc_claim_host(card->host, ctx, NULL);
 	}
 	del_timer_sync(&lane->impatience);
+	/* What ends now may do so without the turn: see chario_queue_end(). */
+	spin_lock_irq(&lane->disk->queue.lock);
 	lane->held_since = ktime_get();
+	spin_unlock_irq(&lane->disk->queue.lock);
 }
 
 /* Called with the host claimed, before each command. */
