@@ -239,6 +239,7 @@ void chario_lane_claim(struct chario_lane *lane, struct mmc_card *card, struct m
 int chario_lane_prepare(struct chario_lane *lane, struct mmc_card *card);
 void chario_lane_leave(struct chario_lane *lane, struct mmc_card *card);
 void chario_lane_let_go(struct chario_lane *lane);
+void chario_lane_gets(struct chario_lane *lane, struct chario_disk *disk);
 bool chario_lane_pauses(const struct chario_lane *lane);
 void chario_lane_ended(struct chario_lane *lane, u8 level);
 const char *chario_lane_partition(const struct chario_lane *lane);

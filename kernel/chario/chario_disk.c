@@ -102,6 +102,7 @@ static void learn_part(struct chario_disk *disk, const struct chario_part *part)
 {
 	disk->mode = CHARDISK_MODE_LANE;
 	disk->queue.lane = part->lane;
+	chario_lane_gets(part->lane, disk);
 	disk->first_sector = part->first_sector;
 	disk->bytes = min(disk->bytes, part->sectors * CHARIO_SECTOR_BYTES);
 	disk->bytes = round_down(disk->bytes, disk->block_bytes);

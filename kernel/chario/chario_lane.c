@@ -135,6 +135,12 @@ void chario_lane_let_go(struct chario_lane *lane)
 	lane->frozen = false;
 }
 
+/* Called before anybody can open the disk. */
+void chario_lane_gets(struct chario_lane *lane, struct chario_disk *disk)
+{
+	lane->disk = disk;
+}
+
 bool chario_lane_pauses(const struct chario_lane *lane)
 {
 	return ktime_before(ktime_get(), lane->background_after);
@@ -227,10 +233,8 @@ static int lane_begin(struct chario_lane *lane, struct mmc_card *card,
 	forget_cached(bdev);
 	/* Against unbinding until the lane is in the list, where ended_with_card() finds it. */
 	device_lock(&card->dev);
-	if (card->dev.driver && card->dev.driver != chario_driver()) {
-		lane->disk = chario_disk_create(card, regions, &part);
-		error = PTR_ERR_OR_ZERO(lane->disk);
-	}
+	if (card->dev.driver && card->dev.driver != chario_driver())
+		error = PTR_ERR_OR_ZERO(chario_disk_create(card, regions, &part));
 	if (!error) {
 		mutex_lock(&lanes_lock);
 		list_add_tail(&lane->entry, &lanes);
