@@ -3,11 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use steadyio_trace::report::calls::{CallGroup, CallSum};
+use steadyio_trace::report::calls::{CallGroup, CallSum, CallsOf};
 use steadyio_trace::report::distribution::Distribution;
 use steadyio_trace::report::groups::{Group, size_text};
 use steadyio_trace::report::record::{ClassTimes, Record};
-use steadyio_trace::report::sums::CallsOf;
 use steadyio_trace::report::times::{SPANS, Times};
 use steadyio_trace::report::words::{count, thread, us};
 

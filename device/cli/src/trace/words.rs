@@ -69,7 +69,7 @@ fn entry(worst: &Worst, lacks_sched: bool) -> String {
     };
     let parts: Vec<String> = all.into_iter().filter(|(_, ns)| *ns > 0).map(span).collect();
     let causes: String =
-        worst.causes.iter().map(|cause| format!("   - {}\n", cause.text())).collect();
+        worst.causes.iter().map(|cause| format!("   - {}\n", cause.text)).collect();
     let causes = if causes.is_empty() {
         let thread_decides = lacks_sched && matches!(usual.span, "submission" | "post");
         let hint = if thread_decides && worst.call.is_some() { HINT } else { "" };

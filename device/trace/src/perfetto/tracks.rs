@@ -10,6 +10,7 @@ use super::lanes;
 use super::slices::{self, Calls, Layer, Slice};
 use crate::event::{Comm, Dev};
 use crate::io::{Origin, Trace};
+use crate::report::rows::Item;
 use crate::report::waiting::{Wait, WaitedFor, Waiting};
 use crate::sched::{SchedEvent, SchedWhat, Switch};
 
@@ -116,11 +117,11 @@ impl Timeline {
     }
 
     fn add_threads(&mut self, trace: &Trace, calls: &[usize]) {
-        let mut by_thread: BTreeMap<u32, Vec<OnThread>> = BTreeMap::new();
+        let mut by_thread: BTreeMap<u32, Vec<OnThread<'_>>> = BTreeMap::new();
         for own in on_threads(trace, calls) {
             by_thread.entry(own.pid).or_default().push(own);
         }
-        let mut processes: BTreeMap<u32, Vec<(u32, Vec<OnThread>)>> = BTreeMap::new();
+        let mut processes: BTreeMap<u32, Vec<(u32, Vec<OnThread<'_>>)>> = BTreeMap::new();
         for (pid, own) in by_thread {
             processes.entry(trace.processes.of(pid)).or_default().push((pid, own));
         }
@@ -132,7 +133,7 @@ impl Timeline {
         }
     }
 
-    fn add_thread(&mut self, process: u32, thread: u32, mut own: Vec<OnThread>) {
+    fn add_thread(&mut self, process: u32, thread: u32, mut own: Vec<OnThread<'_>>) {
         own.sort_by_key(|one| one.when);
         let comm = own[0].comm;
         let kind = TrackKind::Thread { process, thread };
@@ -283,32 +284,33 @@ pub fn thread_name(thread: u32, comm: Comm) -> String {
 }
 
 /// An I/O or another call, as it is drawn on its thread's track.
-struct OnThread {
+struct OnThread<'a> {
     pid: u32,
     comm: Comm,
     when: (u64, u64),
     what: MomentKind,
     /// Without those that its requests show, and without what nobody knows.
-    waits: Vec<Wait>,
+    waits: Vec<Wait<'a>>,
 }
 
 /// All I/Os, and of these calls those that did not only run.
-fn on_threads(trace: &Trace, calls: &[usize]) -> Vec<OnThread> {
+fn on_threads<'a>(trace: &'a Trace, calls: &[usize]) -> Vec<OnThread<'a>> {
     let waiting = Waiting::new(trace);
     let is_drawn = |wait: &Wait| {
         !matches!(wait.what, WaitedFor::OwnRequest | WaitedFor::Running | WaitedFor::Unknown)
             || wait.woken.is_some()
     };
+    let names = BTreeMap::new();
     let ios = trace.ios.iter().enumerate().map(|(index, io)| OnThread {
         pid: io.pid,
         comm: io.comm,
         when: (io.entered_ns, io.exited_ns),
         what: MomentKind::Io(index),
-        waits: waiting.of_io(io).into_iter().filter(is_drawn).collect(),
+        waits: waiting.of(&Item::of_io(trace, io, &names)).into_iter().filter(is_drawn).collect(),
     });
     let calls = calls.iter().filter_map(|index| {
         let call = &trace.calls_without_request[*index];
-        let waits = waiting.of_call(call);
+        let waits = waiting.of(&Item::of_call(call));
         let waited = waits.iter().any(|wait| wait.what != WaitedFor::Running);
         waited.then(|| OnThread {
             pid: call.pid,

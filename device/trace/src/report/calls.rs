@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long calls took, and what they waited for: all of them, and those that queued no request of their own.
+//! How long calls took, and what they waited for: all of them, by thread, process and file descriptor, and those that
+//! queued no request of their own.
 
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
-
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::distribution::Distribution;
-use super::groups::size_text;
-use super::thread_time::{Woken, context_word};
-use super::waiting::{Wait, WaitedFor, Waiting, length, most};
-use super::words::{behalf, by, call_op, count, inode, op_word, origin_word, thread, us};
-use crate::io::{CallWithoutRequest, Trace};
+use super::rows::Item;
+use super::shown::Shown;
+use super::thread_time::Woken;
+use super::waiting::{Wait, WaitedFor, Waiting, length};
+use super::words::{
+    behalf, by, context_word, count, inode, op_and_size, op_word, origin_word, thread, us,
+};
+use super::{by_key, sorted};
+use crate::io::Request;
 
 /// All calls of one name, those with requests of their own too.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -28,10 +30,28 @@ pub struct CallSum {
 /// How long something was waited for.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WaitSum {
-    /// `own_request`, `other_request`, `journal`, `dirty_throttling`, `readahead`, `lock`, `cpu`, `running` (it did not
-    /// wait) or `unknown`.
     pub waited_for: &'static str,
     pub ns: u64,
+}
+
+/// All I/Os and other calls of one thread, process or file.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CallsOf {
+    /// The thread's number, or the process's.
+    pub pid: u32,
+    /// Its name when the last of them was made; of a process, that of the thread that made it.
+    pub comm: String,
+    /// The file descriptor, if they are those that name one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fd: Option<i32>,
+    /// How many of them are I/Os.
+    pub ios: u64,
+    /// What its I/Os moved.
+    pub bytes: u64,
+    /// Of all of them together, in ns.
+    pub sum_ns: u64,
+    #[serde(flatten)]
+    pub times: Distribution,
 }
 
 /// Calls without a request of their own, of one kind, that waited most for the same.
@@ -39,7 +59,6 @@ pub struct WaitSum {
 pub struct CallGroup {
     /// `read`, `write`, or the name of another call.
     pub op: &'static str,
-    /// As in [`WaitSum`].
     pub waited_for: &'static str,
     /// Of all of them together, in ns.
     pub sum_ns: u64,
@@ -55,7 +74,6 @@ pub struct WorstCall {
     pub total_ns: u64,
     pub call: &'static str,
     pub pid: u32,
-    /// That thread's name.
     pub comm: String,
     /// Its own requests are not all known.
     pub incomplete: bool,
@@ -64,8 +82,9 @@ pub struct WorstCall {
 }
 
 /// What one call waited for, altogether.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CallWait {
+    #[serde(rename = "waited_for")]
     pub what: WaitedFor,
     pub ns: u64,
     pub times: u64,
@@ -73,153 +92,101 @@ pub struct CallWait {
     pub text: String,
 }
 
-impl Serialize for CallWait {
-    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        use serde::ser::SerializeStruct;
-        let mut wait = out.serialize_struct("CallWait", 4)?;
-        wait.serialize_field("waited_for", self.what.word())?;
-        wait.serialize_field("ns", &self.ns)?;
-        wait.serialize_field("times", &self.times)?;
-        wait.serialize_field("text", &self.text)?;
-        wait.end()
-    }
-}
-
-/// The calls of a trace that are shown, each with what it waited for.
-pub struct Calls<'a> {
-    trace: &'a Trace,
-    /// Without a request of their own.
-    others: Vec<(&'a CallWithoutRequest, Vec<Wait>)>,
-    sums: Vec<CallSum>,
-}
-
-impl<'a> Calls<'a> {
-    /// Given as indices into [`Trace::ios`] and [`Trace::calls_without_request`].
-    pub fn new(trace: &'a Trace, ios: &[usize], others: &[usize]) -> Calls<'a> {
-        let waiting = Waiting::new(trace);
-        let others: Vec<_> = others
-            .iter()
-            .map(|index| &trace.calls_without_request[*index])
-            .map(|call| (call, waiting.of_call(call)))
-            .collect();
-        let mut sums: BTreeMap<&str, Sum> = BTreeMap::new();
-        for io in ios.iter().map(|index| &trace.ios[*index]) {
-            sums.entry(io.call.name()).or_default().add(&waiting.of_io(io));
-        }
-        for (call, waits) in &others {
-            sums.entry(call.call.name()).or_default().add(waits);
-        }
-        let mut sums: Vec<CallSum> =
-            sums.into_iter().map(|(call, sum)| sum.into_call(call)).collect();
-        sums.sort_by_key(|sum| Reverse(sum.sum_ns));
-        Calls { trace, others, sums }
-    }
-
-    /// The longest sum first.
-    pub fn sums(&self) -> Vec<CallSum> {
-        self.sums.clone()
-    }
-
-    /// Those without a request of their own, the longest sum first.
-    pub fn groups(&self) -> Vec<CallGroup> {
-        let mut times_ns: BTreeMap<(&str, WaitedFor), Vec<u64>> = BTreeMap::new();
-        for (call, waits) in &self.others {
-            let key = (call_op(call.call), most(waits));
-            times_ns.entry(key).or_default().push(call.exited_ns.saturating_sub(call.entered_ns));
-        }
-        let group = |((op, what), times_ns): ((&'static str, WaitedFor), Vec<u64>)| {
-            let (sum_ns, waited_for) = (times_ns.iter().sum(), what.word());
-            Some(CallGroup { op, waited_for, sum_ns, times: Distribution::of(times_ns)? })
+/// By name, the longest sum first.
+pub fn sums(shown: &Shown) -> Vec<CallSum> {
+    let all = shown.ios.iter().chain(&shown.calls);
+    let by_call = by_key(all.filter_map(|item| Some((item.row.call?, item))));
+    let sums = by_call.into_iter().map(|(call, items)| {
+        let waits = by_key(items.iter().flat_map(|item| item.waits.iter()));
+        let sum = |(what, ns): (&WaitedFor, Vec<&u64>)| WaitSum {
+            waited_for: what.word(),
+            ns: ns.into_iter().sum(),
         };
-        let mut groups: Vec<CallGroup> = times_ns.into_iter().filter_map(group).collect();
-        groups.sort_by_key(|group| Reverse(group.sum_ns));
-        groups
-    }
+        let waits = sorted(waits.into_iter().map(sum), |wait| wait.ns);
+        let sum_ns = waits.iter().map(|wait| wait.ns).sum();
+        CallSum { call, count: items.len() as u64, sum_ns, waits }
+    });
+    sorted(sums, |sum| sum.sum_ns)
+}
 
-    /// Those without a request of their own that took longest.
-    pub fn worst(&self, count: usize) -> Vec<WorstCall> {
-        let mut longest: Vec<_> = self.others.iter().collect();
-        longest.sort_by_key(|(call, _)| Reverse(call.exited_ns.saturating_sub(call.entered_ns)));
-        longest.into_iter().take(count).map(|(call, waits)| self.worst_of(call, waits)).collect()
-    }
+/// By what `key` says of the thread's number and the file descriptor, the longest sum first.
+pub fn of(
+    shown: &Shown,
+    key: impl Fn(u32, Option<i32>) -> Option<(u32, Option<i32>)>,
+) -> Vec<CallsOf> {
+    let all = shown.calls.iter().chain(&shown.ios);
+    let alike = by_key(all.filter_map(|item| Some((key(item.row.pid, item.fd)?, item))));
+    let sums = alike.into_iter().filter_map(|((pid, fd), items)| {
+        let named = items.iter().filter(|item| !item.row.comm.is_empty());
+        let last = named.max_by_key(|item| item.during_ns().1);
+        let times_ns: Vec<u64> = items.iter().map(|item| item.row.total_ns).collect();
+        Some(CallsOf {
+            pid,
+            comm: last.map_or_else(String::new, |item| item.row.comm.clone()),
+            fd,
+            ios: items.iter().filter(|item| !item.own.is_empty()).count() as u64,
+            bytes: items.iter().filter_map(|item| item.row.bytes).sum(),
+            sum_ns: times_ns.iter().sum(),
+            times: Distribution::of(times_ns)?,
+        })
+    });
+    sorted(sums, |sum| sum.sum_ns)
+}
 
-    fn worst_of(&self, call: &CallWithoutRequest, waits: &[Wait]) -> WorstCall {
-        let mut by_kind: BTreeMap<WaitedFor, Vec<&Wait>> = BTreeMap::new();
-        waits.iter().for_each(|wait| by_kind.entry(wait.what).or_default().push(wait));
-        let mut waits: Vec<CallWait> = by_kind
-            .into_iter()
-            .filter_map(|(what, all)| {
-                let ns = all.iter().map(|wait| length(wait)).sum();
-                let longest = all.iter().max_by_key(|wait| length(wait))?;
-                let text = format!("{} us {}", us(ns), self.text(longest, all.len() as u64));
-                Some(CallWait { what, ns, times: all.len() as u64, text })
-            })
-            .collect();
-        waits.sort_by_key(|wait| Reverse(wait.ns));
-        WorstCall {
-            at_ns: call.entered_ns,
-            total_ns: call.exited_ns.saturating_sub(call.entered_ns),
-            call: call.call.name(),
-            pid: call.pid,
-            comm: call.comm.to_string(),
-            incomplete: call.incomplete,
-            waits,
+/// Those without a request of their own, the longest sum first.
+pub fn groups(calls: &[Item]) -> Vec<CallGroup> {
+    let alike = by_key(calls.iter().map(|item| ((item.row.op, item.most()), item.row.total_ns)));
+    let groups = alike.into_iter().filter_map(|((op, what), times_ns)| {
+        let (sum_ns, waited_for) = (times_ns.iter().sum(), what.word());
+        Some(CallGroup { op, waited_for, sum_ns, times: Distribution::of(times_ns)? })
+    });
+    sorted(groups, |group| group.sum_ns)
+}
+
+/// Those without a request of their own that took longest.
+pub fn worst(calls: &[Item], waiting: &Waiting, count: usize) -> Vec<WorstCall> {
+    let longest = sorted(calls, |item| item.row.total_ns).into_iter().take(count);
+    let worst = longest.filter_map(|item| {
+        let waits = by_key(waiting.of(item).into_iter().map(|wait| (wait.what, wait)));
+        let wait = |(what, all): (WaitedFor, Vec<Wait>)| {
+            let ns = all.iter().map(length).sum();
+            let longest = all.iter().max_by_key(|wait| length(wait))?;
+            let text = format!("{} us {}", us(ns), text(longest, all.len() as u64));
+            Some(CallWait { what, ns, times: all.len() as u64, text })
+        };
+        Some(WorstCall {
+            at_ns: item.row.at_ns,
+            total_ns: item.row.total_ns,
+            call: item.row.call?,
+            pid: item.row.pid,
+            comm: item.row.comm.clone(),
+            incomplete: item.incomplete,
+            waits: sorted(waits.into_iter().filter_map(wait), |wait| wait.ns),
+        })
+    });
+    worst.collect()
+}
+
+fn text(longest: &Wait, times: u64) -> String {
+    let mut text = longest.what.title().to_string();
+    if times > 1 {
+        text += &format!(" {}, longest {} us", count(times, "time"), us(length(longest)));
+    }
+    match (longest.request, longest.woken) {
+        (Some(request), _) => text + ": " + &request_text(request),
+        (None, Some(Woken { by: (pid, comm), context, .. })) => {
+            text + ", woken " + &by(&comm.to_string(), pid, context.map(context_word))
         }
-    }
-
-    fn text(&self, longest: &Wait, times: u64) -> String {
-        let what = longest.what.title();
-        let many = match times {
-            1 => String::new(),
-            times => format!(" {}, longest {} us", count(times, "time"), us(length(longest))),
-        };
-        let request = longest.request.map_or_else(String::new, |index| self.request(index));
-        let woken = longest.woken.filter(|_| longest.request.is_none());
-        format!("{what}{many}{request}{}", woken.map_or_else(String::new, |woken| waker(&woken)))
-    }
-
-    fn request(&self, index: usize) -> String {
-        let request = &self.trace.requests[index];
-        let size = match request.bytes {
-            0 => String::new(),
-            bytes => format!(" {}", size_text(bytes)),
-        };
-        format!(
-            ": {}{size} sector {} by {}, {}",
-            op_word(request.op.kind),
-            request.sector,
-            thread(&request.comm.to_string(), request.pid),
-            behalf(origin_word(request.origin), inode(request.origin))
-        )
+        (None, None) => text,
     }
 }
 
-fn waker(woken: &Woken) -> String {
-    let (pid, comm) = woken.by;
-    format!(", woken {}", by(&comm.to_string(), pid, woken.context.map(context_word)))
-}
-
-/// Calls of one name, while they are added up.
-#[derive(Default)]
-struct Sum {
-    count: u64,
-    waits: BTreeMap<WaitedFor, u64>,
-}
-
-impl Sum {
-    fn add(&mut self, waits: &[Wait]) {
-        self.count += 1;
-        waits.iter().for_each(|wait| *self.waits.entry(wait.what).or_default() += length(wait));
-    }
-
-    fn into_call(self, call: &'static str) -> CallSum {
-        let sum_ns = self.waits.values().sum();
-        let mut waits: Vec<WaitSum> = self
-            .waits
-            .into_iter()
-            .map(|(what, ns)| WaitSum { waited_for: what.word(), ns })
-            .collect();
-        waits.sort_by_key(|wait| Reverse(wait.ns));
-        CallSum { call, count: self.count, sum_ns, waits }
-    }
+fn request_text(request: &Request) -> String {
+    format!(
+        "{} sector {} by {}, {}",
+        op_and_size(op_word(request.op.kind), request.bytes),
+        request.sector,
+        thread(&request.comm.to_string(), request.pid),
+        behalf(origin_word(request.origin), inode(request.origin))
+    )
 }

@@ -7,6 +7,8 @@
 
 use serde::Serialize;
 
+use super::words::us;
+
 /// A fact that accounts for a part of the time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cause {
@@ -14,6 +16,8 @@ pub struct Cause {
     pub ns: u64,
     #[serde(flatten)]
     pub what: Fact,
+    /// In words, such as "12.0 us waiting for a tag, or throttled".
+    pub text: String,
 }
 
 /// What was so in that time.
@@ -73,7 +77,7 @@ pub enum Fact {
 impl Fact {
     /// Accounts for so long.
     pub fn lasting(self, ns: u64) -> Cause {
-        Cause { ns, what: self }
+        Cause { ns, text: format!("{} us {}", us(ns), self.text()), what: self }
     }
 }
 

@@ -3,34 +3,11 @@
 //!
 //! Each text begins with its time in us. None has a semicolon, so that a page can list several in one line.
 
-use serde::{Serialize, Serializer};
-
-use super::cause::{Cause, CpuWait, Fact, HadCpu, Other, Sleep, Waker};
-use super::groups::size_text;
-use super::words::{self, behalf, count, thread, us};
-
-/// A cause as the record has it.
-#[derive(Serialize)]
-struct Told<'a> {
-    #[serde(flatten)]
-    cause: &'a Cause,
-    text: String,
-}
-
-/// For serde: the causes, each with its text.
-pub(super) fn with_text<S: Serializer>(causes: &[Cause], out: S) -> Result<S::Ok, S::Error> {
-    out.collect_seq(causes.iter().map(|cause| Told { cause, text: cause.text() }))
-}
-
-impl Cause {
-    /// Such as "12.0 us waiting for a tag, or throttled".
-    pub fn text(&self) -> String {
-        format!("{} us {}", us(self.ns), self.what.text())
-    }
-}
+use super::cause::{CpuWait, Fact, HadCpu, Other, Sleep, Waker};
+use super::words::{self, behalf, count, op_and_size, thread, us};
 
 impl Fact {
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         match self {
             Fact::Behind { requests, longest, .. } => {
                 let requests = count(*requests, "request");
@@ -91,13 +68,6 @@ fn beside(others: u64) -> String {
 
 fn pending(requests: u64, one: &str) -> String {
     format!("with {} pending and none of its own", count(requests, one))
-}
-
-fn op_and_size(op: &str, bytes: u64) -> String {
-    match bytes {
-        0 => op.into(),
-        bytes => format!("{op} {}", size_text(bytes)),
-    }
 }
 
 /// The request that was in the way for longest.

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Groups of I/Os and requests: per device, operation and size.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::steps;
-use super::times::{Sample, Times};
-use super::words::{inode, io_op, op_word, origin_word};
-use crate::event::Dev;
-use crate::io::Trace;
+use super::rows::{Item, Row};
+use super::times::Times;
+use super::{by_key, sorted};
 
 /// With more sizes than this of one operation, sizes of the same power of two are one group.
 const SIZES_MAX: usize = 8;
@@ -38,7 +36,47 @@ pub struct Group {
     pub inodes: Vec<Inode>,
 }
 
+/// What was moved for one inode.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inode {
+    pub inode: u64,
+    pub requests: u64,
+    pub bytes: u64,
+}
+
 impl Group {
+    fn of(items: &[&Item]) -> Option<Group> {
+        let Row { device, origin, op, .. } = &items.first()?.row;
+        let bytes = || items.iter().filter_map(|item| item.row.bytes);
+        let during = items.iter().map(|item| item.during_ns());
+        let at_once = counts(during.map(|(begin, end)| (begin, end.max(begin + 1))));
+        let of_inodes = items.iter().filter_map(|item| Some((item.row.inode?, item.row.bytes?)));
+        let inode = |(inode, bytes): (u64, Vec<u64>)| {
+            let requests = bytes.len() as u64;
+            Inode { inode, requests, bytes: bytes.into_iter().sum() }
+        };
+        let mut inodes = sorted(by_key(of_inodes).into_iter().map(inode), |inode| inode.bytes);
+        inodes.truncate(INODES_MAX);
+        Some(Group {
+            device: device.clone()?,
+            origin: origin.map(String::from),
+            op: (*op).into(),
+            size_bytes_min: bytes().min()?,
+            size_bytes_max: bytes().max()?,
+            at_once_max: at_once.iter().map(|(_, count)| count.unsigned_abs()).max()?,
+            times: Times::of(items)?,
+            inodes,
+        })
+    }
+
+    pub fn has(&self, row: &Row) -> bool {
+        let sizes = self.size_bytes_min..=self.size_bytes_max;
+        row.device.as_ref() == Some(&self.device)
+            && row.origin == self.origin.as_deref()
+            && row.op == self.op
+            && row.bytes.is_some_and(|bytes| sizes.contains(&bytes))
+    }
+
     /// Device, operation and size, unique among groups of one origin.
     pub fn title(&self) -> String {
         let Group { device, op, size_bytes_min: min, size_bytes_max: max, .. } = self;
@@ -60,136 +98,34 @@ pub fn size_text(bytes: u64) -> String {
     }
 }
 
-/// What was moved for one inode.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Inode {
-    pub inode: u64,
-    pub requests: u64,
-    pub bytes: u64,
-}
-
-/// What one group has in common, before sizes are put together.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    dev: Dev,
-    origin: Option<&'static str>,
-    op: &'static str,
-}
-
-/// One I/O or request on its way into a group.
-struct Member {
-    key: Key,
-    bytes: u64,
-    during_ns: (u64, u64),
-    inode: Option<u64>,
-    sample: Sample,
-}
-
-/// Groups, and to which of them each member belongs, in the order in which members were given.
-pub struct Grouped {
-    /// In the order of device, origin, operation and size.
-    pub groups: Vec<Group>,
-    /// Indices into `groups`.
-    pub of: Vec<usize>,
-}
-
-/// Groups of I/Os, given as indices into [`Trace::ios`].
-pub fn ios(trace: &Trace, indices: &[usize], names: &BTreeMap<Dev, String>) -> Grouped {
-    let member = |index: &usize| {
-        let io = &trace.ios[*index];
-        let dev = steps::device(io, trace).unwrap_or(Dev { major: 0, minor: 0 });
-        Member {
-            key: Key { dev, origin: None, op: io_op(io, trace) },
-            bytes: io.bytes,
-            during_ns: (io.entered_ns, io.exited_ns),
-            inode: None,
-            sample: Sample::of_io(io, trace),
-        }
-    };
-    grouped(indices.iter().map(member).collect(), names)
-}
-
-/// Groups of requests, given as indices into [`Trace::requests`].
-pub fn requests(trace: &Trace, indices: &[usize], names: &BTreeMap<Dev, String>) -> Grouped {
-    let member = |index: &usize| {
-        let request = &trace.requests[*index];
-        let origin = Some(origin_word(request.origin));
-        Member {
-            key: Key { dev: request.dev, origin, op: op_word(request.op.kind) },
-            bytes: request.bytes,
-            during_ns: request.life(),
-            inode: inode(request.origin),
-            sample: Sample::of_request(request),
-        }
-    };
-    grouped(indices.iter().map(member).collect(), names)
-}
-
-fn grouped(members: Vec<Member>, names: &BTreeMap<Dev, String>) -> Grouped {
-    let mut sizes: BTreeMap<Key, BTreeSet<u64>> = BTreeMap::new();
-    for member in &members {
-        sizes.entry(member.key).or_default().insert(member.bytes);
-    }
-    let many = |key: &Key| sizes.get(key).is_some_and(|sizes| sizes.len() > SIZES_MAX);
-    let size = |member: &Member| {
-        if many(&member.key) {
-            member.bytes.checked_ilog2().map_or(0, |log| 1 << log)
-        } else {
-            member.bytes
-        }
-    };
-    let mut places: BTreeMap<(Key, u64), usize> =
-        members.iter().map(|member| ((member.key, size(member)), 0)).collect();
-    for (number, place) in places.values_mut().enumerate() {
-        *place = number;
-    }
-    let of: Vec<usize> = members.iter().map(|member| places[&(member.key, size(member))]).collect();
-    let mut parts: Vec<Vec<Member>> = places.iter().map(|_| Vec::new()).collect();
-    for (member, place) in members.into_iter().zip(&of) {
-        parts[*place].push(member);
-    }
-    let name = |dev: Dev| names.get(&dev).cloned().unwrap_or_else(|| dev.to_string());
-    Grouped { groups: parts.into_iter().filter_map(|part| group(part, name)).collect(), of }
-}
-
-fn group(members: Vec<Member>, name: impl Fn(Dev) -> String) -> Option<Group> {
-    let key = members.first()?.key;
-    let bytes = || members.iter().map(|member| member.bytes);
-    Some(Group {
-        device: name(key.dev),
-        origin: key.origin.map(String::from),
-        op: key.op.into(),
-        size_bytes_min: bytes().min()?,
-        size_bytes_max: bytes().max()?,
-        at_once_max: at_once_max(members.iter().map(|member| member.during_ns)),
-        inodes: inodes(&members),
-        times: Times::of(members.into_iter().map(|member| (member.bytes, member.sample)))?,
-    })
-}
-
-/// The most intervals that contain one moment; one that ends when another begins does not meet it.
-fn at_once_max(intervals: impl Iterator<Item = (u64, u64)>) -> u64 {
-    let mut changes: Vec<(u64, i64)> =
-        intervals.flat_map(|(begin, end)| [(begin, 1), (end.max(begin + 1), -1)]).collect();
-    changes.sort_unstable();
-    let now = changes.iter().scan(0, |now, (_, change)| {
-        *now += change;
-        Some(*now)
+/// In the order of device, origin, operation and size.
+pub fn groups(items: &[Item]) -> Vec<Group> {
+    let of = |item: &Item| (item.dev, item.row.origin, item.row.op);
+    let alike = by_key(items.iter().map(|item| (of(item), item)));
+    let of_sizes = alike.into_values().flat_map(|items| {
+        let sizes: BTreeSet<Option<u64>> = items.iter().map(|item| item.row.bytes).collect();
+        let size = |item: &Item| {
+            let bytes = item.row.bytes.unwrap_or(0);
+            if sizes.len() <= SIZES_MAX {
+                bytes
+            } else {
+                bytes.checked_ilog2().map_or(0, |log| 1 << log)
+            }
+        };
+        by_key(items.into_iter().map(|item| (size(item), item))).into_values()
     });
-    now.max().unwrap_or(0).unsigned_abs()
+    of_sizes.filter_map(|items| Group::of(&items)).collect()
 }
 
-fn inodes(members: &[Member]) -> Vec<Inode> {
-    let mut of: BTreeMap<u64, Inode> = BTreeMap::new();
-    for member in members {
-        if let Some(inode) = member.inode {
-            let sum = of.entry(inode).or_insert(Inode { inode, requests: 0, bytes: 0 });
-            sum.requests += 1;
-            sum.bytes += member.bytes;
-        }
-    }
-    let mut sums: Vec<Inode> = of.into_values().collect();
-    sums.sort_by_key(|sum| std::cmp::Reverse(sum.bytes));
-    sums.truncate(INODES_MAX);
-    sums
+/// How many of these are concurrent, at each moment at which that changes; one that ends when another begins does not
+/// meet it.
+pub(crate) fn counts(intervals: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, i64)> {
+    let changes = by_key(intervals.flat_map(|(begin, end)| [(begin, 1), (end, -1)]));
+    let mut count = 0;
+    let change = |(time_ns, changes): (u64, Vec<i64>)| {
+        let change: i64 = changes.into_iter().sum();
+        count += change;
+        (change != 0).then_some((time_ns, count))
+    };
+    changes.into_iter().filter_map(change).collect()
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The record `steadyio.trace/1` of a trace (`docs/spec/steady-trace-record-1.schema.json`).
 //!
-//! In reading order: [`record`] holds everything; [`groups`] makes groups, [`times`], [`steps`] and [`distribution`]
-//! say where their time went; [`worst`] names the longest, `case`
-//! finds their causes ([`cause`]), `own_time` those of their own threads ([`thread_time`]), and `cause_text` puts
-//! them into words; [`calls`] has what calls waited for ([`waiting`]); [`spans_file`] is what `steady model` takes. Tables are in the command.
+//! In reading order: [`record`] holds everything; [`shown`] says of what, each as one of [`rows`]; [`groups`] makes
+//! groups, [`times`] and [`distribution`] say where their time went; [`calls`] has what calls waited for ([`waiting`]);
+//! [`worst`] names the longest, `case` and `own_time` find their [`cause`]s, the latter in what their own threads did
+//! ([`thread_time`]); [`spans_file`] is what `steady model` takes. Tables are in the command.
 
 pub mod calls;
 mod case;
@@ -12,15 +12,32 @@ pub mod cause;
 mod cause_text;
 pub mod distribution;
 pub mod groups;
-mod medians;
 mod own_time;
 pub mod record;
 pub mod rows;
+pub mod shown;
 pub mod spans_file;
-pub mod steps;
-pub mod sums;
 pub mod thread_time;
 pub mod times;
 pub mod waiting;
 pub mod words;
 pub mod worst;
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// What has the same key together, in the order of the keys.
+pub(crate) fn by_key<K: Ord, T>(all: impl IntoIterator<Item = (K, T)>) -> BTreeMap<K, Vec<T>> {
+    let mut found: BTreeMap<K, Vec<T>> = BTreeMap::new();
+    for (key, one) in all {
+        found.entry(key).or_default().push(one);
+    }
+    found
+}
+
+/// The largest first; of equal ones, the first of all.
+fn sorted<T>(all: impl IntoIterator<Item = T>, size: impl Fn(&T) -> u64) -> Vec<T> {
+    let mut all: Vec<T> = all.into_iter().collect();
+    all.sort_by_key(|one| Reverse(size(one)));
+    all
+}

@@ -6,16 +6,16 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use steadyio_core::kernel::Kernel;
 
-use super::calls::{CallGroup, CallSum, Calls, WorstCall};
-use super::case::ByEnd;
-use super::groups::{self, Group};
-use super::medians::DeviceMedians;
-use super::sums::{CallsOf, Sums};
-use super::times::{Sample, Times};
-use super::words::{class_word, op_word};
-use super::worst::{Search, Worst};
-use crate::event::{Dev, OpKind};
-use crate::io::{CallWithoutRequest, Coverage, Missing, Origin, Request, Trace};
+use super::calls::{self, CallGroup, CallSum, CallsOf, WorstCall};
+use super::case::Causes;
+use super::groups::{Group, groups};
+use super::rows::Item;
+use super::shown::Shown;
+use super::times::Times;
+use super::words::{device_name, op_word};
+use super::worst::{Worst, worst};
+use crate::event::Dev;
+use crate::io::{Coverage, Missing, Trace};
 use crate::source::capture::devices::Stack;
 use crate::source::capture::threads::AskedFor;
 
@@ -39,24 +39,6 @@ pub struct Question {
     pub problems: Unread,
     /// Events of kinds that are not used.
     pub skipped: u64,
-}
-
-impl Question {
-    /// Which I/Os and requests are shown.
-    pub fn shown(&self, trace: &Trace) -> Shown {
-        Shown::of(trace, self)
-    }
-
-    /// Which calls without a request of their own are shown, as indices into the trace. Events do not tell which device
-    /// such a call is about; of processes that nobody asked for it would be about any.
-    pub fn calls_shown(&self, trace: &Trace) -> Vec<usize> {
-        let is_shown = |call: &CallWithoutRequest| match &self.asked_for {
-            Some(threads) => threads.includes(call.pid, call.entered_ns),
-            None => self.device.is_none(),
-        };
-        let calls = trace.calls_without_request.iter().enumerate();
-        calls.filter(|(_, call)| is_shown(call)).map(|(index, _)| index).collect()
-    }
 }
 
 /// Parse errors of the sources.
@@ -162,35 +144,27 @@ impl Record {
     /// Answers the question from the trace.
     pub fn new(trace: &Trace, question: Question) -> Record {
         let shown = Shown::of(trace, &question);
-        let names = &question.names;
-        let name = |dev: Dev| names.get(&dev).cloned().unwrap_or_else(|| dev.to_string());
-        let ios = groups::ios(trace, &shown.ios, names);
-        let requests = groups::requests(trace, &shown.requests, names);
-        let flushes_and_discards = groups::requests(trace, &shown.flushes_and_discards, names);
-        let others = question.calls_shown(trace);
-        let calls = Calls::new(trace, &shown.ios, &others);
-        let sums = Sums { trace, ios: &shown.ios, others: &others };
-        let medians = DeviceMedians::of_trace(trace);
-        let (medians, by_end) = (&medians, &ByEnd::of(trace));
-        let search = Search { trace, medians, by_end, count: question.worst, name: &name };
+        let (ios, requests) = (groups(&shown.ios), groups(&shown.requests));
+        let causes = Causes::new(&shown.waiting);
+        let process = |pid| trace.processes.of(pid);
         Record {
             schema: TRACE_SCHEMA,
             tool: Tool { steady: env!("CARGO_PKG_VERSION") },
-            scope: shown.scope(trace, &question),
-            account: account(trace, question.problems, question.skipped, name),
+            worst_ios: worst(&shown.ios, &ios, &causes, question.worst),
+            worst_requests: worst(&shown.requests, &requests, &causes, question.worst),
+            worst_calls: calls::worst(&shown.calls, &shown.waiting, question.worst),
+            ios,
+            requests,
+            flushes_and_discards: groups(&shown.flushes_and_discards),
+            calls: calls::sums(&shown),
+            threads: calls::of(&shown, |pid, _| Some((pid, None))),
+            processes: calls::of(&shown, |pid, _| Some((process(pid), None))),
+            files: calls::of(&shown, |pid, fd| Some((process(pid), Some(fd?)))),
+            calls_without_request: calls::groups(&shown.calls),
+            classes: classes(&shown),
+            scope: shown.scope,
+            account: CoverageReport::of(trace, &question),
             missing: trace.missing.clone(),
-            worst_ios: search.ios(&shown.ios, &ios),
-            worst_requests: search.requests(&shown.requests, &requests),
-            classes: classes(trace, &shown),
-            ios: ios.groups,
-            requests: requests.groups,
-            flushes_and_discards: flushes_and_discards.groups,
-            calls: calls.sums(),
-            threads: sums.by_thread(),
-            processes: sums.by_process(),
-            files: sums.by_file(),
-            calls_without_request: calls.groups(),
-            worst_calls: calls.worst(question.worst),
             kernel: question.kernel,
         }
     }
@@ -208,96 +182,31 @@ impl Record {
     }
 }
 
-/// What is shown, as indices into the trace.
-pub struct Shown {
-    pub ios: Vec<usize>,
-    /// Of no I/O, no flushes, no discards.
-    pub requests: Vec<usize>,
-    pub flushes_and_discards: Vec<usize>,
-}
-
-impl Shown {
-    fn of(trace: &Trace, question: &Question) -> Shown {
-        let asked_for = question.asked_for.as_ref();
-        let thread =
-            |pid: u32, time_ns: u64| asked_for.is_none_or(|threads| threads.includes(pid, time_ns));
-        let of_device =
-            |request: &Request| question.device.as_ref().is_none_or(|it| it.has(request));
-        let requests_of = |io: usize| trace.ios[io].requests.iter().map(|of| &trace.requests[*of]);
-        let of_asker = |io: usize| thread(trace.ios[io].pid, trace.ios[io].entered_ns);
-        let io = |io: &usize| of_asker(*io) && requests_of(*io).any(of_device);
-        let was_asked_for = |request: &Request| match request.origin {
-            Origin::Io(io) => of_asker(io),
-            _ => thread(request.pid, request.begin_ns()),
-        };
-        let request = |index: &usize| {
-            let request = &trace.requests[*index];
-            of_device(request) && was_asked_for(request)
-        };
-        let all = (0..trace.requests.len()).filter(request);
-        let (flushes_and_discards, data): (Vec<usize>, Vec<usize>) =
-            all.partition(|index| is_flush_or_discard(&trace.requests[*index]));
-        let of_no_io = |index: &usize| !matches!(trace.requests[*index].origin, Origin::Io(_));
-        Shown {
-            ios: (0..trace.ios.len()).filter(io).collect(),
-            requests: data.into_iter().filter(of_no_io).collect(),
-            flushes_and_discards,
-        }
-    }
-
-    fn scope(&self, trace: &Trace, question: &Question) -> Scope {
-        let of_no_io = |request: &&Request| {
-            !matches!(request.origin, Origin::Io(_)) && !is_flush_or_discard(request)
-        };
-        let requests = trace.requests.iter().filter(of_no_io).count();
-        Scope {
-            processes: if question.asked_for.is_some() { "traced" } else { "all" },
-            ios_hidden: (trace.ios.len() - self.ios.len()) as u64,
-            requests_hidden: (requests - self.requests.len()) as u64,
-        }
-    }
-}
-
-fn is_flush_or_discard(request: &Request) -> bool {
-    matches!(request.op.kind, OpKind::Flush | OpKind::Discard)
-}
-
-fn classes(trace: &Trace, shown: &Shown) -> Vec<ClassTimes> {
-    let mut samples: BTreeMap<(&str, &str), Vec<(u64, Sample)>> = BTreeMap::new();
-    for io in shown.ios.iter().map(|index| &trace.ios[*index]) {
-        let class = io.requests.first().and_then(|index| class_word(&trace.requests[*index]));
-        let Some(class) = class else { continue };
-        samples.entry((class, "ios")).or_default().push((io.bytes, Sample::of_io(io, trace)));
-    }
-    for request in shown.requests.iter().map(|index| &trace.requests[*index]) {
-        let Some(class) = class_word(request) else { continue };
-        let sample = (request.bytes, Sample::of_request(request));
-        samples.entry((class, "requests")).or_default().push(sample);
-    }
-    // Real-time first.
-    let order = ["rt", "be", "idle", "none"];
-    let found = order.into_iter().flat_map(|class| [(class, "ios"), (class, "requests")]);
-    let times = |(class, of)| {
-        let times = Times::of(samples.remove(&(class, of))?.into_iter())?;
-        Some(ClassTimes { class, of, times })
+/// Real-time first.
+fn classes(shown: &Shown) -> Vec<ClassTimes> {
+    let times = |class: &'static str, of: &'static str, items: &[Item]| {
+        let own: Vec<&Item> = items.iter().filter(|item| item.row.class == Some(class)).collect();
+        Some(ClassTimes { class, of, times: Times::of(&own)? })
     };
-    found.filter_map(times).collect()
+    let of_class =
+        |class| [times(class, "ios", &shown.ios), times(class, "requests", &shown.requests)];
+    ["rt", "be", "idle", "none"].into_iter().flat_map(of_class).flatten().collect()
 }
 
-fn account(
-    trace: &Trace,
-    unread: Unread,
-    events_skipped: u64,
-    name: impl Fn(Dev) -> String,
-) -> CoverageReport {
-    let from = &trace.account;
-    let unmatched = from.unmatched.iter().map(|request| UnmatchedRequest {
-        at_ns: request.time_ns,
-        device: name(request.dev),
-        sector: request.sector,
-        op: op_word(request.op.kind),
-        why: request.why,
-    });
-    let (of_trace, unmatched_first) = (from.clone(), unmatched.collect());
-    CoverageReport { of_trace, events_skipped, unmatched_first, unread }
+impl CoverageReport {
+    fn of(trace: &Trace, question: &Question) -> CoverageReport {
+        let unmatched = trace.account.unmatched.iter().map(|request| UnmatchedRequest {
+            at_ns: request.time_ns,
+            device: device_name(&question.names, request.dev),
+            sector: request.sector,
+            op: op_word(request.op.kind),
+            why: request.why,
+        });
+        CoverageReport {
+            of_trace: trace.account.clone(),
+            events_skipped: question.skipped,
+            unmatched_first: unmatched.collect(),
+            unread: question.problems.clone(),
+        }
+    }
 }

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every I/O, other call and request outside system calls that is shown, as a row each: for programs that look at each
-//! of them. In CSV and in JSON, a line each; times are in ns.
+//! An I/O, another call or a request outside system calls as a row, which all tables are made from; and rows in CSV
+//! and in JSON, a line each, for programs that look at each of them. Times are in ns.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::Serialize;
 
 use super::record::Question;
-use super::steps::device;
-use super::waiting::{Waiting, most};
-use super::words::{call_op, class_word, inode, io_op, op_word, origin_word};
-use crate::event::Dev;
+use super::shown::Shown;
+use super::waiting::WaitedFor;
+use super::words::{call_op, class_word, device_name, inode, io_op, op_word, origin_word};
+use crate::event::{Call, Dev};
 use crate::io::{CallWithoutRequest, Io, Request, Spans, Trace};
 
-/// One of them; what one does not have is `None`.
+/// What one does not have is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Row {
     /// `io`, `call` (without a request of its own) or `request` (outside system calls).
@@ -47,92 +48,114 @@ pub struct Row {
     pub waited_for: Option<&'static str>,
 }
 
-/// In the order of their begin.
-pub fn rows(trace: &Trace, question: &Question) -> Vec<Row> {
-    let waiting = Waiting::new(trace);
-    let shown = question.shown(trace);
-    let name = |dev: Dev| question.names.get(&dev).cloned().unwrap_or_else(|| dev.to_string());
-    let ios = shown.ios.iter().map(|index| of_io(trace, &trace.ios[*index], &waiting, name));
-    let others = question.calls_shown(trace);
-    let calls = others.iter().map(|index| of_call(&trace.calls_without_request[*index], &waiting));
-    let requests = shown.requests.iter().chain(&shown.flushes_and_discards);
-    let requests = requests.map(|index| of_request(&trace.requests[*index], name));
-    let mut rows: Vec<Row> = ios.chain(calls).chain(requests).collect();
-    rows.sort_by_key(|row| row.at_ns);
-    rows
-}
-
-fn of_io(trace: &Trace, io: &Io, waiting: &Waiting, name: impl Fn(Dev) -> String) -> Row {
-    let requests = || io.requests.iter().map(|index| &trace.requests[*index]);
-    let first = requests().next();
-    let errors = requests().map(|request| request.error).find(|error| *error != 0);
-    with_spans(
+impl Row {
+    fn of_requests(own: &[&Request], spans: &Spans, names: &BTreeMap<Dev, String>) -> Row {
+        let first = own.first();
+        let error = own.iter().map(|request| request.error).find(|error| *error != 0);
         Row {
-            kind: "io",
-            at_ns: io.entered_ns,
-            total_ns: io.spans.total_ns(),
-            call: Some(io.call.name()),
-            op: io_op(io, trace),
-            device: device(io, trace).map(name),
+            total_ns: spans.total_ns(),
+            device: first.map(|request| device_name(names, request.dev)),
             sector: first.map(|request| request.sector),
-            bytes: Some(io.bytes),
-            requests: io.requests.len() as u64,
-            pid: io.pid,
-            comm: io.comm.to_string(),
-            class: first.and_then(class_word),
-            error: Some(errors.unwrap_or(0)),
-            submission_ns: Some(io.spans.submission_ns),
-            waited_for: Some(most(&waiting.of_io(io)).word()),
+            requests: own.len() as u64,
+            class: first.and_then(|request| class_word(request)),
+            error: Some(error.unwrap_or(0)),
+            block_ns: Some(spans.block_ns),
+            device_ns: Some(spans.device_ns),
+            post_ns: Some(spans.post_ns),
             ..Row::default()
-        },
-        &io.spans,
-    )
-}
+        }
+    }
 
-fn of_call(call: &CallWithoutRequest, waiting: &Waiting) -> Row {
-    Row {
-        kind: "call",
-        at_ns: call.entered_ns,
-        total_ns: call.exited_ns.saturating_sub(call.entered_ns),
-        call: Some(call.call.name()),
-        op: call_op(call.call),
-        pid: call.pid,
-        comm: call.comm.to_string(),
-        waited_for: Some(most(&waiting.of_call(call)).word()),
-        ..Row::default()
+    /// In the order of [`super::times::SPANS`].
+    pub fn spans_ns(&self) -> [Option<u64>; 4] {
+        [self.submission_ns, self.block_ns, self.device_ns, self.post_ns]
     }
 }
 
-fn of_request(request: &Request, name: impl Fn(Dev) -> String) -> Row {
-    with_spans(
-        Row {
+/// A row, and what it was made from.
+#[derive(Default)]
+pub struct Item<'a> {
+    pub row: Row,
+    /// Of its first request.
+    pub dev: Option<Dev>,
+    pub call: Option<Call>,
+    pub fd: Option<i32>,
+    /// Of an I/O those that it led to, of a request only itself.
+    pub own: Vec<&'a Request>,
+    /// As of [`CallWithoutRequest`].
+    pub has_commit: bool,
+    pub incomplete: bool,
+    /// For how long it waited for what, in ns.
+    pub waits: BTreeMap<WaitedFor, u64>,
+}
+
+impl<'a> Item<'a> {
+    pub fn of_io(trace: &'a Trace, io: &Io, names: &BTreeMap<Dev, String>) -> Item<'a> {
+        let own: Vec<_> = io.requests.iter().map(|index| &trace.requests[*index]).collect();
+        let row = Row {
+            kind: "io",
+            at_ns: io.entered_ns,
+            call: Some(io.call.name()),
+            op: io_op(io, &own),
+            bytes: Some(io.bytes),
+            pid: io.pid,
+            comm: io.comm.to_string(),
+            submission_ns: Some(io.spans.submission_ns),
+            ..Row::of_requests(&own, &io.spans, names)
+        };
+        let dev = own.first().map(|request| request.dev);
+        Item { row, dev, call: Some(io.call), fd: io.fd, own, ..Item::default() }
+    }
+
+    pub fn of_call(call: &CallWithoutRequest) -> Item<'a> {
+        let CallWithoutRequest { fd, has_commit, incomplete, .. } = *call;
+        let row = Row {
+            kind: "call",
+            at_ns: call.entered_ns,
+            total_ns: call.exited_ns.saturating_sub(call.entered_ns),
+            call: Some(call.call.name()),
+            op: call_op(call.call),
+            pid: call.pid,
+            comm: call.comm.to_string(),
+            ..Row::default()
+        };
+        Item { row, call: Some(call.call), fd, has_commit, incomplete, ..Item::default() }
+    }
+
+    pub fn of_request(request: &'a Request, names: &BTreeMap<Dev, String>) -> Item<'a> {
+        let own = vec![request];
+        let row = Row {
             kind: "request",
             at_ns: request.begin_ns(),
-            total_ns: request.end_ns().saturating_sub(request.begin_ns()),
             op: op_word(request.op.kind),
             origin: Some(origin_word(request.origin)),
             inode: inode(request.origin),
-            device: Some(name(request.dev)),
-            sector: Some(request.sector),
             bytes: Some(request.bytes),
-            requests: 1,
             pid: request.pid,
             comm: request.comm.to_string(),
-            class: class_word(request),
-            error: Some(request.error),
-            ..Row::default()
-        },
-        &request.spans(),
-    )
+            ..Row::of_requests(&own, &request.spans(), names)
+        };
+        Item { row, dev: Some(request.dev), own, ..Item::default() }
+    }
+
+    pub fn during_ns(&self) -> (u64, u64) {
+        (self.row.at_ns, self.row.at_ns + self.row.total_ns)
+    }
+
+    /// What most of the time was waited for; of a call that took no time, unknown.
+    pub fn most(&self) -> WaitedFor {
+        let most = self.waits.iter().rev().max_by_key(|(_, ns)| **ns);
+        most.map_or(WaitedFor::Unknown, |(what, _)| *what)
+    }
 }
 
-fn with_spans(row: Row, spans: &Spans) -> Row {
-    Row {
-        block_ns: Some(spans.block_ns),
-        device_ns: Some(spans.device_ns),
-        post_ns: Some(spans.post_ns),
-        ..row
-    }
+/// All that are shown, in the order of their begin.
+pub fn rows(trace: &Trace, question: &Question) -> Vec<Row> {
+    let Shown { ios, calls, requests, flushes_and_discards, .. } = Shown::of(trace, question);
+    let all = [ios, calls, requests, flushes_and_discards].into_iter().flatten();
+    let mut rows: Vec<Row> = all.map(|item| item.row).collect();
+    rows.sort_by_key(|row| row.at_ns);
+    rows
 }
 
 /// A JSON object a line.

@@ -4,8 +4,10 @@
 //! Nothing is guessed. A thread that is switched out without having been switched in, or continues without a wakeup, is
 //! incomplete, and then nothing is reported of it.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use super::by_key;
 use crate::event::Comm;
 use crate::sched::{Context, Sched, SchedEvent, SchedTask, SchedWhat, Switch};
 
@@ -15,6 +17,10 @@ pub struct Stay {
     pub from_ns: u64,
     pub to_ns: u64,
     pub doing: Doing,
+    /// How the sleep ended, or the one before it was ready; `None` if it did not, or it was preempted.
+    pub woken: Option<Woken>,
+    /// The CPU that it got when it was ready, if it did.
+    pub cpu: Option<u32>,
 }
 
 /// What a thread does.
@@ -23,25 +29,14 @@ pub enum Doing {
     /// It runs; includes interrupts on that CPU.
     Running,
     /// It is runnable, waiting for a CPU.
-    Ready {
-        /// The CPU that it got then, if it did.
-        cpu: Option<u32>,
-        /// How it was woken; `None` if it was preempted.
-        woken: Option<Woken>,
-    },
-    /// It sleeps.
-    Asleep {
-        /// How it was woken, if it was.
-        woken: Option<Woken>,
-    },
+    Ready,
+    Asleep,
 }
 
 /// How a sleep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Woken {
-    /// When, in ns.
     pub at_ns: u64,
-    /// When it had fallen asleep, in ns.
     pub slept_since_ns: u64,
     /// In the context of which thread.
     pub by: (u32, Comm),
@@ -49,15 +44,6 @@ pub struct Woken {
     pub context: Option<Context>,
     /// By the completion of the request that completed then, in ns.
     pub completed_ns: Option<u64>,
-}
-
-/// As records have it.
-pub fn context_word(context: Context) -> &'static str {
-    match context {
-        Context::Thread => "thread",
-        Context::Softirq => "softirq",
-        Context::Interrupt => "interrupt",
-    }
 }
 
 /// What `pid` did from one moment, in which it was running, to another, in which it was too if `runs_at_end`; without
@@ -68,8 +54,8 @@ pub fn stays(
     (from_ns, to_ns): (u64, u64),
     runs_at_end: bool,
 ) -> Option<Vec<Stay>> {
-    let mut of = Thread { stays: Vec::new(), since_ns: from_ns, state: State::Running(None) };
-    let mut switches = 0;
+    let mut of =
+        Thread { stays: Vec::new(), since_ns: from_ns, doing: Doing::Running, woken: None };
     let own = sched.of_thread_after(pid, from_ns);
     for event in own.take_while(|event| event.time_ns <= to_ns) {
         match event.what {
@@ -78,24 +64,20 @@ pub fn stays(
             SchedWhat::Waking { waking, by, completed_ns } if waking.woken.pid == pid => {
                 let (at_ns, context) = (event.time_ns, waking.context);
                 of.wake(Woken { at_ns, slept_since_ns: at_ns, by, context, completed_ns });
-                continue;
             }
-            _ => continue,
+            _ => {}
         }
-        switches += 1;
     }
-    // Without one, it may be a thread whose switches were not traced.
+    // Without a switch, it may be a thread whose switches were not traced.
     let (first_ns, last_ns) = sched.seen_ns(pid)?;
-    if switches == 0 && !(first_ns <= from_ns && to_ns <= last_ns) {
+    if of.stays.is_empty() && !(first_ns <= from_ns && to_ns <= last_ns) {
         return None;
     }
-    let doing = match of.state {
-        State::Running(_) => Doing::Running,
-        _ if runs_at_end => return None,
-        State::Ready(woken) => Doing::Ready { cpu: None, woken },
-        State::Asleep(_) => Doing::Asleep { woken: None },
-    };
-    of.end(to_ns, doing);
+    if runs_at_end && of.doing != Doing::Running {
+        return None;
+    }
+    let woken = of.woken.filter(|_| of.doing == Doing::Ready);
+    of.end(to_ns, woken, None);
     Some(of.stays)
 }
 
@@ -103,41 +85,39 @@ pub fn stays(
 struct Thread {
     stays: Vec<Stay>,
     since_ns: u64,
-    state: State,
-}
-
-enum State {
-    /// With the last wakeup in that time: another CPU may wake it before it is switched out.
-    Running(Option<Woken>),
-    Ready(Option<Woken>),
-    /// With that wakeup, until another comes.
-    Asleep(Option<Woken>),
+    doing: Doing,
+    /// The last wakeup, which may come from another CPU before the thread has left its own.
+    woken: Option<Woken>,
 }
 
 impl Thread {
-    fn end(&mut self, to_ns: u64, doing: Doing) {
-        if to_ns > self.since_ns {
-            self.stays.push(Stay { from_ns: self.since_ns, to_ns, doing });
+    fn end(&mut self, to_ns: u64, woken: Option<Woken>, cpu: Option<u32>) {
+        let (from_ns, doing) = (self.since_ns, self.doing);
+        if to_ns > from_ns {
+            self.stays.push(Stay { from_ns, to_ns, doing, woken, cpu });
         }
         self.since_ns = to_ns;
     }
 
     fn leave(&mut self, event: &SchedEvent, switch: Switch) -> Option<()> {
-        let State::Running(early) = self.state else { return None };
-        self.end(event.time_ns, Doing::Running);
-        self.state = if switch.runnable { State::Ready(None) } else { State::Asleep(early) };
+        if self.doing != Doing::Running {
+            return None;
+        }
+        self.end(event.time_ns, None, None);
+        self.doing = if switch.runnable { Doing::Ready } else { Doing::Asleep };
+        self.woken = self.woken.filter(|_| !switch.runnable);
         Some(())
     }
 
     /// The first wakeup counts: `sched_wakeup` follows `sched_waking`.
     fn wake(&mut self, waker: Woken) {
-        match &mut self.state {
-            State::Running(last) => *last = Some(waker),
-            State::Ready(_) => {}
-            State::Asleep(_) => {
-                let woken = self.after_sleep(waker);
-                self.end(waker.at_ns, Doing::Asleep { woken: Some(woken) });
-                self.state = State::Ready(Some(woken));
+        match self.doing {
+            Doing::Running => self.woken = Some(waker),
+            Doing::Ready => {}
+            Doing::Asleep => {
+                self.woken = Some(self.after_sleep(waker));
+                self.end(waker.at_ns, self.woken, None);
+                self.doing = Doing::Ready;
             }
         }
     }
@@ -149,67 +129,75 @@ impl Thread {
     }
 
     fn get_cpu(&mut self, event: &SchedEvent) -> Option<()> {
-        let woken = match self.state {
-            State::Running(_) => return None,
-            State::Ready(woken) => woken,
+        let woken = match self.doing {
+            Doing::Running => return None,
+            Doing::Ready => self.woken,
             // No sleep ends without a wakeup, so it is the one that came while it was still running.
-            State::Asleep(early) => Some(self.after_sleep(early?)),
+            Doing::Asleep => Some(self.after_sleep(self.woken?)),
         };
-        self.end(event.time_ns, Doing::Ready { cpu: Some(event.cpu), woken });
-        self.state = State::Running(None);
+        self.doing = Doing::Ready;
+        self.end(event.time_ns, woken, Some(event.cpu));
+        (self.doing, self.woken) = (Doing::Running, None);
         Some(())
     }
 }
 
-/// Which thread ran on `cpu` for most of the time, and how long for certain: only between a switch to a thread and the
-/// next one, if that is from the same thread. If that is never so, or only some threads were traced, which ran last.
+/// A thread had a CPU, for certain.
+pub struct Run {
+    pub cpu: u32,
+    pub task: SchedTask,
+    pub from_ns: u64,
+    pub to_ns: u64,
+}
+
+/// From each switch to a thread to the next one on that CPU, if that is from the same thread. The first switch of all on
+/// a CPU shows which thread had it since the trace began: from 0.
+pub fn runs<'a>(events: impl Iterator<Item = &'a SchedEvent>) -> impl Iterator<Item = Run> {
+    let mut running: HashMap<u32, Option<(u32, u64)>> = HashMap::new();
+    events.filter_map(move |SchedEvent { time_ns, cpu, what }| match what {
+        SchedWhat::Switch(Switch { prev, next, .. }) => {
+            let before = running.insert(*cpu, Some((next.pid, *time_ns)));
+            let (pid, from_ns) = before.unwrap_or(Some((prev.pid, 0)))?;
+            let run = Run { cpu: *cpu, task: *prev, from_ns, to_ns: *time_ns };
+            (pid == prev.pid).then_some(run)
+        }
+        SchedWhat::Lost => {
+            running.insert(*cpu, None);
+            None
+        }
+        SchedWhat::Waking { .. } => None,
+    })
+}
+
+/// Which thread ran on `cpu` for most of the time, and how long for certain. If that is never so, or only some threads
+/// were traced, which ran last.
 pub fn had_cpu(
     sched: &Sched,
     cpu: u32,
     (from_ns, to_ns): (u64, u64),
 ) -> Option<(SchedTask, Option<u64>)> {
-    let mut had: HashMap<u32, (u64, SchedTask)> = HashMap::new();
-    let (mut since_ns, mut last, mut running) = (from_ns, None, at(sched, cpu, from_ns));
-    for event in behind(sched, from_ns).filter(|event| event.cpu == cpu) {
-        let until_ns = event.time_ns.min(to_ns);
-        match event.what {
-            SchedWhat::Switch(Switch { prev, next, .. }) => {
-                // The first switch of all on this CPU shows which thread has run since the trace began.
-                if running.is_none_or(|running| running == Some(prev.pid)) {
-                    had.entry(prev.pid).or_insert((0, prev)).0 += until_ns - since_ns;
-                }
-                (last, running) = (Some(prev), Some(Some(next.pid)));
-            }
-            SchedWhat::Lost => running = Some(None),
-            SchedWhat::Waking { .. } => continue,
-        }
-        since_ns = until_ns;
-        if event.time_ns >= to_ns {
-            break;
-        }
-    }
-    // Of equal ones, the lower number: a map has no order.
-    let longest = had.into_values().max_by_key(|(ns, task)| (*ns, std::cmp::Reverse(task.pid)));
+    let is_of_cpu = move |event: &&SchedEvent| {
+        event.cpu == cpu && !matches!(event.what, SchedWhat::Waking { .. })
+    };
+    let events = sched.events();
+    let begin = events.partition_point(|event| event.time_ns <= from_ns);
+    let end = events.partition_point(|event| event.time_ns < to_ns).max(begin);
+    let before = events[..begin].iter().rev().find(is_of_cpu);
+    let until = events[end..].iter().find(is_of_cpu);
+    let during = events[begin..end].iter().filter(is_of_cpu).chain(until);
+    let had = runs(before.into_iter().chain(during.clone())).map(|run| {
+        let ns = run.to_ns.min(to_ns).saturating_sub(run.from_ns.max(from_ns));
+        (run.task.pid, (ns, run.task))
+    });
+    let sums = by_key(had).into_values();
+    let sums = sums.map(|had| (had.iter().map(|(ns, _)| ns).sum::<u64>(), had[0].1));
+    let longest = sums.max_by_key(|(ns, task)| (*ns, Reverse(task.pid)));
+    let last = during.rev().find_map(|event| match event.what {
+        SchedWhat::Switch(switch) => Some(switch.prev),
+        _ => None,
+    });
     match longest.filter(|(ns, _)| *ns > 0 && sched.is_of_all()) {
         Some((ns, task)) => Some((task, Some(ns))),
         None => last.map(|task| (task, None)),
     }
-}
-
-/// Which thread runs on `cpu` at that moment, by the last switch; `Some(None)` after a loss.
-fn at(sched: &Sched, cpu: u32, ns: u64) -> Option<Option<u32>> {
-    let events = sched.events();
-    let before = events[..events.partition_point(|event| event.time_ns <= ns)].iter().rev();
-    let told = |event: &SchedEvent| match event.what {
-        SchedWhat::Switch(switch) => Some(Some(switch.next.pid)),
-        SchedWhat::Lost => Some(None),
-        SchedWhat::Waking { .. } => None,
-    };
-    before.filter(|event| event.cpu == cpu).find_map(told)
-}
-
-/// The events after a moment.
-fn behind(sched: &Sched, from_ns: u64) -> impl Iterator<Item = &SchedEvent> {
-    let events = sched.events();
-    events[events.partition_point(|event| event.time_ns <= from_ns)..].iter()
 }

@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the time of many I/Os or requests went: the e.MMC analysis paper's spans, and the finer steps.
-
-use std::collections::BTreeMap;
+//! Where the time of many I/Os or requests went: the e.MMC analysis paper's spans, and the finer steps, the time
+//! between each two marks that follow each other.
+//!
+//! A mark that a request did not pass (without a scheduler) or that has no event has no step; the step from the mark
+//! before it then leads to the one after it. So steps always add up.
 
 use serde::{Deserialize, Serialize};
 
+use super::by_key;
 use super::distribution::{Bin, Distribution, histogram, one_decimal};
-use super::steps::{self, Step};
-use crate::io::{Io, Request, Spans, Trace};
+use super::rows::Item;
+use crate::io::Mark;
 
 /// The e.MMC analysis paper's spans in order, as they are called in records and tables.
 pub const SPANS: [&str; 4] = ["submission", "block", "device", "post"];
-/// Which of them is not software.
-const DEVICE: usize = 2;
+
+/// The points of an I/O's way; between its call and its return each of [`Mark::ALL`].
+const POINTS: [&str; 9] =
+    ["call", "queue", "tag", "insert", "issue", "hardware", "hardware", "completion", "return"];
+const HARDWARE_START: usize = 5;
+const HARDWARE_DONE: usize = 6;
 
 /// Where the time of several went.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,7 +44,6 @@ pub struct SpanTimes {
     pub span: String,
     /// Its share in the sum of all times.
     pub share_percent: f64,
-    /// Over all I/Os.
     #[serde(flatten)]
     pub times: Distribution,
 }
@@ -47,77 +53,38 @@ pub struct SpanTimes {
 pub struct StepTimes {
     /// From which mark to which.
     pub step: String,
-    /// Over those that have it.
     #[serde(flatten)]
     pub times: Distribution,
 }
 
-/// The times of one I/O or request.
-pub struct Sample {
-    /// In the order of [`SPANS`]; the first only counts for an I/O.
-    spans_ns: [u64; 4],
-    is_io: bool,
-    steps: Vec<(Step, u64)>,
-}
-
-impl Sample {
-    /// Of an I/O with its requests.
-    pub fn of_io(io: &Io, trace: &Trace) -> Sample {
-        let own = io.requests.iter().map(|index| &trace.requests[*index]);
-        let inside = own.flat_map(|request| steps::of_request(&request.marks));
-        let steps = inside.chain(steps::around_requests(io, trace)).collect();
-        Sample { spans_ns: in_order(&io.spans), is_io: true, steps }
-    }
-
-    /// Of a request on its own.
-    pub fn of_request(request: &Request) -> Sample {
-        let spans_ns = in_order(&request.spans());
-        Sample { spans_ns, is_io: false, steps: steps::of_request(&request.marks) }
-    }
-}
-
-pub fn in_order(spans: &Spans) -> [u64; 4] {
-    [spans.submission_ns, spans.block_ns, spans.device_ns, spans.post_ns]
-}
-
 impl Times {
-    /// Of I/Os or requests, each with its bytes; `None` if there are none.
-    pub fn of(samples: impl Iterator<Item = (u64, Sample)>) -> Option<Times> {
-        let mut total_ns = Vec::new();
-        let mut spans_ns: [Vec<u64>; 4] = Default::default();
-        let mut steps: BTreeMap<Step, Vec<u64>> = BTreeMap::new();
-        let (mut bytes, mut first) = (0, SPANS.len());
-        for (moved, sample) in samples {
-            bytes += moved;
-            first = first.min(usize::from(!sample.is_io));
-            total_ns.push(sample.spans_ns.iter().sum());
-            for (all, ns) in spans_ns.iter_mut().zip(sample.spans_ns) {
-                all.push(ns);
-            }
-            for (step, ns) in sample.steps {
-                steps.entry(step).or_default().push(ns);
-            }
-        }
-        let sum_ns = sum(&total_ns);
-        let percent =
-            |part: f64| if sum_ns > 0.0 { one_decimal(part * 100.0 / sum_ns) } else { 0.0 };
-        let software_percent = percent(sum_ns - sum(&spans_ns[DEVICE]));
-        let span = |(span, times_ns): (&str, Vec<u64>)| {
-            let share_percent = percent(sum(&times_ns));
+    /// Of I/Os or requests; `None` if there are none.
+    pub fn of(items: &[&Item]) -> Option<Times> {
+        let total_ns: Vec<u64> = items.iter().map(|item| item.row.total_ns).collect();
+        let sum_ns: u64 = total_ns.iter().sum();
+        let percent = |ns: u64| one_decimal(ns as f64 * 100.0 / sum_ns.max(1) as f64);
+        let device_ns: u64 = items.iter().filter_map(|item| item.row.device_ns).sum();
+        let span = |(number, span): (usize, &str)| {
+            let spans = items.iter().filter_map(|item| item.row.spans_ns()[number]);
+            let times_ns: Vec<u64> = spans.collect();
+            let share_percent = percent(times_ns.iter().sum());
             let times = Distribution::of(times_ns)?;
             Some(SpanTimes { span: span.into(), share_percent, times })
         };
-        let step = |(step, times_ns): (Step, Vec<u64>)| {
-            Some(StepTimes { step: step.to_string(), times: Distribution::of(times_ns)? })
+        let step = |(step, times_ns)| {
+            Some(StepTimes { step: step_name(step), times: Distribution::of(times_ns)? })
         };
         Some(Times {
-            count: total_ns.len() as u64,
-            bytes,
+            count: items.len() as u64,
+            bytes: items.iter().filter_map(|item| item.row.bytes).sum(),
             histogram: histogram(&total_ns),
             total: Distribution::of(total_ns)?,
-            software_percent,
-            spans: SPANS.into_iter().zip(spans_ns).skip(first).filter_map(span).collect(),
-            steps: steps.into_iter().filter_map(step).collect(),
+            software_percent: percent(sum_ns - device_ns),
+            spans: SPANS.into_iter().enumerate().filter_map(span).collect(),
+            steps: by_key(items.iter().flat_map(|item| steps(item)))
+                .into_iter()
+                .filter_map(step)
+                .collect(),
         })
     }
 
@@ -127,6 +94,36 @@ impl Times {
     }
 }
 
-fn sum(times_ns: &[u64]) -> f64 {
-    times_ns.iter().map(|ns| u128::from(*ns)).sum::<u128>() as f64
+/// From which of [`POINTS`] to which.
+type Step = (usize, usize);
+
+/// The steps of an I/O or request, with their times in ns; without those that are not there (of an I/O whose request
+/// ends after the return).
+fn steps(item: &Item) -> Vec<(Step, u64)> {
+    let mut steps = Vec::new();
+    for request in &item.own {
+        let at = |(mark, point)| Some((point, request.marks.get(mark)?));
+        let passed: Vec<(usize, u64)> = Mark::ALL.into_iter().zip(1..).filter_map(at).collect();
+        let step =
+            |pair: &[(usize, u64)]| ((pair[0].0, pair[1].0), pair[1].1.saturating_sub(pair[0].1));
+        steps.extend(passed.windows(2).map(step));
+    }
+    if item.row.kind == "io" {
+        let (entered_ns, exited_ns) = item.during_ns();
+        let first_ns = item.own.iter().map(|request| request.begin_ns()).min();
+        let last_ns = item.own.iter().map(|request| request.end_ns()).max();
+        let before = first_ns.and_then(|ns| ns.checked_sub(entered_ns));
+        let behind = last_ns.and_then(|ns| exited_ns.checked_sub(ns));
+        steps.extend(before.map(|ns| ((0, 1), ns)));
+        steps.extend(behind.map(|ns| ((POINTS.len() - 2, POINTS.len() - 1), ns)));
+    }
+    steps
+}
+
+fn step_name((from, to): Step) -> String {
+    match (from, to) {
+        (HARDWARE_START, HARDWARE_DONE) => "hardware".into(),
+        (HARDWARE_START, to) => format!("hardware start->{}", POINTS[to]),
+        (from, to) => format!("{}->{}", POINTS[from], POINTS[to]),
+    }
 }

@@ -1,18 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Names of operations, calls and origins in records and tables, and formats of numbers.
 
-use crate::event::{Call, Class, OpKind, UringOp};
-use crate::io::{Io, Origin, Request, Trace};
+use std::collections::BTreeMap;
 
-/// The operation of an I/O; of io_uring and aio that of its first request.
-pub fn io_op(io: &Io, trace: &Trace) -> &'static str {
+use super::groups::size_text;
+use crate::event::{Call, Class, Dev, OpKind, UringOp};
+use crate::io::{Io, Origin, Request};
+use crate::sched::Context;
+
+/// Its name if that is known, or else its number.
+pub fn device_name(names: &BTreeMap<Dev, String>, dev: Dev) -> String {
+    names.get(&dev).cloned().unwrap_or_else(|| dev.to_string())
+}
+
+/// The operation of an I/O with these requests; of io_uring and aio that of the first of them.
+pub fn io_op(io: &Io, own: &[&Request]) -> &'static str {
     use Call::*;
     if let Some(operation) = io.operation.and_then(uring_word) {
         return operation;
     }
     match io.call {
         IoSubmit | IoGetevents | IoPgetevents | IoUringEnter => {
-            io.requests.first().map_or("other", |index| op_word(trace.requests[*index].op.kind))
+            own.first().map_or("other", |request| op_word(request.op.kind))
         }
         call => call_op(call),
     }
@@ -80,6 +89,23 @@ pub fn class_word(request: &Request) -> Option<&'static str> {
         Class::Be => "be",
         Class::Idle => "idle",
     })
+}
+
+/// As records have it.
+pub fn context_word(context: Context) -> &'static str {
+    match context {
+        Context::Thread => "thread",
+        Context::Softirq => "softirq",
+        Context::Interrupt => "interrupt",
+    }
+}
+
+/// Such as "read 4 KiB".
+pub fn op_and_size(op: &str, bytes: u64) -> String {
+    match bytes {
+        0 => op.into(),
+        bytes => format!("{op} {}", size_text(bytes)),
+    }
 }
 
 /// A thread, such as "fio (1234)".

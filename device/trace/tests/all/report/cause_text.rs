@@ -25,7 +25,7 @@ fn longest() -> Box<Other> {
 
 fn expect(causes: impl IntoIterator<Item = (Cause, &'static str)>) {
     for (cause, text) in causes {
-        assert_eq!(cause.text(), format!("250.0 us {text}"));
+        assert_eq!(cause.text, format!("250.0 us {text}"));
     }
 }
 
@@ -44,9 +44,9 @@ fn other_requests_are_named_by_the_longest() {
                  2 pieces, 7000.0 of its 8500.0 us in flight";
     let behind = Fact::Behind { requests: 2, longest: longest() }.lasting(NS);
     let says = format!("250.0 us queued in the block layer behind 2 requests in flight, {named}");
-    assert_eq!(behind.text(), says);
+    assert_eq!(behind.text, says);
     let shared = Fact::Shared { requests: 1, longest: longest() }.lasting(NS);
-    assert_eq!(shared.text(), format!("250.0 us in flight together with 1 other request, {named}"));
+    assert_eq!(shared.text, format!("250.0 us in flight together with 1 other request, {named}"));
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn the_request_that_it_waited_behind_is_named() {
     let long = Request { pid, comm, origin, pieces: stays, ..split };
     let short = request(OpKind::Read, 8192, 9_900, [1, 1, 1, 1, 20, 1]);
     let causes = causes(vec![waiting_read(2_000, 8_000)], vec![long, short]);
-    let [Cause { ns, what: Fact::Behind { requests, longest } }] = &causes[..] else {
+    let [Cause { ns, what: Fact::Behind { requests, longest }, .. }] = &causes[..] else {
         panic!("{causes:?}");
     };
     // In the block layer from 2,000 to 10,003; the other in flight 2,000-5,000 and 5,500-10,003.
@@ -59,7 +59,7 @@ fn a_request_that_shares_the_device_names_whom_with() {
     let write = request(OpKind::Write, 524_288, 2_990, [1, 1, 1, 1, 3_000, 1]);
     let found = causes(vec![own], vec![write]);
     assert_eq!(names(&found), ["device_slow", "shared"]);
-    let Cause { ns, what: Fact::Shared { requests: 1, longest } } = &found[1] else {
+    let Cause { ns, what: Fact::Shared { requests: 1, longest }, .. } = &found[1] else {
         panic!("{found:?}")
     };
     assert_eq!((*ns, longest.op, longest.device_ns), (3_000 * US, "write", 3_000 * US));
@@ -81,7 +81,7 @@ fn a_flush_in_flight_is_told_apart_from_an_own_flush() {
     let found = causes(vec![waiting_read(2_000, 6_000)], vec![flush(1_990)]);
     assert_eq!(names(&found), ["behind", "flush"]);
     assert!(
-        matches!(found[1], Cause { ns, what: Fact::Flush { own: false, requests: 1 } } if ns == 4_994 * US)
+        matches!(found[1], Cause { ns, what: Fact::Flush { own: false, requests: 1 }, .. } if ns == 4_994 * US)
     );
     let mut made = Made::default();
     made.io(Call::Fsync, 0, (20, 10), vec![quick_read(1_000), flush(2_000)]);

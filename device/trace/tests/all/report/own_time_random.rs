@@ -197,13 +197,13 @@ proptest! {
         let found = stays(&sched, OWN, (FROM_NS, end_ns), true).expect("nothing is missing");
         let kind = |doing| match doing {
             Doing::Running => Did::Ran,
-            Doing::Ready { .. } => Did::Waited,
-            Doing::Asleep { .. } => Did::Slept,
+            Doing::Ready => Did::Waited,
+            Doing::Asleep => Did::Slept,
         };
         let did: Vec<_> = found.iter().map(|stay| (stay.from_ns, stay.to_ns, kind(stay.doing))).collect();
         prop_assert_eq!(did, machine.did);
         for stay in found {
-            let Doing::Ready { cpu: Some(cpu), .. } = stay.doing else { continue };
+            let Some(cpu) = stay.cpu else { continue };
             let mut had: BTreeMap<u32, u64> = BTreeMap::new();
             for (on, pid, from_ns, to_ns) in &machine.had {
                 let common = to_ns.min(&stay.to_ns).saturating_sub(*from_ns.max(&stay.from_ns));

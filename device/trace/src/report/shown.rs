@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which I/Os, calls and requests are shown.
+
+use super::record::{Question, Scope};
+use super::rows::Item;
+use super::waiting::Waiting;
+use crate::event::OpKind;
+use crate::io::{CallWithoutRequest, Io, Origin, Request, Trace};
+
+/// All that is shown, in the order of the trace.
+pub struct Shown<'a> {
+    pub ios: Vec<Item<'a>>,
+    /// Without a request of their own.
+    pub calls: Vec<Item<'a>>,
+    /// Of no I/O, no flushes, no discards.
+    pub requests: Vec<Item<'a>>,
+    pub flushes_and_discards: Vec<Item<'a>>,
+    pub scope: Scope,
+    pub waiting: Waiting<'a>,
+}
+
+impl<'a> Shown<'a> {
+    pub fn of(trace: &'a Trace, question: &Question) -> Shown<'a> {
+        let waiting = Waiting::new(trace);
+        let names = &question.names;
+        let ios = trace.ios.iter().filter(|io| question.shows_io(trace, io));
+        let ios: Vec<_> = ios.map(|io| waiting.fill(Item::of_io(trace, io, names))).collect();
+        let calls = question.calls_shown(trace);
+        let calls = calls.iter().map(|index| &trace.calls_without_request[*index]);
+        let of_kind = |flushes_and_discards: bool| {
+            let is_of = move |request: &&Request| match request.op.kind {
+                OpKind::Flush | OpKind::Discard => flushes_and_discards,
+                _ => !flushes_and_discards && !matches!(request.origin, Origin::Io(_)),
+            };
+            trace.requests.iter().filter(is_of)
+        };
+        let shown = |request: &&Request| question.shows_request(trace, request);
+        let item = |request| Item::of_request(request, names);
+        let requests: Vec<_> = of_kind(false).filter(shown).map(item).collect();
+        let scope = Scope {
+            processes: if question.asked_for.is_some() { "traced" } else { "all" },
+            ios_hidden: (trace.ios.len() - ios.len()) as u64,
+            requests_hidden: (of_kind(false).count() - requests.len()) as u64,
+        };
+        let calls = calls.map(|call| waiting.fill(Item::of_call(call))).collect();
+        let flushes_and_discards = of_kind(true).filter(shown).map(item).collect();
+        Shown { ios, calls, requests, flushes_and_discards, scope, waiting }
+    }
+}
+
+impl Question {
+    fn asks_for(&self, pid: u32, time_ns: u64) -> bool {
+        self.asked_for.as_ref().is_none_or(|threads| threads.includes(pid, time_ns))
+    }
+
+    fn is_of_device(&self, request: &Request) -> bool {
+        self.device.as_ref().is_none_or(|device| device.has(request))
+    }
+
+    fn shows_io(&self, trace: &Trace, io: &Io) -> bool {
+        let mut own = io.requests.iter().map(|index| &trace.requests[*index]);
+        self.asks_for(io.pid, io.entered_ns) && own.any(|request| self.is_of_device(request))
+    }
+
+    fn shows_request(&self, trace: &Trace, request: &Request) -> bool {
+        let (pid, time_ns) = match request.origin {
+            Origin::Io(io) => (trace.ios[io].pid, trace.ios[io].entered_ns),
+            _ => (request.pid, request.begin_ns()),
+        };
+        self.is_of_device(request) && self.asks_for(pid, time_ns)
+    }
+
+    /// Which calls without a request of their own are shown, as indices into the trace. Events do not tell which device
+    /// such a call is about; of processes that nobody asked for it would be about any.
+    pub fn calls_shown(&self, trace: &Trace) -> Vec<usize> {
+        let is_shown = |call: &CallWithoutRequest| match self.asked_for {
+            Some(_) => self.asks_for(call.pid, call.entered_ns),
+            None => self.device.is_none(),
+        };
+        let calls = trace.calls_without_request.iter().enumerate();
+        calls.filter(|(_, call)| is_shown(call)).map(|(index, _)| index).collect()
+    }
+}
