@@ -1,69 +1,60 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The names of slices, and what Perfetto shows when one is selected.
 
+use std::collections::HashMap;
+
+use super::messages::{DebugAnnotation, InternedData, InternedName};
 use crate::event::Op;
-use crate::io::{Io, Request};
+use crate::io::Request;
+use crate::report::rows::Row;
 use crate::report::words::{class_word, inode, op_word, origin_word};
 
 /// An argument's value.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// A count, a size, a sector.
-    Unsigned(u64),
-    /// An errno.
-    Signed(i64),
-    /// Text, interned.
+    Number(i64),
     Text(String),
 }
 
 /// Arguments by name. Unknown and default values are omitted.
 pub type Arguments = Vec<(&'static str, Value)>;
 
-/// As "read 64K": the same for all alike, so that Perfetto adds them up.
-pub fn request_name(request: &Request) -> String {
-    let kind = op_word(request.op.kind);
-    match request.bytes {
-        0 => kind.to_string(),
-        bytes => format!("{kind} {}", size(bytes)),
-    }
+fn number(value: u64) -> Value {
+    Value::Number(value as i64)
 }
 
-/// As "pread64 64K".
-pub fn io_name(io: &Io) -> String {
-    match io.bytes {
-        0 => io.call.name().to_string(),
-        bytes => format!("{} {}", io.call.name(), size(bytes)),
+/// As "read 64K" or "pread64 64K": the same for all alike, so that Perfetto adds them up.
+pub fn name(what: &str, bytes: u64) -> String {
+    match bytes {
+        0 => what.to_string(),
+        bytes => format!("{what} {}", size(bytes)),
     }
 }
 
 /// Of each slice of a request; `index` is that in the trace.
 pub fn of_request(index: usize, request: &Request) -> Arguments {
-    let text = |text: String| Value::Text(text);
-    let mut all = vec![("request", Value::Unsigned(index as u64))];
+    let text = |text: &str| Value::Text(text.to_string());
+    let mut all = vec![("request", number(index as u64))];
     if request.bytes > 0 {
-        all.push(("sector", Value::Unsigned(request.sector)));
-        all.push(("bytes", Value::Unsigned(request.bytes)));
+        all.extend([("sector", number(request.sector)), ("bytes", number(request.bytes))]);
     }
-    all.push(("op", text(op(request.op))));
+    all.push(("op", Value::Text(op(request.op))));
     let levels = class_word(request).zip(request.priority.map(|priority| priority.level));
-    all.extend(levels.map(|(class, level)| ("priority", text(format!("{class}/{level}")))));
-    all.push(("origin", text(origin_word(request.origin).to_string())));
-    all.extend(inode(request.origin).map(|inode| ("inode", Value::Unsigned(inode))));
+    all.extend(levels.map(|(class, level)| ("priority", Value::Text(format!("{class}/{level}")))));
+    all.push(("origin", text(origin_word(request.origin))));
+    all.extend(inode(request.origin).map(|inode| ("inode", number(inode))));
     if !request.comm.is_empty() {
-        all.push(("comm", text(request.comm.to_string())));
+        all.push(("comm", text(&request.comm.to_string())));
     }
-    all.push(("pid", Value::Unsigned(request.pid.into())));
+    all.push(("pid", number(request.pid.into())));
     let counts = [
-        ("merged", request.merged_queued_ns.len() as u64),
-        ("pieces", request.pieces.len() as u64),
+        ("merged", request.merged_queued_ns.len() as i64),
+        ("pieces", request.pieces.len() as i64),
         ("requeues", request.requeues.into()),
         ("cut_from_bio", request.cut_from_bio.into()),
+        ("error", request.error.into()),
     ];
-    let counted = counts.into_iter().filter(|(_, count)| *count > 0);
-    all.extend(counted.map(|(name, count)| (name, Value::Unsigned(count))));
-    if request.error != 0 {
-        all.push(("error", Value::Signed(request.error.into())));
-    }
+    let counted = counts.into_iter().filter(|(_, count)| *count != 0);
+    all.extend(counted.map(|(name, count)| (name, Value::Number(count))));
     all
 }
 
@@ -71,23 +62,21 @@ pub fn of_request(index: usize, request: &Request) -> Arguments {
 pub fn of_piece(index: usize, request: &Request) -> Arguments {
     let piece = &request.pieces[index];
     vec![
-        ("piece", Value::Unsigned(index as u64 + 1)),
-        ("piece_sector", Value::Unsigned(piece.sector)),
-        ("piece_bytes", Value::Unsigned(piece.bytes)),
+        ("piece", number(index as u64 + 1)),
+        ("piece_sector", number(piece.sector)),
+        ("piece_bytes", number(piece.bytes)),
     ]
 }
 
 /// Of the slice of an I/O; `index` is that in the trace.
-pub fn of_io(index: usize, io: &Io) -> Arguments {
-    vec![
-        ("io", Value::Unsigned(index as u64)),
-        ("bytes", Value::Unsigned(io.bytes)),
-        ("requests", Value::Unsigned(io.requests.len() as u64)),
-        ("submission_ns", Value::Unsigned(io.spans.submission_ns)),
-        ("block_ns", Value::Unsigned(io.spans.block_ns)),
-        ("device_ns", Value::Unsigned(io.spans.device_ns)),
-        ("post_ns", Value::Unsigned(io.spans.post_ns)),
-    ]
+pub fn of_io(index: usize, row: &Row) -> Arguments {
+    let mut all = vec![("io", number(index as u64))];
+    all.extend(row.bytes.map(|bytes| ("bytes", number(bytes))));
+    all.push(("requests", number(row.requests)));
+    let spans =
+        ["submission_ns", "block_ns", "device_ns", "post_ns"].into_iter().zip(row.spans_ns());
+    all.extend(spans.filter_map(|(name, ns)| Some((name, number(ns?)))));
+    all
 }
 
 fn op(op: Op) -> String {
@@ -107,4 +96,58 @@ fn size(bytes: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")];
     let whole = UNITS.into_iter().find(|(unit, _)| bytes % unit == 0);
     whole.map_or(format!("{bytes}B"), |(unit, name)| format!("{}{name}", bytes / unit))
+}
+
+/// All strings of a file.
+#[derive(Default)]
+pub struct Strings {
+    /// Of slices.
+    pub names: Numbered,
+    argument_names: Numbered,
+    /// Of arguments that are words.
+    values: Numbered,
+}
+
+impl Strings {
+    pub fn annotations(&mut self, arguments: Arguments) -> Vec<DebugAnnotation> {
+        let annotation = |(name, value)| {
+            let name_iid = self.argument_names.number(name);
+            let (int_value, string_value_iid) = match value {
+                Value::Number(number) => (Some(number), None),
+                Value::Text(text) => (None, Some(self.values.number(&text))),
+            };
+            DebugAnnotation { name_iid, int_value, string_value_iid }
+        };
+        arguments.into_iter().map(annotation).collect()
+    }
+
+    pub fn into_message(self) -> InternedData {
+        InternedData {
+            event_names: self.names.into_names(),
+            debug_annotation_names: self.argument_names.into_names(),
+            debug_annotation_string_values: self.values.into_names(),
+        }
+    }
+}
+
+/// Strings that have numbers, from 1.
+#[derive(Default)]
+pub struct Numbered(HashMap<String, u64>);
+
+impl Numbered {
+    pub fn number(&mut self, text: &str) -> u64 {
+        if let Some(number) = self.0.get(text) {
+            return *number;
+        }
+        let number = self.0.len() as u64 + 1;
+        self.0.insert(text.to_string(), number);
+        number
+    }
+
+    fn into_names(self) -> Vec<InternedName> {
+        let name = |(name, iid)| InternedName { iid, name };
+        let mut names: Vec<InternedName> = self.0.into_iter().map(name).collect();
+        names.sort_by_key(|name| name.iid);
+        names
+    }
 }

@@ -4,7 +4,7 @@
 //! Declared here, so that a build needs neither `protoc` nor all of Perfetto's messages. What a field means
 //! is said there; here only how it is used.
 
-use prost::{Enumeration, Message, Oneof};
+use prost::Message;
 
 /// A whole file, or any part of it between two packets.
 #[derive(Clone, PartialEq, Message)]
@@ -16,32 +16,26 @@ pub struct Trace {
 /// One entry of the file.
 #[derive(Clone, PartialEq, Message)]
 pub struct TracePacket {
+    #[prost(message, optional, tag = "6")]
+    pub clock_snapshot: Option<ClockSnapshot>,
     /// In the clock of [`TracePacketDefaults`].
     #[prost(uint64, optional, tag = "8")]
     pub timestamp: Option<u64>,
-    #[prost(oneof = "Data", tags = "6, 11, 60")]
-    pub data: Option<Data>,
     #[prost(uint32, tag = "10")]
     pub trusted_packet_sequence_id: u32,
+    /// A [`TrackEvent`], which is encoded when it is made: there are many, and so they are small.
+    #[prost(bytes = "vec", optional, tag = "11")]
+    pub track_event: Option<Vec<u8>>,
     #[prost(message, optional, tag = "12")]
     pub interned_data: Option<InternedData>,
     #[prost(uint32, tag = "13")]
     pub sequence_flags: u32,
     #[prost(message, optional, tag = "59")]
     pub trace_packet_defaults: Option<TracePacketDefaults>,
+    #[prost(message, optional, tag = "60")]
+    pub track_descriptor: Option<TrackDescriptor>,
     #[prost(bool, tag = "87")]
     pub first_packet_on_sequence: bool,
-}
-
-/// What a packet is about.
-#[derive(Clone, PartialEq, Oneof)]
-pub enum Data {
-    #[prost(message, tag = "6")]
-    ClockSnapshot(ClockSnapshot),
-    #[prost(message, tag = "11")]
-    TrackEvent(TrackEvent),
-    #[prost(message, tag = "60")]
-    TrackDescriptor(TrackDescriptor),
 }
 
 /// In `sequence_flags`: what was interned before is forgotten.
@@ -93,8 +87,8 @@ pub struct TrackDescriptor {
     pub parent_uuid: Option<u64>,
     #[prost(message, optional, tag = "8")]
     pub counter: Option<CounterDescriptor>,
-    #[prost(enumeration = "ChildOrdering", tag = "11")]
-    pub child_ordering: i32,
+    #[prost(uint32, tag = "11")]
+    pub child_ordering: u32,
     #[prost(int32, tag = "12")]
     pub sibling_order_rank: i32,
     #[prost(string, tag = "14")]
@@ -125,21 +119,15 @@ pub struct ThreadDescriptor {
 #[derive(Clone, PartialEq, Message)]
 pub struct CounterDescriptor {}
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Enumeration)]
-#[repr(i32)]
-pub enum ChildOrdering {
-    Unknown = 0,
-    Lexicographic = 1,
-    Chronological = 2,
-    Explicit = 3,
-}
+/// In `child_ordering`: by `sibling_order_rank`.
+pub const EXPLICIT_ORDER: u32 = 3;
 
 #[derive(Clone, PartialEq, Message)]
 pub struct TrackEvent {
     #[prost(message, repeated, tag = "4")]
     pub debug_annotations: Vec<DebugAnnotation>,
-    #[prost(enumeration = "EventType", tag = "9")]
-    pub r#type: i32,
+    #[prost(uint32, tag = "9")]
+    pub r#type: u32,
     #[prost(uint64, tag = "10")]
     pub name_iid: u64,
     #[prost(uint64, tag = "11")]
@@ -154,34 +142,21 @@ pub struct TrackEvent {
     pub correlation_id: Option<u64>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Enumeration)]
-#[repr(i32)]
-pub enum EventType {
-    Unspecified = 0,
-    SliceBegin = 1,
-    SliceEnd = 2,
-    Instant = 3,
-    Counter = 4,
-}
+/// What a `type` can be.
+pub const SLICE_BEGIN: u32 = 1;
+pub const SLICE_END: u32 = 2;
+pub const COUNTER: u32 = 4;
 
 /// An argument of an event.
 #[derive(Clone, PartialEq, Message)]
 pub struct DebugAnnotation {
     #[prost(uint64, tag = "1")]
     pub name_iid: u64,
-    #[prost(oneof = "Value", tags = "3, 4, 17")]
-    pub value: Option<Value>,
-}
-
-#[derive(Clone, PartialEq, Oneof)]
-pub enum Value {
-    #[prost(uint64, tag = "3")]
-    Unsigned(u64),
-    #[prost(int64, tag = "4")]
-    Signed(i64),
+    #[prost(int64, optional, tag = "4")]
+    pub int_value: Option<i64>,
     /// Of [`InternedData::debug_annotation_string_values`].
-    #[prost(uint64, tag = "17")]
-    StringIid(u64),
+    #[prost(uint64, optional, tag = "17")]
+    pub string_value_iid: Option<u64>,
 }
 
 /// Strings that are written once, and then known by number.

@@ -7,7 +7,7 @@
 use crate::io::{Mark, Origin, Piece, Request, Trace};
 
 /// Where a request can be, from the program to the device and back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Layer {
     /// From the system call (or the bio before, of the same call) to its bio.
     Submission,
@@ -15,6 +15,7 @@ pub enum Layer {
     Block,
     /// From its issue to the start of the command, where an event shows that.
     Driver,
+    #[default]
     Device,
     /// From the end of the command to the completion of the request or piece; for the last request of an I/O, to the
     /// return to the program.
@@ -39,8 +40,10 @@ impl Layer {
 }
 
 /// One bar.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Slice {
+    /// Index in [`Trace::requests`].
+    pub request: usize,
     pub layer: Layer,
     pub begin_ns: u64,
     /// In ns, not before `begin_ns`.
@@ -49,12 +52,19 @@ pub struct Slice {
     pub piece: Option<usize>,
     /// What it waited for, one after the other: what, from when and until when, in ns.
     pub waits: Vec<(&'static str, u64, u64)>,
+    /// The request's flow passes here: there is a slice before or behind.
+    pub linked: bool,
+    /// It is the last that the flow reaches, and not the only one.
+    pub last: bool,
 }
 
 impl Slice {
     fn new(layer: Layer, begin_ns: u64, end_ns: u64) -> Slice {
-        let end_ns = end_ns.max(begin_ns);
-        Slice { layer, begin_ns, end_ns, piece: None, waits: Vec::new() }
+        Slice { layer, begin_ns, end_ns: end_ns.max(begin_ns), ..Slice::default() }
+    }
+
+    pub fn when(&self) -> (u64, u64) {
+        (self.begin_ns, self.end_ns)
     }
 }
 
@@ -95,7 +105,15 @@ pub fn of_request(trace: &Trace, calls: &Calls, index: usize) -> Vec<Slice> {
     slices.extend(before_issue(request));
     slices.extend(from_issue(request, calls.return_ns[index]));
     slices.retain(|slice| slice.layer == Layer::Device || slice.begin_ns < slice.end_ns);
-    slices
+    let count = slices.len();
+    let linked = count > 1 || matches!(request.origin, Origin::Io(_));
+    let place = |(number, slice)| Slice {
+        request: index,
+        linked,
+        last: linked && number + 1 == count,
+        ..slice
+    };
+    slices.into_iter().enumerate().map(place).collect()
 }
 
 /// When it ends, in ns.

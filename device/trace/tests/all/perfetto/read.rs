@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use prost::Message;
 use steadyio_trace::event::Dev;
 use steadyio_trace::io::Trace;
-use steadyio_trace::perfetto::messages::{self, Data, EventType, InternedName, TrackEvent, Value};
+use steadyio_trace::perfetto::messages::{
+    self, COUNTER, InternedName, SLICE_BEGIN, SLICE_END, TrackEvent,
+};
 use steadyio_trace::perfetto::write;
 
 #[derive(Debug, Default)]
@@ -67,10 +69,13 @@ impl File {
                 learn(&mut interned.values, new.debug_annotation_string_values);
             }
             time_ns += packet.timestamp.unwrap_or(0);
-            match packet.data.expect("a packet without data") {
-                Data::ClockSnapshot(clocks) => time_ns = clocks.clocks[0].timestamp,
-                Data::TrackDescriptor(track) => file.add_track(track),
-                Data::TrackEvent(event) => file.add_event(time_ns, &event, &interned),
+            if let Some(clocks) = packet.clock_snapshot {
+                time_ns = clocks.clocks[0].timestamp;
+            } else if let Some(track) = packet.track_descriptor {
+                file.add_track(track);
+            } else {
+                let event = packet.track_event.expect("a packet without data");
+                file.add_event(time_ns, &TrackEvent::decode(&*event).unwrap(), &interned);
             }
         }
         assert!(file.slices.iter().all(|slice| slice.end_ns.is_some()), "a slice has no end");
@@ -100,28 +105,27 @@ impl File {
         let track = self.tracks.get_mut(&event.track_uuid).expect("an event of no track");
         assert!(track.last_ns <= time_ns, "time runs backwards");
         track.last_ns = time_ns;
-        match EventType::try_from(event.r#type).unwrap() {
-            EventType::SliceBegin => {
+        match event.r#type {
+            SLICE_BEGIN => {
                 let number = self.slices.len();
                 self.slices.push(begin(time_ns, track.open.len(), event, interned));
                 track.open.push(number);
             }
-            EventType::SliceEnd => {
+            SLICE_END => {
                 let open = track.open.pop().expect("an end without a begin");
                 self.slices[open].end_ns = Some(time_ns);
             }
-            EventType::Counter => track.counts.push((time_ns, event.counter_value.unwrap())),
-            other => panic!("{other:?} is not written"),
+            COUNTER => track.counts.push((time_ns, event.counter_value.unwrap())),
+            other => panic!("type {other} is not written"),
         }
     }
 }
 
 fn begin(time_ns: u64, depth: usize, event: &TrackEvent, interned: &Interned) -> Slice {
     let arguments = event.debug_annotations.iter().map(|annotation| {
-        let value = match annotation.value.as_ref().unwrap() {
-            Value::Unsigned(number) => number.to_string(),
-            Value::Signed(number) => number.to_string(),
-            Value::StringIid(iid) => interned.values[iid].clone(),
+        let value = match annotation.int_value {
+            Some(number) => number.to_string(),
+            None => interned.values[&annotation.string_value_iid.unwrap()].clone(),
         };
         (interned.argument_names[&annotation.name_iid].clone(), value)
     });
