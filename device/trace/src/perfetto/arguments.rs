@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The names of slices, and what Perfetto shows when one is selected.
 
-use std::collections::HashMap;
-
-use super::messages::{DebugAnnotation, InternedData, InternedName};
 use crate::event::Op;
 use crate::io::Request;
 use crate::report::rows::Row;
@@ -96,58 +93,4 @@ fn size(bytes: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")];
     let whole = UNITS.into_iter().find(|(unit, _)| bytes % unit == 0);
     whole.map_or(format!("{bytes}B"), |(unit, name)| format!("{}{name}", bytes / unit))
-}
-
-/// All strings of a file.
-#[derive(Default)]
-pub struct Strings {
-    /// Of slices.
-    pub names: Numbered,
-    argument_names: Numbered,
-    /// Of arguments that are words.
-    values: Numbered,
-}
-
-impl Strings {
-    pub fn annotations(&mut self, arguments: Arguments) -> Vec<DebugAnnotation> {
-        let annotation = |(name, value)| {
-            let name_iid = self.argument_names.number(name);
-            let (int_value, string_value_iid) = match value {
-                Value::Number(number) => (Some(number), None),
-                Value::Text(text) => (None, Some(self.values.number(&text))),
-            };
-            DebugAnnotation { name_iid, int_value, string_value_iid }
-        };
-        arguments.into_iter().map(annotation).collect()
-    }
-
-    pub fn into_message(self) -> InternedData {
-        InternedData {
-            event_names: self.names.into_names(),
-            debug_annotation_names: self.argument_names.into_names(),
-            debug_annotation_string_values: self.values.into_names(),
-        }
-    }
-}
-
-/// Strings that have numbers, from 1.
-#[derive(Default)]
-pub struct Numbered(HashMap<String, u64>);
-
-impl Numbered {
-    pub fn number(&mut self, text: &str) -> u64 {
-        if let Some(number) = self.0.get(text) {
-            return *number;
-        }
-        let number = self.0.len() as u64 + 1;
-        self.0.insert(text.to_string(), number);
-        number
-    }
-
-    fn into_names(self) -> Vec<InternedName> {
-        let name = |(name, iid)| InternedName { iid, name };
-        let mut names: Vec<InternedName> = self.0.into_iter().map(name).collect();
-        names.sort_by_key(|name| name.iid);
-        names
-    }
 }

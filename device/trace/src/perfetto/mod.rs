@@ -3,12 +3,13 @@
 //! the bars of one request.
 //!
 //! `slices` has what is drawn, `tracks` where, with [`lanes`] for concurrent slices, `arguments` the text and
-//! values of each; all in the [`messages`] of Perfetto.
+//! values of each, of which `strings` has each once; all in the [`messages`] of Perfetto.
 
 mod arguments;
 pub mod lanes;
 pub mod messages;
 mod slices;
+mod strings;
 mod tracks;
 
 use std::collections::BTreeMap;

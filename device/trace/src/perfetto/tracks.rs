@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 
 use prost::Message;
 
-use super::arguments::{self, Strings};
+use super::arguments;
 use super::lanes;
 use super::messages::{COUNTER, EXPLICIT_ORDER, SLICE_BEGIN, SLICE_END};
 use super::messages::{CounterDescriptor, ProcessDescriptor, ThreadDescriptor};
 use super::messages::{TrackDescriptor, TrackEvent};
 use super::slices::{self, Calls, Layer, Slice};
+use super::strings::Strings;
 use crate::event::Dev;
 use crate::io::{Origin, Trace};
 use crate::report::by_key;

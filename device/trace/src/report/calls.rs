@@ -9,11 +9,8 @@ use super::rows::Item;
 use super::shown::Shown;
 use super::thread_time::Woken;
 use super::waiting::{Wait, WaitedFor, Waiting, length};
-use super::words::{
-    behalf, by, context_word, count, inode, op_and_size, op_word, origin_word, thread, us,
-};
+use super::words::{by, context_word, count, request_text, us};
 use super::{by_key, sorted};
-use crate::io::Request;
 
 /// All calls of one name, those with requests of their own too.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -179,14 +176,4 @@ fn text(longest: &Wait, times: u64) -> String {
         }
         (None, None) => text,
     }
-}
-
-fn request_text(request: &Request) -> String {
-    format!(
-        "{} sector {} by {}, {}",
-        op_and_size(op_word(request.op.kind), request.bytes),
-        request.sector,
-        thread(&request.comm.to_string(), request.pid),
-        behalf(origin_word(request.origin), inode(request.origin))
-    )
 }

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use super::cause::{Cause, Fact, Other};
+use super::cause::{Cause, Facts};
 use super::distribution::Distribution;
 use super::own_time;
 use super::rows::Item;
 use super::waiting::Waiting;
-use super::words::{inode, op_word, origin_word};
+use super::words::{count, inode, op_and_size, op_word, origin_word, request_text, us};
 use super::{by_key, sorted};
 use crate::event::{Dev, OpKind};
 use crate::intervals::Intervals;
@@ -35,7 +35,8 @@ impl<'a> Causes<'a> {
     pub fn new(waiting: &'a Waiting<'a>) -> Causes<'a> {
         let mut by_end: Vec<&Request> = waiting.trace.requests.iter().collect();
         by_end.sort_by_key(|request| request.end_ns());
-        let lives = by_end.iter().map(|request| request.end_ns() - request.begin_ns());
+        let lives =
+            by_end.iter().map(|request| request.end_ns().saturating_sub(request.begin_ns()));
         let life_ns_max = lives.max().unwrap_or(0);
         let times = by_end.iter().map(|request| (alike(request), request.with_device().total_ns()));
         let usual = by_key(times).into_iter().filter(|(_, times_ns)| times_ns.len() >= ALIKE_MIN);
@@ -50,11 +51,11 @@ impl<'a> Causes<'a> {
     /// All causes of an I/O's or request's time, the longest first.
     pub fn of(&self, item: &Item) -> Vec<Cause> {
         let case = Case::new(item, self.around(item));
-        let facts = [
+        let found = [
             case.behind(),
             case.shared(),
-            case.of_kind(OpKind::Flush, |own, requests| Fact::Flush { own, requests }),
-            case.of_kind(OpKind::Discard, |own, requests| Fact::Discard { own, requests }),
+            case.of_kind(OpKind::Flush),
+            case.of_kind(OpKind::Discard),
             case.requeued(),
             case.pieces(),
             case.cut(),
@@ -64,12 +65,12 @@ impl<'a> Causes<'a> {
             case.journal(),
             case.writeback(),
         ];
-        let mut facts: Vec<(u64, Fact)> = facts.into_iter().flatten().collect();
+        let mut found: Vec<Cause> = found.into_iter().flatten().collect();
         if item.row.kind == "io" {
-            facts.extend(own_time::facts(self.waiting, item, &case.idle));
+            found.extend(own_time::causes(self.waiting, item, &case.idle));
         }
-        facts.retain(|(ns, _)| *ns > 0 && ns * SHARE_MIN >= item.row.total_ns);
-        sorted(facts.into_iter().map(|(ns, fact)| fact.lasting(ns)), |cause| cause.ns)
+        found.retain(|cause| cause.ns > 0 && cause.ns * SHARE_MIN >= item.row.total_ns);
+        sorted(found, |cause| cause.ns)
     }
 
     /// All other requests of the same devices that were queued or in flight in that time.
@@ -85,8 +86,6 @@ impl<'a> Causes<'a> {
             .collect()
     }
 }
-
-type Found = Option<(u64, Fact)>;
 
 /// An I/O with its requests, or a request on its own.
 struct Case<'a> {
@@ -111,62 +110,80 @@ impl<'a> Case<'a> {
         Case { own, around, in_block: in_block.minus(&device), device, idle }
     }
 
-    fn behind(&self) -> Found {
+    /// While it was in the block layer, other requests were in flight; the longest was so for most of that time.
+    fn behind(&self) -> Option<Cause> {
         let met = met(&self.around, Request::with_device, &self.in_block)?;
-        let (requests, longest) = (met.requests, Box::new(other(&met)));
-        Some((met.ns, Fact::Behind { requests, longest }))
+        let requests = count(met.requests, "request");
+        let text = format!("queued in the block layer behind {requests} in flight, {}", met.text());
+        Some(Cause::new(met.ns, "behind", met.facts(), &text))
     }
 
-    fn shared(&self) -> Found {
+    /// While it was in flight, other reads and writes were too: in the driver's or the hardware's queue.
+    fn shared(&self) -> Option<Cause> {
         let moves = |of: &Request| matches!(of.op.kind, OpKind::Read | OpKind::Write);
         let met = met(self.around(moves), Request::with_device, &self.device)?;
-        let (requests, longest) = (met.requests, Box::new(other(&met)));
-        Some((met.ns, Fact::Shared { requests, longest }))
+        let requests = count(met.requests, "other request");
+        let text = format!("in flight together with {requests}, {}", met.text());
+        Some(Cause::new(met.ns, "shared", met.facts(), &text))
     }
 
-    /// Its own requests of that kind if it has one, or else those of others.
-    fn of_kind(&self, kind: OpKind, fact: fn(bool, u64) -> Fact) -> Found {
+    /// While it was in the block layer or in flight, one of that kind was in flight; its own if it has one.
+    fn of_kind(&self, kind: OpKind) -> Option<Cause> {
         let own = self.own.iter().filter(|own| own.op.kind == kind);
-        if let Some(met) = met(own, Request::with_device, &self.device) {
-            return Some((met.ns, fact(true, met.requests)));
-        }
+        let own = met(own, Request::with_device, &self.device);
         let busy = self.in_block.union(&self.device);
-        let met = met(self.around(|of| of.op.kind == kind), Request::with_device, &busy)?;
-        Some((met.ns, fact(false, met.requests)))
+        let others = || met(self.around(|of| of.op.kind == kind), Request::with_device, &busy);
+        let (is_own, met) = (own.is_some(), own.or_else(others)?);
+        let facts = Facts::of("own", is_own).and("requests", met.requests);
+        let text = match is_own {
+            true => format!("in its own {}", op_word(kind)),
+            false => format!("with {} in flight", count(met.requests, op_word(kind))),
+        };
+        Some(Cause::new(met.ns, op_word(kind), facts, &text))
     }
 
-    fn requeued(&self) -> Found {
-        let times = self.own.iter().map(|own| u64::from(own.requeues)).sum();
+    /// The driver requeued it: from then to the next issue.
+    fn requeued(&self) -> Option<Cause> {
+        let times: u64 = self.own.iter().map(|own| u64::from(own.requeues)).sum();
         let gaps = self.own.iter().flat_map(|own| gaps(own));
         let back = Intervals::new(gaps.filter(|gap| gap.1).map(|gap| gap.0));
-        Some((back.total_ns(), Fact::Requeued { times }))
+        let text = format!("requeued by the driver {}", count(times, "time"));
+        Some(Cause::new(back.total_ns(), "requeued", Facts::of("times", times), &text))
     }
 
-    fn pieces(&self) -> Found {
+    /// It was served in pieces: between these, when it was not in flight.
+    fn pieces(&self) -> Option<Cause> {
         let split = || self.own.iter().filter(|own| served_pieces(own) > 1);
         let gaps = split().flat_map(|own| gaps(own));
         let between = Intervals::new(gaps.filter(|gap| !gap.1).map(|gap| gap.0));
-        let pieces = split().map(|own| served_pieces(own)).sum();
-        Some((between.total_ns(), Fact::Pieces { pieces }))
+        let pieces: u64 = split().map(|own| served_pieces(own)).sum();
+        let text = format!("between the {pieces} pieces it was served in");
+        Some(Cause::new(between.total_ns(), "pieces", Facts::of("pieces", pieces), &text))
     }
 
-    fn cut(&self) -> Found {
+    /// Its bio was split into several requests: from the first completion to the last.
+    fn cut(&self) -> Option<Cause> {
         let parts = || self.own.iter().filter(|own| own.cut_from_bio).map(|own| own.end_ns());
-        let ns = parts().max()? - parts().min()?;
-        Some((ns, Fact::Cut { requests: parts().count() as u64 }))
+        let (ns, requests) = (parts().max()? - parts().min()?, parts().count() as u64);
+        let text = format!("between completions: the bio was split into {requests} requests");
+        Some(Cause::new(ns, "cut", Facts::of("requests", requests), &text))
     }
 
-    fn merged(&self) -> Found {
+    /// So many further bios were merged into it: from its first bio to its last.
+    fn merged(&self) -> Option<Cause> {
         let took = |own: &Request| {
             let last_ns = own.merged_queued_ns.iter().max()?;
             Some((last_ns.saturating_sub(own.begin_ns()), own.merged_queued_ns.len() as u64))
         };
         let merged = self.own.iter().filter_map(|own| took(own));
         let (ns, bios) = merged.max_by_key(|(ns, _)| *ns)?;
-        Some((ns, Fact::Merged { bios }))
+        let text = format!("until the last bio was merged into it ({})", count(bios, "merge"));
+        Some(Cause::new(ns, "merged", Facts::of("bios", bios), &text))
     }
 
-    fn device_slow(&self, causes: &Causes) -> Found {
+    /// The device took at least twice as long as it does for half of all requests of that operation and size: by how much
+    /// longer than the median.
+    fn device_slow(&self, causes: &Causes) -> Option<Cause> {
         let excess = |own: &&'a Request| {
             let device_ns = own.with_device().total_ns();
             let usual @ (p50_ns, _) = *causes.usual.get(&alike(own))?;
@@ -174,30 +191,51 @@ impl<'a> Case<'a> {
         };
         let slow = self.own.iter().filter_map(excess).max_by_key(|(ns, ..)| *ns);
         let (ns, (p50_ns, of_count), own) = slow?;
-        let (op, bytes, device) = (op_word(own.op.kind), own.bytes, own.with_device());
+        let (op, device) = (op_word(own.op.kind), own.with_device());
         let others = met(&self.around, Request::with_device, &device).map_or(0, |met| met.requests);
-        let device_ns = device.total_ns();
-        Some((ns, Fact::DeviceSlow { op, bytes, device_ns, p50_ns, of_count, others }))
+        let facts = Facts::of("op", op)
+            .and("bytes", own.bytes)
+            .and("device_ns", device.total_ns())
+            .and("p50_ns", p50_ns)
+            .and("of_count", of_count)
+            .and("others", others);
+        let beside = match others {
+            0 => "no other in flight".into(),
+            others => format!("{} in flight", count(others, "other")),
+        };
+        let text = format!(
+            "because the device was slower than usual: {} us for {} (median {} of {of_count} alike), {beside}",
+            us(device.total_ns()),
+            op_and_size(op, own.bytes),
+            us(p50_ns)
+        );
+        Some(Cause::new(ns, "device_slow", facts, &text))
     }
 
-    fn tag_wait(&self) -> Found {
+    /// Between its bio and its request.
+    fn tag_wait(&self) -> Option<Cause> {
         let wait =
             |own: &&Request| Some((own.marks.get(Mark::Queued)?, own.marks.get(Mark::GotRequest)?));
-        let waits = Intervals::new(self.own.iter().filter_map(wait));
-        Some((waits.total_ns(), Fact::TagWait))
+        let ns = Intervals::new(self.own.iter().filter_map(wait)).total_ns();
+        Some(Cause::new(ns, "tag_wait", Facts::default(), "waiting for a tag, or throttled"))
     }
 
-    fn journal(&self) -> Found {
-        let met = met(self.around(|of| of.origin == Origin::Journal), life, &self.idle)?;
-        Some((met.ns, Fact::Journal { requests: met.requests }))
+    fn journal(&self) -> Option<Cause> {
+        self.pending("journal", |of| of.origin == Origin::Journal)
     }
 
     /// A read does not wait for writeback.
-    fn writeback(&self) -> Found {
-        let is_writeback = |of: &Request| matches!(of.origin, Origin::Writeback(_));
-        let met = met(self.around(is_writeback), life, &self.idle)?;
+    fn writeback(&self) -> Option<Cause> {
         let only_reads = self.own.iter().all(|own| own.op.kind == OpKind::Read);
-        (!only_reads).then_some((met.ns, Fact::Writeback { requests: met.requests }))
+        self.pending("writeback", |of| !only_reads && matches!(of.origin, Origin::Writeback(_)))
+    }
+
+    /// Such requests were queued or in flight while none of its own was.
+    fn pending(&self, cause: &'static str, is: impl Fn(&Request) -> bool) -> Option<Cause> {
+        let met = met(self.around(is), |of| Intervals::new([of.life()]), &self.idle)?;
+        let requests = count(met.requests, &format!("{cause} request"));
+        let text = format!("with {requests} pending and none of its own");
+        Some(Cause::new(met.ns, cause, Facts::of("requests", met.requests), &text))
     }
 
     fn around(&self, is: impl Fn(&Request) -> bool) -> impl Iterator<Item = &&'a Request> {
@@ -227,29 +265,39 @@ fn met<'a>(
     Some(Met { requests: met.len() as u64, ns: all.total_ns(), longest, longest_ns })
 }
 
-fn life(request: &Request) -> Intervals {
-    Intervals::new([request.life()])
+impl Met<'_> {
+    fn device_ns(&self) -> u64 {
+        self.longest.with_device().total_ns()
+    }
+
+    fn facts(&self) -> Facts {
+        let request = self.longest;
+        let longest = Facts::of("op", op_word(request.op.kind))
+            .and("bytes", request.bytes)
+            .and("sector", request.sector)
+            .and("pid", request.pid)
+            .and("comm", request.comm.to_string())
+            .and("origin", origin_word(request.origin))
+            .and("inode", inode(request.origin))
+            .and("overlap_ns", self.longest_ns)
+            .and("device_ns", self.device_ns())
+            .and("pieces", served_pieces(request).max(1));
+        Facts::of("requests", self.requests).and_all("longest", longest)
+    }
+
+    fn text(&self) -> String {
+        let pieces = match served_pieces(self.longest) {
+            0 | 1 => String::new(),
+            pieces => format!(", {pieces} pieces"),
+        };
+        let (met, all) = (us(self.longest_ns), us(self.device_ns()));
+        format!("longest: {}{pieces}, {met} of its {all} us in flight", request_text(self.longest))
+    }
 }
 
 /// What the device takes about the same time for.
 fn alike(request: &Request) -> (Dev, OpKind, u64) {
     (request.dev, request.op.kind, request.bytes)
-}
-
-fn other(met: &Met) -> Other {
-    let longest = met.longest;
-    Other {
-        op: op_word(longest.op.kind),
-        bytes: longest.bytes,
-        sector: longest.sector,
-        pid: longest.pid,
-        comm: longest.comm.to_string(),
-        origin: origin_word(longest.origin),
-        inode: inode(longest.origin),
-        overlap_ns: met.longest_ns,
-        device_ns: longest.with_device().total_ns(),
-        pieces: served_pieces(longest).max(1),
-    }
 }
 
 /// In how many pieces it was served, 0 if whole; a dispatch that was requeued is none.

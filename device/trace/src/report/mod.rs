@@ -9,7 +9,6 @@
 pub mod calls;
 mod case;
 pub mod cause;
-mod cause_text;
 pub mod distribution;
 pub mod groups;
 mod own_time;

@@ -2,7 +2,7 @@
 //! Measured spans for `steady model` (`docs/spec/spans-1.md`), from a record.
 
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::groups::Group;
 use super::record::{Record, TRACE_SCHEMA};
@@ -60,17 +60,18 @@ fn of_groups(groups: &[Group]) -> Result<Value, NoSpans> {
 
 fn entry(group: &Group) -> Value {
     let times = &group.times;
-    let mut entry = Map::new();
-    entry.insert("name".into(), group.title().into());
-    entry.insert("op".into(), group.op.clone().into());
-    // Sizes that differ are put together only within a power of two; their mean stands for them.
-    entry.insert("size_bytes".into(), (times.bytes / times.count).into());
-    entry.insert("count".into(), times.count.into());
-    for span in SPANS {
-        let mean_ns = times.span(span).map_or(0.0, |span| span.times.mean_ns);
-        entry.insert(format!("{span}_us"), (mean_ns / NS_PER_US).into());
-    }
-    let detail = json!({ "at_once_max": group.at_once_max, "spans": times.spans });
-    entry.insert("detail".into(), detail);
-    Value::Object(entry)
+    let mean_us =
+        SPANS.map(|span| times.span(span).map_or(0.0, |span| span.times.mean_ns / NS_PER_US));
+    json!({
+        "name": group.title(),
+        "op": group.op,
+        // Sizes that differ are put together only within a power of two; their mean stands for them.
+        "size_bytes": times.bytes / times.count,
+        "count": times.count,
+        "submission_us": mean_us[0],
+        "block_us": mean_us[1],
+        "device_us": mean_us[2],
+        "post_us": mean_us[3],
+        "detail": { "at_once_max": group.at_once_max, "spans": times.spans },
+    })
 }

@@ -14,7 +14,7 @@ use crate::intervals::Intervals;
 use crate::io::{Origin, Request, Trace};
 
 /// What a call waited for, or did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitedFor {
     /// A request that its own thread had queued.
@@ -38,33 +38,28 @@ pub enum WaitedFor {
 }
 
 impl WaitedFor {
-    /// In sentences.
-    pub fn title(self) -> &'static str {
-        match self {
-            WaitedFor::OwnRequest => "waiting for a request of its own thread",
-            WaitedFor::OtherRequest => "waiting for a request of others",
-            WaitedFor::Journal => "waiting for the journal",
-            WaitedFor::DirtyThrottling => "throttled in balance_dirty_pages",
-            WaitedFor::Readahead => "waiting for what it had begun to read ahead",
-            WaitedFor::Lock => "waiting for a lock of the kernel",
-            WaitedFor::Cpu => "waiting for a CPU",
-            WaitedFor::Running => "running on a CPU",
-            WaitedFor::Unknown => "waiting for an unknown reason",
-        }
-    }
-
     /// As records have it.
     pub fn word(self) -> &'static str {
+        self.words().0
+    }
+
+    /// In sentences.
+    pub fn title(self) -> &'static str {
+        self.words().1
+    }
+
+    fn words(self) -> (&'static str, &'static str) {
+        use WaitedFor::*;
         match self {
-            WaitedFor::OwnRequest => "own_request",
-            WaitedFor::OtherRequest => "other_request",
-            WaitedFor::Journal => "journal",
-            WaitedFor::DirtyThrottling => "dirty_throttling",
-            WaitedFor::Readahead => "readahead",
-            WaitedFor::Lock => "lock",
-            WaitedFor::Cpu => "cpu",
-            WaitedFor::Running => "running",
-            WaitedFor::Unknown => "unknown",
+            OwnRequest => ("own_request", "waiting for a request of its own thread"),
+            OtherRequest => ("other_request", "waiting for a request of others"),
+            Journal => ("journal", "waiting for the journal"),
+            DirtyThrottling => ("dirty_throttling", "throttled in balance_dirty_pages"),
+            Readahead => ("readahead", "waiting for what it had begun to read ahead"),
+            Lock => ("lock", "waiting for a lock of the kernel"),
+            Cpu => ("cpu", "waiting for a CPU"),
+            Running => ("running", "running on a CPU"),
+            Unknown => ("unknown", "waiting for an unknown reason"),
         }
     }
 }

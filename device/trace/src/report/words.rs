@@ -108,6 +108,14 @@ pub fn op_and_size(op: &str, bytes: u64) -> String {
     }
 }
 
+/// Such as "read 4 KiB sector 8 by fio (1234), readahead of inode 12".
+pub fn request_text(request: &Request) -> String {
+    let by = thread(&request.comm.to_string(), request.pid);
+    let behalf = behalf(origin_word(request.origin), inode(request.origin));
+    let what = op_and_size(op_word(request.op.kind), request.bytes);
+    format!("{what} sector {} by {by}, {behalf}", request.sector)
+}
+
 /// A thread, such as "fio (1234)".
 pub fn thread(comm: &str, pid: u32) -> String {
     match (comm, pid) {

@@ -8,7 +8,6 @@ use steadyio_trace::event::{Call, Class, Comm, Dev, Op, OpKind, Priority};
 use steadyio_trace::io::{
     Io, Mark, Marks, Missing, Origin, Piece, Request, Spans, Trace, Unmatched,
 };
-use steadyio_trace::report::cause::Cause;
 use steadyio_trace::report::record::{Question, Record};
 
 pub const DEV: Dev = Dev { major: 179, minor: 0 };
@@ -132,10 +131,11 @@ impl Made {
         Record::new(&self.0, question())
     }
 
-    /// Causes of the I/O that took longest.
-    pub fn causes(&self) -> Vec<Cause> {
-        valid(&self.record());
-        self.record().worst_ios[0].causes.clone()
+    /// Causes of the I/O that took longest, in words.
+    pub fn causes(&self) -> Vec<String> {
+        let record = self.record();
+        valid(&record);
+        record.worst_ios[0].causes.iter().map(|cause| cause.text.clone()).collect()
     }
 }
 

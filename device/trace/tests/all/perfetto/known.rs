@@ -9,78 +9,70 @@ use steadyio_trace::event::Comm;
 use steadyio_trace::io::Processes;
 use steadyio_trace::sched::{SchedEvent, SchedTask, SchedWhat, Switch};
 
-fn names_and_us(slices: &[&Slice]) -> Vec<(String, u64, u64)> {
+/// As "read 64K 2-9", in us.
+fn in_words(slices: &[&Slice]) -> Vec<String> {
     let us = |ns: u64| (ns - BEGIN_NS) / 1_000;
-    slices.iter().map(|s| (s.name.clone(), us(s.begin_ns), us(s.end_ns.unwrap()))).collect()
-}
-
-fn of_request(file: &File, request: &str) -> Vec<(String, String, u64, u64)> {
-    let own: Vec<&Slice> = file
-        .slices
-        .iter()
-        .filter(|slice| slice.arguments.get("request").is_some_and(|r| r == request))
-        .collect();
-    let layers = own.iter().map(|slice| file.tracks[&slice.track].name.clone());
-    layers
-        .zip(names_and_us(&own))
-        .map(|(layer, (name, from, to))| (layer, name, from, to))
-        .collect()
-}
-
-fn expected(slices: &[(&str, &str, u64, u64)]) -> Vec<(String, String, u64, u64)> {
-    let owned = |(layer, name, from, to): &(&str, &str, u64, u64)| {
-        (layer.to_string(), name.to_string(), *from, *to)
-    };
-    slices.iter().map(owned).collect()
+    let text = |s: &&Slice| format!("{} {}-{}", s.name, us(s.begin_ns), us(s.end_ns.unwrap()));
+    slices.iter().map(text).collect()
 }
 
 #[test]
-fn a_read_goes_through_every_layer_and_back() {
+fn a_request_has_a_slice_in_each_layer_that_it_passes() {
     let file = File::of(&sample::trace());
-    let name = "read 64K";
-    let layers = [
-        ("submission (VFS)", name, 0, 2),
-        ("block layer", name, 2, 9),
-        ("driver", name, 9, 12),
-        ("device", name, 12, 92),
-        ("completion", name, 92, 99),
+    let cases: [(&str, &[&str]); 3] = [
+        (
+            "0",
+            &[
+                "submission (VFS): read 64K 0-2",
+                "block layer: read 64K 2-9",
+                "driver: read 64K 9-12",
+                "device: read 64K 12-92",
+                "completion: read 64K 92-99",
+            ],
+        ),
+        // Between its pieces it is in the block layer again.
+        (
+            "4",
+            &[
+                "block layer: write 512K 60-70",
+                "driver: write 512K 70-75",
+                "device: write 512K 1/3 75-148",
+                "completion: write 512K 148-150",
+                "block layer: write 512K 150-180",
+                "device: write 512K 2/3 180-200",
+                "block layer: write 512K 200-250",
+                "device: write 512K 3/3 250-400",
+            ],
+        ),
+        // The second of a call is submitted after the first.
+        (
+            "6",
+            &[
+                "submission (VFS): flush 502-561",
+                "block layer: flush 561-562",
+                "device: flush 562-700",
+                "completion: flush 700-705",
+            ],
+        ),
     ];
-    assert_eq!(of_request(&file, "0"), expected(&layers));
+    for (request, expected) in cases {
+        let is_own = |slice: &&Slice| slice.arguments.get("request").is_some_and(|r| r == request);
+        let own: Vec<&Slice> = file.slices.iter().filter(is_own).collect();
+        let layers = own.iter().map(|slice| &file.tracks[&slice.track].name);
+        let found: Vec<String> =
+            layers.zip(in_words(&own)).map(|(layer, slice)| format!("{layer}: {slice}")).collect();
+        assert_eq!(found, expected);
+    }
 }
 
 #[test]
 fn what_a_request_waits_for_is_within_its_block_layer_slice() {
     let file = File::of(&sample::trace());
     let inner: Vec<&Slice> = file.slices.iter().filter(|s| s.depth == 1).collect();
-    let waits = names_and_us(&inner);
-    for wait in [("waiting for a tag", 2, 3), ("plugged", 3, 4), ("in the scheduler", 4, 9)] {
-        assert!(waits.contains(&(wait.0.to_string(), wait.1, wait.2)), "{waits:?}");
+    let waits = in_words(&inner);
+    for wait in ["waiting for a tag 2-3", "plugged 3-4", "in the scheduler 4-9"] {
+        assert!(waits.contains(&wait.to_string()), "{waits:?}");
     }
-}
-
-#[test]
-fn each_piece_is_a_slice_and_the_time_between_is_the_block_layers() {
-    let file = File::of(&sample::trace());
-    let name = "write 512K";
-    let layers = [
-        ("block layer", name, 60, 70),
-        ("driver", name, 70, 75),
-        ("device", "write 512K 1/3", 75, 148),
-        ("completion", name, 148, 150),
-        ("block layer", name, 150, 180),
-        ("device", "write 512K 2/3", 180, 200),
-        ("block layer", name, 200, 250),
-        ("device", "write 512K 3/3", 250, 400),
-    ];
-    assert_eq!(of_request(&file, "4"), expected(&layers));
-}
-
-#[test]
-fn the_second_request_of_a_call_is_submitted_after_the_first() {
-    let file = File::of(&sample::trace());
-    let submitted = of_request(&file, "6");
-    assert_eq!(submitted[0], expected(&[("submission (VFS)", "flush", 502, 561)])[0]);
-    assert_eq!(submitted.last().unwrap(), &expected(&[("completion", "flush", 700, 705)])[0]);
 }
 
 #[test]
@@ -129,8 +121,7 @@ fn threads_are_in_the_process_table_and_cpus_show_what_ran() {
     let threads: Vec<_> = file.tracks.values().filter_map(|track| track.thread).collect();
     assert_eq!(threads, [(1201, 1201), (1201, 1202)]);
     // The last switch is from a thread that was not seen to get this CPU.
-    let ran = names_and_us(&file.on("CPU 1"));
-    assert_eq!(ran, [("reader 1202".to_string(), 10, 25)]);
+    assert_eq!(in_words(&file.on("CPU 1")), ["reader 1202 10-25"]);
 }
 
 #[test]

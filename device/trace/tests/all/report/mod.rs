@@ -2,7 +2,6 @@
 //! What is said of a trace.
 
 mod calls;
-mod cause_text;
 mod causes;
 mod figures;
 mod own_time;

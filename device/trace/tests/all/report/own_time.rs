@@ -3,6 +3,8 @@
 
 use serde_json::{Value, json};
 use steadyio_trace::event::{Call, Comm, Event, EventKind};
+use steadyio_trace::report::record::Record;
+use steadyio_trace::report::words;
 use steadyio_trace::sched::{Context, SchedTask, Switch, Waking};
 
 use crate::events::{Script, extent, follow};
@@ -61,17 +63,20 @@ fn read(exit_us: u64, between: impl FnOnce(&mut Script)) -> Script {
     script
 }
 
-/// The causes of the one I/O of these events, as the record has them but for their text; and the events that would tell more.
-fn causes(events: &[Event]) -> (Vec<Value>, Vec<String>) {
-    let record = steadyio_trace::report::record::Record::new(&follow(events), question());
-    let record = valid(&record);
+/// The causes of the one I/O of these events, as the record has them; and the events that would tell more.
+fn told(events: &[Event]) -> (Vec<Value>, Vec<String>) {
+    let record = valid(&Record::new(&follow(events), question()));
     let ios = record["worst_ios"].as_array().unwrap();
     assert_eq!(ios.len(), 1, "{record:#}");
     let missing = record["missing"].as_array().unwrap().iter();
     let missing = missing.map(|missing| missing["event"].as_str().unwrap().to_string()).collect();
-    let mut causes = ios[0]["causes"].as_array().unwrap().clone();
-    causes.iter_mut().for_each(|cause| drop(cause.as_object_mut().unwrap().remove("text")));
-    (causes, missing)
+    (ios[0]["causes"].as_array().unwrap().clone(), missing)
+}
+
+/// In words.
+fn causes(events: &[Event]) -> Vec<String> {
+    let text = |cause: &Value| cause["text"].as_str().unwrap().to_string();
+    told(events).0.iter().map(text).collect()
 }
 
 fn waits_for_a_hog(script: &mut Script) {
@@ -81,16 +86,19 @@ fn waits_for_a_hog(script: &mut Script) {
     switch(script, 1_200, "other", "S", READER);
 }
 
+const WAITED_FOR_A_HOG: &str = "988.0 us of post runnable, waiting for CPU 1 where loader (31), real-time 50, ran for \
+                                888.0 us of it, woken after 12.0 us by an interrupt on top of loader (31)";
+
 #[test]
 fn a_wait_for_a_cpu_names_who_had_it_longest_and_who_woke_the_thread() {
-    let (causes, missing) = causes(&read(1_210, waits_for_a_hog).events);
+    let (causes, missing) = told(&read(1_210, waits_for_a_hog).events);
     let woken = json!({"slept_ns": 12_000, "pid": 31, "comm": "loader", "context": "interrupt"});
     let had_cpu = json!({
         "pid": 31, "comm": "loader", "class": "real_time", "priority": 50, "ns": 888_000
     });
     let longest = json!({"ns": 988_000, "cpu": 1, "woken": woken, "had_cpu": had_cpu});
-    let cause =
-        json!({"cause": "cpu_wait", "ns": 988_000, "span": "post", "times": 1, "longest": longest});
+    let cause = json!({"cause": "cpu_wait", "ns": 988_000, "span": "post", "times": 1, "longest": longest,
+        "text": WAITED_FOR_A_HOG});
     assert_eq!(causes, [cause]);
     assert!(!missing.iter().any(|event| event.starts_with("sched:")), "{missing:?}");
 }
@@ -104,14 +112,10 @@ fn a_thread_that_lost_its_cpu_is_told_from_one_that_was_woken() {
         switch(script, 210, READER, "R", "other");
         switch(script, 1_990, "other", "S", READER);
     });
-    let (causes, _) = causes(&script.events);
-    assert_eq!(causes.len(), 1, "{causes:#?}");
-    assert_eq!(causes[0]["longest"]["woken"], Value::Null);
-    let had_cpu = &causes[0]["longest"]["had_cpu"];
-    assert_eq!((&had_cpu["class"], &had_cpu["priority"]), (&json!("normal"), &json!(-5)));
     // Once for 1 us after it was woken, too.
-    assert_eq!((&causes[0]["ns"], &causes[0]["times"]), (&json!(1_781_000), &json!(2)));
-    assert_eq!(had_cpu["ns"], 1_780_000);
+    let expected = "1781.0 us of post runnable, waiting for a CPU 2 times, longest 1780.0 us for CPU 1 where other (32), \
+                    nice -5, ran for 1780.0 us of it, preempted";
+    assert_eq!(causes(&script.events), [expected]);
 }
 
 #[test]
@@ -129,13 +133,19 @@ fn a_sleep_before_the_first_bio_is_submission_and_names_its_waker() {
     wake(&mut script, 4_000, "kworker/1:1", Some(Context::Thread));
     switch(&mut script, 4_100, IDLE, "R", READER);
     script.events.sort_by_key(|event| event.time_ns);
-    let (causes, _) = causes(&script.events);
-    let woken =
-        json!({"slept_ns": 3_000_000, "pid": 58, "comm": "kworker/1:1", "context": "thread"});
-    let asleep = json!({"cause": "asleep", "ns": 3_000_000, "span": "submission", "times": 1,
-        "longest": {"ns": 3_000_000, "woken": woken}});
-    let running = json!({"cause": "running", "ns": 1_910_000, "span": "submission"});
-    assert_eq!(causes, [asleep, running]);
+    let expected = [
+        "3000.0 us of submission asleep, woken by kworker/1:1 (58)",
+        "1910.0 us of submission running on a CPU",
+    ];
+    assert_eq!(causes(&script.events), expected);
+    // Again, for a short time.
+    switch(&mut script, 4_200, READER, "D", IDLE);
+    wake(&mut script, 4_300, IDLE, None);
+    switch(&mut script, 4_300, IDLE, "R", READER);
+    script.events.sort_by_key(|event| event.time_ns);
+    let expected =
+        "3100.0 us of submission asleep 2 times, longest 3000.0 us, woken by kworker/1:1 (58)";
+    assert_eq!(causes(&script.events)[0], expected);
 }
 
 #[test]
@@ -145,8 +155,7 @@ fn a_thread_that_only_runs_is_said_to_run() {
         wake(script, 200, IDLE, None);
         switch(script, 200, IDLE, "R", READER);
     });
-    let (causes, _) = causes(&script.events);
-    assert_eq!(causes, [json!({"cause": "running", "ns": 700_000, "span": "post"})]);
+    assert_eq!(causes(&script.events), ["700.0 us of post running on a CPU"]);
 }
 
 #[test]
@@ -156,37 +165,41 @@ fn a_waking_that_comes_before_its_thread_has_left_the_cpu_counts() {
         switch(script, 120, READER, "D", LOADER);
         switch(script, 1_200, LOADER, "S", READER);
     });
-    let (causes, _) = causes(&script.events);
-    assert_eq!(causes.len(), 1, "{causes:#?}");
-    assert_eq!(causes[0]["ns"], 1_000_000);
-    assert_eq!(causes[0]["longest"]["woken"]["slept_ns"], Value::Null, "before the span began");
+    let expected = "1000.0 us of post runnable, waiting for CPU 1 where loader (31), real-time 50, ran for 1000.0 us of it, \
+                    woken before by loader (31)";
+    assert_eq!(causes(&script.events), [expected]);
 }
 
-#[test]
-fn without_the_waking_nothing_is_said() {
-    let is_waking = |event: &Event| matches!(event.what, EventKind::Waking(_));
-    let mut events = read(1_210, waits_for_a_hog).events;
-    events.retain(|event| !is_waking(event));
-    let (causes, missing) = causes(&events);
-    assert_eq!(causes, Vec::<Value>::new());
-    assert!(missing.contains(&"sched:sched_waking".to_string()), "{missing:?}");
+fn is_of_sched(event: &Event) -> bool {
+    matches!(event.what, EventKind::Switch(_) | EventKind::Waking(_))
 }
 
-#[test]
-fn without_any_switch_of_its_own_nothing_is_said() {
-    let of_reader = |event: &Event| match event.what {
+fn is_of_reader(event: &Event) -> bool {
+    match event.what {
         EventKind::Switch(Switch { prev, next, .. }) => prev.pid == 7 || next.pid == 7,
-        EventKind::Waking(_) => true,
         _ => false,
-    };
-    let mut events = read(1_210, waits_for_a_hog).events;
-    events.retain(|event| !of_reader(event));
-    assert_eq!(causes(&events).0, Vec::<Value>::new());
-    let sched = |event: &Event| matches!(event.what, EventKind::Switch(_) | EventKind::Waking(_));
-    events.retain(|event| !sched(event));
-    let (causes, missing) = causes(&events);
-    assert_eq!(causes, Vec::<Value>::new());
-    assert!(missing.contains(&"sched:sched_switch".to_string()), "{missing:?}");
+    }
+}
+
+fn is_waking(event: &Event) -> bool {
+    matches!(event.what, EventKind::Waking(_))
+}
+
+#[test]
+fn without_its_wakings_or_switches_nothing_is_said_of_a_thread() {
+    type Without = fn(&Event) -> bool;
+    let cases: [(Without, Option<&str>); 3] = [
+        (is_waking, Some("sched:sched_waking")),
+        (|event| is_of_reader(event) || is_waking(event), None),
+        (is_of_sched, Some("sched:sched_switch")),
+    ];
+    for (without, expected) in cases {
+        let mut events = read(1_210, waits_for_a_hog).events;
+        events.retain(|event| !without(event));
+        let (causes, missing) = told(&events);
+        assert_eq!(causes, Vec::<Value>::new());
+        assert!(expected.is_none_or(|event| missing.contains(&event.to_string())), "{missing:?}");
+    }
 }
 
 #[test]
@@ -199,28 +212,21 @@ fn where_events_were_lost_in_it_nothing_is_said() {
     assert_eq!((trace.ios.len(), trace.account.ios_incomplete), (0, 1));
 }
 
+/// Where only some threads were traced, or the end of one's time on the CPU is missing: it is not known how long.
 #[test]
-fn where_only_some_threads_were_traced_it_is_told_who_had_the_cpu_last() {
-    let mut events = read(1_210, waits_for_a_hog).events;
-    let of_reader = |event: &Event| match event.what {
-        EventKind::Switch(Switch { prev, next, .. }) => prev.pid == 7 || next.pid == 7,
-        _ => true,
-    };
-    events.retain(of_reader);
-    let (causes, _) = causes(&events);
-    let had_cpu =
-        json!({"pid": 32, "comm": "other", "class": "normal", "priority": -5, "ns": null});
-    assert_eq!(causes[0]["longest"]["had_cpu"], had_cpu);
-}
-
-#[test]
-fn a_time_on_the_cpu_of_which_the_end_is_missing_does_not_count() {
-    let mut events = read(1_210, waits_for_a_hog).events;
-    // The loader's end is not there: it is not known when the other one began.
-    events.retain(|event| !(event.pid == 31 && matches!(event.what, EventKind::Switch(_))));
-    let (causes, _) = causes(&events);
-    let had_cpu = &causes[0]["longest"]["had_cpu"];
-    assert_eq!((&had_cpu["comm"], &had_cpu["ns"]), (&json!("other"), &Value::Null));
+fn without_switches_of_others_it_is_told_who_had_the_cpu_last() {
+    let loaders_end = |event: &Event| event.pid == 31 && matches!(event.what, EventKind::Switch(_));
+    let of_others = |event: &Event| is_of_sched(event) && !is_of_reader(event) && !is_waking(event);
+    let without: [&dyn Fn(&Event) -> bool; 2] = [&of_others, &loaders_end];
+    for without in without {
+        let mut events = read(1_210, waits_for_a_hog).events;
+        events.retain(|event| !without(event));
+        let found = &causes(&events)[0];
+        assert!(
+            found.contains("waiting for CPU 1 where other (32), nice -5, ran last, "),
+            "{found}"
+        );
+    }
 }
 
 #[test]
@@ -237,6 +243,20 @@ fn a_writer_that_was_throttled_is_said_to_be_with_the_time_of_its_pauses() {
     script.at(15_900 * US).block('C', extent);
     script.at(16_000 * US).exit(Call::Write, 4096);
     script.events.sort_by_key(|event| event.time_ns);
-    let (causes, _) = causes(&script.events);
-    assert_eq!(causes, [json!({"cause": "dirty_throttle", "ns": 14_000_000, "times": 2})]);
+    let expected = "14000.0 us throttled in balance_dirty_pages (2 pauses)";
+    assert_eq!(causes(&script.events), [expected]);
+}
+
+#[test]
+fn who_ended_a_sleep_is_named_only_as_far_as_it_is_known() {
+    let cases = [
+        (("jbd2/loop0-8", 70, Some("thread")), "by jbd2/loop0-8 (70)"),
+        (("ksoftirqd/0", 16, Some("softirq")), "by ksoftirqd/0 (16)"),
+        (("dd", 60, Some("softirq")), "by a softirq on top of dd (60)"),
+        (("dd", 60, None), "by dd (60) or an interrupt on top of it"),
+        (("swapper/0", 0, None), "by an interrupt on an idle CPU"),
+    ];
+    for ((comm, pid, context), expected) in cases {
+        assert_eq!(words::by(comm, pid, context), expected);
+    }
 }
