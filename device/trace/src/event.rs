@@ -233,34 +233,29 @@ pub enum UringOp {
 }
 
 impl UringOp {
-    /// By the kernel's number (`enum io_uring_op`), which is part of its interface.
+    /// By the kernel's numbers (`enum io_uring_op`), which are part of its interface, and their names in its events.
+    const ALL: [(u64, &'static str, UringOp); 13] = [
+        (1, "READV", UringOp::Read),
+        (2, "WRITEV", UringOp::Write),
+        (3, "FSYNC", UringOp::Fsync),
+        (4, "READ_FIXED", UringOp::Read),
+        (5, "WRITE_FIXED", UringOp::Write),
+        (8, "SYNC_FILE_RANGE", UringOp::SyncFileRange),
+        (17, "FALLOCATE", UringOp::Fallocate),
+        (22, "READ", UringOp::Read),
+        (23, "WRITE", UringOp::Write),
+        (49, "READ_MULTISHOT", UringOp::Read),
+        (55, "FTRUNCATE", UringOp::Ftruncate),
+        (60, "READV_FIXED", UringOp::Read),
+        (61, "WRITEV_FIXED", UringOp::Write),
+    ];
+
     pub fn from_number(number: u64) -> UringOp {
-        match number {
-            // READV, READ_FIXED, READ, READ_MULTISHOT, READV_FIXED
-            1 | 4 | 22 | 49 | 60 => UringOp::Read,
-            // WRITEV, WRITE_FIXED, WRITE, WRITEV_FIXED
-            2 | 5 | 23 | 61 => UringOp::Write,
-            3 => UringOp::Fsync,
-            8 => UringOp::SyncFileRange,
-            17 => UringOp::Fallocate,
-            55 => UringOp::Ftruncate,
-            _ => UringOp::Other,
-        }
+        UringOp::ALL.iter().find(|op| op.0 == number).map_or(UringOp::Other, |op| op.2)
     }
 
-    /// By its name in `io_uring`'s events.
-    pub fn from_name(name: &[u8]) -> UringOp {
-        match name {
-            b"READ" | b"READV" | b"READ_FIXED" | b"READ_MULTISHOT" | b"READV_FIXED" => {
-                UringOp::Read
-            }
-            b"WRITE" | b"WRITEV" | b"WRITE_FIXED" | b"WRITEV_FIXED" => UringOp::Write,
-            b"FSYNC" => UringOp::Fsync,
-            b"SYNC_FILE_RANGE" => UringOp::SyncFileRange,
-            b"FALLOCATE" => UringOp::Fallocate,
-            b"FTRUNCATE" => UringOp::Ftruncate,
-            _ => UringOp::Other,
-        }
+    pub fn from_name(name: &str) -> UringOp {
+        UringOp::ALL.iter().find(|op| op.1 == name).map_or(UringOp::Other, |op| op.2)
     }
 }
 

@@ -16,7 +16,7 @@ use steadyio_core::interrupt::Interrupt;
 use steadyio_trace::report::groups::size_text;
 use steadyio_trace::source::capture::devices::Stack;
 use steadyio_trace::source::capture::{Capture, Captured, EndReason, Options};
-use steadyio_trace::source::wanted::Detail;
+use steadyio_trace::source::table::Detail;
 
 use super::arguments::Arguments;
 use super::threads;

@@ -2,7 +2,7 @@
 //! What a file is, by what is in it.
 
 use super::text::Text;
-use super::{ftrace_text, perf_script, trace_dat};
+use super::trace_dat;
 
 /// A format that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,9 +17,6 @@ pub enum Format {
 
 /// So much of a file is enough to tell what it is.
 pub const HEAD_BYTES: usize = 1 << 18;
-
-/// Those that are text.
-const TEXTS: [Format; 2] = [Format::Ftrace, Format::Perf];
 
 /// How other files begin that people take for traces, and what to do with them.
 const OTHERS: [(&[u8], &str); 7] = [
@@ -48,29 +45,16 @@ pub fn format(head: &[u8]) -> Result<Format, &'static str> {
     if let Some((_, why)) = OTHERS.iter().find(|(magic, _)| head.starts_with(magic)) {
         return Err(why);
     }
-    let understood = TEXTS.map(|format| (understood(format, head), format));
-    let best = understood.into_iter().max_by_key(|(lines, _)| *lines);
+    let texts = [Format::Ftrace, Format::Perf].map(|format| (understood(format, head), format));
+    let best = texts.into_iter().max_by_key(|(lines, _)| *lines);
     best.filter(|(lines, _)| *lines > 0).map(|(_, format)| format).ok_or(LOOKED_FOR)
-}
-
-/// The events in a text of that format; `None` if that is no text.
-pub fn text<'a>(
-    format: Format,
-    reader: impl std::io::BufRead + 'a,
-    file: &str,
-) -> Option<Text<'a>> {
-    match format {
-        Format::Ftrace => Some(ftrace_text::read(reader, file)),
-        Format::Perf => Some(perf_script::read(reader, file)),
-        Format::TraceDat => None,
-    }
 }
 
 /// How many more lines make sense in that format than do not.
 fn understood(format: Format, head: &[u8]) -> u64 {
     // The last line may be cut.
     let end = head.iter().rposition(|byte| *byte == b'\n').map_or(head.len(), |end| end + 1);
-    let Some(mut text) = text(format, &head[..end], "") else { return 0 };
+    let mut text = Text::new(format, &head[..end], "");
     let (mut events, mut problems) = (0, 0);
     for item in text.by_ref() {
         *(if item.is_ok() { &mut events } else { &mut problems }) += 1;

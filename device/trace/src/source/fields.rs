@@ -2,9 +2,13 @@
 //! The fields of one event by their number in the list of the table's row: of a binary record, whatever their size and
 //! place in this kernel's layout, or of a line of text.
 
-use super::format::{DataLocation, Field, Format};
+use std::str::{FromStr, from_utf8};
+
+use regex::bytes::Captures;
+
+use super::format::{Field, Format};
 use super::rwbs;
-use crate::event::{Comm, Dev, Extent, Op, Priority};
+use crate::event::{Comm, Dev, Extent, Op, Priority, UringOp};
 
 /// Where the wanted fields of one event lie; made once per format.
 #[derive(Clone, Debug)]
@@ -16,15 +20,18 @@ pub(super) struct Layout {
 
 impl Layout {
     /// Finds `names` in a format; one with `?` before it may be absent. The error says which is.
-    pub fn new(format: &Format, names: &[&str]) -> Result<Layout, String> {
-        let slots = names.iter().map(|name| match name.strip_prefix('?') {
-            Some(name) => Ok(format.field(name).cloned()),
-            None => match format.field(name) {
-                Some(field) => Ok(Some(field.clone())),
-                None => Err(format!("its records have no field {name:?}")),
-            },
-        });
-        let slots = slots.collect::<Result<Vec<_>, _>>()?;
+    pub fn new<'a>(
+        format: &Format,
+        names: impl Iterator<Item = &'a str>,
+    ) -> Result<Layout, String> {
+        let find = |name: &str| {
+            let field = format.fields.iter().find(|field| field.name == bare(name)).cloned();
+            match field {
+                None if bare(name) == name => Err(format!("its records have no field {name:?}")),
+                field => Ok(field),
+            }
+        };
+        let slots = names.map(find).collect::<Result<Vec<_>, _>>()?;
         let size_min = slots.iter().flatten().map(|field| field.offset + field.size).max();
         Ok(Layout { slots, size_min: size_min.unwrap_or(0) })
     }
@@ -35,19 +42,8 @@ impl Layout {
     }
 }
 
-/// A value that was read from text.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Value<'a> {
-    /// With the bits of an unsigned one, if it is one.
-    Int(i64),
-    Bytes(&'a [u8]),
-}
-
-impl Value<'_> {
-    #[allow(clippy::cast_possible_wrap)]
-    pub fn of_u64(bits: u64) -> Value<'static> {
-        Value::Int(bits as i64)
-    }
+fn bare(name: &str) -> &str {
+    name.trim_start_matches('?')
 }
 
 /// The fields of one event. Each getter takes the number of a field in the list; `None` if this kernel lacks
@@ -55,77 +51,90 @@ impl Value<'_> {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fields<'a> {
     Record { data: &'a [u8], layout: &'a Layout },
-    Text(&'a [Option<Value<'a>>]),
+    Text { line: &'a Captures<'a>, names: &'a [&'static str] },
 }
 
 impl<'a> Fields<'a> {
-    /// Of a line, whose values are in the order of the list.
-    pub fn of_text(values: &'a [Option<Value<'a>>]) -> Fields<'a> {
-        Fields::Text(values)
-    }
-
-    /// The bytes of a field.
     pub fn bytes(&self, slot: usize) -> Option<&'a [u8]> {
         match self {
             Fields::Record { data, layout } => bytes_of(data, layout.slots.get(slot)?.as_ref()?),
-            Fields::Text(values) => match values.get(slot)?.as_ref()? {
-                Value::Bytes(bytes) => Some(bytes),
-                Value::Int(_) => None,
-            },
+            Fields::Text { line, names } => Some(line.name(bare(names.get(slot)?))?.as_bytes()),
         }
     }
 
-    /// An integer of 1, 2, 4 or 8 bytes, its sign kept.
+    /// The text of a field, if it is of text.
+    fn text(&self, slot: usize) -> Option<&'a str> {
+        matches!(self, Fields::Text { .. }).then(|| from_utf8(self.bytes(slot)?).ok()).flatten()
+    }
+
+    /// An integer of 1, 2, 4 or 8 bytes, its sign kept; one that is unsigned and has 64 bits as they are.
     pub fn int(&self, slot: usize) -> Option<i64> {
         match self {
             Fields::Record { data, layout } => int_of(data, layout.slots.get(slot)?.as_ref()?),
-            Fields::Text(values) => match values.get(slot)?.as_ref()? {
-                Value::Int(value) => Some(*value),
-                Value::Bytes(_) => None,
-            },
+            Fields::Text { .. } => {
+                let text = self.text(slot)?;
+                text.parse().ok().or_else(|| text.parse::<u64>().ok().map(|bits| bits as i64))
+            }
         }
     }
 
+    /// An integer that fits.
+    pub fn number<T: TryFrom<i64>>(&self, slot: usize) -> Option<T> {
+        self.int(slot)?.try_into().ok()
+    }
+
     /// An integer, its bits as they are.
-    #[allow(clippy::cast_sign_loss)]
     pub fn u64(&self, slot: usize) -> Option<u64> {
         self.int(slot).map(|value| value as u64)
     }
 
-    /// An integer that fits.
-    pub fn u32(&self, slot: usize) -> Option<u32> {
-        self.int(slot)?.try_into().ok()
+    /// The same, of what text has in hexadecimal.
+    pub fn hex(&self, slot: usize) -> Option<u64> {
+        match self.text(slot) {
+            None => self.u64(slot),
+            Some("(nil)" | "(null)") => Some(0),
+            Some(text) => u64::from_str_radix(text.trim_start_matches("0x"), 16).ok(),
+        }
     }
 
-    /// An integer that fits.
-    pub fn u8(&self, slot: usize) -> Option<u8> {
-        self.int(slot)?.try_into().ok()
-    }
-
-    /// An integer that fits.
-    pub fn i32(&self, slot: usize) -> Option<i32> {
-        self.int(slot)?.try_into().ok()
-    }
-
-    /// A C `int` that the kernel keeps in a longer word: of a system call's arguments.
-    #[allow(clippy::cast_possible_truncation)]
-    pub fn int_argument(&self, slot: usize) -> Option<i32> {
-        self.int(slot).map(|value| value as i32)
-    }
-
-    /// A device in the kernel's encoding.
+    /// A device in the kernel's encoding, or as text `8,0` or `8:0`.
     pub fn dev(&self, slot: usize) -> Option<Dev> {
-        Some(Dev::from_kernel(self.u32(slot)?))
+        let Some(text) = self.text(slot) else {
+            return Some(Dev::from_kernel(self.number(slot)?));
+        };
+        let (major, minor) = text.split_once([',', ':'])?;
+        let dev = Dev { major: major.parse().ok()?, minor: minor.parse().ok()? };
+        (Dev::from_kernel(dev.to_kernel()) == dev).then_some(dev)
+    }
+
+    /// An I/O priority in the kernel's encoding, or as text `be,0,4 `: class, hint and level.
+    pub fn priority(&self, slot: usize) -> Option<Priority> {
+        let Some(text) = self.text(slot) else { return Priority::from_kernel(self.number(slot)?) };
+        let mut parts = text.trim_end().split(',');
+        let class = match parts.next()? {
+            "none" | "0x0" => 0,
+            "rt" | "0x1" => 1,
+            "be" | "0x2" => 2,
+            "idle" | "0x3" => 3,
+            _ => return None,
+        };
+        Priority::from_kernel(class << 13 | u16::from_str(parts.nth(1)?).ok()?)
+    }
+
+    pub fn uring_op(&self, slot: usize) -> Option<UringOp> {
+        let name = self.text(slot).map(UringOp::from_name);
+        name.or_else(|| self.u64(slot).map(UringOp::from_number))
+    }
+
+    /// A thread's state says that it could go on: of its bits those above 0xff mark preemption.
+    pub fn is_runnable(&self, slot: usize) -> Option<bool> {
+        let text = self.text(slot).map(|state| matches!(state, "R" | "R+"));
+        text.or_else(|| Some(self.int(slot)? & 0xff == 0))
     }
 
     /// The letters of operation and flags.
     pub fn op(&self, slot: usize) -> Option<Op> {
         Some(rwbs::parse(self.bytes(slot)?))
-    }
-
-    /// An I/O priority.
-    pub fn priority(&self, slot: usize) -> Option<Priority> {
-        Priority::from_kernel(self.int(slot)?.try_into().ok()?)
     }
 
     /// A thread's name.
@@ -135,39 +144,26 @@ impl<'a> Fields<'a> {
 
     /// The first four fields are `dev sector nr_sector rwbs`, the fifth, if any, is `ioprio`.
     pub fn extent(&self) -> Option<Extent> {
-        let (dev, sector) = (self.dev(0)?, self.u64(1)?);
-        Some(Extent {
-            dev,
-            sector,
-            sectors: self.u32(2)?,
-            op: self.op(3)?,
-            priority: self.priority(4),
-        })
+        let (dev, sector, sectors) = (self.dev(0)?, self.u64(1)?, self.number(2)?);
+        Some(Extent { dev, sector, sectors, op: self.op(3)?, priority: self.priority(4) })
     }
 }
 
 fn bytes_of<'a>(data: &'a [u8], field: &Field) -> Option<&'a [u8]> {
     let here = data.get(field.offset..field.offset + field.size)?;
-    if field.held == DataLocation::Here {
-        return Some(here);
-    }
+    let Some(base) = field.elsewhere_from else { return Some(here) };
     let place = u32::from_le_bytes(*here.first_chunk()?);
-    let base = if field.held == DataLocation::Elsewhere { 0 } else { field.offset + field.size };
     let start = base + (place & 0xffff) as usize;
     data.get(start..start + (place >> 16) as usize)
 }
 
 fn int_of(data: &[u8], field: &Field) -> Option<i64> {
-    if field.held != DataLocation::Here {
+    let bytes = bytes_of(data, field)?;
+    if field.elsewhere_from.is_some() || !matches!(bytes.len(), 1 | 2 | 4 | 8) {
         return None;
     }
-    let bytes = bytes_of(data, field)?;
     let mut whole = [0; 8];
-    whole.get_mut(..bytes.len())?.copy_from_slice(bytes);
-    let bits = match bytes.len() {
-        1 | 2 | 4 | 8 => 64 - 8 * bytes.len(),
-        _ => return None,
-    };
-    let value = i64::from_le_bytes(whole);
-    Some(if field.signed { value << bits >> bits } else { value })
+    whole[..bytes.len()].copy_from_slice(bytes);
+    let (value, unused) = (i64::from_le_bytes(whole), 64 - 8 * bytes.len());
+    Some(if field.signed { value << unused >> unused } else { value })
 }

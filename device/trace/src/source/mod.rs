@@ -15,18 +15,15 @@ pub mod detect;
 mod fields;
 pub mod files;
 pub mod format;
-pub mod ftrace_text;
 mod merge;
 pub mod pages;
-pub mod perf_script;
 pub mod pid_namespace;
 pub mod ring;
 pub mod rwbs;
-mod table;
+pub mod table;
 pub mod text;
-pub mod trace_dat;
+mod trace_dat;
 pub mod tracefs;
-pub mod wanted;
 
 /// Events in the order of their time, with problems between them. The end of the iterator is the end of the
 /// trace, or the place behind which nothing can be read; in that case its last item is a problem.

@@ -6,12 +6,12 @@ use std::collections::{HashMap, VecDeque};
 use std::io::Read;
 use std::rc::Rc;
 
-use super::decode::{Decoded, Decoder};
+use super::decode::Decoder;
 use super::format::PageFormat;
 use super::merge::Merge;
 use super::ring::{self, BadPage, Entry};
 use super::{Position, Problem};
-use crate::event::{Comm, Event};
+use crate::event::{Comm, Event, EventKind};
 
 /// The pages of one CPU, oldest first.
 pub struct CpuPages<'a> {
@@ -137,24 +137,27 @@ impl OneCpu<'_> {
     }
 
     fn take_entry(&mut self, entry: Result<Entry, BadPage>) -> Result<(), Problem> {
-        let (time_ns, offset, decoded) = match entry {
+        let cpu = self.from.cpu;
+        let (time_ns, offset, event) = match entry {
             Err(bad) => return Err(self.problem(bad.offset, bad.what)),
             Ok(Entry::Lost { time_ns, count }) => {
-                (time_ns, 0, Decoded::lost(count, self.latest_ns))
+                let what = EventKind::Lost { count, since_ns: Some(self.latest_ns) };
+                (time_ns, 0, Event { time_ns, cpu, pid: 0, comm: Comm::default(), what })
             }
-            Ok(Entry::Record { time_ns, offset, data }) => match self.decoder.decode(data) {
-                Ok(None) => return Ok(()),
-                Ok(Some(decoded)) => (time_ns, offset, decoded),
-                Err(what) => return Err(self.problem(offset, what)),
-            },
+            Ok(Entry::Record { time_ns, offset, data }) => {
+                match self.decoder.decode(time_ns, cpu, data) {
+                    Ok(None) => return Ok(()),
+                    Ok(Some(event)) => (time_ns, offset, event),
+                    Err(what) => return Err(self.problem(offset, what)),
+                }
+            }
         };
         if time_ns < self.latest_ns {
             let back_ns = self.latest_ns - time_ns;
             return Err(self.problem(offset, format!("{back_ns} ns before the record before it")));
         }
         self.latest_ns = time_ns;
-        let (cpu, comm) = (self.from.cpu, decoded.comm.unwrap_or_default());
-        self.events.push_back(Event { time_ns, cpu, pid: decoded.pid, comm, what: decoded.what });
+        self.events.push_back(event);
         Ok(())
     }
 

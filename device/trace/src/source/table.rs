@@ -4,17 +4,113 @@
 //! Binary records (`decode`, by the kernel's `format`) and text (`text::pattern`) give the same fields, so each event
 //! is declared once, here. The calls among them are in `calls`.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use serde::{Deserialize, Serialize};
+
 use super::commands::{mmc_done, mmc_start, nvme, scsi};
 use super::fields::Fields;
-use super::wanted::{ABSENT, Decode, Need, Wanted};
+use super::text::Pattern;
 use crate::calls::{CALLS, CallEvents};
-use crate::event::{EventKind, Extent, Op, UringOp};
+use crate::event::{EventKind, Extent, Op};
 use crate::sched::{Context, SchedTask, Switch, Waking};
+
+/// How much of the path of an I/O is traced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Detail {
+    /// What the spans and the causes need.
+    Summary,
+    /// Plugs, interrupts and the page cache too, which happen more often than I/Os.
+    Fine,
+}
+
+/// What an event is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// [`Detail::Summary`].
+    Summary,
+    /// [`Detail::Fine`].
+    Fine,
+    /// What threads do. Context switches are more frequent than I/Os, so this is optional.
+    Threads,
+    /// Calls about names and attributes of files: frequent, and seldom waited for.
+    Metadata,
+    /// Not asked of this kernel, but read in files.
+    Files,
+}
+
+/// One event of the kernel.
+pub struct Wanted {
+    /// The folder under `events`.
+    pub system: &'static str,
+    /// The folder in it.
+    pub name: String,
+    /// What older kernels called it.
+    pub old_name: Option<&'static str>,
+    pub(super) need: Need,
+    /// Which of them, in the kernel's words; empty for all.
+    pub filter: &'static str,
+    /// The fields that `decode` takes, by their number in this list; `?` before one that not all kernels have.
+    pub(super) fields: Vec<&'static str>,
+    /// How it is printed; the first that fits counts.
+    pub(super) text: Vec<Pattern>,
+    pub(super) decode: Decode,
+}
+
+/// How the fields become a [`EventKind`]; `None` if a field is not what it should be.
+type Decode = Box<dyn Fn(&Fields) -> Option<EventKind> + Send + Sync>;
+
+impl std::fmt::Debug for Wanted {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{}:{}", self.system, self.name)
+    }
+}
+
+impl Wanted {
+    /// It is about what the thread in whose context it happens does, and not about what happens to a device.
+    pub fn is_of_thread(&self) -> bool {
+        let of_system =
+            matches!(self.system, "syscalls" | "raw_syscalls" | "sched" | "lock" | "exceptions");
+        of_system || self.system == "filemap" || self.name == "balance_dirty_pages"
+    }
+
+    /// The field with the name of the thread in whose context it happens, after `?`.
+    pub(super) fn comm_field(&self) -> &'static str {
+        match (self.system, self.name.as_str()) {
+            ("sched", "sched_switch") => "?prev_comm",
+            // `comm` is the woken, or the new, thread.
+            ("sched" | "task", _) => ABSENT,
+            _ => "?comm",
+        }
+    }
+}
+
+/// Keeps the place of a field that an event does not have.
+const ABSENT: &str = "?";
+
+/// All that can be asked of a kernel, or read. Those of calls come last.
+pub fn wanted() -> &'static [Wanted] {
+    static ALL: LazyLock<Vec<Wanted>> = LazyLock::new(|| {
+        let all = [block(), drivers(), io_uring(), files(), threads()].into_iter().flatten();
+        all.chain(CALLS.iter().flat_map(calls)).collect()
+    });
+    &ALL
+}
+
+/// The event of this name, or that had it once.
+pub(super) fn by_name(name: &[u8]) -> Option<&'static Wanted> {
+    static NAMES: LazyLock<HashMap<&[u8], &Wanted>> = LazyLock::new(|| {
+        let names = |row: &'static Wanted| [Some(row.name.as_str()), row.old_name];
+        let of_row = |row| names(row).into_iter().flatten().map(move |name| (name.as_bytes(), row));
+        wanted().iter().flat_map(of_row).collect()
+    });
+    NAMES.get(name).copied()
+}
 
 const NS_PER_MS: u64 = 1_000_000;
 const SECTOR_BYTES: u32 = 512;
-/// Bits of `prev_state` that say for what a thread sleeps or that it is gone; those above them mark preemption.
-const STATE_MASK: i64 = 0xff;
 /// Of `common_flags`.
 const HARDIRQ: u8 = 0x08;
 const SOFTIRQ: u8 = 0x10;
@@ -35,29 +131,13 @@ const SCSI_TEXT: &[&str] = &[
 ];
 const INODE: &[&str] = &["bdi {*}: ino={ino:d} state={*}"];
 const COMMIT: &[&str] = &["dev {dev:D} transaction {transaction:d} sync {*}"];
-const READAHEAD: &[&str] = &["dev={s_dev:C} ino={i_ino:x} {*}"];
+const READAHEAD: &[&str] = &["dev={s_dev:D} ino={i_ino:x} {*}"];
 const WAKING: &[&str] = &[
     "comm={comm:n} pid={pid:d} prio={prio:s} target_cpu={:d}",
     "comm={comm:n} pid={pid:d} prio={prio:s} success=1 target_cpu={:d}",
     "{comm:n}:{pid:d} [{prio:s}] CPU:{:d}",
     "{comm:n}:{pid:d} [{prio:s}] success=1 CPU:{:d}",
 ];
-
-/// All rows, those of calls last.
-pub(super) fn rows() -> Vec<Wanted> {
-    let mut all = block();
-    all.extend(drivers());
-    all.extend(io_uring());
-    all.extend(files());
-    all.extend(threads());
-    for CallEvents { call, name, fd, metadata } in CALLS.iter().copied() {
-        let need = if metadata { Need::Metadata } else { Need::Summary };
-        let arguments = vec![fd.unwrap_or(ABSENT)];
-        all.push(of_call(format!("sys_enter_{name}"), need, arguments, Decode::Enter(call)));
-        all.push(of_call(format!("sys_exit_{name}"), need, vec!["ret"], Decode::Exit(call)));
-    }
-    all
-}
 
 #[rustfmt::skip]
 fn block() -> Vec<Wanted> {
@@ -83,14 +163,14 @@ fn block() -> Vec<Wanted> {
         row("block block_rq_issue", Summary, EXTENT, REQUEST, |f| Some(EventKind::Issue(f.extent()?))),
         row("block block_rq_requeue", Summary, EXTENT, ENDED, |f| Some(EventKind::Requeue(f.extent()?))),
         row("block block_rq_complete", Summary, "dev sector nr_sector rwbs ?ioprio error", ENDED,
-            |f| Some(EventKind::Complete { extent: f.extent()?, error: f.i32(5)? })),
+            |f| Some(EventKind::Complete { extent: f.extent()?, error: f.number(5)? })),
         // The event does not say what is done there.
         row("k2 k2_split", Summary, "dev sector piece_bytes rest_bytes",
             &["{dev:D} {sector:d} piece {piece_bytes:d} bytes rest {rest_bytes:d} bytes"], |f| {
-                let (dev, sector, bytes) = (f.dev(0)?, f.u64(1)?, f.u32(2)?);
+                let (dev, sector, bytes) = (f.dev(0)?, f.u64(1)?, f.number::<u32>(2)?);
                 let (sectors, op) = (bytes / SECTOR_BYTES, Op::default());
                 let piece = Extent { dev, sector, sectors, op, priority: None };
-                (bytes % SECTOR_BYTES == 0).then_some(EventKind::K2Split { piece, rest_bytes: f.u32(3)? })
+                (bytes % SECTOR_BYTES == 0).then_some(EventKind::K2Split { piece, rest_bytes: f.number(3)? })
             }),
     ]
 }
@@ -117,9 +197,9 @@ fn drivers() -> Vec<Wanted> {
         row("scsi scsi_dispatch_cmd_start", Summary, SCSI, SCSI_TEXT, |f| scsi(f).map(EventKind::HardwareStart)),
         row("scsi scsi_dispatch_cmd_done", Summary, SCSI, SCSI_TEXT, |f| scsi(f).map(EventKind::HardwareDone)),
         row("irq irq_handler_entry", Fine, "irq", &["irq={irq:d} name={*}"],
-            |f| Some(EventKind::IrqEnter { irq: f.u32(0)? })),
+            |f| Some(EventKind::IrqEnter { irq: f.number(0)? })),
         row("irq irq_handler_exit", Fine, "irq", &["irq={irq:d} ret={*}"],
-            |f| Some(EventKind::IrqExit { irq: f.u32(0)? })),
+            |f| Some(EventKind::IrqExit { irq: f.number(0)? })),
     ]
 }
 
@@ -128,33 +208,31 @@ fn io_uring() -> Vec<Wanted> {
     use Need::Summary;
     vec![
         Wanted { old_name: Some("io_uring_submit_sqe"), ..row("io_uring io_uring_submit_req", Summary, "req ?sq_thread ?opcode",
-            &["ring {*}, req {req:a}, {*}, opcode {opcode:t}, {*}, sq_thread {sq_thread:d}",
-              "ring {*}, req {req:a}, {*}, sq_thread {sq_thread:d}"],
+            &["ring {*}, req {req:x}, {*}, opcode {opcode:t}, {*}, sq_thread {sq_thread:d}",
+              "ring {*}, req {req:x}, {*}, sq_thread {sq_thread:d}"],
             |f| {
-                let (request, sq_thread) = (f.u64(0)?, f.u64(1).unwrap_or(0) != 0);
-                let by_number = f.u64(2).map(UringOp::from_number);
-                let operation = by_number.or_else(|| f.bytes(2).map(UringOp::from_name));
-                Some(EventKind::UringSubmit { request, sq_thread, operation })
+                let sq_thread = f.u64(1).unwrap_or(0) != 0;
+                Some(EventKind::UringSubmit { request: f.hex(0)?, sq_thread, operation: f.uring_op(2) })
             }) },
         row("io_uring io_uring_complete", Summary, "req res",
-            &["ring {*}, req {req:a}, {*} result {res:s}, cflags 0x{*}"],
-            |f| Some(EventKind::UringComplete { request: f.u64(0)?, result: f.i32(1)? })),
-        row("io_uring io_uring_queue_async_work", Summary, "req", &["ring {*}, request {req:a}, user_data 0x{*}"],
-            |f| Some(EventKind::UringQueueWork { request: f.u64(0)? })),
+            &["ring {*}, req {req:x}, {*} result {res:s}, cflags 0x{*}"],
+            |f| Some(EventKind::UringComplete { request: f.hex(0)?, result: f.number(1)? })),
+        row("io_uring io_uring_queue_async_work", Summary, "req", &["ring {*}, request {req:x}, user_data 0x{*}"],
+            |f| Some(EventKind::UringQueueWork { request: f.hex(0)? })),
         row("io_uring io_uring_link", Summary, "req target_req",
-            &["ring {*}, request {req:a} linked after {target_req:a}"],
-            |f| Some(EventKind::UringLink { request: f.u64(0)?, after: f.u64(1)? })),
+            &["ring {*}, request {req:x} linked after {target_req:x}"],
+            |f| Some(EventKind::UringLink { request: f.hex(0)?, after: f.hex(1)? })),
         // Only of workers: others do it for each operation.
         Wanted { filter: "comm ~ \"iou-wrk-*\"", ..row("io_uring io_uring_file_get", Summary, "req",
-            &["ring {*}, req {req:a}, {*}, fd {:s}"],
-            |f| Some(EventKind::UringFileGet { request: f.u64(0)? })) },
+            &["ring {*}, req {req:x}, {*}, fd {:s}"],
+            |f| Some(EventKind::UringFileGet { request: f.hex(0)? })) },
     ]
 }
 
 #[rustfmt::skip]
 fn files() -> Vec<Wanted> {
     use Need::{Files, Fine, Summary};
-    let cached = |f: &Fields| Some(EventKind::PageCacheAdd { dev: f.dev(0)?, inode: f.u64(1)? });
+    let cached = |f: &Fields| Some(EventKind::PageCacheAdd { dev: f.dev(0)?, inode: f.hex(1)? });
     vec![
         row("writeback writeback_single_inode_start", Summary, "ino", INODE,
             |f| Some(EventKind::WritebackStart { inode: f.u64(0)? })),
@@ -165,15 +243,15 @@ fn files() -> Vec<Wanted> {
             let pause_ms = u64::try_from(f.int(0)?).unwrap_or(0);
             Some(EventKind::DirtyPause { pause_ns: pause_ms.saturating_mul(NS_PER_MS) })
         }),
-        row("filemap mm_filemap_add_to_page_cache", Fine, "s_dev i_ino", &["dev {s_dev:C} ino {i_ino:x} {*}"], cached),
+        row("filemap mm_filemap_add_to_page_cache", Fine, "s_dev i_ino", &["dev {s_dev:D} ino {i_ino:x} {*}"], cached),
         row("readahead page_cache_ra_unbounded", Files, "s_dev i_ino", READAHEAD, cached),
         row("readahead page_cache_ra_order", Files, "s_dev i_ino", READAHEAD, cached),
         row("readahead page_cache_sync_ra", Files, "s_dev i_ino", READAHEAD, cached),
         row("readahead page_cache_async_ra", Files, "s_dev i_ino", READAHEAD, cached),
         row("jbd2 jbd2_start_commit", Summary, "dev transaction", COMMIT,
-            |f| Some(EventKind::JournalCommitStart { dev: f.dev(0)?, transaction: f.u32(1)? })),
+            |f| Some(EventKind::JournalCommitStart { dev: f.dev(0)?, transaction: f.number(1)? })),
         row("jbd2 jbd2_end_commit", Summary, "dev transaction", COMMIT,
-            |f| Some(EventKind::JournalCommitEnd { dev: f.dev(0)?, transaction: f.u32(1)? })),
+            |f| Some(EventKind::JournalCommitEnd { dev: f.dev(0)?, transaction: f.number(1)? })),
     ]
 }
 
@@ -182,11 +260,11 @@ fn threads() -> Vec<Wanted> {
     use Need::{Files, Summary, Threads};
     vec![
         row("sched sched_switch", Threads, "prev_pid prev_comm prev_prio prev_state next_pid next_comm next_prio",
-            &["prev_comm={prev_comm:n} prev_pid={prev_pid:d} prev_prio={prev_prio:s} prev_state={prev_state:S} ==> \
+            &["prev_comm={prev_comm:n} prev_pid={prev_pid:d} prev_prio={prev_prio:s} prev_state={prev_state:w} ==> \
                next_comm={next_comm:n} next_pid={next_pid:d} next_prio={next_prio:s}",
-              "{prev_comm:n}:{prev_pid:d} [{prev_prio:s}] {prev_state:S} ==> {next_comm:n}:{next_pid:d} [{next_prio:s}]"],
+              "{prev_comm:n}:{prev_pid:d} [{prev_prio:s}] {prev_state:w} ==> {next_comm:n}:{next_pid:d} [{next_prio:s}]"],
             |f| {
-                let runnable = f.int(3)? & STATE_MASK == 0;
+                let runnable = f.is_runnable(3)?;
                 Some(EventKind::Switch(Switch { prev: task(f, 0)?, runnable, next: task(f, 4)? }))
             }),
         row("sched sched_waking", Threads, "pid comm prio ?common_flags", WAKING, waking),
@@ -198,15 +276,18 @@ fn threads() -> Vec<Wanted> {
         row("exceptions page_fault_user", Threads, "", &["address={*} error_code={*}"], |_| Some(EventKind::PageFault)),
         // Not sched_process_fork: the workers of io_uring begin without it.
         row("task task_newtask", Summary, "pid clone_flags", &["pid={pid:d} comm={:n} clone_flags={clone_flags:x} {*}"],
-            |f| Some(EventKind::Fork { child: f.u32(0)?, same_process: f.u64(1)? & CLONE_THREAD != 0 })),
+            |f| Some(EventKind::Fork { child: f.number(0)?, same_process: f.hex(1)? & CLONE_THREAD != 0 })),
         row("sched sched_process_fork", Files, "child_pid", &["comm={*} child_pid={child_pid:d}"],
-            |f| Some(EventKind::Fork { child: f.u32(0)?, same_process: false })),
+            |f| Some(EventKind::Fork { child: f.number(0)?, same_process: false })),
+        // perf's own record, if it was asked to print it.
+        row("perf PERF_RECORD_LOST", Files, "lost", &["lost {lost:d}"],
+            |f| Some(EventKind::Lost { count: f.u64(0)?, since_ns: None })),
     ]
 }
 
 /// Fields: `pid comm prio common_flags`; text has the flags in the head of its line.
 fn waking(fields: &Fields) -> Option<EventKind> {
-    let context = fields.u8(3).map(|flags| match flags {
+    let context = fields.number::<u8>(3).map(|flags| match flags {
         _ if flags & (HARDIRQ | NMI) != 0 => Context::Interrupt,
         _ if flags & SOFTIRQ != 0 => Context::Softirq,
         _ => Context::Thread,
@@ -216,24 +297,46 @@ fn waking(fields: &Fields) -> Option<EventKind> {
 
 /// Its number, its name and the priority, from field `first` on.
 fn task(fields: &Fields, first: usize) -> Option<SchedTask> {
-    let (pid, comm) = (fields.u32(first)?, fields.comm(first + 1)?);
-    Some(SchedTask { pid, comm, prio: fields.i32(first + 2)? })
+    let (pid, comm) = (fields.number(first)?, fields.comm(first + 1)?);
+    Some(SchedTask { pid, comm, prio: fields.number(first + 2)? })
 }
 
 fn row(
     path: &'static str,
     need: Need,
     fields: &'static str,
-    text: &'static [&'static str],
-    decode: fn(&Fields) -> Option<EventKind>,
+    text: &[&'static str],
+    decode: impl Fn(&Fields) -> Option<EventKind> + Send + Sync + 'static,
 ) -> Wanted {
     let (system, name) = path.split_once(' ').unwrap_or((path, ""));
     let fields = fields.split_whitespace().collect();
-    let decode = Decode::Event(decode);
-    Wanted { system, name: name.into(), old_name: None, need, filter: "", fields, text, decode }
+    let text = text.iter().copied().map(Pattern::new).collect();
+    let (name, decode) = (name.into(), Box::new(decode));
+    Wanted { system, name, old_name: None, need, filter: "", fields, text, decode }
 }
 
-fn of_call(name: String, need: Need, fields: Vec<&'static str>, decode: Decode) -> Wanted {
-    let (system, filter) = ("syscalls", "");
-    Wanted { system, name, old_name: None, need, filter, fields, text: &[], decode }
+/// perf and trace-cmd print the arguments by the event's format (all in hexadecimal with `0x`), ftrace in parentheses
+/// (hexadecimal too, in many kernels without `0x`). What a buffer holds may be printed too, and look like arguments:
+/// only what stands before the file descriptor is passed. The kernel keeps it in 64 bits, of which the lower 32 count.
+fn calls(events: &'static CallEvents) -> [Wanted; 2] {
+    let CallEvents { call, name, fd, metadata } = *events;
+    let need = if metadata { Need::Metadata } else { Need::Summary };
+    let before = if fd == Some("in_fd") { "out_fd: {:x}, " } else { "" };
+    let arguments = match fd {
+        None => vec!["({*})".to_owned(), "{:a}".to_owned()],
+        Some(fd) => ["", ", {*}"]
+            .map(|behind| format!("{before}{fd}: {{{fd}:x}}{behind}"))
+            .into_iter()
+            .flat_map(|arguments| [format!("({arguments})"), arguments])
+            .collect(),
+    };
+    let enter = row("syscalls", need, fd.unwrap_or(ABSENT), &[], move |f| {
+        Some(EventKind::CallEnter { call, fd: f.hex(0).map(|fd| fd as i32) })
+    });
+    let exit = row("syscalls", need, "ret", &["{ret:x}", "-> {ret:x}"], move |f| {
+        Some(EventKind::CallExit { call, result: f.hex(0)? as i64 })
+    });
+    let text = arguments.into_iter().map(Pattern::new).collect();
+    let enter = Wanted { name: format!("sys_enter_{name}"), text, ..enter };
+    [enter, Wanted { name: format!("sys_exit_{name}"), ..exit }]
 }

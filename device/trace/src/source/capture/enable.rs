@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{CaptureError, folder};
 use crate::event::Dev;
-use crate::source::decode::{Decoder, Unreadable};
+use crate::source::decode::Decoder;
 use crate::source::format::Format;
+use crate::source::table::{self, Need, Wanted, wanted};
 use crate::source::tracefs::{Instance, TracefsError};
-use crate::source::wanted::{Choice, Wanted, wanted};
 use crate::source::{Position, Problem};
 
 /// One event that is traced.
@@ -27,6 +27,14 @@ pub struct EnabledEvent {
     pub of_threads: bool,
 }
 
+/// A wanted event that this kernel does not have, or not in a form that can be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unreadable {
+    /// As `system:name`.
+    pub event: String,
+    pub why: String,
+}
+
 /// What is traced, and all that is needed to read it.
 #[derive(Debug)]
 pub struct Enabled {
@@ -41,19 +49,14 @@ pub struct Enabled {
 impl Enabled {
     /// Prepares to read their records; `name` is what problems call the trace.
     pub fn decoder(&self, name: &str) -> Result<Decoder, Problem> {
-        let rows = wanted();
         let mut decoder = Decoder::default();
         for (event, text) in self.events.iter().zip(&self.formats) {
             let path = Path::new(name).join(folder::format_path(event));
             let format = Format::parse(text)
                 .map_err(|error| folder::problem(&path, Position::Line(error.line), error.what))?;
-            let is_named = |name: &str| name == event.name;
-            let row = rows.iter().find(|row| {
-                row.system == event.system
-                    && (is_named(&row.name) || row.old_name.is_some_and(is_named))
-            });
+            let row = table::by_name(event.name.as_bytes());
             // An event that a later version captured may be unknown here: its records are skipped.
-            if let Some(row) = row {
+            if let Some(row) = row.filter(|row| row.system == event.system) {
                 let added = decoder.add(row, &format);
                 added.map_err(|why| folder::problem(&path, Position::Whole, why))?;
             }
@@ -76,7 +79,9 @@ impl<'a> Places<'a> {
     /// Whether it is enabled for the requested threads only, and where.
     fn of(&self, row: &Wanted) -> (bool, &'a Instance) {
         match self.of_threads {
-            Some(threads) if row.is_of_thread() && !(self.all_switches && row.is_of_cpus()) => {
+            Some(threads)
+                if row.is_of_thread() && !(self.all_switches && row.system == "sched") =>
+            {
                 (true, threads)
             }
             _ => (false, self.all),
@@ -85,14 +90,18 @@ impl<'a> Places<'a> {
 }
 
 /// Enables all that is chosen. Block events are chosen by `devices` if there are any.
-pub fn enable(places: Places, choice: Choice, devices: &[Dev]) -> Result<Enabled, CaptureError> {
+pub(super) fn enable(
+    places: Places,
+    needs: &[Need],
+    devices: &[Dev],
+) -> Result<Enabled, CaptureError> {
     let mut enabled = Enabled {
         events: Vec::new(),
         formats: Vec::new(),
         unavailable: Vec::new(),
         header_page: places.all.read("events/header_page")?,
     };
-    for row in wanted().iter().filter(|row| row.is_needed(choice)) {
+    for row in wanted().iter().filter(|row| needs.contains(&row.need)) {
         match enable_one(places.of(row), row, devices)? {
             Ok((event, format)) => {
                 enabled.events.push(event);
@@ -113,7 +122,7 @@ pub fn enable(places: Places, choice: Choice, devices: &[Dev]) -> Result<Enabled
 /// Enables one event, or says why not.
 fn enable_one(
     (of_threads, instance): (bool, &Instance),
-    row: &Wanted,
+    row: &'static Wanted,
     devices: &[Dev],
 ) -> Result<Result<(EnabledEvent, String), Unreadable>, TracefsError> {
     if !instance.path(&format!("events/{}", row.system)).exists() {
@@ -155,7 +164,10 @@ fn filter(row: &Wanted, devices: &[Dev]) -> String {
     if !row.filter.is_empty() {
         return row.filter.into();
     }
+    let of_devices = matches!(row.system, "block" | "k2");
+    let is_device = |field: &&&str| of_devices && matches!(**field, "dev" | "old_dev");
     let equal = |dev: &Dev, field| format!("{field} == {}", dev.to_kernel());
-    let terms = row.dev_fields().flat_map(|field| devices.iter().map(move |dev| equal(dev, field)));
+    let fields = row.fields.iter().filter(is_device);
+    let terms = fields.flat_map(|field| devices.iter().map(move |dev| equal(dev, field)));
     terms.collect::<Vec<_>>().join(" || ")
 }

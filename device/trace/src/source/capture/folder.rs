@@ -10,10 +10,9 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use super::cpu_data::CpuData;
-use super::enable::{Enabled, EnabledEvent};
+use super::enable::{Enabled, EnabledEvent, Unreadable};
 use super::{CaptureError, Options, devices, names};
-use crate::source::decode::Unreadable;
-use crate::source::wanted::Detail;
+use crate::source::table::Detail;
 use crate::source::{Position, Problem};
 
 /// What `capture.json` says it is.

@@ -10,8 +10,8 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 use super::pid_namespace;
+use super::table::{Detail, Need};
 use super::tracefs::{Instance, Tracefs, TracefsError};
-use super::wanted::{Choice, Detail};
 use crate::event::Dev;
 
 mod captured;
@@ -142,8 +142,14 @@ impl Capture {
             Places { all: &instance, of_threads: of_threads.as_ref(), all_switches: options.sched };
         // Of few threads it costs little, and says what they wait for.
         let threads = options.sched || of_threads.is_some();
-        let Options { detail, metadata, .. } = *options;
-        let enabled = enable(places, Choice { detail, threads, metadata }, &devices)?;
+        let optional = [
+            (options.detail == Detail::Fine, Need::Fine),
+            (threads, Need::Threads),
+            (options.metadata, Need::Metadata),
+        ];
+        let optional = optional.into_iter().filter_map(|(wanted, need)| wanted.then_some(need));
+        let needs: Vec<Need> = [Need::Summary].into_iter().chain(optional).collect();
+        let enabled = enable(places, &needs, &devices)?;
         let instances: Vec<&Instance> = [&instance].into_iter().chain(&of_threads).collect();
         let format = page_format(&enabled)?;
         let watch = match options.trigger_above {

@@ -11,9 +11,9 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use super::cpu_data::CpuData;
-use crate::event::{Call, Dev, EventKind, Extent};
+use crate::event::{Call, Dev, Event, EventKind, Extent};
 use crate::report::words::{op_word, us};
-use crate::source::decode::{Decoded, Decoder};
+use crate::source::decode::Decoder;
 use crate::source::format::PageFormat;
 use crate::source::ring::{self, Entry};
 
@@ -89,13 +89,14 @@ impl Watch {
         let mut slow = None;
         for entry in entries {
             let Ok(Entry::Record { time_ns, data, .. }) = entry else { continue };
-            let Ok(Some(decoded)) = self.decoder.decode(data) else { continue };
-            slow = slow.or(self.take(time_ns, &decoded));
+            let Ok(Some(event)) = self.decoder.decode(time_ns, 0, data) else { continue };
+            slow = slow.or(self.take(&event));
         }
         slow
     }
 
-    fn take(&mut self, time_ns: u64, event: &Decoded) -> Option<Slow> {
+    fn take(&mut self, event: &Event) -> Option<Slow> {
+        let time_ns = event.time_ns;
         let place = |extent: &Extent| (extent.dev, extent.sector);
         let (what, ns) = match &event.what {
             EventKind::GetRequest(extent) | EventKind::Issue(extent) => {

@@ -2,136 +2,148 @@
 //! Sources that are text: one event on a line.
 //!
 //! [`Text`] does what they have in common: it counts lines, keeps events in the order of their time, and makes
-//! a [`Problem`] of every line that is not understood as a whole. What a line looks like is a `Grammar`.
+//! a [`Problem`] of every line that is not understood as a whole.
 
-mod body;
-mod lines;
-mod order;
+mod ftrace;
 mod pattern;
-pub(super) mod scan;
-pub(super) mod syscall;
+mod perf;
 
-use std::io::BufRead;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io::{BufRead, Read};
+use std::str::FromStr;
 
-use lines::{Line, Lines};
-use order::Order;
-use scan::Scan;
+use regex::bytes::Captures;
 
+pub(super) use pattern::{Pattern, regex};
+
+use super::detect::Format;
+use super::fields::Fields;
+use super::table;
 use super::{Position, Problem};
 use crate::event::{Comm, Event, EventKind, UNKNOWN_CPU};
 use crate::sched::{Context, Waking};
 
-/// More than a name and a head have.
-const BRACKETS_MAX: usize = 16;
-
-/// How one format writes its lines.
-pub(super) trait Grammar {
-    /// What `line` says.
-    fn read(&mut self, line: &[u8]) -> Reading;
-}
+/// No line of a trace is longer.
+const LINE_LENGTH_MAX: usize = 64 * 1024;
+/// How many events are held back to see whether an earlier one comes: tools that merge the events of several CPUs
+/// while these go on can print neighbours the wrong way round.
+const HELD_BACK: usize = 1024;
+/// A time in seconds.
+const TIME: &str = r"(?<s>\d+)\.(?:(?<micros>\d{6})|(?<nanos>\d{9}))";
 
 /// What a line says.
-pub(super) enum Reading {
-    /// Nothing: a heading or an empty line.
+enum Line<'a> {
+    /// A heading, or nothing.
     Nothing,
-    Event(Event),
-    /// An event that is not needed.
-    Skipped {
-        /// Its time and CPU, if it has them.
-        at: Option<(u64, u32)>,
+    /// Part of an event that is not needed.
+    Skipped,
+    Event {
+        head: Head,
+        /// As problems call it.
+        called: &'a [u8],
+        /// Without its system.
+        name: Cow<'a, [u8]>,
+        values: &'a [u8],
     },
     /// Before the next event, events were lost.
     Lost {
-        /// On which CPU; if the line does not say, that of the next event, or none that is known at the end.
+        /// If the line does not say, that of the next event, or none that is known at the end.
         cpu: Option<u32>,
-        /// How many; 0 if it is not known.
+        /// 0 if it is not known.
         count: u64,
     },
-    /// It cannot be understood: this is why.
-    Problem(String),
     /// Neither this line nor what comes behind it can be used: this is why.
     Stop(String),
 }
 
-/// Each `[CPU] ` in a line, with what stands before and behind it: a thread's name can hold some, too.
-pub(super) fn cpus_in_brackets(line: &[u8]) -> impl Iterator<Item = (&[u8], u32, Scan<'_>)> {
-    let brackets = line.iter().enumerate().filter(|(_, byte)| **byte == b'[');
-    brackets.take(BRACKETS_MAX).filter_map(|(place, _)| {
-        let mut scan = Scan::new(&line[place + 1..]);
-        let cpu = scan.decimal("").ok()?;
-        scan.passes("] ").then_some((&line[..place], cpu, scan))
-    })
-}
-
 /// The head of an event's line: when, where and who.
-#[derive(Clone, Copy)]
-pub(super) struct Head {
-    /// When, in ns.
-    pub time_ns: u64,
-    pub cpu: u32,
-    pub pid: u32,
-    /// Its name, if known.
-    pub comm: Comm,
-    /// Whether it was itself, if the line says so.
-    pub context: Option<Context>,
+struct Head {
+    time_ns: u64,
+    cpu: u32,
+    pid: u32,
+    comm: Comm,
+    context: Option<Context>,
 }
 
 impl Head {
-    /// What the line of event `name` with the values `text` says; problems call it `kind`.
-    pub fn reading(&self, kind: &[u8], name: &[u8], text: &[u8]) -> Reading {
-        match body::parse(name, text) {
-            None => self.skipped(),
-            Some(Ok(body)) => Reading::Event(self.event(body)),
-            Some(Err(wrong)) => Reading::Problem(format!("{}: {wrong}", kind.escape_ascii())),
-        }
-    }
-
-    /// An event with this head that is not needed.
-    pub fn skipped(&self) -> Reading {
-        Reading::Skipped { at: Some((self.time_ns, self.cpu)) }
-    }
-
-    /// Before this moment, `count` events of this CPU were lost.
-    pub fn lost(&self, count: u64) -> Reading {
-        let what = EventKind::Lost { count, since_ns: None };
-        Reading::Event(self.event(what.into()))
-    }
-
-    /// The event with this head.
-    pub fn event(&self, body: body::Body) -> Event {
-        let comm = if self.comm.is_empty() { body.comm } else { self.comm };
-        let context = self.context;
-        let what = match body.what {
-            EventKind::Waking(waking) => EventKind::Waking(Waking { context, ..waking }),
-            what => what,
+    /// From the groups `s` and `micros` or `nanos`, or `us`, `cpu`, `pid`, `comm` and, if there are any, `flags`.
+    fn of(line: &Captures) -> Result<Head, String> {
+        let number = |name| number::<u64>(line, name);
+        let fraction_ns = number("nanos").or_else(|| number("micros").map(|micros| micros * 1000));
+        let whole_ns = match number("us") {
+            Some(us) => us.checked_mul(1000),
+            None => number("s").and_then(|s| s.checked_mul(1_000_000_000)),
         };
-        Event { time_ns: self.time_ns, cpu: self.cpu, pid: self.pid, comm, what }
+        let time_ns = whole_ns.and_then(|ns| ns.checked_add(fraction_ns.unwrap_or(0)));
+        let text = |name| line.name(name).map_or(&b""[..], |text| text.as_bytes());
+        let place = number("cpu").zip(number("pid"));
+        let place = place.and_then(|(cpu, pid)| Some((cpu.try_into().ok()?, pid.try_into().ok()?)));
+        let Some((time_ns, (cpu, pid))) = time_ns.zip(place) else {
+            return Err(format!(
+                "expected a thread, a CPU and SECONDS.DECIMALS {}",
+                found(text("event"))
+            ));
+        };
+        // How ftrace and perf print a name that they do not know.
+        let unknown =
+            |comm: &[u8]| comm == b"<...>" || comm.strip_prefix(b":") == Some(text("pid"));
+        let comm = Some(text("comm")).filter(|comm| !unknown(comm)).unwrap_or_default();
+        // `d.h1.`: the third letter says what came over the thread.
+        let context = text("flags").get(2).and_then(|letter| match letter {
+            b'.' => Some(Context::Thread),
+            b's' => Some(Context::Softirq),
+            b'h' | b'H' | b'z' | b'Z' => Some(Context::Interrupt),
+            _ => None,
+        });
+        Ok(Head { time_ns, cpu, pid, comm: Comm::new(comm), context })
+    }
+}
+
+pub(super) fn number<T: FromStr>(line: &Captures, name: &str) -> Option<T> {
+    std::str::from_utf8(line.name(name)?.as_bytes()).ok()?.parse().ok()
+}
+
+/// Where something else was expected: the first 40 bytes, printable.
+fn found(text: &[u8]) -> String {
+    match text {
+        [] => ", but the line ends".to_owned(),
+        _ if text.len() > 40 => format!("at `{}…`", text[..40].escape_ascii()),
+        _ => format!("at `{}`", text.escape_ascii()),
     }
 }
 
 /// Events from a text.
 pub struct Text<'a> {
-    lines: Lines<Box<dyn BufRead + 'a>>,
-    grammar: Box<dyn Grammar + 'a>,
+    reader: Box<dyn BufRead + 'a>,
+    format: Format,
     file: String,
-    order: Order,
+    line: Vec<u8>,
+    line_number: u64,
+    /// Events that were read and not yet given, by time and, at the same time, as they came.
+    held: BTreeMap<(u64, u64), Event>,
+    pushed: u64,
+    released_ns: u64,
+    overwritten: bool,
+    /// Losses are printed without a time, before the first event behind them.
     lost: Vec<(Option<u32>, u64)>,
     skipped: u64,
     ended: bool,
 }
 
 impl<'a> Text<'a> {
-    /// The events that `grammar` finds in `reader`, which is called `file` in problems.
-    pub(super) fn new(
-        reader: impl BufRead + 'a,
-        file: &str,
-        grammar: impl Grammar + 'a,
-    ) -> Text<'a> {
+    /// The events in `reader`, which is called `file` in problems.
+    pub fn new(format: Format, reader: impl BufRead + 'a, file: &str) -> Text<'a> {
         Text {
-            lines: Lines::new(Box::new(reader)),
-            grammar: Box::new(grammar),
+            reader: Box::new(reader),
+            format,
             file: file.to_owned(),
-            order: Order::default(),
+            line: Vec::new(),
+            line_number: 0,
+            held: BTreeMap::new(),
+            pushed: 0,
+            released_ns: 0,
+            overwritten: false,
             lost: Vec::new(),
             skipped: 0,
             ended: false,
@@ -143,60 +155,113 @@ impl<'a> Text<'a> {
         self.skipped
     }
 
-    /// How many lines were read, so far.
-    pub(super) fn lines_read(&self) -> u64 {
-        self.lines.number()
+    /// The next line, without its end and a byte order mark; `None` at the end of the file.
+    fn read_line<'l>(&mut self, line: &'l mut Vec<u8>) -> Result<Option<&'l [u8]>, String> {
+        line.clear();
+        let mut limited = (&mut self.reader).take(LINE_LENGTH_MAX as u64);
+        let mut read = limited.read_until(b'\n', line);
+        let has_end = line.last() == Some(&b'\n');
+        let is_long = line.len() == LINE_LENGTH_MAX && !has_end;
+        if is_long {
+            read = self.reader.skip_until(b'\n').and(read);
+        }
+        self.ended = !matches!(read, Ok(1..));
+        self.line_number += u64::from(!self.ended);
+        if read.map_err(|error| format!("cannot be read further: {error}"))? == 0 {
+            return Ok(None);
+        }
+        let mut text = line.strip_suffix(b"\n").unwrap_or(line);
+        if self.line_number == 1 {
+            text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+        }
+        match text.strip_suffix(b"\r").unwrap_or(text) {
+            _ if is_long => Err("longer than 64 KiB: no line of a trace is".into()),
+            _ if !has_end => Err("the last line has no end: it may be cut".into()),
+            text if text.contains(&0) => Err("has a NUL byte: not text".into()),
+            text => Ok(Some(text)),
+        }
     }
 
-    /// Reads one line; a problem if there is one.
-    fn read_line(&mut self) -> Result<(), String> {
-        let line = match self.lines.next() {
-            Line::Text(line) => line,
-            Line::Bad(why) => return Err(why.to_owned()),
-            Line::Failed(error) => {
-                self.ended = true;
-                return Err(format!("cannot be read further: {error}"));
-            }
-            Line::End => {
-                self.ended = true;
-                return Ok(());
-            }
+    /// Takes what `line` says.
+    fn take(&mut self, line: &[u8]) -> Result<(), String> {
+        let line = match self.format {
+            Format::Perf => perf::read(line)?,
+            Format::Ftrace | Format::TraceDat => ftrace::read(line, &mut self.overwritten)?,
         };
-        match self.grammar.read(line) {
-            Reading::Nothing => {}
-            Reading::Event(event) => {
-                place_losses(&mut self.lost, &mut self.order, (event.time_ns, event.cpu));
-                return self.order.push(event);
-            }
-            Reading::Skipped { at } => {
-                self.skipped += 1;
-                if let Some(at) = at {
-                    place_losses(&mut self.lost, &mut self.order, at);
-                }
-            }
-            Reading::Lost { cpu, count } => self.lost.push((cpu, count)),
-            Reading::Problem(what) => return Err(what),
-            Reading::Stop(what) => {
+        match line {
+            Line::Nothing => {}
+            Line::Skipped => self.skipped += 1,
+            Line::Lost { cpu, count } => self.lost.push((cpu, count)),
+            Line::Stop(why) => {
                 self.ended = true;
-                return Err(what);
+                return Err(why);
             }
+            Line::Event { head, called, name, values } => match event(&head, &name, values) {
+                Ok(event) => {
+                    self.place_losses(head.time_ns, head.cpu);
+                    match event {
+                        Some(event) => return self.push(event),
+                        None => self.skipped += 1,
+                    }
+                }
+                Err(what) => return Err(format!("{}: {what}", called.escape_ascii())),
+            },
         }
         Ok(())
     }
+
+    fn place_losses(&mut self, time_ns: u64, here: u32) {
+        let time_ns = time_ns.max(self.released_ns);
+        for (cpu, count) in std::mem::take(&mut self.lost) {
+            let what = EventKind::Lost { count, since_ns: None };
+            let cpu = cpu.unwrap_or(here);
+            self.hold(Event { time_ns, cpu, pid: 0, comm: Comm::default(), what });
+        }
+    }
+
+    fn push(&mut self, event: Event) -> Result<(), String> {
+        if event.time_ns < self.released_ns {
+            let back_ns = self.released_ns - event.time_ns;
+            return Err(format!(
+                "goes back in time by {back_ns} ns, behind more than {HELD_BACK} events: two traces in one \
+                 file, or clocks that differ between CPUs (use the trace clock mono)"
+            ));
+        }
+        self.hold(event);
+        Ok(())
+    }
+
+    fn hold(&mut self, event: Event) {
+        self.pushed += 1;
+        self.held.insert((event.time_ns, self.pushed), event);
+    }
 }
 
-/// Losses are printed without a time, before the first event behind them.
-fn place_losses(
-    lost: &mut Vec<(Option<u32>, u64)>,
-    order: &mut Order,
-    (time_ns, here): (u64, u32),
-) {
-    for (cpu, count) in lost.drain(..) {
-        let time_ns = time_ns.max(order.released_ns());
-        let cpu = cpu.unwrap_or(here);
-        let what = EventKind::Lost { count, since_ns: None };
-        order.push_in_order(Event { time_ns, cpu, pid: 0, comm: Comm::default(), what });
-    }
+/// `None` if nobody here needs it. All of the values must be understood; nothing is guessed from a part.
+fn event(head: &Head, name: &[u8], values: &[u8]) -> Result<Option<Event>, String> {
+    let Some(row) = table::by_name(name) else { return Ok(None) };
+    let (values, mut furthest) = (values.trim_ascii_start(), (0, String::new()));
+    let fits = row.text.iter().find_map(|pattern| match pattern.read(values) {
+        Ok(fits) => Some(fits),
+        Err(wrong) => {
+            furthest = std::mem::take(&mut furthest).max(wrong);
+            None
+        }
+    });
+    let Some(captures) = fits else { return Err(furthest.1) };
+    let what = (row.decode)(&Fields::Text { line: &captures, names: &row.fields });
+    let limits = || format!("expected values within their limits {}", found(values));
+    let what = match what.ok_or_else(limits)? {
+        EventKind::Waking(waking) => EventKind::Waking(Waking { context: head.context, ..waking }),
+        what => what,
+    };
+    let repeated = || {
+        captures
+            .name(row.comm_field().trim_start_matches('?'))
+            .map(|comm| Comm::new(comm.as_bytes()))
+    };
+    let comm = if head.comm.is_empty() { repeated().unwrap_or_default() } else { head.comm };
+    Ok(Some(Event { time_ns: head.time_ns, cpu: head.cpu, pid: head.pid, comm, what }))
 }
 
 impl Iterator for Text<'_> {
@@ -204,22 +269,25 @@ impl Iterator for Text<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Some(event) = self.order.pop(self.ended) {
+            if self.ended || self.held.len() > HELD_BACK {
+                let ((time_ns, _), event) = self.held.pop_first()?;
+                self.released_ns = time_ns;
                 return Some(Ok(event));
             }
+            let mut line = std::mem::take(&mut self.line);
+            let text = self.read_line(&mut line);
+            let taken = text.and_then(|text| text.map_or(Ok(()), |text| self.take(text)));
+            self.line = line;
             if self.ended {
-                return None;
+                let newest = self.held.last_key_value().map_or(self.released_ns, |(key, _)| key.0);
+                self.place_losses(newest, UNKNOWN_CPU);
             }
-            if let Err(what) = self.read_line() {
-                let place = match self.lines.number() {
+            if let Err(what) = taken {
+                let place = match self.line_number {
                     0 => Position::Whole,
                     line => Position::Line(line),
                 };
                 return Some(Err(Problem { file: self.file.clone(), place, what }));
-            }
-            if self.ended {
-                let end = (self.order.newest_ns(), UNKNOWN_CPU);
-                place_losses(&mut self.lost, &mut self.order, end);
             }
         }
     }

@@ -4,8 +4,8 @@
 use proptest::prelude::*;
 use steadyio_trace::event::{Class, Comm, Dev, EventKind, Extent, Op, OpKind, Priority};
 use steadyio_trace::source::decode::Decoder;
-use steadyio_trace::source::format::{DataLocation, Field, Format, PageFormat};
-use steadyio_trace::source::wanted::{Wanted, wanted};
+use steadyio_trace::source::format::{Field, Format, PageFormat};
+use steadyio_trace::source::table::{Wanted, wanted};
 
 const COMMON: &str = "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;
 \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;
@@ -39,13 +39,13 @@ fn format_text(name: &str, id: u16, fields: &str) -> String {
     format!("name: {name}\nID: {id}\nformat:\n{COMMON}{fields}\nprint fmt: \"%d\", REC->dev\n")
 }
 
-fn wanted_named(name: &str) -> Wanted {
-    wanted().into_iter().find(|row| row.name == name).expect("in the table")
+fn wanted_named(name: &str) -> &'static Wanted {
+    wanted().iter().find(|row| row.name == name).expect("in the table")
 }
 
 fn decoder(name: &str, fields: &str) -> Result<Decoder, String> {
     let mut decoder = Decoder::default();
-    decoder.add(&wanted_named(name), &Format::parse(&format_text(name, 1000, fields)).unwrap())?;
+    decoder.add(wanted_named(name), &Format::parse(&format_text(name, 1000, fields)).unwrap())?;
     Ok(decoder)
 }
 
@@ -74,34 +74,34 @@ fn a_field_has_name_place_and_kind() {
 \tfield:u8 cdw10[24];\toffset:80;\tsize:24;\tsigned:0;\tlater:7;
 ";
     let format = Format::parse(&format_text("thing", 17, fields)).unwrap();
-    assert_eq!((format.name.as_str(), format.id), ("thing", 17));
-    let field = |name: &str, offset, size, held| Field {
+    assert_eq!(format.id, 17);
+    let field = |name: &str, offset, size, elsewhere_from| Field {
         name: name.into(),
         offset,
         size,
         signed: false,
-        held,
+        elsewhere_from,
     };
     let expected = [
-        field("cmd", 60, 4, DataLocation::Elsewhere),
-        field("rel", 64, 4, DataLocation::ElsewhereAfter),
-        field("name", 72, 8, DataLocation::Here),
-        field("cdw10", 80, 24, DataLocation::Here),
+        field("cmd", 60, 4, Some(0)),
+        field("rel", 64, 4, Some(68)),
+        field("name", 72, 8, None),
+        field("cdw10", 80, 24, None),
     ];
     assert_eq!(format.fields[4..], expected);
-    assert!(format.field("common_pid").unwrap().signed);
+    assert!(format.fields[3].signed);
 }
 
 #[test]
 fn a_bad_format_is_an_error_that_names_its_line() {
     let cases = [
-        ("", 1, "name:"),
+        ("", 1, "ID:"),
         ("name: a\n", 2, "ID:"),
         ("name: a\nID: 70000\n", 2, "70000"),
         ("name: a\nID: 7\nformat:\n", 4, "field:"),
         ("name: a\nID: 7\n\tfield:int x;\tsize:4;\n", 3, "offset"),
         ("name: a\nID: 7\n\tfield:int x;\toffset:-4;\tsize:4;\n", 3, "-4"),
-        ("name: a\nID: 7\n\tfield:;\toffset:4;\tsize:4;\n", 3, "name"),
+        ("name: a\nID: 7\n\tfield:;\toffset:4;\tsize:4;\n", 3, "NAME"),
     ];
     for (text, line, names) in cases {
         let error = Format::parse(text).unwrap_err();
@@ -136,16 +136,19 @@ fn the_same_event_of_two_kernels_differs_only_in_what_one_does_not_say() {
         op: Op { kind: OpKind::Write, fua: true, sync: true, ..Op::default() },
         priority: None,
     };
-    let old =
-        decoder("block_rq_issue", ISSUE_6_1).unwrap().decode(&issue(32, 40)).unwrap().unwrap();
+    let old = decoder("block_rq_issue", ISSUE_6_1)
+        .unwrap()
+        .decode(9, 1, &issue(32, 40))
+        .unwrap()
+        .unwrap();
     assert_eq!(
         (old.pid, old.comm, old.what),
-        (4321, Some(Comm::new(b"writer")), EventKind::Issue(extent))
+        (4321, Comm::new(b"writer"), EventKind::Issue(extent))
     );
 
     let mut data = issue(34, 44);
     put(&mut data, 32, &(1u16 << 13 | 3).to_le_bytes());
-    let new = decoder("block_rq_issue", ISSUE_6_18).unwrap().decode(&data).unwrap().unwrap();
+    let new = decoder("block_rq_issue", ISSUE_6_18).unwrap().decode(9, 1, &data).unwrap().unwrap();
     let priority = Some(Priority { class: Class::Rt, level: 3 });
     assert_eq!((new.pid, new.what), (4321, EventKind::Issue(Extent { priority, ..extent })));
 }
@@ -160,13 +163,13 @@ fn an_event_without_a_needed_field_is_refused_by_its_name() {
 #[test]
 fn a_record_that_contradicts_its_format_is_an_error_and_another_event_is_none() {
     let decoder = decoder("block_rq_issue", ISSUE_6_18).unwrap();
-    assert!(decoder.decode(&issue(34, 44)[..40]).is_err());
-    assert!(decoder.decode(&[1]).is_err());
-    assert_eq!(decoder.decode(&[7; 64]), Ok(None));
+    assert!(decoder.decode(9, 1, &issue(34, 44)[..40]).is_err());
+    assert!(decoder.decode(9, 1, &[1]).is_err());
+    assert_eq!(decoder.decode(9, 1, &[7; 64]), Ok(None));
     // A thread cannot have a negative number.
     let mut data = issue(34, 44);
     put(&mut data, 4, &(-1i32).to_le_bytes());
-    assert!(decoder.decode(&data).unwrap_err().contains("block_rq_issue"));
+    assert!(decoder.decode(9, 1, &data).unwrap_err().contains("block_rq_issue"));
 }
 
 #[test]
@@ -190,7 +193,7 @@ fn the_bytes_of_a_scsi_command_tell_two_with_one_tag_apart() {
         data
     };
     let key = |decoder: &Decoder, command: &[u8]| match decoder
-        .decode(&record(command))
+        .decode(9, 1, &record(command))
         .unwrap()
         .unwrap()
         .what
@@ -207,7 +210,7 @@ fn the_bytes_of_a_scsi_command_tell_two_with_one_tag_apart() {
     // Bytes that lie behind the record's end are no command.
     let mut data = record(read_1);
     data.truncate(40);
-    assert!(start.decode(&data).is_err());
+    assert!(start.decode(9, 1, &data).is_err());
 }
 
 proptest! {
@@ -232,8 +235,8 @@ proptest! {
             });
             let text = format!("name: x\nID: 0\n{}", fields.collect::<String>());
             let mut decoder = Decoder::default();
-            if decoder.add(&row, &Format::parse(&text).unwrap()).is_ok() {
-                let _ = decoder.decode(&[&[0, 0], &data[..]].concat());
+            if decoder.add(row, &Format::parse(&text).unwrap()).is_ok() {
+                let _ = decoder.decode(9, 1, &[&[0, 0], &data[..]].concat());
             }
         }
     }

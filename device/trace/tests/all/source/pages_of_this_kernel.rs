@@ -9,8 +9,8 @@ use steadyio_trace::event::{Call, Event, EventKind, Extent};
 use steadyio_trace::source::decode::Decoder;
 use steadyio_trace::source::format::{Format, PageFormat};
 use steadyio_trace::source::pages::{CpuPages, Merged};
+use steadyio_trace::source::table::wanted;
 use steadyio_trace::source::tracefs::Instance;
-use steadyio_trace::source::wanted::wanted;
 
 use crate::disk::{Disk, instance, read_block, traceable_disk, write_block};
 

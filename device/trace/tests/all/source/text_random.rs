@@ -12,7 +12,8 @@ use steadyio_trace::event::{
     Class, Comm, Command, Dev, Driver, Event, EventKind, Extent, Op, OpKind, Priority, UringOp,
 };
 use steadyio_trace::sched::{SchedTask, Switch, Waking};
-use steadyio_trace::source::detect::{Format, text};
+use steadyio_trace::source::detect::Format;
+use steadyio_trace::source::text::Text;
 use steadyio_trace::source::{Position, Problem};
 
 use crate::cases::cases;
@@ -171,7 +172,7 @@ fn any_event() -> impl Strategy<Value = Event> {
 }
 
 fn read(format: Format, file: &[u8]) -> (Vec<Event>, Vec<Problem>) {
-    split(text(format, file, "f").expect("a text"))
+    split(Text::new(format, file, "f"))
 }
 
 proptest! {
