@@ -26,34 +26,17 @@ pub const UNKNOWN_CPU: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
-    /// `syscalls:sys_enter_*`, for the calls of [`Call`].
-    CallEnter {
-        call: Call,
-        /// The file descriptor, where the call has one.
-        fd: Option<i32>,
-    },
-    /// `syscalls:sys_exit_*`.
-    CallExit {
-        call: Call,
-        /// Bytes, count, or a negative errno.
-        result: i64,
-    },
+    /// `syscalls:sys_enter_*`, for the calls of [`Call`], with the file descriptor, where the call has one.
+    CallEnter { call: Call, fd: Option<i32> },
+    /// `syscalls:sys_exit_*`: bytes, count, or a negative errno.
+    CallExit { call: Call, result: i64 },
     /// `block:block_bio_queue`: a bio reaches the block layer (blktrace Q).
     BioQueue(Extent),
     /// `block:block_bio_remap` (A): a bio for a partition or a stacked device is remapped to `to`.
-    BioRemap {
-        /// From now on.
-        to: Extent,
-        /// Before: device and sector.
-        from: (Dev, u64),
-    },
-    /// `block:block_split` (X): a bio is split at `new_sector`; the front part continues.
-    BioSplit {
-        /// The bio, from its first sector; `sectors` is 0, as the event has no length.
-        bio: Extent,
-        /// Where the rest begins.
-        new_sector: u64,
-    },
+    BioRemap { to: Extent, from: (Dev, u64) },
+    /// `block:block_split` (X): a bio is split at `new_sector`; the front part continues. `sectors` of the bio is 0,
+    /// as the event has no length.
+    BioSplit { bio: Extent, new_sector: u64 },
     /// `block:block_bio_backmerge` (M): appended to a request that ends where it begins.
     BackMerge(Extent),
     /// `block:block_bio_frontmerge` (F): put before a request that begins where it ends.
@@ -73,103 +56,47 @@ pub enum EventKind {
     /// `block:block_rq_requeue` (R): requeued by the driver.
     Requeue(Extent),
     /// `block:block_rq_complete` (C): this much of a request has completed; less than all of it if it is
-    /// served in pieces.
-    Complete {
-        /// What completed.
-        extent: Extent,
-        /// 0, or a negative errno.
-        error: i32,
-    },
+    /// served in pieces. The error is 0, or a negative errno.
+    Complete { extent: Extent, error: i32 },
     /// The driver starts a command: `mmc:mmc_request_start`, `nvme:nvme_setup_cmd`,
     /// `scsi:scsi_dispatch_cmd_start`.
     HardwareStart(Command),
     /// The command is done: `mmc:mmc_request_done`, `nvme:nvme_complete_rq`, `scsi:scsi_dispatch_cmd_done`.
     HardwareDone(Command),
     /// `irq:irq_handler_entry`.
-    IrqEnter {
-        /// The number of the line.
-        irq: u32,
-    },
+    IrqEnter { irq: u32 },
     /// `irq:irq_handler_exit`.
-    IrqExit {
-        /// The number of the line.
-        irq: u32,
-    },
-    /// `io_uring:io_uring_submit_req` (`io_uring_submit_sqe` before 6.4).
-    UringSubmit {
-        /// The kernel's request, as a key.
-        request: u64,
-        /// By the kernel's polling thread.
-        sq_thread: bool,
-        /// What is asked for, if the event says so.
-        operation: Option<UringOp>,
-    },
-    /// `io_uring:io_uring_complete`.
-    UringComplete {
-        /// As submitted.
-        request: u64,
-        /// Bytes, or a negative errno.
-        result: i32,
-    },
+    IrqExit { irq: u32 },
+    /// `io_uring:io_uring_submit_req` (`io_uring_submit_sqe` before 6.4): the kernel's request, as a key, whether its
+    /// polling thread submits it, and what is asked for, if the event says so.
+    UringSubmit { request: u64, sq_thread: bool, operation: Option<UringOp> },
+    /// `io_uring:io_uring_complete`: bytes, or a negative errno.
+    UringComplete { request: u64, result: i32 },
     /// `io_uring:io_uring_queue_async_work`: from now on any worker of the submitter may start it.
-    UringQueueWork {
-        /// As submitted.
-        request: u64,
-    },
+    UringQueueWork { request: u64 },
     /// `io_uring:io_uring_link`: it starts when `after` has completed, in the same worker if `after` was in one.
-    UringLink {
-        /// As submitted.
-        request: u64,
-        /// The one before it in the chain.
-        after: u64,
-    },
+    UringLink { request: u64, after: u64 },
     /// `io_uring:io_uring_file_get`: this thread looks up the file of the operation, and so starts it. A worker
     /// does so only if the file was not looked up before.
-    UringFileGet {
-        /// As submitted.
-        request: u64,
-    },
+    UringFileGet { request: u64 },
     /// `writeback:writeback_single_inode_start`: what this thread queues from now on is of that inode.
     WritebackStart { inode: u64 },
     /// `writeback:writeback_single_inode`: no longer.
     WritebackEnd { inode: u64 },
     /// `filemap:mm_filemap_add_to_page_cache` or a `readahead` event: this thread is about to read into the page
-    /// cache of that inode.
-    PageCacheAdd {
-        /// Its file system's device.
-        dev: Dev,
-        inode: u64,
-    },
+    /// cache of that inode, on its file system's device.
+    PageCacheAdd { dev: Dev, inode: u64 },
     /// `k2:k2_split`: the scheduler dispatches a piece, `rest_bytes` remain.
-    K2Split {
-        piece: Extent,
-        /// What is left.
-        rest_bytes: u32,
-    },
-    /// `jbd2:jbd2_start_commit`: the journal's thread starts to commit a transaction.
-    JournalCommitStart {
-        /// The file system's device.
-        dev: Dev,
-        transaction: u32,
-    },
+    K2Split { piece: Extent, rest_bytes: u32 },
+    /// `jbd2:jbd2_start_commit`: the journal's thread starts to commit a transaction of the file system on `dev`.
+    JournalCommitStart { dev: Dev, transaction: u32 },
     /// `jbd2:jbd2_end_commit`.
-    JournalCommitEnd {
-        /// The file system's device.
-        dev: Dev,
-        transaction: u32,
-    },
+    JournalCommitEnd { dev: Dev, transaction: u32 },
     /// `task:task_newtask`, or `sched:sched_process_fork`, which io_uring workers do not have.
-    Fork {
-        /// The new thread.
-        child: u32,
-        /// It is of the same process, if the event says so.
-        same_process: bool,
-    },
+    /// The new thread is of the same process, if the event says so.
+    Fork { child: u32, same_process: bool },
     /// `writeback:balance_dirty_pages`: dirty throttling pauses the writing thread.
-    DirtyPause {
-        /// For so long.
-        pause_ns: u64,
-    },
+    DirtyPause { pause_ns: u64 },
     /// `raw_syscalls:sys_enter`: a system call begins, of any kind.
     AnyCall,
     /// `exceptions:page_fault_user`: the program touches memory that it does not have, and the kernel looks for it.
@@ -199,7 +126,6 @@ pub struct Extent {
     pub sector: u64,
     /// In units of 512 bytes; 0 for a flush.
     pub sectors: u32,
-    /// Operation and flags.
     pub op: Op,
     /// The I/O priority, where the event carries it (kernels since 6.4 do).
     pub priority: Option<Priority>,
@@ -208,13 +134,11 @@ pub struct Extent {
 /// A driver's command, as far as its event shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// Whose event.
     pub driver: Driver,
     /// Equal in start and done of one command, and unique among those in flight (a pointer, or host and tag).
     pub key: u64,
-    /// First sector in units of 512 bytes, if the event says so.
+    /// In units of 512 bytes, if the event says so.
     pub sector: Option<u64>,
-    /// Bytes, if the event says so.
     pub bytes: Option<u32>,
     /// The driver's command number (eMMC CMD index, NVMe or SCSI opcode), if the event says so.
     pub opcode: Option<u8>,

@@ -44,7 +44,7 @@ pub fn read(arguments: &Arguments, stop: &Interrupt) -> Result<(Followed, Status
 /// The description of a kept trace, if that is the argument.
 pub fn kept(arguments: &Arguments) -> anyhow::Result<Option<Meta>> {
     match arguments.files.as_slice() {
-        [only] if Captured::is_folder(only) => Ok(Some(Captured::open(only)?.meta().clone())),
+        [only] if Captured::is_folder(only) => Ok(Some(Captured::open(only)?.meta)),
         _ => Ok(None),
     }
 }

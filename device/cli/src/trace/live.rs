@@ -67,7 +67,7 @@ pub fn trace(
     asked_for.extend(number);
     let ended = wait(arguments, child, &capture, stop).map_err(Failure::with(Status::Failed))?;
     let captured = capture.stop(&asked_for).map_err(Failure::with(Status::Failed))?;
-    if let Some(error) = captured.not_kept() {
+    if let Some(error) = &captured.not_kept {
         eprintln!("steady: {error}; nothing is kept, the trace follows");
         return Ok((captured, Status::Failed));
     }
@@ -76,7 +76,7 @@ pub fn trace(
             eprintln!("steady: {}: {}", arguments.program[0], words(status));
             Status::Failed
         }
-        Ended::Program(_) | Ended::Itself if captured.meta().memory_full => Status::Flawed,
+        Ended::Program(_) | Ended::Itself if captured.meta.memory_full => Status::Flawed,
         Ended::Program(_) | Ended::Itself => Status::Done,
         Ended::Interrupted => Status::Interrupted,
     };

@@ -42,7 +42,8 @@ impl Layout {
     }
 }
 
-fn bare(name: &str) -> &str {
+/// Without the `?` of one that may be absent.
+pub(super) fn bare(name: &str) -> &str {
     name.trim_start_matches('?')
 }
 

@@ -20,28 +20,18 @@ const COMMIT_MISSED_STORED: u64 = 1 << 30;
 /// The flags are in these bits, the length in those below.
 const COMMIT_FLAGS: u64 = COMMIT_MISSED | COMMIT_MISSED_STORED;
 
-/// What a page holds.
+/// What a page holds. Times are in ns of the trace clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry<'a> {
-    /// Records were lost before the page, so many of them; 0 if the kernel had no room to say. Always first.
-    Lost {
-        /// When the page begins, in ns.
-        time_ns: u64,
-        count: u64,
-    },
-    Record {
-        /// When it was made, in ns of the trace clock.
-        time_ns: u64,
-        /// Where its data begins in the page.
-        offset: usize,
-        /// Laid out as its format says; padded at the end.
-        data: &'a [u8],
-    },
+    /// Records were lost before the page, which begins then, so many of them; 0 if the kernel had no room to say. Always
+    /// first.
+    Lost { time_ns: u64, count: u64 },
+    /// Its data begins at `offset` in the page, is laid out as its format says, and padded at the end.
+    Record { time_ns: u64, offset: usize, data: &'a [u8] },
 }
 
 /// A page that is not what the kernel writes.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("byte {offset} of the page: {what}")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadPage {
     /// In bytes from the first of the page.
     pub offset: usize,
@@ -82,27 +72,51 @@ pub fn entries<'a>(page: &'a [u8], format: &PageFormat) -> Result<Entries<'a>, B
 }
 
 impl<'a> Entries<'a> {
-    /// When the page begins, in ns; before the first entry is read.
-    pub fn begin_ns(&self) -> u64 {
-        self.time_ns
-    }
-
-    fn fail(&mut self, what: String) -> Option<Result<Entry<'a>, BadPage>> {
-        let offset = self.at;
+    /// The next record; `None` at the end of the data.
+    fn record(&mut self) -> Result<Option<Entry<'a>>, String> {
+        while self.at < self.end {
+            let data = &self.page[..self.end];
+            let head = u32_at(data, self.at).ok_or("less than an entry is left of the data")?;
+            let (kind, delta) = (head & 31, u64::from(head >> 5));
+            if (1..KIND_PADDING).contains(&kind) {
+                self.time_ns = self.time_ns.wrapping_add(delta);
+                return self.record_at(self.at + 4, kind as usize * 4).map(Some);
+            }
+            if kind == KIND_PADDING && delta == 0 {
+                break;
+            }
+            let passes = || format!("an entry of kind {kind} passes the end of the data");
+            let word = u32_at(data, self.at + 4).ok_or_else(passes)?;
+            let stamp = u64::from(word) << TIME_BITS | delta;
+            match kind {
+                KIND_TIME_EXTEND => self.time_ns = self.time_ns.wrapping_add(stamp),
+                KIND_TIME_STAMP => self.time_ns = whole_stamp_ns(stamp, self.time_ns),
+                _ => self.time_ns = self.time_ns.wrapping_add(delta),
+            }
+            let length = word as usize;
+            match kind {
+                // A record whose length, which counts its own word, does not fit into 5 bits.
+                0 if length >= 4 => return self.record_at(self.at + 8, length - 4).map(Some),
+                0 => return Err(format!("a record of length {length}")),
+                // A record that was taken back; its length counts the word.
+                KIND_PADDING if length < 4 => return Err(format!("a padding of {length} bytes")),
+                KIND_PADDING => self.at = (self.at + 4).saturating_add(length),
+                _ => self.at += 8,
+            }
+        }
         self.at = self.end;
-        Some(Err(BadPage { offset, what }))
+        Ok(None)
     }
 
-    /// A record of `length` bytes at `start`; the entry ends where it does.
-    fn record(&mut self, start: usize, length: usize) -> Option<Result<Entry<'a>, BadPage>> {
-        let end = start.saturating_add(length);
+    /// Of `length` bytes at `offset`; the entry ends where it does.
+    fn record_at(&mut self, offset: usize, length: usize) -> Result<Entry<'a>, String> {
+        let end = offset.saturating_add(length);
         if end > self.end {
-            return self.fail(format!("a record of {length} bytes passes the end of the data"));
+            return Err(format!("a record of {length} bytes passes the end of the data"));
         }
         // The next entry is aligned; the last of a page may end unaligned only if the page does.
         self.at = end.next_multiple_of(4).min(self.end);
-        let data = &self.page[start..end];
-        Some(Ok(Entry::Record { time_ns: self.time_ns, offset: start, data }))
+        Ok(Entry::Record { time_ns: self.time_ns, offset, data: &self.page[offset..end] })
     }
 }
 
@@ -113,43 +127,13 @@ impl<'a> Iterator for Entries<'a> {
         if let Some(count) = self.lost.take() {
             return Some(Ok(Entry::Lost { time_ns: self.time_ns, count }));
         }
-        while self.at < self.end {
-            let data = &self.page[..self.end];
-            let Some(head) = u32_at(data, self.at) else {
-                return self.fail("less than an entry is left of the data".into());
-            };
-            let (kind, delta) = (head & 31, u64::from(head >> 5));
-            if (1..KIND_PADDING).contains(&kind) {
-                self.time_ns = self.time_ns.wrapping_add(delta);
-                return self.record(self.at + 4, kind as usize * 4);
-            }
-            if kind == KIND_PADDING && delta == 0 {
-                self.at = self.end;
-                return None;
-            }
-            let Some(word) = u32_at(data, self.at + 4) else {
-                return self.fail(format!("an entry of kind {kind} passes the end of the data"));
-            };
-            let stamp = u64::from(word) << TIME_BITS | delta;
-            match kind {
-                KIND_TIME_EXTEND => self.time_ns = self.time_ns.wrapping_add(stamp),
-                KIND_TIME_STAMP => self.time_ns = whole_stamp_ns(stamp, self.time_ns),
-                _ => self.time_ns = self.time_ns.wrapping_add(delta),
-            }
-            let length = word as usize;
-            match kind {
-                // A record whose length, which counts its own word, does not fit into 5 bits.
-                0 if length >= 4 => return self.record(self.at + 8, length - 4),
-                0 => return self.fail(format!("a record of length {length}")),
-                // A record that was taken back; its length counts the word.
-                KIND_PADDING if length < 4 => {
-                    return self.fail(format!("a padding of {length} bytes"));
-                }
-                KIND_PADDING => self.at = (self.at + 4).saturating_add(length),
-                _ => self.at += 8,
-            }
-        }
-        None
+        let record = self.record().transpose()?;
+        Some(
+            record.map_err(|what| BadPage {
+                offset: std::mem::replace(&mut self.at, self.end),
+                what,
+            }),
+        )
     }
 }
 

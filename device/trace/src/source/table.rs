@@ -17,10 +17,11 @@ use crate::event::{EventKind, Extent, Op};
 use crate::sched::{Context, SchedTask, Switch, Waking};
 
 /// How much of the path of an I/O is traced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Detail {
     /// What the spans and the causes need.
+    #[default]
     Summary,
     /// Plugs, interrupts and the page cache too, which happen more often than I/Os.
     Fine,

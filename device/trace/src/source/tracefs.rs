@@ -28,34 +28,18 @@ fn prefix() -> String {
     }
 }
 
-/// The kernel cannot be traced, or tracing not be configured.
-#[derive(Debug, thiserror::Error)]
-pub enum TracefsError {
-    #[error("{} may be used by root only: run as root, or trace with another tool and give its file", path.display())]
-    NotRoot { path: PathBuf },
-    /// There is no tracefs.
-    #[error(
-        "the kernel has no tracefs ({error}): it needs CONFIG_TRACING and, for I/O, CONFIG_BLK_DEV_IO_TRACE"
-    )]
-    Absent {
-        /// Why mounting it failed.
-        error: io::Error,
-    },
-    /// A file of tracefs could not be read or written.
-    #[error("{}: {}{error}", path.display(), .value.as_ref().map(|value| format!("{value:?}: ")).unwrap_or_default())]
-    File {
-        path: PathBuf,
-        /// What was to be written.
-        value: Option<String>,
-        error: io::Error,
-    },
-}
-
-fn file_error(path: &Path, value: Option<&str>, error: io::Error) -> TracefsError {
-    let path = path.to_path_buf();
-    match error.kind() {
-        ErrorKind::PermissionDenied => TracefsError::NotRoot { path },
-        _ => TracefsError::File { path, value: value.map(str::to_string), error },
+/// With the file, and what was to be written.
+fn failed<'a>(path: &'a Path, value: &'a str) -> impl Fn(io::Error) -> io::Error + 'a {
+    move |error| {
+        let (path, kind) = (path.display(), error.kind());
+        let what = match kind {
+            ErrorKind::PermissionDenied => format!(
+                "{path} may be used by root only: run as root, or trace with another tool and give its file"
+            ),
+            _ if value.is_empty() => format!("{path}: {error}"),
+            _ => format!("{path}: {value:?}: {error}"),
+        };
+        io::Error::new(kind, what)
     }
 }
 
@@ -69,14 +53,15 @@ pub struct Tracefs {
 
 impl Tracefs {
     /// Where it is mounted, or else mounted for this process only.
-    pub fn find() -> Result<Tracefs, TracefsError> {
-        for root in ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"] {
-            let root = PathBuf::from(root);
+    pub fn find() -> io::Result<Tracefs> {
+        for root in ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(PathBuf::from) {
             match rustix::fs::statfs(&root) {
                 Ok(found) if u64::try_from(found.f_type) == Ok(TRACEFS_MAGIC) => {
                     return Ok(Tracefs { root, _mount: None });
                 }
-                Err(rustix::io::Errno::ACCESS) => return Err(TracefsError::NotRoot { path: root }),
+                Err(error @ rustix::io::Errno::ACCESS) => {
+                    return Err(failed(&root, "")(error.into()));
+                }
                 _ => {}
             }
         }
@@ -84,10 +69,12 @@ impl Tracefs {
     }
 
     /// Mounted for this process only.
-    pub fn mount() -> Result<Tracefs, TracefsError> {
+    pub fn mount() -> io::Result<Tracefs> {
         let mount = mount().map_err(|error| match error.kind() {
-            ErrorKind::PermissionDenied => TracefsError::NotRoot { path: "tracefs".into() },
-            _ => TracefsError::Absent { error },
+            ErrorKind::PermissionDenied => failed(Path::new("tracefs"), "")(error),
+            kind => io::Error::new(kind, format!(
+                "the kernel has no tracefs ({error}): it needs CONFIG_TRACING and, for I/O, CONFIG_BLK_DEV_IO_TRACE"
+            )),
         })?;
         let root = format!("/proc/self/fd/{}", mount.as_raw_fd()).into();
         Ok(Tracefs { root, _mount: Some(mount) })
@@ -116,10 +103,7 @@ pub struct Instance {
 impl Instance {
     /// Makes an instance that traces nothing yet; `note` is told of each that a killed run left and that is
     /// removed first.
-    pub fn create(
-        tracefs: Tracefs,
-        note: &mut dyn FnMut(String),
-    ) -> Result<Instance, TracefsError> {
+    pub fn create(tracefs: Tracefs, note: &mut dyn FnMut(String)) -> io::Result<Instance> {
         let instances = tracefs.root.join("instances");
         remove_leftovers(&instances, note)?;
         let pid = std::process::id();
@@ -134,7 +118,7 @@ impl Instance {
                     return Ok(instance);
                 }
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(file_error(&dir, None, error)),
+                Err(error) => return Err(failed(&dir, "")(error)),
             }
         }
         unreachable!("there are more numbers than instances")
@@ -145,24 +129,22 @@ impl Instance {
         self.dir.join(file)
     }
 
-    /// Reads one of its files.
-    pub fn read(&self, file: &str) -> Result<String, TracefsError> {
+    pub fn read(&self, file: &str) -> io::Result<String> {
         let path = self.path(file);
-        read(&path).map_err(|error| file_error(&path, None, error))
+        read(&path).map_err(failed(&path, ""))
     }
 
-    /// Writes one of its files, in one call.
-    pub fn write(&self, file: &str, value: &str) -> Result<(), TracefsError> {
+    /// In one call.
+    pub fn write(&self, file: &str, value: &str) -> io::Result<()> {
         let path = self.path(file);
-        write(&path, value).map_err(|error| file_error(&path, Some(value), error))
+        write(&path, value).map_err(failed(&path, value))
     }
 
     /// The CPUs that it has buffers for, in order.
-    pub fn cpus(&self) -> Result<Vec<u32>, TracefsError> {
-        let path = self.path("per_cpu");
-        let names = names_in(&path).map_err(|error| file_error(&path, None, error))?;
-        let mut cpus: Vec<u32> =
-            names.iter().filter_map(|name| name.strip_prefix("cpu")?.parse().ok()).collect();
+    pub fn cpus(&self) -> io::Result<Vec<u32>> {
+        let names = names_in(&self.path("per_cpu"))?;
+        let number = |name: &String| name.strip_prefix("cpu")?.parse().ok();
+        let mut cpus: Vec<u32> = names.iter().filter_map(number).collect();
         cpus.sort_unstable();
         Ok(cpus)
     }
@@ -177,10 +159,9 @@ impl Drop for Instance {
 }
 
 /// Removes instances of processes that are gone.
-fn remove_leftovers(instances: &Path, note: &mut dyn FnMut(String)) -> Result<(), TracefsError> {
-    let names = names_in(instances).map_err(|error| file_error(instances, None, error))?;
+fn remove_leftovers(instances: &Path, note: &mut dyn FnMut(String)) -> io::Result<()> {
     let prefix = prefix();
-    for name in names {
+    for name in names_in(instances)? {
         let mut parts = name.strip_prefix(&prefix).unwrap_or_default().split('-').map(str::parse);
         let (Some(Ok(pid)), Some(Ok(started))) = (parts.next(), parts.next()) else { continue };
         let pid: u64 = pid;
@@ -189,12 +170,12 @@ fn remove_leftovers(instances: &Path, note: &mut dyn FnMut(String)) -> Result<()
             continue;
         }
         let dir = instances.join(&name);
-        match remove(&dir) {
-            Ok(()) => note(format!("removed the tracefs instance of a killed run ({name})")),
+        note(match remove(&dir) {
+            Ok(()) => format!("removed the tracefs instance of a killed run ({name})"),
             Err(error) => {
-                note(format!("{} of a killed run could not be removed: {error}", dir.display()))
+                format!("{} of a killed run could not be removed: {error}", dir.display())
             }
-        }
+        });
     }
     Ok(())
 }
@@ -205,16 +186,15 @@ fn remove(dir: &Path) -> io::Result<()> {
     // If these fail, removing does the same.
     let _ = write(&dir.join("tracing_on"), "0");
     let _ = write(&dir.join("events/enable"), "0");
-    let mut tries = 0;
-    loop {
+    for _ in 0..50 {
         match fs::remove_dir(dir) {
-            Err(error) if error.kind() == ErrorKind::ResourceBusy && tries < 50 => {
+            Err(error) if error.kind() == ErrorKind::ResourceBusy => {
                 std::thread::sleep(Duration::from_millis(20));
             }
             result => return result,
         }
-        tries += 1;
     }
+    fs::remove_dir(dir)
 }
 
 /// Reads a file in large pieces, because some files of tracefs give nothing to a second read.
@@ -234,9 +214,9 @@ fn write(path: &Path, value: &str) -> io::Result<()> {
 }
 
 fn names_in(dir: &Path) -> io::Result<Vec<String>> {
-    let names =
-        fs::read_dir(dir)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
-    names.collect()
+    let name =
+        |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
+    fs::read_dir(dir).and_then(|names| names.map(name).collect()).map_err(failed(dir, ""))
 }
 
 /// When a process started, in clock ticks since boot; `None` if there is no such process.

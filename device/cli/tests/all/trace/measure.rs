@@ -243,6 +243,6 @@ fn another_programs_calls_leave_no_events() {
         events.iter().filter(|event| event.pid == pid && is_call(event.what)).count()
     };
     assert_eq!(calls_by(other.id()), 0, "of {} events", events.len());
-    let program = captured.meta().asked_for[0];
+    let program = captured.meta.asked_for[0];
     assert!(calls_by(program) > 0, "the program's own are there");
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The captured pages of one CPU, in a file without a name or in a folder.
+//! The captured pages of one CPU, in files without a name or in a folder.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::os::unix::fs::FileExt;
 
-use rustix::fs::{MemfdFlags, sendfile};
+use rustix::fs::{MemfdFlags, memfd_create, sendfile};
 
 /// At most, in one call.
 const SEND_BYTES: usize = 1 << 30;
@@ -16,49 +16,58 @@ pub struct CpuData {
     pub cpu: u32,
     /// Of the buffer with events of the requested threads only.
     pub of_threads: bool,
-    /// In memory first.
+    /// Of a ring: the pages before those in `file`.
+    pub older: Option<File>,
     pub file: File,
-    pub bytes: u64,
-    /// Whether it is where the capture is kept.
+    /// `file` is where the capture is kept, and has all.
     pub in_folder: bool,
 }
 
-impl CpuData {
-    /// Nothing yet, in memory.
-    pub fn in_memory(cpu: u32, of_threads: bool) -> io::Result<CpuData> {
-        let file = rustix::fs::memfd_create(format!("steady-cpu{cpu}"), MemfdFlags::CLOEXEC)?;
-        Ok(CpuData { cpu, of_threads, file: file.into(), bytes: 0, in_folder: false })
-    }
+pub fn in_memory() -> io::Result<File> {
+    Ok(memfd_create("steady-trace", MemfdFlags::CLOEXEC)?.into())
+}
 
+impl CpuData {
     /// What its file is called in a folder.
     pub fn file_name(&self) -> String {
         let of_threads = if self.of_threads { "-threads" } else { "" };
         format!("cpu{}{of_threads}.raw", self.cpu)
     }
 
-    /// Copies what there is behind what is in a file, to go on there.
-    pub fn copy_to(&self, to: File) -> io::Result<File> {
-        let mut at = 0;
-        while sendfile(&to, &self.file, Some(&mut at), SEND_BYTES)? > 0 {}
-        Ok(to)
+    /// How much is in `file`.
+    pub fn bytes(&self) -> u64 {
+        bytes(&self.file)
     }
 
-    /// With what came later, in memory too.
-    pub fn followed_by(self, later: &CpuData) -> io::Result<CpuData> {
-        let bytes = self.bytes + later.bytes;
-        let file = later.copy_to(self.file)?;
-        Ok(CpuData { file, bytes, ..self })
+    pub fn bytes_with_older(&self) -> u64 {
+        self.older.as_ref().map_or(0, bytes) + self.bytes()
+    }
+
+    /// To go on there, behind what there is.
+    pub fn copy_to(&self, to: File) -> io::Result<File> {
+        for file in self.older.iter().chain([&self.file]) {
+            let mut at = 0;
+            while sendfile(&to, file, Some(&mut at), SEND_BYTES)? > 0 {}
+        }
+        Ok(to)
     }
 
     /// Goes on in the file of the folder that holds a copy.
     pub fn go_on_in(&mut self, copy: File) {
-        (self.file, self.in_folder) = (copy, true);
+        (self.older, self.file, self.in_folder) = (None, copy, true);
     }
 
     /// Reads it from its beginning; several readers do not disturb each other.
     pub fn read(&self) -> impl Read + '_ {
-        BufReader::with_capacity(1 << 18, ReadAt { file: &self.file, at: 0 })
+        let from_start = |file| ReadAt { file, at: 0 };
+        let older = self.older.as_ref().map(from_start);
+        let older = older.map_or(Box::new(io::empty()) as Box<dyn Read>, |older| Box::new(older));
+        BufReader::with_capacity(1 << 18, older.chain(from_start(&self.file)))
     }
+}
+
+fn bytes(file: &File) -> u64 {
+    file.metadata().map_or(0, |metadata| metadata.len())
 }
 
 struct ReadAt<'a> {

@@ -4,42 +4,33 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::event::{Dev, OpKind};
 use crate::io::Request;
 
-/// The numbers of `devices` and of all that they lie on, in order.
+const SYSFS: &str = "/sys/dev/block";
+
+/// The numbers of `devices`, of all that they lie on, and of the partitions of those, in order.
 ///
 /// A bio carries the number of the partition that it came to, its request that of the disk.
 pub fn related(devices: &[Dev]) -> io::Result<Vec<Dev>> {
     let mut found = BTreeSet::new();
     for dev in devices {
-        add(&fs::canonicalize(format!("/sys/dev/block/{dev}"))?, &mut found)?;
+        let folder = fs::canonicalize(format!("{SYSFS}/{dev}"))?;
+        let mut passed = BTreeMap::from([(*dev, folder.clone())]);
+        add_below(&folder, &mut passed)?;
+        for (dev, folder) in passed {
+            found.insert(dev);
+            for entry in fs::read_dir(folder)? {
+                let part = entry?.path();
+                if part.join("partition").exists() {
+                    found.insert(number(&part)?);
+                }
+            }
+        }
     }
     Ok(found.into_iter().collect())
-}
-
-/// Adds the disk of the device whose folder in sysfs this is.
-fn add(folder: &Path, found: &mut BTreeSet<Dev>) -> io::Result<()> {
-    let is_partition = folder.join("partition").exists();
-    let disk = if is_partition { folder.parent().unwrap_or(folder) } else { folder };
-    if !found.insert(number(disk)?) {
-        return Ok(());
-    }
-    for entry in fs::read_dir(disk)? {
-        let part = entry?.path();
-        if part.join("partition").exists() {
-            found.insert(number(&part)?);
-        }
-    }
-    // What device mapper and RAID lie on; disks that have none have an empty folder.
-    if let Ok(below) = fs::read_dir(disk.join("slaves")) {
-        for entry in below {
-            add(&fs::canonicalize(entry?.path())?, found)?;
-        }
-    }
-    Ok(())
 }
 
 /// A device, and what it lies on.
@@ -48,7 +39,6 @@ pub struct Stack {
     pub dev: Dev,
     /// What its I/O goes through to: a partition's disk, what device mapper and RAID lie on, and so on.
     pub below: BTreeSet<Dev>,
-    /// What comes through it without an event that says so.
     pub untold: Untold,
 }
 
@@ -71,15 +61,15 @@ impl Stack {
 
     /// A device of this machine.
     pub fn of(dev: Dev) -> io::Result<Stack> {
-        let folder = fs::canonicalize(format!("/sys/dev/block/{dev}"))?;
-        let mut below = BTreeSet::new();
+        let folder = fs::canonicalize(format!("{SYSFS}/{dev}"))?;
+        let mut below = BTreeMap::new();
         add_below(&folder, &mut below)?;
         let untold = match () {
             () if folder.join("partition").exists() => Untold::Flushes,
             () if folder.join("dm").exists() => Untold::Nothing,
             () => Untold::Anything,
         };
-        Ok(Stack { dev, below, untold })
+        Ok(Stack { dev, below: below.into_keys().collect(), untold })
     }
 
     /// Whether the request is the device's: it came through it, or can only have come through it or what it
@@ -98,16 +88,18 @@ impl Stack {
     }
 }
 
-fn add_below(folder: &Path, found: &mut BTreeSet<Dev>) -> io::Result<()> {
+/// Adds what the device with this folder in sysfs lies on, with its folder.
+fn add_below(folder: &Path, found: &mut BTreeMap<Dev, PathBuf>) -> io::Result<()> {
     let mut below = Vec::new();
     if folder.join("partition").exists() {
         below.extend(folder.parent().map(Path::to_path_buf));
     }
+    // What device mapper and RAID lie on; disks that have none have an empty folder.
     for entry in fs::read_dir(folder.join("slaves")).into_iter().flatten() {
         below.push(fs::canonicalize(entry?.path())?);
     }
     for folder in below {
-        if found.insert(number(&folder)?) {
+        if found.insert(number(&folder)?, folder.clone()).is_none() {
             add_below(&folder, found)?;
         }
     }
@@ -121,8 +113,8 @@ pub fn names() -> BTreeMap<Dev, String> {
         let name = target.file_name()?.to_string_lossy().into_owned();
         Some((parse(entry.file_name().to_str()?)?, name))
     };
-    let entries = fs::read_dir("/sys/dev/block").into_iter().flatten();
-    entries.filter_map(|entry| named(entry.ok()?)).collect()
+    let entries = fs::read_dir(SYSFS).into_iter().flatten().flatten();
+    entries.filter_map(named).collect()
 }
 
 /// From `MAJOR:MINOR`.

@@ -3,26 +3,28 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, Seek};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use super::cpu_data::CpuData;
-use super::enable::{Enabled, EnabledEvent, Unreadable};
-use super::{CaptureError, Options, devices, names};
-use crate::source::table::Detail;
+use super::enable::{EnabledEvent, Unreadable};
+use super::{Options, devices};
+use crate::source::decode::Decoder;
+use crate::source::format::{Format, FormatError, PageFormat};
+use crate::source::table::{self, Detail};
 use crate::source::{Position, Problem};
 
 /// What `capture.json` says it is.
 pub const SCHEMA: &str = "steadyio.trace-capture/1";
 pub(super) const META: &str = "capture.json";
-pub(super) const HEADER_PAGE: &str = "header_page";
+const HEADER_PAGE: &str = "header_page";
 const FORMATS: &str = "formats";
 
 /// `capture.json`: all but the pages and the formats.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Meta {
     pub schema: String,
     /// The kernel's release.
@@ -35,13 +37,10 @@ pub struct Meta {
     pub byte_order: String,
     /// The trace clock: `mono`.
     pub clock: String,
-    /// When tracing began.
     pub started: Moment,
-    /// When it ended.
     pub stopped: Moment,
     /// What was asked for, in numbers; empty for all devices.
     pub devices: Vec<String>,
-    /// How much of the path was asked for.
     pub detail: Detail,
     /// The kernel's buffer per CPU, in KiB.
     pub buffer_kib: u32,
@@ -50,9 +49,7 @@ pub struct Meta {
     /// Since when all events are there, in ns of the trace clock, if older ones made room for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_since_ns: Option<u64>,
-    /// What was traced.
     pub events: Vec<EnabledEvent>,
-    /// Wanted, but not there.
     pub unavailable: Vec<Unreadable>,
     /// The buffers, in the order of the CPUs.
     pub cpus: Vec<CpuMeta>,
@@ -67,6 +64,9 @@ pub struct Meta {
     /// The processes of those that are not the first thread of one.
     #[serde(default)]
     pub processes: BTreeMap<u32, u32>,
+    /// The text of the kernel's `header_page`.
+    #[serde(skip)]
+    pub header_page: String,
 }
 
 /// The buffer of one CPU.
@@ -87,7 +87,7 @@ pub struct CpuMeta {
 }
 
 /// A moment on two clocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moment {
     /// On the trace clock, in ns.
     pub mono_ns: u64,
@@ -107,13 +107,15 @@ impl Moment {
 
 impl Meta {
     /// Of a trace of this kernel that begins now.
-    pub(super) fn begin(enabled: &Enabled, options: &Options) -> Meta {
+    pub(super) fn begin(
+        options: &Options,
+        (events, unavailable): (Vec<EnabledEvent>, Vec<Unreadable>),
+        header_page: String,
+    ) -> Meta {
         let system = rustix::system::uname();
-        let (mut threads, mut processes) = (BTreeMap::new(), BTreeMap::new());
-        names::add_threads(&mut threads, &mut processes);
         let names = devices::names().into_iter();
         let started = Moment::now();
-        Meta {
+        let mut meta = Meta {
             schema: SCHEMA.into(),
             kernel: system.release().to_string_lossy().into_owned(),
             kernel_version: system.version().to_string_lossy().into_owned(),
@@ -125,17 +127,34 @@ impl Meta {
             devices: options.devices.iter().map(ToString::to_string).collect(),
             detail: options.detail,
             buffer_kib: options.buffer_kib,
-            memory_full: false,
-            kept_since_ns: None,
-            events: enabled.events.clone(),
-            unavailable: enabled.unavailable.clone(),
-            cpus: Vec::new(),
-            asked_for: Vec::new(),
-            tracer: Vec::new(),
+            events,
+            unavailable,
             device_names: names.map(|(dev, name)| (dev.to_string(), name)).collect(),
-            threads,
-            processes,
+            header_page,
+            ..Meta::default()
+        };
+        meta.add_threads();
+        meta
+    }
+
+    /// How to read the pages; `name` is what problems call the trace.
+    pub(super) fn decoder(&self, name: &Path) -> Result<(Decoder, PageFormat), Problem> {
+        let in_file = |file: PathBuf| {
+            move |error: FormatError| problem(&file, Position::Line(error.line), error.what)
+        };
+        let page = PageFormat::parse(&self.header_page).map_err(in_file(name.join(HEADER_PAGE)))?;
+        let mut decoder = Decoder::default();
+        for event in &self.events {
+            let path = name.join(format_path(event));
+            let format = Format::parse(&event.format).map_err(in_file(path.clone()))?;
+            let row = table::by_name(event.name.as_bytes());
+            // An event that a later version captured may be unknown here: its records are skipped.
+            if let Some(row) = row.filter(|row| row.system == event.system) {
+                let added = decoder.add(row, &format);
+                added.map_err(|why| problem(&path, Position::Whole, why))?;
+            }
         }
+        Ok((decoder, page))
     }
 }
 
@@ -148,43 +167,34 @@ pub(super) fn create_pages(dir: &Path, held: &CpuData) -> io::Result<File> {
 }
 
 /// The file of an event's format, in the folder.
-pub(super) fn format_path(event: &EnabledEvent) -> PathBuf {
+fn format_path(event: &EnabledEvent) -> PathBuf {
     Path::new(FORMATS).join(&event.system).join(&event.name)
 }
 
 /// Writes everything to a folder, the description last, so that a folder with one is whole. If it cannot, nothing is
 /// left there, and `held` is as good as before.
-pub(super) fn save(
-    dir: &Path,
-    meta: &Meta,
-    enabled: &Enabled,
-    held: &mut [CpuData],
-) -> Result<(), CaptureError> {
+pub(super) fn save(dir: &Path, meta: &Meta, held: &mut [CpuData]) -> io::Result<()> {
     let mut all = || -> io::Result<()> {
         fs::create_dir_all(dir)?;
         for held in held.iter_mut().filter(|held| !held.in_folder) {
             let copy = held.copy_to(create_pages(dir, held)?)?;
             held.go_on_in(copy);
         }
-        fs::write(dir.join(HEADER_PAGE), &enabled.header_page)?;
-        for (event, format) in enabled.events.iter().zip(&enabled.formats) {
+        fs::write(dir.join(HEADER_PAGE), &meta.header_page)?;
+        for event in &meta.events {
             let path = dir.join(format_path(event));
             fs::create_dir_all(path.parent().unwrap_or(dir))?;
-            fs::write(path, format)?;
+            fs::write(path, &event.format)?;
         }
-        let mut text = serde_json::to_string_pretty(meta)?;
-        text.push('\n');
-        fs::write(dir.join(META), text)
+        fs::write(dir.join(META), serde_json::to_string_pretty(meta)? + "\n")
     };
-    all().map_err(|error| {
-        remove(dir, held);
-        not_kept(dir, error)
+    all().inspect_err(|_| {
+        remove_pages(dir, held.iter());
+        for name in [HEADER_PAGE, META] {
+            let _ = fs::remove_file(dir.join(name));
+        }
+        let _ = fs::remove_dir_all(dir.join(FORMATS));
     })
-}
-
-/// Why there is nothing in the folder.
-pub(super) fn not_kept(dir: &Path, error: io::Error) -> CaptureError {
-    CaptureError::Hold { what: format!("keeping the trace in {}", dir.display()), error }
 }
 
 /// What is open stays readable, so no page is lost; what cannot be removed was not made.
@@ -194,51 +204,37 @@ pub(super) fn remove_pages<'a>(dir: &Path, held: impl Iterator<Item = &'a CpuDat
     }
 }
 
-fn remove(dir: &Path, held: &[CpuData]) {
-    remove_pages(dir, held.iter());
-    for name in [HEADER_PAGE, META] {
-        let _ = fs::remove_file(dir.join(name));
-    }
-    let _ = fs::remove_dir_all(dir.join(FORMATS));
-}
-
 /// Reads a folder back; the pages stay in their files.
-pub(super) fn load(dir: &Path) -> Result<(Meta, Enabled, Vec<CpuData>), Problem> {
-    let text = read(&dir.join(META))?;
-    let meta: Meta = serde_json::from_str(&text).map_err(|error| {
-        problem(&dir.join(META), Position::Line(error.line() as u64), error.to_string())
-    })?;
+pub(super) fn load(dir: &Path) -> Result<(Meta, Vec<CpuData>), Problem> {
+    let path = dir.join(META);
+    let mut meta: Meta = serde_json::from_str(&read(&path)?)
+        .map_err(|error| problem(&path, Position::Line(error.line() as u64), error.to_string()))?;
     let known = [("schema", &meta.schema, SCHEMA), ("byte_order", &meta.byte_order, "little")];
     for (key, value, expected) in known {
         if value != expected {
             let what = format!("{key} is {value:?}, only {expected:?} can be read");
-            return Err(problem(&dir.join(META), Position::Whole, what));
+            return Err(problem(&path, Position::Whole, what));
         }
     }
-    let formats = meta.events.iter().map(|event| read(&dir.join(format_path(event))));
-    let enabled = Enabled {
-        events: meta.events.clone(),
-        formats: formats.collect::<Result<_, _>>()?,
-        unavailable: meta.unavailable.clone(),
-        header_page: read(&dir.join(HEADER_PAGE))?,
-    };
-    let mut held = Vec::new();
-    for cpu in &meta.cpus {
-        let path = dir.join(&cpu.file);
-        let open =
-            File::open(&path).and_then(|mut file| Ok((file.seek(io::SeekFrom::End(0))?, file)));
-        let (bytes, file) =
-            open.map_err(|error| problem(&path, Position::Whole, error.to_string()))?;
-        let CpuMeta { cpu, of_threads, .. } = *cpu;
-        held.push(CpuData { cpu, of_threads, file, bytes, in_folder: true });
+    meta.header_page = read(&dir.join(HEADER_PAGE))?;
+    for event in &mut meta.events {
+        event.format = read(&dir.join(format_path(event)))?;
     }
-    Ok((meta, enabled, held))
+    let open = |cpu: &CpuMeta| {
+        let path = dir.join(&cpu.file);
+        let file = File::open(&path)
+            .map_err(|error| problem(&path, Position::Whole, error.to_string()))?;
+        let CpuMeta { cpu, of_threads, .. } = *cpu;
+        Ok(CpuData { cpu, of_threads, older: None, file, in_folder: true })
+    };
+    let held = meta.cpus.iter().map(open).collect::<Result<_, _>>()?;
+    Ok((meta, held))
 }
 
 fn read(path: &Path) -> Result<String, Problem> {
     fs::read_to_string(path).map_err(|error| problem(path, Position::Whole, error.to_string()))
 }
 
-pub(super) fn problem(path: &Path, place: Position, what: String) -> Problem {
+fn problem(path: &Path, place: Position, what: String) -> Problem {
     Problem { file: path.display().to_string(), place, what }
 }

@@ -5,13 +5,15 @@
 //! buffers into memory; `stop` removes the instance. Nothing is decoded and nothing is written to a disk meanwhile, so
 //! that the tracer does not disturb the I/O; [`Captured`] is read afterwards.
 
-use std::path::PathBuf;
+use std::fmt::Display;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::Duration;
 
 use super::pid_namespace;
 use super::table::{Detail, Need};
-use super::tracefs::{Instance, Tracefs, TracefsError};
+use super::tracefs::{Instance, Tracefs};
 use crate::event::Dev;
 
 mod captured;
@@ -26,14 +28,10 @@ pub mod threads;
 mod watch;
 
 pub use captured::Captured;
-pub use enable::EnabledEvent;
 pub use folder::{CpuMeta, Meta, Moment, SCHEMA};
 pub use reader::EndReason;
-pub use watch::Slow;
 
-use super::Problem;
-use super::format::PageFormat;
-use enable::{Enabled, Places, enable};
+use enable::{Places, enable};
 use reader::{Reader, Taken};
 use watch::Watch;
 
@@ -86,31 +84,9 @@ impl Default for Options {
     }
 }
 
-/// Tracing could not be started, or its data not be held.
-#[derive(Debug, thiserror::Error)]
-pub enum CaptureError {
-    /// Of the tracing files.
-    #[error(transparent)]
-    Tracefs(#[from] TracefsError),
-    /// A file of tracefs has unknown content.
-    #[error("{file}: {what}")]
-    Unknown { file: String, what: String },
-    /// This kernel's layout cannot be read.
-    #[error(transparent)]
-    Read(#[from] Problem),
-    /// No block events.
-    #[error("the kernel has no block events: it needs CONFIG_BLK_DEV_IO_TRACE")]
-    NoBlockEvents,
-    /// The program that is to be traced.
-    #[error(transparent)]
-    Program(std::io::Error),
-    /// Memory or a file for what is captured.
-    #[error("{what}: {error}")]
-    Hold {
-        what: String,
-        /// Why it failed.
-        error: std::io::Error,
-    },
+/// Says what failed.
+fn because(what: impl Display) -> impl FnOnce(io::Error) -> io::Error {
+    move |error| io::Error::new(error.kind(), format!("{what}: {error}"))
 }
 
 /// Tracing in progress. Dropping it ends the tracing and discards the capture.
@@ -121,43 +97,34 @@ pub struct Capture {
     instance: Instance,
     /// With what the requested threads do, if only that is traced.
     of_threads: Option<Instance>,
-    enabled: Enabled,
-    options: Options,
+    keep: Option<PathBuf>,
     meta: Meta,
-    /// The thread that started the program, as events number it.
-    starter: Option<u32>,
 }
 
 impl Capture {
     /// Begins. `note` gets messages for people, such as of an instance left by a killed run.
-    pub fn start(options: &Options, note: &mut dyn FnMut(String)) -> Result<Capture, CaptureError> {
+    pub fn start(options: &Options, note: &mut dyn FnMut(String)) -> io::Result<Capture> {
         let instance = new_instance(options, note)?;
         let of_threads =
             options.threads.is_some().then(|| new_instance(options, note)).transpose()?;
-        let devices = devices::related(&options.devices).map_err(|error| {
-            let what = "looking the devices up in sysfs".into();
-            CaptureError::Hold { what, error }
-        })?;
+        let devices = devices::related(&options.devices)
+            .map_err(because("looking the devices up in sysfs"))?;
         let places =
             Places { all: &instance, of_threads: of_threads.as_ref(), all_switches: options.sched };
-        // Of few threads it costs little, and says what they wait for.
-        let threads = options.sched || of_threads.is_some();
-        let optional = [
-            (options.detail == Detail::Fine, Need::Fine),
-            (threads, Need::Threads),
-            (options.metadata, Need::Metadata),
+        let needs = [
+            Some(Need::Summary),
+            (options.detail == Detail::Fine).then_some(Need::Fine),
+            // Of few threads it costs little, and says what they wait for.
+            (options.sched || of_threads.is_some()).then_some(Need::Threads),
+            options.metadata.then_some(Need::Metadata),
         ];
-        let optional = optional.into_iter().filter_map(|(wanted, need)| wanted.then_some(need));
-        let needs: Vec<Need> = [Need::Summary].into_iter().chain(optional).collect();
-        let enabled = enable(places, &needs, &devices)?;
+        let needs: Vec<Need> = needs.into_iter().flatten().collect();
+        let header_page = instance.read("events/header_page")?;
+        let meta = Meta::begin(options, enable(places, &needs, &devices)?, header_page);
+        let (decoder, format) = meta.decoder(Path::new(THIS_KERNEL)).map_err(io::Error::other)?;
+        let watch = options.trigger_above.map(|above| Watch::new(decoder, format, above));
         let instances: Vec<&Instance> = [&instance].into_iter().chain(&of_threads).collect();
-        let format = page_format(&enabled)?;
-        let watch = match options.trigger_above {
-            Some(above) => Some(Watch::new(enabled.decoder("this kernel")?, format, above)),
-            None => None,
-        };
         let reader = Reader::start(&instances, format.page_size, options, watch)?;
-        let meta = Meta::begin(&enabled, options);
         if let Some((of_threads, pids)) = of_threads.as_ref().zip(options.threads.as_ref()) {
             of_threads.write("trace_options", "event-fork")?;
             // Without any, the kernel would trace all.
@@ -167,16 +134,12 @@ impl Capture {
             }
         }
         instance.write("tracing_on", "1")?;
-        let (options, starter) = (options.clone(), None);
-        Ok(Capture { reader, instance, of_threads, enabled, options, meta, starter })
+        Ok(Capture { reader, instance, of_threads, keep: options.keep.clone(), meta })
     }
 
     /// Traces these threads too.
-    pub fn add_threads(&self, pids: &[u32]) -> Result<(), CaptureError> {
-        match &self.of_threads {
-            Some(of_threads) if !pids.is_empty() => Ok(add_pids(of_threads, pids)?),
-            _ => Ok(()),
-        }
+    pub fn add_threads(&self, pids: &[u32]) -> io::Result<()> {
+        self.of_threads.iter().try_for_each(|of_threads| add_pids(of_threads, pids))
     }
 
     /// Starts a program; also returns which number events have for it.
@@ -184,18 +147,10 @@ impl Capture {
         &mut self,
         command: &mut Command,
         note: &mut (dyn FnMut(String) + Send),
-    ) -> Result<(Child, u32), CaptureError> {
-        let (child, numbers) = program::spawn(command, self.of_threads.as_ref(), note)?;
-        self.starter = Some(numbers.parent);
-        Ok((child, numbers.child))
-    }
-
-    /// Wanted events that this kernel lacks, as `system:name`, and why.
-    pub fn unavailable(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.enabled
-            .unavailable
-            .iter()
-            .map(|missing| (missing.event.as_str(), missing.why.as_str()))
+    ) -> io::Result<(Child, u32)> {
+        let (child, number, starter) = program::spawn(command, self.of_threads.as_ref(), note)?;
+        self.meta.tracer.push(starter);
+        Ok((child, number))
     }
 
     /// Whether it has ended by itself, because memory is full or reading failed; `stop` says which.
@@ -211,15 +166,15 @@ impl Capture {
     /// Ends the tracing, restores everything and returns the capture; keeps it in the folder if one was named (if it
     /// cannot, see [`Captured::not_kept`]). `asked_for`: the requested threads, without those that they started; none
     /// for all.
-    pub fn stop(self, asked_for: &[u32]) -> Result<Captured, CaptureError> {
-        let Capture { reader, instance, of_threads, enabled, options, mut meta, starter } = self;
+    pub fn stop(self, asked_for: &[u32]) -> io::Result<Captured> {
+        let Capture { mut reader, instance, of_threads, keep, mut meta } = self;
         for instance in [&instance].into_iter().chain(&of_threads) {
             instance.write("tracing_on", "0")?;
         }
         meta.stopped = Moment::now();
         meta.memory_full = reader.end_reason() == Some(EndReason::MemoryFull);
         let Taken { mut held, no_room, kept_since_ns } = reader.finish()?;
-        names::add_threads(&mut meta.threads, &mut meta.processes);
+        meta.add_threads();
         meta.kept_since_ns = kept_since_ns;
         for held in &held {
             let place = of_threads.as_ref().filter(|_| held.of_threads).unwrap_or(&instance);
@@ -228,7 +183,7 @@ impl Capture {
                 cpu: held.cpu,
                 of_threads: held.of_threads,
                 file: held.file_name(),
-                bytes: held.bytes,
+                bytes: held.bytes_with_older(),
                 records_lost: sum(&stats, &["overrun", "commit overrun", "dropped events"]),
                 records_lost_unplaced: sum(&stats, &["commit overrun", "dropped events"]),
             });
@@ -236,26 +191,25 @@ impl Capture {
         drop((instance, of_threads));
         meta.asked_for = asked_for.to_vec();
         if pid_namespace::other_than_initial().is_none() {
-            meta.tracer = names::own_threads();
+            meta.tracer.extend(names::threads_of(std::process::id()));
         }
-        meta.tracer.extend(starter);
-        let keep = options.keep.as_deref();
-        let kept = keep.map(|dir| match no_room {
-            Some(error) => Err(folder::not_kept(dir, error)),
-            None => folder::save(dir, &meta, &enabled, &mut held),
+        let kept = keep.as_deref().map(|dir| {
+            let saved = no_room.map_or_else(|| folder::save(dir, &meta, &mut held), Err);
+            saved.map_err(because(format!("keeping the trace in {}", dir.display())))
         });
-        let name = match (&kept, keep) {
-            (Some(Ok(())), Some(dir)) => dir.display().to_string(),
-            _ => "this kernel".into(),
-        };
-        let mut captured = Captured::new(meta, &enabled, held, name)?;
+        let name = keep.as_deref().filter(|_| matches!(kept, Some(Ok(()))));
+        let captured = Captured::new(meta, held, name.unwrap_or(Path::new(THIS_KERNEL)));
+        let mut captured = captured.map_err(io::Error::other)?;
         captured.not_kept = kept.and_then(Result::err);
         Ok(captured)
     }
 }
 
+/// Where problems say the file that they are in.
+const THIS_KERNEL: &str = "this kernel";
+
 /// That traces nothing yet.
-fn new_instance(options: &Options, note: &mut dyn FnMut(String)) -> Result<Instance, CaptureError> {
+fn new_instance(options: &Options, note: &mut dyn FnMut(String)) -> io::Result<Instance> {
     let instance = Instance::create(Tracefs::find()?, note)?;
     instance.write("trace_clock", "mono")?;
     instance.write("buffer_size_kb", &options.buffer_kib.to_string())?;
@@ -271,17 +225,11 @@ fn new_instance(options: &Options, note: &mut dyn FnMut(String)) -> Result<Insta
 const PIDS_AT_ONCE: usize = 256;
 
 /// The kernel traces these too; an unknown one is no error to it.
-fn add_pids(of_threads: &Instance, pids: &[u32]) -> Result<(), TracefsError> {
+fn add_pids(of_threads: &Instance, pids: &[u32]) -> io::Result<()> {
     pids.chunks(PIDS_AT_ONCE).try_for_each(|pids| {
         let numbers: Vec<String> = pids.iter().map(u32::to_string).collect();
         of_threads.write("set_event_pid", &numbers.join(" "))
     })
-}
-
-fn page_format(enabled: &Enabled) -> Result<PageFormat, CaptureError> {
-    let format = PageFormat::parse(&enabled.header_page);
-    let unknown = |what| CaptureError::Unknown { file: "events/header_page".into(), what };
-    format.map_err(|error| unknown(error.to_string()))
 }
 
 /// How many records a CPU's buffer lost for one of these reasons, from its `stats`.

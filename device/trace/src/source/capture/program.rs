@@ -11,49 +11,42 @@ use std::thread;
 
 use rustix::thread::gettid;
 
-use super::{CaptureError, add_pids};
+use super::{add_pids, because};
 use crate::source::pid_namespace;
-use crate::source::tracefs::{Instance, Tracefs, TracefsError};
+use crate::source::tracefs::{Instance, Tracefs};
 
-const FORK: &str = "sched_process_fork:";
 const MARK: &str = "steady";
 
-/// What events call a thread and the process that it started.
-#[derive(Debug, PartialEq)]
-pub(super) struct Numbers {
-    pub parent: u32,
-    pub child: u32,
-}
+/// A program, its number in events and that of the thread that started it.
+pub(super) type Started = (Child, u32, u32);
 
-/// Starts a program, and finds its number and that of the thread that started it. `of_threads` traces it from then on.
+/// `of_threads` traces it from its start on.
 pub(super) fn spawn(
     command: &mut Command,
     of_threads: Option<&Instance>,
     note: &mut (dyn FnMut(String) + Send),
-) -> Result<(Child, Numbers), CaptureError> {
+) -> io::Result<Started> {
     let start = || match pid_namespace::other_than_initial() {
         None => spawn_here(command, of_threads),
-        Some(_) => spawn_elsewhere(command, of_threads, note),
+        Some(_) => spawn_elsewhere(command, of_threads, note)
+            .map_err(because("finding the program's number outside this PID namespace")),
     };
     thread::scope(|scope| {
-        let panicked = |_| Err(CaptureError::Program(io::Error::other("the thread panicked")));
+        let panicked = |_| Err(io::Error::other("the thread panicked"));
         scope.spawn(start).join().unwrap_or_else(panicked)
     })
 }
 
 /// By the calling thread.
-fn spawn_here(
-    command: &mut Command,
-    of_threads: Option<&Instance>,
-) -> Result<(Child, Numbers), CaptureError> {
+fn spawn_here(command: &mut Command, of_threads: Option<&Instance>) -> io::Result<Started> {
     let parent = gettid().as_raw_nonzero().get().unsigned_abs();
     trace_thread(of_threads, parent)?;
-    let child = command.spawn().map_err(CaptureError::Program)?;
-    let numbers = Numbers { parent, child: child.id() };
-    Ok((child, numbers))
+    let child = command.spawn()?;
+    let number = child.id();
+    Ok((child, number, parent))
 }
 
-fn trace_thread(of_threads: Option<&Instance>, number: u32) -> Result<(), TracefsError> {
+fn trace_thread(of_threads: Option<&Instance>, number: u32) -> io::Result<()> {
     let Some(of_threads) = of_threads else { return Ok(()) };
     add_pids(of_threads, &[number])?;
     of_threads.write("tracing_on", "1")
@@ -64,47 +57,37 @@ fn spawn_elsewhere(
     command: &mut Command,
     of_threads: Option<&Instance>,
     note: &mut dyn FnMut(String),
-) -> Result<(Child, Numbers), CaptureError> {
+) -> io::Result<Started> {
     let instance = Instance::create(Tracefs::find()?, note)?;
     instance.write("events/sched/sched_process_fork/enable", "1")?;
     instance.write("tracing_on", "1")?;
     instance.write("trace_marker", MARK)?;
-    let text = instance.read("trace")?;
-    let Some(parent) = marker(&text) else {
-        return Err(not_found("its mark is not in the trace"));
+    let Some((parent, _)) = parse(&instance.read("trace")?) else {
+        return Err(io::Error::other("its mark is not in the trace"));
     };
     trace_thread(of_threads, parent)?;
-    let mut child = command.spawn().map_err(CaptureError::Program)?;
-    match instance.read("trace").map(|text| parse(&text)) {
-        Ok(Some(numbers)) => Ok((child, numbers)),
+    let mut child = command.spawn()?;
+    let found = instance.read("trace").map(|text| parse(&text).and_then(|(_, child)| child));
+    match found.transpose() {
+        Some(Ok(number)) => Ok((child, number, parent)),
         wrong => {
             // Without its number nothing of it would be shown. If it has ended, this fails.
             let _ = child.kill().and_then(|()| child.wait());
-            let why = wrong.err().map(|error| error.to_string());
-            Err(not_found(&why.unwrap_or_else(|| "its start is not in the trace".into())))
+            let unseen = io::Error::other("its start is not in the trace");
+            Err(wrong.and_then(Result::err).unwrap_or(unseen))
         }
     }
 }
 
-fn not_found(why: &str) -> CaptureError {
-    let what = "finding the program's number outside this PID namespace".into();
-    CaptureError::Hold { what, error: io::Error::other(why) }
-}
-
-/// From the text of `trace`: who wrote the mark.
-fn marker(text: &str) -> Option<u32> {
-    let mark = format!(": tracing_mark_write: {MARK}");
-    thread_of(text.lines().find(|line| line.ends_with(&mark))?)
-}
-
-/// From the text of `trace`: who wrote the mark, and the first process that it started then.
-fn parse(text: &str) -> Option<Numbers> {
-    let parent = marker(text)?;
+/// From the text of `trace`: who wrote the mark, and the first process that it started then, if any.
+fn parse(text: &str) -> Option<(u32, Option<u32>)> {
     let mark = format!(": tracing_mark_write: {MARK}");
     let mut lines = text.lines().skip_while(|line| !line.ends_with(&mark));
-    let start = lines.find(|line| line.contains(FORK) && thread_of(line) == Some(parent))?;
-    let child = start.rsplit_once("child_pid=")?.1.trim().parse().ok()?;
-    Some(Numbers { parent, child })
+    let parent = thread_of(lines.next()?)?;
+    let is_start =
+        |line: &&str| line.contains("sched_process_fork:") && thread_of(line) == Some(parent);
+    let child = lines.find(is_start).and_then(|line| line.rsplit_once("child_pid="));
+    Some((parent, child.and_then(|(_, number)| number.trim().parse().ok())))
 }
 
 /// `  NAME-NUMBER   [CPU] ...`, where NAME may hold anything.
@@ -128,13 +111,9 @@ mod tests {
 
     #[test]
     fn the_first_start_after_the_mark_by_who_wrote_it_is_the_programs() {
-        assert_eq!(parse(TEXT), Some(Numbers { parent: 70012, child: 70013 }));
-    }
-
-    #[test]
-    fn without_a_mark_or_a_start_there_are_no_numbers() {
         let lines: Vec<&str> = TEXT.lines().collect();
-        assert_eq!(parse(&lines[3..].join("\n")), None);
-        assert_eq!(parse(&lines[..4].join("\n")), None);
+        assert_eq!(parse(TEXT), Some((70012, Some(70013))));
+        assert_eq!(parse(&lines[..4].join("\n")), Some((70012, None)), "no start");
+        assert_eq!(parse(&lines[3..].join("\n")), None, "no mark");
     }
 }

@@ -5,24 +5,24 @@
 //! wake it. While tracing it takes full pages only, which the kernel moves through a pipe without a copy of
 //! its own; a page that is being filled would be copied record by record.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::fd::OwnedFd;
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 use steadyio_core::scheduling::set_fifo;
 
-use super::cpu_data::CpuData;
+use super::cpu_data::{CpuData, in_memory};
 use super::folder::{Moment, create_pages, remove_pages};
 use super::watch::{Slow, Watch};
-use super::{CaptureError, Options};
+use super::{Options, because};
 use crate::source::tracefs::Instance;
 
 /// Pages move through a pipe in such pieces, if the system allows one as large.
@@ -45,8 +45,9 @@ pub enum EndReason {
 #[derive(Debug)]
 pub struct Reader {
     thread: Option<JoinHandle<io::Result<Taken>>>,
-    end: Arc<AtomicBool>,
-    reason: Arc<Mutex<Option<EndReason>>>,
+    /// Dropped to end it.
+    end: Option<Sender<()>>,
+    reason: Arc<OnceLock<EndReason>>,
 }
 
 /// What the thread has taken.
@@ -61,35 +62,21 @@ pub struct Taken {
 
 /// What the thread works on.
 struct Work {
-    end: Arc<AtomicBool>,
     cpus: Vec<(File, CpuData)>,
     pipe: Pipe,
     page_size: usize,
-    period: Duration,
     memory_bytes_max: u64,
     keep: Option<PathBuf>,
     no_room: Option<io::Error>,
-    reason: Arc<Mutex<Option<EndReason>>>,
-    /// Only the newest pages are kept.
-    ring: Option<Ring>,
+    reason: Arc<OnceLock<EndReason>>,
+    /// When present pages are half of what memory may hold, those before them are thrown away.
+    ring: bool,
+    /// When the older pages of a ring may begin, and when the present ones may, in ns; `None` with the trace.
+    since_ns: (Option<u64>, Option<u64>),
     watch: Option<Watch>,
     parts_taken: Instant,
     /// End the tracing by `0`.
     tracing_on: Vec<File>,
-}
-
-/// The pages before those that are being filled. When these are half of what memory may hold, older ones are thrown away.
-struct Ring {
-    older: Vec<CpuData>,
-    /// When the oldest page that is kept may begin, and when the present ones may, in ns.
-    since_ns: (u64, u64),
-    thrown_away: bool,
-}
-
-struct Pipe {
-    read: OwnedFd,
-    write: OwnedFd,
-    bytes: usize,
 }
 
 impl Reader {
@@ -99,46 +86,42 @@ impl Reader {
         page_size: usize,
         options: &Options,
         watch: Option<Watch>,
-    ) -> Result<Reader, CaptureError> {
-        let hold = |what: &str| {
-            let what = what.to_string();
-            move |error| CaptureError::Hold { what, error }
-        };
-        let mut cpus = Vec::new();
-        let mut tracing_on = Vec::new();
+    ) -> io::Result<Reader> {
+        let (mut cpus, mut tracing_on) = (Vec::new(), Vec::new());
         for (number, instance) in instances.iter().enumerate() {
             for cpu in instance.cpus()? {
                 let path = instance.path(&format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
-                let raw = open_nonblocking(&path).map_err(hold(&path.to_string_lossy()))?;
-                let data = CpuData::in_memory(cpu, number > 0);
-                cpus.push((raw, data.map_err(hold("memory for the trace"))?));
+                let raw = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(&path);
+                let raw = raw.map_err(because(path.display()))?;
+                let file = in_memory().map_err(because("memory for the trace"))?;
+                let (of_threads, in_folder) = (number > 0, false);
+                cpus.push((raw, CpuData { cpu, of_threads, older: None, file, in_folder }));
             }
             let path = instance.path("tracing_on");
             let file = File::options().write(true).open(&path);
-            tracing_on.push(file.map_err(hold(&path.to_string_lossy()))?);
+            tracing_on.push(file.map_err(because(path.display()))?);
         }
-        let end = Arc::new(AtomicBool::new(false));
-        let reason = Arc::new(Mutex::new(None));
-        let ring = options.ring || watch.is_some();
-        let ring = ring.then(|| Ring { older: Vec::new(), since_ns: (0, 0), thrown_away: false });
-        let mut work = Work {
-            end: Arc::clone(&end),
+        let reason = Arc::new(OnceLock::new());
+        let work = Work {
             cpus,
-            pipe: Pipe::new(page_size).map_err(hold("a pipe"))?,
+            pipe: Pipe::new(page_size).map_err(because("a pipe"))?,
             page_size,
-            period: options.period,
             memory_bytes_max: options.memory_bytes_max,
             keep: options.keep.clone(),
             no_room: None,
             reason: Arc::clone(&reason),
-            ring,
+            ring: options.ring || watch.is_some(),
+            since_ns: (None, None),
             watch,
             parts_taken: Instant::now(),
             tracing_on,
         };
+        let (end, ended) = channel();
+        let period = options.period;
+        let is_told = move || ended.recv_timeout(period) == Err(RecvTimeoutError::Disconnected);
         let thread = thread::Builder::new().name("steady-trace".into());
-        let thread = thread.spawn(move || work.run()).map_err(hold("a thread"))?;
-        Ok(Reader { thread: Some(thread), end, reason })
+        let thread = thread.spawn(move || work.run(is_told)).map_err(because("a thread"))?;
+        Ok(Reader { thread: Some(thread), end: Some(end), reason })
     }
 
     /// Whether it has ended without being told to.
@@ -148,39 +131,34 @@ impl Reader {
 
     /// Why it has, unless reading failed.
     pub fn end_reason(&self) -> Option<EndReason> {
-        self.reason.lock().ok()?.clone()
+        self.reason.get().cloned()
     }
 
     /// Tracing is off: takes the rest.
-    pub fn finish(mut self) -> Result<Taken, CaptureError> {
-        self.join().map_err(|error| CaptureError::Hold { what: "reading the trace".into(), error })
-    }
-
-    fn join(&mut self) -> io::Result<Taken> {
+    pub fn finish(&mut self) -> io::Result<Taken> {
+        self.end = None;
         let Some(thread) = self.thread.take() else { return Ok(Taken::default()) };
-        self.end.store(true, Ordering::Relaxed);
-        thread.thread().unpark();
-        thread.join().unwrap_or_else(|_| Err(io::Error::other("the reading thread panicked")))
+        let panicked = |_| Err(io::Error::other("the reading thread panicked"));
+        thread.join().unwrap_or_else(panicked).map_err(because("reading the trace"))
     }
 }
 
 impl Drop for Reader {
     fn drop(&mut self) {
         // The thread holds files of the instance, which could not be removed.
-        let _ = self.join();
+        let _ = self.finish();
     }
 }
 
 impl Work {
-    fn run(&mut self) -> io::Result<Taken> {
+    fn run(mut self, is_told: impl Fn() -> bool) -> io::Result<Taken> {
         // Else busy programs keep it waiting until a buffer is full and events are lost. It runs for
         // short moments, and the lowest real-time priority is enough; where it is refused, losses are reported.
         let _ = set_fifo(PRIORITY);
-        while !self.end.load(Ordering::Relaxed) && self.make_room() {
-            thread::park_timeout(self.period);
+        while self.make_room() && !is_told() {
             self.take_full_pages()?;
             if let Some(slow) = self.look()? {
-                self.end_for(EndReason::Slow(slow));
+                let _ = self.reason.set(EndReason::Slow(slow));
                 break;
             }
         }
@@ -188,30 +166,11 @@ impl Work {
             file.write_all(b"0")?;
         }
         self.take_full_pages()?;
-        let mut all = Vec::new();
         for (raw, held) in &mut self.cpus {
-            take_rest(raw, held, self.page_size)?;
+            while take_part(raw, held, self.page_size)? {}
         }
-        let mut older = Vec::new();
-        let mut kept_since_ns = None;
-        if let Some(ring) = self.ring.take() {
-            kept_since_ns = ring.thrown_away.then_some(ring.since_ns.0);
-            older = ring.older;
-        }
-        let mut older = older.into_iter();
-        for (_, held) in self.cpus.drain(..) {
-            all.push(match older.next() {
-                Some(before) => before.followed_by(&held)?,
-                None => held,
-            });
-        }
-        Ok(Taken { held: all, no_room: self.no_room.take(), kept_since_ns })
-    }
-
-    fn end_for(&self, why: EndReason) {
-        if let Ok(mut reason) = self.reason.lock() {
-            *reason = Some(why);
-        }
+        let held = self.cpus.into_iter().map(|(_, held)| held).collect();
+        Ok(Taken { held, no_room: self.no_room, kept_since_ns: self.since_ns.0 })
     }
 
     /// An I/O that took too long, if somebody wants to know.
@@ -227,68 +186,56 @@ impl Work {
     }
 
     fn take_full_pages(&mut self) -> io::Result<()> {
-        for (raw, held) in &mut self.cpus {
-            held.bytes += self.pipe.move_pages(raw, &held.file)?;
+        self.cpus.iter().try_for_each(|(raw, held)| self.pipe.move_pages(raw, &held.file))
+    }
+
+    /// If memory is full, goes on in the folder, or without the older pages; false if neither can be.
+    fn make_room(&mut self) -> bool {
+        let bytes: u64 = self.cpus.iter().map(|(_, held)| held.bytes()).sum();
+        let part = if self.ring { 2 } else { 1 };
+        if bytes < self.memory_bytes_max / part {
+            return true;
         }
+        let has_room = match (self.ring, self.keep.clone()) {
+            (true, _) => self.throw_away_older().is_ok(),
+            (false, None) => false,
+            (false, Some(dir)) => {
+                self.no_room = self.go_on_in(&dir).err();
+                self.no_room.is_none()
+            }
+        };
+        if !has_room {
+            let _ = self.reason.set(EndReason::MemoryFull);
+        }
+        has_room
+    }
+
+    fn go_on_in(&mut self, dir: &std::path::Path) -> io::Result<()> {
+        let held = || self.cpus.iter().map(|(_, held)| held);
+        let copies = held().map(|held| held.copy_to(create_pages(dir, held)?));
+        let copies: io::Result<Vec<File>> = copies.collect();
+        let copies = copies.inspect_err(|_| remove_pages(dir, held()))?;
+        self.cpus.iter_mut().zip(copies).for_each(|((_, held), copy)| held.go_on_in(copy));
+        self.memory_bytes_max = u64::MAX;
         Ok(())
     }
 
-    /// If memory is full, goes on in the folder; false if there is none, or no room there.
-    fn make_room(&mut self) -> bool {
-        let bytes: u64 = self.cpus.iter().map(|(_, held)| held.bytes).sum();
-        if self.ring.is_some() {
-            return bytes < self.memory_bytes_max / 2 || self.throw_away_older();
+    /// The present pages become the older ones.
+    fn throw_away_older(&mut self) -> io::Result<()> {
+        let fresh: Vec<File> = self.cpus.iter().map(|_| in_memory()).collect::<io::Result<_>>()?;
+        for ((_, held), fresh) in self.cpus.iter_mut().zip(fresh) {
+            held.older = Some(std::mem::replace(&mut held.file, fresh));
         }
-        if bytes < self.memory_bytes_max {
-            return true;
-        }
-        let Some(dir) = &self.keep else {
-            self.end_for(EndReason::MemoryFull);
-            return false;
-        };
-        let held = || self.cpus.iter().map(|(_, held)| held);
-        let copies: io::Result<Vec<File>> =
-            held().map(|held| held.copy_to(create_pages(dir, held)?)).collect();
-        match copies {
-            Ok(copies) => {
-                self.cpus.iter_mut().zip(copies).for_each(|((_, held), to)| held.go_on_in(to));
-                self.memory_bytes_max = u64::MAX;
-            }
-            Err(error) => {
-                remove_pages(dir, held());
-                self.no_room = Some(error);
-                self.end_for(EndReason::MemoryFull);
-            }
-        }
-        self.no_room.is_none()
+        self.since_ns = (self.since_ns.1, Some(Moment::now().mono_ns));
+        self.watch.iter_mut().for_each(Watch::restart);
+        Ok(())
     }
 }
 
-impl Work {
-    /// The present pages become the older ones; false if there is no memory for others.
-    fn throw_away_older(&mut self) -> bool {
-        let fresh: io::Result<Vec<CpuData>> = self
-            .cpus
-            .iter()
-            .map(|(_, held)| CpuData::in_memory(held.cpu, held.of_threads))
-            .collect();
-        let Ok(fresh) = fresh else {
-            self.end_for(EndReason::MemoryFull);
-            return false;
-        };
-        let before = self.cpus.iter_mut().zip(fresh);
-        let filled: Vec<CpuData> =
-            before.map(|((_, held), fresh)| std::mem::replace(held, fresh)).collect();
-        if let Some(ring) = &mut self.ring {
-            ring.thrown_away |= !ring.older.is_empty();
-            ring.older = filled;
-            ring.since_ns = (ring.since_ns.1, Moment::now().mono_ns);
-        }
-        if let Some(watch) = &mut self.watch {
-            watch.restart();
-        }
-        true
-    }
+struct Pipe {
+    read: OwnedFd,
+    write: OwnedFd,
+    bytes: usize,
 }
 
 impl Pipe {
@@ -300,51 +247,34 @@ impl Pipe {
         Ok(Pipe { read, write, bytes })
     }
 
-    /// Moves all full pages; returns their bytes.
-    fn move_pages(&self, from: &File, to: &File) -> io::Result<u64> {
-        let mut total = 0;
+    /// Moves all full pages.
+    fn move_pages(&self, from: &File, to: &File) -> io::Result<()> {
+        let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;
+        let into_pipe = || splice(from, None, &self.write, None, self.bytes, flags);
         loop {
-            let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;
-            let mut rest = match splice(from, None, &self.write, None, self.bytes, flags) {
-                Ok(0) | Err(Errno::AGAIN) => return Ok(total),
-                Ok(bytes) => bytes,
-                Err(Errno::INTR) => continue,
-                Err(error) => return Err(error.into()),
+            let mut rest = match retry_on_intr(into_pipe) {
+                Ok(0) | Err(Errno::AGAIN) => return Ok(()),
+                bytes => bytes?,
             };
-            total += rest as u64;
             while rest > 0 {
-                match splice(&self.read, None, to, None, rest, SpliceFlags::MOVE) {
-                    Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                    Ok(bytes) => rest -= bytes,
-                    Err(Errno::INTR) => {}
-                    Err(error) => return Err(error.into()),
+                let out = || splice(&self.read, None, to, None, rest, SpliceFlags::MOVE);
+                match retry_on_intr(out)? {
+                    0 => return Err(ErrorKind::WriteZero.into()),
+                    bytes => rest -= bytes,
                 }
             }
         }
     }
 }
 
-/// Takes the page that is being filled, and what is behind it. Tracing must be off: reading may be traced itself.
-fn take_rest(raw: &mut File, held: &mut CpuData, page_size: usize) -> io::Result<()> {
-    while take_part(raw, held, page_size)? {}
-    Ok(())
-}
-
-/// Takes what is in the page that is being filled; false if there is nothing.
+/// Takes what is in the page that is being filled; false if there is nothing. To take all, tracing must be off: reading
+/// may be traced itself.
 fn take_part(raw: &mut File, held: &mut CpuData, page_size: usize) -> io::Result<bool> {
     let mut page = vec![0; page_size];
     match raw.read(&mut page) {
-        Ok(bytes) => {
-            held.file.write_all(&page[..bytes])?;
-            held.bytes += bytes as u64;
-            Ok(bytes > 0)
-        }
+        Ok(bytes) => held.file.write_all(&page[..bytes]).map(|()| bytes > 0),
         Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
         Err(error) if error.kind() == ErrorKind::Interrupted => Ok(true),
         Err(error) => Err(error),
     }
-}
-
-fn open_nonblocking(path: &std::path::Path) -> io::Result<File> {
-    OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)
 }

@@ -6,18 +6,17 @@
 //! may be seen before its beginning.
 
 use std::collections::HashMap;
-use std::hash::Hash;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use super::cpu_data::CpuData;
-use crate::event::{Call, Dev, Event, EventKind, Extent};
+use crate::event::{Call, Dev, Event, EventKind};
 use crate::report::words::{op_word, us};
 use crate::source::decode::Decoder;
 use crate::source::format::PageFormat;
 use crate::source::ring::{self, Entry};
 
-/// More beginnings without an end are stale.
+/// More without a counterpart are stale.
 const OPEN_MAX: usize = 65_536;
 
 /// Which I/O took how long.
@@ -39,23 +38,15 @@ impl std::fmt::Display for Slow {
 pub struct Watch {
     decoder: Decoder,
     format: PageFormat,
-    above_ns: u64,
+    above: Duration,
     /// So much of each buffer has been looked at, in bytes.
     seen: Vec<u64>,
-    requests: Pairs<(Dev, u64)>,
-    calls: Pairs<(u32, Call)>,
+    pairs: Pairs,
 }
 
 impl Watch {
     pub fn new(decoder: Decoder, format: PageFormat, above: Duration) -> Watch {
-        Watch {
-            decoder,
-            format,
-            above_ns: u64::try_from(above.as_nanos()).unwrap_or(u64::MAX),
-            seen: Vec::new(),
-            requests: Pairs::default(),
-            calls: Pairs::default(),
-        }
+        Watch { decoder, format, above, seen: Vec::new(), pairs: Pairs::default() }
     }
 
     /// The buffers begin anew.
@@ -71,98 +62,94 @@ impl Watch {
             if self.seen.len() <= place {
                 self.seen.push(0);
             }
-            while self.seen[place] < buffer.bytes {
-                let Ok(bytes) = buffer.file.read_at(&mut page, self.seen[place]) else { break };
-                if bytes == 0 {
-                    break;
-                }
+            while let Ok(bytes @ 1..) = buffer.file.read_at(&mut page, self.seen[place]) {
                 self.seen[place] += bytes as u64;
-                slow = slow.or(self.look_at_page(&page[..bytes]));
+                // What cannot be read is told when the trace is.
+                for entry in ring::entries(&page[..bytes], &self.format).into_iter().flatten() {
+                    let Ok(Entry::Record { time_ns, data, .. }) = entry else { continue };
+                    let Ok(Some(event)) = self.decoder.decode(time_ns, buffer.cpu, data) else {
+                        continue;
+                    };
+                    slow = slow.or(self.take(&event));
+                }
             }
-        }
-        slow
-    }
-
-    /// What cannot be read is told when the trace is.
-    fn look_at_page(&mut self, page: &[u8]) -> Option<Slow> {
-        let entries = ring::entries(page, &self.format).ok()?;
-        let mut slow = None;
-        for entry in entries {
-            let Ok(Entry::Record { time_ns, data, .. }) = entry else { continue };
-            let Ok(Some(event)) = self.decoder.decode(time_ns, 0, data) else { continue };
-            slow = slow.or(self.take(&event));
         }
         slow
     }
 
     fn take(&mut self, event: &Event) -> Option<Slow> {
-        let time_ns = event.time_ns;
-        let place = |extent: &Extent| (extent.dev, extent.sector);
-        let (what, ns) = match &event.what {
+        let ns = match event.what {
             EventKind::GetRequest(extent) | EventKind::Issue(extent) => {
-                (of_request(extent), self.requests.begin(place(extent), time_ns)?)
+                self.pairs.begin(Key::Request(extent.dev, extent.sector), event.time_ns)
             }
             EventKind::Complete { extent, .. } => {
-                (of_request(extent), self.requests.end(place(extent), time_ns)?)
+                self.pairs.end(Key::Request(extent.dev, extent.sector), event.time_ns)
             }
             EventKind::CallEnter { call, .. } if call.is_sync() => {
-                (call.name().to_owned(), self.calls.begin((event.pid, *call), time_ns)?)
+                self.pairs.begin(Key::Call(event.pid, call), event.time_ns)
             }
             EventKind::CallExit { call, .. } if call.is_sync() => {
-                (call.name().to_owned(), self.calls.end((event.pid, *call), time_ns)?)
+                self.pairs.end(Key::Call(event.pid, call), event.time_ns)
             }
-            EventKind::DirtyPause { pause_ns } => {
-                ("pause by dirty throttling".to_owned(), *pause_ns)
-            }
-            _ => return None,
+            EventKind::DirtyPause { pause_ns } => Some(pause_ns),
+            _ => None,
         };
-        (ns > self.above_ns).then_some(Slow { what, ns })
+        let ns = ns.filter(|ns| u128::from(*ns) > self.above.as_nanos())?;
+        let what = match event.what {
+            EventKind::GetRequest(extent)
+            | EventKind::Issue(extent)
+            | EventKind::Complete { extent, .. } => {
+                format!("{} on {} sector {}", op_word(extent.op.kind), extent.dev, extent.sector)
+            }
+            EventKind::CallEnter { call, .. } | EventKind::CallExit { call, .. } => {
+                call.name().to_owned()
+            }
+            _ => "pause by dirty throttling".to_owned(),
+        };
+        Some(Slow { what, ns })
     }
 }
 
-fn of_request(extent: &Extent) -> String {
-    format!("{} on {} sector {}", op_word(extent.op.kind), extent.dev, extent.sector)
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Key {
+    Request(Dev, u64),
+    Call(u32, Call),
 }
 
 /// Beginnings and ends that wait for the other, in ns.
+#[derive(Debug, Default)]
+struct Pairs(HashMap<Key, Mark>);
+
 #[derive(Debug)]
-struct Pairs<K> {
-    begun: HashMap<K, u64>,
-    ended: HashMap<K, u64>,
+enum Mark {
+    Begun(u64),
+    Ended(u64),
 }
 
-impl<K> Default for Pairs<K> {
-    fn default() -> Pairs<K> {
-        Pairs { begun: HashMap::new(), ended: HashMap::new() }
-    }
-}
-
-impl<K: Hash + Eq> Pairs<K> {
+impl Pairs {
     /// How long it took, if its end was seen already. A second beginning (a request is issued) is of the same.
-    fn begin(&mut self, key: K, time_ns: u64) -> Option<u64> {
-        if let Some(took_ns) = self.ended.get(&key).and_then(|end_ns| end_ns.checked_sub(time_ns)) {
-            self.ended.remove(&key);
-            return Some(took_ns);
-        }
-        if self.begun.len() >= OPEN_MAX {
-            self.begun.clear();
-        }
-        let begun_ns = self.begun.entry(key).or_insert(time_ns);
-        *begun_ns = (*begun_ns).min(time_ns);
-        None
+    fn begin(&mut self, key: Key, time_ns: u64) -> Option<u64> {
+        let begun_ns = match self.0.remove(&key) {
+            Some(Mark::Ended(end_ns)) if end_ns >= time_ns => return Some(end_ns - time_ns),
+            Some(Mark::Begun(begun_ns)) => begun_ns.min(time_ns),
+            _ => time_ns,
+        };
+        self.wait(key, Mark::Begun(begun_ns))
     }
 
-    fn end(&mut self, key: K, time_ns: u64) -> Option<u64> {
-        match self.begun.remove(&key) {
-            Some(begun_ns) if begun_ns <= time_ns => Some(time_ns - begun_ns),
-            _ => {
-                if self.ended.len() >= OPEN_MAX {
-                    self.ended.clear();
-                }
-                self.ended.insert(key, time_ns);
-                None
-            }
+    fn end(&mut self, key: Key, time_ns: u64) -> Option<u64> {
+        match self.0.remove(&key) {
+            Some(Mark::Begun(begun_ns)) if begun_ns <= time_ns => Some(time_ns - begun_ns),
+            _ => self.wait(key, Mark::Ended(time_ns)),
         }
+    }
+
+    fn wait(&mut self, key: Key, mark: Mark) -> Option<u64> {
+        if self.0.len() >= OPEN_MAX {
+            self.0.clear();
+        }
+        self.0.insert(key, mark);
+        None
     }
 }
 
@@ -171,20 +158,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_that_is_seen_before_its_beginning_is_of_the_same() {
+    fn a_beginning_and_an_end_are_of_the_same_whichever_is_seen_first() {
         let mut pairs = Pairs::default();
-        assert_eq!((pairs.end(1, 500), pairs.begin(1, 100)), (None, Some(400)));
-        assert_eq!((pairs.begin(1, 600), pairs.end(1, 650)), (None, Some(50)));
+        let [one, two] = [1, 2].map(|thread| Key::Call(thread, Call::Fsync));
+        assert_eq!((pairs.end(one, 500), pairs.begin(one, 100)), (None, Some(400)));
+        // With the first beginning that is seen.
+        let begun = (pairs.begin(one, 600), pairs.begin(one, 640), pairs.end(one, 650));
+        assert_eq!(begun, (None, None, Some(50)));
         // An old end is not that of a later beginning.
-        assert_eq!((pairs.end(2, 10), pairs.begin(2, 20), pairs.end(2, 25)), (None, None, Some(5)));
-    }
-
-    #[test]
-    fn a_request_begins_with_the_first_that_is_seen_of_it() {
-        let mut pairs = Pairs::default();
-        assert_eq!(
-            (pairs.begin(1, 100), pairs.begin(1, 140), pairs.end(1, 200)),
-            (None, None, Some(100))
-        );
+        let old = (pairs.end(two, 10), pairs.begin(two, 20), pairs.end(two, 25));
+        assert_eq!(old, (None, None, Some(5)));
     }
 }

@@ -118,5 +118,5 @@ fn named(head: Head, text: &[u8]) -> Result<Line<'_>, String> {
     // No event is called nothing.
     let event = event.unwrap_or_default();
     let values = values.strip_prefix(b":").unwrap_or(values);
-    Ok(Line::Event { head, called: name, name: event, values })
+    Ok(Line::Event { head, name: event, values })
 }

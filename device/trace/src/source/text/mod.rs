@@ -18,7 +18,7 @@ use regex::bytes::Captures;
 pub(super) use pattern::{Pattern, regex};
 
 use super::detect::Format;
-use super::fields::Fields;
+use super::fields::{Fields, bare};
 use super::table;
 use super::{Position, Problem};
 use crate::event::{Comm, Event, EventKind, UNKNOWN_CPU};
@@ -40,8 +40,6 @@ enum Line<'a> {
     Skipped,
     Event {
         head: Head,
-        /// As problems call it.
-        called: &'a [u8],
         /// Without its system.
         name: Cow<'a, [u8]>,
         values: &'a [u8],
@@ -107,7 +105,7 @@ pub(super) fn number<T: FromStr>(line: &Captures, name: &str) -> Option<T> {
 /// Where something else was expected: the first 40 bytes, printable.
 fn found(text: &[u8]) -> String {
     match text {
-        [] => ", but the line ends".to_owned(),
+        [] => "at the end of the line".to_owned(),
         _ if text.len() > 40 => format!("at `{}…`", text[..40].escape_ascii()),
         _ => format!("at `{}`", text.escape_ascii()),
     }
@@ -196,16 +194,22 @@ impl<'a> Text<'a> {
                 self.ended = true;
                 return Err(why);
             }
-            Line::Event { head, called, name, values } => match event(&head, &name, values) {
-                Ok(event) => {
-                    self.place_losses(head.time_ns, head.cpu);
-                    match event {
-                        Some(event) => return self.push(event),
-                        None => self.skipped += 1,
+            Line::Event { head, name, values } => {
+                let event = event(&head, &name, values);
+                let event = event.map_err(|what| format!("{}: {what}", name.escape_ascii()))?;
+                self.place_losses(head.time_ns, head.cpu);
+                match event {
+                    Some(event) if event.time_ns < self.released_ns => {
+                        let back_ns = self.released_ns - event.time_ns;
+                        return Err(format!(
+                            "goes back in time by {back_ns} ns, behind more than {HELD_BACK} events: two traces in \
+                             one file, or clocks that differ between CPUs (use the trace clock mono)"
+                        ));
                     }
+                    Some(event) => self.hold(event),
+                    None => self.skipped += 1,
                 }
-                Err(what) => return Err(format!("{}: {what}", called.escape_ascii())),
-            },
+            }
         }
         Ok(())
     }
@@ -219,18 +223,6 @@ impl<'a> Text<'a> {
         }
     }
 
-    fn push(&mut self, event: Event) -> Result<(), String> {
-        if event.time_ns < self.released_ns {
-            let back_ns = self.released_ns - event.time_ns;
-            return Err(format!(
-                "goes back in time by {back_ns} ns, behind more than {HELD_BACK} events: two traces in one \
-                 file, or clocks that differ between CPUs (use the trace clock mono)"
-            ));
-        }
-        self.hold(event);
-        Ok(())
-    }
-
     fn hold(&mut self, event: Event) {
         self.pushed += 1;
         self.held.insert((event.time_ns, self.pushed), event);
@@ -240,26 +232,18 @@ impl<'a> Text<'a> {
 /// `None` if nobody here needs it. All of the values must be understood; nothing is guessed from a part.
 fn event(head: &Head, name: &[u8], values: &[u8]) -> Result<Option<Event>, String> {
     let Some(row) = table::by_name(name) else { return Ok(None) };
-    let (values, mut furthest) = (values.trim_ascii_start(), (0, String::new()));
-    let fits = row.text.iter().find_map(|pattern| match pattern.read(values) {
-        Ok(fits) => Some(fits),
-        Err(wrong) => {
-            furthest = std::mem::take(&mut furthest).max(wrong);
-            None
-        }
-    });
-    let Some(captures) = fits else { return Err(furthest.1) };
+    let values = values.trim_ascii_start();
+    let Some(captures) = row.text.iter().find_map(|pattern| pattern.read(values)) else {
+        let furthest = row.text.iter().map(|pattern| pattern.wrong(values)).max();
+        return Err(furthest.unwrap_or_default().1);
+    };
     let what = (row.decode)(&Fields::Text { line: &captures, names: &row.fields });
     let limits = || format!("expected values within their limits {}", found(values));
     let what = match what.ok_or_else(limits)? {
         EventKind::Waking(waking) => EventKind::Waking(Waking { context: head.context, ..waking }),
         what => what,
     };
-    let repeated = || {
-        captures
-            .name(row.comm_field().trim_start_matches('?'))
-            .map(|comm| Comm::new(comm.as_bytes()))
-    };
+    let repeated = || captures.name(bare(row.comm_field())).map(|comm| Comm::new(comm.as_bytes()));
     let comm = if head.comm.is_empty() { repeated().unwrap_or_default() } else { head.comm };
     Ok(Some(Event { time_ns: head.time_ns, cpu: head.cpu, pid: head.pid, comm, what }))
 }

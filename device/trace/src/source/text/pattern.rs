@@ -54,24 +54,26 @@ impl Pattern {
         Pattern { text: text.into(), whole: OnceLock::new(), beginnings: OnceLock::new() }
     }
 
-    /// The fields of a line, by their names; or how far it fits, and what does not.
-    pub fn read<'a>(&self, line: &'a [u8]) -> Result<Captures<'a>, (usize, String)> {
+    /// The fields of a line that fits, by their names.
+    pub fn read<'a>(&self, line: &'a [u8]) -> Option<Captures<'a>> {
         let all = || self.pieces().into_iter().map(|(piece, _)| piece).collect::<String>();
-        self.whole.get_or_init(|| regex(&all())).captures(line).ok_or_else(|| self.wrong(line))
+        self.whole.get_or_init(|| regex(&all())).captures(line)
     }
 
-    fn wrong(&self, line: &[u8]) -> (usize, String) {
+    /// How many pieces of the pattern fit another line, and what does not.
+    pub fn wrong(&self, line: &[u8]) -> (usize, String) {
         let beginnings = self.beginnings.get_or_init(|| {
             let pieces = self.pieces();
             let before = |end: usize| pieces[..end].iter().map(|(piece, _)| piece.as_str());
             let beginning = |end| (regex(&before(end).collect::<String>()), pieces[end].1.clone());
             (0..pieces.len()).rev().map(beginning).collect()
         });
-        let longest = |(regex, expected): &(Regex, String)| {
+        let longest = |(less, (regex, expected)): (usize, &(Regex, String))| {
             let end = regex.find(line)?.end();
-            Some((end, format!("expected {expected} {}", found(&line[end..]))))
+            let what = format!("expected {expected} {}", found(&line[end..]));
+            Some((beginnings.len() - less, what))
         };
-        beginnings.iter().find_map(longest).unwrap_or_default()
+        beginnings.iter().enumerate().find_map(longest).unwrap_or_default()
     }
 
     /// Text and fields as regular expressions, each with what to call it, and the end.

@@ -17,9 +17,8 @@ static HEAD: LazyLock<Regex> =
     LazyLock::new(|| regex(&format!("{HEAD_BUT_TIME}{TIME}: +(?<event>.*)")));
 static WITHOUT_TIME: LazyLock<Regex> = LazyLock::new(|| regex(HEAD_BUT_TIME));
 /// Of perf itself: `PERF_RECORD_LOST lost 12` and others, which it prints if asked to.
-static EVENT: LazyLock<Regex> = LazyLock::new(|| {
-    regex(r"(?:(?<called>\w+:(?<name>\w+)):|(?<own>PERF_RECORD_\w+))(?<values>.*)")
-});
+static EVENT: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"(?:\w+:(?<name>\w+):|(?<own>PERF_RECORD_\w+))(?<values>.*)"));
 
 pub fn read(line: &[u8]) -> Result<Line<'_>, String> {
     match line {
@@ -34,8 +33,8 @@ pub fn read(line: &[u8]) -> Result<Line<'_>, String> {
     let event = event.ok_or_else(|| format!("expected SYSTEM:EVENT: VALUES {}", found(text)))?;
     let part = |name| event.name(name).map(|part| part.as_bytes());
     let name = part("name").or(part("own")).unwrap_or_default();
-    let (called, values) = (part("called").unwrap_or(name), part("values").unwrap_or_default());
-    Ok(Line::Event { head: Head::of(&captures)?, called, name: name.into(), values })
+    let values = part("values").unwrap_or_default();
+    Ok(Line::Event { head: Head::of(&captures)?, name: name.into(), values })
 }
 
 fn no_head(line: &[u8]) -> String {

@@ -87,7 +87,7 @@ fn each_read_of_a_process_is_there_from_its_call_to_its_end() {
     let events = events(&captured);
     assert!(events.is_sorted_by_key(|event| event.time_ns));
     assert_eq!(lost(&events), 0);
-    let meta = captured.meta();
+    let meta = &captured.meta;
     assert_eq!(meta.asked_for, [dd.id()]);
     assert!(
         meta.unavailable.iter().any(|missing| missing.event == "k2:*"),
@@ -122,7 +122,7 @@ fn a_kept_capture_gives_the_same_events_as_memory() {
     read_blocks(&disk, 100).wait().unwrap();
     let live = capture.stop(&[]).unwrap();
     let kept = Captured::open(&dir).unwrap();
-    assert_eq!(kept.meta(), live.meta());
+    assert_eq!(kept.meta, live.meta);
     let found = events(&kept);
     assert!(found.len() > 300, "{}", found.len());
     assert_eq!(found, events(&live));
@@ -226,7 +226,7 @@ fn tracing_ends_where_memory_is_full_and_the_program_goes_on() {
         std::thread::sleep(Duration::from_millis(1));
     }
     let captured = capture.stop(&[]).unwrap();
-    assert!(captured.meta().memory_full);
+    assert!(captured.meta.memory_full);
     // Whose events came first is not known: calls of all programs are traced.
     assert!(!events(&captured).is_empty(), "nothing was captured");
 }
@@ -241,7 +241,7 @@ fn a_full_memory_moves_to_the_folder_and_nothing_is_lost() {
     let capture = start(&options);
     read_blocks(&disk, 2000).wait().unwrap();
     let captured = capture.stop(&[]).unwrap();
-    assert!(!captured.meta().memory_full);
+    assert!(!captured.meta.memory_full);
     let found = events(&captured);
     assert_eq!(lost(&found), 0);
     assert!(first_blocks(&found, issued) >= 2000);
@@ -266,9 +266,9 @@ fn a_full_memory_that_the_folder_cannot_take_ends_the_trace_and_nothing_is_lost(
         std::thread::sleep(Duration::from_millis(1));
     }
     let captured = capture.stop(&[]).unwrap();
-    assert!(captured.meta().memory_full);
+    assert!(captured.meta.memory_full);
     let says = format!("keeping the trace in {}: ", dir.display());
-    assert!(captured.not_kept().unwrap().to_string().starts_with(&says));
+    assert!(captured.not_kept.as_ref().unwrap().to_string().starts_with(&says));
     let found = events(&captured);
     assert_eq!(lost(&found), 0);
     assert!(!found.is_empty(), "nothing was captured");
@@ -284,7 +284,7 @@ fn every_record_that_the_kernel_lost_is_told_of() {
     let capture = start(&options);
     read_blocks(&disk, 2000).wait().unwrap();
     let captured = capture.stop(&[]).unwrap();
-    let records_lost: u64 = captured.meta().cpus.iter().map(|cpu| cpu.records_lost).sum();
+    let records_lost: u64 = captured.meta.cpus.iter().map(|cpu| cpu.records_lost).sum();
     assert!(records_lost > 1000, "{records_lost}");
     assert_eq!(lost(&events(&captured)), records_lost);
 }
@@ -297,13 +297,13 @@ fn a_page_without_room_for_the_count_still_says_where_records_were_lost() {
     let capture = start(&Options { keep: Some(dir.clone()), ..small });
     read_blocks(&disk, 2000).wait().unwrap();
     let captured = capture.stop(&[]).unwrap();
-    for cpu in &captured.meta().cpus {
+    for cpu in &captured.meta.cpus {
         let mut pages = fs::read(dir.join(&cpu.file)).unwrap();
         // The bit that says that the count is stored.
         pages.chunks_mut(4096).for_each(|page| page[11] &= !(1 << 6));
         fs::write(dir.join(&cpu.file), pages).unwrap();
     }
-    let records_lost: u64 = captured.meta().cpus.iter().map(|cpu| cpu.records_lost).sum();
+    let records_lost: u64 = captured.meta.cpus.iter().map(|cpu| cpu.records_lost).sum();
     let found = events(&Captured::open(&dir).unwrap());
     assert_eq!(lost(&found), records_lost);
     let whole = events(&captured);
@@ -322,7 +322,7 @@ fn records_that_no_page_tells_of_may_be_missing_anywhere() {
     let captured = Captured::open(&dir).unwrap();
     let last = *events(&captured).last().unwrap();
     assert_eq!((last.cpu, last.what), (UNKNOWN_CPU, EventKind::Lost { count: 5, since_ns: None }));
-    let cpus = captured.meta().cpus.len() as u64;
+    let cpus = captured.meta.cpus.len() as u64;
     assert_eq!(lost(&events(&captured)), 5 * cpus);
 }
 
@@ -346,7 +346,7 @@ fn the_newest_records_are_kept_whatever_is_set_for_the_kernel() {
     let captured = capture.stop(&[]).unwrap();
     let last = *events(&captured).last().unwrap();
     assert!(last.time_ns > full_ns, "the last reads are not there");
-    assert!(captured.meta().cpus.iter().all(|cpu| cpu.records_lost_unplaced == 0));
+    assert!(captured.meta.cpus.iter().all(|cpu| cpu.records_lost_unplaced == 0));
 }
 
 #[test]
@@ -367,7 +367,7 @@ fn what_a_process_starts_belongs_to_it() {
         }
     }
     assert_eq!(queued_by_dd, 3);
-    assert!(!asked_for.includes(1, captured.meta().stopped.mono_ns));
+    assert!(!asked_for.includes(1, captured.meta.stopped.mono_ns));
 }
 
 #[test]
@@ -377,7 +377,7 @@ fn a_damaged_folder_is_a_problem_with_its_place() {
     let capture = start(&Options { keep: Some(dir.clone()), ..only(&disk) });
     read_blocks(&disk, 100).wait().unwrap();
     let whole = capture.stop(&[]).unwrap();
-    let largest = whole.meta().cpus.iter().max_by_key(|cpu| cpu.bytes).unwrap();
+    let largest = whole.meta.cpus.iter().max_by_key(|cpu| cpu.bytes).unwrap();
     let (pages, bytes) = (dir.join(&largest.file), largest.bytes);
 
     // The last page is cut in the middle: what lies before it is read.

@@ -107,7 +107,7 @@ proptest! {
     #[test]
     fn garbage_gives_an_error_inside_the_page(bytes: Vec<u8>) {
         if let Err(bad) = read(&bytes) {
-            prop_assert!(bad.offset <= bytes.len(), "{bad}");
+            prop_assert!(bad.offset <= bytes.len(), "{bad:?}");
         }
     }
 
@@ -117,7 +117,7 @@ proptest! {
     ) {
         let bytes = page(begin_ns, flags << 30, &data);
         if let Err(bad) = read(&bytes) {
-            prop_assert!(bad.offset <= bytes.len(), "{bad}");
+            prop_assert!(bad.offset <= bytes.len(), "{bad:?}");
         }
     }
 }

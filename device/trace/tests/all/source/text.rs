@@ -3,6 +3,7 @@
 
 use steadyio_trace::event::{Event, EventKind};
 use steadyio_trace::source::detect::Format::{self, Ftrace, Perf};
+use steadyio_trace::source::table::wanted;
 use steadyio_trace::source::text::Text;
 use steadyio_trace::source::{Position, Problem};
 
@@ -250,6 +251,15 @@ fn is_problem(format: Format, line: &str, expected: &str) {
     assert_eq!((events, problems.len()), (vec![], 1), "{line}");
     assert_eq!(problems[0].place, Position::Line(1));
     assert!(problems[0].what.contains(expected), "{line}: {}", problems[0].what);
+}
+
+#[test]
+fn every_event_of_the_table_says_something_of_any_values() {
+    for row in wanted() {
+        let line = format!("sh-10 [001] 1.000001: {}: ?\n", row.name);
+        let (events, problems) = read(Ftrace, &line);
+        assert_eq!(events.len() + problems.len(), 1, "{line}");
+    }
 }
 
 #[test]
