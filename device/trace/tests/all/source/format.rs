@@ -227,15 +227,16 @@ proptest! {
         data in proptest::collection::vec(any::<u8>(), 0..100),
     ) {
         let names = ["dev", "sector", "nr_sector", "rwbs", "host_no", "cmnd", "common_pid"];
+        let fields = names.iter().zip(&places).map(|(name, (offset, size, moved))| {
+            let kind = if *moved { "__data_loc char[]" } else { "int" };
+            let size = if *moved { 4 } else { *size };
+            format!("\tfield:{kind} {name};\toffset:{offset};\tsize:{size};\tsigned:1;\n")
+        });
+        let text = format!("name: x\nID: 0\n{}", fields.collect::<String>());
+        let format = Format::parse(&text).unwrap();
         for row in wanted() {
-            let fields = names.iter().zip(&places).map(|(name, (offset, size, moved))| {
-                let kind = if *moved { "__data_loc char[]" } else { "int" };
-                let size = if *moved { 4 } else { *size };
-                format!("\tfield:{kind} {name};\toffset:{offset};\tsize:{size};\tsigned:1;\n")
-            });
-            let text = format!("name: x\nID: 0\n{}", fields.collect::<String>());
             let mut decoder = Decoder::default();
-            if decoder.add(row, &Format::parse(&text).unwrap()).is_ok() {
+            if decoder.add(row, &format).is_ok() {
                 let _ = decoder.decode(9, 1, &[&[0, 0], &data[..]].concat());
             }
         }

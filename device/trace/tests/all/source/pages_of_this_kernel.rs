@@ -5,14 +5,17 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::Read;
 
-use steadyio_trace::event::{Call, Event, EventKind, Extent};
+use steadyio_trace::event::{Event, EventKind};
 use steadyio_trace::source::decode::Decoder;
+use steadyio_trace::source::detect::Format as Trace;
 use steadyio_trace::source::format::{Format, PageFormat};
 use steadyio_trace::source::pages::{CpuPages, Merged};
 use steadyio_trace::source::table::wanted;
+use steadyio_trace::source::text::Text;
 use steadyio_trace::source::tracefs::Instance;
 
 use crate::disk::{Disk, instance, read_block, traceable_disk, write_block};
+use crate::samples::all_events;
 
 const EVENTS: &[&str] = &[
     "block_bio_queue",
@@ -54,60 +57,6 @@ fn pages(instance: &Instance, format: PageFormat) -> Vec<CpuPages<'static>> {
     cpus.collect()
 }
 
-/// An event of the disk or a call, as the kernel prints it (which rounds) but for what it does not have.
-fn printed(event: &Event) -> String {
-    let extent = |name: &str, extent: &Extent| {
-        let (major, minor) = (extent.dev.major, extent.dev.minor);
-        format!("{name}: {major},{minor} {} + {}", extent.sector, extent.sectors)
-    };
-    let what = match event.what {
-        EventKind::BioQueue(of) => extent("block_bio_queue", &of),
-        EventKind::GetRequest(of) => extent("block_getrq", &of),
-        EventKind::Insert(of) => extent("block_rq_insert", &of),
-        EventKind::Issue(of) => extent("block_rq_issue", &of),
-        EventKind::Complete { extent: of, .. } => extent("block_rq_complete", &of),
-        EventKind::CallEnter { call: Call::Pread64, fd: Some(fd) } => {
-            format!("sys_pread64(fd: {fd:x})")
-        }
-        EventKind::CallExit { call: Call::Pread64, result } => {
-            format!("sys_pread64 -> 0x{result:x}")
-        }
-        other => panic!("{other:?}"),
-    };
-    format!("{} [{:03}] {} {what}", event.pid, event.cpu, (event.time_ns + 500) / 1000)
-}
-
-/// A line of `trace` in the same form: `comm-PID [CPU] flags seconds.micros: what`. The name may
-/// hold anything, `: ` included, so what follows it is looked for from the CPU on.
-fn canonical(line: &str) -> String {
-    let is_cpu = |at: &usize| {
-        line[*at..].find(']').is_some_and(|end| {
-            end > 2 && line[at + 2..at + end].bytes().all(|byte| byte.is_ascii_digit())
-        })
-    };
-    let at = line.match_indices(" [").map(|(at, _)| at).find(is_cpu).expect(line);
-    let (thread, rest) = (&line[..at], &line[at + 2..]);
-    let (head, what) = rest.split_once(": ").expect(line);
-    let pid = thread.trim().rsplit('-').next().unwrap();
-    let words: Vec<&str> = head.split_whitespace().collect();
-    let (cpu, time) = (words[0].trim_end_matches(']'), words.last().unwrap().replace('.', ""));
-    let what = match what.split_once(": ") {
-        Some((name, rest)) if name.starts_with("block_") => {
-            let words: Vec<&str> = rest.split_whitespace().collect();
-            let plus = words.iter().position(|word| *word == "+").unwrap();
-            format!("{name}: {} {} + {}", words[0], words[plus - 1], words[plus + 1])
-        }
-        _ if what.starts_with("sys_pread64(") => {
-            let words: Vec<&str> = what.split([' ', ',']).collect();
-            let after = |key| words[words.iter().position(|word| word.ends_with(key)).unwrap() + 1];
-            let hex = |key| after(key).trim_start_matches("0x").trim_start_matches('0');
-            format!("sys_pread64(fd: {})", hex("fd:"))
-        }
-        _ => what.to_string(),
-    };
-    format!("{pid} [{cpu}] {time} {what}")
-}
-
 fn do_io(disk: &Disk) {
     let file = disk.open_direct();
     for number in 0..300 {
@@ -129,12 +78,18 @@ fn what_is_read_from_the_pages_is_what_the_kernel_prints() {
     instance.write("tracing_on", "0").unwrap();
 
     let text = instance.read("trace").unwrap();
+    let printed = all_events(Text::new(Trace::Ftrace, text.as_bytes(), "trace"));
+    let said = |event: &Event, time_us| {
+        format!("{} [{:03}] {time_us} {:?}", event.pid, event.cpu, event.what)
+    };
     let mut expected: Vec<String> =
-        text.lines().filter(|line| !line.starts_with('#')).map(canonical).collect();
+        printed.iter().map(|event| said(event, event.time_ns / 1000)).collect();
     let format = PageFormat::parse(&instance.read("events/header_page").unwrap()).unwrap();
     let merged = Merged::new(pages(&instance, format), format, &decoder, HashMap::new());
     let events: Vec<Event> = merged.map(|event| event.unwrap()).collect();
-    let mut found: Vec<String> = events.iter().map(printed).collect();
+    // The kernel rounds.
+    let mut found: Vec<String> =
+        events.iter().map(|event| said(event, (event.time_ns + 500) / 1000)).collect();
 
     assert!(events.is_sorted_by_key(|event| event.time_ns));
     assert!(found.len() > 300 * 2 * 4, "only {} events: {text}", found.len());
