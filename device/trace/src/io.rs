@@ -5,7 +5,7 @@
 //! operation) with the requests that it led to. Requests outside system calls (writeback, readahead, the journal)
 //! have an [`Origin`] that says so, and no I/O.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
@@ -292,23 +292,46 @@ pub struct Trace {
 
 /// Of which process each thread is, if it is not that of its own number. Of a number that is used again, the last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Processes(HashMap<u32, u32>);
+pub struct Processes {
+    of_threads: HashMap<u32, u32>,
+    parents: HashMap<u32, u32>,
+    cgroups: BTreeMap<u32, String>,
+}
 
 impl Processes {
-    pub fn new(of_threads: impl IntoIterator<Item = (u32, u32)>) -> Processes {
-        Processes(of_threads.into_iter().filter(|(thread, process)| thread != process).collect())
+    /// `cgroups`: of processes.
+    pub fn new(
+        of_threads: impl IntoIterator<Item = (u32, u32)>,
+        cgroups: BTreeMap<u32, String>,
+    ) -> Processes {
+        let of_threads = of_threads.into_iter().filter(|(thread, process)| thread != process);
+        Processes { of_threads: of_threads.collect(), cgroups, ..Processes::default() }
     }
 
     pub fn of(&self, thread: u32) -> u32 {
-        self.0.get(&thread).copied().unwrap_or(thread)
+        self.of_threads.get(&thread).copied().unwrap_or(thread)
+    }
+
+    /// Its own or, of a process that nobody could ask in time, that of who started it.
+    pub fn cgroup(&self, thread: u32) -> Option<&str> {
+        let mut process = self.of(thread);
+        // A number that was used again could be its own ancestor.
+        for _ in 0..=self.parents.len() {
+            if let Some(cgroup) = self.cgroups.get(&process) {
+                return Some(cgroup);
+            }
+            process = *self.parents.get(&process)?;
+        }
+        None
     }
 
     /// A thread starts another.
     pub fn start(&mut self, by: u32, thread: u32, same_process: bool) {
         if same_process {
-            self.0.insert(thread, self.of(by));
+            self.of_threads.insert(thread, self.of(by));
         } else {
-            self.0.remove(&thread);
+            self.of_threads.remove(&thread);
+            self.parents.insert(thread, self.of(by));
         }
     }
 }

@@ -19,6 +19,9 @@ up to that point is shown, and the kernel's tracing is restored.";
 /// So much of a trace fills within some periods of the reader.
 const MEMORY_BYTES_MIN: u64 = 1 << 20;
 
+/// The reader looks at pages that are not full less often anyway.
+const INTERVAL_MIN: Duration = Duration::from_millis(100);
+
 const NO_SOURCE: &str = "nothing to trace: give a recorded trace, or PROGRAM after --, \
 or --pid, --device or --duration to trace this kernel";
 
@@ -86,6 +89,9 @@ pub struct Arguments {
     /// Trace like --ring until a request, a sync or a pause by dirty throttling takes longer, such as 20ms
     #[arg(long, value_name = "TIME", value_parser = quantity::duration, conflicts_with = "files")]
     pub trigger_above: Option<Duration>,
+    /// Print the figures of requests and syncs so often, such as 1s, while tracing; not less than 100ms
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration, conflicts_with = "files")]
+    pub interval: Option<Duration>,
     /// Trace while this program runs, and show its I/O; after --
     #[arg(last = true, value_name = "PROGRAM", conflicts_with = "files")]
     pub program: Vec<String>,
@@ -143,6 +149,9 @@ impl Arguments {
         }
         if self.duration == Some(Duration::ZERO) {
             bail!("--duration 0: must be longer");
+        }
+        if self.interval.is_some_and(|interval| interval < INTERVAL_MIN) {
+            bail!("--interval: must be 100ms at least");
         }
         let asked = self.pid.is_some() || self.device.is_some() || self.duration.is_some();
         if asked || !self.program.is_empty() { Ok(Source::Kernel) } else { Err(anyhow!(NO_SOURCE)) }

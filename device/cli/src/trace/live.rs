@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tracing this kernel: while a program or a process runs, for a time, or until Ctrl-C.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::fd::AsFd;
@@ -13,9 +14,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use steadyio_core::interrupt::Interrupt;
+use steadyio_trace::event::Dev;
 use steadyio_trace::report::groups::size_text;
-use steadyio_trace::source::capture::devices::Stack;
-use steadyio_trace::source::capture::{Capture, Captured, EndReason, Options};
+use steadyio_trace::report::words::us;
+use steadyio_trace::source::capture::devices::{Stack, names};
+use steadyio_trace::source::capture::{Capture, Captured, EndReason, Interval, Options};
 use steadyio_trace::source::table::Detail;
 
 use super::arguments::Arguments;
@@ -43,6 +46,7 @@ pub fn trace(
         memory_bytes_max: arguments.memory,
         ring: arguments.ring,
         trigger_above: arguments.trigger_above,
+        interval: arguments.interval,
         keep: arguments.keep.clone(),
         ..Options::default()
     };
@@ -123,6 +127,7 @@ fn wait(
     stop: &Interrupt,
 ) -> anyhow::Result<Ended> {
     let (began, mut told) = (Instant::now(), None);
+    let names = if arguments.interval.is_some() { names() } else { BTreeMap::new() };
     let (mut since, mut pace) = (began, Pace::new());
     let mut tracing = true;
     loop {
@@ -155,12 +160,31 @@ fn wait(
             }
             (since, pace) = (Instant::now(), Pace::new());
         }
-        if pace.is_due(since.elapsed()) {
+        for figures in capture.intervals() {
+            eprint!("{}", interval(began.elapsed(), &figures, &names));
+        }
+        if arguments.interval.is_none() && pace.is_due(since.elapsed()) {
             let elapsed = since.elapsed();
             eprintln!("steady: {}", progress(arguments, elapsed, (tracing, told.is_some())));
         }
         thread::sleep(LOOK_EVERY);
     }
+}
+
+/// A line for each kind of I/O that ended in an interval; one says so if none did.
+fn interval(elapsed: Duration, figures: &[Interval], names: &BTreeMap<Dev, String>) -> String {
+    let at = format!("{:.1} s", elapsed.as_secs_f64());
+    if figures.is_empty() {
+        return format!("{at:>9}  no I/O\n");
+    }
+    let line = |Interval { dev, what, times }: &Interval| {
+        let on = dev.map(|dev| names.get(&dev).cloned().unwrap_or_else(|| dev.to_string()));
+        let what = on.map_or_else(|| what.to_string(), |on| format!("{on} {what}"));
+        let (p50, p99, max) = (us(times.p50_ns), us(times.p99_ns), us(times.max_ns));
+        let count = times.count;
+        format!("{at:>9}  {what:<24} {count:>8}  p50 {p50:>9}  p99 {p99:>9}  max {max:>9} us\n")
+    };
+    figures.iter().map(line).collect()
 }
 
 /// Without tracing, the program is not ended but waited for.

@@ -35,6 +35,7 @@ pub fn tables(record: &Record, fine: bool) -> String {
         calls_without_request(&record.calls_without_request),
         calls(&record.calls),
         calls_of("Calls by process", processes, 0),
+        calls_of("Calls by cgroup", &record.cgroups, 0),
         calls_of("Calls by thread", &record.threads, 0),
         calls_of("Calls by file descriptor", &record.files, FILE_PERCENT_MIN),
         classes(&record.classes),
@@ -167,7 +168,7 @@ fn calls(sums: &[CallSum]) -> Option<String> {
     (!sums.is_empty()).then(text)
 }
 
-/// All calls of each thread, process or file, if there are several; those that have at least so much of all time.
+/// All calls of each thread, process, cgroup or file, if there are several; those that have at least so much of all time.
 fn calls_of(title: &str, sums: &[CallsOf], percent_min: u64) -> Option<String> {
     let head = ["", "calls", "I/Os", "MiB", "sum ms", "mean us", "p50", "p99", "p99.9", "max"];
     let mut table = vec![head.map(String::from)];
@@ -176,8 +177,9 @@ fn calls_of(title: &str, sums: &[CallsOf], percent_min: u64) -> Option<String> {
     table.extend(sums.iter().filter(matters).take(CALLS_OF_MAX).map(|sum| {
         let times = &sum.times;
         let fd = sum.fd.map_or_else(String::new, |fd| format!(" file {fd}"));
+        let thread = || thread(&sum.comm, sum.pid) + &fd;
         [
-            thread(&sum.comm, sum.pid) + &fd,
+            sum.cgroup.clone().unwrap_or_else(thread),
             times.count.to_string(),
             sum.ios.to_string(),
             one(sum.bytes as f64 / f64::from(1 << 20)),

@@ -34,10 +34,13 @@ pub struct WaitSum {
 /// All I/Os and other calls of one thread, process or file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CallsOf {
-    /// The thread's number, or the process's.
+    /// The thread's number, or the process's; of a cgroup, that of the thread that made the last of them.
     pub pid: u32,
     /// Its name when the last of them was made; of a process, that of the thread that made it.
     pub comm: String,
+    /// The cgroup, if they are those of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<String>,
     /// The file descriptor, if they are those that name one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fd: Option<i32>,
@@ -106,19 +109,20 @@ pub fn sums(shown: &Shown) -> Vec<CallSum> {
     sorted(sums, |sum| sum.sum_ns)
 }
 
+/// Thread or process, file descriptor, cgroup: what rows of one table have in common.
+pub type Whose<'a> = (u32, Option<i32>, Option<&'a str>);
+
 /// By what `key` says of the thread's number and the file descriptor, the longest sum first.
-pub fn of(
-    shown: &Shown,
-    key: impl Fn(u32, Option<i32>) -> Option<(u32, Option<i32>)>,
-) -> Vec<CallsOf> {
+pub fn of<'a>(shown: &Shown, key: impl Fn(u32, Option<i32>) -> Option<Whose<'a>>) -> Vec<CallsOf> {
     let all = shown.calls.iter().chain(&shown.ios);
     let alike = by_key(all.filter_map(|item| Some((key(item.row.pid, item.fd)?, item))));
-    let sums = alike.into_iter().filter_map(|((pid, fd), items)| {
+    let sums = alike.into_iter().filter_map(|((pid, fd, cgroup), items)| {
         let named = items.iter().filter(|item| !item.row.comm.is_empty());
         let last = named.max_by_key(|item| item.during_ns().1);
         let times_ns: Vec<u64> = items.iter().map(|item| item.row.total_ns).collect();
         Some(CallsOf {
-            pid,
+            pid: if cgroup.is_some() { last.map_or(pid, |item| item.row.pid) } else { pid },
+            cgroup: cgroup.map(str::to_string),
             comm: last.map_or_else(String::new, |item| item.row.comm.clone()),
             fd,
             ios: items.iter().filter(|item| !item.own.is_empty()).count() as u64,

@@ -73,6 +73,8 @@ pub struct Record {
     pub threads: Vec<CallsOf>,
     /// By process, as far as events tell of which process a thread is.
     pub processes: Vec<CallsOf>,
+    /// By cgroup, as far as known.
+    pub cgroups: Vec<CallsOf>,
     /// Those that name a file descriptor, by process and that.
     pub files: Vec<CallsOf>,
     /// Calls that queued no request of their own; of processes that were asked for, or of all if no device was.
@@ -157,9 +159,12 @@ impl Record {
             requests,
             flushes_and_discards: groups(&shown.flushes_and_discards),
             calls: calls::sums(&shown),
-            threads: calls::of(&shown, |pid, _| Some((pid, None))),
-            processes: calls::of(&shown, |pid, _| Some((process(pid), None))),
-            files: calls::of(&shown, |pid, fd| Some((process(pid), Some(fd?)))),
+            threads: calls::of(&shown, |pid, _| Some((pid, None, None))),
+            processes: calls::of(&shown, |pid, _| Some((process(pid), None, None))),
+            cgroups: calls::of(&shown, |pid, _| {
+                Some((0, None, Some(trace.processes.cgroup(pid)?)))
+            }),
+            files: calls::of(&shown, |pid, fd| Some((process(pid), Some(fd?), None))),
             calls_without_request: calls::groups(&shown.calls),
             classes: classes(&shown),
             scope: shown.scope,

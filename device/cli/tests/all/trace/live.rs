@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
+use serde_json::Value;
 use steadyio_testing::skip;
 
 use crate::common::tracing::{
@@ -288,4 +290,59 @@ fn a_wrong_command_line_is_refused_before_anything_is_traced() {
         assert!(stderr(&output).contains(says), "{says} is not in: {}", stderr(&output));
         assert!(output.stdout.is_empty());
     }
+}
+
+/// A cgroup that processes can be moved to; when it goes, they are ended and it is removed.
+struct Cgroup(PathBuf);
+
+impl Cgroup {
+    fn new(name: &str) -> Option<Cgroup> {
+        let root = Path::new("/sys/fs/cgroup");
+        let of_version_2 = root.join("cgroup.controllers").exists();
+        let path = if of_version_2 { root.to_path_buf() } else { root.join("blkio") }.join(name);
+        match fs::create_dir(&path) {
+            Ok(()) => Some(Cgroup(path)),
+            Err(error) => {
+                skip(&format!("no cgroup can be made: {error}"));
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        for _ in 0..100 {
+            let inside = fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default();
+            for process in inside.lines() {
+                let _ = Command::new("kill").args(["-KILL", process]).status();
+            }
+            if fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+#[test]
+fn calls_are_summed_by_cgroup() {
+    let Some(disk) = traced_loop() else { return };
+    let name = format!("steady-trace-{}", std::process::id());
+    let Some(cgroup) = Cgroup::new(&name) else { return };
+    let read = |count: u32| {
+        format!("dd if={} of=/dev/null bs=64k count={count} iflag=direct status=none", disk.node)
+    };
+    // The shell in the cgroup is there when tracing ends; what it starts is not.
+    let inside = format!("echo $$ >{}/cgroup.procs; {}; sleep 9", cgroup.0.display(), read(5));
+    let script = format!("sh -c '{inside}' & sleep 2; {}", read(3));
+    let output = output(&["--device", &disk.node, "--json", "--", "sh", "-c", &script]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let record = valid_json(&output, SCHEMA);
+    let rows = record["cgroups"].as_array().unwrap();
+    let ios = |is_own: bool| -> u64 {
+        let own = |row: &&Value| row["cgroup"].as_str().unwrap().ends_with(&name) == is_own;
+        rows.iter().filter(own).map(|row| row["ios"].as_u64().unwrap()).sum()
+    };
+    assert_eq!((ios(true), ios(false)), (5, 3), "{rows:#?}");
 }

@@ -224,6 +224,23 @@ fn a_ring_keeps_the_end_of_what_memory_cannot_hold() {
 }
 
 #[test]
+fn an_interval_has_the_requests_that_ended_in_it() {
+    let Some(disk) = traced_loop() else { return };
+    let read = format!("dd if={} of=/dev/null bs=64k count=50 iflag=direct status=none", disk.node);
+    // Pages that are not full are looked at twice a second.
+    let script = format!("{read}; sleep 1.5");
+    let traced = ["--device", &disk.node, "--interval", "200ms", "--", "sh", "-c", &script];
+    let output = output(&traced);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let said = stderr(&output);
+    let of_reads = said.lines().filter(|line| line.contains(&format!("{} read", disk.name())));
+    let counts =
+        of_reads.map(|line| line.split_whitespace().nth(4).unwrap().parse::<u64>().unwrap());
+    assert_eq!(counts.sum::<u64>(), 50, "{said}");
+    assert!(said.contains("  no I/O\n"), "{said}");
+}
+
+#[test]
 fn a_trace_that_waits_for_a_slow_io_ends_with_it_and_the_program_goes_on() {
     let Some(disk) = traced_loop() else { return };
     let mark = disk.dir.path().join("mark");

@@ -64,6 +64,9 @@ pub struct Meta {
     /// The processes of those that are not the first thread of one.
     #[serde(default)]
     pub processes: BTreeMap<u32, u32>,
+    /// The cgroups of processes, then as above.
+    #[serde(default)]
+    pub cgroups: BTreeMap<u32, String>,
     /// The text of the kernel's `header_page`.
     #[serde(skip)]
     pub header_page: String,

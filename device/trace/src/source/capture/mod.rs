@@ -30,6 +30,7 @@ mod watch;
 pub use captured::Captured;
 pub use folder::{CpuMeta, Meta, Moment, SCHEMA};
 pub use reader::EndReason;
+pub use watch::Interval;
 
 use enable::{Places, enable};
 use reader::{Reader, Taken};
@@ -62,6 +63,8 @@ pub struct Options {
     pub ring: bool,
     /// End when an I/O has taken longer than this, and keep what came before, as a ring does.
     pub trigger_above: Option<Duration>,
+    /// How often [`Capture::intervals`] has new figures.
+    pub interval: Option<Duration>,
     /// Where to go on if that is full, and where the capture is kept. Without it, tracing ends there.
     pub keep: Option<PathBuf>,
 }
@@ -79,6 +82,7 @@ impl Default for Options {
             memory_bytes_max: 256 << 20,
             ring: false,
             trigger_above: None,
+            interval: None,
             keep: None,
         }
     }
@@ -122,7 +126,9 @@ impl Capture {
         let header_page = instance.read("events/header_page")?;
         let meta = Meta::begin(options, enable(places, &needs, &devices)?, header_page);
         let (decoder, format) = meta.decoder(Path::new(THIS_KERNEL)).map_err(io::Error::other)?;
-        let watch = options.trigger_above.map(|above| Watch::new(decoder, format, above));
+        let (above, has_intervals) = (options.trigger_above, options.interval.is_some());
+        let is_watched = above.is_some() || has_intervals;
+        let watch = is_watched.then(|| Watch::new(decoder, format, above, has_intervals));
         let instances: Vec<&Instance> = [&instance].into_iter().chain(&of_threads).collect();
         let reader = Reader::start(&instances, format.page_size, options, watch)?;
         if let Some((of_threads, pids)) = of_threads.as_ref().zip(options.threads.as_ref()) {
@@ -156,6 +162,11 @@ impl Capture {
     /// Whether it has ended by itself, because memory is full or reading failed; `stop` says which.
     pub fn has_ended(&self) -> bool {
         self.reader.has_ended()
+    }
+
+    /// The figures of each interval that is over and was not asked for yet.
+    pub fn intervals(&self) -> impl Iterator<Item = Vec<Interval>> {
+        self.reader.intervals()
     }
 
     /// Why it has ended by itself, unless reading failed.

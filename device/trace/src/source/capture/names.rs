@@ -14,6 +14,9 @@ impl Meta {
             return;
         }
         for process in numbers("/proc") {
+            if let Some(cgroup) = cgroup_of(process) {
+                self.cgroups.insert(process, cgroup);
+            }
             for thread in threads_of(process) {
                 let name = fs::read_to_string(format!("/proc/{process}/task/{thread}/comm"));
                 let Ok(name) = name else { continue };
@@ -29,6 +32,20 @@ impl Meta {
 /// The threads of a process, none if it is gone.
 pub fn threads_of(process: u32) -> Vec<u32> {
     numbers(&format!("/proc/{process}/task"))
+}
+
+/// In the hierarchy of version 2 or, of version 1, in that of the controller of I/O; `None` if the process is gone.
+fn cgroup_of(process: u32) -> Option<String> {
+    let lines = fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;
+    let fields = |line: &str| -> Option<(bool, String)> {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next()?, fields.next()?);
+        Some((controllers.split(',').any(|name| name == "blkio"), path.to_string()))
+    };
+    // That of version 2 is the last line, and has controllers only where version 1 has none.
+    let all: Vec<(bool, String)> = lines.lines().filter_map(fields).collect();
+    let found = all.iter().find(|(has_io, _)| *has_io).or(all.last());
+    found.map(|(_, path)| path.clone())
 }
 
 fn numbers(dir: &str) -> Vec<u32> {

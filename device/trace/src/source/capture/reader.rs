@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ use steadyio_core::scheduling::set_fifo;
 
 use super::cpu_data::{CpuData, in_memory};
 use super::folder::{Moment, create_pages, remove_pages};
-use super::watch::{Slow, Watch};
+use super::watch::{Interval, Slow, Watch};
 use super::{Options, because};
 use crate::source::tracefs::Instance;
 
@@ -48,6 +48,7 @@ pub struct Reader {
     /// Dropped to end it.
     end: Option<Sender<()>>,
     reason: Arc<OnceLock<EndReason>>,
+    intervals: Receiver<Vec<Interval>>,
 }
 
 /// What the thread has taken.
@@ -75,6 +76,9 @@ struct Work {
     since_ns: (Option<u64>, Option<u64>),
     watch: Option<Watch>,
     parts_taken: Instant,
+    interval: Option<Duration>,
+    interval_began: Instant,
+    intervals: Sender<Vec<Interval>>,
     /// End the tracing by `0`.
     tracing_on: Vec<File>,
 }
@@ -102,6 +106,7 @@ impl Reader {
             tracing_on.push(file.map_err(because(path.display()))?);
         }
         let reason = Arc::new(OnceLock::new());
+        let (to_outside, intervals) = channel();
         let work = Work {
             cpus,
             pipe: Pipe::new(page_size).map_err(because("a pipe"))?,
@@ -110,10 +115,13 @@ impl Reader {
             keep: options.keep.clone(),
             no_room: None,
             reason: Arc::clone(&reason),
-            ring: options.ring || watch.is_some(),
+            ring: options.ring || options.trigger_above.is_some(),
             since_ns: (None, None),
             watch,
             parts_taken: Instant::now(),
+            interval: options.interval,
+            interval_began: Instant::now(),
+            intervals: to_outside,
             tracing_on,
         };
         let (end, ended) = channel();
@@ -121,12 +129,17 @@ impl Reader {
         let is_told = move || ended.recv_timeout(period) == Err(RecvTimeoutError::Disconnected);
         let thread = thread::Builder::new().name("steady-trace".into());
         let thread = thread.spawn(move || work.run(is_told)).map_err(because("a thread"))?;
-        Ok(Reader { thread: Some(thread), end: Some(end), reason })
+        Ok(Reader { thread: Some(thread), end: Some(end), reason, intervals })
     }
 
     /// Whether it has ended without being told to.
     pub fn has_ended(&self) -> bool {
         self.thread.as_ref().is_some_and(JoinHandle::is_finished)
+    }
+
+    /// Those that are over and were not asked for yet.
+    pub fn intervals(&self) -> impl Iterator<Item = Vec<Interval>> {
+        self.intervals.try_iter()
     }
 
     /// Why it has, unless reading failed.
@@ -173,7 +186,7 @@ impl Work {
         Ok(Taken { held, no_room: self.no_room, kept_since_ns: self.since_ns.0 })
     }
 
-    /// An I/O that took too long, if somebody wants to know.
+    /// An I/O that took too long, if somebody wants to know. Sends the figures of an interval that is over.
     fn look(&mut self) -> io::Result<Option<Slow>> {
         let Some(watch) = &mut self.watch else { return Ok(None) };
         if self.parts_taken.elapsed() >= PARTS_EVERY {
@@ -182,7 +195,13 @@ impl Work {
                 take_part(raw, held, self.page_size)?;
             }
         }
-        Ok(watch.look(self.cpus.iter().map(|(_, held)| held)))
+        let slow = watch.look(self.cpus.iter().map(|(_, held)| held));
+        if self.interval.is_some_and(|interval| self.interval_began.elapsed() >= interval) {
+            self.interval_began = Instant::now();
+            // Nobody may listen any more.
+            let _ = self.intervals.send(watch.interval());
+        }
+        Ok(slow)
     }
 
     fn take_full_pages(&mut self) -> io::Result<()> {

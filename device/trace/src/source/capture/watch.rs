@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Looks at events while they are traced, for an I/O that takes longer than it may.
+//! Looks at events while they are traced: for an I/O that takes longer than it may, and for the figures of each interval.
 //!
 //! An I/O here is what can be told without following all events: a request, from its bio to its completion; a call that
 //! makes data durable; a pause by dirty throttling. Pages of different CPUs are not read in the order of time, so an end
 //! may be seen before its beginning.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use super::cpu_data::CpuData;
 use crate::event::{Call, Dev, Event, EventKind};
+use crate::report::distribution::Distribution;
 use crate::report::words::{op_word, us};
 use crate::source::decode::Decoder;
 use crate::source::format::PageFormat;
@@ -33,20 +34,42 @@ impl std::fmt::Display for Slow {
     }
 }
 
+/// Of one interval: all I/Os of one kind that ended in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Interval {
+    /// Of requests.
+    pub dev: Option<Dev>,
+    /// Such as `read`, `fsync`.
+    pub what: &'static str,
+    pub times: Distribution,
+}
+
+/// The device, of a request, and what it is.
+type Kind = (Option<Dev>, &'static str);
+
 /// What is under way.
 #[derive(Debug)]
 pub struct Watch {
     decoder: Decoder,
     format: PageFormat,
     above: Duration,
+    /// Of I/Os that ended since the last interval, in ns; `None` if nobody wants to know.
+    ended_ns: Option<BTreeMap<Kind, Vec<u64>>>,
     /// So much of each buffer has been looked at, in bytes.
     seen: Vec<u64>,
     pairs: Pairs,
 }
 
 impl Watch {
-    pub fn new(decoder: Decoder, format: PageFormat, above: Duration) -> Watch {
-        Watch { decoder, format, above, seen: Vec::new(), pairs: Pairs::default() }
+    pub fn new(
+        decoder: Decoder,
+        format: PageFormat,
+        above: Option<Duration>,
+        has_intervals: bool,
+    ) -> Watch {
+        let above = above.unwrap_or(Duration::MAX);
+        let ended_ns = has_intervals.then(BTreeMap::new);
+        Watch { decoder, format, above, ended_ns, seen: Vec::new(), pairs: Pairs::default() }
     }
 
     /// The buffers begin anew.
@@ -77,36 +100,45 @@ impl Watch {
         slow
     }
 
+    /// The figures since the last time.
+    pub fn interval(&mut self) -> Vec<Interval> {
+        let ended_ns = self.ended_ns.as_mut().map(std::mem::take).unwrap_or_default();
+        let figures = ended_ns.into_iter().filter_map(|((dev, what), ns)| {
+            Some(Interval { dev, what, times: Distribution::of(ns)? })
+        });
+        figures.collect()
+    }
+
     fn take(&mut self, event: &Event) -> Option<Slow> {
-        let ns = match event.what {
-            EventKind::GetRequest(extent) | EventKind::Issue(extent) => {
-                self.pairs.begin(Key::Request(extent.dev, extent.sector), event.time_ns)
-            }
-            EventKind::Complete { extent, .. } => {
-                self.pairs.end(Key::Request(extent.dev, extent.sector), event.time_ns)
-            }
-            EventKind::CallEnter { call, .. } if call.is_sync() => {
-                self.pairs.begin(Key::Call(event.pid, call), event.time_ns)
-            }
-            EventKind::CallExit { call, .. } if call.is_sync() => {
-                self.pairs.end(Key::Call(event.pid, call), event.time_ns)
-            }
-            EventKind::DirtyPause { pause_ns } => Some(pause_ns),
-            _ => None,
-        };
-        let ns = ns.filter(|ns| u128::from(*ns) > self.above.as_nanos())?;
-        let what = match event.what {
+        let (key, what) = match event.what {
             EventKind::GetRequest(extent)
             | EventKind::Issue(extent)
             | EventKind::Complete { extent, .. } => {
-                format!("{} on {} sector {}", op_word(extent.op.kind), extent.dev, extent.sector)
+                (Key::Request(extent.dev, extent.sector), op_word(extent.op.kind))
             }
-            EventKind::CallEnter { call, .. } | EventKind::CallExit { call, .. } => {
-                call.name().to_owned()
+            EventKind::CallEnter { call, .. } | EventKind::CallExit { call, .. }
+                if call.is_sync() =>
+            {
+                (Key::Call(event.pid, call), call.name())
             }
-            _ => "pause by dirty throttling".to_owned(),
+            EventKind::DirtyPause { .. } => (Key::Pause, "pause by dirty throttling"),
+            _ => return None,
         };
-        Some(Slow { what, ns })
+        let ns = match event.what {
+            EventKind::Complete { .. } | EventKind::CallExit { .. } => {
+                self.pairs.end(key, event.time_ns)
+            }
+            EventKind::DirtyPause { pause_ns } => Some(pause_ns),
+            _ => self.pairs.begin(key, event.time_ns),
+        }?;
+        if let Some(ended_ns) = &mut self.ended_ns {
+            ended_ns.entry((key.dev(), what)).or_default().push(ns);
+        }
+        let what = || match key {
+            Key::Request(dev, sector) => format!("{what} on {dev} sector {sector}"),
+            Key::Call(..) | Key::Pause => what.to_owned(),
+        };
+        (u128::from(ns) > self.above.as_nanos()).then(|| Slow { what: what(), ns })
     }
 }
 
@@ -114,6 +146,17 @@ impl Watch {
 enum Key {
     Request(Dev, u64),
     Call(u32, Call),
+    /// Whose event has its length.
+    Pause,
+}
+
+impl Key {
+    fn dev(self) -> Option<Dev> {
+        match self {
+            Key::Request(dev, _) => Some(dev),
+            Key::Call(..) | Key::Pause => None,
+        }
+    }
 }
 
 /// Beginnings and ends that wait for the other, in ns.

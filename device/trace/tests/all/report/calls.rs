@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 use steadyio_trace::event::{Call, Comm, EventKind};
+use steadyio_trace::io::Processes;
 use steadyio_trace::report::record::{Question, Record};
 use steadyio_trace::sched::{Context, SchedTask, Switch, Waking};
 use steadyio_trace::source::capture::threads::AskedFor;
@@ -237,4 +238,16 @@ fn what_io_uring_waits_for_that_another_thread_submits_is_shown() {
     });
     script.by(1).at(2).enter(Call::IoUringEnter).at(700).exit(Call::IoUringEnter, 1);
     assert_eq!(all(&script), [("io_uring_enter", "unknown", 698)]);
+}
+
+#[test]
+fn a_process_counts_for_the_cgroup_of_who_started_it_unless_its_own_is_known() {
+    let cgroups = [(10, "/a"), (20, "/b")].map(|(process, path)| (process, path.to_string()));
+    let mut processes = Processes::new([(11, 10)], cgroups.into());
+    processes.start(11, 30, false);
+    processes.start(30, 31, true);
+    processes.start(30, 20, false);
+    let of = |thread| processes.cgroup(thread);
+    assert_eq!([of(11), of(30), of(31)], [Some("/a"); 3]);
+    assert_eq!((of(20), of(99)), (Some("/b"), None));
 }
