@@ -284,7 +284,7 @@ void chario_buffer_put(struct chario_buffer *buffer);
 void chario_buffers_free(struct chario_file *file);
 
 /* chario_declared */
-int chario_declared_init(void);
+int chario_declared_add(const char *text);
 bool chario_has_declared(void);
 int chario_declared_pages(u64 address, u64 bytes, struct page **pages);
 

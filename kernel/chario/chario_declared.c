@@ -6,18 +6,12 @@
 #include <linux/capability.h>
 #include <linux/ioport.h>
 #include <linux/mm.h>
-#include <linux/module.h>
 #include <linux/of.h>
 #include <linux/of_address.h>
-#include <linux/slab.h>
 
 #include "chario.h"
 
 #define RANGES_MAX 8
-
-static char *memory;
-module_param(memory, charp, 0444);
-MODULE_PARM_DESC(memory, "reserved memory that may be registered by address: START+LENGTH,...");
 
 struct range_of_memory {
 	u64 start;
@@ -68,20 +62,22 @@ static bool is_reserved(const struct range_of_memory *range)
 	return true;
 }
 
-static bool parse(char *text, struct range_of_memory *range)
+static bool parse(const char *text, struct range_of_memory *range)
 {
+	char *rest;
 	u64 end;
 
-	range->start = memparse(text, &text);
-	if (*text++ != '+')
+	range->start = memparse(text, &rest);
+	if (*rest != '+')
 		return false;
-	range->bytes = memparse(text, &text);
-	return !*text && range->bytes && !(range->start % PAGE_SIZE) &&
+	range->bytes = memparse(rest + 1, &rest);
+	return !*rest && range->bytes && !(range->start % PAGE_SIZE) &&
 	       !(range->bytes % PAGE_SIZE) &&
 	       !check_add_overflow(range->start, range->bytes, &end) && end <= PHYS_ADDR_MAX;
 }
 
-static int declare(char *text)
+/* START+LENGTH, while the module is loaded. -EINVAL, with the reason logged. */
+int chario_declared_add(const char *text)
 {
 	if (range_count == RANGES_MAX) {
 		pr_err("%s: memory: more than %d ranges\n", CHARIO_NAME, RANGES_MAX);
@@ -98,18 +94,6 @@ static int declare(char *text)
 	}
 	range_count++;
 	return 0;
-}
-
-int chario_declared_init(void)
-{
-	char *copy = kstrdup(memory ?: "", GFP_KERNEL), *rest = copy, *text;
-	int error = copy ? 0 : -ENOMEM;
-
-	while (!error && (text = strsep(&rest, ",")))
-		if (*text)
-			error = declare(text);
-	kfree(copy);
-	return error;
 }
 
 bool chario_has_declared(void)

@@ -26,6 +26,10 @@ static char *cards;
 module_param(cards, charp, 0444);
 MODULE_PARM_DESC(cards, "cards that may be taken: CARD[@START+LENGTH[ro]]..., comma between cards");
 
+static char *memory;
+module_param(memory, charp, 0444);
+MODULE_PARM_DESC(memory, "reserved memory that may be registered by address: START+LENGTH,...");
+
 static dev_t first_devt;
 static DEFINE_IDA(minors);
 
@@ -184,25 +188,25 @@ struct device_driver *chario_driver(void)
 	return &driver.drv;
 }
 
-static int names_from_parameter(void)
+static int add_each(const char *list, int (*add)(const char *text))
 {
-	char *copy = kstrdup(cards ?: "", GFP_KERNEL), *rest = copy, *name;
+	char *copy = kstrdup(list ?: "", GFP_KERNEL), *rest = copy, *text;
 	int error = copy ? 0 : -ENOMEM;
 
-	while (!error && (name = strsep(&rest, ",")))
-		if (*name)
-			error = chario_names_add(name);
+	while (!error && (text = strsep(&rest, ",")))
+		if (*text)
+			error = add(text);
 	kfree(copy);
 	return error;
 }
 
 static int __init chario_init(void)
 {
-	int error = names_from_parameter();
+	int error = add_each(cards, chario_names_add);
 
 	if (error)
 		return error;
-	error = chario_declared_init();
+	error = add_each(memory, chario_declared_add);
 	if (error)
 		return error;
 	error = alloc_chrdev_region(&first_devt, 0, DISKS_MAX, "chardisk");

@@ -59,6 +59,14 @@ static unsigned char *look_at(uint64_t address, uint64_t bytes)
 	return at;
 }
 
+static void the_device_says_so(void)
+{
+	struct chardisk_info info = {0};
+
+	expect("info", ioctl(device, CHARDISK_IOC_INFO, &info), 0);
+	expect("HAS_MEMORY", !(info.capabilities & CHARDISK_HAS_MEMORY), 0);
+}
+
 static void only_what_was_declared(uint64_t start, uint64_t bytes)
 {
 	expect("the page before", reg(start - PAGE, PAGE), -EACCES);
@@ -110,6 +118,7 @@ int main(int argc, char **argv)
 		perror(argv[1]);
 		return 2;
 	}
+	the_device_says_so();
 	only_what_was_declared(start, bytes);
 	data_come_and_go(start);
 	an_ordinary_user_is_refused(start);

@@ -334,8 +334,12 @@ fn calls_are_summed_by_cgroup() {
         format!("dd if={} of=/dev/null bs=64k count={count} iflag=direct status=none", disk.node)
     };
     // The shell in the cgroup is there when tracing ends; what it starts is not.
-    let inside = format!("echo $$ >{}/cgroup.procs; {}; sleep 9", cgroup.0.display(), read(5));
-    let script = format!("sh -c '{inside}' & sleep 2; {}", read(3));
+    let done = disk.dir.path().join("done");
+    let (procs, done) = (cgroup.0.join("cgroup.procs"), done.display());
+    let inside =
+        format!("echo $$ >{}; {}; touch {done}; exec sleep 60 >&- 2>&-", procs.display(), read(5));
+    let wait = format!("until [ -e {done} ]; do sleep 0.05; done");
+    let script = format!("sh -c '{inside}' & {wait}; {}", read(3));
     let output = output(&["--device", &disk.node, "--json", "--", "sh", "-c", &script]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let record = valid_json(&output, SCHEMA);
