@@ -14,6 +14,8 @@ FILES = {
     "device/Cargo.toml": '[workspace.package]\nversion = "1.2.3"\n',
     "lab/pyproject.toml": '[project]\nversion = "1.2.3"\n',
     "packaging/debian/changelog": "steadyio (1.2.3) unstable; urgency=medium\n",
+    "packaging/buildroot/package/k2/k2.mk": "K2_VERSION = 1.2.3\n",
+    "packaging/buildroot/package/steadyio/steadyio.mk": "STEADYIO_VERSION = 1.2.3\n",
     "CHANGELOG.md": "# Changelog\n\n## 1.2.3\n\n## 1.2.2\n",
 }
 
