@@ -116,6 +116,15 @@ static inline const char *k2_queue_name(unsigned int queue)
 	return names[k2_policy_group(queue)];
 }
 
+/* k2_main.c */
+extern struct elevator_type k2_elevator;
+
+/* k2_setup.c */
+void *k2_alloc(struct request_queue *q);
+void k2_free(void *data);
+void k2_begin(struct k2_data *k2);
+void k2_end(struct k2_data *k2);
+
 /* k2_guard.c */
 
 /* split_kib comes first. */

@@ -4,10 +4,38 @@
 
 #include "k2.h"
 
-static int k2_inflight_show(void *data, struct seq_file *m)
+#include "../compat/elevator_files.h"
+
+/* Called with k2_files_lock(). NULL: k2 has gone, and its files are about to go. */
+static struct k2_data *k2_of(struct request_queue *q)
 {
-	struct request_queue *q = data;
-	struct k2_data *k2 = q->elevator->elevator_data;
+	struct elevator_queue *eq = q->elevator;
+
+	return eq && eq->type == &k2_elevator ? eq->elevator_data : NULL;
+}
+
+static int k2_file_show(struct request_queue *q, struct seq_file *m,
+			void (*show)(struct k2_data *k2, struct seq_file *m))
+{
+	struct k2_data *k2;
+
+	k2_files_lock(q);
+	k2 = k2_of(q);
+	if (k2)
+		show(k2, m);
+	k2_files_unlock(q);
+	return k2 ? 0 : -ENODEV;
+}
+
+/* The block layer's attributes do not say which one is meant, so each has a function of its own. */
+#define K2_FILE(name)                                                                              \
+	static int k2_##name##_show(void *data, struct seq_file *m)                                \
+	{                                                                                          \
+		return k2_file_show(data, m, k2_show_##name);                                      \
+	}
+
+static void k2_show_inflight(struct k2_data *k2, struct seq_file *m)
+{
 	unsigned int rt, background;
 
 	spin_lock_irq(&k2->lock);
@@ -16,14 +44,11 @@ static int k2_inflight_show(void *data, struct seq_file *m)
 	spin_unlock_irq(&k2->lock);
 
 	seq_printf(m, "rt %u\nbackground %u\n", rt, background);
-	return 0;
 }
 
-static int k2_counters_show(void *data, struct seq_file *m)
+static void k2_show_counters(struct k2_data *k2, struct seq_file *m)
 {
 	static const char *const class_names[K2_CLASSES] = {"rt", "background"};
-	struct request_queue *q = data;
-	struct k2_data *k2 = q->elevator->elevator_data;
 	u64 background_wait_ns, early, anticipated;
 	struct k2_policy policy;
 	unsigned int cls;
@@ -55,19 +80,14 @@ static int k2_counters_show(void *data, struct seq_file *m)
 	seq_printf(m, "rt early %llu\nrt anticipated %llu\n", early, anticipated);
 	seq_printf(m, "background forced %llu\n", policy.background_forced_count);
 	seq_printf(m, "background wait_ns_max %llu\n", background_wait_ns);
-	return 0;
 }
 
-static int k2_tags_show(void *data, struct seq_file *m)
+static void k2_show_tags(struct k2_data *k2, struct seq_file *m)
 {
-	struct request_queue *q = data;
-	struct k2_data *k2 = q->elevator->elevator_data;
-
 	/* Numbers from before and after a change of nr_requests may be side by side. */
 	seq_printf(m, "of each %u\nmetadata %u\nbest-effort %u\nidle %u\n", READ_ONCE(k2->tags[0]),
 		   READ_ONCE(k2->tags[K2_GROUP_METADATA]),
 		   READ_ONCE(k2->tags[K2_GROUP_BEST_EFFORT]), READ_ONCE(k2->tags[K2_GROUP_IDLE]));
-	return 0;
 }
 
 static u64 k2_gap_us(u32 gap)
@@ -90,10 +110,8 @@ static void k2_show_gaps(struct seq_file *m, const struct k2_gaps *gaps)
 }
 
 /* What is believed of each real-time stream; times in us. */
-static int k2_streams_show(void *data, struct seq_file *m)
+static void k2_show_streams(struct k2_data *k2, struct seq_file *m)
 {
-	struct request_queue *q = data;
-	struct k2_data *k2 = q->elevator->elevator_data;
 	const struct k2_streams *streams = &k2->guard->ahead.streams;
 	unsigned int i;
 	u64 now_ns;
@@ -117,17 +135,14 @@ static int k2_streams_show(void *data, struct seq_file *m)
 		seq_puts(m, "\n");
 	}
 	spin_unlock_irq(&k2->lock);
-	return 0;
 }
 
 /*
  * By which part of what they need one by one so many commands delay another, in percent; only
  * numbers that have been tried lately.
  */
-static int k2_delays_show(void *data, struct seq_file *m)
+static void k2_show_delays(struct k2_data *k2, struct seq_file *m)
 {
-	struct request_queue *q = data;
-	struct k2_data *k2 = q->elevator->elevator_data;
 	struct k2_delay delay;
 	unsigned int i;
 
@@ -140,14 +155,11 @@ static int k2_delays_show(void *data, struct seq_file *m)
 			seq_printf(m, "%u %u\n", i,
 				   k2_delay_parts(&delay, i) * 100 / K2_DELAY_WHOLE);
 	}
-	return 0;
 }
 
 /* The pace of background writes beside real-time writes, and what the device did; in KiB/s. */
-static int k2_pace_show(void *data, struct seq_file *m)
+static void k2_show_pace(struct k2_data *k2, struct seq_file *m)
 {
-	struct request_queue *q = data;
-	struct k2_data *k2 = q->elevator->elevator_data;
 	struct k2_pace pace;
 	u64 now_ns;
 
@@ -161,7 +173,6 @@ static int k2_pace_show(void *data, struct seq_file *m)
 	seq_printf(m, "off_ms %llu\n",
 		   pace.off_until_ns > now_ns ? div_u64(pace.off_until_ns - now_ns, NSEC_PER_MSEC)
 					      : 0);
-	return 0;
 }
 
 /* The first request of @queue or of the queues after it. */
@@ -186,10 +197,17 @@ static struct list_head *k2_queued_following(struct k2_data *k2, struct list_hea
 static void *k2_queued_start(struct seq_file *m, loff_t *pos) __acquires(&k2->lock)
 {
 	struct request_queue *q = m->private;
-	struct k2_data *k2 = q->elevator->elevator_data;
 	struct list_head *entry;
+	struct k2_data *k2;
 	loff_t left = *pos;
 
+	k2_files_lock(q);
+	k2 = k2_of(q);
+	if (!k2) {
+		/* It is not; for sparse, as in k2_queued_stop(). */
+		__acquire(&k2->lock);
+		return NULL;
+	}
 	spin_lock_irq(&k2->lock);
 	entry = k2_queued_first(k2, 0);
 	while (entry && left--)
@@ -202,15 +220,19 @@ static void *k2_queued_next(struct seq_file *m, void *v, loff_t *pos)
 	struct request_queue *q = m->private;
 
 	++*pos;
-	return k2_queued_following(q->elevator->elevator_data, v);
+	return k2_queued_following(k2_of(q), v);
 }
 
 static void k2_queued_stop(struct seq_file *m, void *v) __releases(&k2->lock)
 {
 	struct request_queue *q = m->private;
-	struct k2_data *k2 = q->elevator->elevator_data;
+	struct k2_data *k2 = k2_of(q);
 
-	spin_unlock_irq(&k2->lock);
+	if (k2)
+		spin_unlock_irq(&k2->lock);
+	else
+		__release(&k2->lock);
+	k2_files_unlock(q);
 }
 
 static int k2_queued_show(struct seq_file *m, void *v)
@@ -228,6 +250,13 @@ static const struct seq_operations k2_queued_seq_ops = {
 	.stop = k2_queued_stop,
 	.show = k2_queued_show,
 };
+
+K2_FILE(inflight)
+K2_FILE(counters)
+K2_FILE(tags)
+K2_FILE(streams)
+K2_FILE(delays)
+K2_FILE(pace)
 
 const struct blk_mq_debugfs_attr k2_debugfs_attrs[] = {
 	{"queued", 0400, .seq_ops = &k2_queued_seq_ops},

@@ -32,16 +32,19 @@
 #include <linux/blkdev.h>
 #include <linux/ioprio.h>
 #include <linux/ktime.h>
-#include <linux/major.h>
 #include <linux/module.h>
 #include <linux/sbitmap.h>
-#include <linux/slab.h>
 
 #include <trace/events/block.h>
 
 #include "k2.h"
 
+#include "../compat/async_depth.h"
+#include "../compat/depth_updated.h"
+#include "../compat/elevator_queue.h"
+#include "../compat/sched_data.h"
 #include "../compat/shallow_depth.h"
+#include "../compat/start_time.h"
 
 #define CREATE_TRACE_POINTS
 #include "k2_trace.h"
@@ -106,7 +109,7 @@ static unsigned int k2_take_queue(struct k2_data *k2, struct request *rq)
 
 static unsigned int k2_queue_of_bio(const struct k2_data *k2, struct bio *bio)
 {
-	unsigned int queue = k2_policy_queue(bio_prio(bio), bio->bi_opf & REQ_META);
+	unsigned int queue = k2_policy_queue(bio->bi_ioprio, bio->bi_opf & REQ_META);
 
 	if (queue == K2_QUEUE_BEST_EFFORT)
 		queue = k2_policy_flow(&k2->policy, task_tgid_nr(current));
@@ -170,6 +173,7 @@ static void k2_insert(struct k2_data *k2, struct request *rq, bool at_head)
 
 static void k2_prepare_request(struct request *rq)
 {
+	k2_start_time_set(rq);
 	*k2_rq(rq) = k2_rq_new;
 }
 
@@ -353,7 +357,7 @@ static bool k2_bio_merge(struct request_queue *q, struct bio *bio, unsigned int 
 	/* A request that is inserted just now is missed; that is only a merge less. */
 	if (data_race(RB_EMPTY_ROOT(&k2->sorted[bio_data_dir(bio)])))
 		return false;
-	if (k2_policy_class(k2_policy_queue(bio_prio(bio), false)) == K2_CLASS_RT)
+	if (k2_policy_class(k2_policy_queue(bio->bi_ioprio, false)) == K2_CLASS_RT)
 		return false;
 
 	spin_lock_irqsave(&k2->lock, flags);
@@ -459,11 +463,11 @@ static void k2_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	unsigned int queue = k2_policy_queue(get_current_ioprio(), opf & REQ_META);
 
 	if (k2_policy_class(queue) == K2_CLASS_BACKGROUND)
-		data->shallow_depth = k2->tags[k2_policy_group(queue)];
+		data->shallow_depth =
+			k2_async_depth_limit(data->q, opf, k2->tags[k2_policy_group(queue)]);
 }
 
-/* Called with the queue frozen when nr_requests was changed, and by k2_init_hctx(). */
-static void k2_depth_updated(struct blk_mq_hw_ctx *hctx)
+static void k2_update_depth(struct blk_mq_hw_ctx *hctx)
 {
 	struct k2_data *k2 = hctx->queue->elevator->elevator_data;
 	struct sbitmap_queue *tags = &hctx->sched_tags->bitmap_tags;
@@ -474,103 +478,58 @@ static void k2_depth_updated(struct blk_mq_hw_ctx *hctx)
 	for (group = 0; group < K2_GROUPS; group++)
 		/* Nothing allocates a tag meanwhile, but debugfs may read. */
 		WRITE_ONCE(k2->tags[group], k2_policy_tags(whole, group));
-	sbitmap_queue_min_shallow_depth(tags, k2->tags[K2_GROUP_IDLE]);
+	sbitmap_queue_min_shallow_depth(tags, k2_async_depth_limit(hctx->queue, REQ_OP_WRITE,
+								   k2->tags[K2_GROUP_IDLE]));
+}
+
+/* Called with the queue frozen when nr_requests or async_depth was changed. */
+static void k2_depth_updated(k2_depth_updated_t *of)
+{
+	k2_each_updated(of, k2_update_depth);
 }
 
 /* Setting up and taking down. */
 
 static int k2_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int hctx_idx)
 {
-	k2_depth_updated(hctx);
+	k2_update_depth(hctx);
 	return 0;
 }
 
-static int k2_init_sched(struct request_queue *q, struct elevator_type *e)
+static int k2_init_sched(struct request_queue *q, k2_init_sched_t *given)
 {
-	bool is_mmc = q->disk && q->disk->major == MMC_BLOCK_MAJOR;
-	struct elevator_queue *eq;
+	struct elevator_queue *eq = k2_elevator_queue_get(q, given);
 	struct k2_data *k2;
-	unsigned int i;
-	int ret = -ENOMEM;
 
-	eq = elevator_alloc(q, e);
 	if (!eq)
-		return ret;
-
-	k2 = kzalloc_node(sizeof(*k2), GFP_KERNEL, q->node);
-	if (!k2)
-		goto put_queue;
-
-	k2->guard = k2_guard_init(q);
-	if (!k2->guard)
-		goto free_data;
-
-	k2->q = q;
-	spin_lock_init(&k2->lock);
-	k2_policy_init(&k2->policy, k2_policy_inflight_default(q->tag_set->queue_depth, is_mmc));
-	k2_guard_set_rt_block_us(k2, K2_RT_BLOCK_US_DEFAULT);
-	for (i = 0; i < K2_QUEUES; i++)
-		INIT_LIST_HEAD(&k2->queues[i]);
-	for (i = 0; i < ARRAY_SIZE(k2->sorted); i++)
-		k2->sorted[i] = RB_ROOT;
-
-	k2_timer_init(k2);
-	ret = k2_split_init(k2);
-	if (ret)
-		goto exit_guard;
+		return -ENOMEM;
+	k2 = k2_sched_data_get(eq, q, k2_alloc);
+	if (!k2) {
+		k2_elevator_queue_put(eq);
+		return -ENOMEM;
+	}
+	k2_begin(k2);
 
 	/* Dispatch does not ask which hardware queue a request belongs to. */
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
-	eq->elevator_data = k2;
+	k2_async_depth_init(q);
 	q->elevator = eq;
 	return 0;
-
-exit_guard:
-	k2_guard_exit(k2->guard);
-free_data:
-	kfree(k2);
-put_queue:
-	kobject_put(&eq->kobj);
-	return ret;
 }
 
-static void k2_warn_lost(const struct k2_policy *policy)
-{
-	unsigned int cls;
-
-	for (cls = 0; cls < K2_CLASSES; cls++) {
-		const struct k2_counts *counts = &policy->counts[cls];
-
-		pr_warn("k2: %s: inserted %llu merged %llu dispatched %llu split %llu retried %llu "
-			"deferred %llu completed %llu inflight %u\n",
-			cls == K2_CLASS_RT ? "rt" : "background", counts->inserted, counts->merged,
-			counts->dispatched, counts->back[K2_BACK_REST], counts->back[K2_BACK_RETRY],
-			counts->back[K2_BACK_DEFERRED], counts->completed, policy->inflight[cls]);
-	}
-}
-
-/* Called with the queue frozen: every request that came in must have gone out. */
+/* Called with the queue frozen. */
 static void k2_exit_sched(struct elevator_queue *e)
 {
-	struct k2_data *k2 = e->elevator_data;
-	unsigned int i;
-
-	if (WARN_ON(!k2_policy_idle(&k2->policy) || !k2_policy_balanced(&k2->policy)))
-		k2_warn_lost(&k2->policy);
-	for (i = 0; i < K2_QUEUES; i++)
-		WARN_ON(!list_empty(&k2->queues[i]));
-
-	k2_timer_exit(k2);
-	k2_split_exit(k2);
-	k2_guard_exit(k2->guard);
-	kfree(k2);
+	k2_end(e->elevator_data);
+	k2_sched_data_put(e, k2_free);
 }
 
 /* clang-format off */
-static struct elevator_type k2_elevator = {
+struct elevator_type k2_elevator = {
 	.ops = {
 		.init_sched		= k2_init_sched,
 		.exit_sched		= k2_exit_sched,
+		K2_SCHED_DATA_OPS(k2_alloc, k2_free)
 		.init_hctx		= k2_init_hctx,
 		.depth_updated		= k2_depth_updated,
 		.limit_depth		= k2_limit_depth,

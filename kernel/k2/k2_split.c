@@ -29,7 +29,8 @@
  * Where the rest lives: rq->end_io_data has its first bio (end_io is ours, so is its data),
  * rq->elv.priv[1] its last. Its size needs no place: the bios of a read or write are contiguous.
  * nr_phys_segments of the whole bounds that of each piece and of each rest, since cutting a
- * segment in two leaves no side with more segments than there were.
+ * segment in two leaves no side with more segments than there were. In the same way each has the
+ * phys_gap_bit of the whole (7.3), which says of the gaps between segments how small they can be.
  *
  * Memory. A clone lives as long as its piece is in flight, and comes from a reserve of the device's
  * own. If the reserve is exhausted then pieces are in flight, so the request can wait at the head
@@ -46,6 +47,9 @@
 
 #include "k2.h"
 #include "k2_trace.h"
+
+#include "../compat/bio_split.h"
+#include "../compat/end_io.h"
 
 /* Enough that the default inflight_max never waits for a clone. */
 #define K2_CLONES_RESERVED K2_INFLIGHT_QUEUED
@@ -111,7 +115,7 @@ static void k2_restore_rest(struct request *rq)
 	k2_rq_claim_private(rq);
 }
 
-static enum rq_end_io_ret k2_piece_end_io(struct request *rq, blk_status_t error)
+static K2_END_IO(k2_piece_end_io)
 {
 	k2_restore_rest(rq);
 
@@ -151,8 +155,7 @@ bool k2_split(struct k2_data *k2, struct request *rq, unsigned int piece_bytes)
 	}
 
 	if (left_bytes) {
-		struct bio *front =
-			bio_split(bio, left_bytes >> SECTOR_SHIFT, GFP_NOWAIT, &k2->clones);
+		struct bio *front = k2_bio_split(bio, left_bytes >> SECTOR_SHIFT, &k2->clones);
 
 		if (!front)
 			return false;

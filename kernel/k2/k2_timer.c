@@ -9,6 +9,8 @@
 
 #include "k2.h"
 
+#include "../compat/hrtimer_setup.h"
+
 /* In hard interrupt context. */
 static enum hrtimer_restart k2_timer_fired(struct hrtimer *timer)
 {
@@ -32,8 +34,7 @@ static enum hrtimer_restart k2_timer_fired(struct hrtimer *timer)
 
 void k2_timer_init(struct k2_data *k2)
 {
-	hrtimer_init(&k2->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
-	k2->timer.function = k2_timer_fired;
+	compat_hrtimer_setup(&k2->timer, k2_timer_fired, HRTIMER_MODE_ABS);
 }
 
 /* Look again at @at_ns, or before. 0: no need to. Called with the lock held. */

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * queue/async_depth, how many tags all but synchronous reads may use: on 7.3 a knob of the block
+ * layer, which calls depth_updated when it is written. It keeps what the scheduler before left
+ * there, and the ratio to nr_requests when that changes. 6.1 and 6.12 have none.
+ */
+#ifndef K2_COMPAT_ASYNC_DEPTH_H
+#define K2_COMPAT_ASYNC_DEPTH_H
+
+#include <linux/blkdev.h>
+#include <linux/minmax.h>
+
+#include "blk-mq-sched.h"
+#include "linux_7_3.h"
+
+#ifdef COMPAT_LINUX_7_3
+
+/* Called when k2 is chosen, with the queue frozen. */
+static inline void k2_async_depth_init(struct request_queue *q)
+{
+	q->async_depth = q->nr_requests;
+}
+
+static inline unsigned int k2_async_depth_limit(const struct request_queue *q, blk_opf_t opf,
+						unsigned int depth)
+{
+	return blk_mq_is_sync_read(opf) ? depth : min(depth, READ_ONCE(q->async_depth));
+}
+
+#else
+
+static inline void k2_async_depth_init(struct request_queue *q)
+{
+}
+
+static inline unsigned int k2_async_depth_limit(const struct request_queue *q, blk_opf_t opf,
+						unsigned int depth)
+{
+	return depth;
+}
+
+#endif
+
+#endif /* K2_COMPAT_ASYNC_DEPTH_H */

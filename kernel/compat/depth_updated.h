@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Whose tags have changed when depth_updated is called: those of one hardware queue, on 6.1 and
+ * 6.12, or of all of a device, on 7.3. There a larger nr_requests comes with new tags, not with
+ * the old ones made larger; what was set in the old ones is gone.
+ */
+#ifndef K2_COMPAT_DEPTH_UPDATED_H
+#define K2_COMPAT_DEPTH_UPDATED_H
+
+#include "blk-mq.h"
+#include "linux_7_3.h"
+
+#ifdef COMPAT_LINUX_7_3
+
+#define k2_depth_updated_t struct request_queue
+
+static inline void k2_each_updated(k2_depth_updated_t *q, void (*update)(struct blk_mq_hw_ctx *))
+{
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long i;
+
+	queue_for_each_hw_ctx(q, hctx, i)
+		update(hctx);
+}
+
+#else
+
+#define k2_depth_updated_t struct blk_mq_hw_ctx
+
+static inline void k2_each_updated(k2_depth_updated_t *hctx, void (*update)(struct blk_mq_hw_ctx *))
+{
+	update(hctx);
+}
+
+#endif
+
+#endif /* K2_COMPAT_DEPTH_UPDATED_H */

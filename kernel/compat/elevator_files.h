@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * How long an elevator's files in debugfs can be read. 6.1 and 6.12 remove them before exit_sched.
+ * 7.3 removes them after it: meanwhile the queue has no elevator, or the next one already. A reader
+ * holds elevator_lock, under which that changes, and looks whose elevator it is.
+ */
+#ifndef K2_COMPAT_ELEVATOR_FILES_H
+#define K2_COMPAT_ELEVATOR_FILES_H
+
+#include "elevator.h"
+#include "linux_7_3.h"
+
+#ifdef COMPAT_LINUX_7_3
+
+static inline void k2_files_lock(struct request_queue *q)
+{
+	mutex_lock(&q->elevator_lock);
+}
+
+static inline void k2_files_unlock(struct request_queue *q)
+{
+	mutex_unlock(&q->elevator_lock);
+}
+
+#else
+
+static inline void k2_files_lock(struct request_queue *q)
+{
+}
+
+static inline void k2_files_unlock(struct request_queue *q)
+{
+}
+
+#endif
+
+#endif /* K2_COMPAT_ELEVATOR_FILES_H */

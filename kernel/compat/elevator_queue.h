@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Who makes the elevator_queue. 6.1 and 6.12: init_sched does, and gives it back if it fails. 7.3:
+ * the caller of init_sched, which gets it, and who takes it back.
+ */
+#ifndef K2_COMPAT_ELEVATOR_QUEUE_H
+#define K2_COMPAT_ELEVATOR_QUEUE_H
+
+#include "elevator.h"
+#include "linux_7_3.h"
+
+#ifdef COMPAT_LINUX_7_3
+
+#define k2_init_sched_t struct elevator_queue
+
+static inline struct elevator_queue *k2_elevator_queue_get(struct request_queue *q,
+							   k2_init_sched_t *given)
+{
+	return given;
+}
+
+static inline void k2_elevator_queue_put(struct elevator_queue *eq)
+{
+}
+
+#else
+
+#define k2_init_sched_t struct elevator_type
+
+static inline struct elevator_queue *k2_elevator_queue_get(struct request_queue *q,
+							   k2_init_sched_t *given)
+{
+	return elevator_alloc(q, given);
+}
+
+static inline void k2_elevator_queue_put(struct elevator_queue *eq)
+{
+	kobject_put(&eq->kobj);
+}
+
+#endif
+
+#endif /* K2_COMPAT_ELEVATOR_QUEUE_H */
