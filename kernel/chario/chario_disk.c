@@ -16,6 +16,7 @@
 #include "card.h"
 #include "core.h"
 #include "host.h"
+#include "mmc_names.h"
 
 #define BG_KIB_DEFAULT 128
 
@@ -69,7 +70,7 @@ static void learn_host(struct chario_disk *disk, const struct mmc_host *host)
 /* CMD23 and reliable write: as the card's registers say, and if the host can. */
 static void learn_commands(struct chario_disk *disk, const struct mmc_card *card)
 {
-	if (mmc_host_cmd23(card->host))
+	if (mmc_host_can_cmd23(card->host))
 		disk->has_cmd23 = (mmc_card_mmc(card) && card->csd.mmca_vsn >= CSD_SPEC_VER_3) ||
 				  (mmc_card_sd(card) && card->scr.cmds & SD_SCR_CMD23_SUPPORT);
 	if (!mmc_card_mmc(card) || !disk->has_cmd23)
@@ -93,7 +94,7 @@ static void learn_card(struct chario_disk *disk, struct mmc_card *card)
 	disk->erase_arg = card->erase_arg;
 	disk->erase_bytes = card->pref_erase * CHARIO_SECTOR_BYTES;
 	/* Of any block: not with the coarser erase, nor on cards that need more than CMD38. */
-	disk->can_discard = disk->can_write && mmc_can_erase(card) &&
+	disk->can_discard = disk->can_write && mmc_card_can_erase(card) &&
 			    (mmc_card_sd(card) || card->erase_arg != MMC_ERASE_ARG) &&
 			    !(card->quirks & MMC_QUIRK_INAND_CMD38);
 }

@@ -26,6 +26,8 @@
 
 #include "chario.h"
 #include "claim_disk.h"
+#include "hrtimer_setup.h"
+#include "unfreeze_queue.h"
 
 #include "bus.h"
 #include "card.h"
@@ -88,7 +90,7 @@ void chario_lane_claim(struct chario_lane *lane, struct mmc_card *card, struct m
 		lane->frozen = true;
 		__mmc_claim_host(card->host, ctx, NULL);
 	}
-	del_timer_sync(&lane->impatience);
+	timer_delete_sync(&lane->impatience);
 	/* What ends now may do so without the turn: see chario_queue_end(). */
 	spin_lock_irq(&lane->disk->queue.lock);
 	lane->held_since = ktime_get();
@@ -131,7 +133,7 @@ void chario_lane_let_go(struct chario_lane *lane)
 {
 	blk_mq_unquiesce_queue(lane->queue);
 	if (lane->frozen)
-		blk_mq_unfreeze_queue(lane->queue);
+		chario_unfreeze_queue(lane->queue);
 	lane->frozen = false;
 }
 
@@ -202,8 +204,7 @@ static struct chario_lane *lane_alloc(const char *partition)
 	if (!lane)
 		return NULL;
 	strscpy(lane->partition, partition, sizeof(lane->partition));
-	hrtimer_init(&lane->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
-	lane->timer.function = pause_over;
+	compat_hrtimer_setup(&lane->timer, pause_over, HRTIMER_MODE_ABS_SOFT);
 	timer_setup(&lane->impatience, out_of_patience, 0);
 	INIT_WORK(&lane->rest, rest);
 	return lane;
