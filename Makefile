@@ -8,7 +8,7 @@ LAB := build/bin/steady-lab
 help:
 	@echo "make demo        the main result: real-time latency next to a background load, 10 schedulers"
 	@echo "make test        everything that is tested"
-	@echo "make test-stock  k2 on Debian's own 6.1 and 6.12 under QEMU, three CPUs, every kind of disk"
+	@echo "make test-stock  k2 on Debian's own 6.1, 6.12 and 7.3 under QEMU, three CPUs, every kind of disk"
 	@echo "make soak        thousands of damaged traces and hundreds of power cuts, of which make test has some"
 	@echo "make lint        formatting and static checks"
 	@echo "make bench       CPU cost, which virtual time cannot show: instructions, then real clock"
@@ -26,7 +26,7 @@ test:
 	scripts/test
 
 test-stock:
-	scripts/setup test
+	scripts/setup stock
 	build/venv/bin/pytest -n 2 -c lab/pyproject.toml --rootdir . tests/stock/stock_kernels.py \
 		tests/stock/registered_cost.py --junitxml build/tests/stock.xml
 

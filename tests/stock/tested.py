@@ -11,7 +11,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator, Mapping
 
-from steady_lab.kernels.source import RELEASES
+from steady_lab.kernels.stock import STOCK_RELEASES, image_package
 from steady_lab.pages.marked_part import with_part
 from steady_lab.paths import BUILD, PROJECT
 from steady_lab.root.lock import STOCK, locked_packages
@@ -68,21 +68,22 @@ def row_of(case: ElementTree.Element, about: Mapping[str, str]) -> Row:
 
 def versions() -> dict[str, str]:
     """The package of each release's image, and the begin of its hash."""
+    images = {
+        release: image_package(locked_packages(f"{STOCK}-{release}")) for release in STOCK_RELEASES
+    }
     return {
-        release: f"{one.name.removeprefix('linux-image-')}<br>{one.version}<br>{one.sha256[:12]}"
-        for release in RELEASES
-        for one in locked_packages(f"{STOCK}-{release}")
-        if one.name.startswith("linux-image-")
+        release: f"{one.name.split('-', 2)[2]}<br>{one.version}<br>{one.sha256[:12]}"
+        for release, one in images.items()
     }
 
 
 def table() -> Iterator[str]:
-    yield f"| what | disk | {' | '.join(versions()[release] for release in RELEASES)} |"
-    yield f"| --- | --- |{' --- |' * len(RELEASES)}"
+    yield f"| what | disk | {' | '.join(versions()[release] for release in STOCK_RELEASES)} |"
+    yield f"| --- | --- |{' --- |' * len(STOCK_RELEASES)}"
     for (what, disk), cells in sorted(rows().items(), key=lambda row: (row[0][1], row[0][0])):
         words = [
             {True: "passed", False: "**failed**", None: "not run"}[cells.get(release)]
-            for release in RELEASES
+            for release in STOCK_RELEASES
         ]
         yield f"| {what} | {disk} | {' | '.join(words)} |"
 

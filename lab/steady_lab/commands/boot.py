@@ -9,6 +9,8 @@ from pathlib import Path
 from steady_lab.commands.arguments import positive_int, random_seed, seconds
 from steady_lab.commands.kernel import add_kernel_arguments, chosen_kernel
 from steady_lab.errors import LabError
+from steady_lab.kernels.source import RELEASES
+from steady_lab.kernels.stock import STOCK_RELEASES
 from steady_lab.targets.qemu import CPUS_DEFAULT, qemu
 from steady_lab.targets.qemu_disks import KINDS
 from steady_lab.targets.target import WALL_TIMEOUT_S_DEFAULT, BootRequest, Target
@@ -34,7 +36,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_kernel_arguments(parser)
+    add_kernel_arguments(parser, STOCK_RELEASES)
     parser.add_argument(
         "--device",
         type=Path,
@@ -85,6 +87,8 @@ def _target(arguments: argparse.Namespace) -> Target:
     if arguments.target == "uml":
         if arguments.disk or arguments.cpus:
             raise LabError("--disk and --cpus are for --target qemu; UML takes --device")
+        if arguments.kernel not in RELEASES:
+            raise LabError(f"the lab has {arguments.kernel} for --target qemu only")
         return Uml(chosen_kernel(arguments), arguments.virtual_timeout)
     if arguments.source or arguments.flavour != "base":
         raise LabError("--target qemu boots Debian's own kernels: no --source, no --flavour")

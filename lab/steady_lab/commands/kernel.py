@@ -2,6 +2,7 @@
 """`steady-lab kernel`: build the lab kernel and modules, or print where a kernel or source is."""
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from steady_lab.commands.arguments import positive_int
@@ -10,7 +11,7 @@ from steady_lab.errors import LabError
 from steady_lab.kernels.build import FLAVOURS, LabKernel, build_kernel
 from steady_lab.kernels.modules import ON_REQUEST, build_modules, sparse_findings
 from steady_lab.kernels.source import RELEASES, find_source
-from steady_lab.kernels.stock import stock_kernel
+from steady_lab.kernels.stock import STOCK_RELEASES, stock_kernel
 
 
 def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -27,9 +28,10 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     stock = actions.add_parser(
         "stock", help="print the directory of Debian's own kernel, which --target qemu boots"
     )
-    stock.add_argument("--kernel", choices=RELEASES, default=RELEASES[0])
-    for action in (build, modules, source):
+    stock.add_argument("--kernel", choices=STOCK_RELEASES, default=RELEASES[0])
+    for action in (build, modules):
         add_kernel_arguments(action)
+    add_kernel_arguments(source, STOCK_RELEASES)
     build.add_argument(
         "--jobs", type=positive_int, metavar="N", help="parallel compilations [all cores]"
     )
@@ -40,7 +42,9 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     modules.set_defaults(func=_run_modules)
 
 
-def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
+def add_kernel_arguments(
+    parser: argparse.ArgumentParser, releases: Sequence[str] = RELEASES
+) -> None:
     """Options that choose a kernel; shared with `boot`."""
     parser.add_argument(
         "--flavour",
@@ -51,7 +55,7 @@ def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument(
         "--kernel",
-        choices=RELEASES,
+        choices=releases,
         default=RELEASES[0],
         help=f"release, from Debian's linux-source package [{RELEASES[0]}]",
     )

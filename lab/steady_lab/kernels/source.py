@@ -12,6 +12,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,8 +21,10 @@ from steady_lab.paths import cache_dir
 from steady_lab.root.apt import fetch
 from steady_lab.root.lock import LINUX, Package, locked_packages
 
-# The releases that k2 and the emulated devices support; the first is the default.
+# The releases that lab kernels are built of; the first is the default. Of others (kernels/stock.py)
+# only private headers are needed.
 RELEASES = ("6.1", "6.12")
+PRIVATE_HEADERS = ("block", "drivers/mmc/core")
 
 
 def release_folder(build: Path, release: str) -> Path:
@@ -62,23 +65,24 @@ def _packaged_source(release: str) -> KernelSource:
     (package,) = locked_packages(f"{LINUX}-{release}")
     home = cache_dir() / "src" / f"{package.name}-{package.sha256[:12]}"
     if not home.is_dir():
-        _unpack(package, home)
+        _unpack(package, home, () if release in RELEASES else PRIVATE_HEADERS)
     name = f"{package.name} {package.version}"
     return KernelSource(home / package.name, package.sha256, name, release)
 
 
-def _unpack(package: Package, home: Path) -> None:
-    """Download, unpack beside the final place, then move into place at once."""
+def _unpack(package: Package, home: Path, folders: Sequence[str]) -> None:
+    """Download, unpack all or `folders` beside the final place, then move into place at once."""
     (file,) = fetch([package])
     partial = home.with_name(f"{home.name}.partial-{os.getpid()}")
     partial.mkdir(parents=True)
     print(f"unpacking {package.name} (about 20 s, once)", file=sys.stderr)
     archive = f"./usr/src/{package.name}.tar.xz"
+    members = shlex.join(f"{package.name}/{folder}" for folder in folders)
     try:
         command = (
             f"set -o pipefail; dpkg-deb --fsys-tarfile {shlex.quote(str(file))}"
             f" | tar --extract --to-stdout {archive}"
-            f" | tar --extract --xz --directory {shlex.quote(str(partial))}"
+            f" | tar --extract --xz --directory {shlex.quote(str(partial))} {members}"
         )
         done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
         if done.returncode != 0:

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Debian's own kernels, unmodified, and what builds modules for them.
 
-Their versions are those of the sources that lab kernels are built from: k2 needs private headers of
-the very same version, which Debian's header packages leave out.
+Each comes with the source of its very version: k2 needs private headers of it, which Debian's
+header packages leave out. 6.1 and 6.12 are also the lab kernels; 7.3, of Debian 13, is not.
 """
 
 import fcntl
 import hashlib
 import json
 import lzma
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
@@ -17,13 +18,14 @@ from pathlib import Path
 from steady_lab.errors import LabError
 from steady_lab.hashes import sha256_file
 from steady_lab.kernels.build import BUILD_IDENTITY
-from steady_lab.kernels.source import find_source
+from steady_lab.kernels.source import RELEASES, find_source
 from steady_lab.paths import INSIDE_SOURCE, cache_dir
 from steady_lab.root.apt import fetch
-from steady_lab.root.lock import STOCK, Package, locked_packages
-from steady_lab.root.root import build_root, guest_root, unpack_package
+from steady_lab.root.lock import STOCK, Package, is_of_debian_13, locked_packages
+from steady_lab.root.root import Root, build_root, build_root_13, guest_root, unpack_package
 from steady_lab.root.sandbox import Place, build_sandbox, run_inside
 
+STOCK_RELEASES = (*RELEASES, "7.3")
 RECIPE_VERSION = 1
 INSIDE_STOCK = "/run/steadyio/stock"
 
@@ -45,24 +47,31 @@ class StockKernel:
     @property
     def image(self) -> Path:
         """The compressed kernel that a boot loader starts."""
-        return self.tree / "boot" / f"vmlinuz-{self.version}"
+        return self._first("boot/vmlinuz-{}", "usr/lib/modules/{}/vmlinuz")
 
     @property
     def config_sha256(self) -> str:
         """The hash of its configuration."""
-        return sha256_file(self.tree / "boot" / f"config-{self.version}")
+        return sha256_file(self._first("boot/config-{}", "usr/lib/modules/{}/config"))
+
+    def _first(self, *names: str) -> Path:
+        """The file that is there; 7.3 has in its folder of modules what others have in /boot."""
+        paths = [self.tree / name.format(self.version) for name in names]
+        return next(path for path in paths if path.is_file())
 
     def make(self, more: Sequence[Place], *arguments: str) -> list[str]:
-        """Return the command that runs make for a module of this kernel, in the lab's root."""
+        """Return the command that runs make for a module of this kernel, in its build root."""
         places = [Place(self.tree, INSIDE_STOCK), Place(self.source, INSIDE_SOURCE), *more]
         libraries = {"LD_LIBRARY_PATH": f"{INSIDE_STOCK}/usr/lib/x86_64-linux-gnu"}
-        inside = build_sandbox(build_root().path, places, BUILD_IDENTITY | libraries)
+        inside = build_sandbox(_builds(self.release).path, places, BUILD_IDENTITY | libraries)
         headers = f"{INSIDE_STOCK}/usr/src/linux-headers-{self.version}"
-        private = [
+        settings = [
             f"K2_BLOCK_DIR={INSIDE_SOURCE}/block",
             f"CHARIO_MMC_DIR={INSIDE_SOURCE}/drivers/mmc/core",
+            # 7.3 warns of another one, also where it makes no type information.
+            "PAHOLE_VERSION=$(CONFIG_PAHOLE_VERSION)",
         ]
-        return [*inside, "make", "-C", headers, *private, *arguments]
+        return [*inside, "make", "-C", headers, *settings, *arguments]
 
     def module_closure(self, names: Sequence[str]) -> list[tuple[str, bytes]]:
         """Name and content of modules and of all that they need, in the order of loading.
@@ -103,15 +112,23 @@ def stock_kernel(release: str) -> StockKernel:
     return StockKernel(tree, source.tree, release, version, key)
 
 
+def _builds(release: str) -> Root:
+    """Where its modules are compiled: with the compiler that its headers name."""
+    return build_root_13() if is_of_debian_13(f"{STOCK}-{release}") else build_root()
+
+
+def image_package(packages: Sequence[Package]) -> Package:
+    """The package of a stock kernel that has the kernel itself."""
+    return next(p for p in packages if p.name.startswith(("linux-image-", "linux-binary-")))
+
+
 def _version(packages: Sequence[Package]) -> str:
-    prefix = "linux-image-"
-    (image,) = (package.name for package in packages if package.name.startswith(prefix))
-    return image.removeprefix(prefix)
+    return image_package(packages).name.split("-", 2)[2]
 
 
 def _refuse_other_source(source: str, packages: Sequence[Package]) -> None:
     """Private headers of another version would compile and be wrong."""
-    version = next(p.version for p in packages if p.name.startswith("linux-image-"))
+    version = image_package(packages).version
     if source.split()[-1] != version:
         raise LabError(
             f"the stock kernel is {version}, the source is {source}: k2 needs the source of the "
@@ -126,9 +143,14 @@ def _unpack(tree: Path, packages: Sequence[Package], version: str) -> None:
     for file in fetch(packages):
         unpack_package(file, partial)
     headers = partial / "usr/src" / f"linux-headers-{version}"
-    # It includes the Makefile of the common headers by the path that an installed system has.
+    # It names itself and the common headers by the paths that an installed system has.
     makefile = headers / "Makefile"
-    makefile.write_text(makefile.read_text().replace(" /usr/src/", f" {INSIDE_STOCK}/usr/src/"))
+    makefile.write_text(
+        re.sub("(?<=[ =])/usr/src/", f"{INSIDE_STOCK}/usr/src/", makefile.read_text())
+    )
+    # kmod looks for modules in /lib, which is a link in Debian 13.
+    if not (partial / "lib").exists():
+        (partial / "lib").symlink_to("usr/lib")
     # Its type information; with it a module gets some, too, for which the root has no tool.
     (headers / "vmlinux").unlink(missing_ok=True)
     done = run_inside(

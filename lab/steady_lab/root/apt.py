@@ -14,11 +14,23 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 
 from steady_lab.errors import LabError
 from steady_lab.paths import cache_dir
-from steady_lab.root.lock import BUILD, GUEST, LINUX, LOCK, STOCK, Package, check_file, wanted
+from steady_lab.root.lock import (
+    BUILD,
+    BUILD_13,
+    GUEST,
+    LINUX,
+    LOCK,
+    STOCK,
+    Package,
+    check_file,
+    is_of_debian_13,
+    wanted,
+)
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 DEBOOTSTRAP = Path("/usr/sbin/debootstrap")
@@ -39,16 +51,17 @@ def fetch(packages: Sequence[Package]) -> list[Path]:
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         missing = [package for package in packages if not (folder / package.file).is_file()]
-        if missing:
-            _download(missing, folder)
+        for of_13, some in groupby(missing, lambda package: is_of_debian_13(package.purpose)):
+            _download(list(some), folder, of_13)
     return [folder / package.file for package in packages]
 
 
-def _download(packages: Sequence[Package], folder: Path) -> None:
+def _download(packages: Sequence[Package], folder: Path, of_13: bool) -> None:
     """Download beside the final place and move there what is right."""
     mib = sum(package.bytes for package in packages) >> 20
-    print(f"downloading {len(packages)} packages of Debian 12 ({mib} MiB)", file=sys.stderr)
-    apt = Apt()
+    debian = "Debian 13" if of_13 else "Debian 12"
+    print(f"downloading {len(packages)} packages of {debian} ({mib} MiB)", file=sys.stderr)
+    apt = _apt(of_13)
     apt.update()
     partial = folder / "partial"
     shutil.rmtree(partial, ignore_errors=True)
@@ -69,49 +82,56 @@ def _download(packages: Sequence[Package], folder: Path) -> None:
 
 def resolve() -> list[Package]:
     """Resolve wanted.toml and its dependencies in the current archive."""
-    lists = wanted()
-    apt = Apt()
-    apt.update()
+    lists, archives = wanted(), {of_13: _apt(of_13) for of_13 in (False, True)}
+    for apt in archives.values():
+        apt.update()
     packages = []
-    for purpose in (GUEST, BUILD):
+    for purpose in (GUEST, BUILD, BUILD_13):
+        apt = archives[is_of_debian_13(purpose)]
         packages += apt.describe(purpose, apt.closure(list(lists[purpose])))
-    for release, name in lists[LINUX].items():
-        versions = apt.closure([name])
-        packages += apt.describe(f"{LINUX}-{release}", {name: versions[name]})
-    for release, names in lists[STOCK].items():
+    alone = {f"{LINUX}-{release}": [name] for release, name in lists[LINUX].items()}
+    alone |= {f"{STOCK}-{release}": names for release, names in lists[STOCK].items()}
+    for purpose, names in alone.items():
+        apt = archives[is_of_debian_13(purpose)]
         versions = apt.closure(names)
-        stock = {name: versions[name] for name in names}
-        packages += apt.describe(f"{STOCK}-{release}", stock)
+        packages += apt.describe(purpose, {name: versions[name] for name in names})
     return packages
 
 
-class Apt:
-    """apt-get with a configuration, lists and status of its own."""
+def _apt(of_13: bool) -> Apt:
+    return Apt(wanted()["debian-13"]["suites"], "apt-13") if of_13 else Apt()
 
-    def __init__(self) -> None:
+
+class Apt:
+    """apt-get with a configuration, lists and status of its own.
+
+    `suites` are those of Debian 12 in wanted.toml, unless others are named; each set has a `home`.
+    """
+
+    def __init__(self, suites: Sequence[str] | None = None, home: str = "apt") -> None:
         if not shutil.which("apt-get"):
             raise LabError(
                 f"apt-get is missing: fetch the packages that {LOCK} names on a system that has "
                 f"it, and put their .deb files into {packages_dir()}"
             )
-        home = cache_dir() / "apt"
+        folder = cache_dir() / home
         for name in ("lists/partial", "archives/partial", "empty"):
-            (home / name).mkdir(parents=True, exist_ok=True)
-        (home / "status").touch()
-        mirror, suites = debian_mirror(), wanted()["suites"]
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        (folder / "status").touch()
+        mirror, suites = debian_mirror(), suites or wanted()["suites"]
         lines = [f"deb [signed-by={KEYRING}] {mirror} {suite} main\n" for suite in suites]
-        (home / "sources").write_text("".join(lines))
+        (folder / "sources").write_text("".join(lines))
         settings = {
             "APT::Sandbox::User": "root",
             "APT::Architecture": "amd64",
             "APT::Architectures": "amd64",
             "Acquire::Check-Valid-Until": "false",
-            "Dir::Etc::SourceList": f"{home}/sources",
-            "Dir::Etc::SourceParts": f"{home}/empty",
-            "Dir::State::Lists": f"{home}/lists",
-            "Dir::State::Status": f"{home}/status",
-            "Dir::Cache": f"{home}",
-            "Dir::Cache::archives": f"{home}/archives",
+            "Dir::Etc::SourceList": f"{folder}/sources",
+            "Dir::Etc::SourceParts": f"{folder}/empty",
+            "Dir::State::Lists": f"{folder}/lists",
+            "Dir::State::Status": f"{folder}/status",
+            "Dir::Cache": f"{folder}",
+            "Dir::Cache::archives": f"{folder}/archives",
         }
         self._options = [word for item in settings.items() for word in ("-o", "=".join(item))]
 

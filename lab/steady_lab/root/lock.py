@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Which packages the lab's two roots consist of, and each one's hash.
+"""Which packages the lab's roots consist of, and each one's hash.
 
 lab/root/wanted.toml names what is wanted, by hand; lab/root/packages.lock all that follows from
 it, by `steady-lab root lock`.
@@ -20,6 +20,8 @@ WANTED = PROJECT / "lab" / "root" / "wanted.toml"
 LOCK = PROJECT / "lab" / "root" / "packages.lock"
 # Tables of wanted.toml: what guests run, what builds it, kernel sources, and stock kernels.
 GUEST, BUILD, LINUX, STOCK = "guest", "build", "linux", "stock"
+# What builds modules for the kernels of Debian 13.
+BUILD_13 = "build-13"
 HEAD = """\
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Written by `steady-lab root lock`: purpose, package, version, architecture, bytes, SHA-256.
@@ -28,7 +30,10 @@ HEAD = """\
 
 @dataclass(frozen=True, order=True)
 class Package:
-    """One line of the lock; `purpose`: "guest", "build", "linux-RELEASE" or "stock-RELEASE"."""
+    """One line of the lock.
+
+    `purpose`: "guest", "build", "build-13", "linux-RELEASE" or "stock-RELEASE".
+    """
 
     purpose: str
     name: str
@@ -46,6 +51,11 @@ class Package:
 def wanted() -> dict[str, Any]:
     """The content of wanted.toml."""
     return tomllib.loads(WANTED.read_text(encoding="utf-8"))
+
+
+def is_of_debian_13(purpose: str) -> bool:
+    """Whether the packages of a purpose are of Debian 13, not of 12."""
+    return purpose in wanted()["debian-13"]["purposes"]
 
 
 def locked_packages(purpose: str) -> list[Package]:

@@ -2,7 +2,7 @@
 """Unpack the lab's roots from their packages, once, and keep them in the cache by key.
 
 Guests run on one, and nothing but what runs in guests is in it; kernels, modules and `steady` are
-built in the other.
+built in another, and modules for Debian 13's kernels in a third, of Debian 13.
 
 No maintainer script runs: what the lab needs of their work is done here. The same lock gives
 the same files everywhere, down to modes and times.
@@ -25,13 +25,13 @@ from steady_lab.errors import LabError
 from steady_lab.paths import cache_dir
 from steady_lab.progress import Progress
 from steady_lab.root.apt import fetch
-from steady_lab.root.lock import BUILD, GUEST, Package, locked_packages
+from steady_lab.root.lock import BUILD, BUILD_13, GUEST, Package, is_of_debian_13, locked_packages
 from steady_lab.root.sandbox import Place, run_inside
 
 RECIPE_VERSION = 1
 # 2026-01-01 00:00:00 UTC: the time of every file.
 FILE_TIME_NS = 1_767_225_600_000_000_000
-# Debian 12 has one tree of programs and libraries; packages still bring paths from before.
+# Debian has one tree of programs and libraries; packages still bring paths from before.
 MERGED = ("bin", "sbin", "lib", "lib64")
 PLACES = (
     *("dev", "proc", "sys", "tmp", "run", "root", "etc/ssl"),
@@ -67,6 +67,11 @@ def build_root() -> Root:
     return _root(BUILD)
 
 
+def build_root_13() -> Root:
+    """Return what modules for Debian 13's kernels are built in; raises LabError."""
+    return _root(BUILD_13)
+
+
 @functools.cache
 def _root(purpose: str) -> Root:
     packages = locked_packages(purpose)
@@ -98,7 +103,8 @@ def _make(path: Path, purpose: str, packages: list[Package]) -> None:
         unpack_package(file, partial)
     _complete(partial)
     partial.rename(path)
-    progress.finish(f"the lab's {purpose} root: {len(files)} packages of Debian 12")
+    debian = "Debian 13" if is_of_debian_13(purpose) else "Debian 12"
+    progress.finish(f"the lab's {purpose} root: {len(files)} packages of {debian}")
 
 
 def unpack_package(package: Path, root: Path) -> None:
