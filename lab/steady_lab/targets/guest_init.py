@@ -44,12 +44,14 @@ class ModuleLoad:
 class Console:
     """The terminal for the command's output, and how each shared place is mounted, as commands.
 
-    `finish`, before power off: what makes sure that all output has left.
+    `finish`, before power off: what makes sure that all output has left. `idle`: what the shell
+    does until it is off.
     """
 
     terminal: str
     mounts: Sequence[Sequence[str]]
     finish: Sequence[str] = ("sync",)
+    idle: str = "sleep 100"
 
 
 _TEMPLATE = """#!/bin/sh
@@ -67,7 +69,7 @@ power_off() {{
     {finish}
     say "exit status $1"
     echo o >/proc/sysrq-trigger
-    sleep 100
+    {idle}
 }}
 need() {{
     "$@" && return
@@ -132,6 +134,7 @@ def init_script(
         processor=PROCESSOR,
         terminal=console.terminal,
         finish=shlex.join(console.finish),
+        idle=console.idle,
         work=GUEST_WORK,
         places=" ".join(SHARED_PLACES),
         mounts="\n".join(f"need {shlex.join(mount)}" for mount in console.mounts),

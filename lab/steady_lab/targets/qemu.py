@@ -157,8 +157,10 @@ def _console() -> Console:
         ("mount", "-t", "9p", tag, place, "-o", f"{OPTIONS_9P},{_caching(place)}")
         for place, tag in SHARES.items()
     ]
-    # Changing a setting waits for what is on its way through the serial line.
-    return Console(TERMINAL, mounts, ("stty", "-F", TERMINAL, "-opost"))
+    # Changing a setting waits for what is on its way through the serial line. While it powers off,
+    # 7.3 cuts the guest off its root: no program can be started, so its init waits by itself.
+    finish = ("stty", "-F", TERMINAL, "-opost")
+    return Console(TERMINAL, mounts, finish, "while :; do wait; done")
 
 
 def _caching(place: str) -> str:
