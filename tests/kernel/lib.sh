@@ -48,9 +48,25 @@ null_blk_remove() {
 knob() {
 	if [ $# -eq 2 ]; then
 		cat "/sys/block/$1/queue/$2"
+	elif [ "$STEADY_KERNEL" = 7.3 ]; then
+		set_while_busy "/sys/block/$1/queue/$2" "$3"
 	else
 		echo "$3" >"/sys/block/$1/queue/$2"
 	fi
+}
+
+# set_while_busy FILE VALUE: 7.3 says EBUSY while another change of the disk is under way. The shell
+# does not tell errors apart, tee does.
+set_while_busy() {
+	tries=50
+	until error=$(echo "$2" | tee "$1" 2>&1 >/dev/null); do
+		tries=$((tries - 1))
+		if [ $tries -eq 0 ] || [ "${error%busy}" = "$error" ]; then
+			echo "$error" >&2
+			return 1
+		fi
+		sleep 0.1
+	done
 }
 
 # use_k2 DISK INFLIGHT_MAX SPLIT_KIB: without look-ahead

@@ -19,8 +19,9 @@ const SCHEDULER: &str = "scheduler";
 const DISCARD_MAX: &str = "discard_max_bytes";
 /// What k2 has learned of the device: it changes by itself, and takes measurements, not what it shows.
 const DEVICE_MODEL: &str = "iosched/device_model";
-const SCHEDULER_TRIES: u32 = 3;
-const SCHEDULER_PAUSE: Duration = Duration::from_millis(100);
+/// How often, and how soon again, what the kernel refuses as busy is tried.
+const BUSY_TRIES: u32 = 50;
+const BUSY_PAUSE: Duration = Duration::from_millis(100);
 
 /// Values by attribute, relative to the queue's directory (`scheduler`, `iosched/quantum`).
 pub type Attributes = BTreeMap<String, String>;
@@ -120,6 +121,21 @@ fn discard_multiples(limit: &str, granularity: u64) -> Option<(u64, u64)> {
     let above = limit.checked_next_multiple_of(granularity)?;
     // Zero would be no discards at all.
     (below != 0).then_some((below, above))
+}
+
+/// Tries again while the kernel is busy: with a module that is loaded, and since 7.3 with any other
+/// change of the disk's tags or scheduler.
+fn while_busy(
+    mut write: impl FnMut() -> io::Result<()>,
+    mut pause: impl FnMut(),
+) -> io::Result<()> {
+    for _ in 1..BUSY_TRIES {
+        match write() {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => pause(),
+            done => return done,
+        }
+    }
+    write()
 }
 
 impl Queue {
@@ -242,17 +258,8 @@ impl Queue {
 
     /// Writes a value and verifies that the kernel shows the expected one.
     fn set_to(&self, attribute: &str, value: &str, expected: &str) -> Result<(), String> {
-        let mut tries = if attribute == SCHEDULER { SCHEDULER_TRIES } else { 1 };
-        loop {
-            tries -= 1;
-            match self.write(attribute, value) {
-                Err(error) if tries > 0 && error.kind() == io::ErrorKind::ResourceBusy => {
-                    thread::sleep(SCHEDULER_PAUSE);
-                }
-                Err(error) => return Err(self.why_refused(attribute, &error)),
-                Ok(()) => break,
-            }
-        }
+        while_busy(|| self.write(attribute, value), || thread::sleep(BUSY_PAUSE))
+            .map_err(|error| self.why_refused(attribute, &error))?;
         match self.read(attribute) {
             Ok(now) if now == expected => Ok(()),
             // The kernel rounds to limits and clock ticks; a record must name the value in force.
@@ -267,6 +274,12 @@ impl Queue {
         }
         if error.kind() == io::ErrorKind::PermissionDenied {
             return format!("{error}; setting knobs needs root");
+        }
+        if error.kind() == io::ErrorKind::ResourceBusy {
+            let waited = BUSY_PAUSE * (BUSY_TRIES - 1);
+            return format!(
+                "the kernel was busy with another change of this disk for {waited:?}; try again"
+            );
         }
         match attribute {
             SCHEDULER => format!(
@@ -319,5 +332,38 @@ impl Queue {
             readings.insert(key.clone(), KnobReading { wanted: value.clone(), read_back });
         }
         Ok((readings, unmet))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kind of its error and how often it paused, if the first `busy` tries find the kernel busy.
+    fn outcome(busy: u32, then: fn() -> io::Result<()>) -> (Option<io::ErrorKind>, u32) {
+        let (mut tried, mut paused) = (0, 0);
+        let write = || {
+            tried += 1;
+            if tried <= busy { Err(io::ErrorKind::ResourceBusy.into()) } else { then() }
+        };
+        let result = while_busy(write, || paused += 1);
+        (result.err().map(|error| error.kind()), paused)
+    }
+
+    #[test]
+    fn a_busy_kernel_is_asked_again() {
+        assert_eq!(outcome(3, || Ok(())), (None, 3));
+    }
+
+    #[test]
+    fn a_kernel_that_stays_busy_is_told() {
+        let told = Some(io::ErrorKind::ResourceBusy);
+        assert_eq!(outcome(BUSY_TRIES, || Ok(())), (told, BUSY_TRIES - 1));
+    }
+
+    #[test]
+    fn another_refusal_is_final() {
+        let refused = || Err(io::ErrorKind::InvalidInput.into());
+        assert_eq!(outcome(0, refused), (Some(io::ErrorKind::InvalidInput), 0));
     }
 }
