@@ -22,7 +22,7 @@ import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -97,6 +97,14 @@ class Btf:
             return self.declare(numbers[0], f"{inner}[{numbers[2] or ''}]")
         return self._function(size, numbers, inner) if kind == FUNC_PROTO else None
 
+    def declare_per_cpu(self, number: int) -> str | None:
+        """The same as a pointer to data of each CPU, if it is a pointer.
+
+        Since gcc 14 that is a type of its own in C, while the type information has a plain one.
+        """
+        kind, _, _, size, _ = self.types[number]
+        return self.declare(size, "__percpu *") if kind == PTR else None
+
     def _binds_tighter(self, number: int) -> bool:
         while self.types[number][0] in (CONST, VOLATILE, RESTRICT, TYPE_TAG):
             number = self.types[number][3]
@@ -151,7 +159,7 @@ def assertions(btf: Btf, headers: str, exported: set[str]) -> list[str]:
     for number, name in btf.named(FUNC):
         prototype = btf.declare(btf.types[number][3], "(*)") if name in functions else None
         if prototype:
-            lines.append(_same_type(f"&{name}", prototype, f"function {name}"))
+            lines.append(_same_type(f"&{name}", [prototype], f"function {name}"))
     return lines
 
 
@@ -165,14 +173,16 @@ def _structure(btf: Btf, number: int, name: str) -> list[str]:
             lines.append(_assert(f"sizeof({member} + 0) > 0", what))
             continue
         lines.append(_assert(f"__builtin_offsetof({whole}, {path}) == {bits // 8}", what))
-        declared = btf.declare(kind)
+        declared = list(filter(None, (btf.declare(kind), btf.declare_per_cpu(kind))))
         if declared:
             lines.append(_same_type(member, declared, what))
     return lines
 
 
-def _same_type(value: str, declared: str, what: str) -> str:
-    return _assert(f"__builtin_types_compatible_p(__typeof__({value}), {declared})", what)
+def _same_type(value: str, declared: Sequence[str], what: str) -> str:
+    """It is one of the declared types."""
+    equal = (f"__builtin_types_compatible_p(__typeof__({value}), {one})" for one in declared)
+    return _assert(" || ".join(equal), what)
 
 
 def _assert(condition: str, what: str) -> str:

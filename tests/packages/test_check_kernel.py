@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib.util
+import struct
 
 from steady_lab.kernels.source import find_source
 from steady_lab.paths import PROJECT
@@ -27,3 +28,14 @@ def test_structures_that_differ_between_kernels_are_compared() -> None:
     block = find_source(release="6.12").tree / "block"
     found = check_kernel.defined_structures((block / "elevator.h").read_text())
     assert {"elevator_queue", "elevator_type", "elevator_mq_ops"} <= found
+
+
+def test_a_pointer_in_type_information_may_be_to_data_per_cpu() -> None:
+    """Type 2 is a pointer to type 1, a structure."""
+    strings = b"\0stat\0"
+    types = struct.pack("<3I", 1, check_kernel.STRUCT << 24, 0)
+    types += struct.pack("<3I", 0, check_kernel.PTR << 24, 1)
+    head = check_kernel.MAGIC + struct.pack("<4I", 0, len(types), len(types), len(strings))
+    btf = check_kernel.Btf(head + types + strings)
+    assert btf.declare_per_cpu(2) == "struct stat __percpu *"
+    assert btf.declare_per_cpu(1) is None
