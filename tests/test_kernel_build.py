@@ -115,6 +115,32 @@ def test_damaged_archive_leaves_nothing_behind(
     assert list((tmp_path / "cache" / "src").iterdir()) == []
 
 
+def test_of_a_kernel_that_only_modules_are_built_for_the_private_headers_are_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "package"
+    for name in ("block/blk.h", "drivers/mmc/core/bus.h", "kernel/fork.c"):
+        file = tmp_path / "linux-source-7.3" / name
+        file.parent.mkdir(parents=True)
+        file.touch()
+    archive = package / "usr/src/linux-source-7.3.tar.xz"
+    archive.parent.mkdir(parents=True)
+    subprocess.run(["tar", "-cJf", archive, "-C", tmp_path, "linux-source-7.3"], check=True)
+    control = package / "DEBIAN/control"
+    control.parent.mkdir()
+    fields = {"Package": "x", "Version": "1", "Architecture": "all"}
+    fields |= {"Maintainer": "x", "Description": "x"}
+    control.write_text("".join(f"{name}: {value}\n" for name, value in fields.items()))
+    built = tmp_path / "package.deb"
+    subprocess.run(["dpkg-deb", "--build", package, built], check=True, capture_output=True)
+    monkeypatch.setenv("STEADYIO_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("STEADYIO_KERNEL_SOURCE", raising=False)
+    monkeypatch.setattr(kernel_source, "fetch", lambda packages: [built])
+    tree = find_source(release="7.3").tree
+    files = {str(path.relative_to(tree)) for path in tree.rglob("*.*")}
+    assert files == {"block/blk.h", "drivers/mmc/core/bus.h"}
+
+
 def test_k2_refuses_a_release_it_was_not_tested_on() -> None:
     command = ["make", "-f", str(PROJECT / "kernel" / "k2" / "Kbuild"), "VERSION=6", "PATCHLEVEL=6"]
     refused = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -20,7 +20,7 @@ def package(name: str = "steadyio-test") -> Package:
     return Package("guest", name, "1:2.0", "amd64", 4, "0" * 64)
 
 
-@pytest.mark.parametrize("purpose", ["guest", "build"])
+@pytest.mark.parametrize("purpose", ["guest", "build", "build-13"])
 def test_all_that_is_wanted_is_locked(purpose: str) -> None:
     locked = {package.name for package in locked_packages(purpose)}
     assert set(wanted()[purpose]) - locked == set()
