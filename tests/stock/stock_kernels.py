@@ -71,6 +71,20 @@ def test_recorder_tracer_and_bench_count_right(disk: str, release: str, work: Pa
 
 
 @pytest.mark.parametrize("release", STOCK_RELEASES)
+def test_files_can_be_read_while_the_scheduler_changes(release: str, work: Path) -> None:
+    modules = ["null_blk nr_devices=0"]
+    result = guest.run(HERE / "files_while_switching.sh", release, work, modules=modules)
+    assert result.exit_status == 0, result.output
+
+
+@pytest.mark.parametrize("release", ["7.3"])
+def test_async_depth_limits_background(release: str, work: Path) -> None:
+    modules = ["null_blk nr_devices=0"]
+    result = guest.run(HERE / "async_depth.sh", release, work, modules=modules)
+    assert result.exit_status == 0, result.output
+
+
+@pytest.mark.parametrize("release", STOCK_RELEASES)
 @pytest.mark.parametrize("script", STOCK_SCRIPTS, ids=lambda path: path.stem)
 def test_as_on_the_lab_kernel(script: Path, release: str, work: Path) -> None:
     modules = header(script).get("MODULES", "").split(";")

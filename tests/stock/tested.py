@@ -33,7 +33,13 @@ WHAT = {
     "chario_suspend": "chario: devices suspended and resumed under load, whole card and lane",
     "test_buffers_in_a_reserved_region": "chario, O_DIRECT: buffers in a region of device-dax",
     "test_buffers_by_address": "chario: buffers by address, in declared memory only",
+    "test_files_can_be_read_while_the_scheduler_changes": "k2: its files read during a switch",
+    "test_async_depth_limits_background": "k2: `queue/async_depth` limits background only",
     "test_recorder_tracer_and_bench_count_right": "`steady record`, `trace` and `bench`: counts",
+}
+ON_NULL_BLK = {
+    "test_files_can_be_read_while_the_scheduler_changes",
+    "test_async_depth_limits_background",
 }
 DISKS = {
     "virtio": "virtio-blk",
@@ -63,7 +69,8 @@ def row_of(case: ElementTree.Element, about: Mapping[str, str]) -> Row:
     if name == "test_as_on_the_lab_kernel":
         script = SCRIPTS / f"{about['script']}.sh"
         return f"k2: {header(script)['DESCRIPTION']}", DISKS["null"]
-    return WHAT[about.get("script", name)], DISKS[about.get("disk", "sd")]
+    disk = about.get("disk", "null" if name in ON_NULL_BLK else "sd")
+    return WHAT[about.get("script", name)], DISKS[disk]
 
 
 def versions() -> dict[str, str]:
