@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A module with one bug on demand: proof that the lab notices each kind. Loaded by
- * tests/test_boot.py, which expects every boot with it to fail.
+ * tests/test_boot.py and, for what takes several CPUs, by tests/races, which expect every boot with
+ * it to fail.
  */
+#include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/list.h>
 #include <linux/module.h>
@@ -12,7 +14,8 @@
 
 static char *bug = "none";
 module_param(bug, charp, 0444);
-MODULE_PARM_DESC(bug, "warn, lock_order, use_after_free, list, hang, none");
+MODULE_PARM_DESC(bug,
+		 "warn, lock_order, use_after_free, list, hang, race, race_to_free, sleep, none");
 
 static DEFINE_SPINLOCK(first);
 static DEFINE_SPINLOCK(second);
@@ -55,6 +58,56 @@ static int sleep_for_ever(void *unused)
 	return 0;
 }
 
+/* Two threads that race, until the module goes. */
+static struct task_struct *racers[2];
+static int counted;
+static char *object;
+
+static int count(void *unused)
+{
+	while (!kthread_should_stop()) {
+		counted++;
+		cond_resched();
+	}
+	return 0;
+}
+
+static int replace(void *unused)
+{
+	while (!kthread_should_stop()) {
+		kfree(xchg(&object, kmalloc(64, GFP_KERNEL)));
+		usleep_range(10, 50);
+	}
+	kfree(xchg(&object, NULL));
+	return 0;
+}
+
+static int use(void *unused)
+{
+	while (!kthread_should_stop()) {
+		char *bytes = READ_ONCE(object);
+
+		udelay(10);
+		if (bytes)
+			WRITE_ONCE(*bytes, 1);
+		cond_resched();
+	}
+	return 0;
+}
+
+static void race(int (*one)(void *), int (*other)(void *))
+{
+	racers[0] = kthread_run(one, NULL, "canary0");
+	racers[1] = kthread_run(other, NULL, "canary1");
+}
+
+static void sleep_with_lock(void)
+{
+	spin_lock(&first);
+	might_sleep();
+	spin_unlock(&first);
+}
+
 static int __init canary_init(void)
 {
 	if (!strcmp(bug, "warn"))
@@ -67,6 +120,12 @@ static int __init canary_init(void)
 		corrupt_list();
 	else if (!strcmp(bug, "hang"))
 		kthread_run(sleep_for_ever, NULL, "canary");
+	else if (!strcmp(bug, "race"))
+		race(count, count);
+	else if (!strcmp(bug, "race_to_free"))
+		race(use, replace);
+	else if (!strcmp(bug, "sleep"))
+		sleep_with_lock();
 	else if (strcmp(bug, "none"))
 		return -EINVAL;
 	return 0;
@@ -74,6 +133,11 @@ static int __init canary_init(void)
 
 static void __exit canary_exit(void)
 {
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(racers); i++)
+		if (!IS_ERR_OR_NULL(racers[i]))
+			kthread_stop(racers[i]);
 }
 
 module_init(canary_init);

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Run a script of tests/stock or tests/kernel on a stock kernel under QEMU, on three CPUs."""
+"""Run a script of the tests under QEMU, on three CPUs: on a stock kernel, or on any other."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from steady_lab.kernels.stock import stock_kernel
 from steady_lab.paths import GUEST_PROJECT, PROJECT
-from steady_lab.targets.qemu import PROGRAM, qemu
+from steady_lab.targets.qemu import PROGRAM, BootKernel, Qemu
 from steady_lab.targets.target import BootRequest, BootResult
 
 sys.path.insert(0, str(PROJECT / "tests"))
@@ -38,20 +38,35 @@ def run(
     modules: Sequence[str] = (),
     reserved_mib: int = 0,
 ) -> BootResult:
+    return run_on(stock_kernel(release), script, work, disks, modules, reserved_mib=reserved_mib)
+
+
+def run_on(
+    kernel: BootKernel,
+    script: Path,
+    work: Path,
+    disks: Sequence[str] = (),
+    modules: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+    timeout_s: float = TIMEOUT_S,
+    reserved_mib: int = 0,
+) -> BootResult:
+    """`environment`: more than what each script finds there."""
     build_helpers()
-    environment = {
+    variables = {
         "STEADY_TESTS": f"{GUEST_PROJECT}/tests/kernel",
         "STEADY_STOCK": f"{GUEST_PROJECT}/tests/stock",
         "STEADY_TESTS_BIN": f"{GUEST_PROJECT}/build/tests/bin",
-        "STEADY_KERNEL": release,
+        "STEADY_KERNEL": kernel.release,
         "STEADY": f"{GUEST_PROJECT}/build/bin/steady",
         "STEADY_IOS": str(IOS_SD if "sd" in disks else IOS),
+        **(environment or {}),
     }
     command = ["sh", f"{GUEST_PROJECT}/{script.relative_to(PROJECT)}"]
     request = BootRequest(
-        command, work, modules=modules, environment=environment, timeout_s=TIMEOUT_S
+        command, work, modules=modules, environment=variables, timeout_s=timeout_s
     )
-    result = replace(qemu(release, CPUS, disks), reserved_mib=reserved_mib).boot(request)
+    result = Qemu(kernel, CPUS, tuple(disks), reserved_mib=reserved_mib).boot(request)
     print(result.output)
     return result
 

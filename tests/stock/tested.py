@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""docs/reference/tested.md: what passed on which stock kernel, out of the last `make test-stock`.
+"""docs/reference/tested.md: what passed on which kernel.
+
+Out of the last `make test-stock`, and of the last `make test-races`.
 
 By hand: build/venv/bin/python tests/stock/tested.py [--write]
 """
@@ -10,11 +12,14 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
+from steady_lab.kernels.architecture import SANITIZERS
+from steady_lab.kernels.source import RELEASES
 from steady_lab.kernels.stock import STOCK_RELEASES, image_package
 from steady_lab.pages.marked_part import with_part
 from steady_lab.paths import BUILD, PROJECT
-from steady_lab.root.lock import STOCK, locked_packages
+from steady_lab.root.lock import LINUX, STOCK, locked_packages
 from steady_lab.targets.qemu import PROGRAM
 
 sys.path.insert(0, str(PROJECT / "tests"))
@@ -22,7 +27,8 @@ from test_kernel import SCRIPTS, header
 
 COMMAND = "tests/stock/tested.py --write"
 PAGE = PROJECT / "docs" / "reference" / "tested.md"
-RESULTS = BUILD / "tests" / "stock.xml"
+STOCK_RESULTS, RACES_RESULTS = (BUILD / "tests" / f"{name}.xml" for name in ("stock", "races"))
+RACE_KERNELS = [f"{release}-{one}" for release in RELEASES for one in SANITIZERS]
 
 # What a test shows, by its name or, where it has one, by its script.
 WHAT = {
@@ -36,11 +42,14 @@ WHAT = {
     "test_files_can_be_read_while_the_scheduler_changes": "k2: its files read during a switch",
     "test_async_depth_limits_background": "k2: `queue/async_depth` limits background only",
     "test_recorder_tracer_and_bench_count_right": "`steady record`, `trace` and `bench`: counts",
+    "k2_under_load": "k2: all knobs written and read, schedulers switched under load",
+    "test_k2_when_disks_vanish": "k2: the disks removed under load",
+    "test_k2_in_the_kernel_tests": "k2: the kernel tests that need no virtual time",
+    "test_a_seeded_bug_is_found": "a seeded bug is found",
 }
-ON_NULL_BLK = {
-    "test_files_can_be_read_while_the_scheduler_changes",
-    "test_async_depth_limits_background",
-}
+# On race kernels chario's card comes and goes, besides.
+CHARIO_RACES = "chario: taken, given back, made a lane and ended under transfers"
+
 DISKS = {
     "virtio": "virtio-blk",
     "scsi": "virtio-scsi",
@@ -48,19 +57,28 @@ DISKS = {
     "sd": "SD card (sdhci)",
     "null": "null_blk",
 }
+# Of tests that are not run for each kind of disk apart.
+DISKS_OF = {
+    "test_files_can_be_read_while_the_scheduler_changes": "null",
+    "test_async_depth_limits_background": "null",
+    "test_k2_when_disks_vanish": "virtio nvme",
+    "test_k2_in_the_kernel_tests": "null",
+    "test_a_seeded_bug_is_found": "",
+}
 Row = tuple[str, str]
 
 
-def rows() -> dict[Row, dict[str, bool]]:
-    """Whether it passed, by what and disk, and by release."""
+def rows(results: Path, column: str) -> dict[Row, dict[str, bool]]:
+    """Whether it passed, by what and disk, and by the property `column`."""
     found: dict[Row, dict[str, bool]] = {}
-    for case in ElementTree.parse(RESULTS).iter("testcase"):
+    for case in ElementTree.parse(results).iter("testcase"):
         about = {one.get("name", ""): one.get("value", "") for one in case.iter("property")}
-        if "release" not in about:
+        if column not in about:
             continue
         passed = not any(case.iter("failure")) and not any(case.iter("error"))
         passed = passed and not any(case.iter("skipped"))
-        found.setdefault(row_of(case, about), {})[about["release"]] = passed
+        cells = found.setdefault(row_of(case, about), {})
+        cells[about[column]] = passed and cells.get(about[column], True)
     return found
 
 
@@ -69,8 +87,20 @@ def row_of(case: ElementTree.Element, about: Mapping[str, str]) -> Row:
     if name == "test_as_on_the_lab_kernel":
         script = SCRIPTS / f"{about['script']}.sh"
         return f"k2: {header(script)['DESCRIPTION']}", DISKS["null"]
-    disk = about.get("disk", "null" if name in ON_NULL_BLK else "sd")
-    return WHAT[about.get("script", name)], DISKS[disk]
+    what = WHAT[about.get("script", name)]
+    if "kernel" in about and about.get("script") == "chario_under_load":
+        what = CHARIO_RACES
+    kinds = about.get("disks", about.get("disk", DISKS_OF.get(name, "sd")))
+    return what, ", ".join(DISKS[kind] for kind in kinds.split())
+
+
+def race_versions() -> dict[str, str]:
+    """The source of each, and the begin of its hash."""
+    return {
+        name: f"{name.replace('-', ', ')}<br>{one.version}<br>{one.sha256[:12]}"
+        for name in RACE_KERNELS
+        for one in locked_packages(f"{LINUX}-{name.split('-')[0]}")
+    }
 
 
 def versions() -> dict[str, str]:
@@ -84,13 +114,14 @@ def versions() -> dict[str, str]:
     }
 
 
-def table() -> Iterator[str]:
-    yield f"| what | disk | {' | '.join(versions()[release] for release in STOCK_RELEASES)} |"
-    yield f"| --- | --- |{' --- |' * len(STOCK_RELEASES)}"
-    for (what, disk), cells in sorted(rows().items(), key=lambda row: (row[0][1], row[0][0])):
+def table(columns: Mapping[str, str], found: Mapping[Row, Mapping[str, bool]]) -> Iterator[str]:
+    """Lines of a table, with the columns that were run."""
+    ran = [name for name in columns if any(name in cells for cells in found.values())]
+    yield f"| what | disk | {' | '.join(columns[name] for name in ran)} |"
+    yield f"| --- | --- |{' --- |' * len(ran)}"
+    for (what, disk), cells in sorted(found.items(), key=lambda row: (row[0][1], row[0][0])):
         words = [
-            {True: "passed", False: "**failed**", None: "not run"}[cells.get(release)]
-            for release in STOCK_RELEASES
+            {True: "passed", False: "**failed**", None: "not run"}[cells.get(name)] for name in ran
         ]
         yield f"| {what} | {disk} | {' | '.join(words)} |"
 
@@ -101,11 +132,19 @@ def emulator() -> str:
 
 
 def main() -> int:
-    part = "\n".join([*table(), "", f"Emulated by {emulator()}; x86-64, three CPUs.", ""])
-    print(part)
-    if "--write" in sys.argv[1:]:
-        page = PAGE.read_text(encoding="utf-8")
-        PAGE.write_text(with_part(page, "tested", COMMAND, part), encoding="utf-8")
+    for name, results, columns, column in (
+        ("tested", STOCK_RESULTS, versions(), "release"),
+        ("races", RACES_RESULTS, race_versions(), "kernel"),
+    ):
+        # What was not run here stays as it is.
+        if not results.is_file():
+            continue
+        emulated = f"Emulated by {emulator()}; x86-64, three CPUs."
+        part = "\n".join([*table(columns, rows(results, column)), "", emulated, ""])
+        print(part)
+        if "--write" in sys.argv[1:]:
+            page = PAGE.read_text(encoding="utf-8")
+            PAGE.write_text(with_part(page, name, COMMAND, part), encoding="utf-8")
     return 0
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from steady_lab.commands.arguments import positive_int
 from steady_lab.devices.kinds import MODULES
 from steady_lab.errors import LabError
-from steady_lab.kernels.build import FLAVOURS, LabKernel, build_kernel
+from steady_lab.kernels.architecture import FLAVOURS
+from steady_lab.kernels.build import LabKernel, build_kernel
 from steady_lab.kernels.modules import ON_REQUEST, build_modules, sparse_findings
 from steady_lab.kernels.source import RELEASES, find_source
 from steady_lab.kernels.stock import STOCK_RELEASES, stock_kernel

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Build the lab kernel (User Mode Linux) once and keep it in the cache, by content key.
+"""Build a lab kernel once and keep it in the cache, by content key.
 
 It is built in the lab's root, at the same paths on every machine: the same key (source,
 configuration fragments, root, this recipe) means the same bytes. An interrupted build continues
@@ -18,17 +18,16 @@ from pathlib import Path
 
 from steady_lab.errors import LabError
 from steady_lab.hashes import sha256_file
+from steady_lab.kernels.architecture import Architecture, of_flavour
 from steady_lab.kernels.source import KernelSource
 from steady_lab.paths import GUEST_KERNEL, INSIDE_SOURCE, KERNEL_CONFIGS, cache_dir
 from steady_lab.progress import Progress
-from steady_lab.root.root import build_root
-from steady_lab.root.sandbox import Place, build_sandbox
+from steady_lab.root.root import build_root, guest_root
+from steady_lab.root.sandbox import Place, build_sandbox, run_inside
 
-FLAVOURS = ("base", "debug")
 RECIPE_VERSION = 2
-# Lines that `make` prints for one build, counted on 6.1.192; only the estimate depends on them.
-LINES_EXPECTED = {"base": 1440, "debug": 1490}
-TARGETS = ("linux", "modules_prepare", "modules")
+# Lines that `make` prints for one build, counted on 6.1; only the estimate depends on them.
+LINES_EXPECTED = {"base": 1440, "debug": 1490, "kcsan": 1900, "kasan": 1900}
 # Fixed, so that the kernel's version string is the same on every machine.
 BUILD_IDENTITY = {
     "KBUILD_BUILD_TIMESTAMP": "2026-01-01 00:00:00 UTC",
@@ -41,7 +40,7 @@ BUILD_IDENTITY = {
 
 @dataclass(frozen=True)
 class LabKernel:
-    """A built kernel: `tree` is its object folder, `linux` the program to run.
+    """A built kernel: `tree` is its object folder, `linux` what a target runs of it.
 
     `source` is the tree that it was built from.
     """
@@ -55,12 +54,15 @@ class LabKernel:
 
     @property
     def linux(self) -> Path:
-        """The UML program."""
-        return self.tree / "linux"
+        """The UML program, or the image that QEMU starts."""
+        return self.tree / of_flavour(self.flavour).program
 
     def make(self, more: Sequence[Place], *arguments: str) -> list[str]:
         """Return the command that runs make for a module of this kernel, in the lab's root."""
-        return _make_inside(self.source, self.tree, more, "-C", GUEST_KERNEL, *arguments)
+        where = ("-C", GUEST_KERNEL)
+        return _make_inside(
+            of_flavour(self.flavour), self.source, self.tree, more, *where, *arguments
+        )
 
 
 def build_kernel(source: KernelSource, flavour: str = "base", jobs: int | None = None) -> LabKernel:
@@ -80,7 +82,9 @@ def build_kernel(source: KernelSource, flavour: str = "base", jobs: int | None =
             return finished
         _configure(source, tree, flavour)
         _compile(source, tree, flavour, jobs or os.cpu_count() or 1)
-        _stamp(tree, source)
+        if of_flavour(flavour).installs_modules:
+            _install_modules(source, tree, flavour)
+        _stamp(tree, source, flavour)
     finished = _finished(tree, source, flavour, key)
     if not finished:
         raise LabError(f"the build of {tree} succeeded, but left no kernel; see {tree}/build.log")
@@ -92,7 +96,8 @@ def config_fragments(flavour: str, release: str) -> list[Path]:
 
     FLAVOUR.config is for all releases, FLAVOUR-RELEASE.config for one of them.
     """
-    flavours = ["base"] if flavour == "base" else ["base", flavour]
+    first = of_flavour(flavour).fragment
+    flavours = [first] if flavour == first else [first, flavour]
     names = [name for part in flavours for name in (f"{part}.config", f"{part}-{release}.config")]
     return [KERNEL_CONFIGS / name for name in names if (KERNEL_CONFIGS / name).is_file()]
 
@@ -101,6 +106,7 @@ def _content_key(source: KernelSource, flavour: str) -> str:
     digest = hashlib.sha256(
         f"{RECIPE_VERSION}\n{source.content_key}\n{build_root().key}\n".encode()
     )
+    digest.update(of_flavour(flavour).recipe())
     for fragment in config_fragments(flavour, source.release):
         digest.update(fragment.read_bytes())
     return digest.hexdigest()
@@ -110,7 +116,7 @@ def _finished(tree: Path, source: KernelSource, flavour: str, key: str) -> LabKe
     """The kernel in `tree` if its build was completed and its program is what was built."""
     try:
         stamp = json.loads((tree / "steady-built.json").read_text())
-        digest = sha256_file(tree / "linux")
+        digest = sha256_file(tree / of_flavour(flavour).program)
     except (OSError, ValueError):
         return None
     if stamp.get("linux_sha256") != digest:
@@ -118,10 +124,10 @@ def _finished(tree: Path, source: KernelSource, flavour: str, key: str) -> LabKe
     return LabKernel(tree, source.tree, source.release, flavour, key, stamp["config_sha256"])
 
 
-def _stamp(tree: Path, source: KernelSource) -> None:
+def _stamp(tree: Path, source: KernelSource, flavour: str) -> None:
     stamp = {
         "source": source.name,
-        "linux_sha256": sha256_file(tree / "linux"),
+        "linux_sha256": sha256_file(tree / of_flavour(flavour).program),
         "config_sha256": sha256_file(tree / ".config"),
     }
     scratch = tree / "steady-built.json.new"
@@ -141,25 +147,33 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _make_inside(source: Path, tree: Path, more: Sequence[Place], *arguments: str) -> list[str]:
+def _make_inside(
+    architecture: Architecture,
+    source: Path,
+    tree: Path,
+    more: Sequence[Place],
+    *arguments: str,
+) -> list[str]:
     places = [Place(source, INSIDE_SOURCE), Place(tree, GUEST_KERNEL, writable=True), *more]
-    inside = build_sandbox(build_root().path, places, BUILD_IDENTITY)
-    return [*inside, "make", "ARCH=um", *arguments]
+    places += architecture.places()
+    inside = build_sandbox(build_root().path, places, BUILD_IDENTITY | architecture.environment)
+    return [*inside, "make", f"ARCH={architecture.name}", *architecture.variables, *arguments]
 
 
-def _make(source: KernelSource, tree: Path, *arguments: str) -> list[str]:
-    where = ("-C", INSIDE_SOURCE, f"O={GUEST_KERNEL}")
-    return _make_inside(source.tree, tree, [], *where, *arguments)
+def _make(source: KernelSource, tree: Path, flavour: str, *arguments: str) -> list[str]:
+    architecture = of_flavour(flavour)
+    where = ("-C", INSIDE_SOURCE, f"O={GUEST_KERNEL}", *architecture.kernel_variables)
+    return _make_inside(architecture, source.tree, tree, [], *where, *arguments)
 
 
 def _configure(source: KernelSource, tree: Path, flavour: str) -> None:
     """tinyconfig plus our fragments; fails if a dependency disabled an option."""
     before = (tree / ".config").read_bytes() if (tree / ".config").exists() else b""
-    _run_quietly(_make(source, tree, "tinyconfig"))
+    _run_quietly(_make(source, tree, flavour, "tinyconfig"))
     with (tree / ".config").open("ab") as config:
         for fragment in config_fragments(flavour, source.release):
             config.write(fragment.read_bytes())
-    _run_quietly(_make(source, tree, "olddefconfig"))
+    _run_quietly(_make(source, tree, flavour, "olddefconfig"))
     missing = unmet_options(_wanted(flavour, source.release), (tree / ".config").read_text())
     if missing:
         raise LabError(
@@ -199,13 +213,24 @@ def _run_quietly(command: list[str]) -> None:
         raise LabError(f"{' '.join(command)} failed:\n{done.stderr.strip()[-2000:]}")
 
 
+def _install_modules(source: KernelSource, tree: Path, flavour: str) -> None:
+    """Put them where modprobe looks: lib/modules below the tree. The guest's root has depmod."""
+    installed = ("modules_install", f"INSTALL_MOD_PATH={GUEST_KERNEL}", "DEPMOD=true")
+    _run_quietly(_make(source, tree, flavour, *installed))
+    (version,) = (path.name for path in (tree / "lib" / "modules").iterdir())
+    place = Place(tree, GUEST_KERNEL, writable=True)
+    done = run_inside(guest_root().path, ["depmod", "-b", GUEST_KERNEL, version], [place])
+    if done.returncode != 0:
+        raise LabError(f"depmod for {version} failed: {done.stderr.strip()}")
+
+
 def _compile(source: KernelSource, tree: Path, flavour: str, jobs: int) -> None:
     print(
         f"building the {flavour} lab kernel from {source.name} in {tree}\n"
         f"(once; 4 to 8 minutes on two cores; Ctrl-C is safe, the next run continues)",
         flush=True,
     )
-    command = _make(source, tree, f"-j{jobs}", *TARGETS)
+    command = _make(source, tree, flavour, f"-j{jobs}", *of_flavour(flavour).targets)
     progress = Progress(f"{flavour} kernel, files", LINES_EXPECTED[flavour])
     log_path = tree / "build.log"
     with log_path.open("w") as log:

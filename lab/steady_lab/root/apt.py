@@ -25,6 +25,7 @@ from steady_lab.root.lock import (
     GUEST,
     LINUX,
     LOCK,
+    OBJTOOL,
     STOCK,
     Package,
     check_file,
@@ -89,7 +90,8 @@ def resolve() -> list[Package]:
     for purpose in (GUEST, BUILD, BUILD_13):
         apt = archives[is_of_debian_13(purpose)]
         packages += apt.describe(purpose, apt.closure(list(lists[purpose])))
-    alone = {f"{LINUX}-{release}": [name] for release, name in lists[LINUX].items()}
+    alone = {OBJTOOL: list(lists[OBJTOOL])}
+    alone |= {f"{LINUX}-{release}": [name] for release, name in lists[LINUX].items()}
     alone |= {f"{STOCK}-{release}": names for release, names in lists[STOCK].items()}
     for purpose, names in alone.items():
         apt = archives[is_of_debian_13(purpose)]

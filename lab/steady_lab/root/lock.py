@@ -18,8 +18,9 @@ from steady_lab.paths import PROJECT
 
 WANTED = PROJECT / "lab" / "root" / "wanted.toml"
 LOCK = PROJECT / "lab" / "root" / "packages.lock"
-# Tables of wanted.toml: what guests run, what builds it, kernel sources, and stock kernels.
-GUEST, BUILD, LINUX, STOCK = "guest", "build", "linux", "stock"
+# Tables of wanted.toml: what guests run, what builds it, what builds kernels for x86-64 besides,
+# kernel sources, and stock kernels.
+GUEST, BUILD, OBJTOOL, LINUX, STOCK = "guest", "build", "objtool", "linux", "stock"
 # What builds modules for the kernels of Debian 13.
 BUILD_13 = "build-13"
 HEAD = """\
@@ -32,7 +33,7 @@ HEAD = """\
 class Package:
     """One line of the lock.
 
-    `purpose`: "guest", "build", "build-13", "linux-RELEASE" or "stock-RELEASE".
+    `purpose`: "guest", "build", "build-13", "objtool", "linux-RELEASE" or "stock-RELEASE".
     """
 
     purpose: str

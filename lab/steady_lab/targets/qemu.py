@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Run one command on a stock kernel of Debian under QEMU, with several CPUs, on real clocks.
+"""Run one command under QEMU, with several CPUs, on real clocks.
+
+The kernel is a stock one of Debian, or one that looks for races (kernels/sanitizer.py).
 
 What UML cannot have: CPUs that run at the same time, interrupts, the drivers of virtio, NVMe and
 SDHCI, and a kernel that nobody built for the lab. QEMU emulates the processor (TCG), so every
@@ -17,11 +19,11 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from steady_lab.hashes import sha256_file
-from steady_lab.kernels.modules import K2, build_modules, on_request
-from steady_lab.kernels.stock import StockKernel, stock_kernel
+from steady_lab.kernels.modules import K2, Kernel, build_modules, on_request
+from steady_lab.kernels.stock import stock_kernel
 from steady_lab.paths import BUILD, GUEST_KERNEL, GUEST_PROJECT, GUEST_WORK, PROJECT
 from steady_lab.root.compiler import compile_inside
 from steady_lab.root.root import guest_root
@@ -53,9 +55,24 @@ EMULATION_FAULT = "Oops: int3"
 INIT_SOURCE = PROJECT / "lab" / "qemu" / "init.c"
 
 
+class BootKernel(Kernel, Protocol):
+    """A kernel that QEMU can start; its modules lie in lib/modules below its tree."""
+
+    @property
+    def image(self) -> Path:
+        """What QEMU starts."""
+
+    @property
+    def config_sha256(self) -> str:
+        """The hash of its configuration."""
+
+    def module_closure(self, names: Sequence[str]) -> list[tuple[str, bytes]]:
+        """Name and content of modules and of all that they need, but for what is built in."""
+
+
 @dataclass(frozen=True)
 class Qemu:
-    """QEMU as a target: a stock kernel, its CPUs and disks (kinds of targets/qemu_disks.py).
+    """QEMU as a target: a kernel, its CPUs and disks (kinds of targets/qemu_disks.py).
 
     The guest's environment has the disks' nodes in $STEADY_DISKS, and the path of each module of
     the lab in $STEADY_MODULE_NAME.
@@ -65,7 +82,7 @@ class Qemu:
     memory; tests/bench/reserved_memory.sh makes /dev/dax0.0 of it.
     """
 
-    kernel: StockKernel
+    kernel: BootKernel
     cpus: int = CPUS_DEFAULT
     disks: tuple[str, ...] = ()
     counts_instructions: bool = False
@@ -201,7 +218,7 @@ _KERNEL_ARGUMENTS = (
 )
 
 
-def _archive(kernel: StockKernel, script: bytes) -> bytes:
+def _archive(kernel: BootKernel, script: bytes) -> bytes:
     modules = kernel.module_closure(ROOT_MODULES)
     files = {f"modules/{order:02d}-{name}": body for order, (name, body) in enumerate(modules)}
     files |= {"init": _init_program().read_bytes(), "init.sh": script}

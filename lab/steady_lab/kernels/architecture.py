@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What the flavours of the lab kernel are built for: User Mode Linux, or x86-64 under QEMU.
+
+On x86-64 the kernel's build needs libelf, for objtool. It lies beside the build root and not in it:
+every result depends on that root's content.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, field
+from pathlib import Path
+
+from steady_lab.paths import cache_dir
+from steady_lab.root.apt import fetch
+from steady_lab.root.lock import OBJTOOL, locked_packages
+from steady_lab.root.root import unpack_package
+from steady_lab.root.sandbox import Place
+
+# Of User Mode Linux, then of x86-64: each finds other bugs, and no kernel can have both.
+FLAVOURS = ("base", "debug")
+SANITIZERS = ("kcsan", "kasan")
+
+INSIDE_LIBELF = "/run/steadyio/libelf"
+_LIBRARIES = f"{INSIDE_LIBELF}/usr/lib/x86_64-linux-gnu"
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """`name` is make's; `program`, below the tree, is what runs; `fragment` is configured first.
+
+    `variables` are make's for kernel and modules, `kernel_variables` for the kernel alone.
+    """
+
+    name: str
+    program: str
+    fragment: str
+    targets: Sequence[str]
+    variables: Sequence[str] = ()
+    kernel_variables: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    needs_libelf: bool = False
+    installs_modules: bool = False
+
+    def places(self) -> list[Place]:
+        """What a build sees beside the root, the source and the tree."""
+        return [Place(_libelf(), INSIDE_LIBELF)] if self.needs_libelf else []
+
+    def recipe(self) -> bytes:
+        """What decides a kernel's content and is in no other part of its key; empty for UML."""
+        if not self.needs_libelf:
+            return b""
+        parts = [self.name, self.targets, self.variables, self.kernel_variables, _packages()]
+        return json.dumps(parts).encode()
+
+
+UML = Architecture("um", "linux", "base", ("linux", "modules_prepare", "modules"))
+QEMU = Architecture(
+    "x86_64",
+    "vmlinux",
+    "qemu",
+    ("vmlinux", "modules"),
+    variables=(
+        f"LIBELF_FLAGS=-I{INSIDE_LIBELF}/usr/include",
+        f"LIBELF_LIBS=-L{_LIBRARIES} -lelf",
+    ),
+    # KCSAN watches the modules under test alone: it finds more of their races in the same time, and
+    # none of those that the kernel's own code is known for.
+    kernel_variables=("KCSAN_SANITIZE=n",),
+    environment={"LD_LIBRARY_PATH": _LIBRARIES},
+    needs_libelf=True,
+    installs_modules=True,
+)
+
+
+def of_flavour(flavour: str) -> Architecture:
+    """What a flavour is built for."""
+    return QEMU if flavour in SANITIZERS else UML
+
+
+def _packages() -> list[tuple[object, ...]]:
+    return [astuple(package) for package in locked_packages(OBJTOOL)]
+
+
+def _libelf() -> Path:
+    """The folder with libelf, from the cache; unpacked there first."""
+    packages = locked_packages(OBJTOOL)
+    key = hashlib.sha256(json.dumps(_packages()).encode()).hexdigest()
+    folder = cache_dir() / "libelf" / key[:16]
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with (folder.parent / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.is_dir():
+            partial = folder.with_name(f"{folder.name}.partial")
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir()
+            for file in fetch(packages):
+                unpack_package(file, partial)
+            partial.rename(folder)
+    return folder
