@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from steady_lab.kernels.architecture import SANITIZERS
 from steady_lab.kernels.modules import Module, build_module
-from steady_lab.kernels.sanitizer import sanitizer_kernel
 from steady_lab.kernels.source import RELEASES
+from steady_lab.kernels.watching import watching_kernel
 from steady_lab.paths import GUEST_PROJECT, PROJECT
 from steady_lab.targets.qemu import Qemu
 from steady_lab.targets.target import BootError, BootRequest, BootResult
@@ -61,7 +61,7 @@ def run(
         "STEADY_TRANSFERS": "200",
         **environment,
     }
-    built = sanitizer_kernel(*kernel.split("-"))
+    built = watching_kernel(*kernel.split("-"))
     return guest.run_on(built, script, work, disks, modules, found, TIMEOUT_S)
 
 
@@ -111,7 +111,7 @@ BUGS = {
     ("kernel", "bug"), [(name, bug) for name in KERNELS for bug in BUGS[name.split("-")[1]]]
 )
 def test_a_seeded_bug_is_found(kernel: str, bug: str, work: Path) -> None:
-    built = sanitizer_kernel(*kernel.split("-"))
+    built = watching_kernel(*kernel.split("-"))
     canary = build_module(built, CANARY)
     seen = f"{GUEST_PROJECT}/{canary.relative_to(PROJECT)}"
     script = f"insmod {seen} bug={bug}; sleep 10; rmmod canary"

@@ -9,9 +9,11 @@ from pathlib import Path
 from steady_lab.commands.arguments import positive_int, random_seed, seconds
 from steady_lab.commands.kernel import add_kernel_arguments, chosen_kernel
 from steady_lab.errors import LabError
+from steady_lab.kernels.architecture import FLAVOURS, QEMU_FLAVOURS
 from steady_lab.kernels.source import RELEASES
-from steady_lab.kernels.stock import STOCK_RELEASES
-from steady_lab.targets.qemu import CPUS_DEFAULT, qemu
+from steady_lab.kernels.stock import STOCK_RELEASES, stock_kernel
+from steady_lab.kernels.watching import watching_kernel
+from steady_lab.targets.qemu import CPUS_DEFAULT, BootKernel, Qemu
 from steady_lab.targets.qemu_disks import KINDS
 from steady_lab.targets.target import WALL_TIMEOUT_S_DEFAULT, BootRequest, Target
 from steady_lab.targets.uml import VIRTUAL_TIMEOUT_S_DEFAULT, Uml
@@ -36,7 +38,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_kernel_arguments(parser, STOCK_RELEASES)
+    add_kernel_arguments(parser, STOCK_RELEASES, (*FLAVOURS, *QEMU_FLAVOURS))
     parser.add_argument(
         "--device",
         type=Path,
@@ -89,10 +91,20 @@ def _target(arguments: argparse.Namespace) -> Target:
             raise LabError("--disk and --cpus are for --target qemu; UML takes --device")
         if arguments.kernel not in RELEASES:
             raise LabError(f"the lab has {arguments.kernel} for --target qemu only")
+        if arguments.flavour in QEMU_FLAVOURS:
+            raise LabError(f"--flavour {arguments.flavour} is for --target qemu")
         return Uml(chosen_kernel(arguments), arguments.virtual_timeout)
-    if arguments.source or arguments.flavour != "base":
-        raise LabError("--target qemu boots Debian's own kernels: no --source, no --flavour")
-    return qemu(arguments.kernel, arguments.cpus or CPUS_DEFAULT, arguments.disk)
+    if arguments.source or arguments.flavour == "debug":
+        raise LabError("--target qemu boots Debian's own kernels, or --flavour kcsan, kasan, ...")
+    return Qemu(_qemu_kernel(arguments), arguments.cpus or CPUS_DEFAULT, tuple(arguments.disk))
+
+
+def _qemu_kernel(arguments: argparse.Namespace) -> BootKernel:
+    if arguments.flavour in QEMU_FLAVOURS:
+        if arguments.kernel not in RELEASES:
+            raise LabError(f"--flavour {arguments.flavour} is of {' or '.join(RELEASES)} only")
+        return watching_kernel(arguments.kernel, arguments.flavour)
+    return stock_kernel(arguments.kernel)
 
 
 def _print_output(text: str) -> None:

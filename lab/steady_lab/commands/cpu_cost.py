@@ -7,7 +7,7 @@ import argparse
 import sys
 
 from steady_lab.commands.kernel import add_kernel_arguments, chosen_kernel
-from steady_lab.figures import several_cpus
+from steady_lab.figures import lock_times, several_cpus
 from steady_lab.figures.cpu_cost import (
     LOADS,
     SCHEDULERS,
@@ -26,6 +26,7 @@ from steady_lab.paths import BUILD, PROJECT
 PAGE = PROJECT / "docs" / "reference" / "cpu-cost.md"
 COMMAND = "steady-lab cpu-cost --write"
 COMMAND_SEVERAL_CPUS = "steady-lab cpu-cost --several-cpus --write"
+COMMAND_LOCKS = "steady-lab cpu-cost --locks --write"
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -37,10 +38,17 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         " real-time stream more than 1.15 times as much.",
     )
     add_kernel_arguments(parser)
-    parser.add_argument(
+    several = parser.add_mutually_exclusive_group()
+    several.add_argument(
         "--several-cpus",
         action="store_true",
         help="several CPUs at once, on Debian's own kernel under QEMU; takes minutes",
+    )
+    several.add_argument(
+        "--locks",
+        action="store_true",
+        help="how long several CPUs hold the schedulers' locks, on a kernel that counts it, under "
+        "QEMU; takes minutes, and its first run builds the kernel",
     )
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument("--small", action="store_true", help="few cases, in seconds")
@@ -53,6 +61,8 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.several_cpus:
         return _run_several_cpus(small=arguments.small, write=arguments.write)
+    if arguments.locks:
+        return _run_locks(small=arguments.small, write=arguments.write)
     kernel = chosen_kernel(arguments)
     if arguments.small:
         cases = [(SMALL_LOAD, scheduler) for scheduler in SMALL_SCHEDULERS]
@@ -74,6 +84,12 @@ def _run_several_cpus(*, small: bool, write: bool) -> int:
     print(f"{release} with up to {several_cpus.CPUS_MAX} CPUs", file=sys.stderr)
     made = several_cpus.tables(several_cpus.measure(BUILD / "work" / "several-cpus", small=small))
     _show(made, ("several-cpus", COMMAND_SEVERAL_CPUS) if write else None)
+    return 0
+
+
+def _run_locks(*, small: bool, write: bool) -> int:
+    found = lock_times.measure_locks(BUILD / "work" / "lock-times", small=small)
+    _show(lock_times.tables(found), ("locks", COMMAND_LOCKS) if write else None)
     return 0
 
 

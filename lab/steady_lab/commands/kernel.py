@@ -8,7 +8,7 @@ from pathlib import Path
 from steady_lab.commands.arguments import positive_int
 from steady_lab.devices.kinds import MODULES
 from steady_lab.errors import LabError
-from steady_lab.kernels.architecture import FLAVOURS
+from steady_lab.kernels.architecture import FLAVOURS, LOCKSTAT, QEMU_FLAVOURS
 from steady_lab.kernels.build import LabKernel, build_kernel
 from steady_lab.kernels.modules import ON_REQUEST, build_modules, sparse_findings
 from steady_lab.kernels.source import RELEASES, find_source
@@ -19,9 +19,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Add the subcommand to the command line."""
     kernel = subparsers.add_parser("kernel", help="build the lab kernel and its modules")
     actions = kernel.add_subparsers(required=True, metavar="ACTION")
-    build = actions.add_parser(
-        "build", help="build the lab kernel (User Mode Linux) once and keep it in the cache"
-    )
+    build = actions.add_parser("build", help="build a lab kernel once and keep it in the cache")
     modules = actions.add_parser(
         "modules", help="build k2, chario and the emulated devices against the lab kernel"
     )
@@ -30,9 +28,10 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "stock", help="print the directory of Debian's own kernel, which --target qemu boots"
     )
     stock.add_argument("--kernel", choices=STOCK_RELEASES, default=RELEASES[0])
+    flavours = (*FLAVOURS, *QEMU_FLAVOURS)
     for action in (build, modules):
-        add_kernel_arguments(action)
-    add_kernel_arguments(source, STOCK_RELEASES)
+        add_kernel_arguments(action, flavours=flavours)
+    add_kernel_arguments(source, STOCK_RELEASES, flavours)
     build.add_argument(
         "--jobs", type=positive_int, metavar="N", help="parallel compilations [all cores]"
     )
@@ -44,14 +43,18 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def add_kernel_arguments(
-    parser: argparse.ArgumentParser, releases: Sequence[str] = RELEASES
+    parser: argparse.ArgumentParser,
+    releases: Sequence[str] = RELEASES,
+    flavours: Sequence[str] = FLAVOURS,
 ) -> None:
     """Options that choose a kernel; shared with `boot`."""
+    of_qemu = "; for QEMU: kcsan, kasan (with lockdep), lockstat"
     parser.add_argument(
         "--flavour",
-        choices=FLAVOURS,
+        choices=flavours,
         default="base",
-        help="base: fast; debug: with lockdep, KASAN, fault injection [base]",
+        help="base: fast; debug: with lockdep, KASAN, fault injection"
+        f"{of_qemu if LOCKSTAT in flavours else ''} [base]",
     )
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument(

@@ -18,7 +18,7 @@ from steady_lab.figures.table import TextTable
 from steady_lab.kernels.stock import stock_kernel
 from steady_lab.paths import BUILD, GUEST_PROJECT, PROJECT
 from steady_lab.root.compiler import compile_inside
-from steady_lab.targets.qemu import Qemu
+from steady_lab.targets.qemu import BootKernel, Qemu
 from steady_lab.targets.target import BootRequest
 
 SOURCE = PROJECT / "tests" / "bench" / "submitters.c"
@@ -51,11 +51,26 @@ SCHEDULERS = (
     Scheduler("k2, inflight_max=1024", "k2", "inflight_max=1024"),
 )
 SCHEDULERS_SMALL = (SCHEDULERS[1], SCHEDULERS[-1])
-Costs = dict[tuple[str, Scheduler], list[float]]
+# A device of DISKS, and a scheduler.
+Case = tuple[str, Scheduler]
 
 
-def measure(work: Path, *, small: bool = False) -> Costs:
-    """Boot once; returns per device and scheduler the instructions per read of 1, 2, ... CPUs."""
+@dataclass(frozen=True)
+class Reads:
+    """What so many CPUs did."""
+
+    count: int
+    instructions: int
+
+
+Costs = dict[Case, list[Reads]]
+
+
+def measure(work: Path, kernel: BootKernel | None = None, *, small: bool = False) -> Costs:
+    """Boot once; returns per device and scheduler what 1, 2, ... CPUs did.
+
+    `kernel`: Debian's own unless another is given.
+    """
     cpus, reads = (2, READS_SMALL) if small else (CPUS_MAX, READS)
     schedulers = SCHEDULERS_SMALL if small else SCHEDULERS
     cases = [(disk, scheduler) for disk in DISKS for scheduler in schedulers]
@@ -69,7 +84,8 @@ def measure(work: Path, *, small: bool = False) -> Costs:
         environment={"SUBMITTERS": f"{GUEST_PROJECT}/{_submitters().relative_to(PROJECT)}"},
         timeout_s=TIMEOUT_S,
     )
-    result = Qemu(stock_kernel(RELEASE), cpus, counts_instructions=True).boot(request)
+    target = Qemu(kernel or stock_kernel(RELEASE), cpus, counts_instructions=True)
+    result = target.boot(request)
     if result.exit_status:
         raise LabError(f"reads by several CPUs failed: {result.output}")
     return _costs(result.output, cases, cpus)
@@ -81,14 +97,14 @@ def _submitters() -> Path:
     return program
 
 
-def _costs(output: str, cases: Sequence[tuple[str, Scheduler]], cpus: int) -> Costs:
-    per_read = []
+def _costs(output: str, cases: Sequence[Case], cpus: int) -> Costs:
+    done = []
     for line in output.splitlines():
-        _, reads, instructions = map(int, line.split())
-        per_read.append(instructions / reads)
-    if len(per_read) != len(cases) * cpus:
-        raise LabError(f"{len(per_read)} results for {len(cases)} cases: {output}")
-    return {case: per_read[i * cpus : (i + 1) * cpus] for i, case in enumerate(cases)}
+        _, count, instructions = map(int, line.split())
+        done.append(Reads(count, instructions))
+    if len(done) != len(cases) * cpus:
+        raise LabError(f"{len(done)} results for {len(cases)} cases: {output}")
+    return {case: done[i * cpus : (i + 1) * cpus] for i, case in enumerate(cases)}
 
 
 def tables(costs: Costs) -> list[TextTable]:
@@ -96,8 +112,16 @@ def tables(costs: Costs) -> list[TextTable]:
     made = []
     for disk, title in DISKS.items():
         rows = [(scheduler, values) for (name, scheduler), values in costs.items() if name == disk]
-        header = [f"{cpus} CPUs" if cpus > 1 else "1 CPU" for cpus in range(1, len(rows[0][1]) + 1)]
-        body = [[s.title, *(f"{value:.0f}" for value in values)] for s, values in rows]
+        header = cpus_header(len(rows[0][1]))
+        body = [
+            [s.title, *(f"{one.instructions / one.count:.0f}" for one in values)]
+            for s, values in rows
+        ]
         caption = f"Instructions per read of 4 KiB on {RELEASE}, {title}"
         made.append(TextTable(caption, ["", *header], body))
     return made
+
+
+def cpus_header(cpus_max: int) -> list[str]:
+    """Titles of the columns."""
+    return [f"{cpus} CPUs" if cpus > 1 else "1 CPU" for cpus in range(1, cpus_max + 1)]

@@ -21,9 +21,11 @@ from steady_lab.root.lock import OBJTOOL, locked_packages
 from steady_lab.root.root import unpack_package
 from steady_lab.root.sandbox import Place
 
-# Of User Mode Linux, then of x86-64: each finds other bugs, and no kernel can have both.
+# Of User Mode Linux, then of x86-64. Each sanitizer finds other bugs, and no kernel can have both.
 FLAVOURS = ("base", "debug")
 SANITIZERS = ("kcsan", "kasan")
+LOCKSTAT = "lockstat"
+QEMU_FLAVOURS = (*SANITIZERS, LOCKSTAT)
 
 INSIDE_LIBELF = "/run/steadyio/libelf"
 _LIBRARIES = f"{INSIDE_LIBELF}/usr/lib/x86_64-linux-gnu"
@@ -79,7 +81,7 @@ QEMU = Architecture(
 
 def of_flavour(flavour: str) -> Architecture:
     """What a flavour is built for."""
-    return QEMU if flavour in SANITIZERS else UML
+    return QEMU if flavour in QEMU_FLAVOURS else UML
 
 
 def _packages() -> list[tuple[object, ...]]:

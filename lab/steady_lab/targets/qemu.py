@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Run one command under QEMU, with several CPUs, on real clocks.
 
-The kernel is a stock one of Debian, or one that looks for races (kernels/sanitizer.py).
+The kernel is a stock one of Debian, or one that watches the modules (kernels/watching.py).
 
 What UML cannot have: CPUs that run at the same time, interrupts, the drivers of virtio, NVMe and
 SDHCI, and a kernel that nobody built for the lab. QEMU emulates the processor (TCG), so every
@@ -23,7 +23,6 @@ from typing import Any, Protocol
 
 from steady_lab.hashes import sha256_file
 from steady_lab.kernels.modules import K2, Kernel, build_modules, on_request
-from steady_lab.kernels.stock import stock_kernel
 from steady_lab.paths import BUILD, GUEST_KERNEL, GUEST_PROJECT, GUEST_WORK, PROJECT
 from steady_lab.root.compiler import compile_inside
 from steady_lab.root.root import guest_root
@@ -129,11 +128,6 @@ class Qemu:
                 raise
             print(f"steady-lab: QEMU's fault, once more: {EMULATION_FAULT}", file=sys.stderr)
             return run_guest(guest, request)
-
-
-def qemu(release: str, cpus: int = CPUS_DEFAULT, kinds: Sequence[str] = ()) -> Qemu:
-    """Debian's kernel of a release, with disks of these kinds."""
-    return Qemu(stock_kernel(release), cpus, tuple(kinds))
 
 
 def _init_text(target: Qemu, request: BootRequest) -> str:

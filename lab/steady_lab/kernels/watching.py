@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Kernels for x86-64 that look for races and broken locking; targets/qemu.py runs them.
+"""Kernels for x86-64 that watch the modules under test; targets/qemu.py runs them.
 
-kcsan: the concurrency sanitizer, in the modules under test. kasan: the address sanitizer, lockdep,
-and sleeping where that is forbidden. What a guest finds its root with is built in.
+kcsan: the concurrency sanitizer, in these modules alone. kasan: the address sanitizer, lockdep, and
+sleeping where that is forbidden. lockstat: how long each lock is held. What a guest finds its root
+with is built in.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from steady_lab.kernels.source import find_source
 
 
 @dataclass(frozen=True)
-class SanitizerKernel(LabKernel):
+class WatchingKernel(LabKernel):
     """As QEMU wants a kernel."""
 
     @property
@@ -29,6 +30,6 @@ class SanitizerKernel(LabKernel):
         return []
 
 
-def sanitizer_kernel(release: str, flavour: str) -> SanitizerKernel:
+def watching_kernel(release: str, flavour: str) -> WatchingKernel:
     """The kernel of a release, from the cache; built first. Raises LabError."""
-    return SanitizerKernel(**vars(build_kernel(find_source(release=release), flavour)))
+    return WatchingKernel(**vars(build_kernel(find_source(release=release), flavour)))
