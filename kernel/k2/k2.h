@@ -91,7 +91,6 @@ struct k2_data {
 struct k2_rq {
 	u8 queue;
 	u8 flags;
-	u16 phys_segments;
 	u8 stream; /* of real-time, K2_STREAM_NONE: none */
 	u8 flight; /* K2_FLIGHT_NONE: not watched */
 };

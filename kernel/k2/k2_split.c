@@ -26,10 +26,10 @@
  *
  * The last piece is an ordinary dispatch: no end_io, and no state of the pieces before.
  *
- * Where the rest lives: rq->end_io_data has its first bio (end_io is ours, so is its data),
- * rq->elv.priv[1] its last. Its size needs no place: the bios of a read or write are contiguous.
- * nr_phys_segments of the whole bounds that of each piece and of each rest, since cutting a
- * segment in two leaves no side with more segments than there were. In the same way each has the
+ * Where the rest lives: rq->end_io_data has its first bio (end_io is ours, so is its data). Its size
+ * needs no place: the bios of a read or write are contiguous. rq->elv.priv[1] has nr_phys_segments
+ * of the whole, which bounds that of each piece and of each rest, since cutting a segment in two
+ * leaves no side with more segments than there were. In the same way each has the
  * phys_gap_bit of the whole (7.3), which says of the gaps between segments how small they can be.
  *
  * Memory. A clone lives as long as its piece is in flight, and comes from a reserve of the device's
@@ -90,15 +90,16 @@ bool k2_may_split(struct request *rq)
 /* The rest becomes the request again. */
 static void k2_restore_rest(struct request *rq)
 {
-	struct bio *first = rq->end_io_data;
-	struct bio *last = rq->elv.priv[1];
+	struct bio *first = rq->end_io_data, *last = first;
 	struct k2_rq *k2r = k2_rq(rq);
 
+	while (last->bi_next)
+		last = last->bi_next;
 	rq->bio = first;
 	rq->biotail = last;
 	rq->__sector = first->bi_iter.bi_sector;
 	rq->__data_len = (bio_end_sector(last) - rq->__sector) << SECTOR_SHIFT;
-	rq->nr_phys_segments = k2r->phys_segments;
+	rq->nr_phys_segments = (unsigned long)rq->elv.priv[1];
 
 	/* Merged bios may differ in this; the request has the flags of its first. */
 	if (rq->rq_flags & RQF_MIXED_MERGE) {
@@ -168,9 +169,8 @@ bool k2_split(struct k2_data *k2, struct request *rq, unsigned int piece_bytes)
 	}
 	last->bi_next = NULL;
 
-	k2_rq(rq)->phys_segments = rq->nr_phys_segments;
 	k2_rq(rq)->flags |= K2_RQ_PIECE;
-	rq->elv.priv[1] = rq->biotail;
+	rq->elv.priv[1] = (void *)(unsigned long)rq->nr_phys_segments;
 	rq->end_io_data = bio;
 	rq->end_io = k2_piece_end_io;
 	rq->biotail = last;
