@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,8 +14,10 @@ import pytest
 from steady_lab.errors import LabError
 from steady_lab.kernels import build as kernel_build
 from steady_lab.kernels import source as kernel_source
+from steady_lab.kernels.architecture import BITS32
 from steady_lab.kernels.build import LabKernel, build_kernel, config_fragments, unmet_options
-from steady_lab.kernels.source import KernelSource, find_source
+from steady_lab.kernels.modules import CHARIO, K2, Module, build_module
+from steady_lab.kernels.source import RELEASES, KernelSource, find_source
 from steady_lab.paths import PROJECT
 
 
@@ -178,3 +181,12 @@ def test_interrupted_build_goes_on_where_it_was(tmp_path: Path) -> None:
     kept = [path for path, time_ns in first.items() if second.get(path) == time_ns]
     # make deletes the objects that it was just writing.
     assert len(kept) >= len(first) - 4
+
+
+@pytest.mark.parametrize("module", [K2, CHARIO], ids=lambda module: module.name)
+@pytest.mark.parametrize("release", RELEASES)
+def test_modules_build_for_32_bits_without_64_bit_divisions(release: str, module: Module) -> None:
+    """Which a 32-bit kernel has no function for."""
+    built = build_module(build_kernel(find_source(release=release), BITS32), module)
+    undefined = subprocess.run(["nm", "-u", built], capture_output=True, text=True, check=True)
+    assert re.findall(r"__\w*(?:div|mod)di3", undefined.stdout) == []

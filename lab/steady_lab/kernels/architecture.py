@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the flavours of the lab kernel are built for: User Mode Linux, or x86-64 under QEMU.
+"""What the flavours of the lab kernel are built for: User Mode Linux, x86-64 under QEMU, 32 bits.
 
 On x86-64 the kernel's build needs libelf, for objtool. It lies beside the build root and not in it:
 every result depends on that root's content.
@@ -26,6 +26,8 @@ FLAVOURS = ("base", "debug")
 SANITIZERS = ("kcsan", "kasan")
 LOCKSTAT = "lockstat"
 QEMU_FLAVOURS = (*SANITIZERS, LOCKSTAT)
+# Of 32-bit x86. No kernel is built: modules are compiled against its configuration.
+BITS32 = "bits32"
 
 INSIDE_LIBELF = "/run/steadyio/libelf"
 _LIBRARIES = f"{INSIDE_LIBELF}/usr/lib/x86_64-linux-gnu"
@@ -77,10 +79,20 @@ QEMU = Architecture(
     needs_libelf=True,
     installs_modules=True,
 )
+# Without a kernel no symbol is resolved.
+I386 = Architecture(
+    "i386",
+    "include/generated/autoconf.h",
+    "bits32",
+    ("modules_prepare",),
+    variables=("KBUILD_MODPOST_WARN=1",),
+)
 
 
 def of_flavour(flavour: str) -> Architecture:
     """What a flavour is built for."""
+    if flavour == BITS32:
+        return I386
     return QEMU if flavour in QEMU_FLAVOURS else UML
 
 
