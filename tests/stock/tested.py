@@ -43,13 +43,11 @@ WHAT = {
     "test_async_depth_limits_background": "k2: `queue/async_depth` limits background only",
     "test_recorder_tracer_and_bench_count_right": "`steady record`, `trace` and `bench`: counts",
     "k2_under_load": "k2: all knobs written and read, schedulers switched under load",
+    "test_chario": "chario: taken, given back, made a lane and ended under transfers",
     "test_k2_when_disks_vanish": "k2: the disks removed under load",
     "test_k2_in_the_kernel_tests": "k2: the kernel tests that need no virtual time",
     "test_a_seeded_bug_is_found": "a seeded bug is found",
 }
-# On race kernels chario's card comes and goes, besides.
-CHARIO_RACES = "chario: taken, given back, made a lane and ended under transfers"
-
 DISKS = {
     "virtio": "virtio-blk",
     "scsi": "virtio-scsi",
@@ -88,8 +86,6 @@ def row_of(case: ElementTree.Element, about: Mapping[str, str]) -> Row:
         script = SCRIPTS / f"{about['script']}.sh"
         return f"k2: {header(script)['DESCRIPTION']}", DISKS["null"]
     what = WHAT[about.get("script", name)]
-    if "kernel" in about and about.get("script") == "chario_under_load":
-        what = CHARIO_RACES
     kinds = about.get("disks", about.get("disk", DISKS_OF.get(name, "sd")))
     return what, ", ".join(DISKS[kind] for kind in kinds.split())
 
