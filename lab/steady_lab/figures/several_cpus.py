@@ -51,6 +51,7 @@ SCHEDULERS = (
     Scheduler("k2, inflight_max=1024", "k2", "inflight_max=1024"),
 )
 SCHEDULERS_SMALL = (SCHEDULERS[1], SCHEDULERS[-1])
+SCHEDULER_MODULES = ("kyber-iosched", "bfq")
 # A device of DISKS, and a scheduler.
 Case = tuple[str, Scheduler]
 
@@ -69,7 +70,7 @@ Costs = dict[Case, list[Reads]]
 def measure(work: Path, kernel: BootKernel | None = None, *, small: bool = False) -> Costs:
     """Boot once; returns per device and scheduler what 1, 2, ... CPUs did.
 
-    `kernel`: Debian's own unless another is given.
+    `kernel`: Debian's own, unless another is given that has all schedulers built in.
     """
     cpus, reads = (2, READS_SMALL) if small else (CPUS_MAX, READS)
     schedulers = SCHEDULERS_SMALL if small else SCHEDULERS
@@ -80,7 +81,7 @@ def measure(work: Path, kernel: BootKernel | None = None, *, small: bool = False
     request = BootRequest(
         command=["sh", f"{GUEST_PROJECT}/tests/bench/several_cpus.sh"],
         work=work,
-        modules=["null_blk nr_devices=0", "kyber-iosched", "bfq"],
+        modules=["null_blk nr_devices=0", *([] if kernel else SCHEDULER_MODULES)],
         environment={"SUBMITTERS": f"{GUEST_PROJECT}/{_submitters().relative_to(PROJECT)}"},
         timeout_s=TIMEOUT_S,
     )
