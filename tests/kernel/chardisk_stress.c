@@ -55,6 +55,7 @@ struct thread {
 	uint64_t random;
 	int fd;
 	int buffer; /* -1: none */
+	bool discards; /* the card can; otherwise a discard is refused */
 	char *memory;
 	struct block *blocks;
 	uint32_t block_count;
@@ -86,11 +87,14 @@ static void wrong(const struct thread *thread, uint64_t block, const char *what)
 static void open_device(struct thread *thread)
 {
 	struct chardisk_register buffer = {.address = (uintptr_t)thread->memory, .bytes = MEMORY};
+	struct chardisk_info info = {0};
 
 	while ((thread->fd = open(device, O_RDWR)) < 0)
 		usleep(10000);
 	thread->buffer = ioctl(thread->fd, CHARDISK_IOC_REGISTER, &buffer) ? -1
 									   : (int)buffer.buffer;
+	if (!ioctl(thread->fd, CHARDISK_IOC_INFO, &info))
+		thread->discards = info.capabilities & CHARDISK_CAN_DISCARD;
 }
 
 static uint64_t offset_of(const struct thread *thread, uint32_t block)
@@ -254,7 +258,8 @@ static void discard(struct thread *thread)
 	range.bytes = count * BLOCK;
 	for (i = 0; i < count; i++)
 		thread->blocks[first + i].known = false;
-	if (ioctl(thread->fd, CHARDISK_IOC_DISCARD, &range))
+	if (ioctl(thread->fd, CHARDISK_IOC_DISCARD, &range) &&
+	    (thread->discards || errno != EOPNOTSUPP))
 		after_error(thread);
 }
 

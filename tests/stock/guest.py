@@ -26,8 +26,8 @@ TIMEOUT_S = 900
 needs_qemu = pytest.mark.skipif(not shutil.which(PROGRAM), reason=f"{PROGRAM} is not installed")
 
 
-# I/Os of each process. The emulated SD card takes several ms for each.
-IOS, IOS_SD = 150, 30
+# I/Os of each process. The emulated cards take several ms for each.
+IOS, IOS_CARD = 150, 30
 
 
 def run(
@@ -59,7 +59,7 @@ def run_on(
         "STEADY_TESTS_BIN": f"{GUEST_PROJECT}/build/tests/bin",
         "STEADY_KERNEL": kernel.release,
         "STEADY": f"{GUEST_PROJECT}/build/bin/steady",
-        "STEADY_IOS": str(IOS_SD if "sd" in disks else IOS),
+        "STEADY_IOS": str(IOS_CARD if {"sd", "emmc"} & set(disks) else IOS),
         **(environment or {}),
     }
     command = ["sh", f"{GUEST_PROJECT}/{script.relative_to(PROJECT)}"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from steady_lab.kernels.architecture import SANITIZERS
@@ -20,7 +20,7 @@ from steady_lab.kernels.stock import STOCK_RELEASES, image_package
 from steady_lab.pages.marked_part import with_part
 from steady_lab.paths import BUILD, PROJECT
 from steady_lab.root.lock import LINUX, STOCK, locked_packages
-from steady_lab.targets.qemu import PROGRAM
+from steady_lab.targets.qemu import PROGRAM, newer_program
 
 sys.path.insert(0, str(PROJECT / "tests"))
 from test_kernel import SCRIPTS, header
@@ -53,6 +53,7 @@ DISKS = {
     "scsi": "virtio-scsi",
     "nvme": "NVMe",
     "sd": "SD card (sdhci)",
+    "emmc": "eMMC (sdhci)",
     "null": "null_blk",
 }
 # Of tests that are not run for each kind of disk apart.
@@ -122,12 +123,15 @@ def table(columns: Mapping[str, str], found: Mapping[Row, Mapping[str, bool]]) -
         yield f"| {what} | {disk} | {' | '.join(words)} |"
 
 
-def emulator() -> str:
-    done = subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, check=True)
+def emulator(program: Sequence[str]) -> str:
+    command = [*program, "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()[0]
 
 
 def main() -> int:
+    qemu, newer = emulator([PROGRAM]), emulator(newer_program())
+    emulated = f"Emulated by {qemu}, the eMMC by {newer}; x86-64, three CPUs."
     for name, results, columns, column in (
         ("tested", STOCK_RESULTS, versions(), "release"),
         ("races", RACES_RESULTS, race_versions(), "kernel"),
@@ -135,7 +139,6 @@ def main() -> int:
         # What was not run here stays as it is.
         if not results.is_file():
             continue
-        emulated = f"Emulated by {emulator()}; x86-64, three CPUs."
         part = "\n".join([*table(columns, rows(results, column)), "", emulated, ""])
         print(part)
         if "--write" in sys.argv[1:]:

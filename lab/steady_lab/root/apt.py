@@ -20,8 +20,10 @@ from pathlib import Path
 from steady_lab.errors import LabError
 from steady_lab.paths import cache_dir
 from steady_lab.root.lock import (
+    BACKPORTS_13,
     BUILD,
     BUILD_13,
+    EMULATOR_13,
     GUEST,
     LINUX,
     LOCK,
@@ -90,6 +92,8 @@ def resolve() -> list[Package]:
     for purpose in (GUEST, BUILD, BUILD_13):
         apt = archives[is_of_debian_13(purpose)]
         packages += apt.describe(purpose, apt.closure(list(lists[purpose])))
+    emulator = archives[True].closure(["-t", BACKPORTS_13, *lists[EMULATOR_13]])
+    packages += archives[True].describe(EMULATOR_13, emulator)
     alone = {OBJTOOL: list(lists[OBJTOOL])}
     alone |= {f"{LINUX}-{release}": [name] for release, name in lists[LINUX].items()}
     alone |= {f"{STOCK}-{release}": names for release, names in lists[STOCK].items()}

@@ -21,8 +21,9 @@ LOCK = PROJECT / "lab" / "root" / "packages.lock"
 # Tables of wanted.toml: what guests run, what builds it, what builds kernels for x86-64 besides,
 # kernel sources, and stock kernels.
 GUEST, BUILD, OBJTOOL, LINUX, STOCK = "guest", "build", "objtool", "linux", "stock"
-# What builds modules for the kernels of Debian 13.
-BUILD_13 = "build-13"
+# What builds modules for the kernels of Debian 13, and a newer QEMU, of its backports.
+BUILD_13, EMULATOR_13 = "build-13", "emulator-13"
+BACKPORTS_13 = "trixie-backports"
 HEAD = """\
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Written by `steady-lab root lock`: purpose, package, version, architecture, bytes, SHA-256.
@@ -33,7 +34,8 @@ HEAD = """\
 class Package:
     """One line of the lock.
 
-    `purpose`: "guest", "build", "build-13", "objtool", "linux-RELEASE" or "stock-RELEASE".
+    `purpose`: "guest", "build", "build-13", "emulator-13", "objtool", "linux-RELEASE" or
+    "stock-RELEASE".
     """
 
     purpose: str

@@ -2,7 +2,8 @@
 """Unpack the lab's roots from their packages, once, and keep them in the cache by key.
 
 Guests run on one, and nothing but what runs in guests is in it; kernels, modules and `steady` are
-built in another, and modules for Debian 13's kernels in a third, of Debian 13.
+built in another. Of Debian 13 are a third, for modules of its kernels, and a fourth, with a QEMU
+that has an eMMC.
 
 No maintainer script runs: what the lab needs of their work is done here. The same lock gives
 the same files everywhere, down to modes and times.
@@ -25,7 +26,15 @@ from steady_lab.errors import LabError
 from steady_lab.paths import cache_dir
 from steady_lab.progress import Progress
 from steady_lab.root.apt import fetch
-from steady_lab.root.lock import BUILD, BUILD_13, GUEST, Package, is_of_debian_13, locked_packages
+from steady_lab.root.lock import (
+    BUILD,
+    BUILD_13,
+    EMULATOR_13,
+    GUEST,
+    Package,
+    is_of_debian_13,
+    locked_packages,
+)
 from steady_lab.root.sandbox import Place, run_inside
 
 RECIPE_VERSION = 1
@@ -70,6 +79,11 @@ def build_root() -> Root:
 def build_root_13() -> Root:
     """Return what modules for Debian 13's kernels are built in; raises LabError."""
     return _root(BUILD_13)
+
+
+def emulator_root() -> Root:
+    """Return where a newer QEMU lies, made from its packages if need be; raises LabError."""
+    return _root(EMULATOR_13)
 
 
 @functools.cache

@@ -25,7 +25,7 @@ from steady_lab.hashes import sha256_file
 from steady_lab.kernels.modules import K2, Kernel, build_modules, on_request
 from steady_lab.paths import BUILD, GUEST_KERNEL, GUEST_PROJECT, GUEST_WORK, PROJECT
 from steady_lab.root.compiler import compile_inside
-from steady_lab.root.root import guest_root
+from steady_lab.root.root import emulator_root, guest_root
 from steady_lab.targets.guest_init import Console, ModuleLoad, init_script
 from steady_lab.targets.guest_run import (
     CONSOLE,
@@ -36,7 +36,7 @@ from steady_lab.targets.guest_run import (
     run_guest,
 )
 from steady_lab.targets.initramfs import initramfs
-from steady_lab.targets.qemu_disks import Disk, disks
+from steady_lab.targets.qemu_disks import KINDS, Disk, disks
 from steady_lab.targets.target import BootError, BootRequest, BootResult
 
 PROGRAM = "qemu-system-x86_64"
@@ -111,8 +111,6 @@ class Qemu:
 
     def boot(self, request: BootRequest) -> BootResult:
         """Run it; QEMU opens no network and no display."""
-        if not shutil.which(PROGRAM):
-            raise BootError(f"{PROGRAM} is missing: run `scripts/setup test` (qemu-system-x86)")
         if request.device or request.write_log or request.card_image:
             raise BootError("the emulated devices of the lab are for User Mode Linux: use disks")
         init = _init_text(self, request)
@@ -184,12 +182,34 @@ def _machine(target: Qemu, work: Path) -> list[str]:
     archive = private / "initramfs.cpio"
     archive.write_bytes(_archive(target.kernel, (private / INIT).read_bytes()))
     return [
-        *(PROGRAM, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
+        *(*_program(target), "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
         *_clock(target),
         *("-cpu", "max", "-smp", str(target.cpus)),
         *("-m", str(MEMORY_MIB), "-kernel", str(target.kernel.image), "-initrd", str(archive)),
         *("-serial", f"file:{private / KERNEL_LOG}", "-serial", f"file:{private / CONSOLE}"),
         *("-append", " ".join([*_KERNEL_ARGUMENTS, *_reserved(target)])),
+    ]
+
+
+def _program(target: Qemu) -> list[str]:
+    """This system's QEMU, or a newer one for what that has not."""
+    if any(KINDS[kind].newer for kind in target.disks):
+        return newer_program()
+    if not shutil.which(PROGRAM):
+        raise BootError(f"{PROGRAM} is missing: run `scripts/setup test` (qemu-system-x86)")
+    return [PROGRAM]
+
+
+def newer_program() -> list[str]:
+    """A newer QEMU, with the libraries and the firmware that it lies beside."""
+    root = emulator_root().path
+    libraries = root / "usr/lib/x86_64-linux-gnu"
+    firmware = ("usr/share/qemu", "usr/share/seabios", "usr/lib/ipxe/qemu")
+    return [
+        *("env", f"QEMU_MODULE_DIR={libraries}/qemu"),
+        *(str(root / "usr/lib64/ld-linux-x86-64.so.2"), "--library-path", str(libraries)),
+        str(root / "usr/bin" / PROGRAM),
+        *(word for folder in firmware for word in ("-L", str(root / folder))),
     ]
 
 

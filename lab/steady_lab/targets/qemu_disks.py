@@ -18,11 +18,13 @@ class DiskKind:
     """`options(number, cpus)` are QEMU's behind the drive `diskNUMBER`, `node(index)` the node.
 
     `module`: drivers to load, the last with its parameters. `index` counts disks of the kind.
+    `newer`: QEMU of Debian 12 has it not.
     """
 
     modules: Sequence[str]
     node: Callable[[int], str]
     options: Callable[[int, int], Sequence[str]] | None
+    newer: bool = False
 
 
 def _letter(index: int) -> str:
@@ -56,6 +58,14 @@ KINDS: Mapping[str, DiskKind] = {
         lambda n, _: (
             *("-device", f"sdhci-pci,id=bus{n}", "-device", f"sd-card,drive=disk{n},id=dev{n}"),
         ),
+    ),
+    "emmc": DiskKind(
+        ("sdhci_pci", "mmc_block"),
+        lambda index: f"/dev/mmcblk{index}",
+        lambda n, _: (
+            *("-device", f"sdhci-pci,id=bus{n}", "-device", f"emmc,drive=disk{n},id=dev{n}"),
+        ),
+        newer=True,
     ),
     "null": DiskKind(
         ("null_blk nr_devices=1 queue_mode=2 irqmode=1 memory_backed=1 gb=1 submit_queues={cpus}",),
