@@ -254,7 +254,7 @@ impl Spans {
     ) -> Spans {
         let device = with_device.within(entered_ns, exited_ns);
         let busy = present.within(entered_ns, exited_ns).union(&device);
-        let served_ns = busy.iter().last().map_or(entered_ns, |(_, end)| end);
+        let served_ns = busy.iter().next_back().map_or(entered_ns, |(_, end)| end);
         Spans {
             submission_ns: served_ns - entered_ns - busy.total_ns(),
             block_ns: busy.total_ns() - device.total_ns(),

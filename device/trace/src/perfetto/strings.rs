@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Strings are written once in a file, and then known by number.
 
-use std::collections::HashMap;
+use indexmap::IndexSet;
 
 use super::arguments::{Arguments, Value};
 use super::messages::{DebugAnnotation, InternedData, InternedName};
@@ -40,22 +40,15 @@ impl Strings {
 
 /// Strings that have numbers, from 1.
 #[derive(Default)]
-pub struct Numbered(HashMap<String, u64>);
+pub struct Numbered(IndexSet<String>);
 
 impl Numbered {
     pub fn number(&mut self, text: &str) -> u64 {
-        if let Some(number) = self.0.get(text) {
-            return *number;
-        }
-        let number = self.0.len() as u64 + 1;
-        self.0.insert(text.to_string(), number);
-        number
+        let known = self.0.get_index_of(text);
+        known.unwrap_or_else(|| self.0.insert_full(text.to_string()).0) as u64 + 1
     }
 
     fn into_names(self) -> Vec<InternedName> {
-        let name = |(name, iid)| InternedName { iid, name };
-        let mut names: Vec<InternedName> = self.0.into_iter().map(name).collect();
-        names.sort_by_key(|name| name.iid);
-        names
+        (1..).zip(self.0).map(|(iid, name)| InternedName { iid, name }).collect()
     }
 }
