@@ -3,7 +3,8 @@
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
-use std::io::Read;
+use std::io;
+use std::iter;
 use std::rc::Rc;
 
 use super::decode::Decoder;
@@ -18,8 +19,8 @@ pub struct CpuPages<'a> {
     pub cpu: u32,
     /// For problems: where the pages come from.
     pub file: String,
-    /// Whole pages, one behind the other.
-    pub pages: Box<dyn Read + 'a>,
+    /// Nothing behind an error counts.
+    pub pages: Box<dyn Iterator<Item = io::Result<Vec<u8>>> + 'a>,
 }
 
 /// The events of all CPUs, with problems between them.
@@ -35,9 +36,9 @@ type Names = Rc<RefCell<HashMap<u32, Comm>>>;
 /// One CPU: what is still to be given of its current page.
 struct OneCpu<'a> {
     from: CpuPages<'a>,
-    page: Vec<u8>,
-    /// Where `page` begins in `from`.
+    /// Where its current page begins, and where it ends, in bytes from the first.
     page_offset: u64,
+    page_end: u64,
     next: VecDeque<Result<Event, Problem>>,
     latest_ns: u64,
     format: PageFormat,
@@ -56,8 +57,8 @@ impl<'a> Merged<'a> {
         let names = Names::new(names.into());
         let cpus = cpus.into_iter().map(|from| OneCpu {
             from,
-            page: Vec::new(),
             page_offset: 0,
+            page_end: 0,
             next: VecDeque::new(),
             latest_ns: 0,
             format,
@@ -95,15 +96,11 @@ impl Iterator for OneCpu<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.next.is_empty() {
-            // One more page, or what is left if that is less.
-            self.page_offset += self.page.len() as u64;
-            self.page.clear();
-            let mut rest = (&mut self.from.pages).take(self.format.page_size as u64);
-            match rest.read_to_end(&mut self.page) {
-                Ok(0) => return None,
-                Ok(_) => self.take_page(),
+            self.page_offset = self.page_end;
+            match self.from.pages.next()? {
+                Ok(page) => self.take_page(&page),
                 Err(error) => {
-                    self.from.pages = Box::new(std::io::empty());
+                    self.from.pages = Box::new(iter::empty());
                     return Some(Err(self.problem(0, error.to_string())));
                 }
             }
@@ -113,16 +110,15 @@ impl Iterator for OneCpu<'_> {
 }
 
 impl OneCpu<'_> {
-    fn take_page(&mut self) {
-        let page = std::mem::take(&mut self.page);
-        match ring::entries(&page, &self.format) {
+    fn take_page(&mut self, page: &[u8]) {
+        self.page_end += page.len() as u64;
+        match ring::entries(page, &self.format) {
             Err(bad) => self.next.push_back(Err(self.problem(bad.offset, bad.what))),
             Ok(entries) => entries.for_each(|entry| {
                 let item = self.item(entry).transpose();
                 self.next.extend(item);
             }),
         }
-        self.page = page;
     }
 
     /// The event of an entry, if it is one that is needed.

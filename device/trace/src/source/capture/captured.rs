@@ -2,7 +2,7 @@
 //! What was captured, now or earlier on another machine, as events.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::io::{self, Read};
+use std::io;
 use std::iter;
 use std::path::{Path, PathBuf};
 
@@ -79,7 +79,7 @@ impl Captured {
         let cpus = self.meta.cpus.iter().zip(&self.held).map(|(cpu, held)| CpuPages {
             cpu: held.cpu,
             file: self.name.join(&cpu.file).display().to_string(),
-            pages: Box::new(held.read()),
+            pages: Box::new(held.pages(self.page_format.page_size)),
         });
         let name = |(thread, name): (&u32, &String)| (*thread, Comm::new(name.as_bytes()));
         let names: HashMap<u32, Comm> = self.meta.threads.iter().map(name).collect();
@@ -135,19 +135,15 @@ impl Captured {
 
     /// How many records a CPU's pages say that were lost. A page that is full has no room to say how many.
     fn said_lost(&self, held: &CpuData) -> u64 {
-        let (mut pages, mut page, mut said) = (held.read(), Vec::new(), 0);
-        loop {
-            page.clear();
-            // Errors are reported where the events are read.
-            match (&mut pages).take(self.page_format.page_size as u64).read_to_end(&mut page) {
-                Ok(0) | Err(_) => return said,
-                Ok(_) => {}
+        // Errors are reported where the events are read.
+        let pages = held.pages(self.page_format.page_size).map_while(Result::ok);
+        let said = pages.filter_map(|page| {
+            match ring::entries(&page, &self.page_format).ok()?.next()? {
+                Ok(Entry::Lost { count, .. }) => Some(count),
+                _ => None,
             }
-            let first = ring::entries(&page, &self.page_format).map(|mut entries| entries.next());
-            if let Ok(Some(Ok(Entry::Lost { count, .. }))) = first {
-                said += count;
-            }
-        }
+        });
+        said.sum()
     }
 }
 

@@ -2,7 +2,7 @@
 //! The captured pages of one CPU, in files without a name or in a folder.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io;
 use std::os::unix::fs::FileExt;
 
 use rustix::fs::{MemfdFlags, memfd_create, sendfile};
@@ -57,28 +57,22 @@ impl CpuData {
         (self.older, self.file, self.in_folder) = (None, copy, true);
     }
 
-    /// Reads it from its beginning; several readers do not disturb each other.
-    pub fn read(&self) -> impl Read + '_ {
-        let from_start = |file| ReadAt { file, at: 0 };
-        let older = self.older.as_ref().map(from_start);
-        let older = older.map_or(Box::new(io::empty()) as Box<dyn Read>, |older| Box::new(older));
-        BufReader::with_capacity(1 << 18, older.chain(from_start(&self.file)))
+    /// Its pages, from the first.
+    pub fn pages(&self, size: usize) -> impl Iterator<Item = io::Result<Vec<u8>>> {
+        let of_file =
+            move |file| (0..).map_while(move |n| page_at(file, n * size as u64, size).transpose());
+        self.older.iter().chain([&self.file]).flat_map(of_file)
     }
+}
+
+/// The page there, or what is left if that is less; `None` at the end. Several readers do not disturb each other.
+pub fn page_at(file: &File, offset: u64, size: usize) -> io::Result<Option<Vec<u8>>> {
+    let mut page = vec![0; size];
+    let bytes = file.read_at(&mut page, offset)?;
+    page.truncate(bytes);
+    Ok((bytes > 0).then_some(page))
 }
 
 fn bytes(file: &File) -> u64 {
     file.metadata().map_or(0, |metadata| metadata.len())
-}
-
-struct ReadAt<'a> {
-    file: &'a File,
-    at: u64,
-}
-
-impl Read for ReadAt<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let bytes = self.file.read_at(buffer, self.at)?;
-        self.at += bytes as u64;
-        Ok(bytes)
-    }
 }

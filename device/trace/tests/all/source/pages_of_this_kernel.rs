@@ -52,7 +52,8 @@ fn pages(instance: &Instance, format: PageFormat) -> Vec<CpuPages<'static>> {
         while let Ok(bytes @ 1..) = file.read(&mut page) {
             all.extend(&page[..bytes]);
         }
-        CpuPages { cpu, file: format!("cpu{cpu}"), pages: Box::new(std::io::Cursor::new(all)) }
+        let pages: Vec<_> = all.chunks(format.page_size).map(|page| Ok(page.to_vec())).collect();
+        CpuPages { cpu, file: format!("cpu{cpu}"), pages: Box::new(pages.into_iter()) }
     });
     cpus.collect()
 }
