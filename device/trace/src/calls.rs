@@ -111,8 +111,3 @@ impl Call {
         matches!(self, Fsync | Fdatasync | Sync | Syncfs | Msync)
     }
 }
-
-/// The call of this name, without `sys_enter_` or `sys_exit_`.
-pub fn by_name(name: &[u8]) -> Option<&'static CallEvents> {
-    CALLS.iter().find(|events| events.name.as_bytes() == name)
-}
