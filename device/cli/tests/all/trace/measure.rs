@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much of the time that a program measures around its calls `steady trace` shows: of six programs, each of which
-//! waits for something else. Both are of the same run, so that this machine's speed does not matter. The programs have a
-//! real-time priority: what takes the CPU between the program's clock and the call is no part of the call.
+//! How much of the time that a program measures around its calls `steady trace` shows: of five programs, each of which
+//! waits for something else; and of a sixth, which faults it shows. Both are of the same run, so that this machine's speed
+//! does not matter. The programs have a real-time priority: what takes the CPU between the program's clock and the call is
+//! no part of the call.
 
 use std::fs;
 use std::path::Path;
@@ -144,48 +145,57 @@ fn of_a_writer_that_is_throttled() {
     assert!(throttled_ns > 0, "{:#}", record["calls"]);
 }
 
-/// The end of a fault has no event: only when its thread went on, if it slept at all. Other work on the machine
-/// lengthens what comes then, or ends the I/O before its thread sleeps; so it is measured up to five times.
+/// The end of a fault has no event: it is shown to when its thread last went on after a sleep, and not at all if the I/O
+/// ended before the thread slept. Whether it slept, the kernel counts too: as voluntary context switches.
 #[test]
 fn of_memory_that_is_read_from_a_file() {
     if !Path::new("/sys/kernel/tracing/events/exceptions/page_fault_user").exists() {
         return skip("this kernel has no event of page faults");
     }
     let Some(mounted) = Mounted::new() else { return };
-    let mut last = faults_measured(&mounted);
-    for _ in 1..5 {
-        let (own_ns, record) = &last;
-        if sum_ns(record, &["page_fault"]) * 100 >= own_ns * 98 {
-            break;
-        }
-        last = faults_measured(&mounted);
+    let (touches, faults) = faults_measured(&mounted);
+    assert!(touches.iter().any(|[_, _, sleeps]| *sleeps > 0), "{touches:?}");
+    for touch @ [begin_ns, end_ns, sleeps] in &touches {
+        let within = |(from_ns, to_ns): &&(u64, u64)| begin_ns <= from_ns && to_ns <= end_ns;
+        let shown = faults.iter().filter(within).count();
+        assert_eq!(shown > 0, *sleeps > 0, "{touch:?} of {touches:?}: {faults:?}");
     }
-    expect_nearly_all(last.0, &last.1, &["page_fault"]);
 }
 
-/// The program is traced when it has started, as its own start has faults too.
-fn faults_measured(mounted: &Mounted) -> (u64, Value) {
-    let (go, said) = (mounted.disk.dir.path().join("go"), mounted.disk.dir.path().join("said"));
-    let _ = fs::remove_file(&go);
+/// Of each touch its begin, its end and how often the thread slept in it; and the faults of the trace. The program is
+/// traced when it has started, as its own start has faults too.
+fn faults_measured(mounted: &Mounted) -> (Vec<[u64; 3]>, Vec<(u64, u64)>) {
+    let file = |name: &str| mounted.disk.dir.path().join(name);
+    let (go, said, rows) = (file("go"), file("said"), file("rows"));
     let program = format!(
-        "{PROLOGUE}file = os.open('{}', os.O_RDONLY)\nmemory = mmap.mmap(file, 0, prot=mmap.PROT_READ)\n\
-         def touch(place):\n    return memory[place]\n\
+        "{PROLOGUE}import json, resource\n\
+         file = os.open('{}', os.O_RDONLY)\nmemory = mmap.mmap(file, 0, prot=mmap.PROT_READ)\n\
+         def sleeps():\n    return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw\n\
+         touches = []\n\
          while not os.path.exists('{}'):\n    time.sleep(0.01)\n\
-         for number in range(0, 24 << 20, 1 << 20):\n    timed(touch, number)\n\
-         open('{}', 'w').write(str(own_ns))",
+         for number in range(0, 24 << 20, 1 << 20):\n    \
+         before = sleeps()\n    begin = time.monotonic_ns()\n    memory[number]\n    \
+         end = time.monotonic_ns()\n    touches.append((begin, end, sleeps() - before))\n\
+         json.dump(touches, open('{}', 'w'))",
         mounted.cold_file(),
         go.display(),
         said.display()
     );
     let words = ["--fifo", "1", "python3", "-c", &program];
     let mut process = Command::new("chrt").args(words).spawn().unwrap();
-    let child = start(&["--pid", &process.id().to_string(), "--json"]);
+    let number = process.id().to_string();
+    let child = start(&["--pid", &number, "--json", "--json-lines", rows.to_str().unwrap()]);
     fs::write(&go, "").unwrap();
     process.wait().unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let own_ns = fs::read_to_string(&said).unwrap().parse().unwrap();
-    (own_ns, valid_json(&output, SCHEMA))
+    let rows = fs::read_to_string(&rows).unwrap();
+    let rows = rows.lines().map(|row| serde_json::from_str::<Value>(row).unwrap());
+    let faults = rows.filter(|row| row["call"] == "page_fault").map(|row| {
+        let [at_ns, total_ns] = ["at_ns", "total_ns"].map(|name| row[name].as_u64().unwrap());
+        (at_ns, at_ns + total_ns)
+    });
+    (serde_json::from_slice(&fs::read(&said).unwrap()).unwrap(), faults.collect())
 }
 
 /// fio may see a completion in the ring before the call that waits for it returns.
