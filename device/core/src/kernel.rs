@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 /// The running kernel, as `uname` says.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Kernel {
     /// `uname -r`.
     pub release: String,

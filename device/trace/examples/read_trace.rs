@@ -21,19 +21,19 @@ fn main() -> ExitCode {
     for item in source.by_ref() {
         match item {
             Ok(_) => events += 1,
-            Err(problem) => problems.note(problem),
+            Err(problem) => problems.note(&problem),
         }
     }
     let seconds = began.elapsed().as_secs_f64();
     let skipped = source.skipped();
-    for problem in problems.kept() {
+    for problem in &problems.first {
         eprintln!("read_trace: {problem}");
     }
     println!(
         "{{\"events\": {events}, \"skipped\": {}, \"problems\": {}, \"seconds\": {seconds:.3}, \
          \"memory_kib_max\": {}}}",
         skipped,
-        problems.count(),
+        problems.count,
         memory_kib_max()
     );
     ExitCode::SUCCESS

@@ -24,7 +24,8 @@ pub struct Event {
 /// The CPU of a loss of unknown CPU and time.
 pub const UNKNOWN_CPU: u32 = u32::MAX;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumDiscriminants)]
+#[strum_discriminants(name(Kind))]
 pub enum EventKind {
     /// `syscalls:sys_enter_*`, for the calls of [`Call`], with the file descriptor, where the call has one.
     CallEnter { call: Call, fd: Option<i32> },
@@ -144,8 +145,9 @@ pub struct Command {
     pub opcode: Option<u8>,
 }
 
-/// What an operation of io_uring does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// What an operation of io_uring does; in records as the call that does the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum UringOp {
     Read,
     Write,
@@ -192,7 +194,7 @@ pub enum Driver {
 }
 
 /// A block device's number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Dev {
     pub major: u32,
     pub minor: u32,
@@ -233,7 +235,10 @@ pub struct Op {
 }
 
 /// What a request does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, strum::IntoStaticStr,
+)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum OpKind {
     /// R
     Read,
@@ -256,8 +261,12 @@ pub struct Priority {
     pub level: u8,
 }
 
-/// An I/O priority class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// An I/O priority class, in the order of the kernel's numbers.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::FromRepr, strum::IntoStaticStr,
+)]
+#[strum(serialize_all = "snake_case", const_into_str)]
+#[repr(u16)]
 pub enum Class {
     /// Not set.
     None,
@@ -271,13 +280,7 @@ pub enum Class {
 impl Priority {
     /// From the kernel's own encoding, which trace events use; `None` for a class that is none of [`Class`].
     pub fn from_kernel(ioprio: u16) -> Option<Priority> {
-        let class = match ioprio >> 13 {
-            0 => Class::None,
-            1 => Class::Rt,
-            2 => Class::Be,
-            3 => Class::Idle,
-            _ => return None,
-        };
+        let class = Class::from_repr(ioprio >> 13)?;
         Some(Priority { class, level: (ioprio & 7) as u8 })
     }
 }

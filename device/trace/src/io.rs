@@ -34,7 +34,6 @@ pub enum Mark {
 }
 
 impl Mark {
-    /// All, in order.
     pub const ALL: [Mark; 7] = [
         Mark::Queued,
         Mark::GotRequest,
@@ -51,7 +50,6 @@ impl Mark {
 pub struct Marks([Option<u64>; 7]);
 
 impl Marks {
-    /// When `mark` was passed.
     pub fn get(&self, mark: Mark) -> Option<u64> {
         self.0[mark as usize]
     }
@@ -73,7 +71,7 @@ impl Marks {
 }
 
 /// A request that was seen from its first bio (or at least its issue) to its completion.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// The device it was issued to.
     pub dev: Dev,
@@ -92,9 +90,7 @@ pub struct Request {
     pub pid: u32,
     /// That thread's name, empty if unknown.
     pub comm: Comm,
-    /// On whose behalf.
     pub origin: Origin,
-    /// When it passed each layer.
     pub marks: Marks,
     /// When each further bio that was merged into it was queued, in ns.
     pub merged_queued_ns: Vec<u64>,
@@ -102,7 +98,6 @@ pub struct Request {
     pub cut_from_bio: bool,
     /// Dispatches, if more than one: pieces of a split, or after a requeue. In order, no overlap.
     pub pieces: Vec<Piece>,
-    /// How often the driver requeued it.
     pub requeues: u32,
     /// 0, or a negative errno.
     pub error: i32,
@@ -114,7 +109,6 @@ impl Request {
         Mark::ALL.into_iter().find_map(|mark| self.marks.get(mark)).unwrap_or(0)
     }
 
-    /// When it completed, in ns.
     pub fn end_ns(&self) -> u64 {
         self.marks.get(Mark::Completed).unwrap_or_else(|| self.begin_ns())
     }
@@ -157,11 +151,9 @@ impl Request {
 /// One dispatch, of a request that had several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Issued to the driver.
     pub issued_ns: u64,
     /// Completed, or requeued.
     pub ended_ns: u64,
-    /// First sector.
     pub sector: u64,
     /// Bytes completed; 0 if it was requeued.
     pub bytes: u64,
@@ -172,7 +164,8 @@ pub struct Piece {
 }
 
 /// On whose behalf a request was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Origin {
     /// Of an I/O: an index into [`Trace::ios`].
     Io(usize),
@@ -180,14 +173,14 @@ pub enum Origin {
     Writeback(Option<u64>),
     /// Readahead; of that inode, if known.
     Readahead(Option<u64>),
-    /// A file system's journal.
     Journal,
     /// A thread whose system call was not seen (it began before the trace, or those events are missing), or a
     /// kernel thread.
+    #[default]
     Thread,
 }
 
-/// One I/O of a program.
+/// One call of a program, or one operation of io_uring or aio.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Io {
     /// By which call, or through which interface.
@@ -204,29 +197,33 @@ pub struct Io {
     pub exited_ns: u64,
     /// Bytes that it moved; 0 for a sync or if it failed.
     pub bytes: u64,
-    /// Its requests, as indices into [`Trace::requests`], in the order of their first bio; never empty.
+    /// Its requests, as indices into [`Trace::requests`], in the order of their first bio.
     pub requests: Vec<usize>,
-    /// Where its time went; the sum is `exited_ns - entered_ns`.
+    /// Where its time went; the sum is `exited_ns - entered_ns`. Of one without requests nothing.
     pub spans: Spans,
-}
-
-/// A call that queued no request of its own, being served from memory or by what others had queued; or one whose
-/// requests are not all known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CallWithoutRequest {
-    pub call: Call,
-    /// The file descriptor that it names.
-    pub fd: Option<i32>,
-    pub pid: u32,
-    pub comm: Comm,
-    /// It begins, in ns.
-    pub entered_ns: u64,
-    /// It returns, in ns.
-    pub exited_ns: u64,
     /// A journal's commit began and ended in it, and the call is one that waits for such.
     pub has_commit: bool,
     /// It queued requests of which not all are matched or certain.
     pub incomplete: bool,
+}
+
+impl Io {
+    pub fn begin(call: Call, (pid, comm): (u32, Comm), entered_ns: u64) -> Io {
+        Io {
+            call,
+            fd: None,
+            operation: None,
+            pid,
+            comm,
+            entered_ns,
+            exited_ns: entered_ns,
+            bytes: 0,
+            requests: Vec::new(),
+            spans: Spans::default(),
+            has_commit: false,
+            incomplete: false,
+        }
+    }
 }
 
 /// The e.MMC analysis paper's four spans, in ns. Each moment of an I/O belongs to exactly one: `device` while any of
@@ -238,7 +235,6 @@ pub struct Spans {
     pub submission_ns: u64,
     /// Block layer, scheduler and driver, up to the start of the command.
     pub block_ns: u64,
-    /// The hardware.
     pub device_ns: u64,
     /// From the end of the command to the return to the program.
     pub post_ns: u64,
@@ -273,10 +269,11 @@ impl Spans {
 pub struct Trace {
     /// In the order of their end.
     pub requests: Vec<Request>,
-    /// In the order of their end.
+    /// In the order of their end; each has requests.
     pub ios: Vec<Io>,
-    /// In the order of their end.
-    pub calls_without_request: Vec<CallWithoutRequest>,
+    /// Calls that queued no request of their own, being served from memory or by what others had queued, or whose
+    /// requests are not all known; in the order of their end.
+    pub calls_without_request: Vec<Io>,
     /// What was seen, and what could not be matched.
     pub account: Coverage,
     /// Missing kinds of event, with the consequence.
@@ -284,10 +281,11 @@ pub struct Trace {
     /// Which thread ran on which CPU; empty without sched events.
     pub sched: Sched,
     pub processes: Processes,
-    /// Pauses of dirty throttling, in time order.
-    pub dirty_pauses: Vec<DirtyPause>,
-    /// Waits for locks of the kernel, in the order of their end.
-    pub lock_waits: Vec<LockWait>,
+    /// When dirty throttling paused a writing thread (`balance_dirty_pages`), in time order. For so long at most: it
+    /// counts in timer ticks of the kernel.
+    pub dirty_pauses: Vec<OfThread>,
+    /// When a thread found a lock of the kernel taken, until it had it, in the order of their end.
+    pub lock_waits: Vec<OfThread>,
 }
 
 /// Of which process each thread is, if it is not that of its own number. Of a number that is used again, the last.
@@ -325,7 +323,6 @@ impl Processes {
         None
     }
 
-    /// A thread starts another.
     pub fn start(&mut self, by: u32, thread: u32, same_process: bool) {
         if same_process {
             self.of_threads.insert(thread, self.of(by));
@@ -336,22 +333,12 @@ impl Processes {
     }
 }
 
-/// A thread found a lock of the kernel taken, and waited for it.
+/// A time of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LockWait {
+pub struct OfThread {
     pub pid: u32,
     pub begin_ns: u64,
     pub end_ns: u64,
-}
-
-/// Dirty throttling pauses a writing thread (`balance_dirty_pages`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DirtyPause {
-    pub pid: u32,
-    /// From when on.
-    pub begin_ns: u64,
-    /// For how long at most; in timer ticks of the kernel.
-    pub pause_ns: u64,
 }
 
 /// An event that the trace lacks.
@@ -366,7 +353,6 @@ pub struct Missing {
 /// Every event and every request is counted in one of these.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Coverage {
-    /// Events read.
     pub events: u64,
     /// Events that the kernel or the tracer says it lost.
     pub events_lost: u64,
@@ -389,14 +375,11 @@ pub struct Coverage {
     pub ios_incomplete: u64,
 }
 
-/// A request that is not matched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unmatched {
     /// When its last event was.
     pub time_ns: u64,
-    /// Its device.
     pub dev: Dev,
-    /// First sector.
     pub sector: u64,
     pub op: Op,
     pub why: &'static str,

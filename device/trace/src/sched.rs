@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::event::Comm;
+use super::event::{Comm, Event, EventKind};
 
 /// A thread, as sched events have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,14 +16,19 @@ pub struct SchedTask {
     pub prio: i32,
 }
 
+impl SchedTask {
+    fn is_of_nobody(&self) -> bool {
+        let names: [&[u8]; 4] = [b"kworker/", b"ksoftirqd/", b"rcu", b"migration/"];
+        self.pid == 0 || names.iter().any(|name| self.comm.as_bytes().starts_with(name))
+    }
+}
+
 /// `sched:sched_switch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Switch {
-    /// The thread that is switched out.
     pub prev: SchedTask,
     /// That thread is still runnable: it was preempted, or yielded. If not, it sleeps.
     pub runnable: bool,
-    /// The thread that is switched in.
     pub next: SchedTask,
 }
 
@@ -33,12 +38,14 @@ pub struct Waking {
     pub woken: SchedTask,
     /// The waker's context; `None` if the source does not show it.
     pub context: Option<Context>,
+    /// By the completion of the request that completed then; no source shows it, but `follow` finds it.
+    pub completed_ns: Option<u64>,
 }
 
 /// The context that a CPU is in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Context {
-    /// The thread itself.
     Thread,
     /// A softirq, on top of that thread or in it (ksoftirqd).
     Softirq,
@@ -46,94 +53,56 @@ pub enum Context {
     Interrupt,
 }
 
-/// One event of the scheduler.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SchedEvent {
-    /// In the clock of the trace, in ns.
-    pub time_ns: u64,
-    pub cpu: u32,
-    pub what: SchedWhat,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SchedWhat {
-    /// A context switch.
-    Switch(Switch),
-    /// A thread is woken.
-    Waking {
-        waking: Waking,
-        /// In the context of that one.
-        by: (u32, Comm),
-        /// By the completion of the request that completed then.
-        completed_ns: Option<u64>,
-    },
-    /// Events of this CPU are missing here.
-    Lost,
-}
-
-/// All of a trace, in the order of their time.
+/// Switches, wakeups and losses of a trace, in the order of their time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sched {
-    events: Vec<SchedEvent>,
+    events: Vec<Event>,
     /// Places in `events` of those about each thread.
     of_thread: HashMap<u32, Vec<usize>>,
-    /// First and last switch of each thread, in ns.
-    seen_ns: HashMap<u32, (u64, u64)>,
-    of_all: bool,
+    /// The switches of all threads were traced, not only of some: as captured by `steady`, or shown by a switch between
+    /// idle and a kernel thread that nobody selects.
+    pub of_all: bool,
 }
 
 impl Sched {
-    /// The next event.
-    pub fn take(&mut self, event: SchedEvent) {
-        let place = self.events.len();
-        match event.what {
-            SchedWhat::Switch(switch) => {
-                for pid in [switch.prev.pid, switch.next.pid] {
-                    self.of_thread.entry(pid).or_default().push(place);
-                    let seen = self.seen_ns.entry(pid).or_insert((event.time_ns, event.time_ns));
-                    seen.1 = event.time_ns;
-                }
-                let of_nobody = |task: &SchedTask| {
-                    let names = ["kworker/", "ksoftirqd/", "rcu", "migration/"];
-                    let comm = task.comm.as_bytes();
-                    task.pid == 0 || names.iter().any(|name| comm.starts_with(name.as_bytes()))
-                };
-                self.of_all |= of_nobody(&switch.prev) && of_nobody(&switch.next);
+    /// The next event; others are not kept.
+    pub fn take(&mut self, event: Event) {
+        let about = match event.what {
+            EventKind::Switch(Switch { prev, next, .. }) => {
+                self.of_all |= [prev, next].iter().all(SchedTask::is_of_nobody);
+                vec![prev.pid, next.pid]
             }
+            EventKind::Waking(waking) => vec![waking.woken.pid],
             // Without earlier events, nothing is incomplete.
-            SchedWhat::Lost if self.events.is_empty() => return,
-            SchedWhat::Lost => {}
-            SchedWhat::Waking { waking, .. } => {
-                self.of_thread.entry(waking.woken.pid).or_default().push(place);
-            }
+            EventKind::Lost { .. } if !self.events.is_empty() => Vec::new(),
+            _ => return,
+        };
+        for pid in about {
+            self.of_thread.entry(pid).or_default().push(self.events.len());
         }
         self.events.push(event);
     }
 
-    pub fn events(&self) -> &[SchedEvent] {
+    pub fn events(&self) -> &[Event] {
         &self.events
     }
 
+    fn of_thread(&self, pid: u32) -> &[usize] {
+        self.of_thread.get(&pid).map_or(&[], Vec::as_slice)
+    }
+
     /// Those about a thread after a moment.
-    pub fn of_thread_after(&self, pid: u32, ns: u64) -> impl Iterator<Item = &SchedEvent> {
-        let own = self.of_thread.get(&pid).map_or(&[][..], Vec::as_slice);
+    pub fn of_thread_after(&self, pid: u32, ns: u64) -> impl Iterator<Item = &Event> {
+        let own = self.of_thread(pid);
         let first = own.partition_point(|place| self.events[*place].time_ns <= ns);
         own[first..].iter().map(|place| &self.events[*place])
     }
 
     /// First and last switch of a thread, in ns.
     pub fn seen_ns(&self, pid: u32) -> Option<(u64, u64)> {
-        self.seen_ns.get(&pid).copied()
-    }
-
-    /// The switches of all threads were traced.
-    pub fn note_all(&mut self) {
-        self.of_all = true;
-    }
-
-    /// The switches of all threads were traced, not only of some: as captured by `steady`, or shown by a switch between
-    /// idle and a kernel thread that nobody selects.
-    pub fn is_of_all(&self) -> bool {
-        self.of_all
+        let own = self.of_thread(pid).iter().map(|place| &self.events[*place]);
+        let mut switches = own.filter(|event| matches!(event.what, EventKind::Switch(_)));
+        let first_ns = switches.next()?.time_ns;
+        Some((first_ns, switches.next_back().map_or(first_ns, |last| last.time_ns)))
     }
 }

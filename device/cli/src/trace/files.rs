@@ -33,7 +33,7 @@ pub fn read(arguments: &Arguments, stop: &Interrupt) -> Result<(Followed, Status
         eprintln!("steady: interrupted; the part read so far follows");
     }
     let found = Followed { skipped, ..reading.finish() };
-    match (found.trace.account.events, found.problems.kept()) {
+    match (found.trace.account.events, &found.problems.first[..]) {
         (0, [problem, ..]) => {
             Err(Failure::with(Status::Usage)(anyhow!("no event could be read: {problem}")))
         }

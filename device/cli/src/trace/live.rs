@@ -152,7 +152,7 @@ fn wait(
             }
             _ => {}
         }
-        if tracing && capture.has_ended() {
+        if tracing && capture.reader.has_ended() {
             tracing = false;
             eprintln!("steady: {}", why_it_ended(arguments, capture, told.is_some()));
             if child.is_none() {
@@ -160,7 +160,7 @@ fn wait(
             }
             (since, pace) = (Instant::now(), Pace::new());
         }
-        for figures in capture.intervals() {
+        for figures in capture.reader.intervals() {
             eprint!("{}", interval(began.elapsed(), &figures, &names));
         }
         if arguments.interval.is_none() && pace.is_due(since.elapsed()) {
@@ -189,7 +189,7 @@ fn interval(elapsed: Duration, figures: &[Interval], names: &BTreeMap<Dev, Strin
 
 /// Without tracing, the program is not ended but waited for.
 fn why_it_ended(arguments: &Arguments, capture: &Capture, told: bool) -> String {
-    let why = match capture.end_reason() {
+    let why = match capture.reader.end_reason() {
         Some(EndReason::MemoryFull) => {
             let hint = if arguments.keep.is_none() { "; --keep DIR continues on disk" } else { "" };
             format!("memory ({}) is full: tracing ended early{hint}", size_text(arguments.memory))

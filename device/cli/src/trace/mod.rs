@@ -20,12 +20,11 @@ use anyhow::Context;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_core::kernel::Kernel;
 use steadyio_trace::event::Dev;
-use steadyio_trace::io::Trace;
 use steadyio_trace::perfetto;
-use steadyio_trace::report::record::{Question, Record, Unread};
-use steadyio_trace::report::rows::{self, Row};
+use steadyio_trace::report::record::{Question, Record};
+use steadyio_trace::report::rows::{self, rows};
+use steadyio_trace::report::shown::Shown;
 use steadyio_trace::report::spans_file;
-use steadyio_trace::source::Problems;
 use steadyio_trace::source::capture::devices::{Stack, names, parse};
 
 use crate::record_file::RecordFile;
@@ -54,23 +53,20 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         worst: arguments.worst,
         asked_for: asked_for.filter(|_| !arguments.all),
         device,
-        names: names.clone(),
+        names,
         kernel,
-        problems: unread(&problems),
+        problems,
         skipped,
     };
-    let calls = question.calls_shown(&trace);
-    let rows = if files.want_rows() { rows::rows(&trace, &question) } else { Vec::new() };
-    let record = Record::new(&trace, question);
+    let shown = Shown::of(&trace, &question);
+    let record = Record::new(&shown);
     print(&if arguments.json {
         record.to_json().map_err(Failure::with(Status::Failed))?
     } else {
         text(&record, arguments.fine)
     })?;
     // Last, so that the tables are printed even if a file cannot be written.
-    files
-        .write((&trace, &calls), &names, (&record, &rows))
-        .map_err(Failure::with(Status::Failed))?;
+    files.write(&shown, &record).map_err(Failure::with(Status::Failed))?;
     Ok(match ended {
         Status::Done if record.is_flawed() => Status::Flawed,
         ended => ended,
@@ -151,24 +147,17 @@ impl OutFiles {
         })
     }
 
-    fn want_rows(&self) -> bool {
-        self.csv.is_some() || self.json_lines.is_some()
-    }
-
-    fn write(
-        self,
-        (trace, calls): (&Trace, &[usize]),
-        names: &BTreeMap<Dev, String>,
-        (record, rows): (&Record, &[Row]),
-    ) -> anyhow::Result<()> {
+    fn write(self, shown: &Shown, record: &Record) -> anyhow::Result<()> {
+        let (trace, names, calls) = (shown.waiting.trace, &shown.question.names, &shown.calls);
+        let rows = rows(shown);
         if let Some(file) = self.perfetto {
             file.fill(|out| perfetto::write(trace, names, calls, out)).context("--perfetto")?;
         }
         if let Some(file) = self.csv {
-            file.fill(|out| rows::write_csv(rows, out)).context("--csv")?;
+            file.fill(|out| rows::write_csv(&rows, out)).context("--csv")?;
         }
         if let Some(file) = self.json_lines {
-            file.fill(|out| rows::write_json_lines(rows, out)).context("--json-lines")?;
+            file.fill(|out| rows::write_json_lines(&rows, out)).context("--json-lines")?;
         }
         if let Some(file) = self.spans {
             let spans = spans_file::of_record(record).context("--spans")?;
@@ -183,11 +172,4 @@ fn text(record: &Record, fine: bool) -> String {
         + &tables::tables(record, fine)
         + &words::worst(record)
         + &words::account(record)
-}
-
-fn unread(problems: &Problems) -> Unread {
-    Unread {
-        count: problems.count(),
-        first: problems.kept().iter().map(ToString::to_string).collect(),
-    }
 }

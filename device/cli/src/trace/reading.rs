@@ -66,7 +66,7 @@ impl Reading {
                     threads.take(&event);
                 }
             }
-            Err(problem) => self.problems.note(problem),
+            Err(problem) => self.problems.note(&problem),
         }
     }
 

@@ -30,7 +30,6 @@ use waits::Waits;
 use super::event::{Dev, Event, EventKind, Extent};
 use super::io::{Processes, Trace};
 
-/// What to follow.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Only requests of this device, and the I/Os that led to them; all if `None`.
@@ -57,8 +56,8 @@ pub struct Follower {
 
 impl Follower {
     pub fn new(options: Options) -> Follower {
-        let waits = Waits::new(options.sched_of_all);
-        let mut follower = Follower { options, waits, ..Follower::default() };
+        let mut follower = Follower { options, ..Follower::default() };
+        follower.waits.sched.of_all = follower.options.sched_of_all;
         follower.callers.processes = std::mem::take(&mut follower.options.processes);
         follower
     }
@@ -68,7 +67,7 @@ impl Follower {
         self.ledger.results.account.events += 1;
         self.seen.note(event);
         self.waits.take(event);
-        self.requests.settle_flushes(event, &mut self.ledger);
+        self.requests.flushes.settle(event, &mut self.ledger);
         if self.callers.moves_on(event) {
             self.bios.drop_pending(event.pid, &mut self.ledger);
         }
@@ -85,7 +84,7 @@ impl Follower {
 
     /// The end of the trace: what is still open is at its edge.
     pub fn finish(mut self) -> Trace {
-        self.requests.settle_all_flushes(&mut self.ledger);
+        self.requests.flushes.settle_all(&mut self.ledger);
         self.callers.finish(&mut self.ledger);
         self.ledger.abandon_all();
         self.requests.finish(&mut self.ledger);
@@ -140,7 +139,8 @@ impl Follower {
                 self.requests.issue(event, &extent, bios, ledger);
             }
             EventKind::Requeue(extent) => {
-                self.requests.forget_issue(event.cpu);
+                // Nothing was issued on this CPU after all.
+                self.requests.commands.forget_issue(event.cpu);
                 if is_followed(&extent) {
                     self.requests.requeue(event, &extent, ledger);
                 }
@@ -149,9 +149,13 @@ impl Follower {
                 self.requests.complete(event, &extent, error, ledger);
             }
             EventKind::HardwareStart(command) => {
-                self.requests.start_command(event, &command, ledger);
+                let Requests { commands, open, .. } = &mut self.requests;
+                commands.start(event, &command, open, ledger);
             }
-            EventKind::HardwareDone(command) => self.requests.end_command(event, &command),
+            EventKind::HardwareDone(command) => {
+                let Requests { commands, open, .. } = &mut self.requests;
+                commands.end(event, &command, &mut open.table);
+            }
             _ => {}
         }
     }

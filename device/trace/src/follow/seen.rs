@@ -3,130 +3,105 @@
 
 use super::callers::submitter_of;
 use super::requests::MMC_MAJOR;
-use crate::event::{Call, Driver, Event, EventKind};
+use crate::event::{Call, Driver, Event, EventKind, Kind};
 use crate::io::Missing;
 
-/// What has been seen.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    get_request: bool,
-    uring_submit: bool,
-    queue: bool,
-    insert: bool,
-    issue: bool,
-    complete: bool,
-    call: bool,
+    /// A bit for each [`Kind`].
+    kinds: u64,
     uring_call: bool,
     worker: bool,
-    queued_work: bool,
     readahead: bool,
-    page_cache: bool,
     journal_thread: bool,
-    commit: bool,
     card: bool,
-    command: bool,
-    switch: bool,
-    waking: bool,
+    card_command: bool,
 }
 
 impl Seen {
     /// Called with each event, before anything else.
     pub fn note(&mut self, event: &Event) {
+        self.kinds |= bit(event.what.into());
         match &event.what {
             EventKind::BioQueue(extent) => {
-                self.queue = true;
                 self.readahead |= extent.op.ahead;
                 self.journal_thread |= event.comm.as_bytes().starts_with(b"jbd2/");
                 self.worker |= submitter_of(&event.comm).is_some();
             }
-            EventKind::GetRequest(_) => self.get_request = true,
-            EventKind::Insert(_) => self.insert = true,
-            EventKind::Issue(extent) => {
-                self.issue = true;
-                self.card |= extent.dev.major == MMC_MAJOR;
-            }
-            EventKind::Complete { .. } => self.complete = true,
-            EventKind::CallEnter { call, .. } => {
-                self.call = true;
-                self.uring_call |= *call == Call::IoUringEnter;
-            }
-            EventKind::UringSubmit { .. } => self.uring_submit = true,
-            EventKind::UringQueueWork { .. } => self.queued_work = true,
-            EventKind::PageCacheAdd { .. } => self.page_cache = true,
-            EventKind::JournalCommitStart { .. } => self.commit = true,
-            EventKind::HardwareStart(command) => self.command |= command.driver == Driver::Mmc,
-            EventKind::Switch(_) => self.switch = true,
-            EventKind::Waking(_) => self.waking = true,
+            EventKind::Issue(extent) => self.card |= extent.dev.major == MMC_MAJOR,
+            EventKind::CallEnter { call, .. } => self.uring_call |= *call == Call::IoUringEnter,
+            EventKind::HardwareStart(of) => self.card_command |= of.driver == Driver::Mmc,
             _ => {}
         }
     }
 
     /// The events that should have been seen and were not, with the consequence.
     pub fn missing(&self) -> Vec<Missing> {
-        let requests = self.issue || self.complete;
+        let has = |kind| self.kinds & bit(kind) != 0;
+        let requests = has(Kind::Issue) || has(Kind::Complete);
         let rows = [
             (
-                requests && !self.queue,
+                requests && !has(Kind::BioQueue),
                 "block:block_bio_queue",
                 "unknown who queued a request, and when it entered the block layer",
             ),
             (
-                requests && !self.get_request,
+                requests && !has(Kind::GetRequest),
                 "block:block_getrq",
                 "waits for a tag and in the scheduler look alike; flushes are not linked to the I/Os that wait",
             ),
             (
-                requests && !self.insert,
+                requests && !has(Kind::Insert),
                 "block:block_rq_insert",
                 "unknown when a request entered the scheduler (there may be none)",
             ),
             (
-                self.complete && !self.issue,
+                has(Kind::Complete) && !has(Kind::Issue),
                 "block:block_rq_issue",
                 "no request can be followed: unknown when it was issued to the driver",
             ),
             (
-                self.issue && !self.complete,
+                has(Kind::Issue) && !has(Kind::Complete),
                 "block:block_rq_complete",
                 "no request can be followed: unknown when it completed",
             ),
             (
-                self.queue && !self.call,
+                has(Kind::BioQueue) && !has(Kind::CallEnter),
                 "syscalls:sys_enter_*",
                 "requests only, no I/Os: submission and post are unknown",
             ),
             (
-                self.uring_call && !self.uring_submit,
+                self.uring_call && !has(Kind::UringSubmit),
                 "io_uring:io_uring_submit_req",
                 "io_uring operations are told apart by their bios only",
             ),
             (
-                self.worker && self.uring_submit && !self.queued_work,
+                self.worker && has(Kind::UringSubmit) && !has(Kind::UringQueueWork),
                 "io_uring:io_uring_queue_async_work",
                 "unknown which operations io_uring workers do: these I/Os are incomplete",
             ),
             (
-                self.readahead && !self.page_cache,
+                self.readahead && !has(Kind::PageCacheAdd),
                 "filemap:mm_filemap_add_to_page_cache",
                 "unknown which inode readahead is for",
             ),
             (
-                self.journal_thread && !self.commit,
+                self.journal_thread && !has(Kind::JournalCommitStart),
                 "jbd2:jbd2_start_commit",
                 "unknown which fsync waited for which journal commit",
             ),
             (
-                self.card && !self.command,
+                self.card && !self.card_command,
                 "mmc:mmc_request_start",
                 "time in the MMC driver counts as device time",
             ),
             (
-                self.call && !self.switch,
+                has(Kind::CallEnter) && !has(Kind::Switch),
                 "sched:sched_switch",
                 "unknown what threads did in submission and post (--sched)",
             ),
             (
-                self.switch && !self.waking,
+                has(Kind::Switch) && !has(Kind::Waking),
                 "sched:sched_waking",
                 "unknown whether a thread slept or waited for a CPU",
             ),
@@ -134,4 +109,8 @@ impl Seen {
         let absent = rows.into_iter().filter(|(absent, ..)| *absent);
         absent.map(|(_, event, consequence)| Missing { event, consequence }).collect()
     }
+}
+
+fn bit(kind: Kind) -> u64 {
+    1 << kind as u32
 }

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use crate::event::{Event, EventKind};
-use crate::io::{DirtyPause, LockWait};
-use crate::sched::{Sched, SchedEvent, SchedWhat};
+use crate::io::OfThread;
+use crate::sched::{Sched, Waking};
 
 /// No completion of a request takes longer: what is woken later has another reason.
 const COMPLETION_NS_MAX: u64 = 1_000_000;
@@ -13,8 +13,8 @@ const COMPLETION_NS_MAX: u64 = 1_000_000;
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     pub sched: Sched,
-    pub dirty_pauses: Vec<DirtyPause>,
-    pub lock_waits: Vec<LockWait>,
+    pub dirty_pauses: Vec<OfThread>,
+    pub lock_waits: Vec<OfThread>,
     /// Since when each thread waits for a lock, in ns.
     locked_since_ns: HashMap<u32, u64>,
     /// What each CPU completed last, if nothing else was seen there since: when, and in the context of which thread.
@@ -22,46 +22,34 @@ pub(super) struct Waits {
 }
 
 impl Waits {
-    /// Sched events, if any, may be of all threads.
-    pub fn new(sched_of_all: bool) -> Waits {
-        let mut waits = Waits::default();
-        if sched_of_all {
-            waits.sched.note_all();
-        }
-        waits
-    }
-
     pub fn take(&mut self, event: &Event) {
         let (pid, time_ns) = (event.pid, event.time_ns);
         match event.what {
-            EventKind::Switch(switch) => self.note_sched(event, SchedWhat::Switch(switch)),
+            EventKind::Switch(_) => self.sched.take(*event),
             EventKind::Waking(waking) => {
                 let completed_ns = self.completion_before(event);
-                let by = (pid, event.comm);
-                self.note_sched(event, SchedWhat::Waking { waking, by, completed_ns });
+                let what = EventKind::Waking(Waking { completed_ns, ..waking });
+                self.sched.take(Event { what, ..*event });
             }
             EventKind::DirtyPause { pause_ns } => {
-                self.dirty_pauses.push(DirtyPause { pid, begin_ns: time_ns, pause_ns });
+                let end_ns = time_ns.saturating_add(pause_ns);
+                self.dirty_pauses.push(OfThread { pid, begin_ns: time_ns, end_ns });
             }
             EventKind::LockBegin => {
                 self.locked_since_ns.entry(pid).or_insert(time_ns);
             }
             EventKind::LockEnd => {
                 if let Some(begin_ns) = self.locked_since_ns.remove(&pid) {
-                    self.lock_waits.push(LockWait { pid, begin_ns, end_ns: time_ns });
+                    self.lock_waits.push(OfThread { pid, begin_ns, end_ns: time_ns });
                 }
             }
             EventKind::Lost { .. } => {
-                self.note_sched(event, SchedWhat::Lost);
+                self.sched.take(*event);
                 self.locked_since_ns.clear();
             }
             _ => {}
         }
         self.note_completion(event);
-    }
-
-    fn note_sched(&mut self, event: &Event, what: SchedWhat) {
-        self.sched.take(SchedEvent { time_ns: event.time_ns, cpu: event.cpu, what });
     }
 
     /// The completion of a request wakes who waits for it right away, on the same CPU and on top of the same thread.

@@ -4,9 +4,8 @@
 use crate::event::Op;
 use crate::io::Request;
 use crate::report::rows::Row;
-use crate::report::words::{class_word, inode, op_word, origin_word};
+use crate::report::words::{class_word, inode};
 
-/// An argument's value.
 pub enum Value {
     Number(i64),
     Text(String),
@@ -37,7 +36,7 @@ pub fn of_request(index: usize, request: &Request) -> Arguments {
     all.push(("op", Value::Text(op(request.op))));
     let levels = class_word(request).zip(request.priority.map(|priority| priority.level));
     all.extend(levels.map(|(class, level)| ("priority", Value::Text(format!("{class}/{level}")))));
-    all.push(("origin", text(origin_word(request.origin))));
+    all.push(("origin", text(request.origin.into_str())));
     all.extend(inode(request.origin).map(|inode| ("inode", number(inode))));
     if !request.comm.is_empty() {
         all.push(("comm", text(&request.comm.to_string())));
@@ -85,7 +84,7 @@ fn op(op: Op) -> String {
         (op.ahead, "readahead"),
     ];
     let set = flags.into_iter().filter_map(|(set, name)| set.then_some(name));
-    std::iter::once(op_word(op.kind)).chain(set).collect::<Vec<_>>().join(" ")
+    std::iter::once(op.kind.into_str()).chain(set).collect::<Vec<_>>().join(" ")
 }
 
 /// Short, but exact: in the largest unit that divides it.

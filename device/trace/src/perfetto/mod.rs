@@ -19,6 +19,7 @@ use prost::Message;
 
 use crate::event::Dev;
 use crate::io::Trace;
+use crate::report::rows::Item;
 use messages::{
     CLOCK_MONOTONIC, CLOCK_OF_SEQUENCE, Clock, ClockSnapshot, INCREMENTAL_STATE_CLEARED,
 };
@@ -28,14 +29,14 @@ use tracks::Timeline;
 const BUFFER_BYTES: usize = 64 << 10;
 const SEQUENCE: u32 = 1;
 
-/// Writes a Perfetto trace, with these of [`Trace::calls_without_request`]. Its clock is declared as monotonic; the times are those of the trace's source. Devices
-/// without a name in `names` have their number.
+/// Writes a Perfetto trace, with these calls that have no request of their own. Its clock is declared as monotonic; the
+/// times are those of the trace's source. Devices without a name in `names` have their number.
 ///
 /// Strings are written once and times as differences, which keeps it small.
 pub fn write(
     trace: &Trace,
     names: &BTreeMap<Dev, String>,
-    calls: &[usize],
+    calls: &[Item],
     out: impl Write,
 ) -> io::Result<()> {
     let timeline = Timeline::of(trace, names, calls);

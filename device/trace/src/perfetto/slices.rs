@@ -6,40 +6,28 @@
 
 use crate::io::{Mark, Origin, Piece, Request, Trace};
 
-/// Where a request can be, from the program to the device and back.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Where a request can be, from the program to the device and back; with the name of its tracks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(const_into_str)]
 pub enum Layer {
     /// From the system call (or the bio before, of the same call) to its bio.
+    #[strum(serialize = "submission (VFS)")]
     Submission,
     /// From its bio to its issue to the driver, and between two pieces.
+    #[strum(serialize = "block layer")]
     Block,
     /// From its issue to the start of the command, where an event shows that.
+    #[strum(serialize = "driver")]
     Driver,
     #[default]
+    #[strum(serialize = "device")]
     Device,
     /// From the end of the command to the completion of the request or piece; for the last request of an I/O, to the
     /// return to the program.
+    #[strum(serialize = "completion")]
     Completion,
 }
 
-impl Layer {
-    /// All, in order.
-    pub const ALL: [Layer; 5] =
-        [Layer::Submission, Layer::Block, Layer::Driver, Layer::Device, Layer::Completion];
-
-    /// The name of its tracks.
-    pub fn title(self) -> &'static str {
-        match self {
-            Layer::Submission => "submission (VFS)",
-            Layer::Block => "block layer",
-            Layer::Driver => "driver",
-            Layer::Device => "device",
-            Layer::Completion => "completion",
-        }
-    }
-}
-
-/// One bar.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Slice {
     /// Index in [`Trace::requests`].
@@ -76,7 +64,6 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Of all requests of a trace.
     pub fn of(trace: &Trace) -> Calls {
         let none = || vec![None; trace.requests.len()];
         let mut calls = Calls { begin_ns: none(), return_ns: none() };
@@ -116,7 +103,6 @@ pub fn of_request(trace: &Trace, calls: &Calls, index: usize) -> Vec<Slice> {
     slices.into_iter().enumerate().map(place).collect()
 }
 
-/// When it ends, in ns.
 pub fn end_ns(request: &Request) -> u64 {
     let completed_ns = request.marks.get(Mark::Completed).unwrap_or(0);
     stays(request).last().map_or(0, |stay| stay.ended_ns).max(completed_ns)

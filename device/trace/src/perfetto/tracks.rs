@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use prost::Message;
+use strum::VariantArray;
 
 use super::arguments;
 use super::lanes;
@@ -22,7 +23,7 @@ use crate::report::groups::counts;
 use crate::report::rows::Item;
 use crate::report::thread_time::runs;
 use crate::report::waiting::{Wait, WaitedFor, Waiting};
-use crate::report::words::{device_name, op_word};
+use crate::report::words::device_name;
 
 /// A trace as it is drawn.
 #[derive(Default)]
@@ -36,7 +37,7 @@ pub struct Timeline {
 
 impl Timeline {
     /// Of all I/Os and requests, and of these calls; `names` are those of devices that are known.
-    pub fn of(trace: &Trace, names: &BTreeMap<Dev, String>, calls: &[usize]) -> Timeline {
+    pub fn of(trace: &Trace, names: &BTreeMap<Dev, String>, calls: &[Item]) -> Timeline {
         let mut timeline = Timeline::default();
         timeline.add_threads(trace, calls);
         timeline.add_cpus(trace);
@@ -50,8 +51,11 @@ impl Timeline {
         timeline
     }
 
-    fn add_threads(&mut self, trace: &Trace, calls: &[usize]) {
-        let by_thread = by_key(on_threads(trace, calls).map(|one| (one.item.row.pid, one)));
+    fn add_threads(&mut self, trace: &Trace, calls: &[Item]) {
+        let ios = trace.ios.iter().map(|io| Item::of_io(trace, io, &BTreeMap::new()));
+        let ios: Vec<Item> = ios.collect();
+        let all = on_threads(trace, &ios, calls);
+        let by_thread = by_key(all.map(|one| (one.item.row.pid, one)));
         let processes = by_thread.into_iter().map(|(pid, own)| (trace.processes.of(pid), own));
         for (process, threads) in by_key(processes) {
             let pid_of = |own: &&Vec<OnThread>| own[0].item.row.pid == process;
@@ -119,10 +123,10 @@ impl Timeline {
         let of_layer = |layer| slices.iter().filter(move |slice| slice.layer == layer);
         let with_device = counts(of_layer(Layer::Device).map(Slice::when));
         self.counter("requests in flight", group, 1, with_device);
-        for (rank, layer) in (2..).zip(Layer::ALL) {
-            let mut own: Vec<&Slice> = of_layer(layer).collect();
+        for (rank, layer) in (2..).zip(Layer::VARIANTS) {
+            let mut own: Vec<&Slice> = of_layer(*layer).collect();
             own.sort_by_key(|slice| slice.when());
-            let lanes = self.lanes(layer.title(), group, rank, own.iter().map(|own| own.when()));
+            let lanes = self.lanes(layer.into_str(), group, rank, own.iter().map(|own| own.when()));
             for (slice, track) in own.into_iter().zip(lanes) {
                 let event = self.request_event(trace, slice);
                 self.slice(track, slice.when(), event, slice.waits.iter().copied());
@@ -132,7 +136,7 @@ impl Timeline {
 
     fn request_event(&mut self, trace: &Trace, slice: &Slice) -> TrackEvent {
         let (request, id) = (&trace.requests[slice.request], request_id(slice.request));
-        let mut name = arguments::name(op_word(request.op.kind), request.bytes);
+        let mut name = arguments::name(request.op.kind.into_str(), request.bytes);
         let mut known = arguments::of_request(slice.request, request);
         if let Some(piece) = slice.piece {
             name.push_str(&format!(" {}/{}", piece + 1, request.pieces.len()));
@@ -228,20 +232,22 @@ fn request_id(request: usize) -> u64 {
 struct OnThread<'a> {
     /// Its index in [`Trace::ios`], if it is one.
     io: Option<usize>,
-    item: Item<'a>,
+    item: &'a Item<'a>,
     /// Without those that its requests show, and without what nobody knows.
     waits: Vec<Wait<'a>>,
 }
 
 /// All I/Os, and of these calls those that did not only run.
-fn on_threads<'a>(trace: &'a Trace, calls: &[usize]) -> impl Iterator<Item = OnThread<'a>> {
+fn on_threads<'a>(
+    trace: &'a Trace,
+    ios: &'a [Item<'a>],
+    calls: &'a [Item<'a>],
+) -> impl Iterator<Item = OnThread<'a>> {
     let waiting = Waiting::new(trace);
-    let ios = (0..).zip(&trace.ios);
-    let ios = ios.map(|(index, io)| (Some(index), Item::of_io(trace, io, &BTreeMap::new())));
-    let calls = calls.iter().map(|index| &trace.calls_without_request[*index]);
-    let all: Vec<_> = ios.chain(calls.map(|call| (None, Item::of_call(call)))).collect();
-    all.into_iter().filter_map(move |(io, item)| {
-        let mut waits = waiting.of(&item);
+    let ios = ios.iter().enumerate().map(|(index, io)| (Some(index), io));
+    let all = ios.chain(calls.iter().map(|call| (None, call)));
+    all.filter_map(move |(io, item)| {
+        let mut waits = waiting.of(item);
         let waited = waits.iter().any(|wait| wait.what != WaitedFor::Running);
         waits.retain(|wait| {
             wait.woken.is_some()
@@ -254,7 +260,6 @@ fn on_threads<'a>(trace: &'a Trace, calls: &[usize]) -> impl Iterator<Item = OnT
     })
 }
 
-/// How complete the trace is.
 fn account(trace: &Trace) -> String {
     let account = &trace.account;
     let mut text = format!(

@@ -9,7 +9,7 @@ use super::rows::Item;
 use super::shown::Shown;
 use super::thread_time::Woken;
 use super::waiting::{Wait, WaitedFor, Waiting, length};
-use super::words::{by, context_word, count, request_text, us};
+use super::words::{by, count, request_text, us};
 use super::{by_key, sorted};
 
 /// All calls of one name, those with requests of their own too.
@@ -24,7 +24,6 @@ pub struct CallSum {
     pub waits: Vec<WaitSum>,
 }
 
-/// How long something was waited for.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WaitSum {
     pub waited_for: &'static str,
@@ -44,7 +43,6 @@ pub struct CallsOf {
     /// The file descriptor, if they are those that name one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fd: Option<i32>,
-    /// How many of them are I/Os.
     pub ios: u64,
     /// What its I/Os moved.
     pub bytes: u64,
@@ -88,7 +86,6 @@ pub struct CallWait {
     pub what: WaitedFor,
     pub ns: u64,
     pub times: u64,
-    /// In words.
     pub text: String,
 }
 
@@ -99,7 +96,7 @@ pub fn sums(shown: &Shown) -> Vec<CallSum> {
     let sums = by_call.into_iter().map(|(call, items)| {
         let waits = by_key(items.iter().flat_map(|item| item.waits.iter()));
         let sum = |(what, ns): (&WaitedFor, Vec<&u64>)| WaitSum {
-            waited_for: what.word(),
+            waited_for: what.into_str(),
             ns: ns.into_iter().sum(),
         };
         let waits = sorted(waits.into_iter().map(sum), |wait| wait.ns);
@@ -138,7 +135,7 @@ pub fn of<'a>(shown: &Shown, key: impl Fn(u32, Option<i32>) -> Option<Whose<'a>>
 pub fn groups(calls: &[Item]) -> Vec<CallGroup> {
     let alike = by_key(calls.iter().map(|item| ((item.row.op, item.most()), item.row.total_ns)));
     let groups = alike.into_iter().filter_map(|((op, what), times_ns)| {
-        let (sum_ns, waited_for) = (times_ns.iter().sum(), what.word());
+        let (sum_ns, waited_for) = (times_ns.iter().sum(), what.into_str());
         Some(CallGroup { op, waited_for, sum_ns, times: Distribution::of(times_ns)? })
     });
     sorted(groups, |group| group.sum_ns)
@@ -176,7 +173,7 @@ fn text(longest: &Wait, times: u64) -> String {
     match (longest.request, longest.woken) {
         (Some(request), _) => text + ": " + &request_text(request),
         (None, Some(Woken { by: (pid, comm), context, .. })) => {
-            text + ", woken " + &by(&comm.to_string(), pid, context.map(context_word))
+            text + ", woken " + &by(&comm.to_string(), pid, context.map(|on| on.into_str()))
         }
         (None, None) => text,
     }

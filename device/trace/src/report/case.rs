@@ -8,7 +8,7 @@ use super::distribution::Distribution;
 use super::own_time;
 use super::rows::Item;
 use super::waiting::Waiting;
-use super::words::{count, inode, op_and_size, op_word, origin_word, request_text, us};
+use super::words::{count, inode, op_and_size, request_text, us};
 use super::{by_key, sorted};
 use crate::event::{Dev, OpKind};
 use crate::intervals::Intervals;
@@ -136,10 +136,10 @@ impl<'a> Case<'a> {
         let (is_own, met) = (own.is_some(), own.or_else(others)?);
         let facts = Facts::of("own", is_own).and("requests", met.requests);
         let text = match is_own {
-            true => format!("in its own {}", op_word(kind)),
-            false => format!("with {} in flight", count(met.requests, op_word(kind))),
+            true => format!("in its own {}", kind.into_str()),
+            false => format!("with {} in flight", count(met.requests, kind.into_str())),
         };
-        Some(Cause::new(met.ns, op_word(kind), facts, &text))
+        Some(Cause::new(met.ns, kind.into_str(), facts, &text))
     }
 
     /// The driver requeued it: from then to the next issue.
@@ -191,7 +191,7 @@ impl<'a> Case<'a> {
         };
         let slow = self.own.iter().filter_map(excess).max_by_key(|(ns, ..)| *ns);
         let (ns, (p50_ns, of_count), own) = slow?;
-        let (op, device) = (op_word(own.op.kind), own.with_device());
+        let (op, device) = (own.op.kind.into_str(), own.with_device());
         let others = met(&self.around, Request::with_device, &device).map_or(0, |met| met.requests);
         let facts = Facts::of("op", op)
             .and("bytes", own.bytes)
@@ -272,12 +272,12 @@ impl Met<'_> {
 
     fn facts(&self) -> Facts {
         let request = self.longest;
-        let longest = Facts::of("op", op_word(request.op.kind))
+        let longest = Facts::of("op", request.op.kind.into_str())
             .and("bytes", request.bytes)
             .and("sector", request.sector)
             .and("pid", request.pid)
             .and("comm", request.comm.to_string())
-            .and("origin", origin_word(request.origin))
+            .and("origin", request.origin.into_str())
             .and("inode", inode(request.origin))
             .and("overlap_ns", self.longest_ns)
             .and("device_ns", self.device_ns())

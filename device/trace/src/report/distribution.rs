@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 const NS_PER_US: u64 = 1_000;
 
-/// The figures of a set of times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
     pub count: u64,
@@ -14,11 +13,8 @@ pub struct Distribution {
     /// Median in ns. Percentiles are of the nearest rank: the smallest time with at least that share at or
     /// below it.
     pub p50_ns: u64,
-    /// 99th percentile in ns.
     pub p99_ns: u64,
-    /// 99.9th percentile in ns.
     pub p999_ns: u64,
-    /// Longest in ns.
     pub max_ns: u64,
 }
 

@@ -23,13 +23,10 @@ pub struct Group {
     pub origin: Option<String>,
     /// `read`, `write`, the name of a call that syncs, `flush`, `discard` or `other`.
     pub op: String,
-    /// Smallest of the group, in bytes.
     pub size_bytes_min: u64,
-    /// Largest of the group, in bytes.
     pub size_bytes_max: u64,
     /// The most that were queued or in flight at one moment.
     pub at_once_max: u64,
-    /// Where their time went.
     #[serde(flatten)]
     pub times: Times,
     /// Those that moved most bytes, if inodes are known.

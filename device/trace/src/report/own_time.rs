@@ -5,7 +5,7 @@ use super::cause::{Cause, Facts};
 use super::rows::Item;
 use super::thread_time::{Doing, Stay, Woken, had_cpu};
 use super::waiting::Waiting;
-use super::words::{by, context_word, count, thread, us};
+use super::words::{by, count, thread, us};
 use crate::intervals::Intervals;
 use crate::sched::SchedTask;
 
@@ -104,19 +104,17 @@ fn had_by(task: &SchedTask, ns: Option<u64>) -> (Facts, String) {
     (facts.and("priority", priority).and("ns", ns), text)
 }
 
-/// Who woke a thread.
 struct Waker {
     facts: Facts,
     /// How long it had slept by then, within the span; `None` if it was woken before the span began.
     slept_ns: Option<u64>,
-    /// In words.
     by: String,
 }
 
 fn waker(woken: &Woken, begin_ns: u64) -> Waker {
     let (pid, comm) = (woken.by.0, woken.by.1.to_string());
     let slept_ns = woken.at_ns.checked_sub(begin_ns.max(woken.slept_since_ns));
-    let context = woken.context.map(context_word);
+    let context = woken.context.map(|context| context.into_str());
     let by = by(&comm, pid, context);
     let facts = Facts::of("slept_ns", slept_ns).and("pid", pid).and("comm", comm);
     Waker { facts: facts.and("context", context), slept_ns, by }
@@ -138,12 +136,12 @@ fn dirty_throttle(
     let all = &waiting.trace.dirty_pauses;
     let first = all.partition_point(|pause| pause.begin_ns < from_ns);
     let times = all[first..].iter().take_while(|pause| pause.begin_ns < to_ns);
-    let times = times.filter(|pause| pause.pid == item.row.pid && pause.pause_ns > 0).count();
+    let times =
+        times.filter(|pause| pause.pid == item.row.pid && pause.end_ns > pause.begin_ns).count();
     let text = format!("throttled in balance_dirty_pages ({})", count(times as u64, "pause"));
     Cause::new(paused.total_ns(), "dirty_throttle", Facts::of("times", times), &text)
 }
 
-/// Stays of one kind.
 struct Met<'a> {
     ns: u64,
     times: u64,

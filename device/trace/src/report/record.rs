@@ -12,17 +12,16 @@ use super::groups::{Group, groups};
 use super::rows::Item;
 use super::shown::Shown;
 use super::times::Times;
-use super::words::{device_name, op_word};
+use super::words::device_name;
 use super::worst::{Worst, worst};
 use crate::event::Dev;
 use crate::io::{Coverage, Missing, Trace};
+use crate::source::Problems;
 use crate::source::capture::devices::Stack;
 use crate::source::capture::threads::AskedFor;
 
-/// The record's schema.
 pub const TRACE_SCHEMA: &str = "steadyio.trace/1";
 
-/// What is asked of a trace.
 #[derive(Debug, Default)]
 pub struct Question {
     /// How many of the worst are wanted, of I/Os and of other requests.
@@ -35,18 +34,9 @@ pub struct Question {
     pub names: BTreeMap<Dev, String>,
     /// The kernel that was traced, if that is known.
     pub kernel: Option<Kernel>,
-    /// Parse errors.
-    pub problems: Unread,
+    pub problems: Problems,
     /// Events of kinds that are not used.
     pub skipped: u64,
-}
-
-/// Parse errors of the sources.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Unread {
-    pub count: u64,
-    /// The first of them, in words.
-    pub first: Vec<String>,
 }
 
 /// The record. Times are in ns.
@@ -57,9 +47,7 @@ pub struct Record {
     kernel: Option<Kernel>,
     /// What is shown of it, if not all.
     pub scope: Scope,
-    /// How complete the trace is.
     pub account: CoverageReport,
-    /// Events that the trace lacks.
     pub missing: Vec<Missing>,
     /// I/Os of system calls, per operation and size.
     pub ios: Vec<Group>,
@@ -81,11 +69,9 @@ pub struct Record {
     pub calls_without_request: Vec<CallGroup>,
     /// The same I/Os and requests per I/O priority class; empty if events do not carry it.
     pub classes: Vec<ClassTimes>,
-    /// I/Os that took longest.
     pub worst_ios: Vec<Worst>,
     /// Calls of `calls_without_request` that took longest.
     pub worst_calls: Vec<WorstCall>,
-    /// Requests of `requests` that took longest.
     pub worst_requests: Vec<Worst>,
 }
 
@@ -94,12 +80,10 @@ struct Tool {
     steady: &'static str,
 }
 
-/// What is shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Scope {
     /// Whether only some processes are shown.
     pub processes: &'static str,
-    /// I/Os that are not shown.
     pub ios_hidden: u64,
     /// Requests outside system calls that are not shown.
     pub requests_hidden: u64,
@@ -113,11 +97,9 @@ pub struct CoverageReport {
     /// Further events, of kinds that are not used.
     pub events_skipped: u64,
     pub unmatched_first: Vec<UnmatchedRequest>,
-    /// Parse errors.
-    pub unread: Unread,
+    pub unread: Problems,
 }
 
-/// A request that is not matched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UnmatchedRequest {
     /// When its last event was.
@@ -137,15 +119,13 @@ pub struct ClassTimes {
     pub class: &'static str,
     /// `ios`, or `requests` outside system calls.
     pub of: &'static str,
-    /// Where their time went.
     #[serde(flatten)]
     pub times: Times,
 }
 
 impl Record {
-    /// Answers the question from the trace.
-    pub fn new(trace: &Trace, question: Question) -> Record {
-        let shown = Shown::of(trace, &question);
+    pub fn new(shown: &Shown) -> Record {
+        let (trace, question) = (shown.waiting.trace, shown.question);
         let (ios, requests) = (groups(&shown.ios), groups(&shown.requests));
         let causes = Causes::new(&shown.waiting);
         let process = |pid| trace.processes.of(pid);
@@ -158,23 +138,20 @@ impl Record {
             ios,
             requests,
             flushes_and_discards: groups(&shown.flushes_and_discards),
-            calls: calls::sums(&shown),
-            threads: calls::of(&shown, |pid, _| Some((pid, None, None))),
-            processes: calls::of(&shown, |pid, _| Some((process(pid), None, None))),
-            cgroups: calls::of(&shown, |pid, _| {
-                Some((0, None, Some(trace.processes.cgroup(pid)?)))
-            }),
-            files: calls::of(&shown, |pid, fd| Some((process(pid), Some(fd?), None))),
+            calls: calls::sums(shown),
+            threads: calls::of(shown, |pid, _| Some((pid, None, None))),
+            processes: calls::of(shown, |pid, _| Some((process(pid), None, None))),
+            cgroups: calls::of(shown, |pid, _| Some((0, None, Some(trace.processes.cgroup(pid)?)))),
+            files: calls::of(shown, |pid, fd| Some((process(pid), Some(fd?), None))),
             calls_without_request: calls::groups(&shown.calls),
-            classes: classes(&shown),
-            scope: shown.scope,
-            account: CoverageReport::of(trace, &question),
+            classes: classes(shown),
+            scope: shown.scope.clone(),
+            account: CoverageReport::of(trace, question),
             missing: trace.missing.clone(),
-            kernel: question.kernel,
+            kernel: question.kernel.clone(),
         }
     }
 
-    /// As a document.
     pub fn to_json(&self) -> serde_json::Result<String> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
@@ -204,7 +181,7 @@ impl CoverageReport {
             at_ns: request.time_ns,
             device: device_name(&question.names, request.dev),
             sector: request.sector,
-            op: op_word(request.op.kind),
+            op: request.op.kind.into_str(),
             why: request.why,
         });
         CoverageReport {

@@ -7,12 +7,11 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::record::Question;
 use super::shown::Shown;
 use super::waiting::WaitedFor;
-use super::words::{call_op, class_word, device_name, inode, io_op, op_word, origin_word};
+use super::words::{call_op, class_word, device_name, inode, io_op};
 use crate::event::{Call, Dev};
-use crate::io::{CallWithoutRequest, Io, Request, Spans, Trace};
+use crate::io::{Io, Request, Spans, Trace};
 
 /// What one does not have is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -82,7 +81,7 @@ pub struct Item<'a> {
     pub fd: Option<i32>,
     /// Of an I/O those that it led to, of a request only itself.
     pub own: Vec<&'a Request>,
-    /// As of [`CallWithoutRequest`].
+    /// As of [`Io`].
     pub has_commit: bool,
     pub incomplete: bool,
     /// For how long it waited for what, in ns.
@@ -94,32 +93,29 @@ impl<'a> Item<'a> {
         let own: Vec<_> = io.requests.iter().map(|index| &trace.requests[*index]).collect();
         let row = Row {
             kind: "io",
-            at_ns: io.entered_ns,
-            call: Some(io.call.name()),
             op: io_op(io, &own),
             bytes: Some(io.bytes),
-            pid: io.pid,
-            comm: io.comm.to_string(),
             submission_ns: Some(io.spans.submission_ns),
             ..Row::of_requests(&own, &io.spans, names)
         };
-        let dev = own.first().map(|request| request.dev);
-        Item { row, dev, call: Some(io.call), fd: io.fd, own, ..Item::default() }
+        Item::of_program(
+            io,
+            Item { row, dev: own.first().map(|own| own.dev), own, ..Item::default() },
+        )
     }
 
-    pub fn of_call(call: &CallWithoutRequest) -> Item<'a> {
-        let CallWithoutRequest { fd, has_commit, incomplete, .. } = *call;
-        let row = Row {
-            kind: "call",
-            at_ns: call.entered_ns,
-            total_ns: call.exited_ns.saturating_sub(call.entered_ns),
-            call: Some(call.call.name()),
-            op: call_op(call.call),
-            pid: call.pid,
-            comm: call.comm.to_string(),
-            ..Row::default()
-        };
-        Item { row, call: Some(call.call), fd, has_commit, incomplete, ..Item::default() }
+    /// Of one without requests.
+    pub fn of_call(io: &Io) -> Item<'a> {
+        let total_ns = io.exited_ns.saturating_sub(io.entered_ns);
+        let row = Row { kind: "call", total_ns, op: call_op(io.call), ..Row::default() };
+        Item::of_program(io, Item { row, ..Item::default() })
+    }
+
+    fn of_program(io: &Io, item: Item<'a>) -> Item<'a> {
+        let Io { call, fd, has_commit, incomplete, .. } = *io;
+        let (at_ns, name, comm) = (io.entered_ns, Some(call.name()), io.comm.to_string());
+        let row = Row { at_ns, call: name, pid: io.pid, comm, ..item.row };
+        Item { row, call: Some(call), fd, has_commit, incomplete, ..item }
     }
 
     pub fn of_request(request: &'a Request, names: &BTreeMap<Dev, String>) -> Item<'a> {
@@ -127,8 +123,8 @@ impl<'a> Item<'a> {
         let row = Row {
             kind: "request",
             at_ns: request.begin_ns(),
-            op: op_word(request.op.kind),
-            origin: Some(origin_word(request.origin)),
+            op: request.op.kind.into_str(),
+            origin: Some(request.origin.into_str()),
             inode: inode(request.origin),
             bytes: Some(request.bytes),
             pid: request.pid,
@@ -150,16 +146,15 @@ impl<'a> Item<'a> {
 }
 
 /// All that are shown, in the order of their begin.
-pub fn rows(trace: &Trace, question: &Question) -> Vec<Row> {
-    let Shown { ios, calls, requests, flushes_and_discards, .. } = Shown::of(trace, question);
+pub fn rows<'a>(shown: &'a Shown) -> Vec<&'a Row> {
+    let Shown { ios, calls, requests, flushes_and_discards, .. } = shown;
     let all = [ios, calls, requests, flushes_and_discards].into_iter().flatten();
-    let mut rows: Vec<Row> = all.map(|item| item.row).collect();
+    let mut rows: Vec<&Row> = all.map(|item| &item.row).collect();
     rows.sort_by_key(|row| row.at_ns);
     rows
 }
 
-/// A JSON object a line.
-pub fn write_json_lines(rows: &[Row], mut out: impl Write) -> io::Result<()> {
+pub fn write_json_lines(rows: &[&Row], mut out: impl Write) -> io::Result<()> {
     for row in rows {
         serde_json::to_writer(&mut out, row)?;
         out.write_all(b"\n")?;
@@ -168,7 +163,7 @@ pub fn write_json_lines(rows: &[Row], mut out: impl Write) -> io::Result<()> {
 }
 
 /// With the names of the columns first; what there is none of is empty. A thread can have any name: quoted as RFC 4180 says.
-pub fn write_csv(rows: &[Row], mut out: impl Write) -> io::Result<()> {
+pub fn write_csv(rows: &[&Row], mut out: impl Write) -> io::Result<()> {
     let mut names = csv::Writer::from_writer(Vec::new());
     names.serialize(Row::default())?;
     let names = names.into_inner().map_err(|error| io::Error::other(error.to_string()))?;

@@ -5,10 +5,11 @@ use super::record::{Question, Scope};
 use super::rows::Item;
 use super::waiting::Waiting;
 use crate::event::OpKind;
-use crate::io::{CallWithoutRequest, Io, Origin, Request, Trace};
+use crate::io::{Io, Origin, Request, Trace};
 
 /// All that is shown, in the order of the trace.
 pub struct Shown<'a> {
+    pub question: &'a Question,
     pub ios: Vec<Item<'a>>,
     /// Without a request of their own.
     pub calls: Vec<Item<'a>>,
@@ -20,13 +21,12 @@ pub struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    pub fn of(trace: &'a Trace, question: &Question) -> Shown<'a> {
+    pub fn of(trace: &'a Trace, question: &'a Question) -> Shown<'a> {
         let waiting = Waiting::new(trace);
         let names = &question.names;
         let ios = trace.ios.iter().filter(|io| question.shows_io(trace, io));
         let ios: Vec<_> = ios.map(|io| waiting.fill(Item::of_io(trace, io, names))).collect();
-        let calls = question.calls_shown(trace);
-        let calls = calls.iter().map(|index| &trace.calls_without_request[*index]);
+        let calls = trace.calls_without_request.iter().filter(|call| question.shows_call(call));
         let of_kind = |flushes_and_discards: bool| {
             let is_of = move |request: &&Request| match request.op.kind {
                 OpKind::Flush | OpKind::Discard => flushes_and_discards,
@@ -44,7 +44,7 @@ impl<'a> Shown<'a> {
         };
         let calls = calls.map(|call| waiting.fill(Item::of_call(call))).collect();
         let flushes_and_discards = of_kind(true).filter(shown).map(item).collect();
-        Shown { ios, calls, requests, flushes_and_discards, scope, waiting }
+        Shown { question, ios, calls, requests, flushes_and_discards, scope, waiting }
     }
 }
 
@@ -70,14 +70,12 @@ impl Question {
         self.is_of_device(request) && self.asks_for(pid, time_ns)
     }
 
-    /// Which calls without a request of their own are shown, as indices into the trace. Events do not tell which device
-    /// such a call is about; of processes that nobody asked for it would be about any.
-    pub fn calls_shown(&self, trace: &Trace) -> Vec<usize> {
-        let is_shown = |call: &CallWithoutRequest| match self.asked_for {
+    /// Of a call without a request of its own, events do not tell which device it is about; of processes that nobody
+    /// asked for it would be about any.
+    fn shows_call(&self, call: &Io) -> bool {
+        match self.asked_for {
             Some(_) => self.asks_for(call.pid, call.entered_ns),
             None => self.device.is_none(),
-        };
-        let calls = trace.calls_without_request.iter().enumerate();
-        calls.filter(|(_, call)| is_shown(call)).map(|(index, _)| index).collect()
+        }
     }
 }

@@ -12,10 +12,8 @@ use super::times::SPANS;
 pub const SPANS_SCHEMA: &str = "steadyio.spans/1";
 const NS_PER_US: f64 = 1_000.0;
 
-/// It has no spans.
 #[derive(Debug, thiserror::Error)]
 pub enum NoSpans {
-    /// Not a record of a trace.
     #[error("not a {TRACE_SCHEMA} record: {0}")]
     Record(#[from] serde_json::Error),
     /// Requests outside system calls have no submission and no return.

@@ -8,8 +8,8 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::by_key;
-use crate::event::Comm;
-use crate::sched::{Context, Sched, SchedEvent, SchedTask, SchedWhat, Switch};
+use crate::event::{Comm, Event, EventKind};
+use crate::sched::{Context, Sched, SchedTask, Switch, Waking};
 
 /// A time in which a thread did one thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,6 @@ pub struct Stay {
     pub cpu: Option<u32>,
 }
 
-/// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
     /// It runs; includes interrupts on that CPU.
@@ -59,10 +58,10 @@ pub fn stays(
     let own = sched.of_thread_after(pid, from_ns);
     for event in own.take_while(|event| event.time_ns <= to_ns) {
         match event.what {
-            SchedWhat::Switch(switch) if switch.prev.pid == pid => of.leave(event, switch)?,
-            SchedWhat::Switch(switch) if switch.next.pid == pid => of.get_cpu(event)?,
-            SchedWhat::Waking { waking, by, completed_ns } if waking.woken.pid == pid => {
-                let (at_ns, context) = (event.time_ns, waking.context);
+            EventKind::Switch(switch) if switch.prev.pid == pid => of.leave(event, switch)?,
+            EventKind::Switch(switch) if switch.next.pid == pid => of.get_cpu(event)?,
+            EventKind::Waking(Waking { woken, context, completed_ns }) if woken.pid == pid => {
+                let (at_ns, by) = (event.time_ns, (event.pid, event.comm));
                 of.wake(Woken { at_ns, slept_since_ns: at_ns, by, context, completed_ns });
             }
             _ => {}
@@ -99,7 +98,7 @@ impl Thread {
         self.since_ns = to_ns;
     }
 
-    fn leave(&mut self, event: &SchedEvent, switch: Switch) -> Option<()> {
+    fn leave(&mut self, event: &Event, switch: Switch) -> Option<()> {
         if self.doing != Doing::Running {
             return None;
         }
@@ -128,7 +127,7 @@ impl Thread {
         Woken { at_ns: waker.at_ns.max(slept_since_ns), slept_since_ns, ..waker }
     }
 
-    fn get_cpu(&mut self, event: &SchedEvent) -> Option<()> {
+    fn get_cpu(&mut self, event: &Event) -> Option<()> {
         let woken = match self.doing {
             Doing::Running => return None,
             Doing::Ready => self.woken,
@@ -152,20 +151,20 @@ pub struct Run {
 
 /// From each switch to a thread to the next one on that CPU, if that is from the same thread. The first switch of all on
 /// a CPU shows which thread had it since the trace began: from 0.
-pub fn runs<'a>(events: impl Iterator<Item = &'a SchedEvent>) -> impl Iterator<Item = Run> {
+pub fn runs<'a>(events: impl Iterator<Item = &'a Event>) -> impl Iterator<Item = Run> {
     let mut running: HashMap<u32, Option<(u32, u64)>> = HashMap::new();
-    events.filter_map(move |SchedEvent { time_ns, cpu, what }| match what {
-        SchedWhat::Switch(Switch { prev, next, .. }) => {
+    events.filter_map(move |Event { time_ns, cpu, what, .. }| match what {
+        EventKind::Switch(Switch { prev, next, .. }) => {
             let before = running.insert(*cpu, Some((next.pid, *time_ns)));
             let (pid, from_ns) = before.unwrap_or(Some((prev.pid, 0)))?;
             let run = Run { cpu: *cpu, task: *prev, from_ns, to_ns: *time_ns };
             (pid == prev.pid).then_some(run)
         }
-        SchedWhat::Lost => {
+        EventKind::Lost { .. } => {
             running.insert(*cpu, None);
             None
         }
-        SchedWhat::Waking { .. } => None,
+        _ => None,
     })
 }
 
@@ -176,9 +175,8 @@ pub fn had_cpu(
     cpu: u32,
     (from_ns, to_ns): (u64, u64),
 ) -> Option<(SchedTask, Option<u64>)> {
-    let is_of_cpu = move |event: &&SchedEvent| {
-        event.cpu == cpu && !matches!(event.what, SchedWhat::Waking { .. })
-    };
+    let is_of_cpu =
+        move |event: &&Event| event.cpu == cpu && !matches!(event.what, EventKind::Waking(_));
     let events = sched.events();
     let begin = events.partition_point(|event| event.time_ns <= from_ns);
     let end = events.partition_point(|event| event.time_ns < to_ns).max(begin);
@@ -193,10 +191,10 @@ pub fn had_cpu(
     let sums = sums.map(|had| (had.iter().map(|(ns, _)| ns).sum::<u64>(), had[0].1));
     let longest = sums.max_by_key(|(ns, task)| (*ns, Reverse(task.pid)));
     let last = during.rev().find_map(|event| match event.what {
-        SchedWhat::Switch(switch) => Some(switch.prev),
+        EventKind::Switch(switch) => Some(switch.prev),
         _ => None,
     });
-    match longest.filter(|(ns, _)| *ns > 0 && sched.is_of_all()) {
+    match longest.filter(|(ns, _)| *ns > 0 && sched.of_all) {
         Some((ns, task)) => Some((task, Some(ns))),
         None => last.map(|task| (task, None)),
     }

@@ -11,23 +11,22 @@ use super::rows::Item;
 use super::thread_time::{Doing, Stay, Woken, stays};
 use crate::event::Call;
 use crate::intervals::Intervals;
-use crate::io::{Origin, Request, Trace};
+use crate::io::{OfThread, Origin, Request, Trace};
 
 /// What a call waited for, or did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum WaitedFor {
     /// A request that its own thread had queued.
     OwnRequest,
     /// A request that somebody else had queued.
     OtherRequest,
-    /// A journal's commit.
     Journal,
     /// Its thread was paused, as one that writes too fast.
     DirtyThrottling,
     /// A request that its own thread had queued before, to read ahead.
     Readahead,
-    /// A lock of the kernel.
     Lock,
     /// It was runnable, and had no CPU.
     Cpu,
@@ -38,28 +37,19 @@ pub enum WaitedFor {
 }
 
 impl WaitedFor {
-    /// As records have it.
-    pub fn word(self) -> &'static str {
-        self.words().0
-    }
-
     /// In sentences.
     pub fn title(self) -> &'static str {
-        self.words().1
-    }
-
-    fn words(self) -> (&'static str, &'static str) {
         use WaitedFor::*;
         match self {
-            OwnRequest => ("own_request", "waiting for a request of its own thread"),
-            OtherRequest => ("other_request", "waiting for a request of others"),
-            Journal => ("journal", "waiting for the journal"),
-            DirtyThrottling => ("dirty_throttling", "throttled in balance_dirty_pages"),
-            Readahead => ("readahead", "waiting for what it had begun to read ahead"),
-            Lock => ("lock", "waiting for a lock of the kernel"),
-            Cpu => ("cpu", "waiting for a CPU"),
-            Running => ("running", "running on a CPU"),
-            Unknown => ("unknown", "waiting for an unknown reason"),
+            OwnRequest => "waiting for a request of its own thread",
+            OtherRequest => "waiting for a request of others",
+            Journal => "waiting for the journal",
+            DirtyThrottling => "throttled in balance_dirty_pages",
+            Readahead => "waiting for what it had begun to read ahead",
+            Lock => "waiting for a lock of the kernel",
+            Cpu => "waiting for a CPU",
+            Running => "running on a CPU",
+            Unknown => "waiting for an unknown reason",
         }
     }
 }
@@ -91,8 +81,8 @@ pub struct Waiting<'a> {
 pub struct OfThreads(BTreeMap<u32, Intervals>);
 
 impl OfThreads {
-    fn new(times: impl Iterator<Item = (u32, (u64, u64))>) -> OfThreads {
-        let times = by_key(times).into_iter();
+    fn new(times: &[OfThread]) -> OfThreads {
+        let times = by_key(times.iter().map(|of| (of.pid, (of.begin_ns, of.end_ns)))).into_iter();
         OfThreads(times.map(|(pid, times)| (pid, Intervals::new(times))).collect())
     }
 
@@ -106,14 +96,10 @@ impl<'a> Waiting<'a> {
         let ahead = trace.requests.iter().filter(|of| matches!(of.origin, Origin::Readahead(_)));
         let mut reading_ahead = by_key(ahead.map(|of| (of.pid, of.life())));
         reading_ahead.values_mut().for_each(|all| all.sort_by_key(|(_, end)| *end));
-        let pauses = trace.dirty_pauses.iter();
-        let locks = trace.lock_waits.iter();
         Waiting {
             trace,
-            paused: OfThreads::new(
-                pauses.map(|of| (of.pid, (of.begin_ns, of.begin_ns + of.pause_ns))),
-            ),
-            locked: OfThreads::new(locks.map(|of| (of.pid, (of.begin_ns, of.end_ns)))),
+            paused: OfThreads::new(&trace.dirty_pauses),
+            locked: OfThreads::new(&trace.lock_waits),
             reading_ahead,
             completed: trace.requests.iter().map(|of| (of.end_ns(), of)).collect(),
         }
@@ -124,7 +110,7 @@ impl<'a> Waiting<'a> {
         for wait in self.of(&item) {
             *item.waits.entry(wait.what).or_default() += length(&wait);
         }
-        item.row.waited_for = Some(item.most().word());
+        item.row.waited_for = Some(item.most().into_str());
         item
     }
 

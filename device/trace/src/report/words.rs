@@ -4,9 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::groups::size_text;
-use crate::event::{Call, Class, Dev, OpKind, UringOp};
+use crate::event::{Call, Dev, UringOp};
 use crate::io::{Io, Origin, Request};
-use crate::sched::Context;
 
 /// Its name if that is known, or else its number.
 pub fn device_name(names: &BTreeMap<Dev, String>, dev: Dev) -> String {
@@ -16,27 +15,12 @@ pub fn device_name(names: &BTreeMap<Dev, String>, dev: Dev) -> String {
 /// The operation of an I/O with these requests; of io_uring and aio that of the first of them.
 pub fn io_op(io: &Io, own: &[&Request]) -> &'static str {
     use Call::*;
-    if let Some(operation) = io.operation.and_then(uring_word) {
-        return operation;
-    }
-    match io.call {
-        IoSubmit | IoGetevents | IoPgetevents | IoUringEnter => {
-            own.first().map_or("other", |request| op_word(request.op.kind))
+    match (io.operation, io.call) {
+        (Some(operation), _) if operation != UringOp::Other => operation.into_str(),
+        (_, IoSubmit | IoGetevents | IoPgetevents | IoUringEnter) => {
+            own.first().map_or("other", |request| request.op.kind.into_str())
         }
-        call => call_op(call),
-    }
-}
-
-/// As the call is named that does the same.
-fn uring_word(operation: UringOp) -> Option<&'static str> {
-    match operation {
-        UringOp::Read => Some("read"),
-        UringOp::Write => Some("write"),
-        UringOp::Fsync => Some("fsync"),
-        UringOp::SyncFileRange => Some("sync_file_range"),
-        UringOp::Fallocate => Some("fallocate"),
-        UringOp::Ftruncate => Some("ftruncate"),
-        UringOp::Other => None,
+        (_, call) => call_op(call),
     }
 }
 
@@ -51,28 +35,6 @@ pub fn call_op(call: Call) -> &'static str {
     }
 }
 
-/// The operation of a request, in records.
-pub fn op_word(kind: OpKind) -> &'static str {
-    match kind {
-        OpKind::Read => "read",
-        OpKind::Write => "write",
-        OpKind::Flush => "flush",
-        OpKind::Discard => "discard",
-        OpKind::Other => "other",
-    }
-}
-
-/// The origin, in records.
-pub fn origin_word(origin: Origin) -> &'static str {
-    match origin {
-        Origin::Io(_) => "io",
-        Origin::Writeback(_) => "writeback",
-        Origin::Readahead(_) => "readahead",
-        Origin::Journal => "journal",
-        Origin::Thread => "thread",
-    }
-}
-
 /// The inode that a request is for, if known.
 pub fn inode(origin: Origin) -> Option<u64> {
     match origin {
@@ -83,21 +45,7 @@ pub fn inode(origin: Origin) -> Option<u64> {
 
 /// The class of a request; `None` if events do not carry it.
 pub fn class_word(request: &Request) -> Option<&'static str> {
-    request.priority.map(|priority| match priority.class {
-        Class::None => "none",
-        Class::Rt => "rt",
-        Class::Be => "be",
-        Class::Idle => "idle",
-    })
-}
-
-/// As records have it.
-pub fn context_word(context: Context) -> &'static str {
-    match context {
-        Context::Thread => "thread",
-        Context::Softirq => "softirq",
-        Context::Interrupt => "interrupt",
-    }
+    request.priority.map(|priority| priority.class.into_str())
 }
 
 /// Such as "read 4 KiB".
@@ -111,8 +59,8 @@ pub fn op_and_size(op: &str, bytes: u64) -> String {
 /// Such as "read 4 KiB sector 8 by fio (1234), readahead of inode 12".
 pub fn request_text(request: &Request) -> String {
     let by = thread(&request.comm.to_string(), request.pid);
-    let behalf = behalf(origin_word(request.origin), inode(request.origin));
-    let what = op_and_size(op_word(request.op.kind), request.bytes);
+    let behalf = behalf(request.origin.into_str(), inode(request.origin));
+    let what = op_and_size(request.op.kind.into_str(), request.bytes);
     format!("{what} sector {} by {by}, {behalf}", request.sector)
 }
 

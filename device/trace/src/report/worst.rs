@@ -23,9 +23,7 @@ pub struct Worst {
     pub op: &'static str,
     /// The system call; `null` of a request outside system calls.
     pub call: Option<&'static str>,
-    /// On whose behalf.
     pub origin: &'static str,
-    /// The inode, if known.
     pub inode: Option<u64>,
     pub bytes: u64,
     /// First sector of its first request, in units of 512 bytes.
@@ -37,7 +35,6 @@ pub struct Worst {
     pub class: Option<&'static str>,
     /// 0, or the first negative errno of its requests.
     pub error: i32,
-    /// Where its time went.
     pub spans: Spans,
     /// Where most of it went.
     pub largest: Largest,

@@ -4,7 +4,6 @@
 use super::text::Text;
 use super::trace_dat;
 
-/// A format that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// ftrace's `trace` or `trace_pipe`, or what `trace-cmd report` prints.

@@ -138,7 +138,6 @@ impl<'a> Fields<'a> {
         Some(rwbs::parse(self.bytes(slot)?))
     }
 
-    /// A thread's name.
     pub fn comm(&self, slot: usize) -> Option<Comm> {
         self.bytes(slot).map(Comm::new)
     }

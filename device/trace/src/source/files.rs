@@ -12,20 +12,19 @@ use super::merge::Merge;
 use super::text::Text;
 use super::trace_dat::Report;
 use super::{Position, Problem};
-use crate::event::Event;
 
 const NOT_KEPT: &str =
     "is a folder, but none that `steady trace --keep` made; give files, or such a folder";
 const BUFFER_BYTES: usize = 1 << 16;
 
 /// The events of some files, with problems between them.
-pub struct Files(Merge<Text<'static>>);
+pub type Files = Merge<Text<'static>>;
 
 /// Opens all of them; `-` is standard input. Without `said`, each is looked at; the problem says which file is no
 /// trace, or cannot be read. A pipe can be read as well, unless it is a `trace.dat`.
 pub fn open<P: AsRef<Path>>(paths: &[P], said: Option<Format>) -> Result<Files, Problem> {
     let texts = paths.iter().map(|path| open_one(path.as_ref(), said));
-    Ok(Files(Merge::new(texts.collect::<Result<_, _>>()?)))
+    Ok(Files::new(texts.collect::<Result<_, _>>()?))
 }
 
 fn open_one(path: &Path, said: Option<Format>) -> Result<Text<'static>, Problem> {
@@ -54,14 +53,6 @@ fn open_one(path: &Path, said: Option<Format>) -> Result<Text<'static>, Problem>
 impl Files {
     /// How many events were read that are not needed, so far.
     pub fn skipped(&self) -> u64 {
-        self.0.sources.iter().map(Text::skipped).sum()
-    }
-}
-
-impl Iterator for Files {
-    type Item = Result<Event, Problem>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.next()
+        self.sources.iter().map(Text::skipped).sum()
     }
 }

@@ -19,7 +19,6 @@ static FIELD: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// The layout of one event's records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Format {
     /// What its records carry as `common_type`.
@@ -28,7 +27,6 @@ pub struct Format {
     pub fields: Vec<Field>,
 }
 
-/// One field of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
     /// Without type and array length.
@@ -49,12 +47,10 @@ pub struct Field {
 pub struct FormatError {
     /// The first is 1; the line behind the last if something is not there at all.
     pub line: u64,
-    /// What is wrong.
     pub what: String,
 }
 
 impl Format {
-    /// Reads the text of a `format` file.
     pub fn parse(text: &str) -> Result<Format, FormatError> {
         let header = text.lines().take_while(|line| !line.starts_with("print fmt:"));
         let mut numbered = (1..).zip(header.clone());

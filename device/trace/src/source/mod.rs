@@ -6,6 +6,8 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 use super::event::Event;
 
 pub mod capture;
@@ -15,7 +17,7 @@ pub mod detect;
 mod fields;
 pub mod files;
 pub mod format;
-mod merge;
+pub mod merge;
 pub mod pages;
 pub mod pid_namespace;
 pub mod ring;
@@ -40,10 +42,8 @@ pub struct Problem {
     pub what: String,
 }
 
-/// A place in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
-    /// The file as a whole.
     Whole,
     /// A line; the first is 1.
     Line(u64),
@@ -61,30 +61,21 @@ impl fmt::Display for Position {
     }
 }
 
-/// The problems of one reading: all are counted, the first ones are kept.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Problems {
-    kept: Vec<Problem>,
-    count: u64,
+    /// How many there were in all.
+    pub count: u64,
+    /// The first of them, in words.
+    pub first: Vec<String>,
 }
 
 impl Problems {
-    /// How many are kept.
     pub const KEPT_MAX: usize = 100;
 
-    pub fn note(&mut self, problem: Problem) {
+    pub fn note(&mut self, problem: &Problem) {
         self.count += 1;
-        if self.kept.len() < Problems::KEPT_MAX {
-            self.kept.push(problem);
+        if self.first.len() < Problems::KEPT_MAX {
+            self.first.push(problem.to_string());
         }
-    }
-
-    pub fn kept(&self) -> &[Problem] {
-        &self.kept
-    }
-
-    /// How many there were in all.
-    pub fn count(&self) -> u64 {
-        self.count
     }
 }

@@ -27,7 +27,6 @@ pub enum Detail {
     Fine,
 }
 
-/// What an event is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
     /// [`Detail::Summary`].
@@ -42,7 +41,6 @@ pub(super) enum Need {
     Files,
 }
 
-/// One event of the kernel.
 pub struct Wanted {
     /// The folder under `events`.
     pub system: &'static str,
@@ -293,7 +291,8 @@ fn waking(fields: &Fields) -> Option<EventKind> {
         _ if flags & SOFTIRQ != 0 => Context::Softirq,
         _ => Context::Thread,
     });
-    Some(EventKind::Waking(Waking { woken: task(fields, 0)?, context }))
+    let (woken, completed_ns) = (task(fields, 0)?, None);
+    Some(EventKind::Waking(Waking { woken, context, completed_ns }))
 }
 
 /// Its number, its name and the priority, from field `first` on.

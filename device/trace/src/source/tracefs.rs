@@ -43,7 +43,6 @@ fn failed<'a>(path: &'a Path, value: &'a str) -> impl Fn(io::Error) -> io::Error
     }
 }
 
-/// The kernel's tracing files.
 #[derive(Debug)]
 pub struct Tracefs {
     root: PathBuf,

@@ -9,6 +9,7 @@ use steadyio_trace::io::{
     Io, Mark, Marks, Missing, Origin, Piece, Request, Spans, Trace, Unmatched,
 };
 use steadyio_trace::report::record::{Question, Record};
+use steadyio_trace::report::shown::Shown;
 
 pub const DEV: Dev = Dev { major: 179, minor: 0 };
 pub const US: u64 = 1_000;
@@ -25,20 +26,13 @@ pub fn request(kind: OpKind, bytes: u64, queued_us: u64, steps_us: [u64; 6]) -> 
     }
     Request {
         dev: DEV,
-        through: Vec::new(),
         op: Op { kind, ..Op::default() },
         sector: queued_us,
         bytes,
-        priority: None,
         pid: 100,
         comm: Comm::new(b"writer"),
-        origin: Origin::Thread,
         marks,
-        merged_queued_ns: Vec::new(),
-        cut_from_bio: false,
-        pieces: Vec::new(),
-        requeues: 0,
-        error: 0,
+        ..Request::default()
     }
 }
 
@@ -100,21 +94,9 @@ impl Made {
             post_ns: last - done + around_us.1 * US,
         };
         let entered_ns = first - around_us.0 * US;
-        let (pid, comm) = (7, Comm::new(b"reader"));
         let exited_ns = last + around_us.1 * US;
-        let operation = None;
-        self.0.ios.push(Io {
-            call,
-            fd: None,
-            operation,
-            pid,
-            comm,
-            entered_ns,
-            exited_ns,
-            bytes,
-            requests,
-            spans,
-        });
+        let begun = Io::begin(call, (7, Comm::new(b"reader")), entered_ns);
+        self.0.ios.push(Io { exited_ns, bytes, requests, spans, ..begun });
         io
     }
 
@@ -128,7 +110,7 @@ impl Made {
     }
 
     pub fn record(&self) -> Record {
-        Record::new(&self.0, question())
+        record(&self.0, &question())
     }
 
     /// Causes of the I/O that took longest, in words.
@@ -174,6 +156,11 @@ pub fn rich() -> Made {
     let (event, consequence) = ("block:block_getrq", "tag waits are not known");
     made.0.missing.push(Missing { event, consequence });
     made
+}
+
+/// What is asked of a trace.
+pub fn record(trace: &Trace, question: &Question) -> Record {
+    Record::new(&Shown::of(trace, question))
 }
 
 /// The record as a document, checked against the published schema.

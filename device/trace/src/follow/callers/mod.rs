@@ -9,29 +9,24 @@ use std::collections::HashMap;
 
 use super::ledger::{Key, Ledger, Share, Task};
 use crate::event::{Call, Comm, Event, EventKind, Extent};
-use crate::io::{CallWithoutRequest, Origin, Processes};
+use crate::io::{Io, Origin, Processes};
 use crate::sched::Switch;
 use uring::Uring;
 pub(super) use workers::submitter_of;
 
-/// A system call in progress.
 #[derive(Debug)]
 struct InCall {
-    call: Call,
-    fd: Option<i32>,
-    comm: Comm,
-    entered_ns: u64,
+    io: Io,
     /// Of a page fault: when the thread last continued after a sleep in it.
     continued_ns: u64,
     /// Of a page fault: the thread sleeps in it.
     asleep: bool,
     /// The I/O that it is, once it has queued a bio.
-    io: Option<Key>,
+    key: Option<Key>,
     /// Journal commits that began and ended in it.
     commits: Vec<Key>,
 }
 
-/// What a thread is at.
 #[derive(Debug, Default)]
 struct Caller {
     call: Option<InCall>,
@@ -49,7 +44,6 @@ struct Caller {
     born: bool,
 }
 
-/// All threads seen.
 #[derive(Debug, Default)]
 pub(super) struct Callers {
     threads: HashMap<u32, Caller>,
@@ -67,38 +61,17 @@ struct SeenOfThreads {
 }
 
 impl InCall {
-    /// It begins with that event.
-    fn new((call, fd): (Call, Option<i32>), event: &Event) -> InCall {
-        InCall {
-            call,
-            fd,
-            comm: event.comm,
-            entered_ns: event.time_ns,
-            continued_ns: event.time_ns,
-            asleep: false,
-            io: None,
-            commits: Vec::new(),
-        }
-    }
-
-    fn without_request(&self, pid: u32, comm: Comm, exited_ns: u64) -> CallWithoutRequest {
-        CallWithoutRequest {
-            call: self.call,
-            fd: self.fd,
-            pid,
-            comm,
-            entered_ns: self.entered_ns,
-            exited_ns,
-            has_commit: !self.commits.is_empty(),
-            incomplete: false,
-        }
+    fn new(call: Call, fd: Option<i32>, event: &Event) -> InCall {
+        let begun = Io::begin(call, (event.pid, event.comm), event.time_ns);
+        let (io, continued_ns) = (Io { fd, ..begun }, event.time_ns);
+        InCall { io, continued_ns, asleep: false, key: None, commits: Vec::new() }
     }
 }
 
 impl Callers {
     pub fn take(&mut self, event: &Event, ledger: &mut Ledger) {
         match event.what {
-            EventKind::CallEnter { call, fd } => self.enter_call(event, (call, fd), ledger),
+            EventKind::CallEnter { call, fd } => self.enter_call(event, call, fd, ledger),
             EventKind::CallExit { call, result } => self.exit_call(event, call, result, ledger),
             EventKind::PageFault => self.begin_fault(event, ledger),
             EventKind::AnyCall => {
@@ -176,33 +149,29 @@ impl Callers {
         if let Some(key) = thread.submitting {
             return Task::Io(key);
         }
-        let who = (event.pid, event.comm);
         let Some(in_call) = &mut thread.call else {
             let commit = thread.commit.map(Task::Commit);
             return commit.unwrap_or_else(|| self.task_of_worker(event, ledger));
         };
-        let entered_ns = in_call.entered_ns;
-        match in_call.call {
+        let io = Io::begin(in_call.io.call, (event.pid, event.comm), in_call.io.entered_ns);
+        match io.call {
             // Its operations can be told apart by their bios only.
             Call::IoSubmit => {}
             Call::IoUringEnter if !submission_seen => {}
             // Not submitting, so the kernel serves an operation that no event names.
             Call::IoUringEnter | Call::IoGetevents | Call::IoPgetevents => return Task::None,
-            call => {
-                let begin = || ledger.begin_io(call, who, entered_ns);
-                return Task::Io(*in_call.io.get_or_insert_with(begin));
-            }
+            _ => return Task::Io(*in_call.key.get_or_insert_with(|| ledger.begin_io(io))),
         }
-        let key = ledger.begin_io(in_call.call, who, entered_ns);
+        let key = ledger.begin_io(io);
         thread.unreaped.push(key);
         Task::Io(key)
     }
 
-    fn enter_call(&mut self, event: &Event, call: (Call, Option<i32>), ledger: &mut Ledger) {
+    fn enter_call(&mut self, event: &Event, call: Call, fd: Option<i32>, ledger: &mut Ledger) {
         self.end_fault(event.pid, ledger);
         let thread = self.thread(event.pid);
         thread.cached_inode = None;
-        if let Some(lost) = thread.call.replace(InCall::new(call, event)) {
+        if let Some(lost) = thread.call.replace(InCall::new(call, fd, event)) {
             abandon(lost, ledger);
         }
     }
@@ -220,18 +189,20 @@ impl Callers {
             }
             return;
         };
-        if in_call.call != call {
+        let InCall { io, key, commits, .. } = &in_call;
+        if io.call != call {
             return abandon(in_call, ledger);
         }
-        let without_request = in_call.without_request(event.pid, event.comm, event.time_ns);
-        match (in_call.io, call) {
+        let (comm, exited_ns, has_commit) = (event.comm, event.time_ns, !commits.is_empty());
+        let without_request = Io { comm, exited_ns, has_commit, ..io.clone() };
+        match (*key, call) {
             (Some(key), _) => {
                 if let Some(io) = ledger.io_mut(key) {
                     io.bytes = Some(if call.moves_data() { result.max(0) as u64 } else { 0 });
-                    io.fd = in_call.fd;
+                    io.io.fd = in_call.io.fd;
                     io.commits = in_call.commits;
                 }
-                ledger.end_io(key, event.time_ns);
+                ledger.end_io(key, exited_ns);
             }
             (None, Call::IoSubmit) => {}
             (None, _) if fetches => {
@@ -242,7 +213,6 @@ impl Callers {
                 self.reap(event, ledger);
             }
             (None, _) => {
-                ledger.unclaim_commits(&in_call.commits);
                 ledger.results.push_call_without_request(without_request);
             }
         }
@@ -255,7 +225,7 @@ impl Callers {
         let is_known = self.seen.switch && self.seen.any_call;
         let thread = self.thread(event.pid);
         if is_known && thread.call.is_none() {
-            thread.call = Some(InCall::new((Call::PageFault, None), event));
+            thread.call = Some(InCall::new(Call::PageFault, None, event));
         }
     }
 
@@ -272,20 +242,22 @@ impl Callers {
 
     fn fault_of(&mut self, pid: u32) -> Option<&mut InCall> {
         let call = self.threads.get_mut(&pid)?.call.as_mut()?;
-        (call.call == Call::PageFault).then_some(call)
+        (call.io.call == Call::PageFault).then_some(call)
     }
 
     /// It is over when the program goes on to something else; it took until the thread last continued after a
     /// sleep.
     fn end_fault(&mut self, pid: u32, ledger: &mut Ledger) {
         let Some(thread) = self.threads.get_mut(&pid) else { return };
-        let Some(fault) = thread.call.take_if(|call| call.call == Call::PageFault) else { return };
+        let Some(fault) = thread.call.take_if(|call| call.io.call == Call::PageFault) else {
+            return;
+        };
         let exited_ns = fault.continued_ns;
-        if let Some(key) = fault.io {
+        if let Some(key) = fault.key {
             ledger.end_io(key, exited_ns);
-        } else if exited_ns > fault.entered_ns {
-            let call = fault.without_request(pid, fault.comm, exited_ns);
-            ledger.results.push_call_without_request(call);
+        } else if exited_ns > fault.io.entered_ns {
+            let has_commit = !fault.commits.is_empty();
+            ledger.results.push_call_without_request(Io { exited_ns, has_commit, ..fault.io });
         }
     }
 
@@ -294,21 +266,19 @@ impl Callers {
         let Some(key) = self.thread(event.pid).commit.take() else { return };
         let Some(begun_ns) = ledger.end_commit(key, event.time_ns) else { return };
         for call in self.threads.values_mut().filter_map(|thread| thread.call.as_mut()) {
-            let may_wait = call.call.is_sync() || call.call.is_write();
-            if may_wait && call.entered_ns <= begun_ns {
+            let may_wait = call.io.call.is_sync() || call.io.call.is_write();
+            if may_wait && call.io.entered_ns <= begun_ns {
                 call.commits.push(key);
-                ledger.claim_commit(key);
             }
         }
-        ledger.forget_commit(key);
     }
 }
 
 /// The end of the call was not seen.
 fn abandon(call: InCall, ledger: &mut Ledger) {
-    ledger.unclaim_commits(&call.commits);
-    if let Some(key) = call.io {
-        ledger.end_unknown_io(key, call.entered_ns);
+    if let Some(key) = call.key {
+        ledger.spoil(Task::Io(key));
+        ledger.end_io(key, call.io.entered_ns);
     }
 }
 

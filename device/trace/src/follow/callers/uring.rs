@@ -7,8 +7,8 @@ use super::Callers;
 use super::workers::{Handed, Pool, submitter_of};
 use crate::event::{Call, Event, EventKind, UringOp};
 use crate::follow::ledger::{Key, Ledger, Task};
+use crate::io::Io;
 
-/// Those in progress.
 #[derive(Debug, Default)]
 pub(super) struct Uring {
     /// By `struct io_kiocb`.
@@ -37,7 +37,6 @@ impl Uring {
 
 #[derive(Clone, Copy, Debug)]
 struct Operation {
-    /// Who submitted it.
     pid: u32,
     /// By the kernel's polling thread, which makes no calls that could reap anything.
     by_sq_thread: bool,
@@ -74,10 +73,8 @@ impl Callers {
     ) {
         self.seen.submission = true;
         let pid = event.pid;
-        let key = ledger.begin_io(Call::IoUringEnter, (pid, event.comm), event.time_ns);
-        if let Some(io) = ledger.io_mut(key) {
-            io.operation = operation;
-        }
+        let io = Io::begin(Call::IoUringEnter, (pid, event.comm), event.time_ns);
+        let key = ledger.begin_io(Io { operation, ..io });
         self.thread(pid).submitting = Some(key);
         let operation = Operation { pid, by_sq_thread, key, handed: Handed::Never, head: None };
         if let Some(lost) = self.uring.operations.insert(request, operation) {

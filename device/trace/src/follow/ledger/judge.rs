@@ -10,16 +10,15 @@ use crate::io::{Io, Mark, Request, Spans};
 /// The requests that the I/O asked for: all but readahead. If there is nothing else, the readahead that
 /// completed before the call did: a reader with a cache miss waits for the readahead that it has just started.
 /// `None`: one of them is unknown.
-pub(super) fn asked_for(io: &OpenIo, exited_ns: u64, results: &Results) -> Option<Vec<Part>> {
+pub(super) fn asked_for(io: &OpenIo, results: &Results) -> Option<Vec<Part>> {
     if io.work.parts.iter().any(|part| results.request(part.request).is_none()) {
         return None;
     }
     let all_ahead = io.work.parts.iter().all(|part| part.ahead);
     let ended = |part: &Part| {
         let request = results.request(part.request);
-        request
-            .and_then(|request| request.marks.get(Mark::Completed))
-            .is_some_and(|end| end <= exited_ns)
+        let completed_ns = request.and_then(|request| request.marks.get(Mark::Completed));
+        completed_ns.is_some_and(|end| end <= io.io.exited_ns)
     };
     let keep = |part: &&Part| if all_ahead { ended(part) } else { !part.ahead };
     Some(io.work.parts.iter().filter(keep).copied().collect())
@@ -33,7 +32,7 @@ pub(super) fn waited_for(commit: &Commit, io: &OpenIo, own: &[Part], results: &R
     let dev = |part: &Part| results.request(part.request).map(|request| request.dev);
     let commit_devs = commit.work.parts.iter().map(dev).collect::<Option<Vec<Dev>>>();
     let Some(commit_devs) = commit_devs else { return false };
-    let since_ns = if io.call.is_write() { commit.begun_ns } else { ended_ns };
+    let since_ns = if io.io.call.is_write() { commit.begun_ns } else { ended_ns };
     let under_way = |part: &Part| {
         let Some(request) = results.request(part.request) else { return true };
         let (begin, end) = presence(request, part.from_ns);
@@ -51,23 +50,18 @@ pub(super) fn parts_of(commit: &Commit, results: &Results) -> Vec<Part> {
     commit.work.parts.iter().filter_map(part).collect()
 }
 
-pub(super) fn make_io(io: &OpenIo, exited_ns: u64, parts: &[Part], results: &Results) -> Io {
+pub(super) fn make_io(open: &OpenIo, parts: &[Part], results: &Results) -> Io {
     let of = |part: &Part| Some((results.request(part.request)?, part.from_ns));
     let requests = || parts.iter().filter_map(of);
     let present = Intervals::new(requests().map(|(request, from_ns)| presence(request, from_ns)));
     let with_device = requests().flat_map(|(request, _)| request.with_device().to_vec());
     let moved = || requests().filter(|(request, _)| request.error == 0).map(|(r, _)| r.bytes).sum();
+    let during_ns = (open.io.entered_ns, open.io.exited_ns);
     Io {
-        call: io.call,
-        fd: io.fd,
-        operation: io.operation,
-        pid: io.pid,
-        comm: io.comm,
-        entered_ns: io.entered_ns,
-        exited_ns,
-        bytes: io.bytes.unwrap_or_else(moved),
+        bytes: open.bytes.unwrap_or_else(moved),
         requests: parts.iter().map(|part| part.request).collect(),
-        spans: Spans::of((io.entered_ns, exited_ns), &present, &Intervals::new(with_device)),
+        spans: Spans::of(during_ns, &present, &Intervals::new(with_device)),
+        ..open.io.clone()
     }
 }
 

@@ -15,7 +15,7 @@ pub(super) use open_io::OpenIo;
 pub(super) use results::Results;
 
 use crate::event::{Call, Comm};
-use crate::io::{CallWithoutRequest, Origin};
+use crate::io::{Io, Origin};
 use judge::{asked_for, make_io, parts_of, waited_for};
 use open_io::{Commit, Part, Placeholder, Work};
 
@@ -39,11 +39,9 @@ pub(super) struct Share {
     pub origin: Origin,
     /// When the bio was queued, or when it was first seen.
     pub queued_ns: u64,
-    /// It is readahead.
     pub ahead: bool,
 }
 
-/// All tasks in progress, and the results.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     next: Key,
@@ -55,10 +53,21 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    pub fn begin_io(&mut self, call: Call, who: (u32, Comm), entered_ns: u64) -> Key {
+    fn new_key(&mut self) -> Key {
         self.next += 1;
-        self.ios.insert(self.next, OpenIo::new(call, who, entered_ns));
         self.next
+    }
+
+    fn change(&mut self, key: Key, change: impl FnOnce(&mut OpenIo)) {
+        if let Some(io) = self.ios.get_mut(&key) {
+            change(io);
+        }
+    }
+
+    pub fn begin_io(&mut self, io: Io) -> Key {
+        let key = self.new_key();
+        self.ios.insert(key, OpenIo::new(io));
+        key
     }
 
     pub fn io_mut(&mut self, key: Key) -> Option<&mut OpenIo> {
@@ -73,52 +82,34 @@ impl Ledger {
 
     /// The program has reaped it, or its call has returned.
     pub fn end_io(&mut self, key: Key, exited_ns: u64) {
-        if let Some(io) = self.ios.get_mut(&key) {
-            io.exited_ns = Some(exited_ns);
-        }
+        self.change(key, |io| (io.io.exited_ns, io.has_ended) = (exited_ns, true));
         self.judge(key);
-    }
-
-    /// Its end was not seen, or not its beginning.
-    pub fn end_unknown_io(&mut self, key: Key, now_ns: u64) {
-        self.spoil(Task::Io(key));
-        self.end_io(key, now_ns);
     }
 
     /// For requests of one of `candidates`, which are not reported until it is known of which.
     pub fn begin_placeholder(&mut self, who: (u32, Comm), now_ns: u64, candidates: &[Key]) -> Key {
-        let key = self.begin_io(Call::IoUringEnter, who, now_ns);
-        if let Some(io) = self.ios.get_mut(&key) {
-            io.placeholder = Placeholder::OfSomebody;
-        }
+        let key = self.begin_io(Io::begin(Call::IoUringEnter, who, now_ns));
+        self.change(key, |io| io.placeholder = Placeholder::OfSomebody);
         for candidate in candidates {
-            if let Some(io) = self.ios.get_mut(candidate) {
-                io.placeholders += 1;
-            }
+            self.change(*candidate, |io| io.placeholders += 1);
         }
         key
     }
 
     /// A worker does it, or a part of it.
     pub fn note_worker(&mut self, key: Key) {
-        if let Some(io) = self.ios.get_mut(&key) {
-            io.of_worker = true;
-        }
+        self.change(key, |io| io.of_worker = true);
     }
 
     /// A placeholder is not part of `key`, or if it is, nothing of it is reported.
     pub fn rule_out(&mut self, key: Key) {
-        if let Some(io) = self.ios.get_mut(&key) {
-            io.placeholders = io.placeholders.saturating_sub(1);
-        }
+        self.change(key, |io| io.placeholders = io.placeholders.saturating_sub(1));
         self.judge(key);
     }
 
     /// The owner of `placeholder` is known, and that is the last to be known of it but the end of its requests.
     pub fn find_owner(&mut self, placeholder: Key, owner: Key) {
-        if let Some(io) = self.ios.get_mut(&placeholder) {
-            io.placeholder = Placeholder::Of(owner);
-        }
+        self.change(placeholder, |io| io.placeholder = Placeholder::Of(owner));
         // At once, and not when the last request completes: a doubt about one until then is a doubt about both.
         self.note_worker(owner);
         self.hand_to_owner(placeholder);
@@ -143,10 +134,9 @@ impl Ledger {
     }
 
     pub fn begin_commit(&mut self, begun_ns: u64) -> Key {
-        self.next += 1;
-        let commit = Commit { begun_ns, ended_ns: None, work: Work::default(), claims: 0 };
-        self.commits.insert(self.next, commit);
-        self.next
+        let (key, work) = (self.new_key(), Work::default());
+        self.commits.insert(key, Commit { begun_ns, ended_ns: None, work });
+        key
     }
 
     /// When the commit began.
@@ -154,33 +144,6 @@ impl Ledger {
         let commit = self.commits.get_mut(&key)?;
         commit.ended_ns = Some(ended_ns);
         Some(commit.begun_ns)
-    }
-
-    /// A call that was in progress all through the commit may have waited for it.
-    pub fn claim_commit(&mut self, key: Key) {
-        if let Some(commit) = self.commits.get_mut(&key) {
-            commit.claims += 1;
-        }
-    }
-
-    /// The call has returned, and was no I/O.
-    pub fn unclaim_commits(&mut self, keys: &[Key]) {
-        for key in keys {
-            if let Some(commit) = self.commits.get_mut(key) {
-                commit.claims = commit.claims.saturating_sub(1);
-            }
-            self.forget_commit(*key);
-        }
-    }
-
-    /// Called when nobody else can claim it.
-    pub fn forget_commit(&mut self, key: Key) {
-        let over = |commit: &Commit| {
-            commit.ended_ns.is_some() && commit.work.held == 0 && commit.claims == 0
-        };
-        if self.commits.get(&key).is_some_and(over) {
-            self.commits.remove(&key);
-        }
     }
 
     fn work(&mut self, task: Task) -> Option<&mut Work> {
@@ -209,12 +172,10 @@ impl Ledger {
                 self.judge(key);
                 self.hand_to_owner(key);
             }
-            Task::Commit(key) => {
-                if held == 0 {
-                    std::mem::take(&mut self.waiting).into_iter().for_each(|io| self.judge(io));
-                }
-                self.forget_commit(key);
+            Task::Commit(_) if held == 0 => {
+                std::mem::take(&mut self.waiting).into_iter().for_each(|io| self.judge(io));
             }
+            Task::Commit(_) => {}
         }
     }
 
@@ -241,7 +202,7 @@ impl Ledger {
 
     /// The workers of this thread did an operation from before the trace, which may have been mistaken for another.
     pub fn doubt_workers_of(&mut self, pid: u32) {
-        let of_workers = |io: &&mut OpenIo| io.of_worker && io.pid == pid;
+        let of_workers = |io: &&mut OpenIo| io.of_worker && io.io.pid == pid;
         self.ios.values_mut().filter(of_workers).for_each(|io| io.work.broken = true);
         self.results.take_back_of_workers(pid);
     }
@@ -259,7 +220,7 @@ impl Ledger {
     /// Reports the I/O if it has ended.
     fn judge(&mut self, key: Key) {
         let Some(io) = self.ios.get(&key) else { return };
-        if io.work.held > 0 || io.placeholders > 0 || io.exited_ns.is_none() {
+        if io.work.held > 0 || io.placeholders > 0 || !io.has_ended {
             return;
         }
         let open = |key: &Key| self.commits.get(key).is_some_and(|commit| commit.work.held > 0);
@@ -269,34 +230,31 @@ impl Ledger {
         }
         let Some(io) = self.ios.remove(&key) else { return };
         self.report(&io);
-        self.unclaim_commits(&io.commits);
     }
 
     fn report(&mut self, io: &OpenIo) {
-        let exited_ns = io.exited_ns.unwrap_or(io.entered_ns);
-        let Some(mut parts) = asked_for(io, exited_ns, &self.results).filter(|_| !io.work.broken)
-        else {
-            return self.report_incomplete(io, exited_ns);
+        let Some(mut parts) = asked_for(io, &self.results).filter(|_| !io.work.broken) else {
+            return self.report_incomplete(io);
         };
         if parts.is_empty() {
             // A page fault that went on without what it had begun to read.
-            if io.call != Call::PageFault || exited_ns > io.entered_ns {
-                self.results.push_call_without_request(call_of(io, exited_ns));
+            if io.io.call != Call::PageFault || io.io.exited_ns > io.io.entered_ns {
+                self.results.push_call_without_request(io.as_call());
             }
             return;
         }
         for commit in io.commits.iter().filter_map(|key| self.commits.get(key)) {
             if waited_for(commit, io, &parts, &self.results) {
                 if commit.work.broken {
-                    return self.report_incomplete(io, exited_ns);
+                    return self.report_incomplete(io);
                 }
                 parts.extend(parts_of(commit, &self.results));
             }
         }
         parts.sort_by_key(|part| part.from_ns);
-        let index = self.results.push_io(make_io(io, exited_ns, &parts, &self.results));
+        let index = self.results.push_io(make_io(io, &parts, &self.results));
         if io.of_worker {
-            self.results.of_workers.entry(io.pid).or_default().push(index);
+            self.results.of_workers.entry(io.io.pid).or_default().push(index);
         }
         for part in parts.iter().filter(|part| part.first) {
             if let Some(request) = self.results.request_mut(part.request) {
@@ -306,22 +264,8 @@ impl Ledger {
     }
 
     /// Its requests are not known, but its time is.
-    fn report_incomplete(&mut self, io: &OpenIo, exited_ns: u64) {
+    fn report_incomplete(&mut self, io: &OpenIo) {
         self.results.account.ios_incomplete += 1;
-        let call = CallWithoutRequest { incomplete: true, ..call_of(io, exited_ns) };
-        self.results.push_uncounted(call);
-    }
-}
-
-fn call_of(io: &OpenIo, exited_ns: u64) -> CallWithoutRequest {
-    CallWithoutRequest {
-        call: io.call,
-        fd: io.fd,
-        pid: io.pid,
-        comm: io.comm,
-        entered_ns: io.entered_ns,
-        exited_ns,
-        has_commit: !io.commits.is_empty(),
-        incomplete: false,
+        self.results.push_uncounted(Io { incomplete: true, ..io.as_call() });
     }
 }

@@ -2,7 +2,7 @@
 //! What is known of an I/O or a journal's commit until it is over.
 
 use super::Key;
-use crate::event::{Call, Comm, UringOp};
+use crate::io::Io;
 
 /// What is known of the requests of one.
 #[derive(Debug, Default)]
@@ -17,15 +17,8 @@ pub(super) struct Work {
 /// An I/O that is not over.
 #[derive(Debug)]
 pub(in crate::follow) struct OpenIo {
-    pub call: Call,
-    /// The file descriptor that it names.
-    pub fd: Option<i32>,
-    /// Of io_uring.
-    pub operation: Option<UringOp>,
-    pub pid: u32,
-    pub comm: Comm,
-    pub entered_ns: u64,
-    pub(super) exited_ns: Option<u64>,
+    pub io: Io,
+    pub(super) has_ended: bool,
     /// Bytes moved, if the call says so; if not, those of its requests.
     pub bytes: Option<u64>,
     /// When an operation completed that a later call reaps.
@@ -49,14 +42,12 @@ pub(super) enum Placeholder {
     Of(Key),
 }
 
-/// A journal's commit that is not forgotten.
+/// A journal's commit. It is kept: calls that waited for it may be judged at any later time.
 #[derive(Debug)]
 pub(super) struct Commit {
     pub begun_ns: u64,
     pub ended_ns: Option<u64>,
     pub work: Work,
-    /// I/Os that may have waited for it and are not judged yet.
-    pub claims: u32,
 }
 
 /// A request, as one task sees it.
@@ -70,15 +61,10 @@ pub(super) struct Part {
 }
 
 impl OpenIo {
-    pub(super) fn new(call: Call, (pid, comm): (u32, Comm), entered_ns: u64) -> OpenIo {
+    pub(super) fn new(io: Io) -> OpenIo {
         OpenIo {
-            call,
-            fd: None,
-            operation: None,
-            pid,
-            comm,
-            entered_ns,
-            exited_ns: None,
+            io,
+            has_ended: false,
             bytes: None,
             completed_ns: None,
             commits: Vec::new(),
@@ -87,6 +73,11 @@ impl OpenIo {
             placeholders: 0,
             placeholder: Placeholder::No,
         }
+    }
+
+    /// As a call of which no request is reported.
+    pub(super) fn as_call(&self) -> Io {
+        Io { has_commit: !self.commits.is_empty(), ..self.io.clone() }
     }
 
     /// It led to requests, or may have.

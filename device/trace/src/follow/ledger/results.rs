@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use crate::follow::requests::open::{Doubt, Open};
-use crate::io::{CallWithoutRequest, Coverage, Io, Mark, Origin, Request, Trace, Unmatched};
+use crate::io::{Coverage, Io, Mark, Origin, Request, Trace, Unmatched};
 
 /// How many unmatched requests are kept in full.
 const UNMATCHED_KEPT: usize = 1_000;
@@ -15,7 +15,7 @@ const UNMATCHED_KEPT: usize = 1_000;
 pub(in crate::follow) struct Results {
     requests: Vec<Option<Request>>,
     ios: Vec<Option<Io>>,
-    calls_without_request: Vec<CallWithoutRequest>,
+    calls_without_request: Vec<Io>,
     /// I/Os that workers of io_uring did, by the thread that submitted them.
     pub of_workers: HashMap<u32, Vec<usize>>,
     pub account: Coverage,
@@ -33,13 +33,13 @@ impl Results {
         self.ios.len() - 1
     }
 
-    pub fn push_call_without_request(&mut self, call: CallWithoutRequest) {
+    pub fn push_call_without_request(&mut self, call: Io) {
         self.account.calls_without_request += 1;
         self.calls_without_request.push(call);
     }
 
     /// One that is counted as an I/O already, or that only fetches I/Os.
-    pub fn push_uncounted(&mut self, call: CallWithoutRequest) {
+    pub fn push_uncounted(&mut self, call: Io) {
         self.calls_without_request.push(call);
     }
 
@@ -73,8 +73,8 @@ impl Results {
             Doubt::Odd(why) => {
                 self.account.unmatched_count += 1;
                 if self.account.unmatched.len() < UNMATCHED_KEPT {
-                    let sector = open.first.map_or(open.sector, |(sector, _)| sector);
-                    let (dev, op) = (open.dev, open.op);
+                    let Request { dev, op, .. } = open.request;
+                    let sector = open.first_sector();
                     self.account.unmatched.push(Unmatched { time_ns, dev, sector, op, why });
                 }
             }

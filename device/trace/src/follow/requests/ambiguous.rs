@@ -20,7 +20,7 @@ const LOOP_MAJOR: u32 = 7;
 const ALIKE: &str = "two requests queued or in flight at one sector cannot be told apart";
 
 /// Which request an event is about, if it can be only one.
-pub(super) enum Match {
+pub(in crate::follow) enum Match {
     None,
     One(RequestNumber),
     /// All that it can be about.
@@ -66,7 +66,7 @@ impl AmbiguousRange {
 
 /// The open requests, and what is doubtful about them.
 #[derive(Debug, Default)]
-pub(super) struct OpenRequests {
+pub(in crate::follow) struct OpenRequests {
     pub table: Table,
     ranges: Vec<AmbiguousRange>,
     /// Devices with `block_getrq`: each request there should have one.
@@ -108,7 +108,7 @@ impl OpenRequests {
         if slots.len() > 1 {
             // What a request does never changes, nor do its flags, but for those of flushes.
             let alike = |slot: &RequestNumber| {
-                self.table.get(*slot).is_some_and(|open| same_flags(&open.op, &extent.op))
+                self.table.get(*slot).is_some_and(|open| same_flags(&open.request.op, &extent.op))
             };
             slots.retain(alike);
         }
@@ -156,14 +156,14 @@ impl OpenRequests {
 
     /// Why it is incomplete, as far as known now.
     fn doubt_of(&self, open: &Open) -> Option<Doubt> {
-        let unseen = open.has_no_beginning() && self.allocating.contains(&open.dev);
+        let unseen = open.has_no_beginning() && self.allocating.contains(&open.request.dev);
         open.doubt.or_else(|| unseen.then(|| self.absence()))
     }
 
     /// Events were lost: what is open may have completed since.
     pub fn lose_sight(&mut self) {
         self.events_were_lost = true;
-        for slot in self.table.slots() {
+        for slot in self.table.numbers() {
             let is_known = self.ranges.iter().any(|range| range.slot == slot);
             self.suspect(slot, Doubt::Loss);
             let Some(open) = self.table.get_mut(slot) else { continue };
@@ -196,7 +196,7 @@ impl OpenRequests {
             return false;
         }
         let lost = |open: &Open| {
-            (open.op.kind, open.stage, open.doubt)
+            (open.request.op.kind, open.stage, open.doubt)
                 == (OpKind::Flush, RequestState::Issued, Some(Doubt::Loss))
         };
         let slots = self.table.beginning(place(extent), lost);
@@ -218,9 +218,9 @@ impl OpenRequests {
         if self.ranges.iter().any(|range| range.slot == slot) {
             return;
         }
-        let begin = open.first.map_or(open.sector, |(sector, _)| sector.min(open.sector));
+        let begin = open.first_sector().min(open.sector);
         let end = open.sector.saturating_add(u64::from(open.left));
-        let (dev, kind) = (open.dev, open.op.kind);
+        let (dev, kind) = (open.request.dev, open.request.op.kind);
         self.ranges.push(AmbiguousRange { slot, dev, kind, begin, end, command: None });
     }
 

@@ -13,6 +13,7 @@ use super::open::{Open, RequestNumber, RequestState};
 use super::table::Table;
 use crate::event::{Command, Dev, Driver, Event, Extent, OpKind};
 use crate::follow::ledger::Ledger;
+use crate::io::Request;
 
 /// The major number of MMC cards.
 pub(in crate::follow) const MMC_MAJOR: u32 = 179;
@@ -33,9 +34,8 @@ fn takes_scsi(dev: Dev) -> bool {
 /// A command in flight.
 pub(in crate::follow) type CommandKey = (Driver, u64);
 
-/// All of them.
 #[derive(Debug, Default)]
-pub(super) struct Commands {
+pub(in crate::follow) struct Commands {
     running: HashMap<CommandKey, RequestNumber>,
     /// By CPU: which thread prepared which command there last.
     prepared: HashMap<u32, (u32, CommandKey)>,
@@ -118,7 +118,7 @@ impl Commands {
         };
         // Without command queueing, a write command ends with the transfer; the card is busy for longer.
         let still_busy = command.driver == Driver::Mmc
-            && open.op.kind == OpKind::Write
+            && open.request.op.kind == OpKind::Write
             && command.opcode.is_some_and(|opcode| opcode != 0);
         if let Some(dispatch) = open.dispatch.as_mut().filter(|_| !still_busy) {
             dispatch.piece.hardware_done_ns = Some(event.time_ns);
@@ -143,9 +143,8 @@ impl Commands {
         }
         let [slot] = found.concat()[..] else { return None };
         let open = requests.table.get(slot)?;
-        let sectors = command.bytes? >> 9;
-        let extent =
-            Extent { dev: open.dev, sector, sectors, op: open.op, priority: open.priority };
+        let (Request { dev, op, priority, .. }, sectors) = (&open.request, command.bytes? >> 9);
+        let extent = Extent { dev: *dev, sector, sectors, op: *op, priority: *priority };
         requests.doubt_in_range(&[slot], &extent);
         Some(slot)
     }

@@ -8,19 +8,23 @@
 
 use std::collections::HashMap;
 
-use super::open::{Sequence, add_new};
+use super::open::{Open, Sequence, add_new};
 use super::table::Table;
-use crate::event::{Comm, Dev, Event, EventKind, Extent, OpKind};
-use crate::follow::bios::Bio;
+use crate::event::{Dev, Event, EventKind, Extent, OpKind};
 use crate::follow::ledger::{Ledger, Results, Share};
 use crate::io::{Mark, Request};
 
-/// A bio that asks for a flush and has no data.
+/// One that asks for a flush and has no data.
 #[derive(Debug)]
 struct Waiter {
-    got_ns: u64,
     cpu: u32,
-    bio: Bio,
+    asker: Open,
+}
+
+impl Waiter {
+    fn came_before(&self, issued_ns: u64) -> bool {
+        self.asker.request.marks.get(Mark::GotRequest).is_some_and(|got_ns| got_ns <= issued_ns)
+    }
 }
 
 /// Data that completed and still needs a flush after it.
@@ -46,9 +50,8 @@ struct Ended {
     served: Vec<u64>,
 }
 
-/// All flushes in progress.
 #[derive(Debug, Default)]
-pub(super) struct Flushes {
+pub(in crate::follow) struct Flushes {
     waiters: HashMap<Dev, Vec<Waiter>>,
     rests: HashMap<Dev, Vec<Rest>>,
     /// At most one per CPU, in the order of their end.
@@ -63,10 +66,9 @@ impl Flushes {
         *self = Flushes::default();
     }
 
-    /// A bio without data has a request that will never be issued.
-    pub fn await_flush(&mut self, event: &Event, bio: Bio) {
-        let waiter = Waiter { got_ns: event.time_ns, cpu: event.cpu, bio };
-        self.waiters.entry(waiter.bio.extent.dev).or_default().push(waiter);
+    /// Without data it will never be issued.
+    pub fn await_flush(&mut self, cpu: u32, asker: Open) {
+        self.waiters.entry(asker.request.dev).or_default().push(Waiter { cpu, asker });
     }
 
     /// A request completed: if it is a flush, those that it served complete next.
@@ -83,8 +85,8 @@ impl Flushes {
             return;
         }
         let (dev, cpu, pid) = (flush.dev, event.cpu, event.pid);
-        for open in table.values_mut().filter(|open| open.awaits_flush && open.dev == dev) {
-            if open.marks.get(Mark::GotRequest).is_some_and(|got_ns| got_ns <= issued_ns) {
+        for open in table.values_mut().filter(|open| open.awaits_flush && open.request.dev == dev) {
+            if open.request.marks.get(Mark::GotRequest).is_some_and(|got_ns| got_ns <= issued_ns) {
                 open.flushes.push(request);
             }
         }
@@ -182,15 +184,14 @@ impl Flushes {
         let issued_ns = flush.map_or(u64::MAX, |(_, issued_ns)| issued_ns);
         let waiters = self.waiters.entry(dev).or_default();
         let rests = self.rests.entry(dev).or_default();
-        let waiting = waiters.iter().take_while(|waiter| waiter.got_ns <= issued_ns).count();
+        let waiting = waiters.iter().take_while(|waiter| waiter.came_before(issued_ns)).count();
         let due = rests.iter().take_while(|rest| rest.ended_ns <= issued_ns).count();
 
         let at = |rest: &Rest, sector: u64| rest.begin == sector || rest.end == sector;
         let fitting = |sector: u64| rests[..due].iter().filter(|rest| at(rest, sector)).count();
         // Device mapper's flushes have the sector of what is mapped there.
         let asks = |sector: u64| {
-            sector == 0
-                || waiters[..waiting].iter().any(|waiter| waiter.bio.extent.sector == sector)
+            sector == 0 || waiters[..waiting].iter().any(|waiter| waiter.asker.sector == sector)
         };
         let empties: Vec<u64> = served.iter().copied().filter(|sector| asks(*sector)).collect();
         let one_cpu = waiters[..waiting].windows(2).all(|pair| pair[0].cpu == pair[1].cpu);
@@ -206,36 +207,38 @@ impl Flushes {
             rests.drain(..due).partition(|rest| is_served(rest));
         rests.splice(..0, left);
         if !known {
-            for waiter in waiters.iter().take(waiting - first.len()) {
-                ledger.spoil(waiter.bio.share.task);
-            }
-            let shares = rests.iter().flat_map(|rest| &rest.shares);
+            let waiters = waiters.iter().take(waiting - first.len());
+            let shares = waiters.flat_map(|waiter| &waiter.asker.shares);
+            let shares = shares.chain(rests.iter().flat_map(|rest| &rest.shares));
             shares.for_each(|share| ledger.spoil(share.task));
         }
         let flush = flush.filter(|_| known).map(|(flush, _)| flush);
-        for waiter in first {
-            serve_share(flush, &waiter.bio.share, &Asker::waiting(&waiter), ledger);
+        for Waiter { asker, .. } in first {
+            serve_shares(flush, &asker.shares, &asker.request, ledger);
         }
-        for rest in ended {
-            let asker = ledger.results.request(rest.request).map(Asker::of).unwrap_or_default();
-            for share in &rest.shares {
-                serve_share(flush, share, &asker, ledger);
-            }
+        for Rest { request, shares, .. } in ended {
+            let asker = ledger.results.request(request).cloned().unwrap_or_default();
+            serve_shares(flush, &shares, &asker, ledger);
         }
     }
 }
 
-/// `flush` was for this share; which one was, is not known if it is `None`.
-fn serve_share(flush: Option<usize>, share: &Share, asker: &Asker, ledger: &mut Ledger) {
-    let Some(flush) = flush else { return ledger.drop_share(share) };
-    let first = attach(&mut ledger.results, flush, share, asker);
-    ledger.add(share, flush, first);
-    ledger.release(share.task);
+/// `flush` was for these shares; which one was, is not known if it is `None`.
+fn serve_shares(flush: Option<usize>, shares: &[Share], asker: &Request, ledger: &mut Ledger) {
+    for share in shares {
+        let Some(flush) = flush else {
+            ledger.drop_share(share);
+            continue;
+        };
+        let first = attach(&mut ledger.results, flush, share, asker);
+        ledger.add(share, flush, first);
+        ledger.release(share.task);
+    }
 }
 
 /// `flush` is also for this share, whose data is `data`.
 pub(super) fn link(flush: usize, share: &Share, data: usize, ledger: &mut Ledger) {
-    let asker = ledger.results.request(data).map(Asker::of).unwrap_or_default();
+    let asker = ledger.results.request(data).cloned().unwrap_or_default();
     let first = attach(&mut ledger.results, flush, share, &asker);
     ledger.add(share, flush, first);
 }
@@ -245,45 +248,17 @@ fn take_askers(waiters: &mut Vec<Waiter>, waiting: usize, empties: &[u64]) -> Ve
     let mut taken: Vec<Waiter> = Vec::new();
     for sector in empties {
         let left = waiters.iter().take(waiting - taken.len());
-        let found = left.map(|waiter| waiter.bio.extent.sector).position(|other| other == *sector);
+        let found = left.map(|waiter| waiter.asker.sector).position(|other| other == *sector);
         taken.extend(found.map(|at| waiters.remove(at)));
     }
     taken
 }
 
-/// Who asked for a flush, and when.
-#[derive(Default)]
-struct Asker {
-    queued_ns: Option<u64>,
-    got_ns: Option<u64>,
-    pid: u32,
-    comm: Comm,
-    through: Vec<Dev>,
-}
-
-impl Asker {
-    fn of(data: &Request) -> Asker {
-        let (queued_ns, got_ns) = (data.marks.get(Mark::Queued), data.marks.get(Mark::GotRequest));
-        Asker { queued_ns, got_ns, pid: data.pid, comm: data.comm, through: data.through.clone() }
-    }
-
-    fn waiting(waiter: &Waiter) -> Asker {
-        let bio = &waiter.bio;
-        Asker {
-            queued_ns: bio.queued_ns,
-            got_ns: Some(waiter.got_ns),
-            pid: bio.pid,
-            comm: bio.comm,
-            through: bio.through.clone(),
-        }
-    }
-}
-
 /// A flush request has no bio; those that it served are in place of them. Returns whether this is its first.
-fn attach(results: &mut Results, flush: usize, share: &Share, asker: &Asker) -> bool {
+fn attach(results: &mut Results, flush: usize, share: &Share, asker: &Request) -> bool {
     let Some(request) = results.request_mut(flush) else { return false };
     add_new(&mut request.through, &asker.through);
-    let Some(queued_ns) = asker.queued_ns else { return false };
+    let Some(queued_ns) = asker.marks.get(Mark::Queued) else { return false };
     let earlier = request.marks.get(Mark::Queued);
     if let Some(earlier) = earlier {
         request.merged_queued_ns.push(earlier.max(queued_ns));
@@ -292,7 +267,7 @@ fn attach(results: &mut Results, flush: usize, share: &Share, asker: &Asker) -> 
         }
     }
     request.marks.set(Mark::Queued, queued_ns);
-    if let Some(got_ns) = asker.got_ns {
+    if let Some(got_ns) = asker.marks.get(Mark::GotRequest) {
         request.marks.set(Mark::GotRequest, got_ns);
     }
     (request.pid, request.comm, request.origin) = (asker.pid, asker.comm, share.origin);

@@ -12,7 +12,7 @@ mod table;
 
 use super::bios::{Bio, Bios};
 use super::ledger::Ledger;
-use crate::event::{Command, Dev, Event, Extent, Op, OpKind};
+use crate::event::{Dev, Event, Extent, Op, OpKind};
 use crate::io::Mark;
 use ambiguous::{Match, OpenRequests};
 use commands::Commands;
@@ -29,12 +29,11 @@ pub(super) enum Side {
     Front,
 }
 
-/// All that are open.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
-    open: OpenRequests,
-    flushes: Flushes,
-    commands: Commands,
+    pub open: OpenRequests,
+    pub flushes: Flushes,
+    pub commands: Commands,
     /// Those of which only issue and completion were seen, with the reason why no more was.
     without_beginning: Vec<(usize, Doubt)>,
     /// The last of them: if a rest is requeued, this was a piece. With its state then, and its result.
@@ -42,15 +41,10 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    /// Called before each event.
-    pub fn settle_flushes(&mut self, event: &Event, ledger: &mut Ledger) {
-        self.flushes.settle(event, ledger);
-    }
-
     /// A bio is appended to a request, or put before it.
     pub fn merge(&mut self, bio: Bio, extent: &Extent, side: Side, ledger: &mut Ledger) {
         let sectors = u64::from(extent.sectors);
-        let fits = |open: &Open| open.op.kind == extent.op.kind && !open.started;
+        let fits = |open: &Open| open.request.op.kind == extent.op.kind && !open.started;
         // What it is merged with is beside it.
         let (beside, slots) = match side {
             Side::Back => {
@@ -77,7 +71,7 @@ impl Requests {
 
     /// A request is appended to the one before it, with all its bios.
     pub fn merge_requests(&mut self, extent: &Extent, ledger: &mut Ledger) {
-        let waiting = |open: &Open| open.op.kind == extent.op.kind && !open.started;
+        let waiting = |open: &Open| open.request.op.kind == extent.op.kind && !open.started;
         let same = |open: &Open| waiting(open) && open.left == extent.sectors;
         let next = self.open.one_at(extent, same).any();
         let next = next.and_then(|slot| self.open.take(slot)).unwrap_or_else(|| {
@@ -91,10 +85,11 @@ impl Requests {
         };
         self.open.table.change(before, |open| {
             open.left = open.left.saturating_add(next.left);
-            open.merged_queued_ns.extend(next.marks.get(Mark::Queued));
-            open.merged_queued_ns.extend(next.merged_queued_ns);
+            let (request, more) = (&mut open.request, next.request);
+            request.merged_queued_ns.extend(more.marks.get(Mark::Queued));
+            request.merged_queued_ns.extend(more.merged_queued_ns);
+            add_new(&mut request.through, &more.through);
             open.shares.extend(next.shares);
-            add_new(&mut open.through, &next.through);
         });
         if let Some(doubt) = next.doubt {
             self.open.suspect(before, doubt);
@@ -106,24 +101,26 @@ impl Requests {
         if !self.open.allocating.contains(&extent.dev) {
             self.open.allocating.push(extent.dev);
         }
-        if extent.sectors == 0 && extent.op.kind != OpKind::Other {
-            return self.flushes.await_flush(event, bio);
-        }
         let mut open = Open::from_bio(bio, extent);
-        open.marks.set(Mark::GotRequest, event.time_ns);
+        open.request.marks.set(Mark::GotRequest, event.time_ns);
+        if extent.sectors == 0 && extent.op.kind != OpKind::Other {
+            let asker = Open { sector: extent.sector, ..open };
+            return self.flushes.await_flush(event.cpu, asker);
+        }
         open.awaits_flush = extent.op.preflush;
         self.open.table.insert(open);
     }
 
     /// It is inserted into the scheduler: for the first time, or again after a requeue.
     pub fn insert(&mut self, event: &Event, extent: &Extent, bios: &mut Bios, ledger: &mut Ledger) {
-        let fits =
-            |open: &Open| open.op.kind == extent.op.kind && open.stage != RequestState::Issued;
+        let fits = |open: &Open| {
+            open.request.op.kind == extent.op.kind && open.stage != RequestState::Issued
+        };
         let mut slots = self.open.table.beginning(place(extent), fits);
         if slots.len() > 1 {
             // A request is inserted by its thread, unless it was requeued.
             let own = |slot: &RequestNumber| {
-                self.open.table.get(*slot).is_some_and(|open| open.pid == event.pid)
+                self.open.table.get(*slot).is_some_and(|open| open.request.pid == event.pid)
             };
             let mine: Vec<RequestNumber> = slots.iter().copied().filter(own).collect();
             if mine.len() == 1 {
@@ -138,11 +135,12 @@ impl Requests {
             _ => return,
         };
         self.open.table.change(slot, |open| {
-            if open.marks.get(Mark::Inserted).is_none() && !open.started {
-                open.marks.set(Mark::Inserted, event.time_ns);
+            let request = &mut open.request;
+            if request.marks.get(Mark::Inserted).is_none() && !open.started {
+                request.marks.set(Mark::Inserted, event.time_ns);
             }
+            request.priority = request.priority.or(extent.priority);
             open.left = open.left.max(extent.sectors);
-            open.priority = open.priority.or(extent.priority);
         });
     }
 
@@ -157,8 +155,9 @@ impl Requests {
 
     /// The next issue is of a piece: so large is the whole.
     pub fn cut_piece(&mut self, piece: &Extent, rest_bytes: u32) {
-        let fits =
-            |open: &Open| open.op.kind == piece.op.kind && open.stage != RequestState::Issued;
+        let fits = |open: &Open| {
+            open.request.op.kind == piece.op.kind && open.stage != RequestState::Issued
+        };
         let slots = self.open.table.beginning(place(piece), fits);
         self.open.doubt_in_range(&slots, piece);
         if let [slot] = slots[..] {
@@ -171,7 +170,7 @@ impl Requests {
     pub fn issue(&mut self, event: &Event, extent: &Extent, bios: &mut Bios, ledger: &mut Ledger) {
         let fits = |open: &Open| {
             open.stage != RequestState::Issued
-                && open.op.kind == extent.op.kind
+                && open.request.op.kind == extent.op.kind
                 && (open.left >= extent.sectors || extent.op.kind == OpKind::Discard)
         };
         let may_be_again = self.open.forget_flush(event, extent, ledger);
@@ -201,7 +200,7 @@ impl Requests {
         // Of one that was first seen at its issue, a piece may be all that is known.
         let fits = |open: &Open| {
             let grown = open.bio_op.is_none() && open.left < extent.sectors;
-            open.op.kind == extent.op.kind && (open.left == extent.sectors || grown)
+            open.request.op.kind == extent.op.kind && (open.left == extent.sectors || grown)
         };
         let Some(slot) = self.open.one_at(extent, fits).any() else {
             return self.take_back_piece(extent, ledger);
@@ -210,19 +209,6 @@ impl Requests {
             open.left = open.left.max(extent.sectors);
             open.requeue(event.time_ns);
         });
-    }
-
-    /// Nothing was issued on this CPU after all.
-    pub fn forget_issue(&mut self, cpu: u32) {
-        self.commands.forget_issue(cpu);
-    }
-
-    pub fn start_command(&mut self, event: &Event, command: &Command, ledger: &mut Ledger) {
-        self.commands.start(event, command, &mut self.open, ledger);
-    }
-
-    pub fn end_command(&mut self, event: &Event, command: &Command) {
-        self.commands.end(event, command, &mut self.open.table);
     }
 
     /// So much of it has completed.
@@ -235,7 +221,7 @@ impl Requests {
         let whole = sector == NOWHERE;
         let ends = |open: &Open| {
             let left = open.dispatch.map_or(open.left, |dispatch| dispatch.left);
-            open.op.kind == extent.op.kind && (whole || left >= extent.sectors)
+            open.request.op.kind == extent.op.kind && (whole || left >= extent.sectors)
         };
         let issued = |open: &Open| ends(open) && open.stage != RequestState::Waiting;
         let slot = match self.open.one_done_at(extent, issued) {
@@ -277,7 +263,7 @@ impl Requests {
         }
         open.shares.extend(shares.first());
         let without_beginning = open.has_no_beginning();
-        let after = (open.dev, open.sector, open.op);
+        let after = (open.request.dev, open.sector, open.request.op);
         let sequence = open.sequence();
         let flush = open.flushes.first().copied();
         let index = ledger.results.push_request(open.into_request());
@@ -318,11 +304,6 @@ impl Requests {
         self.open.lose_sight();
     }
 
-    /// The end of the trace, for flushes.
-    pub fn settle_all_flushes(&mut self, ledger: &mut Ledger) {
-        self.flushes.settle_all(ledger);
-    }
-
     /// The end of the trace: what is still open is at its edge. So are requests without a beginning, on devices where
     /// others have one: what was seen may not have been their first issue, nor all of them.
     pub fn finish(self, ledger: &mut Ledger) {
@@ -332,7 +313,7 @@ impl Requests {
                 ledger.results.doubt_request(index, doubt);
             }
         }
-        for open in self.open.table.drain() {
+        for open in self.open.table.into_values() {
             let doubt = open.doubt.unwrap_or(Doubt::Edge);
             ledger.results.count_doubt(doubt, &open, open.last_ns());
         }

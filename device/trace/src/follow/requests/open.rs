@@ -2,10 +2,10 @@
 //! A request between a tag and its completion: what is known of it, and how each event changes that.
 
 use super::commands::CommandKey;
-use crate::event::{Comm, Dev, Event, Extent, Op, OpKind, Priority};
+use crate::event::{Dev, Event, Extent, Op, OpKind};
 use crate::follow::bios::Bio;
 use crate::follow::ledger::{Ledger, Share};
-use crate::io::{Mark, Marks, Origin, Piece, Request};
+use crate::io::{Mark, Origin, Piece, Request};
 
 /// Device and first sector; flushes and passthrough requests have no sector.
 pub(in crate::follow) type StartSector = (Dev, u64);
@@ -14,12 +14,13 @@ pub(in crate::follow) type StartSector = (Dev, u64);
 pub(in crate::follow) const NOWHERE: u64 = u64::MAX;
 
 /// An open request's number, reused once it has completed.
-pub(in crate::follow) type RequestNumber = u32;
+pub(in crate::follow) type RequestNumber = usize;
 
 /// How far a request has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::follow) enum RequestState {
     /// In the block layer: it can be issued, and until it was it can be merged.
+    #[default]
     Waiting,
     /// In flight.
     Issued,
@@ -46,37 +47,22 @@ pub(in crate::follow) struct Dispatch {
     pub left: u32,
 }
 
-/// An open request.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(in crate::follow) struct Open {
-    pub dev: Dev,
-    /// What its bios came through.
-    pub through: Vec<Dev>,
+    /// What is known of it; sector and bytes, once it was issued.
+    pub request: Request,
     /// Where it begins now.
     pub sector: u64,
     /// Sectors that have not completed.
     pub left: u32,
-    /// As issued, or until then as queued.
-    pub op: Op,
     /// As queued, which differs in what the flush machinery takes off; `None` if no bio was seen.
     pub bio_op: Option<Op>,
-    pub priority: Option<Priority>,
-    pub pid: u32,
-    pub comm: Comm,
     pub stage: RequestState,
     /// It has been issued at least once, and can be merged no more.
     pub started: bool,
-    pub marks: Marks,
-    pub merged_queued_ns: Vec<u64>,
-    pub cut_from_bio: bool,
-    /// First sector and bytes when first issued.
-    pub first: Option<(u64, u64)>,
     pub dispatch: Option<Dispatch>,
     /// The driver's command for it, while in flight.
     pub command: Option<CommandKey>,
-    pub pieces: Vec<Piece>,
-    pub requeues: u32,
-    pub error: i32,
     /// One per bio, the first bio's first.
     pub shares: Vec<Share>,
     /// A flush must precede it.
@@ -89,32 +75,10 @@ pub(in crate::follow) struct Open {
 impl Open {
     /// Nothing is known but what `extent` says.
     pub fn new(extent: &Extent) -> Open {
-        Open {
-            dev: extent.dev,
-            through: Vec::new(),
-            sector: place(extent).1,
-            left: extent.sectors,
-            op: extent.op,
-            bio_op: None,
-            priority: extent.priority,
-            pid: 0,
-            comm: Comm::default(),
-            stage: RequestState::Waiting,
-            started: false,
-            marks: Marks::default(),
-            merged_queued_ns: Vec::new(),
-            cut_from_bio: false,
-            first: None,
-            dispatch: None,
-            command: None,
-            pieces: Vec::new(),
-            requeues: 0,
-            error: 0,
-            shares: Vec::new(),
-            awaits_flush: false,
-            flushes: Vec::new(),
-            doubt: None,
-        }
+        let Extent { dev, op, priority, .. } = *extent;
+        let request = Request { dev, op, priority, ..Request::default() };
+        let (_, sector) = place(extent);
+        Open { request, sector, left: extent.sectors, ..Open::default() }
     }
 
     /// Notes a doubt; the first one stays, but loss is the reason wherever it plays a part.
@@ -124,35 +88,41 @@ impl Open {
         }
     }
 
+    pub fn start(&self) -> StartSector {
+        (self.request.dev, self.sector)
+    }
+
     /// Where it ends now, if bios can still be appended there.
     pub fn end(&self) -> Option<StartSector> {
-        (!self.started && self.left > 0)
-            .then(|| (self.dev, self.sector.wrapping_add(u64::from(self.left))))
+        let end = || (self.request.dev, self.sector.wrapping_add(u64::from(self.left)));
+        (!self.started && self.left > 0).then(end)
+    }
+
+    /// Where it began when it was first issued; until then, where it begins now.
+    pub fn first_sector(&self) -> u64 {
+        if self.started { self.request.sector } else { self.sector }
     }
 
     /// The request that `bio` got.
     pub fn from_bio(bio: Bio, extent: &Extent) -> Open {
-        let mut open = Open {
-            bio_op: Some(bio.extent.op),
-            priority: extent.priority.or(bio.extent.priority),
-            pid: bio.pid,
-            comm: bio.comm,
-            through: bio.through,
-            cut_from_bio: bio.cut,
-            shares: vec![bio.share],
-            ..Open::new(extent)
-        };
+        let mut open = Open::new(extent);
+        open.bio_op = Some(bio.extent.op);
+        let request = &mut open.request;
+        request.priority = extent.priority.or(bio.extent.priority);
+        (request.pid, request.comm) = (bio.pid, bio.comm);
+        (request.through, request.cut_from_bio) = (bio.through, bio.cut);
         if let Some(queued_ns) = bio.queued_ns {
-            open.marks.set(Mark::Queued, queued_ns);
+            request.marks.set(Mark::Queued, queued_ns);
         }
+        open.shares.push(bio.share);
         open
     }
 
     /// A further bio is merged into it.
     pub fn take_in(&mut self, bio: Bio) {
-        self.merged_queued_ns.extend(bio.queued_ns);
+        self.request.merged_queued_ns.extend(bio.queued_ns);
         self.shares.push(bio.share);
-        add_new(&mut self.through, &bio.through);
+        add_new(&mut self.request.through, &bio.through);
     }
 
     /// It waits for no flush any longer. It is known which one served it only if one can have.
@@ -165,7 +135,7 @@ impl Open {
 
     /// Its bio was not seen, and it is of a kind that has one.
     pub fn has_no_beginning(&self) -> bool {
-        self.bio_op.is_none() && self.op.kind != OpKind::Flush && self.sector != NOWHERE
+        self.bio_op.is_none() && self.request.op.kind != OpKind::Flush && self.sector != NOWHERE
     }
 
     /// It, or a piece of it, was issued.
@@ -174,10 +144,11 @@ impl Open {
         self.left = self.left.max(extent.sectors);
         if !self.started {
             self.started = true;
-            self.marks.set(Mark::Issued, event.time_ns);
-            self.op = extent.op;
-            self.priority = extent.priority.or(self.priority);
-            self.first = Some((extent.sector, u64::from(self.left) << 9));
+            let request = &mut self.request;
+            request.marks.set(Mark::Issued, event.time_ns);
+            request.op = extent.op;
+            request.priority = extent.priority.or(request.priority);
+            (request.sector, request.bytes) = (extent.sector, u64::from(self.left) << 9);
         }
         let piece = Piece {
             issued_ns: event.time_ns,
@@ -195,23 +166,23 @@ impl Open {
         match self.dispatch.take() {
             // Nothing of this dispatch has completed.
             Some(dispatch) if dispatch.piece.bytes == 0 => {
-                self.requeues += 1;
-                self.pieces.push(Piece { ended_ns: time_ns, ..dispatch.piece });
+                self.request.requeues += 1;
+                self.request.pieces.push(Piece { ended_ns: time_ns, ..dispatch.piece });
             }
-            Some(dispatch) => self.pieces.push(dispatch.piece),
+            Some(dispatch) => self.request.pieces.push(dispatch.piece),
             None if self.stage == RequestState::Parted => {}
             // Busy before it was begun.
-            None => self.requeues += 1,
+            None => self.request.requeues += 1,
         }
         self.stage = RequestState::Waiting;
     }
 
     /// So much of it completed.
     pub fn complete(&mut self, time_ns: u64, sectors: u32, error: i32) {
-        if self.error == 0 {
-            self.error = error;
+        if self.request.error == 0 {
+            self.request.error = error;
         }
-        self.marks.set(Mark::Completed, time_ns);
+        self.request.marks.set(Mark::Completed, time_ns);
         if self.sector == NOWHERE {
             self.left = 0;
         } else {
@@ -223,54 +194,39 @@ impl Open {
         dispatch.piece.bytes += u64::from(sectors) << 9;
         dispatch.piece.ended_ns = time_ns;
         if dispatch.left == 0 && self.left > 0 {
-            self.pieces.push(dispatch.piece);
+            self.request.pieces.push(dispatch.piece);
             self.dispatch = None;
             self.stage = RequestState::Parted;
         }
     }
 
     /// All of it has completed.
-    pub fn into_request(mut self) -> Request {
-        self.pieces.extend(self.dispatch.map(|dispatch| dispatch.piece));
-        if let Some(ns) = self.pieces.iter().find_map(|piece| piece.hardware_start_ns) {
-            self.marks.set(Mark::HardwareStart, ns);
+    pub fn into_request(self) -> Request {
+        let Open { mut request, dispatch, shares, .. } = self;
+        request.origin = shares.first().map_or(Origin::Thread, |share| share.origin);
+        request.pieces.extend(dispatch.map(|dispatch| dispatch.piece));
+        if let Some(ns) = request.pieces.iter().find_map(|piece| piece.hardware_start_ns) {
+            request.marks.set(Mark::HardwareStart, ns);
         }
-        if let Some(ns) = self.pieces.last().and_then(|piece| piece.hardware_done_ns) {
-            self.marks.set(Mark::HardwareDone, ns);
+        if let Some(ns) = request.pieces.last().and_then(|piece| piece.hardware_done_ns) {
+            request.marks.set(Mark::HardwareDone, ns);
         }
-        if self.pieces.len() == 1 {
-            self.pieces.clear();
+        if request.pieces.len() == 1 {
+            request.pieces.clear();
         }
-        let (sector, bytes) = self.first.unwrap_or((self.sector, 0));
-        Request {
-            dev: self.dev,
-            through: self.through,
-            op: self.op,
-            sector,
-            bytes,
-            priority: self.priority,
-            pid: self.pid,
-            comm: self.comm,
-            origin: self.shares.first().map_or(Origin::Thread, |share| share.origin),
-            marks: self.marks,
-            merged_queued_ns: self.merged_queued_ns,
-            cut_from_bio: self.cut_from_bio,
-            pieces: self.pieces,
-            requeues: self.requeues,
-            error: self.error,
-        }
+        request
     }
 
     /// When something was last seen of it.
     pub fn last_ns(&self) -> u64 {
-        Mark::ALL.iter().filter_map(|mark| self.marks.get(*mark)).max().unwrap_or(0)
+        Mark::ALL.iter().filter_map(|mark| self.request.marks.get(*mark)).max().unwrap_or(0)
     }
 
     /// Its data is part of a flush sequence: the block layer completes it once more at the end of that, and handles the
     /// flush flags that it takes off the request.
     pub fn sequence(&self) -> Option<Sequence> {
-        let bio_op = self.bio_op.filter(|_| self.first.is_some_and(|(_, bytes)| bytes > 0))?;
-        let postflush = bio_op.fua && !self.op.fua;
+        let bio_op = self.bio_op.filter(|_| self.request.bytes > 0)?;
+        let postflush = bio_op.fua && !self.request.op.fua;
         (bio_op.preflush || postflush).then_some(Sequence { postflush })
     }
 }

@@ -7,53 +7,45 @@
 
 use std::collections::HashMap;
 
+use slab::Slab;
+
 use super::open::{Open, RequestNumber, StartSector};
 
-/// All that are open.
 #[derive(Debug, Default)]
-pub(super) struct Table {
-    slots: Vec<Option<Open>>,
-    free: Vec<RequestNumber>,
+pub(in crate::follow) struct Table {
+    all: Slab<Open>,
     begins: HashMap<StartSector, Vec<RequestNumber>>,
     ends: HashMap<StartSector, Vec<RequestNumber>>,
 }
 
 impl Table {
     pub fn insert(&mut self, open: Open) -> RequestNumber {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(None);
-            RequestNumber::try_from(self.slots.len() - 1).unwrap_or(RequestNumber::MAX)
-        });
-        self.enter(slot, &open);
-        self.slots[slot as usize] = Some(open);
-        slot
+        let number = self.all.insert(open);
+        self.enter(number);
+        number
     }
 
-    pub fn remove(&mut self, slot: RequestNumber) -> Option<Open> {
-        let open = self.slots.get_mut(slot as usize)?.take()?;
-        self.leave(slot, &open);
-        self.free.push(slot);
-        Some(open)
+    pub fn remove(&mut self, number: RequestNumber) -> Option<Open> {
+        self.leave(number);
+        self.all.try_remove(number)
     }
 
-    pub fn get(&self, slot: RequestNumber) -> Option<&Open> {
-        self.slots.get(slot as usize)?.as_ref()
+    pub fn get(&self, number: RequestNumber) -> Option<&Open> {
+        self.all.get(number)
     }
 
     /// Changes a request, but not its sectors.
-    pub fn get_mut(&mut self, slot: RequestNumber) -> Option<&mut Open> {
-        self.slots.get_mut(slot as usize)?.as_mut()
+    pub fn get_mut(&mut self, number: RequestNumber) -> Option<&mut Open> {
+        self.all.get_mut(number)
     }
 
     /// Changes a request, its sectors too.
-    pub fn change(&mut self, slot: RequestNumber, change: impl FnOnce(&mut Open)) {
-        let Some(mut open) = self.slots.get_mut(slot as usize).and_then(Option::take) else {
-            return;
-        };
-        self.leave(slot, &open);
-        change(&mut open);
-        self.enter(slot, &open);
-        self.slots[slot as usize] = Some(open);
+    pub fn change(&mut self, number: RequestNumber, change: impl FnOnce(&mut Open)) {
+        self.leave(number);
+        if let Some(open) = self.all.get_mut(number) {
+            change(open);
+        }
+        self.enter(number);
     }
 
     /// Those that begin there and fit.
@@ -70,19 +62,17 @@ impl Table {
         self.among(&self.ends, place, fits)
     }
 
-    /// All that are open.
-    pub fn slots(&self) -> Vec<RequestNumber> {
-        let open = self.slots.iter().enumerate().filter(|(_, open)| open.is_some());
-        open.filter_map(|(slot, _)| RequestNumber::try_from(slot).ok()).collect()
+    pub fn numbers(&self) -> Vec<RequestNumber> {
+        self.all.iter().map(|(number, _)| number).collect()
     }
 
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Open> {
-        self.slots.iter_mut().flatten()
+        self.all.iter_mut().map(|(_, open)| open)
     }
 
     /// All that are left at the end of the trace.
-    pub fn drain(self) -> impl Iterator<Item = Open> {
-        self.slots.into_iter().flatten()
+    pub fn into_values(self) -> impl Iterator<Item = Open> {
+        self.all.into_iter().map(|(_, open)| open)
     }
 
     fn among(
@@ -91,21 +81,23 @@ impl Table {
         place: StartSector,
         fits: impl Fn(&Open) -> bool,
     ) -> Vec<RequestNumber> {
-        let Some(slots) = index.get(&place) else { return Vec::new() };
-        slots.iter().copied().filter(|slot| self.get(*slot).is_some_and(&fits)).collect()
+        let all = index.get(&place).into_iter().flatten().copied();
+        all.filter(|number| self.get(*number).is_some_and(&fits)).collect()
     }
 
-    fn enter(&mut self, slot: RequestNumber, open: &Open) {
-        self.begins.entry((open.dev, open.sector)).or_default().push(slot);
+    fn enter(&mut self, number: RequestNumber) {
+        let Some(open) = self.all.get(number) else { return };
+        self.begins.entry(open.start()).or_default().push(number);
         if let Some(end) = open.end() {
-            self.ends.entry(end).or_default().push(slot);
+            self.ends.entry(end).or_default().push(number);
         }
     }
 
-    fn leave(&mut self, slot: RequestNumber, open: &Open) {
-        take_out(&mut self.begins, (open.dev, open.sector), slot);
+    fn leave(&mut self, number: RequestNumber) {
+        let Some(open) = self.all.get(number) else { return };
+        take_out(&mut self.begins, open.start(), number);
         if let Some(end) = open.end() {
-            take_out(&mut self.ends, end, slot);
+            take_out(&mut self.ends, end, number);
         }
     }
 }
@@ -113,11 +105,11 @@ impl Table {
 fn take_out(
     index: &mut HashMap<StartSector, Vec<RequestNumber>>,
     place: StartSector,
-    slot: RequestNumber,
+    number: RequestNumber,
 ) {
-    if let Some(slots) = index.get_mut(&place) {
-        slots.retain(|other| *other != slot);
-        if slots.is_empty() {
+    if let Some(numbers) = index.get_mut(&place) {
+        numbers.retain(|other| *other != number);
+        if numbers.is_empty() {
             index.remove(&place);
         }
     }

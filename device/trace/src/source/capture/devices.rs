@@ -33,7 +33,6 @@ pub fn related(devices: &[Dev]) -> io::Result<Vec<Dev>> {
     Ok(found.into_iter().collect())
 }
 
-/// A device, and what it lies on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stack {
     pub dev: Dev,
@@ -59,7 +58,6 @@ impl Stack {
         Stack { dev, below: BTreeSet::new(), untold: Untold::Nothing }
     }
 
-    /// A device of this machine.
     pub fn of(dev: Dev) -> io::Result<Stack> {
         let folder = fs::canonicalize(format!("{SYSFS}/{dev}"))?;
         let mut below = BTreeMap::new();

@@ -11,7 +11,6 @@ use crate::source::format::Format;
 use crate::source::table::{Need, Wanted, wanted};
 use crate::source::tracefs::Instance;
 
-/// One event that is traced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnabledEvent {
     /// Its folder under `events`.
@@ -36,7 +35,6 @@ pub struct Unreadable {
     pub why: String,
 }
 
-/// Where events are enabled.
 #[derive(Clone, Copy, Debug)]
 pub struct Places<'a> {
     pub all: &'a Instance,

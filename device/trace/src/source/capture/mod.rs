@@ -29,11 +29,11 @@ mod watch;
 
 pub use captured::Captured;
 pub use folder::{CpuMeta, Meta, Moment, SCHEMA};
-pub use reader::EndReason;
+pub use reader::{EndReason, Reader};
 pub use watch::Interval;
 
 use enable::{Places, enable};
-use reader::{Reader, Taken};
+use reader::Taken;
 use watch::Watch;
 
 /// What to trace, and what that may cost.
@@ -63,7 +63,7 @@ pub struct Options {
     pub ring: bool,
     /// End when an I/O has taken longer than this, and keep what came before, as a ring does.
     pub trigger_above: Option<Duration>,
-    /// How often [`Capture::intervals`] has new figures.
+    /// How often [`Reader::intervals`] has new figures.
     pub interval: Option<Duration>,
     /// Where to go on if that is full, and where the capture is kept. Without it, tracing ends there.
     pub keep: Option<PathBuf>,
@@ -88,7 +88,6 @@ impl Default for Options {
     }
 }
 
-/// Says what failed.
 fn because(what: impl Display) -> impl FnOnce(io::Error) -> io::Error {
     move |error| io::Error::new(error.kind(), format!("{what}: {error}"))
 }
@@ -97,7 +96,7 @@ fn because(what: impl Display) -> impl FnOnce(io::Error) -> io::Error {
 #[derive(Debug)]
 pub struct Capture {
     // Dropped in this order: the reader holds files of the instances.
-    reader: Reader,
+    pub reader: Reader,
     instance: Instance,
     /// With what the requested threads do, if only that is traced.
     of_threads: Option<Instance>,
@@ -157,21 +156,6 @@ impl Capture {
         let (child, number, starter) = program::spawn(command, self.of_threads.as_ref(), note)?;
         self.meta.tracer.push(starter);
         Ok((child, number))
-    }
-
-    /// Whether it has ended by itself, because memory is full or reading failed; `stop` says which.
-    pub fn has_ended(&self) -> bool {
-        self.reader.has_ended()
-    }
-
-    /// The figures of each interval that is over and was not asked for yet.
-    pub fn intervals(&self) -> impl Iterator<Item = Vec<Interval>> {
-        self.reader.intervals()
-    }
-
-    /// Why it has ended by itself, unless reading failed.
-    pub fn end_reason(&self) -> Option<EndReason> {
-        self.reader.end_reason()
     }
 
     /// Ends the tracing, restores everything and returns the capture; keeps it in the folder if one was named (if it

@@ -8,7 +8,7 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
@@ -51,7 +51,6 @@ pub struct Reader {
     intervals: Receiver<Vec<Interval>>,
 }
 
-/// What the thread has taken.
 #[derive(Debug, Default)]
 pub struct Taken {
     pub held: Vec<CpuData>,
@@ -61,22 +60,17 @@ pub struct Taken {
     pub kept_since_ns: Option<u64>,
 }
 
-/// What the thread works on.
 struct Work {
     cpus: Vec<(File, CpuData)>,
     pipe: Pipe,
     page_size: usize,
-    memory_bytes_max: u64,
-    keep: Option<PathBuf>,
+    options: Options,
     no_room: Option<io::Error>,
     reason: Arc<OnceLock<EndReason>>,
-    /// When present pages are half of what memory may hold, those before them are thrown away.
-    ring: bool,
     /// When the older pages of a ring may begin, and when the present ones may, in ns; `None` with the trace.
     since_ns: (Option<u64>, Option<u64>),
     watch: Option<Watch>,
     parts_taken: Instant,
-    interval: Option<Duration>,
     interval_began: Instant,
     intervals: Sender<Vec<Interval>>,
     /// End the tracing by `0`.
@@ -111,15 +105,12 @@ impl Reader {
             cpus,
             pipe: Pipe::new(page_size).map_err(because("a pipe"))?,
             page_size,
-            memory_bytes_max: options.memory_bytes_max,
-            keep: options.keep.clone(),
+            options: options.clone(),
             no_room: None,
             reason: Arc::clone(&reason),
-            ring: options.ring || options.trigger_above.is_some(),
             since_ns: (None, None),
             watch,
             parts_taken: Instant::now(),
-            interval: options.interval,
             interval_began: Instant::now(),
             intervals: to_outside,
             tracing_on,
@@ -132,12 +123,14 @@ impl Reader {
         Ok(Reader { thread: Some(thread), end: Some(end), reason, intervals })
     }
 
-    /// Whether it has ended without being told to.
+    /// Whether it has ended without being told to, because memory is full or reading failed; [`Capture::stop`] says which.
+    ///
+    /// [`Capture::stop`]: super::Capture::stop
     pub fn has_ended(&self) -> bool {
         self.thread.as_ref().is_some_and(JoinHandle::is_finished)
     }
 
-    /// Those that are over and were not asked for yet.
+    /// The figures of each interval that is over and was not asked for yet.
     pub fn intervals(&self) -> impl Iterator<Item = Vec<Interval>> {
         self.intervals.try_iter()
     }
@@ -196,7 +189,7 @@ impl Work {
             }
         }
         let slow = watch.look(self.cpus.iter().map(|(_, held)| held));
-        if self.interval.is_some_and(|interval| self.interval_began.elapsed() >= interval) {
+        if self.options.interval.is_some_and(|interval| self.interval_began.elapsed() >= interval) {
             self.interval_began = Instant::now();
             // Nobody may listen any more.
             let _ = self.intervals.send(watch.interval());
@@ -211,11 +204,13 @@ impl Work {
     /// If memory is full, goes on in the folder, or without the older pages; false if neither can be.
     fn make_room(&mut self) -> bool {
         let bytes: u64 = self.cpus.iter().map(|(_, held)| held.bytes()).sum();
-        let part = if self.ring { 2 } else { 1 };
-        if bytes < self.memory_bytes_max / part {
+        // Of a ring, those before the present ones have the other half.
+        let is_ring = self.options.ring || self.options.trigger_above.is_some();
+        let part = if is_ring { 2 } else { 1 };
+        if bytes < self.options.memory_bytes_max / part {
             return true;
         }
-        let has_room = match (self.ring, self.keep.clone()) {
+        let has_room = match (is_ring, self.options.keep.clone()) {
             (true, _) => self.throw_away_older().is_ok(),
             (false, None) => false,
             (false, Some(dir)) => {
@@ -229,13 +224,13 @@ impl Work {
         has_room
     }
 
-    fn go_on_in(&mut self, dir: &std::path::Path) -> io::Result<()> {
+    fn go_on_in(&mut self, dir: &Path) -> io::Result<()> {
         let held = || self.cpus.iter().map(|(_, held)| held);
         let copies = held().map(|held| held.copy_to(create_pages(dir, held)?));
         let copies: io::Result<Vec<File>> = copies.collect();
         let copies = copies.inspect_err(|_| remove_pages(dir, held()))?;
         self.cpus.iter_mut().zip(copies).for_each(|((_, held), copy)| held.go_on_in(copy));
-        self.memory_bytes_max = u64::MAX;
+        self.options.memory_bytes_max = u64::MAX;
         Ok(())
     }
 
@@ -266,7 +261,6 @@ impl Pipe {
         Ok(Pipe { read, write, bytes })
     }
 
-    /// Moves all full pages.
     fn move_pages(&self, from: &File, to: &File) -> io::Result<()> {
         let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;
         let into_pipe = || splice(from, None, &self.write, None, self.bytes, flags);

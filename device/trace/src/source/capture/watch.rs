@@ -6,13 +6,12 @@
 //! may be seen before its beginning.
 
 use std::collections::{BTreeMap, HashMap};
-use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-use super::cpu_data::CpuData;
-use crate::event::{Call, Dev, Event, EventKind};
+use super::cpu_data::{CpuData, page_at};
+use crate::event::{Call, Dev, Event, EventKind, Extent};
 use crate::report::distribution::Distribution;
-use crate::report::words::{op_word, us};
+use crate::report::words::us;
 use crate::source::decode::Decoder;
 use crate::source::format::PageFormat;
 use crate::source::ring::{self, Entry};
@@ -44,10 +43,12 @@ pub struct Interval {
     pub times: Distribution,
 }
 
-/// The device, of a request, and what it is.
+/// The device and the sector of a request, or the thread of a call, and what it is.
+type Key = (Option<Dev>, u64, &'static str);
+
+/// The device of a request, and what it is.
 type Kind = (Option<Dev>, &'static str);
 
-/// What is under way.
 #[derive(Debug)]
 pub struct Watch {
     decoder: Decoder,
@@ -80,15 +81,15 @@ impl Watch {
     /// Looks at what has come since the last time; the first I/O that took too long.
     pub fn look<'a>(&mut self, buffers: impl Iterator<Item = &'a CpuData>) -> Option<Slow> {
         let mut slow = None;
-        let mut page = vec![0; self.format.page_size];
         for (place, buffer) in buffers.enumerate() {
             if self.seen.len() <= place {
                 self.seen.push(0);
             }
-            while let Ok(bytes @ 1..) = buffer.file.read_at(&mut page, self.seen[place]) {
-                self.seen[place] += bytes as u64;
+            let page_size = self.format.page_size;
+            while let Ok(Some(page)) = page_at(&buffer.file, self.seen[place], page_size) {
+                self.seen[place] += page.len() as u64;
                 // What cannot be read is told when the trace is.
-                for entry in ring::entries(&page[..bytes], &self.format).into_iter().flatten() {
+                for entry in ring::entries(&page, &self.format).into_iter().flatten() {
                     let Ok(Entry::Record { time_ns, data, .. }) = entry else { continue };
                     let Ok(Some(event)) = self.decoder.decode(time_ns, buffer.cpu, data) else {
                         continue;
@@ -110,52 +111,36 @@ impl Watch {
     }
 
     fn take(&mut self, event: &Event) -> Option<Slow> {
-        let (key, what) = match event.what {
-            EventKind::GetRequest(extent)
-            | EventKind::Issue(extent)
-            | EventKind::Complete { extent, .. } => {
-                (Key::Request(extent.dev, extent.sector), op_word(extent.op.kind))
+        let time_ns = event.time_ns;
+        let request = |of: Extent| (Some(of.dev), of.sector, of.op.kind.into_str());
+        let of_call = |call: Call| (None, event.pid.into(), call.name());
+        let (key, ns) = match event.what {
+            EventKind::GetRequest(extent) | EventKind::Issue(extent) => {
+                (request(extent), self.pairs.begin(request(extent), time_ns)?)
             }
-            EventKind::CallEnter { call, .. } | EventKind::CallExit { call, .. }
-                if call.is_sync() =>
-            {
-                (Key::Call(event.pid, call), call.name())
+            EventKind::Complete { extent, .. } => {
+                (request(extent), self.pairs.end(request(extent), time_ns)?)
             }
-            EventKind::DirtyPause { .. } => (Key::Pause, "pause by dirty throttling"),
+            EventKind::CallEnter { call, .. } if call.is_sync() => {
+                (of_call(call), self.pairs.begin(of_call(call), time_ns)?)
+            }
+            EventKind::CallExit { call, .. } if call.is_sync() => {
+                (of_call(call), self.pairs.end(of_call(call), time_ns)?)
+            }
+            EventKind::DirtyPause { pause_ns } => {
+                ((None, 0, "pause by dirty throttling"), pause_ns)
+            }
             _ => return None,
         };
-        let ns = match event.what {
-            EventKind::Complete { .. } | EventKind::CallExit { .. } => {
-                self.pairs.end(key, event.time_ns)
-            }
-            EventKind::DirtyPause { pause_ns } => Some(pause_ns),
-            _ => self.pairs.begin(key, event.time_ns),
-        }?;
+        let (dev, sector, what) = key;
         if let Some(ended_ns) = &mut self.ended_ns {
-            ended_ns.entry((key.dev(), what)).or_default().push(ns);
+            ended_ns.entry((dev, what)).or_default().push(ns);
         }
-        let what = || match key {
-            Key::Request(dev, sector) => format!("{what} on {dev} sector {sector}"),
-            Key::Call(..) | Key::Pause => what.to_owned(),
+        let what = || match dev {
+            Some(dev) => format!("{what} on {dev} sector {sector}"),
+            None => what.to_owned(),
         };
         (u128::from(ns) > self.above.as_nanos()).then(|| Slow { what: what(), ns })
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Key {
-    Request(Dev, u64),
-    Call(u32, Call),
-    /// Whose event has its length.
-    Pause,
-}
-
-impl Key {
-    fn dev(self) -> Option<Dev> {
-        match self {
-            Key::Request(dev, _) => Some(dev),
-            Key::Call(..) | Key::Pause => None,
-        }
     }
 }
 
@@ -203,7 +188,7 @@ mod tests {
     #[test]
     fn a_beginning_and_an_end_are_of_the_same_whichever_is_seen_first() {
         let mut pairs = Pairs::default();
-        let [one, two] = [1, 2].map(|thread| Key::Call(thread, Call::Fsync));
+        let [one, two] = [1, 2].map(|thread| (None, thread, "fsync"));
         assert_eq!((pairs.end(one, 500), pairs.begin(one, 100)), (None, Some(400)));
         // With the first beginning that is seen.
         let begun = (pairs.begin(one, 600), pairs.begin(one, 640), pairs.end(one, 650));

@@ -32,7 +32,6 @@ const HELD_BACK: usize = 1024;
 /// A time in seconds.
 const TIME: &str = r"(?<s>\d+)\.(?:(?<micros>\d{6})|(?<nanos>\d{9}))";
 
-/// What a line says.
 enum Line<'a> {
     /// A heading, or nothing.
     Nothing,
@@ -111,7 +110,6 @@ fn found(text: &[u8]) -> String {
     }
 }
 
-/// Events from a text.
 pub struct Text<'a> {
     reader: Box<dyn BufRead + 'a>,
     format: Format,

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::read::{File, Slice};
 use super::sample::{self, BEGIN_NS};
-use steadyio_trace::event::Comm;
+use steadyio_trace::event::{Comm, Event, EventKind};
 use steadyio_trace::io::Processes;
-use steadyio_trace::sched::{SchedEvent, SchedTask, SchedWhat, Switch};
+use steadyio_trace::sched::{SchedTask, Switch};
 
 /// As "read 64K 2-9", in us.
 fn in_words(slices: &[&Slice]) -> Vec<String> {
@@ -114,8 +114,9 @@ fn threads_are_in_the_process_table_and_cpus_show_what_ran() {
     let task = |pid, comm: &[u8]| SchedTask { pid, comm: Comm::new(comm), prio: 120 };
     let (idle, reader) = (task(0, b"swapper/1"), task(1202, b"reader"));
     for (us, prev, next) in [(10, idle, reader), (25, reader, idle), (40, reader, idle)] {
-        let what = SchedWhat::Switch(Switch { prev, runnable: false, next });
-        trace.sched.take(SchedEvent { time_ns: BEGIN_NS + us * 1_000, cpu: 1, what });
+        let (time_ns, what) = (BEGIN_NS + us * 1_000, Switch { prev, runnable: false, next });
+        let (pid, comm, what) = (prev.pid, prev.comm, EventKind::Switch(what));
+        trace.sched.take(Event { time_ns, cpu: 1, pid, comm, what });
     }
     let file = File::of(&trace);
     let threads: Vec<_> = file.tracks.values().filter_map(|track| track.thread).collect();

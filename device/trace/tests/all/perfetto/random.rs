@@ -73,7 +73,6 @@ fn any_request() -> impl Strategy<Value = Request> {
     (marks, shares, any_op(), levels, 0..3u32, 0..4u64, any::<bool>()).prop_map(
         |(marks, shares, op, level, minor, blocks, failed)| Request {
             dev: Dev { major: 179, minor },
-            through: vec![],
             op,
             sector: blocks * 64,
             bytes: blocks * 4096,
@@ -86,10 +85,10 @@ fn any_request() -> impl Strategy<Value = Request> {
             origin: [Origin::Thread, Origin::Journal, Origin::Writeback(Some(7))][minor as usize],
             pieces: pieces_between(&marks, &shares),
             marks,
-            merged_queued_ns: vec![],
             cut_from_bio: failed,
             requeues: blocks as u32,
             error: if failed { -5 } else { 0 },
+            ..Request::default()
         },
     )
 }
@@ -114,17 +113,13 @@ fn any_trace() -> impl Strategy<Value = Trace> {
             for index in &own {
                 requests[*index].origin = Origin::Io(number);
             }
+            let call = [Call::Pread64, Call::Fsync, Call::IoUringEnter][number % 3];
             Io {
-                call: [Call::Pread64, Call::Fsync, Call::IoUringEnter][number % 3],
-                fd: None,
-                operation: None,
-                pid: 200 + thread,
-                comm: Comm::new(b"reader"),
-                entered_ns,
                 exited_ns,
                 bytes: own.len() as u64,
                 requests: own,
                 spans: Spans { device_ns: exited_ns - entered_ns, ..Spans::default() },
+                ..Io::begin(call, (200 + thread, Comm::new(b"reader")), entered_ns)
             }
         });
         let ios = ios.collect();

@@ -10,6 +10,7 @@ use steadyio_trace::perfetto::messages::{
     self, COUNTER, InternedName, SLICE_BEGIN, SLICE_END, TrackEvent,
 };
 use steadyio_trace::perfetto::write;
+use steadyio_trace::report::rows::Item;
 
 #[derive(Debug, Default)]
 pub struct File {
@@ -56,7 +57,7 @@ impl File {
     /// The same, where devices have names.
     pub fn named(trace: &Trace, names: &BTreeMap<Dev, String>) -> File {
         let mut bytes = Vec::new();
-        let calls: Vec<usize> = (0..trace.calls_without_request.len()).collect();
+        let calls: Vec<Item> = trace.calls_without_request.iter().map(Item::of_call).collect();
         write(trace, names, &calls, &mut bytes).unwrap();
         let read = messages::Trace::decode(bytes.as_slice()).unwrap();
         let mut file = File::default();

@@ -40,7 +40,6 @@ fn request(
 ) -> Request {
     Request {
         dev: CARD,
-        through: Vec::new(),
         op: Op { kind, sync: kind == OpKind::Read, ..Op::default() },
         sector,
         bytes,
@@ -49,11 +48,7 @@ fn request(
         comm: Comm::new(b"reader"),
         origin,
         marks: marks(at_us),
-        merged_queued_ns: vec![],
-        cut_from_bio: false,
-        pieces: vec![],
-        requeues: 0,
-        error: 0,
+        ..Request::default()
     }
 }
 
@@ -68,8 +63,8 @@ fn io(call: Call, pid: u32, when_us: (u64, u64), bytes: u64, requests: &[usize])
     let spans =
         Spans { submission_ns: US, device_ns: exited_ns - entered_ns - US, ..Spans::default() };
     let requests = requests.to_vec();
-    let (comm, operation) = (Comm::new(b"reader"), None);
-    Io { call, fd: None, operation, pid, comm, entered_ns, exited_ns, bytes, requests, spans }
+    let begun = Io::begin(call, (pid, Comm::new(b"reader")), entered_ns);
+    Io { exited_ns, bytes, requests, spans, ..begun }
 }
 
 fn written_back() -> Request {

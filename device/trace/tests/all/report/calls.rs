@@ -4,16 +4,16 @@
 use serde_json::{Value, json};
 use steadyio_trace::event::{Call, Comm, EventKind};
 use steadyio_trace::io::Processes;
-use steadyio_trace::report::record::{Question, Record};
+use steadyio_trace::report::record::Question;
 use steadyio_trace::sched::{Context, SchedTask, Switch, Waking};
 use steadyio_trace::source::capture::threads::AskedFor;
 
 use crate::events::{DISK, Script, extent};
-use crate::made::valid;
+use crate::made::{record, valid};
 
 /// Operation, what was waited for, and the times of all.
 fn groups(script: &Script, question: Question) -> Vec<(&'static str, &'static str, u64)> {
-    let record = Record::new(&script.follow(), question);
+    let record = record(&script.follow(), &question);
     let of = record.calls_without_request.iter();
     of.map(|group| (group.op, group.waited_for, group.sum_ns)).collect()
 }
@@ -24,7 +24,7 @@ fn all(script: &Script) -> Vec<(&'static str, &'static str, u64)> {
 
 /// All calls of the only name: how many, how long, and what that was waited for.
 fn sum(script: &Script) -> (u64, u64, Vec<(&'static str, u64)>) {
-    let record = Record::new(&script.follow(), Question::default());
+    let record = record(&script.follow(), &Question::default());
     valid(&record);
     assert_eq!(record.calls.len(), 1, "{:?}", record.calls);
     let sum = &record.calls[0];
@@ -86,7 +86,8 @@ fn switch(script: &mut Script, at_ns: u64, (prev, runnable, next): (u32, bool, u
 }
 
 fn wake(script: &mut Script, at_ns: u64) {
-    let what = Waking { woken: task(1), context: Some(Context::Thread) };
+    let (context, completed_ns) = (Some(Context::Thread), None);
+    let what = Waking { woken: task(1), context, completed_ns };
     script.at(at_ns).what(EventKind::Waking(what));
 }
 
@@ -120,7 +121,7 @@ fn who_is_woken_by_the_completion_of_a_request_of_others_waited_for_it() {
     let waits = vec![("other_request", 790), ("running", 60), ("cpu", 50)];
     assert_eq!(sum(&script), (1, 900, waits));
     assert_eq!(all(&script), [("read", "other_request", 900)]);
-    let record = Record::new(&script.follow(), Question { worst: 1, ..Question::default() });
+    let record = record(&script.follow(), &Question { worst: 1, ..Question::default() });
     let worst = &valid(&record)["worst_calls"][0];
     assert_eq!((&worst["total_ns"], &worst["call"]), (&json!(900), &json!("read")));
     let text = worst["waits"][0]["text"].as_str().unwrap();
@@ -223,7 +224,7 @@ fn a_call_whose_requests_are_not_all_known_keeps_its_time() {
     script.by(1).at(90).exit(Call::Pread64, 4096);
     let trace = script.follow();
     assert_eq!((trace.ios.len(), trace.account.ios_incomplete), (0, 1));
-    let record = Record::new(&trace, Question { worst: 5, ..Question::default() });
+    let record = record(&trace, &Question { worst: 5, ..Question::default() });
     let worst: Value = valid(&record)["worst_calls"].clone();
     assert_eq!((&worst[0]["total_ns"], &worst[0]["incomplete"]), (&json!(80), &json!(true)));
 }

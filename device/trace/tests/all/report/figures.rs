@@ -8,11 +8,12 @@ use steadyio_trace::event::{Call, Dev, OpKind};
 use steadyio_trace::intervals::Intervals;
 use steadyio_trace::io::{Mark, Request};
 use steadyio_trace::report::distribution::{Distribution, histogram};
-use steadyio_trace::report::record::{Question, Record, Unread};
+use steadyio_trace::report::record::Question;
+use steadyio_trace::source::Problems;
 use steadyio_trace::source::capture::devices::{Stack, Untold};
 use steadyio_trace::source::capture::threads::AskedFor;
 
-use crate::made::{Made, STEPS_US, US, pieces, question, request, rich, valid};
+use crate::made::{Made, STEPS_US, US, pieces, question, record, request, rich, valid};
 
 #[test]
 fn between_its_pieces_a_request_of_no_io_is_in_the_block_layer() {
@@ -173,7 +174,7 @@ fn only_the_asked_for_threads_and_devices_are_shown_and_the_rest_is_counted() {
     let made = rich();
     let of_pid = |pid| {
         let asked_for = Some(AskedFor::of_number(pid));
-        Record::new(&made.0, Question { asked_for, ..question() })
+        record(&made.0, &Question { asked_for, ..question() })
     };
     let reader = of_pid(7);
     assert_eq!((reader.scope.ios_hidden, reader.scope.requests_hidden), (0, 4));
@@ -182,7 +183,7 @@ fn only_the_asked_for_threads_and_devices_are_shown_and_the_rest_is_counted() {
     let nobody = of_pid(4711);
     assert_eq!((nobody.ios.len(), nobody.scope.ios_hidden), (0, 33));
     let device = Some(Stack::unknown(Dev { major: 8, minor: 0 }));
-    let other = Record::new(&made.0, Question { device, ..question() });
+    let other = record(&made.0, &Question { device, ..question() });
     assert_eq!((other.ios.len(), other.requests.len()), (0, 0));
 }
 
@@ -234,8 +235,8 @@ fn what_is_lost_or_unmatched_flaws_the_record() {
     assert!(!made.record().is_flawed());
     made.0.account.at_the_edges = 3;
     assert!(!made.record().is_flawed(), "a trace has edges");
-    let problems = Unread { count: 1, first: vec!["trace:7: no time".into()] };
-    assert!(Record::new(&made.0, Question { problems, ..question() }).is_flawed());
+    let problems = Problems { count: 1, first: vec!["trace:7: no time".into()] };
+    assert!(record(&made.0, &Question { problems, ..question() }).is_flawed());
     made.0.account.events_lost = 1;
     assert!(made.record().is_flawed());
     assert!(rich().record().is_flawed());

@@ -3,12 +3,11 @@
 
 use serde_json::{Value, json};
 use steadyio_trace::event::{Call, Comm, Event, EventKind};
-use steadyio_trace::report::record::Record;
 use steadyio_trace::report::words;
 use steadyio_trace::sched::{Context, SchedTask, Switch, Waking};
 
 use crate::events::{Script, extent, follow};
-use crate::made::{US, question, valid};
+use crate::made::{US, question, record, valid};
 
 const READER: &str = "reader";
 const LOADER: &str = "loader";
@@ -34,7 +33,7 @@ fn switch(script: &mut Script, at_us: u64, prev: &str, state: &str, next: &str) 
 
 /// The reader is woken on CPU 1.
 fn wake(script: &mut Script, at_us: u64, by: &str, context: Option<Context>) {
-    let waking = Waking { woken: task(READER), context };
+    let waking = Waking { woken: task(READER), context, completed_ns: None };
     script.at(at_us * US).on(1).named(task(by).pid, by).what(EventKind::Waking(waking));
 }
 
@@ -65,7 +64,7 @@ fn read(exit_us: u64, between: impl FnOnce(&mut Script)) -> Script {
 
 /// The causes of the one I/O of these events, as the record has them; and the events that would tell more.
 fn told(events: &[Event]) -> (Vec<Value>, Vec<String>) {
-    let record = valid(&Record::new(&follow(events), question()));
+    let record = valid(&record(&follow(events), &question()));
     let ios = record["worst_ios"].as_array().unwrap();
     assert_eq!(ios.len(), 1, "{record:#}");
     let missing = record["missing"].as_array().unwrap().iter();

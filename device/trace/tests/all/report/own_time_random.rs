@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use steadyio_trace::event::Comm;
+use steadyio_trace::event::{Comm, Event, EventKind};
 use steadyio_trace::report::thread_time::{Doing, had_cpu, stays};
-use steadyio_trace::sched::{Sched, SchedEvent, SchedTask, SchedWhat, Switch, Waking};
+use steadyio_trace::sched::{Sched, SchedTask, Switch, Waking};
 
 const CPUS: usize = 2;
 const THREADS: u32 = 5;
@@ -30,7 +30,7 @@ struct Machine {
     on: [u32; CPUS],
     ready: Vec<u32>,
     asleep: Vec<u32>,
-    events: Vec<SchedEvent>,
+    events: Vec<Event>,
     /// Of the thread: since when it does what, and what it did.
     doing: (u64, Did),
     did: Vec<(u64, u64, Did)>,
@@ -72,8 +72,10 @@ impl Machine {
         }
     }
 
-    fn event(&mut self, cpu: usize, what: SchedWhat) {
-        self.events.push(SchedEvent { time_ns: self.now_ns, cpu: cpu as u32, what });
+    /// In the context of who runs on that CPU.
+    fn event(&mut self, cpu: usize, what: EventKind) {
+        let (time_ns, pid, comm) = (self.now_ns, self.on[cpu], Comm::default());
+        self.events.push(Event { time_ns, cpu: cpu as u32, pid, comm, what });
     }
 
     /// The CPU goes on with a ready thread, or with none.
@@ -84,22 +86,15 @@ impl Machine {
         };
         let prev = std::mem::replace(&mut self.on[cpu], next);
         let switch = Switch { prev: task(prev), runnable, next: task(next) };
-        self.event(cpu, SchedWhat::Switch(switch));
+        self.event(cpu, EventKind::Switch(switch));
         self.had.push((cpu, prev, self.since_ns[cpu], self.now_ns));
         self.since_ns[cpu] = self.now_ns;
         self.set(next, Did::Ran);
     }
 
     fn wake(&mut self, by_cpu: usize, pid: u32) {
-        let waking = Waking { woken: task(pid), context: None };
-        self.event(
-            by_cpu,
-            SchedWhat::Waking {
-                waking,
-                by: (self.on[by_cpu], Comm::default()),
-                completed_ns: None,
-            },
-        );
+        let waking = Waking { woken: task(pid), context: None, completed_ns: None };
+        self.event(by_cpu, EventKind::Waking(waking));
     }
 
     fn step(&mut self, (later_ns, cpu, what, chosen): Step) {
@@ -161,18 +156,18 @@ impl Machine {
     }
 }
 
-fn sched(events: &[SchedEvent]) -> Sched {
+fn sched(events: &[Event]) -> Sched {
     let mut sched = Sched::default();
-    sched.note_all();
+    sched.of_all = true;
     events.iter().for_each(|event| sched.take(*event));
     sched
 }
 
-fn is_of_own(event: &SchedEvent) -> bool {
+fn is_of_own(event: &Event) -> bool {
     match event.what {
-        SchedWhat::Switch(Switch { prev, next, .. }) => prev.pid == OWN || next.pid == OWN,
-        SchedWhat::Waking { waking, .. } => waking.woken.pid == OWN,
-        SchedWhat::Lost => false,
+        EventKind::Switch(Switch { prev, next, .. }) => prev.pid == OWN || next.pid == OWN,
+        EventKind::Waking(waking) => waking.woken.pid == OWN,
+        _ => false,
     }
 }
 
@@ -220,7 +215,7 @@ proptest! {
     #[test]
     fn with_one_event_of_the_thread_missing_nothing_is_said(steps in steps(), which: prop::sample::Index) {
         let (mut machine, end_ns) = run(&steps);
-        let during = |event: &SchedEvent| (FROM_NS + 1..=end_ns).contains(&event.time_ns);
+        let during = |event: &Event| (FROM_NS + 1..=end_ns).contains(&event.time_ns);
         let places: Vec<usize> = (0..machine.events.len())
             .filter(|place| is_of_own(&machine.events[*place]) && during(&machine.events[*place]))
             .collect();

@@ -2,12 +2,13 @@
 //! Every I/O, call and request as a row, and calls by thread.
 
 use steadyio_trace::event::{Call, EventKind, UringOp};
-use steadyio_trace::report::record::{Question, Record};
+use steadyio_trace::report::record::Question;
 use steadyio_trace::report::rows::{rows, write_csv, write_json_lines};
+use steadyio_trace::report::shown::Shown;
 use steadyio_trace::source::capture::threads::AskedFor;
 
 use crate::events::{Script, extent};
-use crate::made::valid;
+use crate::made::{record, valid};
 
 /// A read with a request by thread 1, an fsync without one by another of a strange name, and a write that no call made.
 fn script() -> Script {
@@ -25,7 +26,9 @@ fn script() -> Script {
 #[test]
 fn each_io_call_and_request_that_is_shown_is_a_row_with_its_times() {
     let trace = script().follow();
-    let all = rows(&trace, &Question::default());
+    let question = Question::default();
+    let shown = Shown::of(&trace, &question);
+    let all = rows(&shown);
     let of: Vec<_> = all.iter().map(|row| (row.kind, row.op, row.at_ns, row.total_ns)).collect();
     let expected =
         [("io", "read", 100, 100), ("call", "fsync", 210, 50), ("request", "write", 300, 50)];
@@ -55,13 +58,15 @@ request,300,50,,write,thread,,179:0,800,8192,1,9,task,,0,,1,49,0,
 #[test]
 fn rows_are_of_those_asked_for_only() {
     let question = Question { asked_for: Some(AskedFor::of_number(1)), ..Question::default() };
-    let kinds: Vec<_> = rows(&script().follow(), &question).iter().map(|row| row.kind).collect();
+    let trace = script().follow();
+    let shown = Shown::of(&trace, &question);
+    let kinds: Vec<_> = rows(&shown).iter().map(|row| row.kind).collect();
     assert_eq!(kinds, ["io"]);
 }
 
 #[test]
 fn calls_are_added_up_by_thread_the_longest_first() {
-    let record = Record::new(&script().follow(), Question::default());
+    let record = record(&script().follow(), &Question::default());
     valid(&record);
     let of =
         |at: usize| (record.threads[at].pid, record.threads[at].sum_ns, record.threads[at].ios);
@@ -75,7 +80,7 @@ fn calls_are_added_up_by_process_and_by_file_descriptor() {
     script.by(1).at(400).what(EventKind::Fork { child: 2, same_process: true });
     script.by(2).at(410).what(EventKind::CallEnter { call: Call::Fdatasync, fd: Some(7) });
     script.at(450).exit(Call::Fdatasync, 0);
-    let record = Record::new(&script.follow(), Question::default());
+    let record = record(&script.follow(), &Question::default());
     valid(&record);
     let [process] = &record.processes[..] else { panic!("{:?}", record.processes) };
     assert_eq!((process.pid, process.times.count, process.sum_ns), (1, 3, 190));
@@ -93,6 +98,6 @@ fn an_fsync_by_io_uring_is_one_whatever_its_first_request_does() {
     script.block('Q', data).block('G', data).block('D', data).at(50).block('C', data);
     script.at(51).what(EventKind::UringComplete { request: 9, result: 0 });
     script.at(60).exit(Call::IoUringEnter, 1);
-    let record = Record::new(&script.follow(), Question::default());
+    let record = record(&script.follow(), &Question::default());
     assert_eq!(record.ios.iter().map(|group| &*group.op).collect::<Vec<_>>(), ["fsync"]);
 }

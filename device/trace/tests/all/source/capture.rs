@@ -222,7 +222,7 @@ fn tracing_ends_where_memory_is_full_and_the_program_goes_on() {
     let mut dd = read_blocks(&disk, 2000);
     assert!(dd.wait().unwrap().success());
     let deadline = Instant::now() + Duration::from_secs(60);
-    while !capture.has_ended() && Instant::now() < deadline {
+    while !capture.reader.has_ended() && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(1));
     }
     let captured = capture.stop(&[]).unwrap();
@@ -262,7 +262,7 @@ fn a_full_memory_that_the_folder_cannot_take_ends_the_trace_and_nothing_is_lost(
         Options { memory_bytes_max: 32 << 10, period, keep: Some(dir.clone()), ..only(&disk) };
     let capture = start(&options);
     read_blocks(&disk, 2000).wait().unwrap();
-    while !capture.has_ended() {
+    while !capture.reader.has_ended() {
         std::thread::sleep(Duration::from_millis(1));
     }
     let captured = capture.stop(&[]).unwrap();

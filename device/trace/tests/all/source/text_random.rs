@@ -149,7 +149,11 @@ fn sched() -> impl Strategy<Value = EventKind> {
     prop_oneof![
         (task(), any::<bool>(), task())
             .prop_map(|(prev, runnable, next)| EventKind::Switch(Switch { prev, runnable, next })),
-        task().prop_map(|woken| EventKind::Waking(Waking { woken, context: None })),
+        task().prop_map(|woken| EventKind::Waking(Waking {
+            woken,
+            context: None,
+            completed_ns: None
+        })),
         (0..200_u64).prop_map(|ms| EventKind::DirtyPause { pause_ns: ms * 1_000_000 }),
     ]
 }

@@ -268,7 +268,8 @@ fn switches_with_names_that_look_like_anything_and_as_trace_cmd_shortens_them() 
 
 #[test]
 fn a_waking_says_what_came_over_the_waker_where_it_is_printed() {
-    let waking = |context| EventKind::Waking(Waking { woken: task("dd", 60, 120), context });
+    let (woken, completed_ns) = (task("dd", 60, 120), None);
+    let waking = |context| EventKind::Waking(Waking { woken, context, completed_ns });
     for (flags, context) in [
         ("d..3. ", Some(Context::Thread)),
         ("d.s3. ", Some(Context::Softirq)),
