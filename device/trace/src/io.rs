@@ -149,7 +149,7 @@ impl Request {
 }
 
 /// One dispatch, of a request that had several.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Piece {
     pub issued_ns: u64,
     /// Completed, or requeued.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The names of slices, and what Perfetto shows when one is selected.
 
-use crate::event::Op;
+use crate::event::{Op, Priority};
 use crate::io::Request;
 use crate::report::rows::Row;
-use crate::report::words::{class_word, inode};
+use crate::report::words::inode;
 
 pub enum Value {
     Number(i64),
@@ -34,8 +34,8 @@ pub fn of_request(index: usize, request: &Request) -> Arguments {
         all.extend([("sector", number(request.sector)), ("bytes", number(request.bytes))]);
     }
     all.push(("op", Value::Text(op(request.op))));
-    let levels = class_word(request).zip(request.priority.map(|priority| priority.level));
-    all.extend(levels.map(|(class, level)| ("priority", Value::Text(format!("{class}/{level}")))));
+    let level = |of: Priority| Value::Text(format!("{}/{}", of.class.into_str(), of.level));
+    all.extend(request.priority.map(|priority| ("priority", level(priority))));
     all.push(("origin", text(request.origin.into_str())));
     all.extend(inode(request.origin).map(|inode| ("inode", number(inode))));
     if !request.comm.is_empty() {

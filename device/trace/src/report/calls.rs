@@ -112,7 +112,7 @@ pub type Whose<'a> = (u32, Option<i32>, Option<&'a str>);
 /// By what `key` says of the thread's number and the file descriptor, the longest sum first.
 pub fn of<'a>(shown: &Shown, key: impl Fn(u32, Option<i32>) -> Option<Whose<'a>>) -> Vec<CallsOf> {
     let all = shown.calls.iter().chain(&shown.ios);
-    let alike = by_key(all.filter_map(|item| Some((key(item.row.pid, item.fd)?, item))));
+    let alike = by_key(all.filter_map(|item| Some((key(item.row.pid, item.io?.fd)?, item))));
     let sums = alike.into_iter().filter_map(|((pid, fd, cgroup), items)| {
         let named = items.iter().filter(|item| !item.row.comm.is_empty());
         let last = named.max_by_key(|item| item.during_ns().1);
@@ -158,7 +158,7 @@ pub fn worst(calls: &[Item], waiting: &Waiting, count: usize) -> Vec<WorstCall> 
             call: item.row.call?,
             pid: item.row.pid,
             comm: item.row.comm.clone(),
-            incomplete: item.incomplete,
+            incomplete: item.io?.incomplete,
             waits: sorted(waits.into_iter().filter_map(wait), |wait| wait.ns),
         })
     });

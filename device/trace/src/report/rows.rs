@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use super::shown::Shown;
 use super::waiting::WaitedFor;
-use super::words::{call_op, class_word, device_name, inode, io_op};
-use crate::event::{Call, Dev};
+use super::words::{call_op, device_name, inode, io_op};
+use crate::event::Dev;
 use crate::io::{Io, Request, Spans, Trace};
 
 /// What one does not have is `None`.
@@ -56,13 +56,18 @@ impl Row {
             device: first.map(|request| device_name(names, request.dev)),
             sector: first.map(|request| request.sector),
             requests: own.len() as u64,
-            class: first.and_then(|request| class_word(request)),
+            class: first.and_then(|of| of.priority).map(|priority| priority.class.into_str()),
             error: Some(error.unwrap_or(0)),
             block_ns: Some(spans.block_ns),
             device_ns: Some(spans.device_ns),
             post_ns: Some(spans.post_ns),
             ..Row::default()
         }
+    }
+
+    fn by_program(self, io: &Io) -> Row {
+        let (at_ns, call, comm) = (io.entered_ns, Some(io.call.name()), io.comm.to_string());
+        Row { at_ns, call, pid: io.pid, comm, ..self }
     }
 
     /// In the order of [`super::times::SPANS`].
@@ -77,19 +82,16 @@ pub struct Item<'a> {
     pub row: Row,
     /// Of its first request.
     pub dev: Option<Dev>,
-    pub call: Option<Call>,
-    pub fd: Option<i32>,
+    /// If it is no request.
+    pub io: Option<&'a Io>,
     /// Of an I/O those that it led to, of a request only itself.
     pub own: Vec<&'a Request>,
-    /// As of [`Io`].
-    pub has_commit: bool,
-    pub incomplete: bool,
     /// For how long it waited for what, in ns.
     pub waits: BTreeMap<WaitedFor, u64>,
 }
 
 impl<'a> Item<'a> {
-    pub fn of_io(trace: &'a Trace, io: &Io, names: &BTreeMap<Dev, String>) -> Item<'a> {
+    pub fn of_io(trace: &'a Trace, io: &'a Io, names: &BTreeMap<Dev, String>) -> Item<'a> {
         let own: Vec<_> = io.requests.iter().map(|index| &trace.requests[*index]).collect();
         let row = Row {
             kind: "io",
@@ -98,24 +100,15 @@ impl<'a> Item<'a> {
             submission_ns: Some(io.spans.submission_ns),
             ..Row::of_requests(&own, &io.spans, names)
         };
-        Item::of_program(
-            io,
-            Item { row, dev: own.first().map(|own| own.dev), own, ..Item::default() },
-        )
+        let (row, dev) = (row.by_program(io), own.first().map(|request| request.dev));
+        Item { row, dev, io: Some(io), own, ..Item::default() }
     }
 
     /// Of one without requests.
-    pub fn of_call(io: &Io) -> Item<'a> {
+    pub fn of_call(io: &'a Io) -> Item<'a> {
         let total_ns = io.exited_ns.saturating_sub(io.entered_ns);
         let row = Row { kind: "call", total_ns, op: call_op(io.call), ..Row::default() };
-        Item::of_program(io, Item { row, ..Item::default() })
-    }
-
-    fn of_program(io: &Io, item: Item<'a>) -> Item<'a> {
-        let Io { call, fd, has_commit, incomplete, .. } = *io;
-        let (at_ns, name, comm) = (io.entered_ns, Some(call.name()), io.comm.to_string());
-        let row = Row { at_ns, call: name, pid: io.pid, comm, ..item.row };
-        Item { row, call: Some(call), fd, has_commit, incomplete, ..item }
+        Item { row: row.by_program(io), io: Some(io), ..Item::default() }
     }
 
     pub fn of_request(request: &'a Request, names: &BTreeMap<Dev, String>) -> Item<'a> {

@@ -137,7 +137,8 @@ impl<'a> Waiting<'a> {
     /// What its thread did; `None` if not all of that is known.
     pub fn stays(&self, item: &Item) -> Option<Vec<Stay>> {
         // An operation of io_uring or aio can complete while its thread sleeps.
-        let may_sleep = matches!(item.call, Some(Call::IoUringEnter | Call::IoSubmit));
+        let call = item.io.map(|io| io.call);
+        let may_sleep = matches!(call, Some(Call::IoUringEnter | Call::IoSubmit));
         let runs_at_end = item.own.is_empty() || !may_sleep;
         stays(&self.trace.sched, item.row.pid, item.during_ns(), runs_at_end)
     }
@@ -202,10 +203,10 @@ impl<'a> Waiting<'a> {
         };
         take(WaitedFor::DirtyThrottling, &self.paused.during(pid, during_ns));
         take(WaitedFor::Lock, &self.locked.during(pid, during_ns));
-        if item.has_commit {
+        if item.io.is_some_and(|io| io.has_commit) {
             take(WaitedFor::Journal, &Intervals::new([during_ns]));
         }
-        if item.call.is_some_and(Call::is_read) {
+        if item.io.is_some_and(|io| io.call.is_read()) {
             take(WaitedFor::Readahead, &self.readahead_in(pid, during_ns));
         }
         waits.extend(parts(WaitedFor::Unknown, &left));

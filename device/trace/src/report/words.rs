@@ -43,11 +43,6 @@ pub fn inode(origin: Origin) -> Option<u64> {
     }
 }
 
-/// The class of a request; `None` if events do not carry it.
-pub fn class_word(request: &Request) -> Option<&'static str> {
-    request.priority.map(|priority| priority.class.into_str())
-}
-
 /// Such as "read 4 KiB".
 pub fn op_and_size(op: &str, bytes: u64) -> String {
     match bytes {

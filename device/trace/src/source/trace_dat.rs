@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `trace.dat`, the file of `trace-cmd record`, through `trace-cmd report`, which knows its formats.
 
-use std::io::{self, ErrorKind, Read};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Seek};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::thread::JoinHandle;
+
+use rustix::fs::{MemfdFlags, memfd_create};
 
 /// How such a file begins.
 pub const MAGIC: &[u8] = b"\x17\x08\x44tracing";
@@ -20,7 +22,7 @@ const NOTHING: &str =
 pub struct Report {
     child: Child,
     out: ChildStdout,
-    complaint: Option<JoinHandle<String>>,
+    complaint: File,
     is_empty: bool,
 }
 
@@ -30,34 +32,30 @@ impl Report {
         // -t: all digits of the time. The locale must not change how numbers are printed.
         let mut command = Command::new("trace-cmd");
         command.args(["report", "-t", "-i"]).arg(path).env("LC_ALL", "C");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Not a pipe, which somebody would have to read: a full one would make trace-cmd wait for ever.
+        let complaint: File = memfd_create("trace-cmd", MemfdFlags::CLOEXEC)?.into();
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(complaint.try_clone()?);
         let mut child = command.spawn().map_err(|error| match error.kind() {
             ErrorKind::NotFound => io::Error::other(ABSENT),
             _ => io::Error::other(format!("trace-cmd cannot be started: {error}")),
         })?;
-        // Somebody must read it: a full pipe would make trace-cmd wait for ever.
-        let complaint = child.stderr.take().map(|mut pipe| {
-            std::thread::spawn(move || {
-                let mut kept = Vec::new();
-                let _ = (&mut pipe).take(COMPLAINT_BYTES).read_to_end(&mut kept);
-                let _ = io::copy(&mut pipe, &mut io::sink());
-                String::from_utf8_lossy(&kept).into_owned()
-            })
-        });
         let out = child.stdout.take().ok_or_else(|| io::Error::other("trace-cmd has no output"))?;
         Ok(Report { child, out, complaint, is_empty: true })
     }
 
     fn end(&mut self) -> io::Result<usize> {
-        let Some(complaint) = self.complaint.take() else { return Ok(0) };
-        let complaint = complaint.join().unwrap_or_default();
+        let status = self.child.wait()?;
+        self.complaint.rewind()?;
+        let mut complaint = Vec::new();
+        (&self.complaint).take(COMPLAINT_BYTES).read_to_end(&mut complaint)?;
+        let complaint = String::from_utf8_lossy(&complaint);
         let lines: Vec<&str> =
             complaint.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        match self.child.wait()? {
+        match status {
             // Of a damaged file, it may print nothing and call that a success.
-            status if status.success() && self.is_empty => Err(io::Error::other(NOTHING)),
-            status if status.success() => Ok(0),
-            status => {
+            _ if status.success() && self.is_empty => Err(io::Error::other(NOTHING)),
+            _ if status.success() => Ok(0),
+            _ => {
                 let failed = format!("trace-cmd report failed ({status}): {}", lines.join("; "));
                 Err(io::Error::other(failed))
             }

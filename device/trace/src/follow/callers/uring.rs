@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::Callers;
-use super::workers::{Handed, Pool, submitter_of};
+use super::workers::{Pool, submitter_of};
 use crate::event::{Call, Event, EventKind, UringOp};
 use crate::follow::ledger::{Key, Ledger, Task};
 use crate::io::Io;
@@ -29,7 +29,7 @@ impl Uring {
 
     fn end_for_workers(&mut self, operation: Operation, worker: Option<u32>, ledger: &mut Ledger) {
         let Operation { pid, key, handed, .. } = operation;
-        if handed != Handed::Never || worker.is_some() {
+        if handed > 0 || worker.is_some() {
             self.pool(pid).end((key, handed), worker, ledger);
         }
     }
@@ -42,7 +42,8 @@ struct Operation {
     by_sq_thread: bool,
     /// The I/O that it is.
     key: Key,
-    handed: Handed,
+    /// How often it was queued to workers; if never, the submitting thread does it itself.
+    handed: u32,
     /// The first of the chain that it is in.
     head: Option<Key>,
 }
@@ -76,7 +77,7 @@ impl Callers {
         let io = Io::begin(Call::IoUringEnter, (pid, event.comm), event.time_ns);
         let key = ledger.begin_io(Io { operation, ..io });
         self.thread(pid).submitting = Some(key);
-        let operation = Operation { pid, by_sq_thread, key, handed: Handed::Never, head: None };
+        let operation = Operation { pid, by_sq_thread, key, handed: 0, head: None };
         if let Some(lost) = self.uring.operations.insert(request, operation) {
             ledger.spoil(Task::Io(lost.key));
             self.uring.end_for_workers(lost, None, ledger);
@@ -87,10 +88,7 @@ impl Callers {
     /// A worker will do it, so this thread does not.
     fn queue_work(&mut self, event: &Event, request: u64) {
         let Some(operation) = self.uring.operations.get_mut(&request) else { return };
-        operation.handed = match operation.handed {
-            Handed::Never => Handed::Once,
-            Handed::Once | Handed::Again => Handed::Again,
-        };
+        operation.handed += 1;
         let Operation { pid, key, .. } = *operation;
         self.uring.pool(pid).hand_over(key);
         self.thread(event.pid).submitting.take_if(|submitting| *submitting == key);
@@ -102,7 +100,7 @@ impl Callers {
         let before = self.uring.operations.get(&after).copied();
         let Some(operation) = self.uring.operations.get_mut(&request) else { return };
         operation.head = before.map(|before| before.head.unwrap_or(before.key));
-        operation.handed = Handed::Once;
+        operation.handed = 1;
         let Operation { pid, key, head, .. } = *operation;
         self.uring.pool(pid).hand_over(key);
         self.thread(event.pid).submitting = head;

@@ -17,16 +17,6 @@ const CANDIDATES_MAX: usize = 256;
 /// Stands for operations from before the trace.
 const BEFORE: Key = 0;
 
-/// How often an operation was queued to workers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Handed {
-    /// The submitting thread does it itself.
-    Never,
-    Once,
-    /// So more than one worker may have done a part of it.
-    Again,
-}
-
 /// The workers of one submitting thread.
 #[derive(Debug, Default)]
 pub(super) struct Pool {
@@ -130,20 +120,20 @@ impl Pool {
         key
     }
 
-    /// It has completed, in `worker` if any. If it was queued to workers `Once`, that one did all of it, after what it
-    /// started or completed before.
-    pub fn end(&mut self, (key, handed): (Key, Handed), worker: Option<u32>, ledger: &mut Ledger) {
+    /// It has completed, in `worker` if any. If it was handed over once, that one did all of it, after what it started or
+    /// completed before; if more often, others may have done a part.
+    pub fn end(&mut self, (key, handed): (Key, u32), worker: Option<u32>, ledger: &mut Ledger) {
         self.waiting.retain(|waiting| *waiting != key);
         for other in self.workers.values_mut().filter(|other| other.current == Some(key)) {
             other.current = None;
         }
         if let Some(worker) = worker {
             let state = self.workers.entry(worker).or_default();
-            if state.astray && handed == Handed::Never {
+            if state.astray && handed == 0 {
                 ledger.spoil(Task::Io(key));
             }
             *state = Worker { known: true, ..Worker::default() };
-            if handed == Handed::Once {
+            if handed == 1 {
                 let elsewhere =
                     |placeholder: &Placeholder| placeholder.worker != worker || placeholder.over;
                 self.rule_out(key, elsewhere, ledger);

@@ -9,7 +9,7 @@
 //! hardware queue has one flush in flight at a time.
 
 use super::commands::{CommandKey, MMC_MAJOR};
-use super::open::{Doubt, NOWHERE, Open, RequestNumber, RequestState, place};
+use super::open::{Doubt, NOWHERE, Open, RequestNumber, place};
 use super::table::Table;
 use crate::event::{Command, Dev, Event, Extent, Op, OpKind};
 use crate::follow::ledger::Ledger;
@@ -18,25 +18,6 @@ use crate::follow::ledger::Ledger;
 const LOOP_MAJOR: u32 = 7;
 
 const ALIKE: &str = "two requests queued or in flight at one sector cannot be told apart";
-
-/// Which request an event is about, if it can be only one.
-pub(in crate::follow) enum Match {
-    None,
-    One(RequestNumber),
-    /// All that it can be about.
-    Several(Vec<RequestNumber>),
-}
-
-impl Match {
-    /// One of them, for the books only: several are not reported.
-    pub fn any(self) -> Option<RequestNumber> {
-        match self {
-            Match::None => None,
-            Match::One(slot) => Some(slot),
-            Match::Several(slots) => slots.first().copied(),
-        }
-    }
-}
 
 /// Where a doubtful request may be.
 #[derive(Debug)]
@@ -81,12 +62,16 @@ impl OpenRequests {
     }
 
     /// Which of those that begin where `extent` does and fit.
-    pub fn one_at(&mut self, extent: &Extent, fits: impl Fn(&Open) -> bool) -> Match {
+    pub fn one_at(&mut self, extent: &Extent, fits: impl Fn(&Open) -> bool) -> Vec<RequestNumber> {
         self.one_of(self.table.beginning(place(extent), fits), extent)
     }
 
     /// The same of a completion: of several alike, each with a command of the driver's, it is the one whose command is done.
-    pub fn one_done_at(&mut self, extent: &Extent, fits: impl Fn(&Open) -> bool) -> Match {
+    pub fn one_done_at(
+        &mut self,
+        extent: &Extent,
+        fits: impl Fn(&Open) -> bool,
+    ) -> Vec<RequestNumber> {
         let mut slots = self.table.beginning(place(extent), fits);
         let open = |slot: &RequestNumber| self.table.get(*slot);
         let has_command = |slot: &RequestNumber| open(slot).is_some_and(|it| it.command.is_some());
@@ -103,8 +88,8 @@ impl OpenRequests {
         self.one_of(slots, extent)
     }
 
-    /// Which of `slots` the event at `extent` is about, if that is certain; if not, none of them can be reported.
-    pub fn one_of(&mut self, mut slots: Vec<RequestNumber>, extent: &Extent) -> Match {
+    /// Which of `slots` the event at `extent` can be about: if that is more than one, none of them can be reported.
+    pub fn one_of(&mut self, mut slots: Vec<RequestNumber>, extent: &Extent) -> Vec<RequestNumber> {
         if slots.len() > 1 {
             // What a request does never changes, nor do its flags, but for those of flushes.
             let alike = |slot: &RequestNumber| {
@@ -113,14 +98,10 @@ impl OpenRequests {
             slots.retain(alike);
         }
         self.doubt_in_range(&slots, extent);
-        match slots[..] {
-            [] => Match::None,
-            [slot] => Match::One(slot),
-            _ => {
-                self.suspect_all(&slots);
-                Match::Several(slots)
-            }
+        if slots.len() > 1 {
+            self.suspect_all(&slots);
         }
+        slots
     }
 
     /// If a doubtful request may be there, what is found there is doubtful too.
@@ -196,8 +177,8 @@ impl OpenRequests {
             return false;
         }
         let lost = |open: &Open| {
-            (open.request.op.kind, open.stage, open.doubt)
-                == (OpKind::Flush, RequestState::Issued, Some(Doubt::Loss))
+            (open.request.op.kind, open.dispatch.is_some(), open.doubt)
+                == (OpKind::Flush, true, Some(Doubt::Loss))
         };
         let slots = self.table.beginning(place(extent), lost);
         slots.iter().for_each(|slot| self.forget(*slot, event, ledger));
@@ -230,12 +211,12 @@ impl OpenRequests {
         self.table.remove(slot)
     }
 
-    /// The one whose size is nearest: for the books only, as none of them is reported.
-    pub fn closest(&self, slots: &[RequestNumber], sectors: u32) -> RequestNumber {
+    /// The one whose size is nearest: of several for the books only, as none of them is reported.
+    pub fn closest(&self, slots: &[RequestNumber], sectors: u32) -> Option<RequestNumber> {
         let over = |slot: &&RequestNumber| {
             self.table.get(**slot).map_or(u32::MAX, |open| open.left.abs_diff(sectors))
         };
-        slots.iter().min_by_key(over).copied().unwrap_or_default()
+        slots.iter().min_by_key(over).copied()
     }
 }
 

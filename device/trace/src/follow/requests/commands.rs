@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 use super::ambiguous::OpenRequests;
-use super::open::{Open, RequestNumber, RequestState};
+use super::open::{Open, RequestNumber};
 use super::table::Table;
 use crate::event::{Command, Dev, Driver, Event, Extent, OpKind};
 use crate::follow::ledger::Ledger;
@@ -133,8 +133,7 @@ impl Commands {
     ) -> Option<RequestNumber> {
         let (sector, bytes) = (command.sector?, u64::from(command.bytes.filter(|b| *b > 0)?));
         let fits = |open: &Open| {
-            let left = open.dispatch.map_or(0, |dispatch| u64::from(dispatch.left) << 9);
-            open.stage == RequestState::Issued && left >= bytes
+            open.dispatch.is_some_and(|dispatch| u64::from(dispatch.left) << 9 >= bytes)
         };
         let with = |card: &Dev| requests.table.beginning((*card, sector), fits);
         let found: Vec<Vec<RequestNumber>> = self.cards.iter().map(with).collect();

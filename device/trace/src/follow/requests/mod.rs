@@ -14,11 +14,11 @@ use super::bios::{Bio, Bios};
 use super::ledger::Ledger;
 use crate::event::{Dev, Event, Extent, Op, OpKind};
 use crate::io::Mark;
-use ambiguous::{Match, OpenRequests};
+use ambiguous::OpenRequests;
 use commands::Commands;
 pub(super) use commands::MMC_MAJOR;
 use flushes::Flushes;
-use open::{Doubt, NOWHERE, Open, RequestNumber, RequestState, add_new, place};
+use open::{Doubt, NOWHERE, Open, RequestNumber, add_new, place};
 
 const NOT_ISSUED: &str = "completed, but was never issued to the driver";
 
@@ -57,7 +57,7 @@ impl Requests {
             }
         };
         let beside = Extent { sector: beside, sectors: 1, ..*extent };
-        let Some(slot) = self.open.one_of(slots, &beside).any() else {
+        let Some(slot) = self.open.one_of(slots, &beside).first().copied() else {
             return ledger.drop_share(&bio.share);
         };
         self.open.table.change(slot, |open| {
@@ -73,14 +73,14 @@ impl Requests {
     pub fn merge_requests(&mut self, extent: &Extent, ledger: &mut Ledger) {
         let waiting = |open: &Open| open.request.op.kind == extent.op.kind && !open.started;
         let same = |open: &Open| waiting(open) && open.left == extent.sectors;
-        let next = self.open.one_at(extent, same).any();
+        let next = self.open.one_at(extent, same).first().copied();
         let next = next.and_then(|slot| self.open.take(slot)).unwrap_or_else(|| {
             let doubt = Some(self.open.absence());
             Open { doubt, ..Open::new(extent) }
         });
         let before = self.open.table.ending((extent.dev, extent.sector), waiting);
         let beside = Extent { sector: extent.sector.wrapping_sub(1), sectors: 1, ..*extent };
-        let Some(before) = self.open.one_of(before, &beside).any() else {
+        let Some(before) = self.open.one_of(before, &beside).first().copied() else {
             return next.shares.iter().for_each(|share| ledger.drop_share(share));
         };
         self.open.table.change(before, |open| {
@@ -113,9 +113,7 @@ impl Requests {
 
     /// It is inserted into the scheduler: for the first time, or again after a requeue.
     pub fn insert(&mut self, event: &Event, extent: &Extent, bios: &mut Bios, ledger: &mut Ledger) {
-        let fits = |open: &Open| {
-            open.request.op.kind == extent.op.kind && open.stage != RequestState::Issued
-        };
+        let fits = |open: &Open| open.request.op.kind == extent.op.kind && open.dispatch.is_none();
         let mut slots = self.open.table.beginning(place(extent), fits);
         if slots.len() > 1 {
             // A request is inserted by its thread, unless it was requeued.
@@ -155,9 +153,7 @@ impl Requests {
 
     /// The next issue is of a piece: so large is the whole.
     pub fn cut_piece(&mut self, piece: &Extent, rest_bytes: u32) {
-        let fits = |open: &Open| {
-            open.request.op.kind == piece.op.kind && open.stage != RequestState::Issued
-        };
+        let fits = |open: &Open| open.request.op.kind == piece.op.kind && open.dispatch.is_none();
         let slots = self.open.table.beginning(place(piece), fits);
         self.open.doubt_in_range(&slots, piece);
         if let [slot] = slots[..] {
@@ -169,16 +165,14 @@ impl Requests {
     /// It is issued to the driver.
     pub fn issue(&mut self, event: &Event, extent: &Extent, bios: &mut Bios, ledger: &mut Ledger) {
         let fits = |open: &Open| {
-            open.stage != RequestState::Issued
+            open.dispatch.is_none()
                 && open.request.op.kind == extent.op.kind
                 && (open.left >= extent.sectors || extent.op.kind == OpKind::Discard)
         };
         let may_be_again = self.open.forget_flush(event, extent, ledger);
-        let slot = match self.open.one_at(extent, fits) {
-            Match::One(slot) => slot,
-            Match::Several(slots) => self.open.closest(&slots, extent.sectors),
-            Match::None => self.begin(extent, bios, ledger),
-        };
+        let slots = self.open.one_at(extent, fits);
+        let known = self.open.closest(&slots, extent.sectors);
+        let slot = known.unwrap_or_else(|| self.begin(extent, bios, ledger));
         if may_be_again {
             self.open.suspect(slot, Doubt::Loss);
         }
@@ -202,7 +196,7 @@ impl Requests {
             let grown = open.bio_op.is_none() && open.left < extent.sectors;
             open.request.op.kind == extent.op.kind && (open.left == extent.sectors || grown)
         };
-        let Some(slot) = self.open.one_at(extent, fits).any() else {
+        let Some(slot) = self.open.one_at(extent, fits).first().copied() else {
             return self.take_back_piece(extent, ledger);
         };
         self.open.table.change(slot, |open| {
@@ -223,12 +217,10 @@ impl Requests {
             let left = open.dispatch.map_or(open.left, |dispatch| dispatch.left);
             open.request.op.kind == extent.op.kind && (whole || left >= extent.sectors)
         };
-        let issued = |open: &Open| ends(open) && open.stage != RequestState::Waiting;
-        let slot = match self.open.one_done_at(extent, issued) {
-            Match::One(slot) => Some(slot),
-            Match::Several(slots) => Some(self.open.closest(&slots, extent.sectors)),
-            Match::None => self.unissued(extent, ends),
-        };
+        let issued = |open: &Open| ends(open) && (open.dispatch.is_some() || open.parted);
+        let slots = self.open.one_done_at(extent, issued);
+        let known = self.open.closest(&slots, extent.sectors);
+        let slot = known.or_else(|| self.unissued(extent, ends));
         let Some(slot) = slot else {
             let doubt = self.open.absence();
             return ledger.results.count_doubt(doubt, &Open::new(extent), event.time_ns);
@@ -243,11 +235,11 @@ impl Requests {
     fn unissued(&mut self, extent: &Extent, ends: impl Fn(&Open) -> bool) -> Option<RequestNumber> {
         let waiting = self.open.table.beginning(place(extent), ends);
         match waiting[..] {
-            [] => return None,
+            [] => {}
             [slot] => self.open.suspect(slot, Doubt::Odd(NOT_ISSUED)),
             _ => self.open.suspect_all(&waiting),
         }
-        Some(self.open.closest(&waiting, extent.sectors))
+        self.open.closest(&waiting, extent.sectors)
     }
 
     /// All of it has completed.

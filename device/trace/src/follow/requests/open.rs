@@ -16,18 +16,6 @@ pub(in crate::follow) const NOWHERE: u64 = u64::MAX;
 /// An open request's number, reused once it has completed.
 pub(in crate::follow) type RequestNumber = usize;
 
-/// How far a request has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::follow) enum RequestState {
-    /// In the block layer: it can be issued, and until it was it can be merged.
-    #[default]
-    Waiting,
-    /// In flight.
-    Issued,
-    /// A part has completed; the rest waits for its requeue.
-    Parted,
-}
-
 /// Why a request cannot be reported as matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::follow) enum Doubt {
@@ -57,9 +45,11 @@ pub(in crate::follow) struct Open {
     pub left: u32,
     /// As queued, which differs in what the flush machinery takes off; `None` if no bio was seen.
     pub bio_op: Option<Op>,
-    pub stage: RequestState,
+    /// A part has completed; the rest waits for its requeue.
+    pub parted: bool,
     /// It has been issued at least once, and can be merged no more.
     pub started: bool,
+    /// While in flight.
     pub dispatch: Option<Dispatch>,
     /// The driver's command for it, while in flight.
     pub command: Option<CommandKey>,
@@ -140,7 +130,7 @@ impl Open {
 
     /// It, or a piece of it, was issued.
     pub fn issue(&mut self, event: &Event, extent: &Extent) {
-        self.stage = RequestState::Issued;
+        self.parted = false;
         self.left = self.left.max(extent.sectors);
         if !self.started {
             self.started = true;
@@ -150,14 +140,8 @@ impl Open {
             request.priority = extent.priority.or(request.priority);
             (request.sector, request.bytes) = (extent.sector, u64::from(self.left) << 9);
         }
-        let piece = Piece {
-            issued_ns: event.time_ns,
-            ended_ns: event.time_ns,
-            sector: extent.sector,
-            bytes: 0,
-            hardware_start_ns: None,
-            hardware_done_ns: None,
-        };
+        let (issued_ns, ended_ns, sector) = (event.time_ns, event.time_ns, extent.sector);
+        let piece = Piece { issued_ns, ended_ns, sector, ..Piece::default() };
         self.dispatch = Some(Dispatch { piece, left: extent.sectors });
     }
 
@@ -170,11 +154,11 @@ impl Open {
                 self.request.pieces.push(Piece { ended_ns: time_ns, ..dispatch.piece });
             }
             Some(dispatch) => self.request.pieces.push(dispatch.piece),
-            None if self.stage == RequestState::Parted => {}
+            None if self.parted => {}
             // Busy before it was begun.
             None => self.request.requeues += 1,
         }
-        self.stage = RequestState::Waiting;
+        self.parted = false;
     }
 
     /// So much of it completed.
@@ -196,7 +180,7 @@ impl Open {
         if dispatch.left == 0 && self.left > 0 {
             self.request.pieces.push(dispatch.piece);
             self.dispatch = None;
-            self.stage = RequestState::Parted;
+            self.parted = true;
         }
     }
 
