@@ -5,7 +5,8 @@ use std::collections::HashMap;
 
 use super::ledger::{Ledger, Share};
 use super::requests::open::{StartSector, add_new};
-use crate::event::{Comm, Dev, Event, Extent, OpKind};
+use crate::event::{Dev, Event, Extent, Kind, OpKind};
+use crate::io::{Mark, Request};
 
 /// A thread's bios wait for a request only while it submits them; more than this are stale ones.
 const PENDING_MAX: usize = 1_024;
@@ -14,18 +15,13 @@ const PENDING_MAX: usize = 1_024;
 #[derive(Clone, Debug)]
 pub(super) struct Bio {
     pub extent: Extent,
-    /// `None`: queued before the trace, or such events are not traced.
-    pub queued_ns: Option<u64>,
-    pub pid: u32,
-    pub comm: Comm,
-    /// A part of a larger one.
-    pub cut: bool,
+    /// What is known of its request: who queued it, and when, if that was seen; whether it is a part of a larger one, and
+    /// the devices above this one that it came through.
+    pub request: Request,
     /// Queued once already, for a device on top of this one or as a part: it is not new when queued again.
     carried: bool,
     /// It was remapped to the devices below.
     stacked: bool,
-    /// The devices above this one that it came through.
-    pub through: Vec<Dev>,
     pub share: Share,
 }
 
@@ -47,9 +43,9 @@ impl Bio {
         let mut rest = self.clone();
         rest.extent.sector += u64::from(sectors);
         rest.extent.sectors -= sectors;
-        (rest.cut, rest.carried) = (true, true);
+        (rest.request.cut_from_bio, rest.carried) = (true, true);
         self.extent.sectors = sectors;
-        self.cut = true;
+        self.request.cut_from_bio = true;
         rest
     }
 }
@@ -74,8 +70,6 @@ impl Submission {
 #[derive(Debug, Default)]
 pub(super) struct Bios {
     threads: HashMap<u32, Submission>,
-    /// Requests are seen to be allocated, so a bio without one led to nothing.
-    pub allocations_seen: bool,
 }
 
 impl Bios {
@@ -91,14 +85,13 @@ impl Bios {
     /// A bio reaches the block layer: whether it is a new one. A part of a split bio and a bio that went through a
     /// stacked device may be queued again; then they are known.
     pub fn is_new(&mut self, event: &Event, extent: &Extent, ledger: &mut Ledger) -> bool {
-        let allocations_seen = self.allocations_seen;
         let thread = self.thread(event.pid);
         let Some(at) = thread.find(extent) else { return true };
         if thread.pending[at].carried {
             return false;
         }
         // It was queued at the same place and led to nothing: refused, or merged without an event.
-        if allocations_seen {
+        if ledger.seen.has(Kind::GetRequest) {
             ledger.drop_share(&thread.pending.remove(at).share);
         }
         true
@@ -114,17 +107,13 @@ impl Bios {
     ) -> Bio {
         let remapped = self.thread(event.pid).remapped.take();
         let through = remapped.filter(|(place, _)| *place == (extent.dev, extent.sector));
-        Bio {
-            extent: *extent,
-            queued_ns,
-            pid: event.pid,
-            comm: event.comm,
-            cut: false,
-            carried: false,
-            stacked: false,
-            through: through.map_or_else(Vec::new, |(_, through)| through),
-            share,
+        let through = through.map_or_else(Vec::new, |(_, through)| through);
+        let (pid, comm) = (event.pid, event.comm);
+        let mut request = Request { pid, comm, through, ..Request::default() };
+        if let Some(queued_ns) = queued_ns {
+            request.marks.set(Mark::Queued, queued_ns);
         }
+        Bio { extent: *extent, request, carried: false, stacked: false, share }
     }
 
     /// It waits for a request that thread `pid` will ask for, and its task for it.
@@ -151,7 +140,7 @@ impl Bios {
             |bio: &&mut Bio| bio.carried && (bio.extent.dev, bio.extent.sector) == (to.dev, from.1);
         if let Some(bio) = thread.pending.iter_mut().rev().find(within) {
             bio.extent.sector = to.sector;
-            return add_new(&mut bio.through, &[from.0]);
+            return add_new(&mut bio.request.through, &[from.0]);
         }
         let before = thread.remapped.take().filter(|(place, _)| *place == (to.dev, from.1));
         let mut through = before.map_or_else(Vec::new, |(_, through)| through);
@@ -182,7 +171,7 @@ impl Bios {
         let mut bio = upper.clone();
         let was_stacked = std::mem::replace(&mut upper.stacked, true);
         (bio.stacked, bio.carried) = (false, true);
-        add_new(&mut bio.through, &[bio.extent.dev]);
+        add_new(&mut bio.request.through, &[bio.extent.dev]);
         bio.extent = Extent { priority: bio.extent.priority, ..*to };
         let task = bio.share.task;
         self.hold(server, bio, ledger);
@@ -201,7 +190,7 @@ impl Bios {
         let sectors = (new_sector as u32).wrapping_sub(front.extent.sector as u32);
         if sectors > 0 && sectors < front.extent.sectors {
             let rest = front.cut_off(sectors);
-            self.hold(rest.pid, rest, ledger);
+            self.hold(rest.request.pid, rest, ledger);
         }
     }
 
@@ -216,7 +205,7 @@ impl Bios {
         let mut bio = self.thread(pid).pending.remove(at);
         if bio.extent.sectors > extent.sectors && extent.sectors > 0 {
             let rest = bio.cut_off(extent.sectors);
-            self.hold(rest.pid, rest, ledger);
+            self.hold(rest.request.pid, rest, ledger);
         }
         bio
     }
@@ -224,7 +213,7 @@ impl Bios {
     /// Without `block_getrq`, a request begins with its insertion or issue: with the bio queued there, if it is the
     /// only one.
     pub fn take_only(&mut self, extent: &Extent, ledger: &mut Ledger) -> Option<Bio> {
-        if self.allocations_seen || extent.op.kind == OpKind::Flush {
+        if ledger.seen.has(Kind::GetRequest) || extent.op.kind == OpKind::Flush {
             return None;
         }
         let there = self.threads.iter().flat_map(|(pid, thread)| {
@@ -254,13 +243,13 @@ impl Bios {
                 thread.pending = others;
             }
         }
-        taken.sort_by_key(|bio| bio.queued_ns);
+        taken.sort_by_key(|bio| bio.request.marks.get(Mark::Queued));
         taken
     }
 
     /// The thread has submitted all that it queued: what is left led to no request.
     pub fn drop_pending(&mut self, pid: u32, ledger: &mut Ledger) {
-        if !self.allocations_seen {
+        if !ledger.seen.has(Kind::GetRequest) {
             return;
         }
         let Some(thread) = self.threads.get_mut(&pid) else { return };

@@ -24,7 +24,6 @@ use bios::{Bio, Bios};
 use callers::Callers;
 use ledger::Ledger;
 use requests::{Requests, Side};
-use seen::Seen;
 use waits::Waits;
 
 use super::event::{Dev, Event, EventKind, Extent};
@@ -49,7 +48,6 @@ pub struct Follower {
     requests: Requests,
     ledger: Ledger,
     waits: Waits,
-    seen: Seen,
     /// The last event of each CPU, in ns: where a loss on that CPU begins.
     last_ns: HashMap<u32, u64>,
 }
@@ -65,7 +63,7 @@ impl Follower {
     /// The next event, in time order.
     pub fn take(&mut self, event: &Event) {
         self.ledger.results.account.events += 1;
-        self.seen.note(event);
+        self.ledger.seen.note(event);
         self.waits.take(event);
         self.requests.flushes.settle(event, &mut self.ledger);
         if self.callers.moves_on(event) {
@@ -89,7 +87,7 @@ impl Follower {
         self.ledger.abandon_all();
         self.requests.finish(&mut self.ledger);
         let Waits { sched, dirty_pauses, lock_waits, .. } = self.waits;
-        let (missing, processes) = (self.seen.missing(), self.callers.processes);
+        let (missing, processes) = (self.ledger.seen.missing(), self.callers.processes);
         Trace {
             missing,
             processes,
@@ -115,7 +113,6 @@ impl Follower {
             EventKind::BackMerge(extent) => self.merge(event, &extent, Side::Back),
             EventKind::FrontMerge(extent) => self.merge(event, &extent, Side::Front),
             EventKind::GetRequest(extent) => {
-                self.bios.allocations_seen = true;
                 if let Some(bio) = self.bio_for_request(event, &extent) {
                     self.requests.allocate(event, &extent, bio);
                 }

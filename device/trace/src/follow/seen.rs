@@ -35,9 +35,13 @@ impl Seen {
         }
     }
 
+    pub fn has(&self, kind: Kind) -> bool {
+        self.kinds & bit(kind) != 0
+    }
+
     /// The events that should have been seen and were not, with the consequence.
     pub fn missing(&self) -> Vec<Missing> {
-        let has = |kind| self.kinds & bit(kind) != 0;
+        let has = |kind| self.has(kind);
         let requests = has(Kind::Issue) || has(Kind::Complete);
         let rows = [
             (

@@ -8,7 +8,7 @@ mod workers;
 use std::collections::HashMap;
 
 use super::ledger::{Key, Ledger, Share, Task};
-use crate::event::{Call, Comm, Event, EventKind, Extent};
+use crate::event::{Call, Comm, Event, EventKind, Extent, Kind};
 use crate::io::{Io, Origin, Processes};
 use crate::sched::Switch;
 use uring::Uring;
@@ -49,15 +49,6 @@ pub(super) struct Callers {
     threads: HashMap<u32, Caller>,
     uring: Uring,
     pub processes: Processes,
-    seen: SeenOfThreads,
-}
-
-/// Which events the trace has.
-#[derive(Debug, Default)]
-struct SeenOfThreads {
-    submission: bool,
-    switch: bool,
-    any_call: bool,
 }
 
 impl InCall {
@@ -74,10 +65,7 @@ impl Callers {
             EventKind::CallEnter { call, fd } => self.enter_call(event, call, fd, ledger),
             EventKind::CallExit { call, result } => self.exit_call(event, call, result, ledger),
             EventKind::PageFault => self.begin_fault(event, ledger),
-            EventKind::AnyCall => {
-                self.seen.any_call = true;
-                self.end_fault(event.pid, ledger);
-            }
+            EventKind::AnyCall => self.end_fault(event.pid, ledger),
             EventKind::Switch(switch) => self.note_fault_sleep(&switch, event.time_ns),
             EventKind::Fork { child, same_process } => {
                 self.thread(child).born = true;
@@ -144,7 +132,6 @@ impl Callers {
     }
 
     fn task_of(&mut self, event: &Event, ledger: &mut Ledger) -> Task {
-        let submission_seen = self.seen.submission;
         let thread = self.thread(event.pid);
         if let Some(key) = thread.submitting {
             return Task::Io(key);
@@ -157,7 +144,7 @@ impl Callers {
         match io.call {
             // Its operations can be told apart by their bios only.
             Call::IoSubmit => {}
-            Call::IoUringEnter if !submission_seen => {}
+            Call::IoUringEnter if !ledger.seen.has(Kind::UringSubmit) => {}
             // Not submitting, so the kernel serves an operation that no event names.
             Call::IoUringEnter | Call::IoGetevents | Call::IoPgetevents => return Task::None,
             _ => return Task::Io(*in_call.key.get_or_insert_with(|| ledger.begin_io(io))),
@@ -222,7 +209,7 @@ impl Callers {
     /// sleep only if all its calls are seen to begin.
     fn begin_fault(&mut self, event: &Event, ledger: &mut Ledger) {
         self.end_fault(event.pid, ledger);
-        let is_known = self.seen.switch && self.seen.any_call;
+        let is_known = ledger.seen.has(Kind::Switch) && ledger.seen.has(Kind::AnyCall);
         let thread = self.thread(event.pid);
         if is_known && thread.call.is_none() {
             thread.call = Some(InCall::new(Call::PageFault, None, event));
@@ -231,7 +218,6 @@ impl Callers {
 
     /// A thread that loses its CPU may have returned to the program before; one that sleeps has not.
     fn note_fault_sleep(&mut self, switch: &Switch, time_ns: u64) {
-        self.seen.switch = true;
         if let Some(fault) = self.fault_of(switch.prev.pid) {
             fault.asleep = !switch.runnable;
         }

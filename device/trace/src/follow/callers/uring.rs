@@ -72,7 +72,6 @@ impl Callers {
         (by_sq_thread, operation): (bool, Option<UringOp>),
         ledger: &mut Ledger,
     ) {
-        self.seen.submission = true;
         let pid = event.pid;
         let io = Io::begin(Call::IoUringEnter, (pid, event.comm), event.time_ns);
         let key = ledger.begin_io(Io { operation, ..io });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The books of what requests are made for: I/Os of programs and commits of journals, while in progress (`open_io`), and
-//! what is certain (`results`).
+//! what is certain (`results`); and which events there are.
 //!
 //! Each bio of a task holds it open until the bio's request has completed, so a task is judged (`judge`) when all is
 //! known.
@@ -14,6 +14,7 @@ use std::collections::HashMap;
 pub(super) use open_io::OpenIo;
 pub(super) use results::Results;
 
+use super::seen::Seen;
 use crate::event::{Call, Comm};
 use crate::io::{Io, Origin};
 use judge::{asked_for, make_io, parts_of, waited_for};
@@ -50,6 +51,7 @@ pub(super) struct Ledger {
     /// I/Os that have ended, but for a commit with an open request.
     waiting: Vec<Key>,
     pub results: Results,
+    pub seen: Seen,
 }
 
 impl Ledger {

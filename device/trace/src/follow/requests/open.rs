@@ -95,24 +95,18 @@ impl Open {
 
     /// The request that `bio` got.
     pub fn from_bio(bio: Bio, extent: &Extent) -> Open {
-        let mut open = Open::new(extent);
-        open.bio_op = Some(bio.extent.op);
-        let request = &mut open.request;
-        request.priority = extent.priority.or(bio.extent.priority);
-        (request.pid, request.comm) = (bio.pid, bio.comm);
-        (request.through, request.cut_from_bio) = (bio.through, bio.cut);
-        if let Some(queued_ns) = bio.queued_ns {
-            request.marks.set(Mark::Queued, queued_ns);
-        }
-        open.shares.push(bio.share);
-        open
+        let Extent { dev, op, .. } = *extent;
+        let priority = extent.priority.or(bio.extent.priority);
+        let request = Request { dev, op, priority, ..bio.request };
+        let (bio_op, shares) = (Some(bio.extent.op), vec![bio.share]);
+        Open { request, bio_op, shares, ..Open::new(extent) }
     }
 
     /// A further bio is merged into it.
     pub fn take_in(&mut self, bio: Bio) {
-        self.request.merged_queued_ns.extend(bio.queued_ns);
+        self.request.merged_queued_ns.extend(bio.request.marks.get(Mark::Queued));
         self.shares.push(bio.share);
-        add_new(&mut self.request.through, &bio.through);
+        add_new(&mut self.request.through, &bio.request.through);
     }
 
     /// It waits for no flush any longer. It is known which one served it only if one can have.
