@@ -26,10 +26,10 @@
  *
  * The last piece is an ordinary dispatch: no end_io, and no state of the pieces before.
  *
- * Where the rest lives: rq->end_io_data has its first bio (end_io is ours, so is its data). Its size
- * needs no place: the bios of a read or write are contiguous. rq->elv.priv[1] has nr_phys_segments
- * of the whole, which bounds that of each piece and of each rest, since cutting a segment in two
- * leaves no side with more segments than there were. In the same way each has the
+ * Where the rest lives: rq->end_io_data has its first bio (end_io is ours, so is its data). Its
+ * size needs no place: the bios of a read or write are contiguous. rq->elv.priv[1] has
+ * nr_phys_segments of the whole, which bounds that of each piece and of each rest, since cutting a
+ * segment in two leaves no side with more segments than there were. In the same way each has the
  * phys_gap_bit of the whole (7.3), which says of the gaps between segments how small they can be.
  *
  * Memory. A clone lives as long as its piece is in flight, and comes from a reserve of the device's
