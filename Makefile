@@ -3,13 +3,14 @@
 
 LAB := build/bin/steady-lab
 
-.PHONY: help setup demo test test-stock test-races soak lint bench packages clean
+.PHONY: help setup demo test test-stock test-races test-packages soak lint bench packages clean
 
 help:
 	@echo "make demo        the main result: real-time latency next to a background load, 10 schedulers"
 	@echo "make test        everything that is tested"
 	@echo "make test-stock  k2 on Debian's own 6.1, 6.12 and 7.3 under QEMU, three CPUs, every kind of disk"
 	@echo "make test-races  k2 and chario on kernels that look for races and broken locking, three CPUs"
+	@echo "make test-packages  the Debian packages installed, upgraded and purged in Debian 12 and 13"
 	@echo "make soak        thousands of damaged traces and hundreds of power cuts, of which make test has some"
 	@echo "make lint        formatting and static checks"
 	@echo "make bench       CPU cost, which virtual time cannot show: instructions, then real clock"
@@ -35,6 +36,12 @@ test-races:
 	scripts/setup test
 	build/venv/bin/pytest -n 2 -c lab/pyproject.toml --rootdir . tests/races/race_kernels.py \
 		--junitxml build/tests/races.xml
+
+test-packages:
+	scripts/setup packages
+	scripts/packages
+	build/venv/bin/pytest -s -x -c lab/pyproject.toml --rootdir . tests/packages/in_a_root.py \
+		tests/packages/installed.py --durations 0 --junitxml build/tests/packages.xml
 
 soak:
 	scripts/soak

@@ -124,6 +124,7 @@ class Apt:
         for name in ("lists/partial", "archives/partial", "empty"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         (folder / "status").touch()
+        self.archives = folder / "archives"
         mirror, suites = debian_mirror(), suites or wanted()["suites"]
         lines = [f"deb [signed-by={KEYRING}] {mirror} {suite} main\n" for suite in suites]
         (folder / "sources").write_text("".join(lines))
@@ -137,7 +138,7 @@ class Apt:
             "Dir::State::Lists": f"{folder}/lists",
             "Dir::State::Status": f"{folder}/status",
             "Dir::Cache": f"{folder}",
-            "Dir::Cache::archives": f"{folder}/archives",
+            "Dir::Cache::archives": str(self.archives),
         }
         self._options = [word for item in settings.items() for word in ("-o", "=".join(item))]
 
@@ -158,12 +159,30 @@ class Apt:
             command, cwd=cwd, text=True, check=False, env=environment, capture_output=not show
         )
 
-    def closure(self, names: Sequence[str]) -> dict[str, str]:
+    def closure(self, names: Sequence[str], recommends: bool = False) -> dict[str, str]:
         """Return the packages that an installation of `names` brings, with their versions."""
-        done = self.run(["install", "--simulate", "--no-install-recommends", *names])
+        done = self.run(["install", "--simulate", *_recommends(recommends), *names])
         if done.returncode != 0:
             raise LabError(f"apt-get install --simulate failed:\n{done.stderr.strip()}")
         return dict(re.findall(r"^Inst (\S+) \((\S+) ", done.stdout, re.MULTILINE))
+
+    def download(self, names: Sequence[str], recommends: bool = False) -> list[Path]:
+        """Download what an installation of `names` brings, and keep it; returns the files."""
+        versions = self.closure(names, recommends)
+        words = ["install", "--download-only", "--yes", *_recommends(recommends), *names]
+        if self.run(words, show=True).returncode != 0:
+            raise LabError("apt-get install --download-only failed, see the messages above")
+        files = []
+        for name, version in versions.items():
+            (file,) = self.archives.glob(f"{name}_{version.replace(':', '%3a')}_*.deb")
+            files.append(file)
+        return files
+
+    def names(self, prefix: str) -> list[str]:
+        """Names of the archive's packages that begin so."""
+        command = ["apt-cache", *self._options, "pkgnames", prefix]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return done.stdout.split()
 
     def describe(self, purpose: str, versions: Mapping[str, str]) -> list[Package]:
         """Return packages with their hashes, as the archive's signed lists have them."""
@@ -180,6 +199,10 @@ class Apt:
                     int(found[name]["Size"]), found[name]["SHA256"])
             for name, version in versions.items()
         ]  # fmt: skip
+
+
+def _recommends(taken: bool) -> Sequence[str]:
+    return () if taken else ("--no-install-recommends",)
 
 
 def debian_mirror() -> str:
