@@ -35,7 +35,7 @@ test-stock:
 test-races:
 	scripts/setup test
 	build/venv/bin/pytest -n 2 -c lab/pyproject.toml --rootdir . tests/races/race_kernels.py \
-		--junitxml build/tests/races.xml
+		tests/races/lock_times.py --junitxml build/tests/races.xml
 
 test-packages:
 	scripts/setup packages

@@ -95,7 +95,10 @@ def _target(arguments: argparse.Namespace) -> Target:
             raise LabError(f"--flavour {arguments.flavour} is for --target qemu")
         return Uml(chosen_kernel(arguments), arguments.virtual_timeout)
     if arguments.source or arguments.flavour == "debug":
-        raise LabError("--target qemu boots Debian's own kernels, or --flavour kcsan, kasan, ...")
+        raise LabError(
+            "--target qemu boots Debian's own kernels, or those of --flavour "
+            f"{', '.join(QEMU_FLAVOURS)}: no --source, no --flavour debug"
+        )
     return Qemu(_qemu_kernel(arguments), arguments.cpus or CPUS_DEFAULT, tuple(arguments.disk))
 
 

@@ -56,9 +56,10 @@ class Architecture:
 
     def recipe(self) -> bytes:
         """What decides a kernel's content and is in no other part of its key; empty for UML."""
-        if not self.needs_libelf:
+        if self == UML:
             return b""
-        parts = [self.name, self.targets, self.variables, self.kernel_variables, _packages()]
+        libraries = _packages() if self.needs_libelf else []
+        parts = [self.name, self.targets, self.variables, self.kernel_variables, libraries]
         return json.dumps(parts).encode()
 
 
