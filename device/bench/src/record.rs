@@ -75,6 +75,9 @@ pub struct PointResult {
     pub blocked: Option<Blocked>,
     /// `rt`, `bg` (where there are such jobs) and `total`; of a program, those that it reports.
     pub classes: BTreeMap<&'static str, ClassResult>,
+    /// The same of each job, by name, where the workload asks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<BTreeMap<String, ClassResult>>,
 }
 
 /// How often real-time requests waited in the scheduler for background requests.

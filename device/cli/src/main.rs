@@ -3,6 +3,7 @@
 //! crates.
 
 mod bench;
+mod bound;
 mod direct;
 mod doctor;
 mod exit;
@@ -39,6 +40,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Bench(bench::Arguments),
+    Bound(bound::Arguments),
     Completions(manual::Completions),
     Direct(direct::Arguments),
     Doctor(doctor::Arguments),
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let outcome = match arguments.command {
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Bound(arguments) => bound::run(&arguments),
         Command::Completions(arguments) => manual::complete(&arguments, Arguments::command()),
         Command::Direct(arguments) => direct::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),

@@ -19,5 +19,6 @@ pub mod latency;
 pub mod memory;
 pub mod occupied;
 pub mod random;
+pub mod range;
 pub mod scheduling;
 pub mod value;

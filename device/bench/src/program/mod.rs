@@ -65,6 +65,7 @@ impl Program<'_> {
                 queue,
                 duration_ns: None,
                 blocked: None,
+                jobs: None,
                 classes,
             }],
         })

@@ -28,6 +28,10 @@ pub fn point_result(
             (*job, out, mib_s(job, out, cut_off.then_some(end_ns)))
         })
         .collect();
+    let each = |(job, out, mib_s): &(&Job, &JobOutput, f64)| {
+        (job.name.clone(), ClassResult::of(&[(*job, *out, *mib_s)]))
+    };
+    let jobs = point.each_job.then(|| with_rate.iter().map(each).collect());
     let of_class = |class| -> Vec<(&Job, &JobOutput, f64)> {
         with_rate.iter().filter(|(job, ..)| job.class == class).copied().collect()
     };
@@ -48,6 +52,7 @@ pub fn point_result(
         duration_ns: Some(duration_ns),
         blocked: None,
         classes,
+        jobs,
     }
 }
 

@@ -4,8 +4,8 @@
 use serde::Deserialize;
 use steadyio_core::value::Value;
 
-use crate::spec::range::bounded;
 use crate::spec::workload::{SpecError, Workload};
+use steadyio_core::range::bounded;
 
 /// A task on each CPU that computes and rests in turns.
 #[derive(Debug, Clone, Deserialize)]

@@ -66,6 +66,8 @@ pub struct PlannedPoint {
     pub commands: Vec<Command>,
     /// What computes beside them.
     pub busy: Vec<Busy>,
+    /// Whether its result has each job by itself.
+    pub each_job: bool,
 }
 
 impl PlannedPoint {
@@ -252,6 +254,7 @@ impl Spec {
                 host: workload.host,
                 commands: workload.command,
                 busy: workload.busy,
+                each_job: workload.each_job,
             };
             let alone = self.workload.filesystem.is_some() || point.has_arrivals();
             match groups.last_mut() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::spec::range::bounded;
+use steadyio_core::range::bounded;
 
 /// The table's name; a sweep reaches its keys as `host.KEY`, so no job may have this name.
 pub const HOST: &str = "host";

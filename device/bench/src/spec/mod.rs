@@ -11,5 +11,4 @@ pub mod check;
 pub mod expand;
 pub mod host;
 mod host_check;
-mod range;
 pub mod workload;

@@ -13,7 +13,7 @@ use steadyio_core::value::Value;
 
 use crate::spec::busy::Busy;
 use crate::spec::host::Host;
-use crate::spec::range::bounded;
+use steadyio_core::range::bounded;
 
 /// The only schema this version reads.
 pub const WORKLOAD_SCHEMA: &str = "steadyio.workload/1";
@@ -48,6 +48,9 @@ pub struct Workload {
     /// Idle time before each point in ms, so that one point's writes do not delay the next.
     #[serde(default = "settle_ms_default", deserialize_with = "bounded::<_, 1, 600_000>")]
     pub settle_ms: u64,
+    /// Whether the record has each job by itself, beside the classes.
+    #[serde(default)]
+    pub each_job: bool,
     /// When a point ends.
     pub length: Length,
     /// The file system that the jobs' files are on; None: the jobs use the device itself.

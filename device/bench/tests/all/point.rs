@@ -43,6 +43,22 @@ fn what_is_outstanding_at_the_end_is_no_throughput() {
 }
 
 #[test]
+fn each_job_is_in_the_result_if_it_is_asked_for() {
+    let mut point = planned(&[]);
+    let outputs = [output(4_000, 250 * MIB, 2_000_000_000), output(42, 21 * MIB, 2_100_000_000)];
+    let jobs: Vec<_> = point.jobs.clone().into_iter().zip(outputs).collect();
+    let jobs: Vec<_> = jobs.iter().map(|(job, output)| (job, output.clone())).collect();
+    let result = |point: &PlannedPoint| {
+        point_result("k2", point, BTreeMap::new(), BTreeMap::new(), &jobs).jobs
+    };
+    assert!(result(&point).is_none());
+    point.each_job = true;
+    let counts: Vec<(String, u64)> =
+        result(&point).unwrap().into_iter().map(|(name, job)| (name, job.count)).collect();
+    assert_eq!(counts, [("bg".into(), 42), ("rt".into(), 4_000)]);
+}
+
+#[test]
 fn one_outstanding_counts_with_its_time() {
     assert_eq!(rates(&[], output(42, 21 * MIB, 2_100_000_000)), (10.0, 135.0));
     assert_eq!(rates(&[], output(0, 0, 0)), (0.0, 125.0));

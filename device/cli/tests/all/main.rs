@@ -4,6 +4,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
 mod bench;
+mod bound;
 mod command_line;
 mod common;
 mod direct;

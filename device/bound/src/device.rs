@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How long a command can take: a card's times, from the lab's device spec (`docs/devices.md`).
+
+use serde::Deserialize;
+use steadyio_core::range::bounded;
+
+use crate::{BoundError, Work};
+
+/// The schema that this version reads.
+pub const DEVICE_SCHEMA: &str = "steadyio.device/1";
+const KIND: &str = "emmc";
+const SECOND_NS: u64 = 1_000_000_000;
+const PER_KIB_NS_MAX: u64 = 10_000_000;
+const CACHE_KIB_MAX: u64 = 65_536;
+const PAUSE_KIB_MAX: u64 = 1 << 20;
+
+/// A card. Of what the file says of its contents and identity nothing is looked at.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Device {
+    schema: String,
+    #[serde(default, rename = "kind")]
+    _kind: String,
+    pub name: String,
+    #[serde(default)]
+    pub title: String,
+    #[serde(default, rename = "source")]
+    _source: String,
+    card: Card,
+    #[serde(default)]
+    queue: Queue,
+    read: Cost,
+    write: Cost,
+    #[serde(default)]
+    erase: EraseCost,
+    #[serde(default)]
+    flush: FlushCost,
+    #[serde(default)]
+    cache: Cache,
+    #[serde(default)]
+    slow: Slow,
+    #[serde(default)]
+    fault: Vec<toml::Table>,
+    #[serde(default, rename = "backing")]
+    _backing: toml::Table,
+    #[serde(default, rename = "power")]
+    _power: toml::Table,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Card {
+    #[serde(default, deserialize_with = "bounded::<_, 0, PER_KIB_NS_MAX>")]
+    bus_per_kib_ns: u64,
+    #[serde(default, deserialize_with = "bounded::<_, 0, SECOND_NS>")]
+    status_ns: u64,
+    #[serde(default, rename = "product")]
+    _product: String,
+    #[serde(default, rename = "capacity_mib")]
+    _capacity_mib: u64,
+    #[serde(default, rename = "seed")]
+    _seed: u64,
+    #[serde(default, rename = "units")]
+    _units: u64,
+    #[serde(default, rename = "stripe_kib")]
+    _stripe_kib: u64,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Queue {
+    #[serde(default, deserialize_with = "bounded::<_, 0, 32>")]
+    depth: u64,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Cost {
+    #[serde(deserialize_with = "bounded::<_, 0, SECOND_NS>")]
+    base_ns: u64,
+    #[serde(deserialize_with = "bounded::<_, 0, PER_KIB_NS_MAX>")]
+    per_kib_ns: u64,
+    #[serde(default, deserialize_with = "bounded::<_, 0, SECOND_NS>")]
+    jump_ns: u64,
+    #[serde(default, deserialize_with = "bounded::<_, 0, SECOND_NS>")]
+    slow_ns: u64,
+    #[serde(default, deserialize_with = "bounded::<_, 0, SECOND_NS>")]
+    jitter_ns: u64,
+    /// Of writes only.
+    #[serde(default, deserialize_with = "bounded::<_, 0, PAUSE_KIB_MAX>")]
+    pause_kib: u64,
+    #[serde(default, deserialize_with = "bounded::<_, 0, SECOND_NS>")]
+    pause_ns: u64,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct EraseCost {
+    #[serde(deserialize_with = "bounded::<_, 0, SECOND_NS>")]
+    base_ns: u64,
+    #[serde(deserialize_with = "bounded::<_, 0, PER_KIB_NS_MAX>")]
+    per_kib_ns: u64,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct FlushCost {
+    #[serde(deserialize_with = "bounded::<_, 0, SECOND_NS>")]
+    base_ns: u64,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Cache {
+    #[serde(deserialize_with = "bounded::<_, 0, CACHE_KIB_MAX>")]
+    kib: u64,
+    #[serde(deserialize_with = "bounded::<_, 0, SECOND_NS>")]
+    base_ns: u64,
+    #[serde(deserialize_with = "bounded::<_, 0, PER_KIB_NS_MAX>")]
+    per_kib_ns: u64,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Slow {
+    period_us: u64,
+    length_us: u64,
+}
+
+/// What a command does, as far as its time depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Op {
+    Read,
+    Write,
+    /// Past the cache: with FUA.
+    DurableWrite,
+    Discard,
+}
+
+// Defaults are those of the emulated card, lab/steady_lab/devices/emmc.py.
+
+impl Default for EraseCost {
+    fn default() -> EraseCost {
+        EraseCost { base_ns: 1_000_000, per_kib_ns: 0 }
+    }
+}
+
+impl Default for FlushCost {
+    fn default() -> FlushCost {
+        FlushCost { base_ns: 200_000 }
+    }
+}
+
+impl Default for Cache {
+    fn default() -> Cache {
+        Cache { kib: 0, base_ns: 20_000, per_kib_ns: 4_000 }
+    }
+}
+
+impl Device {
+    /// Reads and checks a device spec.
+    pub fn parse(text: &str) -> Result<Device, BoundError> {
+        let loose: toml::Table =
+            text.parse().map_err(|error: toml::de::Error| BoundError(error.to_string()))?;
+        let kind = loose.get("kind").and_then(toml::Value::as_str).unwrap_or(KIND);
+        if kind != KIND {
+            return Err(BoundError(format!(
+                "kind = \"{kind}\": no bound is known for it, as its times depend on what was \
+                 written before; must be \"{KIND}\""
+            )));
+        }
+        let device: Device = toml::from_str(text).map_err(|error| BoundError(error.to_string()))?;
+        if device.schema != DEVICE_SCHEMA {
+            let found = &device.schema;
+            return Err(BoundError(format!("schema = \"{found}\": must be \"{DEVICE_SCHEMA}\"")));
+        }
+        if device.read.pause_kib > 0 || device.read.pause_ns > 0 {
+            return Err(BoundError("read: pause_kib and pause_ns are of [write] only".into()));
+        }
+        if !device.fault.is_empty() {
+            return Err(BoundError("fault: a device that fails has no bound".into()));
+        }
+        Ok(device)
+    }
+
+    /// Does it take several commands at a time?
+    pub fn has_queue(&self) -> bool {
+        self.queue.depth > 1
+    }
+
+    /// The longest that one command can take, without the stalls that [`Device::stalls`] adds: it
+    /// starts anywhere, in a slow episode, all of it on one unit of the flash.
+    pub fn command(&self, op: Op, kib: u64) -> Work {
+        let slow = |slow_ns| if self.slow.length_us > 0 { slow_ns } else { 0 };
+        let bus_ns = kib * self.card.bus_per_kib_ns;
+        let flash_ns = |cost: &Cost| {
+            let once_ns = cost.base_ns + cost.jitter_ns + cost.jump_ns + slow(cost.slow_ns);
+            once_ns + kib * cost.per_kib_ns + bus_ns
+        };
+        match op {
+            Op::Read => Work { ns: flash_ns(&self.read), ..Work::default() },
+            Op::Write if kib <= self.cache.kib => {
+                let ns = self.cache.base_ns + kib * self.cache.per_kib_ns;
+                Work { ns: ns + bus_ns + self.card.status_ns, written_kib: 0, cached_kib: kib }
+            }
+            Op::Write | Op::DurableWrite => {
+                let ns = flash_ns(&self.write) + self.card.status_ns;
+                Work { ns, written_kib: kib, cached_kib: 0 }
+            }
+            Op::Discard => {
+                let ns = self.erase.base_ns + kib * self.erase.per_kib_ns;
+                Work { ns, ..Work::default() }
+            }
+        }
+    }
+
+    /// A flush of a cache that is full.
+    pub fn flush(&self) -> Work {
+        let ns = self.flush.base_ns + self.cache.kib * self.write.per_kib_ns;
+        Work { ns, written_kib: self.cache.kib, cached_kib: 0 }
+    }
+
+    /// How often the cache is found full, at most, while it takes so much. From one such write to
+    /// the next, both included, more is written than it holds.
+    fn drains(&self, cached_kib: u64, write_kib_max: u64) -> u64 {
+        if cached_kib <= self.cache.kib {
+            return 1;
+        }
+        let apart_kib = self.cache.kib.saturating_sub(write_kib_max).max(1);
+        cached_kib.saturating_sub(write_kib_max) / apart_kib + 1
+    }
+
+    /// What writing so much adds: pauses of the flash, and writes that find the cache full.
+    /// `write_kib_max`: the largest of these writes, which a cache does not take when less is free.
+    pub fn stalls_ns(&self, work: Work, write_kib_max: u64) -> u64 {
+        let mut written_kib = work.written_kib;
+        let mut ns = 0_u64;
+        if self.cache.kib > 0 && work.cached_kib > 0 {
+            let drains = self.flush() * self.drains(work.cached_kib, write_kib_max);
+            ns = drains.ns;
+            written_kib = written_kib.saturating_add(drains.written_kib);
+        }
+        if self.write.pause_kib > 0 && written_kib > 0 {
+            let pauses = written_kib / self.write.pause_kib + 1;
+            ns = ns.saturating_add(pauses.saturating_mul(self.write.pause_ns));
+        }
+        ns
+    }
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tasks, what runs beside them, and how k2 is set (`docs/spec/tasks-1.md`).
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use serde::de::Deserializer;
+use steadyio_core::range::bounded;
+
+use crate::BoundError;
+
+/// The schema that this version reads.
+pub const TASKS_SCHEMA: &str = "steadyio.tasks/1";
+/// Real-time levels of k2, the first served first.
+pub const LEVELS: u64 = 8;
+const KIB_MAX: u64 = 65_536;
+const MINUTE_US: u64 = 60_000_000;
+const NAME_CHARS_MAX: usize = 64;
+const TASKS_MAX: usize = 256;
+
+/// A task set.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskSet {
+    schema: String,
+    pub name: String,
+    pub k2: K2,
+    #[serde(default)]
+    pub host: Host,
+    /// None: nothing but the tasks uses the device.
+    pub background: Option<Background>,
+    #[serde(rename = "task")]
+    pub tasks: Vec<Task>,
+}
+
+/// Knobs, with the names that they have in `/sys/block/DISK/queue/`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct K2 {
+    #[serde(deserialize_with = "bounded::<_, 1, 1024>")]
+    pub inflight_max: u64,
+    /// 0: background is not split.
+    #[serde(default, deserialize_with = "bounded::<_, 0, KIB_MAX>")]
+    pub split_kib: u64,
+    /// 0: background waits for real-time however long that takes.
+    #[serde(default, deserialize_with = "bounded::<_, 0, 60_000>")]
+    pub background_wait_ms_max: u64,
+    /// The block layer cuts what is larger.
+    #[serde(deserialize_with = "bounded::<_, 4, KIB_MAX>")]
+    pub max_sectors_kb: u64,
+    #[serde(deserialize_with = "bounded::<_, 4, 65_536>")]
+    pub nr_requests: u64,
+}
+
+/// What the machine adds.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// To each command: interrupt, driver, dispatch.
+    #[serde(default, deserialize_with = "bounded::<_, 0, MINUTE_US>")]
+    pub command_us: u64,
+}
+
+/// Everything that is not of the real-time class.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Background {
+    pub op: BackgroundOp,
+    /// Largest request, as submitted.
+    #[serde(deserialize_with = "bounded::<_, 1, KIB_MAX>")]
+    pub kib: u64,
+    /// Some of it may lie side by side, so that k2 makes larger requests of it.
+    #[serde(default = "yes")]
+    pub merges: bool,
+    /// Some of its writes are with FUA: past the device's cache.
+    #[serde(default = "yes")]
+    pub durable: bool,
+    /// Least distance of two flushes; None: it sends none.
+    #[serde(default, deserialize_with = "distance_us")]
+    pub flush_distance_us_min: Option<u64>,
+    /// Largest discard, which k2 does not split; 0: it sends none.
+    #[serde(default, deserialize_with = "bounded::<_, 0, 1_073_741_824>")]
+    pub discard_kib: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BackgroundOp {
+    Read,
+    Write,
+    ReadWrite,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TaskOp {
+    Read,
+    Write,
+}
+
+/// A real-time thread: from time to time it does some I/Os, one after the other.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Task {
+    pub name: String,
+    pub op: TaskOp,
+    #[serde(deserialize_with = "bounded::<_, 1, KIB_MAX>")]
+    pub kib: u64,
+    #[serde(deserialize_with = "bounded::<_, 0, 7>")]
+    pub level: u64,
+    /// Distance of its times, or the least distance of a sporadic task's.
+    #[serde(deserialize_with = "bounded::<_, 1, MINUTE_US>")]
+    pub period_us: u64,
+    /// Each time is within ± this of its place.
+    #[serde(default, deserialize_with = "bounded::<_, 0, MINUTE_US>")]
+    pub jitter_us: u64,
+    /// I/Os per time.
+    #[serde(default = "one", deserialize_with = "bounded::<_, 1, 10_000>")]
+    pub ios: u64,
+    /// From a time to the end of its last I/O; None: the period.
+    #[serde(default, deserialize_with = "deadline_us")]
+    deadline_us: Option<u64>,
+    /// Computing before, between and after, per I/O.
+    #[serde(default, deserialize_with = "bounded::<_, 0, MINUTE_US>")]
+    pub cpu_us: u64,
+    /// O_DSYNC on the device: past its cache.
+    #[serde(default)]
+    pub durable: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn distance_us<'de, D: Deserializer<'de>>(de: D) -> Result<Option<u64>, D::Error> {
+    bounded::<D, 1, MINUTE_US>(de).map(Some)
+}
+
+fn deadline_us<'de, D: Deserializer<'de>>(de: D) -> Result<Option<u64>, D::Error> {
+    bounded::<D, 1, MINUTE_US>(de).map(Some)
+}
+
+impl Task {
+    pub fn deadline_us(&self) -> u64 {
+        self.deadline_us.unwrap_or(self.period_us)
+    }
+
+    /// Requests that the block layer makes of one I/O.
+    pub fn parts(&self, k2: &K2) -> u64 {
+        self.kib.div_ceil(k2.max_sectors_kb)
+    }
+}
+
+impl K2 {
+    /// Tags that neither other background nor metadata may take (`k2_policy_tags()`).
+    pub fn tags_kept(&self) -> u64 {
+        (self.nr_requests / 8).max(1)
+    }
+}
+
+impl TaskSet {
+    /// Reads and checks a task set.
+    pub fn parse(text: &str) -> Result<TaskSet, BoundError> {
+        let set: TaskSet = toml::from_str(text).map_err(|error| BoundError(error.to_string()))?;
+        set.check()?;
+        Ok(set)
+    }
+
+    pub(crate) fn check(&self) -> Result<(), BoundError> {
+        let fail = |text: String| Err(BoundError(text));
+        if self.schema != TASKS_SCHEMA {
+            return fail(format!("schema = \"{}\": must be \"{TASKS_SCHEMA}\"", self.schema));
+        }
+        if self.tasks.len() > TASKS_MAX {
+            return fail(format!("{} tasks: must be {TASKS_MAX} at most", self.tasks.len()));
+        }
+        let mut names = BTreeSet::new();
+        for task in &self.tasks {
+            check_name("task", &task.name)?;
+            if !names.insert(&task.name) {
+                return fail(format!("task {}: there are two of this name", task.name));
+            }
+            check_task(task)?;
+        }
+        check_name("the task set", &self.name)?;
+        self.check_tags()
+    }
+
+    /// A real-time request that finds no tag waits for one of the background's to end, which is
+    /// not what the analysis counts.
+    fn check_tags(&self) -> Result<(), BoundError> {
+        let needed: u64 = self.tasks.iter().map(|task| task.parts(&self.k2)).sum();
+        if self.background.is_some() && needed > self.k2.tags_kept() {
+            return Err(BoundError(format!(
+                "nr_requests = {}: keeps {} tags for real-time, and the tasks may need {needed} at \
+                 once; must be {} at least",
+                self.k2.nr_requests,
+                self.k2.tags_kept(),
+                needed * 8
+            )));
+        }
+        Ok(())
+    }
+}
+
+fn check_name(what: &str, name: &str) -> Result<(), BoundError> {
+    let is_fit = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    if name.is_empty() || name.chars().count() > NAME_CHARS_MAX || !name.chars().all(is_fit) {
+        return Err(BoundError(format!(
+            "name of {what} = \"{}\": must be 1 to {NAME_CHARS_MAX} of a-z A-Z 0-9 . - _",
+            name.escape_debug()
+        )));
+    }
+    Ok(())
+}
+
+fn check_task(task: &Task) -> Result<(), BoundError> {
+    let fail = |text: String| Err(BoundError(format!("task {}: {text}", task.name)));
+    if task.durable && task.op == TaskOp::Read {
+        return fail("durable: only with op = \"write\"".into());
+    }
+    if task.jitter_us * 2 > task.period_us {
+        let (jitter_us, period_us) = (task.jitter_us, task.period_us);
+        return fail(format!(
+            "jitter_us = {jitter_us}: must be half of period_us = {period_us} at most"
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bounds that can be computed by hand. A read of 4 KiB takes 116 us, of 16 KiB 164, of 64 KiB 356,
+//! of 512 KiB 2148; a write of 16 KiB 328.
+
+use steadyio_bound::advice::changes;
+use steadyio_bound::tasks::TaskSet;
+
+use super::{bounds_us, card, found, tasks, with_k2};
+
+const READS: &str = "background = { op = \"read\", kib = 512 }";
+const ONE: &str = "[[task]]\nname = \"a\"\nop = \"read\"\nkib = 4\nlevel = 0\nperiod_us = 10_000\n";
+const LOWER: &str =
+    "[[task]]\nname = \"b\"\nop = \"read\"\nkib = 64\nlevel = 1\nperiod_us = 10_000\n";
+const SAME: &str =
+    "[[task]]\nname = \"c\"\nop = \"read\"\nkib = 64\nlevel = 0\nperiod_us = 10_000\n";
+
+#[test]
+fn alone_it_takes_its_own_time() {
+    assert_eq!(bounds_us(&card(""), &tasks(ONE)), [Some(116)]);
+}
+
+#[test]
+fn a_piece_of_background_blocks_it() {
+    assert_eq!(bounds_us(&card(""), &tasks(&format!("{READS}\n{ONE}"))), [Some(116 + 164)]);
+}
+
+#[test]
+fn each_command_in_flight_blocks_it() {
+    let text = with_k2("inflight_max = 3\nsplit_kib = 16", &format!("{READS}\n{ONE}"));
+    let set = TaskSet::parse(&text).unwrap();
+    assert_eq!(bounds_us(&card(""), &set), [Some(116 + 3 * 164)]);
+}
+
+#[test]
+fn without_splitting_a_whole_request_does() {
+    let text = with_k2("inflight_max = 1", &format!("{READS}\n{ONE}"));
+    let set = TaskSet::parse(&text).unwrap();
+    assert_eq!(bounds_us(&card(""), &set), [Some(116 + 2_148)]);
+}
+
+#[test]
+fn a_request_of_a_lower_level_is_not_split_and_blocks_as_a_whole() {
+    let set = tasks(&format!("{READS}\n{ONE}{LOWER}"));
+    assert_eq!(bounds_us(&card(""), &set), [Some(116 + 356), Some(356 + 164 + 116)]);
+}
+
+#[test]
+fn who_shares_a_level_is_in_front_once() {
+    let set = tasks(&format!("{ONE}{SAME}"));
+    assert_eq!(bounds_us(&card(""), &set), [Some(116 + 356), Some(356 + 116)]);
+}
+
+#[test]
+fn a_higher_level_comes_again_while_a_long_job_waits() {
+    // 20 reads of 512 KiB take 43 ms; what comes every 10 ms can delay the first by its rest, and
+    // comes in the 41 ms and 1 ms before.
+    let long = "[[task]]\nname = \"long\"\nop = \"read\"\nkib = 512\nlevel = 5\n\
+                period_us = 100_000\nios = 20\n";
+    let set = tasks(&format!("{ONE}{long}"));
+    let terms = found(&card(""), &set)[1].job.unwrap();
+    assert_eq!(terms.own, 20 * 2_148_000);
+    assert_eq!(terms.higher_levels, 5 * 116_000);
+}
+
+#[test]
+fn work_without_end_has_no_bound() {
+    let busy =
+        "[[task]]\nname = \"busy\"\nop = \"read\"\nkib = 512\nlevel = 0\nperiod_us = 2_100\n";
+    assert_eq!(bounds_us(&card(""), &tasks(&format!("{busy}{LOWER}"))), [None, None]);
+}
+
+#[test]
+fn a_late_job_delays_the_next() {
+    // 2264 us with the piece that blocks, every 2400 us +- 500: two jobs may come 1400 us apart.
+    let text = "[[task]]\nname = \"a\"\nop = \"read\"\nkib = 512\nlevel = 0\nperiod_us = 2_400\n\
+                jitter_us = 500\n";
+    let set = tasks(&format!("{READS}\n{text}"));
+    let terms = found(&card(""), &set)[0].job.unwrap();
+    assert_eq!(terms.later % 2_400_000, 1_400_000);
+    assert!(terms.sum() > 2_312_000);
+}
+
+#[test]
+fn background_that_has_waited_goes_first() {
+    let knobs = "inflight_max = 1\nsplit_kib = 16\nbackground_wait_ms_max = 20";
+    let set = TaskSet::parse(&with_k2(knobs, &format!("{READS}\n{ONE}"))).unwrap();
+    assert_eq!(bounds_us(&card(""), &set), [Some(116 + 164 + 164)]);
+}
+
+#[test]
+fn a_flush_goes_past_k2() {
+    let text =
+        format!("background = {{ op = \"read\", kib = 512, flush_distance_us_min = 800 }}\n{ONE}");
+    let flush = "flush = { base_ns = 700_000 }";
+    // One when it comes, and one more in the 1564 us until it starts.
+    assert_eq!(bounds_us(&card(flush), &tasks(&text)), [Some(116 + 164 + 2 * 700)]);
+}
+
+#[test]
+fn a_write_may_meet_a_pause_of_the_flash() {
+    let write =
+        "write = { base_ns = 200_000, per_kib_ns = 8_000, pause_kib = 1024, pause_ns = 3_000_000 }";
+    let set = tasks(&format!("background = {{ op = \"readwrite\", kib = 512 }}\n{ONE}"));
+    assert_eq!(bounds_us(&card(write), &set), [Some(116 + 328 + 3_000)]);
+}
+
+#[test]
+fn a_write_that_finds_the_cache_full_waits_for_it() {
+    let more = "cache = { kib = 512, base_ns = 20_000, per_kib_ns = 1_000 }";
+    let background = "background = { op = \"write\", kib = 512, durable = false }";
+    let set = tasks(&format!("{background}\n{ONE}"));
+    // The piece into the cache, a flush, and 512 KiB.
+    assert_eq!(bounds_us(&card(more), &set), [Some(116 + 36 + 200 + 4_096)]);
+}
+
+#[test]
+fn a_slow_episode_counts_for_each_command() {
+    let more = "slow = { period_us = 1_000_000, length_us = 50_000 }\n\
+                write = { base_ns = 200_000, per_kib_ns = 8_000, slow_ns = 500_000 }";
+    let set = tasks(&format!("background = {{ op = \"write\", kib = 512 }}\n{ONE}"));
+    assert_eq!(bounds_us(&card(more), &set), [Some(116 + 328 + 500)]);
+}
+
+#[test]
+fn the_change_that_helps_most_is_found() {
+    let (device, set) = (card(""), tasks(&format!("{READS}\n{ONE}{LOWER}")));
+    let best = changes(&device, &set, &found(&device, &set));
+    assert!(best[0].is_none(), "a request of a lower level blocks it, whatever the pieces");
+    let best = best[1].as_ref().unwrap();
+    assert_eq!((best.what.as_str(), best.bound_ns), ("split_kib = 8", 356_000 + 132_000 + 116_000));
+}

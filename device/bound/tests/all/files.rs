@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Files that cannot be used are refused with key, value and what is allowed.
+
+use steadyio_bound::device::Device;
+use steadyio_bound::tasks::TaskSet;
+
+use super::with_k2;
+
+const TASK: &str = "[[task]]\nname = \"a\"\nop = \"read\"\nkib = 4\nlevel = 0\nperiod_us = 1_000\n";
+
+fn refused(text: &str) -> String {
+    TaskSet::parse(&with_k2("inflight_max = 1", text)).unwrap_err().to_string()
+}
+
+#[test]
+fn values_out_of_range_are_refused() {
+    for (from, to, part) in [
+        ("level = 0", "level = 8", "8 is out of range: must be 0 to 7"),
+        ("kib = 4", "kib = 0", "0 is out of range: must be 1 to 65536"),
+        (
+            "period_us = 1_000",
+            "period_us = 1_000\njitter_us = 501",
+            "jitter_us = 501: must be half",
+        ),
+        ("kib = 4", "kib = 4\ndurable = true", "durable: only with op = \"write\""),
+        ("name = \"a\"", "name = \"\"", "name of task = \"\": must be 1 to 64"),
+        ("kib = 4", "kib = 4\ncolour = 1", "unknown field `colour`"),
+    ] {
+        let text = refused(&TASK.replace(from, to));
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+#[test]
+fn two_tasks_of_one_name_are_refused() {
+    assert!(refused(&format!("{TASK}{TASK}")).contains("task a: there are two of this name"));
+}
+
+#[test]
+fn tasks_that_may_find_no_tag_are_refused() {
+    let text = format!(
+        "background = {{ op = \"read\", kib = 4 }}\n{}",
+        TASK.replace("kib = 4", "kib = 4608")
+    );
+    assert!(
+        refused(&text)
+            .contains("nr_requests = 64: keeps 8 tags for real-time, and the tasks may need 9")
+    );
+}
+
+#[test]
+fn a_drive_whose_times_depend_on_its_past_has_no_bound() {
+    let text = std::fs::read_to_string("../../experiments/devices/samsung-970-evo-plus-250gb.toml");
+    let error = Device::parse(&text.unwrap()).unwrap_err().to_string();
+    assert!(error.contains("kind = \"nvme\": no bound is known"), "{error}");
+}
+
+#[test]
+fn every_card_of_the_lab_can_be_read() {
+    let mut cards = 0;
+    for entry in std::fs::read_dir("../../experiments/devices").unwrap() {
+        let path = entry.unwrap().path();
+        let Ok(text) = std::fs::read_to_string(&path) else { continue };
+        if text.contains("kind = \"nvme\"") || text.contains("[[fault]]") {
+            continue;
+        }
+        Device::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        cards += 1;
+    }
+    assert!(cards >= 8);
+}

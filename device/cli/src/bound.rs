@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady bound`: whether each real-time task meets its deadline, whatever comes together.
+//!
+//! The analysis is in `steadyio_bound`; here are files, JSON and tables.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use serde_json::{Value, json};
+use steadyio_bound::BoundError;
+use steadyio_bound::advice::{Change, changes};
+use steadyio_bound::analysis::{Response, Terms, responses};
+use steadyio_bound::device::Device;
+use steadyio_bound::tasks::{Task, TaskSet};
+
+use crate::exit::{Failure, Status};
+use crate::output::print;
+use crate::table::align;
+
+const SCHEMA: &str = "steadyio.bound/1";
+const NS_PER_US: u64 = 1_000;
+const HELP: &str = "Exit status: 0 every task meets its deadline; 2 the command line or a file is \
+wrong; 3 a task may miss its deadline, or has no bound.";
+/// Columns of words.
+const WORDS: [usize; 1] = [0];
+const HEAD: [&str; 13] = [
+    "task",
+    "level",
+    "bound",
+    "deadline",
+    "slack",
+    "own",
+    "same level",
+    "higher levels",
+    "blocking",
+    "flush",
+    "bg wait",
+    "stalls",
+    "cpu",
+];
+
+/// Compute how long a real-time request can take at most under k2, and whether deadlines hold
+///
+/// Takes the times of a device and a set of tasks. Prints for each task the longest time from when
+/// it is due to the end of its last I/O, what that time consists of, and which single change would
+/// shorten it most. Measures nothing and needs no device.
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub struct Arguments {
+    /// Times of the device (TOML), a device spec of the lab
+    #[arg(value_name = "DEVICE")]
+    device: PathBuf,
+    /// Tasks, background and knobs (TOML)
+    #[arg(value_name = "TASKS")]
+    tasks: PathBuf,
+    /// Print a JSON document instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
+    let device = read(&arguments.device, Device::parse).map_err(Failure::with(Status::Usage))?;
+    let set = read(&arguments.tasks, TaskSet::parse).map_err(Failure::with(Status::Usage))?;
+    let found = responses(&device, &set);
+    let rows: Vec<Row> = set
+        .tasks
+        .iter()
+        .zip(&found)
+        .zip(changes(&device, &set, &found))
+        .map(|((task, response), change)| Row { task, response, change })
+        .collect();
+    let holds = rows.iter().all(Row::holds);
+    print(&if arguments.json {
+        format!("{:#}\n", document(&device, &set, &rows, holds))
+    } else {
+        text(&device, &set, &rows)
+    })?;
+    Ok(if holds { Status::Done } else { Status::Flawed })
+}
+
+fn read<T>(path: &Path, parse: impl Fn(&str) -> Result<T, BoundError>) -> anyhow::Result<T> {
+    let name = || path.display().to_string();
+    parse(&fs::read_to_string(path).with_context(name)?).with_context(name)
+}
+
+struct Row<'a> {
+    task: &'a Task,
+    response: &'a Response,
+    change: Option<Change>,
+}
+
+impl Row<'_> {
+    fn deadline_ns(&self) -> u64 {
+        self.task.deadline_us() * NS_PER_US
+    }
+
+    fn bound_ns(&self) -> Option<u64> {
+        self.response.job.map(|terms| terms.sum())
+    }
+
+    fn holds(&self) -> bool {
+        self.bound_ns().is_some_and(|bound_ns| bound_ns <= self.deadline_ns())
+    }
+
+    fn slack_ns(&self) -> Option<i64> {
+        let bound_ns = i64::try_from(self.bound_ns()?).ok()?;
+        Some(i64::try_from(self.deadline_ns()).ok()? - bound_ns)
+    }
+}
+
+fn document(device: &Device, set: &TaskSet, rows: &[Row], holds: bool) -> Value {
+    let terms = |terms: Terms| {
+        json!({
+            "bound_ns": terms.sum(),
+            "own_ns": terms.own,
+            "same_level_ns": terms.same_level,
+            "higher_levels_ns": terms.higher_levels,
+            "blocking_ns": terms.blocking,
+            "flush_ns": terms.flush,
+            "background_wait_ns": terms.background_wait,
+            "stalls_ns": terms.stalls,
+            "cpu_ns": terms.cpu,
+            "later_ns": terms.later,
+        })
+    };
+    let tasks: Vec<Value> = rows
+        .iter()
+        .map(|row| {
+            json!({
+                "name": row.task.name,
+                "level": row.task.level,
+                "deadline_ns": row.deadline_ns(),
+                "holds": row.holds(),
+                "slack_ns": row.slack_ns(),
+                "job": row.response.job.map(terms),
+                "io": row.response.io.map(terms),
+                "helps_most": row.change.as_ref().map(|change| json!({
+                    "change": change.what,
+                    "bound_ns": change.bound_ns,
+                })),
+            })
+        })
+        .collect();
+    json!({
+        "schema": SCHEMA,
+        "tool": { "steady": env!("CARGO_PKG_VERSION") },
+        "device": device.name,
+        "name": set.name,
+        "holds": holds,
+        "tasks": tasks,
+    })
+}
+
+fn ms(ns: u64) -> String {
+    format!("{:.3}", ns as f64 / 1e6)
+}
+
+fn cells(row: &Row) -> Vec<String> {
+    let mut cells = vec![row.task.name.clone(), row.task.level.to_string()];
+    let Some(terms) = row.response.job else {
+        cells.extend(["none".into(), ms(row.deadline_ns()), "-".into()]);
+        cells.extend((cells.len()..HEAD.len()).map(|_| "-".into()).collect::<Vec<_>>());
+        return cells;
+    };
+    let slack = row.slack_ns().map_or("-".into(), |ns| format!("{:.3}", ns as f64 / 1e6));
+    cells.extend([ms(terms.sum()), ms(row.deadline_ns()), slack]);
+    let own_ns = terms.own.saturating_sub(terms.later);
+    let waits = [
+        own_ns,
+        terms.same_level,
+        terms.higher_levels,
+        terms.blocking,
+        terms.flush,
+        terms.background_wait,
+        terms.stalls,
+        terms.cpu,
+    ];
+    cells.extend(waits.map(ms));
+    cells
+}
+
+fn text(device: &Device, set: &TaskSet, rows: &[Row]) -> String {
+    let mut table = vec![HEAD.map(String::from).to_vec()];
+    table.extend(rows.iter().map(cells));
+    let missed = rows.iter().filter(|row| !row.holds()).count();
+    let verdict = match missed {
+        0 => "every task meets its deadline".to_string(),
+        _ => format!("{missed} of {} tasks may miss the deadline", rows.len()),
+    };
+    let mut text = format!("{} on {}, in ms: {verdict}\n", set.name, device.name);
+    text += &align(&table, &WORDS);
+    for row in rows {
+        let Some(change) = &row.change else { continue };
+        let (name, what) = (&row.task.name, &change.what);
+        text += &format!("{name}: {what} shortens it most, to {} ms\n", ms(change.bound_ns));
+    }
+    if rows.iter().any(|row| row.bound_ns().is_none()) {
+        text += "none: there may be more work than time for it, so waits have no limit\n";
+    }
+    text
+}

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Runs task sets on an emulated card, many in one boot, and compares with their bounds."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sets import TaskSet, random_card, random_set, toml
+from steady_lab.paths import GUEST_PROJECT
+from steady_lab.steady_command import STEADY
+from steady_lab.targets.target import BootRequest
+from steady_lab.targets.uml import uml
+
+RUN = """
+for set in {names}; do
+    {project}/build/bin/steady bench $set.workload.toml --device=/dev/mmcblk0 \\
+        --destroy-data=mmcblk0 --out=$set.record.json >$set.out 2>&1 || {{ cat $set.out; exit 1; }}
+done
+"""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A task's bound, None if there is none, and the longest that was seen."""
+
+    set_name: str
+    task: dict[str, Any]
+    bound: dict[str, int] | None
+    max_ns: int
+
+    def __str__(self) -> str:
+        return f"{self.set_name} {self.task}: {self.max_ns} ns seen, bound {self.bound}"
+
+    def exceeds(self, without: str | None = None) -> bool:
+        """Whether more was seen than the bound, or than it would be without one of its terms."""
+        if self.bound is None:
+            return False
+        return self.max_ns > self.bound["bound_ns"] - (self.bound[without] if without else 0)
+
+
+def median_ratio(seen: list[Observed]) -> float:
+    """Of bounds to the longest that was seen."""
+    return statistics.median(o.bound["bound_ns"] / o.max_ns for o in seen if o.bound)
+
+
+def bounds(work: Path, card: Path, name: str) -> list[dict[str, Any]]:
+    """Each task's entry of `steady bound --json`, which also ends with 3."""
+    done = subprocess.run(
+        [STEADY, "bound", card, work / f"{name}.tasks.toml", "--json"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode in (0, 3), done.stderr
+    tasks: list[dict[str, Any]] = json.loads(done.stdout)["tasks"]
+    return tasks
+
+
+def run_sets(work: Path, card_seed: int, set_seeds: range) -> list[Observed]:
+    """One boot: a random card, and these sets on it one after the other."""
+    card = random_card(card_seed)
+    path = work / "card.toml"
+    path.write_text(toml(card), encoding="utf-8")
+    sets = [random_set(card, seed) for seed in set_seeds]
+    for made in sets:
+        (work / f"{made.name}.tasks.toml").write_text(toml(made.tasks), encoding="utf-8")
+        (work / f"{made.name}.workload.toml").write_text(toml(made.workload), encoding="utf-8")
+    names = " ".join(made.name for made in sets)
+    script = RUN.format(names=names, project=GUEST_PROJECT)
+    result = uml().boot(BootRequest(["sh", "-c", script], work, path, timeout_s=3600))
+    assert result.exit_status == 0, result.output[-3000:]
+    return [seen for made in sets for seen in observed(work, path, made)]
+
+
+def observed(work: Path, card: Path, made: TaskSet) -> list[Observed]:
+    record = json.loads((work / f"{made.name}.record.json").read_text(encoding="utf-8"))
+    (result,) = record["results"]
+    found = []
+    for task, bound in zip(made.tasks["task"], bounds(work, card, made.name), strict=True):
+        job = result["jobs"][task["name"]]
+        assert job["errors"] == 0
+        if job["count"]:
+            longest_ns = job["latency_ns"]["max"]
+            found.append(Observed(made.name, task, bound_of_an_io(task, bound), longest_ns))
+    return found
+
+
+def bound_of_an_io(task: dict[str, Any], bound: dict[str, Any]) -> dict[str, int] | None:
+    """What the latency of an I/O must keep: `steady bench` measures I/Os, and a late job from its
+    time on."""
+    job: dict[str, int] | None = bound["job"]
+    if job and job["bound_ns"] <= 1000 * (task["period_us"] - 2 * task["jitter_us"]):
+        return dict(bound["io"])
+    return job

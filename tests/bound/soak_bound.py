@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Many more task sets, ten to a card; called by scripts/soak.
+
+STEADY_BOUND_SETS [1000] in all, from the card STEADY_BOUND_SEED [1] on.
+"""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from check import Observed, median_ratio, run_sets
+from test_bound import RATIO_MAX
+
+SETS_PER_CARD = 10
+
+
+def on_card(work: Path, card: int) -> list[Observed]:
+    folder = work / f"card-{card}"
+    folder.mkdir()
+    return run_sets(folder, card, range(SETS_PER_CARD))
+
+
+def test_no_random_set_exceeds_its_bound(work: Path) -> None:
+    first = int(os.environ.get("STEADY_BOUND_SEED", "1"))
+    cards = int(os.environ.get("STEADY_BOUND_SETS", "1000")) // SETS_PER_CARD
+    with ThreadPoolExecutor(2) as pool:
+        results = pool.map(partial(on_card, work), range(first, first + cards))
+        seen = [observed for result in results for observed in result]
+    bounded = [observed for observed in seen if observed.bound]
+    ratio = median_ratio(seen)
+    print(
+        f"{len(seen)} tasks, {len(bounded)} with a bound, {ratio:.2f} x the longest seen (median)"
+    )
+    exceeding = [str(observed) for observed in seen if observed.exceeds()]
+    assert not exceeding
+    assert ratio <= RATIO_MAX
