@@ -60,28 +60,40 @@ def bounds(work: Path, card: Path, name: str) -> list[dict[str, Any]]:
     return tasks
 
 
-def run_sets(work: Path, card_seed: int, set_seeds: range) -> list[Observed]:
+def run_random(work: Path, card_seed: int, set_seeds: range) -> list[Observed]:
     """One boot: a random card, and these sets on it one after the other."""
     card = random_card(card_seed)
     path = work / "card.toml"
     path.write_text(toml(card), encoding="utf-8")
     sets = [random_set(card, seed) for seed in set_seeds]
+    run(work, path, sets)
+    return [seen for made in sets for seen in observed(work, path, made)]
+
+
+def run(work: Path, card: Path, sets: list[TaskSet]) -> None:
+    """Leave a record of each set on the card in the work folder."""
     for made in sets:
         (work / f"{made.name}.tasks.toml").write_text(toml(made.tasks), encoding="utf-8")
         (work / f"{made.name}.workload.toml").write_text(toml(made.workload), encoding="utf-8")
     names = " ".join(made.name for made in sets)
     script = RUN.format(names=names, project=GUEST_PROJECT)
-    result = uml().boot(BootRequest(["sh", "-c", script], work, path, timeout_s=3600))
+    result = uml().boot(BootRequest(["sh", "-c", script], work, card, timeout_s=3600))
     assert result.exit_status == 0, result.output[-3000:]
-    return [seen for made in sets for seen in observed(work, path, made)]
+
+
+def jobs(work: Path, made: TaskSet) -> dict[str, Any]:
+    """Results by job, from the record that run() left."""
+    record = json.loads((work / f"{made.name}.record.json").read_text(encoding="utf-8"))
+    (result,) = record["results"]
+    found: dict[str, Any] = result["jobs"]
+    return found
 
 
 def observed(work: Path, card: Path, made: TaskSet) -> list[Observed]:
-    record = json.loads((work / f"{made.name}.record.json").read_text(encoding="utf-8"))
-    (result,) = record["results"]
+    """What was seen of each task, with the bounds that the times of `card` give."""
     found = []
     for task, bound in zip(made.tasks["task"], bounds(work, card, made.name), strict=True):
-        job = result["jobs"][task["name"]]
+        job = jobs(work, made)[task["name"]]
         assert job["errors"] == 0
         if job["count"]:
             longest_ns = job["latency_ns"]["max"]

@@ -85,85 +85,84 @@ def random_set(card: dict[str, Any], seed: int) -> TaskSet:
     pick = random.Random(f"set {card['name']} {seed}")
     count = pick.randint(1, 4)
     share = pick.uniform(0.2, 0.6) / count
-    background_kib, background_op = pick.choice((128, 512)), pick.choice(("read", "write"))
-    inflight_max = pick.choice((1, 1, 2, 3)) if "queue" in card else pick.choice((1, 1, 1, 2))
-    split_kib = pick.choice((0, 4, 16, 64))
-    wait_ms = pick.choice((0, 0, 20))
-    piece_us = inflight_max * command_us(card, background_op, split_kib or background_kib)
+    background: dict[str, Any] = {
+        "op": pick.choice(("read", "write")),
+        "kib": pick.choice((128, 512)),
+    }
+    knobs = {
+        "inflight_max": pick.choice((1, 1, 2, 3) if "queue" in card else (1, 1, 1, 2)),
+        "split_kib": pick.choice((0, 4, 16, 64)),
+        "background_wait_ms_max": pick.choice((0, 0, 20)),
+    }
+    piece_kib = knobs["split_kib"] or background["kib"]
+    piece_us = knobs["inflight_max"] * command_us(card, background["op"], piece_kib)
     tasks: list[dict[str, Any]] = []
-    jobs: list[dict[str, Any]] = []
     for index in range(count):
         op, kib = pick.choice(("read", "write")), pick.choice(SIZES_KIB)
         ios = pick.choice((1, 1, 1, 2))
         period_us = int(ios * (command_us(card, op, kib) + piece_us) / share) + pick.randint(0, 500)
+        task = {"name": f"task{index}", "op": op, "kib": kib, "level": pick.randint(0, 7)}
         jitter_us = pick.choice((0, period_us // 10))
-        level = pick.randint(0, 7)
-        task = {"name": f"task{index}", "op": op, "kib": kib, "level": level, "ios": ios}
-        tasks.append(task | {"period_us": period_us, "jitter_us": jitter_us, "cpu_us": COMMAND_US})
-        jobs.append(
-            {
-                "name": f"task{index}",
-                "class": "rt",
-                "op": f"rand{op}",
-                "bs_kib": kib,
-                "ioprio": f"rt/{level}",
-                "data": "zero",
-                "arrivals": "periodic",
-                "gap_us": period_us,
-                "jitter_us": jitter_us,
-                "burst": ios,
-            }
-        )
-    jobs.append(
-        {
-            "name": "bg",
-            "class": "bg",
-            "op": f"rand{background_op}",
-            "bs_kib": background_kib,
-            "ioprio": "idle",
-            "data": "zero",
-            "depth": 8,
-        }
-    )
-    name = f"{card['name']}-set-{seed}"
-    knobs = {
-        "scheduler": "k2",
-        "queue/nr_requests": 64,
-        "queue/max_sectors_kb": 512,
-        "iosched/inflight_max": inflight_max,
-        "iosched/split_kib": split_kib,
-        "iosched/rt_block_us": 0,
-        "iosched/background_wait_ms_max": wait_ms,
-    }
-    longest_us = max(task["period_us"] for task in tasks)
+        tasks.append(task | {"ios": ios, "period_us": period_us, "jitter_us": jitter_us})
+    seconds = 1 + max(task["period_us"] for task in tasks) * PERIODS // 1_000_000
+    return task_set(f"{card['name']}-set-{seed}", seed, tasks, background, knobs, seconds)
+
+
+def one_task(op: str, kib: int, background_op: str, split_kib: int) -> TaskSet:
+    """A task with some thousand I/Os, so that its p99 is known well."""
+    task = {"name": "task", "op": op, "kib": kib, "level": 0, "ios": 1}
+    tasks = [task | {"period_us": 11_000, "jitter_us": 1_000}]
+    knobs = {"inflight_max": 1, "split_kib": split_kib, "background_wait_ms_max": 0}
+    name = f"{op}-{kib}-beside-{background_op}-{split_kib}"
+    return task_set(name, 1, tasks, {"op": background_op, "kib": 512}, knobs, 20)
+
+
+def task_set(
+    name: str,
+    seed: int,
+    tasks: list[dict[str, Any]],
+    background: dict[str, Any],
+    knobs: dict[str, int],
+    seconds: int,
+) -> TaskSet:
+    queue = {"max_sectors_kb": 512, "nr_requests": 64}
+    jobs = [job_of(task) for task in tasks]
+    greedy = {"name": "bg", "class": "bg", "ioprio": "idle", "data": "zero", "depth": 8}
+    jobs.append(greedy | {"op": f"rand{background['op']}", "bs_kib": background["kib"]})
+    iosched = {f"iosched/{name}": value for name, value in (knobs | {"rt_block_us": 0}).items()}
+    set_to = {"scheduler": "k2"} | {f"queue/{name}": value for name, value in queue.items()}
     return TaskSet(
         name=name,
         tasks={
             "schema": "steadyio.tasks/1",
             "name": name,
-            "k2": {
-                "inflight_max": inflight_max,
-                "split_kib": split_kib,
-                "background_wait_ms_max": wait_ms,
-                "max_sectors_kb": 512,
-                "nr_requests": 64,
-            },
+            "k2": knobs | queue,
             "host": {"command_us": COMMAND_US},
-            "background": {
-                "op": background_op,
-                "kib": background_kib,
-                "merges": False,
-                "durable": False,
-            },
-            "task": tasks,
+            "background": background | {"merges": False, "durable": False},
+            "task": [task | {"cpu_us": COMMAND_US} for task in tasks],
         },
         workload={
             "schema": "steadyio.workload/1",
             "name": name,
             "seed": seed,
             "each_job": True,
-            "length": {"seconds": 1 + longest_us * PERIODS // 1_000_000},
+            "length": {"seconds": seconds},
             "job": jobs,
-            "variant": [{"name": "k2", "knobs": knobs}],
+            "variant": [{"name": "k2", "knobs": set_to | iosched}],
         },
     )
+
+
+def job_of(task: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": task["name"],
+        "class": "rt",
+        "op": f"rand{task['op']}",
+        "bs_kib": task["kib"],
+        "ioprio": f"rt/{task['level']}",
+        "data": "zero",
+        "arrivals": "periodic",
+        "gap_us": task["period_us"],
+        "jitter_us": task["jitter_us"],
+        "burst": task["ios"],
+    }

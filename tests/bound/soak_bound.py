@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from check import Observed, median_ratio, run_sets
+from check import Observed, median_ratio, run_random
 from test_bound import RATIO_MAX
 
 SETS_PER_CARD = 10
@@ -18,7 +18,7 @@ SETS_PER_CARD = 10
 def on_card(work: Path, card: int) -> list[Observed]:
     folder = work / f"card-{card}"
     folder.mkdir()
-    return run_sets(folder, card, range(SETS_PER_CARD))
+    return run_random(folder, card, range(SETS_PER_CARD))
 
 
 def test_no_random_set_exceeds_its_bound(work: Path) -> None:

@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from check import median_ratio, run_sets
+from check import median_ratio, run_random
 
 RATIO_MAX = 1.5
 # One with a command queue and pauses, one with a cache.
@@ -15,7 +15,7 @@ def test_nothing_takes_longer_than_its_bound_which_is_near_what_was_seen(work: P
     for card, sets in CARDS.items():
         folder = work / f"card-{card}"
         folder.mkdir()
-        seen += run_sets(folder, card, sets)
+        seen += run_random(folder, card, sets)
     assert sum(observed.bound is not None for observed in seen) >= 10
     exceeding = [str(observed) for observed in seen if observed.exceeds()]
     assert not exceeding

@@ -4,10 +4,11 @@
 use serde::Deserialize;
 use steadyio_core::range::bounded;
 
+use crate::tasks::TaskSet;
 use crate::{BoundError, Work};
 
-/// The schema that this version reads.
-pub const DEVICE_SCHEMA: &str = "steadyio.device/1";
+/// The schemas that this version reads: of the lab's devices, and what `steady probe` writes.
+pub const DEVICE_SCHEMAS: [&str; 2] = ["steadyio.device/1", "steadyio.profile/1"];
 const KIND: &str = "emmc";
 const SECOND_NS: u64 = 1_000_000_000;
 const PER_KIB_NS_MAX: u64 = 10_000_000;
@@ -27,10 +28,14 @@ pub struct Device {
     #[serde(default, rename = "source")]
     _source: String,
     card: Card,
-    #[serde(default)]
-    queue: Queue,
+    #[serde(default, rename = "queue")]
+    _queue: toml::Table,
     read: Cost,
+    /// A profile of reads only has none.
+    #[serde(default)]
     write: Cost,
+    #[serde(skip)]
+    has_writes: bool,
     #[serde(default)]
     erase: EraseCost,
     #[serde(default)]
@@ -45,6 +50,13 @@ pub struct Device {
     _backing: toml::Table,
     #[serde(default, rename = "power")]
     _power: toml::Table,
+    /// Of a profile.
+    #[serde(default)]
+    seen: AllSeen,
+    #[serde(default, rename = "limits")]
+    _limits: toml::Table,
+    #[serde(default, rename = "probe")]
+    _probe: toml::Table,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -67,13 +79,6 @@ struct Card {
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Queue {
-    #[serde(default, deserialize_with = "bounded::<_, 0, 32>")]
-    depth: u64,
-}
-
-#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Cost {
     #[serde(deserialize_with = "bounded::<_, 0, SECOND_NS>")]
@@ -127,6 +132,22 @@ struct Slow {
     length_us: u64,
 }
 
+/// What a profile's times rest on.
+#[derive(Debug, Clone, Default, Deserialize)]
+struct AllSeen {
+    #[serde(default)]
+    read: Seen,
+    #[serde(default)]
+    write: Seen,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+struct Seen {
+    /// So much longer than its times allow was the worst.
+    #[serde(default)]
+    beyond_ns: u64,
+}
+
 /// What a command does, as far as its time depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
@@ -169,10 +190,17 @@ impl Device {
                  written before; must be \"{KIND}\""
             )));
         }
-        let device: Device = toml::from_str(text).map_err(|error| BoundError(error.to_string()))?;
-        if device.schema != DEVICE_SCHEMA {
-            let found = &device.schema;
-            return Err(BoundError(format!("schema = \"{found}\": must be \"{DEVICE_SCHEMA}\"")));
+        let mut device: Device =
+            toml::from_str(text).map_err(|error| BoundError(error.to_string()))?;
+        if !DEVICE_SCHEMAS.contains(&device.schema.as_str()) {
+            let (found, [device, profile]) = (&device.schema, DEVICE_SCHEMAS);
+            return Err(BoundError(format!(
+                "schema = \"{found}\": must be \"{device}\" or \"{profile}\""
+            )));
+        }
+        device.has_writes = loose.contains_key("write");
+        if !device.has_writes && device.schema == DEVICE_SCHEMAS[0] {
+            return Err(BoundError("[write] is missing".into()));
         }
         if device.read.pause_kib > 0 || device.read.pause_ns > 0 {
             return Err(BoundError("read: pause_kib and pause_ns are of [write] only".into()));
@@ -183,9 +211,15 @@ impl Device {
         Ok(device)
     }
 
-    /// Does it take several commands at a time?
-    pub fn has_queue(&self) -> bool {
-        self.queue.depth > 1
+    /// Whether the times of all that a task set does are known.
+    pub fn check(&self, set: &TaskSet) -> Result<(), BoundError> {
+        if set.writes() && !self.has_writes {
+            return Err(BoundError(format!(
+                "{}: there are writes, and {} has no [write]: add it with steady probe --write",
+                set.name, self.name
+            )));
+        }
+        Ok(())
     }
 
     /// The longest that one command can take, without the stalls that [`Device::stalls`] adds: it
@@ -230,14 +264,15 @@ impl Device {
         cached_kib.saturating_sub(write_kib_max) / apart_kib + 1
     }
 
-    /// What writing so much adds: pauses of the flash, and writes that find the cache full.
+    /// What comes on top: pauses of the flash and writes that find the cache full, by how much is
+    /// written, and once what a probe saw beyond these times.
     /// `write_kib_max`: the largest of these writes, which a cache does not take when less is free.
     pub fn stalls_ns(&self, work: Work, write_kib_max: u64) -> u64 {
         let mut written_kib = work.written_kib;
-        let mut ns = 0_u64;
+        let mut ns = self.seen.read.beyond_ns.max(self.seen.write.beyond_ns);
         if self.cache.kib > 0 && work.cached_kib > 0 {
             let drains = self.flush() * self.drains(work.cached_kib, write_kib_max);
-            ns = drains.ns;
+            ns = ns.saturating_add(drains.ns);
             written_kib = written_kib.saturating_add(drains.written_kib);
         }
         if self.write.pause_kib > 0 && written_kib > 0 {

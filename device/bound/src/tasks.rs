@@ -170,6 +170,13 @@ impl TaskSet {
         Ok(set)
     }
 
+    /// Whether anything in it writes.
+    pub fn writes(&self) -> bool {
+        let background = self.background.as_ref().map(|background| background.op);
+        self.tasks.iter().any(|task| task.op == TaskOp::Write)
+            || background.is_some_and(|op| op != BackgroundOp::Read)
+    }
+
     pub(crate) fn check(&self) -> Result<(), BoundError> {
         let fail = |text: String| Err(BoundError(text));
         if self.schema != TASKS_SCHEMA {

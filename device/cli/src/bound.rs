@@ -48,7 +48,7 @@ const HEAD: [&str; 13] = [
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
-    /// Times of the device (TOML), a device spec of the lab
+    /// Times of the device (TOML): a profile of `steady probe`, or a device spec of the lab
     #[arg(value_name = "DEVICE")]
     device: PathBuf,
     /// Tasks, background and knobs (TOML)
@@ -62,6 +62,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let device = read(&arguments.device, Device::parse).map_err(Failure::with(Status::Usage))?;
     let set = read(&arguments.tasks, TaskSet::parse).map_err(Failure::with(Status::Usage))?;
+    device.check(&set).map_err(Failure::with(Status::Usage))?;
     let found = responses(&device, &set);
     let rows: Vec<Row> = set
         .tasks

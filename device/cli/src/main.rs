@@ -13,6 +13,7 @@ mod manual;
 mod model;
 mod model_tables;
 mod output;
+mod probe;
 mod progress;
 mod quantity;
 mod record;
@@ -48,6 +49,7 @@ enum Command {
     Incidents(incidents::Arguments),
     Man(manual::Man),
     Model(model::Arguments),
+    Probe(probe::Arguments),
     Record(Box<record::Arguments>),
     Recover(recover::Arguments),
     Status(status::Arguments),
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
         Command::Incidents(arguments) => incidents::run(&arguments),
         Command::Man(arguments) => manual::write(&arguments, Arguments::command()),
         Command::Model(arguments) => model::run(&arguments),
+        Command::Probe(arguments) => probe::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),
         Command::Recover(arguments) => recover::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Device specs: experiments/devices/NAME.toml -> parameters of an emulated device.
+"""Device specs: experiments/devices/NAME.toml, or a profile of `steady probe` -> parameters of an
+emulated device.
 
 Keys that a spec omits have the default of its kind, and every parameter is passed on, so the
 module's own defaults never matter. docs/devices.md lists the
@@ -19,6 +20,9 @@ from steady_lab.paths import GUEST_WORK
 from steady_lab.toml_table import Table, load_toml
 
 SCHEMA = "steadyio.device/1"
+# What `steady probe` writes: a spec of a card, and what it rests on.
+PROFILE_SCHEMA = "steadyio.profile/1"
+_PROFILE_TABLES = ("seen", "limits", "probe")
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,11 @@ def load_device(path: Path) -> DeviceSpec:
 def parse_device(raw: dict[str, Any], where: str) -> DeviceSpec:
     """Checks what a device spec's TOML holds; `where` starts the text of a SpecError."""
     spec = Table(raw, where)
-    spec.choice("schema", (SCHEMA,))
+    if spec.choice("schema", (SCHEMA, PROFILE_SCHEMA)) == PROFILE_SCHEMA:
+        for name in _PROFILE_TABLES:
+            spec.table(name, {})
+        if not spec.has("write"):
+            raise SpecError(f"{where}: [write] is missing: add it with `steady probe --write`")
     kind = KINDS[spec.choice("kind", tuple(KINDS), DEFAULT)]
     names = dict.fromkeys(number.table for number in kind.numbers)
     tables = {name: spec.table(name, {}) for name in names}

@@ -12,6 +12,7 @@ mod doctor;
 mod export;
 mod manual;
 mod model;
+mod probe;
 mod record;
 mod record_file;
 mod store;

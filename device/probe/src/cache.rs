@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The volatile cache: how much it takes before a write waits for it, and what a flush costs.
+
+use steadyio_core::interrupt::Interrupt;
+
+use crate::line::Line;
+use crate::place::{Place, ProbeError};
+use crate::samples::median;
+
+const PIECE_KIB: u64 = 16;
+/// A cache that takes more is not told from one without end.
+const KIB_MAX: u64 = 64 << 10;
+/// A write that takes so many times the usual time has found the cache full.
+const LONG: f64 = 5.0;
+const REPEATS: usize = 5;
+const FLUSHES: u64 = 20;
+/// So much longer is a flush of more if the cache holds it.
+const HOLDS: f64 = 1.2;
+const MUCH_PIECES: u64 = 64;
+const FLUSHED_KIB: u64 = 4;
+
+/// How much was taken before a write had to wait: the least of several times; None: the limit was
+/// reached. The place's way is [`crate::place::Way::Write`].
+pub fn capacity_kib(place: &mut Place, stop: &Interrupt) -> Result<Option<u64>, ProbeError> {
+    let mut least: Option<u64> = None;
+    for _ in 0..REPEATS {
+        place.timed_flush()?;
+        let found = filled_kib(place, stop)?;
+        least = least.into_iter().chain(found).min();
+    }
+    place.timed_flush()?;
+    Ok(least)
+}
+
+fn filled_kib(place: &mut Place, stop: &Interrupt) -> Result<Option<u64>, ProbeError> {
+    let pieces = (KIB_MAX / PIECE_KIB).min(place.size_bytes / (PIECE_KIB << 10));
+    let mut took_ns = Vec::new();
+    for piece in 0..pieces {
+        if stop.requested() {
+            return Err(ProbeError::Interrupted);
+        }
+        let ns = place.timed(piece * (PIECE_KIB << 10), PIECE_KIB)? as f64;
+        if piece > 0 && ns > LONG * median(took_ns.clone()) {
+            return Ok(Some(piece * PIECE_KIB));
+        }
+        took_ns.push(ns);
+    }
+    Ok(None)
+}
+
+/// Times of flushes: of next to nothing, and of a cache with more in it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Flushes {
+    pub little_ns: f64,
+    pub much_ns: f64,
+}
+
+impl Flushes {
+    pub fn of(place: &mut Place, stop: &Interrupt) -> Result<Flushes, ProbeError> {
+        let little_ns = flush_ns(place, 1, stop)?;
+        Ok(Flushes { little_ns, much_ns: flush_ns(place, MUCH_PIECES, stop)? })
+    }
+
+    /// What a flush takes by itself: that of little, less what it writes.
+    pub fn base_ns(self) -> f64 {
+        let per_piece_ns = (self.much_ns - self.little_ns) / (MUCH_PIECES - 1) as f64;
+        (self.little_ns - per_piece_ns).max(0.0)
+    }
+
+    /// Whether a write waits in the cache: then the flush behind it writes it.
+    pub fn show_a_cache(self) -> bool {
+        self.much_ns > HOLDS * self.little_ns
+    }
+}
+
+/// The time of a flush after so many small writes, in ns.
+fn flush_ns(place: &mut Place, pieces: u64, stop: &Interrupt) -> Result<f64, ProbeError> {
+    let mut took_ns = Vec::new();
+    for number in 0..FLUSHES {
+        if stop.requested() {
+            return Err(ProbeError::Interrupted);
+        }
+        for piece in 0..pieces {
+            place.timed((number * pieces + piece) * (FLUSHED_KIB << 10), FLUSHED_KIB)?;
+        }
+        took_ns.push(place.timed_flush()? as f64);
+    }
+    Ok(median(took_ns))
+}
+
+/// The time of writes that the cache takes.
+pub fn accepts(place: &mut Place, capacity_kib: u64, stop: &Interrupt) -> Result<Line, ProbeError> {
+    let mut points = Vec::new();
+    for kib in [4, 16, 64].into_iter().filter(|kib| 2 * kib <= capacity_kib) {
+        let mut took_ns = Vec::new();
+        for number in 0..FLUSHES {
+            if stop.requested() {
+                return Err(ProbeError::Interrupted);
+            }
+            place.timed_flush()?;
+            took_ns.push(place.timed(number * (kib << 10), kib)? as f64);
+        }
+        points.push((kib as f64, median(took_ns)));
+    }
+    Ok(Line::through(&points).unwrap_or(Line { base: 0.0, per_kib: 0.0 }))
+}

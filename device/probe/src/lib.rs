@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How long do the commands of this device take?
+//!
+//! Problem: a bound needs the device's times, and no data sheet of a card has them: it names a
+//! throughput. So each kind of command is measured, one at a time and several at once, and a model
+//! is fitted whose parts the bound and the lab's emulated card know (`docs/devices.md`).
+//!
+//! [`place`] reads and writes a device; [`rounds`] says what is measured in which order, and gives
+//! [`samples`]; [`fit`] makes times of them, with [`line`] and [`states`]; [`queue`], [`cache`] and
+//! [`discard`] measure what only some devices have; [`profile`] is the result. What is fitted from
+//! is pure; only [`place`] touches a device.
+
+pub mod cache;
+pub mod discard;
+pub mod fit;
+pub mod line;
+pub mod place;
+pub mod profile;
+pub mod queue;
+pub mod rounds;
+pub mod samples;
+pub mod states;

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reads and writes a device or a file on it, past the page cache, and times each.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::Instant;
+
+use steadyio_core::memory::{AlignedBuffer, MemoryError};
+use steadyio_core::random::draw;
+
+/// Why a probe ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    #[error("{0}")]
+    Io(String, #[source] io::Error),
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// Smaller than what is measured on it.
+    #[error("{path} has {bytes} bytes: must have {least} at least")]
+    TooSmall { path: String, bytes: u64, least: u64 },
+    /// Ctrl-C or another signal.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// What happens to data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    Read,
+    Write,
+    /// With O_DSYNC.
+    DurableWrite,
+}
+
+/// A device or file, open.
+#[derive(Debug)]
+pub struct Place {
+    file: File,
+    path: String,
+    pub size_bytes: u64,
+    way: Way,
+    buffer: AlignedBuffer,
+}
+
+/// The largest I/O of a probe.
+pub const KIB_MAX: u64 = 512;
+const SEED: u64 = 1;
+
+impl Place {
+    /// Refuses what is smaller than 64 of the largest I/Os.
+    pub fn open(path: &Path, size_bytes: u64, way: Way) -> Result<Place, ProbeError> {
+        let named = path.display().to_string();
+        let least = 64 * (KIB_MAX << 10);
+        if size_bytes < least {
+            return Err(ProbeError::TooSmall { path: named, bytes: size_bytes, least });
+        }
+        let flags = match way {
+            Way::DurableWrite => libc::O_DIRECT | libc::O_DSYNC,
+            Way::Read | Way::Write => libc::O_DIRECT,
+        };
+        let mut options = OpenOptions::new();
+        let file = options
+            .read(true)
+            .write(way != Way::Read)
+            .custom_flags(flags)
+            .open(path)
+            .map_err(|error| ProbeError::Io(named.clone(), error))?;
+        let mut buffer = AlignedBuffer::new((KIB_MAX << 10) as usize, false)?;
+        for (index, bytes) in buffer.chunks_exact_mut(8).enumerate() {
+            bytes.copy_from_slice(&draw(SEED, index as u64).to_le_bytes());
+        }
+        Ok(Place { file, path: named, size_bytes, way, buffer })
+    }
+
+    /// Moves `kib` at `offset`; the time in ns.
+    pub fn timed(&mut self, offset: u64, kib: u64) -> Result<u64, ProbeError> {
+        let memory = &mut self.buffer[..(kib << 10) as usize];
+        let begun = Instant::now();
+        let moved = match self.way {
+            Way::Read => self.file.read_exact_at(memory, offset),
+            Way::Write | Way::DurableWrite => self.file.write_all_at(memory, offset),
+        };
+        let took = begun.elapsed();
+        let what = || format!("{} at {offset}, {kib} KiB", self.path);
+        moved.map_err(|error| ProbeError::Io(what(), error))?;
+        Ok(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Makes durable what was written; the time in ns.
+    pub fn timed_flush(&mut self) -> Result<u64, ProbeError> {
+        let begun = Instant::now();
+        let flushed = self.file.sync_data();
+        let took = begun.elapsed();
+        flushed.map_err(|error| ProbeError::Io(self.path.clone(), error))?;
+        Ok(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+}

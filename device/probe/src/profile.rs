@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The result: a device profile (`docs/spec/profile-1.md`), a device spec of the lab with what it
+//! rests on.
+
+use serde::Serialize;
+
+use crate::fit::Times;
+use crate::line::Line;
+use crate::queue::Queue;
+
+/// The schema that this version writes.
+pub const PROFILE_SCHEMA: &str = "steadyio.profile/1";
+/// Of the statement that so few are longer.
+pub const CONFIDENCE: f64 = 0.95;
+const PRODUCT_CHARS: usize = 6;
+/// Consecutive data on one unit: more than any request, so that one request does not become faster.
+const STRIPE_KIB: u64 = 1024;
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Profile {
+    pub schema: &'static str,
+    pub name: String,
+    pub title: String,
+    pub source: String,
+    pub card: Card,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Depth>,
+    pub read: Cost,
+    /// None: writes were not measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write: Option<WriteCost>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Cache>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flush: Option<Base>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub erase: Option<Parts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow: Option<Slow>,
+    pub seen: AllSeen,
+    pub limits: Limits,
+    pub probe: Probe,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Card {
+    pub product: String,
+    pub capacity_mib: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub units: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stripe_kib: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bus_per_kib_ns: Option<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Depth {
+    pub depth: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Cost {
+    pub base_ns: u64,
+    pub per_kib_ns: u64,
+    pub jump_ns: u64,
+    pub slow_ns: u64,
+    pub jitter_ns: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WriteCost {
+    #[serde(flatten)]
+    pub cost: Cost,
+    pub pause_kib: u64,
+    pub pause_ns: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Cache {
+    pub kib: u64,
+    pub base_ns: u64,
+    pub per_kib_ns: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Base {
+    pub base_ns: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Parts {
+    pub base_ns: u64,
+    pub per_kib_ns: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Slow {
+    pub period_us: u64,
+    pub length_us: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AllSeen {
+    pub read: Seen,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write: Option<Seen>,
+}
+
+/// What an operation's times rest on.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Seen {
+    pub samples: u64,
+    pub longest_ns: u64,
+    /// So much longer was the worst than these times allow.
+    pub beyond_ns: u64,
+    /// With 95 % confidence no more than this of a million such commands take longer than the
+    /// longest, if they are independent.
+    pub longer_ppm_max: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Limits {
+    pub max_sectors_kb: u64,
+    pub nr_requests: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Probe {
+    pub steady: String,
+    pub kernel: String,
+    pub seconds: u64,
+}
+
+fn whole(ns: f64) -> u64 {
+    ns.round().max(0.0) as u64
+}
+
+impl Cost {
+    /// With a queue, what a command spends on the shared bus is the card's.
+    pub fn of(times: &Times, queue: Option<&Queue>) -> Cost {
+        let base_ns = whole(times.line.base);
+        let bus_per_kib_ns = queue.map_or(0.0, |queue| queue.bus_per_kib_ns);
+        Cost {
+            base_ns,
+            per_kib_ns: whole(times.line.per_kib - bus_per_kib_ns),
+            jump_ns: whole(times.jump_ns),
+            slow_ns: whole(times.states.slow_ns),
+            jitter_ns: whole(times.states.jitter_ns).min(base_ns),
+        }
+    }
+}
+
+impl WriteCost {
+    pub fn of(times: &Times, queue: Option<&Queue>) -> WriteCost {
+        WriteCost {
+            cost: Cost::of(times, queue),
+            pause_kib: whole(times.states.pause_kib),
+            pause_ns: whole(times.states.pause_ns),
+        }
+    }
+}
+
+impl Parts {
+    pub fn of(line: Line) -> Parts {
+        Parts { base_ns: whole(line.base), per_kib_ns: whole(line.per_kib) }
+    }
+}
+
+impl Slow {
+    pub fn of(times: &Times) -> Option<Slow> {
+        let period_us = whole(times.states.slow_period_ns / 1_000.0);
+        let length_us = whole(times.states.slow_length_ns / 1_000.0).min(period_us / 4 * 3);
+        (length_us > 0).then_some(Slow { period_us, length_us })
+    }
+}
+
+impl Seen {
+    /// If a share p of commands were longer, n of them would all be no longer with the probability
+    /// (1 - p)^n: p is at most 1 - (1 - confidence)^(1/n).
+    pub fn of(times: &Times) -> Seen {
+        let share = 1.0 - (1.0 - CONFIDENCE).powf(1.0 / times.samples.max(1) as f64);
+        Seen {
+            samples: times.samples,
+            longest_ns: times.longest_ns,
+            beyond_ns: whole(times.beyond_ns),
+            longer_ppm_max: (share * 1e7).round() / 10.0,
+        }
+    }
+}
+
+impl Card {
+    pub fn new(model: &str, size_bytes: u64, queue: Option<&Queue>) -> Card {
+        let product: String =
+            model.chars().filter(char::is_ascii_graphic).take(PRODUCT_CHARS).collect();
+        Card {
+            product: if product.is_empty() { "PROBED".into() } else { product },
+            capacity_mib: size_bytes >> 20,
+            units: queue.map(|queue| queue.units),
+            stripe_kib: queue.map(|_| STRIPE_KIB),
+            bus_per_kib_ns: queue.map(|queue| whole(queue.bus_per_kib_ns)),
+        }
+    }
+}

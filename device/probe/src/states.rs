@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What makes single commands longer: slow states that last, pauses that come once.
+//!
+//! A command counts as longer if it is off the line by much more than most are. Several such in a
+//! row are a slow state of the device; those that stand alone are pauses.
+
+use crate::samples::{Sample, median, quantile};
+
+/// Off the line by so many times what half of the commands are off by,
+const OFF_BY_MEDIANS: f64 = 8.0;
+/// and by at least this share of the shortest command's time.
+const OFF_BY_SHARE: f64 = 0.1;
+/// So many in a row are a state.
+const STATE_SAMPLES: usize = 3;
+/// What happened less often is no model: it is in what lies beyond it.
+const EVENTS_MIN: usize = 5;
+
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct States {
+    /// Of commands that are not longer.
+    pub jitter_ns: f64,
+    pub slow_ns: f64,
+    pub slow_period_ns: f64,
+    pub slow_length_ns: f64,
+    pub pause_ns: f64,
+    /// Written from one to the next.
+    pub pause_kib: f64,
+}
+
+/// `off_ns` says how far each sample is off the line; `shortest_ns` is the line at the smallest size.
+pub fn find(samples: &[Sample], off_ns: &[f64], shortest_ns: f64, writes: bool) -> States {
+    let usual_ns = median(off_ns.iter().map(|off| off.abs()).collect());
+    let limit_ns = (OFF_BY_MEDIANS * usual_ns).max(OFF_BY_SHARE * shortest_ns);
+    let runs = runs(off_ns, limit_ns);
+    let mut states = States::default();
+    let mut usual: Vec<f64> =
+        off_ns.iter().map(|off| off.abs()).filter(|off| *off <= limit_ns).collect();
+    states.jitter_ns = quantile(&mut usual, 0.999);
+    let episodes: Vec<&(usize, usize)> =
+        runs.iter().filter(|(from, to)| to - from >= STATE_SAMPLES).collect();
+    if episodes.len() >= EVENTS_MIN {
+        let slow = episodes.iter().flat_map(|(from, to)| &off_ns[*from..*to]);
+        states.slow_ns = median(slow.copied().collect());
+        states.slow_period_ns = period_ns(samples, &episodes);
+        states.slow_length_ns =
+            median(episodes.iter().map(|run| length_ns(samples, **run)).collect());
+    }
+    if writes {
+        let alone = runs.iter().filter(|(from, to)| to - from < STATE_SAMPLES);
+        let pauses: Vec<f64> = alone.flat_map(|(from, to)| &off_ns[*from..*to]).copied().collect();
+        if pauses.len() >= EVENTS_MIN {
+            states.pause_ns = median(pauses);
+            let least_ns = 0.5 * states.pause_ns + states.slow_ns;
+            let count = off_ns.iter().filter(|off| **off > least_ns).count();
+            let written_kib: u64 = samples.iter().map(|sample| sample.kib).sum();
+            states.pause_kib = written_kib as f64 / count.max(1) as f64;
+        }
+    }
+    states
+}
+
+/// Where commands that are longer follow each other: from, to.
+fn runs(off_ns: &[f64], limit_ns: f64) -> Vec<(usize, usize)> {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for (index, _) in off_ns.iter().enumerate().filter(|(_, off)| **off > limit_ns) {
+        match runs.last_mut() {
+            Some((_, to)) if *to == index => *to = index + 1,
+            _ => runs.push((index, index + 1)),
+        }
+    }
+    runs
+}
+
+fn end_ns(sample: &Sample) -> f64 {
+    (sample.begun_ns + sample.took_ns) as f64
+}
+
+/// From the middle between the last usual command and the first slow one, to the same at the end:
+/// whether a command is slow is decided when it starts.
+fn length_ns(samples: &[Sample], (from, to): (usize, usize)) -> f64 {
+    let first = samples[from].begun_ns as f64;
+    let before = from.checked_sub(1).map_or(first, |before| samples[before].begun_ns as f64);
+    let last = samples[to - 1].begun_ns as f64;
+    let after = samples.get(to).map_or(end_ns(&samples[to - 1]), |after| after.begun_ns as f64);
+    (last + after) / 2.0 - (first + before) / 2.0
+}
+
+/// Mean distance of the beginnings.
+fn period_ns(samples: &[Sample], episodes: &[&(usize, usize)]) -> f64 {
+    let begin =
+        |run: Option<&&(usize, usize)>| run.map_or(0.0, |run| samples[run.0].begun_ns as f64);
+    (begin(episodes.last()) - begin(episodes.first())) / (episodes.len() - 1).max(1) as f64
+}

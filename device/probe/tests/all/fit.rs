@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Times are found again in samples that were made of them.
+
+use proptest::prelude::*;
+use steadyio_core::random::{below, draw};
+use steadyio_probe::fit::Times;
+use steadyio_probe::profile::{Seen, Slow};
+use steadyio_probe::samples::Sample;
+
+#[derive(Debug, Clone)]
+struct Made {
+    base_ns: u64,
+    per_kib_ns: u64,
+    jump_ns: u64,
+    jitter_ns: u64,
+    slow_ns: u64,
+    pause_ns: u64,
+}
+
+const PERIOD_NS: u64 = 1_000_000_000;
+const SLOW_NS: u64 = 50_000_000;
+const PAUSE_KIB: u64 = 4_096;
+
+/// Some 20 s of commands, as `rounds` gives them.
+fn samples(made: &Made) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    let (mut now_ns, mut written_kib, mut number) = (0, 0, 0);
+    while now_ns < 20 * PERIOD_NS {
+        for (kib, continues) in [
+            (4, false),
+            (16, false),
+            (64, false),
+            (256, false),
+            (512, false),
+            (16, false),
+            (16, true),
+        ] {
+            number += 1;
+            let mut took_ns = made.base_ns + kib * made.per_kib_ns - made.jitter_ns
+                + below(draw(3, number), 2 * made.jitter_ns + 1);
+            took_ns += if continues { 0 } else { made.jump_ns };
+            took_ns += if now_ns % PERIOD_NS < SLOW_NS { made.slow_ns } else { 0 };
+            let paused = (written_kib + kib) / PAUSE_KIB > written_kib / PAUSE_KIB;
+            took_ns += if paused { made.pause_ns } else { 0 };
+            written_kib += kib;
+            samples.push(Sample { kib, continues, begun_ns: now_ns, took_ns });
+            now_ns += took_ns;
+        }
+    }
+    samples
+}
+
+fn near(found: f64, made: u64, share: f64) -> bool {
+    (found - made as f64).abs() <= made as f64 * share
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn every_time_is_found_again(
+        base_ns in 100_000_u64..1_000_000,
+        per_kib_ns in 1_000_u64..20_000,
+        jump in prop::option::of(20_u64..80),
+        slow in prop::option::of(60_u64..200),
+        pause in prop::option::of(5_u64..20),
+    ) {
+        let made = Made {
+            base_ns,
+            per_kib_ns,
+            jump_ns: base_ns * jump.unwrap_or(0) / 100,
+            jitter_ns: base_ns / 50,
+            slow_ns: base_ns * slow.unwrap_or(0) / 100,
+            pause_ns: base_ns * pause.unwrap_or(0),
+        };
+        let found = Times::of(&samples(&made), true).unwrap();
+        prop_assert!(near(found.line.base, made.base_ns, 0.05), "{found:?}");
+        prop_assert!(near(found.line.per_kib, made.per_kib_ns, 0.05), "{found:?}");
+        prop_assert!((found.jump_ns - made.jump_ns as f64).abs() < 0.05 * base_ns as f64, "{found:?}");
+        prop_assert!(near(found.states.slow_ns, made.slow_ns, 0.05), "{found:?}");
+        prop_assert!(near(found.states.pause_ns, made.pause_ns, 0.05), "{found:?}");
+        if pause.is_some() {
+            prop_assert!(near(found.states.pause_kib, PAUSE_KIB, 0.05), "{found:?}");
+        }
+        let period = Slow::of(&found);
+        prop_assert_eq!(period.is_some(), slow.is_some());
+        if let Some(slow) = period {
+            prop_assert!(near(slow.period_us as f64, PERIOD_NS / 1_000, 0.05), "{slow:?}");
+            prop_assert!(near(slow.length_us as f64, SLOW_NS / 1_000, 0.1), "{slow:?}");
+        }
+        // What the model of these times allows covers all that was seen, but for the fit's error.
+        prop_assert!(found.beyond_ns < 0.05 * found.longest_ns as f64, "{found:?}");
+    }
+}
+
+#[test]
+fn a_single_long_command_is_beyond_the_model() {
+    let made = Made {
+        base_ns: 100_000,
+        per_kib_ns: 4_000,
+        jump_ns: 0,
+        jitter_ns: 1_000,
+        slow_ns: 0,
+        pause_ns: 0,
+    };
+    let mut samples = samples(&made);
+    samples[1_000].took_ns += 50_000_000;
+    let found = Times::of(&samples, false).unwrap();
+    assert!(found.beyond_ns > 49_000_000.0);
+    let seen = Seen::of(&found);
+    assert_eq!(seen.longest_ns, found.longest_ns);
+    // 3 / n, the rule of three.
+    assert!((seen.longer_ppm_max - 3e6 / seen.samples as f64).abs() < 0.5, "{seen:?}");
+}
+
+#[test]
+fn one_size_is_no_line() {
+    let sample = Sample { kib: 4, continues: false, begun_ns: 0, took_ns: 100 };
+    assert_eq!(Times::of(&[sample; 10], false), None);
+    assert_eq!(Times::of(&[], false), None);
+}

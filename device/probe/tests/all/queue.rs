@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a queue overlaps, from the time per read with 16 reads at a time.
+
+use steadyio_probe::fit::Times;
+use steadyio_probe::line::Line;
+use steadyio_probe::queue::{Queue, from_times};
+use steadyio_probe::states::States;
+
+fn reads(base: f64, per_kib: f64) -> Times {
+    let line = Line { base, per_kib };
+    let states = States::default();
+    Times { line, jump_ns: 0.0, states, samples: 0, longest_ns: 0, beyond_ns: 0.0 }
+}
+
+#[test]
+fn reads_that_take_their_time_one_after_the_other_show_no_queue() {
+    let alone = reads(100_000.0, 1_000.0);
+    assert_eq!(from_times(&alone, 104_000.0, 612_000.0, 64), None);
+}
+
+#[test]
+fn units_and_bus_are_found() {
+    // Four units, each busy for 16 of 19 parts of the time; large reads wait for the bus.
+    let alone = reads(100_000.0, 1_000.0);
+    let small_ns = 100_000.0 / (4.0 * 16.0 / 19.0);
+    let found = from_times(&alone, small_ns, 512.0 * 1_000.0, 32);
+    assert_eq!(found, Some(Queue { depth: 32, units: 4, bus_per_kib_ns: 1_000.0 }));
+}
+
+#[test]
+fn a_bus_is_never_slower_than_a_read_by_itself() {
+    let found = from_times(&reads(100_000.0, 1_000.0), 30_000.0, 900_000.0, 8).unwrap();
+    assert!(found.bus_per_kib_ns <= 1_000.0);
+    assert_eq!(found.depth, 8);
+}
