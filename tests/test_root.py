@@ -10,7 +10,7 @@ from steady_lab.paths import BUILD, PROJECT, cache_dir
 from steady_lab.root import lock
 from steady_lab.root.apt import fetch
 from steady_lab.root.compiler import compile_inside
-from steady_lab.root.lock import Package, check_file, locked_packages, wanted
+from steady_lab.root.lock import Package, architecture, check_file, locked_packages, wanted
 from steady_lab.root.root import build_root, guest_root
 from steady_lab.targets.target import BootRequest
 from steady_lab.targets.uml import uml
@@ -20,9 +20,13 @@ def package(name: str = "steadyio-test") -> Package:
     return Package("guest", name, "1:2.0", "amd64", 4, "0" * 64)
 
 
-@pytest.mark.parametrize("purpose", ["guest", "build", "build-13"])
+@pytest.mark.parametrize("purpose", ["guest", "build", "build-13", "guest-arm64", "build-arm"])
 def test_all_that_is_wanted_is_locked(purpose: str) -> None:
-    locked = {package.name for package in locked_packages(purpose)}
+    own = (architecture(purpose), "all")
+    locked = {
+        one.name if one.architecture in own else f"{one.name}:{one.architecture}"
+        for one in locked_packages(purpose)
+    }
     assert set(wanted()[purpose]) - locked == set()
 
 

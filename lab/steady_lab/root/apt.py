@@ -20,17 +20,23 @@ from pathlib import Path
 from steady_lab.errors import LabError
 from steady_lab.paths import cache_dir
 from steady_lab.root.lock import (
+    ARCHITECTURES_ARM,
     BACKPORTS_13,
     BUILD,
     BUILD_13,
+    BUILD_ARM,
     EMULATOR_13,
     GUEST,
+    GUEST_ARM64,
     LINUX,
     LOCK,
+    NATIVE,
     OBJTOOL,
     STOCK,
     Package,
+    architecture,
     check_file,
+    is_for_arm,
     is_of_debian_13,
     wanted,
 )
@@ -54,22 +60,21 @@ def fetch(packages: Sequence[Package]) -> list[Path]:
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         missing = [package for package in packages if not (folder / package.file).is_file()]
-        for of_13, some in groupby(missing, lambda package: is_of_debian_13(package.purpose)):
-            _download(list(some), folder, of_13)
+        for purpose, some in groupby(missing, lambda package: package.purpose):
+            _download(list(some), folder, purpose)
     return [folder / package.file for package in packages]
 
 
-def _download(packages: Sequence[Package], folder: Path, of_13: bool) -> None:
+def _download(packages: Sequence[Package], folder: Path, purpose: str) -> None:
     """Download beside the final place and move there what is right."""
     mib = sum(package.bytes for package in packages) >> 20
-    debian = "Debian 13" if of_13 else "Debian 12"
+    debian = "Debian 13" if is_of_debian_13(purpose) else "Debian 12"
     print(f"downloading {len(packages)} packages of {debian} ({mib} MiB)", file=sys.stderr)
-    apt = _apt(of_13)
-    apt.update()
+    apt = _apt(purpose)
     partial = folder / "partial"
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
-    names = [f"{package.name}={package.version}" for package in packages]
+    names = [package.wish for package in packages]
     done = apt.run(["download", *names], cwd=partial, show=True)
     if done.returncode != 0:
         raise LabError(
@@ -85,36 +90,57 @@ def _download(packages: Sequence[Package], folder: Path, of_13: bool) -> None:
 
 def resolve() -> list[Package]:
     """Resolve wanted.toml and its dependencies in the current archive."""
-    lists, archives = wanted(), {of_13: _apt(of_13) for of_13 in (False, True)}
-    for apt in archives.values():
-        apt.update()
-    packages = []
-    for purpose in (GUEST, BUILD, BUILD_13):
-        apt = archives[is_of_debian_13(purpose)]
-        packages += apt.describe(purpose, apt.closure(list(lists[purpose])))
-    emulator = archives[True].closure(["-t", BACKPORTS_13, *lists[EMULATOR_13]])
-    packages += archives[True].describe(EMULATOR_13, emulator)
+    lists, packages = wanted(), []
+    for purpose in (GUEST, BUILD, BUILD_13, EMULATOR_13, GUEST_ARM64, BUILD_ARM):
+        packages += _with_needed(purpose, list(lists[purpose]))
     alone = {OBJTOOL: list(lists[OBJTOOL])}
     alone |= {f"{LINUX}-{release}": [name] for release, name in lists[LINUX].items()}
-    alone |= {f"{STOCK}-{release}": names for release, names in lists[STOCK].items()}
+    alone |= {f"{STOCK}-{kernel}": names for kernel, names in lists[STOCK].items()}
     for purpose, names in alone.items():
-        apt = archives[is_of_debian_13(purpose)]
-        versions = apt.closure(names)
-        packages += apt.describe(purpose, {name: versions[name] for name in names})
+        packages += _alone(_apt(purpose), purpose, names)
     return packages
 
 
-def _apt(of_13: bool) -> Apt:
-    return Apt(wanted()["debian-13"]["suites"], "apt-13") if of_13 else Apt()
+def _with_needed(purpose: str, names: Sequence[str]) -> list[Package]:
+    """Packages and what they depend on; those of another architecture only by themselves."""
+    apt = _apt(purpose)
+    foreign = [name for name in names if ":" in name]
+    own = [name for name in names if ":" not in name]
+    suite = ["-t", BACKPORTS_13] if purpose == EMULATOR_13 else []
+    return apt.describe(purpose, apt.closure([*suite, *own])) + _alone(apt, purpose, foreign)
+
+
+def _alone(apt: Apt, purpose: str, names: Sequence[str]) -> list[Package]:
+    versions = apt.closure(names)
+    return apt.describe(purpose, {name: versions[name] for name in names}) if names else []
+
+
+def _apt(purpose: str) -> Apt:
+    """Where packages of a purpose are found; reads the archive's lists."""
+    if is_of_debian_13(purpose):
+        apt = Apt(wanted()["debian-13"]["suites"], "apt-13")
+    elif is_for_arm(purpose):
+        own = architecture(purpose)
+        apt = Apt(home="apt-arm", architectures=(own, *ARCHITECTURES_ARM))
+    else:
+        apt = Apt()
+    apt.update()
+    return apt
 
 
 class Apt:
     """apt-get with a configuration, lists and status of its own.
 
     `suites` are those of Debian 12 in wanted.toml, unless others are named; each set has a `home`.
+    Of `architectures` the first is the system's.
     """
 
-    def __init__(self, suites: Sequence[str] | None = None, home: str = "apt") -> None:
+    def __init__(
+        self,
+        suites: Sequence[str] | None = None,
+        home: str = "apt",
+        architectures: Sequence[str] = (NATIVE,),
+    ) -> None:
         if not shutil.which("apt-get"):
             raise LabError(
                 f"apt-get is missing: fetch the packages that {LOCK} names on a system that has "
@@ -125,13 +151,14 @@ class Apt:
             (folder / name).mkdir(parents=True, exist_ok=True)
         (folder / "status").touch()
         self.archives = folder / "archives"
+        self._architecture = architectures[0]
         mirror, suites = debian_mirror(), suites or wanted()["suites"]
         lines = [f"deb [signed-by={KEYRING}] {mirror} {suite} main\n" for suite in suites]
         (folder / "sources").write_text("".join(lines))
         settings = {
             "APT::Sandbox::User": "root",
-            "APT::Architecture": "amd64",
-            "APT::Architectures": "amd64",
+            "APT::Architecture": architectures[0],
+            "APT::Architectures": ",".join(dict.fromkeys(architectures)),
             "Acquire::Check-Valid-Until": "false",
             "Dir::Etc::SourceList": f"{folder}/sources",
             "Dir::Etc::SourceParts": f"{folder}/empty",
@@ -192,13 +219,16 @@ class Apt:
         found = {}
         for paragraph in text.split("\n\n"):
             fields = dict(re.findall(r"^(\w+): (\S+)$", paragraph, re.MULTILINE))
-            if fields and versions.get(fields["Package"]) == fields["Version"]:
-                found[fields["Package"]] = fields
-        return [
-            Package(purpose, name, version, found[name]["Architecture"],
-                    int(found[name]["Size"]), found[name]["SHA256"])
-            for name, version in versions.items()
-        ]  # fmt: skip
+            if fields:
+                found[fields["Package"], fields["Version"], fields["Architecture"]] = fields
+        packages = []
+        for wish, version in versions.items():
+            name, _, foreign = wish.partition(":")
+            own = (foreign,) if foreign else (self._architecture, "all")
+            fields = next(found[key] for of in own if (key := (name, version, of)) in found)
+            size, sha256 = int(fields["Size"]), fields["SHA256"]
+            packages.append(Package(purpose, name, version, fields["Architecture"], size, sha256))
+        return packages
 
 
 def _recommends(taken: bool) -> Sequence[str]:

@@ -7,15 +7,26 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from steady_lab.errors import LabError
+from steady_lab.root.lock import NATIVE
 from steady_lab.root.root import build_root
 from steady_lab.root.sandbox import Place, run_inside
 
 SOURCE, TARGET = "/run/steadyio/source", "/run/steadyio/target"
 INCLUDE = "/run/steadyio/include"
+# By Debian's names of architectures, what a program's compiler is called.
+COMPILERS = {
+    NATIVE: "gcc",
+    "arm64": "aarch64-linux-gnu-gcc",
+    "armhf": "arm-linux-gnueabihf-gcc",
+}
 
 
 def compile_inside(
-    sources: Sequence[Path], target: Path, flags: Sequence[str], include: Path | None = None
+    sources: Sequence[Path],
+    target: Path,
+    flags: Sequence[str],
+    include: Path | None = None,
+    architecture: str = NATIVE,
 ) -> None:
     """Compile sources of one folder into `target` at once; raises LabError if gcc refuses.
 
@@ -24,12 +35,12 @@ def compile_inside(
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(f"{target.name}.new")
     places = [Place(sources[0].parent, SOURCE), Place(target.parent, TARGET, writable=True)]
-    command = ["gcc", *flags, "-o", f"{TARGET}/{unfinished.name}"]
+    command = [COMPILERS[architecture], *flags, "-o", f"{TARGET}/{unfinished.name}"]
     if include:
         places.append(Place(include, INCLUDE))
         command.append(f"-I{INCLUDE}")
     command += [f"{SOURCE}/{source.name}" for source in sources]
-    done = run_inside(build_root().path, command, places)
+    done = run_inside(build_root(architecture).path, command, places)
     if done.returncode != 0:
         raise LabError(f"building {target.name} failed:\n{done.stderr[-2000:]}")
     unfinished.replace(target)

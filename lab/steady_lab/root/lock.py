@@ -23,6 +23,9 @@ LOCK = PROJECT / "lab" / "root" / "packages.lock"
 GUEST, BUILD, OBJTOOL, LINUX, STOCK = "guest", "build", "objtool", "linux", "stock"
 # What builds modules for the kernels of Debian 13, and a newer QEMU, of its backports.
 BUILD_13, EMULATOR_13 = "build-13", "emulator-13"
+# For ARM: what guests run, and what builds it.
+GUEST_ARM64, BUILD_ARM = "guest-arm64", "build-arm"
+NATIVE, ARCHITECTURES_ARM = "amd64", ("amd64", "arm64", "armhf")
 BACKPORTS_13 = "trixie-backports"
 HEAD = """\
 # SPDX-License-Identifier: MIT OR Apache-2.0
@@ -34,8 +37,7 @@ HEAD = """\
 class Package:
     """One line of the lock.
 
-    `purpose`: "guest", "build", "build-13", "emulator-13", "objtool", "linux-RELEASE" or
-    "stock-RELEASE".
+    `purpose`: a table of wanted.toml, or "linux-RELEASE" or "stock-KERNEL".
     """
 
     purpose: str
@@ -44,6 +46,12 @@ class Package:
     architecture: str
     bytes: int
     sha256: str
+
+    @property
+    def wish(self) -> str:
+        """What apt is asked for."""
+        architecture = "" if self.architecture == "all" else f":{self.architecture}"
+        return f"{self.name}{architecture}={self.version}"
 
     @property
     def file(self) -> str:
@@ -59,6 +67,17 @@ def wanted() -> dict[str, Any]:
 def is_of_debian_13(purpose: str) -> bool:
     """Whether the packages of a purpose are of Debian 13, not of 12."""
     return purpose in wanted()["debian-13"]["purposes"]
+
+
+def is_for_arm(purpose: str) -> bool:
+    """Whether packages of ARM are among those of a purpose."""
+    return purpose in wanted()["arm"]
+
+
+def architecture(purpose: str) -> str:
+    """What the packages of a purpose are for, but for those that name another architecture."""
+    found: str = wanted()["arm"].get(purpose, NATIVE)
+    return found
 
 
 def locked_packages(purpose: str) -> list[Package]:

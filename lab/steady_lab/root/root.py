@@ -3,7 +3,7 @@
 
 Guests run on one, and nothing but what runs in guests is in it; kernels, modules and `steady` are
 built in another. Of Debian 13 are a third, for modules of its kernels, and a fourth, with a QEMU
-that has an eMMC.
+that has an eMMC. For ARM there are two more: what guests run, and what builds it here.
 
 No maintainer script runs: what the lab needs of their work is done here. The same lock gives
 the same files everywhere, down to modes and times.
@@ -29,9 +29,13 @@ from steady_lab.root.apt import fetch
 from steady_lab.root.lock import (
     BUILD,
     BUILD_13,
+    BUILD_ARM,
     EMULATOR_13,
     GUEST,
+    GUEST_ARM64,
+    NATIVE,
     Package,
+    architecture,
     is_of_debian_13,
     locked_packages,
 )
@@ -66,14 +70,17 @@ class Root:
     key: str
 
 
-def guest_root() -> Root:
-    """Return what guests run on, made from its packages if need be; raises LabError."""
-    return _root(GUEST)
+def guest_root(of: str = NATIVE) -> Root:
+    """Return what guests run on, made from its packages if need be; raises LabError.
+
+    `of`: the architecture, by Debian's name.
+    """
+    return _root(GUEST if of == NATIVE else GUEST_ARM64)
 
 
-def build_root() -> Root:
-    """Return what everything is built in, made from its packages if need be; raises LabError."""
-    return _root(BUILD)
+def build_root(of: str = NATIVE) -> Root:
+    """Return what everything for an architecture is built in, made if need be; raises LabError."""
+    return _root(BUILD if of == NATIVE else BUILD_ARM)
 
 
 def build_root_13() -> Root:
@@ -115,7 +122,7 @@ def _make(path: Path, purpose: str, packages: list[Package]) -> None:
     for done, file in enumerate(files):
         progress.update(done, file.name)
         unpack_package(file, partial)
-    _complete(partial)
+    _complete(partial, architecture(purpose))
     partial.rename(path)
     debian = "Debian 13" if is_of_debian_13(purpose) else "Debian 12"
     progress.finish(f"the lab's {purpose} root: {len(files)} packages of {debian}")
@@ -134,7 +141,7 @@ def unpack_package(package: Path, root: Path) -> None:
         raise LabError(f"unpacking {package.name} failed: {done.stderr.strip()[-400:]}")
 
 
-def _complete(root: Path) -> None:
+def _complete(root: Path, of: str) -> None:
     """Do what maintainer scripts would, and make modes and times the same everywhere."""
     for name, target in LINKS.items():
         if (root / name).parent.joinpath(target).exists() or target.startswith(".."):
@@ -142,16 +149,21 @@ def _complete(root: Path) -> None:
             (root / name).symlink_to(target)
     for name, text in FILES.items():
         (root / name).write_text(text, encoding="utf-8")
-    # The library cache: without it a program looks for each library in many folders.
+    if of == NATIVE:
+        _cache_libraries(root)
+    for path in _all_below(root):
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
+        os.utime(path, ns=(FILE_TIME_NS, FILE_TIME_NS), follow_symlinks=False)
+
+
+def _cache_libraries(root: Path) -> None:
+    """Without that cache a program looks for each library in many folders."""
     places = [Place(root, "/run/root", writable=True)]
     done = run_inside(root, ["ldconfig", "-X", "-r", "/run/root"], places)
     if done.returncode != 0:
         raise LabError(f"ldconfig failed: {done.stderr}")
     shutil.rmtree(root / "var/cache/ldconfig", ignore_errors=True)
-    for path in _all_below(root):
-        if not path.is_symlink():
-            path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
-        os.utime(path, ns=(FILE_TIME_NS, FILE_TIME_NS), follow_symlinks=False)
 
 
 def _all_below(root: Path) -> Iterator[Path]:
