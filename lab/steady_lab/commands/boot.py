@@ -11,7 +11,7 @@ from steady_lab.commands.kernel import add_kernel_arguments, chosen_kernel
 from steady_lab.errors import LabError
 from steady_lab.kernels.architecture import FLAVOURS, QEMU_FLAVOURS
 from steady_lab.kernels.source import RELEASES
-from steady_lab.kernels.stock import STOCK_RELEASES, stock_kernel
+from steady_lab.kernels.stock import STOCK_KERNELS, stock_kernel
 from steady_lab.kernels.watching import watching_kernel
 from steady_lab.targets.qemu import CPUS_DEFAULT, BootKernel, Qemu
 from steady_lab.targets.qemu_disks import KINDS
@@ -38,7 +38,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_kernel_arguments(parser, STOCK_RELEASES, (*FLAVOURS, *QEMU_FLAVOURS))
+    add_kernel_arguments(parser, STOCK_KERNELS, (*FLAVOURS, *QEMU_FLAVOURS))
     parser.add_argument(
         "--device",
         type=Path,

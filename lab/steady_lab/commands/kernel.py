@@ -12,7 +12,7 @@ from steady_lab.kernels.architecture import FLAVOURS, LOCKSTAT, QEMU_FLAVOURS
 from steady_lab.kernels.build import LabKernel, build_kernel
 from steady_lab.kernels.modules import ON_REQUEST, build_modules, sparse_findings
 from steady_lab.kernels.source import RELEASES, find_source
-from steady_lab.kernels.stock import STOCK_RELEASES, stock_kernel
+from steady_lab.kernels.stock import STOCK_KERNELS, STOCK_RELEASES, stock_kernel
 
 
 def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -27,7 +27,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     stock = actions.add_parser(
         "stock", help="print the directory of Debian's own kernel, which --target qemu boots"
     )
-    stock.add_argument("--kernel", choices=STOCK_RELEASES, default=RELEASES[0])
+    stock.add_argument("--kernel", choices=STOCK_KERNELS, default=RELEASES[0])
     flavours = (*FLAVOURS, *QEMU_FLAVOURS)
     for action in (build, modules):
         add_kernel_arguments(action, flavours=flavours)

@@ -2,7 +2,8 @@
 """Debian's own kernels, unmodified, and what builds modules for them.
 
 Each comes with the source of its very version: k2 needs private headers of it, which Debian's
-header packages leave out. 6.1 and 6.12 are also the lab kernels; 7.3, of Debian 13, is not.
+header packages leave out. 6.1 and 6.12 are also the lab kernels; 7.3, of Debian 13, is not. 6.12
+is there for 64-bit ARM, too: of the same source, and its modules are compiled on this machine.
 """
 
 import fcntl
@@ -21,11 +22,20 @@ from steady_lab.kernels.build import BUILD_IDENTITY
 from steady_lab.kernels.source import RELEASES, find_source
 from steady_lab.paths import INSIDE_SOURCE, cache_dir
 from steady_lab.root.apt import fetch
-from steady_lab.root.lock import STOCK, Package, is_of_debian_13, locked_packages
+from steady_lab.root.lock import (
+    NATIVE,
+    STOCK,
+    Package,
+    architecture,
+    is_of_debian_13,
+    locked_packages,
+)
 from steady_lab.root.root import Root, build_root, build_root_13, guest_root, unpack_package
 from steady_lab.root.sandbox import Place, build_sandbox, run_inside
 
 STOCK_RELEASES = (*RELEASES, "7.3")
+ARM64_KERNELS = ("6.12-arm64",)
+STOCK_KERNELS = (*STOCK_RELEASES, *ARM64_KERNELS)
 RECIPE_VERSION = 1
 INSIDE_STOCK = "/run/steadyio/stock"
 
@@ -34,7 +44,8 @@ INSIDE_STOCK = "/run/steadyio/stock"
 class StockKernel:
     """An unpacked kernel of Debian: `version` is what `uname -r` prints.
 
-    `source` is the tree with the private headers. `flavour` is for messages and folders only.
+    `source` is the tree with the private headers, `architecture` Debian's name. `flavour` is for
+    messages and folders only.
     """
 
     tree: Path
@@ -42,6 +53,7 @@ class StockKernel:
     release: str
     version: str
     key: str
+    architecture: str = NATIVE
     flavour: str = "stock"
 
     @property
@@ -63,7 +75,7 @@ class StockKernel:
         """Return the command that runs make for a module of this kernel, in its build root."""
         places = [Place(self.tree, INSIDE_STOCK), Place(self.source, INSIDE_SOURCE), *more]
         libraries = {"LD_LIBRARY_PATH": f"{INSIDE_STOCK}/usr/lib/x86_64-linux-gnu"}
-        inside = build_sandbox(_builds(self.release).path, places, BUILD_IDENTITY | libraries)
+        inside = build_sandbox(self._builds().path, places, BUILD_IDENTITY | libraries)
         headers = f"{INSIDE_STOCK}/usr/src/linux-headers-{self.version}"
         settings = [
             f"K2_BLOCK_DIR={INSIDE_SOURCE}/block",
@@ -72,6 +84,11 @@ class StockKernel:
             "PAHOLE_VERSION=$(CONFIG_PAHOLE_VERSION)",
         ]
         return [*inside, "make", "-C", headers, *settings, *arguments]
+
+    def _builds(self) -> Root:
+        """Where its modules are compiled: with the compiler that its headers name."""
+        of_13 = is_of_debian_13(f"{STOCK}-{self.release}")
+        return build_root_13() if of_13 else build_root(self.architecture)
 
     def module_closure(self, names: Sequence[str]) -> list[tuple[str, bytes]]:
         """Name and content of modules and of all that they need, in the order of loading.
@@ -94,12 +111,16 @@ class StockKernel:
         return list(found.items())
 
 
-def stock_kernel(release: str) -> StockKernel:
-    """Debian's kernel of a release, from the cache; unpacked there first. Raises LabError."""
-    packages = locked_packages(f"{STOCK}-{release}")
+def stock_kernel(name: str) -> StockKernel:
+    """Debian's kernel, one of STOCK_KERNELS, from the cache; unpacked there first.
+
+    Raises LabError.
+    """
+    purpose = f"{STOCK}-{name}"
+    packages = locked_packages(purpose)
     recipe = [RECIPE_VERSION, list(map(astuple, packages))]
     key = hashlib.sha256(json.dumps(recipe).encode()).hexdigest()
-    tree = cache_dir() / "stock" / f"{release}-{key[:16]}"
+    tree = cache_dir() / "stock" / f"{name}-{key[:16]}"
     version = _version(packages)
     if not tree.is_dir():
         tree.parent.mkdir(parents=True, exist_ok=True)
@@ -107,14 +128,10 @@ def stock_kernel(release: str) -> StockKernel:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not tree.is_dir():
                 _unpack(tree, packages, version)
+    release = name.partition("-")[0]
     source = find_source(None, release)
     _refuse_other_source(source.name, packages)
-    return StockKernel(tree, source.tree, release, version, key)
-
-
-def _builds(release: str) -> Root:
-    """Where its modules are compiled: with the compiler that its headers name."""
-    return build_root_13() if is_of_debian_13(f"{STOCK}-{release}") else build_root()
+    return StockKernel(tree, source.tree, release, version, key, architecture(purpose))
 
 
 def image_package(packages: Sequence[Package]) -> Package:

@@ -14,11 +14,17 @@ from pathlib import Path
 
 from steady_lab.kernels.build import LabKernel, build_kernel
 from steady_lab.kernels.source import find_source
+from steady_lab.root.lock import NATIVE
 
 
 @dataclass(frozen=True)
 class WatchingKernel(LabKernel):
     """As QEMU wants a kernel."""
+
+    @property
+    def architecture(self) -> str:
+        """Debian's name."""
+        return NATIVE
 
     @property
     def image(self) -> Path:

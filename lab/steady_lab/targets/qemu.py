@@ -37,9 +37,10 @@ from steady_lab.targets.guest_run import (
 )
 from steady_lab.targets.initramfs import initramfs
 from steady_lab.targets.qemu_disks import KINDS, Disk, disks
+from steady_lab.targets.qemu_machine import MACHINES, PC, Machine
 from steady_lab.targets.target import BootError, BootRequest, BootResult
 
-PROGRAM = "qemu-system-x86_64"
+PROGRAM = PC.program
 MEMORY_MIB = 1024
 CPUS_DEFAULT = 3
 UPTIME_MAX_S = 3600
@@ -47,7 +48,6 @@ UPTIME_MAX_S = 3600
 ROOT_MODULES = ("virtio_pci", "9pnet_virtio", "9p")
 SHARES = {GUEST_WORK: "work", GUEST_PROJECT: "project", GUEST_KERNEL: "kernel"}
 OPTIONS_9P = "trans=virtio,version=9p2000.L,msize=262144"
-TERMINAL = "/dev/ttyS1"
 # QEMU with a thread per CPU executes the breakpoint of a kernel that patches itself although the
 # patch is complete; seen once in some 60 boots, when the clock became stable.
 EMULATION_FAULT = "Oops: int3"
@@ -56,6 +56,10 @@ INIT_SOURCE = PROJECT / "lab" / "qemu" / "init.c"
 
 class BootKernel(Kernel, Protocol):
     """A kernel that QEMU can start; its modules lie in lib/modules below its tree."""
+
+    @property
+    def architecture(self) -> str:
+        """Debian's name: amd64 or arm64."""
 
     @property
     def image(self) -> Path:
@@ -93,6 +97,11 @@ class Qemu:
         return self.kernel.release
 
     @property
+    def machine(self) -> Machine:
+        """The computer that its kernel is for."""
+        return MACHINES[self.kernel.architecture]
+
+    @property
     def config_sha256(self) -> str:
         """The hash of its configuration."""
         return self.kernel.config_sha256
@@ -101,7 +110,7 @@ class Qemu:
         """All that the guest is given; how a boot ends depends on this machine's speed, too."""
         return {
             "kernel": self.kernel.key,
-            "root": guest_root().key,
+            "root": guest_root(self.kernel.architecture).key,
             "modules": {n: sha256_file(path) for n, path in _own_modules(self, request).items()},
             "cpus": self.cpus,
             "disks": self.disks,
@@ -142,7 +151,7 @@ def _init_text(target: Qemu, request: BootRequest) -> str:
     variables["STEADY_DISKS"] = " ".join(disk.node for disk in found)
     variables["STEADY_CPUS"] = str(target.cpus)
     return init_script(
-        _console(),
+        _console(target.machine.terminal),
         command=request.command,
         loads=loads,
         node=found[-1].node if found else "",
@@ -161,15 +170,15 @@ def _modprobe(text: str, *, unload: bool = True) -> ModuleLoad:
     return ModuleLoad(Path(name), params, unload=unload, program=program)
 
 
-def _console() -> Console:
+def _console(terminal: str) -> Console:
     mounts = [
         ("mount", "-t", "9p", tag, place, "-o", f"{OPTIONS_9P},{_caching(place)}")
         for place, tag in SHARES.items()
     ]
     # Changing a setting waits for what is on its way through the serial line. While it powers off,
     # 7.3 cuts the guest off its root: no program can be started, so its init waits by itself.
-    finish = ("stty", "-F", TERMINAL, "-opost")
-    return Console(TERMINAL, mounts, finish, "while :; do wait; done")
+    finish = ("stty", "-F", terminal, "-opost")
+    return Console(terminal, mounts, finish, "while :; do wait; done")
 
 
 def _caching(place: str) -> str:
@@ -184,20 +193,26 @@ def _machine(target: Qemu, work: Path) -> list[str]:
     return [
         *(*_program(target), "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
         *_clock(target),
-        *("-cpu", "max", "-smp", str(target.cpus)),
+        *(*target.machine.board, "-smp", str(target.cpus)),
         *("-m", str(MEMORY_MIB), "-kernel", str(target.kernel.image), "-initrd", str(archive)),
-        *("-serial", f"file:{private / KERNEL_LOG}", "-serial", f"file:{private / CONSOLE}"),
-        *("-append", " ".join([*_KERNEL_ARGUMENTS, *_reserved(target)])),
+        *target.machine.serial(private / KERNEL_LOG, private / CONSOLE),
+        *("-append", " ".join(_kernel_arguments(target))),
     ]
 
 
 def _program(target: Qemu) -> list[str]:
     """This system's QEMU, or a newer one for what that has not."""
-    if any(KINDS[kind].newer for kind in target.disks):
+    machine = target.machine
+    newer = [kind for kind in target.disks if KINDS[kind].newer]
+    if newer and machine != PC:
+        raise BootError(f"disk {newer[0]}: only qemu-system-x86_64 has it here: choose another one")
+    if newer:
         return newer_program()
-    if not shutil.which(PROGRAM):
-        raise BootError(f"{PROGRAM} is missing: run `scripts/setup test` (qemu-system-x86)")
-    return [PROGRAM]
+    if not shutil.which(machine.program):
+        raise BootError(
+            f"{machine.program} is missing: run `scripts/setup stock` ({machine.package})"
+        )
+    return [machine.program]
 
 
 def newer_program() -> list[str]:
@@ -214,6 +229,8 @@ def newer_program() -> list[str]:
 
 
 def _reserved(target: Qemu) -> list[str]:
+    if target.reserved_mib and not target.machine.has_reserved:
+        raise BootError(f"reserved_mib: {target.kernel.architecture} has no such argument (memmap)")
     middle_mib = MEMORY_MIB // 2
     return [f"memmap={target.reserved_mib}M!{middle_mib}M"] if target.reserved_mib else []
 
@@ -224,33 +241,34 @@ def _clock(target: Qemu) -> Sequence[str]:
     return ("-accel", "tcg,thread=multi")
 
 
-# Without no_timer_check a kernel that starts on a busy machine takes its timer for broken.
-_KERNEL_ARGUMENTS = (
-    *("console=ttyS0", "loglevel=7", "printk.devkmsg=on", "panic=-1", "oops=panic"),
-    *("random.trust_cpu=on", "no_hash_pointers", "sysctl.kernel.hung_task_panic=1", "tsc=reliable"),
-    "no_timer_check",
-)
+def _kernel_arguments(target: Qemu) -> Sequence[str]:
+    return (
+        *(f"console={target.machine.console}", "loglevel=7", "printk.devkmsg=on", "panic=-1"),
+        *("oops=panic", "random.trust_cpu=on", "no_hash_pointers"),
+        *("sysctl.kernel.hung_task_panic=1", *target.machine.kernel_arguments),
+        *_reserved(target),
+    )
 
 
 def _archive(kernel: BootKernel, script: bytes) -> bytes:
     modules = kernel.module_closure(ROOT_MODULES)
     files = {f"modules/{order:02d}-{name}": body for order, (name, body) in enumerate(modules)}
-    files |= {"init": _init_program().read_bytes(), "init.sh": script}
+    files |= {"init": _init_program(kernel.architecture).read_bytes(), "init.sh": script}
     return initramfs(files, ("dev", "modules", "root"))
 
 
 @functools.cache
-def _init_program() -> Path:
-    program = BUILD / "qemu" / f"init-{sha256_file(INIT_SOURCE)[:16]}"
+def _init_program(architecture: str) -> Path:
+    program = BUILD / "qemu" / f"init-{architecture}-{sha256_file(INIT_SOURCE)[:16]}"
     if not program.is_file():
         flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-static"]
-        compile_inside([INIT_SOURCE], program, flags)
+        compile_inside([INIT_SOURCE], program, flags, architecture=architecture)
     return program
 
 
 def _shares(target: Qemu, work: Path) -> list[str]:
     places = {
-        "root": guest_root().path,
+        "root": guest_root(target.kernel.architecture).path,
         "work": work,
         "project": PROJECT,
         "kernel": target.kernel.tree,
