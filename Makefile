@@ -8,7 +8,7 @@ LAB := build/bin/steady-lab
 help:
 	@echo "make demo        the main result: real-time latency next to a background load, 10 schedulers"
 	@echo "make test        everything that is tested"
-	@echo "make test-stock  k2 on Debian's own 6.1, 6.12 and 7.3 under QEMU, three CPUs, every kind of disk"
+	@echo "make test-stock  k2 on Debian's own 6.1, 6.12 (also 64-bit ARM) and 7.3 under QEMU, three CPUs"
 	@echo "make test-races  k2 and chario on kernels that look for races and broken locking, three CPUs"
 	@echo "make test-packages  the Debian packages installed, upgraded and purged in Debian 12 and 13"
 	@echo "make soak        thousands of damaged traces and hundreds of power cuts, of which make test has some"
@@ -29,6 +29,8 @@ test:
 
 test-stock:
 	scripts/setup stock
+	build/venv/bin/pytest -n 2 -c lab/pyproject.toml --rootdir . tests/stock/arm64_kernels.py \
+		--junitxml build/tests/arm64.xml
 	build/venv/bin/pytest -n 2 -c lab/pyproject.toml --rootdir . tests/stock/stock_kernels.py \
 		tests/stock/registered_cost.py --junitxml build/tests/stock.xml
 

@@ -19,12 +19,12 @@ import pytest
 from steady_lab.kernels.source import RELEASES
 from steady_lab.paths import BUILD, GUEST_PROJECT, PROJECT
 from steady_lab.root.compiler import compile_inside
+from steady_lab.root.lock import NATIVE
 from steady_lab.targets.target import WALL_TIMEOUT_S_DEFAULT, BootRequest, BootResult
 from steady_lab.targets.uml import uml
 
 SCRIPTS = PROJECT / "tests" / "kernel"
 UAPI = PROJECT / "kernel" / "uapi"
-HELPERS = BUILD / "tests" / "bin"
 STATUS_SKIP = 77
 
 
@@ -33,20 +33,26 @@ def header(script: Path) -> dict[str, str]:
     return dict(re.findall(r"^# ([A-Z]+): (.+)$", script.read_text(), re.MULTILINE))
 
 
-def build_helpers(folder: Path = SCRIPTS) -> None:
+def helpers_folder(architecture: str = NATIVE) -> Path:
+    """Where the programs lie that the scripts find in $STEADY_TESTS_BIN."""
+    return BUILD / "tests" / ("bin" if architecture == NATIVE else f"bin-{architecture}")
+
+
+def build_helpers(folder: Path = SCRIPTS, architecture: str = NATIVE) -> None:
     """Compile a folder's *.c, once for all workers."""
-    HELPERS.mkdir(parents=True, exist_ok=True)
-    with (HELPERS / ".lock").open("w") as lock:
+    helpers = helpers_folder(architecture)
+    helpers.mkdir(parents=True, exist_ok=True)
+    with (helpers / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         headers = [*folder.glob("*.h"), *UAPI.glob("*.h")]
         headers_s = max(path.stat().st_mtime for path in headers)
         for source in folder.glob("*.c"):
-            target = HELPERS / source.stem
+            target = helpers / source.stem
             newest_s = max(headers_s, source.stat().st_mtime)
             if target.exists() and target.stat().st_mtime > newest_s:
                 continue
             flags = ["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"]
-            compile_inside([source], target, flags, include=UAPI)
+            compile_inside([source], target, flags, UAPI, architecture)
 
 
 def cases() -> list[tuple[str, Path]]:

@@ -17,7 +17,7 @@ from steady_lab.targets.qemu import PROGRAM, BootKernel, Qemu
 from steady_lab.targets.target import BootRequest, BootResult
 
 sys.path.insert(0, str(PROJECT / "tests"))
-from test_kernel import build_helpers
+from test_kernel import build_helpers, helpers_folder
 
 CPUS = 3
 # How long it takes says something about this machine only; this ends what hangs.
@@ -32,13 +32,17 @@ IOS, IOS_CARD = 150, 30
 
 def run(
     script: Path,
-    release: str,
+    name: str,
     work: Path,
     disks: Sequence[str] = (),
     modules: Sequence[str] = (),
     reserved_mib: int = 0,
+    timeout_s: float = TIMEOUT_S,
 ) -> BootResult:
-    return run_on(stock_kernel(release), script, work, disks, modules, reserved_mib=reserved_mib)
+    kernel = stock_kernel(name)
+    return run_on(
+        kernel, script, work, disks, modules, timeout_s=timeout_s, reserved_mib=reserved_mib
+    )
 
 
 def run_on(
@@ -52,11 +56,12 @@ def run_on(
     reserved_mib: int = 0,
 ) -> BootResult:
     """`environment`: more than what each script finds there."""
-    build_helpers()
+    build_helpers(architecture=kernel.architecture)
+    helpers = helpers_folder(kernel.architecture).relative_to(PROJECT)
     variables = {
         "STEADY_TESTS": f"{GUEST_PROJECT}/tests/kernel",
         "STEADY_STOCK": f"{GUEST_PROJECT}/tests/stock",
-        "STEADY_TESTS_BIN": f"{GUEST_PROJECT}/build/tests/bin",
+        "STEADY_TESTS_BIN": f"{GUEST_PROJECT}/{helpers}",
         "STEADY_KERNEL": kernel.release,
         "STEADY": f"{GUEST_PROJECT}/build/bin/steady",
         "STEADY_IOS": str(IOS_CARD if {"sd", "emmc"} & set(disks) else IOS),

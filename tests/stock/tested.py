@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """docs/reference/tested.md: what passed on which kernel.
 
-Out of the last `make test-stock`, and of the last `make test-races`.
+Out of the last `make test-stock`, which has 64-bit ARM apart, and of the last `make test-races`.
 
 By hand: build/venv/bin/python tests/stock/tested.py [--write]
 """
@@ -16,18 +16,21 @@ from pathlib import Path
 
 from steady_lab.kernels.architecture import SANITIZERS
 from steady_lab.kernels.source import RELEASES
-from steady_lab.kernels.stock import STOCK_RELEASES, image_package
+from steady_lab.kernels.stock import STOCK_KERNELS, image_package
 from steady_lab.pages.marked_part import with_part
 from steady_lab.paths import BUILD, PROJECT
 from steady_lab.root.lock import LINUX, STOCK, locked_packages
-from steady_lab.targets.qemu import PROGRAM, newer_program
+from steady_lab.targets.qemu import newer_program
+from steady_lab.targets.qemu_machine import ARM_BOARD, PC
 
 sys.path.insert(0, str(PROJECT / "tests"))
 from test_kernel import SCRIPTS, header
 
 COMMAND = "tests/stock/tested.py --write"
 PAGE = PROJECT / "docs" / "reference" / "tested.md"
-STOCK_RESULTS, RACES_RESULTS = (BUILD / "tests" / f"{name}.xml" for name in ("stock", "races"))
+STOCK_RESULTS, ARM64_RESULTS, RACES_RESULTS = (
+    BUILD / "tests" / f"{name}.xml" for name in ("stock", "arm64", "races")
+)
 RACE_KERNELS = [f"{release}-{one}" for release in RELEASES for one in SANITIZERS]
 
 # What a test shows, by its name or, where it has one, by its script.
@@ -101,13 +104,11 @@ def race_versions() -> dict[str, str]:
 
 
 def versions() -> dict[str, str]:
-    """The package of each release's image, and the begin of its hash."""
-    images = {
-        release: image_package(locked_packages(f"{STOCK}-{release}")) for release in STOCK_RELEASES
-    }
+    """The package of each kernel's image, and the begin of its hash."""
+    images = {name: image_package(locked_packages(f"{STOCK}-{name}")) for name in STOCK_KERNELS}
     return {
-        release: f"{one.name.split('-', 2)[2]}<br>{one.version}<br>{one.sha256[:12]}"
-        for release, one in images.items()
+        kernel: f"{one.name.split('-', 2)[2]}<br>{one.version}<br>{one.sha256[:12]}"
+        for kernel, one in images.items()
     }
 
 
@@ -129,17 +130,25 @@ def emulator(program: Sequence[str]) -> str:
     return done.stdout.splitlines()[0]
 
 
+def pc() -> str:
+    qemu, newer = emulator([PC.program]), emulator(newer_program())
+    return f"Emulated by {qemu}, the eMMC by {newer}; x86-64, three CPUs."
+
+
+def arm_board() -> str:
+    return f"Emulated by {emulator([ARM_BOARD.program])}; {' '.join(ARM_BOARD.board)}, three CPUs."
+
+
 def main() -> int:
-    qemu, newer = emulator([PROGRAM]), emulator(newer_program())
-    emulated = f"Emulated by {qemu}, the eMMC by {newer}; x86-64, three CPUs."
-    for name, results, columns, column in (
-        ("tested", STOCK_RESULTS, versions(), "release"),
-        ("races", RACES_RESULTS, race_versions(), "kernel"),
+    for name, results, columns, column, emulated in (
+        ("tested", STOCK_RESULTS, versions(), "release", pc),
+        ("arm64", ARM64_RESULTS, versions(), "kernel", arm_board),
+        ("races", RACES_RESULTS, race_versions(), "kernel", pc),
     ):
         # What was not run here stays as it is.
         if not results.is_file():
             continue
-        part = "\n".join([*table(columns, rows(results, column)), "", emulated, ""])
+        part = "\n".join([*table(columns, rows(results, column)), "", emulated(), ""])
         print(part)
         if "--write" in sys.argv[1:]:
             page = PAGE.read_text(encoding="utf-8")
