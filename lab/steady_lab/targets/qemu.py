@@ -83,6 +83,7 @@ class Qemu:
     jumps where all are idle; the CPUs take turns.
     `reserved_mib`: so much in the middle of its memory is reserved, as if it were persistent
     memory; tests/bench/reserved_memory.sh makes /dev/dax0.0 of it.
+    Raises BootError if the computer that the kernel is for has not what is wanted.
     """
 
     kernel: BootKernel
@@ -90,6 +91,18 @@ class Qemu:
     disks: tuple[str, ...] = ()
     counts_instructions: bool = False
     reserved_mib: int = 0
+
+    def __post_init__(self) -> None:
+        if self.machine == PC:
+            return
+        newer = [kind for kind in self.disks if kind in KINDS and KINDS[kind].newer]
+        if newer:
+            raise BootError(f"disk {newer[0]}: only {PROGRAM} has it here: choose another one")
+        if self.reserved_mib:
+            raise BootError(
+                f"{self.reserved_mib} MiB reserved: a kernel for {self.kernel.architecture} has no "
+                "argument for that (memmap): boot one for amd64"
+            )
 
     @property
     def release(self) -> str:
@@ -203,10 +216,7 @@ def _machine(target: Qemu, work: Path) -> list[str]:
 def _program(target: Qemu) -> list[str]:
     """This system's QEMU, or a newer one for what that has not."""
     machine = target.machine
-    newer = [kind for kind in target.disks if KINDS[kind].newer]
-    if newer and machine != PC:
-        raise BootError(f"disk {newer[0]}: only qemu-system-x86_64 has it here: choose another one")
-    if newer:
+    if any(KINDS[kind].newer for kind in target.disks):
         return newer_program()
     if not shutil.which(machine.program):
         raise BootError(
@@ -229,8 +239,6 @@ def newer_program() -> list[str]:
 
 
 def _reserved(target: Qemu) -> list[str]:
-    if target.reserved_mib and not target.machine.has_reserved:
-        raise BootError(f"reserved_mib: {target.kernel.architecture} has no such argument (memmap)")
     middle_mib = MEMORY_MIB // 2
     return [f"memmap={target.reserved_mib}M!{middle_mib}M"] if target.reserved_mib else []
 

@@ -19,7 +19,7 @@ class Machine:
 
     The kernel's log is on the board's first serial line, which the kernel calls `console`; the
     command's output is on the one that `line` adds, `terminal` in the guest. `kernel_arguments` are
-    more of the kernel's. `has_reserved`: the kernel can be told to reserve memory.
+    more of the kernel's.
     """
 
     program: str
@@ -29,7 +29,6 @@ class Machine:
     terminal: str
     line: Sequence[str]
     kernel_arguments: Sequence[str] = ()
-    has_reserved: bool = False
 
     def serial(self, kernel_log: Path, console: Path) -> Sequence[str]:
         """QEMU's options for both lines, which it writes to files."""
@@ -45,7 +44,6 @@ PC = Machine(
     "/dev/ttyS1",
     ("-serial", "file:{}"),
     kernel_arguments=("tsc=reliable", "no_timer_check"),
-    has_reserved=True,
 )
 # A processor that runs 32-bit programs as well, and whose pointers need no authentication, which
 # takes QEMU long.
