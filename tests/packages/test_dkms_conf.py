@@ -6,6 +6,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
 from steady_lab.paths import PROJECT
 
 CONF = PROJECT / "packaging" / "debian" / "k2-dkms.dkms"
@@ -68,3 +69,37 @@ def test_a_build_that_is_forced_is_checked_again(work: Path) -> None:
 def test_a_status_checks_nothing(work: Path) -> None:
     headers(work)
     assert modules(work, "status") == ["k2", "any"]
+
+
+def autoinstall(folder: Path, checked: int, read_for: str) -> str:
+    """AUTOINSTALL as DKMS 3.0 reads it, which hides the kernel that the modules are wanted for.
+
+    `checked`: the status of the check of that kernel.
+    """
+    (folder / "lib" / "6.12.2" / "build").mkdir(parents=True)
+    (folder / "lib" / "6.12.2" / "build" / ".config").touch()
+    check = folder / "python3"
+    check.write_text(f'#!/bin/sh\n[ "$3" = 6.12.2 ] || exit 2\nexit {checked}\n')
+    check.chmod(0o755)
+    script = f'read_conf() {{ local kernelver=$1; . {CONF}; }}\nread_conf "$0"\necho $AUTOINSTALL'
+    variables = {
+        "PATH": f"{folder}:/usr/bin:/bin",
+        "action": "autoinstall",
+        "kernelver": "6.12.2",
+        "install_tree": str(folder / "lib"),
+    }
+    done = subprocess.run(
+        ["bash", "-c", script, read_for],
+        capture_output=True, text=True, check=True, env=variables,
+    )  # fmt: skip
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("read_for", ["", "6.12.1"])
+def test_a_refused_kernel_is_not_autoinstalled_for(work: Path, read_for: str) -> None:
+    assert autoinstall(work, 1, read_for) == ""
+
+
+@pytest.mark.parametrize("read_for", ["", "6.12.1"])
+def test_another_kernel_is_autoinstalled_for(work: Path, read_for: str) -> None:
+    assert autoinstall(work, 0, read_for) == "yes"
