@@ -3,7 +3,7 @@
 
 LAB := build/bin/steady-lab
 
-.PHONY: help setup demo test test-stock test-races test-packages soak lint bench packages clean
+.PHONY: help setup demo test test-stock test-races test-packages soak lint bench packages wheels clean
 
 help:
 	@echo "make demo        the main result: real-time latency next to a background load, 10 schedulers"
@@ -15,6 +15,7 @@ help:
 	@echo "make lint        formatting and static checks"
 	@echo "make bench       CPU cost, which virtual time cannot show: instructions, then real clock"
 	@echo "make packages    Debian packages of k2 (DKMS), steady and libsteadyio, in build/packages"
+	@echo "make wheels      Python packages of the recorder and of this lab, in build/wheels"
 	@echo "make setup       only install and build what the demo needs"
 	@echo "make clean       remove build/ (the kernel cache stays, see ARCHITECTURE.md)"
 
@@ -58,6 +59,9 @@ bench:
 
 packages: setup
 	scripts/packages
+
+wheels: setup
+	scripts/wheels
 
 clean:
 	rm -rf build

@@ -8,7 +8,7 @@ import subprocess
 from typing import Any
 
 from steady_lab.errors import LabError
-from steady_lab.paths import BUILD
+from steady_lab.paths import BUILD, COMMAND
 
 STEADY = BUILD / "bin" / "steady"
 
@@ -18,7 +18,9 @@ def steady_json(*arguments: str) -> dict[str, Any]:
     try:
         done = subprocess.run([STEADY, *arguments], capture_output=True, text=True)
     except OSError as error:
-        raise LabError(f"{STEADY} cannot be run ({error.strerror}): run `make setup`") from error
+        raise LabError(
+            f"{STEADY} cannot be run ({error.strerror}): run `{COMMAND} root steady`"
+        ) from error
     if done.returncode != 0:
         called = " ".join(("steady", *arguments))
         raise LabError(f"{called}: status {done.returncode}: {done.stderr.strip()}")

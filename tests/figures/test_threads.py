@@ -124,5 +124,5 @@ def test_a_command_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(LabError, match="steady model no-such-file: status 2: .*no-such-file"):
         steady_json("model", "no-such-file")
     monkeypatch.setattr(steady_command, "STEADY", tmp_path / "steady")
-    with pytest.raises(LabError, match="cannot be run .*make setup"):
+    with pytest.raises(LabError, match="cannot be run .*steady-lab root steady"):
         steady_json("model", "no-such-file")

@@ -4,7 +4,7 @@
 import argparse
 from pathlib import Path
 
-from steady_lab.paths import BUILD
+from steady_lab.paths import BUILD, PROJECT
 
 
 def add_build_argument(parser: argparse.ArgumentParser) -> None:
@@ -12,6 +12,12 @@ def add_build_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--build", type=Path, default=BUILD, metavar="DIR", help="directory of results [build]"
     )
+
+
+def project_file(text: str) -> Path:
+    """Return a file of this folder, else of the project's: who installed a wheel has no clone."""
+    path = Path(text)
+    return path if path.exists() else PROJECT / path
 
 
 def positive_int(text: str) -> int:

@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from steady_lab.commands.arguments import positive_int, random_seed, seconds
+from steady_lab.commands.arguments import positive_int, project_file, random_seed, seconds
 from steady_lab.commands.kernel import add_kernel_arguments, chosen_kernel
 from steady_lab.errors import LabError
 from steady_lab.kernels.architecture import FLAVOURS, QEMU_FLAVOURS
@@ -41,9 +41,9 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     add_kernel_arguments(parser, STOCK_KERNELS, (*FLAVOURS, *QEMU_FLAVOURS))
     parser.add_argument(
         "--device",
-        type=Path,
+        type=project_file,
         metavar="SPEC",
-        help="emulated device (experiments/devices/*.toml) [none]",
+        help="emulated device (experiments/devices/*.toml, here or of the lab) [none]",
     )
     parser.add_argument("--work", type=Path, metavar="DIR", help="work directory [a temporary one]")
     parser.add_argument("--write-log", metavar="FILE",

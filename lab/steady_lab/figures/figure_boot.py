@@ -23,7 +23,8 @@ from steady_lab.figures.loads import BENCH, Load, load_of
 from steady_lab.figures.results import Record, read_record, write_atomically
 from steady_lab.figures.spec import Figure
 from steady_lab.hashes import sha256_file
-from steady_lab.paths import PROJECT
+from steady_lab.paths import COMMAND, PROJECT
+from steady_lab.root.cargo import build_steady
 from steady_lab.targets.target import BootRequest, Target
 
 # To be raised by who changes what a boot does in a way that no identity of a target shows.
@@ -60,7 +61,7 @@ class FigureBoot:
     def replay(self) -> str:
         """Return the command that repeats this boot alone, with the same result."""
         return (
-            f"build/bin/steady-lab run {self.figure.where} --only {self.variant} --fresh --jobs 1"
+            f"{COMMAND} run {self.figure.where} --only {self.variant} --fresh --jobs 1"
             f" --kernel {self.target.release}"
         )
 
@@ -76,7 +77,7 @@ def plan_boots(
     """
     bench = PROJECT / BENCH
     if not bench.is_file():
-        raise LabError(f"{bench} is missing: run `make setup`")
+        build_steady()
     boots = []
     load = load_of(figure)
     for variant in figure.workload.variants:

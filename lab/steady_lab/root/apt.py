@@ -250,7 +250,7 @@ def debian_mirror() -> str:
         mirrors = re.findall(r'^DEF_MIRROR="(\S*/debian)"$', DEBOOTSTRAP.read_text(), re.MULTILINE)
     if not mirrors or not KEYRING.is_file():
         raise LabError(
-            "where is Debian's archive? This system's apt does not name it. Run `make setup`, "
-            "or set STEADYIO_DEBIAN_MIRROR to its URL (and install debian-archive-keyring)."
+            "where is Debian's archive? This system's apt does not name it. Install debootstrap, "
+            "which does, or set STEADYIO_DEBIAN_MIRROR to its URL; and debian-archive-keyring."
         )
     return mirrors[0]

@@ -41,7 +41,7 @@ def sandbox(
     /tmp, /run and /dev/shm are empty, /proc and /sys are not there.
     """
     if not shutil.which("bwrap"):
-        raise LabError("bwrap is missing: run `make setup` (package bubblewrap)")
+        raise LabError("bwrap is missing: install bubblewrap (`make setup` does, too)")
     words = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session"]
     words += ["--cap-drop", "ALL", "--clearenv", "--ro-bind", str(root), "/", "--dev", "/dev"]
     if os.getuid() != 0:

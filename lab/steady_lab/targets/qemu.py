@@ -220,7 +220,8 @@ def _program(target: Qemu) -> list[str]:
         return newer_program()
     if not shutil.which(machine.program):
         raise BootError(
-            f"{machine.program} is missing: run `scripts/setup stock` ({machine.package})"
+            f"{machine.program} is missing: install {machine.package} (`scripts/setup stock` does, "
+            "too)"
         )
     return [machine.program]
 

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The wheel of the lab, as pip installs it; that of the recorder is in tests/python."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import tarfile
+from pathlib import Path
+
+from steady_lab.kernels.build import LabKernel
+from steady_lab.paths import PROJECT, cache_dir
+from steady_lab.tree import unpacked
+
+
+def installed_lab(folder: Path) -> Path:
+    """The command, in an environment that has but the libraries of this one beside it."""
+    subprocess.run([PROJECT / "scripts" / "wheels", folder, "steady-lab"], check=True)
+    (wheel,) = folder.glob("steady_lab-*.whl")
+    environment = folder / "environment"
+    subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+    (packages,) = environment.glob("lib/python*/site-packages")
+    (packages / "libraries.pth").write_text(sysconfig.get_path("purelib"))
+    pip = [str(environment / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "--no-index", str(wheel)], check=True)
+    return environment / "bin" / "steady-lab"
+
+
+def cache_without_trees(folder: Path) -> Path:
+    """What this machine has downloaded and built, and none of the trees of wheels."""
+    cache = folder / "cache"
+    cache.mkdir()
+    for path in cache_dir().iterdir():
+        if path.name != "tree":
+            (cache / path.name).symlink_to(path)
+    return cache
+
+
+def test_the_lab_boots_a_kernel_with_k2_from_its_wheel(work: Path, base_kernel: LabKernel) -> None:
+    lab, cache = installed_lab(work), cache_without_trees(work)
+    command = ["boot", "--device", "experiments/devices/test-plain.toml", "--"]
+    command += ["sh", "-c", "cat /sys/block/mmcblk0/queue/scheduler"]
+    done = subprocess.run(
+        [lab, *command],
+        cwd=work, env=os.environ | {"STEADYIO_CACHE": str(cache)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "k2" in done.stdout.split(), done.stderr
+    (tree,) = (cache / "tree").iterdir()
+    assert (tree / "kernel" / "k2" / "k2_main.c").is_file()
+    assert list((tree / "build" / "modules").iterdir())
+
+
+def test_a_tree_is_unpacked_once_per_content(work: Path) -> None:
+    places = []
+    for number, content in enumerate(("one", "other", "one")):
+        (work / "file").write_text(content)
+        archive = work / f"{number}.tar.xz"
+        with tarfile.open(archive, "w:xz") as packed:
+            packed.add(
+                work / "file", "file", filter=lambda member: member.replace(mtime=0, deep=False)
+            )
+        places.append(unpacked(archive, work / "trees"))
+    assert [(place / "file").read_text() for place in places] == ["one", "other", "one"]
+    assert places[0] == places[2] != places[1]
+    assert sorted((work / "trees").iterdir()) == sorted(places[:2])
