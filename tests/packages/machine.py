@@ -125,7 +125,8 @@ class Machine:
         assert self._guest and self._guest.stdout
         end_s = time.monotonic() + timeout_s
         text, self._unread = self._unread, ""
-        while not (found := re.search(f"^{pattern}", text, re.MULTILINE)):
+        # apt leaves a line with the end of a colour, whatever its configuration says.
+        while not (found := re.search(rf"^(?:\x1b\[\d*m)*{pattern}", text, re.MULTILINE)):
             left_s = end_s - time.monotonic()
             if left_s <= 0 or not select.select([self._guest.stdout], [], [], left_s)[0]:
                 raise LabError(f"the guest printed no {pattern!r} within {timeout_s} s")
