@@ -8,7 +8,6 @@ from pathlib import Path
 
 import figure_sample
 import pytest
-from steady_lab import steady_command
 from steady_lab.cli import main
 from steady_lab.devices.transfer_fit import load_transfers
 from steady_lab.errors import LabError
@@ -22,7 +21,8 @@ from steady_lab.pages.blocks import measured_in
 from steady_lab.pages.model import comparison_markdown
 from steady_lab.pages.results import RECORDS
 from steady_lab.pages.threads import predicted_mib_s, threads_markdown
-from steady_lab.steady_command import steady_json
+from steady_lab.root import steady_command
+from steady_lab.root.steady_command import steady_json
 from steady_lab.toml_table import load_toml
 
 TINY = Path(__file__).parent / "tiny-threads.toml"
@@ -123,6 +123,7 @@ def test_the_comparison_shows_what_the_command_prints() -> None:
 def test_a_command_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(LabError, match="steady model no-such-file: status 2: .*no-such-file"):
         steady_json("model", "no-such-file")
+    (tmp_path / "steady").touch()
     monkeypatch.setattr(steady_command, "STEADY", tmp_path / "steady")
     with pytest.raises(LabError, match="cannot be run .*steady-lab root steady"):
         steady_json("model", "no-such-file")

@@ -22,7 +22,7 @@ from steady_lab.figures.recording import (
     take_arguments,
     take_recording,
 )
-from steady_lab.steady_command import steady_json
+from steady_lab.root.steady_command import steady_json
 from steady_lab.toml_table import NAME_PATTERN, Point, Table, load_toml
 
 WORKLOAD_SCHEMA = "steadyio.workload/1"

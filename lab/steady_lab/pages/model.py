@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from steady_lab.figures.spec import EXPERIMENTS
-from steady_lab.steady_command import steady_json
+from steady_lab.root.steady_command import steady_json
 
 SPANS = EXPERIMENTS / "spans"
 # As in docs/reference/steady-model.md.

@@ -15,7 +15,7 @@ from steady_lab.figures.rows import Measurements
 from steady_lab.figures.spec import Figure
 from steady_lab.figures.table import TextTable, format_number
 from steady_lab.pages.published import panel_name
-from steady_lab.steady_command import steady_json
+from steady_lab.root.steady_command import steady_json
 from steady_lab.toml_table import Point
 
 THROUGHPUT = METRICS["rt.mib_s"]

@@ -18,7 +18,7 @@ from typing import Any
 from steady_lab.errors import LabError
 from steady_lab.figures.results import write_atomically
 from steady_lab.figures.traced_loads import PLACES, TracedLoad, TracedLoads
-from steady_lab.steady_command import steady_json
+from steady_lab.root.steady_command import steady_json
 
 RUNS_FILE = "runs.json"
 RUNS_SCHEMA = "steadyio.traced-runs/1"

@@ -9,12 +9,15 @@ from typing import Any
 
 from steady_lab.errors import LabError
 from steady_lab.paths import BUILD, COMMAND
+from steady_lab.root.cargo import build_steady
 
 STEADY = BUILD / "bin" / "steady"
 
 
 def steady_json(*arguments: str) -> dict[str, Any]:
     """Return the JSON that a `steady` command prints; raises LabError with its words."""
+    if not STEADY.is_file():
+        build_steady()
     try:
         done = subprocess.run([STEADY, *arguments], capture_output=True, text=True)
     except OSError as error:
