@@ -12,7 +12,7 @@ from typing import Any
 
 from sets import TaskSet, random_card, random_set, toml
 from steady_lab.paths import GUEST_PROJECT
-from steady_lab.steady_command import STEADY
+from steady_lab.root.steady_command import STEADY
 from steady_lab.targets.target import BootRequest
 from steady_lab.targets.uml import uml
 
