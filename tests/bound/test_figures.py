@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The committed figures of real-time streams keep the bounds that `steady bound` computes."""
+
+import csv
+from pathlib import Path
+
+import pytest
+from check import bounds
+from sets import COMMAND_US, toml
+from steady_lab.paths import PROJECT
+
+RECORDS = PROJECT / "docs" / "results" / "records"
+CARD = PROJECT / "experiments" / "devices" / "foresee-ncemad9d-usb.toml"
+PAGE = PROJECT / "docs" / "reference" / "steady-bound.md"
+SPLIT_KIB = {"k2-whole": 0, "k2-split64": 64, "k2-split16": 16, "k2-split4": 4}
+PERIODS_US = {"every 10 ms": 10_000, "every 33 ms": 33_000, "every 100 ms": 100_000}
+FIGURES = {
+    "streams": ("read", "read"),
+    "streams-writes-read-beside-write": ("read", "write"),
+    "streams-writes-write-beside-read": ("write", "read"),
+    "streams-writes-write-beside-write": ("write", "write"),
+}
+
+
+def longest(figure: str) -> dict[tuple[str, str], int]:
+    """(variant, point) -> ns, of real-time."""
+    with (RECORDS / f"{figure}.csv").open(encoding="utf-8", newline="") as file:
+        return {
+            (row["variant"], row["point"]): int(row["max_ns"])
+            for row in csv.DictReader(file)
+            if row["class"] == "rt"
+        }
+
+
+def bound_ns(work: Path, op: str, background_op: str, split_kib: int, period_us: int) -> int | None:
+    task = {"name": "rt", "op": op, "kib": 64, "level": 0, "period_us": period_us}
+    tasks = {
+        "schema": "steadyio.tasks/1",
+        "name": "stream",
+        "k2": {
+            "inflight_max": 1,
+            "split_kib": split_kib,
+            "max_sectors_kb": 512,
+            "nr_requests": 256,
+        },
+        "host": {"command_us": COMMAND_US},
+        "background": {"op": background_op, "kib": 512},
+        "task": [task | {"jitter_us": 200, "cpu_us": COMMAND_US}],
+    }
+    (work / "stream.tasks.toml").write_text(toml(tasks), encoding="utf-8")
+    (found,) = bounds(work, CARD, "stream")
+    return int(found["job"]["bound_ns"]) if found["job"] else None
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_the_streams_of_the_figures_keep_their_bounds(figure: str, work: Path) -> None:
+    seen = longest(figure)
+    compared = 0
+    for variant, split_kib in SPLIT_KIB.items():
+        for point, period_us in PERIODS_US.items():
+            bound = bound_ns(work, *FIGURES[figure], split_kib, period_us)
+            if (variant, point) in seen and bound is not None:
+                assert seen[variant, point] <= bound, f"{figure} {variant} {point}"
+                compared += 1
+    assert compared >= len(SPLIT_KIB) - 1
+
+
+def test_the_page_shows_the_bounds_of_the_stream_of_the_readme(work: Path) -> None:
+    seen, page = longest("every-10-ms"), PAGE.read_text(encoding="utf-8")
+    for variant, split_kib in SPLIT_KIB.items():
+        bound = bound_ns(work, "read", "read", split_kib, PERIODS_US["every 10 ms"])
+        assert bound is not None
+        longest_ns = seen[variant, "every 10 ms"]
+        row = f"| {split_kib or 'off'} | {bound / 1e6:.2f} | {longest_ns / 1e6:.2f} |"
+        assert row in page.splitlines(), row
