@@ -222,7 +222,7 @@ impl Device {
         Ok(())
     }
 
-    /// The longest that one command can take, without the stalls that [`Device::stalls`] adds: it
+    /// The longest that one command can take, without the stalls that [`Device::stalls_ns`] adds: it
     /// starts anywhere, in a slow episode, all of it on one unit of the flash.
     pub fn command(&self, op: Op, kib: u64) -> Work {
         let slow = |slow_ns| if self.slow.length_us > 0 { slow_ns } else { 0 };

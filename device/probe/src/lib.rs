@@ -6,9 +6,8 @@
 //! is fitted whose parts the bound and the lab's emulated card know (`docs/devices.md`).
 //!
 //! [`place`] reads and writes a device; [`rounds`] says what is measured in which order, and gives
-//! [`samples`]; [`fit`] makes times of them, with [`line`] and [`states`]; [`queue`], [`cache`] and
-//! [`discard`] measure what only some devices have; [`profile`] is the result. What is fitted from
-//! is pure; only [`place`] touches a device.
+//! [`samples`]; [`fit`] makes times of them, with [`mod@line`] and [`states`]; [`queue`], [`cache`] and
+//! [`discard`] measure what only some devices have; [`profile`] is the result.
 
 pub mod cache;
 pub mod discard;

@@ -41,7 +41,7 @@ pub fn find(
     Ok(from_times(reads, each_ns(SMALL_KIB)?, each_ns(KIB_MAX)?, tags))
 }
 
-/// From the time per read with [`THREADS`] at a time. Reads meet on a unit by chance: with n
+/// From the time per read with 16 at a time. Reads meet on a unit by chance: with n
 /// of them on u units a unit is busy for n / (n + u - 1) of the time (a closed network of queues).
 pub fn from_times(reads: &Times, small_ns: f64, large_ns: f64, tags: u64) -> Option<Queue> {
     let alone_ns = reads.line.at(SMALL_KIB as f64) + reads.jump_ns;
