@@ -126,6 +126,8 @@ pub struct Task {
     /// O_DSYNC on the device: past its cache.
     #[serde(default)]
     pub durable: bool,
+    /// The systemd service whose threads do this; None: some other program's.
+    pub service: Option<String>,
 }
 
 fn yes() -> bool {
@@ -227,6 +229,9 @@ fn check_name(what: &str, name: &str) -> Result<(), BoundError> {
 
 fn check_task(task: &Task) -> Result<(), BoundError> {
     let fail = |text: String| Err(BoundError(format!("task {}: {text}", task.name)));
+    if let Some(service) = &task.service {
+        check_service(service).or_else(|error| fail(error.0))?;
+    }
     if task.durable && task.op == TaskOp::Read {
         return fail("durable: only with op = \"write\"".into());
     }
@@ -237,4 +242,15 @@ fn check_task(task: &Task) -> Result<(), BoundError> {
         ));
     }
     Ok(())
+}
+
+/// A name that systemd takes, and no path.
+fn check_service(service: &str) -> Result<(), BoundError> {
+    let is_fit = |c: char| c.is_ascii_alphanumeric() || ":-_.@\\".contains(c);
+    let name = service.strip_suffix(".service");
+    if name.is_some_and(|name| !name.is_empty() && name.chars().all(is_fit)) {
+        return Ok(());
+    }
+    let shown = service.escape_debug();
+    Err(BoundError(format!("service = \"{shown}\": must be a name such as \"camera.service\"")))
 }

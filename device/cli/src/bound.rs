@@ -80,7 +80,8 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     Ok(if holds { Status::Done } else { Status::Flawed })
 }
 
-fn read<T>(path: &Path, parse: impl Fn(&str) -> Result<T, BoundError>) -> anyhow::Result<T> {
+/// Of a file, with its name in errors.
+pub fn read<T>(path: &Path, parse: impl Fn(&str) -> Result<T, BoundError>) -> anyhow::Result<T> {
     let name = || path.display().to_string();
     parse(&fs::read_to_string(path).with_context(name)?).with_context(name)
 }

@@ -2,6 +2,7 @@
 //! The `steady` command: arguments, progress, output and exit status; the work is in the other
 //! crates.
 
+mod apply;
 mod bench;
 mod bound;
 mod direct;
@@ -40,6 +41,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    Apply(apply::Arguments),
     Bench(bench::Arguments),
     Bound(bound::Arguments),
     Completions(manual::Completions),
@@ -62,6 +64,7 @@ enum Command {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let outcome = match arguments.command {
+        Command::Apply(arguments) => apply::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Bound(arguments) => bound::run(&arguments),
         Command::Completions(arguments) => manual::complete(&arguments, Arguments::command()),

@@ -25,6 +25,7 @@ fn values_out_of_range_are_refused() {
         ("kib = 4", "kib = 4\ndurable = true", "durable: only with op = \"write\""),
         ("name = \"a\"", "name = \"\"", "name of task = \"\": must be 1 to 64"),
         ("kib = 4", "kib = 4\ncolour = 1", "unknown field `colour`"),
+        ("kib = 4", "kib = 4\nservice = \"../x.service\"", "service = \"../x.service\": must be"),
     ] {
         let text = refused(&TASK.replace(from, to));
         assert!(text.contains(part), "{text}");

@@ -3,6 +3,7 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
+mod apply;
 mod bench;
 mod bound;
 mod command_line;

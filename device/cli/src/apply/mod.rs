@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady apply`: set a disk up as a task set says, and keep it so.
+//!
+//! What is kept are files below /etc, which `files` makes and finds again; here are arguments, the
+//! bound that must hold, and the knobs of the running system.
+
+mod files;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use anyhow::{anyhow, ensure};
+use steadyio_bound::analysis::responses;
+use steadyio_bound::device::Device as Times;
+use steadyio_bound::tasks::{K2, TaskSet};
+use steadyio_core::device::Device;
+use steadyio_core::knob_guard::KnobGuard;
+use steadyio_core::knobs::{Queue, knob_attribute};
+use steadyio_core::value::Value;
+
+use crate::bound::read;
+use crate::exit::{Failure, Status};
+use crate::output::print;
+use files::{Files, Kept, Knobs};
+
+const HELP: &str = "Exit status: 0 done, or shown; 1 failed: knobs and files are as before; 2 the \
+command line or a file is wrong; 3 a task may miss its deadline: nothing was changed.";
+
+/// Set a disk up for a task set: scheduler, knobs and the I/O priority of services, and keep it so
+///
+/// Computes the bounds first, and changes nothing if a deadline may be missed. Then shows the files
+/// that keep the settings: a udev rule for the disk, and for each service of the tasks a systemd
+/// drop-in. With --yes it writes them and sets the knobs.
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub struct Arguments {
+    /// Times of the device (TOML): a profile of `steady probe`
+    #[arg(value_name = "PROFILE", required_unless_present = "remove")]
+    profile: Option<PathBuf>,
+    /// Tasks, background and knobs (TOML)
+    #[arg(value_name = "TASKS", required_unless_present = "remove")]
+    tasks: Option<PathBuf>,
+    /// Kernel name of the disk, for example mmcblk0
+    #[arg(long, value_name = "NAME", value_parser = disk_name)]
+    disk: String,
+    /// Do it; otherwise it is only shown
+    #[arg(long)]
+    yes: bool,
+    /// Remove what was written for this disk, and set scheduler and knobs as they were before
+    #[arg(long, conflicts_with_all = ["profile", "tasks"])]
+    remove: bool,
+    /// Write into the system below this folder, such as an image that is being built; sets nothing
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+}
+
+fn disk_name(text: &str) -> Result<String, String> {
+    let is_fit = |c: char| c.is_ascii_alphanumeric() || "-_!".contains(c);
+    if text.is_empty() || !text.chars().all(is_fit) {
+        return Err("must be a name in /sys/block, such as mmcblk0".into());
+    }
+    Ok(text.into())
+}
+
+pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
+    let files = Files::below(arguments.root.as_deref().unwrap_or(Path::new("/")), &arguments.disk);
+    if arguments.remove {
+        return remove(arguments, &files);
+    }
+    let (Some(profile), Some(tasks)) = (&arguments.profile, &arguments.tasks) else {
+        return Err(Failure::with(Status::Usage)(anyhow!("a profile and a task set are needed")));
+    };
+    let times = read(profile, Times::parse).map_err(Failure::with(Status::Usage))?;
+    let set = read(tasks, TaskSet::parse).map_err(Failure::with(Status::Usage))?;
+    times.check(&set).map_err(Failure::with(Status::Usage))?;
+    let levels = levels(&set).map_err(Failure::with(Status::Usage))?;
+    if let Some(text) = missed(&times, &set) {
+        eprintln!("steady: {text}; `steady bound` shows why. Nothing was changed");
+        return Ok(Status::Flawed);
+    }
+    let knobs = knobs(&set.k2);
+    let wanted = files.wanted(&knobs, &levels, knobs_before(arguments, &knobs));
+    print(&files::shown(&wanted))?;
+    if !arguments.yes {
+        eprintln!("steady: nothing was changed; --yes writes this{}", sets_too(arguments));
+        return Ok(Status::Done);
+    }
+    apply(arguments, &knobs, &wanted).map_err(Failure::with(Status::Failed))?;
+    for service in levels.keys() {
+        eprintln!("steady: {service} has its priority from its next start on");
+    }
+    Ok(Status::Done)
+}
+
+fn sets_too(arguments: &Arguments) -> &'static str {
+    if arguments.root.is_some() { "" } else { " and sets the knobs" }
+}
+
+/// The first task that may be late.
+fn missed(times: &Times, set: &TaskSet) -> Option<String> {
+    let found = responses(times, set);
+    set.tasks.iter().zip(found).find_map(|(task, response)| {
+        let bound_ns = response.job.map(|terms| terms.sum());
+        let deadline_ns = task.deadline_us() * 1_000;
+        match bound_ns {
+            Some(bound_ns) if bound_ns <= deadline_ns => None,
+            _ => Some(format!("task {} may miss its deadline", task.name)),
+        }
+    })
+}
+
+/// Services with the level of their tasks.
+fn levels(set: &TaskSet) -> anyhow::Result<BTreeMap<String, u64>> {
+    let mut levels = BTreeMap::new();
+    for task in &set.tasks {
+        let Some(service) = &task.service else { continue };
+        let level = *levels.entry(service.clone()).or_insert(task.level);
+        ensure!(
+            level == task.level,
+            "task {}: level = {}, but another task of {service} has {level}: a service has one",
+            task.name,
+            task.level
+        );
+    }
+    Ok(levels)
+}
+
+fn knobs(k2: &K2) -> Knobs {
+    let mut knobs = Knobs::from([("scheduler".to_string(), Value::from_text("k2"))]);
+    for (name, value) in [
+        ("queue/nr_requests", k2.nr_requests),
+        ("queue/max_sectors_kb", k2.max_sectors_kb),
+        ("iosched/inflight_max", k2.inflight_max),
+        ("iosched/split_kib", k2.split_kib),
+        ("iosched/rt_block_us", 0),
+        ("iosched/background_wait_ms_max", k2.background_wait_ms_max),
+    ] {
+        knobs.insert(name.into(), Value::from_text(&value.to_string()));
+    }
+    knobs
+}
+
+fn device(disk: &str) -> anyhow::Result<Device> {
+    let node = Path::new("/dev").join(disk.replace('!', "/"));
+    Ok(Device::open(&node)?)
+}
+
+/// What the running system has now, but for knobs of its scheduler, which go with it; that of an image
+/// is not known.
+fn knobs_before(arguments: &Arguments, knobs: &Knobs) -> Knobs {
+    if arguments.root.is_some() {
+        return Knobs::new();
+    }
+    let Ok(device) = device(&arguments.disk) else { return Knobs::new() };
+    let queue = Queue::new(&device.queue, &device.disk);
+    let keys = knobs.keys().filter(|key| !key.starts_with("iosched/"));
+    let value_of = |key: &String| {
+        let text = queue.read(&knob_attribute(key)?).ok()?;
+        Some((key.clone(), Value::from_text(&text)))
+    };
+    keys.filter_map(value_of).collect()
+}
+
+/// Sets first, as that shows whether the kernel takes it; if a file cannot be written, the knobs are
+/// restored.
+fn apply(arguments: &Arguments, knobs: &Knobs, wanted: &[Kept]) -> anyhow::Result<()> {
+    if arguments.root.is_some() {
+        return files::write(wanted);
+    }
+    let device = device(&arguments.disk)?;
+    let guard = KnobGuard::take(&device, &mut |text| eprintln!("steady: {text}"))?;
+    guard.queue().apply("apply", knobs, &BTreeSet::new())?;
+    files::write(wanted)?;
+    Ok(guard.leave()?)
+}
+
+fn remove(arguments: &Arguments, files: &Files) -> Result<Status, Failure> {
+    let failed = Failure::with(Status::Failed);
+    let kept = files.kept().map_err(failed)?;
+    if kept.is_empty() {
+        eprintln!("steady: {}: nothing was applied", arguments.disk);
+        return Ok(Status::Done);
+    }
+    for path in &kept {
+        print(&format!("{}\n", path.display()))?;
+    }
+    if !arguments.yes {
+        eprintln!("steady: nothing was changed; --yes removes this");
+        return Ok(Status::Done);
+    }
+    let before = files.before();
+    files::remove(&kept).map_err(Failure::with(Status::Failed))?;
+    if arguments.root.is_none() && !before.is_empty() {
+        restore(&arguments.disk, &before).map_err(Failure::with(Status::Failed))?;
+    }
+    Ok(Status::Done)
+}
+
+fn restore(disk: &str, before: &Knobs) -> anyhow::Result<()> {
+    let device = device(disk)?;
+    Queue::new(&device.queue, &device.disk).apply("remove", before, &BTreeSet::new())?;
+    Ok(())
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady apply` into a system below a folder; on a running one it is tested in the lab.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+const CARD: &str = "experiments/devices/foresee-ncemad9d-usb.toml";
+const RULE: &str = "etc/udev/rules.d/90-steadyio-mmcblk0.rules";
+const DROP_IN: &str = "etc/systemd/system/arm.service.d/90-steadyio-mmcblk0.conf";
+
+struct Image(tempfile::TempDir);
+
+impl Image {
+    fn new() -> Image {
+        Image(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, below: &str) -> PathBuf {
+        self.0.path().join(below)
+    }
+
+    fn apply(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
+        command.current_dir(ROOT).args(["apply", "--disk", "mmcblk0", "--root"]);
+        command.arg(self.0.path()).args(arguments).output().unwrap()
+    }
+
+    /// The robot's tasks, those of the arm by a service.
+    fn tasks(&self, from: &str, to: &str) -> String {
+        let robot = fs::read_to_string(format!("{ROOT}/docs/examples/robot.toml")).unwrap();
+        let path = self.path("tasks.toml");
+        let served =
+            robot.replace("name = \"joints\"", "name = \"joints\"\nservice = \"arm.service\"");
+        assert!(served.contains(from));
+        fs::write(&path, served.replace(from, to)).unwrap();
+        path.to_str().unwrap().into()
+    }
+}
+
+fn text(path: &Path) -> String {
+    fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn what_would_be_written_is_shown_and_nothing_is() {
+    let image = Image::new();
+    let output = image.apply(&[CARD, &image.tasks("a", "a")]);
+    assert_eq!(output.status.code(), Some(0));
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("ATTR{queue/scheduler}=\"k2\""), "{said}");
+    assert!(said.contains("IOSchedulingClass=realtime\nIOSchedulingPriority=0\n"), "{said}");
+    assert!(!image.path("etc").exists());
+}
+
+#[test]
+fn rule_and_drop_in_are_written_and_removed_again() {
+    let image = Image::new();
+    let output = image.apply(&[CARD, &image.tasks("a", "a"), "--yes"]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let rule = text(&image.path(RULE));
+    let at = |attribute: &str| rule.find(&format!("ATTR{{queue/{attribute}}}")).unwrap();
+    // A scheduler's knobs are there only once it is set.
+    assert!(at("scheduler") < at("nr_requests") && at("scheduler") < at("iosched/split_kib"));
+    assert!(rule.contains("ATTR{queue/iosched/split_kib}=\"16\""), "{rule}");
+    assert!(text(&image.path(DROP_IN)).contains("IOSchedulingPriority=0"));
+
+    let shown = image.apply(&["--remove"]);
+    assert_eq!(shown.status.code(), Some(0));
+    assert!(image.path(RULE).exists());
+    let removed = image.apply(&["--remove", "--yes"]);
+    assert_eq!(removed.status.code(), Some(0));
+    assert!(!image.path(RULE).exists() && !image.path(DROP_IN).parent().unwrap().exists());
+}
+
+#[test]
+fn a_deadline_that_may_be_missed_changes_nothing() {
+    let image = Image::new();
+    let tasks = image.tasks("period_us = 20000", "period_us = 20000\ndeadline_us = 1000");
+    let output = image.apply(&[CARD, &tasks, "--yes"]);
+    assert_eq!(output.status.code(), Some(3));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("task log may miss its deadline"), "{said}");
+    assert!(!image.path("etc").exists());
+}
+
+#[test]
+fn a_file_of_somebody_else_is_kept() {
+    let image = Image::new();
+    fs::create_dir_all(image.path(DROP_IN).parent().unwrap()).unwrap();
+    fs::write(image.path(DROP_IN), "[Service]\n").unwrap();
+    let output = image.apply(&[CARD, &image.tasks("a", "a"), "--yes"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("was not written by steady apply"), "{said}");
+    assert!(!image.path(RULE).exists());
+    assert_eq!(text(&image.path(DROP_IN)), "[Service]\n");
+    image.apply(&["--remove", "--yes"]);
+    assert!(image.path(DROP_IN).exists());
+}
+
+#[test]
+fn a_service_has_one_level() {
+    let image = Image::new();
+    let tasks = image.tasks("name = \"log\"", "name = \"log\"\nservice = \"arm.service\"");
+    let output = image.apply(&[CARD, &tasks]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("task log: level = 1, but another task of arm.service has 0"), "{said}");
+}
+
+#[test]
+fn a_disk_is_a_name() {
+    let output = Command::new(env!("CARGO_BIN_EXE_steady"))
+        .args(["apply", "--remove", "--disk", "/dev/mmcblk0"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+}

@@ -1,0 +1,45 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Runs in a guest with an eMMC: `steady apply` sets the disk up and keeps it so, --remove takes it back,
+# and what cannot be kept is not set.
+project=/run/steadyio/project
+queue=/sys/block/mmcblk0/queue
+rule=/etc/udev/rules.d/90-steadyio-mmcblk0.rules
+
+fail() {
+	echo "$*"
+	exit 1
+}
+
+apply() {
+	$project/build/bin/steady apply "$project/experiments/devices/foresee-ncemad9d-usb.toml" \
+		"$project/docs/examples/robot.toml" --disk mmcblk0 "$@"
+}
+
+values() {
+	(cd $queue && cat scheduler max_sectors_kb nr_requests)
+}
+
+mount -t tmpfs tmpfs /etc
+echo mq-deadline >$queue/scheduler
+echo 256 >$queue/max_sectors_kb
+before=$(values)
+
+apply >/dev/null || fail "showing: status $?"
+[ "$(values)" = "$before" ] || fail "showing has set something"
+
+mount -o remount,ro /etc
+apply --yes && fail "a file that cannot be written is no error"
+[ "$(values)" = "$before" ] || fail "what cannot be kept was set: $(values)"
+mount -o remount,rw /etc
+
+apply --yes || fail "applying: status $?"
+grep -q "\[k2\]" $queue/scheduler || fail "k2 is not set"
+[ "$(cat $queue/iosched/split_kib)" = 16 ] || fail "split_kib is not set"
+[ "$(cat $queue/max_sectors_kb)" = 512 ] || fail "max_sectors_kb is not set"
+grep -q 'ATTR{queue/scheduler}="k2"' $rule || fail "no rule"
+# Applied again, what was before stays so.
+apply --yes || fail "applying again: status $?"
+$project/build/bin/steady apply --remove --disk mmcblk0 --yes || fail "removing: status $?"
+[ ! -e $rule ] || fail "the rule is left"
+[ "$(values)" = "$before" ] || fail "not as before: $(values), was $before"
