@@ -7,7 +7,7 @@ from pathlib import Path
 
 from steady_lab.root.apt import resolve
 from steady_lab.root.cargo import build_steady, install_capi
-from steady_lab.root.lock import LOCK, write_lock
+from steady_lab.root.lock import LOCK, NATIVE, write_lock
 from steady_lab.root.root import build_root, guest_root
 
 
@@ -19,6 +19,13 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     actions = root.add_subparsers(required=True, metavar="ACTION")
     build = actions.add_parser(
         "build", help="download and unpack it, once; print its two root directories"
+    )
+    build.add_argument(
+        "--for",
+        dest="architecture",
+        choices=(NATIVE, "arm64"),
+        default=NATIVE,
+        help="for guests of this architecture, by Debian's name [%(default)s]",
     )
     build.set_defaults(func=_build)
     steady = actions.add_parser("steady", help="build the command `steady` in it; print its path")
@@ -34,8 +41,8 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def _build(arguments: argparse.Namespace) -> int:
-    print(guest_root().path)
-    print(build_root().path)
+    print(guest_root(arguments.architecture).path)
+    print(build_root(arguments.architecture).path)
     return 0
 
 
