@@ -27,8 +27,17 @@ pub struct Finding {
 
 /// All findings, the worst first.
 pub fn findings(system: &System) -> Vec<Finding> {
-    let rules =
-        [realtime_tasks, scheduler, swap, no_fua, sync_writers_on_6_1, few_tags, behind_usb];
+    let rules = [
+        realtime_tasks,
+        scheduler,
+        cgroup_limits,
+        swap,
+        no_fua,
+        sync_writers_on_6_1,
+        few_tags,
+        no_lazytime,
+        behind_usb,
+    ];
     rules.iter().filter_map(|rule| rule(system)).collect()
 }
 
@@ -106,6 +115,43 @@ fn scheduler(system: &System) -> Option<Finding> {
         (Some(format!("insmod k2.ko && {choose}")), Some(build.to_string()))
     };
     Some(Finding { id: "k2-not-loaded", text: format!("{text}; k2 is not loaded"), mend, advice })
+}
+
+fn cgroup_limits(system: &System) -> Option<Finding> {
+    let first = system.cgroup_limits.first()?;
+    let more = system.cgroup_limits.len() - 1;
+    let (device, _) = first.line.split_once(' ')?;
+    let file = first.file.display();
+    let none = if first.file.ends_with("io.max") {
+        "rbps=max wbps=max riops=max wiops=max"
+    } else {
+        "target=0"
+    };
+    Some(Finding {
+        id: "cgroup-limits",
+        text: format!(
+            "{file} has \"{}\" ({more} more such lines): I/Os of that group, and with io.latency \
+             those of others, wait before the scheduler sees them, whatever their priority",
+            first.line
+        ),
+        mend: Some(format!("echo '{device} {none}' > {file}")),
+        advice: Some("and take the limit out of the unit that sets it".into()),
+    })
+}
+
+/// Measured on 6.1; a 6.12 kernel writes the times although lazytime is set (docs/results/s4.md).
+fn no_lazytime(system: &System) -> Option<Finding> {
+    let first = system.without_lazytime.first()?;
+    (system.kernel < (6, 12)).then(|| Finding {
+        id: "no-lazytime",
+        text: format!(
+            "{} is ext4 without lazytime: each write changes a file's times, and a write() may wait \
+             while the journal writes them",
+            first.display()
+        ),
+        mend: Some(format!("mount -o remount,lazytime {}", first.display())),
+        advice: Some("and add lazytime to its options in /etc/fstab".into()),
+    })
 }
 
 fn swap(system: &System) -> Option<Finding> {
@@ -201,8 +247,9 @@ fn behind_usb(system: &System) -> Option<Finding> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::system::{Disk, SyncWriter};
+    use super::super::system::{CgroupLimit, Disk, SyncWriter};
     use super::*;
 
     /// Nothing to complain about.
@@ -311,6 +358,27 @@ mod tests {
         let writer = SyncWriter { process: 5, path: "/data/log".into() };
         let mut system = System { sync_writers: vec![writer], ..good() };
         assert!(only(&system).text.contains("/data/log") && only(&system).mend.is_none());
+        system.kernel = (6, 12);
+        assert_eq!(ids(&system), [""; 0]);
+    }
+
+    #[test]
+    fn the_line_of_a_control_group_lifts_its_limit() {
+        let limit = |file: &str, line: &str| {
+            let limits = vec![CgroupLimit { file: file.into(), line: line.into() }];
+            only(&System { cgroup_limits: limits, ..good() }).mend.unwrap()
+        };
+        let line = "echo '179:0 rbps=max wbps=max riops=max wiops=max' > /sys/fs/cgroup/a/io.max";
+        assert_eq!(limit("/sys/fs/cgroup/a/io.max", "179:0 rbps=max wbps=1000"), line);
+        let line = "echo '179:0 target=0' > /sys/fs/cgroup/a/io.latency";
+        assert_eq!(limit("/sys/fs/cgroup/a/io.latency", "179:0 target=5000"), line);
+    }
+
+    #[test]
+    fn lazytime_counts_before_6_12() {
+        let mut system = System { without_lazytime: vec!["/data".into()], ..good() };
+        let line = "mount -o remount,lazytime /data";
+        assert_eq!(only(&system).mend.as_deref(), Some(line));
         system.kernel = (6, 12);
         assert_eq!(ids(&system), [""; 0]);
     }

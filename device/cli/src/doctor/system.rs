@@ -42,6 +42,10 @@ pub struct System {
     pub swaps: Vec<String>,
     /// Files on the disk that are open with O_SYNC or O_DSYNC.
     pub sync_writers: Vec<SyncWriter>,
+    /// Limits of control groups on the disk, in files of cgroup 2.
+    pub cgroup_limits: Vec<CgroupLimit>,
+    /// Where file systems of ext4 on the disk are mounted without lazytime.
+    pub without_lazytime: Vec<PathBuf>,
     /// k2's module is installed for this kernel.
     pub k2_installed: bool,
     /// What could not be looked at, in words.
@@ -97,6 +101,14 @@ pub struct SyncWriter {
     pub path: PathBuf,
 }
 
+/// A line of `io.max` or `io.latency`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CgroupLimit {
+    /// Of cgroup 2, below /sys.
+    pub file: PathBuf,
+    pub line: String,
+}
+
 impl System {
     /// Looks at a disk; `numbers` are the device numbers of it and its partitions.
     pub fn read(roots: &Roots, disk: &str, numbers: &[u64]) -> io::Result<System> {
@@ -105,6 +117,8 @@ impl System {
             kernel: major_minor(&release),
             disk: read_disk(&roots.sys, disk)?,
             swaps: swaps(&roots.proc, disk, numbers),
+            cgroup_limits: cgroup_limits(&roots.sys, numbers),
+            without_lazytime: without_lazytime(&roots.proc, numbers),
             k2_installed: module_is_installed(&roots.modules, "k2"),
             ..System::default()
         };
@@ -200,6 +214,53 @@ fn swaps(proc: &Path, disk: &str, numbers: &[u64]) -> Vec<String> {
         })
         .map(String::from)
         .collect()
+}
+
+/// As the kernel writes a device number: major:minor.
+fn words_of(numbers: &[u64]) -> Vec<String> {
+    let word = |n: &u64| format!("{}:{}", rustix::fs::major(*n), rustix::fs::minor(*n));
+    numbers.iter().map(word).collect()
+}
+
+/// In all control groups; those without the controller have no such files.
+fn cgroup_limits(sys: &Path, numbers: &[u64]) -> Vec<CgroupLimit> {
+    const FILES: [&str; 2] = ["io.max", "io.latency"];
+    let devices = words_of(numbers);
+    let mut found = Vec::new();
+    let mut groups = vec![sys.join("fs/cgroup")];
+    while let Some(group) = groups.pop() {
+        for file in FILES.map(|name| group.join(name)) {
+            let text = fs::read_to_string(&file).unwrap_or_default();
+            let is_of_disk = |line: &&str| {
+                line.split_once(' ').is_some_and(|(device, _)| devices.iter().any(|d| d == device))
+            };
+            let lines = text.lines().filter(is_of_disk);
+            found.extend(lines.map(|line| CgroupLimit { file: file.clone(), line: line.into() }));
+        }
+        let entries = fs::read_dir(&group).into_iter().flatten().flatten();
+        let is_dir = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+        groups.extend(entries.filter(is_dir).map(|entry| entry.path()));
+    }
+    found.sort_by(|one, other| one.file.cmp(&other.file));
+    found
+}
+
+/// From proc_pid_mountinfo(5): the device is the third field, the place the fifth; type, source and
+/// options of the file system follow a dash.
+fn without_lazytime(proc: &Path, numbers: &[u64]) -> Vec<PathBuf> {
+    let devices = words_of(numbers);
+    let text = fs::read_to_string(proc.join("self/mountinfo")).unwrap_or_default();
+    let place = |line: &str| {
+        let (own, of_filesystem) = line.split_once(" - ")?;
+        let fields: Vec<&str> = own.split(' ').collect();
+        let filesystem: Vec<&str> = of_filesystem.split(' ').collect();
+        let [kind, _, options] = filesystem[..] else { return None };
+        let is_of_disk = devices.iter().any(|device| Some(&device.as_str()) == fields.get(2));
+        let is_lazy = options.split(',').any(|option| option == "lazytime");
+        let is_found = is_of_disk && kind == "ext4" && !is_lazy;
+        is_found.then(|| fields.get(4).map(PathBuf::from))?
+    };
+    text.lines().filter_map(place).collect()
 }
 
 fn numbered(dir: &Path) -> io::Result<Vec<u32>> {
@@ -368,6 +429,33 @@ mod tests {
         fs::remove_dir_all(roots.proc.join(KTHREADD)).unwrap();
         let system = System::read(&roots, "mmcblk0", &[]).unwrap();
         assert!(system.unseen[0].contains("hidepid"), "{:?}", system.unseen);
+    }
+
+    #[test]
+    fn limits_of_control_groups_are_found_by_the_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        let roots = roots(dir.path(), "platform");
+        let limit = "179:0 rbps=max wbps=1048576 riops=max wiops=max";
+        put(&roots.sys, "fs/cgroup/a.slice/b.service/io.max", &format!("{limit}\n8:0 rbps=1\n"));
+        put(&roots.sys, "fs/cgroup/a.slice/io.latency", "");
+        let number = rustix::fs::makedev(179, 0);
+        let system = System::read(&roots, "mmcblk0", &[number]).unwrap();
+        let file = roots.sys.join("fs/cgroup/a.slice/b.service/io.max");
+        assert_eq!(system.cgroup_limits, [CgroupLimit { file, line: limit.into() }]);
+    }
+
+    #[test]
+    fn ext4_without_lazytime_is_found_by_its_device() {
+        let dir = tempfile::tempdir().unwrap();
+        let roots = roots(dir.path(), "platform");
+        let lines = "30 1 179:1 / / rw,relatime shared:1 - ext4 /dev/root rw\n\
+                     31 1 179:2 / /data rw - ext4 /dev/mmcblk0p2 rw,lazytime\n\
+                     32 1 179:2 / /more rw - vfat /dev/mmcblk0p2 rw\n\
+                     33 1 8:1 / /other rw - ext4 /dev/sda1 rw\n";
+        put(&roots.proc, "self/mountinfo", lines);
+        let numbers = [1, 2].map(|minor| rustix::fs::makedev(179, minor));
+        let system = System::read(&roots, "mmcblk0", &numbers).unwrap();
+        assert_eq!(system.without_lazytime, [PathBuf::from("/")]);
     }
 
     #[test]
