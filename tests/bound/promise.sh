@@ -1,0 +1,35 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Runs in a guest with an eMMC: the five commands of docs/guides/promise.md, one per line of the file
+# `commands`, with the status that each must end with.
+project=/run/steadyio/project
+PATH=$project/build/bin:$PATH
+queue=/sys/block/mmcblk0/queue
+
+fail() {
+	echo "$*"
+	exit 1
+}
+
+run() { # $1: number of the command, $2: its exit status
+	command=$(sed -n "$1p" commands)
+	echo "\$ $command"
+	sh -c "$command"
+	status=$?
+	[ $status -eq "$2" ] || fail "$command: status $status, not $2"
+}
+
+mkfs.ext4 -q /dev/mmcblk0 2g
+mkdir /tmp/data
+# The guest's own folders are read only.
+mount -t tmpfs tmpfs /etc
+mount -o lazytime /dev/mmcblk0 /tmp/data
+sed -i 's,/data/probe,/tmp/data/probe,' commands
+cp $project/docs/examples/robot.toml .
+
+run 1 1
+run 2 0
+run 3 0
+run 4 0
+grep -q "\[k2\]" $queue/scheduler || fail "k2 is not set"
+run 5 0
