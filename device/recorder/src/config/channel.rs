@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Channels: what is recorded, and the rings that their records come through.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use super::{
+    ConfigError, POLLS_PER_RING_MIN, RECORD_BYTES_MAX, RING_BYTES, RING_RECORDS_MIN,
+    TOPIC_BYTES_MAX, within, wrong,
+};
+use crate::mcap::definitions::{ChannelSpec, SchemaSpec};
+use crate::mcap::layout::single_overhead_bytes;
+use crate::ring::HEADER_BYTES;
+
+/// How the bytes of a channel are to be understood, as MCAP has it; names may be empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Schema {
+    /// Name of the type.
+    pub name: String,
+    /// Language of the definition, `jsonschema` or `protobuf` for example.
+    pub encoding: String,
+    pub data: Vec<u8>,
+}
+
+/// The schemas of a recording so far, each once.
+#[derive(Debug, Default)]
+pub(crate) struct Schemas(HashMap<Schema, usize>);
+
+impl Schemas {
+    /// The position of a schema, and its definition if it is a new one.
+    pub(crate) fn number_of(
+        &mut self,
+        schema: Option<&Schema>,
+    ) -> (Option<usize>, Option<SchemaSpec>) {
+        let Some(schema) = schema else { return (None, None) };
+        if let Some(known) = self.0.get(schema) {
+            return (Some(*known), None);
+        }
+        let number = self.0.len();
+        self.0.insert(schema.clone(), number);
+        let Schema { name, encoding, data } = schema.clone();
+        (Some(number), Some(SchemaSpec { name, encoding, data }))
+    }
+
+    /// It was not defined after all.
+    pub(crate) fn forget(&mut self, schema: &Schema) {
+        self.0.remove(schema);
+    }
+}
+
+/// One stream of records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChannelConfig {
+    /// Name of the channel in the recording.
+    pub topic: String,
+    /// Encoding of the records, `json`, `cdr` or nothing.
+    pub message_encoding: String,
+    /// Schema of the records, if known.
+    pub schema: Option<Schema>,
+    /// Free keys and values, each key once.
+    pub metadata: Vec<(String, String)>,
+    pub record_bytes_max: u64,
+    /// Time between records; None if irregular.
+    pub period: Option<Duration>,
+    /// Memory between caller and writer thread; of no meaning if the channels share a ring.
+    pub ring_bytes: u64,
+}
+
+impl ChannelConfig {
+    pub(super) fn check(&self, longest: u64, poll: Option<Duration>) -> Result<(), ConfigError> {
+        let key = |field: &str| format!("channel {:?}: {field}", self.topic);
+        within(&key("length of its topic"), self.topic.len() as u64, (1, TOPIC_BYTES_MAX))?;
+        within(&key("record_bytes_max"), self.record_bytes_max, (1, RECORD_BYTES_MAX))?;
+        if self.record_bytes_max > longest {
+            let reason = format!("must be at most {longest}; raise longest_record_bytes");
+            return Err(wrong(key("record_bytes_max"), self.record_bytes_max, reason));
+        }
+        if self.period.is_some_and(|period| period.is_zero()) {
+            return Err(wrong(
+                key("period"),
+                "0",
+                "must be longer than 0; omit it if there is none",
+            ));
+        }
+        poll.map_or(Ok(()), |poll| {
+            let need = self.comes_in_polls(poll).max(RING_RECORDS_MIN * self.slot_bytes());
+            check_ring(&key("ring_bytes"), self.ring_bytes, need, poll)
+        })
+    }
+
+    /// As it goes into the segments.
+    pub(crate) fn spec(&self, schema: Option<usize>) -> ChannelSpec {
+        ChannelSpec {
+            topic: self.topic.clone(),
+            message_encoding: self.message_encoding.clone(),
+            schema,
+            metadata: self.metadata.clone(),
+        }
+    }
+
+    /// Of a channel that is declared while the recorder runs. `ring_bytes` is that of the ring that
+    /// all share.
+    pub(crate) fn check_late(&self, limits: &LateLimits) -> Result<(), ConfigError> {
+        let own = limits.shared_ring_bytes.is_none().then_some(limits.poll);
+        self.check(limits.longest, own)?;
+        limits.shared_ring_bytes.map_or(Ok(()), |bytes| {
+            let need = RING_RECORDS_MIN * self.slot_bytes();
+            check_ring("all channels: ring_bytes", bytes, need, limits.poll)
+        })
+    }
+
+    /// A record in a ring.
+    pub(super) fn slot_bytes(&self) -> u64 {
+        self.record_bytes_max + HEADER_BYTES as u64
+    }
+
+    /// What comes in as many polls as a ring must last for.
+    pub(super) fn comes_in_polls(&self, poll: Duration) -> u64 {
+        let polls = u128::from(POLLS_PER_RING_MIN) * poll.as_nanos();
+        let records = self.period.map_or(0, |period| polls.div_ceil(period.as_nanos()));
+        self.slot_bytes().saturating_mul(u64::try_from(records).unwrap_or(u64::MAX))
+    }
+}
+
+/// What the configuration allows channels that come later.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LateLimits {
+    pub(super) longest: u64,
+    pub(super) poll: Duration,
+    pub(crate) shared_ring_bytes: Option<u64>,
+}
+
+pub(super) fn check_ring(
+    key: &str,
+    bytes: u64,
+    need: u64,
+    poll: Duration,
+) -> Result<(), ConfigError> {
+    within(key, bytes, RING_BYTES)?;
+    if bytes >= need {
+        return Ok(());
+    }
+    let reason = format!(
+        "must be at least {need}: the writer thread polls every {poll:?}, and the ring must last \
+         for {POLLS_PER_RING_MIN} polls"
+    );
+    Err(wrong(key, bytes, reason))
+}
+
+/// The longest record that a channel may have, beside however many others.
+pub fn record_bytes_max(unit_bytes: u64, longest_record_bytes: u64) -> u64 {
+    let fits = unit_bytes.saturating_sub(single_overhead_bytes(usize::MAX) as u64);
+    fits.max(longest_record_bytes)
+}

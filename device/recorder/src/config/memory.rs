@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Memory: rings and blocks, and how much of it may be locked.
+
+use super::{
+    BLOCK_BYTES, ChannelConfig, ConfigError, KIB, RING_RECORDS_MIN, RecorderConfig,
+    bytes_in_memory, defaults, wrong,
+};
+use crate::sizing::buffers_bytes;
+use steadyio_core::memory::{lockable_bytes, locked_bytes, may_lock};
+
+impl RecorderConfig {
+    /// The smallest ring that all channels can share.
+    pub(super) fn shared_ring_min(&self) -> u64 {
+        let comes = self.channels.iter().map(|channel| channel.comes_in_polls(self.poll()));
+        let slot = self.channels.iter().map(ChannelConfig::slot_bytes).max().unwrap_or(0);
+        comes.fold(0, u64::saturating_add).max(RING_RECORDS_MIN * slot)
+    }
+
+    /// A ring of `wanted` bytes that all channels share, or what may be locked if that is less and
+    /// suffices.
+    pub fn fitting_ring_bytes(&self, wanted: u64) -> u64 {
+        let fits = wanted.min(defaults::whole_blocks_within(self.room_for_rings()));
+        fits.max(defaults::whole_blocks(self.shared_ring_min()))
+    }
+
+    /// Whether so much for blocks may be locked, and the rings.
+    pub(super) fn check_memory(&self, blocks_bytes: u64) -> Result<(), ConfigError> {
+        let rings = self.channels.len().max(1) as u64;
+        // Each may touch a page more than it fills.
+        let needed = blocks_bytes.saturating_add(self.rings_bytes() + rings * BLOCK_BYTES);
+        if !self.lock_memory || may_lock(needed) {
+            return Ok(());
+        }
+        let reason = format!(
+            "only {} may be locked: raise the limit ('ulimit -l {}' as root, or LimitMEMLOCK= in a \
+             systemd unit), choose a smaller ring, unit or longest record, or do without locked \
+             memory and accept page faults",
+            self.lockable_bytes(),
+            needed.saturating_add(locked_bytes()).div_ceil(KIB)
+        );
+        Err(wrong("memory to lock", needed, reason))
+    }
+
+    /// How much more may be locked; u64::MAX without a limit.
+    pub fn lockable_bytes(&self) -> u64 {
+        self.lock_memory.then(lockable_bytes).flatten().unwrap_or(u64::MAX)
+    }
+
+    /// What may be locked for rings. Of what remains beside the blocks, channels that come later
+    /// get half, if each is to have a ring of its own.
+    pub fn room_for_rings(&self) -> u64 {
+        let lockable = self.lockable_bytes();
+        let layout = self.definitions().ok().and_then(|known| self.largest_layout(&known).ok());
+        let unit_bytes = bytes_in_memory(self.unit_bytes);
+        let block_bytes = layout.map_or(unit_bytes, |layout| layout.block_buffer_bytes());
+        let pages = self.channels.len().max(1) as u64 * BLOCK_BYTES;
+        let all = lockable.saturating_sub(buffers_bytes(block_bytes).saturating_add(pages));
+        let late = self.shared_ring_bytes.is_none() && self.late.channels > 0;
+        if late { all / 2 } else { all }
+    }
+
+    /// Memory between callers and writer thread, all together.
+    pub fn rings_bytes(&self) -> u64 {
+        let own = self.channels.iter().map(|channel| channel.ring_bytes).sum();
+        self.shared_ring_bytes.unwrap_or(own)
+    }
+}

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The configuration of a recorder, checked before anything is created.
+//!
+//! Here is what a caller fills in, and the check of all of it; [`channel`] has what is recorded,
+//! [`defaults`] what holds where nothing is said, `retention` how many segments that takes, and
+//! `memory` how much may be locked.
+
+pub mod channel;
+pub mod defaults;
+mod memory;
+mod retention;
+
+use std::collections::HashSet;
+use std::fmt::Display;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use channel::{ChannelConfig, Schema, record_bytes_max};
+pub(crate) use channel::{LateLimits, Schemas};
+
+use crate::mcap::definitions::{DefinitionError, Definitions, Mark};
+use crate::mcap::layout::{Layout, LayoutConfig, LayoutError, PAYLOAD_BYTES_LIMIT};
+use crate::mcap::private::PROFILE_BYTES_MAX;
+use crate::sizing::buffers_bytes;
+use channel::check_ring;
+use retention::Segments;
+
+/// Alignment of all writes: the block size of ext4 and of flash translation.
+pub const BLOCK_BYTES: u64 = 4096;
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+const UNIT_BYTES: (u64, u64) = (8 * KIB, 16 * MIB);
+const SEGMENT_BYTES: (u64, u64) = (256 * KIB, 64 * GIB);
+/// How many are kept.
+pub const SEGMENTS: (u64, u64) = (2, 10_000);
+const RING_BYTES: (u64, u64) = (4 * KIB, 4 * GIB);
+const RECORD_BYTES_MAX: u64 = PAYLOAD_BYTES_LIMIT as u64;
+/// Of a recording.
+pub const CHANNELS_MAX: u64 = 10_000;
+const TOPIC_BYTES_MAX: u64 = 256;
+/// Twice in memory.
+const LATE_DEFINITION_BYTES_MAX: u64 = 8 * MIB;
+const LOSS_WINDOW_MS: (u64, u64) = (2, 3_600_000);
+/// A segment with less room for data than this many units would be mostly index and padding.
+const UNITS_PER_SEGMENT_MIN: u64 = 4;
+/// The writer thread polls this often per loss window,
+const POLLS_PER_WINDOW: u32 = 8;
+/// but within these limits: rarer polls would need huge rings.
+const POLL: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
+/// A ring must last for this many polls, or a single late one would lose records.
+const POLLS_PER_RING_MIN: u32 = 4;
+/// And half of it has room for any record: who waits for room waits for that.
+const RING_RECORDS_MIN: u64 = 2;
+
+/// Mapping a length beyond the address space fails with an error.
+pub(crate) fn bytes_in_memory(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+/// How much is kept. Each becomes a number of segments before anything is created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retention {
+    /// This many segments.
+    Segments(u64),
+    /// As many segments as fit into this many bytes.
+    Bytes(u64),
+    /// As many segments as leave this many bytes of the file system free; but those that are there
+    /// stay, and so do two.
+    MinFreeBytes(u64),
+    /// Enough segments for this long, at the declared rates, if all channels have a period.
+    Time(Duration),
+}
+
+/// What happens when all segments are full.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// The oldest segment is overwritten.
+    #[default]
+    Recycle,
+    /// Recording ends; later records are lost, and counted.
+    Stop,
+}
+
+/// What happens when a write or sync fails.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnFailure {
+    /// It is tried again, and recording goes on when the device does.
+    #[default]
+    Wait,
+    /// Recording ends, and keeps what is durable.
+    Exit,
+}
+
+/// I/O priority of the writer thread, as in ionice(1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IoPriority {
+    /// 1 real-time, 2 best effort, 3 idle.
+    pub class: u8,
+    /// 0 (first) to 7.
+    pub level: u8,
+}
+
+/// How the writer thread submits I/O.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum EngineChoice {
+    /// io_uring if the kernel has it and allows it, else pwrite.
+    #[default]
+    Best,
+    /// io_uring, or an error.
+    IoUring,
+    /// pwrite() and fdatasync().
+    Pwrite,
+}
+
+/// How the writer thread runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WriterConfig {
+    /// How it submits I/O.
+    pub engine: EngineChoice,
+    /// SCHED_FIFO at this priority.
+    pub fifo_priority: Option<u8>,
+    /// On this CPU only.
+    pub cpu: Option<usize>,
+    /// With this I/O priority.
+    pub io_priority: Option<IoPriority>,
+}
+
+/// Room for channels that are declared while recording: memory, and space in each segment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LateRoom {
+    /// How many.
+    pub channels: u64,
+    /// Of their topics and schemas, all together.
+    pub definition_bytes: u64,
+}
+
+/// A recorder: one pool of segments in one directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecorderConfig {
+    /// Where the segments are; nothing else should be there.
+    pub dir: PathBuf,
+    /// What MCAP calls so: how channels and schemas are to be understood, `ros2` for example.
+    pub profile: String,
+    /// What is recorded.
+    pub channels: Vec<ChannelConfig>,
+    /// For what is declared later.
+    pub late: LateRoom,
+    /// How much a power cut may lose, in time.
+    pub loss_window: Duration,
+    /// Largest write; ideally a multiple of the device's erase block. A longer record is one write.
+    pub unit_bytes: u64,
+    /// Longest record that a channel may have, 64 MiB at most: memory for four (above 16 MiB, two)
+    /// is locked. 0: what a unit has room for.
+    pub longest_record_bytes: u64,
+    /// One ring for all channels, which one thread then appends to; None: each has its own.
+    pub shared_ring_bytes: Option<u64>,
+    /// Size of a segment.
+    pub segment_bytes: u64,
+    /// How much is kept.
+    pub retention: Retention,
+    /// What happens when all segments are full.
+    pub when_full: WhenFull,
+    /// Damaged segments are overwritten instead of renamed.
+    pub discard_damaged: bool,
+    /// What happens when a write or sync fails.
+    pub on_failure: OnFailure,
+    /// How the writer thread runs.
+    pub writer: WriterConfig,
+    /// Lock rings and blocks into memory. Without it, append can meet a page fault.
+    pub lock_memory: bool,
+}
+
+/// A value that is not allowed; nothing was created.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{key} = {value}: {reason}")]
+pub struct ConfigError {
+    /// Name of the field, with its channel.
+    pub key: String,
+    pub value: String,
+    /// What is allowed, and what to do.
+    pub reason: String,
+}
+
+pub(crate) fn wrong(key: impl Display, value: impl Display, reason: impl Display) -> ConfigError {
+    ConfigError { key: key.to_string(), value: value.to_string(), reason: reason.to_string() }
+}
+
+fn within(key: &str, value: u64, (min, max): (u64, u64)) -> Result<(), ConfigError> {
+    if (min..=max).contains(&value) {
+        Ok(())
+    } else {
+        Err(wrong(key, value, format!("must be {min} to {max}")))
+    }
+}
+
+fn whole_blocks(key: &str, value: u64) -> Result<(), ConfigError> {
+    if value % BLOCK_BYTES == 0 {
+        Ok(())
+    } else {
+        Err(wrong(key, value, format!("must be a multiple of {BLOCK_BYTES}")))
+    }
+}
+
+/// Whether a segment can have so many bytes.
+pub(crate) fn is_segment_size(bytes: u64) -> bool {
+    (SEGMENT_BYTES.0..=SEGMENT_BYTES.1).contains(&bytes) && bytes % BLOCK_BYTES == 0
+}
+
+/// How often the writer thread polls the rings, to keep a loss window.
+pub fn poll_of(loss_window: Duration) -> Duration {
+    (loss_window / POLLS_PER_WINDOW).clamp(POLL.0, POLL.1)
+}
+
+impl RecorderConfig {
+    /// How often the writer thread polls the rings.
+    pub fn poll(&self) -> Duration {
+        poll_of(self.loss_window)
+    }
+
+    /// Of channels that are declared later.
+    pub(crate) fn late_limits(&self) -> LateLimits {
+        LateLimits {
+            longest: record_bytes_max(self.unit_bytes, self.longest_record_bytes),
+            poll: self.poll(),
+            shared_ring_bytes: self.shared_ring_bytes,
+        }
+    }
+
+    /// A record is submitted to the device at this age at the latest; the rest of the loss window
+    /// is for the device.
+    pub fn flush_after(&self) -> Duration {
+        self.loss_window / 2
+    }
+
+    /// Checks everything that can be known without creating anything, and returns the number of
+    /// segments. Reads the free space of the file system if retention depends on it, and tries
+    /// whether as much memory may be locked: to be called before any is.
+    pub fn check(&self) -> Result<u64, ConfigError> {
+        let segments = self.checked_segments()?;
+        within("number of channels", self.channels.len() as u64, (1, CHANNELS_MAX))?;
+        self.check_channels()?;
+        let layout = self.checked_layout()?;
+        self.check_memory(buffers_bytes(layout.block_buffer_bytes()))?;
+        match segments {
+            Segments::Known(segments) => Ok(segments),
+            Segments::For(time) => self.segments_for(time, &layout),
+        }
+    }
+
+    /// The same without the channels; None if they decide how many segments there are.
+    pub fn check_pool(&self) -> Result<Option<u64>, ConfigError> {
+        let block_bytes = self.unit_bytes.max(self.longest_record_bytes);
+        self.check_memory(buffers_bytes(bytes_in_memory(block_bytes)))?;
+        Ok(match self.checked_segments()? {
+            Segments::Known(segments) => Some(segments),
+            Segments::For(_) => None,
+        })
+    }
+
+    fn checked_segments(&self) -> Result<Segments, ConfigError> {
+        within("unit_bytes", self.unit_bytes, UNIT_BYTES)?;
+        whole_blocks("unit_bytes", self.unit_bytes)?;
+        within("segment_bytes", self.segment_bytes, SEGMENT_BYTES)?;
+        whole_blocks("segment_bytes", self.segment_bytes)?;
+        if self.segment_bytes < UNITS_PER_SEGMENT_MIN * self.unit_bytes {
+            let reason = format!("must be at least {UNITS_PER_SEGMENT_MIN} times unit_bytes");
+            return Err(wrong("segment_bytes", self.segment_bytes, reason));
+        }
+        let window_ms = u64::try_from(self.loss_window.as_millis()).unwrap_or(u64::MAX);
+        within("loss_window (ms)", window_ms, LOSS_WINDOW_MS)?;
+        within(
+            "late.definition_bytes",
+            self.late.definition_bytes,
+            (0, LATE_DEFINITION_BYTES_MAX),
+        )?;
+        within("longest_record_bytes", self.longest_record_bytes, (0, RECORD_BYTES_MAX))?;
+        within("length of profile", self.profile.len() as u64, (0, PROFILE_BYTES_MAX as u64))?;
+        self.writer.check()?;
+        self.retained_segments()
+    }
+
+    fn check_channels(&self) -> Result<(), ConfigError> {
+        let longest = record_bytes_max(self.unit_bytes, self.longest_record_bytes);
+        let own_rings = self.shared_ring_bytes.is_none().then_some(self.poll());
+        let mut topics = HashSet::new();
+        for channel in &self.channels {
+            channel.check(longest, own_rings)?;
+            if !topics.insert(&channel.topic) {
+                return Err(wrong("topic", &channel.topic, "two channels have this topic"));
+            }
+        }
+        if let Some(bytes) = self.shared_ring_bytes {
+            check_ring("all channels: ring_bytes", bytes, self.shared_ring_min(), self.poll())?;
+        }
+        Ok(())
+    }
+
+    /// Whether all that a segment needs beside the records fits.
+    fn checked_layout(&self) -> Result<Layout, ConfigError> {
+        let definitions = self.definitions().map_err(|error| {
+            wrong("channels", self.channels.len(), format!("cannot be defined: {error}"))
+        })?;
+        self.largest_layout(&definitions).map_err(|error| match error {
+            LayoutError::Size { key, value, min, max } => {
+                wrong(key, value, format!("must be {min} to {max}, for these channels and records"))
+            }
+            error => wrong("segment_bytes", self.segment_bytes, error),
+        })
+    }
+
+    /// Schemas and channels as they go into each segment; each schema once.
+    pub fn definitions(&self) -> Result<Definitions, DefinitionError> {
+        let mut schemas = Schemas::default();
+        let mut channels = Vec::with_capacity(self.channels.len());
+        let mut specs = Vec::new();
+        for channel in &self.channels {
+            let (schema, new) = schemas.number_of(channel.schema.as_ref());
+            specs.extend(new);
+            channels.push(channel.spec(schema));
+        }
+        Ok(Definitions::new(&specs, &channels)?.with_profile(&self.profile))
+    }
+
+    /// Sizes of what is in a segment.
+    pub fn layout(&self, definitions: &Definitions) -> Result<Layout, LayoutError> {
+        Layout::new(self.sizes(), definitions)
+    }
+
+    /// The same with all channels that may come later.
+    pub fn largest_layout(&self, definitions: &Definitions) -> Result<Layout, LayoutError> {
+        let all = definitions.mark();
+        let channels = all.channels + bytes_in_memory(self.late.channels);
+        let bytes = all.bytes() + bytes_in_memory(self.late.definition_bytes);
+        Layout::checked(self.sizes(), Mark::of(channels, bytes))
+    }
+
+    fn sizes(&self) -> LayoutConfig {
+        let longest = self.channels.iter().map(|channel| channel.record_bytes_max).max();
+        let longest = match self.late.channels {
+            0 => longest.unwrap_or(0),
+            _ => record_bytes_max(self.unit_bytes, self.longest_record_bytes),
+        };
+        LayoutConfig::recycled(
+            self.segment_bytes,
+            bytes_in_memory(self.unit_bytes),
+            bytes_in_memory(longest),
+            self.channels.len() + bytes_in_memory(self.late.channels),
+        )
+    }
+}
+
+impl WriterConfig {
+    fn check(&self) -> Result<(), ConfigError> {
+        if let Some(priority) = self.fifo_priority {
+            within("writer.fifo_priority", priority.into(), (1, 99))?;
+        }
+        if let Some(io) = self.io_priority {
+            within("writer.io_priority.class", io.class.into(), (1, 3))?;
+            within("writer.io_priority.level", io.level.into(), (0, 7))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;
