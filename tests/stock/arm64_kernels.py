@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""k2 and chario on Debian's own kernel for 64-bit ARM, on three CPUs; `make test-stock`.
+"""k2, chario and the programs on Debian's own kernel for 64-bit ARM, three CPUs; `make test-stock`.
+
+Programs of 32 bits run on it, too.
 
 Fewer cells than x86-64 has (stock_kernels.py): an emulated boot of it takes twice as long.
 """
@@ -9,7 +11,9 @@ from pathlib import Path
 
 import guest
 import pytest
-from steady_lab.kernels.stock import ARM64_KERNELS
+from steady_lab.kernels.stock import ARM64_KERNELS, stock_kernel
+from steady_lab.paths import GUEST_PROJECT, PROJECT
+from steady_lab.root.cargo import RUST_TARGETS, build_steady_for
 
 HERE = Path(__file__).parent
 PCI_DISKS = ("virtio", "nvme")
@@ -49,3 +53,19 @@ def test_a_disk_can_vanish_under_load(disk: str, kernel: str, work: Path) -> Non
 @pytest.mark.parametrize("script", ["chario_under_load"])
 def test_a_card_as_a_character_device(script: str, kernel: str, work: Path) -> None:
     passes(script, kernel, work, "sd", ("chario",))
+
+
+@each_kernel
+@pytest.mark.parametrize("disk", ["virtio"])
+@pytest.mark.parametrize("programs", RUST_TARGETS)
+def test_recorder_tracer_and_bench_count_right(
+    programs: str, disk: str, kernel: str, work: Path
+) -> None:
+    steady = build_steady_for(programs).relative_to(PROJECT)
+    environment = {"STEADY": f"{GUEST_PROJECT}/{steady}"}
+    script, modules = HERE / "programs.sh", ["ext4"]
+    result = guest.run_on(
+        stock_kernel(kernel), script, work, [disk], modules, environment, timeout_s=TIMEOUT_S
+    )
+    assert result.exit_status == 0, result.output
+    guest.assert_programs_counted_right(work)

@@ -90,6 +90,8 @@ def row_of(case: ElementTree.Element, about: Mapping[str, str]) -> Row:
         script = SCRIPTS / f"{about['script']}.sh"
         return f"k2: {header(script)['DESCRIPTION']}", DISKS["null"]
     what = WHAT[about.get("script", name)]
+    if "programs" in about:
+        what += f" ({about['programs']})"
     kinds = about.get("disks", about.get("disk", DISKS_OF.get(name, "sd")))
     return what, ", ".join(DISKS[kind] for kind in kinds.split())
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from steady_lab.root.apt import resolve
-from steady_lab.root.cargo import build_steady, install_capi
+from steady_lab.root.cargo import RUST_TARGETS, build_steady, build_steady_for, install_capi
 from steady_lab.root.lock import LOCK, NATIVE, write_lock
 from steady_lab.root.root import build_root, guest_root
 
@@ -29,6 +29,13 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     build.set_defaults(func=_build)
     steady = actions.add_parser("steady", help="build the command `steady` in it; print its path")
+    steady.add_argument(
+        "--for",
+        dest="architecture",
+        choices=(NATIVE, *RUST_TARGETS),
+        default=NATIVE,
+        help="the architecture, by Debian's name [%(default)s]",
+    )
     steady.set_defaults(func=_steady)
     capi = actions.add_parser("capi", help="build the C interface in it, and install it into DIR")
     capi.add_argument("folder", metavar="DIR", type=Path, help="below it: usr/lib, usr/include")
@@ -47,7 +54,8 @@ def _build(arguments: argparse.Namespace) -> int:
 
 
 def _steady(arguments: argparse.Namespace) -> int:
-    print(build_steady())
+    of = arguments.architecture
+    print(build_steady() if of == NATIVE else build_steady_for(of))
     return 0
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Build the command `steady` and the C interface in the lab's root, for guests and this machine.
 
-They are linked against the libc of Debian 12, so they run on that and on newer systems.
+They are linked against the libc of Debian 12, so they run on that and on newer systems. For ARM
+they are built as for development: sooner there, and an overflow ends them.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ from pathlib import Path
 
 from steady_lab.errors import LabError
 from steady_lab.paths import BUILD, GUEST_PROJECT, PROJECT, cache_dir
+from steady_lab.root.compiler import COMPILERS
+from steady_lab.root.lock import NATIVE
 from steady_lab.root.root import build_root
 from steady_lab.root.sandbox import Place, build_sandbox
 
 TARGET, HOME = "/run/steadyio/target", "/run/steadyio/cargo"
 INSTALLED = "/run/steadyio/installed"
+# Rust's names of Debian's architectures.
+RUST_TARGETS = {"arm64": "aarch64-unknown-linux-gnu", "armhf": "armv7-unknown-linux-gnueabihf"}
 
 
 def build_steady() -> Path:
@@ -28,13 +33,34 @@ def build_steady() -> Path:
     """
     if not (BUILD / "bin" / "steady").is_file():
         print("building steady (1 to 2 minutes on two cores, once)", file=sys.stderr)
-    if not _cargo("build", "--release", "--offline"):
-        print("downloading the crates of device/Cargo.lock, then building steady", file=sys.stderr)
-        if not _cargo("fetch", network=True, quiet=False):
-            raise LabError("cargo fetch failed, see the messages above: is the network up?")
-        if not _cargo("build", "--release", "--offline", quiet=False):
-            raise LabError("building steady failed, see the messages above")
-    built, installed = BUILD / "steady" / "release" / "steady", BUILD / "bin" / "steady"
+    _build("--release")
+    return _install(BUILD / "steady" / "release" / "steady", BUILD / "bin" / "steady")
+
+
+def build_steady_for(architecture: str) -> Path:
+    """Return build/bin-ARCHITECTURE/steady, built if its sources changed; raises LabError.
+
+    libsteadyio is built, too, and stays in Cargo's folder.
+    """
+    target = RUST_TARGETS[architecture]
+    _build("--target", target, "--package", "steadyio-capi", architecture=architecture)
+    built = BUILD / "steady" / target / "debug" / "steady"
+    return _install(built, BUILD / f"bin-{architecture}" / "steady")
+
+
+def _build(*options: str, architecture: str = NATIVE) -> None:
+    """Build, with the crates downloaded first if the build fails without; raises LabError."""
+    words = ("--offline", *options)
+    if _cargo("build", *words, architecture=architecture):
+        return
+    print("downloading the crates of device/Cargo.lock, then building steady", file=sys.stderr)
+    if not _cargo("fetch", network=True, quiet=False):
+        raise LabError("cargo fetch failed, see the messages above: is the network up?")
+    if not _cargo("build", *words, quiet=False, architecture=architecture):
+        raise LabError(f"building steady for {architecture} failed, see the messages above")
+
+
+def _install(built: Path, installed: Path) -> Path:
     installed.parent.mkdir(parents=True, exist_ok=True)
     if not installed.is_file() or installed.read_bytes() != built.read_bytes():
         unfinished = installed.with_suffix(".new")
@@ -55,9 +81,15 @@ def install_capi(folder: Path) -> None:
         raise LabError("building the C interface failed, see the messages above")
 
 
-def _cargo(action: str, *options: str, network: bool = False, quiet: bool = True) -> bool:
+def _cargo(
+    action: str,
+    *options: str,
+    network: bool = False,
+    quiet: bool = True,
+    architecture: str = NATIVE,
+) -> bool:
     """Run cargo in the root; False if it fails. `quiet`: without output, for a first try."""
-    inside = _inside({}, [], network)
+    inside = _inside(_cross(architecture), [], network, architecture)
     words = ["cargo", action, "--locked", "--manifest-path", "device/Cargo.toml", *options]
     if action == "build":
         words += ["--package", "steady"]
@@ -68,8 +100,28 @@ def _cargo(action: str, *options: str, network: bool = False, quiet: bool = True
     return done.returncode == 0
 
 
+def _cross(architecture: str) -> Mapping[str, str]:
+    """What links programs for another architecture, and compiles the C of crates."""
+    if architecture == NATIVE:
+        return {}
+    compiler, name = COMPILERS[architecture], RUST_TARGETS[architecture].replace("-", "_")
+    # The crate io-uring brings the kernel's structures for 64-bit processors. For 32 bits they are
+    # the same, but it takes them there only if it is told to.
+    flags = {"armhf": "--cfg=io_uring_skip_arch_check"}.get(architecture, "")
+    return {
+        f"CARGO_TARGET_{name.upper()}_RUSTFLAGS": flags,
+        f"CARGO_TARGET_{name.upper()}_LINKER": compiler,
+        f"CC_{name}": compiler,
+        # 100 MB less to link.
+        "CARGO_PROFILE_DEV_DEBUG": "0",
+    }
+
+
 def _inside(
-    environment: Mapping[str, str], more: Sequence[Place], network: bool = False
+    environment: Mapping[str, str],
+    more: Sequence[Place],
+    network: bool = False,
+    architecture: str = NATIVE,
 ) -> list[str]:
     """Return the command before one that calls cargo."""
     target, home = BUILD / "steady", cache_dir() / "cargo"
@@ -82,4 +134,4 @@ def _inside(
         *more,
     ]
     variables = {"CARGO_HOME": HOME, "CARGO_TARGET_DIR": TARGET, **environment}
-    return build_sandbox(build_root().path, places, variables, GUEST_PROJECT, network)
+    return build_sandbox(build_root(architecture).path, places, variables, GUEST_PROJECT, network)
