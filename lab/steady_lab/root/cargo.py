@@ -7,6 +7,7 @@ they are built as for development: sooner there, and an overflow ends them.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -63,7 +64,7 @@ def _build(*options: str, architecture: str = NATIVE) -> None:
 def _install(built: Path, installed: Path) -> Path:
     installed.parent.mkdir(parents=True, exist_ok=True)
     if not installed.is_file() or installed.read_bytes() != built.read_bytes():
-        unfinished = installed.with_suffix(".new")
+        unfinished = installed.with_name(f"steady.{os.getpid()}.new")
         shutil.copy2(built, unfinished)
         unfinished.replace(installed)
     return installed

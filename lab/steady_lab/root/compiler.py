@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -33,14 +34,15 @@ def compile_inside(
     `include` is a further folder of headers.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = target.with_name(f"{target.name}.new")
-    places = [Place(sources[0].parent, SOURCE), Place(target.parent, TARGET, writable=True)]
-    command = [COMPILERS[architecture], *flags, "-o", f"{TARGET}/{unfinished.name}"]
-    if include:
-        places.append(Place(include, INCLUDE))
-        command.append(f"-I{INCLUDE}")
-    command += [f"{SOURCE}/{source.name}" for source in sources]
-    done = run_inside(build_root(architecture).path, command, places)
-    if done.returncode != 0:
-        raise LabError(f"building {target.name} failed:\n{done.stderr[-2000:]}")
-    unfinished.replace(target)
+    # Of this process alone: another may be at the same program.
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        places = [Place(sources[0].parent, SOURCE), Place(Path(folder), TARGET, writable=True)]
+        command = [COMPILERS[architecture], *flags, "-o", f"{TARGET}/{target.name}"]
+        if include:
+            places.append(Place(include, INCLUDE))
+            command.append(f"-I{INCLUDE}")
+        command += [f"{SOURCE}/{source.name}" for source in sources]
+        done = run_inside(build_root(architecture).path, command, places)
+        if done.returncode != 0:
+            raise LabError(f"building {target.name} failed:\n{done.stderr[-2000:]}")
+        Path(folder, target.name).replace(target)
