@@ -64,6 +64,17 @@ pub struct Response {
     pub io: Option<Terms>,
 }
 
+impl Response {
+    /// None: there is none.
+    pub fn bound_ns(&self) -> Option<u64> {
+        self.job.map(|terms| terms.sum())
+    }
+
+    pub fn meets(&self, deadline_us: u64) -> bool {
+        self.bound_ns().is_some_and(|bound_ns| bound_ns <= deadline_us * 1_000)
+    }
+}
+
 /// A response for each task, in the order of the set.
 pub fn responses(device: &Device, set: &TaskSet) -> Vec<Response> {
     let load = Load::new(device, set);

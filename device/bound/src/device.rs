@@ -219,6 +219,14 @@ impl Device {
                 set.name, self.name
             )));
         }
+        // The kernel sends a flush behind each such write, which waits for what the cache holds.
+        let durable = set.tasks.iter().find(|task| task.durable && self.cache.kib > 0);
+        if let Some(task) = durable {
+            return Err(BoundError(format!(
+                "task {}: durable = true: no bound is known on {}, which has a volatile cache",
+                task.name, self.name
+            )));
+        }
         Ok(())
     }
 

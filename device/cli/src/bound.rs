@@ -98,11 +98,11 @@ impl Row<'_> {
     }
 
     fn bound_ns(&self) -> Option<u64> {
-        self.response.job.map(|terms| terms.sum())
+        self.response.bound_ns()
     }
 
     fn holds(&self) -> bool {
-        self.bound_ns().is_some_and(|bound_ns| bound_ns <= self.deadline_ns())
+        self.response.meets(self.task.deadline_us())
     }
 
     fn slack_ns(&self) -> Option<i64> {

@@ -97,6 +97,10 @@ impl Place {
         Ok(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX))
     }
 
+    pub fn writes(&self) -> bool {
+        self.way != Way::Read
+    }
+
     pub fn file(&self) -> &File {
         &self.file
     }

@@ -57,6 +57,15 @@ fn a_drive_whose_times_depend_on_its_past_has_no_bound() {
 }
 
 #[test]
+fn durable_writes_have_no_bound_where_a_flush_follows_each() {
+    let text = TASK.replace("op = \"read\"", "op = \"write\"\ndurable = true");
+    let set = TaskSet::parse(&with_k2("inflight_max = 1", &text)).unwrap();
+    super::card("").check(&set).unwrap();
+    let error = super::card("cache = { kib = 512 }").check(&set).unwrap_err().to_string();
+    assert!(error.contains("task a: durable = true: no bound is known on card"), "{error}");
+}
+
+#[test]
 fn every_card_of_the_lab_can_be_read() {
     let mut cards = 0;
     for entry in std::fs::read_dir("../../experiments/devices").unwrap() {

@@ -23,8 +23,8 @@ use crate::exit::{Failure, Status};
 use crate::output::print;
 use files::{Files, Kept, Knobs};
 
-const HELP: &str = "Exit status: 0 done, or shown; 1 failed: knobs and files are as before; 2 the \
-command line or a file is wrong; 3 a task may miss its deadline: nothing was changed.";
+const HELP: &str = "Exit status: 0 done, or shown; 1 failed: knobs and files are as before, \
+or --remove can be tried again; 2 the command line or a file is wrong; 3 a task may miss its deadline: nothing was changed.";
 
 /// Set a disk up for a task set: scheduler, knobs and the I/O priority of services, and keep it so
 ///
@@ -55,7 +55,7 @@ pub struct Arguments {
 }
 
 fn disk_name(text: &str) -> Result<String, String> {
-    let is_fit = |c: char| c.is_ascii_alphanumeric() || "-_!".contains(c);
+    let is_fit = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     if text.is_empty() || !text.chars().all(is_fit) {
         return Err("must be a name in /sys/block, such as mmcblk0".into());
     }
@@ -99,14 +99,8 @@ fn sets_too(arguments: &Arguments) -> &'static str {
 /// The first task that may be late.
 fn missed(times: &Times, set: &TaskSet) -> Option<String> {
     let found = responses(times, set);
-    set.tasks.iter().zip(found).find_map(|(task, response)| {
-        let bound_ns = response.job.map(|terms| terms.sum());
-        let deadline_ns = task.deadline_us() * 1_000;
-        match bound_ns {
-            Some(bound_ns) if bound_ns <= deadline_ns => None,
-            _ => Some(format!("task {} may miss its deadline", task.name)),
-        }
-    })
+    let late = set.tasks.iter().zip(found).find(|(task, found)| !found.meets(task.deadline_us()));
+    late.map(|(task, _)| format!("task {} may miss its deadline", task.name))
 }
 
 /// Services with the level of their tasks.
@@ -141,7 +135,7 @@ fn knobs(k2: &K2) -> Knobs {
 }
 
 fn device(disk: &str) -> anyhow::Result<Device> {
-    let node = Path::new("/dev").join(disk.replace('!', "/"));
+    let node = Path::new("/dev").join(disk);
     Ok(Device::open(&node)?)
 }
 
@@ -188,11 +182,12 @@ fn remove(arguments: &Arguments, files: &Files) -> Result<Status, Failure> {
         eprintln!("steady: nothing was changed; --yes removes this");
         return Ok(Status::Done);
     }
+    // The files go last: they say what was before.
     let before = files.before();
-    files::remove(&kept).map_err(Failure::with(Status::Failed))?;
     if arguments.root.is_none() && !before.is_empty() {
         restore(&arguments.disk, &before).map_err(Failure::with(Status::Failed))?;
     }
+    files::remove(&kept).map_err(Failure::with(Status::Failed))?;
     Ok(Status::Done)
 }
 

@@ -35,7 +35,7 @@ use target::WriteTarget;
 
 const HELP: &str = "Exit status: 0 done; 1 failed; 2 the command line is wrong, or what was to be \
 written to is in use or holds something: nothing was touched; 130 interrupted. Knobs are restored, \
-and a file that was made is removed, in every case.";
+and a file that was made is removed, in every case but that of SIGKILL (the next run restores the knobs).";
 
 /// Of all that is measured, by --quick and without.
 const QUICK: Lengths = Lengths { reads: 20, queue: 2, writes: 20 };
@@ -78,7 +78,10 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let usage = Failure::with(Status::Usage);
     let device = Device::open(&arguments.device).map_err(usage)?;
     let write = match &arguments.write {
-        Some(path) => Some(WriteTarget::open(path, &device).map_err(Failure::with(Status::Usage))?),
+        Some(path) => match WriteTarget::open(path, &device, &stop) {
+            Err(error) if is_interruption(&error) => return Ok(Status::Interrupted),
+            opened => Some(opened.map_err(Failure::with(Status::Usage))?),
+        },
         None => None,
     };
     let out = arguments.out.as_deref().map(named).transpose();
@@ -167,8 +170,7 @@ impl Measuring<'_> {
             }
         };
         let samples = rounds::run(place, Duration::from_secs(seconds), self.stop, &mut tick)?;
-        let writes = what != "reads";
-        Times::of(&samples, writes).ok_or_else(|| anyhow!("{what}: too few for a fit"))
+        Times::of(&samples, place.writes()).ok_or_else(|| anyhow!("{what}: too few for a fit"))
     }
 
     fn profile(&self, reads: &Times, queue: Option<&Queue>) -> Profile {

@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail, ensure};
 use steadyio_bench::run::safety::{Claim, SafetyError, allow_writes};
 use steadyio_core::device::Device;
+use steadyio_core::interrupt::Interrupt;
 use steadyio_core::memory::AlignedBuffer;
+use steadyio_probe::place::ProbeError;
 
 const FILE_BYTES: u64 = 256 << 20;
 const PART_BYTES: u64 = 1 << 20;
@@ -23,12 +25,12 @@ pub enum WriteTarget {
 
 impl WriteTarget {
     /// `probed` is the device whose times are measured: writes must reach the same.
-    pub fn open(path: &Path, probed: &Device) -> anyhow::Result<WriteTarget> {
+    pub fn open(path: &Path, probed: &Device, stop: &Interrupt) -> anyhow::Result<WriteTarget> {
         let name = path.display();
         match fs::metadata(path) {
             Ok(found) if found.file_type().is_block_device() => region(path, probed),
             Ok(_) => bail!("{name} exists: --write makes a new file, or names a block device"),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => own_file(path, probed),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => own_file(path, probed, stop),
             Err(error) => Err(error).with_context(|| name.to_string()),
         }
     }
@@ -82,7 +84,7 @@ fn region(path: &Path, probed: &Device) -> anyhow::Result<WriteTarget> {
     Ok(WriteTarget::Region { device, _claim: claim })
 }
 
-fn own_file(path: &Path, probed: &Device) -> anyhow::Result<WriteTarget> {
+fn own_file(path: &Path, probed: &Device, stop: &Interrupt) -> anyhow::Result<WriteTarget> {
     let name = || path.display().to_string();
     let file = File::create_new(path).with_context(name)?;
     let target = WriteTarget::OwnFile { path: path.to_path_buf() };
@@ -98,7 +100,8 @@ fn own_file(path: &Path, probed: &Device) -> anyhow::Result<WriteTarget> {
     );
     // Not at once: an open that is refused for O_DIRECT has made the file.
     let direct = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(path);
-    fill(&direct.with_context(name)?).with_context(name)?;
+    eprintln!("steady: making {}, {} MiB", path.display(), FILE_BYTES >> 20);
+    fill(&direct.with_context(name)?, stop).with_context(name)?;
     Ok(target)
 }
 
@@ -111,9 +114,12 @@ fn disk_of(major: u32, minor: u32) -> Option<String> {
 }
 
 /// So that no write of the probe has to make room.
-fn fill(file: &File) -> anyhow::Result<()> {
+fn fill(file: &File, stop: &Interrupt) -> anyhow::Result<()> {
     let buffer = AlignedBuffer::new(PART_BYTES as usize, false)?;
     for offset in (0..FILE_BYTES).step_by(PART_BYTES as usize) {
+        if stop.requested() {
+            return Err(ProbeError::Interrupted.into());
+        }
         file.write_all_at(&buffer, offset)?;
     }
     Ok(file.sync_all()?)
