@@ -39,17 +39,16 @@ impl Mounted {
         Some(Mounted { place: mounted_ext4(&disk), disk })
     }
 
-    /// A file of 24 MiB that is not in the page cache.
-    fn cold_file(&self) -> String {
-        let path = format!("{}/cold", self.place);
+    /// Of 24 MiB, all written. Who reads it from the device calls `DROP_PAGES` first.
+    fn written_file(&self) -> String {
+        let path = format!("{}/written", self.place);
         fs::write(&path, vec![7_u8; 24 << 20]).unwrap();
         run("sync", &[]);
-        let drop_pages =
-            format!("import os; f=os.open('{path}', os.O_RDONLY); os.posix_fadvise(f, 0, 0, 4)");
-        run("python3", &["-c", &drop_pages]);
         path
     }
 }
+
+const DROP_PAGES: &str = "os.posix_fadvise(file, 0, 0, 4)";
 
 impl Drop for Mounted {
     fn drop(&mut self) {
@@ -81,23 +80,31 @@ fn waited_ns(record: &Value, call: &str, what: &str) -> u64 {
     waits.filter(|wait| wait["waited_for"] == what).map(|wait| wait["ns"].as_u64().unwrap()).sum()
 }
 
-/// At least 98 %, and no more than all.
-fn expect_nearly_all(own_ns: u64, record: &Value, calls: &[&str]) {
-    let sum_ns = sum_ns(record, calls);
-    println!("{calls:?}: {sum_ns} of {own_ns} ns, {:.2} %", sum_ns as f64 * 100.0 / own_ns as f64);
-    assert!(sum_ns <= own_ns, "{sum_ns} of {own_ns}: {:#}", record["calls"]);
-    assert!(sum_ns * 100 >= own_ns * 98, "{sum_ns} of {own_ns}: {:#}", record["calls"]);
+/// At least 98 %, and no more than all. What takes the CPU away between the program's clock and the call, as a host does
+/// with a virtual machine's, only makes the share smaller: three runs are tried. `rows`: how often each call is shown.
+fn expect_nearly_all(program: &str, calls: &[&str], rows: u64) -> (u64, Value) {
+    for attempt in 1.. {
+        let (own_ns, record) = measured(program);
+        let sum_ns = sum_ns(&record, calls) / rows;
+        println!("{calls:?}: {:.2} % of {own_ns} ns", sum_ns as f64 * 100.0 / own_ns as f64);
+        assert!(sum_ns <= own_ns, "{sum_ns} of {own_ns}: {:#}", record["calls"]);
+        if sum_ns * 100 >= own_ns * 98 {
+            return (own_ns, record);
+        }
+        assert!(attempt < 3, "{sum_ns} of {own_ns}: {:#}", record["calls"]);
+    }
+    unreachable!("the third attempt ends")
 }
 
 #[test]
 fn of_a_directorys_fsync_after_a_rename() {
     let Some(mounted) = Mounted::new() else { return };
-    let (own_ns, record) = measured(&format!(
+    let program = format!(
         "os.chdir('{}')\nfolder = os.open('.', os.O_RDONLY)\nfor number in range(30):\n    \
          open('new', 'w').close()\n    os.rename('new', 'old')\n    timed(os.fsync, folder)",
         mounted.place
-    ));
-    expect_nearly_all(own_ns, &record, &["fsync"]);
+    );
+    let (own_ns, record) = expect_nearly_all(&program, &["fsync"], 1);
     let journal_ns = waited_ns(&record, "fsync", "journal");
     assert!(journal_ns * 2 > own_ns, "{journal_ns} of {own_ns}: {:#}", record["calls"]);
 }
@@ -105,13 +112,13 @@ fn of_a_directorys_fsync_after_a_rename() {
 #[test]
 fn of_an_fsync_after_direct_writes() {
     let Some(mounted) = Mounted::new() else { return };
-    let (own_ns, record) = measured(&format!(
+    let program = format!(
         "file = os.open('{}/file', os.O_RDWR | os.O_CREAT | os.O_DIRECT)\nblock = mmap.mmap(-1, 65536)\n\
          for number in range(30):\n    timed(os.pwrite, file, block, number * 65536)\n    \
          timed(os.fsync, file)",
         mounted.place
-    ));
-    expect_nearly_all(own_ns, &record, &["pwrite64", "fsync"]);
+    );
+    let (_, record) = expect_nearly_all(&program, &["pwrite64", "fsync"], 1);
     let fsyncs = record["calls"].as_array().unwrap().iter().find(|sum| sum["call"] == "fsync");
     assert_eq!(fsyncs.unwrap()["count"], 30);
 }
@@ -119,12 +126,12 @@ fn of_an_fsync_after_direct_writes() {
 #[test]
 fn of_buffered_reads_of_what_is_read_ahead() {
     let Some(mounted) = Mounted::new() else { return };
-    let (own_ns, record) = measured(&format!(
-        "file = os.open('{}', os.O_RDONLY)\nblock = bytearray(1 << 20)\nfor number in range(24):\n    \
+    let program = format!(
+        "file = os.open('{}', os.O_RDONLY)\n{DROP_PAGES}\nblock = bytearray(1 << 20)\nfor number in range(24):\n    \
          timed(os.preadv, file, [block], number << 20)",
-        mounted.cold_file()
-    ));
-    expect_nearly_all(own_ns, &record, &["preadv2"]);
+        mounted.written_file()
+    );
+    expect_nearly_all(&program, &["preadv2"], 1);
 }
 
 #[test]
@@ -135,12 +142,12 @@ fn of_a_writer_that_is_throttled() {
     if !(limit("strict_limit", "1") && limit("max_bytes", "4194304")) {
         return skip("no limit of dirty pages per device: the kernel is older than 6.2");
     }
-    let (own_ns, record) = measured(&format!(
+    let program = format!(
         "file = os.open('{}/file', os.O_RDWR | os.O_CREAT)\nblock = bytes(1 << 20)\n\
          for number in range(40):\n    timed(os.pwrite, file, block, number << 20)",
         mounted.place
-    ));
-    expect_nearly_all(own_ns, &record, &["pwrite64"]);
+    );
+    let (_, record) = expect_nearly_all(&program, &["pwrite64"], 1);
     let throttled_ns = waited_ns(&record, "pwrite64", "dirty_throttling");
     assert!(throttled_ns > 0, "{:#}", record["calls"]);
 }
@@ -163,21 +170,22 @@ fn of_memory_that_is_read_from_a_file() {
 }
 
 /// Of each touch its begin, its end and how often the thread slept in it; and the faults of the trace. The program is
-/// traced when it has started, as its own start has faults too.
+/// traced when it has started, as its own start has faults too, and until what the last touch reads ahead is read.
 fn faults_measured(mounted: &Mounted) -> (Vec<[u64; 3]>, Vec<(u64, u64)>) {
     let file = |name: &str| mounted.disk.dir.path().join(name);
     let (go, said, rows) = (file("go"), file("said"), file("rows"));
     let program = format!(
         "{PROLOGUE}import json, resource\n\
-         file = os.open('{}', os.O_RDONLY)\nmemory = mmap.mmap(file, 0, prot=mmap.PROT_READ)\n\
+         file = os.open('{}', os.O_RDONLY)\n{DROP_PAGES}\nmemory = mmap.mmap(file, 0, prot=mmap.PROT_READ)\n\
          def sleeps():\n    return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw\n\
          touches = []\n\
-         while not os.path.exists('{}'):\n    time.sleep(0.01)\n\
+         while not os.path.exists('{}'):\n    time.sleep(0.01)\ntime.sleep(0.01)\n\
          for number in range(0, 24 << 20, 1 << 20):\n    \
          before = sleeps()\n    begin = time.monotonic_ns()\n    memory[number]\n    \
          end = time.monotonic_ns()\n    touches.append((begin, end, sleeps() - before))\n\
-         json.dump(touches, open('{}', 'w'))",
-        mounted.cold_file(),
+         json.dump(touches, open('{}', 'w'))\n\
+         time.sleep(0.2)",
+        mounted.written_file(),
         go.display(),
         said.display()
     );
@@ -198,36 +206,51 @@ fn faults_measured(mounted: &Mounted) -> (Vec<[u64; 3]>, Vec<(u64, u64)>) {
     (serde_json::from_slice(&fs::read(&said).unwrap()).unwrap(), faults.collect())
 }
 
-/// fio may see a completion in the ring before the call that waits for it returns.
+/// A ring, by the system calls themselves: fio's time of an fsync leaves out the call that submits it. `operate` has all
+/// its operations done one after the other in one call, beside which what Python takes for a call is little.
+const RING: &str = "\
+import ctypes, struct
+libc, number = ctypes.CDLL(None), ctypes.c_uint.from_buffer
+parameters = bytearray(120)
+ring_file = libc.syscall(425, 16, ctypes.byref(number(parameters)))
+sq, cq = struct.unpack_from('7I', parameters, 40), struct.unpack_from('6I', parameters, 80)
+ring = mmap.mmap(ring_file, 4096)
+entries = mmap.mmap(ring_file, 4096, offset=0x10000000)
+def operate(*operations):
+    count = len(operations)
+    assert count == 16
+    for index, (code, file, offset, address, length) in enumerate(operations):
+        linked = 4 if index + 1 < count else 0
+        struct.pack_into('<BBHiQQI36x', entries, 64 * index, code, linked, 0, file, offset, address, length)
+        number(ring, sq[6] + 4 * index).value = index
+    number(ring, sq[1]).value += count
+    timed(libc.syscall, 426, ring_file, count, count, 1, None, 0)
+    for code, file, offset, address, length in operations:
+        head = number(ring, cq[0])
+        assert head.value != number(ring, cq[1]).value
+        result = struct.unpack_from('<i', ring, cq[5] + 16 * (head.value & 31) + 8)[0]
+        assert result == length, result
+        head.value += 1
+";
+
 #[test]
 fn of_operations_of_io_uring() {
     let Some(disk) = traced_loop() else { return };
-    let report = disk.dir.path().join("fio.json");
-    let fio = format!(
-        "fio --name=load --filename={} --rw=write --bs=64k --fsync=1 --direct=1 --size=2M \
-         --ioengine=io_uring --iodepth=1 --output-format=json --output={}",
-        disk.node,
-        report.display()
+    let program = format!(
+        "{RING}file = os.open('{}', os.O_RDWR | os.O_DIRECT)\nblock = mmap.mmap(-1, 65536)\n\
+         address = ctypes.addressof(number(block))\nfor begin in range(0, 2 << 20, 8 << 16):\n    \
+         written = [(23, file, begin + (i << 16), address, 65536) for i in range(8)]\n    \
+         operate(*(each for write in written for each in (write, (3, file, 0, 0, 0))))",
+        disk.node
     );
-    let program = ["--json", "--", "chrt", "--fifo", "1"].into_iter().chain(fio.split_whitespace());
-    let output = trace(&program.collect::<Vec<_>>()).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let record = valid_json(&output, SCHEMA);
-    let said: Value = serde_json::from_slice(&fs::read(&report).unwrap()).unwrap();
-    let measured_ns = |what: &str| {
-        let times = &said["jobs"][0][what]["lat_ns"];
-        times["mean"].as_f64().unwrap() * times["N"].as_f64().unwrap()
-    };
-    let own_ns = measured_ns("write") + measured_ns("sync");
-    let share = sum_ns(&record, &["io_uring_enter"]) as f64 / own_ns;
-    println!("io_uring: {:.2} % of {own_ns} ns", share * 100.0);
-    assert!((0.98..1.02).contains(&share), "{share}: {:#}", record["calls"]);
+    // Each operation is shown with the whole call that it was waited for in.
+    let (_, record) = expect_nearly_all(&program, &["io_uring_enter"], 16);
     // An fsync is not called a write, although it has data written first.
     let count = |op: &str| -> u64 {
         let groups = record["ios"].as_array().unwrap().iter().filter(|group| group["op"] == op);
         groups.map(|group| group["count"].as_u64().unwrap()).sum()
     };
-    assert!(count("fsync") >= 30 && count("write") == 32, "{:#}", record["ios"]);
+    assert!(count("fsync") == 32 && count("write") == 32, "{:#}", record["ios"]);
 }
 
 /// Nothing of a call that this program makes is in the kernel's buffers.

@@ -17,7 +17,7 @@ pub(super) use workers::submitter_of;
 #[derive(Debug)]
 struct InCall {
     io: Io,
-    /// Of a page fault: when the thread last continued after a sleep in it.
+    /// Of a page fault: when the thread last continued after a sleep in it; if no event tells, when it was woken.
     continued_ns: u64,
     /// Of a page fault: the thread sleeps in it.
     asleep: bool,
@@ -67,6 +67,11 @@ impl Callers {
             EventKind::PageFault => self.begin_fault(event, ledger),
             EventKind::AnyCall => self.end_fault(event.pid, ledger),
             EventKind::Switch(switch) => self.note_fault_sleep(&switch, event.time_ns),
+            EventKind::Waking(waking) => {
+                if let Some(fault) = self.fault_of(waking.woken.pid).filter(|fault| fault.asleep) {
+                    fault.continued_ns = event.time_ns;
+                }
+            }
             EventKind::Fork { child, same_process } => {
                 self.thread(child).born = true;
                 self.processes.start(event.pid, child, same_process);

@@ -198,6 +198,21 @@ fn a_page_fault_that_sleeps_lasts_until_the_program_goes_on() {
     assert_eq!(trace.calls_without_request.len(), 1, "only the fsync");
 }
 
+/// Seen on one CPU of a virtual machine whose kernel records no switch away from the idle task there.
+#[test]
+fn a_page_fault_of_which_no_switch_tells_that_it_went_on_lasts_until_its_thread_was_woken() {
+    let mut script = Script::new();
+    switch(&mut script, 50, (0, true, 1));
+    script.by(1).at(55).what(EventKind::AnyCall).at(100).what(EventKind::PageFault);
+    switch(&mut script, 110, (1, false, 0));
+    script.by(0);
+    wake(&mut script, 801);
+    script.by(1).at(5_000).what(EventKind::AnyCall);
+    let found = script.follow().calls_without_request;
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].entered_ns, found[0].exited_ns), (100, 801));
+}
+
 #[test]
 fn a_sleep_in_a_call_that_is_not_traced_is_no_page_fault() {
     let mut script = Script::new();
