@@ -19,6 +19,7 @@
 #include "../compat/request_atomic.h"
 #include "../compat/request_private.h"
 
+#include "k2_latency.h"
 #include "k2_lookahead.h"
 #include "k2_policy.h"
 
@@ -39,6 +40,14 @@ struct k2_guard {
 	unsigned int unguarded_inflight;
 };
 
+/* Of the requests of one group of queues that have ended. Counted without a lock. */
+struct k2_latencies {
+	atomic64_t bucket[K2_LATENCY_BUCKETS];
+	atomic64_t ns_sum;
+	atomic64_t ns_max;
+	atomic64_t late;
+};
+
 /*
  * One per device. The queues belong to the device, not to a hardware queue: inflight_max bounds
  * what is in flight to the device, from whichever hardware queue.
@@ -47,8 +56,9 @@ struct k2_data {
 	struct request_queue *q;
 
 	/*
-	 * Protects all below except @clones and @timer. Taken from submission, from dispatch,
-	 * and from completion and the timer, which may be in hard interrupt context.
+	 * Protects all below except @clones, @timer, @latencies and @rt_deadline_us. Taken from
+	 * submission, from dispatch, and from completion and the timer, which may be in hard
+	 * interrupt context.
 	 * q->requeue_lock, hctx->lock and the allocator are never taken inside.
 	 */
 	spinlock_t lock;
@@ -66,6 +76,10 @@ struct k2_data {
 
 	/* Clones for the front of a bio that is cut in two. */
 	struct bio_set clones;
+
+	/* By group, see k2_stats.c; and what is late of each level, 0: nothing. */
+	struct k2_latencies *latencies;
+	u32 rt_deadline_us[K2_RT_LEVELS];
 
 	/* How many tags each group of queues may use of tags[0], see compat/shallow_depth.h. */
 	unsigned int tags[K2_GROUPS];
@@ -175,6 +189,12 @@ void k2_split_exit(struct k2_data *k2);
 bool k2_may_split(struct request *rq);
 bool k2_split(struct k2_data *k2, struct request *rq, unsigned int piece_bytes);
 void k2_piece_mute_stats(struct request *rq);
+
+/* k2_stats.c */
+struct k2_latencies *k2_stats_init(struct request_queue *q);
+void k2_stats_exit(struct k2_latencies *latencies);
+void k2_stats_completed(struct k2_data *k2, struct request *rq, u64 now_ns);
+ssize_t k2_stats_show(struct k2_data *k2, unsigned int group, char *page);
 
 /* k2_sysfs.c */
 extern struct elv_fs_entry k2_sysfs_attrs[];

@@ -305,6 +305,8 @@ static void k2_completed_request(struct request *rq, u64 now_ns)
 		return;
 	}
 	k2_piece_mute_stats(rq);
+	if (!(k2r->flags & K2_RQ_PIECE))
+		k2_stats_completed(k2, rq, now_ns);
 	if (k2r->flight == K2_FLIGHT_NONE && k2r->stream == K2_STREAM_NONE)
 		return;
 

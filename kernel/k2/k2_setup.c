@@ -16,10 +16,15 @@ void *k2_alloc(struct request_queue *q)
 	k2->guard = k2_guard_init(q);
 	if (!k2->guard)
 		goto free_data;
-	if (k2_split_init(k2))
+	k2->latencies = k2_stats_init(q);
+	if (!k2->latencies)
 		goto exit_guard;
+	if (k2_split_init(k2))
+		goto exit_stats;
 	return k2;
 
+exit_stats:
+	k2_stats_exit(k2->latencies);
 exit_guard:
 	k2_guard_exit(k2->guard);
 free_data:
@@ -32,6 +37,7 @@ void k2_free(void *data)
 	struct k2_data *k2 = data;
 
 	k2_split_exit(k2);
+	k2_stats_exit(k2->latencies);
 	k2_guard_exit(k2->guard);
 	kfree(k2);
 }

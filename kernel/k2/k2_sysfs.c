@@ -10,6 +10,23 @@
 
 #include "k2.h"
 
+/* Exactly @count whole numbers with one space between them. */
+static bool k2_numbers_parse(const char *page, unsigned int *value, unsigned int count)
+{
+	char text[64], *rest = text;
+	unsigned int i;
+
+	if (strscpy(text, page, sizeof(text)) < 0)
+		return false;
+	for (i = 0; i < count; i++) {
+		char *word = strsep(&rest, " ");
+
+		if (!word || kstrtouint(word, 10, &value[i]))
+			return false;
+	}
+	return !rest;
+}
+
 /* A knob that is a whole number; @set is called with the lock held, and says if it is valid. */
 static ssize_t k2_number_store(struct elevator_queue *e, const char *page, size_t length,
 			       bool (*set)(struct k2_data *k2, u32 value))
@@ -112,15 +129,88 @@ static ssize_t k2_rt_blocked_show(struct elevator_queue *e, char *page)
 {
 	struct k2_data *k2 = e->elevator_data;
 	struct k2_policy policy;
+	ssize_t length;
 
 	spin_lock_irq(&k2->lock);
 	policy = k2->policy;
 	spin_unlock_irq(&k2->lock);
-	return sysfs_emit(page, "count %llu over %llu max_ns %llu unguarded %llu max_ns %llu\n",
-			  policy.rt_blocked_count, policy.rt_blocked_over_count,
-			  policy.rt_blocked_ns_max, policy.rt_unguarded_count,
-			  policy.rt_unguarded_ns_max);
+	length = sysfs_emit(page, "count %llu over %llu max_ns %llu", policy.rt_blocked_count,
+			    policy.rt_blocked_over_count, policy.rt_blocked_ns_max);
+	return length + sysfs_emit_at(page, length, " unguarded %llu max_ns %llu sum_ns %llu\n",
+				      policy.rt_unguarded_count, policy.rt_unguarded_ns_max,
+				      policy.rt_blocked_ns_sum);
 }
+
+static ssize_t k2_emit_counts(char *page, ssize_t at, const char *name,
+			      const struct k2_counts *counts)
+{
+	ssize_t length;
+
+	length = sysfs_emit_at(page, at, "%s inserted %llu merged %llu dispatched %llu", name,
+			       counts->inserted, counts->merged, counts->dispatched);
+	return length + sysfs_emit_at(page, at + length,
+				      " split %llu retried %llu deferred %llu completed %llu\n",
+				      counts->back[K2_BACK_REST], counts->back[K2_BACK_RETRY],
+				      counts->back[K2_BACK_DEFERRED], counts->completed);
+}
+
+/* A line per class; the books, see k2_policy.h. */
+static ssize_t k2_counts_show(struct elevator_queue *e, char *page)
+{
+	struct k2_data *k2 = e->elevator_data;
+	struct k2_counts counts[K2_CLASSES];
+	ssize_t length;
+
+	spin_lock_irq(&k2->lock);
+	memcpy(counts, k2->policy.counts, sizeof(counts));
+	spin_unlock_irq(&k2->lock);
+	length = k2_emit_counts(page, 0, "rt", &counts[K2_CLASS_RT]);
+	length += k2_emit_counts(page, length, "background", &counts[K2_CLASS_BACKGROUND]);
+	return length;
+}
+
+/* Of each level; 0: none. */
+static ssize_t k2_rt_deadline_us_show(struct elevator_queue *e, char *page)
+{
+	struct k2_data *k2 = e->elevator_data;
+	ssize_t length = 0;
+	unsigned int level;
+
+	for (level = 0; level < K2_RT_LEVELS; level++)
+		length += sysfs_emit_at(page, length, "%s%u", level ? " " : "",
+					READ_ONCE(k2->rt_deadline_us[level]));
+	return length + sysfs_emit_at(page, length, "\n");
+}
+
+/* "4 5000": of level 4 what takes more than 5 ms is late. */
+static ssize_t k2_rt_deadline_us_store(struct elevator_queue *e, const char *page, size_t length)
+{
+	struct k2_data *k2 = e->elevator_data;
+	unsigned int value[2];
+
+	if (!k2_numbers_parse(page, value, ARRAY_SIZE(value)) || value[0] >= K2_RT_LEVELS)
+		return -EINVAL;
+	WRITE_ONCE(k2->rt_deadline_us[value[0]], value[1]);
+	return length;
+}
+
+#define K2_LATENCY(name, group)                                                                    \
+	static ssize_t k2_latency_##name##_show(struct elevator_queue *e, char *page)              \
+	{                                                                                          \
+		return k2_stats_show(e->elevator_data, group, page);                               \
+	}
+
+K2_LATENCY(rt0, 0)
+K2_LATENCY(rt1, 1)
+K2_LATENCY(rt2, 2)
+K2_LATENCY(rt3, 3)
+K2_LATENCY(rt4, 4)
+K2_LATENCY(rt5, 5)
+K2_LATENCY(rt6, 6)
+K2_LATENCY(rt7, 7)
+K2_LATENCY(metadata, K2_GROUP_METADATA)
+K2_LATENCY(best_effort, K2_GROUP_BEST_EFFORT)
+K2_LATENCY(idle, K2_GROUP_IDLE)
 
 static const char *const k2_op_names[K2_DEVICE_OPS] = {"read", "write"};
 
@@ -159,20 +249,14 @@ static ssize_t k2_device_model_store(struct elevator_queue *e, const char *page,
 {
 	struct k2_data *k2 = e->elevator_data;
 	unsigned int value[3]; /* KiB, us, us */
-	char text[64], *rest = text, *word;
-	unsigned int i;
+	char text[64], *rest = text;
 	int op;
 
 	if (strscpy(text, page, sizeof(text)) < 0)
 		return -EINVAL;
-	word = strsep(&rest, " ");
-	op = match_string(k2_op_names, K2_DEVICE_OPS, word);
-	for (i = 0; i < ARRAY_SIZE(value); i++) {
-		word = strsep(&rest, " ");
-		if (!word || kstrtouint(word, 10, &value[i]))
-			return -EINVAL;
-	}
-	if (op < 0 || rest || !value[0] || value[0] > K2_SPLIT_KIB_LIMIT || !value[1])
+	op = match_string(k2_op_names, K2_DEVICE_OPS, strsep(&rest, " "));
+	if (op < 0 || !rest || !k2_numbers_parse(rest, value, ARRAY_SIZE(value)) || !value[0] ||
+	    value[0] > K2_SPLIT_KIB_LIMIT || !value[1])
 		return -EINVAL;
 
 	spin_lock_irq(&k2->lock);
@@ -181,6 +265,8 @@ static ssize_t k2_device_model_store(struct elevator_queue *e, const char *page,
 	spin_unlock_irq(&k2->lock);
 	return length;
 }
+
+#define K2_LATENCY_ATTR(name) __ATTR(latency_##name, 0444, k2_latency_##name##_show, NULL)
 
 struct elv_fs_entry k2_sysfs_attrs[] = {
 	__ATTR(rt_block_us, 0644, k2_rt_block_us_show, k2_rt_block_us_store),
@@ -191,5 +277,18 @@ struct elv_fs_entry k2_sysfs_attrs[] = {
 	__ATTR(split_kib, 0644, k2_split_kib_show, k2_split_kib_store),
 	__ATTR(background_wait_ms_max, 0644, k2_background_wait_ms_max_show,
 	       k2_background_wait_ms_max_store),
+	__ATTR(rt_deadline_us, 0644, k2_rt_deadline_us_show, k2_rt_deadline_us_store),
+	__ATTR(counts, 0444, k2_counts_show, NULL),
+	K2_LATENCY_ATTR(rt0),
+	K2_LATENCY_ATTR(rt1),
+	K2_LATENCY_ATTR(rt2),
+	K2_LATENCY_ATTR(rt3),
+	K2_LATENCY_ATTR(rt4),
+	K2_LATENCY_ATTR(rt5),
+	K2_LATENCY_ATTR(rt6),
+	K2_LATENCY_ATTR(rt7),
+	K2_LATENCY_ATTR(metadata),
+	K2_LATENCY_ATTR(best_effort),
+	K2_LATENCY_ATTR(idle),
 	__ATTR_NULL,
 };

@@ -242,6 +242,7 @@ bool k2_policy_some_wait_changed(const struct k2_policy *policy)
 
 static void note_rt_waited(struct k2_policy *policy, u64 waited_ns)
 {
+	policy->rt_blocked_ns_sum += waited_ns;
 	if (policy->rt_blocked_unguarded) {
 		policy->rt_unguarded_count++;
 		if (waited_ns > policy->rt_unguarded_ns_max)

@@ -109,6 +109,7 @@ struct k2_policy {
 	u64 rt_blocked_since_ns;
 	u64 rt_blocked_ns_max;
 	u64 rt_blocked_count;
+	u64 rt_blocked_ns_sum; /* also of what the promise does not cover */
 	/* So long is promised with splitting off; longer waits are counted. 0: nothing is. */
 	u64 rt_blocked_ns_promised;
 	u64 rt_blocked_over_count;

@@ -63,6 +63,12 @@ expect "read, given by hand" "$(knob nullb0 iosched/device_model | cut -d' ' -f1
 for value in "read 512 5870" "read 0 1 1" "read 4 0 0" "erase 4 1 1" "read 4294967299 1 1" read '\n'; do
 	refuses device_model "$value"
 done
+knob nullb0 iosched/rt_deadline_us "7 11" || fail "rt_deadline_us refuses 7 11"
+for value in 7 "8 11" "-1 11" "7 -1" "7 4294967296" "7 11 12" "7  11" "7 11ms" '\n'; do
+	refuses rt_deadline_us "$value"
+	expect "rt_deadline_us after '$value'" "$(knob nullb0 iosched/rt_deadline_us)" \
+		"0 0 0 0 0 0 0 11"
+done
 for value in 4 12 1048576 0; do
 	knob nullb0 iosched/split_kib $value || fail "split_kib refuses $value"
 	expect split_kib "$(knob nullb0 iosched/split_kib)" $value

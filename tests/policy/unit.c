@@ -324,6 +324,12 @@ static void measures_how_long_background_blocked_rt(void)
 	complete(&policy, 0);
 	EXPECT(policy.rt_blocked_ns_max, 500);
 	EXPECT(policy.rt_blocked_count, 1);
+	insert(&policy, BACKGROUND);
+	dispatch(&policy, BACKGROUND);
+	now_ns = 9300;
+	complete(&policy, BACKGROUND);
+	EXPECT(policy.rt_blocked_ns_max, 500);
+	EXPECT(policy.rt_blocked_ns_sum, 800);
 }
 
 static void background_waiting_for_rt_is_not_blocking(void)

@@ -26,7 +26,8 @@ knobs() {
 	grep -o '\[.*\]' $queue/scheduler
 	# Without what k2 counts and learns.
 	find $queue/nr_requests $queue/max_sectors_kb $queue/iosched -type f \
-		! -name rt_blocked ! -name device_model | sort | xargs head -n 1
+		! -name rt_blocked ! -name device_model ! -name counts \
+		! -name 'latency_*' | sort | xargs head -n 1
 }
 
 knobs >before

@@ -108,6 +108,7 @@ impl Blocked {
             unguarded,
             "max_ns",
             longest,
+            ..,
         ] = words[..]
         else {
             return None;

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The bounds of a histogram of latencies: each power of two from 4096 ns (2^12) to 68.7 s (2^36) is
+ * cut into four equal parts, so that no bucket is wider than a quarter of what it holds. Below and
+ * above there is one bucket each.
+ */
+#ifndef K2_LATENCY_H
+#define K2_LATENCY_H
+
+#include "k2_types.h"
+
+#define K2_LATENCY_SHIFT   12
+#define K2_LATENCY_OCTAVES 24
+#define K2_LATENCY_PARTS   4
+#define K2_LATENCY_LAST	   (1 + K2_LATENCY_OCTAVES * K2_LATENCY_PARTS)
+#define K2_LATENCY_BUCKETS (K2_LATENCY_LAST + 1)
+
+/* The bucket whose bound is the first that is not below @ns. */
+u32 k2_latency_bucket(u64 ns);
+
+/* The bound of @bucket, which it holds itself; not of K2_LATENCY_LAST, which has none. */
+u64 k2_latency_bound_ns(u32 bucket);
+
+#endif /* K2_LATENCY_H */
