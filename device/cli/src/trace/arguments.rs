@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use clap::ValueEnum;
+use steadyio_trace::event::Class;
 use steadyio_trace::report::groups::size_text;
 use steadyio_trace::source::detect;
 
@@ -89,12 +90,35 @@ pub struct Arguments {
     /// Trace like --ring until a request, a sync or a pause by dirty throttling takes longer, such as 20ms
     #[arg(long, value_name = "TIME", value_parser = quantity::duration, conflicts_with = "files")]
     pub trigger_above: Option<Duration>,
+    /// Of --trigger-above: only a request of this I/O priority class counts, and no call
+    #[arg(long, value_name = "CLASS", requires = "trigger_above")]
+    pub trigger_class: Option<TriggerClass>,
     /// Print the figures of requests and syncs so often, such as 1s, while tracing; not less than 100ms
     #[arg(long, value_name = "TIME", value_parser = quantity::duration, conflicts_with = "files")]
     pub interval: Option<Duration>,
     /// Trace while this program runs, and show its I/O; after --
     #[arg(last = true, value_name = "PROGRAM", conflicts_with = "files")]
     pub program: Vec<String>,
+}
+
+/// I/O priority classes of requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TriggerClass {
+    /// Real-time
+    Rt,
+    /// Best effort
+    Be,
+    Idle,
+}
+
+impl From<TriggerClass> for Class {
+    fn from(class: TriggerClass) -> Class {
+        match class {
+            TriggerClass::Rt => Class::Rt,
+            TriggerClass::Be => Class::Be,
+            TriggerClass::Idle => Class::Idle,
+        }
+    }
 }
 
 /// Further calls.

@@ -245,18 +245,40 @@ fn a_trace_that_waits_for_a_slow_io_ends_with_it_and_the_program_goes_on() {
     let Some(disk) = traced_loop() else { return };
     let mark = disk.dir.path().join("mark");
     let read = format!("dd if={} of=/dev/null bs=64k count=5 iflag=direct status=none", disk.node);
-    let run = |above: &str| {
+    let run = |trigger: &[&str]| {
         let script = format!("{read}; sleep 1.5; touch {}", mark.display());
-        let output =
-            output(&["--trigger-above", above, "--device", &disk.node, "--", "sh", "-c", &script]);
+        let program = ["--device", &disk.node, "--", "sh", "-c", &script];
+        let output = output(&[trigger, &program].concat());
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         assert!(mark.exists(), "the program ran to its end");
         fs::remove_file(&mark).unwrap();
         assert!(String::from_utf8_lossy(&output.stdout).contains("read 64 KiB"));
         stderr(&output)
     };
-    let said = run("1ns");
+    let said = run(&["--trigger-above", "1ns"]);
     assert!(said.contains("tracing ended: ") && said.contains("for a read on 7:"), "{said}");
     assert!(said.contains("; waiting for sh to end"), "{said}");
-    assert!(!run("10min").contains("tracing ended"));
+    assert!(!run(&["--trigger-above", "10min"]).contains("tracing ended"));
+}
+
+#[test]
+fn a_trace_that_waits_for_a_slow_request_of_real_time_does_not_end_with_another() {
+    let Some(disk) = traced_loop() else { return };
+    let says_class =
+        fs::read_to_string("/sys/kernel/tracing/events/block/block_rq_complete/format")
+            .is_ok_and(|format| format.contains(" ioprio;"));
+    let read = format!("dd if={} of=/dev/null bs=64k count=5 iflag=direct status=none", disk.node);
+    let run = |class: &str| {
+        let script = format!("ionice -c {class} {read}; sleep 1.5");
+        let trigger = ["--trigger-above", "1ns", "--trigger-class", "rt"];
+        output(&[&trigger[..], &["--device", &disk.node, "--", "sh", "-c", &script]].concat())
+    };
+    if !says_class {
+        let refused = run("1");
+        assert_eq!(refused.status.code(), Some(1));
+        assert!(stderr(&refused).contains("Linux 6.4"), "{}", stderr(&refused));
+        return;
+    }
+    assert!(!stderr(&run("2")).contains("tracing ended"));
+    assert!(stderr(&run("1")).contains("tracing ended: "));
 }

@@ -140,6 +140,16 @@ impl Meta {
         meta
     }
 
+    /// Fails if requests' events do not say their classes.
+    pub(super) fn refuse_without_priorities(&self) -> io::Result<()> {
+        let mut ended = self.events.iter().filter(|event| event.name == "block_rq_complete");
+        if ended.any(|event| event.format.contains(" ioprio;")) {
+            return Ok(());
+        }
+        let why = "this kernel's events do not say the class of a request, Linux 6.4 and later do";
+        Err(io::Error::new(io::ErrorKind::Unsupported, why))
+    }
+
     /// How to read the pages; `name` is what problems call the trace.
     pub(super) fn decoder(&self, name: &Path) -> Result<(Decoder, PageFormat), Problem> {
         let in_file = |file: PathBuf| {

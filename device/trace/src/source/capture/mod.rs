@@ -30,7 +30,7 @@ mod watch;
 pub use captured::Captured;
 pub use folder::{CpuMeta, Meta, Moment, SCHEMA};
 pub use reader::{EndReason, Reader};
-pub use watch::Interval;
+pub use watch::{Interval, Trigger};
 
 use enable::{Places, enable};
 use reader::Taken;
@@ -61,8 +61,8 @@ pub struct Options {
     pub memory_bytes_max: u64,
     /// If that is full, throw the oldest half of it away instead of ending.
     pub ring: bool,
-    /// End when an I/O has taken longer than this, and keep what came before, as a ring does.
-    pub trigger_above: Option<Duration>,
+    /// End when an I/O has taken too long, and keep what came before, as a ring does.
+    pub trigger: Option<Trigger>,
     /// How often [`Reader::intervals`] has new figures.
     pub interval: Option<Duration>,
     /// Where to go on if that is full, and where the capture is kept. Without it, tracing ends there.
@@ -81,7 +81,7 @@ impl Default for Options {
             period: Duration::from_millis(25),
             memory_bytes_max: 256 << 20,
             ring: false,
-            trigger_above: None,
+            trigger: None,
             interval: None,
             keep: None,
         }
@@ -125,9 +125,12 @@ impl Capture {
         let header_page = instance.read("events/header_page")?;
         let meta = Meta::begin(options, enable(places, &needs, &devices)?, header_page);
         let (decoder, format) = meta.decoder(Path::new(THIS_KERNEL)).map_err(io::Error::other)?;
-        let (above, has_intervals) = (options.trigger_above, options.interval.is_some());
-        let is_watched = above.is_some() || has_intervals;
-        let watch = is_watched.then(|| Watch::new(decoder, format, above, has_intervals));
+        let (trigger, has_intervals) = (options.trigger, options.interval.is_some());
+        if trigger.is_some_and(|trigger| trigger.class.is_some()) {
+            meta.refuse_without_priorities()?;
+        }
+        let is_watched = trigger.is_some() || has_intervals;
+        let watch = is_watched.then(|| Watch::new(decoder, format, trigger, has_intervals));
         let instances: Vec<&Instance> = [&instance].into_iter().chain(&of_threads).collect();
         let reader = Reader::start(&instances, format.page_size, options, watch)?;
         if let Some((of_threads, pids)) = of_threads.as_ref().zip(options.threads.as_ref()) {

@@ -205,7 +205,7 @@ impl Work {
     fn make_room(&mut self) -> bool {
         let bytes: u64 = self.cpus.iter().map(|(_, held)| held.bytes()).sum();
         // Of a ring, those before the present ones have the other half.
-        let is_ring = self.options.ring || self.options.trigger_above.is_some();
+        let is_ring = self.options.ring || self.options.trigger.is_some();
         let part = if is_ring { 2 } else { 1 };
         if bytes < self.options.memory_bytes_max / part {
             return true;

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use super::cpu_data::{CpuData, page_at};
-use crate::event::{Call, Dev, Event, EventKind, Extent};
+use crate::event::{Call, Class, Dev, Event, EventKind, Extent};
 use crate::report::distribution::Distribution;
 use crate::report::words::us;
 use crate::source::decode::Decoder;
@@ -18,6 +18,15 @@ use crate::source::ring::{self, Entry};
 
 /// More without a counterpart are stale.
 const OPEN_MAX: usize = 65_536;
+
+/// Which I/O takes too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trigger {
+    /// Longer than this,
+    pub above: Duration,
+    /// and, if one is given, a request of this class. Of a call the class is not known.
+    pub class: Option<Class>,
+}
 
 /// Which I/O took how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +62,7 @@ type Kind = (Option<Dev>, &'static str);
 pub struct Watch {
     decoder: Decoder,
     format: PageFormat,
-    above: Duration,
+    trigger: Option<Trigger>,
     /// Of I/Os that ended since the last interval, in ns; `None` if nobody wants to know.
     ended_ns: Option<BTreeMap<Kind, Vec<u64>>>,
     /// So much of each buffer has been looked at, in bytes.
@@ -65,12 +74,11 @@ impl Watch {
     pub fn new(
         decoder: Decoder,
         format: PageFormat,
-        above: Option<Duration>,
+        trigger: Option<Trigger>,
         has_intervals: bool,
     ) -> Watch {
-        let above = above.unwrap_or(Duration::MAX);
         let ended_ns = has_intervals.then(BTreeMap::new);
-        Watch { decoder, format, above, ended_ns, seen: Vec::new(), pairs: Pairs::default() }
+        Watch { decoder, format, trigger, ended_ns, seen: Vec::new(), pairs: Pairs::default() }
     }
 
     /// The buffers begin anew.
@@ -114,24 +122,26 @@ impl Watch {
         let time_ns = event.time_ns;
         let request = |of: Extent| (Some(of.dev), of.sector, of.op.kind.into_str());
         let of_call = |call: Call| (None, event.pid.into(), call.name());
-        let (key, ns) = match event.what {
+        let (key, took) = match event.what {
             EventKind::GetRequest(extent) | EventKind::Issue(extent) => {
                 (request(extent), self.pairs.begin(request(extent), time_ns)?)
             }
             EventKind::Complete { extent, .. } => {
-                (request(extent), self.pairs.end(request(extent), time_ns)?)
+                let end = End { time_ns, class: extent.priority.map(|priority| priority.class) };
+                (request(extent), self.pairs.end(request(extent), end)?)
             }
             EventKind::CallEnter { call, .. } if call.is_sync() => {
                 (of_call(call), self.pairs.begin(of_call(call), time_ns)?)
             }
             EventKind::CallExit { call, .. } if call.is_sync() => {
-                (of_call(call), self.pairs.end(of_call(call), time_ns)?)
+                (of_call(call), self.pairs.end(of_call(call), End { time_ns, class: None })?)
             }
             EventKind::DirtyPause { pause_ns } => {
-                ((None, 0, "pause by dirty throttling"), pause_ns)
+                ((None, 0, "pause by dirty throttling"), Took { ns: pause_ns, class: None })
             }
             _ => return None,
         };
+        let ns = took.ns;
         let (dev, sector, what) = key;
         if let Some(ended_ns) = &mut self.ended_ns {
             ended_ns.entry((dev, what)).or_default().push(ns);
@@ -140,7 +150,10 @@ impl Watch {
             Some(dev) => format!("{what} on {dev} sector {sector}"),
             None => what.to_owned(),
         };
-        (u128::from(ns) > self.above.as_nanos()).then(|| Slow { what: what(), ns })
+        let trigger = self.trigger?;
+        let is_of_class = trigger.class.is_none() || trigger.class == took.class;
+        let is_slow = u128::from(ns) > trigger.above.as_nanos();
+        (is_of_class && is_slow).then(|| Slow { what: what(), ns })
     }
 }
 
@@ -151,28 +164,45 @@ struct Pairs(HashMap<Key, Mark>);
 #[derive(Debug)]
 enum Mark {
     Begun(u64),
-    Ended(u64),
+    Ended(End),
+}
+
+/// When, and of a request its class, which its first event does not have.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    time_ns: u64,
+    class: Option<Class>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Took {
+    ns: u64,
+    class: Option<Class>,
 }
 
 impl Pairs {
     /// How long it took, if its end was seen already. A second beginning (a request is issued) is of the same.
-    fn begin(&mut self, key: Key, time_ns: u64) -> Option<u64> {
+    fn begin(&mut self, key: Key, time_ns: u64) -> Option<Took> {
         let begun_ns = match self.0.remove(&key) {
-            Some(Mark::Ended(end_ns)) if end_ns >= time_ns => return Some(end_ns - time_ns),
+            Some(Mark::Ended(end)) if end.time_ns >= time_ns => {
+                return Some(Took { ns: end.time_ns - time_ns, class: end.class });
+            }
             Some(Mark::Begun(begun_ns)) => begun_ns.min(time_ns),
             _ => time_ns,
         };
         self.wait(key, Mark::Begun(begun_ns))
     }
 
-    fn end(&mut self, key: Key, time_ns: u64) -> Option<u64> {
+    fn end(&mut self, key: Key, end: End) -> Option<Took> {
         match self.0.remove(&key) {
-            Some(Mark::Begun(begun_ns)) if begun_ns <= time_ns => Some(time_ns - begun_ns),
-            _ => self.wait(key, Mark::Ended(time_ns)),
+            Some(Mark::Begun(begun_ns)) if begun_ns <= end.time_ns => {
+                Some(Took { ns: end.time_ns - begun_ns, class: end.class })
+            }
+            _ => self.wait(key, Mark::Ended(end)),
         }
     }
 
-    fn wait(&mut self, key: Key, mark: Mark) -> Option<u64> {
+    fn wait(&mut self, key: Key, mark: Mark) -> Option<Took> {
         if self.0.len() >= OPEN_MAX {
             self.0.clear();
         }
@@ -189,12 +219,14 @@ mod tests {
     fn a_beginning_and_an_end_are_of_the_same_whichever_is_seen_first() {
         let mut pairs = Pairs::default();
         let [one, two] = [1, 2].map(|thread| (None, thread, "fsync"));
-        assert_eq!((pairs.end(one, 500), pairs.begin(one, 100)), (None, Some(400)));
+        let end = |time_ns| End { time_ns, class: Some(Class::Rt) };
+        let took = |ns| Some(Took { ns, class: Some(Class::Rt) });
+        assert_eq!((pairs.end(one, end(500)), pairs.begin(one, 100)), (None, took(400)));
         // With the first beginning that is seen.
-        let begun = (pairs.begin(one, 600), pairs.begin(one, 640), pairs.end(one, 650));
-        assert_eq!(begun, (None, None, Some(50)));
+        let begun = (pairs.begin(one, 600), pairs.begin(one, 640), pairs.end(one, end(650)));
+        assert_eq!(begun, (None, None, took(50)));
         // An old end is not that of a later beginning.
-        let old = (pairs.end(two, 10), pairs.begin(two, 20), pairs.end(two, 25));
-        assert_eq!(old, (None, None, Some(5)));
+        let old = (pairs.end(two, end(10)), pairs.begin(two, 20), pairs.end(two, end(25)));
+        assert_eq!(old, (None, None, took(5)));
     }
 }
