@@ -40,12 +40,16 @@ struct k2_guard {
 	unsigned int unguarded_inflight;
 };
 
-/* Of the requests of one group of queues that have ended. Counted without a lock. */
+/* No deadline. */
+#define K2_DEADLINE_NONE U32_MAX
+
+/* Of the requests of one queue that have ended, see k2_stats.c. */
 struct k2_latencies {
-	atomic64_t bucket[K2_LATENCY_BUCKETS];
+	u32 deadline_us;
+	atomic64_t late;
 	atomic64_t ns_sum;
 	atomic64_t ns_max;
-	atomic64_t late;
+	atomic64_t bucket[K2_LATENCY_BUCKETS];
 };
 
 /*
@@ -56,7 +60,7 @@ struct k2_data {
 	struct request_queue *q;
 
 	/*
-	 * Protects all below except @clones, @timer, @latencies and @rt_deadline_us. Taken from
+	 * Protects all below except @clones, @timer and @latencies. Taken from
 	 * submission, from dispatch, and from completion and the timer, which may be in hard
 	 * interrupt context.
 	 * q->requeue_lock, hctx->lock and the allocator are never taken inside.
@@ -77,9 +81,8 @@ struct k2_data {
 	/* Clones for the front of a bio that is cut in two. */
 	struct bio_set clones;
 
-	/* By group, see k2_stats.c; and what is late of each level, 0: nothing. */
+	/* By queue. */
 	struct k2_latencies *latencies;
-	u32 rt_deadline_us[K2_RT_LEVELS];
 
 	/* How many tags each group of queues may use of tags[0], see compat/shallow_depth.h. */
 	unsigned int tags[K2_GROUPS];
@@ -193,8 +196,25 @@ void k2_piece_mute_stats(struct request *rq);
 /* k2_stats.c */
 struct k2_latencies *k2_stats_init(struct request_queue *q);
 void k2_stats_exit(struct k2_latencies *latencies);
-void k2_stats_completed(struct k2_data *k2, struct request *rq, u64 now_ns);
 ssize_t k2_stats_show(struct k2_data *k2, unsigned int group, char *page);
+
+/*
+ * @rq has a queue, and ends as a whole. Called at each completion, by several CPUs at once: no
+ * lock, and few instructions.
+ */
+static __always_inline void k2_stats_completed(struct k2_data *k2, struct request *rq, u64 now_ns)
+{
+	struct k2_latencies *latencies = &k2->latencies[k2_rq(rq)->queue];
+	s64 ns = max_t(s64, now_ns - rq->start_time_ns, 1);
+	s64 ns_max = atomic64_read(&latencies->ns_max);
+
+	atomic64_inc(&latencies->bucket[k2_latency_bucket(ns)]);
+	atomic64_add(ns, &latencies->ns_sum);
+	while (unlikely(ns > ns_max) && !atomic64_try_cmpxchg(&latencies->ns_max, &ns_max, ns))
+		;
+	if (unlikely(ns > (s64)READ_ONCE(latencies->deadline_us) * (s64)NSEC_PER_USEC))
+		atomic64_inc(&latencies->late);
+}
 
 /* k2_sysfs.c */
 extern struct elv_fs_entry k2_sysfs_attrs[];

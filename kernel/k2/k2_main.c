@@ -304,8 +304,9 @@ static void k2_completed_request(struct request *rq, u64 now_ns)
 		k2_bypassed_request(k2, rq, now_ns);
 		return;
 	}
-	k2_piece_mute_stats(rq);
-	if (!(k2r->flags & K2_RQ_PIECE))
+	if (k2r->flags & K2_RQ_PIECE)
+		k2_piece_mute_stats(rq);
+	else
 		k2_stats_completed(k2, rq, now_ns);
 	if (k2r->flight == K2_FLIGHT_NONE && k2r->stream == K2_STREAM_NONE)
 		return;

@@ -13,7 +13,8 @@
 /* Exactly @count whole numbers with one space between them. */
 static bool k2_numbers_parse(const char *page, unsigned int *value, unsigned int count)
 {
-	char text[64], *rest = text;
+	/* Eight of ten digits. */
+	char text[96], *rest = text;
 	unsigned int i;
 
 	if (strscpy(text, page, sizeof(text)) < 0)
@@ -176,21 +177,26 @@ static ssize_t k2_rt_deadline_us_show(struct elevator_queue *e, char *page)
 	ssize_t length = 0;
 	unsigned int level;
 
-	for (level = 0; level < K2_RT_LEVELS; level++)
+	for (level = 0; level < K2_RT_LEVELS; level++) {
+		u32 deadline_us = READ_ONCE(k2->latencies[level].deadline_us);
+
 		length += sysfs_emit_at(page, length, "%s%u", level ? " " : "",
-					READ_ONCE(k2->rt_deadline_us[level]));
+					deadline_us == K2_DEADLINE_NONE ? 0 : deadline_us);
+	}
 	return length + sysfs_emit_at(page, length, "\n");
 }
 
-/* "4 5000": of level 4 what takes more than 5 ms is late. */
+/* All eight, as they are shown: "0 0 0 0 5000 0 0 0". */
 static ssize_t k2_rt_deadline_us_store(struct elevator_queue *e, const char *page, size_t length)
 {
 	struct k2_data *k2 = e->elevator_data;
-	unsigned int value[2];
+	unsigned int value[K2_RT_LEVELS], level;
 
-	if (!k2_numbers_parse(page, value, ARRAY_SIZE(value)) || value[0] >= K2_RT_LEVELS)
+	if (!k2_numbers_parse(page, value, K2_RT_LEVELS))
 		return -EINVAL;
-	WRITE_ONCE(k2->rt_deadline_us[value[0]], value[1]);
+	for (level = 0; level < K2_RT_LEVELS; level++)
+		WRITE_ONCE(k2->latencies[level].deadline_us,
+			   value[level] ? value[level] : K2_DEADLINE_NONE);
 	return length;
 }
 

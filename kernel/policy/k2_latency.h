@@ -15,10 +15,31 @@
 #define K2_LATENCY_LAST	   (1 + K2_LATENCY_OCTAVES * K2_LATENCY_PARTS)
 #define K2_LATENCY_BUCKETS (K2_LATENCY_LAST + 1)
 
-/* The bucket whose bound is the first that is not below @ns. */
-u32 k2_latency_bucket(u64 ns);
+/* The bucket whose bound is the first that is not below @ns, which is not 0. */
+static inline u32 k2_latency_bucket(u64 ns)
+{
+	u64 units = (ns - 1) >> K2_LATENCY_SHIFT;
+	u32 octave, part;
+
+	if (!units)
+		return 0;
+	if (units >> K2_LATENCY_OCTAVES)
+		return K2_LATENCY_LAST;
+	octave = 31 - __builtin_clz((u32)units);
+	part = (ns - 1) >> (octave + K2_LATENCY_SHIFT - 2) & (K2_LATENCY_PARTS - 1);
+	return 1 + octave * K2_LATENCY_PARTS + part;
+}
 
 /* The bound of @bucket, which it holds itself; not of K2_LATENCY_LAST, which has none. */
-u64 k2_latency_bound_ns(u32 bucket);
+static inline u64 k2_latency_bound_ns(u32 bucket)
+{
+	u32 octave, part;
+
+	if (!bucket)
+		return 1ULL << K2_LATENCY_SHIFT;
+	octave = (bucket - 1) / K2_LATENCY_PARTS;
+	part = (bucket - 1) % K2_LATENCY_PARTS;
+	return (u64)(K2_LATENCY_PARTS + part + 1) << (octave + K2_LATENCY_SHIFT - 2);
+}
 
 #endif /* K2_LATENCY_H */

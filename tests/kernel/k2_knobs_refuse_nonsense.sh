@@ -63,11 +63,12 @@ expect "read, given by hand" "$(knob nullb0 iosched/device_model | cut -d' ' -f1
 for value in "read 512 5870" "read 0 1 1" "read 4 0 0" "erase 4 1 1" "read 4294967299 1 1" read '\n'; do
 	refuses device_model "$value"
 done
-knob nullb0 iosched/rt_deadline_us "7 11" || fail "rt_deadline_us refuses 7 11"
-for value in 7 "8 11" "-1 11" "7 -1" "7 4294967296" "7 11 12" "7  11" "7 11ms" '\n'; do
+deadlines="1 4294967294 4294967294 4294967294 4294967294 4294967294 0 8"
+knob nullb0 iosched/rt_deadline_us "$deadlines" || fail "rt_deadline_us refuses $deadlines"
+for value in 7 "1 2 3 4 5 6 7" "1 2 3 4 5 6 7 8 9" "1 2 3 4 5 6 7 -8" "1 2 3 4 5 6 7 8us" \
+	"1  2 3 4 5 6 7 8" "4294967296 2 3 4 5 6 7 8" '\n'; do
 	refuses rt_deadline_us "$value"
-	expect "rt_deadline_us after '$value'" "$(knob nullb0 iosched/rt_deadline_us)" \
-		"0 0 0 0 0 0 0 11"
+	expect "rt_deadline_us after '$value'" "$(knob nullb0 iosched/rt_deadline_us)" "$deadlines"
 done
 for value in 4 12 1048576 0; do
 	knob nullb0 iosched/split_kib $value || fail "split_kib refuses $value"

@@ -16,12 +16,12 @@ latency() {
 	knob nullb0 "iosched/latency_$1" | sed 's/sum_ns [0-9]* max_ns [0-9]* //' | tr '\n' ' '
 }
 
-knob nullb0 iosched/rt_deadline_us "4 9000"
+knob nullb0 iosched/rt_deadline_us "0 0 0 0 9000 0 0 0"
 expect rt_deadline_us "$(knob nullb0 iosched/rt_deadline_us)" "0 0 0 0 9000 0 0 0"
 read_as "-c 1 -n 4" 4096
 read_as "-c 1 -n 4" 4096
 read_as "-c 1 -n 7" 4096
-knob nullb0 iosched/rt_deadline_us "4 11000"
+knob nullb0 iosched/rt_deadline_us "0 0 0 0 11000 0 0 0"
 read_as "-c 1 -n 4" 4096
 expect "level 4, each read 10 ms" "$(latency rt4)" "count 3 late 2 10485760:3 "
 expect "level 7, without a deadline" "$(latency rt7)" "count 1 late 0 10485760:1 "

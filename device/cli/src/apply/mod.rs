@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{anyhow, ensure};
 use steadyio_bound::analysis::responses;
 use steadyio_bound::device::Device as Times;
-use steadyio_bound::tasks::{K2, TaskSet};
+use steadyio_bound::tasks::{Task, TaskSet};
 use steadyio_core::device::Device;
 use steadyio_core::knob_guard::KnobGuard;
 use steadyio_core::knobs::{Queue, knob_attribute};
@@ -78,7 +78,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         eprintln!("steady: {text}; `steady bound` shows why. Nothing was changed");
         return Ok(Status::Flawed);
     }
-    let knobs = knobs(&set.k2);
+    let knobs = knobs(&set);
     let wanted = files.wanted(&knobs, &levels, knobs_before(arguments, &knobs));
     print(&files::shown(&wanted))?;
     if !arguments.yes {
@@ -119,7 +119,18 @@ fn levels(set: &TaskSet) -> anyhow::Result<BTreeMap<String, u64>> {
     Ok(levels)
 }
 
-fn knobs(k2: &K2) -> Knobs {
+/// Per level the shortest deadline of its tasks in us, or 0, as `iosched/rt_deadline_us` has them: a request that
+/// takes longer has missed it.
+fn deadlines_us(set: &TaskSet) -> String {
+    let shortest = |level: u64| {
+        let of_level = set.tasks.iter().filter(|task| task.level == level);
+        of_level.map(Task::deadline_us).min().unwrap_or(0).to_string()
+    };
+    (0..8).map(shortest).collect::<Vec<_>>().join(" ")
+}
+
+fn knobs(set: &TaskSet) -> Knobs {
+    let k2 = &set.k2;
     let mut knobs = Knobs::from([("scheduler".to_string(), Value::from_text("k2"))]);
     for (name, value) in [
         ("queue/nr_requests", k2.nr_requests),
@@ -131,6 +142,7 @@ fn knobs(k2: &K2) -> Knobs {
     ] {
         knobs.insert(name.into(), Value::from_text(&value.to_string()));
     }
+    knobs.insert("iosched/rt_deadline_us".into(), Value::from_text(&deadlines_us(set)));
     knobs
 }
 

@@ -64,6 +64,8 @@ fn rule_and_drop_in_are_written_and_removed_again() {
     // A scheduler's knobs are there only once it is set.
     assert!(at("scheduler") < at("nr_requests") && at("scheduler") < at("iosched/split_kib"));
     assert!(rule.contains("ATTR{queue/iosched/split_kib}=\"16\""), "{rule}");
+    let deadlines = "ATTR{queue/iosched/rt_deadline_us}=\"10000 20000 100000 0 0 0 0 0\"";
+    assert!(rule.contains(deadlines), "{rule}");
     assert!(text(&image.path(DROP_IN)).contains("IOSchedulingPriority=0"));
 
     let shown = image.apply(&["--remove"]);
