@@ -90,7 +90,7 @@ pub struct Arguments {
     /// Trace like --ring until a request, a sync or a pause by dirty throttling takes longer, such as 20ms
     #[arg(long, value_name = "TIME", value_parser = quantity::duration, conflicts_with = "files")]
     pub trigger_above: Option<Duration>,
-    /// Of --trigger-above: only a request of this I/O priority class counts, and no call
+    /// Of --trigger-above: only a request of this I/O priority class counts, and no call; the worst shown are of it, too
     #[arg(long, value_name = "CLASS", requires = "trigger_above")]
     pub trigger_class: Option<TriggerClass>,
     /// Print the figures of requests and syncs so often, such as 1s, while tracing; not less than 100ms

@@ -14,7 +14,7 @@ use super::shown::Shown;
 use super::times::Times;
 use super::words::device_name;
 use super::worst::{Worst, worst};
-use crate::event::Dev;
+use crate::event::{Class, Dev};
 use crate::io::{Coverage, Missing, Trace};
 use crate::source::Problems;
 use crate::source::capture::devices::Stack;
@@ -26,6 +26,8 @@ pub const TRACE_SCHEMA: &str = "steadyio.trace/1";
 pub struct Question {
     /// How many of the worst are wanted, of I/Os and of other requests.
     pub worst: usize,
+    /// Of the worst, only I/Os and requests of this class. `None`: of all, also of those whose class is not known.
+    pub worst_class: Option<Class>,
     /// Only I/Os and requests of these threads are shown; the others still count as causes. `None`: all.
     pub asked_for: Option<AskedFor>,
     /// Only I/Os and requests of this device are shown; the others still count as causes. `None`: all.
@@ -132,8 +134,8 @@ impl Record {
         Record {
             schema: TRACE_SCHEMA,
             tool: Tool { steady: env!("CARGO_PKG_VERSION") },
-            worst_ios: worst(&shown.ios, &ios, &causes, question.worst),
-            worst_requests: worst(&shown.requests, &requests, &causes, question.worst),
+            worst_ios: worst(&shown.ios, &ios, &causes, question),
+            worst_requests: worst(&shown.requests, &requests, &causes, question),
             worst_calls: calls::worst(&shown.calls, &shown.waiting, question.worst),
             ios,
             requests,

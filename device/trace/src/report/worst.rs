@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::case::Causes;
 use super::cause::Cause;
 use super::groups::Group;
+use super::record::Question;
 use super::rows::{Item, Row};
 use super::sorted;
 use super::times::SPANS;
@@ -54,9 +55,11 @@ pub struct Largest {
 }
 
 /// The longest first; of equal ones, the first in the trace.
-pub fn worst(items: &[Item], groups: &[Group], causes: &Causes, count: usize) -> Vec<Worst> {
-    let longest = sorted(items, |item| item.row.total_ns).into_iter().take(count);
-    longest.filter_map(|item| of(item, groups, causes)).collect()
+pub fn worst(items: &[Item], groups: &[Group], causes: &Causes, asked: &Question) -> Vec<Worst> {
+    let class = asked.worst_class.map(|class| class.into_str());
+    let longest = sorted(items, |item| item.row.total_ns).into_iter();
+    let of_class = longest.filter(|item| class.is_none() || item.row.class == class);
+    of_class.take(asked.worst).filter_map(|item| of(item, groups, causes)).collect()
 }
 
 fn of(item: &Item, groups: &[Group], causes: &Causes) -> Option<Worst> {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use steadyio_trace::event::{Call, Dev, OpKind};
+use steadyio_trace::event::{Call, Class, Dev, OpKind};
 use steadyio_trace::intervals::Intervals;
 use steadyio_trace::io::{Mark, Request};
 use steadyio_trace::report::distribution::{Distribution, histogram};
@@ -13,7 +13,7 @@ use steadyio_trace::source::Problems;
 use steadyio_trace::source::capture::devices::{Stack, Untold};
 use steadyio_trace::source::capture::threads::AskedFor;
 
-use crate::made::{Made, STEPS_US, US, pieces, question, record, request, rich, valid};
+use crate::made::{Made, STEPS_US, US, pieces, priority, question, record, request, rich, valid};
 
 #[test]
 fn between_its_pieces_a_request_of_no_io_is_in_the_block_layer() {
@@ -216,6 +216,19 @@ fn a_device_has_what_came_through_it_and_what_can_only_be_its_own() {
         !Stack::unknown(raid).has(&came(&[ours], OpKind::Write)),
         "it is not known what is below"
     );
+}
+
+#[test]
+fn the_worst_of_one_class_are_no_others() {
+    let mut made = Made::default();
+    for (class, queued_us) in [(Class::Rt, 100), (Class::Idle, 1_000)] {
+        let data = request(OpKind::Read, 4096, queued_us, STEPS_US);
+        made.io(Call::Pread64, 4096, (1, 1), vec![Request { priority: priority(class), ..data }]);
+    }
+    let worst = |worst_class| record(&made.0, &Question { worst_class, ..question() }).worst_ios;
+    assert_eq!(worst(None).len(), 2);
+    let of_rt: Vec<_> = worst(Some(Class::Rt)).iter().map(|worst| worst.class).collect();
+    assert_eq!(of_rt, [Some("rt")]);
 }
 
 #[test]
