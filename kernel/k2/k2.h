@@ -41,11 +41,11 @@ struct k2_guard {
 };
 
 /* No deadline. */
-#define K2_DEADLINE_NONE U32_MAX
+#define K2_DEADLINE_NONE S64_MAX
 
 /* Of the requests of one queue that have ended, see k2_stats.c. */
 struct k2_latencies {
-	u32 deadline_us;
+	s64 deadline_ns;
 	atomic64_t late;
 	atomic64_t ns_sum;
 	atomic64_t ns_max;
@@ -191,30 +191,23 @@ int k2_split_init(struct k2_data *k2);
 void k2_split_exit(struct k2_data *k2);
 bool k2_may_split(struct request *rq);
 bool k2_split(struct k2_data *k2, struct request *rq, unsigned int piece_bytes);
-void k2_piece_mute_stats(struct request *rq);
+
+/*
+ * Called when a piece that is not the last ends, just before blk-mq counts it as one I/O: it is
+ * none. Its sectors are counted all the same. k2_restore_rest() undoes it.
+ */
+static inline void k2_piece_mute_stats(struct request *rq)
+{
+	if (!(rq->rq_flags & RQF_IO_STAT))
+		return;
+	rq->rq_flags &= ~RQF_IO_STAT;
+	k2_rq(rq)->flags |= K2_RQ_MUTED;
+}
 
 /* k2_stats.c */
 struct k2_latencies *k2_stats_init(struct request_queue *q);
 void k2_stats_exit(struct k2_latencies *latencies);
 ssize_t k2_stats_show(struct k2_data *k2, unsigned int group, char *page);
-
-/*
- * @rq has a queue, and ends as a whole. Called at each completion, by several CPUs at once: no
- * lock, and few instructions.
- */
-static __always_inline void k2_stats_completed(struct k2_data *k2, struct request *rq, u64 now_ns)
-{
-	struct k2_latencies *latencies = &k2->latencies[k2_rq(rq)->queue];
-	s64 ns = max_t(s64, now_ns - rq->start_time_ns, 1);
-	s64 ns_max = atomic64_read(&latencies->ns_max);
-
-	atomic64_inc(&latencies->bucket[k2_latency_bucket(ns)]);
-	atomic64_add(ns, &latencies->ns_sum);
-	while (unlikely(ns > ns_max) && !atomic64_try_cmpxchg(&latencies->ns_max, &ns_max, ns))
-		;
-	if (unlikely(ns > (s64)READ_ONCE(latencies->deadline_us) * (s64)NSEC_PER_USEC))
-		atomic64_inc(&latencies->late);
-}
 
 /* k2_sysfs.c */
 extern struct elv_fs_entry k2_sysfs_attrs[];

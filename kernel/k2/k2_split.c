@@ -179,17 +179,3 @@ bool k2_split(struct k2_data *k2, struct request *rq, unsigned int piece_bytes)
 	trace_k2_split(rq, rest_bytes);
 	return true;
 }
-
-/*
- * Called when a piece that is not the last ends, just before blk-mq counts it as one I/O: it is
- * none. Its sectors are counted all the same. k2_restore_rest() undoes it.
- */
-void k2_piece_mute_stats(struct request *rq)
-{
-	struct k2_rq *k2r = k2_rq(rq);
-
-	if (!(rq->rq_flags & RQF_IO_STAT))
-		return;
-	rq->rq_flags &= ~RQF_IO_STAT;
-	k2r->flags |= K2_RQ_MUTED;
-}

@@ -12,7 +12,7 @@ struct k2_latencies *k2_stats_init(struct request_queue *q)
 
 	latencies = kvzalloc_node(array_size(K2_QUEUES, sizeof(*latencies)), GFP_KERNEL, q->node);
 	for (queue = 0; latencies && queue < K2_QUEUES; queue++)
-		latencies[queue].deadline_us = K2_DEADLINE_NONE;
+		latencies[queue].deadline_ns = K2_DEADLINE_NONE;
 	return latencies;
 }
 

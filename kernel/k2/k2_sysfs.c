@@ -178,10 +178,11 @@ static ssize_t k2_rt_deadline_us_show(struct elevator_queue *e, char *page)
 	unsigned int level;
 
 	for (level = 0; level < K2_RT_LEVELS; level++) {
-		u32 deadline_us = READ_ONCE(k2->latencies[level].deadline_us);
+		/* Of a change just now either. */
+		u64 ns = data_race(k2->latencies[level].deadline_ns);
 
-		length += sysfs_emit_at(page, length, "%s%u", level ? " " : "",
-					deadline_us == K2_DEADLINE_NONE ? 0 : deadline_us);
+		length += sysfs_emit_at(page, length, "%s%llu", level ? " " : "",
+					ns == K2_DEADLINE_NONE ? 0 : div_u64(ns, NSEC_PER_USEC));
 	}
 	return length + sysfs_emit_at(page, length, "\n");
 }
@@ -194,9 +195,12 @@ static ssize_t k2_rt_deadline_us_store(struct elevator_queue *e, const char *pag
 
 	if (!k2_numbers_parse(page, value, K2_RT_LEVELS))
 		return -EINVAL;
-	for (level = 0; level < K2_RT_LEVELS; level++)
-		WRITE_ONCE(k2->latencies[level].deadline_us,
-			   value[level] ? value[level] : K2_DEADLINE_NONE);
+	for (level = 0; level < K2_RT_LEVELS; level++) {
+		s64 ns = value[level] ? (s64)value[level] * NSEC_PER_USEC : K2_DEADLINE_NONE;
+
+		/* See k2_count_latency(). */
+		data_race(k2->latencies[level].deadline_ns = ns);
+	}
 	return length;
 }
 

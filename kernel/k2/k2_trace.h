@@ -51,6 +51,26 @@ TRACE_EVENT(k2_split,
 		      __entry->rest_bytes)
 );
 
+/* Real-time has completed later than its level's deadline; the sector is that of its last piece. */
+TRACE_EVENT(k2_late,
+	    TP_PROTO(struct request *rq, unsigned int level, u64 ns, u64 deadline_ns),
+	    TP_ARGS(rq, level, ns, deadline_ns),
+	    TP_STRUCT__entry(__field(dev_t, dev)
+			     __field(sector_t, sector)
+			     __field(unsigned int, level)
+			     __field(u64, ns)
+			     __field(u64, deadline_ns)),
+	    TP_fast_assign(__entry->dev = rq->q->disk ? disk_devt(rq->q->disk) : 0;
+			   __entry->sector = blk_rq_pos(rq);
+			   __entry->level = level;
+			   __entry->ns = ns;
+			   __entry->deadline_ns = deadline_ns;),
+	    TP_printk("%d,%d %llu level %u took %llu ns deadline %llu ns",
+		      MAJOR(__entry->dev), MINOR(__entry->dev),
+		      (unsigned long long)__entry->sector, __entry->level, __entry->ns,
+		      __entry->deadline_ns)
+);
+
 /* What look-ahead decides: room until real-time may be blocked for too long, and what fits. */
 TRACE_EVENT(k2_look_ahead,
 	    TP_PROTO(struct request *rq, u64 room_ns, unsigned int piece_bytes, u64 piece_ns),

@@ -25,7 +25,7 @@ static inline u32 k2_latency_bucket(u64 ns)
 		return 0;
 	if (units >> K2_LATENCY_OCTAVES)
 		return K2_LATENCY_LAST;
-	octave = 31 - __builtin_clz((u32)units);
+	octave = 31 ^ __builtin_clz((u32)units);
 	part = (ns - 1) >> (octave + K2_LATENCY_SHIFT - 2) & (K2_LATENCY_PARTS - 1);
 	return 1 + octave * K2_LATENCY_PARTS + part;
 }

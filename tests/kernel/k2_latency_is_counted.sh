@@ -18,9 +18,12 @@ latency() {
 
 knob nullb0 iosched/rt_deadline_us "0 0 0 0 9000 0 0 0"
 expect rt_deadline_us "$(knob nullb0 iosched/rt_deadline_us)" "0 0 0 0 9000 0 0 0"
+trace_begin k2/k2_late
 read_as "-c 1 -n 4" 4096
 read_as "-c 1 -n 4" 4096
 read_as "-c 1 -n 7" 4096
+expect "late, as events" "$(trace_end | sed -n 's/.* 0 level 4 took 10[0-9]* ns deadline 9000000 ns$/late/p' | tr '\n' ' ')" \
+	"late late "
 knob nullb0 iosched/rt_deadline_us "0 0 0 0 11000 0 0 0"
 read_as "-c 1 -n 4" 4096
 expect "level 4, each read 10 ms" "$(latency rt4)" "count 3 late 2 10485760:3 "

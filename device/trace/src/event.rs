@@ -89,6 +89,8 @@ pub enum EventKind {
     PageCacheAdd { dev: Dev, inode: u64 },
     /// `k2:k2_split`: the scheduler dispatches a piece, `rest_bytes` remain.
     K2Split { piece: Extent, rest_bytes: u32 },
+    /// `k2:k2_late`: a real-time request has completed, and took longer than the deadline of its level.
+    K2Late { dev: Dev, sector: u64, level: u8, ns: u64 },
     /// `jbd2:jbd2_start_commit`: the journal's thread starts to commit a transaction of the file system on `dev`.
     JournalCommitStart { dev: Dev, transaction: u32 },
     /// `jbd2:jbd2_end_commit`.

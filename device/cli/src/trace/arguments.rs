@@ -8,6 +8,7 @@ use anyhow::{anyhow, bail};
 use clap::ValueEnum;
 use steadyio_trace::event::Class;
 use steadyio_trace::report::groups::size_text;
+use steadyio_trace::source::capture::Trigger;
 use steadyio_trace::source::detect;
 
 use crate::quantity;
@@ -93,6 +94,9 @@ pub struct Arguments {
     /// Of --trigger-above: only a request of this I/O priority class counts, and no call; the worst shown are of it, too
     #[arg(long, value_name = "CLASS", requires = "trigger_above")]
     pub trigger_class: Option<TriggerClass>,
+    /// Trace like --ring until a real-time request takes longer than k2's rt_deadline_us of its level
+    #[arg(long, conflicts_with_all = ["files", "trigger_above"])]
+    pub trigger_late: bool,
     /// Print the figures of requests and syncs so often, such as 1s, while tracing; not less than 100ms
     #[arg(long, value_name = "TIME", value_parser = quantity::duration, conflicts_with = "files")]
     pub interval: Option<Duration>,
@@ -159,6 +163,21 @@ pub enum Source {
 }
 
 impl Arguments {
+    /// What ends the trace, if it is a flight recorder.
+    pub fn trigger(&self) -> Option<Trigger> {
+        let class = self.trigger_class.map(Class::from);
+        let above = self.trigger_above.map(|above| Trigger::Above(above, class));
+        above.or(self.trigger_late.then_some(Trigger::Late))
+    }
+
+    /// The class of what it waits for.
+    pub fn worst_class(&self) -> Option<Class> {
+        match self.trigger()? {
+            Trigger::Above(_, class) => class,
+            Trigger::Late => Some(Class::Rt),
+        }
+    }
+
     /// What clap cannot check.
     pub fn check(&self) -> anyhow::Result<Source> {
         if !self.files.is_empty() {

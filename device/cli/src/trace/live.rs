@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use steadyio_core::interrupt::Interrupt;
-use steadyio_trace::event::{Class, Dev};
+use steadyio_trace::event::Dev;
 use steadyio_trace::report::groups::size_text;
 use steadyio_trace::report::words::us;
 use steadyio_trace::source::capture::devices::{Stack, names};
-use steadyio_trace::source::capture::{Capture, Captured, EndReason, Interval, Options, Trigger};
+use steadyio_trace::source::capture::{Capture, Captured, EndReason, Interval, Options};
 use steadyio_trace::source::table::Detail;
 
 use super::arguments::Arguments;
@@ -45,9 +45,7 @@ pub fn trace(
         threads: None,
         memory_bytes_max: arguments.memory,
         ring: arguments.ring,
-        trigger: arguments
-            .trigger_above
-            .map(|above| Trigger { above, class: arguments.trigger_class.map(Class::from) }),
+        trigger: arguments.trigger(),
         interval: arguments.interval,
         keep: arguments.keep.clone(),
         ..Options::default()

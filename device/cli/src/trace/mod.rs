@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_core::kernel::Kernel;
-use steadyio_trace::event::{Class, Dev};
+use steadyio_trace::event::Dev;
 use steadyio_trace::perfetto;
 use steadyio_trace::report::record::{Question, Record};
 use steadyio_trace::report::rows::{self, rows};
@@ -51,7 +51,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     }
     let question = Question {
         worst: arguments.worst,
-        worst_class: arguments.trigger_class.map(Class::from),
+        worst_class: arguments.worst_class(),
         asked_for: asked_for.filter(|_| !arguments.all),
         device,
         names,

@@ -26,7 +26,7 @@ pub const TRACE_SCHEMA: &str = "steadyio.trace/1";
 pub struct Question {
     /// How many of the worst are wanted, of I/Os and of other requests.
     pub worst: usize,
-    /// Of the worst, only I/Os and requests of this class. `None`: of all, also of those whose class is not known.
+    /// Of the worst, only I/Os and requests that may be of this class. `None`: all.
     pub worst_class: Option<Class>,
     /// Only I/Os and requests of these threads are shown; the others still count as causes. `None`: all.
     pub asked_for: Option<AskedFor>,

@@ -58,7 +58,8 @@ pub struct Largest {
 pub fn worst(items: &[Item], groups: &[Group], causes: &Causes, asked: &Question) -> Vec<Worst> {
     let class = asked.worst_class.map(|class| class.into_str());
     let longest = sorted(items, |item| item.row.total_ns).into_iter();
-    let of_class = longest.filter(|item| class.is_none() || item.row.class == class);
+    let may_be = |of: Option<&str>| class.is_none() || of.is_none() || of == class;
+    let of_class = longest.filter(|item| may_be(item.row.class));
     of_class.take(asked.worst).filter_map(|item| of(item, groups, causes)).collect()
 }
 

@@ -171,6 +171,8 @@ fn block() -> Vec<Wanted> {
                 let piece = Extent { dev, sector, sectors, op, priority: None };
                 (bytes % SECTOR_BYTES == 0).then_some(EventKind::K2Split { piece, rest_bytes: f.number(3)? })
             }),
+        row("k2 k2_late", Summary, "dev sector level ns", &["{dev:D} {sector:d} level {level:d} took {ns:d} ns {*}"],
+            |f| Some(EventKind::K2Late { dev: f.dev(0)?, sector: f.u64(1)?, level: f.number(2)?, ns: f.u64(3)? })),
     ]
 }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cpu_data::CpuData;
 use super::enable::{EnabledEvent, Unreadable};
-use super::{Options, devices};
+use super::{Options, Trigger, devices};
 use crate::source::decode::Decoder;
 use crate::source::format::{Format, FormatError, PageFormat};
 use crate::source::table::{self, Detail};
@@ -140,13 +140,21 @@ impl Meta {
         meta
     }
 
-    /// Fails if requests' events do not say their classes.
-    pub(super) fn refuse_without_priorities(&self) -> io::Result<()> {
-        let mut ended = self.events.iter().filter(|event| event.name == "block_rq_complete");
-        if ended.any(|event| event.format.contains(" ioprio;")) {
-            return Ok(());
-        }
-        let why = "this kernel's events do not say the class of a request, Linux 6.4 and later do";
+    /// Fails if no event can tell what is waited for.
+    pub(super) fn refuse_deaf(&self, trigger: Trigger) -> io::Result<()> {
+        let has = |name, field| {
+            let mut named = self.events.iter().filter(|event| event.name == name);
+            named.any(|event| event.format.contains(field))
+        };
+        let why = match trigger {
+            Trigger::Above(_, Some(_)) if !has("block_rq_complete", " ioprio;") => {
+                "this kernel's events do not say the class of a request, Linux 6.4 and later do"
+            }
+            Trigger::Late if !has("k2_late", "") => {
+                "k2 tells which requests are late: choose it as the scheduler first"
+            }
+            _ => return Ok(()),
+        };
         Err(io::Error::new(io::ErrorKind::Unsupported, why))
     }
 

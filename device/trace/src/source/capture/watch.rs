@@ -21,11 +21,22 @@ const OPEN_MAX: usize = 65_536;
 
 /// Which I/O takes too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Trigger {
-    /// Longer than this,
-    pub above: Duration,
-    /// and, if one is given, a request of this class. Of a call the class is not known.
-    pub class: Option<Class>,
+pub enum Trigger {
+    /// One that takes longer, and, if a class is given, is a request of this class. Of a call the class is not known.
+    Above(Duration, Option<Class>),
+    /// A real-time request of which k2 says that it was late.
+    Late,
+}
+
+impl Trigger {
+    fn has_fired(self, took: Took) -> bool {
+        match self {
+            Trigger::Above(above, class) => {
+                u128::from(took.ns) > above.as_nanos() && (class.is_none() || class == took.class)
+            }
+            Trigger::Late => false,
+        }
+    }
 }
 
 /// Which I/O took how long.
@@ -33,6 +44,8 @@ pub struct Trigger {
 pub struct Slow {
     /// Such as `read on 8:0 sector 2048`.
     pub what: String,
+    /// Of a request.
+    pub place: Option<(Dev, u64)>,
     pub ns: u64,
 }
 
@@ -120,6 +133,11 @@ impl Watch {
 
     fn take(&mut self, event: &Event) -> Option<Slow> {
         let time_ns = event.time_ns;
+        if let EventKind::K2Late { dev, sector, level, ns } = event.what {
+            let what = format!("real-time request of level {level} on {dev} sector {sector}");
+            let late = Slow { what, place: Some((dev, sector)), ns };
+            return (self.trigger == Some(Trigger::Late)).then_some(late);
+        }
         let request = |of: Extent| (Some(of.dev), of.sector, of.op.kind.into_str());
         let of_call = |call: Call| (None, event.pid.into(), call.name());
         let (key, took) = match event.what {
@@ -141,19 +159,16 @@ impl Watch {
             }
             _ => return None,
         };
-        let ns = took.ns;
         let (dev, sector, what) = key;
         if let Some(ended_ns) = &mut self.ended_ns {
-            ended_ns.entry((dev, what)).or_default().push(ns);
+            ended_ns.entry((dev, what)).or_default().push(took.ns);
         }
+        let place = dev.map(|dev| (dev, sector));
         let what = || match dev {
             Some(dev) => format!("{what} on {dev} sector {sector}"),
             None => what.to_owned(),
         };
-        let trigger = self.trigger?;
-        let is_of_class = trigger.class.is_none() || trigger.class == took.class;
-        let is_slow = u128::from(ns) > trigger.above.as_nanos();
-        (is_of_class && is_slow).then(|| Slow { what: what(), ns })
+        self.trigger?.has_fired(took).then(|| Slow { what: what(), place, ns: took.ns })
     }
 }
 

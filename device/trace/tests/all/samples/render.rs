@@ -201,6 +201,14 @@ fn elsewhere(event: &Event, what: &EventKind) -> (&'static str, String, String) 
                 format!("{dev} {sector} piece {bytes} bytes rest {rest_bytes} bytes"),
             )
         }
+        EventKind::K2Late { dev, sector, level, ns } => {
+            let dev = format!("{},{}", dev.major, dev.minor);
+            named(
+                "k2",
+                "k2_late",
+                format!("{dev} {sector} level {level} took {ns} ns deadline 1 ns"),
+            )
+        }
         EventKind::JournalCommitStart { dev, transaction } => named(
             "jbd2",
             "jbd2_start_commit",

@@ -126,6 +126,8 @@ fn elsewhere() -> impl Strategy<Value = EventKind> {
                 EventKind::K2Split { piece: piece(dev, sector, sectors), rest_bytes }
             }
         ),
+        (any_dev(), any::<u64>(), 0..8_u8, any::<u64>())
+            .prop_map(|(dev, sector, level, ns)| EventKind::K2Late { dev, sector, level, ns }),
         (any_dev(), any::<u32>())
             .prop_map(|(dev, transaction)| EventKind::JournalCommitStart { dev, transaction }),
         (any_dev(), any::<u32>())

@@ -67,6 +67,10 @@ fn block_events_before_and_since_the_priority() {
             "k2_split: 8,0 2048 piece 4096 bytes rest 61440 bytes",
             EventKind::K2Split { piece, rest_bytes: 61440 },
         ),
+        (
+            "k2_late: 8,0 2048 level 4 took 6200000 ns deadline 5000000 ns",
+            EventKind::K2Late { dev: SDA, sector: 2048, level: 4, ns: 6_200_000 },
+        ),
     ]);
 }
 
