@@ -20,7 +20,7 @@ pub mod control;
 pub mod incident;
 pub mod ledger;
 pub mod mcap;
-mod named_socket;
+pub mod named_socket;
 pub mod pool;
 pub mod read_only;
 pub mod ring;

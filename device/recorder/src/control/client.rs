@@ -18,10 +18,10 @@ pub enum AskError {
     #[error("{path}: {why}: is a recorder with this socket running?")]
     Io { path: String, why: io::Error },
     #[error(
-        "{0}: no answer within 30 s; recording may not have begun, as producers have not declared \
-         their topics, or its device fails"
+        "{path}: no answer within {patience:?}; recording may not have begun, as producers have not \
+         declared their topics, or its device fails"
     )]
-    Late(String),
+    Late { path: String, patience: Duration },
     #[error("{0}: the answer is no JSON")]
     NoJson(String),
     #[error("{0}")]
@@ -30,9 +30,14 @@ pub enum AskError {
 
 /// Sends a request, and returns the answer.
 pub fn ask(path: &Path, request: &Value) -> Result<Value, AskError> {
+    ask_within(path, request, PATIENCE)
+}
+
+/// The same for who cannot wait for so long.
+pub fn ask_within(path: &Path, request: &Value, patience: Duration) -> Result<Value, AskError> {
     let named = path.display().to_string();
-    let answer = exchange(path, request).map_err(|why| match why.kind() {
-        io::ErrorKind::WouldBlock => AskError::Late(named.clone()),
+    let answer = exchange(path, request, patience).map_err(|why| match why.kind() {
+        io::ErrorKind::WouldBlock => AskError::Late { path: named.clone(), patience },
         _ => AskError::Io { path: named.clone(), why },
     })?;
     let answer: Value = serde_json::from_slice(&answer).map_err(|_| AskError::NoJson(named))?;
@@ -42,9 +47,9 @@ pub fn ask(path: &Path, request: &Value) -> Result<Value, AskError> {
     }
 }
 
-fn exchange(path: &Path, request: &Value) -> io::Result<Vec<u8>> {
+fn exchange(path: &Path, request: &Value, patience: Duration) -> io::Result<Vec<u8>> {
     let mut stream = UnixStream::connect(path)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(patience))?;
     stream.write_all(format!("{request}\n").as_bytes())?;
     stream.shutdown(Shutdown::Write)?;
     let mut answer = Vec::new();
