@@ -3,7 +3,8 @@
 //!
 //! Some tests need root, a loop device or tracefs. Where a machine has none they end early and
 //! count as passed, so each says it with [`skip`]: `scripts/test` shows what was skipped, and why,
-//! in its last lines. [`LoopDisk`] is a block device for one test; [`alone_on_this_machine`] is for
+//! in its last lines. [`LoopDisk`] is a block device for one test, [`Sysfs`] a folder with
+//! disks whose counters it sets; [`alone_on_this_machine`] is for
 //! what a machine has only once, since another run of the tests may be in progress.
 //!
 //! And what they read recordings and count allocations with: [`recording`], [`CountingAllocator`].
@@ -13,6 +14,7 @@
 mod allocator;
 mod disk;
 pub mod recording;
+mod sysfs;
 
 use std::env;
 use std::fs::{File, OpenOptions};
@@ -24,6 +26,7 @@ use rustix::process::geteuid;
 
 pub use allocator::CountingAllocator;
 pub use disk::LoopDisk;
+pub use sysfs::Sysfs;
 
 /// Says that the calling test ends early, or leaves out a part: on standard error, and as a line
 /// `CRATE::TEST`, tab, reason in the file that `$STEADYIO_SKIPS` names.

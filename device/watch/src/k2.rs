@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What k2 counts since it was chosen, in `queue/iosched/`; docs/reference/k2.md has the files.
+
+use std::io;
+
+use crate::sysfs::Disk;
+
+pub const LEVELS: usize = 8;
+
+/// As in the files' names; real-time first.
+pub const CLASSES: [&str; LEVELS + 3] =
+    ["rt0", "rt1", "rt2", "rt3", "rt4", "rt5", "rt6", "rt7", "metadata", "best_effort", "idle"];
+
+/// The bucket of latencies above all other bounds.
+pub const INFINITY_NS: u64 = u64::MAX;
+
+/// Up to 2^12 ns in one bucket, then four buckets for each power of two.
+const FIRST_BOUND_LOG2: u32 = 12;
+const LAST_BOUND_LOG2: u32 = 36;
+
+/// Upper bounds of all buckets but the last, in ns.
+pub fn bounds_ns() -> impl Iterator<Item = u64> {
+    let quarters = |log2: u32| (1..=4).map(move |part| (1 << log2) + part * ((1 << log2) / 4));
+    std::iter::once(1 << FIRST_BOUND_LOG2)
+        .chain((FIRST_BOUND_LOG2..LAST_BOUND_LOG2).flat_map(quarters))
+}
+
+/// A file of k2 that says something else than it should.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "iosched/{file}: cannot be understood: {line:?} has no {wanted}: is k2 of another release?"
+)]
+pub struct Unclear {
+    file: String,
+    line: String,
+    wanted: String,
+}
+
+/// Latencies of one class or level.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Latency {
+    pub count: u64,
+    pub sum_ns: u64,
+    pub max_ns: u64,
+    pub late: u64,
+    /// Upper bound in ns and number of each bucket that is not empty, rising.
+    pub buckets: Vec<(u64, u64)>,
+}
+
+/// Waits of real-time for background.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Blocked {
+    pub count: u64,
+    pub over: u64,
+    pub max_ns: u64,
+    pub unguarded: u64,
+    pub unguarded_max_ns: u64,
+    /// None: a k2 that does not tell.
+    pub sum_ns: Option<u64>,
+}
+
+/// What became of requests, by event, of real-time or of the background.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub class: String,
+    pub events: Vec<(String, u64)>,
+}
+
+/// None, or empty: a k2 that does not have the file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct K2 {
+    /// In the order of [`CLASSES`].
+    pub latency: Option<Vec<Latency>>,
+    pub blocked: Option<Blocked>,
+    pub counts: Vec<Counts>,
+    /// By level; 0: none.
+    pub deadline_us: Vec<u64>,
+    /// The promise: for how long background may block real-time; 0: off.
+    pub rt_block_us: Option<u64>,
+}
+
+impl K2 {
+    /// Reads all files, and returns what is wrong with those that cannot be understood.
+    pub fn read(disk: &Disk) -> (K2, Vec<String>) {
+        let mut files = Files { disk, faults: Vec::new() };
+        let latency = CLASSES.map(|class| files.get(&format!("latency_{class}"), parse_latency));
+        let k2 = K2 {
+            latency: latency.into_iter().collect(),
+            blocked: files.get("rt_blocked", parse_blocked),
+            counts: files.get("counts", parse_counts).unwrap_or_default(),
+            deadline_us: files.get("rt_deadline_us", parse_numbers).unwrap_or_default(),
+            rt_block_us: files.get("rt_block_us", |text| number(text, "number", text)),
+        };
+        (k2, files.faults)
+    }
+}
+
+struct Files<'a> {
+    disk: &'a Disk,
+    faults: Vec<String>,
+}
+
+impl Files<'_> {
+    /// None if the file is not there, or not as it should be.
+    fn get<T>(&mut self, file: &str, parse: fn(&str) -> Result<T, Unclear>) -> Option<T> {
+        match self.disk.read(&format!("queue/iosched/{file}")) {
+            Ok(text) => parse(text.trim_end())
+                .map_err(|fault| {
+                    self.faults.push(Unclear { file: file.into(), ..fault }.to_string())
+                })
+                .ok(),
+            // Another k2, or the disk or the scheduler went this moment.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) if error.raw_os_error() == Some(libc::ENODEV) => None,
+            Err(error) => {
+                self.faults.push(format!("iosched/{file}: {error}"));
+                None
+            }
+        }
+    }
+}
+
+fn unclear(line: &str, wanted: &str) -> Unclear {
+    Unclear { file: String::new(), line: line.into(), wanted: wanted.into() }
+}
+
+fn number(text: &str, wanted: &str, line: &str) -> Result<u64, Unclear> {
+    text.trim().parse().map_err(|_| unclear(line, wanted))
+}
+
+/// The number after the `nth` word that is `name`, from 0.
+fn after(line: &str, name: &str, nth: usize) -> Result<u64, Unclear> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let found = words.windows(2).filter(|pair| pair[0] == name).nth(nth);
+    number(found.map_or("", |pair| pair[1]), name, line)
+}
+
+fn parse_latency(text: &str) -> Result<Latency, Unclear> {
+    let (head, buckets) = text.split_once('\n').unwrap_or((text, ""));
+    let mut latency = Latency {
+        count: after(head, "count", 0)?,
+        sum_ns: after(head, "sum_ns", 0)?,
+        max_ns: after(head, "max_ns", 0)?,
+        late: after(head, "late", 0)?,
+        buckets: Vec::new(),
+    };
+    for bucket in buckets.split_whitespace() {
+        let (bound, count) = bucket.split_once(':').ok_or_else(|| unclear(bucket, "bucket"))?;
+        let bound_ns = if bound == "inf" { INFINITY_NS } else { number(bound, "bound", bucket)? };
+        latency.buckets.push((bound_ns, number(count, "count", bucket)?));
+    }
+    Ok(latency)
+}
+
+fn parse_blocked(line: &str) -> Result<Blocked, Unclear> {
+    Ok(Blocked {
+        count: after(line, "count", 0)?,
+        over: after(line, "over", 0)?,
+        max_ns: after(line, "max_ns", 0)?,
+        unguarded: after(line, "unguarded", 0)?,
+        unguarded_max_ns: after(line, "max_ns", 1)?,
+        sum_ns: line.contains("sum_ns").then(|| after(line, "sum_ns", 0)).transpose()?,
+    })
+}
+
+fn parse_counts(text: &str) -> Result<Vec<Counts>, Unclear> {
+    let counts = |line: &str| {
+        let mut words = line.split_whitespace();
+        let class = words.next().ok_or_else(|| unclear(line, "class"))?.to_string();
+        let words: Vec<&str> = words.collect();
+        let event = |pair: &[&str]| match pair {
+            [event, count] => Ok((event.to_string(), number(count, event, line)?)),
+            _ => Err(unclear(line, "number at its end")),
+        };
+        Ok(Counts { class, events: words.chunks(2).map(event).collect::<Result<_, _>>()? })
+    };
+    text.lines().map(counts).collect()
+}
+
+fn parse_numbers(line: &str) -> Result<Vec<u64>, Unclear> {
+    line.split_whitespace().map(|word| number(word, "number", line)).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_quarters_of_powers_of_two() {
+        let bounds: Vec<u64> = bounds_ns().collect();
+        assert_eq!(bounds[..6], [4096, 5120, 6144, 7168, 8192, 10240]);
+        assert_eq!((bounds.len(), *bounds.last().unwrap()), (97, 68_719_476_736));
+    }
+
+    #[test]
+    fn a_latency_file_has_counters_and_buckets() {
+        let text = "count 4 sum_ns 90 max_ns 70 late 1\n4096:1 8192:2 inf:1";
+        let latency = parse_latency(text).unwrap();
+        let buckets = vec![(4096, 1), (8192, 2), (INFINITY_NS, 1)];
+        assert_eq!(latency, Latency { count: 4, sum_ns: 90, max_ns: 70, late: 1, buckets });
+    }
+
+    #[test]
+    fn a_class_without_requests_has_an_empty_line() {
+        let latency = parse_latency("count 0 sum_ns 0 max_ns 0 late 0").unwrap();
+        assert_eq!(latency, Latency::default());
+    }
+
+    #[test]
+    fn waits_have_a_sum_only_in_newer_versions() {
+        let line = "count 9 over 1 max_ns 700 unguarded 2 max_ns 900";
+        let blocked = parse_blocked(line).unwrap();
+        assert_eq!((blocked.max_ns, blocked.unguarded_max_ns, blocked.sum_ns), (700, 900, None));
+        assert_eq!(parse_blocked(&format!("{line} sum_ns 4000")).unwrap().sum_ns, Some(4000));
+    }
+
+    #[test]
+    fn counts_have_a_line_for_each_half() {
+        let counts =
+            parse_counts("rt inserted 3 merged 0\nbackground inserted 8 merged 1").unwrap();
+        assert_eq!(counts[1].class, "background");
+        assert_eq!(counts[1].events[1], ("merged".into(), 1));
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_its_line() {
+        let error = parse_latency("count 4 sum_ns 90 max_ns x late 1").unwrap_err().to_string();
+        assert!(error.contains("max_ns x late") && error.contains("has no max_ns"), "{error}");
+        assert!(parse_counts("rt inserted").is_err() && parse_latency("count 1\n4096").is_err());
+    }
+}
