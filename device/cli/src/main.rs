@@ -25,6 +25,7 @@ mod store;
 mod table;
 mod trace;
 mod tune;
+mod watch;
 mod with;
 
 use std::process::ExitCode;
@@ -58,6 +59,7 @@ enum Command {
     Store(store::Arguments),
     Trace(Box<trace::Arguments>),
     Tune(Box<tune::Arguments>),
+    Watch(watch::Arguments),
     With(with::Arguments),
 }
 
@@ -81,6 +83,7 @@ fn main() -> ExitCode {
         Command::Store(arguments) => store::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments),
         Command::Tune(arguments) => tune::run(&arguments),
+        Command::Watch(arguments) => watch::run(&arguments),
         Command::With(arguments) => return with::run(&arguments),
     };
     match outcome {

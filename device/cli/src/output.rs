@@ -9,10 +9,14 @@ use crate::exit::{Failure, Status};
 
 /// A reader that ends early (`| head`) is no error.
 pub fn print(text: &str) -> Result<(), Failure> {
+    print_while_read(text).map(|_| ())
+}
+
+/// The same for what goes on and on: false if the reader has ended.
+pub fn print_while_read(text: &str) -> Result<bool, Failure> {
     match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::with(Status::Failed)(anyhow!("standard output: {error}")))
-        }
-        _ => Ok(()),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::with(Status::Failed)(anyhow!("standard output: {error}"))),
     }
 }

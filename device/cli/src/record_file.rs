@@ -124,13 +124,30 @@ impl RecordFile {
             RecordFile::Replaced { path, mut temporary } => {
                 let written = write_all(temporary.as_file_mut(), write)?;
                 temporary.as_file().sync_all()?;
-                temporary.as_file().set_permissions(Permissions::from_mode(0o644))?;
-                // Errors of the temporary file itself would name it.
-                temporary.persist(&path).map_err(|error| error.error)?;
+                give_name(temporary, &path)?;
                 Ok(written)
             }
         }
     }
+
+    /// For what is written again and again: complete for every reader, but not durable, so that no
+    /// device is flushed for it.
+    pub fn show(self, text: &str) -> io::Result<()> {
+        match self {
+            RecordFile::WrittenInto(mut file) => file.write_all(text.as_bytes()),
+            RecordFile::Replaced { path, mut temporary } => {
+                temporary.write_all(text.as_bytes())?;
+                give_name(temporary, &path)
+            }
+        }
+    }
+}
+
+fn give_name(temporary: NamedTempFile, path: &Path) -> io::Result<()> {
+    temporary.as_file().set_permissions(Permissions::from_mode(0o644))?;
+    // Errors of the temporary file itself would name it.
+    temporary.persist(path).map_err(|error| error.error)?;
+    Ok(())
 }
 
 fn write_all<T, E: From<io::Error>>(

@@ -43,7 +43,7 @@ fn version_and_help_name_the_command_and_its_exit_statuses() {
     }
     for command in [
         "bench", "direct", "doctor", "export", "model", "record", "recover", "status", "store",
-        "trace", "tune", "with",
+        "trace", "tune", "watch", "with",
     ] {
         let help = String::from_utf8(steady(&[command, "--help"]).stdout).unwrap();
         assert!(help.contains("\nExit status: "), "{command}");

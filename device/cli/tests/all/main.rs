@@ -18,4 +18,5 @@ mod record;
 mod record_file;
 mod store;
 mod trace;
+mod watch;
 mod with;

@@ -26,7 +26,7 @@ fn steady(arguments: &[&str]) -> Command {
 }
 
 /// A recorder of so many topics, with a socket.
-struct Recording {
+pub struct Recording {
     dir: tempfile::TempDir,
     child: Child,
 }
@@ -45,7 +45,7 @@ fn topic(number: u16) -> Topic {
 }
 
 impl Recording {
-    fn start(topics: u16, arguments: &[&str]) -> Recording {
+    pub fn start(topics: u16, arguments: &[&str]) -> Recording {
         let dir = tempfile::tempdir().unwrap();
         let mut command = steady(&["record", "--input", "-", "--framing", "frames", "--no-lock"]);
         command.args(["--quiet", "--segments", "4", "--segment-size", "16M", "--json"]);
@@ -58,11 +58,11 @@ impl Recording {
         Recording { dir, child }
     }
 
-    fn socket(&self) -> PathBuf {
+    pub fn socket(&self) -> PathBuf {
         self.dir.path().join("control")
     }
 
-    fn send(&mut self, topic: u16, bytes: usize) {
+    pub fn send(&mut self, topic: u16, bytes: usize) {
         let frame = record_frame(topic, 1, &vec![7; bytes]).unwrap();
         self.child.stdin.as_mut().unwrap().write_all(&frame).unwrap();
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `steady record`.
 
-mod control;
+pub mod control;
 mod failures;
 mod incidents;
 mod input;

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `steady watch`: whether storage keeps its promise while the product runs.
+//!
+//! `steadyio_watch` looks; here are arguments, the pace, and where it is shown.
+
+mod line;
+mod text_file;
+
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use steadyio_core::interrupt::Interrupt;
+use steadyio_watch::server::{Address, Latest, Server};
+use steadyio_watch::sysfs::Sysfs;
+use steadyio_watch::watch::{Interval, Look, Watch, cpu_ns};
+
+use crate::exit::{Failure, Status};
+use crate::output::print_while_read;
+use crate::quantity::duration;
+use line::Lines;
+use text_file::TextFile;
+
+const HELP: &str = "Exit status: 0 ended by a signal, by --count, or as nobody reads what it \
+prints; 1 failed; 2 the command line is wrong, a DEVICE is not there, or a file or an address \
+cannot be used.";
+const INTERVAL_MIN: Duration = Duration::from_millis(10);
+const INTERVAL_MAX: Duration = Duration::from_secs(3600);
+/// How soon a signal ends it.
+const SLEEP_MAX: Duration = Duration::from_millis(100);
+
+/// Show while the product runs whether storage keeps its promise
+///
+/// Once per interval: latency per class and real-time level, requests that were late, how long
+/// real-time was blocked, what recorders lost, and wear, from what the kernel counts anyway. A disk
+/// that goes away, or another scheduler, is told once; the watch goes on.
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub struct Arguments {
+    /// Disks, as mmcblk0 or /dev/mmcblk0; none: all under k2, also those that come later
+    #[arg(value_name = "DEVICE")]
+    devices: Vec<PathBuf>,
+    /// From one look to the next
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
+    interval: Duration,
+    /// End after so many intervals
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// Control socket of a recorder (steady record --control); may be given several times
+    #[arg(long, value_name = "SOCKET")]
+    recorder: Vec<PathBuf>,
+    /// Print a JSON document per interval, each on a line (docs/spec/watch-1.schema.json)
+    #[arg(long)]
+    json: bool,
+    /// Print nothing per interval, only what changes
+    #[arg(long, conflicts_with = "json")]
+    quiet: bool,
+    /// Write the metrics into this file each interval, for the node exporter: NAME.prom
+    #[arg(long, value_name = "FILE")]
+    openmetrics: Option<PathBuf>,
+    /// Answer GET /metrics on HOST:PORT or unix:PATH
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<Address>,
+    /// Where sysfs is, if not there
+    #[arg(long, value_name = "DIR", default_value = "/sys")]
+    sysfs: PathBuf,
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let time = duration(text)?;
+    if (INTERVAL_MIN..=INTERVAL_MAX).contains(&time) {
+        return Ok(time);
+    }
+    Err("must be from 10ms to 1h".into())
+}
+
+pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
+    let watch = watch_of(arguments).map_err(Failure::with(Status::Usage))?;
+    let mut shown = Shown::open(arguments).map_err(Failure::with(Status::Usage))?;
+    let stop = Interrupt::on_signals().map_err(Failure::with(Status::Failed))?;
+    let begun = Instant::now();
+    let outcome = repeat(arguments, watch, &mut shown, &stop);
+    let (wall, cpu) = (begun.elapsed().as_secs_f64(), cpu_ns() as f64 / 1e9);
+    eprintln!(
+        "steady: watched for {wall:.1} s, with {cpu:.3} s of CPU time: {:.2} % of a core",
+        cpu / wall * 100.0
+    );
+    outcome
+}
+
+fn watch_of(arguments: &Arguments) -> anyhow::Result<Watch> {
+    let sysfs = Sysfs::new(&arguments.sysfs);
+    if !arguments.sysfs.join("block").is_dir() {
+        return Err(anyhow!(
+            "--sysfs {}: has no folder block: is sysfs mounted there?",
+            arguments.sysfs.display()
+        ));
+    }
+    let mut names = Vec::new();
+    for device in &arguments.devices {
+        let name = sysfs.find(device)?;
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    Ok(Watch::new(sysfs, names, &arguments.recorder))
+}
+
+/// Looks until it is to end.
+fn repeat(
+    arguments: &Arguments,
+    mut watch: Watch,
+    shown: &mut Shown,
+    stop: &Interrupt,
+) -> Result<Status, Failure> {
+    let mut next = Instant::now();
+    shown.begin(&watch.look());
+    let mut left = arguments.count;
+    while left != Some(0) {
+        // A look that took too long costs intervals, and does not bring them later all at once.
+        while next <= Instant::now() {
+            next += arguments.interval;
+        }
+        sleep_until(next, stop);
+        if stop.requested() || !shown.show(&watch.look())? {
+            break;
+        }
+        left = left.map(|left| left - 1);
+    }
+    Ok(Status::Done)
+}
+
+fn sleep_until(when: Instant, stop: &Interrupt) {
+    loop {
+        let left = when.saturating_duration_since(Instant::now());
+        if left.is_zero() || stop.requested() {
+            return;
+        }
+        thread::sleep(left.min(SLEEP_MAX));
+    }
+}
+
+/// All places where looks are shown.
+struct Shown {
+    style: Style,
+    latest: Latest,
+    text_file: Option<TextFile>,
+    /// Ends with it.
+    _server: Option<Server>,
+}
+
+enum Style {
+    Lines(Lines),
+    Json,
+    Quiet,
+}
+
+impl Shown {
+    fn open(arguments: &Arguments) -> anyhow::Result<Shown> {
+        let style = match (arguments.json, arguments.quiet) {
+            (true, _) => Style::Json,
+            (_, true) => Style::Quiet,
+            _ => Style::Lines(Lines::new()),
+        };
+        let text_file = arguments.openmetrics.as_deref().map(TextFile::open).transpose();
+        let text_file = text_file.context("--openmetrics")?;
+        let latest = Latest::default();
+        let server =
+            arguments.listen.as_ref().map(|address| serve(address, &latest)).transpose()?;
+        Ok(Shown { style, latest, text_file, _server: server })
+    }
+
+    /// The first look has no interval before it.
+    fn begin(&mut self, look: &Look) {
+        self.keep(look);
+        tell(&look.interval);
+    }
+
+    /// False if nobody reads it any more.
+    fn show(&mut self, look: &Look) -> Result<bool, Failure> {
+        self.keep(look);
+        tell(&look.interval);
+        match &mut self.style {
+            Style::Quiet => Ok(true),
+            Style::Lines(lines) => print_while_read(&lines.of(&look.interval)),
+            Style::Json => {
+                let json = serde_json::to_string(&look.interval);
+                print_while_read(&(json.map_err(Failure::with(Status::Failed))? + "\n"))
+            }
+        }
+    }
+
+    fn keep(&mut self, look: &Look) {
+        self.latest.set(look.snapshot.clone());
+        if let Some(file) = &mut self.text_file {
+            file.replace(&look.snapshot);
+        }
+    }
+}
+
+fn tell(interval: &Interval) {
+    for notice in &interval.notices {
+        eprintln!("steady: {notice}");
+    }
+}
+
+fn serve(address: &Address, latest: &Latest) -> anyhow::Result<Server> {
+    let named = match address {
+        Address::Tcp(address) => address.clone(),
+        Address::Unix(path) => format!("unix:{}", path.display()),
+    };
+    let server = Server::start(address, latest.clone());
+    let server = server.with_context(|| format!("--listen {named}"))?;
+    match server.address {
+        Some(address) => eprintln!("steady: metrics are at http://{address}/metrics"),
+        None => eprintln!("steady: metrics are at /metrics of {named}"),
+    }
+    Ok(server)
+}
