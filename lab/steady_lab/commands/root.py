@@ -5,9 +5,10 @@ import argparse
 import sys
 from pathlib import Path
 
+from steady_lab.root.alone import unpacked
 from steady_lab.root.apt import resolve
 from steady_lab.root.cargo import RUST_TARGETS, build_steady, build_steady_for, install_capi
-from steady_lab.root.lock import LOCK, NATIVE, write_lock
+from steady_lab.root.lock import LOCK, NATIVE, PROMETHEUS, write_lock
 from steady_lab.root.root import build_root, guest_root
 
 
@@ -40,6 +41,10 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     capi = actions.add_parser("capi", help="build the C interface in it, and install it into DIR")
     capi.add_argument("folder", metavar="DIR", type=Path, help="below it: usr/lib, usr/include")
     capi.set_defaults(func=_capi)
+    scraper = actions.add_parser(
+        "prometheus", help="unpack Prometheus for the tests, once; print its folder"
+    )
+    scraper.set_defaults(func=_prometheus)
     lock = actions.add_parser(
         "lock",
         help=f"resolve the packages in the current archive and write {LOCK.name}; changes results",
@@ -61,6 +66,11 @@ def _steady(arguments: argparse.Namespace) -> int:
 
 def _capi(arguments: argparse.Namespace) -> int:
     install_capi(arguments.folder)
+    return 0
+
+
+def _prometheus(arguments: argparse.Namespace) -> int:
+    print(unpacked(PROMETHEUS, "prometheus"))
     return 0
 
 

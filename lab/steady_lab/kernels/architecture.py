@@ -7,18 +7,13 @@ every result depends on that root's content.
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import json
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 
-from steady_lab.paths import cache_dir
-from steady_lab.root.apt import fetch
+from steady_lab.root.alone import unpacked
 from steady_lab.root.lock import OBJTOOL, locked_packages
-from steady_lab.root.root import unpack_package
 from steady_lab.root.sandbox import Place
 
 # Of User Mode Linux, then of x86-64. Each sanitizer finds other bugs, and no kernel can have both.
@@ -102,20 +97,5 @@ def _packages() -> list[tuple[object, ...]]:
 
 
 def _libelf() -> Path:
-    """The folder with libelf, from the cache; unpacked there first."""
-    packages = locked_packages(OBJTOOL)
-    key = hashlib.sha256(json.dumps(_packages()).encode()).hexdigest()
-    folder = cache_dir() / "libelf" / key[:16]
-    if folder.is_dir():
-        return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with (folder.parent / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.is_dir():
-            partial = folder.with_name(f"{folder.name}.partial")
-            shutil.rmtree(partial, ignore_errors=True)
-            partial.mkdir()
-            for file in fetch(packages):
-                unpack_package(file, partial)
-            partial.rename(folder)
-    return folder
+    """The folder with libelf, from the cache."""
+    return unpacked(OBJTOOL, "libelf")

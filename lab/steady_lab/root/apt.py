@@ -32,6 +32,7 @@ from steady_lab.root.lock import (
     LOCK,
     NATIVE,
     OBJTOOL,
+    PROMETHEUS,
     STOCK,
     Package,
     architecture,
@@ -93,7 +94,7 @@ def resolve() -> list[Package]:
     lists, packages = wanted(), []
     for purpose in (GUEST, BUILD, BUILD_13, EMULATOR_13, GUEST_ARM64, BUILD_ARM):
         packages += _with_needed(purpose, list(lists[purpose]))
-    alone = {OBJTOOL: list(lists[OBJTOOL])}
+    alone = {purpose: list(lists[purpose]) for purpose in (OBJTOOL, PROMETHEUS)}
     alone |= {f"{LINUX}-{release}": [name] for release, name in lists[LINUX].items()}
     alone |= {f"{STOCK}-{kernel}": names for kernel, names in lists[STOCK].items()}
     for purpose, names in alone.items():

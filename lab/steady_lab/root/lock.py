@@ -23,6 +23,8 @@ LOCK = PROJECT / "lab" / "root" / "packages.lock"
 GUEST, BUILD, OBJTOOL, LINUX, STOCK = "guest", "build", "objtool", "linux", "stock"
 # What builds modules for the kernels of Debian 13, and a newer QEMU, of its backports.
 BUILD_13, EMULATOR_13 = "build-13", "emulator-13"
+# What scrapes `steady watch` in its tests.
+PROMETHEUS = "prometheus"
 # For ARM: what guests run, and what builds it.
 GUEST_ARM64, BUILD_ARM = "guest-arm64", "build-arm"
 NATIVE, ARCHITECTURES_ARM = "amd64", ("amd64", "arm64", "armhf")

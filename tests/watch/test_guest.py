@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`steady watch` in a guest: on a card under k2, and on an NVMe drive."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from steady_lab.kernels.source import RELEASES
+from steady_lab.paths import GUEST_PROJECT, PROJECT
+from steady_lab.targets.target import BootRequest
+from steady_lab.targets.uml import uml
+
+DEVICES = PROJECT / "experiments" / "devices"
+
+
+def run(script: str, device: str, work: Path, release: str = RELEASES[0]) -> None:
+    environment = {"STEADY": f"{GUEST_PROJECT}/build/bin/steady"}
+    command = ["sh", f"{GUEST_PROJECT}/tests/watch/{script}"]
+    request = BootRequest(command, work, DEVICES / device, environment=environment)
+    result = uml(release).boot(request)
+    assert result.exit_status == 0, result.output[-3000:]
+
+
+def lines(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_each_request_on_a_card_is_in_one_interval(release: str, work: Path) -> None:
+    run("card.sh", "test-plain.toml", work, release)
+    count, late = Counter[str](), Counter[str]()
+    intervals = lines(work / "watch.json")
+    for interval in intervals:
+        (device,) = interval["devices"]
+        for one in device["interval"]["classes"] or []:
+            count[one["class"]] += one["count"]
+            late[one["class"]] += one["late"]
+            if one["class"] == "rt0":
+                # 4 KiB take 116 us in the card.
+                assert 116_000 < one["p50_ns"] < 200_000
+    assert (count["rt0"], count["rt4"], count["rt1"]) == (7, 103, 0)
+    assert +late == {"rt4": 3}
+    assert intervals[-1]["devices"][0]["wear"]["used_ratio"] == 0.1
+    said = (work / "said").read_text("utf-8")
+    assert "mmcblk0: is under none now, no longer k2" in said
+    assert "mmcblk0: is under k2 now, no longer none" in said
+
+
+def test_the_wear_of_a_drive_takes_root(work: Path) -> None:
+    run("drive.sh", "test-nvme.toml", work)
+    (drive,) = lines(work / "root.json")[-1]["devices"]
+    expected = {"used_ratio": 0.0, "reserve": "normal", "spare_ratio": 1.0, "media_errors": 0}
+    assert drive["wear"] == expected
+    (drive,) = lines(work / "nobody.json")[-1]["devices"]
+    assert drive["wear"] is None and drive["interval"]["reads"]["count"] == 0
+    said = (work / "said").read_text("utf-8")
+    assert said.count("reading an NVMe drive's wear needs root") == 1
