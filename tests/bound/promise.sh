@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Runs in a guest with an eMMC: the five commands of docs/guides/promise.md, one per line of the file
+# Runs in a guest with an eMMC: the six commands of docs/guides/promise.md, one per line of the file
 # `commands`, with the status that each must end with.
 project=/run/steadyio/project
 PATH=$project/build/bin:$PATH
@@ -11,10 +11,11 @@ fail() {
 	exit 1
 }
 
+under=
 run() { # $1: number of the command, $2: its exit status
 	command=$(sed -n "$1p" commands)
 	echo "\$ $command"
-	sh -c "$command"
+	$under sh -c "exec $command"
 	status=$?
 	[ $status -eq "$2" ] || fail "$command: status $status, not $2"
 }
@@ -24,7 +25,7 @@ mkdir /tmp/data
 # The guest's own folders are read only.
 mount -t tmpfs tmpfs /etc
 mount -o lazytime /dev/mmcblk0 /tmp/data
-sed -i 's,/data/probe,/tmp/data/probe,' commands
+sed -i 's,/data/,/tmp/data/,' commands
 cp $project/docs/examples/robot.toml .
 
 run 1 1
@@ -33,3 +34,8 @@ run 3 0
 run 4 0
 grep -q "\[k2\]" $queue/scheduler || fail "k2 is not set"
 run 5 0
+# What step 4 gave its level 0, and no more than 5 s of the last.
+ionice -c 1 -n 0 sh -c 'sleep 2; dd if=/dev/mmcblk0 of=/dev/null bs=4k count=5 iflag=direct status=none' &
+under="timeout --preserve-status 5"
+run 6 0
+[ "$(cut -d' ' -f1 $queue/iosched/rt_deadline_us)" = 10000 ] || fail "deadlines are not set"

@@ -14,9 +14,10 @@ GUIDE = PROJECT / "docs" / "guides" / "promise.md"
 
 def test_the_commands_of_the_guide_set_a_card_up_for_deadlines_that_hold(work: Path) -> None:
     commands = re.findall(r"^```sh\n(.*?)\n```$", GUIDE.read_text("utf-8"), re.MULTILINE)
-    assert len(commands) == 5
+    assert len(commands) == 6
     (work / "commands").write_text("\n".join(commands) + "\n", encoding="utf-8")
     (work / "card.img").touch()
     script = f"{GUEST_PROJECT}/tests/bound/promise.sh"
     result = uml().boot(BootRequest(["sh", script], work, CARD, card_image="card.img"))
     assert result.exit_status == 0, result.output
+    assert re.search(r"^\S+Z mmcblk0 .*rt0 5 ", result.output, re.MULTILINE), result.output

@@ -2,6 +2,7 @@
 """`steady watch` in a guest: on a card under k2, and on an NVMe drive."""
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -57,3 +58,18 @@ def test_the_wear_of_a_drive_takes_root(work: Path) -> None:
     assert drive["wear"] is None and drive["interval"]["reads"]["count"] == 0
     said = (work / "said").read_text("utf-8")
     assert said.count("reading an NVMe drive's wear needs root") == 1
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_late_request_is_told_with_its_cause_and_its_trace_is_kept(
+    release: str, work: Path
+) -> None:
+    run("late.sh", "test-plain.toml", work, release)
+    said = (work / "said").read_text("utf-8").splitlines()
+    (told,) = (line for line in said if "late: " in line)
+    # It waited for one of the 512 KiB reads, which take 6 ms.
+    assert re.search(r"late: \d{4}\.\d+ us  read 4 KiB on mmcblk0 sector \d+ by dd", told), told
+    assert "in flight" in told and told.endswith("; trace in traces/late-1"), told
+    assert any("tracing for late requests has ended: 1 traces are kept" in line for line in said)
+    trace = json.loads((work / "trace.json").read_text("utf-8"))
+    assert {group["op"] for group in trace["requests"]} == {"read"}

@@ -7,6 +7,7 @@
 mod arguments;
 mod devices;
 mod files;
+pub mod late;
 mod live;
 mod reading;
 mod tables;

@@ -6,7 +6,7 @@ use steadyio_trace::report::groups::size_text;
 use steadyio_trace::report::record::Record;
 use steadyio_trace::report::waiting::WaitedFor;
 use steadyio_trace::report::words::{behalf, count, thread, us};
-use steadyio_trace::report::worst::Worst;
+use steadyio_trace::report::worst::{Largest, Worst};
 
 /// So many unmatched requests and parse errors are printed; the record lists more.
 const LISTED_MAX: usize = 5;
@@ -78,6 +78,16 @@ fn entry(worst: &Worst, lacks_sched: bool) -> String {
         causes
     };
     format!("{}\n   {}\n{causes}", title(worst), parts.join(", "))
+}
+
+/// One of the worst with all its causes.
+pub fn in_one_line(worst: &Worst) -> String {
+    let causes: Vec<&str> = worst.causes.iter().map(|cause| cause.text.as_str()).collect();
+    let Largest { span, ns, .. } = worst.largest;
+    match causes.is_empty() {
+        true => format!("{}; cause unknown, {} us in {span}", title(worst), us(ns)),
+        false => format!("{}; {}", title(worst), causes.join("; ")),
+    }
 }
 
 fn title(worst: &Worst) -> String {

@@ -3,6 +3,7 @@
 //!
 //! `steadyio_watch` looks; here are arguments, the pace, and where it is shown.
 
+mod flight;
 mod line;
 mod text_file;
 
@@ -12,13 +13,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use steadyio_core::interrupt::Interrupt;
+use steadyio_trace::event::Dev;
+use steadyio_trace::source::capture::devices;
 use steadyio_watch::server::{Address, Latest, Server};
 use steadyio_watch::sysfs::Sysfs;
 use steadyio_watch::watch::{Interval, Look, Watch, cpu_ns};
 
 use crate::exit::{Failure, Status};
 use crate::output::print_while_read;
-use crate::quantity::duration;
+use crate::quantity::{duration, size};
+use flight::FlightRecorder;
 use line::Lines;
 use text_file::TextFile;
 
@@ -62,6 +66,15 @@ pub struct Arguments {
     /// Answer GET /metrics on HOST:PORT or unix:PATH
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<Address>,
+    /// Trace too, and keep the last seconds before each late real-time request in a folder below DIR
+    #[arg(long, value_name = "DIR")]
+    traces: Option<PathBuf>,
+    /// Of --traces: keep so many
+    #[arg(long, value_name = "N", default_value = "20", requires = "traces")]
+    traces_max: u64,
+    /// Of --traces: how much of the trace to hold in memory
+    #[arg(long, value_name = "SIZE", default_value = "32MiB", value_parser = size, requires = "traces")]
+    traces_memory: u64,
     /// Where sysfs is, if not there
     #[arg(long, value_name = "DIR", default_value = "/sys")]
     sysfs: PathBuf,
@@ -77,10 +90,12 @@ fn interval(text: &str) -> Result<Duration, String> {
 
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let watch = watch_of(arguments).map_err(Failure::with(Status::Usage))?;
+    let flight = flight(arguments).map_err(Failure::with(Status::Usage))?;
     let mut shown = Shown::open(arguments).map_err(Failure::with(Status::Usage))?;
     let stop = Interrupt::on_signals().map_err(Failure::with(Status::Failed))?;
     let begun = Instant::now();
-    let outcome = repeat(arguments, watch, &mut shown, &stop);
+    let outcome = repeat(arguments, watch, flight.as_ref(), &mut shown, &stop);
+    drop(flight);
     let (wall, cpu) = (begun.elapsed().as_secs_f64(), cpu_ns() as f64 / 1e9);
     eprintln!(
         "steady: watched for {wall:.1} s, with {cpu:.3} s of CPU time: {:.2} % of a core",
@@ -107,10 +122,24 @@ fn watch_of(arguments: &Arguments) -> anyhow::Result<Watch> {
     Ok(Watch::new(sysfs, names, &arguments.recorder))
 }
 
+fn flight(arguments: &Arguments) -> anyhow::Result<Option<FlightRecorder>> {
+    let Some(folder) = &arguments.traces else { return Ok(None) };
+    let sysfs = Sysfs::new(&arguments.sysfs);
+    let number = |device: &PathBuf| {
+        let name = sysfs.find(device)?;
+        let text = sysfs.disk(&name).read("dev").with_context(|| format!("{name}/dev"))?;
+        devices::parse(text.trim()).with_context(|| format!("{name}/dev: {text}"))
+    };
+    let devices: anyhow::Result<Vec<Dev>> = arguments.devices.iter().map(number).collect();
+    let (max, memory) = (arguments.traces_max, arguments.traces_memory);
+    FlightRecorder::start(folder, max, memory, devices?).context("--traces").map(Some)
+}
+
 /// Looks until it is to end.
 fn repeat(
     arguments: &Arguments,
     mut watch: Watch,
+    flight: Option<&FlightRecorder>,
     shown: &mut Shown,
     stop: &Interrupt,
 ) -> Result<Status, Failure> {
@@ -123,7 +152,9 @@ fn repeat(
             next += arguments.interval;
         }
         sleep_until(next, stop);
-        if stop.requested() || !shown.show(&watch.look())? {
+        let mut look = watch.look();
+        look.interval.notices.extend(flight.into_iter().flat_map(FlightRecorder::said));
+        if stop.requested() || !shown.show(&look)? {
             break;
         }
         left = left.map(|left| left - 1);

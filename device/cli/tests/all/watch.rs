@@ -5,14 +5,16 @@ use std::fs;
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use steadyio_testing::Sysfs;
+use steadyio_testing::{Sysfs, skip};
 
+use crate::common::tracing::traced_loop;
 use crate::record::control::Recording;
 
 fn disk(scheduler: &str) -> Sysfs {
@@ -252,4 +254,21 @@ fn what_is_wrong_is_named_before_anything_is_watched() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
         assert!(said.contains(says), "{arguments:?}: {says} is not in: {said}");
     }
+}
+
+#[test]
+fn late_requests_are_not_traced_where_nobody_tells_of_them_and_nothing_is_left() {
+    if traced_loop().is_none() {
+        return;
+    }
+    if Path::new("/sys/kernel/tracing/events/k2/k2_late").exists() {
+        return skip("k2 is there");
+    }
+    let disk = disk("k2");
+    let folder = disk.root().join("traces");
+    let output = run(&disk, &["--traces", folder.to_str().unwrap(), "--count", "1"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("--traces: k2 tells which requests are late"), "{said}");
+    assert!(!folder.exists());
 }

@@ -30,7 +30,7 @@ mod watch;
 pub use captured::Captured;
 pub use folder::{CpuMeta, Meta, Moment, SCHEMA};
 pub use reader::{EndReason, Reader};
-pub use watch::{Interval, Trigger};
+pub use watch::{Interval, Slow, Trigger};
 
 use enable::{Places, enable};
 use reader::Taken;
