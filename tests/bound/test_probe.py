@@ -133,3 +133,11 @@ def test_a_probe_refuses_what_is_used_or_holds_something_and_leaves_nothing(work
     script = f"{GUEST_PROJECT}/tests/bound/probe_refuses.sh"
     result = uml().boot(BootRequest(["sh", script], work, card, card_image="card.img"))
     assert result.exit_status == 0, result.output
+
+
+def test_a_card_that_goes_away_ends_the_probe_with_an_error_and_without_a_profile(
+    work: Path,
+) -> None:
+    script = f"{GUEST_PROJECT}/tests/bound/probe_dies.sh"
+    result = uml().boot(BootRequest(["sh", script], work, small("test-plain", work)))
+    assert result.exit_status == 0, result.output

@@ -193,8 +193,12 @@ impl Queue {
         names.into_iter().filter_map(|name| Some((name.clone(), value(&name)?))).collect()
     }
 
-    /// Writes back what differs from a snapshot; tries everything, returns what failed.
+    /// Writes back what differs from a snapshot; tries everything, returns what failed. The knobs of a disk that has
+    /// gone are gone with it.
     pub fn restore(&self, saved: &Attributes) -> Vec<KnobError> {
+        if !self.dir.is_dir() {
+            return Vec::new();
+        }
         let mut ordered: Vec<_> = saved.iter().collect();
         ordered.sort_by_key(|(attribute, _)| setting_order(attribute));
         let mut failed = Vec::new();

@@ -84,7 +84,7 @@ impl Place {
         };
         let took = begun.elapsed();
         let what = || format!("{} at {offset}, {kib} KiB", self.path);
-        moved.map_err(|error| ProbeError::Io(what(), error))?;
+        moved.map_err(|error| ProbeError::Io(what(), says_gone(error)))?;
         Ok(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX))
     }
 
@@ -103,5 +103,15 @@ impl Place {
 
     pub fn file(&self) -> &File {
         &self.file
+    }
+}
+
+/// A disk that has gone has no more bytes.
+fn says_gone(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::WriteZero => {
+            io::Error::other("it ends before that; has the device gone away?")
+        }
+        _ => error,
     }
 }
