@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 from steady_lab.devices.spec import load_device
+from steady_lab.figures.boot import Boot, BootFailedError, run_boot
 from steady_lab.figures.boot_board import BootBoard
-from steady_lab.figures.figure_boot import BootFailedError, FigureBoot, plan_boots, run_boot
+from steady_lab.figures.figure_boot import FigureBoot, plan_boots
 from steady_lab.figures.run import RunOrder, run_figures
 from steady_lab.figures.spec import load_figure
 from steady_lab.kernels.build import LabKernel
@@ -29,7 +30,7 @@ class OtherProcesses:
 
     jobs: int
 
-    def run(self, boots: Sequence[FigureBoot], board: BootBoard) -> None:
+    def run(self, boots: Sequence[Boot], board: BootBoard) -> None:
         with ProcessPoolExecutor(self.jobs, mp_context=get_context("spawn")) as pool:
             for boot, wall_s in zip(boots, pool.map(run_boot, boots), strict=True):
                 board.finished(boot, wall_s)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import TextIO
 
-from steady_lab.figures.figure_boot import FigureBoot, expected_wall_s
+from steady_lab.figures.boot import Boot
 
 TERMINAL_COLUMNS = 118
 
@@ -16,22 +16,22 @@ TERMINAL_COLUMNS = 118
 class BootBoard:
     """One redrawn line on a terminal, one line per finished boot elsewhere."""
 
-    def __init__(self, boots: Sequence[FigureBoot], jobs: int, stream: TextIO) -> None:
+    def __init__(self, boots: Sequence[Boot], jobs: int, stream: TextIO) -> None:
         self._stream = stream
         self._jobs = jobs
         self._start_s = time.monotonic()
-        self._waiting = {boot.label: expected_wall_s(boot) for boot in boots}
+        self._waiting = {boot.label: boot.expected_wall_s() for boot in boots}
         self._running: dict[str, float] = {}
         self._walls_s: list[float] = []
         self._total = len(boots)
         self._lock = threading.Lock()
 
-    def started(self, boot: FigureBoot) -> None:
+    def started(self, boot: Boot) -> None:
         """Note that a worker took this boot."""
         with self._lock:
             self._running[boot.label] = time.monotonic()
 
-    def finished(self, boot: FigureBoot, wall_s: float) -> None:
+    def finished(self, boot: Boot, wall_s: float) -> None:
         """Note and print that a boot is done."""
         with self._lock:
             self._running.pop(boot.label, None)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What runs many boots: threads of this process, or, behind the same interface, other machines."""
+"""What runs many boots: threads of this process, or, behind the same interface, other machines.
+
+For the latter see sweeps/.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +12,20 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Protocol
 
+from steady_lab.figures.boot import Boot, run_boot
 from steady_lab.figures.boot_board import BootBoard
-from steady_lab.figures.figure_boot import FigureBoot, run_boot
 
 REDRAW_INTERVAL_S = 0.5
 
 
 class Executor(Protocol):
-    """Calls `run_boot` for each boot; boots can be pickled, and leave their records in `folder`."""
+    """Prepares each boot, boots it somewhere, and has it keep its outcome."""
 
     @property
     def jobs(self) -> int:
         """Return how many boots run at a time."""
 
-    def run(self, boots: Sequence[FigureBoot], board: BootBoard) -> None:
+    def run(self, boots: Sequence[Boot], board: BootBoard) -> None:
         """Run all boots, begun in this order; tell the board of each that starts and ends.
 
         After the first failure no further boot is started; those running may finish, as their
@@ -37,11 +40,11 @@ class LocalPool:
 
     jobs: int
 
-    def run(self, boots: Sequence[FigureBoot], board: BootBoard) -> None:
+    def run(self, boots: Sequence[Boot], board: BootBoard) -> None:
         """Run them here."""
         cancelled, stopping = threading.Event(), threading.Event()
 
-        def work(boot: FigureBoot) -> None:
+        def work(boot: Boot) -> None:
             if stopping.is_set():
                 return
             board.started(boot)

@@ -11,9 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +24,11 @@ from steady_lab.figures.spec import Figure
 from steady_lab.hashes import sha256_file
 from steady_lab.paths import COMMAND, PROJECT
 from steady_lab.root.cargo import build_steady
-from steady_lab.targets.target import BootRequest, Target
+from steady_lab.targets.target import BootError, BootRequest, BootResult, Target
 
 # To be raised by who changes what a boot does in a way that no identity of a target shows.
 KEY_VERSION = 3
 LOG_LINES_SHOWN = 30
-
-
-class BootFailedError(LabError):
-    """A boot that failed, with the command that replays it."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +59,40 @@ class FigureBoot:
             f"{COMMAND} run {self.figure.where} --only {self.variant} --fresh --jobs 1"
             f" --kernel {self.target.release}"
         )
+
+    def expected_wall_s(self) -> float | None:
+        """Return how long it took last time, whatever its key was then; None if unknown."""
+        wall_s = _read_note(self).get("wall_s")
+        return float(wall_s) if isinstance(wall_s, int | float) else None
+
+    def prepare(self) -> None:
+        """Write figure, workload and device, and what the load needs."""
+        folder = self.folder
+        _clear(self)
+        raw = json.dumps(self.figure.raw, indent=1, sort_keys=True)
+        (folder / "figure.json").write_text(raw + "\n", encoding="utf-8")
+        shutil.copyfile(self.figure.workload_file, folder / "workload.toml")
+        shutil.copyfile(self.figure.device_file_of(self.variant), folder / "device.toml")
+        self.load.give(self.variant, folder)
+
+    def keep(self, outcome: BootResult | BootError) -> None:
+        """Check the record, and note that it is finished; raises LabError."""
+        if isinstance(outcome, BootError):
+            raise outcome
+        if outcome.exit_status != 0:
+            raise LabError(
+                f"steady ended with status {outcome.exit_status}\n{_tail(outcome.output)}\n"
+                f"kernel log, last lines:\n{_tail(outcome.kernel_log)}"
+            )
+        record = self.folder / "record.json"
+        self.load.tidy(self.folder)
+        read_record(record, self.figure, self.variant)
+        note = {
+            "key": self.key,
+            "record_sha256": sha256_file(record),
+            "wall_s": round(outcome.wall_s, 1),
+        }
+        write_atomically(self.folder / "boot.json", json.dumps(note, indent=1) + "\n")
 
 
 def plan_boots(
@@ -113,53 +142,9 @@ def finished_record(planned: FigureBoot) -> Record | None:
     return read_record(record, planned.figure, planned.variant)
 
 
-def expected_wall_s(planned: FigureBoot) -> float | None:
-    """Return how long this boot took last time, whatever its key was then; None if unknown."""
-    wall_s = _read_note(planned).get("wall_s")
-    return float(wall_s) if isinstance(wall_s, int | float) else None
-
-
-def run_boot(planned: FigureBoot, cancelled: threading.Event | None = None) -> float:
-    """Boot, bench, check the record and keep it; return the wall time in seconds.
-
-    Raises BootFailedError when kernel or bench fail, and when `cancelled` is set meanwhile.
-    """
-    try:
-        return _run(planned, cancelled)
-    except LabError as error:
-        message = f"{planned.label} failed: {error}\nreplay: {planned.replay}"
-        raise BootFailedError(message) from error
-
-
-def _run(planned: FigureBoot, cancelled: threading.Event | None) -> float:
-    folder = planned.folder
-    _clear(planned)
-    raw = json.dumps(planned.figure.raw, indent=1, sort_keys=True)
-    (folder / "figure.json").write_text(raw + "\n", encoding="utf-8")
-    shutil.copyfile(planned.figure.workload_file, folder / "workload.toml")
-    shutil.copyfile(planned.figure.device_file_of(planned.variant), folder / "device.toml")
-    planned.load.give(planned.variant, folder)
-    result = planned.target.boot(replace(planned.request, cancelled=cancelled))
-    if result.exit_status != 0:
-        raise LabError(
-            f"steady ended with status {result.exit_status}\n{_tail(result.output)}\n"
-            f"kernel log, last lines:\n{_tail(result.kernel_log)}"
-        )
-    record = folder / "record.json"
-    planned.load.tidy(folder)
-    read_record(record, planned.figure, planned.variant)
-    note = {
-        "key": planned.key,
-        "record_sha256": sha256_file(record),
-        "wall_s": round(result.wall_s, 1),
-    }
-    write_atomically(folder / "boot.json", json.dumps(note, indent=1) + "\n")
-    return result.wall_s
-
-
 def _clear(planned: FigureBoot) -> None:
     """Empty the folder, so nothing of an earlier boot reaches this one, but keep its duration."""
-    wall_s = expected_wall_s(planned)
+    wall_s = planned.expected_wall_s()
     shutil.rmtree(planned.folder, ignore_errors=True)
     planned.folder.mkdir(parents=True)
     if wall_s is not None:

@@ -18,7 +18,6 @@ from steady_lab.figures.checks import evaluate
 from steady_lab.figures.executor import Executor, LocalPool
 from steady_lab.figures.figure_boot import (
     FigureBoot,
-    expected_wall_s,
     finished_record,
     plan_boots,
 )
@@ -137,7 +136,7 @@ def _boot_what_is_missing(planned: list[PlannedFigure], order: RunOrder) -> None
 
 def _run_all(boots: list[FigureBoot], executor: Executor) -> None:
     """Longest first, where last time's duration is known; unknown ones before all others."""
-    ordered = sorted(boots, key=lambda boot: -(expected_wall_s(boot) or float("inf")))
+    ordered = sorted(boots, key=lambda boot: -(boot.expected_wall_s() or float("inf")))
     board = BootBoard(boots, executor.jobs, sys.stderr)
     try:
         executor.run(ordered, board)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +19,13 @@ class BootError(LabError):
     """The kernel reported an error, the guest could not start, or a time limit was reached."""
 
 
+class Flag(Protocol):
+    """What can be set meanwhile, such as threading.Event."""
+
+    def is_set(self) -> bool:
+        """Tell whether it was."""
+
+
 @dataclass(frozen=True)
 class BootRequest:
     """What to run.
@@ -31,7 +37,7 @@ class BootRequest:
     `write_log` one for all changes of them (docs/devices.md).
     `random_seed` decides the guest's random numbers, UUIDs included: successive boots on the same
     card need different ones.
-    `cancelled`, once set by another thread, ends the guest and makes `boot` raise BootError.
+    `cancelled`, once set, ends the guest and makes `boot` raise BootError.
     """
 
     command: Sequence[str]
@@ -44,7 +50,7 @@ class BootRequest:
     random_seed: int = 0
     timeout_s: float = WALL_TIMEOUT_S_DEFAULT
     on_output: Callable[[str], None] | None = None
-    cancelled: threading.Event | None = None
+    cancelled: Flag | None = None
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,15 @@ class BootResult:
     output: str
     kernel_log: str
     wall_s: float
+
+
+@dataclass(frozen=True)
+class Part:
+    """Files of this machine that a guest needs: `files` below `folder`; if none, all of it."""
+
+    name: str
+    folder: Path
+    files: tuple[str, ...] = ()
 
 
 class Target(Protocol):

@@ -8,7 +8,6 @@ it waits for the reader, and results would depend on the host.
 """
 
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,14 +20,13 @@ from steady_lab.kernels.build import LabKernel, build_kernel
 from steady_lab.kernels.host import build_preload
 from steady_lab.kernels.modules import K2, SHADOW, build_modules, on_request
 from steady_lab.kernels.source import RELEASES, find_source
-from steady_lab.paths import GUEST_KERNEL, GUEST_PROJECT, GUEST_WORK, PROJECT
+from steady_lab.paths import GUEST_KERNEL, GUEST_WORK, PROJECT
 from steady_lab.root.root import guest_root
-from steady_lab.root.sandbox import Place, sandbox
 from steady_lab.targets.guest_init import SHARED_PLACES, Console, ModuleLoad, init_script
-from steady_lab.targets.guest_run import INIT, PRIVATE, GuestProcess, run_guest
+from steady_lab.targets.guest_run import INIT, PRIVATE
 from steady_lab.targets.target import BootError, BootRequest, BootResult, modules_of
+from steady_lab.targets.uml_guest import UmlGuest
 from steady_lab.targets.uml_modules import module_loads, seen_by_guest
-from steady_lab.targets.uml_standstill import Standstill
 
 VIRTUAL_TIMEOUT_S_DEFAULT = 36_000
 MEMORY_MIB = {"base": 512, "debug": 1024}
@@ -94,21 +92,20 @@ class Uml:
             "init": _init_text(self, request, device),
         }
 
+    def guest(self, request: BootRequest) -> UmlGuest:
+        """Return the boot as planned, which another machine can run."""
+        return UmlGuest(
+            kernel=self.kernel,
+            init=_init_text(self, request, _device_of(request)),
+            environment=_environment(request, self.kernel),
+            words=(*self.wrapper, *_kernel_command(self.kernel)),
+            root=guest_root().path,
+            project=PROJECT,
+        )
+
     def boot(self, request: BootRequest) -> BootResult:
-        """Run it in a sandbox that sees the request's work folder alone."""
-        standstill = Standstill(self.kernel)
-
-        def look(pid: int) -> None:
-            if finding := standstill.look(pid, time.monotonic()):
-                self.on_standstill(finding)
-
-        def command(work: Path) -> list[str]:
-            words = [*self.wrapper, *_kernel_command(self.kernel)]
-            return [*_sandbox(request, self.kernel, work), *words]
-
-        init = _init_text(self, request, _device_of(request))
-        guest = GuestProcess(init, command, look, last_seen=lambda: standstill.finding)
-        return run_guest(guest, request)
+        """Run it here."""
+        return self.guest(request).boot(request, self.on_standstill)
 
 
 def uml(release: str = RELEASES[0], flavour: str = "base") -> Uml:
@@ -165,19 +162,6 @@ def _variables(built: Mapping[str, Path], node: str) -> dict[str, str]:
     """The device; and STEADY_MODULE_K2 and so on, for tests that load a module again."""
     modules = {f"STEADY_MODULE_{name.upper()}": str(path) for name, path in built.items()}
     return {**modules, "STEADY_DEVICE": node}
-
-
-def _sandbox(request: BootRequest, kernel: LabKernel, work: Path) -> list[str]:
-    """The guest's folders are where the guest has them: no path of this machine reaches it.
-
-    The kernel's random numbers depend on its command line, for one.
-    """
-    places = [
-        Place(PROJECT, GUEST_PROJECT),
-        Place(kernel.tree, GUEST_KERNEL),
-        Place(work, GUEST_WORK, writable=True),
-    ]
-    return sandbox(guest_root().path, places, _environment(request, kernel))
 
 
 def _environment(request: BootRequest, kernel: LabKernel) -> dict[str, str]:

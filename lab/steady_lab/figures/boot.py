@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What executors run: a boot that knows its inputs, and what to do with its outcome."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import Protocol
+
+from steady_lab.errors import LabError
+from steady_lab.targets.target import BootError, BootRequest, BootResult, Target
+
+
+class BootFailedError(LabError):
+    """A boot that failed, with the command that replays it."""
+
+
+class Boot(Protocol):
+    """A planned boot. It can be pickled, for another process."""
+
+    @property
+    def label(self) -> str:
+        """Return how progress and errors name it."""
+
+    @property
+    def replay(self) -> str:
+        """Return the command that repeats this boot alone, with the same result."""
+
+    @property
+    def key(self) -> str:
+        """Return the hash of all that decides its result."""
+
+    @property
+    def target(self) -> Target:
+        """Return what boots."""
+
+    @property
+    def request(self) -> BootRequest:
+        """Return what the target is asked for; its work folder is where outcomes are kept."""
+
+    def expected_wall_s(self) -> float | None:
+        """Return how long it may take; None if unknown."""
+
+    def prepare(self) -> None:
+        """Leave in the work folder what the guest needs, and nothing else."""
+
+    def keep(self, outcome: BootResult | BootError) -> None:
+        """Judge what the guest left in the work folder, and keep it; raises LabError."""
+
+
+def run_boot(boot: Boot, cancelled: threading.Event | None = None) -> float:
+    """Boot it here, and keep its outcome; return the wall time in seconds.
+
+    Raises BootFailedError when the boot's outcome is not good, and when `cancelled` is set
+    meanwhile.
+    """
+    try:
+        boot.prepare()
+        outcome = _outcome(boot, cancelled)
+        if cancelled and cancelled.is_set():
+            raise BootError("cancelled")
+        boot.keep(outcome)
+    except LabError as error:
+        raise failure(boot, str(error)) from error
+    return outcome.wall_s if isinstance(outcome, BootResult) else 0.0
+
+
+def _outcome(boot: Boot, cancelled: threading.Event | None) -> BootResult | BootError:
+    try:
+        return boot.target.boot(replace(boot.request, cancelled=cancelled))
+    except BootError as error:
+        return error
+
+
+def failure(boot: Boot, why: str) -> BootFailedError:
+    """Return the error that ends a sweep."""
+    return BootFailedError(f"{boot.label} failed: {why}\nreplay: {boot.replay}")
