@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 from steady_lab.commands.arguments import add_build_argument
+from steady_lab.commands.executors import add_on_argument, executor_on
 from steady_lab.figures.run import JOBS_DEFAULT, RunOrder, run_figures
 from steady_lab.kernels.source import RELEASES
 
@@ -29,7 +31,8 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="figure, or one panel as FIGURE-PANEL; name in experiments/figures, or file",
     )
     parser.add_argument("--jobs", type=_jobs, default=JOBS_DEFAULT, metavar="N",
-                        help="parallel boots [%(default)s]")  # fmt: skip
+                        help="parallel boots on this machine [%(default)s]")  # fmt: skip
+    add_on_argument(parser)
     parser.add_argument("--only", metavar="VARIANT", help="boot only this variant")
     parser.add_argument("--fresh", action="store_true", help="repeat finished boots")
     add_release_arguments(parser)
@@ -52,4 +55,5 @@ def _jobs(text: str) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     order = RunOrder(args.figures, args.build, args.kernel, args.jobs, args.only, args.fresh)
-    return 0 if run_figures(order) else 1
+    with executor_on(args.on) as make_executor:
+        return 0 if run_figures(replace(order, make_executor=make_executor)) else 1

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""One boot on a worker: what it is sent, what it sends back, and what it does in between."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from distributed import Worker, get_worker
+
+from steady_lab.errors import LabError
+from steady_lab.sweeps.fetch import obtain
+from steady_lab.sweeps.parcel import (
+    copy_into,
+    lab_digest,
+    names_below,
+    pack_bytes,
+    unpack_bytes,
+)
+from steady_lab.targets.target import BootError, BootRequest, BootResult
+from steady_lab.targets.uml_guest import UmlGuest
+
+
+@dataclass(frozen=True)
+class Errand:
+    """`parts` are digests by name; `inputs` are the work folder's small files, `large` the rest.
+
+    `lab` is the digest of the client's lab.
+    """
+
+    lab: str
+    guest: UmlGuest
+    request: BootRequest
+    parts: Mapping[str, str]
+    inputs: bytes
+    large: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a boot came to, `files` being what it left in its work folder."""
+
+    result: BootResult | None
+    error: str
+    files: bytes
+
+
+class _Unwanted:
+    """Set once nobody waits for this task any more: its client was interrupted, or is gone."""
+
+    def __init__(self, worker: Worker, key: str) -> None:
+        self._worker, self._key = worker, key
+
+    def is_set(self) -> bool:
+        task = self._worker.state.tasks.get(self._key)
+        return task is None or task.state in ("cancelled", "released", "forgotten")
+
+
+def run_errand(errand: Errand) -> Outcome:
+    """Boot on this worker, with what its cache lacks fetched first; Dask calls it.
+
+    A boot that fails is an outcome; what raises is the machine's fault, and tried elsewhere.
+    """
+    worker = get_worker()
+    if errand.lab != lab_digest():
+        raise LabError(
+            f"the worker {worker.address} has the lab {lab_digest()}, the sweep {errand.lab}: "
+            "install the same steady-lab on both"
+        )
+    places = {name: obtain(worker, digest) for name, digest in errand.parts.items()}
+    with tempfile.TemporaryDirectory(dir=worker.local_directory, prefix="boot-") as folder:
+        work = Path(folder)
+        unpack_bytes(errand.inputs, work)
+        for digest in errand.large:
+            copy_into(obtain(worker, digest), work)
+        return _boot(errand, places, work, _Unwanted(worker, str(worker.get_current_task())))
+
+
+def _boot(errand: Errand, places: Mapping[str, Path], work: Path, unwanted: _Unwanted) -> Outcome:
+    given = _states(work)
+    request = replace(errand.request, work=work, cancelled=unwanted)
+    result, error = None, ""
+    try:
+        result = errand.guest.at(places).boot(request, _say)
+    except BootError as failed:
+        error = str(failed).replace(str(work), str(errand.request.work))
+    left = [name for name, state in _states(work).items() if given.get(name) != state]
+    return Outcome(result, error, pack_bytes(work, left))
+
+
+def _states(work: Path) -> dict[str, tuple[int, int]]:
+    """Sizes and times of all but large inputs: the guest's changes of them stay behind."""
+    found = {name: (work / name).lstat() for name in names_below(work)}
+    return {name: (status.st_size, status.st_mtime_ns) for name, status in found.items()}
+
+
+def _say(finding: str) -> None:
+    print(f"steady-lab: {finding}", file=sys.stderr, flush=True)
