@@ -10,22 +10,18 @@
 
 #include "k2.h"
 
-/* Exactly @count whole numbers with one space between them. */
-static bool k2_numbers_parse(const char *page, unsigned int *value, unsigned int count)
+/* Takes @count whole numbers off @rest, with one space between them. */
+static bool k2_numbers_take(char **rest, unsigned int *value, unsigned int count)
 {
-	/* Eight of ten digits. */
-	char text[96], *rest = text;
 	unsigned int i;
 
-	if (strscpy(text, page, sizeof(text)) < 0)
-		return false;
 	for (i = 0; i < count; i++) {
-		char *word = strsep(&rest, " ");
+		char *word = strsep(rest, " ");
 
 		if (!word || kstrtouint(word, 10, &value[i]))
 			return false;
 	}
-	return !rest;
+	return true;
 }
 
 /* A knob that is a whole number; @set is called with the lock held, and says if it is valid. */
@@ -192,8 +188,10 @@ static ssize_t k2_rt_deadline_us_store(struct elevator_queue *e, const char *pag
 {
 	struct k2_data *k2 = e->elevator_data;
 	unsigned int value[K2_RT_LEVELS], level;
+	char text[96], *rest = text;
 
-	if (!k2_numbers_parse(page, value, K2_RT_LEVELS))
+	if (strscpy(text, page, sizeof(text)) < 0 || !k2_numbers_take(&rest, value, K2_RT_LEVELS) ||
+	    rest)
 		return -EINVAL;
 	for (level = 0; level < K2_RT_LEVELS; level++) {
 		s64 ns = value[level] ? (s64)value[level] * NSEC_PER_USEC : K2_DEADLINE_NONE;
@@ -254,24 +252,43 @@ static ssize_t k2_device_model_show(struct elevator_queue *e, char *page)
 	return length;
 }
 
-/* "read 512 5870 200": a read of 512 KiB takes 5870 us, and up to 200 us more. */
+struct k2_believed {
+	int op;
+	unsigned int value[3]; /* KiB, us, us */
+};
+
+static bool k2_believed_take(char **rest, struct k2_believed *believed)
+{
+	unsigned int *value = believed->value;
+
+	believed->op = match_string(k2_op_names, K2_DEVICE_OPS, strsep(rest, " "));
+	return believed->op >= 0 && k2_numbers_take(rest, value, ARRAY_SIZE(believed->value)) &&
+	       value[0] && value[0] <= K2_SPLIT_KIB_LIMIT && value[1];
+}
+
+/*
+ * "read 512 5870 200": a read of 512 KiB takes 5870 us, and up to 200 us more. Up to four of these,
+ * for a small and a large command of each operation.
+ */
 static ssize_t k2_device_model_store(struct elevator_queue *e, const char *page, size_t length)
 {
 	struct k2_data *k2 = e->elevator_data;
-	unsigned int value[3]; /* KiB, us, us */
-	char text[64], *rest = text;
-	int op;
+	char text[160], *rest = text;
+	struct k2_believed all[4];
+	unsigned int count = 0, i;
 
 	if (strscpy(text, page, sizeof(text)) < 0)
 		return -EINVAL;
-	op = match_string(k2_op_names, K2_DEVICE_OPS, strsep(&rest, " "));
-	if (op < 0 || !rest || !k2_numbers_parse(rest, value, ARRAY_SIZE(value)) || !value[0] ||
-	    value[0] > K2_SPLIT_KIB_LIMIT || !value[1])
-		return -EINVAL;
+	do {
+		if (count == ARRAY_SIZE(all) || !k2_believed_take(&rest, &all[count++]))
+			return -EINVAL;
+	} while (rest);
 
 	spin_lock_irq(&k2->lock);
-	k2_device_believe(&k2->guard->ahead.device, op, value[0] << 10,
-			  (u64)value[1] * NSEC_PER_USEC, (u64)value[2] * NSEC_PER_USEC);
+	for (i = 0; i < count; i++)
+		k2_device_believe(&k2->guard->ahead.device, all[i].op, all[i].value[0] << 10,
+				  (u64)all[i].value[1] * NSEC_PER_USEC,
+				  (u64)all[i].value[2] * NSEC_PER_USEC);
 	spin_unlock_irq(&k2->lock);
 	return length;
 }

@@ -43,3 +43,15 @@ apply --yes || fail "applying again: status $?"
 $project/build/bin/steady apply --remove --disk mmcblk0 --yes || fail "removing: status $?"
 [ ! -e $rule ] || fail "the rule is left"
 [ "$(values)" = "$before" ] || fail "not as before: $(values), was $before"
+
+# Look-ahead knows the card, before it has seen a request.
+known() {
+	grep -c "reserve:0 " $queue/iosched/device_model
+}
+echo k2 >$queue/scheduler
+[ "$(known)" = 2 ] || fail "something is known of the card: $(cat $queue/iosched/device_model)"
+$project/build/bin/steady apply "$project/experiments/devices/foresee-ncemad9d-usb.toml" \
+	--rt-block-us 2000 --disk mmcblk0 --yes || fail "look-ahead: status $?"
+cat $queue/iosched/device_model
+[ "$(known)" = 0 ] || fail "the card is not known: $(cat $queue/iosched/device_model)"
+[ "$(cat $queue/iosched/rt_block_us)" = 2000 ] || fail "rt_block_us is not set"

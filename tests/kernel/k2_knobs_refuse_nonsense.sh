@@ -60,7 +60,11 @@ done
 knob nullb0 iosched/device_model "read 512 5870 200" || fail "device_model refuses 512 KiB"
 expect "read, given by hand" "$(knob nullb0 iosched/device_model | cut -d' ' -f1-3 | head -n 1)" \
 	"read least:6070 reserve:200"
-for value in "read 512 5870" "read 0 1 1" "read 4 0 0" "erase 4 1 1" "read 4294967299 1 1" read '\n'; do
+knob nullb0 iosched/device_model "read 4 100 9 read 512 5870 200 write 4 200 9 write 512 9000 300" ||
+	fail "device_model refuses four"
+expect "writes, given by hand" "$(knob nullb0 iosched/device_model | sed -n '2s/ reserve.*//p')" "write least:500"
+for value in "read 512 5870 200 write 4 200" "read 512 5870 200 " "write 4 1 1 write 4 1 1 write 4 1 1 write 4 1 1 write 4 1 1" \
+	"read 512 5870" "read 0 1 1" "read 4 0 0" "erase 4 1 1" "read 4294967299 1 1" read '\n'; do
 	refuses device_model "$value"
 done
 deadlines="1 4294967294 4294967294 4294967294 4294967294 4294967294 0 8"

@@ -256,6 +256,20 @@ impl Device {
         }
     }
 
+    /// What k2's look-ahead is told of such a command on the flash, in ns: how long it takes if nothing delays it, and
+    /// what it takes longer at most but for pauses. `None`: it was not measured.
+    pub fn model_ns(&self, op: Op, kib: u64) -> Option<(u64, u64)> {
+        let (cost, status_ns) = match op {
+            Op::Read => (&self.read, 0),
+            _ if !self.has_writes => return None,
+            _ => (&self.write, self.card.status_ns),
+        };
+        let usual_ns =
+            cost.base_ns + kib * (cost.per_kib_ns + self.card.bus_per_kib_ns) + status_ns;
+        let slow_ns = if self.slow.length_us > 0 { cost.slow_ns } else { 0 };
+        Some((usual_ns, cost.jump_ns + cost.jitter_ns + slow_ns))
+    }
+
     /// A flush of a cache that is full.
     pub fn flush(&self) -> Work {
         let ns = self.flush.base_ns + self.cache.kib * self.write.per_kib_ns;

@@ -265,7 +265,7 @@ impl Queue {
         while_busy(|| self.write(attribute, value), || thread::sleep(BUSY_PAUSE))
             .map_err(|error| self.why_refused(attribute, &error))?;
         match self.read(attribute) {
-            Ok(now) if now == expected => Ok(()),
+            Ok(now) if now == expected || attribute == DEVICE_MODEL => Ok(()),
             // The kernel rounds to limits and clock ticks; a record must name the value in force.
             Ok(now) => Err(format!("the kernel changed it to {now}; choose a value that it keeps")),
             Err(error) => Err(format!("set, but cannot be read back: {error}")),

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, ensure};
 use steadyio_bound::analysis::responses;
-use steadyio_bound::device::Device as Times;
+use steadyio_bound::device::{Device as Times, Op};
 use steadyio_bound::tasks::{Task, TaskSet};
 use steadyio_core::device::Device;
 use steadyio_core::knob_guard::KnobGuard;
@@ -26,6 +26,12 @@ use files::{Files, Kept, Knobs};
 const HELP: &str = "Exit status: 0 done, or shown; 1 failed: knobs and files are as before, \
 or --remove can be tried again; 2 the command line or a file is wrong; 3 a task may miss its deadline: nothing was changed.";
 
+/// Services with the level of their tasks.
+type Levels = BTreeMap<String, u64>;
+
+/// Sizes that look-ahead is told the times of: its line goes through both.
+const MODEL_KIB: [u64; 2] = [4, 512];
+
 /// Set a disk up for a task set: scheduler, knobs and the I/O priority of services, and keep it so
 ///
 /// Computes the bounds first, and changes nothing if a deadline may be missed. Then shows the files
@@ -38,8 +44,12 @@ pub struct Arguments {
     #[arg(value_name = "PROFILE", required_unless_present = "remove")]
     profile: Option<PathBuf>,
     /// Tasks, background and knobs (TOML)
-    #[arg(value_name = "TASKS", required_unless_present = "remove")]
+    #[arg(value_name = "TASKS", required_unless_present_any = ["remove", "rt_block_us"])]
     tasks: Option<PathBuf>,
+    /// Instead of TASKS: k2's look-ahead, by which background blocks real-time for no longer than so many us, and which
+    /// then knows the device's times from the first request on
+    #[arg(long, value_name = "US", conflicts_with_all = ["tasks", "remove"], value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
+    rt_block_us: Option<u32>,
     /// Kernel name of the disk, for example mmcblk0
     #[arg(long, value_name = "NAME", value_parser = disk_name)]
     disk: String,
@@ -67,18 +77,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     if arguments.remove {
         return remove(arguments, &files);
     }
-    let (Some(profile), Some(tasks)) = (&arguments.profile, &arguments.tasks) else {
-        return Err(Failure::with(Status::Usage)(anyhow!("a profile and a task set are needed")));
-    };
-    let times = read(profile, Times::parse).map_err(Failure::with(Status::Usage))?;
-    let set = read(tasks, TaskSet::parse).map_err(Failure::with(Status::Usage))?;
-    times.check(&set).map_err(Failure::with(Status::Usage))?;
-    let levels = levels(&set).map_err(Failure::with(Status::Usage))?;
-    if let Some(text) = missed(&times, &set) {
-        eprintln!("steady: {text}; `steady bound` shows why. Nothing was changed");
-        return Ok(Status::Flawed);
-    }
-    let knobs = knobs(&set);
+    let Some((knobs, levels)) = settings(arguments)? else { return Ok(Status::Flawed) };
     let wanted = files.wanted(&knobs, &levels, knobs_before(arguments, &knobs));
     print(&files::shown(&wanted))?;
     if !arguments.yes {
@@ -92,6 +91,27 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     Ok(Status::Done)
 }
 
+/// Knobs, and the levels of services; `None`: a deadline may be missed, which was told.
+fn settings(arguments: &Arguments) -> Result<Option<(Knobs, Levels)>, Failure> {
+    let usage = Failure::with(Status::Usage);
+    let Some(profile) = &arguments.profile else {
+        return Err(usage(anyhow!("a profile is needed")));
+    };
+    let times = read(profile, Times::parse).map_err(Failure::with(Status::Usage))?;
+    if let Some(rt_block_us) = arguments.rt_block_us {
+        return Ok(Some((look_ahead(&times, rt_block_us), Levels::new())));
+    }
+    let Some(tasks) = &arguments.tasks else { return Err(usage(anyhow!("tasks are needed"))) };
+    let set = read(tasks, TaskSet::parse).map_err(Failure::with(Status::Usage))?;
+    times.check(&set).map_err(Failure::with(Status::Usage))?;
+    let levels = levels(&set).map_err(Failure::with(Status::Usage))?;
+    if let Some(text) = missed(&times, &set) {
+        eprintln!("steady: {text}; `steady bound` shows why. Nothing was changed");
+        return Ok(None);
+    }
+    Ok(Some((knobs(&set), levels)))
+}
+
 fn sets_too(arguments: &Arguments) -> &'static str {
     if arguments.root.is_some() { "" } else { " and sets the knobs" }
 }
@@ -103,9 +123,8 @@ fn missed(times: &Times, set: &TaskSet) -> Option<String> {
     late.map(|(task, _)| format!("task {} may miss its deadline", task.name))
 }
 
-/// Services with the level of their tasks.
-fn levels(set: &TaskSet) -> anyhow::Result<BTreeMap<String, u64>> {
-    let mut levels = BTreeMap::new();
+fn levels(set: &TaskSet) -> anyhow::Result<Levels> {
+    let mut levels = Levels::new();
     for task in &set.tasks {
         let Some(service) = &task.service else { continue };
         let level = *levels.entry(service.clone()).or_insert(task.level);
@@ -144,6 +163,28 @@ fn knobs(set: &TaskSet) -> Knobs {
     }
     knobs.insert("iosched/rt_deadline_us".into(), Value::from_text(&deadlines_us(set)));
     knobs
+}
+
+/// Of a small and a large command of each operation, as `iosched/device_model` takes them.
+fn device_model(times: &Times) -> String {
+    let operations = [("read", Op::Read), ("write", Op::Write)];
+    let commands = operations.iter().flat_map(|(name, op)| MODEL_KIB.map(|kib| (name, *op, kib)));
+    let words = commands.filter_map(|(name, op, kib)| {
+        let (usual_ns, longer_ns) = times.model_ns(op, kib)?;
+        let [usual_us, longer_us] = [usual_ns, longer_ns].map(|ns| ns.div_ceil(1_000).max(1));
+        Some(format!("{name} {kib} {usual_us} {longer_us}"))
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn look_ahead(times: &Times, rt_block_us: u32) -> Knobs {
+    let knobs = [
+        ("scheduler", "k2".to_string()),
+        ("iosched/device_model", device_model(times)),
+        ("iosched/rt_block_us", rt_block_us.to_string()),
+        ("iosched/split_kib", "0".into()),
+    ];
+    knobs.into_iter().map(|(name, value)| (name.into(), Value::from_text(&value))).collect()
 }
 
 fn device(disk: &str) -> anyhow::Result<Device> {

@@ -120,3 +120,20 @@ fn a_disk_is_a_name() {
         .unwrap();
     assert_eq!(output.status.code(), Some(2));
 }
+
+#[test]
+fn look_ahead_is_told_the_times_of_the_profile() {
+    let image = Image::new();
+    let output = image.apply(&[CARD, "--rt-block-us", "1000"]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("ATTR{queue/iosched/rt_block_us}=\"1000\""), "{said}");
+    let model = said.split("device_model}=\"").nth(1).unwrap().split('"').next().unwrap();
+    let words: Vec<&str> = model.split(' ').collect();
+    let of_small_reads: u64 = words[2].parse().unwrap();
+    let of_large_writes: u64 = words[14].parse().unwrap();
+    assert_eq!([words[0], words[1], words[12], words[13]], ["read", "4", "write", "512"]);
+    assert!(of_small_reads > 100 && of_large_writes > 10 * of_small_reads, "{model}");
+    let both = image.apply(&[CARD, &image.tasks("a", "a"), "--rt-block-us", "1000"]);
+    assert_eq!(both.status.code(), Some(2));
+}
