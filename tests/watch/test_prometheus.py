@@ -33,7 +33,7 @@ scrape_configs:
 @contextmanager
 def watched(disk: Disk) -> Iterator[str]:
     """A watch that answers; yields its address."""
-    words = [BUILD / "bin" / "steady", "watch", "--sysfs", disk.root, "--quiet"]
+    words: list[str | Path] = [BUILD / "bin" / "steady", "watch", "--sysfs", disk.root, "--quiet"]
     words += ["--interval", "100ms", "--listen", "127.0.0.1:0"]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as watch:
         assert watch.stderr is not None

@@ -109,7 +109,6 @@ fn what_completes_is_in_the_next_json_line() {
 #[test]
 fn lines_have_a_head_and_the_time_that_the_watch_took_is_told() {
     let sysfs = disk("none");
-    sysfs.set("mmcblk0", "device/life_time", "0x02 0x01\n");
     let output = run(&sysfs, &["mmcblk0", "--count", "2"]);
     let text = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<&str> = text.lines().collect();
