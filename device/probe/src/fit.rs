@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use crate::line::Line;
 use crate::samples::{Sample, median};
 use crate::states::{self, States};
+use crate::tail::Tail;
 
 /// A jump shorter than this share of the base is not told from none.
 const JUMP_SHARE: f64 = 0.02;
@@ -22,6 +23,8 @@ pub struct Times {
     pub longest_ns: u64,
     /// So much longer was the worst than the model allows; 0: none was.
     pub beyond_ns: f64,
+    /// How much longer than line and jump the rarest are.
+    pub tail: Option<Tail>,
 }
 
 impl Times {
@@ -48,6 +51,7 @@ impl Times {
             samples: samples.len() as u64,
             longest_ns: samples.iter().map(|sample| sample.took_ns).max().unwrap_or(0),
             beyond_ns,
+            tail: Tail::of(off_ns),
         })
     }
 }

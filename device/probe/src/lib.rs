@@ -6,7 +6,7 @@
 //! is fitted whose parts the bound and the lab's emulated card know (`docs/devices.md`).
 //!
 //! [`place`] reads and writes a device; [`rounds`] says what is measured in which order, and gives
-//! [`samples`]; [`fit`] makes times of them, with [`mod@line`] and [`states`]; [`queue`], [`cache`] and
+//! [`samples`]; [`fit`] makes times of them, with [`mod@line`], [`states`] and [`tail`]; [`queue`], [`cache`] and
 //! [`discard`] measure what only some devices have; [`profile`] is the result.
 
 pub mod cache;
@@ -19,3 +19,4 @@ pub mod queue;
 pub mod rounds;
 pub mod samples;
 pub mod states;
+pub mod tail;

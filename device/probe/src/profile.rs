@@ -117,6 +117,12 @@ pub struct Seen {
     /// With 95 % confidence no more than this of a million such commands take longer than the
     /// longest, if they are independent.
     pub longer_ppm_max: f64,
+    /// By so much one command of a million is longer than base, KiB and jump take, if they are independent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub million_ns: Option<u64>,
+    /// The same: no more than this, with 95 % confidence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub million_ns_max: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -185,6 +191,8 @@ impl Seen {
             longest_ns: times.longest_ns,
             beyond_ns: whole(times.beyond_ns),
             longer_ppm_max: (share * 1e7).round() / 10.0,
+            million_ns: times.tail.map(|tail| whole(tail.estimate)),
+            million_ns_max: times.tail.map(|tail| whole(tail.at_most)),
         }
     }
 }

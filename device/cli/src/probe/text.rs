@@ -67,5 +67,14 @@ pub fn summary(profile: &Profile) -> String {
          are independent",
         profile.seen.read.longer_ppm_max
     ));
+    let all = [("read", Some(&profile.seen.read)), ("write", profile.seen.write.as_ref())];
+    for (name, seen) in all {
+        let Some(most) = seen.and_then(|seen| seen.million_ns_max) else { continue };
+        say(format!(
+            "with 95 % confidence one {name} of a million takes {} us longer than base, KiB and jump, \
+             or less, if they are independent",
+            us(most)
+        ));
+    }
     text
 }

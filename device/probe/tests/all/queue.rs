@@ -9,7 +9,7 @@ use steadyio_probe::states::States;
 fn reads(base: f64, per_kib: f64) -> Times {
     let line = Line { base, per_kib };
     let states = States::default();
-    Times { line, jump_ns: 0.0, states, samples: 0, longest_ns: 0, beyond_ns: 0.0 }
+    Times { line, jump_ns: 0.0, states, samples: 0, longest_ns: 0, beyond_ns: 0.0, tail: None }
 }
 
 #[test]
