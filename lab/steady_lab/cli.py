@@ -23,6 +23,7 @@ COMMAND_MODULES = (
     "call_cost",
     "direct_path",
     "run",
+    "search",
     "report",
     "summary",
     "results",

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import json
 import statistics
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sets import TaskSet, random_card, random_set, toml
 from steady_lab.paths import GUEST_PROJECT
-from steady_lab.root.steady_command import STEADY
+from steady_lab.search.judge import bound_of_an_io, bounds
+from steady_lab.search.sets import TaskSet, random_card, random_set, toml
 from steady_lab.targets.target import BootRequest
 from steady_lab.targets.uml import uml
 
@@ -48,18 +47,6 @@ def median_ratio(seen: list[Observed]) -> float:
     return statistics.median(o.bound["bound_ns"] / o.max_ns for o in seen if o.bound)
 
 
-def bounds(work: Path, card: Path, name: str) -> list[dict[str, Any]]:
-    """Each task's entry of `steady bound --json`, which also ends with 3."""
-    done = subprocess.run(
-        [STEADY, "bound", card, work / f"{name}.tasks.toml", "--json"],
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode in (0, 3), done.stderr
-    tasks: list[dict[str, Any]] = json.loads(done.stdout)["tasks"]
-    return tasks
-
-
 def run_random(work: Path, card_seed: int, set_seeds: range) -> list[Observed]:
     """One boot: a random card, and these sets on it one after the other."""
     card = random_card(card_seed)
@@ -92,19 +79,12 @@ def jobs(work: Path, made: TaskSet) -> dict[str, Any]:
 def observed(work: Path, card: Path, made: TaskSet) -> list[Observed]:
     """What was seen of each task, with the bounds that the times of `card` give."""
     found = []
-    for task, bound in zip(made.tasks["task"], bounds(work, card, made.name), strict=True):
+    for task, bound in zip(
+        made.tasks["task"], bounds(card, work / f"{made.name}.tasks.toml"), strict=True
+    ):
         job = jobs(work, made)[task["name"]]
         assert job["errors"] == 0
         if job["count"]:
             longest_ns = job["latency_ns"]["max"]
             found.append(Observed(made.name, task, bound_of_an_io(task, bound), longest_ns))
     return found
-
-
-def bound_of_an_io(task: dict[str, Any], bound: dict[str, Any]) -> dict[str, int] | None:
-    """What the latency of an I/O must keep: `steady bench` measures I/Os, and a late job from its
-    time on."""
-    job: dict[str, int] | None = bound["job"]
-    if job and job["bound_ns"] <= 1000 * (task["period_us"] - 2 * task["jitter_us"]):
-        return dict(bound["io"])
-    return job

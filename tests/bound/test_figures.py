@@ -5,9 +5,9 @@ import csv
 from pathlib import Path
 
 import pytest
-from check import bounds
-from sets import COMMAND_US, toml
 from steady_lab.paths import PROJECT
+from steady_lab.search.judge import bounds
+from steady_lab.search.sets import COMMAND_US, toml
 
 RECORDS = PROJECT / "docs" / "results" / "records"
 CARD = PROJECT / "experiments" / "devices" / "foresee-ncemad9d-usb.toml"
@@ -48,7 +48,7 @@ def bound_ns(work: Path, op: str, background_op: str, split_kib: int, period_us:
         "task": [task | {"jitter_us": 200, "cpu_us": COMMAND_US}],
     }
     (work / "stream.tasks.toml").write_text(toml(tasks), encoding="utf-8")
-    (found,) = bounds(work, CARD, "stream")
+    (found,) = bounds(CARD, work / "stream.tasks.toml")
     return int(found["job"]["bound_ns"]) if found["job"] else None
 
 

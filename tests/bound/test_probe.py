@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from check import jobs, observed, run
-from sets import one_task
 from steady_lab.devices.spec import load_device
 from steady_lab.paths import GUEST_PROJECT, PROJECT
+from steady_lab.search.sets import one_task
 from steady_lab.targets.target import BootRequest
 from steady_lab.targets.uml import uml
 from steady_lab.toml_table import load_toml

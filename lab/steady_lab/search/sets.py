@@ -11,6 +11,12 @@ from typing import Any
 # A set runs for so many periods of its slowest task.
 PERIODS = 150
 SIZES_KIB = (4, 16, 64, 128, 256)
+# Of k2, where nothing else decides them.
+SETTINGS = {
+    "inflight_max": (1, 1, 2),
+    "split_kib": (0, 4, 16, 64),
+    "background_wait_ms_max": (0, 0, 20),
+}
 # The host's clock steps per command, docs/devices.md ("The timing model").
 COMMAND_US = 4
 
@@ -31,6 +37,7 @@ def toml(table: dict[str, Any]) -> str:
 
 
 def inline(value: Any) -> str:
+    """Text of a value in a TOML file."""
     if isinstance(value, dict):
         pairs = (f"{json.dumps(key)} = {inline(item)}" for key, item in value.items())
         return "{ " + ", ".join(pairs) + " }"
@@ -82,6 +89,14 @@ def command_us(card: dict[str, Any], op: str, kib: int) -> float:
 
 def random_set(card: dict[str, Any], seed: int) -> TaskSet:
     """One to four real-time tasks beside a background that takes all that they leave."""
+    tasks, background, knobs, seconds = random_tasks(card, seed)
+    return task_set(f"{card['name']}-set-{seed}", seed, tasks, background, knobs, seconds)
+
+
+def random_tasks(
+    card: dict[str, Any], seed: int
+) -> tuple[list[dict[str, Any]], dict[str, Any], dict[str, int], int]:
+    """Return tasks, background, knobs, and for how many seconds they run."""
     pick = random.Random(f"set {card['name']} {seed}")
     count = pick.randint(1, 4)
     share = pick.uniform(0.2, 0.6) / count
@@ -91,8 +106,8 @@ def random_set(card: dict[str, Any], seed: int) -> TaskSet:
     }
     knobs = {
         "inflight_max": pick.choice((1, 1, 2, 3) if "queue" in card else (1, 1, 1, 2)),
-        "split_kib": pick.choice((0, 4, 16, 64)),
-        "background_wait_ms_max": pick.choice((0, 0, 20)),
+        "split_kib": pick.choice(SETTINGS["split_kib"]),
+        "background_wait_ms_max": pick.choice(SETTINGS["background_wait_ms_max"]),
     }
     piece_kib = knobs["split_kib"] or background["kib"]
     piece_us = knobs["inflight_max"] * command_us(card, background["op"], piece_kib)
@@ -105,7 +120,7 @@ def random_set(card: dict[str, Any], seed: int) -> TaskSet:
         jitter_us = pick.choice((0, period_us // 10))
         tasks.append(task | {"ios": ios, "period_us": period_us, "jitter_us": jitter_us})
     seconds = 1 + max(task["period_us"] for task in tasks) * PERIODS // 1_000_000
-    return task_set(f"{card['name']}-set-{seed}", seed, tasks, background, knobs, seconds)
+    return tasks, background, knobs, seconds
 
 
 def one_task(op: str, kib: int, background_op: str, split_kib: int) -> TaskSet:
@@ -125,6 +140,7 @@ def task_set(
     knobs: dict[str, int],
     seconds: int,
 ) -> TaskSet:
+    """Return tasks and background for the analysis, and as a workload under these knobs."""
     queue = {"max_sectors_kb": 512, "nr_requests": 64}
     jobs = [job_of(task) for task in tasks]
     greedy = {"name": "bg", "class": "bg", "ioprio": "idle", "data": "zero", "depth": 8}
@@ -154,6 +170,7 @@ def task_set(
 
 
 def job_of(task: dict[str, Any]) -> dict[str, Any]:
+    """Return the job of a workload that does what a task describes."""
     return {
         "name": task["name"],
         "class": "rt",
