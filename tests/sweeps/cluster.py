@@ -38,9 +38,10 @@ class Worker:
 
 @dataclass(frozen=True)
 class Cluster:
-    """`address` is the scheduler's."""
+    """`address` and `pid` are the scheduler's."""
 
     address: str
+    pid: int
     workers: list[Worker]
 
 
@@ -79,7 +80,7 @@ def cluster(folder: Path, workers: int) -> Iterator[Cluster]:
     """A scheduler and workers of one thread each."""
     with ExitStack() as stack:
         where = ("--host", HOST, "--port", "0", "--no-dashboard")
-        stack.enter_context(started(folder / "scheduler", "scheduler", *where))
+        scheduler = stack.enter_context(started(folder / "scheduler", "scheduler", *where))
         address = _found(folder / "scheduler" / "log", rf"(tcp://{HOST}:\d+)")
         made = []
         for number in range(workers):
@@ -89,4 +90,4 @@ def cluster(folder: Path, workers: int) -> Iterator[Cluster]:
             made.append(Worker(stack.enter_context(process), home))
         for worker in made:
             _found(worker.folder / "log", r"(Registered to)")
-        yield Cluster(address, made)
+        yield Cluster(address, scheduler.pid, made)

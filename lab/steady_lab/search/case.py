@@ -15,6 +15,8 @@ FORMAT = 1
 FATES = ("lost", "kept", "prefix", "newest", "random")
 WRITERS_MAX = 3
 BLOCKS_MAX = 24
+# Of one writer, so that its data travels with its boot (sweeps/dask_executor.py).
+WRITTEN_KIB_MAX = 1024
 CUTS_MAX = 8
 
 
@@ -85,8 +87,9 @@ def draw(seed: int) -> Case:
 
 
 def _writer(pick: random.Random) -> dict[str, Any]:
+    kib = pick.choice((4, 16, 64, 256))
     return {
         "class": pick.choice(("realtime", "best-effort", "idle")),
-        "kib": pick.choice((4, 16, 64, 256)),
-        "blocks": pick.randint(1, BLOCKS_MAX),
+        "kib": kib,
+        "blocks": pick.randint(1, min(BLOCKS_MAX, WRITTEN_KIB_MAX // kib)),
     }

@@ -49,6 +49,7 @@ class DaskExecutor:
             ) from error
         self._client.register_plugin(Depot())
         self._client.register_plugin(Porter())
+        self._shipping = Shipping(self._client)
         print(f"Dask's dashboard: {self._client.dashboard_link}", file=sys.stderr)
 
     @property
@@ -58,7 +59,7 @@ class DaskExecutor:
 
     def run(self, boots: Sequence[Boot], board: BootBoard) -> None:
         """Run them there, as `Executor` says."""
-        sweep = _Sweep(self._client, board)
+        sweep = _Sweep(self._client, self._shipping, board)
         try:
             sweep.run(iter(boots), lambda: int(self.jobs * (1 + AHEAD)) + 1)
         except BaseException:
@@ -75,23 +76,23 @@ class DaskExecutor:
 class _Sweep:
     """Boots that were given to Dask and have not come back."""
 
-    def __init__(self, client: Client, board: BootBoard) -> None:
+    def __init__(self, client: Client, shipping: Shipping, board: BootBoard) -> None:
         self.failures: list[LabError] = []
-        self._client, self._board = client, board
-        self._shipping = Shipping(client)
+        self._client, self._shipping, self._board = client, shipping, board
         self._given: dict[Future[Outcome], Boot] = {}
         self._done: queue.SimpleQueue[Future[Outcome]] = queue.SimpleQueue()
 
     def run(self, boots: Iterator[Boot], given_max: Callable[[], int]) -> None:
         """Until all are back; after a failure none is given any more."""
-        ended = False
+        ended, most = False, given_max()
         while not ended or self._given:
-            while not ended and len(self._given) < given_max():
+            while not ended and len(self._given) < most:
                 boot = None if self.failures else next(boots, None)
                 ended = boot is None
                 if boot:
                     self._give(boot)
-            self._take()
+            if self._take():
+                most = given_max()  # workers come and go
             self._board.redraw()
             ended = ended or bool(self.failures)
 
@@ -103,31 +104,17 @@ class _Sweep:
         boot.prepare()
         # Named by its content: what several clients want at a time runs once.
         future = self._client.submit(
-            run_errand, self._errand(boot), key=f"boot-{boot.key}", retries=RETRIES
+            run_errand, errand_of(boot, self._shipping), key=f"boot-{boot.key}", retries=RETRIES
         )
         self._given[future] = boot
         self._board.started(boot)
         future.add_done_callback(self._done.put)
 
-    def _errand(self, boot: Boot) -> Errand:
-        if not isinstance(boot.target, Uml):
-            raise LabError(f"{boot.label}: only User Mode Linux boots on other machines")
-        work = boot.request.work
-        names = names_below(work)
-        sizes = {name: (work / name).lstat().st_size for name in names}
-        large = [name for name in names if sizes[name] > INPUT_BYTES_MAX]
-        guest = boot.target.guest(boot.request)
-        return Errand(
-            lab=lab_digest(),
-            guest=guest,
-            request=replace(boot.request, work=work.absolute()),
-            parts=self._shipping.parts(guest, boot.request),
-            inputs=pack_bytes(work, (name for name in names if name not in large)),
-            large=tuple(self._shipping.ship(Part(name, work, (name,))) for name in large),
-        )
+    def _take(self) -> int:
+        """Wait for a boot to come back, but not for long; keep the outcomes of all that did.
 
-    def _take(self) -> None:
-        """Wait for a boot to come back, but not for long; keep the outcomes of all that did."""
+        Return how many did.
+        """
         done = []
         with contextlib.suppress(queue.Empty):
             done.append(self._done.get(timeout=REDRAW_INTERVAL_S))
@@ -141,6 +128,7 @@ class _Sweep:
                 self._board.finished(boot, self._keep(boot, future, outcomes.get(future)))
             except LabError as error:
                 self.failures.append(failure(boot, str(error)))
+        return len(done)
 
     def _keep(self, boot: Boot, future: Future[Outcome], outcome: Outcome | None) -> float:
         """Return the wall time; raises LabError if the boot failed, or every machine with it."""
@@ -150,3 +138,22 @@ class _Sweep:
         unpack_bytes(outcome.files, boot.request.work)
         boot.keep(outcome.result or BootError(outcome.error))
         return outcome.result.wall_s if outcome.result else 0.0
+
+
+def errand_of(boot: Boot, shipping: Shipping) -> Errand:
+    """Return what a worker is sent for a prepared boot, with its parts brought there."""
+    if not isinstance(boot.target, Uml):
+        raise LabError(f"{boot.label}: only User Mode Linux boots on other machines")
+    work = boot.request.work
+    names = names_below(work)
+    sizes = {name: (work / name).lstat().st_size for name in names}
+    large = [name for name in names if sizes[name] > INPUT_BYTES_MAX]
+    guest = boot.target.guest(boot.request)
+    return Errand(
+        lab=lab_digest(),
+        guest=guest,
+        request=replace(boot.request, work=work.absolute()),
+        parts=shipping.parts(guest, boot.request),
+        inputs=pack_bytes(work, (name for name in names if name not in large)),
+        large=tuple(shipping.ship(Part(name, work, (name,))) for name in large),
+    )
