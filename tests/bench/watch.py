@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """CPU time of `steady watch` beside 5,000 requests a second under k2, in instructions.
 
-In a guest under QEMU whose clock counts instructions, one a ns: so a share of its time is a share of
-a core that does 1,000,000,000 instructions a second, and what the kernel needs to show its counters is
-in it. By hand: `build/venv/bin/python tests/bench/watch.py`.
+In a guest under QEMU whose clock counts instructions, one a ns: a share of its time is one of a
+core that does 1,000,000,000 instructions a second. What the kernel needs to show its counters is in
+it. By hand: `build/venv/bin/python tests/bench/watch.py`.
 """
 
 import re
