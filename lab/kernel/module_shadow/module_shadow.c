@@ -4,22 +4,37 @@
  *
  * KASAN marks the gaps between a module's global variables when the module is loaded, and nobody
  * unmarks them when it goes. Other architectures give each module a shadow of its own; UML has one
- * for all addresses. 6.12's vmalloc soon gives out the same addresses again, and the next module
- * there is reported as out of bounds when load_module() clears its memory.
+ * for all addresses. vmalloc gives out the same addresses again, on 6.12 soon, on 6.1 sometimes, and
+ * the next module there, or the file that it is read from, is reported as out of bounds.
  */
 #include <linux/kasan.h>
 #include <linux/module.h>
 #include <linux/notifier.h>
+#include <linux/version.h>
 
 /* Byte by byte: memset() would check the shadow of the shadow. */
-static void unmark(const struct module_memory *memory)
+static void unmark(const void *base, size_t size)
 {
-	u8 *shadow = kasan_mem_to_shadow(memory->base);
+	u8 *shadow = kasan_mem_to_shadow(base);
 	size_t i;
 
-	for (i = 0; i < DIV_ROUND_UP(memory->size, 1 << KASAN_SHADOW_SCALE_SHIFT); i++)
+	for (i = 0; i < DIV_ROUND_UP(size, 1 << KASAN_SHADOW_SCALE_SHIFT); i++)
 		WRITE_ONCE(shadow[i], 0);
 }
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0)
+static void unmark_module(const struct module *mod)
+{
+	for_each_mod_mem_type(type)
+		unmark(mod->mem[type].base, mod->mem[type].size);
+}
+#else
+/* What is needed for its start only has no such variables, and has gone by now. */
+static void unmark_module(const struct module *mod)
+{
+	unmark(mod->core_layout.base, mod->core_layout.size);
+}
+#endif
 
 static int module_changes(struct notifier_block *nb, unsigned long state, void *data)
 {
@@ -27,8 +42,7 @@ static int module_changes(struct notifier_block *nb, unsigned long state, void *
 
 	if (state != MODULE_STATE_GOING)
 		return NOTIFY_DONE;
-	for_each_mod_mem_type(type)
-		unmark(&mod->mem[type]);
+	unmark_module(mod);
 	return NOTIFY_OK;
 }
 

@@ -44,7 +44,7 @@ K2 = Module("k2", PROJECT / "kernel", ("k2", "policy", "compat"))
 CHARIO = Module("chario", PROJECT / "kernel", ("chario", "compat", "uapi"))
 # By the name that a boot asks for them with; no other boot has them.
 ON_REQUEST = {CHARIO.name: CHARIO}
-# Loaded first on the debug kernel of 6.12; its source says why.
+# Loaded first on the debug kernels; its source says why.
 SHADOW = Module("module_shadow", PROJECT / "lab" / "kernel" / "module_shadow")
 
 
@@ -83,8 +83,7 @@ def build_modules(kernel: Kernel, modules: Sequence[Module]) -> dict[str, Path]:
 
 
 def _with_needed(kernel: Kernel, modules: Sequence[Module]) -> list[Module]:
-    needs_shadow = kernel.flavour == "debug" and kernel.release == "6.12"
-    return [SHADOW, *modules] if needs_shadow else list(modules)
+    return [SHADOW, *modules] if kernel.flavour == "debug" else list(modules)
 
 
 def build_module(kernel: Kernel, module: Module) -> Path:
