@@ -4,13 +4,12 @@
  *
  * KASAN marks the gaps between a module's global variables when the module is loaded, and nobody
  * unmarks them when it goes. Other architectures give each module a shadow of its own; UML has one
- * for all addresses. vmalloc gives out the same addresses again, on 6.12 soon, on 6.1 sometimes, and
+ * for all addresses. vmalloc gives out the same addresses again, on 6.12 soon, on 6.1 sometimes;
  * the next module there, or the file that it is read from, is reported as out of bounds.
  */
 #include <linux/kasan.h>
 #include <linux/module.h>
 #include <linux/notifier.h>
-#include <linux/version.h>
 
 /* Byte by byte: memset() would check the shadow of the shadow. */
 static void unmark(const void *base, size_t size)
@@ -22,7 +21,7 @@ static void unmark(const void *base, size_t size)
 		WRITE_ONCE(shadow[i], 0);
 }
 
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0)
+#ifdef for_each_mod_mem_type
 static void unmark_module(const struct module *mod)
 {
 	for_each_mod_mem_type(type)
