@@ -60,9 +60,8 @@ struct k2_data {
 	struct request_queue *q;
 
 	/*
-	 * Protects all below except @clones, @timer and @latencies. Taken from
-	 * submission, from dispatch, and from completion and the timer, which may be in hard
-	 * interrupt context.
+	 * Protects all below except @clones, @timer and @latencies. Taken from submission, from
+	 * dispatch, and from completion and the timer, which may be in hard interrupt context.
 	 * q->requeue_lock, hctx->lock and the allocator are never taken inside.
 	 */
 	spinlock_t lock;
@@ -207,7 +206,27 @@ static inline void k2_piece_mute_stats(struct request *rq)
 /* k2_stats.c */
 struct k2_latencies *k2_stats_init(struct request_queue *q);
 void k2_stats_exit(struct k2_latencies *latencies);
+void k2_stats_late(struct k2_latencies *latencies, struct request *rq, u64 ns);
 ssize_t k2_stats_show(struct k2_data *k2, unsigned int group, char *page);
+
+/*
+ * @rq has a queue, and ends as a whole. Called at each completion, by several CPUs at once: no
+ * lock, and few instructions.
+ */
+static __always_inline void k2_stats_completed(struct k2_data *k2, struct request *rq, u64 now_ns)
+{
+	struct k2_latencies *latencies = &k2->latencies[k2_rq(rq)->queue];
+	s64 ns = max_t(s64, now_ns - rq->start_time_ns, 1);
+	s64 ns_max = atomic64_read(&latencies->ns_max);
+
+	atomic64_inc(&latencies->bucket[k2_latency_bucket(ns)]);
+	atomic64_add(ns, &latencies->ns_sum);
+	while (unlikely(ns > ns_max) && !atomic64_try_cmpxchg(&latencies->ns_max, &ns_max, ns))
+		;
+	/* Where it is read in two halves, one request may be judged by half of a change. */
+	if (unlikely(ns > data_race(latencies->deadline_ns)))
+		k2_stats_late(latencies, rq, ns);
+}
 
 /* k2_sysfs.c */
 extern struct elv_fs_entry k2_sysfs_attrs[];

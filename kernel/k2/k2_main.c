@@ -280,7 +280,10 @@ refuse:
 	return NULL;
 }
 
-/* Called when a request that went past k2 ends: a flush with data twice, the last time counts. */
+/*
+ * Called when a request that went past k2 ends: a flush with data twice, the last time counts. Not
+ * inline, like the next one: k2_completed_request() then saves no registers for what is rare.
+ */
 static noinline void k2_bypassed_request(struct k2_data *k2, struct request *rq, u64 now_ns)
 {
 	unsigned long flags;
@@ -302,32 +305,6 @@ static noinline void k2_watched_request(struct k2_data *k2, struct request *rq, 
 	spin_unlock_irqrestore(&k2->lock, flags);
 }
 
-static noinline void k2_late_request(struct k2_latencies *latencies, struct request *rq, u64 ns)
-{
-	atomic64_inc(&latencies->late);
-	/* As k2_count_latency() has just read it, or newer. */
-	trace_k2_late(rq, k2_rq(rq)->queue, ns, data_race(latencies->deadline_ns));
-}
-
-/*
- * @rq has a queue, and ends as a whole. Called at each completion, by several CPUs at once: no
- * lock, and few instructions.
- */
-static __always_inline void k2_count_latency(struct k2_data *k2, struct request *rq, u64 now_ns)
-{
-	struct k2_latencies *latencies = &k2->latencies[k2_rq(rq)->queue];
-	s64 ns = max_t(s64, now_ns - rq->start_time_ns, 1);
-	s64 ns_max = atomic64_read(&latencies->ns_max);
-
-	atomic64_inc(&latencies->bucket[k2_latency_bucket(ns)]);
-	atomic64_add(ns, &latencies->ns_sum);
-	while (unlikely(ns > ns_max) && !atomic64_try_cmpxchg(&latencies->ns_max, &ns_max, ns))
-		;
-	/* Where it is read in two halves, one request may be judged by half of a change. */
-	if (unlikely(ns > data_race(latencies->deadline_ns)))
-		k2_late_request(latencies, rq, ns);
-}
-
 /* Called when a request ends, also one that was never inserted. Most need nothing more. */
 static void k2_completed_request(struct request *rq, u64 now_ns)
 {
@@ -341,7 +318,7 @@ static void k2_completed_request(struct request *rq, u64 now_ns)
 	if (k2r->flags & K2_RQ_PIECE)
 		k2_piece_mute_stats(rq);
 	else
-		k2_count_latency(k2, rq, now_ns);
+		k2_stats_completed(k2, rq, now_ns);
 	if (k2r->flight != K2_FLIGHT_NONE || k2r->stream != K2_STREAM_NONE)
 		k2_watched_request(k2, rq, now_ns);
 }

@@ -4,6 +4,7 @@
 #include <linux/sysfs.h>
 
 #include "k2.h"
+#include "k2_trace.h"
 
 struct k2_latencies *k2_stats_init(struct request_queue *q)
 {
@@ -19,6 +20,14 @@ struct k2_latencies *k2_stats_init(struct request_queue *q)
 void k2_stats_exit(struct k2_latencies *latencies)
 {
 	kvfree(latencies);
+}
+
+/* Called by k2_stats_completed(). */
+void k2_stats_late(struct k2_latencies *latencies, struct request *rq, u64 ns)
+{
+	atomic64_inc(&latencies->late);
+	/* As the caller has just read it, or newer. */
+	trace_k2_late(rq, k2_rq(rq)->queue, ns, data_race(latencies->deadline_ns));
 }
 
 /* Those of a group of queues together; times in ns. */

@@ -196,7 +196,7 @@ static ssize_t k2_rt_deadline_us_store(struct elevator_queue *e, const char *pag
 	for (level = 0; level < K2_RT_LEVELS; level++) {
 		s64 ns = value[level] ? (s64)value[level] * NSEC_PER_USEC : K2_DEADLINE_NONE;
 
-		/* See k2_count_latency(). */
+		/* See k2_stats_completed(). */
 		data_race(k2->latencies[level].deadline_ns = ns);
 	}
 	return length;

@@ -23,5 +23,7 @@ sleep 4
 before=$(completed)
 "$steady" watch nullb0 --count $seconds --openmetrics /tmp/watch.prom
 echo "requests a second: $((($(completed) - before) / seconds))"
+echo "and with --traces, while nothing is late:"
+"$steady" watch nullb0 --count $seconds --quiet --traces /tmp/traces
 pkill -KILL fio
 wait

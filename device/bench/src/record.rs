@@ -9,6 +9,7 @@ pub mod point;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use steadyio_core::blocked::Blocked;
 use steadyio_core::device::DeviceInfo;
 use steadyio_core::histogram::{Histogram, Percentiles};
 use steadyio_core::kernel::Kernel;
@@ -78,50 +79,6 @@ pub struct PointResult {
     /// The same of each job, by name, where the workload asks for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jobs: Option<BTreeMap<String, ClassResult>>,
-}
-
-/// How often real-time requests waited in the scheduler for background requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Blocked {
-    pub count: u64,
-    /// Waits longer than the scheduler promises.
-    pub over: u64,
-    /// Longest, but for those that the promise does not cover.
-    pub max_ns: u64,
-    /// Waits that the promise does not cover.
-    pub unguarded: u64,
-    pub unguarded_max_ns: u64,
-}
-
-impl Blocked {
-    /// Reads k2's `iosched/rt_blocked`.
-    pub fn parse(text: &str) -> Option<Blocked> {
-        let words: Vec<&str> = text.split_whitespace().collect();
-        let [
-            "count",
-            count,
-            "over",
-            over,
-            "max_ns",
-            max_ns,
-            "unguarded",
-            unguarded,
-            "max_ns",
-            longest,
-            ..,
-        ] = words[..]
-        else {
-            return None;
-        };
-        let number = |word: &str| word.parse().ok();
-        Some(Blocked {
-            count: number(count)?,
-            over: number(over)?,
-            max_ns: number(max_ns)?,
-            unguarded: number(unguarded)?,
-            unguarded_max_ns: number(longest)?,
-        })
-    }
 }
 
 /// All jobs of one class together. What is None is not reported, by a program.

@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use steadyio_core::blocked::Blocked;
 use steadyio_core::device::Device;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_core::kernel::Kernel;
@@ -33,7 +34,7 @@ use crate::fio::output::JobOutput;
 use crate::fio::process::{Fio, FioError};
 use crate::host::load::HostLoad;
 use crate::record::point::point_result;
-use crate::record::{Blocked, RECORD_SCHEMA, Record, Tool};
+use crate::record::{RECORD_SCHEMA, Record, Tool};
 use crate::run::chardisk::{ChardiskError, OnChardisk};
 use crate::run::prepared::{PrepareError, Prepared};
 use crate::run::safety::{Claim, SafetyError};

@@ -19,7 +19,7 @@ const CONFIDENCE: f64 = 0.95;
 /// Of a shape nearer to 0 the distribution is the exponential one.
 const SHAPE_ZERO: f64 = 1e-6;
 
-/// What one of a million is no lower than.
+/// How large one of a million is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tail {
     pub estimate: f64,

@@ -5,9 +5,10 @@
 //! Prometheus takes it, too.
 
 use serde::Serialize;
+use steadyio_core::blocked::Blocked;
 use steadyio_core::histogram::Histogram;
 
-use crate::k2::{Blocked, CLASSES, Counts, K2, Latency};
+use crate::k2::{CLASSES, Counts, K2, Latency};
 use crate::sample::Sample;
 use crate::stat::Requests;
 
@@ -29,6 +30,7 @@ pub struct ClassInterval {
 /// Waits of real-time for background.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct BlockedInterval {
+    /// All.
     pub count: u64,
     /// Longer than `rt_block_us`.
     pub over: u64,
@@ -146,7 +148,7 @@ fn class_between(
 }
 
 fn waits(now: &Blocked, before: Option<&Blocked>) -> BlockedInterval {
-    let before = before.cloned().unwrap_or_default();
+    let before = before.copied().unwrap_or_default();
     BlockedInterval {
         count: grown(now.count, before.count),
         over: grown(now.over, before.over),

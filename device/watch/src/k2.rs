@@ -3,6 +3,8 @@
 
 use std::io;
 
+use steadyio_core::blocked::Blocked;
+
 use crate::sysfs::Disk;
 
 pub const LEVELS: usize = 8;
@@ -45,18 +47,6 @@ pub struct Latency {
     pub late: u64,
     /// Upper bound in ns and number of each bucket that is not empty, rising.
     pub buckets: Vec<(u64, u64)>,
-}
-
-/// Waits of real-time for background.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Blocked {
-    pub count: u64,
-    pub over: u64,
-    pub max_ns: u64,
-    pub unguarded: u64,
-    pub unguarded_max_ns: u64,
-    /// None: a k2 that does not tell.
-    pub sum_ns: Option<u64>,
 }
 
 /// What became of requests, by event, of real-time or of the background.
@@ -128,20 +118,19 @@ fn number(text: &str, wanted: &str, line: &str) -> Result<u64, Unclear> {
     text.trim().parse().map_err(|_| unclear(line, wanted))
 }
 
-/// The number after the `nth` word that is `name`, from 0.
-fn after(line: &str, name: &str, nth: usize) -> Result<u64, Unclear> {
+fn after(line: &str, name: &str) -> Result<u64, Unclear> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let found = words.windows(2).filter(|pair| pair[0] == name).nth(nth);
+    let found = words.windows(2).find(|pair| pair[0] == name);
     number(found.map_or("", |pair| pair[1]), name, line)
 }
 
 fn parse_latency(text: &str) -> Result<Latency, Unclear> {
     let (head, buckets) = text.split_once('\n').unwrap_or((text, ""));
     let mut latency = Latency {
-        count: after(head, "count", 0)?,
-        sum_ns: after(head, "sum_ns", 0)?,
-        max_ns: after(head, "max_ns", 0)?,
-        late: after(head, "late", 0)?,
+        count: after(head, "count")?,
+        sum_ns: after(head, "sum_ns")?,
+        max_ns: after(head, "max_ns")?,
+        late: after(head, "late")?,
         buckets: Vec::new(),
     };
     for bucket in buckets.split_whitespace() {
@@ -153,14 +142,7 @@ fn parse_latency(text: &str) -> Result<Latency, Unclear> {
 }
 
 fn parse_blocked(line: &str) -> Result<Blocked, Unclear> {
-    Ok(Blocked {
-        count: after(line, "count", 0)?,
-        over: after(line, "over", 0)?,
-        max_ns: after(line, "max_ns", 0)?,
-        unguarded: after(line, "unguarded", 0)?,
-        unguarded_max_ns: after(line, "max_ns", 1)?,
-        sum_ns: line.contains("sum_ns").then(|| after(line, "sum_ns", 0)).transpose()?,
-    })
+    Blocked::parse(line).ok_or_else(|| unclear(line, "count, over, unguarded and two max_ns"))
 }
 
 fn parse_counts(text: &str) -> Result<Vec<Counts>, Unclear> {
@@ -205,14 +187,6 @@ mod tests {
     fn a_class_without_requests_has_an_empty_line() {
         let latency = parse_latency("count 0 sum_ns 0 max_ns 0 late 0").unwrap();
         assert_eq!(latency, Latency::default());
-    }
-
-    #[test]
-    fn waits_have_a_sum_only_in_newer_versions() {
-        let line = "count 9 over 1 max_ns 700 unguarded 2 max_ns 900";
-        let blocked = parse_blocked(line).unwrap();
-        assert_eq!((blocked.max_ns, blocked.unguarded_max_ns, blocked.sum_ns), (700, 900, None));
-        assert_eq!(parse_blocked(&format!("{line} sum_ns 4000")).unwrap().sum_ns, Some(4000));
     }
 
     #[test]

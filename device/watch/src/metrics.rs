@@ -11,6 +11,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::{Registry, Unit};
+use steadyio_core::blocked::Blocked;
 
 use crate::k2::{CLASSES, Counts, INFINITY_NS, K2, Latency, bounds_ns};
 use crate::recorder::Status;
@@ -169,7 +170,7 @@ fn spread(buckets: &[(u64, u64)]) -> Vec<(f64, u64)> {
 }
 
 fn blocked(families: &mut Families, snapshot: &Snapshot) -> fmt::Result {
-    let waits = |of: fn(&crate::k2::Blocked) -> f64| {
+    let waits = |of: fn(&Blocked) -> f64| {
         snapshot
             .under_k2()
             .filter_map(move |(name, k2)| Some((of_device(name), of(k2.blocked.as_ref()?))))
@@ -261,7 +262,6 @@ fn recorders(families: &mut Families, snapshot: &Snapshot) -> fmt::Result {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::k2::Blocked;
 
     fn snapshot(latency: Latency) -> Arc<Snapshot> {
         let mut all = vec![Latency::default(); CLASSES.len()];

@@ -2,6 +2,7 @@
 //! The flight recorder: traces in bounded memory, and when k2 says that a real-time request was late, keeps the last
 //! seconds before that, says in one line which request it was and why, and begins anew.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,7 +34,7 @@ struct Traces {
 }
 
 impl FlightRecorder {
-    /// Keeps up to `max` traces as `folder/late-N`. `devices`: of these; of all if empty. Fails if this kernel cannot be
+    /// Keeps traces as `folder/late-N`, until it holds `max`. `devices`: of these; of all if empty. Fails if this kernel cannot be
     /// traced, or k2 is not there.
     pub fn start(
         folder: &Path,
@@ -46,10 +47,10 @@ impl FlightRecorder {
         let trigger = Some(Trigger::Late);
         let options = Options { devices, threads, memory_bytes_max, trigger, ..Options::default() };
         let traces = Traces { options, folder: folder.into(), max };
-        let number = traces.first_number()?;
+        let (kept, number) = traces_in(folder).with_context(|| folder.display().to_string())?;
         ensure!(
-            number <= max,
-            "{} holds {max} traces already, and no more are kept: remove some, or raise --traces-max",
+            kept < max,
+            "{} holds {kept} traces, and {max} are kept: remove some, or raise --traces-max",
             folder.display()
         );
         let first = traces.begin(number)?;
@@ -59,7 +60,7 @@ impl FlightRecorder {
         let ends = Arc::clone(&end);
         let thread = thread::Builder::new()
             .name("flight".into())
-            .spawn(move || traces.go_on(first, number, &ends, &said_here))?;
+            .spawn(move || traces.go_on(first, number..number + (max - kept), &ends, &said_here))?;
         Ok(FlightRecorder { thread: Some(thread), end, said })
     }
 
@@ -84,39 +85,37 @@ impl Traces {
         self.folder.join(format!("late-{number}"))
     }
 
-    /// Behind those of earlier watches.
-    fn first_number(&self) -> anyhow::Result<u64> {
-        let entries = match fs::read_dir(&self.folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(1),
-            entries => entries.with_context(|| self.folder.display().to_string())?,
-        };
-        let number_of = |entry: io::Result<fs::DirEntry>| {
-            entry.ok()?.file_name().to_str()?.strip_prefix("late-")?.parse::<u64>().ok()
-        };
-        Ok(entries.filter_map(number_of).max().map_or(1, |last| last.saturating_add(1)))
-    }
-
     fn begin(&self, number: u64) -> io::Result<Capture> {
         let options = Options { keep: Some(self.place(number)), ..self.options.clone() };
         Capture::start(&options, &mut |note| eprintln!("steady: {note}"))
     }
 
-    fn go_on(&self, first: Capture, mut number: u64, end: &AtomicBool, said: &Sender<String>) {
+    /// `first` is being traced, and is kept as the first of `numbers`.
+    fn go_on(
+        &self,
+        first: Capture,
+        mut numbers: Range<u64>,
+        end: &AtomicBool,
+        said: &Sender<String>,
+    ) {
         let mut capture = first;
         let why = loop {
-            let Some(reason) = wait(&capture, end) else { return };
-            let EndReason::Slow(slow) = reason else { break format!("{reason:?}") };
+            let slow = match wait(&capture, end) {
+                None => return,
+                Some(Ended::Late(slow)) => slow,
+                Some(Ended::Early(why)) => break why.to_owned(),
+            };
             match capture.stop(&[]) {
                 Ok(captured) => {
-                    let _ = said.send(self.in_words(&captured, &slow, number));
+                    let _ = said.send(self.in_words(&captured, &slow, numbers.start));
                 }
                 Err(error) => break error.to_string(),
             }
-            number += 1;
-            if number > self.max {
+            numbers.start += 1;
+            if numbers.is_empty() {
                 break format!("{} traces are kept, and no more", self.max);
             }
-            capture = match self.begin(number) {
+            capture = match self.begin(numbers.start) {
                 Ok(capture) => capture,
                 Err(error) => break error.to_string(),
             };
@@ -133,15 +132,53 @@ impl Traces {
     }
 }
 
-/// Why the trace ended by itself; `None`: it is to end.
-fn wait(capture: &Capture, end: &AtomicBool) -> Option<EndReason> {
-    loop {
+/// How many traces a folder has, and the number behind theirs.
+fn traces_in(folder: &Path) -> io::Result<(u64, u64)> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((0, 1)),
+        entries => entries?,
+    };
+    let number_of = |entry: io::Result<fs::DirEntry>| {
+        entry.ok()?.file_name().to_str()?.strip_prefix("late-")?.parse::<u64>().ok()
+    };
+    let numbers: Vec<u64> = entries.filter_map(number_of).collect();
+    let last = numbers.iter().max().copied().unwrap_or(0);
+    Ok((numbers.len() as u64, last.saturating_add(1)))
+}
+
+/// How a trace ended by itself.
+enum Ended {
+    Late(Slow),
+    Early(&'static str),
+}
+
+/// `None`: it is to end.
+fn wait(capture: &Capture, end: &AtomicBool) -> Option<Ended> {
+    while !capture.reader.has_ended() {
         if end.load(Ordering::Relaxed) {
             return None;
         }
-        if let Some(reason) = capture.reader.end_reason() {
-            return Some(reason);
-        }
         thread::sleep(LOOK_EVERY);
+    }
+    Some(match capture.reader.end_reason() {
+        Some(EndReason::Slow(slow)) => Ended::Late(slow),
+        Some(EndReason::MemoryFull) => Ended::Early("its memory is full"),
+        None => Ended::Early("its reader failed"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn new_traces_are_numbered_behind_those_that_are_left() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        assert_eq!(traces_in(&folder.path().join("none"))?, (0, 1));
+        for name in ["late-3", "late-20", "late-x", "other"] {
+            fs::create_dir(folder.path().join(name))?;
+        }
+        assert_eq!(traces_in(folder.path())?, (2, 21));
+        Ok(())
     }
 }

@@ -94,7 +94,7 @@ fn of_operation(name: &str, operation: &OperationInterval) -> String {
 }
 
 fn of_blocked(blocked: &BlockedInterval) -> String {
-    let mut text = format!("blocked {}", blocked.count + blocked.unguarded);
+    let mut text = format!("blocked {}", blocked.count);
     if let Some(sum_ns) = blocked.sum_ns.filter(|sum_ns| *sum_ns > 0) {
         let _ = write!(text, " for {} ms", ms(Some(sum_ns)));
     }
@@ -137,7 +137,7 @@ mod tests {
             sum_ns: Some(1_200_000),
             ..BlockedInterval::default()
         };
-        assert_eq!(of_blocked(&blocked), "blocked 4 for 1.20 ms (1 too long)");
+        assert_eq!(of_blocked(&blocked), "blocked 3 for 1.20 ms (1 too long)");
     }
 
     #[test]

@@ -27,8 +27,8 @@ use line::Lines;
 use text_file::TextFile;
 
 const HELP: &str = "Exit status: 0 ended by a signal, by --count, or as nobody reads what it \
-prints; 1 failed; 2 the command line is wrong, a DEVICE is not there, or a file or an address \
-cannot be used.";
+prints; 1 failed; 2 the command line is wrong, a DEVICE is not there, a file or an address \
+cannot be used, or --traces cannot begin.";
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
 const INTERVAL_MAX: Duration = Duration::from_secs(3600);
 /// How soon a signal ends it.
@@ -69,7 +69,7 @@ pub struct Arguments {
     /// Trace too, and keep the last seconds before each late real-time request in a folder below DIR
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
-    /// Of --traces: keep so many
+    /// Of --traces: keep until DIR holds so many
     #[arg(long, value_name = "N", default_value = "20", requires = "traces")]
     traces_max: u64,
     /// Of --traces: how much of the trace to hold in memory

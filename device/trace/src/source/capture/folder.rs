@@ -141,7 +141,7 @@ impl Meta {
     }
 
     /// Fails if no event can tell what is waited for.
-    pub(super) fn refuse_deaf(&self, trigger: Trigger) -> io::Result<()> {
+    pub(super) fn check_trigger(&self, trigger: Trigger) -> io::Result<()> {
         let has = |name, field| {
             let mut named = self.events.iter().filter(|event| event.name == name);
             named.any(|event| event.format.contains(field))

@@ -126,7 +126,7 @@ impl Capture {
         let meta = Meta::begin(options, enable(places, &needs, &devices)?, header_page);
         let (decoder, format) = meta.decoder(Path::new(THIS_KERNEL)).map_err(io::Error::other)?;
         let (trigger, has_intervals) = (options.trigger, options.interval.is_some());
-        trigger.map_or(Ok(()), |trigger| meta.refuse_deaf(trigger))?;
+        trigger.map_or(Ok(()), |trigger| meta.check_trigger(trigger))?;
         let is_watched = trigger.is_some() || has_intervals;
         let watch = is_watched.then(|| Watch::new(decoder, format, trigger, has_intervals));
         let instances: Vec<&Instance> = [&instance].into_iter().chain(&of_threads).collect();
