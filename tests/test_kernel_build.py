@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,18 @@ from steady_lab.errors import LabError
 from steady_lab.kernels import build as kernel_build
 from steady_lab.kernels import source as kernel_source
 from steady_lab.kernels.architecture import BITS32
-from steady_lab.kernels.build import LabKernel, build_kernel, config_fragments, unmet_options
+from steady_lab.kernels.build import (
+    LabKernel,
+    build_kernel,
+    config_fragments,
+    unmet_options,
+    whole_files_only,
+)
 from steady_lab.kernels.modules import CHARIO, K2, Module, build_module
 from steady_lab.kernels.source import RELEASES, KernelSource, find_source
-from steady_lab.paths import PROJECT
+from steady_lab.paths import GUEST_KERNEL, PROJECT
+from steady_lab.root.root import build_root
+from steady_lab.root.sandbox import Place, build_sandbox, start_inside
 
 
 def test_options_that_did_not_survive_are_named() -> None:
@@ -158,18 +167,20 @@ def compiled(cache: Path) -> dict[Path, int]:
 
 def interrupted_build(source: Path, cache: Path, until_objects: int) -> dict[Path, int]:
     """Start a build, press Ctrl-C once enough is compiled, and return what was compiled."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "steady_lab.cli", "kernel", "build", "--source", str(source)],
-        env=os.environ | {"STEADYIO_CACHE": str(cache)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    output = cache / "output"
+    with output.open("w") as printed:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "steady_lab.cli", "kernel", "build", "--source", str(source)],
+            env=os.environ | {"STEADYIO_CACHE": str(cache)},
+            stdout=printed,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
     while len(compiled(cache)) < until_objects:
-        assert process.poll() is None, "the build ended by itself"
+        assert process.poll() is None, f"the build ended by itself: {output.read_text()}"
         time.sleep(0.1)
     os.killpg(process.pid, signal.SIGINT)
-    assert process.wait(timeout=600) == 130
+    assert process.wait(timeout=600) == 130, output.read_text()
     return compiled(cache)
 
 
@@ -181,6 +192,34 @@ def test_interrupted_build_goes_on_where_it_was(tmp_path: Path) -> None:
     kept = [path for path, time_ns in first.items() if second.get(path) == time_ns]
     # make deletes the objects that it was just writing.
     assert len(kept) >= len(first) - 4
+
+
+def test_ctrl_c_lets_a_command_in_the_root_end_its_work(tmp_path: Path) -> None:
+    """Make deletes what it has half written. If bwrap died of the signal, it could not."""
+    inside = build_sandbox(build_root().path, [Place(tmp_path, GUEST_KERNEL, writable=True)])
+    script = f"trap 'sleep 0.5; touch {GUEST_KERNEL}/ended; exit' TERM; echo ready; sleep 60 & wait"
+    with pytest.raises(KeyboardInterrupt), start_inside(inside, ["sh", "-c", script]) as started:
+        assert started.stdout is not None and started.stdout.readline() == "ready\n"
+        raise KeyboardInterrupt
+    assert (tmp_path / "ended").exists()
+
+
+def test_a_command_in_the_root_has_its_own_exit_status() -> None:
+    with start_inside(build_sandbox(build_root().path, []), ["sh", "-c", "exit 7"]) as started:
+        started.communicate()
+    assert started.returncode == 7
+
+
+def test_a_build_that_was_killed_starts_anew(tmp_path: Path) -> None:
+    """A part of a file that make did not see would break every later build."""
+    with suppress(KeyboardInterrupt), whole_files_only(tmp_path):
+        (tmp_path / "interrupted.o").touch()
+        raise KeyboardInterrupt
+    with whole_files_only(tmp_path):
+        assert (tmp_path / "interrupted.o").exists()
+    (tmp_path / "make-is-running").touch()
+    with whole_files_only(tmp_path):
+        assert not (tmp_path / "interrupted.o").exists()
 
 
 @pytest.mark.parametrize("module", [K2, CHARIO], ids=lambda module: module.name)

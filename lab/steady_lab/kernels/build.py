@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ from steady_lab.kernels.source import KernelSource
 from steady_lab.paths import GUEST_KERNEL, INSIDE_SOURCE, KERNEL_CONFIGS, cache_dir
 from steady_lab.progress import Progress
 from steady_lab.root.root import build_root, guest_root
-from steady_lab.root.sandbox import Place, build_sandbox, run_inside
+from steady_lab.root.sandbox import Place, build_sandbox, run_inside, start_inside
 
 RECIPE_VERSION = 2
 # Lines that `make` prints for one build, counted on 6.1; only the estimate depends on them.
@@ -60,9 +61,9 @@ class LabKernel:
     def make(self, more: Sequence[Place], *arguments: str) -> list[str]:
         """Return the command that runs make for a module of this kernel, in the lab's root."""
         where = ("-C", GUEST_KERNEL)
-        return _make_inside(
-            of_flavour(self.flavour), self.source, self.tree, more, *where, *arguments
-        )
+        architecture = of_flavour(self.flavour)
+        inside = _inside(architecture, self.source, self.tree, more)
+        return [*inside, *_make(architecture, *where, *arguments)]
 
 
 def build_kernel(source: KernelSource, flavour: str = "base", jobs: int | None = None) -> LabKernel:
@@ -80,8 +81,9 @@ def build_kernel(source: KernelSource, flavour: str = "base", jobs: int | None =
         finished = _finished(tree, source, flavour, key)
         if finished:
             return finished
-        _configure(source, tree, flavour)
-        _compile(source, tree, flavour, jobs or os.cpu_count() or 1)
+        with whole_files_only(tree):
+            _configure(source, tree, flavour)
+            _compile(source, tree, flavour, jobs or os.cpu_count() or 1)
         if of_flavour(flavour).installs_modules:
             _install_modules(source, tree, flavour)
         _stamp(tree, source, flavour)
@@ -147,34 +149,57 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _make_inside(
-    architecture: Architecture,
-    source: Path,
-    tree: Path,
-    more: Sequence[Place],
-    *arguments: str,
+@contextmanager
+def whole_files_only(tree: Path) -> Iterator[None]:
+    """Start anew in a tree where make was killed or lost power: it may have left parts of files."""
+    running = tree / "make-is-running"
+    if running.exists():
+        print(f"starting anew in {tree}: the last build there was killed", flush=True)
+        for path in tree.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name != ".lock":
+                path.unlink()
+    running.touch()
+    try:
+        yield
+    finally:
+        running.unlink()
+
+
+def _inside(
+    architecture: Architecture, source: Path, tree: Path, more: Sequence[Place] = ()
 ) -> list[str]:
     places = [Place(source, INSIDE_SOURCE), Place(tree, GUEST_KERNEL, writable=True), *more]
     places += architecture.places()
     environment = BUILD_IDENTITY | dict(architecture.environment)
-    inside = build_sandbox(build_root().path, places, environment)
-    return [*inside, "make", f"ARCH={architecture.name}", *architecture.variables, *arguments]
+    return build_sandbox(build_root().path, places, environment)
 
 
-def _make(source: KernelSource, tree: Path, flavour: str, *arguments: str) -> list[str]:
+def _make(architecture: Architecture, *arguments: str) -> list[str]:
+    return ["make", f"ARCH={architecture.name}", *architecture.variables, *arguments]
+
+
+@contextmanager
+def _started(
+    source: KernelSource, tree: Path, flavour: str, *arguments: str
+) -> Iterator[subprocess.Popen[str]]:
+    """Start make for the kernel in `tree`."""
     architecture = of_flavour(flavour)
     where = ("-C", INSIDE_SOURCE, f"O={GUEST_KERNEL}", *architecture.kernel_variables)
-    return _make_inside(architecture, source.tree, tree, [], *where, *arguments)
+    inside = _inside(architecture, source.tree, tree)
+    with start_inside(inside, _make(architecture, *where, *arguments)) as make:
+        yield make
 
 
 def _configure(source: KernelSource, tree: Path, flavour: str) -> None:
     """tinyconfig plus our fragments; fails if a dependency disabled an option."""
     before = (tree / ".config").read_bytes() if (tree / ".config").exists() else b""
-    _run_quietly(_make(source, tree, flavour, "tinyconfig"))
+    _run_quietly(source, tree, flavour, "tinyconfig")
     with (tree / ".config").open("ab") as config:
         for fragment in config_fragments(flavour, source.release):
             config.write(fragment.read_bytes())
-    _run_quietly(_make(source, tree, flavour, "olddefconfig"))
+    _run_quietly(source, tree, flavour, "olddefconfig")
     missing = unmet_options(_wanted(flavour, source.release), (tree / ".config").read_text())
     if missing:
         raise LabError(
@@ -208,16 +233,17 @@ def unmet_options(wanted: dict[str, str], config: str) -> list[str]:
     return unmet
 
 
-def _run_quietly(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise LabError(f"{' '.join(command)} failed:\n{done.stderr.strip()[-2000:]}")
+def _run_quietly(source: KernelSource, tree: Path, flavour: str, *arguments: str) -> None:
+    with _started(source, tree, flavour, *arguments) as make:
+        output, _ = make.communicate()
+    if make.returncode != 0:
+        raise LabError(f"make {' '.join(arguments)} in {tree} failed:\n{output.strip()[-2000:]}")
 
 
 def _install_modules(source: KernelSource, tree: Path, flavour: str) -> None:
     """Put them where modprobe looks: lib/modules below the tree. The guest's root has depmod."""
     installed = ("modules_install", f"INSTALL_MOD_PATH={GUEST_KERNEL}", "DEPMOD=true")
-    _run_quietly(_make(source, tree, flavour, *installed))
+    _run_quietly(source, tree, flavour, *installed)
     (version,) = (path.name for path in (tree / "lib" / "modules").iterdir())
     place = Place(tree, GUEST_KERNEL, writable=True)
     done = run_inside(guest_root().path, ["depmod", "-b", GUEST_KERNEL, version], [place])
@@ -231,23 +257,15 @@ def _compile(source: KernelSource, tree: Path, flavour: str, jobs: int) -> None:
         f"(once; 4 to 8 minutes on two cores; Ctrl-C is safe, the next run continues)",
         flush=True,
     )
-    command = _make(source, tree, flavour, f"-j{jobs}", *of_flavour(flavour).targets)
+    arguments = (f"-j{jobs}", *of_flavour(flavour).targets)
     progress = Progress(f"{flavour} kernel, files", LINES_EXPECTED[flavour])
     log_path = tree / "build.log"
-    with log_path.open("w") as log:
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        assert process.stdout is not None
-        try:
-            for done, line in enumerate(process.stdout):
-                log.write(line)
-                progress.update(done, line.strip()[:60])
-            status = process.wait()
-        except BaseException:
-            process.terminate()
-            process.wait()
-            raise
+    with log_path.open("w") as log, _started(source, tree, flavour, *arguments) as make:
+        assert make.stdout is not None
+        for done, line in enumerate(make.stdout):
+            log.write(line)
+            progress.update(done, line.strip()[:60])
+        status = make.wait()
     if status != 0:
         tail = "".join(log_path.read_text().splitlines(keepends=True)[-30:])
         raise LabError(f"building the kernel failed (make: {status}), log {log_path}:\n{tail}")

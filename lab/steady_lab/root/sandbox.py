@@ -6,10 +6,13 @@ What is built there has the same bytes on every machine: same tools, same paths,
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,3 +103,41 @@ def run_inside(
     return subprocess.run(
         words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
+
+
+# Passes SIGTERM on, and waits for the end that the command then chooses.
+_WAIT = '"$@" & trap "kill $!" TERM; wait $!; status=$?; wait; exit $status'
+
+
+@contextmanager
+def start_inside(inside: Sequence[str], command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+    """Start a command after what `build_sandbox` returned; its output and errors are one pipe.
+
+    Ctrl-C, or an error of the caller, sends SIGTERM to the command itself and waits for its end,
+    so that make deletes what it has half written. A signal to bwrap would kill it on the spot.
+    """
+    read_end, write_end = os.pipe()
+    bwrap, *options = inside
+    started = subprocess.Popen(
+        [bwrap, "--as-pid-1", "--info-fd", str(write_end), *options]
+        + ["sh", "-c", _WAIT, "sh", *command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        pass_fds=[write_end],
+        start_new_session=True,
+        text=True,
+    )
+    os.close(write_end)
+    try:
+        yield started
+    except BaseException:
+        info = os.read(read_end, 4096)
+        while info and started.poll() is None:
+            # Again each second: until the shell has set its trap, the signal is ignored.
+            os.kill(json.loads(info)["child-pid"], signal.SIGTERM)
+            with suppress(KeyboardInterrupt, subprocess.TimeoutExpired):
+                started.communicate(timeout=1)
+        raise
+    finally:
+        os.close(read_end)
