@@ -392,13 +392,13 @@ void emmc_card_command(struct emmc_card *card, struct mmc_request *mrq, u64 now_
 	mutex_unlock(&card->lock);
 }
 
-/* Called for each data task of the command queue; may sleep. A dead card stays silent. */
+/* Called for each data task of the command queue; may sleep. */
 void emmc_card_task(struct emmc_card *card, struct mmc_request *mrq, u64 now_ns,
 		    struct emmc_answer *answer)
 {
 	*answer = (struct emmc_answer){.finish_ns = now_ns};
 	if (READ_ONCE(card->dead)) {
-		answer->silent = true;
+		mrq->data->error = -ETIMEDOUT;
 		return;
 	}
 	mutex_lock(&card->lock);

@@ -7,7 +7,9 @@
  * An error halts the queue, as it does in a CQHCI controller: the tasks in flight stay in their
  * slots, the MMC core is notified, sends the card its stop and discard commands, and gets every
  * task back from recovery_finish: failed ones with their error, all others to be requeued. A card
- * that never answers is noticed by the block layer's time limit (30 s).
+ * that never answers is noticed by the block layer's time limit (30 s); that one has no power, by
+ * the host at once, as a controller misses the responses. The time limit would not do there: it
+ * waits on 6.1 until dispatches have ended, and the MMC core waits in one until the queue is empty.
  */
 #include <linux/minmax.h>
 #include <linux/wait.h>
@@ -45,9 +47,9 @@ static enum hrtimer_restart task_due(struct hrtimer *timer)
 	unsigned long flags;
 
 	spin_lock_irqsave(&host->lock, flags);
-	if (READ_ONCE(host->card->dead)) {
-		/* Power was lost while it was in flight: leave it to the time limit. */
-	} else if (host->halted) {
+	if (READ_ONCE(host->card->dead))
+		task->error = -ETIMEDOUT;
+	if (host->halted) {
 		task->finished = true;
 	} else if (task->error) {
 		failed = task->mrq;
