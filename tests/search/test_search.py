@@ -16,7 +16,7 @@ from steady_lab.figures.executor import LocalPool
 from steady_lab.kernels.build import LabKernel
 from steady_lab.search.case import Case, draw, parse
 from steady_lab.search.case_boot import CaseBoot
-from steady_lab.search.judge import Finding
+from steady_lab.search.finding import Finding
 from steady_lab.search.search import Search
 from steady_lab.search.sets import random_card
 from steady_lab.search.shrink import smaller
@@ -39,6 +39,19 @@ TASK = {
 }
 BACKGROUND = {"op": "read", "kib": 128}
 TASKS = replace(WRITES, writers=(), tasks=(TASK,), background=BACKGROUND, seconds=2)
+CACHED = copy.deepcopy(CARD)
+CACHED["card"]["capacity_mib"] = 64
+CACHED["cache"] = {"kib": 1024, "base_ns": 20_000, "per_kib_ns": 4_000}
+RECORDING = {
+    "period_us": 1000,
+    "bytes": 1024,
+    "records": 500,
+    "segments": 3,
+    "segment_kib": 512,
+    "unit_kib": 16,
+    "loss_window_ms": 40,
+    "cut_ms": 0,
+}
 FORGED_BOOKS = """
 file=/sys/kernel/debug/block/$disk/sched/counters
 sed 's/^background completed .*/background completed 1/' $file >/run/counters
@@ -56,6 +69,13 @@ PLANTED = {
         cuts=({"permille": 1, "fate": "lost", "seed": 0},),
     ),
     "bound": replace(TASKS, profile=FAST),
+    "ledger": replace(
+        WRITES,
+        writers=(),
+        card=CACHED,
+        recording=RECORDING | {"cut_ms": 300},
+        planted="mount -o remount,nobarrier /run/mnt",
+    ),
 }
 
 
@@ -71,7 +91,9 @@ def test_what_is_planted_is_found(base_kernel: LabKernel, work: Path) -> None:
 
 def test_without_it_nothing_is_found(base_kernel: LabKernel, work: Path) -> None:
     cuts = PLANTED["cut"].cuts
-    for boot in search(base_kernel, work).boot([replace(WRITES, cuts=cuts), TASKS]):
+    records = replace(PLANTED["ledger"], planted="")
+    cases = [replace(WRITES, cuts=cuts), TASKS, records, replace(records, recording=RECORDING)]
+    for boot in search(base_kernel, work).boot(cases):
         assert boot.findings == []
 
 

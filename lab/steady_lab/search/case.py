@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from steady_lab.errors import LabError
+from steady_lab.search.recording import random_disk, random_recording
 from steady_lab.search.sets import SETTINGS, random_card, random_tasks
 
 FORMAT = 1
@@ -22,12 +23,12 @@ CUTS_MAX = 8
 
 @dataclass(frozen=True)
 class Case:
-    """What is written, then what real-time tasks do on the same card.
+    """What is written, then what real-time tasks do on the same card; or a recording on it.
 
     `writers` each write `blocks` synced blocks of `kib`, of a class of I/O; `cuts` take the power
     at a share of the write log's time, in 1/1000. `profile` is what the bound is told of the card
-    where that is not the card itself; `planted`, a command before contents are read back: only
-    tests of the search have these two.
+    where that is not the card itself; `planted`, a command before contents are read back, or before
+    the recording: only tests of the search have these two.
     """
 
     seed: int
@@ -37,6 +38,7 @@ class Case:
     cuts: tuple[dict[str, Any], ...] = ()
     tasks: tuple[dict[str, Any], ...] = ()
     background: dict[str, Any] | None = None
+    recording: dict[str, int] | None = None
     seconds: int = 1
     profile: dict[str, Any] | None = None
     planted: str = ""
@@ -68,13 +70,17 @@ def parse(line: str) -> Case:
 
 
 def draw(seed: int) -> Case:
-    """Return the case of a seed: tasks with a bound, or writers with faults or power cuts."""
+    """Return the case of a seed: a bound's tasks, a recording, or writers with faults or cuts."""
     pick = random.Random(f"case {seed}")
     card = random_card(seed)
-    if pick.random() < 0.5:
+    kind = pick.random()
+    if kind < 0.5:
         tasks, background, knobs, seconds = random_tasks(card, seed)
         return Case(seed, card, knobs, tasks=tuple(tasks), background=background, seconds=seconds)
     knobs = {name: pick.choice(values) for name, values in SETTINGS.items()}
+    if kind < 0.75:
+        random_disk(pick, card)
+        return Case(seed, card, knobs, recording=random_recording(pick))
     if pick.random() < 0.3:
         card["fault"] = [{"on": "write", "outcome": "error", "ppm": pick.choice((1000, 50_000))}]
     count = 0 if "fault" in card else pick.randint(0, CUTS_MAX)

@@ -15,8 +15,9 @@ from steady_lab.hashes import sha256_file
 from steady_lab.paths import COMMAND
 from steady_lab.root.steady_command import STEADY
 from steady_lab.search.case import Case
+from steady_lab.search.finding import Finding
 from steady_lab.search.guest import CARD, WRITE_LOG, give, script
-from steady_lab.search.judge import Finding, judge
+from steady_lab.search.judge import judge
 from steady_lab.targets.target import BootError, BootRequest, BootResult, Target
 
 TIMEOUT_S = 900.0

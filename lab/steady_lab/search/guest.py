@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 
 from steady_lab.paths import GUEST_PROJECT
+from steady_lab.search import recording
 from steady_lab.search.case import Case
 from steady_lab.search.sets import TaskSet, task_set, toml
 
@@ -54,6 +55,8 @@ def script(case: Case) -> str:
     lines += [
         f"echo {value} >/sys/block/$disk/queue/iosched/{name}" for name, value in case.knobs.items()
     ]
+    if case.recording:
+        return "\n".join([*lines, recording.script(case.recording, case.planted), _COUNTERS])
     numbered = list(enumerate(case.writers))
     for number, writer in numbered:
         region = number * REGION_KIB

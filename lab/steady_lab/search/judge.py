@@ -7,7 +7,6 @@ import json
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from steady_lab.devices.power_cut.write_log import Kind, WriteLog
 from steady_lab.errors import LabError
 from steady_lab.root.steady_command import STEADY
 from steady_lab.search.case import Case
+from steady_lab.search.finding import Finding
 from steady_lab.search.guest import (
     COUNTERS,
     PROFILE,
@@ -26,16 +26,9 @@ from steady_lab.search.guest import (
     WRONG,
     data_of,
 )
+from steady_lab.search.recording import judge_recording
 from steady_lab.targets.target import BootError, BootResult
 from steady_lab.targets.uml import VIRTUAL_START_NS
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What did not hold: `kind` is log, guest, data, books, cut or bound."""
-
-    kind: str
-    text: str
 
 
 def judge(case: Case, folder: Path, outcome: BootResult | BootError) -> list[Finding]:
@@ -44,7 +37,8 @@ def judge(case: Case, folder: Path, outcome: BootResult | BootError) -> list[Fin
         return [Finding("log", str(outcome))]
     if outcome.exit_status != 0:
         return [Finding("guest", f"status {outcome.exit_status}: {outcome.output[-500:].strip()}")]
-    return [*_data(folder), *_books(folder), *_cuts(case, folder), *_bounds(case, folder)]
+    found = [*_data(folder), *_books(folder), *_cuts(case, folder), *_bounds(case, folder)]
+    return [*found, *(judge_recording(case.recording, folder) if case.recording else ())]
 
 
 def _data(folder: Path) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from steady_lab.figures.executor import Executor
 from steady_lab.progress import Progress
 from steady_lab.search.case import Case, draw
 from steady_lab.search.case_boot import CaseBoot, boot_of
-from steady_lab.search.judge import Finding
+from steady_lab.search.finding import Finding
 from steady_lab.search.shrink import smaller
 from steady_lab.targets.target import Target
 

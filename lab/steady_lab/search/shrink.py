@@ -16,6 +16,7 @@ CARD_TABLES = ("cache", "queue", "slow", "fault")
 CARD_NUMBERS = ("slow_ns", "jump_ns", "jitter_ns", "pause_ns", "per_kib_ns")
 # The smallest value of each number of a list's entries, and of a case.
 LEAST = {"kib": 4, "blocks": 1, "ios": 1, "jitter_us": 0, "level": 0}
+LEAST_OF_RECORDING = {"records": 1, "cut_ms": 0, "segments": 2, "bytes": 256, "segment_kib": 512}
 
 
 def smaller(case: Case) -> Iterator[Case]:
@@ -30,6 +31,9 @@ def smaller(case: Case) -> Iterator[Case]:
         yield replace(case, seconds=case.seconds // 2)
     for name in LISTS:
         yield from _numbers(case, name)
+    if case.recording:
+        for changed in _less(case.recording, LEAST_OF_RECORDING):
+            yield replace(case, recording=changed)
     for name, value in case.knobs.items():
         plain = 1 if name == "inflight_max" else 0
         if value != plain:
@@ -52,12 +56,16 @@ def _shorter(items: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
 def _numbers(case: Case, name: str) -> Iterator[Case]:
     items = getattr(case, name)
     for at, item in enumerate(items):
-        for key, least in LEAST.items():
-            value = item.get(key, least)
-            for less in dict.fromkeys((least, max(least, value // 2))):
-                if less < value:
-                    changed = (*items[:at], item | {key: less}, *items[at + 1 :])
-                    yield _with(case, name, changed)
+        for changed in _less(item, LEAST):
+            yield _with(case, name, (*items[:at], changed, *items[at + 1 :]))
+
+
+def _less(item: dict[str, Any], least_of: dict[str, int]) -> Iterator[dict[str, Any]]:
+    for key, least in least_of.items():
+        value = item.get(key, least)
+        for less in dict.fromkeys((least, max(least, value // 2))):
+            if less < value:
+                yield item | {key: less}
 
 
 def _with(case: Case, name: str, items: tuple[dict[str, Any], ...]) -> Case:
