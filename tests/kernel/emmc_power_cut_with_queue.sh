@@ -19,8 +19,8 @@ stream seek=8 conv=fsync &
 flusher=$!
 sleep 1
 emmc_power_cut
-wait $writer || fail "the writer"
-wait $flusher || fail "the flusher"
+wait "$writer" || fail "the writer"
+wait "$flusher" || fail "the flusher"
 expect "left in flight" "$(emmc_stat inflight)" 0
 emmc_unbind
 emmc_bind
