@@ -60,7 +60,8 @@ bench:
 packages: setup
 	scripts/packages
 
-wheels: setup
+wheels:
+	scripts/setup test
 	scripts/wheels
 
 clean:

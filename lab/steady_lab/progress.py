@@ -12,14 +12,14 @@ TERMINAL_INTERVAL_S = 0.2
 class Progress:
     """Shows `label: done/total, elapsed, about N s left` on standard error.
 
-    Nothing is shown for work that ends within `quiet_s` seconds.
+    Nothing is shown for work that ends within `quiet_s` seconds. A `total` of 0 is unknown.
     """
 
     def __init__(
         self, label: str, total: int, *, stream: TextIO | None = None, quiet_s: float = 2.0
     ) -> None:
         self.label = label
-        self.total = max(total, 1)
+        self.total = total
         self.stream = stream if stream is not None else sys.stderr
         self.start_s = time.monotonic()
         self.shown_s = self.start_s + quiet_s - self._interval_s()
@@ -35,14 +35,17 @@ class Progress:
             return
         self.shown_s = now_s
         self.visible = True
-        self._print(self._line(min(done, self.total), now_s - self.start_s, detail))
+        self._print(self._line(done, now_s - self.start_s, detail))
 
     def _line(self, done: int, elapsed_s: float, detail: str) -> str:
-        left = ""
-        if done > 0 and done < self.total:
+        left, count = "", f"{done}"
+        if self.total:
+            done = min(done, self.total)
+            count = f"{done}/{self.total}"
+        if 0 < done < self.total:
             left = f", about {elapsed_s * (self.total - done) / done:.0f} s left"
         tail = f"  {detail}" if detail else ""
-        return f"{self.label}: {done}/{self.total}, {elapsed_s:.0f} s{left}{tail}"
+        return f"{self.label}: {count}, {elapsed_s:.0f} s{left}{tail}"
 
     def _print(self, line: str) -> None:
         if self.stream.isatty():

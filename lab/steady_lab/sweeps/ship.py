@@ -48,7 +48,7 @@ class Shipping:
             return
         total = archive(digest).stat().st_size
         progress, sender = (
-            Progress(f"{name}, MB to the scheduler", total // 10**6),
+            Progress(f"{name}, MB to the scheduler", max(total // 10**6, 1)),
             uuid.uuid4().hex,
         )
         with archive(digest).open("rb") as stream:
