@@ -61,6 +61,11 @@ def test_the_packages_are_installed_and_built(story: Story) -> None:
     assert modules(story.root, story.archive.old_kernel) == {"k2", "chario"}
 
 
+def test_the_alert_rules_and_the_dashboard_are_there(story: Story) -> None:
+    files = run(story.root, "cd /usr/share/steadyio && ls */*").split()
+    assert files == ["grafana/steadyio.json", "prometheus/steadyio.rules.yml"]
+
+
 def test_a_newer_kernel_gets_its_modules(story: Story) -> None:
     use_archives(story.root, "after")
     run(story.root, guide.commands("Upgrade"))
