@@ -228,7 +228,7 @@ fn an_interval_has_the_requests_that_ended_in_it() {
     let Some(disk) = traced_loop() else { return };
     let read = format!("dd if={} of=/dev/null bs=64k count=50 iflag=direct status=none", disk.node);
     // Pages that are not full are looked at twice a second.
-    let script = format!("{read}; sleep 1.5");
+    let script = format!("{read}; sleep 4");
     let traced = ["--device", &disk.node, "--interval", "200ms", "--", "sh", "-c", &script];
     let output = output(&traced);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -246,7 +246,7 @@ fn a_trace_that_waits_for_a_slow_io_ends_with_it_and_the_program_goes_on() {
     let mark = disk.dir.path().join("mark");
     let read = format!("dd if={} of=/dev/null bs=64k count=5 iflag=direct status=none", disk.node);
     let run = |trigger: &[&str]| {
-        let script = format!("{read}; sleep 1.5; touch {}", mark.display());
+        let script = format!("{read}; sleep 4; touch {}", mark.display());
         let program = ["--device", &disk.node, "--", "sh", "-c", &script];
         let output = output(&[trigger, &program].concat());
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -269,7 +269,7 @@ fn a_trace_that_waits_for_a_slow_request_of_real_time_does_not_end_with_another(
             .is_ok_and(|format| format.contains(" ioprio;"));
     let read = format!("dd if={} of=/dev/null bs=64k count=5 iflag=direct status=none", disk.node);
     let run = |class: &str| {
-        let script = format!("ionice -c {class} {read}; sleep 1.5");
+        let script = format!("ionice -c {class} {read}; sleep 4");
         let trigger = ["--trigger-above", "1ns", "--trigger-class", "rt"];
         output(&[&trigger[..], &["--device", &disk.node, "--", "sh", "-c", &script]].concat())
     };
