@@ -25,13 +25,8 @@ def main() -> None:
         request = BootRequest(["sh", SCRIPT], Path(work), modules=[DISK], timeout_s=1800)
         result = target.boot(request)
     assert result.exit_status == 0, result.output[-3000:]
-    print(
-        "\n".join(
-            re.findall(
-                r"^(?:\d\d:.*|steady: watched.*|requests.*|and with.*)$", result.output, re.M
-            )
-        )
-    )
+    shown = r"^(?:\d\d:.*|steady: watched.*|requests.*|and with.*)$"
+    print("\n".join(re.findall(shown, result.output, re.M)))
 
 
 if __name__ == "__main__":
