@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from steady_lab.devices.emmc import EMMC
 from steady_lab.paths import GUEST_PROJECT
 from steady_lab.search.finding import Finding
 
@@ -27,7 +28,7 @@ NOT_KEPT_MAX = 2
 # The disk loses power once the recorder's account has begun, and this much later.
 _CUT = """while [ ! -s account ] && kill -0 $! 2>/dev/null; do sleep 0.001; done
 sleep {seconds}
-echo 1 >/sys/kernel/debug/steady_emmc/power_cut"""
+echo 1 >/sys/kernel/debug/{card}/power_cut"""
 
 
 def random_recording(pick: random.Random) -> dict[str, int]:
@@ -57,7 +58,7 @@ def random_disk(pick: random.Random, card: dict[str, Any]) -> None:
 def script(recording: dict[str, int], planted: str) -> str:
     """Return what the guest's shell runs, `planted` before the recording."""
     steady = f"{GUEST_PROJECT}/build/bin/steady"
-    cut_ms = recording["cut_ms"]
+    card, cut_ms = EMMC.module.name, recording["cut_ms"]
     return f"""
 mounted() {{ mount -t ext4 -o noatime $STEADY_DEVICE /run/mnt; }}
 mkfs.ext4 -q -U 6d7c1f3a-0000-4000-8000-000000000003 -J size=4 \\
@@ -68,13 +69,13 @@ mounted
 {planted or ":"}
 {steady} record --dir /run/mnt/kept --quiet {_options(recording)} \\
     --account-log {ACCOUNT} --out {RESULT} >{OUTPUT} 2>&1 &
-{_CUT.format(seconds=cut_ms / 1000) if cut_ms else ":"}
+{_CUT.format(card=card, seconds=cut_ms / 1000) if cut_ms else ":"}
 result=0
 wait $! || result=$?
 echo $result >{STATUS}
 umount /run/mnt
 for action in unbind bind; do
-    echo steady_emmc >/sys/bus/platform/drivers/steady_emmc/$action
+    echo {card} >/sys/bus/platform/drivers/{card}/$action
 done
 while [ ! -b $STEADY_DEVICE ]; do sleep 0.01; done
 echo k2 >/sys/block/$disk/queue/scheduler
