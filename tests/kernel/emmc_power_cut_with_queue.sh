@@ -4,7 +4,7 @@
 # DEVICE: test-queue
 . "$STEADY_TESTS/lib.sh"
 
-# stream NAME OPTION...: writes until one fails
+# stream OPTION...: writes until one fails
 stream() {
 	while dd if=/dev/zero of=/dev/mmcblk0 bs=512k count=1 "$@" 2>/dev/null; do
 		:
@@ -13,14 +13,11 @@ stream() {
 
 for number in 1 2 3 4; do
 	stream seek=$number oflag=direct &
-	writer=$!
 done
 stream seek=8 conv=fsync &
-flusher=$!
 sleep 1
 emmc_power_cut
-wait "$writer" || fail "the writer"
-wait "$flusher" || fail "the flusher"
+wait # without end if a request is lost, which the kernel reports
 expect "left in flight" "$(emmc_stat inflight)" 0
 emmc_unbind
 emmc_bind

@@ -74,5 +74,5 @@ def test_a_late_request_is_told_with_its_cause_and_its_trace_is_kept(
     trace = json.loads((work / "trace.json").read_text("utf-8"))
     assert {group["op"] for group in trace["requests"]} == {"read"}
     ended = (work / "ended").read_text("utf-8")
-    said = r"tracing ended: \d{4}\.\d us for a real-time request of level 4 on"
-    assert re.search(said, ended), ended
+    reason = r"tracing ended: \d{4}\.\d us for a real-time request of level 4 on"
+    assert re.search(reason, ended), ended

@@ -7,9 +7,9 @@
  * An error halts the queue, as it does in a CQHCI controller: the tasks in flight stay in their
  * slots, the MMC core is notified, sends the card its stop and discard commands, and gets every
  * task back from recovery_finish: failed ones with their error, all others to be requeued. A card
- * that never answers is noticed by the block layer's time limit (30 s); that one has no power, by
- * the host at once, as a controller misses the responses. The time limit would not do there: it
- * waits on 6.1 until dispatches have ended, and the MMC core waits in one until the queue is empty.
+ * that never answers is noticed by the block layer's time limit (30 s). That a card has no power
+ * the host notices at once, as a controller misses the responses: on 6.1 the time limit waits until
+ * dispatches have ended, and the MMC core may be waiting in one until the queue is empty.
  */
 #include <linux/minmax.h>
 #include <linux/wait.h>

@@ -13,7 +13,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -180,16 +180,14 @@ def _make(architecture: Architecture, *arguments: str) -> list[str]:
     return ["make", f"ARCH={architecture.name}", *architecture.variables, *arguments]
 
 
-@contextmanager
 def _started(
     source: KernelSource, tree: Path, flavour: str, *arguments: str
-) -> Iterator[subprocess.Popen[str]]:
+) -> AbstractContextManager[subprocess.Popen[str]]:
     """Start make for the kernel in `tree`."""
     architecture = of_flavour(flavour)
     where = ("-C", INSIDE_SOURCE, f"O={GUEST_KERNEL}", *architecture.kernel_variables)
     inside = _inside(architecture, source.tree, tree)
-    with start_inside(inside, _make(architecture, *where, *arguments)) as make:
-        yield make
+    return start_inside(inside, _make(architecture, *where, *arguments))
 
 
 def _configure(source: KernelSource, tree: Path, flavour: str) -> None:

@@ -33,7 +33,7 @@ def build_steady() -> Path:
     Needs the network once, for the crates that device/Cargo.lock names.
     """
     if not (BUILD / "bin" / "steady").is_file():
-        print("building steady (1 to 2 minutes on two cores, once)", file=sys.stderr)
+        print("building steady (4 to 7 minutes on two cores, once)", file=sys.stderr)
     _build("--release")
     return _install(BUILD / "steady" / "release" / "steady", BUILD / "bin" / "steady")
 

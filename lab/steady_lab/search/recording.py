@@ -25,10 +25,10 @@ CAPACITY_MIB = 64
 STATUS_DURABLE, STATUS_LOST, STATUS_DEVICE_FAILED = "0", "3", "5"
 # The segment that is being overwritten, and from its last eighth on the one after it.
 NOT_KEPT_MAX = 2
-# The disk loses power once the recorder's account has begun, and this much later.
-_CUT = """while [ ! -s account ] && kill -0 $! 2>/dev/null; do sleep 0.001; done
-sleep {seconds}
-echo 1 >/sys/kernel/debug/{card}/power_cut"""
+# The card loses power once the recorder's account has begun, and this much later.
+_CUT = f"""while [ ! -s {ACCOUNT} ] && kill -0 $! 2>/dev/null; do sleep 0.001; done
+sleep {{seconds}}
+echo 1 >/sys/kernel/debug/{EMMC.module.name}/power_cut"""
 
 
 def random_recording(pick: random.Random) -> dict[str, int]:
@@ -69,7 +69,7 @@ mounted
 {planted or ":"}
 {steady} record --dir /run/mnt/kept --quiet {_options(recording)} \\
     --account-log {ACCOUNT} --out {RESULT} >{OUTPUT} 2>&1 &
-{_CUT.format(card=card, seconds=cut_ms / 1000) if cut_ms else ":"}
+{_CUT.format(seconds=cut_ms / 1000) if cut_ms else ":"}
 result=0
 wait $! || result=$?
 echo $result >{STATUS}
@@ -152,17 +152,17 @@ def _kept(
     channels = [channel for content in contents for channel in content["channels"]]
     parts = [(channel["digest"], channel["ledger"]) for channel in channels if channel["messages"]]
     parts.sort(key=lambda part: part[0]["sequence_first"])
-    gaps = sum(digest["sequence_gaps"] for digest, _ in parts)
-    for (before, _), (after, _) in itertools.pairwise(parts):
-        gaps += before["sequence_last"] + 1 != after["sequence_first"]
-    if gaps and not total["lost"]:
-        yield Finding("ledger", f"nothing was lost, and {gaps} gaps are in what was recovered")
-    end = parts[-1][0]["sequence_last"] if parts else 0
+    first, end = (parts[0][0]["sequence_first"], parts[-1][0]["sequence_last"]) if parts else (1, 0)
     if end < total["durable"]:
         yield Finding("ledger", f"{total['durable']} were durable, {end} are there")
+    # Behind what is durable a later block may have arrived without an earlier one.
+    missing = end - first + 1 - sum(channel["messages"] for channel in channels)
+    if not total["lost_ring_full"] and not 0 <= missing <= max(end - total["durable"] - 1, 0):
+        yield Finding(
+            "ledger", f"{missing} are missing from {first} to {end}, {total['durable']} durable"
+        )
     kept_min = recording["segments"] - NOT_KEPT_MAX
-    overwritten = parts and parts[0][0]["sequence_first"] > 1 and not total["lost"]
-    if overwritten and len(parts) < kept_min:
+    if first > 1 and not total["lost_ring_full"] and len(parts) < kept_min:
         yield Finding("ledger", f"only {len(parts)} segments are kept, of {recording['segments']}")
     for digest, ledger in parts:
         if ledger["durable"] > digest["sequence_last"]:
