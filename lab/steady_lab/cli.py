@@ -16,6 +16,7 @@ from steady_lab.errors import LabError
 COMMAND_MODULES = (
     "root",
     "kernel",
+    "prebuilt",
     "boot",
     "device",
     "power_cut",

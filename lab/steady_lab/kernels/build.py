@@ -27,6 +27,10 @@ from steady_lab.root.root import build_root, guest_root
 from steady_lab.root.sandbox import Place, build_sandbox, run_inside, start_inside
 
 RECIPE_VERSION = 2
+# Written last.
+STAMP = "steady-built.json"
+# In a tree that is being written; where it is left over, the tree has parts of files.
+NOT_WHOLE = "make-is-running"
 # Lines that `make` prints for one build, counted on 6.1; only the estimate depends on them.
 LINES_EXPECTED = {"base": 1440, "debug": 1490, "bits32": 100} | dict.fromkeys(QEMU_FLAVOURS, 1900)
 # Fixed, so that the kernel's version string is the same on every machine.
@@ -72,12 +76,12 @@ def build_kernel(source: KernelSource, flavour: str = "base", jobs: int | None =
     Raises LabError when the configuration cannot be met or the build fails.
     """
     key = _content_key(source, flavour)
-    tree = cache_dir() / "kernels" / f"{source.release}-{flavour}-{key[:16]}"
+    tree = _tree(source, flavour, key)
     finished = _finished(tree, source, flavour, key)
     if finished:
         return finished
     tree.mkdir(parents=True, exist_ok=True)
-    with _locked(tree / ".lock"):
+    with locked(tree / ".lock"):
         finished = _finished(tree, source, flavour, key)
         if finished:
             return finished
@@ -91,6 +95,15 @@ def build_kernel(source: KernelSource, flavour: str = "base", jobs: int | None =
     if not finished:
         raise LabError(f"the build of {tree} succeeded, but left no kernel; see {tree}/build.log")
     return finished
+
+
+def kernel_folder(source: KernelSource, flavour: str) -> Path:
+    """Return where the cache has this kernel, or would have it; the source may be missing."""
+    return _tree(source, flavour, _content_key(source, flavour))
+
+
+def _tree(source: KernelSource, flavour: str, key: str) -> Path:
+    return cache_dir() / "kernels" / f"{source.release}-{flavour}-{key[:16]}"
 
 
 def config_fragments(flavour: str, release: str) -> list[Path]:
@@ -117,7 +130,7 @@ def _content_key(source: KernelSource, flavour: str) -> str:
 def _finished(tree: Path, source: KernelSource, flavour: str, key: str) -> LabKernel | None:
     """The kernel in `tree` if its build was completed and its program is what was built."""
     try:
-        stamp = json.loads((tree / "steady-built.json").read_text())
+        stamp = json.loads((tree / STAMP).read_text())
         digest = sha256_file(tree / of_flavour(flavour).program)
     except (OSError, ValueError):
         return None
@@ -132,13 +145,13 @@ def _stamp(tree: Path, source: KernelSource, flavour: str) -> None:
         "linux_sha256": sha256_file(tree / of_flavour(flavour).program),
         "config_sha256": sha256_file(tree / ".config"),
     }
-    scratch = tree / "steady-built.json.new"
+    scratch = tree / f"{STAMP}.new"
     scratch.write_text(json.dumps(stamp, indent=1) + "\n")
-    scratch.rename(tree / "steady-built.json")
+    scratch.rename(tree / STAMP)
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     """Wait until no other process builds in the same folder."""
     with path.open("w") as lock:
         try:
@@ -152,19 +165,24 @@ def _locked(path: Path) -> Iterator[None]:
 @contextmanager
 def whole_files_only(tree: Path) -> Iterator[None]:
     """Start anew in a tree where make was killed or lost power: it may have left parts of files."""
-    running = tree / "make-is-running"
+    running = tree / NOT_WHOLE
     if running.exists():
-        print(f"starting anew in {tree}: the last build there was killed", flush=True)
-        for path in tree.iterdir():
-            if path.is_dir():
-                shutil.rmtree(path)
-            elif path.name != ".lock":
-                path.unlink()
+        print(f"starting anew in {tree}: what was begun there was killed", flush=True)
+        empty(tree)
     running.touch()
     try:
         yield
     finally:
         running.unlink()
+
+
+def empty(tree: Path) -> None:
+    """Delete all in a tree but its lock, which the caller has."""
+    for path in tree.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif path.name != ".lock":
+            path.unlink()
 
 
 def _inside(

@@ -58,16 +58,23 @@ def find_source(tree: Path | None = None, release: str = RELEASES[0]) -> KernelS
         source = _user_tree(Path(named))
         if source.release == release:
             return source
-    return _packaged_source(release)
+    return _unpacked_source(release)
 
 
-def _packaged_source(release: str) -> KernelSource:
+def packaged_source(release: str) -> KernelSource:
+    """The pinned package's tree, where it is once it is unpacked."""
     (package,) = locked_packages(f"{LINUX}-{release}")
     home = cache_dir() / "src" / f"{package.name}-{package.sha256[:12]}"
-    if not home.is_dir():
-        _unpack(package, home, () if release in RELEASES else PRIVATE_HEADERS)
     name = f"{package.name} {package.version}"
     return KernelSource(home / package.name, package.sha256, name, release)
+
+
+def _unpacked_source(release: str) -> KernelSource:
+    source = packaged_source(release)
+    if not source.tree.parent.is_dir():
+        (package,) = locked_packages(f"{LINUX}-{release}")
+        _unpack(package, source.tree.parent, () if release in RELEASES else PRIVATE_HEADERS)
+    return source
 
 
 def _unpack(package: Package, home: Path, folders: Sequence[str]) -> None:

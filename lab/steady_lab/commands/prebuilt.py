@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`steady-lab prebuilt`: compiled kernels and `steady`, from one clone to others."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from steady_lab.kernels.architecture import FLAVOURS
+from steady_lab.kernels.prebuilt import pack, unpack
+from steady_lab.kernels.source import RELEASES
+
+KERNELS = {
+    "demo": [(RELEASES[0], FLAVOURS[0])],
+    "test": [(release, flavour) for release in RELEASES for flavour in FLAVOURS],
+}
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command `prebuilt`."""
+    prebuilt = subparsers.add_parser(
+        "prebuilt", help="take compiled kernels and `steady` to another machine, or from one"
+    )
+    actions = prebuilt.add_subparsers(required=True, metavar="ACTION")
+    packing = actions.add_parser("pack", help="write them to FILE (tar.xz), built if need be")
+    packing.add_argument(
+        "--for",
+        dest="purpose",
+        choices=tuple(KERNELS),
+        default="demo",
+        help="demo: one kernel; test: the four of make test [%(default)s]",
+    )
+    packing.set_defaults(func=_pack)
+    unpacking = actions.add_parser(
+        "unpack", help="put what FILE has of this clone's sources into the cache"
+    )
+    unpacking.set_defaults(func=_unpack)
+    for action in (packing, unpacking):
+        action.add_argument("file", metavar="FILE", type=Path)
+
+
+def _pack(arguments: argparse.Namespace) -> int:
+    pack(arguments.file, KERNELS[arguments.purpose])
+    print(f"{arguments.file}: {arguments.file.stat().st_size / 1e6:.1f} MB")
+    return 0
+
+
+def _unpack(arguments: argparse.Namespace) -> int:
+    taken, left_out = unpack(arguments.file)
+    print(f"prebuilt, will not be compiled: {', '.join(taken)}")
+    if left_out:
+        print(
+            f"{arguments.file}: left out, made of other sources: {', '.join(left_out)}",
+            file=sys.stderr,
+        )
+    return 0
