@@ -9,7 +9,7 @@ from steady_lab.root.alone import unpacked
 from steady_lab.root.apt import resolve
 from steady_lab.root.cargo import RUST_TARGETS, build_steady, build_steady_for, install_capi
 from steady_lab.root.lock import LOCK, NATIVE, PROMETHEUS, write_lock
-from steady_lab.root.root import build_root, guest_root
+from steady_lab.root.root import build_root, guest_root, services_root
 
 
 def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -45,6 +45,11 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "prometheus", help="unpack Prometheus for the tests, once; print its folder"
     )
     scraper.set_defaults(func=_prometheus)
+    services = actions.add_parser(
+        "services",
+        help="unpack systemd and udev for the tests, once; print its folder",
+    )
+    services.set_defaults(func=_services)
     lock = actions.add_parser(
         "lock",
         help=f"resolve the packages in the current archive and write {LOCK.name}; changes results",
@@ -71,6 +76,11 @@ def _capi(arguments: argparse.Namespace) -> int:
 
 def _prometheus(arguments: argparse.Namespace) -> int:
     print(unpacked(PROMETHEUS, "prometheus"))
+    return 0
+
+
+def _services(arguments: argparse.Namespace) -> int:
+    print(services_root().path)
     return 0
 
 

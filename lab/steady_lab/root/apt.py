@@ -33,6 +33,7 @@ from steady_lab.root.lock import (
     NATIVE,
     OBJTOOL,
     PROMETHEUS,
+    SERVICES,
     STOCK,
     Package,
     architecture,
@@ -92,7 +93,7 @@ def _download(packages: Sequence[Package], folder: Path, purpose: str) -> None:
 def resolve() -> list[Package]:
     """Resolve wanted.toml and its dependencies in the current archive."""
     lists, packages = wanted(), []
-    for purpose in (GUEST, BUILD, BUILD_13, EMULATOR_13, GUEST_ARM64, BUILD_ARM):
+    for purpose in (GUEST, BUILD, BUILD_13, EMULATOR_13, GUEST_ARM64, BUILD_ARM, SERVICES):
         packages += _with_needed(purpose, list(lists[purpose]))
     alone = {purpose: list(lists[purpose]) for purpose in (OBJTOOL, PROMETHEUS)}
     alone |= {f"{LINUX}-{release}": [name] for release, name in lists[LINUX].items()}

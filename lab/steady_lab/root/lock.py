@@ -25,6 +25,8 @@ GUEST, BUILD, OBJTOOL, LINUX, STOCK = "guest", "build", "objtool", "linux", "sto
 BUILD_13, EMULATOR_13 = "build-13", "emulator-13"
 # What scrapes `steady watch` in its tests.
 PROMETHEUS = "prometheus"
+# A system with systemd and udev, which act on what `steady apply` writes, in its tests.
+SERVICES = "services"
 # For ARM: what guests run, and what builds it.
 GUEST_ARM64, BUILD_ARM = "guest-arm64", "build-arm"
 NATIVE, ARCHITECTURES_ARM = "amd64", ("amd64", "arm64", "armhf")

@@ -34,6 +34,7 @@ from steady_lab.root.lock import (
     GUEST,
     GUEST_ARM64,
     NATIVE,
+    SERVICES,
     Package,
     architecture,
     is_of_debian_13,
@@ -91,6 +92,11 @@ def build_root_13() -> Root:
 def emulator_root() -> Root:
     """Return where a newer QEMU lies, made from its packages if need be; raises LabError."""
     return _root(EMULATOR_13)
+
+
+def services_root() -> Root:
+    """Return a system with systemd and udev, made from its packages if need be; raises LabError."""
+    return _root(SERVICES)
 
 
 @functools.cache

@@ -161,12 +161,16 @@ fn mode() -> fs::Permissions {
     std::os::unix::fs::PermissionsExt::from_mode(0o644)
 }
 
+/// Whether a file is for systemd, not for udev.
+pub fn is_drop_in(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "conf")
+}
+
 /// Takes empty folders of drop-ins along.
 pub fn remove(kept: &[PathBuf]) -> anyhow::Result<()> {
     for path in kept {
         fs::remove_file(path).with_context(|| path.display().to_string())?;
-        let is_drop_in = path.extension().is_some_and(|extension| extension == "conf");
-        if let Some(folder) = path.parent().filter(|_| is_drop_in) {
+        if let Some(folder) = path.parent().filter(|_| is_drop_in(path)) {
             let _ = fs::remove_dir(folder);
         }
     }

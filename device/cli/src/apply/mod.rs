@@ -8,6 +8,7 @@ mod files;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{anyhow, ensure};
 use steadyio_bound::analysis::responses;
@@ -85,6 +86,9 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         return Ok(Status::Done);
     }
     apply(arguments, &knobs, &wanted).map_err(Failure::with(Status::Failed))?;
+    if arguments.root.is_none() && !levels.is_empty() {
+        reload_services();
+    }
     for service in levels.keys() {
         eprintln!("steady: {service} has its priority from its next start on");
     }
@@ -221,6 +225,19 @@ fn apply(arguments: &Arguments, knobs: &Knobs, wanted: &[Kept]) -> anyhow::Resul
     Ok(guard.leave()?)
 }
 
+/// systemd restarts a service as it has read it, until it is told to read again.
+fn reload_services() {
+    if !Path::new("/run/systemd/system").exists() {
+        return;
+    }
+    let done = Command::new("systemctl").arg("daemon-reload").status();
+    if !done.is_ok_and(|status| status.success()) {
+        eprintln!(
+            "steady: systemctl daemon-reload failed: call it before the services start again"
+        );
+    }
+}
+
 fn remove(arguments: &Arguments, files: &Files) -> Result<Status, Failure> {
     let failed = Failure::with(Status::Failed);
     let kept = files.kept().map_err(failed)?;
@@ -241,6 +258,9 @@ fn remove(arguments: &Arguments, files: &Files) -> Result<Status, Failure> {
         restore(&arguments.disk, &before).map_err(Failure::with(Status::Failed))?;
     }
     files::remove(&kept).map_err(Failure::with(Status::Failed))?;
+    if arguments.root.is_none() && kept.iter().any(|path| files::is_drop_in(path)) {
+        reload_services();
+    }
     Ok(Status::Done)
 }
 
