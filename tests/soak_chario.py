@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import test_kernel
-from steady_lab.kernels.source import RELEASES
+from releases import RELEASES
 
 # chario_random_transfers.sh runs so many times.
 RUNS = 7

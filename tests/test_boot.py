@@ -9,10 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from releases import RELEASES
 from steady_lab.cli import main
 from steady_lab.kernels.build import LabKernel, build_kernel
 from steady_lab.kernels.modules import Module, build_module
-from steady_lab.kernels.source import RELEASES, find_source
+from steady_lab.kernels.source import find_source
 from steady_lab.paths import GUEST_WORK, PROJECT
 from steady_lab.root.compiler import compile_inside
 from steady_lab.targets.kernel_log import find_exit_status, find_trouble

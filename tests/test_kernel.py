@@ -16,7 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from steady_lab.kernels.source import RELEASES
+from releases import RELEASES
+from steady_lab.kernels.source import RELEASES as ALL_RELEASES
 from steady_lab.paths import BUILD, GUEST_PROJECT, PROJECT
 from steady_lab.root.compiler import compile_inside
 from steady_lab.root.lock import NATIVE
@@ -63,10 +64,10 @@ def cases() -> list[tuple[str, Path]]:
 
 def is_for(script: Path, release: str) -> bool:
     """Whether the header wants this release; raises ValueError if it names an unknown one."""
-    wanted = header(script).get("KERNELS", " ".join(RELEASES)).split()
+    wanted = header(script).get("KERNELS", " ".join(ALL_RELEASES)).split()
     for name in wanted:
-        if name not in RELEASES:
-            raise ValueError(f"{script}: KERNELS: {name}: expected {' or '.join(RELEASES)}")
+        if name not in ALL_RELEASES:
+            raise ValueError(f"{script}: KERNELS: {name}: expected {' or '.join(ALL_RELEASES)}")
     return release in wanted
 
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from releases import RELEASES
 from steady_lab.errors import LabError
 from steady_lab.kernels import build as kernel_build
 from steady_lab.kernels import source as kernel_source
@@ -24,7 +25,7 @@ from steady_lab.kernels.build import (
     whole_files_only,
 )
 from steady_lab.kernels.modules import CHARIO, K2, Module, build_module
-from steady_lab.kernels.source import RELEASES, KernelSource, find_source
+from steady_lab.kernels.source import KernelSource, find_source
 from steady_lab.paths import GUEST_KERNEL, PROJECT
 from steady_lab.root.root import build_root
 from steady_lab.root.sandbox import Place, build_sandbox, start_inside
@@ -125,32 +126,6 @@ def test_damaged_archive_leaves_nothing_behind(
     with pytest.raises(LabError, match="unpacking .*package.deb failed"):
         find_source()
     assert list((tmp_path / "cache" / "src").iterdir()) == []
-
-
-def test_of_a_kernel_that_only_modules_are_built_for_the_private_headers_are_unpacked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    package = tmp_path / "package"
-    for name in ("block/blk.h", "drivers/mmc/core/bus.h", "kernel/fork.c"):
-        file = tmp_path / "linux-source-7.3" / name
-        file.parent.mkdir(parents=True)
-        file.touch()
-    archive = package / "usr/src/linux-source-7.3.tar.xz"
-    archive.parent.mkdir(parents=True)
-    subprocess.run(["tar", "-cJf", archive, "-C", tmp_path, "linux-source-7.3"], check=True)
-    control = package / "DEBIAN/control"
-    control.parent.mkdir()
-    fields = {"Package": "x", "Version": "1", "Architecture": "all"}
-    fields |= {"Maintainer": "x", "Description": "x"}
-    control.write_text("".join(f"{name}: {value}\n" for name, value in fields.items()))
-    built = tmp_path / "package.deb"
-    subprocess.run(["dpkg-deb", "--build", package, built], check=True, capture_output=True)
-    monkeypatch.setenv("STEADYIO_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("STEADYIO_KERNEL_SOURCE", raising=False)
-    monkeypatch.setattr(kernel_source, "fetch", lambda packages: [built])
-    tree = find_source(release="7.3").tree
-    files = {str(path.relative_to(tree)) for path in tree.rglob("*.*")}
-    assert files == {"block/blk.h", "drivers/mmc/core/bus.h"}
 
 
 def test_k2_refuses_a_release_it_was_not_tested_on() -> None:

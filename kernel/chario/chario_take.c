@@ -31,10 +31,12 @@ static int claim_child(struct device *dev, void *data)
 	if (claims->count == DISKS_MAX)
 		return -E2BIG;
 	claim = chario_claim_disk(dev->devt, claims);
-	if (IS_ERR(claim.held)) {
+	if (claim.held == ERR_PTR(-EBUSY))
 		pr_err("%s: %s is in use: unmount it first\n", CHARIO_NAME, dev_name(dev));
+	else if (IS_ERR(claim.held))
+		pr_err("%s: %s cannot be opened: %pe\n", CHARIO_NAME, dev_name(dev), claim.held);
+	if (IS_ERR(claim.held))
 		return PTR_ERR(claim.held);
-	}
 	claims->claim[claims->count++] = claim;
 	return 0;
 }

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from steady_lab.kernels.source import RELEASES
+from releases import RELEASES
 from steady_lab.paths import GUEST_PROJECT, PROJECT
 from steady_lab.targets.target import BootRequest
 from steady_lab.targets.uml import uml

@@ -4,7 +4,7 @@
 from pathlib import Path
 
 import pytest
-from steady_lab.kernels.source import RELEASES
+from releases import RELEASES
 from steady_lab.paths import GUEST_PROJECT, PROJECT
 from steady_lab.root.compiler import compile_inside
 from steady_lab.targets.target import BootRequest

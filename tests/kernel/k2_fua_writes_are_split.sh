@@ -3,7 +3,7 @@
 # DESCRIPTION: a write with FUA is scheduled and split; one that a flush must follow stays whole
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
-# KERNELS: 6.12
+# KERNELS: 6.12 7.3
 # On 6.1 neither enters the scheduler.
 . "$STEADY_TESTS/lib.sh"
 set -e

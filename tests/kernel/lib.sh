@@ -132,7 +132,7 @@ emmc_power_cut() {
 
 emmc_wait() {
 	for _ in $(seq 500); do
-		[ -b "$EMMC_NODE" ] && return
+		[ -b "$EMMC_NODE" ] && true 2>/dev/null <"$EMMC_NODE" && return
 		sleep 0.01
 	done
 	fail "$EMMC_NODE does not appear"

@@ -17,10 +17,10 @@ import pytest
 from harness import Recovered, Scenario, record, recover_all, recover_twice
 from mcap.exceptions import McapError
 from mcap.reader import make_reader
+from releases import RELEASES
 from steady_lab.devices.power_cut.card import Cut
 from steady_lab.devices.power_cut.plan import plan_cuts
 from steady_lab.devices.power_cut.write_log import WriteLog
-from steady_lab.kernels.source import RELEASES
 
 CUTS = int(os.environ.get("STEADY_CUTS", "30"))
 RECORD_BYTES = 1024

@@ -15,7 +15,7 @@ import pytest
 import test_kernel
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from steady_lab.kernels.source import RELEASES
+from releases import RELEASES
 from steady_lab.paths import GUEST_PROJECT
 from steady_lab.targets.target import BootRequest
 from steady_lab.targets.uml import uml

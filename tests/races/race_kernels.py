@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from steady_lab.kernels.architecture import SANITIZERS
 from steady_lab.kernels.modules import Module, build_module
-from steady_lab.kernels.source import RELEASES
-from steady_lab.kernels.watching import watching_kernel
+from steady_lab.kernels.watching import WATCHED_RELEASES, watching_kernel
 from steady_lab.paths import GUEST_PROJECT, PROJECT
 from steady_lab.targets.qemu import Qemu
 from steady_lab.targets.target import BootError, BootRequest, BootResult
@@ -36,7 +35,7 @@ TIMEOUT_S = 3600
 pytestmark = guest.needs_qemu
 
 
-KERNELS = [f"{release}-{one}" for release in RELEASES for one in SANITIZERS]
+KERNELS = [f"{release}-{one}" for release in WATCHED_RELEASES for one in SANITIZERS]
 each_kernel = pytest.mark.parametrize("kernel", KERNELS)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import test_kernel
 from busy import busy_cores
-from steady_lab.kernels.source import RELEASES
+from releases import RELEASES
 from steady_lab.targets import guest_init as guest
 
 SCRIPT = Path(__file__).parent / "events.sh"

@@ -10,7 +10,7 @@ from pathlib import Path
 import guest
 import pytest
 from steady_lab.figures.direct_path import RESERVED_MIB
-from steady_lab.kernels.stock import STOCK_RELEASES
+from steady_lab.kernels.source import RELEASES
 from test_kernel import SCRIPTS, header
 
 HERE = Path(__file__).parent
@@ -26,7 +26,7 @@ def cell(request: pytest.FixtureRequest, record_property: Callable[[str, object]
         record_property(name, value.stem if isinstance(value, Path) else value)
 
 
-@pytest.mark.parametrize("release", STOCK_RELEASES)
+@pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("disk", DISKS)
 @pytest.mark.parametrize("script", ["data_under_load", "changes_under_load"])
 def test_data_is_right(script: str, disk: str, release: str, work: Path) -> None:
@@ -34,14 +34,14 @@ def test_data_is_right(script: str, disk: str, release: str, work: Path) -> None
     assert result.exit_status == 0, result.output
 
 
-@pytest.mark.parametrize("release", STOCK_RELEASES)
+@pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("disk", PCI_DISKS)
 def test_a_disk_can_vanish_under_load(disk: str, release: str, work: Path) -> None:
     result = guest.run(HERE / "removal_under_load.sh", release, work, [disk])
     assert result.exit_status == 0, result.output
 
 
-@pytest.mark.parametrize("release", STOCK_RELEASES)
+@pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize(
     ("script", "disk"),
     # QEMU itself ends when its eMMC is suspended.
@@ -52,21 +52,21 @@ def test_a_card_as_a_character_device(script: str, disk: str, release: str, work
     assert result.exit_status == 0, result.output
 
 
-@pytest.mark.parametrize("release", STOCK_RELEASES)
+@pytest.mark.parametrize("release", RELEASES)
 def test_buffers_in_a_reserved_region(release: str, work: Path) -> None:
     script = HERE / "reserved_region.sh"
     result = guest.run(script, release, work, ["sd"], ["chario"], RESERVED_MIB)
     assert result.exit_status == 0, result.output
 
 
-@pytest.mark.parametrize("release", STOCK_RELEASES)
+@pytest.mark.parametrize("release", RELEASES)
 def test_buffers_by_address(release: str, work: Path) -> None:
     modules = [f"chario memory=512M+{RESERVED_MIB}M"]
     result = guest.run(HERE / "by_address.sh", release, work, ["sd"], modules, RESERVED_MIB)
     assert result.exit_status == 0, result.output
 
 
-@pytest.mark.parametrize("release", STOCK_RELEASES)
+@pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("disk", ("virtio", "nvme"))
 def test_recorder_tracer_and_bench_count_right(disk: str, release: str, work: Path) -> None:
     result = guest.run(HERE / "programs.sh", release, work, [disk], ["ext4"])
@@ -74,7 +74,7 @@ def test_recorder_tracer_and_bench_count_right(disk: str, release: str, work: Pa
     guest.assert_programs_counted_right(work)
 
 
-@pytest.mark.parametrize("release", STOCK_RELEASES)
+@pytest.mark.parametrize("release", RELEASES)
 def test_files_can_be_read_while_the_scheduler_changes(release: str, work: Path) -> None:
     modules = ["null_blk nr_devices=0"]
     result = guest.run(HERE / "files_while_switching.sh", release, work, modules=modules)
@@ -88,7 +88,7 @@ def test_async_depth_limits_background(release: str, work: Path) -> None:
     assert result.exit_status == 0, result.output
 
 
-@pytest.mark.parametrize("release", STOCK_RELEASES)
+@pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("script", STOCK_SCRIPTS, ids=lambda path: path.stem)
 def test_as_on_the_lab_kernel(script: Path, release: str, work: Path) -> None:
     modules = header(script).get("MODULES", "").split(";")

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from steady_lab.kernels.architecture import SANITIZERS
-from steady_lab.kernels.source import RELEASES
 from steady_lab.kernels.stock import STOCK_KERNELS, image_package
+from steady_lab.kernels.watching import WATCHED_RELEASES
 from steady_lab.pages.marked_part import with_part
 from steady_lab.paths import BUILD, PROJECT
 from steady_lab.root.lock import LINUX, STOCK, locked_packages
@@ -31,7 +31,7 @@ PAGE = PROJECT / "docs" / "reference" / "tested.md"
 STOCK_RESULTS, ARM64_RESULTS, RACES_RESULTS = (
     BUILD / "tests" / f"{name}.xml" for name in ("stock", "arm64", "races")
 )
-RACE_KERNELS = [f"{release}-{one}" for release in RELEASES for one in SANITIZERS]
+RACE_KERNELS = [f"{release}-{one}" for release in WATCHED_RELEASES for one in SANITIZERS]
 
 # What a test shows, by its name or, where it has one, by its script.
 WHAT = {

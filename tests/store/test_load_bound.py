@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 
 import pytest
-from steady_lab.kernels.source import RELEASES
+from releases import RELEASES
 from steady_lab.paths import GUEST_PROJECT, PROJECT
 from steady_lab.targets.target import BootRequest
 from steady_lab.targets.uml import uml

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from releases import RELEASES
 from steady_lab.devices.power_cut.card import Cut, CutCard
 from steady_lab.devices.power_cut.plan import plan_cuts
 from steady_lab.devices.power_cut.write_log import WriteLog
-from steady_lab.kernels.source import RELEASES
 from steady_lab.paths import BUILD, GUEST_PROJECT, PROJECT
 from steady_lab.targets.target import BootRequest
 from steady_lab.targets.uml import uml

@@ -16,8 +16,8 @@ from blk_tracer import why_not
 from blktrace_events import btt_d2c, read_blktrace
 from both import trace_with_both
 from kept import Kept, read_kept
+from releases import RELEASES
 from stays import compare
-from steady_lab.kernels.source import RELEASES
 from steady_lab.paths import GUEST_PROJECT
 
 SCRIPT = Path(__file__).parent / "beside_blktrace.sh"

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import test_kernel
 from kept import read_kept
-from steady_lab.kernels.source import RELEASES
+from releases import RELEASES
 from steady_lab.paths import GUEST_PROJECT
 
 HERE = Path(__file__).parent

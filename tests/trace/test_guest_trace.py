@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from releases import RELEASES
 from steady_lab.devices.spec import load_device
-from steady_lab.kernels.source import RELEASES
 from steady_lab.paths import BUILD, GUEST_PROJECT, PROJECT
 from steady_lab.targets.target import BootRequest
 from steady_lab.targets.uml import uml

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import test_kernel
 from kept import read_kept
-from steady_lab.kernels.source import RELEASES
+from releases import RELEASES
 from steady_lab.paths import GUEST_PROJECT
 
 SCRIPT = Path(__file__).parent / "known_times.sh"

@@ -15,6 +15,7 @@
 #include <linux/wait.h>
 
 #include "emmc.h"
+#include "hrtimer_setup.h"
 
 /* Removes the task from the queue. The caller completes it, without the lock. */
 static struct mmc_request *take(struct emmc_host *host, struct emmc_task *task)
@@ -221,8 +222,7 @@ void emmc_cqe_setup(struct emmc_host *host)
 		struct emmc_task *task = &host->task[i];
 
 		task->host = host;
-		hrtimer_init(&task->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
-		task->timer.function = task_due;
+		compat_hrtimer_setup(&task->timer, task_due, HRTIMER_MODE_ABS_SOFT);
 	}
 	spin_lock_init(&host->lock);
 	mutex_init(&host->submitting);

@@ -9,6 +9,7 @@
 #include <linux/mmc/mmc.h>
 
 #include "emmc.h"
+#include "hrtimer_setup.h"
 
 /* The time limit the MMC core asked for: for data from the CSD, for busy in milliseconds. */
 static u64 time_limit_ns(const struct mmc_request *mrq)
@@ -83,8 +84,7 @@ void emmc_host_setup(struct emmc_host *host)
 	struct mmc_host *mmc = host->mmc;
 
 	host->single.host = host;
-	hrtimer_init(&host->single.timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
-	host->single.timer.function = complete_single;
+	compat_hrtimer_setup(&host->single.timer, complete_single, HRTIMER_MODE_ABS_SOFT);
 
 	mmc->ops = &emmc_host_ops;
 	mmc->f_min = 400000;

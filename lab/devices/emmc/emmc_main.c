@@ -8,6 +8,7 @@
 #include <linux/platform_device.h>
 
 #include "emmc.h"
+#include "platform_remove.h"
 
 #define EMMC_DRIVER "steady_emmc"
 
@@ -52,8 +53,7 @@ static void emmc_remove(struct platform_device *pdev)
 
 static struct platform_driver emmc_driver = {
 	.probe = emmc_probe,
-	/* .remove returns int in 6.1 and void in 6.12; this is void in both. */
-	.remove_new = emmc_remove,
+	.compat_remove = emmc_remove,
 	.driver.name = EMMC_DRIVER,
 };
 

@@ -9,6 +9,7 @@
 #include <linux/pci_regs.h>
 #include <linux/slab.h>
 
+#include "hrtimer_setup.h"
 #include "steady_nvme.h"
 
 #define DONE_TAGS 32
@@ -372,8 +373,7 @@ int snvme_queues_create(struct snvme *dev)
 	INIT_LIST_HEAD(&dev->work_list);
 	for (index = 0; index <= SNVME_QUEUES_MAX; index++)
 		INIT_LIST_HEAD(&dev->cq[index].answers);
-	hrtimer_init(&dev->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_HARD);
-	dev->timer.function = timer_fires;
+	compat_hrtimer_setup(&dev->timer, timer_fires, HRTIMER_MODE_ABS_HARD);
 	dev->timer_ns = SSD_NEVER;
 	INIT_WORK(&dev->worker, work);
 

@@ -12,7 +12,7 @@ from steady_lab.errors import LabError
 from steady_lab.kernels.architecture import FLAVOURS, QEMU_FLAVOURS
 from steady_lab.kernels.source import RELEASES
 from steady_lab.kernels.stock import STOCK_KERNELS, stock_kernel
-from steady_lab.kernels.watching import watching_kernel
+from steady_lab.kernels.watching import WATCHED_RELEASES, watching_kernel
 from steady_lab.targets.qemu import CPUS_DEFAULT, BootKernel, Qemu
 from steady_lab.targets.qemu_disks import KINDS
 from steady_lab.targets.target import WALL_TIMEOUT_S_DEFAULT, BootRequest, Target
@@ -104,8 +104,9 @@ def _target(arguments: argparse.Namespace) -> Target:
 
 def _qemu_kernel(arguments: argparse.Namespace) -> BootKernel:
     if arguments.flavour in QEMU_FLAVOURS:
-        if arguments.kernel not in RELEASES:
-            raise LabError(f"--flavour {arguments.flavour} is of {' or '.join(RELEASES)} only")
+        if arguments.kernel not in WATCHED_RELEASES:
+            wanted = " or ".join(WATCHED_RELEASES)
+            raise LabError(f"--flavour {arguments.flavour} is of {wanted} only")
         return watching_kernel(arguments.kernel, arguments.flavour)
     return stock_kernel(arguments.kernel)
 

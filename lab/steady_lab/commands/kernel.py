@@ -12,7 +12,7 @@ from steady_lab.kernels.architecture import FLAVOURS, LOCKSTAT, QEMU_FLAVOURS
 from steady_lab.kernels.build import LabKernel, build_kernel
 from steady_lab.kernels.modules import ON_REQUEST, build_modules, sparse_findings
 from steady_lab.kernels.source import RELEASES, find_source
-from steady_lab.kernels.stock import STOCK_KERNELS, STOCK_RELEASES, stock_kernel
+from steady_lab.kernels.stock import STOCK_KERNELS, stock_kernel
 
 
 def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -29,9 +29,8 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     stock.add_argument("--kernel", choices=STOCK_KERNELS, default=RELEASES[0])
     flavours = (*FLAVOURS, *QEMU_FLAVOURS)
-    for action in (build, modules):
+    for action in (build, modules, source):
         add_kernel_arguments(action, flavours=flavours)
-    add_kernel_arguments(source, STOCK_RELEASES, flavours)
     build.add_argument(
         "--jobs", type=positive_int, metavar="N", help="parallel compilations [all cores]"
     )

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 
 from steady_lab.devices.faults import take_faults
 from steady_lab.devices.kind import Kind, Number
-from steady_lab.kernels.modules import Module
-from steady_lab.paths import PROJECT
+from steady_lab.kernels.modules import emulated
 from steady_lab.toml_table import Table
 
 QUEUE_DEPTH_MAX = 32
@@ -94,7 +93,7 @@ def _check_relations(tables: Mapping[str, Table], values: Mapping[str, int]) -> 
 
 EMMC = Kind(
     name="emmc",
-    module=Module("steady_emmc", PROJECT / "lab" / "devices", ("emmc", "media", "flash", "params")),
+    module=emulated("steady_emmc", "emmc"),
     node="/dev/mmcblk0",
     trouble=r"steady_emmc: (?:write_log ends early|memory is full)",
     numbers=NUMBERS,

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 
 from steady_lab.devices.faults import take_faults
 from steady_lab.devices.kind import Kind, Number
-from steady_lab.kernels.modules import Module
-from steady_lab.paths import PROJECT
+from steady_lab.kernels.modules import emulated
 from steady_lab.toml_table import Table
 
 MDTS_KIB_MAX = 1024
@@ -153,7 +152,7 @@ def _check_spare(drive: Table, values: Mapping[str, int], unit_kib: int) -> None
 
 NVME = Kind(
     name="nvme",
-    module=Module("steady_nvme", PROJECT / "lab" / "devices", ("nvme", "media", "flash", "params")),
+    module=emulated("steady_nvme", "nvme"),
     node="/dev/nvme0n1",
     trouble=r"steady_nvme: (?:no device|memory is full)",
     numbers=NUMBERS,

@@ -44,6 +44,14 @@ K2 = Module("k2", PROJECT / "kernel", ("k2", "policy", "compat"))
 CHARIO = Module("chario", PROJECT / "kernel", ("chario", "compat", "uapi"))
 # By the name that a boot asks for them with; no other boot has them.
 ON_REQUEST = {CHARIO.name: CHARIO}
+
+
+def emulated(name: str, folder: str) -> Module:
+    """Return the module of an emulated device, with what all of them are made of."""
+    shared = (*(f"lab/devices/{part}" for part in ("media", "flash", "params")), "kernel/compat")
+    return Module(name, PROJECT, (f"lab/devices/{folder}", *shared))
+
+
 # Loaded first on the debug kernels; its source says why.
 SHADOW = Module("module_shadow", PROJECT / "lab" / "kernel" / "module_shadow")
 

@@ -12,7 +12,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,10 +20,8 @@ from steady_lab.paths import cache_dir
 from steady_lab.root.apt import fetch
 from steady_lab.root.lock import LINUX, Package, locked_packages
 
-# The releases that lab kernels are built of; the first is the default. Of others (kernels/stock.py)
-# only private headers are needed.
-RELEASES = ("6.1", "6.12")
-PRIVATE_HEADERS = ("block", "drivers/mmc/core")
+# What lab kernels are built of, and modules for Debian's own kernels; the first is the default.
+RELEASES = ("6.1", "6.12", "7.3")
 
 
 def release_folder(build: Path, release: str) -> Path:
@@ -71,33 +68,36 @@ def packaged_source(release: str) -> KernelSource:
 
 def _unpacked_source(release: str) -> KernelSource:
     source = packaged_source(release)
-    if not source.tree.parent.is_dir():
+    if not (source.tree / "Makefile").is_file():
         (package,) = locked_packages(f"{LINUX}-{release}")
-        _unpack(package, source.tree.parent, () if release in RELEASES else PRIVATE_HEADERS)
+        _unpack(package, source.tree.parent)
     return source
 
 
-def _unpack(package: Package, home: Path, folders: Sequence[str]) -> None:
-    """Download, unpack all or `folders` beside the final place, then move into place at once."""
+def _unpack(package: Package, home: Path) -> None:
+    """Download, unpack beside the final place, then move into place at once."""
     (file,) = fetch([package])
     partial = home.with_name(f"{home.name}.partial-{os.getpid()}")
     partial.mkdir(parents=True)
     print(f"unpacking {package.name} (about 20 s, once)", file=sys.stderr)
     archive = f"./usr/src/{package.name}.tar.xz"
-    members = shlex.join(f"{package.name}/{folder}" for folder in folders)
     try:
         command = (
             f"set -o pipefail; dpkg-deb --fsys-tarfile {shlex.quote(str(file))}"
             f" | tar --extract --to-stdout {archive}"
-            f" | tar --extract --xz --directory {shlex.quote(str(partial))} {members}"
+            f" | tar --extract --xz --directory {shlex.quote(str(partial))}"
         )
         done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise LabError(f"unpacking {file} failed: {done.stderr.strip()[-400:]}")
+        tree = home / package.name
+        if not (tree / "Makefile").is_file():
+            # Of 7.3 earlier labs unpacked some headers only.
+            shutil.rmtree(home, ignore_errors=True)
         try:
             partial.rename(home)
         except OSError:
-            if not home.is_dir():
+            if not (tree / "Makefile").is_file():  # else another process was faster
                 raise
         file.unlink(missing_ok=True)
     finally:

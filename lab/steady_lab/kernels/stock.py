@@ -33,9 +33,8 @@ from steady_lab.root.lock import (
 from steady_lab.root.root import Root, build_root, build_root_13, guest_root, unpack_package
 from steady_lab.root.sandbox import Place, build_sandbox, run_inside
 
-STOCK_RELEASES = (*RELEASES, "7.3")
 ARM64_KERNELS = ("6.12-arm64",)
-STOCK_KERNELS = (*STOCK_RELEASES, *ARM64_KERNELS)
+STOCK_KERNELS = (*RELEASES, *ARM64_KERNELS)
 RECIPE_VERSION = 1
 INSIDE_STOCK = "/run/steadyio/stock"
 

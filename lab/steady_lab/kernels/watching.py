@@ -13,8 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steady_lab.kernels.build import LabKernel, build_kernel
-from steady_lab.kernels.source import find_source
+from steady_lab.kernels.source import RELEASES, find_source
 from steady_lab.root.lock import NATIVE
+
+# lab/kernel/qemu.config was made for these.
+WATCHED_RELEASES = RELEASES[:2]
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ need() {{
 }}
 wait_for_node() {{
     for _ in $(seq 1000); do
-        [ -b "$1" ] && return
+        {node_is_there} && return
         sleep 0.01
     done
     return 1
@@ -120,10 +120,14 @@ def init_script(
     command: Sequence[str],
     loads: Sequence[ModuleLoad],
     node: str,
+    node_comes_early: bool = False,
     environment: Mapping[str, str],
     virtual_timeout_s: int,
 ) -> str:
-    """The text of the init script for one boot."""
+    """The text of the init script for one boot.
+
+    `node_comes_early`: when the kernel makes it, the disk cannot be opened yet.
+    """
     insmods = [
         f"need {shlex.join([*load.program, str(load.path), *load.params])}" for load in loads
     ]
@@ -141,6 +145,7 @@ def init_script(
         virtual_timeout_s=virtual_timeout_s,
         insmods="\n".join(insmods),
         exports="\n".join(exports),
+        node_is_there='true 2>/dev/null <"$1"' if node_comes_early else '[ -b "$1" ]',
         wait_for_node=f"need wait_for_node {node}" if node else ":",
         unload=" ".join(unload) or '""',
         command=shlex.join(command),

@@ -30,9 +30,11 @@ from steady_lab.targets.uml_modules import module_loads, seen_by_guest
 
 VIRTUAL_TIMEOUT_S_DEFAULT = 36_000
 MEMORY_MIB = {"base": 512, "debug": 1024}
-# 6.12 on UML with a gcc before 13: KASAN checks every memset(), even those in mm/slub.c, and
+# 6.12 and 7.3 on UML, gcc before 13: KASAN checks every memset(), even those in mm/slub.c, and
 # reports the red zones that SLUB's own debugging writes. KASAN finds the same bugs as they do.
-RELEASE_ARGUMENTS = {"6.12": ("slab_debug=-",)}
+RELEASE_ARGUMENTS = dict.fromkeys(("6.12", "7.3"), ("slab_debug=-",))
+# There a disk's node is made well before its partitions are looked for.
+NODE_COMES_EARLY = "7.3"
 # 2026-01-01 00:00:00 UTC in nanoseconds: every guest starts at the same time of day.
 VIRTUAL_START_NS = 1_767_225_600_000_000_000
 
@@ -138,6 +140,7 @@ def _init_text(target: Uml, request: BootRequest, device: DeviceSpec | None) -> 
         command=request.command,
         loads=loads,
         node=node,
+        node_comes_early=kernel.release == NODE_COMES_EARLY,
         environment=_variables(built, node) | dict(request.environment),
         virtual_timeout_s=target.virtual_timeout_s,
     )

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A platform driver's remove() that returns nothing: .remove_new, on 6.1 and 6.12; .remove, which
+ * there returns an int or is the older name, on 7.3.
+ */
+#ifndef COMPAT_PLATFORM_REMOVE_H
+#define COMPAT_PLATFORM_REMOVE_H
+
+#include "linux_7_3.h"
+
+#ifdef COMPAT_LINUX_7_3
+#define compat_remove remove
+#else
+#define compat_remove remove_new
+#endif
+
+#endif /* COMPAT_PLATFORM_REMOVE_H */
