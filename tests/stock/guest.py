@@ -36,13 +36,9 @@ def run(
     work: Path,
     disks: Sequence[str] = (),
     modules: Sequence[str] = (),
-    reserved_mib: int = 0,
     timeout_s: float = TIMEOUT_S,
 ) -> BootResult:
-    kernel = stock_kernel(name)
-    return run_on(
-        kernel, script, work, disks, modules, timeout_s=timeout_s, reserved_mib=reserved_mib
-    )
+    return run_on(stock_kernel(name), script, work, disks, modules, timeout_s=timeout_s)
 
 
 def run_on(
@@ -54,8 +50,9 @@ def run_on(
     environment: Mapping[str, str] | None = None,
     timeout_s: float = TIMEOUT_S,
     reserved_mib: int = 0,
+    arguments: Sequence[str] = (),
 ) -> BootResult:
-    """`environment`: more than what each script finds there."""
+    """`environment`: more than what each script finds there; `arguments`: the script's."""
     build_helpers(architecture=kernel.architecture)
     helpers = helpers_folder(kernel.architecture).relative_to(PROJECT)
     variables = {
@@ -67,7 +64,7 @@ def run_on(
         "STEADY_IOS": str(IOS_CARD if {"sd", "emmc"} & set(disks) else IOS),
         **(environment or {}),
     }
-    command = ["sh", f"{GUEST_PROJECT}/{script.relative_to(PROJECT)}"]
+    command = ["sh", f"{GUEST_PROJECT}/{script.relative_to(PROJECT)}", *arguments]
     request = BootRequest(
         command, work, modules=modules, environment=variables, timeout_s=timeout_s
     )

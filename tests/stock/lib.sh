@@ -3,7 +3,7 @@
 # Helpers for the tests on stock kernels; source as:  . "$STEADY_STOCK/lib.sh"
 . "$STEADY_TESTS/lib.sh"
 
-REGION_KIB=4096
+REGION_KIB=2048
 JOBS=4
 
 # zero DISK: what a stream needs before it.

@@ -8,7 +8,7 @@ set -e
 disk=${STEADY_DISKS%% *}
 name=${disk#/dev/}
 mkfs.ext4 -q -F "$disk"
-mkdir /run/mounted
+mkdir -p /run/mounted
 mount "$disk" /run/mounted
 
 "$STEADY" record --dir /run/mounted/recording --size 4KiB --period 10ms --duration 3s \

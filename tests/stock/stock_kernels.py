@@ -9,88 +9,75 @@ from pathlib import Path
 
 import guest
 import pytest
+from shared_boot import Machine, Run
 from steady_lab.figures.direct_path import RESERVED_MIB
 from steady_lab.kernels.source import RELEASES
 from test_kernel import SCRIPTS, header
 
 HERE = Path(__file__).parent
-DISKS = ("virtio", "scsi", "nvme", "sd", "emmc", "null")
-PCI_DISKS = ("virtio", "scsi", "nvme")
 STOCK_SCRIPTS = sorted(path for path in SCRIPTS.glob("*.sh") if header(path).get("STOCK") == "yes")
+DATA = ("data_under_load", "changes_under_load")
 
 
-@pytest.fixture(autouse=True)
-def cell(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> None:
-    """What tested.py makes a cell of."""
-    for name, value in request.node.callspec.params.items():
-        record_property(name, value.stem if isinstance(value, Path) else value)
+def runs(disk: str, *names: str) -> tuple[Run, ...]:
+    return tuple(Run(HERE / f"{name}.sh", disk) for name in names)
 
 
-@pytest.mark.parametrize("release", RELEASES)
-@pytest.mark.parametrize("disk", DISKS)
-@pytest.mark.parametrize("script", ["data_under_load", "changes_under_load"])
-def test_data_is_right(script: str, disk: str, release: str, work: Path) -> None:
-    result = guest.run(HERE / f"{script}.sh", release, work, [disk])
-    assert result.exit_status == 0, result.output
-
-
-@pytest.mark.parametrize("release", RELEASES)
-@pytest.mark.parametrize("disk", PCI_DISKS)
-def test_a_disk_can_vanish_under_load(disk: str, release: str, work: Path) -> None:
-    result = guest.run(HERE / "removal_under_load.sh", release, work, [disk])
-    assert result.exit_status == 0, result.output
-
-
-@pytest.mark.parametrize("release", RELEASES)
-@pytest.mark.parametrize(
-    ("script", "disk"),
-    # QEMU itself ends when its eMMC is suspended.
-    [("chario_under_load", "sd"), ("chario_under_load", "emmc"), ("chario_suspend", "sd")],
+SD = Machine(
+    "sd",
+    # The first has use for buffers by address, and loads chario without them at its end; the last
+    # powers the guest off.
+    runs("sd", "by_address", *DATA, "chario_under_load", "reserved_region", "chario_suspend"),
+    ("sd",),
+    (f"chario memory=512M+{RESERVED_MIB}M",),
+    RESERVED_MIB,
 )
-def test_a_card_as_a_character_device(script: str, disk: str, release: str, work: Path) -> None:
-    result = guest.run(HERE / f"{script}.sh", release, work, [disk], ["chario"])
-    assert result.exit_status == 0, result.output
+# QEMU itself ends when its eMMC is suspended.
+EMMC = Machine("emmc", runs("emmc", *DATA, "chario_under_load"), ("emmc",), ("chario",))
+PCI = Machine(
+    "pci",
+    (
+        *runs("virtio", *DATA, "programs", "removal_under_load"),
+        *runs("nvme", *DATA, "programs", "removal_under_load"),
+        *runs("scsi", *DATA, "removal_under_load"),
+        *runs("null", *DATA),
+    ),
+    ("virtio", "nvme", "scsi", "null"),
+    ("ext4",),
+)
 
 
-@pytest.mark.parametrize("release", RELEASES)
-def test_buffers_in_a_reserved_region(release: str, work: Path) -> None:
-    script = HERE / "reserved_region.sh"
-    result = guest.run(script, release, work, ["sd"], ["chario"], RESERVED_MIB)
-    assert result.exit_status == 0, result.output
+def null(release: str) -> Machine:
+    only = runs("", "async_depth") if release == "7.3" else ()
+    scripts = (*map(Run, STOCK_SCRIPTS), *runs("", "files_while_switching"), *only)
+    return Machine("null", scripts, modules=("null_blk nr_devices=0",))
 
 
-@pytest.mark.parametrize("release", RELEASES)
-def test_buffers_by_address(release: str, work: Path) -> None:
-    modules = [f"chario memory=512M+{RESERVED_MIB}M"]
-    result = guest.run(HERE / "by_address.sh", release, work, ["sd"], modules, RESERVED_MIB)
-    assert result.exit_status == 0, result.output
+MACHINES = [
+    pytest.param(machine, release, id=f"{machine.name}-{release}")
+    for release in RELEASES
+    for machine in (SD, PCI, EMMC, null(release))
+]
 
 
-@pytest.mark.parametrize("release", RELEASES)
-@pytest.mark.parametrize("disk", ("virtio", "nvme"))
-def test_recorder_tracer_and_bench_count_right(disk: str, release: str, work: Path) -> None:
-    result = guest.run(HERE / "programs.sh", release, work, [disk], ["ext4"])
-    assert result.exit_status == 0, result.output
-    guest.assert_programs_counted_right(work)
-
-
-@pytest.mark.parametrize("release", RELEASES)
-def test_files_can_be_read_while_the_scheduler_changes(release: str, work: Path) -> None:
-    modules = ["null_blk nr_devices=0"]
-    result = guest.run(HERE / "files_while_switching.sh", release, work, modules=modules)
-    assert result.exit_status == 0, result.output
-
-
-@pytest.mark.parametrize("release", ["7.3"])
-def test_async_depth_limits_background(release: str, work: Path) -> None:
-    modules = ["null_blk nr_devices=0"]
-    result = guest.run(HERE / "async_depth.sh", release, work, modules=modules)
-    assert result.exit_status == 0, result.output
-
-
-@pytest.mark.parametrize("release", RELEASES)
-@pytest.mark.parametrize("script", STOCK_SCRIPTS, ids=lambda path: path.stem)
-def test_as_on_the_lab_kernel(script: Path, release: str, work: Path) -> None:
-    modules = header(script).get("MODULES", "").split(";")
-    result = guest.run(script, release, work, modules=list(filter(None, modules)))
-    assert result.exit_status == 0, result.output
+@pytest.mark.parametrize(("machine", "release"), MACHINES)
+def test_each_script_passes(
+    machine: Machine,
+    release: str,
+    work: Path,
+    record_property: Callable[[str, object], None],
+) -> None:
+    passed: set[Run] = set()
+    try:
+        for run, status in machine.boot(release, work).items():
+            if status == 0 and run.script.stem == "programs":
+                guest.assert_programs_counted_right(work / run.name)
+            if status == 0:
+                passed.add(run)
+    finally:
+        # What tested.py makes cells of.
+        record_property("release", release)
+        for run in machine.runs:
+            record_property(f"cell {run.name}", "passed" if run in passed else "failed")
+    failed = [run.name for run in machine.runs if run not in passed]
+    assert not failed, f"{', '.join(failed)}: the output is above"
