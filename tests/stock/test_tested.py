@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What tests/stock/tested.py reads out of results."""
+
+from pathlib import Path
+
+from tested import rows
+
+DATA = "k2: data, with counted splitting and with `rt_block_us`"
+REMOVED = "k2: the disk removed under load"
+
+
+def results(folder: Path, *cases: str) -> Path:
+    file = folder / "results.xml"
+    file.write_text(f"<testsuite>{''.join(cases)}</testsuite>")
+    return file
+
+
+def case(name: str, inside: str = "", **properties: str) -> str:
+    pairs = "".join(f'<property name="{k}" value="{v}"/>' for k, v in properties.items())
+    return f'<testcase name="{name}"><properties>{pairs}</properties>{inside}</testcase>'
+
+
+def test_a_boot_of_several_scripts_has_a_cell_for_each(tmp_path: Path) -> None:
+    cells = {"cell data_under_load-nvme": "passed", "cell removal_under_load-nvme": "failed"}
+    boot = case("test_each_script_passes[pci-6.1]", "<failure/>", release="6.1", **cells)
+    assert rows(results(tmp_path, boot), "release") == {
+        (DATA, "NVMe"): {"6.1": True},
+        (REMOVED, "NVMe"): {"6.1": False},
+    }
+
+
+def test_a_test_of_its_own_is_a_cell_that_failed_if_it_did(tmp_path: Path) -> None:
+    about = {"script": "data_under_load", "disk": "sd", "kernel": "6.12-arm64"}
+    good, bad = case("a[1]", **about), case("a[2]", "<failure/>", **about)
+    for cases, passed in ((good,), True), ((bad,), False), ((good, bad), False):
+        found = rows(results(tmp_path, *cases), "kernel")
+        assert found == {(DATA, "SD card (sdhci)"): {"6.12-arm64": passed}}
