@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from tested import rows
+from tested import earlier, rows
 
 DATA = "k2: data, with counted splitting and with `rt_block_us`"
 REMOVED = "k2: the disk removed under load"
@@ -35,3 +35,23 @@ def test_a_test_of_its_own_is_a_cell_that_failed_if_it_did(tmp_path: Path) -> No
     for cases, passed in ((good,), True), ((bad,), False), ((good, bad), False):
         found = rows(results(tmp_path, *cases), "kernel")
         assert found == {(DATA, "SD card (sdhci)"): {"6.12-arm64": passed}}
+
+
+def test_what_did_not_run_stays_as_the_page_has_it_unless_its_kernel_is_another() -> None:
+    columns = {"6.1": "6.1 now", "6.12": "6.12 now"}
+    lines = [
+        "<!-- tested: written by hand -->",
+        "",
+        "| what | disk | 6.1 now | 6.12 before |",
+        "| --- | --- | --- | --- |",
+        f"| {DATA} | NVMe | passed | passed |",
+        f"| {REMOVED} | NVMe | **failed** | passed |",
+        f"| {REMOVED} | virtio-blk | not run | passed |",
+        "| what is no longer tested | NVMe | passed | passed |",
+        "<!-- /tested -->",
+    ]
+    assert earlier("\n".join(lines), "tested", columns) == {
+        (DATA, "NVMe"): {"6.1": True},
+        (REMOVED, "NVMe"): {"6.1": False},
+        (REMOVED, "virtio-blk"): {},
+    }

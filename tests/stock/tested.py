@@ -2,6 +2,7 @@
 """docs/reference/tested.md: what passed on which kernel.
 
 Out of the last `make test-stock`, which has 64-bit ARM apart, and of the last `make test-races`.
+What did not run this time stays, unless its kernel is another one now.
 
 By hand: build/venv/bin/python tests/stock/tested.py [--write]
 """
@@ -43,7 +44,7 @@ WHAT = {
     "reserved_region": "chario, O_DIRECT: buffers in a region of device-dax",
     "by_address": "chario: buffers by address, in declared memory only",
     "files_while_switching": "k2: its files read during a switch",
-    "async_depth": "k2: `queue/async_depth` limits background only",
+    "async_depth": "k2: `queue/async_depth`, which 7.3 has, limits background only",
     "programs": "`steady record`, `trace` and `bench`: counts",
     # Of 64-bit ARM.
     "test_a_disk_can_vanish_under_load": "k2: the disk removed under load",
@@ -69,6 +70,7 @@ DISKS_OF = {
     "test_k2_in_the_kernel_tests": "null",
     "test_a_seeded_bug_is_found": "",
 }
+WORDS = {True: "passed", False: "**failed**", None: "not run"}
 Row = tuple[str, str]
 
 
@@ -125,15 +127,38 @@ def versions() -> dict[str, str]:
     }
 
 
+def earlier(page: str, name: str, columns: Mapping[str, str]) -> dict[Row, dict[str, bool]]:
+    """The cells that the page has of the same kernels, and of what is still tested."""
+    part = page.partition(f"<!-- {name}: ")[2].partition(f"<!-- /{name} -->")[0]
+    lines = [line[2:-2].split(" | ") for line in part.splitlines() if line.startswith("| ")]
+    if not lines:
+        return {}
+    kernels = {text: kernel for kernel, text in columns.items()}
+    known = (*WHAT.values(), *(f"k2: {header(one)['DESCRIPTION']}" for one in kernel_tests()))
+    passed = {word: value for value, word in WORDS.items() if value is not None}
+    return {
+        (what, disk): {
+            kernels[text]: passed[word]
+            for text, word in zip(lines[0][2:], words, strict=True)
+            if text in kernels and word in passed
+        }
+        for what, disk, *words in lines[2:]
+        if what.startswith(known)
+    }
+
+
+def kernel_tests() -> list[Path]:
+    return [path for path in SCRIPTS.glob("*.sh") if header(path).get("STOCK") == "yes"]
+
+
 def table(columns: Mapping[str, str], found: Mapping[Row, Mapping[str, bool]]) -> Iterator[str]:
     """Lines of a table, with the columns that were run."""
+    found = {row: cells for row, cells in found.items() if cells}
     ran = [name for name in columns if any(name in cells for cells in found.values())]
     yield f"| what | disk | {' | '.join(columns[name] for name in ran)} |"
     yield f"| --- | --- |{' --- |' * len(ran)}"
     for (what, disk), cells in sorted(found.items(), key=lambda row: (row[0][1], row[0][0])):
-        words = [
-            {True: "passed", False: "**failed**", None: "not run"}[cells.get(name)] for name in ran
-        ]
+        words = [WORDS[cells.get(name)] for name in ran]
         yield f"| {what} | {disk} | {' | '.join(words)} |"
 
 
@@ -161,10 +186,13 @@ def main() -> int:
         # What was not run here stays as it is.
         if not results.is_file():
             continue
-        part = "\n".join([*table(columns, rows(results, column)), "", emulated(), ""])
+        page = PAGE.read_text(encoding="utf-8")
+        found = earlier(page, name, columns)
+        for row, ran in rows(results, column).items():
+            found.setdefault(row, {}).update(ran)
+        part = "\n".join([*table(columns, found), "", emulated(), ""])
         print(part)
         if "--write" in sys.argv[1:]:
-            page = PAGE.read_text(encoding="utf-8")
             PAGE.write_text(with_part(page, name, COMMAND, part), encoding="utf-8")
     return 0
 
