@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import shutil
+import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from steady_lab.hashes import sha256_file
 from steady_lab.kernels.modules import K2, Kernel, build_modules, on_request
 from steady_lab.paths import BUILD, GUEST_KERNEL, GUEST_PROJECT, GUEST_WORK, PROJECT
 from steady_lab.root.compiler import compile_inside
+from steady_lab.root.lock import NATIVE
 from steady_lab.root.root import emulator_root, guest_root
 from steady_lab.targets.guest_init import Console, ModuleLoad, init_script
 from steady_lab.targets.guest_run import (
@@ -52,6 +54,7 @@ OPTIONS_9P = "trans=virtio,version=9p2000.L,msize=262144"
 # patch is complete; seen once in some 60 boots, when the clock became stable.
 EMULATION_FAULT = "Oops: int3"
 INIT_SOURCE = PROJECT / "lab" / "qemu" / "init.c"
+TSC_SOURCE = PROJECT / "lab" / "qemu" / "tsc.c"
 
 
 class BootKernel(Kernel, Protocol):
@@ -256,22 +259,37 @@ def _kernel_arguments(target: Qemu) -> Sequence[str]:
         *("oops=panic", "random.trust_cpu=on", "no_hash_pointers"),
         *("sysctl.kernel.hung_task_panic=1", *target.machine.kernel_arguments),
         *_reserved(target),
+        *_known_rate(target),
     )
+
+
+def _known_rate(target: Qemu) -> list[str]:
+    """What a PC would measure, and on a busy machine measures wrong. Counted clocks are exact."""
+    if target.machine != PC or target.counts_instructions:
+        return []
+    return [f"tsc_early_khz={_tsc_khz()}"]
+
+
+@functools.cache
+def _tsc_khz() -> int:
+    done = subprocess.run([_built(TSC_SOURCE)], capture_output=True, text=True, check=True)
+    return int(done.stdout)
 
 
 def _archive(kernel: BootKernel, script: bytes) -> bytes:
     modules = kernel.module_closure(ROOT_MODULES)
     files = {f"modules/{order:02d}-{name}": body for order, (name, body) in enumerate(modules)}
-    files |= {"init": _init_program(kernel.architecture).read_bytes(), "init.sh": script}
+    files |= {"init": _built(INIT_SOURCE, kernel.architecture).read_bytes(), "init.sh": script}
     return initramfs(files, ("dev", "modules", "root"))
 
 
 @functools.cache
-def _init_program(architecture: str) -> Path:
-    program = BUILD / "qemu" / f"init-{architecture}-{sha256_file(INIT_SOURCE)[:16]}"
+def _built(source: Path, architecture: str = NATIVE) -> Path:
+    name = f"{source.stem}-{architecture}-{sha256_file(source)[:16]}"
+    program = BUILD / "qemu" / name
     if not program.is_file():
         flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-static"]
-        compile_inside([INIT_SOURCE], program, flags, architecture=architecture)
+        compile_inside([source], program, flags, architecture=architecture)
     return program
 
 
