@@ -4,6 +4,7 @@
 
 use serde::Serialize;
 
+use super::computing;
 use super::distribution::Distribution;
 use super::rows::Item;
 use super::shown::Shown;
@@ -50,6 +51,9 @@ pub struct CallsOf {
     pub sum_ns: u64,
     #[serde(flatten)]
     pub times: Distribution,
+    /// Of a thread: for how long it had a CPU from the end of an I/O to the end of the next, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_per_io: Option<Distribution>,
 }
 
 /// Calls without a request of their own, of one kind, that waited most for the same.
@@ -126,9 +130,18 @@ pub fn of<'a>(shown: &Shown, key: impl Fn(u32, Option<i32>) -> Option<Whose<'a>>
             bytes: items.iter().filter_map(|item| item.row.bytes).sum(),
             sum_ns: times_ns.iter().sum(),
             times: Distribution::of(times_ns)?,
+            cpu_per_io: None,
         })
     });
     sorted(sums, |sum| sum.sum_ns)
+}
+
+/// By thread, the longest sum first.
+pub fn of_threads(shown: &Shown) -> Vec<CallsOf> {
+    let mut cpu = computing::per_io(shown);
+    let mut threads = of(shown, |pid, _| Some((pid, None, None)));
+    threads.iter_mut().for_each(|thread| thread.cpu_per_io = cpu.remove(&thread.pid));
+    threads
 }
 
 /// Those without a request of their own, the longest sum first.

@@ -141,7 +141,7 @@ impl Record {
             requests,
             flushes_and_discards: groups(&shown.flushes_and_discards),
             calls: calls::sums(shown),
-            threads: calls::of(shown, |pid, _| Some((pid, None, None))),
+            threads: calls::of_threads(shown),
             processes: calls::of(shown, |pid, _| Some((process(pid), None, None))),
             cgroups: calls::of(shown, |pid, _| Some((0, None, Some(trace.processes.cgroup(pid)?)))),
             files: calls::of(shown, |pid, fd| Some((process(pid), Some(fd?), None))),

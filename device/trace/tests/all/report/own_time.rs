@@ -259,3 +259,51 @@ fn who_ended_a_sleep_is_named_only_as_far_as_it_is_known() {
         assert_eq!(words::by(comm, pid, context), expected);
     }
 }
+
+/// Reads every 10 ms; behind each the thread computes for so many us. It runs 40 us before each, 1 us until it sleeps,
+/// and 1 us behind the wakeup.
+fn computing(us: &[u64]) -> Script {
+    let mut script = Script::new();
+    for (number, computes_us) in us.iter().enumerate() {
+        let at_us = 10_000 * (number as u64 + 1);
+        let extent = extent("RS", 2048 + 8 * number as u64, 8);
+        wake(&mut script, at_us - 50, IDLE, None);
+        switch(&mut script, at_us - 40, IDLE, "R", READER);
+        script.at(at_us * US).on(1).named(7, READER);
+        script.enter(Call::Pread64).block('Q', extent).block('G', extent).block('D', extent);
+        switch(&mut script, at_us + 1, READER, "S", IDLE);
+        script.at((at_us + 90) * US).on(0).named(0, "swapper/0").block('C', extent);
+        wake(&mut script, at_us + 91, IDLE, None);
+        switch(&mut script, at_us + 99, IDLE, "R", READER);
+        script.at((at_us + 100) * US).on(1).named(7, READER).exit(Call::Pread64, 4096);
+        switch(&mut script, at_us + 100 + computes_us, READER, "S", IDLE);
+    }
+    script
+}
+
+/// Of the one thread of these events.
+fn cpu_per_io(events: &[Event]) -> Value {
+    let record = valid(&record(&follow(events), &question()));
+    assert_eq!(record["threads"].as_array().unwrap().len(), 1, "{record:#}");
+    record["threads"][0]["cpu_per_io"].clone()
+}
+
+#[test]
+fn what_a_thread_computes_from_one_io_to_the_next_is_counted_with_its_largest() {
+    let found = cpu_per_io(&computing(&[200, 700, 300, 5]).events);
+    assert_eq!((found["count"].as_u64(), found["max_ns"].as_u64()), (Some(3), Some(742_000)));
+    assert_eq!(found["p50_ns"], 342_000);
+}
+
+#[test]
+fn it_is_unknown_if_a_switch_is_missing() {
+    let mut events = computing(&[200, 700, 300]).events;
+    let switched_in =
+        |event: &&Event| matches!(event.what, EventKind::Switch(to) if to.next.pid == 7);
+    let missing = *events.iter().filter(switched_in).nth(3).unwrap();
+    events.retain(|event| *event != missing);
+    assert_eq!(cpu_per_io(&events), Value::Null);
+    let reads: Vec<Event> =
+        events.into_iter().filter(|event| !matches!(event.what, EventKind::Switch(_))).collect();
+    assert_eq!(cpu_per_io(&reads), Value::Null);
+}
