@@ -118,7 +118,7 @@ fn open(path: &Path, job: &Job) -> io::Result<File> {
     if !file.is_some_and(|file| file.buffered) {
         flags |= libc::O_DIRECT;
     }
-    match file.map(|file| file.sync).unwrap_or_default() {
+    match file.map_or(job.sync, |file| file.sync) {
         FileSync::None => {}
         // Not rustix's DSYNC, which is O_SYNC on Linux.
         FileSync::Dsync => flags |= libc::O_DSYNC,
@@ -143,23 +143,30 @@ mod tests {
     use super::*;
     use crate::spec::expand::{Selection, Spec};
 
+    /// The flags of what the one job of a workload opens; `tables` and `keys` are of that workload.
+    fn opened_with(tables: &str, keys: &str) -> i32 {
+        let text = format!(
+            "schema = \"steadyio.workload/1\"\nname = \"a\"\nseed = 1\n[length]\nios = 1\n{tables}\
+             [[variant]]\nname = \"v\"\n[[job]]\nname = \"rt\"\nclass = \"rt\"\nop = \"write\"\n\
+             bs_kib = 4\n{keys}\n"
+        );
+        let plan = Spec::parse(&text).unwrap().plan(&Selection::default()).unwrap();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let opened = open(file.path(), &plan[0].groups[0].points[0].jobs[0]).unwrap();
+        let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", opened.as_raw_fd()));
+        let flags = info.unwrap();
+        let flags = flags.lines().find_map(|line| line.strip_prefix("flags:")).unwrap();
+        i32::from_str_radix(flags.trim(), 8).unwrap()
+    }
+
     #[test]
-    fn a_job_opens_its_file_with_the_sync_that_it_names() {
+    fn a_job_opens_its_file_or_the_device_with_the_sync_that_it_names() {
         for (sync, wanted) in [("none", 0), ("dsync", libc::O_DSYNC), ("full", libc::O_SYNC)] {
-            let text = format!(
-                "schema = \"steadyio.workload/1\"\nname = \"a\"\nseed = 1\n[length]\nios = 1\n\
-                 [filesystem]\ntype = \"ext4\"\nmib = 64\n[[variant]]\nname = \"v\"\n\
-                 [[job]]\nname = \"rt\"\nclass = \"rt\"\nop = \"write\"\nbs_kib = 4\n\
-                 file = {{ mib = 1, buffered = true, sync = \"{sync}\" }}\n"
-            );
-            let plan = Spec::parse(&text).unwrap().plan(&Selection::default()).unwrap();
-            let file = tempfile::NamedTempFile::new().unwrap();
-            let opened = open(file.path(), &plan[0].groups[0].points[0].jobs[0]).unwrap();
-            let info = format!("/proc/self/fdinfo/{}", opened.as_raw_fd());
-            let info = std::fs::read_to_string(info).unwrap();
-            let flags = info.lines().find_map(|line| line.strip_prefix("flags:")).unwrap();
-            let flags = i32::from_str_radix(flags.trim(), 8).unwrap();
-            assert_eq!(flags & libc::O_SYNC, wanted, "{sync}");
+            let file = format!("file = {{ mib = 1, buffered = true, sync = \"{sync}\" }}");
+            let on_file = opened_with("[filesystem]\ntype = \"ext4\"\nmib = 64\n", &file);
+            assert_eq!(on_file & libc::O_SYNC, wanted, "{sync}");
+            let keys = format!("arrivals = \"periodic\"\ngap_us = 9\nsync = \"{sync}\"");
+            assert_eq!(opened_with("", &keys) & libc::O_SYNC, wanted, "{sync}");
         }
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Checks of the keys that state when a job's I/Os arrive.
 
-use crate::spec::workload::{Class, Job, Pattern, SpecError, Workload};
+use crate::spec::workload::{Class, FileSync, Job, Pattern, SpecError, Workload};
 
 /// Checks all jobs.
 pub fn check(workload: &Workload) -> Result<(), SpecError> {
@@ -30,6 +30,7 @@ fn keys(job: &Job) -> [(&'static str, Option<u64>); 7] {
 fn check_without(job: &Job) -> Result<(), String> {
     match keys(job).into_iter().find(|(_, value)| value.is_some()) {
         Some((key, _)) => Err(format!("{key}: only allowed with arrivals")),
+        None if job.sync != FileSync::None => Err("sync: only allowed with arrivals".into()),
         None => Ok(()),
     }
 }
@@ -76,6 +77,9 @@ fn check_load(job: &Job, workload: &Workload) -> Result<(), String> {
     }
     if job.think_us > 0 {
         return Err(format!("arrivals with think_us = {}: only one of them", job.think_us));
+    }
+    if job.sync != FileSync::None && (job.file.is_some() || !job.op.writes()) {
+        return Err("sync: only for writes to the device itself; a file has file.sync".into());
     }
     if job.file.as_ref().is_some_and(|file| file.grow) {
         return Err("arrivals with file.grow: the file must be written in full beforehand".into());

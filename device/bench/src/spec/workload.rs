@@ -245,6 +245,9 @@ pub struct Job {
     /// Share of reads of a mixed operation in percent.
     #[serde(default, deserialize_with = "optional_percent")]
     pub read_percent: Option<u64>,
+    /// When a write to the device itself counts as done; with arrivals.
+    #[serde(default)]
+    pub sync: FileSync,
     /// How the job uses its file; needed with a file system, and only then allowed.
     pub file: Option<JobFile>,
     /// Sweep points at which it runs; empty: all.
@@ -293,7 +296,7 @@ impl Pattern {
     }
 }
 
-/// When a write to a file counts as done, as `open(2)` has it.
+/// When a write counts as done, as `open(2)` has it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileSync {

@@ -9,7 +9,7 @@ use steadyio_bench::fio::job::JobFile;
 use steadyio_bench::fio::output;
 use steadyio_bench::fio::think::{Target, ThinkLog};
 use steadyio_bench::spec::expand::{Selection, Setting, Spec};
-use steadyio_bench::spec::workload::{Class, Data, Ioprio, Job, Op};
+use steadyio_bench::spec::workload::{Class, Data, FileSync, Ioprio, Job, Op};
 use steadyio_core::device::Device;
 use steadyio_testing::skip;
 
@@ -172,6 +172,7 @@ fn job(op: Op, bs_kib: u64, think_us: u64, think_jitter_us: u64) -> Job {
         fifo: None,
         data: Data::Random,
         read_percent,
+        sync: FileSync::None,
         file: None,
         at: Vec::new(),
     }

@@ -190,6 +190,12 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
     ("ioprio = \"rt/0\"", "think_us = 5\nthink_jitter_us = 6", &["think_jitter_us = 6", "0 to"]),
     ("ioprio = \"idle\"", "think_us = 5\nthink_jitter_us = 1", &["job bg", "think_jitter_us"]),
     ("ioprio = \"rt/0\"", "gap_us = 5", &["job rt", "gap_us", "only allowed with arrivals"]),
+    ("ioprio = \"rt/0\"", "sync = \"dsync\"", &["job rt", "sync", "only allowed with arrivals"]),
+    (
+        "ioprio = \"rt/0\"",
+        "arrivals = \"periodic\"\ngap_us = 9\nsync = \"dsync\"",
+        &["job rt", "sync: only for writes to the device itself"],
+    ),
     ("ioprio = \"rt/0\"", "arrivals = \"weekly\"", &["arrivals", "weekly", "`periodic`"]),
     ("ioprio = \"rt/0\"", "arrivals = \"poisson\"", &["poisson", "needs gap_us"]),
     (
