@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from steady_lab.kernels.source import RELEASES
 from steady_lab.paths import GUEST_PROJECT
 from steady_lab.search.judge import bound_of_an_io, bounds
 from steady_lab.search.sets import TaskSet, random_card, random_set, toml
@@ -57,14 +58,14 @@ def run_random(work: Path, card_seed: int, set_seeds: range) -> list[Observed]:
     return [seen for made in sets for seen in observed(work, path, made)]
 
 
-def run(work: Path, card: Path, sets: list[TaskSet]) -> None:
+def run(work: Path, card: Path, sets: list[TaskSet], release: str = RELEASES[0]) -> None:
     """Leave a record of each set on the card in the work folder."""
     for made in sets:
         (work / f"{made.name}.tasks.toml").write_text(toml(made.tasks), encoding="utf-8")
         (work / f"{made.name}.workload.toml").write_text(toml(made.workload), encoding="utf-8")
     names = " ".join(made.name for made in sets)
     script = RUN.format(names=names, project=GUEST_PROJECT)
-    result = uml().boot(BootRequest(["sh", "-c", script], work, card, timeout_s=3600))
+    result = uml(release).boot(BootRequest(["sh", "-c", script], work, card, timeout_s=3600))
     assert result.exit_status == 0, result.output[-3000:]
 
 

@@ -33,7 +33,8 @@ pub fn changes(device: &Device, set: &TaskSet, now: &[Response]) -> Vec<Option<C
             for (what, found) in &of_all {
                 offer(what.clone(), found);
             }
-            if let Some((what, changed)) = higher_level(set, index) {
+            let higher = higher_level(set, index).filter(|(_, set)| device.check(set).is_ok());
+            if let Some((what, changed)) = higher {
                 offer(what, &responses(device, &changed));
             }
             best

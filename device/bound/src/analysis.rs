@@ -7,7 +7,7 @@
 //! level. `docs/reference/bound.md` derives the sums below.
 
 use crate::Work;
-use crate::device::{Device, Op};
+use crate::device::{Around, Device, Op};
 use crate::tasks::{BackgroundOp, Task, TaskOp, TaskSet};
 
 /// Without splitting, k2 merges background up to this (`K2_MERGE_BYTES_MAX`).
@@ -29,11 +29,11 @@ pub struct Terms {
     pub higher_levels: u64,
     /// What the device has when an I/O comes: pieces of background, requests of lower levels.
     pub blocking: u64,
-    /// Flushes of the background, which go past k2.
+    /// Flushes of the background, which go past k2, but for what the cache holds.
     pub flush: u64,
     /// Background that has waited for `background_wait_ms_max`.
     pub background_wait: u64,
-    /// Pauses of the flash and a cache that is full, from all that is written meanwhile.
+    /// Pauses of the flash and the writing back of the cache, from all that is written meanwhile.
     pub stalls: u64,
     /// Taken off: how much later than the first the last of several jobs comes.
     pub later: u64,
@@ -93,13 +93,17 @@ pub fn responses(device: &Device, set: &TaskSet) -> Vec<Response> {
 struct Load<'a> {
     device: &'a Device,
     set: &'a TaskSet,
-    /// Of each task: its I/O as a whole, and its requests.
+    /// Of each task: its I/O as a whole, its requests, and how often it waits for the device: a durable write and the
+    /// flush behind it come one after the other.
     whole: Vec<Work>,
     parts: Vec<Vec<Work>>,
+    waits: Vec<u64>,
     /// Commands of the background, one of each kind, as large as they get.
     background: Vec<Work>,
+    flush: Work,
     /// The largest write of all, in KiB.
     write_kib_max: u64,
+    cache_is_used: bool,
 }
 
 impl<'a> Load<'a> {
@@ -114,9 +118,18 @@ impl<'a> Load<'a> {
                 sizes.map(|kib| with_host(device.command(task_op(task), kib))).collect()
             })
             .collect();
-        let whole = parts.iter().map(|parts| parts.iter().copied().sum()).collect();
-        let background = background_commands(device, set).into_iter().map(with_host).collect();
-        Load { device, set, whole, parts, background, write_kib_max: write_kib_max(set) }
+        let flush = with_host(device.flush());
+        let of_all = |(task, parts): (&Task, &Vec<Work>)| {
+            let written: Work = parts.iter().copied().sum();
+            if is_flushed(device, task) { (written + flush, 2) } else { (written, 1) }
+        };
+        let (whole, waits) = set.tasks.iter().zip(&parts).map(of_all).unzip();
+        let background: Vec<Work> =
+            background_commands(device, set).into_iter().map(with_host).collect();
+        let mut commands = parts.iter().flatten().chain(&background);
+        let cache_is_used = commands.any(|command| command.cached_kib > 0);
+        let write_kib_max = write_kib_max(set);
+        Load { device, set, whole, parts, waits, background, flush, write_kib_max, cache_is_used }
     }
 
     /// The longest of any number of jobs in a row that are each late for the next.
@@ -147,7 +160,7 @@ impl<'a> Load<'a> {
     /// them longest.
     fn window(&self, index: usize, ios: u64, found: &[Response]) -> Option<Terms> {
         let mut longest = Terms::default();
-        for blocking in self.blocking(index, ios) {
+        for blocking in self.blocking(index, ios * self.waits[index]) {
             let terms = self.window_with(index, ios, blocking, found)?;
             if longest.sum() < terms.sum() {
                 longest = terms;
@@ -165,13 +178,24 @@ impl<'a> Load<'a> {
         found: &[Response],
     ) -> Option<Terms> {
         let task = &self.set.tasks[index];
-        let last = *self.parts[index].last()?;
+        let waits = ios * self.waits[index];
+        let last_ns = match self.waits[index] {
+            1 => self.parts[index].last()?.ns,
+            _ => self.flush.ns,
+        };
         let is_of_level = |(other, task_there): &(usize, &Task)| {
             *other != index && task_there.level == task.level
         };
         let same_level = self.set.tasks.iter().enumerate().filter(is_of_level);
-        let same_level = same_level.map(|(other, _)| self.whole[other]).sum::<Work>() * ios;
+        let same_level = same_level.map(|(other, _)| self.whole[other]).sum::<Work>() * waits;
         let own = self.whole[index] * ios;
+        let cpu_ns = (task.cpu_us * 1_000).saturating_mul(ios);
+        let around = Around {
+            waits,
+            between_kib: if waits > 1 { self.device.written_kib_max(cpu_ns) } else { 0 },
+            write_kib_max: self.write_kib_max,
+            cache_is_used: self.cache_is_used,
+        };
         let mut start_ns = 0;
         loop {
             let higher = self.higher_levels(task.level, start_ns, found)?;
@@ -180,16 +204,16 @@ impl<'a> Load<'a> {
             let all = own + same_level + blocking + higher + flush + forced;
             let terms = Terms {
                 own: own.ns,
-                cpu: (task.cpu_us * 1_000).saturating_mul(ios),
+                cpu: cpu_ns,
                 same_level: same_level.ns,
                 higher_levels: higher.ns,
                 blocking: blocking.ns,
                 flush: flush.ns,
                 background_wait: forced.ns,
-                stalls: self.device.stalls_ns(all, self.write_kib_max),
+                stalls: self.device.stalls_ns(all, &around),
                 later: 0,
             };
-            let next_ns = terms.sum().saturating_sub(last.ns);
+            let next_ns = terms.sum().saturating_sub(last_ns);
             if next_ns <= start_ns {
                 return Some(terms);
             }
@@ -200,11 +224,11 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// What the device may have when each of these I/Os comes: as many commands of lower levels and
+    /// What the device may have each time that the task waits: as many commands of lower levels and
     /// of the background as may be in flight. With room for several, one more may slip in between two
     /// requests of the same I/O. Of one command each is looked at, since a short write may stall the
     /// flash; of several, the longest times and the largest writes are taken together.
-    fn blocking(&self, index: usize, ios: u64) -> Vec<Work> {
+    fn blocking(&self, index: usize, waits: u64) -> Vec<Work> {
         let level = self.set.tasks[index].level;
         let inflight_max = usize::try_from(self.set.k2.inflight_max).unwrap_or(usize::MAX);
         let slipped_in = if inflight_max > 1 { self.parts[index].len() - 1 } else { 0 };
@@ -212,7 +236,7 @@ impl<'a> Load<'a> {
         let tasks = self.set.tasks.iter().zip(&self.parts);
         let lower = tasks.filter(|(task, _)| task.level > level).flat_map(|(_, parts)| parts);
         let mut commands: Vec<Work> = lower.copied().collect();
-        if blocking_max == 1 && ios == 1 {
+        if blocking_max == 1 && waits == 1 {
             commands.extend(&self.background);
             commands.push(Work::default());
             return commands;
@@ -228,7 +252,7 @@ impl<'a> Load<'a> {
         let ns = most(|work| work.ns);
         let (written_kib, cached_kib) =
             (most(|work| work.written_kib), most(|work| work.cached_kib));
-        vec![Work { ns, written_kib, cached_kib } * ios]
+        vec![Work { ns, written_kib, cached_kib, flushes: 0 } * waits]
     }
 
     /// Requests of higher levels that come until the last request starts, and those of jobs that
@@ -251,10 +275,7 @@ impl<'a> Load<'a> {
     fn flushes(&self, start_ns: u64) -> Work {
         let distance_us = self.set.background.as_ref().and_then(|bg| bg.flush_distance_us_min);
         let Some(distance_us) = distance_us else { return Work::default() };
-        let flush = self.device.flush();
-        let host_ns = self.set.host.command_us * 1_000;
-        let flush = Work { ns: flush.ns.saturating_add(host_ns), ..flush };
-        flush * (start_ns / (distance_us * 1_000) + 1)
+        self.flush * (start_ns / (distance_us * 1_000) + 1)
     }
 
     /// Background that is served before real-time, since it has waited for so long.
@@ -266,13 +287,18 @@ impl<'a> Load<'a> {
         let most = |what: fn(&Work) -> u64| self.background.iter().map(what).max().unwrap_or(0);
         let (written_kib, cached_kib) =
             (most(|work| work.written_kib), most(|work| work.cached_kib));
-        let command = Work { ns: most(|work| work.ns), written_kib, cached_kib };
+        let command = Work { ns: most(|work| work.ns), written_kib, cached_kib, flushes: 0 };
         command * (start_ns / (wait_ms * 1_000_000) + 1)
     }
 }
 
 fn part_kib(task: &Task, set: &TaskSet, part: u64) -> u64 {
     (task.kib - part * set.k2.max_sectors_kb).min(set.k2.max_sectors_kb)
+}
+
+/// Whether the kernel sends a flush behind each of its writes.
+fn is_flushed(device: &Device, task: &Task) -> bool {
+    task.durable && device.has_cache()
 }
 
 fn task_op(task: &Task) -> Op {

@@ -55,8 +55,8 @@ pub struct Device {
     seen: AllSeen,
     #[serde(default, rename = "limits")]
     _limits: toml::Table,
-    #[serde(default, rename = "probe")]
-    _probe: toml::Table,
+    #[serde(default)]
+    probe: Probe,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -72,8 +72,8 @@ struct Card {
     _capacity_mib: u64,
     #[serde(default, rename = "seed")]
     _seed: u64,
-    #[serde(default, rename = "units")]
-    _units: u64,
+    #[serde(default)]
+    units: u64,
     #[serde(default, rename = "stripe_kib")]
     _stripe_kib: u64,
 }
@@ -132,6 +132,14 @@ struct Slow {
     length_us: u64,
 }
 
+/// What was probed.
+#[derive(Debug, Clone, Default, Deserialize)]
+struct Probe {
+    /// The kernel's name.
+    #[serde(default)]
+    disk: String,
+}
+
 /// What a profile's times rest on.
 #[derive(Debug, Clone, Default, Deserialize)]
 struct AllSeen {
@@ -178,6 +186,13 @@ impl Default for Cache {
     }
 }
 
+fn no_bound(key: &str) -> BoundError {
+    BoundError(format!(
+        "{key}: no bound is known for an SSD, as the times of its commands depend on all that was written before and \
+         on what it collects meanwhile; only a card has one (kind = \"{KIND}\")"
+    ))
+}
+
 impl Device {
     /// Reads and checks a device spec.
     pub fn parse(text: &str) -> Result<Device, BoundError> {
@@ -185,10 +200,7 @@ impl Device {
             text.parse().map_err(|error: toml::de::Error| BoundError(error.to_string()))?;
         let kind = loose.get("kind").and_then(toml::Value::as_str).unwrap_or(KIND);
         if kind != KIND {
-            return Err(BoundError(format!(
-                "kind = \"{kind}\": no bound is known for it, as its times depend on what was \
-                 written before; must be \"{KIND}\""
-            )));
+            return Err(no_bound(&format!("kind = \"{kind}\"")));
         }
         let mut device: Device =
             toml::from_str(text).map_err(|error| BoundError(error.to_string()))?;
@@ -197,6 +209,9 @@ impl Device {
             return Err(BoundError(format!(
                 "schema = \"{found}\": must be \"{device}\" or \"{profile}\""
             )));
+        }
+        if device.probe.disk.starts_with("nvme") {
+            return Err(no_bound(&format!("probe.disk = \"{}\"", device.probe.disk)));
         }
         device.has_writes = loose.contains_key("write");
         if !device.has_writes && device.schema == DEVICE_SCHEMAS[0] {
@@ -219,13 +234,38 @@ impl Device {
                 set.name, self.name
             )));
         }
-        // The kernel sends a flush behind each such write, which waits for what the cache holds.
-        let durable = set.tasks.iter().find(|task| task.durable && self.cache.kib > 0);
-        if let Some(task) = durable {
-            return Err(BoundError(format!(
-                "task {}: durable = true: no bound is known on {}, which has a volatile cache",
-                task.name, self.name
-            )));
+        if self.has_cache() { self.check_durable(set) } else { Ok(()) }
+    }
+
+    /// The kernel sends a flush behind each durable write, which goes past k2, as the write does on 6.1.
+    fn check_durable(&self, set: &TaskSet) -> Result<(), BoundError> {
+        let Some(durable) = set.tasks.iter().find(|task| task.durable) else { return Ok(()) };
+        let fail = |name: &str, text: &str| {
+            Err(BoundError(format!(
+                "task {name}: {text}, as {} has a volatile cache: the flush behind each write of \
+                 {} goes past k2",
+                self.name, durable.name
+            )))
+        };
+        for task in &set.tasks {
+            match (task.durable, task.level) {
+                (true, 1..) => {
+                    let level = task.level;
+                    return fail(
+                        &task.name,
+                        &format!("durable = true, level = {level}: must be level 0"),
+                    );
+                }
+                (false, 0) => return fail(&task.name, "level = 0: must be 1 or more"),
+                _ => {}
+            }
+        }
+        let flushes = set.background.as_ref().and_then(|bg| bg.flush_distance_us_min);
+        if let Some(distance_us) = flushes {
+            let text = format!(
+                "durable = true beside flush_distance_us_min = {distance_us}: no bound is known"
+            );
+            return fail(&durable.name, &text);
         }
         Ok(())
     }
@@ -243,11 +283,12 @@ impl Device {
             Op::Read => Work { ns: flash_ns(&self.read), ..Work::default() },
             Op::Write if kib <= self.cache.kib => {
                 let ns = self.cache.base_ns + kib * self.cache.per_kib_ns;
-                Work { ns: ns + bus_ns + self.card.status_ns, written_kib: 0, cached_kib: kib }
+                let ns = ns + bus_ns + self.card.status_ns;
+                Work { ns, cached_kib: kib, ..Work::default() }
             }
             Op::Write | Op::DurableWrite => {
                 let ns = flash_ns(&self.write) + self.card.status_ns;
-                Work { ns, written_kib: kib, cached_kib: 0 }
+                Work { ns, written_kib: kib, ..Work::default() }
             }
             Op::Discard => {
                 let ns = self.erase.base_ns + kib * self.erase.per_kib_ns;
@@ -270,15 +311,27 @@ impl Device {
         Some((usual_ns, cost.jump_ns + cost.jitter_ns + slow_ns))
     }
 
-    /// A flush of a cache that is full.
+    /// A flush, without the time to write what the cache holds: [`Device::stalls_ns`] adds that.
     pub fn flush(&self) -> Work {
-        let ns = self.flush.base_ns + self.cache.kib * self.write.per_kib_ns;
-        Work { ns, written_kib: self.cache.kib, cached_kib: 0 }
+        Work { ns: self.flush.base_ns, flushes: 1, ..Work::default() }
+    }
+
+    /// Writes end in a cache that loses them with the power, and the kernel sends a flush behind each that is durable.
+    pub fn has_cache(&self) -> bool {
+        self.cache.kib > 0
+    }
+
+    /// The most that can be written, onto the flash or into the cache, in this time.
+    pub fn written_kib_max(&self, ns: u64) -> u64 {
+        let units = self.card.units.max(1);
+        let flash_ns = self.write.per_kib_ns / units;
+        let kib_ns = if self.has_cache() { flash_ns.min(self.cache.per_kib_ns) } else { flash_ns };
+        ns / kib_ns.max(1)
     }
 
     /// How often the cache is found full, at most, while it takes so much. From one such write to
     /// the next, both included, more is written than it holds.
-    fn drains(&self, cached_kib: u64, write_kib_max: u64) -> u64 {
+    fn found_full(&self, cached_kib: u64, write_kib_max: u64) -> u64 {
         if cached_kib <= self.cache.kib {
             return 1;
         }
@@ -286,21 +339,54 @@ impl Device {
         cached_kib.saturating_sub(write_kib_max) / apart_kib + 1
     }
 
-    /// What comes on top: pauses of the flash and writes that find the cache full, by how much is
-    /// written, and once what a probe saw beyond these times.
-    /// `write_kib_max`: the largest of these writes, which a cache does not take when less is free.
-    pub fn stalls_ns(&self, work: Work, write_kib_max: u64) -> u64 {
-        let mut written_kib = work.written_kib;
-        let mut ns = self.seen.read.beyond_ns.max(self.seen.write.beyond_ns);
-        if self.cache.kib > 0 && work.cached_kib > 0 {
-            let drains = self.flush() * self.drains(work.cached_kib, write_kib_max);
-            ns = ns.saturating_add(drains.ns);
-            written_kib = written_kib.saturating_add(drains.written_kib);
+    /// How often the cache is written back because it is full, and how much is written back in all. No more than it
+    /// held, and what it took since.
+    fn written_back(&self, work: Work, around: &Around) -> (u64, u64) {
+        if !around.cache_is_used {
+            return (0, 0);
         }
-        if self.write.pause_kib > 0 && written_kib > 0 {
-            let pauses = written_kib / self.write.pause_kib + 1;
-            ns = ns.saturating_add(pauses.saturating_mul(self.write.pause_ns));
-        }
-        ns
+        let full = if work.cached_kib > 0 {
+            let found = |cached_kib| self.found_full(cached_kib, around.write_kib_max);
+            let in_one = found(work.cached_kib.saturating_add(around.between_kib));
+            in_one.min(found(work.cached_kib).saturating_add(around.waits - 1))
+        } else {
+            0
+        };
+        let held_kib = self.cache.kib.saturating_add(around.between_kib);
+        let held_kib = held_kib.min(self.cache.kib.saturating_mul(around.waits));
+        let each_full_kib = full.saturating_add(work.flushes).saturating_mul(self.cache.kib);
+        (full, each_full_kib.min(held_kib.saturating_add(work.cached_kib)))
     }
+
+    /// What comes on top: pauses of the flash and the writing back of the cache, by how much is written, and once what
+    /// a probe saw beyond these times.
+    pub fn stalls_ns(&self, work: Work, around: &Around) -> u64 {
+        let (full, back_kib) = self.written_back(work, around);
+        let full_ns = full.saturating_mul(self.flush.base_ns);
+        let back_ns = back_kib.saturating_mul(self.write.per_kib_ns).saturating_add(full_ns);
+        let beyond_ns = self.seen.read.beyond_ns.max(self.seen.write.beyond_ns);
+        let pauses = self.pauses(work.written_kib.saturating_add(back_kib), around);
+        back_ns.saturating_add(beyond_ns).saturating_add(pauses.saturating_mul(self.write.pause_ns))
+    }
+
+    fn pauses(&self, written_kib: u64, around: &Around) -> u64 {
+        if self.write.pause_kib == 0 || written_kib == 0 {
+            return 0;
+        }
+        let in_one = written_kib.saturating_add(around.between_kib) / self.write.pause_kib + 1;
+        in_one.min((written_kib / self.write.pause_kib).saturating_add(around.waits))
+    }
+}
+
+/// What others may have done to the flash before the work that a window counts, and between its parts.
+#[derive(Debug, Clone, Copy)]
+pub struct Around {
+    /// The stretches of the window in which something waits; between them its thread computes.
+    pub waits: u64,
+    /// What others may write while it computes, without being waited for.
+    pub between_kib: u64,
+    /// The largest write, which a cache does not take when less is free.
+    pub write_kib_max: u64,
+    /// Something is written into the cache.
+    pub cache_is_used: bool,
 }

@@ -123,7 +123,7 @@ pub struct Task {
     /// Computing before, between and after, per I/O.
     #[serde(default, deserialize_with = "bounded::<_, 0, MINUTE_US>")]
     pub cpu_us: u64,
-    /// With O_DSYNC; on a device with a volatile cache no bound is known.
+    /// With O_DSYNC.
     #[serde(default)]
     pub durable: bool,
     /// The systemd service whose threads do this; None: some other program's.

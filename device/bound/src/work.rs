@@ -13,6 +13,8 @@ pub struct Work {
     pub written_kib: u64,
     /// Into the volatile cache.
     pub cached_kib: u64,
+    /// Each writes back what the cache holds.
+    pub flushes: u64,
 }
 
 impl Add for Work {
@@ -23,6 +25,7 @@ impl Add for Work {
             ns: self.ns.saturating_add(other.ns),
             written_kib: self.written_kib.saturating_add(other.written_kib),
             cached_kib: self.cached_kib.saturating_add(other.cached_kib),
+            flushes: self.flushes.saturating_add(other.flushes),
         }
     }
 }
@@ -35,6 +38,7 @@ impl Mul<u64> for Work {
             ns: self.ns.saturating_mul(times),
             written_kib: self.written_kib.saturating_mul(times),
             cached_kib: self.cached_kib.saturating_mul(times),
+            flushes: self.flushes.saturating_mul(times),
         }
     }
 }

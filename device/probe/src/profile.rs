@@ -135,6 +135,8 @@ pub struct Limits {
 pub struct Probe {
     pub steady: String,
     pub kernel: String,
+    /// The kernel's name of it, which tells an SSD.
+    pub disk: String,
     pub seconds: u64,
 }
 

@@ -123,6 +123,24 @@ def random_tasks(
     return tasks, background, knobs, seconds
 
 
+def durable_set(card: dict[str, Any], seed: int) -> TaskSet:
+    """A random set of which one or two tasks write with O_DSYNC, for cards with a cache: there,
+    such tasks are of level 0, and no others are."""
+    pick = random.Random(f"durable {card['name']} {seed}")
+    tasks, background, knobs, _ = random_tasks(card, seed)
+    flush_us = int(card["cache"]["kib"] * card["write"]["per_kib_ns"] / 1000)
+    durable = pick.choice((1, 1, 2))
+    for index, task in enumerate(tasks):
+        task["period_us"] += (4 if index < durable else 2) * durable * flush_us
+        if index < durable:
+            task |= {"op": "write", "kib": pick.choice((4, 16, 64)), "level": 0, "durable": True}
+        else:
+            task["level"] = max(1, task["level"])
+    seconds = 1 + max(task["period_us"] for task in tasks) * PERIODS // 1_000_000
+    name = f"{card['name']}-durable-{seed}"
+    return task_set(name, seed, tasks, background, knobs, seconds)
+
+
 def one_task(op: str, kib: int, background_op: str, split_kib: int) -> TaskSet:
     """A task with some thousand I/Os, so that its p99 is known well."""
     task = {"name": "task", "op": op, "kib": kib, "level": 0, "ios": 1}
@@ -171,7 +189,8 @@ def task_set(
 
 def job_of(task: dict[str, Any]) -> dict[str, Any]:
     """Return the job of a workload that does what a task describes."""
-    return {
+    sync = {"sync": "dsync"} if task.get("durable") else {}
+    return sync | {
         "name": task["name"],
         "class": "rt",
         "op": f"rand{task['op']}",

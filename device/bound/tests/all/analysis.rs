@@ -113,6 +113,44 @@ fn a_write_that_finds_the_cache_full_waits_for_it() {
     assert_eq!(bounds_us(&card(more), &set), [Some(116 + 36 + 200 + 4_096)]);
 }
 
+const CACHE: &str = "cache = { kib = 512, base_ns = 20_000, per_kib_ns = 1_000 }";
+const DURABLE: &str = "[[task]]\nname = \"log\"\nop = \"write\"\ndurable = true\nkib = 16\nlevel = 0\n\
+                       period_us = 100_000\n";
+
+#[test]
+fn behind_a_durable_write_comes_a_flush() {
+    assert_eq!(bounds_us(&card(CACHE), &tasks(DURABLE)), [Some(328 + 200)]);
+    assert_eq!(bounds_us(&card(""), &tasks(DURABLE)), [Some(328)]);
+}
+
+#[test]
+fn a_durable_write_waits_twice_and_for_what_the_cache_holds() {
+    let background = "background = { op = \"write\", kib = 512, durable = false }";
+    let terms = found(&card(CACHE), &tasks(&format!("{background}\n{DURABLE}")))[0].job.unwrap();
+    assert_eq!((terms.own, terms.blocking), (528_000, 2 * 36_000));
+    // The first piece may find the cache full; all that is written back is what it held, and the two pieces.
+    assert_eq!(terms.stalls, 200_000 + (512 + 2 * 16) * 8_000);
+}
+
+#[test]
+fn a_durable_write_delays_lower_levels_with_its_flush() {
+    let set = tasks(&format!("{DURABLE}{LOWER}"));
+    assert_eq!(found(&card(CACHE), &set)[1].job.unwrap().higher_levels, 528_000);
+}
+
+#[test]
+fn while_a_thread_computes_others_bring_the_next_pause_near() {
+    let write =
+        "write = { base_ns = 200_000, per_kib_ns = 8_000, pause_kib = 1024, pause_ns = 3_000_000 }";
+    let stalls_us = |cpu_us: u64| {
+        let task = ONE.replace("10_000", &format!("100_000\nios = 2\ncpu_us = {cpu_us}"));
+        let set = tasks(&format!("background = {{ op = \"write\", kib = 512 }}\n{task}"));
+        found(&card(write), &set)[0].job.unwrap().stalls / 1_000
+    };
+    // Each I/O may meet one, but only if there is time to write 1024 KiB between them.
+    assert_eq!((stalls_us(10), stalls_us(4_500)), (3_000, 6_000));
+}
+
 #[test]
 fn a_slow_episode_counts_for_each_command() {
     let more = "slow = { period_us = 1_000_000, length_us = 50_000 }\n\

@@ -53,16 +53,33 @@ fn tasks_that_may_find_no_tag_are_refused() {
 fn a_drive_whose_times_depend_on_its_past_has_no_bound() {
     let text = std::fs::read_to_string("../../experiments/devices/samsung-970-evo-plus-250gb.toml");
     let error = Device::parse(&text.unwrap()).unwrap_err().to_string();
-    assert!(error.contains("kind = \"nvme\": no bound is known"), "{error}");
+    assert!(error.contains("kind = \"nvme\": no bound is known for an SSD"), "{error}");
+    let card = std::fs::read_to_string("../../experiments/devices/foresee-ncemad9d-usb.toml");
+    let profile = |disk: &str| {
+        let text = card.as_ref().unwrap().replace("steadyio.device/1", "steadyio.profile/1");
+        Device::parse(&format!("{text}\n[probe]\ndisk = \"{disk}\"\n"))
+    };
+    profile("mmcblk0").unwrap();
+    let error = profile("nvme0n1").unwrap_err().to_string();
+    assert!(error.contains("probe.disk = \"nvme0n1\": no bound is known for an SSD"), "{error}");
 }
 
 #[test]
-fn durable_writes_have_no_bound_where_a_flush_follows_each() {
-    let text = TASK.replace("op = \"read\"", "op = \"write\"\ndurable = true");
-    let set = TaskSet::parse(&with_k2("inflight_max = 1", &text)).unwrap();
-    super::card("").check(&set).unwrap();
-    let error = super::card("cache = { kib = 512 }").check(&set).unwrap_err().to_string();
-    assert!(error.contains("task a: durable = true: no bound is known on card"), "{error}");
+fn durable_writes_beside_what_their_flushes_would_pass_are_refused() {
+    let durable = TASK.replace("op = \"read\"", "op = \"write\"\ndurable = true");
+    let reads = TASK.replace("\"a\"", "\"b\"");
+    let flushes = "background = { op = \"write\", kib = 4, flush_distance_us_min = 1_000 }\n";
+    for (text, part) in [
+        (durable.replace("level = 0", "level = 3"), "task a: durable = true, level = 3: must be"),
+        (format!("{durable}{reads}"), "task b: level = 0: must be 1 or more"),
+        (format!("{flushes}{durable}"), "flush_distance_us_min = 1000: no bound is known"),
+    ] {
+        let set = TaskSet::parse(&with_k2("inflight_max = 1", &text)).unwrap();
+        super::card("").check(&set).unwrap();
+        let error = super::card("cache = { kib = 512 }").check(&set).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+        assert!(error.contains("card has a volatile cache"), "{error}");
+    }
 }
 
 #[test]

@@ -197,7 +197,12 @@ impl Measuring<'_> {
                 max_sectors_kb: self.number("max_sectors_kb"),
                 nr_requests: self.number("nr_requests"),
             },
-            probe: Probe { steady: steady.into(), kernel: kernel.release, seconds: 0 },
+            probe: Probe {
+                steady: steady.into(),
+                kernel: kernel.release,
+                disk: self.device.disk.clone(),
+                seconds: 0,
+            },
         }
     }
 
