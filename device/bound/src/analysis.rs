@@ -189,7 +189,7 @@ impl<'a> Load<'a> {
         let same_level = self.set.tasks.iter().enumerate().filter(is_of_level);
         let same_level = same_level.map(|(other, _)| self.whole[other]).sum::<Work>() * waits;
         let own = self.whole[index] * ios;
-        let cpu_ns = (task.cpu_us * 1_000).saturating_mul(ios);
+        let cpu_ns = (task.cpu_us() * 1_000).saturating_mul(ios);
         let around = Around {
             waits,
             between_kib: if waits > 1 { self.device.written_kib_max(cpu_ns) } else { 0 },

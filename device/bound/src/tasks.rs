@@ -17,6 +17,8 @@ const KIB_MAX: u64 = 65_536;
 const MINUTE_US: u64 = 60_000_000;
 const NAME_CHARS_MAX: usize = 64;
 const TASKS_MAX: usize = 256;
+/// `TASK_COMM_LEN` without the byte that ends it.
+const THREAD_BYTES_MAX: usize = 15;
 
 /// A task set.
 #[derive(Debug, Clone, Deserialize)]
@@ -120,9 +122,11 @@ pub struct Task {
     /// From a time to the end of its last I/O; None: the period.
     #[serde(default, deserialize_with = "deadline_us")]
     deadline_us: Option<u64>,
-    /// Computing before, between and after, per I/O.
-    #[serde(default, deserialize_with = "bounded::<_, 0, MINUTE_US>")]
-    pub cpu_us: u64,
+    /// Computing before, between and after, per I/O; None: a trace tells, or none.
+    #[serde(default, deserialize_with = "cpu_us")]
+    pub cpu_us: Option<u64>,
+    /// The kernel's name of its thread, by which a trace tells what it computes; None: the task's name.
+    thread: Option<String>,
     /// With O_DSYNC.
     #[serde(default)]
     pub durable: bool,
@@ -146,7 +150,20 @@ fn deadline_us<'de, D: Deserializer<'de>>(de: D) -> Result<Option<u64>, D::Error
     bounded::<D, 1, MINUTE_US>(de).map(Some)
 }
 
+fn cpu_us<'de, D: Deserializer<'de>>(de: D) -> Result<Option<u64>, D::Error> {
+    bounded::<D, 0, MINUTE_US>(de).map(Some)
+}
+
 impl Task {
+    pub fn cpu_us(&self) -> u64 {
+        self.cpu_us.unwrap_or(0)
+    }
+
+    /// As the kernel has it, which cuts what is longer.
+    pub fn thread(&self) -> &str {
+        self.thread.as_deref().unwrap_or(&self.name[..self.name.len().min(THREAD_BYTES_MAX)])
+    }
+
     pub fn deadline_us(&self) -> u64 {
         self.deadline_us.unwrap_or(self.period_us)
     }
@@ -177,6 +194,17 @@ impl TaskSet {
         let background = self.background.as_ref().map(|background| background.op);
         self.tasks.iter().any(|task| task.op == TaskOp::Write)
             || background.is_some_and(|op| op != BackgroundOp::Read)
+    }
+
+    /// Without a trace: that no task relies on one.
+    pub fn check_cpu_stated(&self) -> Result<(), BoundError> {
+        let relies = self.tasks.iter().find(|task| task.thread.is_some());
+        relies.map_or(Ok(()), |task| {
+            let (name, thread) = (&task.name, task.thread());
+            Err(BoundError(format!(
+                "task {name}: thread = \"{thread}\": needs --cpu-from TRACE.json, or cpu_us in its place"
+            )))
+        })
     }
 
     pub(crate) fn check(&self) -> Result<(), BoundError> {
@@ -231,6 +259,15 @@ fn check_task(task: &Task) -> Result<(), BoundError> {
     let fail = |text: String| Err(BoundError(format!("task {}: {text}", task.name)));
     if let Some(service) = &task.service {
         check_service(service).or_else(|error| fail(error.0))?;
+    }
+    if let Some(thread) = &task.thread {
+        if thread.is_empty() || thread.len() > THREAD_BYTES_MAX {
+            let shown = thread.escape_debug();
+            return fail(format!("thread = \"{shown}\": must be 1 to {THREAD_BYTES_MAX} bytes"));
+        }
+        if let Some(cpu_us) = task.cpu_us {
+            return fail(format!("cpu_us = {cpu_us} and thread = \"{thread}\": only one of them"));
+        }
     }
     if task.durable && task.op == TaskOp::Read {
         return fail("durable: only with op = \"write\"".into());

@@ -14,6 +14,7 @@ use steadyio_bound::analysis::{Response, Terms, responses};
 use steadyio_bound::device::Device;
 use steadyio_bound::tasks::{Task, TaskSet};
 
+use crate::bound_cpu::{self, FromTrace};
 use crate::exit::{Failure, Status};
 use crate::output::print;
 use crate::table::align;
@@ -54,6 +55,9 @@ pub struct Arguments {
     /// Tasks, background and knobs (TOML)
     #[arg(value_name = "TASKS")]
     tasks: PathBuf,
+    /// What tasks compute, if they do not state it: a record of `steady trace --json` of them
+    #[arg(long, value_name = "TRACE.json")]
+    cpu_from: Option<PathBuf>,
     /// Print a JSON document instead of tables
     #[arg(long)]
     json: bool,
@@ -61,15 +65,20 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let device = read(&arguments.device, Device::parse).map_err(Failure::with(Status::Usage))?;
-    let set = read(&arguments.tasks, TaskSet::parse).map_err(Failure::with(Status::Usage))?;
+    let mut set = read(&arguments.tasks, TaskSet::parse).map_err(Failure::with(Status::Usage))?;
     device.check(&set).map_err(Failure::with(Status::Usage))?;
+    let cpu = match &arguments.cpu_from {
+        Some(trace) => bound_cpu::fill(trace, &mut set),
+        None => set.check_cpu_stated().map_err(Into::into).map(|()| Vec::new()),
+    };
+    let mut cpu = cpu.map_err(Failure::with(Status::Usage))?.into_iter();
     let found = responses(&device, &set);
     let rows: Vec<Row> = set
         .tasks
         .iter()
         .zip(&found)
         .zip(changes(&device, &set, &found))
-        .map(|((task, response), change)| Row { task, response, change })
+        .map(|((task, response), change)| Row { task, response, change, cpu: cpu.next().flatten() })
         .collect();
     let holds = rows.iter().all(Row::holds);
     print(&if arguments.json {
@@ -90,6 +99,8 @@ struct Row<'a> {
     task: &'a Task,
     response: &'a Response,
     change: Option<Change>,
+    /// What a trace says that it computes.
+    cpu: Option<FromTrace>,
 }
 
 impl Row<'_> {
@@ -137,6 +148,12 @@ fn document(device: &Device, set: &TaskSet, rows: &[Row], holds: bool) -> Value 
                 "slack_ns": row.slack_ns(),
                 "job": row.response.job.map(terms),
                 "io": row.response.io.map(terms),
+                "cpu_from_trace": row.cpu.as_ref().map(|cpu| json!({
+                    "thread": cpu.thread,
+                    "cpu_us": cpu.cpu_us,
+                    "ios": cpu.ios,
+                    "jobs": cpu.jobs,
+                })),
                 "helps_most": row.change.as_ref().map(|change| json!({
                     "change": change.what,
                     "bound_ns": change.bound_ns,
@@ -154,7 +171,7 @@ fn document(device: &Device, set: &TaskSet, rows: &[Row], holds: bool) -> Value 
     })
 }
 
-fn ms(ns: u64) -> String {
+pub fn ms(ns: u64) -> String {
     format!("{:.3}", ns as f64 / 1e6)
 }
 
@@ -192,6 +209,10 @@ fn text(device: &Device, set: &TaskSet, rows: &[Row]) -> String {
     };
     let mut text = format!("{} on {}, in ms: {verdict}\n", set.name, device.name);
     text += &align(&table, &WORDS);
+    for row in rows {
+        let Some(cpu) = &row.cpu else { continue };
+        text += &format!("{}: {}\n", row.task.name, cpu.text());
+    }
     for row in rows {
         let Some(change) = &row.change else { continue };
         let (name, what) = (&row.task.name, &change.what);

@@ -5,6 +5,7 @@
 mod apply;
 mod bench;
 mod bound;
+mod bound_cpu;
 mod direct;
 mod doctor;
 mod exit;

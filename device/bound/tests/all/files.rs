@@ -24,6 +24,8 @@ fn values_out_of_range_are_refused() {
         ),
         ("kib = 4", "kib = 4\ndurable = true", "durable: only with op = \"write\""),
         ("name = \"a\"", "name = \"\"", "name of task = \"\": must be 1 to 64"),
+        ("kib = 4", "kib = 4\nthread = \"0123456789abcdef\"", "must be 1 to 15 bytes"),
+        ("kib = 4", "kib = 4\nthread = \"x\"\ncpu_us = 5", "cpu_us = 5 and thread = \"x\": only"),
         ("kib = 4", "kib = 4\ncolour = 1", "unknown field `colour`"),
         ("kib = 4", "kib = 4\nservice = \"../x.service\"", "service = \"../x.service\": must be"),
     ] {

@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::{Command, Output};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const CARD: &str = "experiments/devices/foresee-ncemad9d-usb.toml";
@@ -64,6 +64,78 @@ fn work_without_end_has_no_bound_and_ends_with_3() {
     let (status, said) = changed("period_us = 100000", "period_us = 1000");
     assert_eq!(status, Some(3));
     assert!(said.contains("none: there may be more work than time for it"), "{said}");
+}
+
+/// A record as `steady trace --json` makes it, of one thread; `cpu` is its `cpu_per_io`.
+fn trace(comm: &str, cpu: &Value, events_lost: u64) -> Value {
+    json!({
+        "schema": "steadyio.trace/1",
+        "account": { "events_lost": events_lost },
+        "threads": [{ "comm": comm, "cpu_per_io": cpu }],
+    })
+}
+
+fn cpu(count: u64) -> Value {
+    json!({ "count": count, "mean_ns": 2e4, "p50_ns": 9, "p99_ns": 9, "p999_ns": 9, "max_ns": 41_001 })
+}
+
+/// With tasks of which only `joints` states no `cpu_us`.
+fn bound_with_trace(record: &Value, joints: &str) -> (Option<i32>, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = ["trace.json", "tasks.toml"].map(|name| dir.path().join(name));
+    let robot = fs::read_to_string(format!("{ROOT}/{ROBOT}")).unwrap();
+    let stated = |text: String, name: &str| {
+        text.replace(&format!("name = \"{name}\""), &format!("name = \"{name}\"\ncpu_us = 5"))
+    };
+    let robot = ["log", "map"].into_iter().fold(robot, stated);
+    let robot = robot.replace("name = \"joints\"", &format!("name = \"joints\"\n{joints}"));
+    fs::write(&paths[0], record.to_string()).unwrap();
+    fs::write(&paths[1], robot).unwrap();
+    let [trace, tasks] = paths.each_ref().map(|path| path.to_str().unwrap());
+    let output = bound(&[CARD, tasks, "--cpu-from", trace]);
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(said).unwrap())
+}
+
+#[test]
+fn what_a_task_computes_is_the_largest_of_a_trace_and_the_output_says_what_it_rests_on() {
+    for (comm, task) in [("joints", ""), ("ros_joints", "thread = \"ros_joints\"")] {
+        let (status, said) = bound_with_trace(&trace(comm, &cpu(120), 0), task);
+        assert_eq!(status, Some(0), "{said}");
+        let says = format!(
+            "joints: cpu 0.042 ms per I/O, the most in 120 I/Os (120 jobs) of thread {comm}\n"
+        );
+        assert!(said.contains(&says), "{said}");
+        let row = said.lines().find(|line| line.starts_with("joints ")).unwrap();
+        assert!(row.ends_with("0.042") && row.contains(" 6.557 "), "{said}");
+        assert!(!said.contains("log: cpu"), "{said}");
+    }
+}
+
+#[test]
+fn a_trace_that_does_not_tell_what_a_task_computes_ends_with_2() {
+    let good = trace("joints", &cpu(120), 0);
+    for (record, task, says) in [
+        (&trace("other", &cpu(120), 0), "", "no thread joints did I/O in the trace, but other"),
+        (&trace("joints", &cpu(99), 0), "", "task joints: 99 jobs of thread joints are too few"),
+        (&trace("joints", &cpu(199), 0), "ios = 2", "task joints: 99 jobs of thread joints"),
+        (&trace("joints", &Value::Null, 0), "", "had a CPU is not known"),
+        (&trace("joints", &cpu(120), 3), "", "3 events were lost"),
+        (&json!({ "schema": "x" }), "", "is no record of steady trace --json"),
+        (&good, "cpu_us = 7", "each task of robot states cpu_us"),
+        (&good, "cpu_us = 7\nthread = \"joints\"", "cpu_us = 7 and thread = \"joints\": only one"),
+    ] {
+        let (status, said) = bound_with_trace(record, task);
+        assert_eq!(status, Some(2), "{said}");
+        assert!(said.contains(says), "{said}");
+    }
+}
+
+#[test]
+fn a_thread_without_a_trace_is_refused() {
+    let (status, said) = changed("level = 2", "level = 2\nthread = \"map\"");
+    assert_eq!(status, Some(2));
+    assert!(said.contains("task map: thread = \"map\": needs --cpu-from TRACE.json"), "{said}");
 }
 
 #[test]

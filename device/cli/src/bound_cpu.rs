@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a task computes per I/O, from a trace of it: the largest that was seen, which `steady bound` adds.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, bail, ensure};
+use serde::Deserialize;
+use steadyio_bound::tasks::{Task, TaskSet};
+use steadyio_trace::report::distribution::Distribution;
+use steadyio_trace::report::record::TRACE_SCHEMA;
+
+use crate::bound::ms;
+
+/// Fewer jobs say little about the largest.
+const JOBS_MIN: u64 = 100;
+
+/// What is needed of a record of `steady trace --json`.
+#[derive(Deserialize)]
+struct Record {
+    schema: String,
+    account: Account,
+    threads: Vec<Thread>,
+}
+
+#[derive(Deserialize)]
+struct Account {
+    events_lost: u64,
+}
+
+#[derive(Deserialize)]
+struct Thread {
+    comm: String,
+    cpu_per_io: Option<Distribution>,
+}
+
+/// What a task's `cpu_us` rests on.
+pub struct FromTrace {
+    pub thread: String,
+    pub cpu_us: u64,
+    pub ios: u64,
+    pub jobs: u64,
+}
+
+impl FromTrace {
+    pub fn text(&self) -> String {
+        let FromTrace { thread, cpu_us, ios, jobs } = self;
+        let cpu = ms(cpu_us * 1_000);
+        format!("cpu {cpu} ms per I/O, the most in {ios} I/Os ({jobs} jobs) of thread {thread}")
+    }
+}
+
+/// Fills `cpu_us` of the tasks that do not state it; for each task what it rests on, None if the file states it.
+pub fn fill(path: &Path, set: &mut TaskSet) -> anyhow::Result<Vec<Option<FromTrace>>> {
+    let name = || path.display().to_string();
+    let record = read(&fs::read_to_string(path).with_context(name)?).with_context(name)?;
+    ensure!(
+        set.tasks.iter().any(|task| task.cpu_us.is_none()),
+        "{}: each task of {} states cpu_us: leave it out of one, or --cpu-from",
+        name(),
+        set.name
+    );
+    let mut found = Vec::new();
+    for task in &mut set.tasks {
+        let from = match task.cpu_us {
+            Some(_) => None,
+            None => Some(of_task(&record, task).with_context(name)?),
+        };
+        task.cpu_us = task.cpu_us.or(from.as_ref().map(|from| from.cpu_us));
+        found.push(from);
+    }
+    Ok(found)
+}
+
+fn read(text: &str) -> anyhow::Result<Record> {
+    let record: Record =
+        serde_json::from_str(text).context("is no record of steady trace --json")?;
+    let (schema, lost) = (&record.schema, record.account.events_lost);
+    ensure!(schema == TRACE_SCHEMA, "schema = \"{schema}\": must be \"{TRACE_SCHEMA}\"");
+    ensure!(lost == 0, "{lost} events were lost, and the largest may be among them: trace again");
+    Ok(record)
+}
+
+fn of_task(record: &Record, task: &Task) -> anyhow::Result<FromTrace> {
+    let thread = task.thread();
+    let own: Vec<&Thread> = record.threads.iter().filter(|other| other.comm == thread).collect();
+    if own.is_empty() {
+        let mut names: Vec<&str> = record.threads.iter().map(|other| other.comm.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let names = names.join(", ");
+        bail!(
+            "task {}: no thread {thread} did I/O in the trace, but {names}: name it with thread = \
+             \"NAME\", or state cpu_us",
+            task.name
+        );
+    }
+    let Some(known) = own.iter().map(|of| of.cpu_per_io.as_ref()).collect::<Option<Vec<_>>>()
+    else {
+        bail!(
+            "task {}: when thread {thread} had a CPU is not known: trace it with -- PROGRAM, --pid or \
+             --sched for two I/Os or more, one at a time, or state cpu_us",
+            task.name
+        );
+    };
+    let ios: u64 = known.iter().map(|cpu| cpu.count).sum();
+    let jobs = ios / task.ios;
+    ensure!(
+        jobs >= JOBS_MIN,
+        "task {}: {jobs} jobs of thread {thread} are too few: trace {JOBS_MIN} or more",
+        task.name
+    );
+    let cpu_ns = known.iter().map(|cpu| cpu.max_ns).max().unwrap_or(0);
+    Ok(FromTrace { thread: thread.into(), cpu_us: cpu_ns.div_ceil(1_000), ios, jobs })
+}
