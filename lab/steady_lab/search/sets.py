@@ -125,9 +125,10 @@ def random_tasks(
 
 def durable_set(card: dict[str, Any], seed: int) -> TaskSet:
     """A random set of which one or two tasks write with O_DSYNC, for cards with a cache: there,
-    such tasks are of level 0, and no others are."""
+    such tasks are of level 0, no others are, and one command is in flight."""
     pick = random.Random(f"durable {card['name']} {seed}")
     tasks, background, knobs, _ = random_tasks(card, seed)
+    knobs["inflight_max"] = 1
     flush_us = int(card["cache"]["kib"] * card["write"]["per_kib_ns"] / 1000)
     durable = pick.choice((1, 1, 2))
     for index, task in enumerate(tasks):

@@ -71,6 +71,10 @@ fn durable_writes_beside_what_their_flushes_would_pass_are_refused() {
     let durable = TASK.replace("op = \"read\"", "op = \"write\"\ndurable = true");
     let reads = TASK.replace("\"a\"", "\"b\"");
     let flushes = "background = { op = \"write\", kib = 4, flush_distance_us_min = 1_000 }\n";
+    let several = with_k2("inflight_max = 2", &durable);
+    let set = TaskSet::parse(&several).unwrap();
+    let error = super::card("cache = { kib = 512 }").check(&set).unwrap_err().to_string();
+    assert!(error.contains("task a: durable = true, inflight_max = 2: must be 1"), "{error}");
     for (text, part) in [
         (durable.replace("level = 0", "level = 3"), "task a: durable = true, level = 3: must be"),
         (format!("{durable}{reads}"), "task b: level = 0: must be 1 or more"),
