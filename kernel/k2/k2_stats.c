@@ -63,11 +63,13 @@ static void k2_stats_sum(struct k2_data *k2, unsigned int group, struct k2_laten
 /* Two lines: what is counted, and BOUND_NS:COUNT of each bucket that is not empty. */
 ssize_t k2_stats_show(struct k2_data *k2, unsigned int group, char *page)
 {
-	struct k2_latency_sums *sums = kzalloc(sizeof(*sums), GFP_KERNEL);
+	struct k2_latency_sums *sums;
 	const char *space = "";
 	ssize_t length;
 	unsigned int i;
 
+	/* The caller holds a lock that the end of the scheduler waits for with the queue frozen. */
+	sums = kzalloc(sizeof(*sums), GFP_NOIO);
 	if (!sums)
 		return -ENOMEM;
 	k2_stats_sum(k2, group, sums);

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from steady_lab.kernels.source import RELEASES
+from releases import RELEASES
 from steady_lab.paths import GUEST_PROJECT
 from steady_lab.search.judge import bound_of_an_io, bounds
 from steady_lab.search.sets import TaskSet, random_card, random_set, toml

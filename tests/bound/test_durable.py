@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from check import median_ratio, observed, run
-from steady_lab.kernels.source import RELEASES
+from releases import RELEASES
 from steady_lab.search.sets import durable_set, random_card, toml
 
 # With a cache of 512 KiB; its sets take few seconds.

@@ -21,7 +21,7 @@ if kill -0 $stream 2>/dev/null; then
 	fail "still waits after a minute"
 fi
 wait $stream
-expect_at_least "background retried" "$(k2_count nullb0 background retried)" 10
+expect_at_least "background retried" "$(k2_count nullb0 background retried)" 5
 k2_expect_settled nullb0
 knob nullb0 scheduler none
 null_blk_remove nullb0
