@@ -6,7 +6,7 @@
  * times off: then its clock runs that much too fast, and its watchdogs see hangs. Here a pair of
  * readings counts only if no one else ran in between, which the shortest of many shows.
  */
-#include <stdint.h>
+#include <limits.h>
 #include <stdio.h>
 #include <time.h>
 #include <x86intrin.h>
@@ -14,11 +14,11 @@
 #define TRIES 100
 
 struct moment {
-	uint64_t ticks;
-	int64_t ns;
+	unsigned long long ticks;
+	long long ns;
 };
 
-static int64_t now_ns(void)
+static long long now_ns(void)
 {
 	struct timespec now;
 
@@ -29,12 +29,12 @@ static int64_t now_ns(void)
 static struct moment moment(void)
 {
 	struct moment best = {0};
-	uint64_t shortest = UINT64_MAX;
+	unsigned long long shortest = ULLONG_MAX;
 
 	for (int i = 0; i < TRIES; i++) {
-		uint64_t before = __rdtsc();
-		int64_t ns = now_ns();
-		uint64_t after = __rdtsc();
+		unsigned long long before = __rdtsc();
+		long long ns = now_ns();
+		unsigned long long after = __rdtsc();
 
 		if (after - before < shortest) {
 			shortest = after - before;
