@@ -29,7 +29,10 @@ impl Sysfs {
     pub fn set(&self, disk: &str, file: &str, text: &str) {
         let path = self.file(disk, file);
         fs::create_dir_all(path.parent().expect("folder")).expect("folder");
-        fs::write(path, text).expect("file");
+        // At once, as a reader finds the kernel's.
+        let unfinished = path.with_extension("new");
+        fs::write(&unfinished, text).expect("file");
+        fs::rename(unfinished, path).expect("file");
     }
 
     /// A disk without requests under a scheduler that counts nothing.
