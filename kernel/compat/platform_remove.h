@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A platform driver's remove() that returns nothing: .remove_new, on 6.1 and 6.12; .remove, which
- * there returns an int or is the older name, on 7.3.
+ * A platform driver's remove() that returns nothing: .remove_new, on 6.1 and 6.12; .remove, on 7.3.
  */
 #ifndef COMPAT_PLATFORM_REMOVE_H
 #define COMPAT_PLATFORM_REMOVE_H
