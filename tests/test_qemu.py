@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """What QEMU as a target refuses, before anything is built; what it runs is in tests/stock."""
 
+import shutil
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
 from steady_lab.kernels.stock import StockKernel
-from steady_lab.targets.qemu import Qemu
+from steady_lab.targets.qemu import PROGRAM, Qemu
+from steady_lab.targets.qemu_standstill import STANDSTILL, Standstill
 from steady_lab.targets.target import BootError
 
 ARM64 = StockKernel(Path("tree"), Path("source"), "6.12", "6.12.0", "key", "arm64")
@@ -19,3 +23,20 @@ def test_an_emmc_is_refused_on_arm() -> None:
 def test_reserved_memory_is_refused_on_arm() -> None:
     with pytest.raises(BootError, match=r"64 MiB reserved: a kernel for arm64"):
         Qemu(ARM64, reserved_mib=64)
+
+
+@pytest.mark.skipif(not shutil.which(PROGRAM), reason=f"{PROGRAM} is not installed")
+def test_a_guest_that_qemu_does_not_run_is_ended_with_its_registers(tmp_path: Path) -> None:
+    standstill = Standstill(tmp_path, cpus=1, still_s_max=3)
+    never_started = [PROGRAM, "-S", "-nodefaults", "-display", "none", *standstill.arguments()]
+    with subprocess.Popen(never_started) as process:
+        try:
+            with pytest.raises(BootError, match=STANDSTILL):
+                while process.poll() is None:
+                    standstill.look(process.pid)
+                    time.sleep(0.1)
+        finally:
+            process.kill()
+    report = (tmp_path / Standstill.REPORT).read_text(encoding="utf-8")
+    assert "dumping local APIC state for CPU 0" in report
+    assert "EIP=" in report

@@ -40,6 +40,7 @@ from steady_lab.targets.guest_run import (
 from steady_lab.targets.initramfs import initramfs
 from steady_lab.targets.qemu_disks import KINDS, Disk, disks
 from steady_lab.targets.qemu_machine import MACHINES, PC, Machine
+from steady_lab.targets.qemu_standstill import STANDSTILL, Standstill
 from steady_lab.targets.target import BootError, BootRequest, BootResult
 
 PROGRAM = PC.program
@@ -52,7 +53,7 @@ SHARES = {GUEST_WORK: "work", GUEST_PROJECT: "project", GUEST_KERNEL: "kernel"}
 OPTIONS_9P = "trans=virtio,version=9p2000.L,msize=262144"
 # QEMU with a thread per CPU executes the breakpoint of a kernel that patches itself although the
 # patch is complete; seen once in some 60 boots, when the clock became stable.
-EMULATION_FAULT = "Oops: int3"
+EMULATION_FAULTS = ("Oops: int3", STANDSTILL)
 INIT_SOURCE = PROJECT / "lab" / "qemu" / "init.c"
 TSC_SOURCE = PROJECT / "lab" / "qemu" / "tsc.c"
 
@@ -140,17 +141,22 @@ class Qemu:
             raise BootError("the emulated devices of the lab are for User Mode Linux: use disks")
         init = _init_text(self, request)
 
-        def command(work: Path) -> list[str]:
-            return [*_machine(self, work), *_shares(self, work), *_disk_arguments(self, work)]
+        def run() -> BootResult:
+            standstill = Standstill(request.work.absolute() / PRIVATE, self.cpus)
 
-        guest = GuestProcess(init, command)
+            def command(work: Path) -> list[str]:
+                machine = [*_machine(self, work), *standstill.arguments()]
+                return [*machine, *_shares(self, work), *_disk_arguments(self, work)]
+
+            return run_guest(GuestProcess(init, command, standstill.look), request)
+
         try:
-            return run_guest(guest, request)
+            return run()
         except BootError as error:
-            if EMULATION_FAULT not in str(error):
+            if not any(fault in str(error) for fault in EMULATION_FAULTS):
                 raise
-            print(f"steady-lab: QEMU's fault, once more: {EMULATION_FAULT}", file=sys.stderr)
-            return run_guest(guest, request)
+            print(f"steady-lab: QEMU's fault, once more: {error}", file=sys.stderr)
+            return run()
 
 
 def _init_text(target: Qemu, request: BootRequest) -> str:
