@@ -27,7 +27,9 @@ def test_reserved_memory_is_refused_on_arm() -> None:
 
 @pytest.mark.skipif(not shutil.which(PROGRAM), reason=f"{PROGRAM} is not installed")
 def test_a_guest_that_qemu_does_not_run_is_ended_with_its_registers(tmp_path: Path) -> None:
-    standstill = Standstill(tmp_path, cpus=1, still_s_max=3)
+    folder = tmp_path / "monitor"
+    folder.mkdir()
+    standstill = Standstill(folder, cpus=1, still_s_max=3)
     never_started = [PROGRAM, "-S", "-nodefaults", "-display", "none", *standstill.arguments()]
     with subprocess.Popen(never_started) as process:
         try:

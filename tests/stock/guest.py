@@ -61,6 +61,7 @@ def run_on(
         "STEADY_TESTS_BIN": f"{GUEST_PROJECT}/{helpers}",
         "STEADY_KERNEL": kernel.release,
         "STEADY": f"{GUEST_PROJECT}/build/bin/steady",
+        "STEADY_DEVICES": f"{GUEST_PROJECT}/experiments/devices",
         "STEADY_IOS": str(IOS_CARD if {"sd", "emmc"} & set(disks) else IOS),
         **(environment or {}),
     }
@@ -74,7 +75,8 @@ def run_on(
 
 
 def assert_programs_counted_right(work: Path) -> None:
-    """Of what programs.sh left: 300 records, four times 50 writes, 200 real-time reads twice."""
+    """Of what programs.sh left: 300 records, four times 50 writes and what they computed, 200
+    real-time reads twice."""
 
     def found(name: str) -> dict[str, Any]:
         document: dict[str, Any] = json.loads((work / name).read_text(encoding="utf-8"))
@@ -91,6 +93,13 @@ def assert_programs_counted_right(work: Path) -> None:
     account = trace["account"]
     assert account["unmatched"] == account["events_lost"] == account["ios_incomplete"] == 0
     assert sum(one["count"] for one in trace["ios"] if one["size_bytes_max"] == 65536) == 200
+    writers = [one["cpu_per_io"] for one in trace["threads"] if one["comm"] == "dd"]
+    assert len(writers) == 4
+    (task,) = found("bound.json")["tasks"]
+    computes = task["cpu_from_trace"]
+    # Each writes 50 times: 49 times from one end to the next, and with its sync more.
+    assert computes["ios"] == sum(one["count"] for one in writers) >= 4 * 49
+    assert computes["cpu_us"] == -(-max(one["max_ns"] for one in writers) // 1000) > 0
     results = found("bench.json")["results"]
     assert {one["variant"]: one["classes"]["rt"]["count"] for one in results} == {
         "none": 200,

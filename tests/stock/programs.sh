@@ -23,6 +23,23 @@ done
 wait
 END
 "$STEADY" trace --device "$name" --json --perfetto trace.perfetto -- sh ./writers.sh >trace.json
+cat >tasks.toml <<END
+schema = "steadyio.tasks/1"
+name = "writers"
+[k2]
+inflight_max = 1
+max_sectors_kb = 512
+nr_requests = 64
+[[task]]
+name = "dd"
+op = "write"
+kib = 64
+level = 0
+period_us = 1_000_000
+END
+# On a slow machine they compute for longer than their deadline.
+"$STEADY" bound "$STEADY_DEVICES/test-plain.toml" tasks.toml --cpu-from trace.json --json \
+	>bound.json || [ $? -eq 3 ]
 umount /run/mounted
 use_k2 "$name" 2 16
 knob "$name" scheduler none

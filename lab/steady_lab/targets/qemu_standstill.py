@@ -25,7 +25,8 @@ USER_TIME, SYSTEM_TIME = 11, 12
 
 
 class Standstill:
-    """To be polled while QEMU runs; `folder` has its monitor and gets what that says (REPORT)."""
+    """To be polled while QEMU runs. `folder` has its monitor; what that says is left beside it, in
+    REPORT, for the next boot empties the folder."""
 
     REPORT = "standstill.txt"
 
@@ -55,7 +56,7 @@ class Standstill:
         if ticks != self._ticks:
             self._ticks, self._since_s = ticks, now_s
         elif now_s - self._since_s > self._still_s_max:
-            report = self._folder / self.REPORT
+            report = self._folder.parent / self.REPORT
             report.write_text(self._answer(), encoding="utf-8")
             raise BootError(
                 f"{STANDSTILL}: it took no CPU for {self._still_s_max} s, but had not ended; "
