@@ -247,7 +247,7 @@ impl Device {
                 self.name, durable.name
             )))
         };
-        // With more, a run on 6.12 exceeded the bound that this analysis gives.
+        // With more, commands pass the flush: docs/reference/bound.md, "Durable writes".
         if set.k2.inflight_max > 1 {
             let text = format!("durable = true, inflight_max = {}: must be 1", set.k2.inflight_max);
             return fail(&durable.name, &text);
