@@ -30,8 +30,6 @@ test:
 
 test-stock:
 	scripts/setup stock
-	build/venv/bin/pytest -n 2 -c lab/pyproject.toml --rootdir . tests/stock/arm64_kernels.py \
-		--junitxml build/tests/arm64.xml
 	build/venv/bin/pytest -n 2 -c lab/pyproject.toml --rootdir . tests/stock/stock_kernels.py \
 		tests/stock/registered_cost.py --junitxml build/tests/stock.xml
 

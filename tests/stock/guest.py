@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -86,9 +87,7 @@ def assert_programs_counted_right(work: Path) -> None:
     assert books["received"]["records"] == 300
     lost = books["lost_ring_full"]["records"] + books["lost_in_writing"]["records"]
     assert books["durable"]["records"] + lost == 300
-    contents = [file["contents"] for file in found("recover.json")["files"]]
-    channels = [one for some in contents if some for one in some["channels"]]
-    assert sum(one["messages"] for one in channels) == books["durable"]["records"]
+    assert _messages(found("recover.json")) == books["durable"]["records"]
     trace = found("trace.json")
     account = trace["account"]
     assert account["unmatched"] == account["events_lost"] == account["ios_incomplete"] == 0
@@ -105,3 +104,17 @@ def assert_programs_counted_right(work: Path) -> None:
         "none": 200,
         "k2": 200,
     }
+
+
+def assert_c_recorded(work: Path) -> None:
+    """What is durable by the account of the example of C is found: of two channels, 300 each."""
+    account = re.findall(r"received 300, durable (\d+), lost (\d+)", (work / "from-c").read_text())
+    assert [int(durable) + int(lost) for durable, lost in account] == [300, 300]
+    recovered = json.loads((work / "recover-from-c.json").read_text(encoding="utf-8"))
+    assert _messages(recovered) == sum(int(durable) for durable, _ in account)
+
+
+def _messages(recovered: dict[str, Any]) -> int:
+    contents = [file["contents"] for file in recovered["files"]]
+    channels = [one for some in contents if some for one in some["channels"]]
+    return sum(one["messages"] for one in channels)

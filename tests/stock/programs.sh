@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # The recorder, the tracer and the bench on a stock kernel with several CPUs. Of their times nothing
-# is asserted; of their counts all.
+# is asserted; of their counts all. Beside a command for another processor lies a recorder in C.
 . "$STEADY_STOCK/lib.sh"
 set -e
 
@@ -14,6 +14,12 @@ mount "$disk" /run/mounted
 "$STEADY" record --dir /run/mounted/recording --size 4KiB --period 10ms --duration 3s \
 	--segment-size 8MiB --segments 4 --out record.json
 "$STEADY" recover --verify --json /run/mounted/recording >recover.json
+from_c=${STEADY%/*}/record_from_c
+if [ -x "$from_c" ]; then
+	# 3: a ring was full, on a slow machine.
+	"$from_c" /run/mounted/from-c 300 >from-c || [ $? -eq 3 ]
+	"$STEADY" recover --verify --json /run/mounted/from-c >recover-from-c.json
+fi
 
 # Four writers at once, on whichever CPU they are.
 cat >writers.sh <<'END'

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import guest
 from steady_lab.kernels.stock import stock_kernel
-from steady_lab.paths import GUEST_PROJECT, PROJECT
+from steady_lab.paths import BUILD, GUEST_PROJECT, PROJECT
+from steady_lab.root.cargo import build_steady_for, static_library_for
+from steady_lab.root.compiler import compile_inside
 from steady_lab.targets.qemu_disks import disks
 
 RUNNER = Path(__file__).parent / "several.sh"
@@ -19,15 +21,34 @@ TIMEOUT_S = 3600
 
 @dataclass(frozen=True)
 class Run:
-    """A script on the disk of a kind, or on a null_blk that it makes ("")."""
+    """A script on the disk of a kind, or on a null_blk that it makes (""); `programs`: what
+    processor `steady` is compiled for, if not this machine's."""
 
     script: Path
     disk: str = ""
+    programs: str = ""
 
     @property
     def name(self) -> str:
-        """For its folder below the boot's, and for tested.py."""
-        return f"{self.script.stem}-{self.disk or 'null'}"
+        """For its folder below the boot's, and for tested.py: SCRIPT[:PROGRAMS]-DISK."""
+        programs = f":{self.programs}" if self.programs else ""
+        return f"{self.script.stem}{programs}-{self.disk or 'null'}"
+
+    def steady(self) -> Path:
+        """The command; if it is compiled here, with the example of C on libsteadyio beside it."""
+        if not self.programs:
+            return BUILD / "bin" / "steady"
+        steady = build_steady_for(self.programs)
+        capi = PROJECT / "device" / "capi"
+        compile_inside(
+            [capi / "examples" / "record.c"],
+            steady.with_name("record_from_c"),
+            ["-O2", "-Wall", "-Wextra", "-Werror", "-pthread"],
+            capi / "include",
+            self.programs,
+            static_library_for(self.programs),
+        )
+        return steady
 
 
 @dataclass(frozen=True)
@@ -51,6 +72,7 @@ class Machine:
                 run.name,
                 f"{GUEST_PROJECT}/{run.script.relative_to(PROJECT)}",
                 nodes.get(run.disk, ""),
+                f"{GUEST_PROJECT}/{run.steady().relative_to(PROJECT)}",
             )
         ]
         result = guest.run_on(

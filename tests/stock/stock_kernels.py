@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""k2 on each of Debian's own kernels, on three CPUs and every kind of disk; `make test-stock`.
+"""k2, chario and the programs on Debian's own kernels, three CPUs; `make test-stock`.
 
-The scripts of tests/kernel that need no virtual time say so in their header: `# STOCK: yes`.
+On x86-64 with every kind of disk, and with the scripts of tests/kernel that need no virtual time,
+which say so in their header: `# STOCK: yes`. On 64-bit ARM with fewer; programs of 32 bits run
+there, too.
 """
 
 from collections.abc import Callable
@@ -12,6 +14,8 @@ import pytest
 from shared_boot import Machine, Run
 from steady_lab.figures.direct_path import RESERVED_MIB
 from steady_lab.kernels.source import RELEASES
+from steady_lab.kernels.stock import ARM64_KERNELS
+from steady_lab.root.cargo import RUST_TARGETS
 from test_kernel import SCRIPTS, header
 
 HERE = Path(__file__).parent
@@ -53,30 +57,48 @@ def null(release: str) -> Machine:
     return Machine("null", scripts, modules=("null_blk nr_devices=0",))
 
 
+ARM_SD = Machine("sd", runs("sd", *DATA, "chario_under_load"), ("sd",), ("chario",))
+ARM_PCI = Machine(
+    "pci",
+    (
+        *runs("virtio", *DATA),
+        *(Run(HERE / "programs.sh", "virtio", programs) for programs in RUST_TARGETS),
+        *runs("virtio", "removal_under_load"),
+        *runs("nvme", *DATA, "removal_under_load"),
+    ),
+    ("virtio", "nvme"),
+    ("ext4",),
+)
 MACHINES = [
-    pytest.param(machine, release, id=f"{machine.name}-{release}")
-    for release in RELEASES
-    for machine in (SD, PCI, EMMC, null(release))
+    pytest.param(machine, kernel, id=f"{machine.name}-{kernel}")
+    for kernels, machines in (
+        *(([release], (SD, PCI, EMMC, null(release))) for release in RELEASES),
+        (ARM64_KERNELS, (ARM_SD, ARM_PCI)),
+    )
+    for kernel in kernels
+    for machine in machines
 ]
 
 
-@pytest.mark.parametrize(("machine", "release"), MACHINES)
+@pytest.mark.parametrize(("machine", "kernel"), MACHINES)
 def test_each_script_passes(
     machine: Machine,
-    release: str,
+    kernel: str,
     work: Path,
     record_property: Callable[[str, object], None],
 ) -> None:
     passed: set[Run] = set()
     try:
-        for run, status in machine.boot(release, work).items():
+        for run, status in machine.boot(kernel, work).items():
             if status == 0 and run.script.stem == "programs":
                 guest.assert_programs_counted_right(work / run.name)
+                if run.programs:
+                    guest.assert_c_recorded(work / run.name)
             if status == 0:
                 passed.add(run)
     finally:
         # What tested.py makes cells of.
-        record_property("release", release)
+        record_property("kernel", kernel)
         for run in machine.runs:
             record_property(f"cell {run.name}", "passed" if run in passed else "failed")
     failed = [run.name for run in machine.runs if run not in passed]

@@ -22,19 +22,26 @@ def case(name: str, inside: str = "", **properties: str) -> str:
 
 def test_a_boot_of_several_scripts_has_a_cell_for_each(tmp_path: Path) -> None:
     cells = {"cell data_under_load-nvme": "passed", "cell removal_under_load-nvme": "failed"}
-    boot = case("test_each_script_passes[pci-6.1]", "<failure/>", release="6.1", **cells)
-    assert rows(results(tmp_path, boot), "release") == {
+    boot = case("test_each_script_passes[pci-6.1]", "<failure/>", kernel="6.1", **cells)
+    assert rows(results(tmp_path, boot), ["6.1"]) == {
         (DATA, "NVMe"): {"6.1": True},
         (REMOVED, "NVMe"): {"6.1": False},
     }
 
 
 def test_a_test_of_its_own_is_a_cell_that_failed_if_it_did(tmp_path: Path) -> None:
-    about = {"script": "data_under_load", "disk": "sd", "kernel": "6.12-arm64"}
+    about = {"script": "data_under_load", "disk": "sd", "kernel": "6.12-kcsan"}
     good, bad = case("a[1]", **about), case("a[2]", "<failure/>", **about)
     for cases, passed in ((good,), True), ((bad,), False), ((good, bad), False):
-        found = rows(results(tmp_path, *cases), "kernel")
-        assert found == {(DATA, "SD card (sdhci)"): {"6.12-arm64": passed}}
+        found = rows(results(tmp_path, *cases), ["6.12-kcsan"])
+        assert found == {(DATA, "SD card (sdhci)"): {"6.12-kcsan": passed}}
+
+
+def test_programs_of_another_processor_have_a_row_of_their_own(tmp_path: Path) -> None:
+    boot = case("test[pci]", kernel="6.12-arm64", **{"cell programs:armhf-virtio": "passed"})
+    row = ("`steady record`, `trace` and `bench`: counts (armhf)", "virtio-blk")
+    assert rows(results(tmp_path, boot), ["6.12-arm64"]) == {row: {"6.12-arm64": True}}
+    assert rows(results(tmp_path, boot), ["6.1"]) == {}
 
 
 def test_what_did_not_run_stays_as_the_page_has_it_unless_its_kernel_is_another() -> None:

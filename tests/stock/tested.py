@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """docs/reference/tested.md: what passed on which kernel.
 
-Out of the last `make test-stock`, which has 64-bit ARM apart, and of the last `make test-races`.
-What did not run this time stays, unless its kernel is another one now.
+Out of the last `make test-stock` and the last `make test-races`. What did not run this time stays,
+unless its kernel is another one now.
 
 By hand: build/venv/bin/python tests/stock/tested.py [--write]
 """
@@ -12,11 +12,12 @@ from __future__ import annotations
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from steady_lab.kernels.architecture import SANITIZERS
-from steady_lab.kernels.stock import STOCK_KERNELS, image_package
+from steady_lab.kernels.source import RELEASES
+from steady_lab.kernels.stock import ARM64_KERNELS, image_package
 from steady_lab.kernels.watching import WATCHED_RELEASES
 from steady_lab.pages.marked_part import with_part
 from steady_lab.paths import BUILD, PROJECT
@@ -29,9 +30,7 @@ from test_kernel import SCRIPTS, header
 
 COMMAND = "tests/stock/tested.py --write"
 PAGE = PROJECT / "docs" / "reference" / "tested.md"
-STOCK_RESULTS, ARM64_RESULTS, RACES_RESULTS = (
-    BUILD / "tests" / f"{name}.xml" for name in ("stock", "arm64", "races")
-)
+STOCK_RESULTS, RACES_RESULTS = (BUILD / "tests" / f"{name}.xml" for name in ("stock", "races"))
 RACE_KERNELS = [f"{release}-{one}" for release in WATCHED_RELEASES for one in SANITIZERS]
 
 # What a test shows, by its name or, where it has one, by its script.
@@ -46,9 +45,6 @@ WHAT = {
     "files_while_switching": "k2: its files read during a switch",
     "async_depth": "k2: `queue/async_depth`, which 7.3 has, limits background only",
     "programs": "`steady record`, `trace` and `bench`: counts",
-    # Of 64-bit ARM.
-    "test_a_disk_can_vanish_under_load": "k2: the disk removed under load",
-    "test_recorder_tracer_and_bench_count_right": "`steady record`, `trace` and `bench`: counts",
     # On kernels that look for races.
     "k2_under_load": "k2: all knobs written and read, schedulers switched under load",
     "test_chario": "chario: taken, given back, made a lane and ended under transfers",
@@ -74,16 +70,17 @@ WORDS = {True: "passed", False: "**failed**", None: "not run"}
 Row = tuple[str, str]
 
 
-def rows(results: Path, column: str) -> dict[Row, dict[str, bool]]:
-    """Whether it passed, by what and disk, and by the property `column`."""
+def rows(results: Path, kernels: Container[str]) -> dict[Row, dict[str, bool]]:
+    """Whether it passed, by what and disk, and by the kernel."""
     found: dict[Row, dict[str, bool]] = {}
     for case in ElementTree.parse(results).iter("testcase"):
         about = {one.get("name", ""): one.get("value", "") for one in case.iter("property")}
-        if column not in about:
+        kernel = about.get("kernel", "")
+        if kernel not in kernels:
             continue
         for row, passed in cells(case, about):
             of_row = found.setdefault(row, {})
-            of_row[about[column]] = passed and of_row.get(about[column], True)
+            of_row[kernel] = passed and of_row.get(kernel, True)
     return found
 
 
@@ -100,11 +97,12 @@ def cells(case: ElementTree.Element, about: Mapping[str, str]) -> Iterator[tuple
 
 
 def row_of(test: str, about: Mapping[str, str]) -> Row:
-    key = about.get("script", test)
+    """`test`: its name, or SCRIPT[:PROGRAMS]."""
+    key, _, programs = about.get("script", test).partition(":")
     # What it does not name is a script of tests/kernel.
     what = WHAT.get(key) or f"k2: {header(SCRIPTS / f'{key}.sh')['DESCRIPTION']}"
-    if "programs" in about:
-        what += f" ({about['programs']})"
+    if programs:
+        what += f" ({programs})"
     kinds = about.get("disks", about.get("disk", DISKS_OF.get(test, "sd")))
     return what, ", ".join(DISKS[kind] for kind in kinds.split())
 
@@ -118,9 +116,9 @@ def race_versions() -> dict[str, str]:
     }
 
 
-def versions() -> dict[str, str]:
+def versions(kernels: Iterable[str]) -> dict[str, str]:
     """The package of each kernel's image, and the begin of its hash."""
-    images = {name: image_package(locked_packages(f"{STOCK}-{name}")) for name in STOCK_KERNELS}
+    images = {name: image_package(locked_packages(f"{STOCK}-{name}")) for name in kernels}
     return {
         kernel: f"{one.name.split('-', 2)[2]}<br>{one.version}<br>{one.sha256[:12]}"
         for kernel, one in images.items()
@@ -178,17 +176,17 @@ def arm_board() -> str:
 
 
 def main() -> int:
-    for name, results, columns, column, emulated in (
-        ("tested", STOCK_RESULTS, versions(), "release", pc),
-        ("arm64", ARM64_RESULTS, versions(), "kernel", arm_board),
-        ("races", RACES_RESULTS, race_versions(), "kernel", pc),
+    for name, results, columns, emulated in (
+        ("tested", STOCK_RESULTS, versions(RELEASES), pc),
+        ("arm64", STOCK_RESULTS, versions(ARM64_KERNELS), arm_board),
+        ("races", RACES_RESULTS, race_versions(), pc),
     ):
         # What was not run here stays as it is.
         if not results.is_file():
             continue
         page = PAGE.read_text(encoding="utf-8")
         found = earlier(page, name, columns)
-        for row, ran in rows(results, column).items():
+        for row, ran in rows(results, columns).items():
             found.setdefault(row, {}).update(ran)
         part = "\n".join([*table(columns, found), "", emulated(), ""])
         print(part)

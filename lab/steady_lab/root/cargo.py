@@ -57,12 +57,20 @@ def prebuilt_steady() -> Path:
 def build_steady_for(architecture: str) -> Path:
     """Return build/bin-ARCHITECTURE/steady, built if its sources changed; raises LabError.
 
-    libsteadyio is built, too, and stays in Cargo's folder.
+    libsteadyio is built, too: static_library_for().
     """
     target = RUST_TARGETS[architecture]
     _build("--target", target, "--package", "steadyio-capi", architecture=architecture)
-    built = BUILD / "steady" / target / "debug" / "steady"
-    return _install(built, BUILD / f"bin-{architecture}" / "steady")
+    return _install(_built_for(architecture) / "steady", BUILD / f"bin-{architecture}" / "steady")
+
+
+def static_library_for(architecture: str) -> Path:
+    """Return the libsteadyio that build_steady_for() left."""
+    return _built_for(architecture) / "libsteadyio_capi.a"
+
+
+def _built_for(architecture: str) -> Path:
+    return BUILD / "steady" / RUST_TARGETS[architecture] / "debug"
 
 
 def _build(*options: str, architecture: str = NATIVE) -> None:

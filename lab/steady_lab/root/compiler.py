@@ -13,7 +13,7 @@ from steady_lab.root.root import build_root
 from steady_lab.root.sandbox import Place, run_inside
 
 SOURCE, TARGET = "/run/steadyio/source", "/run/steadyio/target"
-INCLUDE = "/run/steadyio/include"
+INCLUDE, LIBRARIES = "/run/steadyio/include", "/run/steadyio/libraries"
 # By Debian's names of architectures, what a program's compiler is called.
 COMPILERS = {
     NATIVE: "gcc",
@@ -28,10 +28,11 @@ def compile_inside(
     flags: Sequence[str],
     include: Path | None = None,
     architecture: str = NATIVE,
+    library: Path | None = None,
 ) -> None:
     """Compile sources of one folder into `target` at once; raises LabError if gcc refuses.
 
-    `include` is a further folder of headers.
+    `include` is a further folder of headers; `library`, a static one, is linked last.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     # Of this process alone: another may be at the same program.
@@ -42,6 +43,10 @@ def compile_inside(
             places.append(Place(include, INCLUDE))
             command.append(f"-I{INCLUDE}")
         command += [f"{SOURCE}/{source.name}" for source in sources]
+        if library:
+            places.append(Place(library.parent, LIBRARIES))
+            # libsteadyio's needs the mathematical one on 32 bits.
+            command += [f"{LIBRARIES}/{library.name}", "-lm"]
         done = run_inside(build_root(architecture).path, command, places)
         if done.returncode != 0:
             raise LabError(f"building {target.name} failed:\n{done.stderr[-2000:]}")
