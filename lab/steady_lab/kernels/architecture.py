@@ -64,9 +64,10 @@ QEMU = Architecture(
     "vmlinux",
     "qemu",
     ("vmlinux", "modules"),
+    # Not LIBELF_FLAGS: 6.1 does not hand it on to objtool.
     variables=(
-        f"LIBELF_FLAGS=-I{INSIDE_LIBELF}/usr/include",
-        f"LIBELF_LIBS=-L{_LIBRARIES} -lelf",
+        f"HOSTCFLAGS=-I{INSIDE_LIBELF}/usr/include",
+        f"HOSTLDFLAGS=-L{_LIBRARIES}",
     ),
     # KCSAN watches the modules under test alone: it finds more of their races in the same time, and
     # none of those that the kernel's own code is known for.
