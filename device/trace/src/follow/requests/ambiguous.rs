@@ -9,8 +9,8 @@
 //! hardware queue has one flush in flight at a time.
 
 use super::commands::{CommandKey, MMC_MAJOR};
-use super::open::{Doubt, NOWHERE, Open, RequestNumber, place};
-use super::table::Table;
+use super::open::{Dispatch, Doubt, NOWHERE, Open, Slot, place};
+use super::table::{Side, Table};
 use crate::event::{Command, Dev, Event, Extent, Op, OpKind};
 use crate::follow::ledger::Ledger;
 
@@ -22,7 +22,7 @@ const ALIKE: &str = "two requests queued or in flight at one sector cannot be to
 /// Where a doubtful request may be.
 #[derive(Debug)]
 struct AmbiguousRange {
-    slot: RequestNumber,
+    slot: Slot,
     dev: Dev,
     kind: OpKind,
     begin: u64,
@@ -62,40 +62,50 @@ impl OpenRequests {
     }
 
     /// Which of those that begin where `extent` does and fit.
-    pub fn one_at(&mut self, extent: &Extent, fits: impl Fn(&Open) -> bool) -> Vec<RequestNumber> {
+    pub fn one_at(&mut self, extent: &Extent, fits: impl Fn(&Open) -> bool) -> Vec<Slot> {
         self.one_of(self.table.beginning(place(extent), fits), extent)
     }
 
     /// The same of a completion: of several alike, each with a command of the driver's, it is the one whose command is done.
-    pub fn one_done_at(
-        &mut self,
-        extent: &Extent,
-        fits: impl Fn(&Open) -> bool,
-    ) -> Vec<RequestNumber> {
+    pub fn one_done_at(&mut self, extent: &Extent, fits: impl Fn(&Open) -> bool) -> Vec<Slot> {
         let mut slots = self.table.beginning(place(extent), fits);
-        let open = |slot: &RequestNumber| self.table.get(*slot);
-        let has_command = |slot: &RequestNumber| open(slot).is_some_and(|it| it.command.is_some());
-        if slots.len() > 1 && slots.iter().all(has_command) {
-            let is_done = |slot: &RequestNumber| {
-                let dispatch = open(slot).and_then(|open| open.dispatch);
-                dispatch.is_some_and(|dispatch| dispatch.piece.hardware_done_ns.is_some())
-            };
-            let done: Vec<RequestNumber> = slots.iter().copied().filter(is_done).collect();
-            if done.len() == 1 {
-                slots = done;
-            }
+        if slots.iter().all(|slot| self.table.all[*slot].command.is_some()) {
+            let done_ns = |dispatch: Dispatch| dispatch.piece.hardware_done_ns;
+            slots = self.only(slots, |open| open.dispatch.and_then(done_ns).is_some());
         }
         self.one_of(slots, extent)
     }
 
+    /// The one of several that is so, if it is only one.
+    pub fn only(&self, slots: Vec<Slot>, is_so: impl Fn(&Open) -> bool) -> Vec<Slot> {
+        let mut found = slots.iter().filter(|slot| is_so(&self.table.all[**slot]));
+        match (found.next(), found.next()) {
+            (Some(only), None) => vec![*only],
+            _ => slots,
+        }
+    }
+
+    /// The one beside `extent` that this can be merged with at that side.
+    pub fn one_beside(
+        &mut self,
+        extent: &Extent,
+        side: Side,
+        fits: impl Fn(&Open) -> bool,
+    ) -> Option<Slot> {
+        let end = extent.sector.wrapping_add(extent.sectors.into());
+        let (place, sector) = match side {
+            Side::Back => (extent.sector, extent.sector.wrapping_sub(1)),
+            Side::Front => (end, end),
+        };
+        let slots = self.table.at((side, (extent.dev, place)), fits);
+        self.one_of(slots, &Extent { sector, sectors: 1, ..*extent }).first().copied()
+    }
+
     /// Which of `slots` the event at `extent` can be about: if that is more than one, none of them can be reported.
-    pub fn one_of(&mut self, mut slots: Vec<RequestNumber>, extent: &Extent) -> Vec<RequestNumber> {
+    pub fn one_of(&mut self, mut slots: Vec<Slot>, extent: &Extent) -> Vec<Slot> {
         if slots.len() > 1 {
             // What a request does never changes, nor do its flags, but for those of flushes.
-            let alike = |slot: &RequestNumber| {
-                self.table.get(*slot).is_some_and(|open| same_flags(&open.request.op, &extent.op))
-            };
-            slots.retain(alike);
+            slots.retain(|slot| same_flags(&self.table.all[*slot].request.op, &extent.op));
         }
         self.doubt_in_range(&slots, extent);
         if slots.len() > 1 {
@@ -105,16 +115,16 @@ impl OpenRequests {
     }
 
     /// If a doubtful request may be there, what is found there is doubtful too.
-    pub fn doubt_in_range(&mut self, slots: &[RequestNumber], extent: &Extent) {
+    pub fn doubt_in_range(&mut self, slots: &[Slot], extent: &Extent) {
         if self.ranges.is_empty() || slots.is_empty() {
             return;
         }
         let mut found = None;
         for range in &mut self.ranges {
-            let Some(open) = self.table.get(range.slot).filter(|open| range.reaches(extent, open))
-            else {
+            let open = &self.table.all[range.slot];
+            if !range.reaches(extent, open) {
                 continue;
-            };
+            }
             found = if found == Some(Doubt::Loss) { found } else { open.doubt };
             range.command = range.command.filter(|_| slots == [range.slot]);
         }
@@ -125,9 +135,9 @@ impl OpenRequests {
 
     /// They cannot be told apart. If events were lost while one of them was open, or it began before the trace,
     /// that may be the reason.
-    pub fn suspect_all(&mut self, slots: &[RequestNumber]) {
-        let open = slots.iter().filter_map(|slot| self.table.get(*slot));
-        let known: Vec<Doubt> = open.filter_map(|open| self.doubt_of(open)).collect();
+    pub fn suspect_all(&mut self, slots: &[Slot]) {
+        let doubts = slots.iter().filter_map(|slot| self.doubt_of(&self.table.all[*slot]));
+        let known: Vec<Doubt> = doubts.collect();
         let reasons = [Doubt::Loss, Doubt::Edge];
         let reason = reasons.into_iter().find(|reason| known.contains(reason));
         slots.iter().for_each(|slot| self.suspect(*slot, reason.unwrap_or(Doubt::Odd(ALIKE))));
@@ -144,10 +154,11 @@ impl OpenRequests {
     /// Events were lost: what is open may have completed since.
     pub fn lose_sight(&mut self) {
         self.events_were_lost = true;
-        for slot in self.table.numbers() {
+        let slots: Vec<Slot> = self.table.all.iter().map(|(slot, _)| slot).collect();
+        for slot in slots {
             let is_known = self.ranges.iter().any(|range| range.slot == slot);
             self.suspect(slot, Doubt::Loss);
-            let Some(open) = self.table.get_mut(slot) else { continue };
+            let open = &mut self.table.all[slot];
             open.awaits_flush = false;
             open.shares.clear();
             open.flushes.clear();
@@ -186,15 +197,15 @@ impl OpenRequests {
     }
 
     /// It has completed unseen.
-    fn forget(&mut self, slot: RequestNumber, event: &Event, ledger: &mut Ledger) {
-        let Some(open) = self.take(slot) else { return };
+    fn forget(&mut self, slot: Slot, event: &Event, ledger: &mut Ledger) {
+        let open = self.take(slot);
         ledger.results.count_doubt(Doubt::Loss, &open, event.time_ns);
         open.shares.iter().for_each(|share| ledger.drop_share(share));
     }
 
     /// It cannot be reported, nor what is ambiguous with it from now on.
-    pub fn suspect(&mut self, slot: RequestNumber, doubt: Doubt) {
-        let Some(open) = self.table.get_mut(slot) else { return };
+    pub fn suspect(&mut self, slot: Slot, doubt: Doubt) {
+        let open = &mut self.table.all[slot];
         open.suspect(doubt);
         if self.ranges.iter().any(|range| range.slot == slot) {
             return;
@@ -206,16 +217,14 @@ impl OpenRequests {
     }
 
     /// It has completed, or was merged into another.
-    pub fn take(&mut self, slot: RequestNumber) -> Option<Open> {
+    pub fn take(&mut self, slot: Slot) -> Open {
         self.ranges.retain(|range| range.slot != slot);
         self.table.remove(slot)
     }
 
     /// The one whose size is nearest: of several for the books only, as none of them is reported.
-    pub fn closest(&self, slots: &[RequestNumber], sectors: u32) -> Option<RequestNumber> {
-        let over = |slot: &&RequestNumber| {
-            self.table.get(**slot).map_or(u32::MAX, |open| open.left.abs_diff(sectors))
-        };
+    pub fn closest(&self, slots: &[Slot], sectors: u32) -> Option<Slot> {
+        let over = |slot: &&Slot| self.table.all[**slot].left.abs_diff(sectors);
         slots.iter().min_by_key(over).copied()
     }
 }

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 use super::ambiguous::OpenRequests;
-use super::open::{Open, RequestNumber};
+use super::open::{Open, Slot};
 use super::table::Table;
 use crate::event::{Command, Dev, Driver, Event, Extent, OpKind};
 use crate::follow::ledger::Ledger;
@@ -36,11 +36,11 @@ pub(in crate::follow) type CommandKey = (Driver, u64);
 
 #[derive(Debug, Default)]
 pub(in crate::follow) struct Commands {
-    running: HashMap<CommandKey, RequestNumber>,
+    running: HashMap<CommandKey, Slot>,
     /// By CPU: which thread prepared which command there last.
     prepared: HashMap<u32, (u32, CommandKey)>,
     /// By CPU: which thread issued which request there last.
-    issued: HashMap<u32, (u32, RequestNumber)>,
+    issued: HashMap<u32, (u32, Slot)>,
     cards: Vec<Dev>,
 }
 
@@ -51,7 +51,7 @@ impl Commands {
     }
 
     /// The request has completed.
-    pub fn release(&mut self, slot: RequestNumber, command: CommandKey) {
+    pub fn release(&mut self, slot: Slot, command: CommandKey) {
         if self.running.get(&command) == Some(&slot) {
             self.running.remove(&command);
         }
@@ -64,7 +64,7 @@ impl Commands {
     }
 
     /// The request was issued.
-    pub fn note_issue(&mut self, slot: RequestNumber, dev: Dev, event: &Event, table: &mut Table) {
+    pub fn note_issue(&mut self, slot: Slot, dev: Dev, event: &Event, table: &mut Table) {
         if dev.major == MMC_MAJOR && !self.cards.contains(&dev) {
             self.cards.push(dev);
         }
@@ -105,7 +105,8 @@ impl Commands {
         };
         let Some(slot) = slot else { return };
         self.bind(slot, key, &mut open.table);
-        if let Some(dispatch) = open.table.get_mut(slot).and_then(|open| open.dispatch.as_mut()) {
+        if let Some(dispatch) = open.table.all.get_mut(slot).and_then(|open| open.dispatch.as_mut())
+        {
             dispatch.piece.hardware_start_ns.get_or_insert(event.time_ns);
         }
     }
@@ -113,7 +114,7 @@ impl Commands {
     pub fn end(&mut self, event: &Event, command: &Command, table: &mut Table) {
         let key = (command.driver, command.key);
         let Some(slot) = self.running.remove(&key) else { return };
-        let Some(open) = table.get_mut(slot).filter(|open| open.command == Some(key)) else {
+        let Some(open) = table.all.get_mut(slot).filter(|open| open.command == Some(key)) else {
             return;
         };
         // Without command queueing, a write command ends with the transfer; the card is busy for longer.
@@ -126,30 +127,26 @@ impl Commands {
     }
 
     /// The only request in flight at a card that the command can be for. Of several, none can be reported.
-    fn request_of_card(
-        &self,
-        command: &Command,
-        requests: &mut OpenRequests,
-    ) -> Option<RequestNumber> {
+    fn request_of_card(&self, command: &Command, requests: &mut OpenRequests) -> Option<Slot> {
         let (sector, bytes) = (command.sector?, u64::from(command.bytes.filter(|b| *b > 0)?));
         let fits = |open: &Open| {
             open.dispatch.is_some_and(|dispatch| u64::from(dispatch.left) << 9 >= bytes)
         };
         let with = |card: &Dev| requests.table.beginning((*card, sector), fits);
-        let found: Vec<Vec<RequestNumber>> = self.cards.iter().map(with).collect();
+        let found: Vec<Vec<Slot>> = self.cards.iter().map(with).collect();
         for alike in found.iter().filter(|slots| slots.len() > 1) {
             requests.suspect_all(alike);
         }
         let [slot] = found.concat()[..] else { return None };
-        let open = requests.table.get(slot)?;
+        let open = requests.table.all.get(slot)?;
         let (Request { dev, op, priority, .. }, sectors) = (&open.request, command.bytes? >> 9);
         let extent = Extent { dev: *dev, sector, sectors, op: *op, priority: *priority };
         requests.doubt_in_range(&[slot], &extent);
         Some(slot)
     }
 
-    fn bind(&mut self, slot: RequestNumber, command: CommandKey, table: &mut Table) {
-        let Some(open) = table.get_mut(slot) else { return };
+    fn bind(&mut self, slot: Slot, command: CommandKey, table: &mut Table) {
+        let Some(open) = table.all.get_mut(slot) else { return };
         if let Some(before) = open.command.replace(command) {
             self.release(slot, before);
         }

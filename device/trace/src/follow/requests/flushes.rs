@@ -8,24 +8,14 @@
 
 use std::collections::HashMap;
 
-use super::open::{Open, Sequence, add_new};
+use super::open::{Open, add_new};
 use super::table::Table;
 use crate::event::{Dev, Event, EventKind, Extent, OpKind};
 use crate::follow::ledger::{Ledger, Results, Share};
 use crate::io::{Mark, Request};
 
-/// One that asks for a flush and has no data.
-#[derive(Debug)]
-struct Waiter {
-    cpu: u32,
-    asker: Open,
-}
-
-impl Waiter {
-    fn came_before(&self, issued_ns: u64) -> bool {
-        self.asker.request.marks.get(Mark::GotRequest).is_some_and(|got_ns| got_ns <= issued_ns)
-    }
-}
+/// One that asks for a flush and has no data, and on which CPU.
+type Waiter = (u32, Open);
 
 /// Data that completed and still needs a flush after it.
 #[derive(Debug)]
@@ -68,7 +58,7 @@ impl Flushes {
 
     /// Without data it will never be issued.
     pub fn await_flush(&mut self, cpu: u32, asker: Open) {
-        self.waiters.entry(asker.request.dev).or_default().push(Waiter { cpu, asker });
+        self.waiters.entry(asker.request.dev).or_default().push((cpu, asker));
     }
 
     /// A request completed: if it is a flush, those that it served complete next.
@@ -85,8 +75,8 @@ impl Flushes {
             return;
         }
         let (dev, cpu, pid) = (flush.dev, event.cpu, event.pid);
-        for open in table.values_mut().filter(|open| open.awaits_flush && open.request.dev == dev) {
-            if open.request.marks.get(Mark::GotRequest).is_some_and(|got_ns| got_ns <= issued_ns) {
+        for (_, open) in &mut table.all {
+            if open.awaits_flush && open.request.dev == dev && open.came_before(issued_ns) {
                 open.flushes.push(request);
             }
         }
@@ -99,7 +89,7 @@ impl Flushes {
     pub fn begin_sequence(
         &mut self,
         request: usize,
-        sequence: Sequence,
+        postflush: bool,
         shares: &[Share],
         event: &Event,
         ledger: &mut Ledger,
@@ -107,7 +97,7 @@ impl Flushes {
         let Some(data) = ledger.results.request(request) else { return };
         let (dev, begin, end) = (data.dev, data.sector, data.sector.wrapping_add(data.bytes >> 9));
         // After an error no flush follows.
-        if !sequence.postflush || data.error != 0 {
+        if !postflush || data.error != 0 {
             self.closing.push((event.cpu, dev));
             return;
         }
@@ -184,17 +174,17 @@ impl Flushes {
         let issued_ns = flush.map_or(u64::MAX, |(_, issued_ns)| issued_ns);
         let waiters = self.waiters.entry(dev).or_default();
         let rests = self.rests.entry(dev).or_default();
-        let waiting = waiters.iter().take_while(|waiter| waiter.came_before(issued_ns)).count();
+        let waiting = waiters.iter().take_while(|(_, asker)| asker.came_before(issued_ns)).count();
         let due = rests.iter().take_while(|rest| rest.ended_ns <= issued_ns).count();
 
         let at = |rest: &Rest, sector: u64| rest.begin == sector || rest.end == sector;
         let fitting = |sector: u64| rests[..due].iter().filter(|rest| at(rest, sector)).count();
         // Device mapper's flushes have the sector of what is mapped there.
         let asks = |sector: u64| {
-            sector == 0 || waiters[..waiting].iter().any(|waiter| waiter.asker.sector == sector)
+            sector == 0 || waiters[..waiting].iter().any(|(_, asker)| asker.sector == sector)
         };
         let empties: Vec<u64> = served.iter().copied().filter(|sector| asks(*sector)).collect();
-        let one_cpu = waiters[..waiting].windows(2).all(|pair| pair[0].cpu == pair[1].cpu);
+        let one_cpu = waiters[..waiting].windows(2).all(|pair| pair[0].0 == pair[1].0);
         let all = served.len() == waiting + due;
         let clear = served.iter().all(|sector| fitting(*sector) == usize::from(!asks(*sector)));
         let first = take_askers(waiters, waiting, &empties);
@@ -208,12 +198,12 @@ impl Flushes {
         rests.splice(..0, left);
         if !known {
             let waiters = waiters.iter().take(waiting - first.len());
-            let shares = waiters.flat_map(|waiter| &waiter.asker.shares);
+            let shares = waiters.flat_map(|(_, asker)| &asker.shares);
             let shares = shares.chain(rests.iter().flat_map(|rest| &rest.shares));
             shares.for_each(|share| ledger.spoil(share.task));
         }
         let flush = flush.filter(|_| known).map(|(flush, _)| flush);
-        for Waiter { asker, .. } in first {
+        for (_, asker) in first {
             serve_shares(flush, &asker.shares, &asker.request, ledger);
         }
         for Rest { request, shares, .. } in ended {
@@ -248,7 +238,7 @@ fn take_askers(waiters: &mut Vec<Waiter>, waiting: usize, empties: &[u64]) -> Ve
     let mut taken: Vec<Waiter> = Vec::new();
     for sector in empties {
         let left = waiters.iter().take(waiting - taken.len());
-        let found = left.map(|waiter| waiter.asker.sector).position(|other| other == *sector);
+        let found = left.map(|(_, asker)| asker.sector).position(|other| other == *sector);
         taken.extend(found.map(|at| waiters.remove(at)));
     }
     taken

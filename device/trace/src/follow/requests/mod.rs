@@ -18,16 +18,10 @@ use ambiguous::OpenRequests;
 use commands::Commands;
 pub(super) use commands::MMC_MAJOR;
 use flushes::Flushes;
-use open::{Doubt, NOWHERE, Open, RequestNumber, add_new, place};
+use open::{Doubt, NOWHERE, Open, Slot, add_new, place};
+pub(super) use table::Side;
 
 const NOT_ISSUED: &str = "completed, but was never issued to the driver";
-
-/// Where a merged bio goes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
-    Back,
-    Front,
-}
 
 #[derive(Debug, Default)]
 pub(super) struct Requests {
@@ -43,21 +37,8 @@ pub(super) struct Requests {
 impl Requests {
     /// A bio is appended to a request, or put before it.
     pub fn merge(&mut self, bio: Bio, extent: &Extent, side: Side, ledger: &mut Ledger) {
-        let sectors = u64::from(extent.sectors);
         let fits = |open: &Open| open.request.op.kind == extent.op.kind && !open.started;
-        // What it is merged with is beside it.
-        let (beside, slots) = match side {
-            Side::Back => {
-                let slots = self.open.table.ending((extent.dev, extent.sector), fits);
-                (extent.sector.wrapping_sub(1), slots)
-            }
-            Side::Front => {
-                let end = extent.sector.wrapping_add(sectors);
-                (end, self.open.table.beginning((extent.dev, end), fits))
-            }
-        };
-        let beside = Extent { sector: beside, sectors: 1, ..*extent };
-        let Some(slot) = self.open.one_of(slots, &beside).first().copied() else {
+        let Some(slot) = self.open.one_beside(extent, side, fits) else {
             return ledger.drop_share(&bio.share);
         };
         self.open.table.change(slot, |open| {
@@ -74,13 +55,9 @@ impl Requests {
         let waiting = |open: &Open| open.request.op.kind == extent.op.kind && !open.started;
         let same = |open: &Open| waiting(open) && open.left == extent.sectors;
         let next = self.open.one_at(extent, same).first().copied();
-        let next = next.and_then(|slot| self.open.take(slot)).unwrap_or_else(|| {
-            let doubt = Some(self.open.absence());
-            Open { doubt, ..Open::new(extent) }
-        });
-        let before = self.open.table.ending((extent.dev, extent.sector), waiting);
-        let beside = Extent { sector: extent.sector.wrapping_sub(1), sectors: 1, ..*extent };
-        let Some(before) = self.open.one_of(before, &beside).first().copied() else {
+        let unknown = Open { doubt: Some(self.open.absence()), ..Open::new(extent) };
+        let next = next.map_or(unknown, |slot| self.open.take(slot));
+        let Some(before) = self.open.one_beside(extent, Side::Back, waiting) else {
             return next.shares.iter().for_each(|share| ledger.drop_share(share));
         };
         self.open.table.change(before, |open| {
@@ -114,17 +91,9 @@ impl Requests {
     /// It is inserted into the scheduler: for the first time, or again after a requeue.
     pub fn insert(&mut self, event: &Event, extent: &Extent, bios: &mut Bios, ledger: &mut Ledger) {
         let fits = |open: &Open| open.request.op.kind == extent.op.kind && open.dispatch.is_none();
-        let mut slots = self.open.table.beginning(place(extent), fits);
-        if slots.len() > 1 {
-            // A request is inserted by its thread, unless it was requeued.
-            let own = |slot: &RequestNumber| {
-                self.open.table.get(*slot).is_some_and(|open| open.request.pid == event.pid)
-            };
-            let mine: Vec<RequestNumber> = slots.iter().copied().filter(own).collect();
-            if mine.len() == 1 {
-                slots = mine;
-            }
-        }
+        let slots = self.open.table.beginning(place(extent), fits);
+        // A request is inserted by its thread, unless it was requeued.
+        let slots = self.open.only(slots, |open| open.request.pid == event.pid);
         self.open.doubt_in_range(&slots, extent);
         let slot = match slots[..] {
             [] => self.begin(extent, bios, ledger),
@@ -143,12 +112,9 @@ impl Requests {
     }
 
     /// One whose allocation was not seen.
-    fn begin(&mut self, extent: &Extent, bios: &mut Bios, ledger: &mut Ledger) -> RequestNumber {
-        let bio = bios.take_only(extent, ledger);
-        self.open.table.insert(match bio {
-            Some(bio) => Open::from_bio(bio, extent),
-            None => Open::new(extent),
-        })
+    fn begin(&mut self, extent: &Extent, bios: &mut Bios, ledger: &mut Ledger) -> Slot {
+        let of_bio = bios.take_only(extent, ledger).map(|bio| Open::from_bio(bio, extent));
+        self.open.table.insert(of_bio.unwrap_or_else(|| Open::new(extent)))
     }
 
     /// The next issue is of a piece: so large is the whole.
@@ -226,13 +192,13 @@ impl Requests {
             return ledger.results.count_doubt(doubt, &Open::new(extent), event.time_ns);
         };
         self.open.table.change(slot, |open| open.complete(event.time_ns, extent.sectors, error));
-        if self.open.table.get(slot).is_some_and(|open| open.left == 0) {
+        if self.open.table.all[slot].left == 0 {
             self.finish_request(slot, event, ledger);
         }
     }
 
     /// A request that completes without an issue: refused by the driver, or begun before the trace.
-    fn unissued(&mut self, extent: &Extent, ends: impl Fn(&Open) -> bool) -> Option<RequestNumber> {
+    fn unissued(&mut self, extent: &Extent, ends: impl Fn(&Open) -> bool) -> Option<Slot> {
         let waiting = self.open.table.beginning(place(extent), ends);
         match waiting[..] {
             [] => {}
@@ -243,8 +209,8 @@ impl Requests {
     }
 
     /// All of it has completed.
-    fn finish_request(&mut self, slot: RequestNumber, event: &Event, ledger: &mut Ledger) {
-        let Some(mut open) = self.open.take(slot) else { return };
+    fn finish_request(&mut self, slot: Slot, event: &Event, ledger: &mut Ledger) {
+        let mut open = self.open.take(slot);
         if let Some(command) = open.command {
             self.commands.release(slot, command);
         }
@@ -266,8 +232,8 @@ impl Requests {
         for (nth, share) in shares.iter().enumerate() {
             ledger.add(share, index, nth == 0);
         }
-        if let Some(sequence) = sequence {
-            self.flushes.begin_sequence(index, sequence, &shares, event, ledger);
+        if let Some(postflush) = sequence {
+            self.flushes.begin_sequence(index, postflush, &shares, event, ledger);
         }
         if let (Some(flush), Some(share)) = (flush, shares.first()) {
             flushes::link(flush, share, index, ledger);
@@ -305,7 +271,7 @@ impl Requests {
                 ledger.results.doubt_request(index, doubt);
             }
         }
-        for open in self.open.table.into_values() {
+        for (_, open) in self.open.table.all {
             let doubt = open.doubt.unwrap_or(Doubt::Edge);
             ledger.results.count_doubt(doubt, &open, open.last_ns());
         }

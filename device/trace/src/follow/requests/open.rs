@@ -2,6 +2,7 @@
 //! A request between a tag and its completion: what is known of it, and how each event changes that.
 
 use super::commands::CommandKey;
+use super::table::Side;
 use crate::event::{Dev, Event, Extent, Op, OpKind};
 use crate::follow::bios::Bio;
 use crate::follow::ledger::{Ledger, Share};
@@ -13,8 +14,8 @@ pub(in crate::follow) type StartSector = (Dev, u64);
 /// The place of requests without a sector.
 pub(in crate::follow) const NOWHERE: u64 = u64::MAX;
 
-/// An open request's number, reused once it has completed.
-pub(in crate::follow) type RequestNumber = usize;
+/// Where the table has an open request; reused once that has completed.
+pub(in crate::follow) type Slot = usize;
 
 /// Why a request cannot be reported as matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,14 +79,11 @@ impl Open {
         }
     }
 
-    pub fn start(&self) -> StartSector {
-        (self.request.dev, self.sector)
-    }
-
-    /// Where it ends now, if bios can still be appended there.
-    pub fn end(&self) -> Option<StartSector> {
-        let end = || (self.request.dev, self.sector.wrapping_add(u64::from(self.left)));
-        (!self.started && self.left > 0).then(end)
+    /// Where it begins now, and where it ends if bios can still be appended there.
+    pub fn sides(&self) -> impl Iterator<Item = (Side, StartSector)> + use<> {
+        let (dev, end) = (self.request.dev, self.sector.wrapping_add(u64::from(self.left)));
+        let back = (!self.started && self.left > 0).then_some((Side::Back, (dev, end)));
+        [(Side::Front, (dev, self.sector))].into_iter().chain(back)
     }
 
     /// Where it began when it was first issued; until then, where it begins now.
@@ -201,11 +199,16 @@ impl Open {
     }
 
     /// Its data is part of a flush sequence: the block layer completes it once more at the end of that, and handles the
-    /// flush flags that it takes off the request.
-    pub fn sequence(&self) -> Option<Sequence> {
+    /// flush flags that it takes off the request. Returns whether the device is to be flushed after it.
+    pub fn sequence(&self) -> Option<bool> {
         let bio_op = self.bio_op.filter(|_| self.request.bytes > 0)?;
         let postflush = bio_op.fua && !self.request.op.fua;
-        (bio_op.preflush || postflush).then_some(Sequence { postflush })
+        (bio_op.preflush || postflush).then_some(postflush)
+    }
+
+    /// It was there when a flush was issued that may be for it.
+    pub fn came_before(&self, issued_ns: u64) -> bool {
+        self.request.marks.get(Mark::GotRequest).is_some_and(|got_ns| got_ns <= issued_ns)
     }
 }
 
@@ -216,13 +219,6 @@ pub(in crate::follow) fn add_new(devs: &mut Vec<Dev>, more: &[Dev]) {
             devs.push(*dev);
         }
     }
-}
-
-/// What surrounds a request with data in a flush sequence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::follow) struct Sequence {
-    /// The device is to be flushed after it.
-    pub postflush: bool,
 }
 
 /// Where to look for the request of `extent`. Flushes have no sector; passthrough requests show 0, and at their
