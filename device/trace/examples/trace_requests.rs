@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use steadyio_trace::follow::{Follower, Options};
-use steadyio_trace::io::{Io, Mark, Origin, Piece, Request, Trace};
+use steadyio_trace::io::{Io, Origin, Piece, Request, Trace};
 use steadyio_trace::source::capture::Captured;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -36,7 +36,6 @@ fn follow(folder: &Path) -> Result<Trace, Box<dyn Error>> {
 }
 
 fn of_request(request: &Request) -> Value {
-    let marks: Vec<Option<u64>> = Mark::ALL.iter().map(|mark| request.marks.get(*mark)).collect();
     let piece = |piece: &Piece| {
         json!({
             "issued_ns": piece.issued_ns,
@@ -54,7 +53,7 @@ fn of_request(request: &Request) -> Value {
         "preflush": request.op.preflush,
         "sector": request.sector,
         "bytes": request.bytes,
-        "marks_ns": marks,
+        "marks_ns": request.marks.0,
         "pieces": request.pieces.iter().map(piece).collect::<Vec<_>>(),
         "merged": request.merged_queued_ns.len(),
         "cut_from_bio": request.cut_from_bio,

@@ -16,10 +16,11 @@ pub struct CallEvents {
 macro_rules! calls {
     ($($call:ident $name:literal $fd:expr, $metadata:literal;)*) => {
         /// A system call that can lead to I/O, or wait for it.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Call {
             $($call,)*
             /// No call, but waited for like one: memory that the program touches and the kernel has to read.
+            #[default]
             PageFault,
         }
 

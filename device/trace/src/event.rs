@@ -306,6 +306,11 @@ impl Comm {
         &self.0[..end]
     }
 
+    /// Of the thread that commits a journal.
+    pub fn is_journal(&self) -> bool {
+        self.as_bytes().starts_with(b"jbd2/")
+    }
+
     /// No name known.
     pub fn is_empty(&self) -> bool {
         self.0[0] == 0

@@ -14,7 +14,7 @@ use super::intervals::Intervals;
 use super::sched::Sched;
 
 /// The points that a request passes, in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::VariantArray)]
 #[repr(u8)]
 pub enum Mark {
     /// Its first bio reaches the block layer (`block_bio_queue`).
@@ -33,21 +33,9 @@ pub enum Mark {
     Completed,
 }
 
-impl Mark {
-    pub const ALL: [Mark; 7] = [
-        Mark::Queued,
-        Mark::GotRequest,
-        Mark::Inserted,
-        Mark::Issued,
-        Mark::HardwareStart,
-        Mark::HardwareDone,
-        Mark::Completed,
-    ];
-}
-
-/// When each point was passed, in ns; `None` without an event.
+/// When each point was passed, in the order of [`Mark`] and in ns; `None` without an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Marks([Option<u64>; 7]);
+pub struct Marks(pub [Option<u64>; 7]);
 
 impl Marks {
     pub fn get(&self, mark: Mark) -> Option<u64> {
@@ -106,7 +94,7 @@ pub struct Request {
 impl Request {
     /// When its first event was, in ns.
     pub fn begin_ns(&self) -> u64 {
-        Mark::ALL.into_iter().find_map(|mark| self.marks.get(mark)).unwrap_or(0)
+        self.marks.0.into_iter().flatten().next().unwrap_or(0)
     }
 
     pub fn end_ns(&self) -> u64 {
@@ -181,7 +169,7 @@ pub enum Origin {
 }
 
 /// One call of a program, or one operation of io_uring or aio.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Io {
     /// By which call, or through which interface.
     pub call: Call,
@@ -209,20 +197,7 @@ pub struct Io {
 
 impl Io {
     pub fn begin(call: Call, (pid, comm): (u32, Comm), entered_ns: u64) -> Io {
-        Io {
-            call,
-            fd: None,
-            operation: None,
-            pid,
-            comm,
-            entered_ns,
-            exited_ns: entered_ns,
-            bytes: 0,
-            requests: Vec::new(),
-            spans: Spans::default(),
-            has_commit: false,
-            incomplete: false,
-        }
+        Io { call, pid, comm, entered_ns, exited_ns: entered_ns, ..Io::default() }
     }
 }
 

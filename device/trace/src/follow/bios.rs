@@ -64,6 +64,12 @@ impl Submission {
     fn find(&self, extent: &Extent) -> Option<usize> {
         self.pending.iter().rposition(|bio| bio.is_at(extent))
     }
+
+    /// What a bio that is queued there next came through.
+    fn remapped_to(&mut self, place: StartSector) -> Vec<Dev> {
+        let remapped = self.remapped.take().filter(|(to, _)| *to == place);
+        remapped.map(|(_, through)| through).unwrap_or_default()
+    }
 }
 
 /// All that have no request, by the thread that will ask for it.
@@ -98,21 +104,10 @@ impl Bios {
     }
 
     /// A bio of this thread, as far as one event shows.
-    pub fn bio(
-        &mut self,
-        event: &Event,
-        extent: &Extent,
-        queued_ns: Option<u64>,
-        share: Share,
-    ) -> Bio {
-        let remapped = self.thread(event.pid).remapped.take();
-        let through = remapped.filter(|(place, _)| *place == (extent.dev, extent.sector));
-        let through = through.map_or_else(Vec::new, |(_, through)| through);
+    pub fn bio(&mut self, event: &Event, extent: &Extent, share: Share) -> Bio {
+        let through = self.thread(event.pid).remapped_to((extent.dev, extent.sector));
         let (pid, comm) = (event.pid, event.comm);
-        let mut request = Request { pid, comm, through, ..Request::default() };
-        if let Some(queued_ns) = queued_ns {
-            request.marks.set(Mark::Queued, queued_ns);
-        }
+        let request = Request { pid, comm, through, ..Request::default() };
         Bio { extent: *extent, request, carried: false, stacked: false, share }
     }
 
@@ -142,8 +137,7 @@ impl Bios {
             bio.extent.sector = to.sector;
             return add_new(&mut bio.request.through, &[from.0]);
         }
-        let before = thread.remapped.take().filter(|(place, _)| *place == (to.dev, from.1));
-        let mut through = before.map_or_else(Vec::new, |(_, through)| through);
+        let mut through = thread.remapped_to((to.dev, from.1));
         add_new(&mut through, &[from.0]);
         thread.remapped = Some(((to.dev, to.sector), through));
     }

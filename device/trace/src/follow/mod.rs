@@ -26,13 +26,11 @@ use ledger::Ledger;
 use requests::{Requests, Side};
 use waits::Waits;
 
-use super::event::{Dev, Event, EventKind, Extent};
-use super::io::{Processes, Trace};
+use super::event::{Event, EventKind, Extent};
+use super::io::{Mark, Processes, Trace};
 
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Only requests of this device, and the I/Os that led to them; all if `None`.
-    pub dev: Option<Dev>,
     /// The processes of threads that began before the trace, as far as known.
     pub processes: Processes,
     /// Sched events, if any, are of all threads.
@@ -42,7 +40,6 @@ pub struct Options {
 /// Takes events, gives a [`Trace`].
 #[derive(Debug, Default)]
 pub struct Follower {
-    options: Options,
     callers: Callers,
     bios: Bios,
     requests: Requests,
@@ -54,9 +51,9 @@ pub struct Follower {
 
 impl Follower {
     pub fn new(options: Options) -> Follower {
-        let mut follower = Follower { options, ..Follower::default() };
-        follower.waits.sched.of_all = follower.options.sched_of_all;
-        follower.callers.processes = std::mem::take(&mut follower.options.processes);
+        let mut follower = Follower::default();
+        follower.waits.sched.of_all = options.sched_of_all;
+        follower.callers.processes = options.processes;
         follower
     }
 
@@ -72,10 +69,7 @@ impl Follower {
         self.callers.take(event, &mut self.ledger);
         match event.what {
             EventKind::Lost { count, since_ns } => self.lose(event.cpu, count, since_ns),
-            _ => {
-                self.take_bio_event(event);
-                self.take_request_event(event);
-            }
+            _ => self.take_bio_event(event),
         }
         self.last_ns.insert(event.cpu, event.time_ns);
     }
@@ -101,7 +95,8 @@ impl Follower {
     fn take_bio_event(&mut self, event: &Event) {
         match event.what {
             EventKind::BioQueue(extent) if self.bios.is_new(event, &extent, &mut self.ledger) => {
-                let bio = self.new_bio(event, &extent, Some(event.time_ns));
+                let mut bio = self.new_bio(event, &extent);
+                bio.request.marks.set(Mark::Queued, event.time_ns);
                 self.bios.hold(event.pid, bio, &mut self.ledger);
             }
             EventKind::BioRemap { to, from } => {
@@ -113,36 +108,28 @@ impl Follower {
             EventKind::BackMerge(extent) => self.merge(event, &extent, Side::Back),
             EventKind::FrontMerge(extent) => self.merge(event, &extent, Side::Front),
             EventKind::GetRequest(extent) => {
-                if let Some(bio) = self.bio_for_request(event, &extent) {
-                    self.requests.allocate(event, &extent, bio);
-                }
+                let bio = self.bio_for_request(event, &extent);
+                self.requests.allocate(event, &extent, bio);
             }
-            _ => {}
+            _ => self.take_request_event(event),
         }
     }
 
     fn take_request_event(&mut self, event: &Event) {
         let (bios, ledger) = (&mut self.bios, &mut self.ledger);
-        let is_followed = |extent: &Extent| self.options.dev.is_none_or(|dev| dev == extent.dev);
         match event.what {
             EventKind::RequestMerge(extent) => self.requests.merge_requests(&extent, ledger),
             EventKind::K2Split { piece, rest_bytes } => {
                 self.requests.cut_piece(&piece, rest_bytes);
             }
-            EventKind::Insert(extent) if is_followed(&extent) => {
-                self.requests.insert(event, &extent, bios, ledger);
-            }
-            EventKind::Issue(extent) if is_followed(&extent) => {
-                self.requests.issue(event, &extent, bios, ledger);
-            }
+            EventKind::Insert(extent) => self.requests.insert(event, &extent, bios, ledger),
+            EventKind::Issue(extent) => self.requests.issue(event, &extent, bios, ledger),
             EventKind::Requeue(extent) => {
                 // Nothing was issued on this CPU after all.
                 self.requests.commands.forget_issue(event.cpu);
-                if is_followed(&extent) {
-                    self.requests.requeue(event, &extent, ledger);
-                }
+                self.requests.requeue(event, &extent, ledger);
             }
-            EventKind::Complete { extent, error } if is_followed(&extent) => {
+            EventKind::Complete { extent, error } => {
                 self.requests.complete(event, &extent, error, ledger);
             }
             EventKind::HardwareStart(command) => {
@@ -158,29 +145,22 @@ impl Follower {
     }
 
     fn merge(&mut self, event: &Event, extent: &Extent, side: Side) {
-        if let Some(bio) = self.bio_for_request(event, extent) {
-            self.requests.merge(bio, extent, side, &mut self.ledger);
-        }
+        let bio = self.bio_for_request(event, extent);
+        self.requests.merge(bio, extent, side, &mut self.ledger);
     }
 
-    fn new_bio(&mut self, event: &Event, extent: &Extent, queued_ns: Option<u64>) -> Bio {
+    fn new_bio(&mut self, event: &Event, extent: &Extent) -> Bio {
         let share = self.callers.share_of(event, extent, &mut self.ledger);
-        self.bios.bio(event, extent, queued_ns, share)
+        self.bios.bio(event, extent, share)
     }
 
-    /// The bio that `extent` is about, which this thread queued just before; or a new one, if that was not seen. `None`
-    /// if it is of a device that is not followed.
-    fn bio_for_request(&mut self, event: &Event, extent: &Extent) -> Option<Bio> {
-        let bio = self.bios.take(event.pid, extent, &mut self.ledger).unwrap_or_else(|| {
-            let bio = self.new_bio(event, extent, None);
+    /// The bio that `extent` is about, which this thread queued just before; or a new one, if that was not seen.
+    fn bio_for_request(&mut self, event: &Event, extent: &Extent) -> Bio {
+        self.bios.take(event.pid, extent, &mut self.ledger).unwrap_or_else(|| {
+            let bio = self.new_bio(event, extent);
             self.ledger.hold(bio.share.task);
             bio
-        });
-        if self.options.dev.is_some_and(|dev| dev != extent.dev) {
-            self.ledger.release(bio.share.task);
-            return None;
-        }
-        Some(bio)
+        })
     }
 
     /// Events of this CPU are missing since its last one. What is open may have changed unseen, and what completed

@@ -25,7 +25,7 @@ impl Seen {
         match &event.what {
             EventKind::BioQueue(extent) => {
                 self.readahead |= extent.op.ahead;
-                self.journal_thread |= event.comm.as_bytes().starts_with(b"jbd2/");
+                self.journal_thread |= event.comm.is_journal();
                 self.worker |= submitter_of(&event.comm).is_some();
             }
             EventKind::Issue(extent) => self.card |= extent.dev.major == MMC_MAJOR,

@@ -4,6 +4,8 @@
 //! The slices of a request follow each other without a gap as far as its marks are known. A layer in which it
 //! spent no time has none, but the device always has one.
 
+use strum::VariantArray;
+
 use crate::io::{Mark, Origin, Piece, Request, Trace};
 
 /// Where a request can be, from the program to the device and back; with the name of its tracks.
@@ -114,7 +116,7 @@ fn submission(request: &Request, begin_ns: Option<u64>) -> Option<Slice> {
 
 fn before_issue(request: &Request) -> Option<Slice> {
     let issued_ns = request.marks.get(Mark::Issued)?;
-    let passed: Vec<(Mark, u64)> = Mark::ALL[..=Mark::Issued as usize]
+    let passed: Vec<(Mark, u64)> = Mark::VARIANTS[..=Mark::Issued as usize]
         .iter()
         .filter_map(|mark| Some((*mark, request.marks.get(*mark)?)))
         .filter(|(_, time_ns)| *time_ns <= issued_ns)

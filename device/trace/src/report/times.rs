@@ -10,12 +10,11 @@ use serde::{Deserialize, Serialize};
 use super::by_key;
 use super::distribution::{Bin, Distribution, histogram, one_decimal};
 use super::rows::Item;
-use crate::io::Mark;
 
 /// The e.MMC analysis paper's spans in order, as they are called in records and tables.
 pub const SPANS: [&str; 4] = ["submission", "block", "device", "post"];
 
-/// The points of an I/O's way; between its call and its return each of [`Mark::ALL`].
+/// The points of an I/O's way; between its call and its return each of [`Mark`](crate::io::Mark).
 const POINTS: [&str; 9] =
     ["call", "queue", "tag", "insert", "issue", "hardware", "hardware", "completion", "return"];
 const HARDWARE_START: usize = 5;
@@ -102,8 +101,8 @@ type Step = (usize, usize);
 fn steps(item: &Item) -> Vec<(Step, u64)> {
     let mut steps = Vec::new();
     for request in &item.own {
-        let at = |(mark, point)| Some((point, request.marks.get(mark)?));
-        let passed: Vec<(usize, u64)> = Mark::ALL.into_iter().zip(1..).filter_map(at).collect();
+        let points = (1..).zip(request.marks.0);
+        let passed: Vec<(usize, u64)> = points.filter_map(|(at, ns)| Some((at, ns?))).collect();
         let step =
             |pair: &[(usize, u64)]| ((pair[0].0, pair[1].0), pair[1].1.saturating_sub(pair[0].1));
         steps.extend(passed.windows(2).map(step));

@@ -178,7 +178,7 @@ impl<'a> Waiting<'a> {
         }
         let Some(woken) = stay.woken else { return (WaitedFor::Unknown, None) };
         let Some(completed_ns) = woken.completed_ns else {
-            let by_journal = woken.by.1.as_bytes().starts_with(b"jbd2/");
+            let by_journal = woken.by.1.is_journal();
             return (if by_journal { WaitedFor::Journal } else { WaitedFor::Unknown }, None);
         };
         let request = self.completed.get(&completed_ns).copied();

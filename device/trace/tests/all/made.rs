@@ -20,9 +20,9 @@ pub fn request(kind: OpKind, bytes: u64, queued_us: u64, steps_us: [u64; 6]) -> 
     let mut marks = Marks::default();
     let mut now_ns = queued_us * US;
     marks.set(Mark::Queued, now_ns);
-    for (mark, step_us) in Mark::ALL.into_iter().skip(1).zip(steps_us) {
+    for (mark, step_us) in marks.0.iter_mut().skip(1).zip(steps_us) {
         now_ns += step_us * US;
-        marks.set(mark, now_ns);
+        *mark = Some(now_ns);
     }
     Request {
         dev: DEV,

@@ -7,24 +7,24 @@ mod workers;
 
 use std::collections::HashMap;
 
-use super::ledger::{Key, Ledger, Share, Task};
-use crate::event::{Call, Comm, Event, EventKind, Extent, Kind};
+use super::ledger::{Key, Ledger, OpenIo, Share, Task};
+use crate::event::{Call, Event, EventKind, Extent, Kind};
 use crate::io::{Io, Origin, Processes};
 use crate::sched::Switch;
-use uring::Uring;
+use uring::Operation;
+use workers::Pool;
 pub(super) use workers::submitter_of;
 
 #[derive(Debug)]
 struct InCall {
-    io: Io,
+    call: Call,
+    /// The I/O that it is if it queues a bio.
+    key: Key,
+    entered_ns: u64,
     /// Of a page fault: when the thread last continued after a sleep in it; if no event tells, when it was woken.
     continued_ns: u64,
     /// Of a page fault: the thread sleeps in it.
     asleep: bool,
-    /// The I/O that it is, once it has queued a bio.
-    key: Option<Key>,
-    /// Journal commits that began and ended in it.
-    commits: Vec<Key>,
 }
 
 #[derive(Debug, Default)]
@@ -47,15 +47,19 @@ struct Caller {
 #[derive(Debug, Default)]
 pub(super) struct Callers {
     threads: HashMap<u32, Caller>,
-    uring: Uring,
+    /// Operations of io_uring, by `struct io_kiocb`.
+    operations: HashMap<u64, Operation>,
+    /// The workers of each thread that submits such.
+    pools: HashMap<u32, Pool>,
     pub processes: Processes,
 }
 
 impl InCall {
-    fn new(call: Call, fd: Option<i32>, event: &Event) -> InCall {
-        let begun = Io::begin(call, (event.pid, event.comm), event.time_ns);
-        let (io, continued_ns) = (Io { fd, ..begun }, event.time_ns);
-        InCall { io, continued_ns, asleep: false, key: None, commits: Vec::new() }
+    fn begin(call: Call, fd: Option<i32>, event: &Event, ledger: &mut Ledger) -> InCall {
+        let entered_ns = event.time_ns;
+        let key =
+            ledger.begin_io(Io { fd, ..Io::begin(call, (event.pid, event.comm), entered_ns) });
+        InCall { call, key, entered_ns, continued_ns: entered_ns, asleep: false }
     }
 }
 
@@ -87,7 +91,12 @@ impl Callers {
             EventKind::PageCacheAdd { inode, .. } => {
                 self.thread(event.pid).cached_inode = Some(inode);
             }
-            _ => self.take_operation(event, ledger),
+            EventKind::UringSubmit { .. } => self.submit(event, ledger),
+            EventKind::UringQueueWork { request } => self.queue_work(event, request),
+            EventKind::UringLink { request, after } => self.link(event, request, after),
+            EventKind::UringFileGet { request } => self.begin_operation(event, request, ledger),
+            EventKind::UringComplete { .. } => self.complete_operation(event, ledger),
+            _ => {}
         }
     }
 
@@ -97,7 +106,7 @@ impl Callers {
             EventKind::CallEnter { .. }
             | EventKind::CallExit { .. }
             | EventKind::UringSubmit { .. } => true,
-            EventKind::UringFileGet { request } => self.begins_as_worker(event, request),
+            EventKind::UringFileGet { request } => self.submitter_for(event, request).is_some(),
             EventKind::UringComplete { request, .. } => self.ends_as_worker(event, request),
             _ => false,
         }
@@ -106,7 +115,8 @@ impl Callers {
     /// Events were lost.
     pub fn forget(&mut self) {
         self.threads.clear();
-        self.uring = Uring::default();
+        self.operations.clear();
+        self.pools.clear();
     }
 
     /// The end of the trace.
@@ -124,7 +134,7 @@ impl Callers {
     pub fn share_of(&mut self, event: &Event, extent: &Extent, ledger: &mut Ledger) -> Share {
         let task = self.task_of(event, ledger);
         let thread = self.thread(event.pid);
-        let origin = if matches!(task, Task::Commit(_)) || is_journal(&event.comm) {
+        let origin = if matches!(task, Task::Commit(_)) || event.comm.is_journal() {
             Origin::Journal
         } else if thread.writeback.is_some() {
             Origin::Writeback(thread.writeback)
@@ -141,20 +151,23 @@ impl Callers {
         if let Some(key) = thread.submitting {
             return Task::Io(key);
         }
-        let Some(in_call) = &mut thread.call else {
+        let Some(in_call) = &thread.call else {
             let commit = thread.commit.map(Task::Commit);
             return commit.unwrap_or_else(|| self.task_of_worker(event, ledger));
         };
-        let io = Io::begin(in_call.io.call, (event.pid, event.comm), in_call.io.entered_ns);
-        match io.call {
+        match in_call.call {
             // Its operations can be told apart by their bios only.
             Call::IoSubmit => {}
             Call::IoUringEnter if !ledger.seen.has(Kind::UringSubmit) => {}
             // Not submitting, so the kernel serves an operation that no event names.
             Call::IoUringEnter | Call::IoGetevents | Call::IoPgetevents => return Task::None,
-            _ => return Task::Io(*in_call.key.get_or_insert_with(|| ledger.begin_io(io))),
+            _ => {
+                ledger.name_io(in_call.key, event.comm);
+                return Task::Io(in_call.key);
+            }
         }
-        let key = ledger.begin_io(io);
+        let who = (event.pid, event.comm);
+        let key = ledger.begin_io(Io::begin(in_call.call, who, in_call.entered_ns));
         thread.unreaped.push(key);
         Task::Io(key)
     }
@@ -163,8 +176,8 @@ impl Callers {
         self.end_fault(event.pid, ledger);
         let thread = self.thread(event.pid);
         thread.cached_inode = None;
-        if let Some(lost) = thread.call.replace(InCall::new(call, fd, event)) {
-            abandon(lost, ledger);
+        if let Some(lost) = thread.call.replace(InCall::begin(call, fd, event, ledger)) {
+            ledger.abandon(lost.key);
         }
     }
 
@@ -174,39 +187,27 @@ impl Callers {
             thread.submitting = None;
         }
         let fetches = matches!(call, Call::IoUringEnter | Call::IoGetevents | Call::IoPgetevents);
-        let Some(in_call) = thread.call.take() else {
-            // It began before the trace.
-            if fetches {
-                self.reap(event, ledger);
+        // Without it, it began before the trace.
+        if let Some(begun) = thread.call.take() {
+            if begun.call != call {
+                return ledger.abandon(begun.key);
             }
-            return;
-        };
-        let InCall { io, key, commits, .. } = &in_call;
-        if io.call != call {
-            return abandon(in_call, ledger);
-        }
-        let (comm, exited_ns, has_commit) = (event.comm, event.time_ns, !commits.is_empty());
-        let without_request = Io { comm, exited_ns, has_commit, ..io.clone() };
-        match (*key, call) {
-            (Some(key), _) => {
-                if let Some(io) = ledger.io_mut(key) {
-                    io.bytes = Some(if call.moves_data() { result.max(0) as u64 } else { 0 });
-                    io.io.fd = in_call.io.fd;
-                    io.commits = in_call.commits;
-                }
-                ledger.end_io(key, exited_ns);
-            }
-            (None, Call::IoSubmit) => {}
-            (None, _) if fetches => {
+            ledger.name_io(begun.key, event.comm);
+            if fetches || call == Call::IoSubmit {
                 // What another thread submitted, such as the kernel's polling one.
-                if thread.unreaped.is_empty() && !self.uring.is_submitter(event.pid) {
-                    ledger.results.push_uncounted(without_request);
-                }
-                self.reap(event, ledger);
+                let is_own = |operation: &Operation| operation.pid == event.pid;
+                let of_others = thread.unreaped.is_empty() && !self.operations.values().any(is_own);
+                let io = ledger.take_io(begun.key).filter(|_| fetches && of_others);
+                let ended = |io: OpenIo| Io { exited_ns: event.time_ns, ..io.as_call() };
+                io.into_iter().for_each(|io| ledger.results.push_uncounted(ended(io)));
+            } else {
+                let bytes = Some(if call.moves_data() { result.max(0) as u64 } else { 0 });
+                ledger.io_mut(begun.key).into_iter().for_each(|io| io.bytes = bytes);
+                ledger.end_io(begun.key, event.time_ns);
             }
-            (None, _) => {
-                ledger.results.push_call_without_request(without_request);
-            }
+        }
+        if fetches {
+            self.reap(event, ledger);
         }
     }
 
@@ -217,7 +218,7 @@ impl Callers {
         let is_known = ledger.seen.has(Kind::Switch) && ledger.seen.has(Kind::AnyCall);
         let thread = self.thread(event.pid);
         if is_known && thread.call.is_none() {
-            thread.call = Some(InCall::new(Call::PageFault, None, event));
+            thread.call = Some(InCall::begin(Call::PageFault, None, event, ledger));
         }
     }
 
@@ -233,22 +234,15 @@ impl Callers {
 
     fn fault_of(&mut self, pid: u32) -> Option<&mut InCall> {
         let call = self.threads.get_mut(&pid)?.call.as_mut()?;
-        (call.io.call == Call::PageFault).then_some(call)
+        (call.call == Call::PageFault).then_some(call)
     }
 
     /// It is over when the program goes on to something else; it took until the thread last continued after a
     /// sleep.
     fn end_fault(&mut self, pid: u32, ledger: &mut Ledger) {
         let Some(thread) = self.threads.get_mut(&pid) else { return };
-        let Some(fault) = thread.call.take_if(|call| call.io.call == Call::PageFault) else {
-            return;
-        };
-        let exited_ns = fault.continued_ns;
-        if let Some(key) = fault.key {
-            ledger.end_io(key, exited_ns);
-        } else if exited_ns > fault.io.entered_ns {
-            let has_commit = !fault.commits.is_empty();
-            ledger.results.push_call_without_request(Io { exited_ns, has_commit, ..fault.io });
+        if let Some(fault) = thread.call.take_if(|call| call.call == Call::PageFault) {
+            ledger.end_io(fault.key, fault.continued_ns);
         }
     }
 
@@ -256,23 +250,11 @@ impl Callers {
     fn end_commit(&mut self, event: &Event, ledger: &mut Ledger) {
         let Some(key) = self.thread(event.pid).commit.take() else { return };
         let Some(begun_ns) = ledger.end_commit(key, event.time_ns) else { return };
-        for call in self.threads.values_mut().filter_map(|thread| thread.call.as_mut()) {
-            let may_wait = call.io.call.is_sync() || call.io.call.is_write();
-            if may_wait && call.io.entered_ns <= begun_ns {
-                call.commits.push(key);
-            }
+        for in_call in self.threads.values().filter_map(|thread| thread.call.as_ref()) {
+            let may_wait = in_call.call.is_sync() || in_call.call.is_write();
+            let all_through = may_wait && in_call.entered_ns <= begun_ns;
+            let io = ledger.io_mut(in_call.key).filter(|_| all_through);
+            io.into_iter().for_each(|io| io.commits.push(key));
         }
     }
-}
-
-/// The end of the call was not seen.
-fn abandon(call: InCall, ledger: &mut Ledger) {
-    if let Some(key) = call.key {
-        ledger.spoil(Task::Io(key));
-        ledger.end_io(key, call.io.entered_ns);
-    }
-}
-
-fn is_journal(comm: &Comm) -> bool {
-    comm.as_bytes().starts_with(b"jbd2/")
 }

@@ -22,12 +22,12 @@ const BEFORE: Key = 0;
 pub(super) struct Pool {
     /// Operations that any worker may start.
     waiting: Vec<Key>,
-    workers: HashMap<u32, Worker>,
+    pub workers: HashMap<u32, Worker>,
     placeholders: Vec<Placeholder>,
 }
 
 #[derive(Debug, Default)]
-struct Worker {
+pub(super) struct Worker {
     /// The start or completion of an operation was seen, so its present one started in the trace.
     known: bool,
     /// It was seen to start this one, which has not completed.
@@ -109,14 +109,8 @@ impl Pool {
         let who = (event.pid, event.comm);
         let key = ledger.begin_placeholder(who, event.time_ns, &candidates);
         let ended = candidates.iter().copied().filter(|key| *key == BEFORE).collect();
-        self.placeholders.push(Placeholder {
-            worker: event.pid,
-            key,
-            candidates,
-            ended,
-            lost: false,
-            over: false,
-        });
+        let (worker, lost, over) = (event.pid, false, false);
+        self.placeholders.push(Placeholder { worker, key, candidates, ended, lost, over });
         key
     }
 
@@ -134,17 +128,16 @@ impl Pool {
             }
             *state = Worker { known: true, ..Worker::default() };
             if handed == 1 {
-                let elsewhere =
-                    |placeholder: &Placeholder| placeholder.worker != worker || placeholder.over;
-                self.rule_out(key, elsewhere, ledger);
+                self.rule_out(
+                    key,
+                    |elsewhere| elsewhere.worker != worker || elsewhere.over,
+                    ledger,
+                );
             }
             self.pass(worker);
         }
-        for placeholder in
-            self.placeholders.iter_mut().filter(|placeholder| placeholder.candidates.contains(&key))
-        {
-            placeholder.ended.push(key);
-        }
+        let may_be = |of: &&mut Placeholder| of.candidates.contains(&key);
+        self.placeholders.iter_mut().filter(may_be).for_each(|of| of.ended.push(key));
         self.settle(ledger);
     }
 
@@ -155,11 +148,8 @@ impl Pool {
             self.workers.insert(worker, Worker { known: true, ..Worker::default() });
             self.pass(worker);
         }
-        for placeholder in self
-            .placeholders
-            .iter_mut()
-            .filter(|placeholder| !placeholder.candidates.contains(&BEFORE))
-        {
+        let is_new = |of: &&mut Placeholder| !of.candidates.contains(&BEFORE);
+        for placeholder in self.placeholders.iter_mut().filter(is_new) {
             placeholder.candidates.push(BEFORE);
             placeholder.ended.push(BEFORE);
         }
@@ -168,16 +158,9 @@ impl Pool {
 
     /// The worker continues with another operation.
     fn pass(&mut self, worker: u32) {
-        let of_worker = |placeholder: &&mut Placeholder| placeholder.worker == worker;
-        self.placeholders
-            .iter_mut()
-            .filter(of_worker)
-            .for_each(|placeholder| placeholder.over = true);
-    }
-
-    /// Whether this thread is known to be one of the workers.
-    pub fn has(&self, thread: u32) -> bool {
-        self.workers.contains_key(&thread)
+        for placeholder in &mut self.placeholders {
+            placeholder.over |= placeholder.worker == worker;
+        }
     }
 
     /// Those placeholders are not of this operation.
@@ -206,7 +189,7 @@ impl Pool {
         }
         self.placeholders.retain(|placeholder| match placeholder.candidates[..] {
             [] | [BEFORE] => {
-                ledger.forget_io(placeholder.key);
+                ledger.take_io(placeholder.key);
                 false
             }
             [key] if !placeholder.lost => {

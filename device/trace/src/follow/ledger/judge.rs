@@ -5,7 +5,7 @@ use super::open_io::{Commit, OpenIo, Part};
 use super::results::Results;
 use crate::event::Dev;
 use crate::intervals::Intervals;
-use crate::io::{Io, Mark, Request, Spans};
+use crate::io::{Io, Spans};
 
 /// The requests that the I/O asked for: all but readahead. If there is nothing else, the readahead that
 /// completed before the call did: a reader with a cache miss waits for the readahead that it has just started.
@@ -17,8 +17,7 @@ pub(super) fn asked_for(io: &OpenIo, results: &Results) -> Option<Vec<Part>> {
     let all_ahead = io.work.parts.iter().all(|part| part.ahead);
     let ended = |part: &Part| {
         let request = results.request(part.request);
-        let completed_ns = request.and_then(|request| request.marks.get(Mark::Completed));
-        completed_ns.is_some_and(|end| end <= io.io.exited_ns)
+        request.is_some_and(|request| request.end_ns() <= io.io.exited_ns)
     };
     let keep = |part: &&Part| if all_ahead { ended(part) } else { !part.ahead };
     Some(io.work.parts.iter().filter(keep).copied().collect())
@@ -35,8 +34,7 @@ pub(super) fn waited_for(commit: &Commit, io: &OpenIo, own: &[Part], results: &R
     let since_ns = if io.io.call.is_write() { commit.begun_ns } else { ended_ns };
     let under_way = |part: &Part| {
         let Some(request) = results.request(part.request) else { return true };
-        let (begin, end) = presence(request, part.from_ns);
-        begin <= ended_ns && since_ns < end
+        part.from_ns <= ended_ns && since_ns < request.end_ns()
     };
     let same = |part: &Part| dev(part).is_some_and(|dev| commit_devs.contains(&dev));
     own.iter().any(same) && !own.iter().any(under_way)
@@ -53,19 +51,15 @@ pub(super) fn parts_of(commit: &Commit, results: &Results) -> Vec<Part> {
 pub(super) fn make_io(open: &OpenIo, parts: &[Part], results: &Results) -> Io {
     let of = |part: &Part| Some((results.request(part.request)?, part.from_ns));
     let requests = || parts.iter().filter_map(of);
-    let present = Intervals::new(requests().map(|(request, from_ns)| presence(request, from_ns)));
+    // In the block layer, the driver or the device, for somebody whose bio came at `from_ns`.
+    let present = requests().map(|(request, from_ns)| (from_ns, request.end_ns()));
     let with_device = requests().flat_map(|(request, _)| request.with_device().to_vec());
     let moved = || requests().filter(|(request, _)| request.error == 0).map(|(r, _)| r.bytes).sum();
     let during_ns = (open.io.entered_ns, open.io.exited_ns);
     Io {
         bytes: open.bytes.unwrap_or_else(moved),
         requests: parts.iter().map(|part| part.request).collect(),
-        spans: Spans::of(during_ns, &present, &Intervals::new(with_device)),
+        spans: Spans::of(during_ns, &Intervals::new(present), &Intervals::new(with_device)),
         ..open.io.clone()
     }
-}
-
-/// When a request was in the block layer, the driver or the device, for somebody whose bio came at `from_ns`.
-fn presence(request: &Request, from_ns: u64) -> (u64, u64) {
-    (from_ns, request.marks.get(Mark::Completed).unwrap_or(from_ns))
 }

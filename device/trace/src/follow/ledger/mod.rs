@@ -68,7 +68,7 @@ impl Ledger {
 
     pub fn begin_io(&mut self, io: Io) -> Key {
         let key = self.new_key();
-        self.ios.insert(key, OpenIo::new(io));
+        self.ios.insert(key, OpenIo { io, ..OpenIo::default() });
         key
     }
 
@@ -130,9 +130,25 @@ impl Ledger {
         self.rule_out(owner);
     }
 
-    /// It was nobody's I/O.
-    pub fn forget_io(&mut self, key: Key) {
-        self.ios.remove(&key);
+    /// The name that its thread had at its first bio; without one, at its end.
+    pub fn name_io(&mut self, key: Key, comm: Comm) {
+        self.change(key, |io| io.io.comm = if io.asked() { io.io.comm } else { comm });
+    }
+
+    /// It is nobody's I/O.
+    pub fn take_io(&mut self, key: Key) -> Option<OpenIo> {
+        self.ios.remove(&key)
+    }
+
+    /// The end of its call was not seen, so nothing of it is certain.
+    pub fn abandon(&mut self, key: Key) {
+        let Some(io) = self.ios.get_mut(&key).filter(|io| io.asked()) else {
+            return drop(self.take_io(key));
+        };
+        (io.work.broken, io.io.fd) = (true, None);
+        io.commits.clear();
+        let entered_ns = io.io.entered_ns;
+        self.end_io(key, entered_ns);
     }
 
     pub fn begin_commit(&mut self, begun_ns: u64) -> Key {
@@ -211,8 +227,7 @@ impl Ledger {
 
     /// All tasks in progress are in doubt.
     pub fn abandon_all(&mut self) {
-        let left_out =
-            |io: &&OpenIo| io.placeholder == Placeholder::No && (io.work.broken || io.asked());
+        let left_out = |io: &&OpenIo| io.placeholder == Placeholder::No && io.asked();
         self.results.account.ios_incomplete += self.ios.values().filter(left_out).count() as u64;
         self.ios.clear();
         self.commits.clear();
@@ -226,7 +241,7 @@ impl Ledger {
             return;
         }
         let open = |key: &Key| self.commits.get(key).is_some_and(|commit| commit.work.held > 0);
-        if io.commits.iter().any(open) {
+        if io.asked() && io.commits.iter().any(open) {
             self.waiting.push(key);
             return;
         }

@@ -15,7 +15,7 @@ pub(super) struct Work {
 }
 
 /// An I/O that is not over.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::follow) struct OpenIo {
     pub io: Io,
     pub(super) has_ended: bool,
@@ -34,8 +34,9 @@ pub(in crate::follow) struct OpenIo {
 }
 
 /// Whether it is an I/O itself, or stands for requests of one of several.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Placeholder {
+    #[default]
     No,
     /// Of an owner that is not known yet.
     OfSomebody,
@@ -61,28 +62,15 @@ pub(super) struct Part {
 }
 
 impl OpenIo {
-    pub(super) fn new(io: Io) -> OpenIo {
-        OpenIo {
-            io,
-            has_ended: false,
-            bytes: None,
-            completed_ns: None,
-            commits: Vec::new(),
-            work: Work::default(),
-            of_worker: false,
-            placeholders: 0,
-            placeholder: Placeholder::No,
-        }
-    }
-
     /// As a call of which no request is reported.
-    pub(super) fn as_call(&self) -> Io {
+    pub fn as_call(&self) -> Io {
         Io { has_commit: !self.commits.is_empty(), ..self.io.clone() }
     }
 
     /// It led to requests, or may have.
     pub(super) fn asked(&self) -> bool {
-        self.work.held > 0 || self.placeholders > 0 || !self.work.parts.is_empty()
+        let Work { held, broken, parts } = &self.work;
+        *held > 0 || *broken || self.placeholders > 0 || !parts.is_empty()
     }
 }
 

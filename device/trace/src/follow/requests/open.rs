@@ -195,7 +195,7 @@ impl Open {
 
     /// When something was last seen of it.
     pub fn last_ns(&self) -> u64 {
-        Mark::ALL.iter().filter_map(|mark| self.request.marks.get(*mark)).max().unwrap_or(0)
+        self.request.marks.0.into_iter().flatten().max().unwrap_or(0)
     }
 
     /// Its data is part of a flush sequence: the block layer completes it once more at the end of that, and handles the

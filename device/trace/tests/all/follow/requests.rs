@@ -29,9 +29,8 @@ fn a_direct_read_has_every_mark_and_its_time_in_four_spans() {
     let trace = script.follow();
     all_matched(&trace, 1);
     let request = &trace.requests[0];
-    let marks: Vec<Option<u64>> = Mark::ALL.iter().map(|mark| request.marks.get(*mark)).collect();
     let expected = [Some(1010), Some(1020), Some(1030), Some(1040), None, None, Some(1090)];
-    assert_eq!(marks, expected);
+    assert_eq!(request.marks.0, expected);
     assert_eq!((request.sector, request.bytes, request.pid), (64, 4096, 7));
     assert_eq!(request.origin, Origin::Io(0));
     let io = &trace.ios[0];

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use steadyio_trace::event::{Call, Class, Comm, Dev, Op, OpKind, Priority};
 use steadyio_trace::io::{Io, Mark, Marks, Origin, Piece, Request, Spans, Trace};
 use steadyio_trace::perfetto::lanes;
+use strum::VariantArray;
 
 use super::read::{File, Slice};
 use crate::cases::cases;
@@ -27,13 +28,13 @@ fn any_op() -> impl Strategy<Value = Op> {
 
 /// Marks from `begin_ns`; issue and end are always known.
 fn any_marks(begin_ns: u64) -> impl Strategy<Value = Marks> {
-    let steps = prop::collection::vec((step_ns(), any::<bool>()), Mark::ALL.len());
+    let steps = prop::collection::vec((step_ns(), any::<bool>()), Mark::VARIANTS.len());
     steps.prop_map(move |steps| {
         let (mut marks, mut time_ns) = (Marks::default(), begin_ns);
-        for (mark, (step_ns, known)) in Mark::ALL.into_iter().zip(steps) {
+        for (mark, (step_ns, known)) in Mark::VARIANTS.iter().zip(steps) {
             time_ns += step_ns;
             if known || matches!(mark, Mark::Issued | Mark::Completed) {
-                marks.set(mark, time_ns);
+                marks.set(*mark, time_ns);
             }
         }
         marks

@@ -5,9 +5,7 @@
 use std::collections::BTreeMap;
 
 use steadyio_trace::event::{Call, Class, Comm, Dev, Op, OpKind, Priority};
-use steadyio_trace::io::{
-    Coverage, Io, Mark, Marks, Missing, Origin, Piece, Request, Spans, Trace,
-};
+use steadyio_trace::io::{Coverage, Io, Marks, Missing, Origin, Piece, Request, Spans, Trace};
 
 /// When it begins, in ns.
 pub const BEGIN_NS: u64 = 5_000_000_000_000;
@@ -22,13 +20,7 @@ pub fn names() -> BTreeMap<Dev, String> {
 }
 
 fn marks(at_us: [Option<u64>; 7]) -> Marks {
-    let mut marks = Marks::default();
-    for (mark, at_us) in Mark::ALL.into_iter().zip(at_us) {
-        if let Some(at_us) = at_us {
-            marks.set(mark, BEGIN_NS + at_us * US);
-        }
-    }
-    marks
+    Marks(at_us.map(|at_us| Some(BEGIN_NS + at_us? * US)))
 }
 
 fn request(
