@@ -162,7 +162,7 @@ impl OutFiles {
             file.fill(|out| rows::write_json_lines(&rows, out)).context("--json-lines")?;
         }
         if let Some(file) = self.spans {
-            let spans = spans_file::of_record(record).context("--spans")?;
+            let spans = spans_file::of_groups(&record.ios).context("--spans")?;
             file.finish(&format!("{spans:#}\n")).context("--spans")?;
         }
         Ok(())

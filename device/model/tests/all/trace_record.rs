@@ -10,7 +10,7 @@ use crate::made::{Made, STEPS_US, US, request, rich};
 #[test]
 fn the_model_takes_the_record_and_the_spans_file_alike() {
     let record = rich().record();
-    let file = spans_file::of_record(&record).unwrap().to_string();
+    let file = spans_file::of_groups(&record.ios).unwrap().to_string();
     let from_file = spans::parse(&file).unwrap();
     let from_record = spans::parse(&record.to_json().unwrap()).unwrap();
     assert_eq!(from_file, from_record);

@@ -90,28 +90,21 @@ impl Calls {
 pub fn of_request(trace: &Trace, calls: &Calls, index: usize) -> Vec<Slice> {
     let request = &trace.requests[index];
     let mut slices = Vec::new();
-    slices.extend(submission(request, calls.begin_ns[index]));
+    let submission = calls.begin_ns[index].zip(request.marks.get(Mark::Queued));
+    slices.extend(submission.map(|(begin, end)| Slice::new(Layer::Submission, begin, end)));
     slices.extend(before_issue(request));
     slices.extend(from_issue(request, calls.return_ns[index]));
     slices.retain(|slice| slice.layer == Layer::Device || slice.begin_ns < slice.end_ns);
     let count = slices.len();
     let linked = count > 1 || matches!(request.origin, Origin::Io(_));
-    let place = |(number, slice)| Slice {
-        request: index,
-        linked,
-        last: linked && number + 1 == count,
-        ..slice
-    };
+    let last = |number| linked && number + 1 == count;
+    let place = |(nth, slice)| Slice { request: index, linked, last: last(nth), ..slice };
     slices.into_iter().enumerate().map(place).collect()
 }
 
 pub fn end_ns(request: &Request) -> u64 {
     let completed_ns = request.marks.get(Mark::Completed).unwrap_or(0);
     stays(request).last().map_or(0, |stay| stay.ended_ns).max(completed_ns)
-}
-
-fn submission(request: &Request, begin_ns: Option<u64>) -> Option<Slice> {
-    Some(Slice::new(Layer::Submission, begin_ns?, request.marks.get(Mark::Queued)?))
 }
 
 fn before_issue(request: &Request) -> Option<Slice> {

@@ -99,11 +99,8 @@ pub fn sums(shown: &Shown) -> Vec<CallSum> {
     let by_call = by_key(all.filter_map(|item| Some((item.row.call?, item))));
     let sums = by_call.into_iter().map(|(call, items)| {
         let waits = by_key(items.iter().flat_map(|item| item.waits.iter()));
-        let sum = |(what, ns): (&WaitedFor, Vec<&u64>)| WaitSum {
-            waited_for: what.into_str(),
-            ns: ns.into_iter().sum(),
-        };
-        let waits = sorted(waits.into_iter().map(sum), |wait| wait.ns);
+        let sums = waits.into_iter().map(|(what, ns)| (what.into_str(), ns.into_iter().sum()));
+        let waits = sorted(sums.map(|(waited_for, ns)| WaitSum { waited_for, ns }), |sum| sum.ns);
         let sum_ns = waits.iter().map(|wait| wait.ns).sum();
         CallSum { call, count: items.len() as u64, sum_ns, waits }
     });

@@ -27,23 +27,19 @@ pub struct Causes<'a> {
     /// In the order of their end, so that those of a time are found without looking at each.
     by_end: Vec<&'a Request>,
     life_ns_max: u64,
-    /// The median time in the device, in ns, and over how many it is, of requests of one operation and size.
-    usual: BTreeMap<(Dev, OpKind, u64), (u64, u64)>,
+    /// The times in the device of requests of one operation and size.
+    usual: BTreeMap<(Dev, OpKind, u64), Distribution>,
 }
 
 impl<'a> Causes<'a> {
     pub fn new(waiting: &'a Waiting<'a>) -> Causes<'a> {
         let mut by_end: Vec<&Request> = waiting.trace.requests.iter().collect();
         by_end.sort_by_key(|request| request.end_ns());
-        let lives =
-            by_end.iter().map(|request| request.end_ns().saturating_sub(request.begin_ns()));
-        let life_ns_max = lives.max().unwrap_or(0);
+        let lives_ns = by_end.iter().map(|of| of.end_ns().saturating_sub(of.begin_ns()));
+        let life_ns_max = lives_ns.max().unwrap_or(0);
         let times = by_end.iter().map(|request| (alike(request), request.with_device().total_ns()));
         let usual = by_key(times).into_iter().filter(|(_, times_ns)| times_ns.len() >= ALIKE_MIN);
-        let usual = usual.filter_map(|(key, times_ns)| {
-            let times = Distribution::of(times_ns)?;
-            Some((key, (times.p50_ns, times.count)))
-        });
+        let usual = usual.filter_map(|(key, times_ns)| Some((key, Distribution::of(times_ns)?)));
         let usual = usual.collect();
         Causes { waiting, by_end, life_ns_max, usual }
     }
@@ -51,6 +47,7 @@ impl<'a> Causes<'a> {
     /// All causes of an I/O's or request's time, the longest first.
     pub fn of(&self, item: &Item) -> Vec<Cause> {
         let case = Case::new(item, self.around(item));
+        let writes = item.own.iter().any(|own| own.op.kind != OpKind::Read);
         let found = [
             case.behind(),
             case.shared(),
@@ -62,8 +59,9 @@ impl<'a> Causes<'a> {
             case.merged(),
             case.device_slow(self),
             case.tag_wait(),
-            case.journal(),
-            case.writeback(),
+            case.pending("journal", |of| of.origin == Origin::Journal),
+            // A read does not wait for writeback.
+            case.pending("writeback", |of| writes && matches!(of.origin, Origin::Writeback(_))),
         ];
         let mut found: Vec<Cause> = found.into_iter().flatten().collect();
         if item.row.kind == "io" {
@@ -186,11 +184,11 @@ impl<'a> Case<'a> {
     fn device_slow(&self, causes: &Causes) -> Option<Cause> {
         let excess = |own: &&'a Request| {
             let device_ns = own.with_device().total_ns();
-            let usual @ (p50_ns, _) = *causes.usual.get(&alike(own))?;
+            let usual @ Distribution { p50_ns, .. } = causes.usual.get(&alike(own))?;
             (device_ns >= p50_ns * SLOW_FROM).then(|| (device_ns - p50_ns, usual, *own))
         };
         let slow = self.own.iter().filter_map(excess).max_by_key(|(ns, ..)| *ns);
-        let (ns, (p50_ns, of_count), own) = slow?;
+        let (ns, &Distribution { p50_ns, count: of_count, .. }, own) = slow?;
         let (op, device) = (own.op.kind.into_str(), own.with_device());
         let others = met(&self.around, Request::with_device, &device).map_or(0, |met| met.requests);
         let facts = Facts::of("op", op)
@@ -218,16 +216,6 @@ impl<'a> Case<'a> {
             |own: &&Request| Some((own.marks.get(Mark::Queued)?, own.marks.get(Mark::GotRequest)?));
         let ns = Intervals::new(self.own.iter().filter_map(wait)).total_ns();
         Some(Cause::new(ns, "tag_wait", Facts::default(), "waiting for a tag, or throttled"))
-    }
-
-    fn journal(&self) -> Option<Cause> {
-        self.pending("journal", |of| of.origin == Origin::Journal)
-    }
-
-    /// A read does not wait for writeback.
-    fn writeback(&self) -> Option<Cause> {
-        let only_reads = self.own.iter().all(|own| own.op.kind == OpKind::Read);
-        self.pending("writeback", |of| !only_reads && matches!(of.origin, Origin::Writeback(_)))
     }
 
     /// Such requests were queued or in flight while none of its own was.

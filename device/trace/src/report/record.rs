@@ -45,7 +45,7 @@ pub struct Question {
 #[derive(Debug, Serialize)]
 pub struct Record {
     schema: &'static str,
-    tool: Tool,
+    tool: BTreeMap<&'static str, &'static str>,
     kernel: Option<Kernel>,
     /// What is shown of it, if not all.
     pub scope: Scope,
@@ -75,11 +75,6 @@ pub struct Record {
     /// Calls of `calls_without_request` that took longest.
     pub worst_calls: Vec<WorstCall>,
     pub worst_requests: Vec<Worst>,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct Tool {
-    steady: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -133,7 +128,7 @@ impl Record {
         let process = |pid| trace.processes.of(pid);
         Record {
             schema: TRACE_SCHEMA,
-            tool: Tool { steady: env!("CARGO_PKG_VERSION") },
+            tool: BTreeMap::from([("steady", env!("CARGO_PKG_VERSION"))]),
             worst_ios: worst(&shown.ios, &ios, &causes, question),
             worst_requests: worst(&shown.requests, &requests, &causes, question),
             worst_calls: calls::worst(&shown.calls, &shown.waiting, question.worst),

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::groups::Group;
-use super::record::{Record, TRACE_SCHEMA};
+use super::record::TRACE_SCHEMA;
 use super::times::SPANS;
 
 /// The file's schema, which `steady model` reads.
@@ -30,18 +30,14 @@ struct RecordAsWritten {
     ios: Vec<Group>,
 }
 
-/// The file that belongs to a record.
-pub fn of_record(record: &Record) -> Result<Value, NoSpans> {
-    of_groups(&record.ios)
-}
-
 /// The file that belongs to a record in JSON.
 pub fn of_json(text: &str) -> Result<Value, NoSpans> {
     of_groups(&serde_json::from_str::<RecordAsWritten>(text)?.ios)
 }
 
-/// One entry per kind of read and write: the means, and the figures of each span as detail.
-fn of_groups(groups: &[Group]) -> Result<Value, NoSpans> {
+/// The file that belongs to a record's groups of I/Os: one entry per kind of read and write, with the means, and the
+/// figures of each span as detail.
+pub fn of_groups(groups: &[Group]) -> Result<Value, NoSpans> {
     let moves = |group: &&Group| matches!(&*group.op, "read" | "write") && group.size_bytes_max > 0;
     let entries: Vec<Value> = groups.iter().filter(moves).map(entry).collect();
     if entries.is_empty() {

@@ -55,16 +55,6 @@ impl Results {
         self.requests.get_mut(index)?.take()
     }
 
-    /// Withdraws a result.
-    pub fn doubt_request(&mut self, index: usize, doubt: Doubt) {
-        if self.take_request(index).is_some() {
-            match doubt {
-                Doubt::Loss => self.account.hit_by_loss += 1,
-                _ => self.account.at_the_edges += 1,
-            }
-        }
-    }
-
     /// A request that is not matched: why decides where it is counted.
     pub fn count_doubt(&mut self, doubt: Doubt, open: &Open, time_ns: u64) {
         match doubt {
@@ -113,31 +103,25 @@ impl Results {
 
     /// Drops what was withdrawn, and sorts I/Os by their end.
     pub fn into_trace(mut self) -> Trace {
-        let mut request_at = vec![usize::MAX; self.requests.len()];
-        let mut requests: Vec<Request> = Vec::with_capacity(self.requests.len());
-        for (old, request) in self.requests.into_iter().enumerate() {
-            if let Some(request) = request {
-                request_at[old] = requests.len();
-                requests.push(request);
+        let mut numbers = 0..;
+        let number = |request: &Option<Request>| request.as_ref().and_then(|_| numbers.next());
+        let request_at: Vec<Option<usize>> = self.requests.iter().map(number).collect();
+        let mut ios: Vec<(usize, Io)> = Vec::new();
+        for (old, io) in (0..).zip(self.ios) {
+            let Some(io) = io else { continue };
+            match io.requests.iter().map(|old| request_at[*old]).collect() {
+                Some(requests) => ios.push((old, Io { requests, ..io })),
+                None => self.account.ios_incomplete += 1,
             }
         }
-        let mut ios: Vec<(usize, Io)> =
-            self.ios.into_iter().enumerate().filter_map(|(old, io)| Some((old, io?))).collect();
-        let found = ios.len();
-        ios.retain(|(_, io)| io.requests.iter().all(|old| request_at[*old] != usize::MAX));
-        self.account.ios_incomplete += (found - ios.len()) as u64;
         ios.sort_by_key(|(_, io)| io.exited_ns);
-
-        let io_at: HashMap<usize, usize> =
-            ios.iter().enumerate().map(|(new, (old, _))| (*old, new)).collect();
+        let (old_ios, ios): (Vec<usize>, Vec<Io>) = ios.into_iter().unzip();
+        let io_at: HashMap<usize, usize> = old_ios.into_iter().zip(0..).collect();
+        let mut requests: Vec<Request> = self.requests.into_iter().flatten().collect();
         for request in &mut requests {
             if let Origin::Io(old) = request.origin {
                 request.origin = io_at.get(&old).map_or(Origin::Thread, |new| Origin::Io(*new));
             }
-        }
-        let mut ios: Vec<Io> = ios.into_iter().map(|(_, io)| io).collect();
-        for index in ios.iter_mut().flat_map(|io| &mut io.requests) {
-            *index = request_at[*index];
         }
         self.account.matched = requests.len() as u64;
         let (mut calls_without_request, account) = (self.calls_without_request, self.account);

@@ -61,14 +61,19 @@ impl OpenRequests {
         if self.events_were_lost { Doubt::Loss } else { Doubt::Edge }
     }
 
+    /// One of which nothing was seen before.
+    pub fn unseen(&self, extent: &Extent) -> Open {
+        Open { doubt: Some(self.absence()), ..Open::new(extent) }
+    }
+
     /// Which of those that begin where `extent` does and fit.
     pub fn one_at(&mut self, extent: &Extent, fits: impl Fn(&Open) -> bool) -> Vec<Slot> {
-        self.one_of(self.table.beginning(place(extent), fits), extent)
+        self.one_of(self.table.beginning(extent, fits), extent)
     }
 
     /// The same of a completion: of several alike, each with a command of the driver's, it is the one whose command is done.
     pub fn one_done_at(&mut self, extent: &Extent, fits: impl Fn(&Open) -> bool) -> Vec<Slot> {
-        let mut slots = self.table.beginning(place(extent), fits);
+        let mut slots = self.table.beginning(extent, fits);
         if slots.iter().all(|slot| self.table.all[*slot].command.is_some()) {
             let done_ns = |dispatch: Dispatch| dispatch.piece.hardware_done_ns;
             slots = self.only(slots, |open| open.dispatch.and_then(done_ns).is_some());
@@ -97,7 +102,8 @@ impl OpenRequests {
             Side::Back => (extent.sector, extent.sector.wrapping_sub(1)),
             Side::Front => (end, end),
         };
-        let slots = self.table.at((side, (extent.dev, place)), fits);
+        let same = |open: &Open| open.request.op.kind == extent.op.kind && fits(open);
+        let slots = self.table.at((side, (extent.dev, place)), same);
         self.one_of(slots, &Extent { sector, sectors: 1, ..*extent }).first().copied()
     }
 
@@ -187,11 +193,8 @@ impl OpenRequests {
         if extent.op.kind != OpKind::Flush || !one_queue {
             return false;
         }
-        let lost = |open: &Open| {
-            (open.request.op.kind, open.dispatch.is_some(), open.doubt)
-                == (OpKind::Flush, true, Some(Doubt::Loss))
-        };
-        let slots = self.table.beginning(place(extent), lost);
+        let lost = |open: &Open| open.dispatch.is_some() && open.doubt == Some(Doubt::Loss);
+        let slots = self.table.beginning(extent, lost);
         slots.iter().for_each(|slot| self.forget(*slot, event, ledger));
         !slots.is_empty()
     }

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use super::ambiguous::OpenRequests;
 use super::open::{Open, Slot};
-use super::table::Table;
+use super::table::{Side, Table};
 use crate::event::{Command, Dev, Driver, Event, Extent, OpKind};
 use crate::follow::ledger::Ledger;
 use crate::io::Request;
@@ -132,7 +132,7 @@ impl Commands {
         let fits = |open: &Open| {
             open.dispatch.is_some_and(|dispatch| u64::from(dispatch.left) << 9 >= bytes)
         };
-        let with = |card: &Dev| requests.table.beginning((*card, sector), fits);
+        let with = |card: &Dev| requests.table.at((Side::Front, (*card, sector)), fits);
         let found: Vec<Vec<Slot>> = self.cards.iter().map(with).collect();
         for alike in found.iter().filter(|slots| slots.len() > 1) {
             requests.suspect_all(alike);

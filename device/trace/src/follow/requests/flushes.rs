@@ -42,7 +42,7 @@ struct Ended {
 
 #[derive(Debug, Default)]
 pub(in crate::follow) struct Flushes {
-    waiters: HashMap<Dev, Vec<Waiter>>,
+    pub waiters: HashMap<Dev, Vec<Waiter>>,
     rests: HashMap<Dev, Vec<Rest>>,
     /// At most one per CPU, in the order of their end.
     ended: Vec<Ended>,
@@ -51,16 +51,6 @@ pub(in crate::follow) struct Flushes {
 }
 
 impl Flushes {
-    /// After a loss.
-    pub fn forget(&mut self) {
-        *self = Flushes::default();
-    }
-
-    /// Without data it will never be issued.
-    pub fn await_flush(&mut self, cpu: u32, asker: Open) {
-        self.waiters.entry(asker.request.dev).or_default().push((cpu, asker));
-    }
-
     /// A request completed: if it is a flush, those that it served complete next.
     pub fn note_completion(
         &mut self,
@@ -140,21 +130,19 @@ impl Flushes {
         let Some(at) = self.ended.iter().position(over) else { return };
         // Those that completed before it on this device were served before it.
         let dev = self.ended[at].dev;
-        let due = self.ended[..=at].iter().filter(|ended| ended.dev == dev).count();
-        for _ in 0..due {
-            let first = self.ended.iter().position(|ended| ended.dev == dev);
-            first.into_iter().for_each(|first| self.settle_one(first, ledger));
-        }
+        let later = self.ended.split_off(at + 1);
+        let (due, others): (Vec<Ended>, _) = self.ended.drain(..).partition(|one| one.dev == dev);
+        self.ended = others.into_iter().chain(later).collect();
+        due.into_iter().for_each(|ended| self.settle_one(ended, ledger));
     }
 
     pub fn settle_all(&mut self, ledger: &mut Ledger) {
-        while !self.ended.is_empty() {
-            self.settle_one(0, ledger);
-        }
+        std::mem::take(&mut self.ended)
+            .into_iter()
+            .for_each(|ended| self.settle_one(ended, ledger));
     }
 
-    fn settle_one(&mut self, at: usize, ledger: &mut Ledger) {
-        let ended = self.ended.remove(at);
+    fn settle_one(&mut self, ended: Ended, ledger: &mut Ledger) {
         if !ended.served.is_empty() {
             let flush = Some((ended.request, ended.issued_ns));
             self.serve(ended.dev, &ended.served, flush, ledger);
@@ -193,8 +181,7 @@ impl Flushes {
             && (all || (clear && (first.len() == waiting || one_cpu)));
 
         let is_served = |rest: &Rest| all || served.iter().any(|sector| at(rest, *sector));
-        let (ended, left): (Vec<Rest>, Vec<Rest>) =
-            rests.drain(..due).partition(|rest| is_served(rest));
+        let (ended, left): (Vec<Rest>, Vec<Rest>) = rests.drain(..due).partition(is_served);
         rests.splice(..0, left);
         if !known {
             let waiters = waiters.iter().take(waiting - first.len());

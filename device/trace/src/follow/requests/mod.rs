@@ -37,8 +37,7 @@ pub(super) struct Requests {
 impl Requests {
     /// A bio is appended to a request, or put before it.
     pub fn merge(&mut self, bio: Bio, extent: &Extent, side: Side, ledger: &mut Ledger) {
-        let fits = |open: &Open| open.request.op.kind == extent.op.kind && !open.started;
-        let Some(slot) = self.open.one_beside(extent, side, fits) else {
+        let Some(slot) = self.open.one_beside(extent, side, |open| !open.started) else {
             return ledger.drop_share(&bio.share);
         };
         self.open.table.change(slot, |open| {
@@ -52,12 +51,10 @@ impl Requests {
 
     /// A request is appended to the one before it, with all its bios.
     pub fn merge_requests(&mut self, extent: &Extent, ledger: &mut Ledger) {
-        let waiting = |open: &Open| open.request.op.kind == extent.op.kind && !open.started;
-        let same = |open: &Open| waiting(open) && open.left == extent.sectors;
+        let same = |open: &Open| !open.started && open.left == extent.sectors;
         let next = self.open.one_at(extent, same).first().copied();
-        let unknown = Open { doubt: Some(self.open.absence()), ..Open::new(extent) };
-        let next = next.map_or(unknown, |slot| self.open.take(slot));
-        let Some(before) = self.open.one_beside(extent, Side::Back, waiting) else {
+        let next = next.map_or(self.open.unseen(extent), |slot| self.open.take(slot));
+        let Some(before) = self.open.one_beside(extent, Side::Back, |open| !open.started) else {
             return next.shares.iter().for_each(|share| ledger.drop_share(share));
         };
         self.open.table.change(before, |open| {
@@ -82,7 +79,9 @@ impl Requests {
         open.request.marks.set(Mark::GotRequest, event.time_ns);
         if extent.sectors == 0 && extent.op.kind != OpKind::Other {
             let asker = Open { sector: extent.sector, ..open };
-            return self.flushes.await_flush(event.cpu, asker);
+            // Without data it will never be issued.
+            let waiters = self.flushes.waiters.entry(extent.dev).or_default();
+            return waiters.push((event.cpu, asker));
         }
         open.awaits_flush = extent.op.preflush;
         self.open.table.insert(open);
@@ -90,8 +89,7 @@ impl Requests {
 
     /// It is inserted into the scheduler: for the first time, or again after a requeue.
     pub fn insert(&mut self, event: &Event, extent: &Extent, bios: &mut Bios, ledger: &mut Ledger) {
-        let fits = |open: &Open| open.request.op.kind == extent.op.kind && open.dispatch.is_none();
-        let slots = self.open.table.beginning(place(extent), fits);
+        let slots = self.open.table.beginning(extent, |open| open.dispatch.is_none());
         // A request is inserted by its thread, unless it was requeued.
         let slots = self.open.only(slots, |open| open.request.pid == event.pid);
         self.open.doubt_in_range(&slots, extent);
@@ -119,8 +117,7 @@ impl Requests {
 
     /// The next issue is of a piece: so large is the whole.
     pub fn cut_piece(&mut self, piece: &Extent, rest_bytes: u32) {
-        let fits = |open: &Open| open.request.op.kind == piece.op.kind && open.dispatch.is_none();
-        let slots = self.open.table.beginning(place(piece), fits);
+        let slots = self.open.table.beginning(piece, |open| open.dispatch.is_none());
         self.open.doubt_in_range(&slots, piece);
         if let [slot] = slots[..] {
             let whole = piece.sectors.saturating_add(rest_bytes >> 9);
@@ -131,9 +128,8 @@ impl Requests {
     /// It is issued to the driver.
     pub fn issue(&mut self, event: &Event, extent: &Extent, bios: &mut Bios, ledger: &mut Ledger) {
         let fits = |open: &Open| {
-            open.dispatch.is_none()
-                && open.request.op.kind == extent.op.kind
-                && (open.left >= extent.sectors || extent.op.kind == OpKind::Discard)
+            let fits = open.left >= extent.sectors || extent.op.kind == OpKind::Discard;
+            open.dispatch.is_none() && fits
         };
         let may_be_again = self.open.forget_flush(event, extent, ledger);
         let slots = self.open.one_at(extent, fits);
@@ -159,8 +155,7 @@ impl Requests {
     pub fn requeue(&mut self, event: &Event, extent: &Extent, ledger: &mut Ledger) {
         // Of one that was first seen at its issue, a piece may be all that is known.
         let fits = |open: &Open| {
-            let grown = open.bio_op.is_none() && open.left < extent.sectors;
-            open.request.op.kind == extent.op.kind && (open.left == extent.sectors || grown)
+            open.left == extent.sectors || open.bio_op.is_none() && open.left < extent.sectors
         };
         let Some(slot) = self.open.one_at(extent, fits).first().copied() else {
             return self.take_back_piece(extent, ledger);
@@ -179,10 +174,8 @@ impl Requests {
         }
         // Passthrough requests complete at sector -1, whatever they moved.
         let whole = sector == NOWHERE;
-        let ends = |open: &Open| {
-            let left = open.dispatch.map_or(open.left, |dispatch| dispatch.left);
-            open.request.op.kind == extent.op.kind && (whole || left >= extent.sectors)
-        };
+        let left = |open: &Open| open.dispatch.map_or(open.left, |dispatch| dispatch.left);
+        let ends = |open: &Open| whole || left(open) >= extent.sectors;
         let issued = |open: &Open| ends(open) && (open.dispatch.is_some() || open.parted);
         let slots = self.open.one_done_at(extent, issued);
         let known = self.open.closest(&slots, extent.sectors);
@@ -199,7 +192,7 @@ impl Requests {
 
     /// A request that completes without an issue: refused by the driver, or begun before the trace.
     fn unissued(&mut self, extent: &Extent, ends: impl Fn(&Open) -> bool) -> Option<Slot> {
-        let waiting = self.open.table.beginning(place(extent), ends);
+        let waiting = self.open.table.beginning(extent, ends);
         match waiting[..] {
             [] => {}
             [slot] => self.open.suspect(slot, Doubt::Odd(NOT_ISSUED)),
@@ -250,14 +243,12 @@ impl Requests {
         if let Some((_, index)) = last.filter(|(after, _)| *after == rest_of) {
             ledger.results.take_request(index);
         }
-        let mut open = Open::new(extent);
-        open.suspect(self.open.absence());
-        self.open.table.insert(open);
+        self.open.table.insert(self.open.unseen(extent));
     }
 
     /// Events were lost: what is open may have changed unseen.
     pub fn lose_sight(&mut self) {
-        self.flushes.forget();
+        self.flushes = Flushes::default();
         self.commands.forget();
         self.open.lose_sight();
     }
@@ -268,12 +259,14 @@ impl Requests {
         for (index, doubt) in self.without_beginning {
             let dev = ledger.results.request(index).map(|request| request.dev);
             if dev.is_some_and(|dev| self.open.allocating.contains(&dev)) {
-                ledger.results.doubt_request(index, doubt);
+                ledger.results.take_request(index);
+                ledger.results.count_doubt(doubt, &Open::default(), 0);
             }
         }
         for (_, open) in self.open.table.all {
             let doubt = open.doubt.unwrap_or(Doubt::Edge);
-            ledger.results.count_doubt(doubt, &open, open.last_ns());
+            let last_ns = open.request.marks.0.into_iter().flatten().max();
+            ledger.results.count_doubt(doubt, &open, last_ns.unwrap_or(0));
         }
     }
 }

@@ -193,11 +193,6 @@ impl Open {
         request
     }
 
-    /// When something was last seen of it.
-    pub fn last_ns(&self) -> u64 {
-        self.request.marks.0.into_iter().flatten().max().unwrap_or(0)
-    }
-
     /// Its data is part of a flush sequence: the block layer completes it once more at the end of that, and handles the
     /// flush flags that it takes off the request. Returns whether the device is to be flushed after it.
     pub fn sequence(&self) -> Option<bool> {
@@ -214,11 +209,8 @@ impl Open {
 
 /// Adds what is not there yet.
 pub(in crate::follow) fn add_new(devs: &mut Vec<Dev>, more: &[Dev]) {
-    for dev in more {
-        if !devs.contains(dev) {
-            devs.push(*dev);
-        }
-    }
+    let known = devs.clone();
+    devs.extend(more.iter().filter(|dev| !known.contains(dev)));
 }
 
 /// Where to look for the request of `extent`. Flushes have no sector; passthrough requests show 0, and at their

@@ -10,7 +10,8 @@ use std::collections::hash_map::Entry;
 
 use slab::Slab;
 
-use super::open::{Open, Slot, StartSector};
+use super::open::{Open, Slot, StartSector, place};
+use crate::event::Extent;
 
 /// An end of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,9 +46,10 @@ impl Table {
         self.enter(number);
     }
 
-    /// Those that begin there and fit.
-    pub fn beginning(&self, at: StartSector, fits: impl Fn(&Open) -> bool) -> Vec<Slot> {
-        self.at((Side::Front, at), fits)
+    /// Those that begin where `extent` does, do the same and fit.
+    pub fn beginning(&self, extent: &Extent, fits: impl Fn(&Open) -> bool) -> Vec<Slot> {
+        let same = |open: &Open| open.request.op.kind == extent.op.kind && fits(open);
+        self.at((Side::Front, place(extent)), same)
     }
 
     /// Those with this side there that fit; at the back only such as can be merged with.

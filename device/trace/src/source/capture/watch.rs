@@ -132,34 +132,12 @@ impl Watch {
     }
 
     fn take(&mut self, event: &Event) -> Option<Slow> {
-        let time_ns = event.time_ns;
         if let EventKind::K2Late { dev, sector, level, ns } = event.what {
             let what = format!("real-time request of level {level} on {dev} sector {sector}");
             let late = Slow { what, place: Some((dev, sector)), ns };
             return (self.trigger == Some(Trigger::Late)).then_some(late);
         }
-        let request = |of: Extent| (Some(of.dev), of.sector, of.op.kind.into_str());
-        let of_call = |call: Call| (None, event.pid.into(), call.name());
-        let (key, took) = match event.what {
-            EventKind::GetRequest(extent) | EventKind::Issue(extent) => {
-                (request(extent), self.pairs.begin(request(extent), time_ns)?)
-            }
-            EventKind::Complete { extent, .. } => {
-                let end = End { time_ns, class: extent.priority.map(|priority| priority.class) };
-                (request(extent), self.pairs.end(request(extent), end)?)
-            }
-            EventKind::CallEnter { call, .. } if call.is_sync() => {
-                (of_call(call), self.pairs.begin(of_call(call), time_ns)?)
-            }
-            EventKind::CallExit { call, .. } if call.is_sync() => {
-                (of_call(call), self.pairs.end(of_call(call), End { time_ns, class: None })?)
-            }
-            EventKind::DirtyPause { pause_ns } => {
-                ((None, 0, "pause by dirty throttling"), Took { ns: pause_ns, class: None })
-            }
-            _ => return None,
-        };
-        let (dev, sector, what) = key;
+        let ((dev, sector, what), took) = self.took(event)?;
         if let Some(ended_ns) = &mut self.ended_ns {
             ended_ns.entry((dev, what)).or_default().push(took.ns);
         }
@@ -170,23 +148,39 @@ impl Watch {
         };
         self.trigger?.has_fired(took).then(|| Slow { what: what(), place, ns: took.ns })
     }
+
+    /// Which I/O is known with this event to have taken how long.
+    fn took(&mut self, event: &Event) -> Option<(Key, Took)> {
+        use Mark::{Begun, Ended};
+        let at_ns = event.time_ns;
+        let request = |of: Extent| (Some(of.dev), of.sector, of.op.kind.into_str());
+        let of_call = |call: Call| (None, event.pid.into(), call.name());
+        let class = |of: Extent| of.priority.map(|priority| priority.class);
+        let (key, mark) = match event.what {
+            EventKind::GetRequest(of) | EventKind::Issue(of) => (request(of), Begun(at_ns)),
+            EventKind::Complete { extent, .. } => (request(extent), Ended(at_ns, class(extent))),
+            EventKind::CallEnter { call, .. } if call.is_sync() => (of_call(call), Begun(at_ns)),
+            EventKind::CallExit { call, .. } if call.is_sync() => {
+                (of_call(call), Ended(at_ns, None))
+            }
+            EventKind::DirtyPause { pause_ns: ns } => {
+                return Some(((None, 0, "pause by dirty throttling"), Took { ns, class: None }));
+            }
+            _ => return None,
+        };
+        Some((key, self.pairs.take(key, mark)?))
+    }
 }
 
-/// Beginnings and ends that wait for the other, in ns.
+/// Beginnings and ends that wait for the other.
 #[derive(Debug, Default)]
 struct Pairs(HashMap<Key, Mark>);
 
-#[derive(Debug)]
+/// When, in ns; an end with the class of a request, which its first event does not have.
+#[derive(Clone, Copy, Debug)]
 enum Mark {
     Begun(u64),
-    Ended(End),
-}
-
-/// When, and of a request its class, which its first event does not have.
-#[derive(Clone, Copy, Debug)]
-struct End {
-    time_ns: u64,
-    class: Option<Class>,
+    Ended(u64, Option<Class>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,28 +190,19 @@ struct Took {
 }
 
 impl Pairs {
-    /// How long it took, if its end was seen already. A second beginning (a request is issued) is of the same.
-    fn begin(&mut self, key: Key, time_ns: u64) -> Option<Took> {
-        let begun_ns = match self.0.remove(&key) {
-            Some(Mark::Ended(end)) if end.time_ns >= time_ns => {
-                return Some(Took { ns: end.time_ns - time_ns, class: end.class });
+    /// How long it took, if its other end was seen already. A second beginning (a request is issued) is of the same.
+    fn take(&mut self, key: Key, mark: Mark) -> Option<Took> {
+        use Mark::{Begun, Ended};
+        let mark = match (self.0.remove(&key), mark) {
+            (Some(Begun(begun_ns)), Ended(ended_ns, class))
+            | (Some(Ended(ended_ns, class)), Begun(begun_ns))
+                if begun_ns <= ended_ns =>
+            {
+                return Some(Took { ns: ended_ns - begun_ns, class });
             }
-            Some(Mark::Begun(begun_ns)) => begun_ns.min(time_ns),
-            _ => time_ns,
+            (Some(Begun(first_ns)), Begun(begun_ns)) => Begun(first_ns.min(begun_ns)),
+            (_, mark) => mark,
         };
-        self.wait(key, Mark::Begun(begun_ns))
-    }
-
-    fn end(&mut self, key: Key, end: End) -> Option<Took> {
-        match self.0.remove(&key) {
-            Some(Mark::Begun(begun_ns)) if begun_ns <= end.time_ns => {
-                Some(Took { ns: end.time_ns - begun_ns, class: end.class })
-            }
-            _ => self.wait(key, Mark::Ended(end)),
-        }
-    }
-
-    fn wait(&mut self, key: Key, mark: Mark) -> Option<Took> {
         if self.0.len() >= OPEN_MAX {
             self.0.clear();
         }
@@ -234,14 +219,15 @@ mod tests {
     fn a_beginning_and_an_end_are_of_the_same_whichever_is_seen_first() {
         let mut pairs = Pairs::default();
         let [one, two] = [1, 2].map(|thread| (None, thread, "fsync"));
-        let end = |time_ns| End { time_ns, class: Some(Class::Rt) };
+        let begun = Mark::Begun;
+        let ended = |time_ns| Mark::Ended(time_ns, Some(Class::Rt));
         let took = |ns| Some(Took { ns, class: Some(Class::Rt) });
-        assert_eq!((pairs.end(one, end(500)), pairs.begin(one, 100)), (None, took(400)));
+        assert_eq!((pairs.take(one, ended(500)), pairs.take(one, begun(100))), (None, took(400)));
         // With the first beginning that is seen.
-        let begun = (pairs.begin(one, 600), pairs.begin(one, 640), pairs.end(one, end(650)));
-        assert_eq!(begun, (None, None, took(50)));
+        let marks = [begun(600), begun(640), ended(650)].map(|mark| pairs.take(one, mark));
+        assert_eq!(marks, [None, None, took(50)]);
         // An old end is not that of a later beginning.
-        let old = (pairs.end(two, end(10)), pairs.begin(two, 20), pairs.end(two, end(25)));
-        assert_eq!(old, (None, None, took(5)));
+        let marks = [ended(10), begun(20), ended(25)].map(|mark| pairs.take(two, mark));
+        assert_eq!(marks, [None, None, took(5)]);
     }
 }
