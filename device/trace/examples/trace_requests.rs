@@ -89,7 +89,7 @@ fn of_io(io: &Io) -> Value {
 fn of_account(trace: &Trace) -> Value {
     let account = &trace.account;
     let unmatched = account.unmatched.iter().map(|one| {
-        json!({ "dev": one.dev.to_string(), "sector": one.sector, "at_ns": one.time_ns, "why": one.why })
+        json!({ "dev": one.device, "sector": one.sector, "at_ns": one.at_ns, "why": one.why })
     });
     json!({
         "kind": "account",

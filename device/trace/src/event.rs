@@ -178,12 +178,8 @@ impl UringOp {
         (61, "WRITEV_FIXED", UringOp::Write),
     ];
 
-    pub fn from_number(number: u64) -> UringOp {
-        UringOp::ALL.iter().find(|op| op.0 == number).map_or(UringOp::Other, |op| op.2)
-    }
-
-    pub fn from_name(name: &str) -> UringOp {
-        UringOp::ALL.iter().find(|op| op.1 == name).map_or(UringOp::Other, |op| op.2)
+    pub fn find(is: impl Fn(u64, &str) -> bool) -> UringOp {
+        UringOp::ALL.iter().find(|op| is(op.0, op.1)).map_or(UringOp::Other, |op| op.2)
     }
 }
 

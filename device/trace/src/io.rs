@@ -218,11 +218,8 @@ pub struct Spans {
 impl Spans {
     /// The spans of an I/O. `present` is when any of its requests was in the block layer or below; both may reach over the
     /// ends.
-    pub fn of(
-        (entered_ns, exited_ns): (u64, u64),
-        present: &Intervals,
-        with_device: &Intervals,
-    ) -> Spans {
+    pub fn of(during_ns: (u64, u64), present: &Intervals, with_device: &Intervals) -> Spans {
+        let (entered_ns, exited_ns) = during_ns;
         let device = with_device.within(entered_ns, exited_ns);
         let busy = present.within(entered_ns, exited_ns).union(&device);
         let served_ns = busy.iter().next_back().map_or(entered_ns, |(_, end)| end);
@@ -273,12 +270,9 @@ pub struct Processes {
 
 impl Processes {
     /// `cgroups`: of processes.
-    pub fn new(
-        of_threads: impl IntoIterator<Item = (u32, u32)>,
-        cgroups: BTreeMap<u32, String>,
-    ) -> Processes {
-        let of_threads = of_threads.into_iter().filter(|(thread, process)| thread != process);
-        Processes { of_threads: of_threads.collect(), cgroups, ..Processes::default() }
+    pub fn new(mut of_threads: HashMap<u32, u32>, cgroups: BTreeMap<u32, String>) -> Processes {
+        of_threads.retain(|thread, process| thread != process);
+        Processes { of_threads, cgroups, ..Processes::default() }
     }
 
     pub fn of(&self, thread: u32) -> u32 {
@@ -350,12 +344,16 @@ pub struct Coverage {
     pub ios_incomplete: u64,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unmatched {
     /// When its last event was.
-    pub time_ns: u64,
+    pub at_ns: u64,
+    #[serde(skip)]
     pub dev: Dev,
+    /// Major:minor, or in a record its name if that is known.
+    pub device: String,
+    /// First sector, in units of 512 bytes.
     pub sector: u64,
-    pub op: Op,
+    pub op: &'static str,
     pub why: &'static str,
 }

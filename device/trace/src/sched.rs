@@ -56,7 +56,7 @@ pub enum Context {
 /// Switches, wakeups and losses of a trace, in the order of their time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sched {
-    events: Vec<Event>,
+    pub events: Vec<Event>,
     /// Places in `events` of those about each thread.
     of_thread: HashMap<u32, Vec<usize>>,
     /// The switches of all threads were traced, not only of some: as captured by `steady`, or shown by a switch between
@@ -81,10 +81,6 @@ impl Sched {
             self.of_thread.entry(pid).or_default().push(self.events.len());
         }
         self.events.push(event);
-    }
-
-    pub fn events(&self) -> &[Event] {
-        &self.events
     }
 
     fn of_thread(&self, pid: u32) -> &[usize] {

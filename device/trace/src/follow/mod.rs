@@ -116,29 +116,22 @@ impl Follower {
     }
 
     fn take_request_event(&mut self, event: &Event) {
-        let (bios, ledger) = (&mut self.bios, &mut self.ledger);
+        let Follower { requests, bios, ledger, .. } = self;
+        let Requests { commands, open, .. } = requests;
         match event.what {
-            EventKind::RequestMerge(extent) => self.requests.merge_requests(&extent, ledger),
-            EventKind::K2Split { piece, rest_bytes } => {
-                self.requests.cut_piece(&piece, rest_bytes);
-            }
-            EventKind::Insert(extent) => self.requests.insert(event, &extent, bios, ledger),
-            EventKind::Issue(extent) => self.requests.issue(event, &extent, bios, ledger),
+            EventKind::HardwareStart(_) => commands.start(event, open, ledger),
+            EventKind::HardwareDone(command) => commands.end(event, &command, &mut open.table),
+            EventKind::RequestMerge(extent) => requests.merge_requests(&extent, ledger),
+            EventKind::K2Split { piece, rest_bytes } => requests.cut_piece(&piece, rest_bytes),
+            EventKind::Insert(extent) => requests.insert(event, &extent, bios, ledger),
+            EventKind::Issue(extent) => requests.issue(event, &extent, bios, ledger),
             EventKind::Requeue(extent) => {
                 // Nothing was issued on this CPU after all.
-                self.requests.commands.forget_issue(event.cpu);
-                self.requests.requeue(event, &extent, ledger);
+                commands.forget_issue(event.cpu);
+                requests.requeue(event, &extent, ledger);
             }
             EventKind::Complete { extent, error } => {
-                self.requests.complete(event, &extent, error, ledger);
-            }
-            EventKind::HardwareStart(command) => {
-                let Requests { commands, open, .. } = &mut self.requests;
-                commands.start(event, &command, open, ledger);
-            }
-            EventKind::HardwareDone(command) => {
-                let Requests { commands, open, .. } = &mut self.requests;
-                commands.end(event, &command, &mut open.table);
+                requests.complete(event, &extent, error, ledger);
             }
             _ => {}
         }

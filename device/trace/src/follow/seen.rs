@@ -21,7 +21,7 @@ pub(super) struct Seen {
 impl Seen {
     /// Called with each event, before anything else.
     pub fn note(&mut self, event: &Event) {
-        self.kinds |= bit(event.what.into());
+        self.kinds |= 1 << Kind::from(&event.what) as u32;
         match &event.what {
             EventKind::BioQueue(extent) => {
                 self.readahead |= extent.op.ahead;
@@ -36,7 +36,7 @@ impl Seen {
     }
 
     pub fn has(&self, kind: Kind) -> bool {
-        self.kinds & bit(kind) != 0
+        self.kinds & 1 << kind as u32 != 0
     }
 
     /// The events that should have been seen and were not, with the consequence.
@@ -113,8 +113,4 @@ impl Seen {
         let absent = rows.into_iter().filter(|(absent, ..)| *absent);
         absent.map(|(_, event, consequence)| Missing { event, consequence }).collect()
     }
-}
-
-fn bit(kind: Kind) -> u64 {
-    1 << kind as u32
 }

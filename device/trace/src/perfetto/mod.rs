@@ -12,14 +12,13 @@ mod slices;
 mod strings;
 mod tracks;
 
-use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 
 use prost::Message;
 
-use crate::event::Dev;
 use crate::io::Trace;
 use crate::report::rows::Item;
+use crate::report::words::Names;
 use messages::{
     CLOCK_MONOTONIC, CLOCK_OF_SEQUENCE, Clock, ClockSnapshot, INCREMENTAL_STATE_CLEARED,
 };
@@ -33,12 +32,7 @@ const SEQUENCE: u32 = 1;
 /// times are those of the trace's source. Devices without a name in `names` have their number.
 ///
 /// Strings are written once and times as differences, which keeps it small.
-pub fn write(
-    trace: &Trace,
-    names: &BTreeMap<Dev, String>,
-    calls: &[Item],
-    out: impl Write,
-) -> io::Result<()> {
+pub fn write(trace: &Trace, names: &Names, calls: &[Item], out: impl Write) -> io::Result<()> {
     let timeline = Timeline::of(trace, names, calls);
     let mut out = BufWriter::with_capacity(BUFFER_BYTES, out);
     let mut last_ns = timeline.points.first().map_or(0, |(time_ns, _)| *time_ns);

@@ -109,11 +109,9 @@ pub fn end_ns(request: &Request) -> u64 {
 
 fn before_issue(request: &Request) -> Option<Slice> {
     let issued_ns = request.marks.get(Mark::Issued)?;
-    let passed: Vec<(Mark, u64)> = Mark::VARIANTS[..=Mark::Issued as usize]
-        .iter()
-        .filter_map(|mark| Some((*mark, request.marks.get(*mark)?)))
-        .filter(|(_, time_ns)| *time_ns <= issued_ns)
-        .collect();
+    let all = Mark::VARIANTS[..=Mark::Issued as usize].iter();
+    let passed = all.filter_map(|mark| Some((*mark, request.marks.get(*mark)?)));
+    let passed: Vec<(Mark, u64)> = passed.filter(|(_, at_ns)| *at_ns <= issued_ns).collect();
     let mut slice = Slice::new(Layer::Block, passed.first()?.1, issued_ns);
     let waits = passed.windows(2).map(|pair| (wait(pair[0].0, pair[1].0), pair[0].1, pair[1].1));
     slice.waits = waits.filter_map(|(what, from, to)| Some((what?, from, to))).collect();

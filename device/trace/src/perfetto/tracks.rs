@@ -4,8 +4,6 @@
 //! One group per device, with two counters and the lanes of each layer; one per process, with its threads and the
 //! lanes of each; one of CPUs, where switches tell what ran there. The lanes of one layer or thread have the same name, which makes Perfetto show them as one.
 
-use std::collections::BTreeMap;
-
 use prost::Message;
 use strum::VariantArray;
 
@@ -16,14 +14,13 @@ use super::messages::{CounterDescriptor, ProcessDescriptor, ThreadDescriptor};
 use super::messages::{TrackDescriptor, TrackEvent};
 use super::slices::{self, Calls, Layer, Slice};
 use super::strings::Strings;
-use crate::event::Dev;
 use crate::io::{Origin, Trace};
 use crate::report::by_key;
 use crate::report::groups::counts;
 use crate::report::rows::Item;
 use crate::report::thread_time::runs;
 use crate::report::waiting::{Wait, WaitedFor, Waiting};
-use crate::report::words::device_name;
+use crate::report::words::{Names, device_name};
 
 /// A trace as it is drawn.
 #[derive(Default)]
@@ -37,7 +34,7 @@ pub struct Timeline {
 
 impl Timeline {
     /// Of all I/Os and requests, and of these calls; `names` are those of devices that are known.
-    pub fn of(trace: &Trace, names: &BTreeMap<Dev, String>, calls: &[Item]) -> Timeline {
+    pub fn of(trace: &Trace, names: &Names, calls: &[Item]) -> Timeline {
         let mut timeline = Timeline::default();
         timeline.add_threads(trace, calls);
         timeline.add_cpus(trace);
@@ -52,7 +49,7 @@ impl Timeline {
     }
 
     fn add_threads(&mut self, trace: &Trace, calls: &[Item]) {
-        let ios = trace.ios.iter().map(|io| Item::of_io(trace, io, &BTreeMap::new()));
+        let ios = trace.ios.iter().map(|io| Item::of_io(trace, io, &Names::new()));
         let ios: Vec<Item> = ios.collect();
         let all = on_threads(trace, &ios, calls);
         let by_thread = by_key(all.map(|one| (one.item.row.pid, one)));
@@ -92,7 +89,7 @@ impl Timeline {
 
     /// Which thread ran on each CPU, where that is certain. Not idle, nor what ran when the trace began.
     fn add_cpus(&mut self, trace: &Trace) {
-        let seen = runs(trace.sched.events().iter());
+        let seen = runs(trace.sched.events.iter());
         let seen = seen.filter(|run| run.task.pid != 0 && run.from_ns > 0);
         let by_cpu = by_key(seen.map(|run| (run.cpu, run)));
         if by_cpu.is_empty() {
@@ -247,15 +244,11 @@ fn on_threads<'a>(
     let ios = ios.iter().enumerate().map(|(index, io)| (Some(index), io));
     let all = ios.chain(calls.iter().map(|call| (None, call)));
     all.filter_map(move |(io, item)| {
+        use WaitedFor::{OwnRequest, Running, Unknown};
         let mut waits = waiting.of(item);
-        let waited = waits.iter().any(|wait| wait.what != WaitedFor::Running);
-        waits.retain(|wait| {
-            wait.woken.is_some()
-                || !matches!(
-                    wait.what,
-                    WaitedFor::OwnRequest | WaitedFor::Running | WaitedFor::Unknown
-                )
-        });
+        let waited = waits.iter().any(|wait| wait.what != Running);
+        let is_left_out = |what| matches!(what, OwnRequest | Running | Unknown);
+        waits.retain(|wait| wait.woken.is_some() || !is_left_out(wait.what));
         (io.is_some() || waited).then_some(OnThread { io, item, waits })
     })
 }

@@ -103,10 +103,9 @@ pub fn groups(items: &[Item]) -> Vec<Group> {
         let sizes: BTreeSet<Option<u64>> = items.iter().map(|item| item.row.bytes).collect();
         let size = |item: &Item| {
             let bytes = item.row.bytes.unwrap_or(0);
-            if sizes.len() <= SIZES_MAX {
-                bytes
-            } else {
-                bytes.checked_ilog2().map_or(0, |log| 1 << log)
+            match sizes.len() {
+                0..=SIZES_MAX => bytes,
+                _ => bytes.checked_ilog2().map_or(0, |log| 1 << log),
             }
         };
         by_key(items.into_iter().map(|item| (size(item), item))).into_values()

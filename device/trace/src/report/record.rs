@@ -12,10 +12,10 @@ use super::groups::{Group, groups};
 use super::rows::Item;
 use super::shown::Shown;
 use super::times::Times;
-use super::words::device_name;
+use super::words::{Names, device_name};
 use super::worst::{Worst, worst};
-use crate::event::{Class, Dev};
-use crate::io::{Coverage, Missing, Trace};
+use crate::event::Class;
+use crate::io::{Coverage, Missing, Trace, Unmatched};
 use crate::source::Problems;
 use crate::source::capture::devices::Stack;
 use crate::source::capture::threads::AskedFor;
@@ -33,7 +33,7 @@ pub struct Question {
     /// Only I/Os and requests of this device are shown; the others still count as causes. `None`: all.
     pub device: Option<Stack>,
     /// What devices are called, if that is known.
-    pub names: BTreeMap<Dev, String>,
+    pub names: Names,
     /// The kernel that was traced, if that is known.
     pub kernel: Option<Kernel>,
     pub problems: Problems,
@@ -93,20 +93,8 @@ pub struct CoverageReport {
     pub of_trace: Coverage,
     /// Further events, of kinds that are not used.
     pub events_skipped: u64,
-    pub unmatched_first: Vec<UnmatchedRequest>,
+    pub unmatched_first: Vec<Unmatched>,
     pub unread: Problems,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct UnmatchedRequest {
-    /// When its last event was.
-    pub at_ns: u64,
-    /// The device's name, or major:minor.
-    pub device: String,
-    /// First sector, in units of 512 bytes.
-    pub sector: u64,
-    pub op: &'static str,
-    pub why: &'static str,
 }
 
 /// I/Os or requests of one I/O priority class.
@@ -174,12 +162,9 @@ fn classes(shown: &Shown) -> Vec<ClassTimes> {
 
 impl CoverageReport {
     fn of(trace: &Trace, question: &Question) -> CoverageReport {
-        let unmatched = trace.account.unmatched.iter().map(|request| UnmatchedRequest {
-            at_ns: request.time_ns,
+        let unmatched = trace.account.unmatched.iter().map(|request| Unmatched {
             device: device_name(&question.names, request.dev),
-            sector: request.sector,
-            op: request.op.kind.into_str(),
-            why: request.why,
+            ..request.clone()
         });
         CoverageReport {
             of_trace: trace.account.clone(),

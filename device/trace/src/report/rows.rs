@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::shown::Shown;
 use super::waiting::WaitedFor;
-use super::words::{call_op, device_name, inode, io_op};
+use super::words::{Names, call_op, device_name, inode, io_op};
 use crate::event::Dev;
 use crate::io::{Io, Request, Spans, Trace};
 
@@ -48,7 +48,7 @@ pub struct Row {
 }
 
 impl Row {
-    fn of_requests(own: &[&Request], spans: &Spans, names: &BTreeMap<Dev, String>) -> Row {
+    fn of_requests(own: &[&Request], spans: &Spans, names: &Names) -> Row {
         let first = own.first();
         let error = own.iter().map(|request| request.error).find(|error| *error != 0);
         Row {
@@ -91,7 +91,7 @@ pub struct Item<'a> {
 }
 
 impl<'a> Item<'a> {
-    pub fn of_io(trace: &'a Trace, io: &'a Io, names: &BTreeMap<Dev, String>) -> Item<'a> {
+    pub fn of_io(trace: &'a Trace, io: &'a Io, names: &Names) -> Item<'a> {
         let own: Vec<_> = io.requests.iter().map(|index| &trace.requests[*index]).collect();
         let row = Row {
             kind: "io",
@@ -111,7 +111,7 @@ impl<'a> Item<'a> {
         Item { row: row.by_program(io), io: Some(io), ..Item::default() }
     }
 
-    pub fn of_request(request: &'a Request, names: &BTreeMap<Dev, String>) -> Item<'a> {
+    pub fn of_request(request: &'a Request, names: &Names) -> Item<'a> {
         let own = vec![request];
         let row = Row {
             kind: "request",

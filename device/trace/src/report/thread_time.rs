@@ -170,14 +170,10 @@ pub fn runs<'a>(events: impl Iterator<Item = &'a Event>) -> impl Iterator<Item =
 
 /// Which thread ran on `cpu` for most of the time, and how long for certain. If that is never so, or only some threads
 /// were traced, which ran last.
-pub fn had_cpu(
-    sched: &Sched,
-    cpu: u32,
-    (from_ns, to_ns): (u64, u64),
-) -> Option<(SchedTask, Option<u64>)> {
-    let is_of_cpu =
-        move |event: &&Event| event.cpu == cpu && !matches!(event.what, EventKind::Waking(_));
-    let events = sched.events();
+pub fn had_cpu(sched: &Sched, cpu: u32, during_ns: (u64, u64)) -> Option<(SchedTask, Option<u64>)> {
+    let (from_ns, to_ns) = during_ns;
+    let is_of_cpu = |of: &&Event| of.cpu == cpu && !matches!(of.what, EventKind::Waking(_));
+    let events = &sched.events;
     let begin = events.partition_point(|event| event.time_ns <= from_ns);
     let end = events.partition_point(|event| event.time_ns < to_ns).max(begin);
     let before = events[..begin].iter().rev().find(is_of_cpu);

@@ -73,6 +73,7 @@ impl Times {
         let step = |(step, times_ns)| {
             Some(StepTimes { step: step_name(step), times: Distribution::of(times_ns)? })
         };
+        let steps = by_key(items.iter().flat_map(|item| steps(item)));
         Some(Times {
             count: items.len() as u64,
             bytes: items.iter().filter_map(|item| item.row.bytes).sum(),
@@ -80,10 +81,7 @@ impl Times {
             total: Distribution::of(total_ns)?,
             software_percent: percent(sum_ns - device_ns),
             spans: SPANS.into_iter().enumerate().filter_map(span).collect(),
-            steps: by_key(items.iter().flat_map(|item| steps(item)))
-                .into_iter()
-                .filter_map(step)
-                .collect(),
+            steps: steps.into_iter().filter_map(step).collect(),
         })
     }
 

@@ -7,8 +7,11 @@ use super::groups::size_text;
 use crate::event::{Call, Dev, UringOp};
 use crate::io::{Io, Origin, Request};
 
+/// What devices are called, as far as known.
+pub type Names = BTreeMap<Dev, String>;
+
 /// Its name if that is known, or else its number.
-pub fn device_name(names: &BTreeMap<Dev, String>, dev: Dev) -> String {
+pub fn device_name(names: &Names, dev: Dev) -> String {
     names.get(&dev).cloned().unwrap_or_else(|| dev.to_string())
 }
 
@@ -26,12 +29,10 @@ pub fn io_op(io: &Io, own: &[&Request]) -> &'static str {
 
 /// `read`, `write`, or the name of a call that is neither.
 pub fn call_op(call: Call) -> &'static str {
-    if call.is_read() {
-        "read"
-    } else if call.is_write() {
-        "write"
-    } else {
-        call.name()
+    match call {
+        _ if call.is_read() => "read",
+        _ if call.is_write() => "write",
+        _ => call.name(),
     }
 }
 

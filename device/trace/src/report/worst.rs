@@ -93,7 +93,7 @@ fn of(item: &Item, groups: &[Group], causes: &Causes) -> Option<Worst> {
 fn largest(row: &Row, group: &Group) -> Largest {
     let times = SPANS.into_iter().zip(row.spans_ns().map(Option::unwrap_or_default));
     let (span, ns) = times.max_by_key(|(_, ns)| *ns).unwrap_or((SPANS[0], 0));
-    let usual = group.times.span(span).map(|span| &span.times);
-    let p50_ns = usual.map_or(0, |times| times.p50_ns);
-    Largest { span, ns, p50_ns, of_count: usual.map_or(0, |times| times.count) }
+    let usual = group.times.span(span).map(|span| (span.times.p50_ns, span.times.count));
+    let (p50_ns, of_count) = usual.unwrap_or_default();
+    Largest { span, ns, p50_ns, of_count }
 }

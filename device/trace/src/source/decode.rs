@@ -16,8 +16,8 @@ pub struct Decoder {
 impl Decoder {
     /// Prepares for records of `wanted`; or why they cannot be read.
     pub fn add(&mut self, wanted: &'static Wanted, format: &Format) -> Result<(), String> {
-        let names = wanted.fields.iter().copied().chain(["common_pid", wanted.comm_field()]);
-        let layout = Layout::new(format, names)?;
+        let names = [&wanted.fields[..], &["common_pid", wanted.comm_field()]].concat();
+        let layout = Layout::new(format, &names)?;
         let place = usize::from(format.id);
         if self.events.len() <= place {
             self.events.resize_with(place + 1, || None);

@@ -58,5 +58,5 @@ fn understood(format: Format, head: &[u8]) -> u64 {
     for item in text.by_ref() {
         *(if item.is_ok() { &mut events } else { &mut problems }) += 1;
     }
-    (events + text.skipped()).saturating_sub(problems)
+    (events + text.skipped).saturating_sub(problems)
 }

@@ -20,18 +20,15 @@ pub(super) struct Layout {
 
 impl Layout {
     /// Finds `names` in a format; one with `?` before it may be absent. The error says which is.
-    pub fn new<'a>(
-        format: &Format,
-        names: impl Iterator<Item = &'a str>,
-    ) -> Result<Layout, String> {
-        let find = |name: &str| {
+    pub fn new(format: &Format, names: &[&str]) -> Result<Layout, String> {
+        let find = |name: &&str| {
             let field = format.fields.iter().find(|field| field.name == bare(name)).cloned();
             match field {
-                None if bare(name) == name => Err(format!("its records have no field {name:?}")),
+                None if bare(name) == *name => Err(format!("its records have no field {name:?}")),
                 field => Ok(field),
             }
         };
-        let slots = names.map(find).collect::<Result<Vec<_>, _>>()?;
+        let slots = names.iter().map(find).collect::<Result<Vec<_>, _>>()?;
         let size_min = slots.iter().flatten().map(|field| field.offset + field.size).max();
         Ok(Layout { slots, size_min: size_min.unwrap_or(0) })
     }
@@ -123,8 +120,8 @@ impl<'a> Fields<'a> {
     }
 
     pub fn uring_op(&self, slot: usize) -> Option<UringOp> {
-        let name = self.text(slot).map(UringOp::from_name);
-        name.or_else(|| self.u64(slot).map(UringOp::from_number))
+        let of_name = self.text(slot).map(|name| UringOp::find(|_, known| known == name));
+        of_name.or_else(|| self.u64(slot).map(|number| UringOp::find(|known, _| known == number)))
     }
 
     /// A thread's state says that it could go on: of its bits those above 0xff mark preemption.

@@ -53,6 +53,6 @@ fn open_one(path: &Path, said: Option<Format>) -> Result<Text<'static>, Problem>
 impl Files {
     /// How many events were read that are not needed, so far.
     pub fn skipped(&self) -> u64 {
-        self.sources.iter().map(Text::skipped).sum()
+        self.sources.iter().map(|text| text.skipped).sum()
     }
 }

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::iter;
+use std::ops::Range;
 use std::rc::Rc;
 
 use super::decode::Decoder;
@@ -37,8 +38,7 @@ type Names = Rc<RefCell<HashMap<u32, Comm>>>;
 struct OneCpu<'a> {
     from: CpuPages<'a>,
     /// Where its current page begins, and where it ends, in bytes from the first.
-    page_offset: u64,
-    page_end: u64,
+    page: Range<u64>,
     next: VecDeque<Result<Event, Problem>>,
     latest_ns: u64,
     format: PageFormat,
@@ -57,8 +57,7 @@ impl<'a> Merged<'a> {
         let names = Names::new(names.into());
         let cpus = cpus.into_iter().map(|from| OneCpu {
             from,
-            page_offset: 0,
-            page_end: 0,
+            page: 0..0,
             next: VecDeque::new(),
             latest_ns: 0,
             format,
@@ -96,7 +95,7 @@ impl Iterator for OneCpu<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.next.is_empty() {
-            self.page_offset = self.page_end;
+            self.page.start = self.page.end;
             match self.from.pages.next()? {
                 Ok(page) => self.take_page(&page),
                 Err(error) => {
@@ -111,7 +110,7 @@ impl Iterator for OneCpu<'_> {
 
 impl OneCpu<'_> {
     fn take_page(&mut self, page: &[u8]) {
-        self.page_end += page.len() as u64;
+        self.page.end += page.len() as u64;
         match ring::entries(page, &self.format) {
             Err(bad) => self.next.push_back(Err(self.problem(bad.offset, bad.what))),
             Ok(entries) => entries.for_each(|entry| {
@@ -150,7 +149,7 @@ impl OneCpu<'_> {
     }
 
     fn problem(&self, offset: usize, what: String) -> Problem {
-        let place = Position::Byte(self.page_offset + offset as u64);
+        let place = Position::Byte(self.page.start + offset as u64);
         Problem { file: self.from.file.clone(), place, what }
     }
 }

@@ -51,14 +51,12 @@ impl Report {
         let complaint = String::from_utf8_lossy(&complaint);
         let lines: Vec<&str> =
             complaint.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        match status {
+        let failed = || format!("trace-cmd report failed ({status}): {}", lines.join("; "));
+        match (status.success(), self.is_empty) {
+            (true, false) => Ok(0),
             // Of a damaged file, it may print nothing and call that a success.
-            _ if status.success() && self.is_empty => Err(io::Error::other(NOTHING)),
-            _ if status.success() => Ok(0),
-            _ => {
-                let failed = format!("trace-cmd report failed ({status}): {}", lines.join("; "));
-                Err(io::Error::other(failed))
-            }
+            (true, true) => Err(io::Error::other(NOTHING)),
+            (false, _) => Err(io::Error::other(failed())),
         }
     }
 }

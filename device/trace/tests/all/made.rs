@@ -150,7 +150,9 @@ pub fn rich() -> Made {
     let waits = request(OpKind::Read, 4096, 30_100, [1, 1, 4_900, 1, 90, 1]);
     made.io(Call::Pread64, 4096, (20, 10), vec![waits]);
     let op = made.0.requests[0].op;
-    let lost = Unmatched { time_ns: 5, dev: DEV, sector: 9, op, why: "it was never issued" };
+    let (device, op) = (DEV.to_string(), op.kind.into_str());
+    let why = "it was never issued";
+    let lost = Unmatched { at_ns: 5, dev: DEV, device, sector: 9, op, why };
     made.0.account.unmatched.push(lost);
     made.0.account.unmatched_count = 1;
     let (event, consequence) = ("block:block_getrq", "tag waits are not known");

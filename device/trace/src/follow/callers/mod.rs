@@ -199,7 +199,7 @@ impl Callers {
                 let of_others = thread.unreaped.is_empty() && !self.operations.values().any(is_own);
                 let io = ledger.take_io(begun.key).filter(|_| fetches && of_others);
                 let ended = |io: OpenIo| Io { exited_ns: event.time_ns, ..io.as_call() };
-                io.into_iter().for_each(|io| ledger.results.push_uncounted(ended(io)));
+                io.into_iter().for_each(|io| ledger.results.calls_without_request.push(ended(io)));
             } else {
                 let bytes = Some(if call.moves_data() { result.max(0) as u64 } else { 0 });
                 ledger.io_mut(begun.key).into_iter().for_each(|io| io.bytes = bytes);

@@ -283,6 +283,6 @@ impl Ledger {
     /// Its requests are not known, but its time is.
     fn report_incomplete(&mut self, io: &OpenIo) {
         self.results.account.ios_incomplete += 1;
-        self.results.push_uncounted(Io { incomplete: true, ..io.as_call() });
+        self.results.calls_without_request.push(Io { incomplete: true, ..io.as_call() });
     }
 }

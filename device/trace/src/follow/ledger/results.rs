@@ -15,7 +15,8 @@ const UNMATCHED_KEPT: usize = 1_000;
 pub(in crate::follow) struct Results {
     requests: Vec<Option<Request>>,
     ios: Vec<Option<Io>>,
-    calls_without_request: Vec<Io>,
+    /// Counted, or I/Os already, or calls that only fetch I/Os.
+    pub calls_without_request: Vec<Io>,
     /// I/Os that workers of io_uring did, by the thread that submitted them.
     pub of_workers: HashMap<u32, Vec<usize>>,
     pub account: Coverage,
@@ -35,11 +36,6 @@ impl Results {
 
     pub fn push_call_without_request(&mut self, call: Io) {
         self.account.calls_without_request += 1;
-        self.calls_without_request.push(call);
-    }
-
-    /// One that is counted as an I/O already, or that only fetches I/Os.
-    pub fn push_uncounted(&mut self, call: Io) {
         self.calls_without_request.push(call);
     }
 
@@ -64,8 +60,9 @@ impl Results {
                 self.account.unmatched_count += 1;
                 if self.account.unmatched.len() < UNMATCHED_KEPT {
                     let Request { dev, op, .. } = open.request;
-                    let sector = open.first_sector();
-                    self.account.unmatched.push(Unmatched { time_ns, dev, sector, op, why });
+                    let (device, op) = (dev.to_string(), op.kind.into_str());
+                    let (at_ns, sector) = (time_ns, open.first_sector());
+                    self.account.unmatched.push(Unmatched { at_ns, dev, device, sector, op, why });
                 }
             }
         }

@@ -9,10 +9,11 @@
 //! hardware queue has one flush in flight at a time.
 
 use super::commands::{CommandKey, MMC_MAJOR};
-use super::open::{Dispatch, Doubt, NOWHERE, Open, Slot, place};
+use super::open::{Doubt, NOWHERE, Open, Slot, place};
 use super::table::{Side, Table};
 use crate::event::{Command, Dev, Event, Extent, Op, OpKind};
 use crate::follow::ledger::Ledger;
+use crate::io::Piece;
 
 /// The major number of loop devices.
 const LOOP_MAJOR: u32 = 7;
@@ -75,8 +76,8 @@ impl OpenRequests {
     pub fn one_done_at(&mut self, extent: &Extent, fits: impl Fn(&Open) -> bool) -> Vec<Slot> {
         let mut slots = self.table.beginning(extent, fits);
         if slots.iter().all(|slot| self.table.all[*slot].command.is_some()) {
-            let done_ns = |dispatch: Dispatch| dispatch.piece.hardware_done_ns;
-            slots = self.only(slots, |open| open.dispatch.and_then(done_ns).is_some());
+            let is_done = |piece: Piece| piece.hardware_done_ns.is_some();
+            slots = self.only(slots, |open| open.dispatch.is_some_and(is_done));
         }
         self.one_of(slots, extent)
     }
@@ -142,19 +143,18 @@ impl OpenRequests {
     /// They cannot be told apart. If events were lost while one of them was open, or it began before the trace,
     /// that may be the reason.
     pub fn suspect_all(&mut self, slots: &[Slot]) {
-        let doubts = slots.iter().filter_map(|slot| self.doubt_of(&self.table.all[*slot]));
-        let known: Vec<Doubt> = doubts.collect();
+        // Why one is incomplete, as far as known now.
+        let doubt = |slot: &Slot| {
+            let open = &self.table.all[*slot];
+            let unseen = open.has_no_beginning() && self.allocating.contains(&open.request.dev);
+            open.doubt.or_else(|| unseen.then(|| self.absence()))
+        };
+        let known: Vec<Doubt> = slots.iter().filter_map(doubt).collect();
         let reasons = [Doubt::Loss, Doubt::Edge];
         let reason = reasons.into_iter().find(|reason| known.contains(reason));
         slots.iter().for_each(|slot| self.suspect(*slot, reason.unwrap_or(Doubt::Odd(ALIKE))));
         let mixed_up = self.ranges.iter_mut().filter(|range| slots.contains(&range.slot));
         mixed_up.for_each(|range| range.command = None);
-    }
-
-    /// Why it is incomplete, as far as known now.
-    fn doubt_of(&self, open: &Open) -> Option<Doubt> {
-        let unseen = open.has_no_beginning() && self.allocating.contains(&open.request.dev);
-        open.doubt.or_else(|| unseen.then(|| self.absence()))
     }
 
     /// Events were lost: what is open may have completed since.

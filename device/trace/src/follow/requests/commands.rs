@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use super::ambiguous::OpenRequests;
 use super::open::{Open, Slot};
 use super::table::{Side, Table};
-use crate::event::{Command, Dev, Driver, Event, Extent, OpKind};
+use crate::event::{Command, Dev, Driver, Event, EventKind, Extent, OpKind};
 use crate::follow::ledger::Ledger;
 use crate::io::Request;
 
@@ -81,13 +81,8 @@ impl Commands {
         }
     }
 
-    pub fn start(
-        &mut self,
-        event: &Event,
-        command: &Command,
-        open: &mut OpenRequests,
-        ledger: &mut Ledger,
-    ) {
+    pub fn start(&mut self, event: &Event, open: &mut OpenRequests, ledger: &mut Ledger) {
+        let EventKind::HardwareStart(command) = &event.what else { return };
         let key = (command.driver, command.key);
         let slot = match command.driver {
             Driver::Nvme => {
@@ -105,9 +100,9 @@ impl Commands {
         };
         let Some(slot) = slot else { return };
         self.bind(slot, key, &mut open.table);
-        if let Some(dispatch) = open.table.all.get_mut(slot).and_then(|open| open.dispatch.as_mut())
-        {
-            dispatch.piece.hardware_start_ns.get_or_insert(event.time_ns);
+        let dispatch = open.table.all.get_mut(slot).and_then(|open| open.dispatch.as_mut());
+        if let Some(piece) = dispatch {
+            piece.hardware_start_ns.get_or_insert(event.time_ns);
         }
     }
 
@@ -121,27 +116,26 @@ impl Commands {
         let still_busy = command.driver == Driver::Mmc
             && open.request.op.kind == OpKind::Write
             && command.opcode.is_some_and(|opcode| opcode != 0);
-        if let Some(dispatch) = open.dispatch.as_mut().filter(|_| !still_busy) {
-            dispatch.piece.hardware_done_ns = Some(event.time_ns);
+        if let Some(piece) = open.dispatch.as_mut().filter(|_| !still_busy) {
+            piece.hardware_done_ns = Some(event.time_ns);
         }
     }
 
     /// The only request in flight at a card that the command can be for. Of several, none can be reported.
-    fn request_of_card(&self, command: &Command, requests: &mut OpenRequests) -> Option<Slot> {
+    fn request_of_card(&self, command: &Command, all: &mut OpenRequests) -> Option<Slot> {
         let (sector, bytes) = (command.sector?, u64::from(command.bytes.filter(|b| *b > 0)?));
-        let fits = |open: &Open| {
-            open.dispatch.is_some_and(|dispatch| u64::from(dispatch.left) << 9 >= bytes)
-        };
-        let with = |card: &Dev| requests.table.at((Side::Front, (*card, sector)), fits);
+        let fits =
+            |open: &Open| open.dispatch.is_some() && u64::from(open.dispatch_left) << 9 >= bytes;
+        let with = |card: &Dev| all.table.at((Side::Front, (*card, sector)), fits);
         let found: Vec<Vec<Slot>> = self.cards.iter().map(with).collect();
         for alike in found.iter().filter(|slots| slots.len() > 1) {
-            requests.suspect_all(alike);
+            all.suspect_all(alike);
         }
         let [slot] = found.concat()[..] else { return None };
-        let open = requests.table.all.get(slot)?;
+        let open = all.table.all.get(slot)?;
         let (Request { dev, op, priority, .. }, sectors) = (&open.request, command.bytes? >> 9);
         let extent = Extent { dev: *dev, sector, sectors, op: *op, priority: *priority };
-        requests.doubt_in_range(&[slot], &extent);
+        all.doubt_in_range(&[slot], &extent);
         Some(slot)
     }
 

@@ -174,7 +174,7 @@ impl Requests {
         }
         // Passthrough requests complete at sector -1, whatever they moved.
         let whole = sector == NOWHERE;
-        let left = |open: &Open| open.dispatch.map_or(open.left, |dispatch| dispatch.left);
+        let left = |open: &Open| open.dispatch.map_or(open.left, |_| open.dispatch_left);
         let ends = |open: &Open| whole || left(open) >= extent.sectors;
         let issued = |open: &Open| ends(open) && (open.dispatch.is_some() || open.parted);
         let slots = self.open.one_done_at(extent, issued);

@@ -28,14 +28,6 @@ pub(in crate::follow) enum Doubt {
     Odd(&'static str),
 }
 
-/// The dispatch that is in flight.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::follow) struct Dispatch {
-    pub piece: Piece,
-    /// Sectors of this dispatch that have not completed.
-    pub left: u32,
-}
-
 #[derive(Clone, Debug, Default)]
 pub(in crate::follow) struct Open {
     /// What is known of it; sector and bytes, once it was issued.
@@ -51,7 +43,9 @@ pub(in crate::follow) struct Open {
     /// It has been issued at least once, and can be merged no more.
     pub started: bool,
     /// While in flight.
-    pub dispatch: Option<Dispatch>,
+    pub dispatch: Option<Piece>,
+    /// Sectors of the dispatch that have not completed.
+    pub dispatch_left: u32,
     /// The driver's command for it, while in flight.
     pub command: Option<CommandKey>,
     /// One per bio, the first bio's first.
@@ -133,19 +127,19 @@ impl Open {
             (request.sector, request.bytes) = (extent.sector, u64::from(self.left) << 9);
         }
         let (issued_ns, ended_ns, sector) = (event.time_ns, event.time_ns, extent.sector);
-        let piece = Piece { issued_ns, ended_ns, sector, ..Piece::default() };
-        self.dispatch = Some(Dispatch { piece, left: extent.sectors });
+        self.dispatch = Some(Piece { issued_ns, ended_ns, sector, ..Piece::default() });
+        self.dispatch_left = extent.sectors;
     }
 
     /// The driver requeued it, or the rest of it was requeued after a piece.
     pub fn requeue(&mut self, time_ns: u64) {
         match self.dispatch.take() {
             // Nothing of this dispatch has completed.
-            Some(dispatch) if dispatch.piece.bytes == 0 => {
+            Some(piece) if piece.bytes == 0 => {
                 self.request.requeues += 1;
-                self.request.pieces.push(Piece { ended_ns: time_ns, ..dispatch.piece });
+                self.request.pieces.push(Piece { ended_ns: time_ns, ..piece });
             }
-            Some(dispatch) => self.request.pieces.push(dispatch.piece),
+            Some(piece) => self.request.pieces.push(piece),
             None if self.parted => {}
             // Busy before it was begun.
             None => self.request.requeues += 1,
@@ -165,13 +159,12 @@ impl Open {
             self.sector = self.sector.wrapping_add(u64::from(sectors));
             self.left = self.left.saturating_sub(sectors);
         }
-        let Some(dispatch) = &mut self.dispatch else { return };
-        dispatch.left = dispatch.left.saturating_sub(sectors);
-        dispatch.piece.bytes += u64::from(sectors) << 9;
-        dispatch.piece.ended_ns = time_ns;
-        if dispatch.left == 0 && self.left > 0 {
-            self.request.pieces.push(dispatch.piece);
-            self.dispatch = None;
+        let Some(piece) = &mut self.dispatch else { return };
+        piece.bytes += u64::from(sectors) << 9;
+        piece.ended_ns = time_ns;
+        self.dispatch_left = self.dispatch_left.saturating_sub(sectors);
+        if self.dispatch_left == 0 && self.left > 0 {
+            self.request.pieces.extend(self.dispatch.take());
             self.parted = true;
         }
     }
@@ -180,13 +173,11 @@ impl Open {
     pub fn into_request(self) -> Request {
         let Open { mut request, dispatch, shares, .. } = self;
         request.origin = shares.first().map_or(Origin::Thread, |share| share.origin);
-        request.pieces.extend(dispatch.map(|dispatch| dispatch.piece));
-        if let Some(ns) = request.pieces.iter().find_map(|piece| piece.hardware_start_ns) {
-            request.marks.set(Mark::HardwareStart, ns);
-        }
-        if let Some(ns) = request.pieces.last().and_then(|piece| piece.hardware_done_ns) {
-            request.marks.set(Mark::HardwareDone, ns);
-        }
+        request.pieces.extend(dispatch);
+        let start_ns = request.pieces.iter().find_map(|piece| piece.hardware_start_ns);
+        request.marks.0[Mark::HardwareStart as usize] = start_ns;
+        let done_ns = request.pieces.last().and_then(|piece| piece.hardware_done_ns);
+        request.marks.0[Mark::HardwareDone as usize] = done_ns;
         if request.pieces.len() == 1 {
             request.pieces.clear();
         }

@@ -64,7 +64,7 @@ impl Captured {
 
     /// The processes of threads that began before it.
     pub fn processes(&self) -> Processes {
-        Processes::new(self.meta.processes.clone(), self.meta.cgroups.clone())
+        Processes::new(self.meta.processes.clone().into_iter().collect(), self.meta.cgroups.clone())
     }
 
     /// Whether its switches are those of all threads.

@@ -35,26 +35,20 @@ pub struct Unreadable {
     pub why: String,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub struct Places<'a> {
-    pub all: &'a Instance,
-    /// Of the requested threads only, if not all are.
-    pub of_threads: Option<&'a Instance>,
-    /// Switches are wanted of all threads nevertheless: what they tell of CPUs, they tell only then.
-    pub all_switches: bool,
-}
-
-/// Enables all that is needed, and says what cannot be. Block events are chosen by `devices` if there are any.
+/// Enables all that is needed, and says what cannot be: in the first instance or, of what threads do, in that of the
+/// requested ones, if not all are. With `all_switches`, switches are wanted of all threads nevertheless: what they tell
+/// of CPUs, they tell only then. Block events are chosen by `devices` if there are any.
 pub(super) fn enable(
-    places: Places,
+    (all, of_threads): (&Instance, Option<&Instance>),
+    all_switches: bool,
     needs: &[Need],
     devices: &[Dev],
 ) -> io::Result<(Vec<EnabledEvent>, Vec<Unreadable>)> {
     let (mut events, mut unavailable) = (Vec::new(), Vec::new());
     for row in wanted().iter().filter(|row| needs.contains(&row.need)) {
-        let of_all = !row.is_of_thread() || places.all_switches && row.system == "sched";
-        let of_threads = places.of_threads.filter(|_| !of_all);
-        match enable_one(of_threads.unwrap_or(places.all), row, devices)? {
+        let of_all = !row.is_of_thread() || all_switches && row.system == "sched";
+        let of_threads = of_threads.filter(|_| !of_all);
+        match enable_one(of_threads.unwrap_or(all), row, devices)? {
             Ok(event) => events.push(EnabledEvent { of_threads: of_threads.is_some(), ..event }),
             // One line for all of a system that is not there.
             Err(missing) if unavailable.last() == Some(&missing) => {}

@@ -32,7 +32,7 @@ pub use folder::{CpuMeta, Meta, Moment, SCHEMA};
 pub use reader::{EndReason, Reader};
 pub use watch::{Interval, Slow, Trigger};
 
-use enable::{Places, enable};
+use enable::enable;
 use reader::Taken;
 use watch::Watch;
 
@@ -112,8 +112,6 @@ impl Capture {
             options.threads.is_some().then(|| new_instance(options, note)).transpose()?;
         let devices = devices::related(&options.devices)
             .map_err(because("looking the devices up in sysfs"))?;
-        let places =
-            Places { all: &instance, of_threads: of_threads.as_ref(), all_switches: options.sched };
         let needs = [
             Some(Need::Summary),
             (options.detail == Detail::Fine).then_some(Need::Fine),
@@ -123,12 +121,12 @@ impl Capture {
         ];
         let needs: Vec<Need> = needs.into_iter().flatten().collect();
         let header_page = instance.read("events/header_page")?;
-        let meta = Meta::begin(options, enable(places, &needs, &devices)?, header_page);
+        let enabled = enable((&instance, of_threads.as_ref()), options.sched, &needs, &devices)?;
+        let meta = Meta::begin(options, enabled, header_page);
         let (decoder, format) = meta.decoder(Path::new(THIS_KERNEL)).map_err(io::Error::other)?;
-        let (trigger, has_intervals) = (options.trigger, options.interval.is_some());
-        trigger.map_or(Ok(()), |trigger| meta.check_trigger(trigger))?;
-        let is_watched = trigger.is_some() || has_intervals;
-        let watch = is_watched.then(|| Watch::new(decoder, format, trigger, has_intervals));
+        options.trigger.map_or(Ok(()), |trigger| meta.check_trigger(trigger))?;
+        let is_watched = options.trigger.is_some() || options.interval.is_some();
+        let watch = is_watched.then(|| Watch::new((decoder, format), options));
         let instances: Vec<&Instance> = [&instance].into_iter().chain(&of_threads).collect();
         let reader = Reader::start(&instances, format.page_size, options, watch)?;
         if let Some((of_threads, pids)) = of_threads.as_ref().zip(options.threads.as_ref()) {

@@ -241,7 +241,7 @@ impl Work {
             held.older = Some(std::mem::replace(&mut held.file, fresh));
         }
         self.since_ns = (self.since_ns.1, Some(Moment::now().mono_ns));
-        self.watch.iter_mut().for_each(Watch::restart);
+        self.watch.iter_mut().for_each(|watch| watch.seen.clear());
         Ok(())
     }
 }

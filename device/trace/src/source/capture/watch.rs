@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use super::Options;
 use super::cpu_data::{CpuData, page_at};
 use crate::event::{Call, Class, Dev, Event, EventKind, Extent};
 use crate::report::distribution::Distribution;
@@ -79,33 +80,21 @@ pub struct Watch {
     /// Of I/Os that ended since the last interval, in ns; `None` if nobody wants to know.
     ended_ns: Option<BTreeMap<Kind, Vec<u64>>>,
     /// So much of each buffer has been looked at, in bytes.
-    seen: Vec<u64>,
+    pub seen: Vec<u64>,
     pairs: Pairs,
 }
 
 impl Watch {
-    pub fn new(
-        decoder: Decoder,
-        format: PageFormat,
-        trigger: Option<Trigger>,
-        has_intervals: bool,
-    ) -> Watch {
-        let ended_ns = has_intervals.then(BTreeMap::new);
+    pub fn new((decoder, format): (Decoder, PageFormat), options: &Options) -> Watch {
+        let (trigger, ended_ns) = (options.trigger, options.interval.map(|_| BTreeMap::new()));
         Watch { decoder, format, trigger, ended_ns, seen: Vec::new(), pairs: Pairs::default() }
-    }
-
-    /// The buffers begin anew.
-    pub fn restart(&mut self) {
-        self.seen.clear();
     }
 
     /// Looks at what has come since the last time; the first I/O that took too long.
     pub fn look<'a>(&mut self, buffers: impl Iterator<Item = &'a CpuData>) -> Option<Slow> {
         let mut slow = None;
         for (place, buffer) in buffers.enumerate() {
-            if self.seen.len() <= place {
-                self.seen.push(0);
-            }
+            self.seen.resize(self.seen.len().max(place + 1), 0);
             let page_size = self.format.page_size;
             while let Ok(Some(page)) = page_at(&buffer.file, self.seen[place], page_size) {
                 self.seen[place] += page.len() as u64;

@@ -66,22 +66,18 @@ struct Head {
 impl Head {
     /// From the groups `s` and `micros` or `nanos`, or `us`, `cpu`, `pid`, `comm` and, if there are any, `flags`.
     fn of(line: &Captures) -> Result<Head, String> {
-        let number = |name| number::<u64>(line, name);
-        let fraction_ns = number("nanos").or_else(|| number("micros").map(|micros| micros * 1000));
-        let whole_ns = match number("us") {
+        let count = |name| number::<u64>(line, name);
+        let fraction_ns = count("nanos").or_else(|| count("micros").map(|micros| micros * 1000));
+        let whole_ns = match count("us") {
             Some(us) => us.checked_mul(1000),
-            None => number("s").and_then(|s| s.checked_mul(1_000_000_000)),
+            None => count("s").and_then(|s| s.checked_mul(1_000_000_000)),
         };
         let time_ns = whole_ns.and_then(|ns| ns.checked_add(fraction_ns.unwrap_or(0)));
         let text = |name| line.name(name).map_or(&b""[..], |text| text.as_bytes());
-        let place = number("cpu").zip(number("pid"));
-        let place = place.and_then(|(cpu, pid)| Some((cpu.try_into().ok()?, pid.try_into().ok()?)));
-        let Some((time_ns, (cpu, pid))) = time_ns.zip(place) else {
-            return Err(format!(
-                "expected a thread, a CPU and SECONDS.DECIMALS {}",
-                found(text("event"))
-            ));
-        };
+        let place = number::<u32>(line, "cpu").zip(number::<u32>(line, "pid"));
+        let expected = "expected a thread, a CPU and SECONDS.DECIMALS";
+        let wrong = || format!("{expected} {}", found(text("event")));
+        let (time_ns, (cpu, pid)) = time_ns.zip(place).ok_or_else(wrong)?;
         // How ftrace and perf print a name that they do not know.
         let unknown =
             |comm: &[u8]| comm == b"<...>" || comm.strip_prefix(b":") == Some(text("pid"));
@@ -123,7 +119,8 @@ pub struct Text<'a> {
     overwritten: bool,
     /// Losses are printed without a time, before the first event behind them.
     lost: Vec<(Option<u32>, u64)>,
-    skipped: u64,
+    /// How many events were read that are not needed, so far.
+    pub skipped: u64,
     ended: bool,
 }
 
@@ -144,11 +141,6 @@ impl<'a> Text<'a> {
             skipped: 0,
             ended: false,
         }
-    }
-
-    /// How many events were read that are not needed, so far.
-    pub fn skipped(&self) -> u64 {
-        self.skipped
     }
 
     /// The next line, without its end and a byte order mark; `None` at the end of the file.

@@ -110,7 +110,7 @@ fn calls_of_a_thread_that_overlap_have_lanes_of_their_own() {
 #[test]
 fn threads_are_in_the_process_table_and_cpus_show_what_ran() {
     let mut trace = sample::trace();
-    trace.processes = Processes::new([(1202, 1201)], BTreeMap::new());
+    trace.processes = Processes::new([(1202, 1201)].into(), BTreeMap::new());
     let task = |pid, comm: &[u8]| SchedTask { pid, comm: Comm::new(comm), prio: 120 };
     let (idle, reader) = (task(0, b"swapper/1"), task(1202, b"reader"));
     for (us, prev, next) in [(10, idle, reader), (25, reader, idle), (40, reader, idle)] {

@@ -259,7 +259,7 @@ fn what_io_uring_waits_for_that_another_thread_submits_is_shown() {
 #[test]
 fn a_process_counts_for_the_cgroup_of_who_started_it_unless_its_own_is_known() {
     let cgroups = [(10, "/a"), (20, "/b")].map(|(process, path)| (process, path.to_string()));
-    let mut processes = Processes::new([(11, 10)], cgroups.into());
+    let mut processes = Processes::new([(11, 10)].into(), cgroups.into());
     processes.start(11, 30, false);
     processes.start(30, 31, true);
     processes.start(30, 20, false);
