@@ -291,15 +291,15 @@ impl Comm {
     /// The first 15 bytes of `name`.
     pub fn new(name: &[u8]) -> Comm {
         let mut bytes = [0; 16];
-        let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len()).min(15);
+        let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+        let end = name.len().min(15);
         bytes[..end].copy_from_slice(&name[..end]);
         Comm(bytes)
     }
 
     /// The name, without what follows its end.
     pub fn as_bytes(&self) -> &[u8] {
-        let end = self.0.iter().position(|byte| *byte == 0).unwrap_or(self.0.len());
-        &self.0[..end]
+        self.0.split(|byte| *byte == 0).next().unwrap_or_default()
     }
 
     /// Of the thread that commits a journal.

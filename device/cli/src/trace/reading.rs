@@ -19,7 +19,7 @@ const EVENTS_PER_LOOK: u64 = 65_536;
 /// What is known of a capture beside its events.
 pub fn options_of(captured: &Captured) -> Options {
     let (sched_of_all, processes) = (captured.has_all_switches(), captured.processes());
-    Options { sched_of_all, processes, ..Options::default() }
+    Options { sched_of_all, processes }
 }
 
 /// Events being followed.

@@ -93,18 +93,15 @@ impl Follower {
     }
 
     fn take_bio_event(&mut self, event: &Event) {
+        let Follower { bios, ledger, .. } = self;
         match event.what {
-            EventKind::BioQueue(extent) if self.bios.is_new(event, &extent, &mut self.ledger) => {
+            EventKind::BioQueue(extent) if bios.is_new(event, &extent, ledger) => {
                 let mut bio = self.new_bio(event, &extent);
                 bio.request.marks.set(Mark::Queued, event.time_ns);
                 self.bios.hold(event.pid, bio, &mut self.ledger);
             }
-            EventKind::BioRemap { to, from } => {
-                self.bios.remap(event.pid, &to, from, &mut self.ledger);
-            }
-            EventKind::BioSplit { bio, new_sector } => {
-                self.bios.split(event, &bio, new_sector, &mut self.ledger);
-            }
+            EventKind::BioRemap { to, from } => bios.remap(event.pid, &to, from, ledger),
+            EventKind::BioSplit { bio, new_sector } => bios.split(event, &bio, new_sector, ledger),
             EventKind::BackMerge(extent) => self.merge(event, &extent, Side::Back),
             EventKind::FrontMerge(extent) => self.merge(event, &extent, Side::Front),
             EventKind::GetRequest(extent) => {

@@ -49,11 +49,7 @@ impl Waits {
             }
             _ => {}
         }
-        self.note_completion(event);
-    }
-
-    /// The completion of a request wakes who waits for it right away, on the same CPU and on top of the same thread.
-    fn note_completion(&mut self, event: &Event) {
+        // The completion of a request wakes who waits for it right away, on the same CPU and on top of the same thread.
         match event.what {
             EventKind::Complete { .. } => {
                 self.completing.insert(event.cpu, (event.time_ns, event.pid));

@@ -38,7 +38,7 @@ impl Timeline {
         let mut timeline = Timeline::default();
         timeline.add_threads(trace, calls);
         timeline.add_cpus(trace);
-        let calls = Calls::of(trace);
+        let calls = slices::calls(trace);
         let requests = trace.requests.iter().enumerate();
         for (dev, own) in by_key(requests.map(|(index, request)| (request.dev, index))) {
             timeline.add_device(&device_name(names, dev), &own, trace, &calls);
@@ -208,10 +208,9 @@ impl Timeline {
         if let Some(track) = self.tracks.last_mut() {
             track.counter = Some(CounterDescriptor {});
         }
+        let event = TrackEvent { r#type: COUNTER, track_uuid, ..TrackEvent::default() };
         for (time_ns, count) in counts {
-            let counter_value = Some(count);
-            let event = TrackEvent { track_uuid, counter_value, ..TrackEvent::default() };
-            self.point(time_ns, TrackEvent { r#type: COUNTER, ..event });
+            self.point(time_ns, TrackEvent { counter_value: Some(count), ..event.clone() });
         }
     }
 

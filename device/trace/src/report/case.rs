@@ -254,10 +254,6 @@ fn met<'a>(
 }
 
 impl Met<'_> {
-    fn device_ns(&self) -> u64 {
-        self.longest.with_device().total_ns()
-    }
-
     fn facts(&self) -> Facts {
         let request = self.longest;
         let longest = Facts::of("op", request.op.kind.into_str())
@@ -268,7 +264,7 @@ impl Met<'_> {
             .and("origin", request.origin.into_str())
             .and("inode", inode(request.origin))
             .and("overlap_ns", self.longest_ns)
-            .and("device_ns", self.device_ns())
+            .and("device_ns", request.with_device().total_ns())
             .and("pieces", served_pieces(request).max(1));
         Facts::of("requests", self.requests).and_all("longest", longest)
     }
@@ -278,7 +274,7 @@ impl Met<'_> {
             0 | 1 => String::new(),
             pieces => format!(", {pieces} pieces"),
         };
-        let (met, all) = (us(self.longest_ns), us(self.device_ns()));
+        let (met, all) = (us(self.longest_ns), us(self.longest.with_device().total_ns()));
         format!("longest: {}{pieces}, {met} of its {all} us in flight", request_text(self.longest))
     }
 }

@@ -41,12 +41,11 @@ fn asleep(span: &'static str, met: &Met) -> Cause {
         Some((facts, _, by)) => (Some(facts), format!("woken {by}")),
         None => (None, "to the end of the I/O".into()),
     };
-    let text = match met.times {
-        1 => format!("of {span} asleep, {end}"),
-        times => {
-            format!("of {span} asleep {times} times, longest {} us, {end}", us(to_ns - from_ns))
-        }
+    let many = match met.times {
+        1 => String::new(),
+        times => format!(" {times} times, longest {} us", us(to_ns - from_ns)),
     };
+    let text = format!("of {span} asleep{many}, {end}");
     let longest = Facts::of("ns", to_ns - from_ns).and_all("woken", facts);
     let facts = Facts::of("span", span).and("times", met.times).and_all("longest", longest);
     Cause::new(met.ns, "asleep", facts, &text)

@@ -15,7 +15,7 @@ use super::times::Times;
 use super::words::{Names, device_name};
 use super::worst::{Worst, worst};
 use crate::event::Class;
-use crate::io::{Coverage, Missing, Trace, Unmatched};
+use crate::io::{Coverage, Missing, Unmatched};
 use crate::source::Problems;
 use crate::source::capture::devices::Stack;
 use crate::source::capture::threads::AskedFor;
@@ -114,6 +114,10 @@ impl Record {
         let (ios, requests) = (groups(&shown.ios), groups(&shown.requests));
         let causes = Causes::new(&shown.waiting);
         let process = |pid| trace.processes.of(pid);
+        let unmatched = trace.account.unmatched.iter().map(|request| Unmatched {
+            device: device_name(&question.names, request.dev),
+            ..request.clone()
+        });
         Record {
             schema: TRACE_SCHEMA,
             tool: BTreeMap::from([("steady", env!("CARGO_PKG_VERSION"))]),
@@ -131,7 +135,12 @@ impl Record {
             calls_without_request: calls::groups(&shown.calls),
             classes: classes(shown),
             scope: shown.scope.clone(),
-            account: CoverageReport::of(trace, question),
+            account: CoverageReport {
+                of_trace: trace.account.clone(),
+                events_skipped: question.skipped,
+                unmatched_first: unmatched.collect(),
+                unread: question.problems.clone(),
+            },
             missing: trace.missing.clone(),
             kernel: question.kernel.clone(),
         }
@@ -158,19 +167,4 @@ fn classes(shown: &Shown) -> Vec<ClassTimes> {
     let of_class =
         |class| [times(class, "ios", &shown.ios), times(class, "requests", &shown.requests)];
     ["rt", "be", "idle", "none"].into_iter().flat_map(of_class).flatten().collect()
-}
-
-impl CoverageReport {
-    fn of(trace: &Trace, question: &Question) -> CoverageReport {
-        let unmatched = trace.account.unmatched.iter().map(|request| Unmatched {
-            device: device_name(&question.names, request.dev),
-            ..request.clone()
-        });
-        CoverageReport {
-            of_trace: trace.account.clone(),
-            events_skipped: question.skipped,
-            unmatched_first: unmatched.collect(),
-            unread: question.problems.clone(),
-        }
-    }
 }

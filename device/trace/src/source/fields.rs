@@ -109,14 +109,10 @@ impl<'a> Fields<'a> {
     pub fn priority(&self, slot: usize) -> Option<Priority> {
         let Some(text) = self.text(slot) else { return Priority::from_kernel(self.number(slot)?) };
         let mut parts = text.trim_end().split(',');
-        let class = match parts.next()? {
-            "none" | "0x0" => 0,
-            "rt" | "0x1" => 1,
-            "be" | "0x2" => 2,
-            "idle" | "0x3" => 3,
-            _ => return None,
-        };
-        Priority::from_kernel(class << 13 | u16::from_str(parts.nth(1)?).ok()?)
+        let class = parts.next()?;
+        let names = [("none", "0x0"), ("rt", "0x1"), ("be", "0x2"), ("idle", "0x3")];
+        let class = (0..).zip(names).find(|(_, (name, number))| [*name, *number].contains(&class));
+        Priority::from_kernel(class?.0 << 13 | u16::from_str(parts.nth(1)?).ok()?)
     }
 
     pub fn uring_op(&self, slot: usize) -> Option<UringOp> {

@@ -4,7 +4,7 @@
 //! Called by `steady trace FILE…`.
 
 use std::fs::File;
-use std::io::{BufReader, Cursor, ErrorKind, Read};
+use std::io::{self, BufReader, Cursor, ErrorKind, Read};
 use std::path::Path;
 
 use super::detect::{self, Format};
@@ -33,12 +33,12 @@ fn open_one(path: &Path, said: Option<Format>) -> Result<Text<'static>, Problem>
     let problem = |what: String| Problem { file: file.clone(), place: Position::Whole, what };
     let opened = File::open(path).map_err(|error| problem(format!("cannot be opened: {error}")))?;
     let mut head = Vec::new();
-    (&opened).take(detect::HEAD_BYTES as u64).read_to_end(&mut head).map_err(
-        |error| match error.kind() {
-            ErrorKind::IsADirectory => problem(NOT_KEPT.into()),
-            _ => problem(format!("cannot be read: {error}")),
-        },
-    )?;
+    let unreadable = |error: io::Error| match error.kind() {
+        ErrorKind::IsADirectory => problem(NOT_KEPT.into()),
+        _ => problem(format!("cannot be read: {error}")),
+    };
+    let mut begins = (&opened).take(detect::HEAD_BYTES as u64);
+    begins.read_to_end(&mut head).map_err(unreadable)?;
     let found = said.map_or_else(|| detect::format(&head), Ok);
     let format = found.map_err(|why| problem(why.to_owned()))?;
     if format == Format::TraceDat {

@@ -5,15 +5,11 @@
 //! leaves out a field without a size in silence, so a damaged `--keep` folder would be misread, not refused; and it would
 //! replace 70 lines with 10,000.
 
-use std::sync::LazyLock;
-
-use regex::bytes::Regex;
-
-use super::text::{number, regex};
+use super::text::{LazyRegex, number, regex};
 
 /// A C declaration such as `char rwbs[10]`, `__data_loc char[] cmd` or `void * ctx`, and where its value is. Newer kernels
 /// may say more.
-static FIELD: LazyLock<Regex> = LazyLock::new(|| {
+static FIELD: LazyRegex = LazyRegex::new(|| {
     regex(
         r"\s*field:(?<kind>__data_loc |__rel_loc )?[^;]*?(?<name>\w+)(?:\[[^;\]]*\])?;\s*offset:(?<offset>\d+);\s*size:(?<size>\d+);(?:\s*signed:(?<signed>\d);)?",
     )

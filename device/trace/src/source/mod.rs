@@ -4,8 +4,6 @@
 //! Each source reads one format and gives [`Event`]s in the order of their time. What it cannot read is a
 //! [`Problem`] between them, and reading goes on after it if the format allows that.
 
-use std::fmt;
-
 use serde::Serialize;
 
 use super::event::Event;
@@ -42,23 +40,17 @@ pub struct Problem {
     pub what: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Printed behind the name of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 pub enum Position {
+    #[strum(to_string = "")]
     Whole,
     /// A line; the first is 1.
+    #[strum(to_string = ":{0}")]
     Line(u64),
     /// A byte; the first is 0.
+    #[strum(to_string = ", byte {0}")]
     Byte(u64),
-}
-
-impl fmt::Display for Position {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Position::Whole => Ok(()),
-            Position::Line(line) => write!(out, ":{line}"),
-            Position::Byte(byte) => write!(out, ", byte {byte}"),
-        }
-    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -128,12 +128,11 @@ impl<'a> Iterator for Entries<'a> {
             return Some(Ok(Entry::Lost { time_ns: self.time_ns, count }));
         }
         let record = self.record().transpose()?;
-        Some(
-            record.map_err(|what| BadPage {
-                offset: std::mem::replace(&mut self.at, self.end),
-                what,
-            }),
-        )
+        let offset = self.at;
+        Some(record.map_err(|what| {
+            self.at = self.end;
+            BadPage { offset, what }
+        }))
     }
 }
 

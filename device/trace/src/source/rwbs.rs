@@ -9,8 +9,7 @@ use crate::event::{Op, OpKind};
 /// What the letters mean; anything behind a NUL is ignored. Letters that say nothing here are skipped, and
 /// without a known operation it is [`OpKind::Other`].
 pub fn parse(letters: &[u8]) -> Op {
-    let end = letters.iter().position(|letter| *letter == 0).unwrap_or(letters.len());
-    let letters = &letters[..end];
+    let letters = letters.split(|letter| *letter == 0).next().unwrap_or_default();
     // A first F is the operation itself unless another operation comes behind it.
     let preflush = matches!(letters, [b'F', b'R' | b'W' | b'D' | b'F' | b'N' | b'Z', ..]);
     let (kind, flags) = operation(if preflush { &letters[1..] } else { letters });

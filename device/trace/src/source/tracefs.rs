@@ -8,6 +8,7 @@
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rustix::fd::{AsRawFd, OwnedFd};
@@ -108,19 +109,13 @@ impl Instance {
         let pid = std::process::id();
         let started = started_ticks(pid).unwrap_or_default();
         // One process may trace twice at a time, as tests do.
-        for number in 0.. {
-            let dir = instances.join(format!("{}{pid}-{started}-{number}", prefix()));
-            match fs::create_dir(&dir) {
-                Ok(()) => {
-                    let instance = Instance { dir, _tracefs: tracefs };
-                    instance.write("tracing_on", "0")?;
-                    return Ok(instance);
-                }
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(failed(&dir, "")(error)),
-            }
-        }
-        unreachable!("there are more numbers than instances")
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let dir = instances.join(format!("{}{pid}-{started}-{number}", prefix()));
+        fs::create_dir(&dir).map_err(failed(&dir, ""))?;
+        let instance = Instance { dir, _tracefs: tracefs };
+        instance.write("tracing_on", "0")?;
+        Ok(instance)
     }
 
     /// A file or folder of it.

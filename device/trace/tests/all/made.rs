@@ -38,13 +38,9 @@ pub fn request(kind: OpKind, bytes: u64, queued_us: u64, steps_us: [u64; 6]) -> 
 
 /// Dispatches, each from, to and bytes.
 pub fn pieces(stays_us: &[(u64, u64, u64)]) -> Vec<Piece> {
-    let piece = |&(issued, ended, bytes): &(u64, u64, u64)| Piece {
-        issued_ns: issued * US,
-        ended_ns: ended * US,
-        sector: 0,
-        bytes,
-        hardware_start_ns: None,
-        hardware_done_ns: None,
+    let piece = |&(issued, ended, bytes): &(u64, u64, u64)| {
+        let (issued_ns, ended_ns) = (issued * US, ended * US);
+        Piece { issued_ns, ended_ns, bytes, ..Piece::default() }
     };
     stays_us.iter().map(piece).collect()
 }
@@ -103,8 +99,7 @@ impl Made {
     /// `count` reads of 4 KiB, one after the other, each with 90 us at the device.
     pub fn usual_reads(&mut self, count: u64) {
         for number in 0..count {
-            let request =
-                request(OpKind::Read, 4096, 1_000_000 + number * 200, [1, 2, 3, 4, 90, 6]);
+            let request = request(OpKind::Read, 4096, 1_000_000 + number * 200, STEPS_US);
             self.io(Call::Pread64, 4096, (20, 10), vec![request]);
         }
     }

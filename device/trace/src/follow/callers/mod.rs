@@ -84,9 +84,7 @@ impl Callers {
                 self.thread(event.pid).commit = Some(ledger.begin_commit(event.time_ns));
             }
             EventKind::JournalCommitEnd { .. } => self.end_commit(event, ledger),
-            EventKind::WritebackStart { inode } => {
-                self.thread(event.pid).writeback = Some(inode);
-            }
+            EventKind::WritebackStart { inode } => self.thread(event.pid).writeback = Some(inode),
             EventKind::WritebackEnd { .. } => self.thread(event.pid).writeback = None,
             EventKind::PageCacheAdd { inode, .. } => {
                 self.thread(event.pid).cached_inode = Some(inode);
@@ -152,8 +150,12 @@ impl Callers {
             return Task::Io(key);
         }
         let Some(in_call) = &thread.call else {
-            let commit = thread.commit.map(Task::Commit);
-            return commit.unwrap_or_else(|| self.task_of_worker(event, ledger));
+            if let Some(commit) = thread.commit {
+                return Task::Commit(commit);
+            }
+            let Some(submitter) = submitter_of(&event.comm) else { return Task::None };
+            let born = thread.born;
+            return self.pool(submitter).task_of(event, born, ledger);
         };
         match in_call.call {
             // Its operations can be told apart by their bios only.

@@ -21,7 +21,7 @@ pub(super) struct Operation {
 }
 
 impl Callers {
-    fn pool(&mut self, submitter: u32) -> &mut Pool {
+    pub(super) fn pool(&mut self, submitter: u32) -> &mut Pool {
         self.pools.entry(submitter).or_default()
     }
 
@@ -80,13 +80,6 @@ impl Callers {
         let Some(pid) = self.submitter_for(event, request) else { return };
         let key = self.operations.get(&request).map(|operation| operation.key);
         self.pool(pid).begin(event.pid, key, ledger);
-    }
-
-    /// Who a bio is for that this thread queues now, if it is a worker.
-    pub(super) fn task_of_worker(&mut self, event: &Event, ledger: &mut Ledger) -> Task {
-        let Some(submitter) = submitter_of(&event.comm) else { return Task::None };
-        let born = self.thread(event.pid).born;
-        self.pool(submitter).task_of(event, born, ledger)
     }
 
     /// Whether a worker completes the operation, or one from before the trace.

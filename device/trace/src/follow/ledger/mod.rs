@@ -184,16 +184,11 @@ impl Ledger {
         let Some(work) = self.work(task) else { return };
         work.held = work.held.saturating_sub(1);
         let held = work.held;
-        match task {
-            Task::None => {}
-            Task::Io(key) => {
-                self.judge(key);
-                self.hand_to_owner(key);
-            }
-            Task::Commit(_) if held == 0 => {
-                std::mem::take(&mut self.waiting).into_iter().for_each(|io| self.judge(io));
-            }
-            Task::Commit(_) => {}
+        if let Task::Io(key) = task {
+            self.judge(key);
+            self.hand_to_owner(key);
+        } else if held == 0 {
+            std::mem::take(&mut self.waiting).into_iter().for_each(|io| self.judge(io));
         }
     }
 

@@ -18,7 +18,7 @@ use ambiguous::OpenRequests;
 use commands::Commands;
 pub(super) use commands::MMC_MAJOR;
 use flushes::Flushes;
-use open::{Doubt, NOWHERE, Open, Slot, add_new, place};
+use open::{Doubt, NOWHERE, Open, Slot, place};
 pub(super) use table::Side;
 
 const NOT_ISSUED: &str = "completed, but was never issued to the driver";
@@ -45,7 +45,7 @@ impl Requests {
             if side == Side::Front {
                 open.sector = extent.sector;
             }
-            open.take_in(bio);
+            open.take_in(bio.request, [bio.share]);
         });
     }
 
@@ -59,11 +59,7 @@ impl Requests {
         };
         self.open.table.change(before, |open| {
             open.left = open.left.saturating_add(next.left);
-            let (request, more) = (&mut open.request, next.request);
-            request.merged_queued_ns.extend(more.marks.get(Mark::Queued));
-            request.merged_queued_ns.extend(more.merged_queued_ns);
-            add_new(&mut request.through, &more.through);
-            open.shares.extend(next.shares);
+            open.take_in(next.request, next.shares);
         });
         if let Some(doubt) = next.doubt {
             self.open.suspect(before, doubt);
@@ -143,7 +139,9 @@ impl Requests {
                 // Merged without an event where a device takes several ranges in one command. If all that wait for it
                 // account exactly for the request's growth, they are in it.
                 let grown = extent.sectors.saturating_sub(open.left);
-                bios.take_discards(extent.dev, grown).into_iter().for_each(|bio| open.take_in(bio));
+                for bio in bios.take_discards(extent.dev, grown) {
+                    open.take_in(bio.request, [bio.share]);
+                }
             }
             open.issue(event, extent);
             open.settle_flush(ledger);

@@ -94,11 +94,12 @@ impl Open {
         Open { request, bio_op, shares, ..Open::new(extent) }
     }
 
-    /// A further bio is merged into it.
-    pub fn take_in(&mut self, bio: Bio) {
-        self.request.merged_queued_ns.extend(bio.request.marks.get(Mark::Queued));
-        self.shares.push(bio.share);
-        add_new(&mut self.request.through, &bio.request.through);
+    /// A further bio, or another request with all its bios, is merged into it.
+    pub fn take_in(&mut self, more: Request, shares: impl IntoIterator<Item = Share>) {
+        self.request.merged_queued_ns.extend(more.marks.get(Mark::Queued));
+        self.request.merged_queued_ns.extend(more.merged_queued_ns);
+        add_new(&mut self.request.through, &more.through);
+        self.shares.extend(shares);
     }
 
     /// It waits for no flush any longer. It is known which one served it only if one can have.

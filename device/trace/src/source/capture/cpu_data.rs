@@ -34,13 +34,8 @@ impl CpuData {
         format!("cpu{}{of_threads}.raw", self.cpu)
     }
 
-    /// How much is in `file`.
-    pub fn bytes(&self) -> u64 {
-        bytes(&self.file)
-    }
-
     pub fn bytes_with_older(&self) -> u64 {
-        self.older.as_ref().map_or(0, bytes) + self.bytes()
+        self.older.as_ref().map_or(0, bytes) + bytes(&self.file)
     }
 
     /// To go on there, behind what there is.
@@ -73,6 +68,6 @@ pub fn page_at(file: &File, offset: u64, size: usize) -> io::Result<Option<Vec<u
     Ok((bytes > 0).then_some(page))
 }
 
-fn bytes(file: &File) -> u64 {
+pub fn bytes(file: &File) -> u64 {
     file.metadata().map_or(0, |metadata| metadata.len())
 }

@@ -5,10 +5,11 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
+use super::Options;
 use crate::event::Dev;
 use crate::source::decode::Decoder;
 use crate::source::format::Format;
-use crate::source::table::{Need, Wanted, wanted};
+use crate::source::table::{Detail, Need, Wanted, wanted};
 use crate::source::tracefs::Instance;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,17 +37,24 @@ pub struct Unreadable {
 }
 
 /// Enables all that is needed, and says what cannot be: in the first instance or, of what threads do, in that of the
-/// requested ones, if not all are. With `all_switches`, switches are wanted of all threads nevertheless: what they tell
-/// of CPUs, they tell only then. Block events are chosen by `devices` if there are any.
+/// requested ones, if not all are. Block events are chosen by `devices` if there are any.
 pub(super) fn enable(
     (all, of_threads): (&Instance, Option<&Instance>),
-    all_switches: bool,
-    needs: &[Need],
+    options: &Options,
     devices: &[Dev],
 ) -> io::Result<(Vec<EnabledEvent>, Vec<Unreadable>)> {
     let (mut events, mut unavailable) = (Vec::new(), Vec::new());
-    for row in wanted().iter().filter(|row| needs.contains(&row.need)) {
-        let of_all = !row.is_of_thread() || all_switches && row.system == "sched";
+    let is_needed = |need| match need {
+        Need::Summary => true,
+        Need::Fine => options.detail == Detail::Fine,
+        // Of few threads it costs little, and says what they wait for.
+        Need::Threads => options.sched || of_threads.is_some(),
+        Need::Metadata => options.metadata,
+        Need::Files => false,
+    };
+    for row in wanted().iter().filter(|row| is_needed(row.need)) {
+        // What switches tell of CPUs, they tell only if they are of all threads.
+        let of_all = !row.is_of_thread() || options.sched && row.system == "sched";
         let of_threads = of_threads.filter(|_| !of_all);
         match enable_one(of_threads.unwrap_or(all), row, devices)? {
             Ok(event) => events.push(EnabledEvent { of_threads: of_threads.is_some(), ..event }),

@@ -12,7 +12,7 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 use super::pid_namespace;
-use super::table::{Detail, Need};
+use super::table::Detail;
 use super::tracefs::{Instance, Tracefs};
 use crate::event::Dev;
 
@@ -112,16 +112,8 @@ impl Capture {
             options.threads.is_some().then(|| new_instance(options, note)).transpose()?;
         let devices = devices::related(&options.devices)
             .map_err(because("looking the devices up in sysfs"))?;
-        let needs = [
-            Some(Need::Summary),
-            (options.detail == Detail::Fine).then_some(Need::Fine),
-            // Of few threads it costs little, and says what they wait for.
-            (options.sched || of_threads.is_some()).then_some(Need::Threads),
-            options.metadata.then_some(Need::Metadata),
-        ];
-        let needs: Vec<Need> = needs.into_iter().flatten().collect();
         let header_page = instance.read("events/header_page")?;
-        let enabled = enable((&instance, of_threads.as_ref()), options.sched, &needs, &devices)?;
+        let enabled = enable((&instance, of_threads.as_ref()), options, &devices)?;
         let meta = Meta::begin(options, enabled, header_page);
         let (decoder, format) = meta.decoder(Path::new(THIS_KERNEL)).map_err(io::Error::other)?;
         options.trigger.map_or(Ok(()), |trigger| meta.check_trigger(trigger))?;

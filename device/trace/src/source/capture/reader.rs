@@ -19,7 +19,7 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 use steadyio_core::scheduling::set_fifo;
 
-use super::cpu_data::{CpuData, in_memory};
+use super::cpu_data::{CpuData, bytes, in_memory};
 use super::folder::{Moment, create_pages, remove_pages};
 use super::watch::{Interval, Slow, Watch};
 use super::{Options, because};
@@ -203,11 +203,11 @@ impl Work {
 
     /// If memory is full, goes on in the folder, or without the older pages; false if neither can be.
     fn make_room(&mut self) -> bool {
-        let bytes: u64 = self.cpus.iter().map(|(_, held)| held.bytes()).sum();
+        let held_bytes: u64 = self.cpus.iter().map(|(_, held)| bytes(&held.file)).sum();
         // Of a ring, those before the present ones have the other half.
         let is_ring = self.options.ring || self.options.trigger.is_some();
         let part = if is_ring { 2 } else { 1 };
-        if bytes < self.options.memory_bytes_max / part {
+        if held_bytes < self.options.memory_bytes_max / part {
             return true;
         }
         let has_room = match (is_ring, self.options.keep.clone()) {

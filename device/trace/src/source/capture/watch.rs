@@ -31,12 +31,8 @@ pub enum Trigger {
 
 impl Trigger {
     fn has_fired(self, took: Took) -> bool {
-        match self {
-            Trigger::Above(above, class) => {
-                u128::from(took.ns) > above.as_nanos() && (class.is_none() || class == took.class)
-            }
-            Trigger::Late => false,
-        }
+        let Trigger::Above(above, class) = self else { return false };
+        u128::from(took.ns) > above.as_nanos() && (class.is_none() || class == took.class)
     }
 }
 

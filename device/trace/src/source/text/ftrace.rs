@@ -4,41 +4,34 @@
 //! A line is `COMM-PID [TGID] [CPU] FLAGS TIME: NAME: VALUES`; in the latency format the CPU's number and the
 //! flags are one word, and `trace` counts µs from the first event. TGID and FLAGS may be missing.
 
-use std::borrow::Cow;
-use std::sync::LazyLock;
-
-use regex::bytes::Regex;
-
-use super::pattern::regex;
+use super::pattern::{LazyRegex, regex};
 use super::{Head, Line, TIME, found, number};
+use std::borrow::Cow;
 
 /// trace-cmd prints the name of a buffer (`record -B`) or of one of several files before the thread's: `buffer:      dd`.
 const THREAD: &str = r" *(?:.*?: +)??(?<comm>.{0,15}?)-(?<pid>\d+) *(?:\([ \d-]+\) *)?";
 /// The flags are there unless the option `irq-info` is off.
 const CPU: &str = r"\[(?<cpu>\d+)\] +(?:(?<flags>[^ ]*[^ :]) +)?";
 
-static HEAD: LazyLock<Regex> =
-    LazyLock::new(|| regex(&format!(r"{THREAD}{CPU}{TIME}: +(?<event>.*)")));
-static HEAD_BUT_TIME: LazyLock<Regex> =
-    LazyLock::new(|| regex(&format!(r"{THREAD}{CPU}(?<time>\d.*)")));
+static HEAD: LazyRegex = LazyRegex::new(|| regex(&format!(r"{THREAD}{CPU}{TIME}: +(?<event>.*)")));
+static HEAD_BUT_TIME: LazyRegex = LazyRegex::new(|| regex(&format!(r"{THREAD}{CPU}(?<time>\d.*)")));
 /// A mark of how long it was until the next event, or a space, stands behind the time.
-static LATENCY_HEAD: LazyLock<Regex> = LazyLock::new(|| {
+static LATENCY_HEAD: LazyRegex = LazyRegex::new(|| {
     let cpu = r" (?<cpu>\d+)(?<flags>[^ :\d][^ :]{3,5}) +";
     regex(&format!(r"{THREAD}{cpu}(?:{TIME}|(?<us>\d+)us.?): +(?<event>.*)"))
 });
-static OVERWRITTEN: LazyLock<Regex> =
-    LazyLock::new(|| regex(r"# entries-in-buffer/entries-written: (?<kept>\d+)/(?<written>\d+)"));
-static CPU_BEGINS: LazyLock<Regex> =
-    LazyLock::new(|| regex(r"##### CPU (?<cpu>\d+) buffer started"));
+static OVERWRITTEN: LazyRegex =
+    LazyRegex::new(|| regex(r"# entries-in-buffer/entries-written: (?<kept>\d+)/(?<written>\d+)"));
+static CPU_BEGINS: LazyRegex = LazyRegex::new(|| regex(r"##### CPU (?<cpu>\d+) buffer started"));
 /// `CPU:1 [LOST 12 EVENTS]`, `CPU:1 [LOST EVENTS]`, and of trace-cmd `CPU:1 [12 EVENTS DROPPED]`, `CPU:1 [EVENTS DROPPED]`
-static LOST: LazyLock<Regex> = LazyLock::new(|| {
+static LOST: LazyRegex = LazyRegex::new(|| {
     regex(
         r"CPU:(?<cpu>\d+) \[(?:LOST (?:(?<lost>\d+) )?EVENTS|(?:(?<dropped>\d+) )?EVENTS DROPPED)\] *\z",
     )
 });
 /// Of trace-cmd.
-static HEADING: LazyLock<Regex> =
-    LazyLock::new(|| regex(r"(?:CPU \d+ is empty\z|cpus=\d+\z|version =|\z)"));
+static HEADING: LazyRegex =
+    LazyRegex::new(|| regex(r"(?:CPU \d+ is empty\z|cpus=\d+\z|version =|\z)"));
 
 /// What `line` says. `overwritten`: the heading said that events were overwritten before the file was read.
 pub fn read<'a>(line: &'a [u8], overwritten: &mut bool) -> Result<Line<'a>, String> {

@@ -15,7 +15,7 @@ use std::str::FromStr;
 
 use regex::bytes::Captures;
 
-pub(super) use pattern::{Pattern, regex};
+pub(super) use pattern::{LazyRegex, Pattern, regex};
 
 use super::detect::Format;
 use super::fields::{Fields, bare};

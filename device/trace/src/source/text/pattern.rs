@@ -4,13 +4,12 @@
 //! A pattern is text that must stand there, with fields between, each as `{name:kind}`; without a name it is read and
 //! dropped. `{*}` is anything. All of the line must fit.
 
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 
 use regex::bytes::{Captures, Regex, RegexBuilder};
 
 use super::found;
 
-#[derive(Debug)]
 pub struct Pattern {
     text: String,
     whole: OnceLock<Regex>,
@@ -41,6 +40,9 @@ fn kind(letter: &str) -> (&'static str, Option<&'static str>) {
         _ => (".*?", None),
     }
 }
+
+/// Compiled when it is first used.
+pub type LazyRegex = LazyLock<Regex>;
 
 /// Of any bytes, without Unicode.
 #[allow(clippy::expect_used, reason = "of constants, and all are compiled in a test")]

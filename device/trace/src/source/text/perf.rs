@@ -4,21 +4,16 @@
 //!
 //! A line is `COMM TID [CPU] TIME: SYSTEM:NAME: VALUES`, or `PID/TID` for TID.
 
-use std::sync::LazyLock;
-
-use regex::bytes::Regex;
-
-use super::pattern::regex;
+use super::pattern::{LazyRegex, regex};
 use super::{Head, Line, TIME, found};
 
 const HEAD_BUT_TIME: &str = r" *(?<comm>.{0,15}?) +(?:\d+/)?(?<pid>\d+) *\[(?<cpu>\d+)\] +";
 
-static HEAD: LazyLock<Regex> =
-    LazyLock::new(|| regex(&format!("{HEAD_BUT_TIME}{TIME}: +(?<event>.*)")));
-static WITHOUT_TIME: LazyLock<Regex> = LazyLock::new(|| regex(HEAD_BUT_TIME));
+static HEAD: LazyRegex = LazyRegex::new(|| regex(&format!("{HEAD_BUT_TIME}{TIME}: +(?<event>.*)")));
+static WITHOUT_TIME: LazyRegex = LazyRegex::new(|| regex(HEAD_BUT_TIME));
 /// Of perf itself: `PERF_RECORD_LOST lost 12` and others, which it prints if asked to.
-static EVENT: LazyLock<Regex> =
-    LazyLock::new(|| regex(r"(?:\w+:(?<name>\w+):|(?<own>PERF_RECORD_\w+))(?<values>.*)"));
+static EVENT: LazyRegex =
+    LazyRegex::new(|| regex(r"(?:\w+:(?<name>\w+):|(?<own>PERF_RECORD_\w+))(?<values>.*)"));
 
 pub fn read(line: &[u8]) -> Result<Line<'_>, String> {
     match line {
