@@ -2,16 +2,19 @@
 //! How long calls took, and what they waited for: all of them, by thread, process and file descriptor, and those that
 //! queued no request of their own.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
-use super::computing;
 use super::distribution::Distribution;
 use super::rows::Item;
 use super::shown::Shown;
-use super::thread_time::Woken;
+use super::thread_time::{Doing, Woken, stays};
 use super::waiting::{Wait, WaitedFor, Waiting, length};
 use super::words::{by, count, request_text, us};
 use super::{by_key, sorted};
+use crate::event::Call;
+use crate::sched::Sched;
 
 /// All calls of one name, those with requests of their own too.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -133,9 +136,36 @@ pub fn of<'a>(shown: &Shown, key: impl Fn(u32, Option<i32>) -> Option<Whose<'a>>
     sorted(sums, |sum| sum.sum_ns)
 }
 
+/// Of each thread: for how long it had a CPU from the end of an I/O to the end of its next, which `steady bound` adds to
+/// what its I/Os take. The first I/O has none before it. Missing are threads whose switches are not all known, and those
+/// that have several I/Os at once.
+fn cpu_per_io(shown: &Shown) -> BTreeMap<u32, Distribution> {
+    let of_threads = by_key(shown.ios.iter().map(|item| (item.row.pid, item)));
+    let of_thread = |(pid, items): (u32, Vec<&Item>)| {
+        let times_ns = between_ends_ns(&shown.waiting.trace.sched, pid, &items)?;
+        Some((pid, Distribution::of(times_ns)?))
+    };
+    of_threads.into_iter().filter_map(of_thread).collect()
+}
+
+fn between_ends_ns(sched: &Sched, pid: u32, items: &[&Item]) -> Option<Vec<u64>> {
+    let call = |item: &Item| item.io.map(|io| io.call);
+    if items.iter().any(|item| matches!(call(item), Some(Call::IoUringEnter | Call::IoSubmit))) {
+        return None;
+    }
+    let mut ends_ns: Vec<u64> = items.iter().map(|item| item.during_ns().1).collect();
+    ends_ns.sort_unstable();
+    let ran = |ends: &[u64]| {
+        let stays = stays(sched, pid, (ends[0], ends[1]), true)?;
+        let running = stays.iter().filter(|stay| stay.doing == Doing::Running);
+        Some(running.map(|stay| stay.to_ns - stay.from_ns).sum())
+    };
+    ends_ns.windows(2).map(ran).collect()
+}
+
 /// By thread, the longest sum first.
 pub fn of_threads(shown: &Shown) -> Vec<CallsOf> {
-    let mut cpu = computing::per_io(shown);
+    let mut cpu = cpu_per_io(shown);
     let mut threads = of(shown, |pid, _| Some((pid, None, None)));
     threads.iter_mut().for_each(|thread| thread.cpu_per_io = cpu.remove(&thread.pid));
     threads

@@ -2,15 +2,14 @@
 //! The record `steadyio.trace/1` of a trace (`docs/spec/steady-trace-record-1.schema.json`).
 //!
 //! In reading order: [`record`] holds everything; [`shown`] says of what, each as one of [`rows`]; [`groups`] makes
-//! groups, [`times`] and [`distribution`] say where their time went; [`calls`] has what calls waited for ([`waiting`]);
-//! `computing`, how much of a CPU a thread takes per I/O;
-//! [`worst`] names the longest, `case` and `own_time` find their [`cause`]s, the latter in what their own threads did
-//! ([`thread_time`]); [`spans_file`] is what `steady model` takes. Tables are in the command.
+//! groups, [`times`] and [`distribution`] say where their time went; [`calls`] has what calls waited for ([`waiting`])
+//! and how much of a CPU a thread takes per I/O; [`worst`] names the longest, `case` and `own_time` find their
+//! [`cause`]s, the latter in what their own threads did ([`thread_time`]); [`spans_file`] is what `steady model` takes.
+//! Tables are in the command.
 
 pub mod calls;
 mod case;
 pub mod cause;
-mod computing;
 pub mod distribution;
 pub mod groups;
 mod own_time;

@@ -2,10 +2,8 @@
 //! The books of what requests are made for: I/Os of programs and commits of journals, while in progress (`open_io`), and
 //! what is certain (`results`); and which events there are.
 //!
-//! Each bio of a task holds it open until the bio's request has completed, so a task is judged (`judge`) when all is
-//! known.
+//! Each bio of a task holds it open until the bio's request has completed, so a task is judged when all is known.
 
-mod judge;
 mod open_io;
 mod results;
 
@@ -17,7 +15,6 @@ pub(super) use results::Results;
 use super::seen::Seen;
 use crate::event::{Call, Comm};
 use crate::io::{Io, Origin};
-use judge::{asked_for, make_io, parts_of, waited_for};
 use open_io::{Commit, Part, Placeholder, Work};
 
 /// A task's number, never used twice.
@@ -245,7 +242,7 @@ impl Ledger {
     }
 
     fn report(&mut self, io: &OpenIo) {
-        let Some(mut parts) = asked_for(io, &self.results).filter(|_| !io.work.broken) else {
+        let Some(mut parts) = io.asked_for(&self.results).filter(|_| !io.work.broken) else {
             return self.report_incomplete(io);
         };
         if parts.is_empty() {
@@ -256,20 +253,20 @@ impl Ledger {
             return;
         }
         for commit in io.commits.iter().filter_map(|key| self.commits.get(key)) {
-            if waited_for(commit, io, &parts, &self.results) {
+            if io.waited_for(commit, &parts, &self.results) {
                 if commit.work.broken {
                     return self.report_incomplete(io);
                 }
-                parts.extend(parts_of(commit, &self.results));
+                parts.extend(commit.parts(&self.results));
             }
         }
         parts.sort_by_key(|part| part.from_ns);
-        let index = self.results.push_io(make_io(io, &parts, &self.results));
+        let index = self.results.push_io(io.with(&parts, &self.results));
         if io.of_worker {
             self.results.of_workers.entry(io.io.pid).or_default().push(index);
         }
         for part in parts.iter().filter(|part| part.first) {
-            if let Some(request) = self.results.request_mut(part.request) {
+            if let Some(request) = &mut self.results.requests[part.request] {
                 request.origin = Origin::Io(index);
             }
         }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is known of an I/O or a journal's commit until it is over.
+//! What is known of an I/O or a journal's commit until it is over; and which requests an I/O that has ended asked for
+//! and waited for.
 
-use super::Key;
-use crate::io::Io;
+use super::{Key, Results};
+use crate::event::Dev;
+use crate::intervals::Intervals;
+use crate::io::{Io, Request, Spans};
 
 /// What is known of the requests of one.
 #[derive(Debug, Default)]
@@ -71,6 +74,68 @@ impl OpenIo {
     pub(super) fn asked(&self) -> bool {
         let Work { held, broken, parts } = &self.work;
         *held > 0 || *broken || self.placeholders > 0 || !parts.is_empty()
+    }
+
+    /// The requests that it asked for: all but readahead. If there is nothing else, the readahead that completed before
+    /// the call did: a reader with a cache miss waits for the readahead that it has just started. `None`: one of them
+    /// is unknown.
+    pub(super) fn asked_for(&self, results: &Results) -> Option<Vec<Part>> {
+        let known = |part: &Part| Some((results.request(part.request)?.end_ns(), *part));
+        let parts = self.work.parts.iter().map(known).collect::<Option<Vec<(u64, Part)>>>()?;
+        let all_ahead = parts.iter().all(|(_, part)| part.ahead);
+        let is_asked_for = |(end_ns, part): &(u64, Part)| match all_ahead {
+            true => *end_ns <= self.io.exited_ns,
+            false => !part.ahead,
+        };
+        Some(parts.into_iter().filter(is_asked_for).map(|(_, part)| part).collect())
+    }
+
+    /// The call was in progress all through the commit; it had requests on that device and none of its own pending when
+    /// the commit ended. Those of a write, which need not be synchronous, must have completed before the commit began.
+    pub(super) fn waited_for(&self, commit: &Commit, own: &[Part], results: &Results) -> bool {
+        let dev = |part: &Part| Some(results.request(part.request)?.dev);
+        let devs = commit.work.parts.iter().map(dev).collect::<Option<Vec<Dev>>>();
+        let (Some(ended_ns), Some(devs)) = (commit.ended_ns, devs) else { return false };
+        let since_ns = if self.io.call.is_write() { commit.begun_ns } else { ended_ns };
+        let is_pending = |(request, from_ns): (&Request, u64)| {
+            from_ns <= ended_ns && since_ns < request.end_ns()
+        };
+        let own = || requests_of(own, results);
+        own().any(|(request, _)| devs.contains(&request.dev)) && !own().any(is_pending)
+    }
+
+    /// As an I/O with these requests.
+    pub(super) fn with(&self, parts: &[Part], results: &Results) -> Io {
+        let requests = || requests_of(parts, results);
+        // In the block layer, the driver or the device, for somebody whose bio came at `from_ns`.
+        let present = requests().map(|(request, from_ns)| (from_ns, request.end_ns()));
+        let with_device = requests().flat_map(|(request, _)| request.with_device().to_vec());
+        let moved = || requests().filter(|(of, _)| of.error == 0).map(|(of, _)| of.bytes).sum();
+        let during_ns = (self.io.entered_ns, self.io.exited_ns);
+        Io {
+            bytes: self.bytes.unwrap_or_else(moved),
+            requests: parts.iter().map(|part| part.request).collect(),
+            spans: Spans::of(during_ns, &Intervals::new(present), &Intervals::new(with_device)),
+            ..self.io.clone()
+        }
+    }
+}
+
+/// Those that are known, and from when on each is present.
+fn requests_of<'a>(
+    parts: &'a [Part],
+    results: &'a Results,
+) -> impl Iterator<Item = (&'a Request, u64)> {
+    parts.iter().filter_map(|part| Some((results.request(part.request)?, part.from_ns)))
+}
+
+impl Commit {
+    /// Its requests, as parts of an I/O that waited for it.
+    pub fn parts(&self, results: &Results) -> impl Iterator<Item = Part> {
+        self.work.parts.iter().filter_map(|Part { request, .. }| {
+            let (request, from_ns) = (*request, results.request(*request)?.begin_ns());
+            Some(Part { request, from_ns, ahead: false, first: false })
+        })
     }
 }
 

@@ -13,7 +13,7 @@ const UNMATCHED_KEPT: usize = 1_000;
 /// A result, or `None` once withdrawn.
 #[derive(Debug, Default)]
 pub(in crate::follow) struct Results {
-    requests: Vec<Option<Request>>,
+    pub requests: Vec<Option<Request>>,
     ios: Vec<Option<Io>>,
     /// Counted, or I/Os already, or calls that only fetch I/Os.
     pub calls_without_request: Vec<Io>,
@@ -41,14 +41,6 @@ impl Results {
 
     pub fn request(&self, index: usize) -> Option<&Request> {
         self.requests.get(index)?.as_ref()
-    }
-
-    pub fn request_mut(&mut self, index: usize) -> Option<&mut Request> {
-        self.requests.get_mut(index)?.as_mut()
-    }
-
-    pub fn take_request(&mut self, index: usize) -> Option<Request> {
-        self.requests.get_mut(index)?.take()
     }
 
     /// A request that is not matched: why decides where it is counted.

@@ -233,7 +233,7 @@ fn take_askers(waiters: &mut Vec<Waiter>, waiting: usize, empties: &[u64]) -> Ve
 
 /// A flush request has no bio; those that it served are in place of them. Returns whether this is its first.
 fn attach(results: &mut Results, flush: usize, share: &Share, asker: &Request) -> bool {
-    let Some(request) = results.request_mut(flush) else { return false };
+    let Some(request) = &mut results.requests[flush] else { return false };
     add_new(&mut request.through, &asker.through);
     let Some(queued_ns) = asker.marks.get(Mark::Queued) else { return false };
     let earlier = request.marks.get(Mark::Queued);

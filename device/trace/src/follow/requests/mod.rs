@@ -239,7 +239,7 @@ impl Requests {
         let rest_of = (extent.dev, extent.sector, extent.op);
         let last = self.last_without_beginning.take();
         if let Some((_, index)) = last.filter(|(after, _)| *after == rest_of) {
-            ledger.results.take_request(index);
+            ledger.results.requests[index] = None;
         }
         self.open.table.insert(self.open.unseen(extent));
     }
@@ -257,7 +257,7 @@ impl Requests {
         for (index, doubt) in self.without_beginning {
             let dev = ledger.results.request(index).map(|request| request.dev);
             if dev.is_some_and(|dev| self.open.allocating.contains(&dev)) {
-                ledger.results.take_request(index);
+                ledger.results.requests[index] = None;
                 ledger.results.count_doubt(doubt, &Open::default(), 0);
             }
         }
