@@ -127,7 +127,7 @@ impl Bios {
         let above = thread.pending.iter().rposition(|bio| bio.covers(from));
         let above = above.map(|at| (server, at)).or_else(|| self.only_one_at(from));
         if let Some(above) = above {
-            return self.carry_down(above, server, to, ledger);
+            return self.carry(above, server, to, ledger);
         }
         let thread = self.thread(server);
         // A partition below a stacked device: known by the sector within the partition so far.
@@ -154,13 +154,7 @@ impl Bios {
     }
 
     /// The pending bio goes on to `to`, in the thread `server`.
-    fn carry_down(
-        &mut self,
-        (pid, at): (u32, usize),
-        server: u32,
-        to: &Extent,
-        ledger: &mut Ledger,
-    ) {
+    fn carry(&mut self, (pid, at): (u32, usize), server: u32, to: &Extent, ledger: &mut Ledger) {
         let upper = &mut self.thread(pid).pending[at];
         let mut bio = upper.clone();
         let was_stacked = std::mem::replace(&mut upper.stacked, true);

@@ -100,13 +100,13 @@ impl OpenIo {
         let is_pending = |(request, from_ns): (&Request, u64)| {
             from_ns <= ended_ns && since_ns < request.end_ns()
         };
-        let own = || requests_of(own, results);
+        let own = || results.of_parts(own);
         own().any(|(request, _)| devs.contains(&request.dev)) && !own().any(is_pending)
     }
 
     /// As an I/O with these requests.
     pub(super) fn with(&self, parts: &[Part], results: &Results) -> Io {
-        let requests = || requests_of(parts, results);
+        let requests = || results.of_parts(parts);
         // In the block layer, the driver or the device, for somebody whose bio came at `from_ns`.
         let present = requests().map(|(request, from_ns)| (from_ns, request.end_ns()));
         let with_device = requests().flat_map(|(request, _)| request.with_device().to_vec());
@@ -119,14 +119,6 @@ impl OpenIo {
             ..self.io.clone()
         }
     }
-}
-
-/// Those that are known, and from when on each is present.
-fn requests_of<'a>(
-    parts: &'a [Part],
-    results: &'a Results,
-) -> impl Iterator<Item = (&'a Request, u64)> {
-    parts.iter().filter_map(|part| Some((results.request(part.request)?, part.from_ns)))
 }
 
 impl Commit {

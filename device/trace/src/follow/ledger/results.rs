@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use super::open_io::Part;
 use crate::follow::requests::open::{Doubt, Open};
 use crate::io::{Coverage, Io, Mark, Origin, Request, Trace, Unmatched};
 
@@ -41,6 +42,11 @@ impl Results {
 
     pub fn request(&self, index: usize) -> Option<&Request> {
         self.requests.get(index)?.as_ref()
+    }
+
+    /// Those that are known, and from when on each is present for the task.
+    pub(super) fn of_parts(&self, parts: &[Part]) -> impl Iterator<Item = (&Request, u64)> {
+        parts.iter().filter_map(|part| Some((self.request(part.request)?, part.from_ns)))
     }
 
     /// A request that is not matched: why decides where it is counted.

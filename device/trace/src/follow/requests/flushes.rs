@@ -28,14 +28,16 @@ struct Rest {
     end: u64,
 }
 
+/// The result of a flush request, and when it was issued, in ns.
+type Flush = (usize, u64);
+
 /// A flush request that completed, until the CPU does something else than completing those it served.
 #[derive(Debug)]
 struct Ended {
     cpu: u32,
     pid: u32,
     dev: Dev,
-    request: usize,
-    issued_ns: u64,
+    flush: Flush,
     /// The sectors of those completed after it.
     served: Vec<u64>,
 }
@@ -52,13 +54,7 @@ pub(in crate::follow) struct Flushes {
 
 impl Flushes {
     /// A request completed: if it is a flush, those that it served complete next.
-    pub fn note_completion(
-        &mut self,
-        request: usize,
-        event: &Event,
-        table: &mut Table,
-        ledger: &Ledger,
-    ) {
+    pub fn note_end(&mut self, request: usize, event: &Event, table: &mut Table, ledger: &Ledger) {
         let Some(flush) = ledger.results.request(request) else { return };
         let Some(issued_ns) = flush.marks.get(Mark::Issued) else { return };
         if flush.op.kind != OpKind::Flush {
@@ -71,8 +67,8 @@ impl Flushes {
             }
         }
         self.ended.retain(|ended| ended.cpu != cpu);
-        let served = Vec::new();
-        self.ended.push(Ended { cpu, pid, dev, request, issued_ns, served });
+        let (flush, served) = ((request, issued_ns), Vec::new());
+        self.ended.push(Ended { cpu, pid, dev, flush, served });
     }
 
     /// Data in a flush sequence completed.
@@ -144,21 +140,13 @@ impl Flushes {
 
     fn settle_one(&mut self, ended: Ended, ledger: &mut Ledger) {
         if !ended.served.is_empty() {
-            let flush = Some((ended.request, ended.issued_ns));
-            self.serve(ended.dev, &ended.served, flush, ledger);
+            self.serve(ended.dev, &ended.served, Some(ended.flush), ledger);
         }
     }
 
-    /// The requests at `served` completed after `flush` (its result, and when it was issued). If these are all that
-    /// waited when it was issued, it is clear which; else data is known by its sectors, and of those without data,
+    /// The requests at `served` completed after `flush`. If these are all that waited when it was issued, it is clear which; else data is known by its sectors, and of those without data,
     /// the oldest of one queue. Which queue is known only if all are of one CPU.
-    fn serve(
-        &mut self,
-        dev: Dev,
-        served: &[u64],
-        flush: Option<(usize, u64)>,
-        ledger: &mut Ledger,
-    ) {
+    fn serve(&mut self, dev: Dev, served: &[u64], flush: Option<Flush>, ledger: &mut Ledger) {
         let issued_ns = flush.map_or(u64::MAX, |(_, issued_ns)| issued_ns);
         let waiters = self.waiters.entry(dev).or_default();
         let rests = self.rests.entry(dev).or_default();

@@ -229,7 +229,7 @@ impl Requests {
         if let (Some(flush), Some(share)) = (flush, shares.first()) {
             flushes::link(flush, share, index, ledger);
         }
-        self.flushes.note_completion(index, event, &mut self.open.table, ledger);
+        self.flushes.note_end(index, event, &mut self.open.table, ledger);
         shares.iter().for_each(|share| ledger.release(share.task));
     }
 
