@@ -70,9 +70,8 @@ impl std::fmt::Debug for Wanted {
 impl Wanted {
     /// It is about what the thread in whose context it happens does, and not about what happens to a device.
     pub fn is_of_thread(&self) -> bool {
-        let of_system =
-            matches!(self.system, "syscalls" | "raw_syscalls" | "sched" | "lock" | "exceptions");
-        of_system || self.system == "filemap" || self.name == "balance_dirty_pages"
+        let systems = ["syscalls", "raw_syscalls", "sched", "lock", "exceptions", "filemap"];
+        systems.contains(&self.system) || self.name == "balance_dirty_pages"
     }
 
     /// The field with the name of the thread in whose context it happens, after `?`.

@@ -5,6 +5,7 @@
 //! a guard: `create` removes what killed runs left, then makes the instance; dropping it takes everything back.
 //! Only SIGKILL leaves it, and the next `create` removes it.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
@@ -134,13 +135,11 @@ impl Instance {
         write(&path, value).map_err(failed(&path, value))
     }
 
-    /// The CPUs that it has buffers for, in order.
-    pub fn cpus(&self) -> io::Result<Vec<u32>> {
+    /// The CPUs that it has buffers for.
+    pub fn cpus(&self) -> io::Result<BTreeSet<u32>> {
         let names = names_in(&self.path("per_cpu"))?;
         let number = |name: &String| name.strip_prefix("cpu")?.parse().ok();
-        let mut cpus: Vec<u32> = names.iter().filter_map(number).collect();
-        cpus.sort_unstable();
-        Ok(cpus)
+        Ok(names.iter().filter_map(number).collect())
     }
 }
 

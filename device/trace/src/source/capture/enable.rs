@@ -36,13 +36,16 @@ pub struct Unreadable {
     pub why: String,
 }
 
+/// What was enabled, and what could not be.
+pub type Enabled = (Vec<EnabledEvent>, Vec<Unreadable>);
+
 /// Enables all that is needed, and says what cannot be: in the first instance or, of what threads do, in that of the
 /// requested ones, if not all are. Block events are chosen by `devices` if there are any.
 pub(super) fn enable(
     (all, of_threads): (&Instance, Option<&Instance>),
     options: &Options,
     devices: &[Dev],
-) -> io::Result<(Vec<EnabledEvent>, Vec<Unreadable>)> {
+) -> io::Result<Enabled> {
     let (mut events, mut unavailable) = (Vec::new(), Vec::new());
     let is_needed = |need| match need {
         Need::Summary => true,

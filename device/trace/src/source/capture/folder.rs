@@ -10,7 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use super::cpu_data::CpuData;
-use super::enable::{EnabledEvent, Unreadable};
+use super::enable::{Enabled, EnabledEvent, Unreadable};
 use super::{Options, Trigger, devices};
 use crate::source::decode::Decoder;
 use crate::source::format::{Format, FormatError, PageFormat};
@@ -110,11 +110,8 @@ impl Moment {
 
 impl Meta {
     /// Of a trace of this kernel that begins now.
-    pub(super) fn begin(
-        options: &Options,
-        (events, unavailable): (Vec<EnabledEvent>, Vec<Unreadable>),
-        header_page: String,
-    ) -> Meta {
+    pub(super) fn begin(options: &Options, enabled: Enabled, header_page: String) -> Meta {
+        let (events, unavailable) = enabled;
         let system = rustix::system::uname();
         let names = devices::names().into_iter();
         let started = Moment::now();

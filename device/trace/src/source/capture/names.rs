@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Names and numbers of threads, from `/proc`.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use super::folder::Meta;
@@ -30,7 +31,7 @@ impl Meta {
 }
 
 /// The threads of a process, none if it is gone.
-pub fn threads_of(process: u32) -> Vec<u32> {
+pub fn threads_of(process: u32) -> BTreeSet<u32> {
     numbers(&format!("/proc/{process}/task"))
 }
 
@@ -48,10 +49,7 @@ fn cgroup_of(process: u32) -> Option<String> {
     found.map(|(_, path)| path.clone())
 }
 
-fn numbers(dir: &str) -> Vec<u32> {
+fn numbers(dir: &str) -> BTreeSet<u32> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    let mut all: Vec<u32> =
-        entries.filter_map(|entry| entry.file_name().to_string_lossy().parse().ok()).collect();
-    all.sort_unstable();
-    all
+    entries.filter_map(|entry| entry.file_name().to_string_lossy().parse().ok()).collect()
 }
