@@ -60,53 +60,67 @@ impl Slice {
 
 /// From system calls, by the request's index, in ns: when its I/O began to work on it, and when the last call that
 /// waited for it returned.
-pub type Calls = Vec<(Option<u64>, Option<u64>)>;
+pub struct Calls {
+    begin_ns: Vec<Option<u64>>,
+    return_ns: Vec<Option<u64>>,
+}
 
-pub fn calls(trace: &Trace) -> Calls {
-    let mut calls = vec![(None, None); trace.requests.len()];
-    for (number, io) in trace.ios.iter().enumerate() {
-        let request = |index: &usize| &trace.requests[*index];
-        let own = |index: &&usize| request(index).origin == Origin::Io(number);
-        // The thread makes one bio after the other: it begins with one when the one before was queued.
-        let mut turn_ns = io.entered_ns;
-        for index in io.requests.iter().filter(own) {
-            calls[*index].0 = Some(turn_ns);
-            turn_ns = turn_ns.max(request(index).marks.get(Mark::Queued).unwrap_or(0));
+impl Calls {
+    pub fn of(trace: &Trace) -> Calls {
+        let none = || vec![None; trace.requests.len()];
+        let mut calls = Calls { begin_ns: none(), return_ns: none() };
+        for (number, io) in trace.ios.iter().enumerate() {
+            let request = |index: &usize| &trace.requests[*index];
+            let own = |index: &&usize| request(index).origin == Origin::Io(number);
+            // The thread makes one bio after the other: it begins with one when the one before was queued.
+            let mut turn_ns = io.entered_ns;
+            for index in io.requests.iter().filter(own) {
+                calls.begin_ns[*index] = Some(turn_ns);
+                turn_ns = turn_ns.max(request(index).marks.get(Mark::Queued).unwrap_or(0));
+            }
+            if let Some(last) = io.requests.iter().filter(own).max_by_key(|i| end_ns(request(i))) {
+                calls.return_ns[*last] = Some(io.exited_ns);
+            }
         }
-        if let Some(last) = io.requests.iter().filter(own).max_by_key(|i| end_ns(request(i))) {
-            calls[*last].1 = Some(io.exited_ns);
-        }
+        calls
     }
-    calls
 }
 
 /// The slices of the request with this index, in time order.
 pub fn of_request(trace: &Trace, calls: &Calls, index: usize) -> Vec<Slice> {
     let request = &trace.requests[index];
     let mut slices = Vec::new();
-    let (begin_ns, return_ns) = calls[index];
-    let submission = begin_ns.zip(request.marks.get(Mark::Queued));
-    slices.extend(submission.map(|(begin, end)| Slice::new(Layer::Submission, begin, end)));
+    slices.extend(submission(request, calls.begin_ns[index]));
     slices.extend(before_issue(request));
-    slices.extend(from_issue(request, return_ns));
+    slices.extend(from_issue(request, calls.return_ns[index]));
     slices.retain(|slice| slice.layer == Layer::Device || slice.begin_ns < slice.end_ns);
     let count = slices.len();
     let linked = count > 1 || matches!(request.origin, Origin::Io(_));
-    let last = |number| linked && number + 1 == count;
-    let place = |(nth, slice)| Slice { request: index, linked, last: last(nth), ..slice };
+    let place = |(number, slice)| Slice {
+        request: index,
+        linked,
+        last: linked && number + 1 == count,
+        ..slice
+    };
     slices.into_iter().enumerate().map(place).collect()
 }
 
 pub fn end_ns(request: &Request) -> u64 {
     let completed_ns = request.marks.get(Mark::Completed).unwrap_or(0);
-    stays(request).last().map_or(0, |[.., ended_ns]| *ended_ns).max(completed_ns)
+    stays(request).last().map_or(0, |stay| stay.ended_ns).max(completed_ns)
+}
+
+fn submission(request: &Request, begin_ns: Option<u64>) -> Option<Slice> {
+    Some(Slice::new(Layer::Submission, begin_ns?, request.marks.get(Mark::Queued)?))
 }
 
 fn before_issue(request: &Request) -> Option<Slice> {
     let issued_ns = request.marks.get(Mark::Issued)?;
-    let all = Mark::VARIANTS[..=Mark::Issued as usize].iter();
-    let passed = all.filter_map(|mark| Some((*mark, request.marks.get(*mark)?)));
-    let passed: Vec<(Mark, u64)> = passed.filter(|(_, at_ns)| *at_ns <= issued_ns).collect();
+    let passed: Vec<(Mark, u64)> = Mark::VARIANTS[..=Mark::Issued as usize]
+        .iter()
+        .filter_map(|mark| Some((*mark, request.marks.get(*mark)?)))
+        .filter(|(_, time_ns)| *time_ns <= issued_ns)
+        .collect();
     let mut slice = Slice::new(Layer::Block, passed.first()?.1, issued_ns);
     let waits = passed.windows(2).map(|pair| (wait(pair[0].0, pair[1].0), pair[0].1, pair[1].1));
     slice.waits = waits.filter_map(|(what, from, to)| Some((what?, from, to))).collect();
@@ -125,22 +139,38 @@ fn wait(from: Mark, to: Mark) -> Option<&'static str> {
     }
 }
 
-/// Its dispatches, never none: when each was issued, started, done and ended, in ns.
-fn stays(request: &Request) -> Vec<[u64; 4]> {
-    let of_piece = |piece: &Piece| {
+/// One dispatch, in ns.
+struct Stay {
+    issued_ns: u64,
+    start_ns: u64,
+    done_ns: u64,
+    ended_ns: u64,
+}
+
+impl Stay {
+    fn of_piece(piece: &Piece) -> Stay {
         let Piece { issued_ns, ended_ns, .. } = *piece;
         let start_ns = piece.hardware_start_ns.unwrap_or(issued_ns).clamp(issued_ns, ended_ns);
         let done_ns = piece.hardware_done_ns.unwrap_or(ended_ns).clamp(start_ns, ended_ns);
-        [issued_ns, start_ns, done_ns, ended_ns]
-    };
-    if !request.pieces.is_empty() {
-        return request.pieces.iter().map(of_piece).collect();
+        Stay { issued_ns, start_ns, done_ns, ended_ns }
     }
-    let start_ns = request.marks.device_start_ns().unwrap_or_else(|| request.begin_ns());
-    let done_ns = request.marks.device_end_ns().unwrap_or(start_ns).max(start_ns);
-    let issued_ns = request.marks.get(Mark::Issued).unwrap_or(start_ns).min(start_ns);
-    let ended_ns = request.marks.get(Mark::Completed).unwrap_or(done_ns).max(done_ns);
-    vec![[issued_ns, start_ns, done_ns, ended_ns]]
+
+    fn of_whole(request: &Request) -> Stay {
+        let start_ns = request.marks.device_start_ns().unwrap_or_else(|| request.begin_ns());
+        let done_ns = request.marks.device_end_ns().unwrap_or(start_ns).max(start_ns);
+        let issued_ns = request.marks.get(Mark::Issued).unwrap_or(start_ns).min(start_ns);
+        let ended_ns = request.marks.get(Mark::Completed).unwrap_or(done_ns).max(done_ns);
+        Stay { issued_ns, start_ns, done_ns, ended_ns }
+    }
+}
+
+/// Never empty.
+fn stays(request: &Request) -> Vec<Stay> {
+    if request.pieces.is_empty() {
+        vec![Stay::of_whole(request)]
+    } else {
+        request.pieces.iter().map(Stay::of_piece).collect()
+    }
 }
 
 /// From the issue to the end, and on to the return of the call that waited for it.
@@ -148,19 +178,19 @@ fn from_issue(request: &Request, return_ns: Option<u64>) -> Vec<Slice> {
     let end_ns = end_ns(request).max(return_ns.unwrap_or(0));
     let mut slices: Vec<Slice> = Vec::new();
     let stays = stays(request);
-    for (index, [issued_ns, start_ns, done_ns, ended_ns]) in stays.iter().copied().enumerate() {
+    for (index, stay) in stays.iter().enumerate() {
         if let Some(before) = slices.last() {
-            let mut back = Slice::new(Layer::Block, before.end_ns, issued_ns);
+            let mut back = Slice::new(Layer::Block, before.end_ns, stay.issued_ns);
             back.waits = vec![("waiting for the next dispatch", back.begin_ns, back.end_ns)];
             slices.push(back);
         }
         let is_last = index + 1 == stays.len();
-        let ended_ns = if is_last { end_ns } else { ended_ns };
-        let device = Slice::new(Layer::Device, start_ns, done_ns);
+        let ended_ns = if is_last { end_ns } else { stay.ended_ns };
+        let device = Slice::new(Layer::Device, stay.start_ns, stay.done_ns);
         let piece = (!request.pieces.is_empty()).then_some(index);
-        slices.push(Slice::new(Layer::Driver, issued_ns, start_ns));
+        slices.push(Slice::new(Layer::Driver, stay.issued_ns, stay.start_ns));
         slices.push(Slice { piece, ..device });
-        slices.push(Slice::new(Layer::Completion, done_ns, ended_ns));
+        slices.push(Slice::new(Layer::Completion, stay.done_ns, ended_ns));
     }
     slices
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From a raw record to its event, by the formats of the kernel that wrote it.
 
-use std::collections::HashMap;
-
 use super::fields::Layout;
 use super::format::Format;
 use super::table::Wanted;
@@ -11,15 +9,20 @@ use crate::event::Event;
 /// Decodes the records of one kernel.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    /// By the ID of the event. Behind the fields of the row are the thread's number and name.
-    events: HashMap<u16, (&'static Wanted, Layout)>,
+    /// By the ID of the event; those not wanted are `None`. Behind the fields of the row are the thread's number and name.
+    events: Vec<Option<(&'static Wanted, Layout)>>,
 }
 
 impl Decoder {
     /// Prepares for records of `wanted`; or why they cannot be read.
     pub fn add(&mut self, wanted: &'static Wanted, format: &Format) -> Result<(), String> {
         let names = [&wanted.fields[..], &["common_pid", wanted.comm_field()]].concat();
-        self.events.insert(format.id, (wanted, Layout::new(format, &names)?));
+        let layout = Layout::new(format, &names)?;
+        let place = usize::from(format.id);
+        if self.events.len() <= place {
+            self.events.resize_with(place + 1, || None);
+        }
+        self.events[place] = Some((wanted, layout));
         Ok(())
     }
 
@@ -28,8 +31,8 @@ impl Decoder {
         let Some(id) = data.first_chunk() else {
             return Err(format!("a record of {} bytes", data.len()));
         };
-        let of_event = self.events.get(&u16::from_le_bytes(*id));
-        let Some((wanted, layout)) = of_event else { return Ok(None) };
+        let id = usize::from(u16::from_le_bytes(*id));
+        let Some(Some((wanted, layout))) = self.events.get(id) else { return Ok(None) };
         let event = || {
             let (fields, behind) = (layout.record(data)?, wanted.fields.len());
             let (pid, comm) = (fields.number(behind)?, fields.comm(behind + 1).unwrap_or_default());
