@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from steady_lab.errors import LabError
-from steady_lab.targets.qemu import EMULATION_FAULT, PROGRAM
+from steady_lab.targets.qemu import PROGRAM, STALE_BREAKPOINT
 from system import Ran
 
 CPUS = 2
@@ -50,9 +50,9 @@ class Machine:
         try:
             self._boot()
         except LabError:
-            if EMULATION_FAULT not in self._log.read_text(errors="replace"):
+            if STALE_BREAKPOINT not in self._log.read_text(errors="replace"):
                 raise
-            print(f"QEMU's fault, once more: {EMULATION_FAULT}", flush=True)
+            print(f"QEMU's fault, once more: {STALE_BREAKPOINT}", flush=True)
             self.kill()
             self._boot()
 

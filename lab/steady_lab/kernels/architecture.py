@@ -70,8 +70,8 @@ QEMU = Architecture(
         f"HOSTLDFLAGS=-L{_LIBRARIES}",
     ),
     # KCSAN watches the modules under test alone: it finds more of their races in the same time, and
-    # none of those that the kernel's own code is known for. On 6.1 KASAN watches the code of PVH, too,
-    # by which QEMU starts a kernel, and memcmp(), which that calls: before it has memory for it.
+    # none of those that the kernel's own code is known for. On 6.1 KASAN watches the code of PVH,
+    # by which QEMU starts a kernel, and memcmp(), which that calls, before it has memory for it.
     kernel_variables=(
         "KCSAN_SANITIZE=n",
         "KASAN_SANITIZE_enlighten.o=n",

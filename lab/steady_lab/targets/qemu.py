@@ -53,7 +53,8 @@ SHARES = {GUEST_WORK: "work", GUEST_PROJECT: "project", GUEST_KERNEL: "kernel"}
 OPTIONS_9P = "trans=virtio,version=9p2000.L,msize=262144"
 # QEMU with a thread per CPU executes the breakpoint of a kernel that patches itself although the
 # patch is complete; seen once in some 60 boots, when the clock became stable.
-EMULATION_FAULTS = ("Oops: int3", STANDSTILL)
+STALE_BREAKPOINT = "Oops: int3"
+EMULATION_FAULTS = (STALE_BREAKPOINT, STANDSTILL)
 INIT_SOURCE = PROJECT / "lab" / "qemu" / "init.c"
 TSC_SOURCE = PROJECT / "lab" / "qemu" / "tsc.c"
 
