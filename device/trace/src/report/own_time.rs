@@ -38,14 +38,15 @@ fn asleep(span: &'static str, met: &Met) -> Cause {
     let (from_ns, to_ns) = met.longest;
     let waker = met.stay.woken.map(|woken| waker(&woken, from_ns));
     let (facts, end) = match waker {
-        Some((facts, _, by)) => (Some(facts), format!("woken {by}")),
+        Some(Waker { facts, by, .. }) => (Some(facts), format!("woken {by}")),
         None => (None, "to the end of the I/O".into()),
     };
-    let many = match met.times {
-        1 => String::new(),
-        times => format!(" {times} times, longest {} us", us(to_ns - from_ns)),
+    let text = match met.times {
+        1 => format!("of {span} asleep, {end}"),
+        times => {
+            format!("of {span} asleep {times} times, longest {} us, {end}", us(to_ns - from_ns))
+        }
     };
-    let text = format!("of {span} asleep{many}, {end}");
     let longest = Facts::of("ns", to_ns - from_ns).and_all("woken", facts);
     let facts = Facts::of("span", span).and("times", met.times).and_all("longest", longest);
     Cause::new(met.ns, "asleep", facts, &text)
@@ -60,8 +61,10 @@ fn cpu_wait(waiting: &Waiting, span: &'static str, when: &Intervals, met: &Met) 
     let begin_ns = when.iter().map(|(begin, _)| begin).filter(|begin| *begin <= from_ns).max();
     let waker = met.stay.woken.map(|woken| waker(&woken, begin_ns.unwrap_or(from_ns)));
     let (woken, before) = match waker {
-        Some((facts, Some(ns), by)) => (Some(facts), format!("woken after {} us {by}", us(ns))),
-        Some((facts, None, by)) => (Some(facts), format!("woken before {by}")),
+        Some(Waker { facts, slept_ns: Some(ns), by }) => {
+            (Some(facts), format!("woken after {} us {by}", us(ns)))
+        }
+        Some(Waker { facts, slept_ns: None, by }) => (Some(facts), format!("woken before {by}")),
         None => (None, "preempted".into()),
     };
     let many = match met.times {
@@ -101,14 +104,20 @@ fn had_by(task: &SchedTask, ns: Option<u64>) -> (Facts, String) {
     (facts.and("priority", priority).and("ns", ns), text)
 }
 
-/// How long it had slept by then, within the span (`None` if it was woken before that began), and by whom it was woken.
-fn waker(woken: &Woken, begin_ns: u64) -> (Facts, Option<u64>, String) {
+struct Waker {
+    facts: Facts,
+    /// How long it had slept by then, within the span; `None` if it was woken before the span began.
+    slept_ns: Option<u64>,
+    by: String,
+}
+
+fn waker(woken: &Woken, begin_ns: u64) -> Waker {
     let (pid, comm) = (woken.by.0, woken.by.1.to_string());
     let slept_ns = woken.at_ns.checked_sub(begin_ns.max(woken.slept_since_ns));
     let context = woken.context.map(|context| context.into_str());
     let by = by(&comm, pid, context);
     let facts = Facts::of("slept_ns", slept_ns).and("pid", pid).and("comm", comm);
-    (facts.and("context", context), slept_ns, by)
+    Waker { facts: facts.and("context", context), slept_ns, by }
 }
 
 /// The event has the length of the pause; where sleep is known, only that counts.

@@ -128,11 +128,9 @@ impl Pool {
             }
             *state = Worker { known: true, ..Worker::default() };
             if handed == 1 {
-                self.rule_out(
-                    key,
-                    |elsewhere| elsewhere.worker != worker || elsewhere.over,
-                    ledger,
-                );
+                let elsewhere =
+                    |placeholder: &Placeholder| placeholder.worker != worker || placeholder.over;
+                self.rule_out(key, elsewhere, ledger);
             }
             self.pass(worker);
         }

@@ -41,9 +41,12 @@ impl AskedFor {
             (false, true) if self.number != Some(child) => {
                 let by_tracer = self.tracer.contains(&event.pid);
                 let last = self.times.get_mut(&child).and_then(|times| times.last_mut());
-                let Some(time) = last else { return };
-                // But what the tracer starts was asked for.
-                *(if by_tracer { &mut time.start } else { &mut time.end }) = now_ns;
+                match last {
+                    // But what the tracer starts was asked for.
+                    Some(time) if by_tracer => time.start = now_ns,
+                    Some(time) => time.end = now_ns,
+                    None => {}
+                }
             }
             _ => {}
         }
@@ -51,6 +54,8 @@ impl AskedFor {
 
     /// Whether what this thread did then was asked for; known when all events were taken.
     pub fn includes(&self, thread: u32, time_ns: u64) -> bool {
-        self.times.get(&thread).into_iter().flatten().any(|time| time.contains(&time_ns))
+        self.times
+            .get(&thread)
+            .is_some_and(|times| times.iter().any(|time| time.contains(&time_ns)))
     }
 }

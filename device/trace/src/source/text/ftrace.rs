@@ -4,9 +4,10 @@
 //! A line is `COMM-PID [TGID] [CPU] FLAGS TIME: NAME: VALUES`; in the latency format the CPU's number and the
 //! flags are one word, and `trace` counts µs from the first event. TGID and FLAGS may be missing.
 
+use std::borrow::Cow;
+
 use super::pattern::{LazyRegex, regex};
 use super::{Head, Line, TIME, found, number};
-use std::borrow::Cow;
 
 /// trace-cmd prints the name of a buffer (`record -B`) or of one of several files before the thread's: `buffer:      dd`.
 const THREAD: &str = r" *(?:.*?: +)??(?<comm>.{0,15}?)-(?<pid>\d+) *(?:\([ \d-]+\) *)?";
