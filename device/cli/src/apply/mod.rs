@@ -5,10 +5,10 @@
 //! bound that must hold, and the knobs of the running system.
 
 mod files;
+mod running;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{anyhow, ensure};
 use steadyio_bound::analysis::responses;
@@ -86,9 +86,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         return Ok(Status::Done);
     }
     apply(arguments, &knobs, &wanted).map_err(Failure::with(Status::Failed))?;
-    if arguments.root.is_none() && !levels.is_empty() {
-        reload_services();
-    }
+    tell_running(arguments, !levels.is_empty());
     for service in levels.keys() {
         eprintln!("steady: {service} has its priority from its next start on");
     }
@@ -225,16 +223,13 @@ fn apply(arguments: &Arguments, knobs: &Knobs, wanted: &[Kept]) -> anyhow::Resul
     Ok(guard.leave()?)
 }
 
-/// systemd restarts a service as it has read it, until it is told to read again.
-fn reload_services() {
-    if !Path::new("/run/systemd/system").exists() {
+fn tell_running(arguments: &Arguments, has_drop_in: bool) {
+    if arguments.root.is_some() {
         return;
     }
-    let done = Command::new("systemctl").arg("daemon-reload").status();
-    if !done.is_ok_and(|status| status.success()) {
-        eprintln!(
-            "steady: systemctl daemon-reload failed: call it before the services start again"
-        );
+    running::reload_rules();
+    if has_drop_in {
+        running::reload_services();
     }
 }
 
@@ -258,9 +253,7 @@ fn remove(arguments: &Arguments, files: &Files) -> Result<Status, Failure> {
         restore(&arguments.disk, &before).map_err(Failure::with(Status::Failed))?;
     }
     files::remove(&kept).map_err(Failure::with(Status::Failed))?;
-    if arguments.root.is_none() && kept.iter().any(|path| files::is_drop_in(path)) {
-        reload_services();
-    }
+    tell_running(arguments, kept.iter().any(|path| files::is_drop_in(path)));
     Ok(Status::Done)
 }
 

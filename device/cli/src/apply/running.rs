@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tells the running udev and systemd that their files have changed.
+
+use std::path::Path;
+use std::process::Command;
+
+/// udev looks for changed rules by itself, but only every 3 s.
+pub fn reload_rules() {
+    tell("/run/udev/control", &["udevadm", "control", "--reload"], "a disk appears");
+}
+
+/// systemd restarts a service as it has read it, until it is told to read again.
+pub fn reload_services() {
+    tell("/run/systemd/system", &["systemctl", "daemon-reload"], "the services start again");
+}
+
+fn tell(exists_if_running: &str, command: &[&str], before: &str) {
+    if !Path::new(exists_if_running).exists() {
+        return;
+    }
+    let done = Command::new(command[0]).args(&command[1..]).status();
+    if !done.is_ok_and(|status| status.success()) {
+        eprintln!("steady: {} failed: call it before {before}", command.join(" "));
+    }
+}
