@@ -85,7 +85,8 @@ wait_for_node() {{
 }}
 teardown() {{
     for scheduler in /sys/block/*/queue/scheduler; do
-        case $(cat "$scheduler" 2>/dev/null) in *'[k2]'*) echo none >"$scheduler" ;; esac
+        names= && read -r names 2>/dev/null <"$scheduler"
+        case $names in *'[k2]'*) echo none >"$scheduler" ;; esac
     done
     for module in {unload}; do
         rmmod "$module" || say "trouble: rmmod $module failed after the command had ended"
