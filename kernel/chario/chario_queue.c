@@ -153,14 +153,16 @@ static void advance(struct chario_disk *disk)
 	rt_mutex_unlock(&queue->turn);
 }
 
-static int enter(struct chario_queue *queue, struct chario_op *op)
+/* Returns whether it is queued: from then on others may end it, and say how. */
+static bool enter(struct chario_queue *queue, struct chario_op *op)
 {
-	int error = 0;
+	bool queued;
 
 	spin_lock_irq(&queue->lock);
-	if (queue->gone) {
+	queued = !queue->gone;
+	op->error = queued ? 0 : -ENODEV;
+	if (!queued) {
 		list_del_init(&op->entry);
-		error = -ENODEV;
 	} else {
 		op->task = current;
 		op->state = CHARIO_READY;
@@ -168,7 +170,7 @@ static int enter(struct chario_queue *queue, struct chario_op *op)
 			list_add_tail(&op->entry, &queue->waiting[op->level]);
 	}
 	spin_unlock_irq(&queue->lock);
-	return error;
+	return queued;
 }
 
 /* A signal that ends the process takes an operation back that has not been started. */
@@ -190,8 +192,7 @@ int chario_queue_run(struct chario_disk *disk, struct chario_op *op)
 	struct chario_queue *queue = &disk->queue;
 	bool done, work;
 
-	op->error = enter(queue, op);
-	if (op->error)
+	if (!enter(queue, op))
 		return op->error;
 	advance(disk);
 	for (;;) {

@@ -84,6 +84,15 @@ static void wrong(const struct thread *thread, uint64_t block, const char *what)
 	failed = true;
 }
 
+static void wrong_write(const struct thread *thread, uint32_t block, uint64_t found)
+{
+	const struct block *known = &thread->blocks[block];
+
+	printf("thread %u block %u: data of write %" PRIu64 ", not of %u to %u\n", thread->number,
+	       block, found, known->ended, known->begun);
+	failed = true;
+}
+
 static void open_device(struct thread *thread)
 {
 	struct chardisk_register buffer = {.address = (uintptr_t)thread->memory, .bytes = MEMORY};
@@ -131,7 +140,7 @@ static void check(struct thread *thread, uint32_t block, const char *data)
 	else if (stamp.block != block || stamp.job != thread->number)
 		wrong(thread, block, "another block's data");
 	else if (stamp.write_number < known->ended || stamp.write_number > known->begun)
-		wrong(thread, block, "data of another write");
+		wrong_write(thread, block, stamp.write_number);
 }
 
 static ssize_t by_vector(struct thread *thread, const struct transfer *transfer)
@@ -235,7 +244,7 @@ static void move(struct thread *thread)
 		after_error(thread);
 		return;
 	}
-	for (i = 0; i < size / BLOCK; i++) {
+	for (i = 0; i < transfer.count && i < size / BLOCK; i++) {
 		if (transfer.write) {
 			thread->blocks[transfer.first + i].ended = thread->writes;
 			thread->blocks[transfer.first + i].known = true;
@@ -243,6 +252,8 @@ static void move(struct thread *thread)
 			check(thread, transfer.first + i, data + i * BLOCK);
 		}
 	}
+	if (size > (ssize_t)transfer.count * BLOCK)
+		wrong(thread, transfer.first, "more was transferred than it is long");
 	if (size < (ssize_t)transfer.count * BLOCK && !options.errors && !options.removals)
 		wrong(thread, transfer.first, "a short transfer");
 }

@@ -8,6 +8,8 @@
 set -e
 
 card=$(ls /sys/bus/mmc/devices)
+# The device, whatever its number: the one before keeps its own until all have closed it.
+disk=$SCRATCH/disk
 
 write_knob() {
 	choose 9
@@ -28,13 +30,23 @@ wait_for() {
 	fail "no $1"
 }
 
+wait_for_disk() {
+	for _ in $(seq 300); do
+		for node in /dev/chardisk[0-9]*; do
+			[ ! -e "$node" ] || { ln -sfn "$node" "$disk" && return; }
+		done
+		sleep 0.1
+	done
+	fail "no device"
+}
+
 # under_load WHAT BEGIN END: transfers while the device comes and goes.
 under_load() {
 	begin=$2 end=$3
 	rm -f "$SCRATCH/ended" "$SCRATCH/right"
 	$begin
 	(
-		"$STEADY_TESTS_BIN/chardisk_stress" "$CHARDISK_NODE" seed="${STEADY_SEED:-1}" \
+		"$STEADY_TESTS_BIN/chardisk_stress" "$disk" seed="${STEADY_SEED:-1}" \
 			transfers="$STEADY_TRANSFERS" threads=4 removals=1 && touch "$SCRATCH/right"
 		touch "$SCRATCH/ended"
 	) &
@@ -57,11 +69,11 @@ under_load() {
 	wait_for "$EMMC_NODE"
 }
 
-take() { echo "$card" >"$CHARIO"/take && wait_for "$CHARDISK_NODE"; }
+take() { echo "$card" >"$CHARIO"/take && wait_for_disk; }
 give() { echo "$card" >"$CHARIO"/give; }
 lane() {
 	wait_for "${EMMC_NODE}p1"
-	echo mmcblk0p1 >"$CHARIO"/lane && wait_for "$CHARDISK_NODE"
+	echo mmcblk0p1 >"$CHARIO"/lane && wait_for_disk
 }
 end_lane() { echo mmcblk0p1 >"$CHARIO"/end_lane; }
 
@@ -72,7 +84,7 @@ under_load lane lane end_lane
 
 for begin in take lane; do
 	$begin
-	(while dd if="$CHARDISK_NODE" of=/dev/null bs=512K count=1 2>/dev/null; do :; done) &
+	(while dd if="$disk" of=/dev/null bs=512K count=1 2>/dev/null; do :; done) &
 	# While a file is open, the module stays.
 	for _ in $(seq 1000); do
 		! rmmod chario 2>/dev/null || break
