@@ -81,6 +81,24 @@ calls! {
     Truncate "truncate" None, true;
 }
 
+/// Operations of io_uring by the kernel's numbers (`enum io_uring_op`), which are part of its interface, with their names
+/// in its events and the calls that do the same.
+pub const URING_OPERATIONS: [(u64, &str, Call); 13] = [
+    (1, "READV", Call::Read),
+    (2, "WRITEV", Call::Write),
+    (3, "FSYNC", Call::Fsync),
+    (4, "READ_FIXED", Call::Read),
+    (5, "WRITE_FIXED", Call::Write),
+    (8, "SYNC_FILE_RANGE", Call::SyncFileRange),
+    (17, "FALLOCATE", Call::Fallocate),
+    (22, "READ", Call::Read),
+    (23, "WRITE", Call::Write),
+    (49, "READ_MULTISHOT", Call::Read),
+    (55, "FTRUNCATE", Call::Ftruncate),
+    (60, "READV_FIXED", Call::Read),
+    (61, "WRITEV_FIXED", Call::Write),
+];
+
 impl Call {
     /// The kernel's name of it.
     pub fn name(self) -> &'static str {

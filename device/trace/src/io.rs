@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use super::event::{Call, Comm, Dev, Op, Priority, UringOp};
+use super::event::{Call, Comm, Dev, Op, Priority};
 use super::intervals::Intervals;
 use super::sched::Sched;
 
@@ -175,8 +175,8 @@ pub struct Io {
     pub call: Call,
     /// The file descriptor that the call names.
     pub fd: Option<i32>,
-    /// What it does, if it is an operation of io_uring and its event says so.
-    pub operation: Option<UringOp>,
+    /// The call that does the same, if it is an operation of io_uring, its event says which and there is one.
+    pub operation: Option<Call>,
     pub pid: u32,
     pub comm: Comm,
     /// The call begins, in ns (io_uring: the submission).

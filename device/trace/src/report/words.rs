@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::groups::size_text;
-use crate::event::{Call, Dev, UringOp};
+use crate::event::{Call, Dev};
 use crate::io::{Io, Origin, Request};
 
 /// What devices are called, as far as known.
@@ -19,7 +19,7 @@ pub fn device_name(names: &Names, dev: Dev) -> String {
 pub fn io_op(io: &Io, own: &[&Request]) -> &'static str {
     use Call::*;
     match (io.operation, io.call) {
-        (Some(operation), _) if operation != UringOp::Other => operation.into_str(),
+        (Some(operation), _) => call_op(operation),
         (_, IoSubmit | IoGetevents | IoPgetevents | IoUringEnter) => {
             own.first().map_or("other", |request| request.op.kind.into_str())
         }

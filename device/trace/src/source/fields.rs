@@ -8,7 +8,8 @@ use regex::bytes::Captures;
 
 use super::format::{Field, Format};
 use super::rwbs;
-use crate::event::{Comm, Dev, Extent, Op, Priority, UringOp};
+use crate::calls::URING_OPERATIONS;
+use crate::event::{Call, Comm, Dev, Extent, Op, Priority};
 
 /// Where the wanted fields of one event lie; made once per format.
 #[derive(Clone, Debug)]
@@ -115,9 +116,12 @@ impl<'a> Fields<'a> {
         Priority::from_kernel(class?.0 << 13 | u16::from_str(parts.nth(1)?).ok()?)
     }
 
-    pub fn uring_op(&self, slot: usize) -> Option<UringOp> {
-        let of_name = self.text(slot).map(|name| UringOp::find(|_, known| known == name));
-        of_name.or_else(|| self.u64(slot).map(|number| UringOp::find(|known, _| known == number)))
+    /// The call that does what an operation of io_uring does, by its number, or in text its name.
+    pub fn uring_call(&self, slot: usize) -> Option<Call> {
+        let (number, name) = (self.u64(slot), self.text(slot));
+        let mut all = URING_OPERATIONS.into_iter();
+        let found = all.find(|of| number == Some(of.0) || name == Some(of.1));
+        found.map(|(.., call)| call)
     }
 
     /// A thread's state says that it could go on: of its bits those above 0xff mark preemption.

@@ -212,7 +212,7 @@ fn io_uring() -> Vec<Wanted> {
               "ring {*}, req {req:x}, {*}, sq_thread {sq_thread:d}"],
             |f| {
                 let sq_thread = f.u64(1).unwrap_or(0) != 0;
-                Some(EventKind::UringSubmit { request: f.hex(0)?, sq_thread, operation: f.uring_op(2) })
+                Some(EventKind::UringSubmit { request: f.hex(0)?, sq_thread, operation: f.uring_call(2) })
             }) },
         row("io_uring io_uring_complete", Summary, "req res",
             &["ring {*}, req {req:x}, {*} result {res:s}, cflags 0x{*}"],
