@@ -113,7 +113,7 @@ impl Timeline {
         let group = TrackDescriptor { name, description, ..TrackDescriptor::default() };
         let group = self.group(group);
         let requests = own.iter().map(|index| &trace.requests[*index]);
-        let lives = requests.map(|request| (request.begin_ns(), slices::end_ns(request)));
+        let lives = requests.map(|request| request.life());
         self.counter("requests queued or in flight", group, 0, counts(lives));
         let slices = own.iter().flat_map(|index| slices::of_request(trace, calls, *index));
         let slices: Vec<Slice> = slices.collect();
