@@ -107,9 +107,9 @@ pub struct Capture {
 impl Capture {
     /// Begins. `note` gets messages for people, such as of an instance left by a killed run.
     pub fn start(options: &Options, note: &mut dyn FnMut(String)) -> io::Result<Capture> {
-        let instance = new_instance(options, note)?;
-        let of_threads =
-            options.threads.is_some().then(|| new_instance(options, note)).transpose()?;
+        Tracefs::find()?.remove_leftovers(note)?;
+        let instance = new_instance(options)?;
+        let of_threads = options.threads.is_some().then(|| new_instance(options)).transpose()?;
         let devices = devices::related(&options.devices)
             .map_err(because("looking the devices up in sysfs"))?;
         let header_page = instance.read("events/header_page")?;
@@ -139,12 +139,8 @@ impl Capture {
     }
 
     /// Starts a program; also returns which number events have for it.
-    pub fn spawn(
-        &mut self,
-        command: &mut Command,
-        note: &mut (dyn FnMut(String) + Send),
-    ) -> io::Result<(Child, u32)> {
-        let (child, number, starter) = program::spawn(command, self.of_threads.as_ref(), note)?;
+    pub fn spawn(&mut self, command: &mut Command) -> io::Result<(Child, u32)> {
+        let (child, number, starter) = program::spawn(command, self.of_threads.as_ref())?;
         self.meta.tracer.push(starter);
         Ok((child, number))
     }
@@ -195,8 +191,8 @@ impl Capture {
 const THIS_KERNEL: &str = "this kernel";
 
 /// That traces nothing yet.
-fn new_instance(options: &Options, note: &mut dyn FnMut(String)) -> io::Result<Instance> {
-    let instance = Instance::create(Tracefs::find()?, note)?;
+fn new_instance(options: &Options) -> io::Result<Instance> {
+    let instance = Instance::create(Tracefs::find()?)?;
     instance.write("trace_clock", "mono")?;
     instance.write("buffer_size_kb", &options.buffer_kib.to_string())?;
     // Names come from the events and from /proc; noting them at each switch of threads costs time.
