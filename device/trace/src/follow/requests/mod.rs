@@ -225,7 +225,8 @@ impl Requests {
             self.flushes.begin_sequence(index, postflush, &shares, event, ledger);
         }
         if let (Some(flush), Some(share)) = (flush, shares.first()) {
-            flushes::link(flush, share, index, ledger);
+            let asker = ledger.results.request(index).cloned().unwrap_or_default();
+            flushes::link(flush, share, &asker, ledger);
         }
         self.flushes.note_end(index, event, &mut self.open.table, ledger);
         shares.iter().for_each(|share| ledger.release(share.task));
