@@ -11,33 +11,19 @@ use super::rwbs;
 use crate::calls::URING_OPERATIONS;
 use crate::event::{Call, Comm, Dev, Extent, Op, Priority};
 
-/// Where the wanted fields of one event lie; made once per format.
-#[derive(Clone, Debug)]
-pub(super) struct Layout {
-    slots: Vec<Option<Field>>,
-    /// A record must have so many bytes.
-    size_min: usize,
-}
+/// Where the wanted fields of one event lie, by their number; `None` without such a field.
+pub(super) type Layout = Vec<Option<Field>>;
 
-impl Layout {
-    /// Finds `names` in a format; one with `?` before it may be absent. The error says which is.
-    pub fn new(format: &Format, names: &[&str]) -> Result<Layout, String> {
-        let find = |name: &&str| {
-            let field = format.fields.iter().find(|field| field.name == bare(name)).cloned();
-            match field {
-                None if bare(name) == *name => Err(format!("its records have no field {name:?}")),
-                field => Ok(field),
-            }
-        };
-        let slots = names.iter().map(find).collect::<Result<Vec<_>, _>>()?;
-        let size_min = slots.iter().flatten().map(|field| field.offset + field.size).max();
-        Ok(Layout { slots, size_min: size_min.unwrap_or(0) })
-    }
-
-    /// The fields of a record; `None` if it is too short to have them.
-    pub fn record<'a>(&'a self, data: &'a [u8]) -> Option<Fields<'a>> {
-        (data.len() >= self.size_min).then_some(Fields::Record { data, layout: self })
-    }
+/// Finds `names` in a format; one with `?` before it may be absent. The error says which is.
+pub(super) fn layout(format: &Format, names: &[&str]) -> Result<Layout, String> {
+    let find = |name: &&str| {
+        let field = format.fields.iter().find(|field| field.name == bare(name)).cloned();
+        match field {
+            None if bare(name) == *name => Err(format!("its records have no field {name:?}")),
+            field => Ok(field),
+        }
+    };
+    names.iter().map(find).collect()
 }
 
 /// Without the `?` of one that may be absent.
@@ -49,14 +35,20 @@ pub(super) fn bare(name: &str) -> &str {
 /// it, or if it is not of a kind that can be read so.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fields<'a> {
-    Record { data: &'a [u8], layout: &'a Layout },
+    Record { data: &'a [u8], layout: &'a [Option<Field>] },
     Text { line: &'a Captures<'a>, names: &'a [&'static str] },
 }
 
 impl<'a> Fields<'a> {
+    /// Of a record; `None` if it is too short to have them.
+    pub fn of_record(data: &'a [u8], layout: &'a [Option<Field>]) -> Option<Fields<'a>> {
+        let fits = |field: &Field| field.offset + field.size <= data.len();
+        layout.iter().flatten().all(fits).then_some(Fields::Record { data, layout })
+    }
+
     pub fn bytes(&self, slot: usize) -> Option<&'a [u8]> {
         match self {
-            Fields::Record { data, layout } => bytes_of(data, layout.slots.get(slot)?.as_ref()?),
+            Fields::Record { data, layout } => bytes_of(data, layout.get(slot)?.as_ref()?),
             Fields::Text { line, names } => Some(line.name(bare(names.get(slot)?))?.as_bytes()),
         }
     }
@@ -69,7 +61,7 @@ impl<'a> Fields<'a> {
     /// An integer of 1, 2, 4 or 8 bytes, its sign kept; one that is unsigned and has 64 bits as they are.
     pub fn int(&self, slot: usize) -> Option<i64> {
         match self {
-            Fields::Record { data, layout } => int_of(data, layout.slots.get(slot)?.as_ref()?),
+            Fields::Record { data, layout } => int_of(data, layout.get(slot)?.as_ref()?),
             Fields::Text { .. } => {
                 let text = self.text(slot)?;
                 text.parse().ok().or_else(|| text.parse::<u64>().ok().map(|bits| bits as i64))
