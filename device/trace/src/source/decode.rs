@@ -2,18 +2,23 @@
 //! From a raw record to its event, by the formats of the kernel that wrote it.
 
 use super::fields::{Fields, Layout, layout};
-use super::format::Format;
+use super::format::{Format, PageFormat};
 use super::table::Wanted;
 use crate::event::Event;
 
-/// Decodes the records of one kernel.
+/// Decodes the records of one kernel, in its pages.
 #[derive(Debug, Default)]
 pub struct Decoder {
+    pub page: PageFormat,
     /// By the ID of the event; those not wanted are `None`. Behind the fields of the row are the thread's number and name.
     events: Vec<Option<(&'static Wanted, Layout)>>,
 }
 
 impl Decoder {
+    pub fn new(page: PageFormat) -> Decoder {
+        Decoder { page, ..Decoder::default() }
+    }
+
     /// Prepares for records of `wanted`; or why they cannot be read.
     pub fn add(&mut self, wanted: &'static Wanted, format: &Format) -> Result<(), String> {
         let names = [&wanted.fields[..], &["common_pid", wanted.comm_field()]].concat();

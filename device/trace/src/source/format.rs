@@ -90,7 +90,7 @@ fn field(line: &str) -> Option<Field> {
 }
 
 /// The layout of a page of the ring buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageFormat {
     /// Bytes of the word that holds the length of the data and flags: 4 or 8.
     pub commit_size: usize,

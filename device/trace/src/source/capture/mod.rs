@@ -115,12 +115,13 @@ impl Capture {
         let header_page = instance.read("events/header_page")?;
         let enabled = enable((&instance, of_threads.as_ref()), options, &devices)?;
         let meta = Meta::begin(options, enabled, header_page);
-        let (decoder, format) = meta.decoder(Path::new(THIS_KERNEL)).map_err(io::Error::other)?;
+        let decoder = meta.decoder(Path::new(THIS_KERNEL)).map_err(io::Error::other)?;
         options.trigger.map_or(Ok(()), |trigger| meta.check_trigger(trigger))?;
+        let page_size = decoder.page.page_size;
         let is_watched = options.trigger.is_some() || options.interval.is_some();
-        let watch = is_watched.then(|| Watch::new((decoder, format), options));
+        let watch = is_watched.then(|| Watch::new(decoder, options));
         let instances: Vec<&Instance> = [&instance].into_iter().chain(&of_threads).collect();
-        let reader = Reader::start(&instances, format.page_size, options, watch)?;
+        let reader = Reader::start(&instances, page_size, options, watch)?;
         if let Some((of_threads, pids)) = of_threads.as_ref().zip(options.threads.as_ref()) {
             of_threads.write("trace_options", "event-fork")?;
             // Without any, the kernel would trace all.

@@ -14,7 +14,6 @@ use crate::event::{Call, Class, Dev, Event, EventKind, Extent};
 use crate::report::distribution::Distribution;
 use crate::report::words::us;
 use crate::source::decode::Decoder;
-use crate::source::format::PageFormat;
 use crate::source::ring::{self, Entry};
 
 /// More without a counterpart are stale.
@@ -71,7 +70,6 @@ type Kind = (Option<Dev>, &'static str);
 #[derive(Debug)]
 pub struct Watch {
     decoder: Decoder,
-    format: PageFormat,
     trigger: Option<Trigger>,
     /// Of I/Os that ended since the last interval, in ns; `None` if nobody wants to know.
     ended_ns: Option<BTreeMap<Kind, Vec<u64>>>,
@@ -81,9 +79,9 @@ pub struct Watch {
 }
 
 impl Watch {
-    pub fn new((decoder, format): (Decoder, PageFormat), options: &Options) -> Watch {
+    pub fn new(decoder: Decoder, options: &Options) -> Watch {
         let (trigger, ended_ns) = (options.trigger, options.interval.map(|_| BTreeMap::new()));
-        Watch { decoder, format, trigger, ended_ns, seen: Vec::new(), pairs: Pairs::default() }
+        Watch { decoder, trigger, ended_ns, seen: Vec::new(), pairs: Pairs::default() }
     }
 
     /// Looks at what has come since the last time; the first I/O that took too long.
@@ -91,11 +89,11 @@ impl Watch {
         let mut slow = None;
         for (place, buffer) in buffers.enumerate() {
             self.seen.resize(self.seen.len().max(place + 1), 0);
-            let page_size = self.format.page_size;
+            let page_size = self.decoder.page.page_size;
             while let Ok(Some(page)) = page_at(&buffer.file, self.seen[place], page_size) {
                 self.seen[place] += page.len() as u64;
                 // What cannot be read is told when the trace is.
-                for entry in ring::entries(&page, &self.format).into_iter().flatten() {
+                for entry in ring::entries(&page, &self.decoder.page).into_iter().flatten() {
                     let Ok(Entry::Record { time_ns, data, .. }) = entry else { continue };
                     let Ok(Some(event)) = self.decoder.decode(time_ns, buffer.cpu, data) else {
                         continue;
