@@ -108,14 +108,12 @@ impl Call {
 
     /// It reads data into the program's memory.
     pub fn is_read(self) -> bool {
-        use Call::{Pread64, Preadv, Preadv2, Read, Readv};
-        matches!(self, Read | Pread64 | Readv | Preadv | Preadv2)
+        matches!(self, Call::Read | Call::Pread64 | Call::Readv | Call::Preadv | Call::Preadv2)
     }
 
     /// It writes data from the program's memory.
     pub fn is_write(self) -> bool {
-        use Call::{Pwrite64, Pwritev, Pwritev2, Write, Writev};
-        matches!(self, Write | Pwrite64 | Writev | Pwritev | Pwritev2)
+        matches!(self, Call::Write | Call::Pwrite64 | Call::Writev | Call::Pwritev | Call::Pwritev2)
     }
 
     /// Its result is how many bytes it moved.
@@ -126,7 +124,6 @@ impl Call {
 
     /// It makes durable what was written before.
     pub fn is_sync(self) -> bool {
-        use Call::{Fdatasync, Fsync, Msync, Sync, Syncfs};
-        matches!(self, Fsync | Fdatasync | Sync | Syncfs | Msync)
+        matches!(self, Call::Fsync | Call::Fdatasync | Call::Sync | Call::Syncfs | Call::Msync)
     }
 }
