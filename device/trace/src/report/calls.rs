@@ -204,7 +204,7 @@ fn text(longest: &Wait, times: u64) -> String {
     match (longest.request, longest.woken) {
         (Some(request), _) => text + ": " + &request_text(request),
         (None, Some(Woken { by: (pid, comm), context, .. })) => {
-            text + ", woken " + &by(&comm.to_string(), pid, context.map(|on| on.into_str()))
+            text + ", woken " + &by(&comm.to_string(), pid, context)
         }
         (None, None) => text,
     }

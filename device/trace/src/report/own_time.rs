@@ -114,10 +114,10 @@ struct Waker {
 fn waker(woken: &Woken, begin_ns: u64) -> Waker {
     let (pid, comm) = (woken.by.0, woken.by.1.to_string());
     let slept_ns = woken.at_ns.checked_sub(begin_ns.max(woken.slept_since_ns));
-    let context = woken.context.map(|context| context.into_str());
-    let by = by(&comm, pid, context);
+    let by = by(&comm, pid, woken.context);
     let facts = Facts::of("slept_ns", slept_ns).and("pid", pid).and("comm", comm);
-    Waker { facts: facts.and("context", context), slept_ns, by }
+    let facts = facts.and("context", woken.context.map(|on| on.into_str()));
+    Waker { facts, slept_ns, by }
 }
 
 /// The event has the length of the pause; where sleep is known, only that counts.

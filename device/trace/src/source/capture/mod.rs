@@ -17,7 +17,7 @@ use super::tracefs::{Instance, Tracefs};
 use crate::event::Dev;
 
 mod captured;
-mod cpu_data;
+pub mod cpu_data;
 pub mod devices;
 mod enable;
 mod folder;
@@ -25,7 +25,7 @@ pub mod names;
 mod program;
 mod reader;
 pub mod threads;
-mod watch;
+pub mod watch;
 
 pub use captured::Captured;
 pub use folder::{CpuMeta, Meta, Moment, SCHEMA};

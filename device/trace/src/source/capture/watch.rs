@@ -193,24 +193,3 @@ impl Pairs {
         None
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_beginning_and_an_end_are_of_the_same_whichever_is_seen_first() {
-        let mut pairs = Pairs::default();
-        let [one, two] = [1, 2].map(|thread| (None, thread, "fsync"));
-        let begun = Mark::Begun;
-        let ended = |time_ns| Mark::Ended(time_ns, Some(Class::Rt));
-        let took = |ns| Some(Took { ns, class: Some(Class::Rt) });
-        assert_eq!((pairs.take(one, ended(500)), pairs.take(one, begun(100))), (None, took(400)));
-        // With the first beginning that is seen.
-        let marks = [begun(600), begun(640), ended(650)].map(|mark| pairs.take(one, mark));
-        assert_eq!(marks, [None, None, took(50)]);
-        // An old end is not that of a later beginning.
-        let marks = [ended(10), begun(20), ended(25)].map(|mark| pairs.take(two, mark));
-        assert_eq!(marks, [None, None, took(5)]);
-    }
-}
