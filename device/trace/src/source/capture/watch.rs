@@ -15,6 +15,7 @@ use crate::report::distribution::Distribution;
 use crate::report::words::us;
 use crate::source::decode::Decoder;
 use crate::source::ring::{self, Entry};
+use Mark::{Begun, Ended};
 
 /// More without a counterpart are stale.
 const OPEN_MAX: usize = 65_536;
@@ -75,13 +76,14 @@ pub struct Watch {
     ended_ns: Option<BTreeMap<Kind, Vec<u64>>>,
     /// So much of each buffer has been looked at, in bytes.
     pub seen: Vec<u64>,
-    pairs: Pairs,
+    /// Beginnings and ends that wait for the other.
+    unpaired: HashMap<Key, Mark>,
 }
 
 impl Watch {
     pub fn new(decoder: Decoder, options: &Options) -> Watch {
         let (trigger, ended_ns) = (options.trigger, options.interval.map(|_| BTreeMap::new()));
-        Watch { decoder, trigger, ended_ns, seen: Vec::new(), pairs: Pairs::default() }
+        Watch { decoder, trigger, ended_ns, seen: Vec::new(), unpaired: HashMap::new() }
     }
 
     /// Looks at what has come since the last time; the first I/O that took too long.
@@ -134,7 +136,6 @@ impl Watch {
 
     /// Which I/O is known with this event to have taken how long.
     fn took(&mut self, event: &Event) -> Option<(Key, Took)> {
-        use Mark::{Begun, Ended};
         let at_ns = event.time_ns;
         let request = |of: Extent| (Some(of.dev), of.sector, of.op.kind.into_str());
         let of_call = |call: Call| (None, event.pid.into(), call.name());
@@ -151,13 +152,28 @@ impl Watch {
             }
             _ => return None,
         };
-        Some((key, self.pairs.take(key, mark)?))
+        Some((key, self.pair(key, mark)?))
+    }
+
+    /// How long it took, if its other end was seen already. A second beginning (a request is issued) is of the same.
+    fn pair(&mut self, key: Key, mark: Mark) -> Option<Took> {
+        let mark = match (self.unpaired.remove(&key), mark) {
+            (Some(Begun(begun_ns)), Ended(ended_ns, class))
+            | (Some(Ended(ended_ns, class)), Begun(begun_ns))
+                if begun_ns <= ended_ns =>
+            {
+                return Some(Took { ns: ended_ns - begun_ns, class });
+            }
+            (Some(Begun(first_ns)), Begun(begun_ns)) => Begun(first_ns.min(begun_ns)),
+            (_, mark) => mark,
+        };
+        if self.unpaired.len() >= OPEN_MAX {
+            self.unpaired.clear();
+        }
+        self.unpaired.insert(key, mark);
+        None
     }
 }
-
-/// Beginnings and ends that wait for the other.
-#[derive(Debug, Default)]
-struct Pairs(HashMap<Key, Mark>);
 
 /// When, in ns; an end with the class of a request, which its first event does not have.
 #[derive(Clone, Copy, Debug)]
@@ -170,26 +186,4 @@ enum Mark {
 struct Took {
     ns: u64,
     class: Option<Class>,
-}
-
-impl Pairs {
-    /// How long it took, if its other end was seen already. A second beginning (a request is issued) is of the same.
-    fn take(&mut self, key: Key, mark: Mark) -> Option<Took> {
-        use Mark::{Begun, Ended};
-        let mark = match (self.0.remove(&key), mark) {
-            (Some(Begun(begun_ns)), Ended(ended_ns, class))
-            | (Some(Ended(ended_ns, class)), Begun(begun_ns))
-                if begun_ns <= ended_ns =>
-            {
-                return Some(Took { ns: ended_ns - begun_ns, class });
-            }
-            (Some(Begun(first_ns)), Begun(begun_ns)) => Begun(first_ns.min(begun_ns)),
-            (_, mark) => mark,
-        };
-        if self.0.len() >= OPEN_MAX {
-            self.0.clear();
-        }
-        self.0.insert(key, mark);
-        None
-    }
 }
