@@ -14,6 +14,7 @@ const UNMATCHED_KEPT: usize = 1_000;
 /// A result, or `None` once withdrawn.
 #[derive(Debug, Default)]
 pub(in crate::follow) struct Results {
+    /// An index holds until `into_trace`.
     pub requests: Vec<Option<Request>>,
     pub ios: Vec<Option<Io>>,
     /// Counted, or I/Os already, or calls that only fetch I/Os.
@@ -24,12 +25,6 @@ pub(in crate::follow) struct Results {
 }
 
 impl Results {
-    /// A request is matched. Its index holds until `into_trace`.
-    pub fn push_request(&mut self, request: Request) -> usize {
-        self.requests.push(Some(request));
-        self.requests.len() - 1
-    }
-
     pub fn request(&self, index: usize) -> Option<&Request> {
         self.requests.get(index)?.as_ref()
     }

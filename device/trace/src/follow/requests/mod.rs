@@ -213,7 +213,8 @@ impl Requests {
         let after = (open.request.dev, open.sector, open.request.op);
         let sequence = open.sequence();
         let flush = open.flushes.first().copied();
-        let index = ledger.results.push_request(open.into_request());
+        let index = ledger.results.requests.len();
+        ledger.results.requests.push(Some(open.into_request()));
         self.last_without_beginning = without_beginning.then_some((after, index));
         if without_beginning {
             self.without_beginning.push((index, self.open.absence()));
