@@ -81,6 +81,24 @@ calls! {
     Truncate "truncate" None, true;
 }
 
+/// Operations of io_uring by the kernel's numbers (`enum io_uring_op`), which are part of its interface, with their names
+/// in its events and the calls that do the same.
+pub const URING_OPERATIONS: [(u64, &str, Call); 13] = [
+    (1, "READV", Call::Read),
+    (2, "WRITEV", Call::Write),
+    (3, "FSYNC", Call::Fsync),
+    (4, "READ_FIXED", Call::Read),
+    (5, "WRITE_FIXED", Call::Write),
+    (8, "SYNC_FILE_RANGE", Call::SyncFileRange),
+    (17, "FALLOCATE", Call::Fallocate),
+    (22, "READ", Call::Read),
+    (23, "WRITE", Call::Write),
+    (49, "READ_MULTISHOT", Call::Read),
+    (55, "FTRUNCATE", Call::Ftruncate),
+    (60, "READV_FIXED", Call::Read),
+    (61, "WRITEV_FIXED", Call::Write),
+];
+
 impl Call {
     /// The kernel's name of it.
     pub fn name(self) -> &'static str {
@@ -90,14 +108,12 @@ impl Call {
 
     /// It reads data into the program's memory.
     pub fn is_read(self) -> bool {
-        use Call::{Pread64, Preadv, Preadv2, Read, Readv};
-        matches!(self, Read | Pread64 | Readv | Preadv | Preadv2)
+        matches!(self, Call::Read | Call::Pread64 | Call::Readv | Call::Preadv | Call::Preadv2)
     }
 
     /// It writes data from the program's memory.
     pub fn is_write(self) -> bool {
-        use Call::{Pwrite64, Pwritev, Pwritev2, Write, Writev};
-        matches!(self, Write | Pwrite64 | Writev | Pwritev | Pwritev2)
+        matches!(self, Call::Write | Call::Pwrite64 | Call::Writev | Call::Pwritev | Call::Pwritev2)
     }
 
     /// Its result is how many bytes it moved.
@@ -108,7 +124,6 @@ impl Call {
 
     /// It makes durable what was written before.
     pub fn is_sync(self) -> bool {
-        use Call::{Fdatasync, Fsync, Msync, Sync, Syncfs};
-        matches!(self, Fsync | Fdatasync | Sync | Syncfs | Msync)
+        matches!(self, Call::Fsync | Call::Fdatasync | Call::Sync | Call::Syncfs | Call::Msync)
     }
 }

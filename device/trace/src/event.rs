@@ -69,8 +69,8 @@ pub enum EventKind {
     /// `irq:irq_handler_exit`.
     IrqExit { irq: u32 },
     /// `io_uring:io_uring_submit_req` (`io_uring_submit_sqe` before 6.4): the kernel's request, as a key, whether its
-    /// polling thread submits it, and what is asked for, if the event says so.
-    UringSubmit { request: u64, sq_thread: bool, operation: Option<UringOp> },
+    /// polling thread submits it, and which call does what is asked for, if the event says so and there is one.
+    UringSubmit { request: u64, sq_thread: bool, operation: Option<Call> },
     /// `io_uring:io_uring_complete`: bytes, or a negative errno.
     UringComplete { request: u64, result: i32 },
     /// `io_uring:io_uring_queue_async_work`: from now on any worker of the submitter may start it.
@@ -145,42 +145,6 @@ pub struct Command {
     pub bytes: Option<u32>,
     /// The driver's command number (eMMC CMD index, NVMe or SCSI opcode), if the event says so.
     pub opcode: Option<u8>,
-}
-
-/// What an operation of io_uring does; in records as the call that does the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::IntoStaticStr)]
-#[strum(serialize_all = "snake_case", const_into_str)]
-pub enum UringOp {
-    Read,
-    Write,
-    Fsync,
-    SyncFileRange,
-    Fallocate,
-    Ftruncate,
-    Other,
-}
-
-impl UringOp {
-    /// By the kernel's numbers (`enum io_uring_op`), which are part of its interface, and their names in its events.
-    const ALL: [(u64, &'static str, UringOp); 13] = [
-        (1, "READV", UringOp::Read),
-        (2, "WRITEV", UringOp::Write),
-        (3, "FSYNC", UringOp::Fsync),
-        (4, "READ_FIXED", UringOp::Read),
-        (5, "WRITE_FIXED", UringOp::Write),
-        (8, "SYNC_FILE_RANGE", UringOp::SyncFileRange),
-        (17, "FALLOCATE", UringOp::Fallocate),
-        (22, "READ", UringOp::Read),
-        (23, "WRITE", UringOp::Write),
-        (49, "READ_MULTISHOT", UringOp::Read),
-        (55, "FTRUNCATE", UringOp::Ftruncate),
-        (60, "READV_FIXED", UringOp::Read),
-        (61, "WRITEV_FIXED", UringOp::Write),
-    ];
-
-    pub fn find(is: impl Fn(u64, &str) -> bool) -> UringOp {
-        UringOp::ALL.iter().find(|op| is(op.0, op.1)).map_or(UringOp::Other, |op| op.2)
-    }
 }
 
 /// A driver with events of its commands.

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use super::event::{Call, Comm, Dev, Op, Priority, UringOp};
+use super::event::{Call, Comm, Dev, Op, Priority};
 use super::intervals::Intervals;
 use super::sched::Sched;
 
@@ -45,16 +45,6 @@ impl Marks {
     /// Notes that `mark` was passed, replacing an earlier note.
     pub fn set(&mut self, mark: Mark, time_ns: u64) {
         self.0[mark as usize] = Some(time_ns);
-    }
-
-    /// The start of the command, or else the issue to the driver.
-    pub fn device_start_ns(&self) -> Option<u64> {
-        self.get(Mark::HardwareStart).or(self.get(Mark::Issued))
-    }
-
-    /// The end of the command, or else the completion of the request.
-    pub fn device_end_ns(&self) -> Option<u64> {
-        self.get(Mark::HardwareDone).or(self.get(Mark::Completed))
     }
 }
 
@@ -109,30 +99,31 @@ impl Request {
     /// When it was in the device: from the start of the command where an event shows it, or else the issue, to the end
     /// of the command, or else the completion of the request.
     pub fn with_device(&self) -> Intervals {
-        let whole = self.marks.device_start_ns().zip(self.marks.device_end_ns());
-        let dispatch = |piece: &Piece| {
-            let start_ns = piece.hardware_start_ns.unwrap_or(piece.issued_ns);
-            (start_ns, piece.hardware_done_ns.unwrap_or(piece.ended_ns))
-        };
-        match self.pieces[..] {
-            [] => Intervals::new(whole),
-            _ => Intervals::new(self.pieces.iter().map(dispatch)),
-        }
+        Intervals::new(self.dispatches().iter().map(|one| (one.start_ns(), one.done_ns())))
     }
 
-    /// Of a request on its own: block from its first event, post up to its end; they add up.
-    pub fn spans(&self) -> Spans {
-        let (begin_ns, end_ns) = (self.begin_ns(), self.end_ns());
-        let start_ns = self.marks.device_start_ns().unwrap_or(begin_ns).clamp(begin_ns, end_ns);
-        let done_ns = self.marks.device_end_ns().unwrap_or(end_ns).clamp(start_ns, end_ns);
-        let device_ns = self.with_device().total_ns().min(done_ns - start_ns);
-        Spans {
-            submission_ns: 0,
-            // Between two pieces, the scheduler has what is left.
-            block_ns: done_ns - begin_ns - device_ns,
-            device_ns,
-            post_ns: end_ns - done_ns,
+    /// The pieces, or the whole as one.
+    pub fn dispatches(&self) -> Vec<Piece> {
+        if !self.pieces.is_empty() {
+            return self.pieces.clone();
         }
+        vec![Piece {
+            issued_ns: self.marks.get(Mark::Issued).unwrap_or_else(|| self.begin_ns()),
+            ended_ns: self.end_ns(),
+            sector: self.sector,
+            bytes: self.bytes,
+            hardware_start_ns: self.marks.get(Mark::HardwareStart),
+            hardware_done_ns: self.marks.get(Mark::HardwareDone),
+        }]
+    }
+
+    /// Of a request on its own: block from its first event (between two pieces, the scheduler has what is left), post up
+    /// to its end.
+    pub fn spans(&self) -> Spans {
+        let (begin_ns, end_ns) = self.life();
+        let done_ns = self.marks.get(Mark::HardwareDone).unwrap_or(end_ns);
+        let present = Intervals::new([(begin_ns, done_ns)]);
+        Spans::of((begin_ns, end_ns), &present, &self.with_device())
     }
 }
 
@@ -149,6 +140,18 @@ pub struct Piece {
     pub hardware_start_ns: Option<u64>,
     /// The command was done, if an event shows it.
     pub hardware_done_ns: Option<u64>,
+}
+
+impl Piece {
+    /// When the device had it first: the start of the command, or else the issue to the driver.
+    pub fn start_ns(&self) -> u64 {
+        self.hardware_start_ns.unwrap_or(self.issued_ns)
+    }
+
+    /// The end of the command, or else the end of the dispatch.
+    pub fn done_ns(&self) -> u64 {
+        self.hardware_done_ns.unwrap_or(self.ended_ns)
+    }
 }
 
 /// On whose behalf a request was made.
@@ -175,8 +178,8 @@ pub struct Io {
     pub call: Call,
     /// The file descriptor that the call names.
     pub fd: Option<i32>,
-    /// What it does, if it is an operation of io_uring and its event says so.
-    pub operation: Option<UringOp>,
+    /// The call that does the same, if it is an operation of io_uring, its event says which and there is one.
+    pub operation: Option<Call>,
     pub pid: u32,
     pub comm: Comm,
     /// The call begins, in ns (io_uring: the submission).

@@ -65,8 +65,7 @@ pub fn trace(
     asked_for.extend(later);
     asked_for.sort_unstable();
     asked_for.dedup();
-    let started =
-        spawn(arguments, &mut capture, &mut note).map_err(Failure::with(Status::Usage))?;
+    let started = spawn(arguments, &mut capture).map_err(Failure::with(Status::Usage))?;
     let (child, number) = started.unzip();
     asked_for.extend(number);
     let ended = wait(arguments, child, &capture, stop).map_err(Failure::with(Status::Failed))?;
@@ -96,11 +95,7 @@ fn make_folder(dir: &Path) -> anyhow::Result<()> {
 }
 
 /// The program and the number that its events have.
-fn spawn(
-    arguments: &Arguments,
-    capture: &mut Capture,
-    note: &mut (dyn FnMut(String) + Send),
-) -> anyhow::Result<Option<(Child, u32)>> {
+fn spawn(arguments: &Arguments, capture: &mut Capture) -> anyhow::Result<Option<(Child, u32)>> {
     let Some((name, rest)) = arguments.program.split_first() else { return Ok(None) };
     let mut command = Command::new(name);
     command.args(rest);
@@ -109,7 +104,7 @@ fn spawn(
         let stderr = io::stderr().as_fd().try_clone_to_owned();
         command.stdout(Stdio::from(stderr.context("standard error")?));
     }
-    Ok(Some(capture.spawn(&mut command, note).with_context(|| name.clone())?))
+    Ok(Some(capture.spawn(&mut command).with_context(|| name.clone())?))
 }
 
 /// Why tracing is over.

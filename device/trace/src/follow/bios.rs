@@ -83,11 +83,6 @@ impl Bios {
         self.threads.entry(pid).or_default()
     }
 
-    /// Events were lost.
-    pub fn forget(&mut self) {
-        self.threads.clear();
-    }
-
     /// A bio reaches the block layer: whether it is a new one. A part of a split bio and a bio that went through a
     /// stacked device may be queued again; then they are known.
     pub fn is_new(&mut self, event: &Event, extent: &Extent, ledger: &mut Ledger) -> bool {
@@ -125,7 +120,9 @@ impl Bios {
     pub fn remap(&mut self, server: u32, to: &Extent, from: StartSector, ledger: &mut Ledger) {
         let thread = self.thread(server);
         let above = thread.pending.iter().rposition(|bio| bio.covers(from));
-        let above = above.map(|at| (server, at)).or_else(|| self.only_one_at(from));
+        // A thread of the stacked device's own goes on with it: dm-crypt encrypts what is written in one.
+        let of_any = || self.only_one(|bio| bio.covers(from) && !bio.stacked);
+        let above = above.map(|at| (server, at)).or_else(of_any);
         if let Some(above) = above {
             return self.carry(above, server, to, ledger);
         }
@@ -142,15 +139,14 @@ impl Bios {
         thread.remapped = Some(((to.dev, to.sector), through));
     }
 
-    /// The bio at this place, if exactly one is pending there: a thread of the stacked device's own goes on with it
-    /// (dm-crypt encrypts what is written in one).
-    fn only_one_at(&self, place: StartSector) -> Option<(u32, usize)> {
-        let of_thread = |(pid, thread): (&u32, &Submission)| {
-            let at = thread.pending.iter().rposition(|bio| bio.covers(place) && !bio.stacked);
-            at.map(|at| (*pid, at))
-        };
-        let mut found = self.threads.iter().filter_map(of_thread);
-        found.next().filter(|_| found.next().is_none())
+    /// The pending bio of any thread that is so, if exactly one is.
+    fn only_one(&self, is_so: impl Fn(&Bio) -> bool) -> Option<(u32, usize)> {
+        let so = self.threads.iter().flat_map(|(pid, thread)| {
+            let pending = thread.pending.iter().enumerate().filter(|(_, bio)| is_so(bio));
+            pending.map(|(at, _)| (*pid, at))
+        });
+        let mut first_two = so.take(2);
+        first_two.next().filter(|_| first_two.next().is_none())
     }
 
     /// The pending bio goes on to `to`, in the thread `server`.
@@ -204,12 +200,7 @@ impl Bios {
         if ledger.seen.has(Kind::GetRequest) || extent.op.kind == OpKind::Flush {
             return None;
         }
-        let there = self.threads.iter().flat_map(|(pid, thread)| {
-            let pending = thread.pending.iter().enumerate();
-            pending.filter(|(_, bio)| bio.is_at(extent)).map(|(at, _)| (*pid, at))
-        });
-        let mut first_two = there.take(2);
-        let only = first_two.next().filter(|_| first_two.next().is_none())?;
+        let only = self.only_one(|bio| bio.is_at(extent))?;
         Some(self.take_front(only, extent, ledger))
     }
 

@@ -161,7 +161,7 @@ impl Follower {
         self.ledger.results.take_back(since_ns.unwrap_or(last_ns));
         self.ledger.abandon_all();
         self.callers.forget();
-        self.bios.forget();
+        self.bios = Bios::default();
         self.requests.lose_sight();
     }
 }

@@ -40,75 +40,37 @@ impl Seen {
     }
 
     /// The events that should have been seen and were not, with the consequence.
+    #[rustfmt::skip]
     pub fn missing(&self) -> Vec<Missing> {
         let has = |kind| self.has(kind);
         let requests = has(Kind::Issue) || has(Kind::Complete);
         let rows = [
-            (
-                requests && !has(Kind::BioQueue),
-                "block:block_bio_queue",
-                "unknown who queued a request, and when it entered the block layer",
-            ),
-            (
-                requests && !has(Kind::GetRequest),
-                "block:block_getrq",
-                "waits for a tag and in the scheduler look alike; flushes are not linked to the I/Os that wait",
-            ),
-            (
-                requests && !has(Kind::Insert),
-                "block:block_rq_insert",
-                "unknown when a request entered the scheduler (there may be none)",
-            ),
-            (
-                has(Kind::Complete) && !has(Kind::Issue),
-                "block:block_rq_issue",
-                "no request can be followed: unknown when it was issued to the driver",
-            ),
-            (
-                has(Kind::Issue) && !has(Kind::Complete),
-                "block:block_rq_complete",
-                "no request can be followed: unknown when it completed",
-            ),
-            (
-                has(Kind::BioQueue) && !has(Kind::CallEnter),
-                "syscalls:sys_enter_*",
-                "requests only, no I/Os: submission and post are unknown",
-            ),
-            (
-                self.uring_call && !has(Kind::UringSubmit),
-                "io_uring:io_uring_submit_req",
-                "io_uring operations are told apart by their bios only",
-            ),
-            (
-                self.worker && has(Kind::UringSubmit) && !has(Kind::UringQueueWork),
-                "io_uring:io_uring_queue_async_work",
-                "unknown which operations io_uring workers do: these I/Os are incomplete",
-            ),
-            (
-                self.readahead && !has(Kind::PageCacheAdd),
-                "filemap:mm_filemap_add_to_page_cache",
-                "unknown which inode readahead is for",
-            ),
-            (
-                self.journal_thread && !has(Kind::JournalCommitStart),
-                "jbd2:jbd2_start_commit",
-                "unknown which fsync waited for which journal commit",
-            ),
-            (
-                self.card && !self.card_command,
-                "mmc:mmc_request_start",
-                "time in the MMC driver counts as device time",
-            ),
-            (
-                has(Kind::CallEnter) && !has(Kind::Switch),
-                "sched:sched_switch",
-                "unknown what threads did in submission and post (--sched)",
-            ),
-            (
-                has(Kind::Switch) && !has(Kind::Waking),
-                "sched:sched_waking",
-                "unknown whether a thread slept or waited for a CPU",
-            ),
+            (requests && !has(Kind::BioQueue), "block:block_bio_queue",
+             "unknown who queued a request, and when it entered the block layer"),
+            (requests && !has(Kind::GetRequest), "block:block_getrq",
+             "waits for a tag and in the scheduler look alike; flushes are not linked to the I/Os that wait"),
+            (requests && !has(Kind::Insert), "block:block_rq_insert",
+             "unknown when a request entered the scheduler (there may be none)"),
+            (has(Kind::Complete) && !has(Kind::Issue), "block:block_rq_issue",
+             "no request can be followed: unknown when it was issued to the driver"),
+            (has(Kind::Issue) && !has(Kind::Complete), "block:block_rq_complete",
+             "no request can be followed: unknown when it completed"),
+            (has(Kind::BioQueue) && !has(Kind::CallEnter), "syscalls:sys_enter_*",
+             "requests only, no I/Os: submission and post are unknown"),
+            (self.uring_call && !has(Kind::UringSubmit), "io_uring:io_uring_submit_req",
+             "io_uring operations are told apart by their bios only"),
+            (self.worker && has(Kind::UringSubmit) && !has(Kind::UringQueueWork), "io_uring:io_uring_queue_async_work",
+             "unknown which operations io_uring workers do: these I/Os are incomplete"),
+            (self.readahead && !has(Kind::PageCacheAdd), "filemap:mm_filemap_add_to_page_cache",
+             "unknown which inode readahead is for"),
+            (self.journal_thread && !has(Kind::JournalCommitStart), "jbd2:jbd2_start_commit",
+             "unknown which fsync waited for which journal commit"),
+            (self.card && !self.card_command, "mmc:mmc_request_start",
+             "time in the MMC driver counts as device time"),
+            (has(Kind::CallEnter) && !has(Kind::Switch), "sched:sched_switch",
+             "unknown what threads did in submission and post (--sched)"),
+            (has(Kind::Switch) && !has(Kind::Waking), "sched:sched_waking",
+             "unknown whether a thread slept or waited for a CPU"),
         ];
         let absent = rows.into_iter().filter(|(absent, ..)| *absent);
         absent.map(|(_, event, consequence)| Missing { event, consequence }).collect()

@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The names of slices, and what Perfetto shows when one is selected.
 
+use super::messages::DebugAnnotation;
+use super::strings::Strings;
 use crate::event::{Op, Priority};
 use crate::io::Request;
 use crate::report::rows::Row;
 use crate::report::words::inode;
 
-pub enum Value {
-    Number(i64),
-    Text(String),
-}
-
-/// Arguments by name. Unknown and default values are omitted.
-pub type Arguments = Vec<(&'static str, Value)>;
-
-fn number(value: u64) -> Value {
-    Value::Number(value as i64)
-}
+/// Unknown and default values are omitted.
+pub type Arguments = Vec<DebugAnnotation>;
 
 /// As "read 64K" or "pread64 64K": the same for all alike, so that Perfetto adds them up.
 pub fn name(what: &str, bytes: u64) -> String {
@@ -27,21 +20,22 @@ pub fn name(what: &str, bytes: u64) -> String {
 }
 
 /// Of each slice of a request; `index` is that in the trace.
-pub fn of_request(index: usize, request: &Request) -> Arguments {
-    let text = |text: &str| Value::Text(text.to_string());
-    let mut all = vec![("request", number(index as u64))];
+pub fn of_request(strings: &mut Strings, index: usize, request: &Request) -> Arguments {
+    let mut all = vec![strings.number("request", index as i64)];
     if request.bytes > 0 {
-        all.extend([("sector", number(request.sector)), ("bytes", number(request.bytes))]);
+        all.push(strings.number("sector", request.sector as i64));
+        all.push(strings.number("bytes", request.bytes as i64));
     }
-    all.push(("op", Value::Text(op(request.op))));
-    let level = |of: Priority| Value::Text(format!("{}/{}", of.class.into_str(), of.level));
-    all.extend(request.priority.map(|priority| ("priority", level(priority))));
-    all.push(("origin", text(request.origin.into_str())));
-    all.extend(inode(request.origin).map(|inode| ("inode", number(inode))));
+    all.push(strings.text("op", &op(request.op)));
+    if let Some(Priority { class, level }) = request.priority {
+        all.push(strings.text("priority", &format!("{}/{level}", class.into_str())));
+    }
+    all.push(strings.text("origin", request.origin.into_str()));
+    all.extend(inode(request.origin).map(|inode| strings.number("inode", inode as i64)));
     if !request.comm.is_empty() {
-        all.push(("comm", text(&request.comm.to_string())));
+        all.push(strings.text("comm", &request.comm.to_string()));
     }
-    all.push(("pid", number(request.pid.into())));
+    all.push(strings.number("pid", request.pid.into()));
     let counts = [
         ("merged", request.merged_queued_ns.len() as i64),
         ("pieces", request.pieces.len() as i64),
@@ -50,28 +44,28 @@ pub fn of_request(index: usize, request: &Request) -> Arguments {
         ("error", request.error.into()),
     ];
     let counted = counts.into_iter().filter(|(_, count)| *count != 0);
-    all.extend(counted.map(|(name, count)| (name, Value::Number(count))));
+    all.extend(counted.map(|(name, count)| strings.number(name, count)));
     all
 }
 
 /// Of a piece, besides those of its request; `index` is that among its pieces.
-pub fn of_piece(index: usize, request: &Request) -> Arguments {
+pub fn of_piece(strings: &mut Strings, index: usize, request: &Request) -> Arguments {
     let piece = &request.pieces[index];
     vec![
-        ("piece", number(index as u64 + 1)),
-        ("piece_sector", number(piece.sector)),
-        ("piece_bytes", number(piece.bytes)),
+        strings.number("piece", index as i64 + 1),
+        strings.number("piece_sector", piece.sector as i64),
+        strings.number("piece_bytes", piece.bytes as i64),
     ]
 }
 
 /// Of the slice of an I/O; `index` is that in the trace.
-pub fn of_io(index: usize, row: &Row) -> Arguments {
-    let mut all = vec![("io", number(index as u64))];
-    all.extend(row.bytes.map(|bytes| ("bytes", number(bytes))));
-    all.push(("requests", number(row.requests)));
-    let spans =
-        ["submission_ns", "block_ns", "device_ns", "post_ns"].into_iter().zip(row.spans_ns());
-    all.extend(spans.filter_map(|(name, ns)| Some((name, number(ns?)))));
+pub fn of_io(strings: &mut Strings, index: usize, row: &Row) -> Arguments {
+    let mut all = vec![strings.number("io", index as i64)];
+    all.extend(row.bytes.map(|bytes| strings.number("bytes", bytes as i64)));
+    all.push(strings.number("requests", row.requests as i64));
+    let names = ["submission_ns", "block_ns", "device_ns", "post_ns"];
+    let spans = names.into_iter().zip(row.spans_ns());
+    all.extend(spans.filter_map(|(name, ns)| Some(strings.number(name, ns? as i64))));
     all
 }
 

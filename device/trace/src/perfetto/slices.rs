@@ -6,7 +6,7 @@
 
 use strum::VariantArray;
 
-use crate::io::{Mark, Origin, Piece, Request, Trace};
+use crate::io::{Mark, Origin, Request, Trace};
 
 /// Where a request can be, from the program to the device and back; with the name of its tracks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
@@ -78,7 +78,7 @@ impl Calls {
                 calls.begin_ns[*index] = Some(turn_ns);
                 turn_ns = turn_ns.max(request(index).marks.get(Mark::Queued).unwrap_or(0));
             }
-            if let Some(last) = io.requests.iter().filter(own).max_by_key(|i| end_ns(request(i))) {
+            if let Some(last) = io.requests.iter().filter(own).max_by_key(|i| request(i).end_ns()) {
                 calls.return_ns[*last] = Some(io.exited_ns);
             }
         }
@@ -103,11 +103,6 @@ pub fn of_request(trace: &Trace, calls: &Calls, index: usize) -> Vec<Slice> {
         ..slice
     };
     slices.into_iter().enumerate().map(place).collect()
-}
-
-pub fn end_ns(request: &Request) -> u64 {
-    let completed_ns = request.marks.get(Mark::Completed).unwrap_or(0);
-    stays(request).last().map_or(0, |stay| stay.ended_ns).max(completed_ns)
 }
 
 fn submission(request: &Request, begin_ns: Option<u64>) -> Option<Slice> {
@@ -139,58 +134,24 @@ fn wait(from: Mark, to: Mark) -> Option<&'static str> {
     }
 }
 
-/// One dispatch, in ns.
-struct Stay {
-    issued_ns: u64,
-    start_ns: u64,
-    done_ns: u64,
-    ended_ns: u64,
-}
-
-impl Stay {
-    fn of_piece(piece: &Piece) -> Stay {
-        let Piece { issued_ns, ended_ns, .. } = *piece;
-        let start_ns = piece.hardware_start_ns.unwrap_or(issued_ns).clamp(issued_ns, ended_ns);
-        let done_ns = piece.hardware_done_ns.unwrap_or(ended_ns).clamp(start_ns, ended_ns);
-        Stay { issued_ns, start_ns, done_ns, ended_ns }
-    }
-
-    fn of_whole(request: &Request) -> Stay {
-        let start_ns = request.marks.device_start_ns().unwrap_or_else(|| request.begin_ns());
-        let done_ns = request.marks.device_end_ns().unwrap_or(start_ns).max(start_ns);
-        let issued_ns = request.marks.get(Mark::Issued).unwrap_or(start_ns).min(start_ns);
-        let ended_ns = request.marks.get(Mark::Completed).unwrap_or(done_ns).max(done_ns);
-        Stay { issued_ns, start_ns, done_ns, ended_ns }
-    }
-}
-
-/// Never empty.
-fn stays(request: &Request) -> Vec<Stay> {
-    if request.pieces.is_empty() {
-        vec![Stay::of_whole(request)]
-    } else {
-        request.pieces.iter().map(Stay::of_piece).collect()
-    }
-}
-
 /// From the issue to the end, and on to the return of the call that waited for it.
 fn from_issue(request: &Request, return_ns: Option<u64>) -> Vec<Slice> {
-    let end_ns = end_ns(request).max(return_ns.unwrap_or(0));
+    let end_ns = request.end_ns().max(return_ns.unwrap_or(0));
     let mut slices: Vec<Slice> = Vec::new();
-    let stays = stays(request);
-    for (index, stay) in stays.iter().enumerate() {
+    let dispatches = request.dispatches();
+    for (index, dispatch) in dispatches.iter().enumerate() {
         if let Some(before) = slices.last() {
-            let mut back = Slice::new(Layer::Block, before.end_ns, stay.issued_ns);
+            let mut back = Slice::new(Layer::Block, before.end_ns, dispatch.issued_ns);
             back.waits = vec![("waiting for the next dispatch", back.begin_ns, back.end_ns)];
             slices.push(back);
         }
-        let is_last = index + 1 == stays.len();
-        let ended_ns = if is_last { end_ns } else { stay.ended_ns };
-        let device = Slice::new(Layer::Device, stay.start_ns, stay.done_ns);
+        let is_last = index + 1 == dispatches.len();
+        let ended_ns = if is_last { end_ns } else { dispatch.ended_ns };
+        let (start_ns, done_ns) = (dispatch.start_ns(), dispatch.done_ns());
         let piece = (!request.pieces.is_empty()).then_some(index);
-        slices.push(Slice::new(Layer::Driver, stay.issued_ns, stay.start_ns));
-        slices.push(Slice { piece, ..device });
-        slices.push(Slice::new(Layer::Completion, stay.done_ns, ended_ns));
+        slices.push(Slice::new(Layer::Driver, dispatch.issued_ns, start_ns));
+        slices.push(Slice { piece, ..Slice::new(Layer::Device, start_ns, done_ns) });
+        slices.push(Slice::new(Layer::Completion, done_ns, ended_ns));
     }
     slices
 }

@@ -3,7 +3,6 @@
 
 use indexmap::IndexSet;
 
-use super::arguments::{Arguments, Value};
 use super::messages::{DebugAnnotation, InternedData, InternedName};
 
 /// All strings of a file.
@@ -17,16 +16,16 @@ pub struct Strings {
 }
 
 impl Strings {
-    pub fn annotations(&mut self, arguments: Arguments) -> Vec<DebugAnnotation> {
-        let annotation = |(name, value)| {
-            let name_iid = self.argument_names.number(name);
-            let (int_value, string_value_iid) = match value {
-                Value::Number(number) => (Some(number), None),
-                Value::Text(text) => (None, Some(self.values.number(&text))),
-            };
-            DebugAnnotation { name_iid, int_value, string_value_iid }
-        };
-        arguments.into_iter().map(annotation).collect()
+    /// An argument with this name.
+    pub fn number(&mut self, name: &str, value: i64) -> DebugAnnotation {
+        let name_iid = self.argument_names.number(name);
+        DebugAnnotation { name_iid, int_value: Some(value), string_value_iid: None }
+    }
+
+    pub fn text(&mut self, name: &str, value: &str) -> DebugAnnotation {
+        let name_iid = self.argument_names.number(name);
+        let string_value_iid = Some(self.values.number(value));
+        DebugAnnotation { name_iid, int_value: None, string_value_iid }
     }
 
     pub fn into_message(self) -> InternedData {

@@ -72,12 +72,13 @@ impl Timeline {
         let thread = Some(ThreadDescriptor { pid, tid, thread_name });
         let group = TrackDescriptor { name: name.clone(), thread, ..TrackDescriptor::default() };
         let group = self.group(group);
-        let lanes = self.lanes(&name, group, 0, own.iter().map(|one| one.item.during_ns()));
+        let times = own.iter().map(|one| one.item.during_ns()).collect();
+        let lanes = self.lanes(&name, group, 0, times);
         for (OnThread { io, item, waits }, track) in own.into_iter().zip(lanes) {
             let call = item.row.call.unwrap_or_default();
             let mut event = self.named(&arguments::name(call, item.row.bytes.unwrap_or(0)));
             if let Some(io) = io {
-                event.debug_annotations = self.strings.annotations(arguments::of_io(io, &item.row));
+                event.debug_annotations = arguments::of_io(&mut self.strings, io, &item.row);
                 let own = trace.ios[io].requests.iter();
                 let own = own.filter(|index| trace.requests[**index].origin == Origin::Io(io));
                 event.flow_ids = own.map(|index| request_id(*index)).collect();
@@ -113,7 +114,7 @@ impl Timeline {
         let group = TrackDescriptor { name, description, ..TrackDescriptor::default() };
         let group = self.group(group);
         let requests = own.iter().map(|index| &trace.requests[*index]);
-        let lives = requests.map(|request| (request.begin_ns(), slices::end_ns(request)));
+        let lives = requests.map(|request| request.life());
         self.counter("requests queued or in flight", group, 0, counts(lives));
         let slices = own.iter().flat_map(|index| slices::of_request(trace, calls, *index));
         let slices: Vec<Slice> = slices.collect();
@@ -123,7 +124,8 @@ impl Timeline {
         for (rank, layer) in (2..).zip(Layer::VARIANTS) {
             let mut own: Vec<&Slice> = of_layer(*layer).collect();
             own.sort_by_key(|slice| slice.when());
-            let lanes = self.lanes(layer.into_str(), group, rank, own.iter().map(|own| own.when()));
+            let times = own.iter().map(|slice| slice.when()).collect();
+            let lanes = self.lanes(layer.into_str(), group, rank, times);
             for (slice, track) in own.into_iter().zip(lanes) {
                 let event = self.request_event(trace, slice);
                 self.slice(track, slice.when(), event, slice.waits.iter().copied());
@@ -134,13 +136,13 @@ impl Timeline {
     fn request_event(&mut self, trace: &Trace, slice: &Slice) -> TrackEvent {
         let (request, id) = (&trace.requests[slice.request], request_id(slice.request));
         let mut name = arguments::name(request.op.kind.into_str(), request.bytes);
-        let mut known = arguments::of_request(slice.request, request);
+        let mut known = arguments::of_request(&mut self.strings, slice.request, request);
         if let Some(piece) = slice.piece {
             name.push_str(&format!(" {}/{}", piece + 1, request.pieces.len()));
-            known.extend(arguments::of_piece(piece, request));
+            known.extend(arguments::of_piece(&mut self.strings, piece, request));
         }
         TrackEvent {
-            debug_annotations: self.strings.annotations(known),
+            debug_annotations: known,
             correlation_id: Some(id),
             flow_ids: Vec::from_iter((slice.linked && !slice.last).then_some(id)),
             terminating_flow_ids: Vec::from_iter(slice.last.then_some(id)),
@@ -170,13 +172,7 @@ impl Timeline {
     }
 
     /// Adds as many tracks as are needed for slices at these times, and returns that of each.
-    fn lanes(
-        &mut self,
-        name: &str,
-        group: u64,
-        rank: i32,
-        times: impl Iterator<Item = (u64, u64)>,
-    ) -> Vec<u64> {
+    fn lanes(&mut self, name: &str, group: u64, rank: i32, times: Vec<(u64, u64)>) -> Vec<u64> {
         let (lanes, first) = (lanes::assign(times), self.tracks.len() as u64 + 1);
         let count = lanes.iter().max().map_or(0, |highest| highest + 1);
         for _ in 0..count {

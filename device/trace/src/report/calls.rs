@@ -2,8 +2,6 @@
 //! How long calls took, and what they waited for: all of them, by thread, process and file descriptor, and those that
 //! queued no request of their own.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
 use super::distribution::Distribution;
@@ -136,39 +134,32 @@ pub fn of<'a>(shown: &Shown, key: impl Fn(u32, Option<i32>) -> Option<Whose<'a>>
     sorted(sums, |sum| sum.sum_ns)
 }
 
-/// Of each thread: for how long it had a CPU from the end of an I/O to the end of its next, which `steady bound` adds to
-/// what its I/Os take. The first I/O has none before it. Missing are threads whose switches are not all known, and those
-/// that have several I/Os at once.
-fn cpu_per_io(shown: &Shown) -> BTreeMap<u32, Distribution> {
+/// By thread, the longest sum first.
+pub fn of_threads(shown: &Shown) -> Vec<CallsOf> {
     let of_threads = by_key(shown.ios.iter().map(|item| (item.row.pid, item)));
-    let of_thread = |(pid, items): (u32, Vec<&Item>)| {
-        let times_ns = between_ends_ns(&shown.waiting.trace.sched, pid, &items)?;
-        Some((pid, Distribution::of(times_ns)?))
-    };
-    of_threads.into_iter().filter_map(of_thread).collect()
+    let mut threads = of(shown, |pid, _| Some((pid, None, None)));
+    for thread in &mut threads {
+        let ios = of_threads.get(&thread.pid);
+        thread.cpu_per_io = ios.and_then(|ios| cpu_per_io(&shown.waiting.trace.sched, ios));
+    }
+    threads
 }
 
-fn between_ends_ns(sched: &Sched, pid: u32, items: &[&Item]) -> Option<Vec<u64>> {
+/// For how long a thread had a CPU from the end of an I/O to the end of its next, which `steady bound` adds to what its
+/// I/Os take. The first I/O has none before it. `None` if its switches are not all known, or it has several I/Os at once.
+fn cpu_per_io(sched: &Sched, ios: &[&Item]) -> Option<Distribution> {
     let call = |item: &Item| item.io.map(|io| io.call);
-    if items.iter().any(|item| matches!(call(item), Some(Call::IoUringEnter | Call::IoSubmit))) {
+    if ios.iter().any(|item| matches!(call(item), Some(Call::IoUringEnter | Call::IoSubmit))) {
         return None;
     }
-    let mut ends_ns: Vec<u64> = items.iter().map(|item| item.during_ns().1).collect();
+    let mut ends_ns: Vec<u64> = ios.iter().map(|item| item.during_ns().1).collect();
     ends_ns.sort_unstable();
     let ran = |ends: &[u64]| {
-        let stays = stays(sched, pid, (ends[0], ends[1]), true)?;
+        let stays = stays(sched, ios[0].row.pid, (ends[0], ends[1]), true)?;
         let running = stays.iter().filter(|stay| stay.doing == Doing::Running);
         Some(running.map(|stay| stay.to_ns - stay.from_ns).sum())
     };
-    ends_ns.windows(2).map(ran).collect()
-}
-
-/// By thread, the longest sum first.
-pub fn of_threads(shown: &Shown) -> Vec<CallsOf> {
-    let mut cpu = cpu_per_io(shown);
-    let mut threads = of(shown, |pid, _| Some((pid, None, None)));
-    threads.iter_mut().for_each(|thread| thread.cpu_per_io = cpu.remove(&thread.pid));
-    threads
+    Distribution::of(ends_ns.windows(2).map(ran).collect::<Option<_>>()?)
 }
 
 /// Those without a request of their own, the longest sum first.
@@ -213,7 +204,7 @@ fn text(longest: &Wait, times: u64) -> String {
     match (longest.request, longest.woken) {
         (Some(request), _) => text + ": " + &request_text(request),
         (None, Some(Woken { by: (pid, comm), context, .. })) => {
-            text + ", woken " + &by(&comm.to_string(), pid, context.map(|on| on.into_str()))
+            text + ", woken " + &by(&comm.to_string(), pid, context)
         }
         (None, None) => text,
     }

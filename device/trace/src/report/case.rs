@@ -99,8 +99,7 @@ impl<'a> Case<'a> {
     fn new(item: &'a Item<'a>, around: Vec<&'a Request>) -> Case<'a> {
         let own = &item.own[..];
         let device = Intervals::new(own.iter().flat_map(|own| own.with_device().to_vec()));
-        let started = |own: &Request| own.marks.device_start_ns().unwrap_or_else(|| own.end_ns());
-        let queued = own.iter().map(|own| (own.begin_ns(), started(own)));
+        let queued = own.iter().map(|own| (own.begin_ns(), own.dispatches()[0].start_ns()));
         let in_block =
             Intervals::new(queued.chain(own.iter().flat_map(|own| gaps(own).map(|gap| gap.0))));
         let lives = Intervals::new(own.iter().map(|own| own.life()));

@@ -97,7 +97,8 @@ pub fn size_text(bytes: u64) -> String {
 
 /// In the order of device, origin, operation and size.
 pub fn groups(items: &[Item]) -> Vec<Group> {
-    let of = |item: &Item| (item.dev, item.row.origin, item.row.op);
+    let dev = |item: &Item| item.own.first().map(|request| request.dev);
+    let of = |item: &Item| (dev(item), item.row.origin, item.row.op);
     let alike = by_key(items.iter().map(|item| (of(item), item)));
     let of_sizes = alike.into_values().flat_map(|items| {
         let sizes: BTreeSet<Option<u64>> = items.iter().map(|item| item.row.bytes).collect();

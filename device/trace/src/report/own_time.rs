@@ -114,10 +114,10 @@ struct Waker {
 fn waker(woken: &Woken, begin_ns: u64) -> Waker {
     let (pid, comm) = (woken.by.0, woken.by.1.to_string());
     let slept_ns = woken.at_ns.checked_sub(begin_ns.max(woken.slept_since_ns));
-    let context = woken.context.map(|context| context.into_str());
-    let by = by(&comm, pid, context);
+    let by = by(&comm, pid, woken.context);
     let facts = Facts::of("slept_ns", slept_ns).and("pid", pid).and("comm", comm);
-    Waker { facts: facts.and("context", context), slept_ns, by }
+    let facts = facts.and("context", woken.context.map(|on| on.into_str()));
+    Waker { facts, slept_ns, by }
 }
 
 /// The event has the length of the pause; where sleep is known, only that counts.
@@ -133,11 +133,9 @@ fn dirty_throttle(
         let asleep = stays.iter().filter(|stay| stay.doing == Doing::Asleep);
         paused = paused.overlap(&Intervals::new(asleep.map(|stay| (stay.from_ns, stay.to_ns))));
     }
-    let all = &waiting.trace.dirty_pauses;
-    let first = all.partition_point(|pause| pause.begin_ns < from_ns);
-    let times = all[first..].iter().take_while(|pause| pause.begin_ns < to_ns);
-    let times =
-        times.filter(|pause| pause.pid == item.row.pid && pause.end_ns > pause.begin_ns).count();
+    let own = waiting.trace.dirty_pauses.iter().filter(|pause| pause.pid == item.row.pid);
+    let not_empty = own.filter(|pause| pause.end_ns > pause.begin_ns);
+    let times = not_empty.filter(|pause| (from_ns..to_ns).contains(&pause.begin_ns)).count();
     let text = format!("throttled in balance_dirty_pages ({})", count(times as u64, "pause"));
     Cause::new(paused.total_ns(), "dirty_throttle", Facts::of("times", times), &text)
 }

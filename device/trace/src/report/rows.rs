@@ -10,7 +10,6 @@ use serde::Serialize;
 use super::shown::Shown;
 use super::waiting::WaitedFor;
 use super::words::{Names, call_op, device_name, inode, io_op};
-use crate::event::Dev;
 use crate::io::{Io, Request, Spans, Trace};
 
 /// What one does not have is `None`.
@@ -80,8 +79,6 @@ impl Row {
 #[derive(Default)]
 pub struct Item<'a> {
     pub row: Row,
-    /// Of its first request.
-    pub dev: Option<Dev>,
     /// If it is no request.
     pub io: Option<&'a Io>,
     /// Of an I/O those that it led to, of a request only itself.
@@ -100,8 +97,7 @@ impl<'a> Item<'a> {
             submission_ns: Some(io.spans.submission_ns),
             ..Row::of_requests(&own, &io.spans, names)
         };
-        let (row, dev) = (row.by_program(io), own.first().map(|request| request.dev));
-        Item { row, dev, io: Some(io), own, ..Item::default() }
+        Item { row: row.by_program(io), io: Some(io), own, ..Item::default() }
     }
 
     /// Of one without requests.
@@ -124,7 +120,7 @@ impl<'a> Item<'a> {
             comm: request.comm.to_string(),
             ..Row::of_requests(&own, &request.spans(), names)
         };
-        Item { row, dev: Some(request.dev), own, ..Item::default() }
+        Item { row, own, ..Item::default() }
     }
 
     pub fn during_ns(&self) -> (u64, u64) {

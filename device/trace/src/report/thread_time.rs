@@ -47,14 +47,10 @@ pub struct Woken {
 
 /// What `pid` did from one moment, in which it was running, to another, in which it was too if `runs_at_end`; without
 /// gaps. `None` if it is incomplete.
-pub fn stays(
-    sched: &Sched,
-    pid: u32,
-    (from_ns, to_ns): (u64, u64),
-    runs_at_end: bool,
-) -> Option<Vec<Stay>> {
-    let mut of =
-        Thread { stays: Vec::new(), since_ns: from_ns, doing: Doing::Running, woken: None };
+pub fn stays(sched: &Sched, pid: u32, when: (u64, u64), runs_at_end: bool) -> Option<Vec<Stay>> {
+    let (from_ns, to_ns) = when;
+    let doing = Doing::Running;
+    let mut of = Thread { stays: Vec::new(), since_ns: from_ns, doing, woken: None };
     let own = sched.of_thread_after(pid, from_ns);
     for event in own.take_while(|event| event.time_ns <= to_ns) {
         match event.what {

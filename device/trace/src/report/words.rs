@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use super::groups::size_text;
-use crate::event::{Call, Dev, UringOp};
+use crate::event::{Call, Dev};
 use crate::io::{Io, Origin, Request};
+use crate::sched::Context;
 
 /// What devices are called, as far as known.
 pub type Names = BTreeMap<Dev, String>;
@@ -19,7 +20,7 @@ pub fn device_name(names: &Names, dev: Dev) -> String {
 pub fn io_op(io: &Io, own: &[&Request]) -> &'static str {
     use Call::*;
     match (io.operation, io.call) {
-        (Some(operation), _) if operation != UringOp::Other => operation.into_str(),
+        (Some(operation), _) => call_op(operation),
         (_, IoSubmit | IoGetevents | IoPgetevents | IoUringEnter) => {
             own.first().map_or("other", |request| request.op.kind.into_str())
         }
@@ -94,7 +95,7 @@ pub fn us(ns: u64) -> String {
 }
 
 /// Who woke a thread. An interrupt runs in the context of any thread, which has nothing to do with it.
-pub fn by(comm: &str, pid: u32, context: Option<&str>) -> String {
+pub fn by(comm: &str, pid: u32, context: Option<Context>) -> String {
     let name = thread(comm, pid);
     let is_ksoftirqd = comm.starts_with("ksoftirqd/");
     let on = match pid {
@@ -102,8 +103,8 @@ pub fn by(comm: &str, pid: u32, context: Option<&str>) -> String {
         _ => format!("on top of {name}"),
     };
     match context {
-        Some("interrupt") => format!("by an interrupt {on}"),
-        Some("softirq") if !is_ksoftirqd => format!("by a softirq {on}"),
+        Some(Context::Interrupt) => format!("by an interrupt {on}"),
+        Some(Context::Softirq) if !is_ksoftirqd => format!("by a softirq {on}"),
         // Idle wakes nobody itself.
         None if pid == 0 => format!("by an interrupt {on}"),
         None => format!("by {name} or an interrupt on top of it"),

@@ -1,23 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From a raw record to its event, by the formats of the kernel that wrote it.
 
-use super::fields::Layout;
-use super::format::Format;
+use super::fields::{Fields, Layout, layout};
+use super::format::{Format, PageFormat};
 use super::table::Wanted;
 use crate::event::Event;
 
-/// Decodes the records of one kernel.
+/// Decodes the records of one kernel, in its pages.
 #[derive(Debug, Default)]
 pub struct Decoder {
+    pub page: PageFormat,
     /// By the ID of the event; those not wanted are `None`. Behind the fields of the row are the thread's number and name.
     events: Vec<Option<(&'static Wanted, Layout)>>,
 }
 
 impl Decoder {
+    pub fn new(page: PageFormat) -> Decoder {
+        Decoder { page, ..Decoder::default() }
+    }
+
     /// Prepares for records of `wanted`; or why they cannot be read.
     pub fn add(&mut self, wanted: &'static Wanted, format: &Format) -> Result<(), String> {
         let names = [&wanted.fields[..], &["common_pid", wanted.comm_field()]].concat();
-        let layout = Layout::new(format, &names)?;
+        let layout = layout(format, &names)?;
         let place = usize::from(format.id);
         if self.events.len() <= place {
             self.events.resize_with(place + 1, || None);
@@ -34,7 +39,7 @@ impl Decoder {
         let id = usize::from(u16::from_le_bytes(*id));
         let Some(Some((wanted, layout))) = self.events.get(id) else { return Ok(None) };
         let event = || {
-            let (fields, behind) = (layout.record(data)?, wanted.fields.len());
+            let (fields, behind) = (Fields::of_record(data, layout)?, wanted.fields.len());
             let (pid, comm) = (fields.number(behind)?, fields.comm(behind + 1).unwrap_or_default());
             Some(Event { time_ns, cpu, pid, comm, what: (wanted.decode)(&fields)? })
         };

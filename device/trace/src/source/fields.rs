@@ -8,35 +8,22 @@ use regex::bytes::Captures;
 
 use super::format::{Field, Format};
 use super::rwbs;
-use crate::event::{Comm, Dev, Extent, Op, Priority, UringOp};
+use crate::calls::URING_OPERATIONS;
+use crate::event::{Call, Comm, Dev, Extent, Op, Priority};
 
-/// Where the wanted fields of one event lie; made once per format.
-#[derive(Clone, Debug)]
-pub(super) struct Layout {
-    slots: Vec<Option<Field>>,
-    /// A record must have so many bytes.
-    size_min: usize,
-}
+/// Where the wanted fields of one event lie, by their number; `None` without such a field.
+pub(super) type Layout = Vec<Option<Field>>;
 
-impl Layout {
-    /// Finds `names` in a format; one with `?` before it may be absent. The error says which is.
-    pub fn new(format: &Format, names: &[&str]) -> Result<Layout, String> {
-        let find = |name: &&str| {
-            let field = format.fields.iter().find(|field| field.name == bare(name)).cloned();
-            match field {
-                None if bare(name) == *name => Err(format!("its records have no field {name:?}")),
-                field => Ok(field),
-            }
-        };
-        let slots = names.iter().map(find).collect::<Result<Vec<_>, _>>()?;
-        let size_min = slots.iter().flatten().map(|field| field.offset + field.size).max();
-        Ok(Layout { slots, size_min: size_min.unwrap_or(0) })
-    }
-
-    /// The fields of a record; `None` if it is too short to have them.
-    pub fn record<'a>(&'a self, data: &'a [u8]) -> Option<Fields<'a>> {
-        (data.len() >= self.size_min).then_some(Fields::Record { data, layout: self })
-    }
+/// Finds `names` in a format; one with `?` before it may be absent. The error says which is.
+pub(super) fn layout(format: &Format, names: &[&str]) -> Result<Layout, String> {
+    let find = |name: &&str| {
+        let field = format.fields.iter().find(|field| field.name == bare(name)).cloned();
+        match field {
+            None if bare(name) == *name => Err(format!("its records have no field {name:?}")),
+            field => Ok(field),
+        }
+    };
+    names.iter().map(find).collect()
 }
 
 /// Without the `?` of one that may be absent.
@@ -48,14 +35,20 @@ pub(super) fn bare(name: &str) -> &str {
 /// it, or if it is not of a kind that can be read so.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fields<'a> {
-    Record { data: &'a [u8], layout: &'a Layout },
+    Record { data: &'a [u8], layout: &'a [Option<Field>] },
     Text { line: &'a Captures<'a>, names: &'a [&'static str] },
 }
 
 impl<'a> Fields<'a> {
+    /// Of a record; `None` if it is too short to have them.
+    pub fn of_record(data: &'a [u8], layout: &'a [Option<Field>]) -> Option<Fields<'a>> {
+        let fits = |field: &Field| field.offset + field.size <= data.len();
+        layout.iter().flatten().all(fits).then_some(Fields::Record { data, layout })
+    }
+
     pub fn bytes(&self, slot: usize) -> Option<&'a [u8]> {
         match self {
-            Fields::Record { data, layout } => bytes_of(data, layout.slots.get(slot)?.as_ref()?),
+            Fields::Record { data, layout } => bytes_of(data, layout.get(slot)?.as_ref()?),
             Fields::Text { line, names } => Some(line.name(bare(names.get(slot)?))?.as_bytes()),
         }
     }
@@ -68,7 +61,7 @@ impl<'a> Fields<'a> {
     /// An integer of 1, 2, 4 or 8 bytes, its sign kept; one that is unsigned and has 64 bits as they are.
     pub fn int(&self, slot: usize) -> Option<i64> {
         match self {
-            Fields::Record { data, layout } => int_of(data, layout.slots.get(slot)?.as_ref()?),
+            Fields::Record { data, layout } => int_of(data, layout.get(slot)?.as_ref()?),
             Fields::Text { .. } => {
                 let text = self.text(slot)?;
                 text.parse().ok().or_else(|| text.parse::<u64>().ok().map(|bits| bits as i64))
@@ -115,9 +108,12 @@ impl<'a> Fields<'a> {
         Priority::from_kernel(class?.0 << 13 | u16::from_str(parts.nth(1)?).ok()?)
     }
 
-    pub fn uring_op(&self, slot: usize) -> Option<UringOp> {
-        let of_name = self.text(slot).map(|name| UringOp::find(|_, known| known == name));
-        of_name.or_else(|| self.u64(slot).map(|number| UringOp::find(|known, _| known == number)))
+    /// The call that does what an operation of io_uring does, by its number, or in text its name.
+    pub fn uring_call(&self, slot: usize) -> Option<Call> {
+        let (number, name) = (self.u64(slot), self.text(slot));
+        let mut all = URING_OPERATIONS.into_iter();
+        let found = all.find(|of| number == Some(of.0) || name == Some(of.1));
+        found.map(|(.., call)| call)
     }
 
     /// A thread's state says that it could go on: of its bits those above 0xff mark preemption.

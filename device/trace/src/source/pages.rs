@@ -9,7 +9,6 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use super::decode::Decoder;
-use super::format::PageFormat;
 use super::merge::Merge;
 use super::ring::{self, BadPage, Entry};
 use super::{Position, Problem};
@@ -41,7 +40,6 @@ struct OneCpu<'a> {
     page: Range<u64>,
     next: VecDeque<Result<Event, Problem>>,
     latest_ns: u64,
-    format: PageFormat,
     decoder: &'a Decoder,
     names: Names,
 }
@@ -50,7 +48,6 @@ impl<'a> Merged<'a> {
     /// Begins to read; `names` are those that are known from elsewhere.
     pub fn new(
         cpus: Vec<CpuPages<'a>>,
-        format: PageFormat,
         decoder: &'a Decoder,
         names: HashMap<u32, Comm>,
     ) -> Merged<'a> {
@@ -60,7 +57,6 @@ impl<'a> Merged<'a> {
             page: 0..0,
             next: VecDeque::new(),
             latest_ns: 0,
-            format,
             decoder,
             names: Rc::clone(&names),
         });
@@ -100,7 +96,8 @@ impl Iterator for OneCpu<'_> {
                 Ok(page) => self.take_page(&page),
                 Err(error) => {
                     self.from.pages = Box::new(iter::empty());
-                    return Some(Err(self.problem(0, error.to_string())));
+                    let bad = BadPage { offset: 0, what: error.to_string() };
+                    return Some(Err(self.problem(bad)));
                 }
             }
         }
@@ -111,45 +108,43 @@ impl Iterator for OneCpu<'_> {
 impl OneCpu<'_> {
     fn take_page(&mut self, page: &[u8]) {
         self.page.end += page.len() as u64;
-        match ring::entries(page, &self.format) {
-            Err(bad) => self.next.push_back(Err(self.problem(bad.offset, bad.what))),
+        match ring::entries(page, &self.decoder.page) {
+            Err(bad) => self.next.push_back(Err(self.problem(bad))),
             Ok(entries) => entries.for_each(|entry| {
-                let item = self.item(entry).transpose();
+                let item = entry.and_then(|entry| self.event(entry)).transpose();
+                let item = item.map(|item| item.map_err(|bad| self.problem(bad)));
                 self.next.extend(item);
             }),
         }
     }
 
     /// The event of an entry, if it is one that is needed.
-    fn item(&mut self, entry: Result<Entry, BadPage>) -> Result<Option<Event>, Problem> {
+    fn event(&mut self, entry: Entry) -> Result<Option<Event>, BadPage> {
         let cpu = self.from.cpu;
-        let (time_ns, offset, event) = match entry {
-            Err(bad) => return Err(self.problem(bad.offset, bad.what)),
-            Ok(Entry::Lost { time_ns, count }) => {
+        let (offset, event) = match entry {
+            Entry::Lost { time_ns, count } => {
                 let what = EventKind::Lost { count, since_ns: Some(self.latest_ns) };
-                let event = Event { time_ns, cpu, pid: 0, comm: Comm::default(), what };
-                (time_ns, 0, Ok(Some(event)))
+                (0, Ok(Some(Event { time_ns, cpu, pid: 0, comm: Comm::default(), what })))
             }
-            Ok(Entry::Record { time_ns, offset, data }) => {
-                (time_ns, offset, self.decoder.decode(time_ns, cpu, data))
+            Entry::Record { time_ns, offset, data } => {
+                (offset, self.decoder.decode(time_ns, cpu, data))
             }
         };
-        let Some(event) = event.map_err(|what| self.problem(offset, what))? else {
-            return Ok(None);
-        };
-        if time_ns < self.latest_ns {
-            let back_ns = self.latest_ns - time_ns;
-            return Err(self.problem(offset, format!("{back_ns} ns before the record before it")));
+        let bad = |what| BadPage { offset, what };
+        let Some(event) = event.map_err(bad)? else { return Ok(None) };
+        if event.time_ns < self.latest_ns {
+            let back_ns = self.latest_ns - event.time_ns;
+            return Err(bad(format!("{back_ns} ns before the record before it")));
         }
-        self.latest_ns = time_ns;
+        self.latest_ns = event.time_ns;
         if !event.comm.is_empty() {
             self.names.borrow_mut().entry(event.pid).or_insert(event.comm);
         }
         Ok(Some(event))
     }
 
-    fn problem(&self, offset: usize, what: String) -> Problem {
-        let place = Position::Byte(self.page.start + offset as u64);
-        Problem { file: self.from.file.clone(), place, what }
+    fn problem(&self, bad: BadPage) -> Problem {
+        let place = Position::Byte(self.page.start + bad.offset as u64);
+        Problem { file: self.from.file.clone(), place, what: bad.what }
     }
 }

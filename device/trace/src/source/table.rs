@@ -15,6 +15,7 @@ use super::text::Pattern;
 use crate::calls::{CALLS, CallEvents};
 use crate::event::{EventKind, Extent, Op};
 use crate::sched::{Context, SchedTask, Switch, Waking};
+use Need::{Files, Fine, Summary, Threads};
 
 /// How much of the path of an I/O is traced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -139,7 +140,6 @@ const WAKING: &[&str] = &[
 
 #[rustfmt::skip]
 fn block() -> Vec<Wanted> {
-    use Need::{Fine, Summary};
     vec![
         row("block block_bio_queue", Summary, EXTENT, BIO, |f| Some(EventKind::BioQueue(f.extent()?))),
         row("block block_bio_remap", Summary, "dev sector nr_sector rwbs ?ioprio old_dev old_sector",
@@ -177,7 +177,6 @@ fn block() -> Vec<Wanted> {
 
 #[rustfmt::skip]
 fn drivers() -> Vec<Wanted> {
-    use Need::{Fine, Summary};
     vec![
         row("mmc mmc_request_start", Summary, "mrq cmd_opcode blocks blksz blk_addr",
             &["{*}: start struct mmc_request[{mrq:x}]: cmd_opcode={cmd_opcode:d} {*} blocks={blocks:d} block_size={blksz:d} blk_addr={blk_addr:d} {*}"],
@@ -205,14 +204,13 @@ fn drivers() -> Vec<Wanted> {
 
 #[rustfmt::skip]
 fn io_uring() -> Vec<Wanted> {
-    use Need::Summary;
     vec![
         Wanted { old_name: Some("io_uring_submit_sqe"), ..row("io_uring io_uring_submit_req", Summary, "req ?sq_thread ?opcode",
             &["ring {*}, req {req:x}, {*}, opcode {opcode:t}, {*}, sq_thread {sq_thread:d}",
               "ring {*}, req {req:x}, {*}, sq_thread {sq_thread:d}"],
             |f| {
                 let sq_thread = f.u64(1).unwrap_or(0) != 0;
-                Some(EventKind::UringSubmit { request: f.hex(0)?, sq_thread, operation: f.uring_op(2) })
+                Some(EventKind::UringSubmit { request: f.hex(0)?, sq_thread, operation: f.uring_call(2) })
             }) },
         row("io_uring io_uring_complete", Summary, "req res",
             &["ring {*}, req {req:x}, {*} result {res:s}, cflags 0x{*}"],
@@ -231,7 +229,6 @@ fn io_uring() -> Vec<Wanted> {
 
 #[rustfmt::skip]
 fn files() -> Vec<Wanted> {
-    use Need::{Files, Fine, Summary};
     let cached = |f: &Fields| Some(EventKind::PageCacheAdd { dev: f.dev(0)?, inode: f.hex(1)? });
     vec![
         row("writeback writeback_single_inode_start", Summary, "ino", INODE,
@@ -257,7 +254,6 @@ fn files() -> Vec<Wanted> {
 
 #[rustfmt::skip]
 fn threads() -> Vec<Wanted> {
-    use Need::{Files, Summary, Threads};
     vec![
         row("sched sched_switch", Threads, "prev_pid prev_comm prev_prio prev_state next_pid next_comm next_prio",
             &["prev_comm={prev_comm:n} prev_pid={prev_pid:d} prev_prio={prev_prio:s} prev_state={prev_state:w} ==> \

@@ -2,8 +2,8 @@
 //! The kernel's tracing files, and a guard over an instance of our own in them.
 //!
 //! An instance has its own buffers, clock and set of enabled events, so other tracing is not disturbed. Life of
-//! a guard: `create` removes what killed runs left, then makes the instance; dropping it takes everything back.
-//! Only SIGKILL leaves it, and the next `create` removes it.
+//! a guard: `create` makes the instance; dropping it takes everything back. Only SIGKILL leaves it, and
+//! `remove_leftovers` of the next run removes it.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -47,7 +47,7 @@ fn failed<'a>(path: &'a Path, value: &'a str) -> impl Fn(io::Error) -> io::Error
 
 #[derive(Debug)]
 pub struct Tracefs {
-    root: PathBuf,
+    pub root: PathBuf,
     /// A mount of our own, at no place in the file system; it goes when this is dropped.
     _mount: Option<OwnedFd>,
 }
@@ -81,8 +81,27 @@ impl Tracefs {
         Ok(Tracefs { root, _mount: Some(mount) })
     }
 
-    pub fn root(&self) -> &Path {
-        &self.root
+    /// Removes instances of processes that are gone; `note` is told of each.
+    pub fn remove_leftovers(&self, note: &mut dyn FnMut(String)) -> io::Result<()> {
+        let (instances, prefix) = (self.root.join("instances"), prefix());
+        for name in names_in(&instances)? {
+            let name_of_ours = name.strip_prefix(&prefix).unwrap_or_default();
+            let mut parts = name_of_ours.split('-').map(str::parse);
+            let (Some(Ok(pid)), Some(Ok(started))) = (parts.next(), parts.next()) else { continue };
+            let pid: u64 = pid;
+            // A process ID may be in use again; the time of its start tells.
+            if u32::try_from(pid).ok().and_then(started_ticks) == Some(started) {
+                continue;
+            }
+            let dir = instances.join(&name);
+            note(match remove(&dir) {
+                Ok(()) => format!("removed the tracefs instance of a killed run ({name})"),
+                Err(error) => {
+                    format!("{} of a killed run could not be removed: {error}", dir.display())
+                }
+            });
+        }
+        Ok(())
     }
 }
 
@@ -102,17 +121,15 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Makes an instance that traces nothing yet; `note` is told of each that a killed run left and that is
-    /// removed first.
-    pub fn create(tracefs: Tracefs, note: &mut dyn FnMut(String)) -> io::Result<Instance> {
-        let instances = tracefs.root.join("instances");
-        remove_leftovers(&instances, note)?;
+    /// Makes an instance that traces nothing yet.
+    pub fn create(tracefs: Tracefs) -> io::Result<Instance> {
         let pid = std::process::id();
         let started = started_ticks(pid).unwrap_or_default();
         // One process may trace twice at a time, as tests do.
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let dir = instances.join(format!("{}{pid}-{started}-{number}", prefix()));
+        let name = format!("{}{pid}-{started}-{number}", prefix());
+        let dir = tracefs.root.join("instances").join(name);
         fs::create_dir(&dir).map_err(failed(&dir, ""))?;
         let instance = Instance { dir, _tracefs: tracefs };
         instance.write("tracing_on", "0")?;
@@ -149,28 +166,6 @@ impl Drop for Instance {
             eprintln!("steady: {} could not be removed: {error}", self.dir.display());
         }
     }
-}
-
-/// Removes instances of processes that are gone.
-fn remove_leftovers(instances: &Path, note: &mut dyn FnMut(String)) -> io::Result<()> {
-    let prefix = prefix();
-    for name in names_in(instances)? {
-        let mut parts = name.strip_prefix(&prefix).unwrap_or_default().split('-').map(str::parse);
-        let (Some(Ok(pid)), Some(Ok(started))) = (parts.next(), parts.next()) else { continue };
-        let pid: u64 = pid;
-        // A process ID may be in use again; the time of its start tells.
-        if u32::try_from(pid).ok().and_then(started_ticks) == Some(started) {
-            continue;
-        }
-        let dir = instances.join(&name);
-        note(match remove(&dir) {
-            Ok(()) => format!("removed the tracefs instance of a killed run ({name})"),
-            Err(error) => {
-                format!("{} of a killed run could not be removed: {error}", dir.display())
-            }
-        });
-    }
-    Ok(())
 }
 
 /// Ends the tracing of an instance and removes it. Its files may still be held open for a moment, by a reader

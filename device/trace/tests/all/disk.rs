@@ -67,7 +67,7 @@ pub fn write_block(file: &File, number: u64) {
 
 /// An instance of our own that traces nothing yet.
 pub fn instance() -> Instance {
-    Instance::create(Tracefs::find().unwrap(), &mut |note| eprintln!("{note}")).unwrap()
+    Instance::create(Tracefs::find().unwrap()).unwrap()
 }
 
 /// Whether it is so in one of some tries: another run of the tests, or a user, may change the same meanwhile, but not
@@ -80,13 +80,13 @@ pub fn unless_disturbed(mut is_so: impl FnMut() -> bool) -> bool {
 pub fn settings_of_others() -> Vec<String> {
     let names = ["trace_clock", "set_event", "tracing_on", "buffer_size_kb", "trace_options"];
     let tracefs = Tracefs::find().unwrap();
-    names.map(|name| fs::read_to_string(tracefs.root().join(name)).unwrap()).to_vec()
+    names.map(|name| fs::read_to_string(tracefs.root.join(name)).unwrap()).to_vec()
 }
 
 /// The names of instances that begin so.
 pub fn instances(prefix: &str) -> Vec<String> {
     let tracefs = Tracefs::find().unwrap();
-    let names = fs::read_dir(tracefs.root().join("instances"))
+    let names = fs::read_dir(tracefs.root.join("instances"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
     let mut names: Vec<String> = names.filter(|name| name.starts_with(prefix)).collect();

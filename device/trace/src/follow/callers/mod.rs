@@ -7,7 +7,7 @@ mod workers;
 
 use std::collections::HashMap;
 
-use super::ledger::{Key, Ledger, OpenIo, Share, Task};
+use super::ledger::{Key, Ledger, OpenIo, Share};
 use crate::event::{Call, Event, EventKind, Extent, Kind};
 use crate::io::{Io, Origin, Processes};
 use crate::sched::Switch;
@@ -132,7 +132,8 @@ impl Callers {
     pub fn share_of(&mut self, event: &Event, extent: &Extent, ledger: &mut Ledger) -> Share {
         let task = self.task_of(event, ledger);
         let thread = self.thread(event.pid);
-        let origin = if matches!(task, Task::Commit(_)) || event.comm.is_journal() {
+        let is_commit = task.is_some() && task == thread.commit;
+        let origin = if is_commit || event.comm.is_journal() {
             Origin::Journal
         } else if thread.writeback.is_some() {
             Origin::Writeback(thread.writeback)
@@ -144,17 +145,16 @@ impl Callers {
         Share { task, origin, queued_ns: event.time_ns, ahead: extent.op.ahead }
     }
 
-    fn task_of(&mut self, event: &Event, ledger: &mut Ledger) -> Task {
+    fn task_of(&mut self, event: &Event, ledger: &mut Ledger) -> Option<Key> {
         let thread = self.thread(event.pid);
-        if let Some(key) = thread.submitting {
-            return Task::Io(key);
+        if thread.submitting.is_some() {
+            return thread.submitting;
         }
         let Some(in_call) = &thread.call else {
-            if let Some(commit) = thread.commit {
-                return Task::Commit(commit);
+            if thread.commit.is_some() {
+                return thread.commit;
             }
-            let Some(submitter) = submitter_of(&event.comm) else { return Task::None };
-            let born = thread.born;
+            let (submitter, born) = (submitter_of(&event.comm)?, thread.born);
             return self.pool(submitter).task_of(event, born, ledger);
         };
         match in_call.call {
@@ -162,16 +162,16 @@ impl Callers {
             Call::IoSubmit => {}
             Call::IoUringEnter if !ledger.seen.has(Kind::UringSubmit) => {}
             // Not submitting, so the kernel serves an operation that no event names.
-            Call::IoUringEnter | Call::IoGetevents | Call::IoPgetevents => return Task::None,
+            Call::IoUringEnter | Call::IoGetevents | Call::IoPgetevents => return None,
             _ => {
                 ledger.name_io(in_call.key, event.comm);
-                return Task::Io(in_call.key);
+                return Some(in_call.key);
             }
         }
         let who = (event.pid, event.comm);
         let key = ledger.begin_io(Io::begin(in_call.call, who, in_call.entered_ns));
         thread.unreaped.push(key);
-        Task::Io(key)
+        Some(key)
     }
 
     fn enter_call(&mut self, event: &Event, call: Call, fd: Option<i32>, ledger: &mut Ledger) {
@@ -199,12 +199,12 @@ impl Callers {
                 // What another thread submitted, such as the kernel's polling one.
                 let is_own = |operation: &Operation| operation.pid == event.pid;
                 let of_others = thread.unreaped.is_empty() && !self.operations.values().any(is_own);
-                let io = ledger.take_io(begun.key).filter(|_| fetches && of_others);
+                let io = ledger.ios.remove(&begun.key).filter(|_| fetches && of_others);
                 let ended = |io: OpenIo| Io { exited_ns: event.time_ns, ..io.as_call() };
                 io.into_iter().for_each(|io| ledger.results.calls_without_request.push(ended(io)));
             } else {
                 let bytes = Some(if call.moves_data() { result.max(0) as u64 } else { 0 });
-                ledger.io_mut(begun.key).into_iter().for_each(|io| io.bytes = bytes);
+                ledger.change(begun.key, |io| io.bytes = bytes);
                 ledger.end_io(begun.key, event.time_ns);
             }
         }
@@ -254,9 +254,9 @@ impl Callers {
         let Some(begun_ns) = ledger.end_commit(key, event.time_ns) else { return };
         for in_call in self.threads.values().filter_map(|thread| thread.call.as_ref()) {
             let may_wait = in_call.call.is_sync() || in_call.call.is_write();
-            let all_through = may_wait && in_call.entered_ns <= begun_ns;
-            let io = ledger.io_mut(in_call.key).filter(|_| all_through);
-            io.into_iter().for_each(|io| io.commits.push(key));
+            if may_wait && in_call.entered_ns <= begun_ns {
+                ledger.change(in_call.key, |io| io.commits.push(key));
+            }
         }
     }
 }

@@ -4,7 +4,7 @@
 use super::Callers;
 use super::workers::{Pool, submitter_of};
 use crate::event::{Call, Event, EventKind};
-use crate::follow::ledger::{Key, Ledger, Task};
+use crate::follow::ledger::{Key, Ledger};
 use crate::io::Io;
 
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +41,7 @@ impl Callers {
         self.thread(pid).submitting = Some(key);
         let operation = Operation { pid, by_sq_thread: sq_thread, key, handed: 0, head: None };
         if let Some(lost) = self.operations.insert(request, operation) {
-            ledger.spoil(Task::Io(lost.key));
+            ledger.spoil(Some(lost.key));
             self.end_for_workers(lost, None, ledger);
             ledger.end_io(lost.key, event.time_ns);
         }
@@ -109,7 +109,7 @@ impl Callers {
         self.end_for_workers(operation, by_worker.then_some(event.pid), ledger);
         let thread = self.thread(pid);
         thread.submitting.take_if(|submitting| *submitting == key);
-        let Some(io) = ledger.io_mut(key) else { return };
+        let Some(io) = ledger.ios.get_mut(&key) else { return };
         io.bytes = Some(u64::try_from(result).unwrap_or(0));
         if by_sq_thread {
             ledger.end_io(key, event.time_ns);
@@ -143,7 +143,7 @@ impl Callers {
     pub(super) fn reap_from_memory(&mut self, ledger: &mut Ledger) {
         let threads = std::mem::take(&mut self.threads);
         for key in threads.into_values().flat_map(|thread| thread.unreaped) {
-            if let Some(completed_ns) = ledger.io_mut(key).and_then(|io| io.completed_ns) {
+            if let Some(completed_ns) = ledger.ios.get(&key).and_then(|io| io.completed_ns) {
                 ledger.end_io(key, completed_ns);
             }
         }

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 use crate::event::{Comm, Event};
-use crate::follow::ledger::{Key, Ledger, Task};
+use crate::follow::ledger::{Key, Ledger};
 
 /// With more candidates a bio's operation is not looked for.
 const CANDIDATES_MAX: usize = 256;
@@ -76,7 +76,7 @@ impl Pool {
     }
 
     /// What a bio is for that this worker queues now. `born`: it was started within the trace.
-    pub fn task_of(&mut self, event: &Event, born: bool, ledger: &mut Ledger) -> Task {
+    pub fn task_of(&mut self, event: &Event, born: bool, ledger: &mut Ledger) -> Option<Key> {
         let worker = self.workers.entry(event.pid).or_default();
         worker.known |= born;
         let unknown = (!worker.known).then_some(BEFORE);
@@ -87,15 +87,15 @@ impl Pool {
             [] => worker.astray = true,
             [BEFORE] => {}
             [key] => {
-                ledger.note_worker(key);
-                return Task::Io(key);
+                ledger.change(key, |io| io.of_worker = true);
+                return Some(key);
             }
             _ if candidates.len() > CANDIDATES_MAX => {
-                candidates.into_iter().for_each(|key| ledger.spoil(Task::Io(key)));
+                candidates.into_iter().for_each(|key| ledger.spoil(Some(key)));
             }
-            _ => return Task::Io(self.placeholder(event, candidates, ledger)),
+            _ => return Some(self.placeholder(event, candidates, ledger)),
         }
-        Task::None
+        None
     }
 
     fn placeholder(&mut self, event: &Event, candidates: Vec<Key>, ledger: &mut Ledger) -> Key {
@@ -124,7 +124,7 @@ impl Pool {
         if let Some(worker) = worker {
             let state = self.workers.entry(worker).or_default();
             if state.astray && handed == 0 {
-                ledger.spoil(Task::Io(key));
+                ledger.spoil(Some(key));
             }
             *state = Worker { known: true, ..Worker::default() };
             if handed == 1 {
@@ -180,14 +180,14 @@ impl Pool {
                 placeholder.lost = true;
                 for key in placeholder.ended.drain(..) {
                     placeholder.candidates.retain(|candidate| *candidate != key);
-                    ledger.spoil(Task::Io(key));
+                    ledger.spoil(Some(key));
                     ledger.rule_out(key);
                 }
             }
         }
         self.placeholders.retain(|placeholder| match placeholder.candidates[..] {
             [] | [BEFORE] => {
-                ledger.take_io(placeholder.key);
+                ledger.ios.remove(&placeholder.key);
                 false
             }
             [key] if !placeholder.lost => {

@@ -2,7 +2,7 @@
 //! The books of what requests are made for: I/Os of programs and commits of journals, while in progress (`open_io`), and
 //! what is certain (`results`); and which events there are.
 //!
-//! Each bio of a task holds it open until the bio's request has completed, so a task is judged when all is known.
+//! Each bio holds its I/O or commit open until the bio's request has completed, so that is judged when all is known.
 
 mod open_io;
 mod results;
@@ -15,24 +15,16 @@ pub(super) use results::Results;
 use super::seen::Seen;
 use crate::event::{Call, Comm};
 use crate::io::{Io, Origin};
-use open_io::{Commit, Part, Placeholder, Work};
+use open_io::{Kind, Part, Work};
 
-/// A task's number, never used twice.
+/// The number of an I/O or commit, never used twice.
 pub(super) type Key = u64;
-
-/// What a bio is queued for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Task {
-    /// For no task.
-    None,
-    Io(Key),
-    Commit(Key),
-}
 
 /// A bio's claim on its request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
-    pub task: Task,
+    /// The I/O or commit that the bio is queued for, if it is for any.
+    pub task: Option<Key>,
     /// On whose behalf, if it turns out to be no I/O's.
     pub origin: Origin,
     /// When the bio was queued, or when it was first seen.
@@ -43,8 +35,8 @@ pub(super) struct Share {
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     next: Key,
-    ios: HashMap<Key, OpenIo>,
-    commits: HashMap<Key, Commit>,
+    /// Commits too.
+    pub ios: HashMap<Key, OpenIo>,
     /// I/Os that have ended, but for a commit with an open request.
     waiting: Vec<Key>,
     pub results: Results,
@@ -52,25 +44,16 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    fn new_key(&mut self) -> Key {
-        self.next += 1;
-        self.next
-    }
-
-    fn change(&mut self, key: Key, change: impl FnOnce(&mut OpenIo)) {
+    pub fn change(&mut self, key: Key, change: impl FnOnce(&mut OpenIo)) {
         if let Some(io) = self.ios.get_mut(&key) {
             change(io);
         }
     }
 
     pub fn begin_io(&mut self, io: Io) -> Key {
-        let key = self.new_key();
-        self.ios.insert(key, OpenIo { io, ..OpenIo::default() });
-        key
-    }
-
-    pub fn io_mut(&mut self, key: Key) -> Option<&mut OpenIo> {
-        self.ios.get_mut(&key)
+        self.next += 1;
+        self.ios.insert(self.next, OpenIo { io, ..OpenIo::default() });
+        self.next
     }
 
     /// Whether the next call reaps it: an event showed its completion, or all its requests have completed.
@@ -88,16 +71,11 @@ impl Ledger {
     /// For requests of one of `candidates`, which are not reported until it is known of which.
     pub fn begin_placeholder(&mut self, who: (u32, Comm), now_ns: u64, candidates: &[Key]) -> Key {
         let key = self.begin_io(Io::begin(Call::IoUringEnter, who, now_ns));
-        self.change(key, |io| io.placeholder = Placeholder::OfSomebody);
+        self.change(key, |io| io.kind = Kind::Placeholder);
         for candidate in candidates {
             self.change(*candidate, |io| io.placeholders += 1);
         }
         key
-    }
-
-    /// A worker does it, or a part of it.
-    pub fn note_worker(&mut self, key: Key) {
-        self.change(key, |io| io.of_worker = true);
     }
 
     /// A placeholder is not part of `key`, or if it is, nothing of it is reported.
@@ -108,15 +86,15 @@ impl Ledger {
 
     /// The owner of `placeholder` is known, and that is the last to be known of it but the end of its requests.
     pub fn find_owner(&mut self, placeholder: Key, owner: Key) {
-        self.change(placeholder, |io| io.placeholder = Placeholder::Of(owner));
+        self.change(placeholder, |io| io.kind = Kind::PlaceholderOf(owner));
         // At once, and not when the last request completes: a doubt about one until then is a doubt about both.
-        self.note_worker(owner);
+        self.change(owner, |io| io.of_worker = true);
         self.hand_to_owner(placeholder);
     }
 
     fn hand_to_owner(&mut self, placeholder: Key) {
         let Some(io) = self.ios.get(&placeholder).filter(|io| io.work.held == 0) else { return };
-        let Placeholder::Of(owner) = io.placeholder else { return };
+        let Kind::PlaceholderOf(owner) = io.kind else { return };
         let Some(placeholder) = self.ios.remove(&placeholder) else { return };
         if let Some(OpenIo { work, .. }) = self.ios.get_mut(&owner) {
             work.broken |= placeholder.work.broken;
@@ -132,15 +110,10 @@ impl Ledger {
         self.change(key, |io| io.io.comm = if io.asked() { io.io.comm } else { comm });
     }
 
-    /// It is nobody's I/O.
-    pub fn take_io(&mut self, key: Key) -> Option<OpenIo> {
-        self.ios.remove(&key)
-    }
-
     /// The end of its call was not seen, so nothing of it is certain.
     pub fn abandon(&mut self, key: Key) {
         let Some(io) = self.ios.get_mut(&key).filter(|io| io.asked()) else {
-            return drop(self.take_io(key));
+            return drop(self.ios.remove(&key));
         };
         (io.work.broken, io.io.fd) = (true, None);
         io.commits.clear();
@@ -149,44 +122,39 @@ impl Ledger {
     }
 
     pub fn begin_commit(&mut self, begun_ns: u64) -> Key {
-        let (key, work) = (self.new_key(), Work::default());
-        self.commits.insert(key, Commit { begun_ns, ended_ns: None, work });
+        let key = self.begin_io(Io { entered_ns: begun_ns, ..Io::default() });
+        self.change(key, |io| io.kind = Kind::Commit);
         key
     }
 
     /// When the commit began.
     pub fn end_commit(&mut self, key: Key, ended_ns: u64) -> Option<u64> {
-        let commit = self.commits.get_mut(&key)?;
-        commit.ended_ns = Some(ended_ns);
-        Some(commit.begun_ns)
+        let commit = self.ios.get_mut(&key)?;
+        commit.completed_ns = Some(ended_ns);
+        Some(commit.io.entered_ns)
     }
 
-    fn work(&mut self, task: Task) -> Option<&mut Work> {
-        match task {
-            Task::None => None,
-            Task::Io(key) => self.ios.get_mut(&key).map(|io| &mut io.work),
-            Task::Commit(key) => self.commits.get_mut(&key).map(|commit| &mut commit.work),
-        }
+    fn work(&mut self, task: Option<Key>) -> Option<&mut Work> {
+        self.ios.get_mut(&task?).map(|io| &mut io.work)
     }
 
     /// A bio is queued for it.
-    pub fn hold(&mut self, task: Task) {
+    pub fn hold(&mut self, task: Option<Key>) {
         if let Some(work) = self.work(task) {
             work.held += 1;
         }
     }
 
     /// That bio's request has completed, or the bio led to none.
-    pub fn release(&mut self, task: Task) {
-        let Some(work) = self.work(task) else { return };
-        work.held = work.held.saturating_sub(1);
-        let held = work.held;
-        if let Task::Io(key) = task {
-            self.judge(key);
-            self.hand_to_owner(key);
-        } else if held == 0 {
+    pub fn release(&mut self, task: Option<Key>) {
+        let Some(key) = task else { return };
+        let Some(io) = self.ios.get_mut(&key) else { return };
+        io.work.held = io.work.held.saturating_sub(1);
+        if io.kind == Kind::Commit && io.work.held == 0 {
             std::mem::take(&mut self.waiting).into_iter().for_each(|io| self.judge(io));
         }
+        self.judge(key);
+        self.hand_to_owner(key);
     }
 
     /// `request` was (also) for the task of this share.
@@ -198,7 +166,7 @@ impl Ledger {
     }
 
     /// It is incomplete, so it is not reported.
-    pub fn spoil(&mut self, task: Task) {
+    pub fn spoil(&mut self, task: Option<Key>) {
         if let Some(work) = self.work(task) {
             work.broken = true;
         }
@@ -217,12 +185,11 @@ impl Ledger {
         self.results.take_back_of_workers(pid);
     }
 
-    /// All tasks in progress are in doubt.
+    /// All that is in progress is in doubt.
     pub fn abandon_all(&mut self) {
-        let left_out = |io: &&OpenIo| io.placeholder == Placeholder::No && io.asked();
+        let left_out = |io: &&OpenIo| io.kind == Kind::Io && io.asked();
         self.results.account.ios_incomplete += self.ios.values().filter(left_out).count() as u64;
         self.ios.clear();
-        self.commits.clear();
         self.waiting.clear();
     }
 
@@ -232,7 +199,7 @@ impl Ledger {
         if io.work.held > 0 || io.placeholders > 0 || !io.has_ended {
             return;
         }
-        let open = |key: &Key| self.commits.get(key).is_some_and(|commit| commit.work.held > 0);
+        let open = |key: &Key| self.ios.get(key).is_some_and(|commit| commit.work.held > 0);
         if io.asked() && io.commits.iter().any(open) {
             self.waiting.push(key);
             return;
@@ -248,11 +215,12 @@ impl Ledger {
         if parts.is_empty() {
             // A page fault that went on without what it had begun to read.
             if io.io.call != Call::PageFault || io.io.exited_ns > io.io.entered_ns {
-                self.results.push_call_without_request(io.as_call());
+                self.results.account.calls_without_request += 1;
+                self.results.calls_without_request.push(io.as_call());
             }
             return;
         }
-        for commit in io.commits.iter().filter_map(|key| self.commits.get(key)) {
+        for commit in io.commits.iter().filter_map(|key| self.ios.get(key)) {
             if io.waited_for(commit, &parts, &self.results) {
                 if commit.work.broken {
                     return self.report_incomplete(io);
@@ -261,7 +229,8 @@ impl Ledger {
             }
         }
         parts.sort_by_key(|part| part.from_ns);
-        let index = self.results.push_io(io.with(&parts, &self.results));
+        let index = self.results.ios.len();
+        self.results.ios.push(Some(io.with(&parts, &self.results)));
         if io.of_worker {
             self.results.of_workers.entry(io.io.pid).or_default().push(index);
         }

@@ -17,41 +17,34 @@ pub(super) struct Work {
     pub parts: Vec<Part>,
 }
 
-/// An I/O that is not over.
+/// An I/O that is not over, or what has requests as an I/O has.
 #[derive(Debug, Default)]
 pub(in crate::follow) struct OpenIo {
     pub io: Io,
+    pub(super) kind: Kind,
     pub(super) has_ended: bool,
     /// Bytes moved, if the call says so; if not, those of its requests.
     pub bytes: Option<u64>,
-    /// When an operation completed that a later call reaps.
+    /// When an operation completed that a later call reaps; when a commit ended.
     pub completed_ns: Option<u64>,
     /// Commits that began and ended in the call.
     pub commits: Vec<Key>,
     pub(super) work: Work,
     /// A worker of io_uring did it, or a part of it.
-    pub(super) of_worker: bool,
+    pub of_worker: bool,
     /// How many placeholders may turn out to be part of it.
     pub(super) placeholders: u32,
-    pub(super) placeholder: Placeholder,
 }
 
-/// Whether it is an I/O itself, or stands for requests of one of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Placeholder {
+pub(super) enum Kind {
     #[default]
-    No,
-    /// Of an owner that is not known yet.
-    OfSomebody,
-    Of(Key),
-}
-
-/// A journal's commit. It is kept: calls that waited for it may be judged at any later time.
-#[derive(Debug)]
-pub(super) struct Commit {
-    pub begun_ns: u64,
-    pub ended_ns: Option<u64>,
-    pub work: Work,
+    Io,
+    /// A journal's commit. It is kept: calls that waited for it may be judged at any later time.
+    Commit,
+    /// Stands for requests of one of several I/Os; it is not known yet of which.
+    Placeholder,
+    PlaceholderOf(Key),
 }
 
 /// A request, as one task sees it.
@@ -92,11 +85,11 @@ impl OpenIo {
 
     /// The call was in progress all through the commit; it had requests on that device and none of its own pending when
     /// the commit ended. Those of a write, which need not be synchronous, must have completed before the commit began.
-    pub(super) fn waited_for(&self, commit: &Commit, own: &[Part], results: &Results) -> bool {
+    pub(super) fn waited_for(&self, commit: &OpenIo, own: &[Part], results: &Results) -> bool {
         let dev = |part: &Part| Some(results.request(part.request)?.dev);
         let devs = commit.work.parts.iter().map(dev).collect::<Option<Vec<Dev>>>();
-        let (Some(ended_ns), Some(devs)) = (commit.ended_ns, devs) else { return false };
-        let since_ns = if self.io.call.is_write() { commit.begun_ns } else { ended_ns };
+        let (Some(ended_ns), Some(devs)) = (commit.completed_ns, devs) else { return false };
+        let since_ns = if self.io.call.is_write() { commit.io.entered_ns } else { ended_ns };
         let is_pending = |(request, from_ns): (&Request, u64)| {
             from_ns <= ended_ns && since_ns < request.end_ns()
         };
@@ -119,11 +112,9 @@ impl OpenIo {
             ..self.io.clone()
         }
     }
-}
 
-impl Commit {
-    /// Its requests, as parts of an I/O that waited for it.
-    pub fn parts(&self, results: &Results) -> impl Iterator<Item = Part> {
+    /// The requests of a commit, as parts of an I/O that waited for it.
+    pub(super) fn parts(&self, results: &Results) -> impl Iterator<Item = Part> {
         self.work.parts.iter().filter_map(|Part { request, .. }| {
             let (request, from_ns) = (*request, results.request(*request)?.begin_ns());
             Some(Part { request, from_ns, ahead: false, first: false })

@@ -14,8 +14,9 @@ const UNMATCHED_KEPT: usize = 1_000;
 /// A result, or `None` once withdrawn.
 #[derive(Debug, Default)]
 pub(in crate::follow) struct Results {
+    /// An index holds until `into_trace`.
     pub requests: Vec<Option<Request>>,
-    ios: Vec<Option<Io>>,
+    pub ios: Vec<Option<Io>>,
     /// Counted, or I/Os already, or calls that only fetch I/Os.
     pub calls_without_request: Vec<Io>,
     /// I/Os that workers of io_uring did, by the thread that submitted them.
@@ -24,22 +25,6 @@ pub(in crate::follow) struct Results {
 }
 
 impl Results {
-    /// A request is matched. Its index holds until `into_trace`.
-    pub fn push_request(&mut self, request: Request) -> usize {
-        self.requests.push(Some(request));
-        self.requests.len() - 1
-    }
-
-    pub fn push_io(&mut self, io: Io) -> usize {
-        self.ios.push(Some(io));
-        self.ios.len() - 1
-    }
-
-    pub fn push_call_without_request(&mut self, call: Io) {
-        self.account.calls_without_request += 1;
-        self.calls_without_request.push(call);
-    }
-
     pub fn request(&self, index: usize) -> Option<&Request> {
         self.requests.get(index)?.as_ref()
     }

@@ -8,6 +8,8 @@
 //! its request's memory: the same command for another sector is another request's, so the memory was free. And a
 //! hardware queue has one flush in flight at a time.
 
+use std::collections::HashSet;
+
 use super::commands::{CommandKey, MMC_MAJOR};
 use super::open::{Doubt, NOWHERE, Open, Slot, place};
 use super::table::{Side, Table};
@@ -24,8 +26,6 @@ const ALIKE: &str = "two requests queued or in flight at one sector cannot be to
 #[derive(Debug)]
 struct AmbiguousRange {
     slot: Slot,
-    dev: Dev,
-    kind: OpKind,
     begin: u64,
     end: u64,
     /// Its command when events were lost, while it is not ambiguous with another request.
@@ -36,13 +36,14 @@ impl AmbiguousRange {
     /// An event at `extent` can be of this request, of which `open` is what the books say.
     fn reaches(&self, extent: &Extent, open: &Open) -> bool {
         let (dev, begin) = place(extent);
+        let own = &open.request;
         if begin == NOWHERE || self.begin == NOWHERE {
-            return (self.dev, self.begin, self.kind) == (dev, begin, extent.op.kind);
+            return (own.dev, self.begin, own.op.kind) == (dev, begin, extent.op.kind);
         }
         let from = self.begin.min(open.sector);
         let to = self.end.max(open.sector.saturating_add(u64::from(open.left)));
         let end = begin.saturating_add(u64::from(extent.sectors.max(1)));
-        self.dev == dev && from < end && begin < to
+        own.dev == dev && from < end && begin < to
     }
 }
 
@@ -52,7 +53,7 @@ pub(in crate::follow) struct OpenRequests {
     pub table: Table,
     ranges: Vec<AmbiguousRange>,
     /// Devices with `block_getrq`: each request there should have one.
-    pub allocating: Vec<Dev>,
+    pub allocating: HashSet<Dev>,
     events_were_lost: bool,
 }
 
@@ -91,20 +92,15 @@ impl OpenRequests {
         }
     }
 
-    /// The one beside `extent` that this can be merged with at that side.
-    pub fn one_beside(
-        &mut self,
-        extent: &Extent,
-        side: Side,
-        fits: impl Fn(&Open) -> bool,
-    ) -> Option<Slot> {
+    /// The one beside `extent` that this can be merged with at that side: not one that was issued.
+    pub fn one_beside(&mut self, extent: &Extent, side: Side) -> Option<Slot> {
         let end = extent.sector.wrapping_add(extent.sectors.into());
         let (place, sector) = match side {
             Side::Back => (extent.sector, extent.sector.wrapping_sub(1)),
             Side::Front => (end, end),
         };
-        let same = |open: &Open| open.request.op.kind == extent.op.kind && fits(open);
-        let slots = self.table.at((side, (extent.dev, place)), same);
+        let fits = |open: &Open| !open.started && open.request.op.kind == extent.op.kind;
+        let slots = self.table.at((side, (extent.dev, place)), fits);
         self.one_of(slots, &Extent { sector, sectors: 1, ..*extent }).first().copied()
     }
 
@@ -215,8 +211,7 @@ impl OpenRequests {
         }
         let begin = open.first_sector().min(open.sector);
         let end = open.sector.saturating_add(u64::from(open.left));
-        let (dev, kind) = (open.request.dev, open.request.op.kind);
-        self.ranges.push(AmbiguousRange { slot, dev, kind, begin, end, command: None });
+        self.ranges.push(AmbiguousRange { slot, begin, end, command: None });
     }
 
     /// It has completed, or was merged into another.

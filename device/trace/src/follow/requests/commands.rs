@@ -6,7 +6,7 @@
 //! of its own. SCSI starts a command right after its request's issue. Commands that fit no request (status polls,
 //! switches, error handling) are ignored.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::ambiguous::OpenRequests;
 use super::open::{Open, Slot};
@@ -41,7 +41,7 @@ pub(in crate::follow) struct Commands {
     prepared: HashMap<u32, (u32, CommandKey)>,
     /// By CPU: which thread issued which request there last.
     issued: HashMap<u32, (u32, Slot)>,
-    cards: Vec<Dev>,
+    cards: HashSet<Dev>,
 }
 
 impl Commands {
@@ -65,8 +65,8 @@ impl Commands {
 
     /// The request was issued.
     pub fn note_issue(&mut self, slot: Slot, dev: Dev, event: &Event, table: &mut Table) {
-        if dev.major == MMC_MAJOR && !self.cards.contains(&dev) {
-            self.cards.push(dev);
+        if dev.major == MMC_MAJOR {
+            self.cards.insert(dev);
         }
         // Commands of disks that are not traced are seen too, without their issue: a command that this disk cannot
         // have is not for it.

@@ -195,16 +195,14 @@ fn serve_shares(flush: Option<usize>, shares: &[Share], asker: &Request, ledger:
             ledger.drop_share(share);
             continue;
         };
-        let first = attach(&mut ledger.results, flush, share, asker);
-        ledger.add(share, flush, first);
+        link(flush, share, asker, ledger);
         ledger.release(share.task);
     }
 }
 
-/// `flush` is also for this share, whose data is `data`.
-pub(super) fn link(flush: usize, share: &Share, data: usize, ledger: &mut Ledger) {
-    let asker = ledger.results.request(data).cloned().unwrap_or_default();
-    let first = attach(&mut ledger.results, flush, share, &asker);
+/// `flush` is also for this share, which `asker` is for.
+pub(super) fn link(flush: usize, share: &Share, asker: &Request, ledger: &mut Ledger) {
+    let first = attach(&mut ledger.results, flush, share, asker);
     ledger.add(share, flush, first);
 }
 

@@ -37,7 +37,7 @@ pub(super) struct Requests {
 impl Requests {
     /// A bio is appended to a request, or put before it.
     pub fn merge(&mut self, bio: Bio, extent: &Extent, side: Side, ledger: &mut Ledger) {
-        let Some(slot) = self.open.one_beside(extent, side, |open| !open.started) else {
+        let Some(slot) = self.open.one_beside(extent, side) else {
             return ledger.drop_share(&bio.share);
         };
         self.open.table.change(slot, |open| {
@@ -54,7 +54,7 @@ impl Requests {
         let same = |open: &Open| !open.started && open.left == extent.sectors;
         let next = self.open.one_at(extent, same).first().copied();
         let next = next.map_or(self.open.unseen(extent), |slot| self.open.take(slot));
-        let Some(before) = self.open.one_beside(extent, Side::Back, |open| !open.started) else {
+        let Some(before) = self.open.one_beside(extent, Side::Back) else {
             return next.shares.iter().for_each(|share| ledger.drop_share(share));
         };
         self.open.table.change(before, |open| {
@@ -68,9 +68,7 @@ impl Requests {
 
     /// A request is allocated for the bio.
     pub fn allocate(&mut self, event: &Event, extent: &Extent, bio: Bio) {
-        if !self.open.allocating.contains(&extent.dev) {
-            self.open.allocating.push(extent.dev);
-        }
+        self.open.allocating.insert(extent.dev);
         let mut open = Open::from_bio(bio, extent);
         open.request.marks.set(Mark::GotRequest, event.time_ns);
         if extent.sectors == 0 && extent.op.kind != OpKind::Other {
@@ -215,7 +213,8 @@ impl Requests {
         let after = (open.request.dev, open.sector, open.request.op);
         let sequence = open.sequence();
         let flush = open.flushes.first().copied();
-        let index = ledger.results.push_request(open.into_request());
+        let index = ledger.results.requests.len();
+        ledger.results.requests.push(Some(open.into_request()));
         self.last_without_beginning = without_beginning.then_some((after, index));
         if without_beginning {
             self.without_beginning.push((index, self.open.absence()));
@@ -227,7 +226,8 @@ impl Requests {
             self.flushes.begin_sequence(index, postflush, &shares, event, ledger);
         }
         if let (Some(flush), Some(share)) = (flush, shares.first()) {
-            flushes::link(flush, share, index, ledger);
+            let asker = ledger.results.request(index).cloned().unwrap_or_default();
+            flushes::link(flush, share, &asker, ledger);
         }
         self.flushes.note_end(index, event, &mut self.open.table, ledger);
         shares.iter().for_each(|share| ledger.release(share.task));

@@ -12,7 +12,6 @@ use super::threads::AskedFor;
 use crate::event::{Comm, Event, EventKind, UNKNOWN_CPU};
 use crate::io::Processes;
 use crate::source::decode::Decoder;
-use crate::source::format::PageFormat;
 use crate::source::pages::{CpuPages, Merged};
 use crate::source::ring::{self, Entry};
 use crate::source::{Events, Problem};
@@ -26,7 +25,6 @@ pub struct Captured {
     pub not_kept: Option<io::Error>,
     held: Vec<CpuData>,
     decoder: Decoder,
-    page_format: PageFormat,
     /// Its folder, or what else to call it in problems.
     name: PathBuf,
 }
@@ -44,8 +42,8 @@ impl Captured {
     }
 
     pub(super) fn new(meta: Meta, held: Vec<CpuData>, name: &Path) -> Result<Captured, Problem> {
-        let (decoder, page_format) = meta.decoder(name)?;
-        Ok(Captured { meta, not_kept: None, held, decoder, page_format, name: name.into() })
+        let decoder = meta.decoder(name)?;
+        Ok(Captured { meta, not_kept: None, held, decoder, name: name.into() })
     }
 
     /// The requested threads, before the first event; `None` for all.
@@ -79,11 +77,11 @@ impl Captured {
         let cpus = self.meta.cpus.iter().zip(&self.held).map(|(cpu, held)| CpuPages {
             cpu: held.cpu,
             file: self.name.join(&cpu.file).display().to_string(),
-            pages: Box::new(held.pages(self.page_format.page_size)),
+            pages: Box::new(held.pages(self.decoder.page.page_size)),
         });
         let name = |(thread, name): (&u32, &String)| (*thread, Comm::new(name.as_bytes()));
         let names: HashMap<u32, Comm> = self.meta.threads.iter().map(name).collect();
-        let mut merged = Merged::new(cpus.collect(), self.page_format, &self.decoder, names);
+        let mut merged = Merged::new(cpus.collect(), &self.decoder, names);
         let tracer: HashSet<u32> = self.meta.tracer.iter().copied().collect();
         let (mut untold, mut latest_ns) = (self.untold_losses(), self.meta.started.mono_ns);
         Box::new(iter::from_fn(move || {
@@ -136,9 +134,9 @@ impl Captured {
     /// How many records a CPU's pages say that were lost. A page that is full has no room to say how many.
     fn said_lost(&self, held: &CpuData) -> u64 {
         // Errors are reported where the events are read.
-        let pages = held.pages(self.page_format.page_size).map_while(Result::ok);
+        let pages = held.pages(self.decoder.page.page_size).map_while(Result::ok);
         let said = pages.filter_map(|page| {
-            match ring::entries(&page, &self.page_format).ok()?.next()? {
+            match ring::entries(&page, &self.decoder.page).ok()?.next()? {
                 Ok(Entry::Lost { count, .. }) => Some(count),
                 _ => None,
             }

@@ -17,12 +17,10 @@ const SYSFS: &str = "/sys/dev/block";
 pub fn related(devices: &[Dev]) -> io::Result<Vec<Dev>> {
     let mut found = BTreeSet::new();
     for dev in devices {
-        let folder = fs::canonicalize(format!("{SYSFS}/{dev}"))?;
-        let mut passed = BTreeMap::from([(*dev, folder.clone())]);
-        add_below(&folder, &mut passed)?;
-        for (dev, folder) in passed {
+        let Stack { below, .. } = Stack::of(*dev)?;
+        for dev in below.into_iter().chain([*dev]) {
             found.insert(dev);
-            for entry in fs::read_dir(folder)? {
+            for entry in fs::read_dir(folder(dev)?)? {
                 let part = entry?.path();
                 if part.join("partition").exists() {
                     found.insert(number(&part)?);
@@ -59,15 +57,14 @@ impl Stack {
     }
 
     pub fn of(dev: Dev) -> io::Result<Stack> {
-        let folder = fs::canonicalize(format!("{SYSFS}/{dev}"))?;
-        let mut below = BTreeMap::new();
+        let (folder, mut below) = (folder(dev)?, BTreeSet::new());
         add_below(&folder, &mut below)?;
         let untold = match () {
             () if folder.join("partition").exists() => Untold::Flushes,
             () if folder.join("dm").exists() => Untold::Nothing,
             () => Untold::Anything,
         };
-        Ok(Stack { dev, below: below.into_keys().collect(), untold })
+        Ok(Stack { dev, below, untold })
     }
 
     /// Whether the request is the device's: it came through it, or can only have come through it or what it
@@ -86,8 +83,13 @@ impl Stack {
     }
 }
 
-/// Adds what the device with this folder in sysfs lies on, with its folder.
-fn add_below(folder: &Path, found: &mut BTreeMap<Dev, PathBuf>) -> io::Result<()> {
+/// Of a device, in sysfs.
+fn folder(dev: Dev) -> io::Result<PathBuf> {
+    fs::canonicalize(format!("{SYSFS}/{dev}"))
+}
+
+/// Adds what the device with this folder in sysfs lies on.
+fn add_below(folder: &Path, found: &mut BTreeSet<Dev>) -> io::Result<()> {
     let mut below = Vec::new();
     if folder.join("partition").exists() {
         below.extend(folder.parent().map(Path::to_path_buf));
@@ -97,7 +99,7 @@ fn add_below(folder: &Path, found: &mut BTreeMap<Dev, PathBuf>) -> io::Result<()
         below.push(fs::canonicalize(entry?.path())?);
     }
     for folder in below {
-        if found.insert(number(&folder)?, folder.clone()).is_none() {
+        if found.insert(number(&folder)?) {
             add_below(&folder, found)?;
         }
     }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
+use steadyio_core::kernel::Kernel;
 
 use super::cpu_data::CpuData;
 use super::enable::{Enabled, EnabledEvent, Unreadable};
@@ -112,14 +113,14 @@ impl Meta {
     /// Of a trace of this kernel that begins now.
     pub(super) fn begin(options: &Options, enabled: Enabled, header_page: String) -> Meta {
         let (events, unavailable) = enabled;
-        let system = rustix::system::uname();
+        let Kernel { release, version } = Kernel::running();
         let names = devices::names().into_iter();
         let started = Moment::now();
         let mut meta = Meta {
             schema: SCHEMA.into(),
-            kernel: system.release().to_string_lossy().into_owned(),
-            kernel_version: system.version().to_string_lossy().into_owned(),
-            machine: system.machine().to_string_lossy().into_owned(),
+            kernel: release,
+            kernel_version: version,
+            machine: rustix::system::uname().machine().to_string_lossy().into_owned(),
             byte_order: "little".into(),
             clock: "mono".into(),
             started,
@@ -156,12 +157,12 @@ impl Meta {
     }
 
     /// How to read the pages; `name` is what problems call the trace.
-    pub(super) fn decoder(&self, name: &Path) -> Result<(Decoder, PageFormat), Problem> {
+    pub(super) fn decoder(&self, name: &Path) -> Result<Decoder, Problem> {
         let in_file = |file: PathBuf| {
             move |error: FormatError| problem(&file, Position::Line(error.line), error.what)
         };
         let page = PageFormat::parse(&self.header_page).map_err(in_file(name.join(HEADER_PAGE)))?;
-        let mut decoder = Decoder::default();
+        let mut decoder = Decoder::new(page);
         for event in &self.events {
             let path = name.join(format_path(event));
             let format = Format::parse(&event.format).map_err(in_file(path.clone()))?;
@@ -172,7 +173,7 @@ impl Meta {
                 added.map_err(|why| problem(&path, Position::Whole, why))?;
             }
         }
-        Ok((decoder, page))
+        Ok(decoder)
     }
 }
 

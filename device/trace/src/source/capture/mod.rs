@@ -17,7 +17,7 @@ use super::tracefs::{Instance, Tracefs};
 use crate::event::Dev;
 
 mod captured;
-mod cpu_data;
+pub mod cpu_data;
 pub mod devices;
 mod enable;
 mod folder;
@@ -25,7 +25,7 @@ pub mod names;
 mod program;
 mod reader;
 pub mod threads;
-mod watch;
+pub mod watch;
 
 pub use captured::Captured;
 pub use folder::{CpuMeta, Meta, Moment, SCHEMA};
@@ -107,20 +107,21 @@ pub struct Capture {
 impl Capture {
     /// Begins. `note` gets messages for people, such as of an instance left by a killed run.
     pub fn start(options: &Options, note: &mut dyn FnMut(String)) -> io::Result<Capture> {
-        let instance = new_instance(options, note)?;
-        let of_threads =
-            options.threads.is_some().then(|| new_instance(options, note)).transpose()?;
+        Tracefs::find()?.remove_leftovers(note)?;
+        let instance = new_instance(options)?;
+        let of_threads = options.threads.is_some().then(|| new_instance(options)).transpose()?;
         let devices = devices::related(&options.devices)
             .map_err(because("looking the devices up in sysfs"))?;
         let header_page = instance.read("events/header_page")?;
         let enabled = enable((&instance, of_threads.as_ref()), options, &devices)?;
         let meta = Meta::begin(options, enabled, header_page);
-        let (decoder, format) = meta.decoder(Path::new(THIS_KERNEL)).map_err(io::Error::other)?;
+        let decoder = meta.decoder(Path::new(THIS_KERNEL)).map_err(io::Error::other)?;
         options.trigger.map_or(Ok(()), |trigger| meta.check_trigger(trigger))?;
+        let page_size = decoder.page.page_size;
         let is_watched = options.trigger.is_some() || options.interval.is_some();
-        let watch = is_watched.then(|| Watch::new((decoder, format), options));
+        let watch = is_watched.then(|| Watch::new(decoder, options));
         let instances: Vec<&Instance> = [&instance].into_iter().chain(&of_threads).collect();
-        let reader = Reader::start(&instances, format.page_size, options, watch)?;
+        let reader = Reader::start(&instances, page_size, options, watch)?;
         if let Some((of_threads, pids)) = of_threads.as_ref().zip(options.threads.as_ref()) {
             of_threads.write("trace_options", "event-fork")?;
             // Without any, the kernel would trace all.
@@ -139,12 +140,8 @@ impl Capture {
     }
 
     /// Starts a program; also returns which number events have for it.
-    pub fn spawn(
-        &mut self,
-        command: &mut Command,
-        note: &mut (dyn FnMut(String) + Send),
-    ) -> io::Result<(Child, u32)> {
-        let (child, number, starter) = program::spawn(command, self.of_threads.as_ref(), note)?;
+    pub fn spawn(&mut self, command: &mut Command) -> io::Result<(Child, u32)> {
+        let (child, number, starter) = program::spawn(command, self.of_threads.as_ref())?;
         self.meta.tracer.push(starter);
         Ok((child, number))
     }
@@ -195,8 +192,8 @@ impl Capture {
 const THIS_KERNEL: &str = "this kernel";
 
 /// That traces nothing yet.
-fn new_instance(options: &Options, note: &mut dyn FnMut(String)) -> io::Result<Instance> {
-    let instance = Instance::create(Tracefs::find()?, note)?;
+fn new_instance(options: &Options) -> io::Result<Instance> {
+    let instance = Instance::create(Tracefs::find()?)?;
     instance.write("trace_clock", "mono")?;
     instance.write("buffer_size_kb", &options.buffer_kib.to_string())?;
     // Names come from the events and from /proc; noting them at each switch of threads costs time.

@@ -21,14 +21,10 @@ const MARK: &str = "steady";
 pub(super) type Started = (Child, u32, u32);
 
 /// `of_threads` traces it from its start on.
-pub(super) fn spawn(
-    command: &mut Command,
-    of_threads: Option<&Instance>,
-    note: &mut (dyn FnMut(String) + Send),
-) -> io::Result<Started> {
+pub(super) fn spawn(command: &mut Command, of_threads: Option<&Instance>) -> io::Result<Started> {
     let start = || match pid_namespace::other_than_initial() {
         None => spawn_here(command, of_threads),
-        Some(_) => spawn_elsewhere(command, of_threads, note)
+        Some(_) => spawn_elsewhere(command, of_threads)
             .map_err(because("finding the program's number outside this PID namespace")),
     };
     thread::scope(|scope| {
@@ -53,30 +49,20 @@ fn trace_thread(of_threads: Option<&Instance>, number: u32) -> io::Result<()> {
 }
 
 /// By the calling thread, where events number it otherwise.
-fn spawn_elsewhere(
-    command: &mut Command,
-    of_threads: Option<&Instance>,
-    note: &mut dyn FnMut(String),
-) -> io::Result<Started> {
-    let instance = Instance::create(Tracefs::find()?, note)?;
+fn spawn_elsewhere(command: &mut Command, of_threads: Option<&Instance>) -> io::Result<Started> {
+    let instance = Instance::create(Tracefs::find()?)?;
     instance.write("events/sched/sched_process_fork/enable", "1")?;
     instance.write("tracing_on", "1")?;
     instance.write("trace_marker", MARK)?;
-    let Some((parent, _)) = parse(&instance.read("trace")?) else {
-        return Err(io::Error::other("its mark is not in the trace"));
-    };
+    let not_seen = |what| io::Error::other(format!("its {what} is not in the trace"));
+    let (parent, _) = parse(&instance.read("trace")?).ok_or_else(|| not_seen("mark"))?;
     trace_thread(of_threads, parent)?;
     let mut child = command.spawn()?;
-    let found = instance.read("trace").map(|text| parse(&text).and_then(|(_, child)| child));
-    match found.transpose() {
-        Some(Ok(number)) => Ok((child, number, parent)),
-        wrong => {
-            // Without its number nothing of it would be shown. If it has ended, this fails.
-            let _ = child.kill().and_then(|()| child.wait());
-            let unseen = io::Error::other("its start is not in the trace");
-            Err(wrong.and_then(Result::err).unwrap_or(unseen))
-        }
-    }
+    let started = |text: String| parse(&text)?.1;
+    let number = instance.read("trace").and_then(|text| started(text).ok_or(not_seen("start")));
+    // Without its number nothing of it would be shown. If it has ended, this fails.
+    let number = number.inspect_err(|_| drop(child.kill().and_then(|()| child.wait())))?;
+    Ok((child, number, parent))
 }
 
 /// From the text of `trace`: who wrote the mark, and the first process that it started then, if any.

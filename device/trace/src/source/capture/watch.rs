@@ -14,8 +14,8 @@ use crate::event::{Call, Class, Dev, Event, EventKind, Extent};
 use crate::report::distribution::Distribution;
 use crate::report::words::us;
 use crate::source::decode::Decoder;
-use crate::source::format::PageFormat;
 use crate::source::ring::{self, Entry};
+use Mark::{Begun, Ended};
 
 /// More without a counterpart are stale.
 const OPEN_MAX: usize = 65_536;
@@ -71,19 +71,19 @@ type Kind = (Option<Dev>, &'static str);
 #[derive(Debug)]
 pub struct Watch {
     decoder: Decoder,
-    format: PageFormat,
     trigger: Option<Trigger>,
     /// Of I/Os that ended since the last interval, in ns; `None` if nobody wants to know.
     ended_ns: Option<BTreeMap<Kind, Vec<u64>>>,
     /// So much of each buffer has been looked at, in bytes.
     pub seen: Vec<u64>,
-    pairs: Pairs,
+    /// Beginnings and ends that wait for the other.
+    unpaired: HashMap<Key, Mark>,
 }
 
 impl Watch {
-    pub fn new((decoder, format): (Decoder, PageFormat), options: &Options) -> Watch {
+    pub fn new(decoder: Decoder, options: &Options) -> Watch {
         let (trigger, ended_ns) = (options.trigger, options.interval.map(|_| BTreeMap::new()));
-        Watch { decoder, format, trigger, ended_ns, seen: Vec::new(), pairs: Pairs::default() }
+        Watch { decoder, trigger, ended_ns, seen: Vec::new(), unpaired: HashMap::new() }
     }
 
     /// Looks at what has come since the last time; the first I/O that took too long.
@@ -91,11 +91,11 @@ impl Watch {
         let mut slow = None;
         for (place, buffer) in buffers.enumerate() {
             self.seen.resize(self.seen.len().max(place + 1), 0);
-            let page_size = self.format.page_size;
+            let page_size = self.decoder.page.page_size;
             while let Ok(Some(page)) = page_at(&buffer.file, self.seen[place], page_size) {
                 self.seen[place] += page.len() as u64;
                 // What cannot be read is told when the trace is.
-                for entry in ring::entries(&page, &self.format).into_iter().flatten() {
+                for entry in ring::entries(&page, &self.decoder.page).into_iter().flatten() {
                     let Ok(Entry::Record { time_ns, data, .. }) = entry else { continue };
                     let Ok(Some(event)) = self.decoder.decode(time_ns, buffer.cpu, data) else {
                         continue;
@@ -136,7 +136,6 @@ impl Watch {
 
     /// Which I/O is known with this event to have taken how long.
     fn took(&mut self, event: &Event) -> Option<(Key, Took)> {
-        use Mark::{Begun, Ended};
         let at_ns = event.time_ns;
         let request = |of: Extent| (Some(of.dev), of.sector, of.op.kind.into_str());
         let of_call = |call: Call| (None, event.pid.into(), call.name());
@@ -153,13 +152,28 @@ impl Watch {
             }
             _ => return None,
         };
-        Some((key, self.pairs.take(key, mark)?))
+        Some((key, self.pair(key, mark)?))
+    }
+
+    /// How long it took, if its other end was seen already. A second beginning (a request is issued) is of the same.
+    fn pair(&mut self, key: Key, mark: Mark) -> Option<Took> {
+        let mark = match (self.unpaired.remove(&key), mark) {
+            (Some(Begun(begun_ns)), Ended(ended_ns, class))
+            | (Some(Ended(ended_ns, class)), Begun(begun_ns))
+                if begun_ns <= ended_ns =>
+            {
+                return Some(Took { ns: ended_ns - begun_ns, class });
+            }
+            (Some(Begun(first_ns)), Begun(begun_ns)) => Begun(first_ns.min(begun_ns)),
+            (_, mark) => mark,
+        };
+        if self.unpaired.len() >= OPEN_MAX {
+            self.unpaired.clear();
+        }
+        self.unpaired.insert(key, mark);
+        None
     }
 }
-
-/// Beginnings and ends that wait for the other.
-#[derive(Debug, Default)]
-struct Pairs(HashMap<Key, Mark>);
 
 /// When, in ns; an end with the class of a request, which its first event does not have.
 #[derive(Clone, Copy, Debug)]
@@ -172,47 +186,4 @@ enum Mark {
 struct Took {
     ns: u64,
     class: Option<Class>,
-}
-
-impl Pairs {
-    /// How long it took, if its other end was seen already. A second beginning (a request is issued) is of the same.
-    fn take(&mut self, key: Key, mark: Mark) -> Option<Took> {
-        use Mark::{Begun, Ended};
-        let mark = match (self.0.remove(&key), mark) {
-            (Some(Begun(begun_ns)), Ended(ended_ns, class))
-            | (Some(Ended(ended_ns, class)), Begun(begun_ns))
-                if begun_ns <= ended_ns =>
-            {
-                return Some(Took { ns: ended_ns - begun_ns, class });
-            }
-            (Some(Begun(first_ns)), Begun(begun_ns)) => Begun(first_ns.min(begun_ns)),
-            (_, mark) => mark,
-        };
-        if self.0.len() >= OPEN_MAX {
-            self.0.clear();
-        }
-        self.0.insert(key, mark);
-        None
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_beginning_and_an_end_are_of_the_same_whichever_is_seen_first() {
-        let mut pairs = Pairs::default();
-        let [one, two] = [1, 2].map(|thread| (None, thread, "fsync"));
-        let begun = Mark::Begun;
-        let ended = |time_ns| Mark::Ended(time_ns, Some(Class::Rt));
-        let took = |ns| Some(Took { ns, class: Some(Class::Rt) });
-        assert_eq!((pairs.take(one, ended(500)), pairs.take(one, begun(100))), (None, took(400)));
-        // With the first beginning that is seen.
-        let marks = [begun(600), begun(640), ended(650)].map(|mark| pairs.take(one, mark));
-        assert_eq!(marks, [None, None, took(50)]);
-        // An old end is not that of a later beginning.
-        let marks = [ended(10), begun(20), ended(25)].map(|mark| pairs.take(two, mark));
-        assert_eq!(marks, [None, None, took(5)]);
-    }
 }

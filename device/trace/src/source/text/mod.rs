@@ -110,7 +110,6 @@ pub struct Text<'a> {
     reader: Box<dyn BufRead + 'a>,
     format: Format,
     file: String,
-    line: Vec<u8>,
     line_number: u64,
     /// Events that were read and not yet given, by time and, at the same time, as they came.
     held: BTreeMap<(u64, u64), Event>,
@@ -131,7 +130,6 @@ impl<'a> Text<'a> {
             reader: Box::new(reader),
             format,
             file: file.to_owned(),
-            line: Vec::new(),
             line_number: 0,
             held: BTreeMap::new(),
             pushed: 0,
@@ -248,10 +246,9 @@ impl Iterator for Text<'_> {
                 self.released_ns = time_ns;
                 return Some(Ok(event));
             }
-            let mut line = std::mem::take(&mut self.line);
+            let mut line = Vec::new();
             let text = self.read_line(&mut line);
             let taken = text.and_then(|text| text.map_or(Ok(()), |text| self.take(text)));
-            self.line = line;
             if self.ended {
                 let newest = self.held.last_key_value().map_or(self.released_ns, |(key, _)| key.0);
                 self.place_losses(newest, UNKNOWN_CPU);

@@ -249,9 +249,9 @@ fn a_writer_that_was_throttled_is_said_to_be_with_the_time_of_its_pauses() {
 #[test]
 fn who_ended_a_sleep_is_named_only_as_far_as_it_is_known() {
     let cases = [
-        (("jbd2/loop0-8", 70, Some("thread")), "by jbd2/loop0-8 (70)"),
-        (("ksoftirqd/0", 16, Some("softirq")), "by ksoftirqd/0 (16)"),
-        (("dd", 60, Some("softirq")), "by a softirq on top of dd (60)"),
+        (("jbd2/loop0-8", 70, Some(Context::Thread)), "by jbd2/loop0-8 (70)"),
+        (("ksoftirqd/0", 16, Some(Context::Softirq)), "by ksoftirqd/0 (16)"),
+        (("dd", 60, Some(Context::Softirq)), "by a softirq on top of dd (60)"),
         (("dd", 60, None), "by dd (60) or an interrupt on top of it"),
         (("swapper/0", 0, None), "by an interrupt on an idle CPU"),
     ];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Every I/O, call and request as a row, and calls by thread.
 
-use steadyio_trace::event::{Call, EventKind, UringOp};
+use steadyio_trace::event::{Call, EventKind};
 use steadyio_trace::report::record::Question;
 use steadyio_trace::report::rows::{rows, write_csv, write_json_lines};
 use steadyio_trace::report::shown::Shown;
@@ -93,7 +93,7 @@ fn an_fsync_by_io_uring_is_one_whatever_its_first_request_does() {
     let data = extent("WS", 0, 8);
     let mut script = Script::new();
     script.by(1).at(0).enter(Call::IoUringEnter);
-    let operation = Some(UringOp::Fsync);
+    let operation = Some(Call::Fsync);
     script.at(1).what(EventKind::UringSubmit { request: 9, sq_thread: false, operation });
     script.block('Q', data).block('G', data).block('D', data).at(50).block('C', data);
     script.at(51).what(EventKind::UringComplete { request: 9, result: 0 });

@@ -22,7 +22,7 @@ fn this_kernel_has_these_calls_and_arguments() {
             return;
         }
     };
-    let folder = tracefs.root().join("events/syscalls");
+    let folder = tracefs.root.join("events/syscalls");
     if !folder.exists() {
         skip("this kernel has no events of system calls");
         return;

@@ -330,7 +330,7 @@ fn records_that_no_page_tells_of_may_be_missing_anywhere() {
 fn the_newest_records_are_kept_whatever_is_set_for_the_kernel() {
     let Some(disk) = traceable_disk() else { return };
     let tracefs = Tracefs::find().unwrap();
-    let options = tracefs.root().join("trace_options");
+    let options = tracefs.root.join("trace_options");
     let before = fs::read_to_string(&options).unwrap();
     fs::write(&options, "nooverwrite").unwrap();
     let small = Options { buffer_kib: 8, period: Duration::from_secs(600), ..only(&disk) };
@@ -436,7 +436,7 @@ fn without_a_mount_tracefs_is_mounted_for_this_process_only() {
     assert!(unless_disturbed(|| {
         let before = mounts();
         let mounted = Tracefs::mount().unwrap();
-        assert!(mounted.root().join("instances").is_dir());
+        assert!(mounted.root.join("instances").is_dir());
         mounts() == before
     }));
 }

@@ -35,11 +35,11 @@ const ISSUE_6_18: &str = "\tfield:dev_t dev;\toffset:8;\tsize:4;\tsigned:0;
 \tfield:__data_loc char[] cmd;\toffset:60;\tsize:4;\tsigned:0;
 ";
 
-fn format_text(name: &str, id: u16, fields: &str) -> String {
+pub fn format_text(name: &str, id: u16, fields: &str) -> String {
     format!("name: {name}\nID: {id}\nformat:\n{COMMON}{fields}\nprint fmt: \"%d\", REC->dev\n")
 }
 
-fn wanted_named(name: &str) -> &'static Wanted {
+pub fn wanted_named(name: &str) -> &'static Wanted {
     wanted().iter().find(|row| row.name == name).expect("in the table")
 }
 
@@ -49,7 +49,7 @@ fn decoder(name: &str, fields: &str) -> Result<Decoder, String> {
     Ok(decoder)
 }
 
-fn put(data: &mut [u8], offset: usize, bytes: &[u8]) {
+pub fn put(data: &mut [u8], offset: usize, bytes: &[u8]) {
     data[offset..offset + bytes.len()].copy_from_slice(bytes);
 }
 

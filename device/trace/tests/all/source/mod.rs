@@ -12,3 +12,4 @@ mod rwbs;
 mod text;
 mod text_random;
 mod values;
+mod watch;

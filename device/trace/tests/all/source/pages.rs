@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use steadyio_trace::source::format::PageFormat;
 use steadyio_trace::source::ring::{BadPage, Entry, entries};
 
-const FORMAT: PageFormat = PageFormat { commit_size: 8, data_offset: 16, page_size: 4096 };
+pub const FORMAT: PageFormat = PageFormat { commit_size: 8, data_offset: 16, page_size: 4096 };
 const MISSED: u64 = 1 << 31;
 const MISSED_STORED: u64 = 1 << 30;
 
@@ -21,7 +21,7 @@ fn long_time(kind: u32, ns: u64) -> Vec<u8> {
 }
 
 /// A record as the kernel writes it: small ones have their length in words in the head.
-fn record(delta_ns: u64, data: &[u8]) -> Vec<u8> {
+pub fn record(delta_ns: u64, data: &[u8]) -> Vec<u8> {
     let padded = data.len().next_multiple_of(4);
     let mut bytes = if padded <= 28 * 4 {
         entry_head(u32::try_from(padded / 4).unwrap(), delta_ns).to_vec()
@@ -34,7 +34,7 @@ fn record(delta_ns: u64, data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn page(begin_ns: u64, flags: u64, data: &[u8]) -> Vec<u8> {
+pub fn page(begin_ns: u64, flags: u64, data: &[u8]) -> Vec<u8> {
     let mut page = begin_ns.to_le_bytes().to_vec();
     page.extend((flags | data.len() as u64).to_le_bytes());
     page.extend(data);

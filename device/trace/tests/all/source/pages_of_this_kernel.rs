@@ -29,7 +29,8 @@ const EVENTS: &[&str] = &[
 
 /// Enables `EVENTS` and prepares to decode them.
 fn enable(instance: &Instance) -> Decoder {
-    let mut decoder = Decoder::default();
+    let page = PageFormat::parse(&instance.read("events/header_page").unwrap()).unwrap();
+    let mut decoder = Decoder::new(page);
     for row in wanted().iter().filter(|row| EVENTS.contains(&row.name.as_str())) {
         let dir = format!("events/{}/{}", row.system, row.name);
         let format = Format::parse(&instance.read(&format!("{dir}/format")).unwrap()).unwrap();
@@ -85,8 +86,7 @@ fn what_is_read_from_the_pages_is_what_the_kernel_prints() {
     };
     let mut expected: Vec<String> =
         printed.iter().map(|event| said(event, event.time_ns / 1000)).collect();
-    let format = PageFormat::parse(&instance.read("events/header_page").unwrap()).unwrap();
-    let merged = Merged::new(pages(&instance, format), format, &decoder, HashMap::new());
+    let merged = Merged::new(pages(&instance, decoder.page), &decoder, HashMap::new());
     let events: Vec<Event> = merged.map(|event| event.unwrap()).collect();
     // The kernel rounds.
     let mut found: Vec<String> =

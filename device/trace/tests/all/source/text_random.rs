@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use steadyio_trace::calls::CALLS;
 use steadyio_trace::event::{
-    Class, Comm, Command, Dev, Driver, Event, EventKind, Extent, Op, OpKind, Priority, UringOp,
+    Call, Class, Comm, Command, Dev, Driver, Event, EventKind, Extent, Op, OpKind, Priority,
 };
 use steadyio_trace::sched::{SchedTask, Switch, Waking};
 use steadyio_trace::source::detect::Format;
@@ -110,7 +110,7 @@ fn elsewhere() -> impl Strategy<Value = EventKind> {
         any::<u32>().prop_map(|irq| EventKind::IrqEnter { irq }),
         any::<u32>().prop_map(|irq| EventKind::IrqExit { irq }),
         any::<(u64, bool)>().prop_map(|(request, sq_thread)| {
-            let operation = Some(UringOp::Read);
+            let operation = Some(Call::Read);
             EventKind::UringSubmit { request, sq_thread, operation }
         }),
         any::<(u64, i32)>()

@@ -2,7 +2,7 @@
 //! What each event says, as ftrace, trace-cmd and perf print it.
 
 use steadyio_trace::event::{
-    Call, Class, Comm, Command, Dev, Driver, EventKind, Extent, Op, OpKind, Priority, UringOp,
+    Call, Class, Comm, Command, Dev, Driver, EventKind, Extent, Op, OpKind, Priority,
 };
 use steadyio_trace::sched::{Context, SchedTask, Switch, Waking};
 use steadyio_trace::source::detect::Format;
@@ -168,7 +168,7 @@ fn commands_of_one_scsi_device_are_told_apart() {
 #[test]
 fn events_of_the_rest_of_the_kernel() {
     let (request, sq_thread) = (0xabc, true);
-    let submit = EventKind::UringSubmit { request, sq_thread, operation: Some(UringOp::Read) };
+    let submit = EventKind::UringSubmit { request, sq_thread, operation: Some(Call::Read) };
     let add = EventKind::PageCacheAdd { dev: SDA, inode: 0x1c };
     let fork = |child, same_process| EventKind::Fork { child, same_process };
     let transaction = 7;
