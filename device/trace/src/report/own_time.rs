@@ -133,9 +133,11 @@ fn dirty_throttle(
         let asleep = stays.iter().filter(|stay| stay.doing == Doing::Asleep);
         paused = paused.overlap(&Intervals::new(asleep.map(|stay| (stay.from_ns, stay.to_ns))));
     }
-    let own = waiting.trace.dirty_pauses.iter().filter(|pause| pause.pid == item.row.pid);
-    let not_empty = own.filter(|pause| pause.end_ns > pause.begin_ns);
-    let times = not_empty.filter(|pause| (from_ns..to_ns).contains(&pause.begin_ns)).count();
+    let all = &waiting.trace.dirty_pauses;
+    let first = all.partition_point(|pause| pause.begin_ns < from_ns);
+    let begun = all[first..].iter().take_while(|pause| pause.begin_ns < to_ns);
+    let own = begun.filter(|pause| pause.pid == item.row.pid && pause.end_ns > pause.begin_ns);
+    let times = own.count();
     let text = format!("throttled in balance_dirty_pages ({})", count(times as u64, "pause"));
     Cause::new(paused.total_ns(), "dirty_throttle", Facts::of("times", times), &text)
 }
