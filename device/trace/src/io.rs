@@ -5,6 +5,7 @@
 //! operation) with the requests that it led to. Requests outside system calls (writeback, readahead, the journal)
 //! have an [`Origin`] that says so, and no I/O.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
@@ -103,18 +104,18 @@ impl Request {
     }
 
     /// The pieces, or the whole as one.
-    pub fn dispatches(&self) -> Vec<Piece> {
+    pub fn dispatches(&self) -> Cow<'_, [Piece]> {
         if !self.pieces.is_empty() {
-            return self.pieces.clone();
+            return Cow::Borrowed(&self.pieces);
         }
-        vec![Piece {
+        Cow::Owned(vec![Piece {
             issued_ns: self.marks.get(Mark::Issued).unwrap_or_else(|| self.begin_ns()),
             ended_ns: self.end_ns(),
             sector: self.sector,
             bytes: self.bytes,
             hardware_start_ns: self.marks.get(Mark::HardwareStart),
             hardware_done_ns: self.marks.get(Mark::HardwareDone),
-        }]
+        }])
     }
 
     /// Of a request on its own: block from its first event (between two pieces, the scheduler has what is left), post up

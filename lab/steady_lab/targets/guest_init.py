@@ -85,7 +85,8 @@ wait_for_node() {{
 }}
 teardown() {{
     for scheduler in /sys/block/*/queue/scheduler; do
-        names= && read -r names 2>/dev/null <"$scheduler"
+        names=
+        read -r names 2>/dev/null <"$scheduler"
         case $names in *'[k2]'*) echo none >"$scheduler" ;; esac
     done
     for module in {unload}; do

@@ -30,8 +30,8 @@ from steady_lab.targets.uml_modules import module_loads, seen_by_guest
 
 VIRTUAL_TIMEOUT_S_DEFAULT = 36_000
 MEMORY_MIB = {"base": 512, "debug": 1024}
-# It switches nothing off that is on, but base kernels hand it to init, and so it is a part of what
-# decides the committed events and results of these releases.
+# No kernel here has SLUB's checks on. Without them compiled in, the argument goes into init's
+# environment, so the events and results that are committed for these releases depend on it.
 RELEASE_ARGUMENTS = dict.fromkeys(("6.12", "7.3"), ("slab_debug=-",))
 # There a disk's node is made well before its partitions are looked for.
 NODE_COMES_EARLY = "7.3"

@@ -139,13 +139,13 @@ impl Bios {
         thread.remapped = Some(((to.dev, to.sector), through));
     }
 
-    /// The pending bio of any thread that is so, if exactly one is.
-    fn only_one(&self, is_so: impl Fn(&Bio) -> bool) -> Option<(u32, usize)> {
-        let so = self.threads.iter().flat_map(|(pid, thread)| {
-            let pending = thread.pending.iter().enumerate().filter(|(_, bio)| is_so(bio));
+    /// The pending bio of any thread that fits, if exactly one does.
+    fn only_one(&self, fits: impl Fn(&Bio) -> bool) -> Option<(u32, usize)> {
+        let found = self.threads.iter().flat_map(|(pid, thread)| {
+            let pending = thread.pending.iter().enumerate().filter(|(_, bio)| fits(bio));
             pending.map(|(at, _)| (*pid, at))
         });
-        let mut first_two = so.take(2);
+        let mut first_two = found.take(2);
         first_two.next().filter(|_| first_two.next().is_none())
     }
 

@@ -60,17 +60,19 @@ impl Format {
 }
 
 /// Those of all lines that begin with `field:`.
-fn fields<'a>(lines: impl Iterator<Item = &'a str> + Clone) -> Result<Vec<Field>, FormatError> {
-    let numbered = (1..).zip(lines.clone());
-    let of_fields = numbered.filter(|(_, text)| text.trim_start().starts_with("field:"));
-    let read = |(line, text): (u64, &str)| {
-        let what = || format!("{:?} is not `field:TYPE NAME; offset:…; size:…;`", text.trim());
-        field(text).ok_or_else(|| FormatError { line, what: what() })
-    };
-    let fields: Vec<Field> = of_fields.map(read).collect::<Result<_, _>>()?;
-    let line = lines.count() as u64 + 1;
-    let none = FormatError { line, what: "no line \"field:\"".into() };
-    if fields.is_empty() { Err(none) } else { Ok(fields) }
+fn fields<'a>(lines: impl Iterator<Item = &'a str>) -> Result<Vec<Field>, FormatError> {
+    let (mut fields, mut count) = (Vec::new(), 0);
+    for (line, text) in (1..).zip(lines) {
+        count = line;
+        if text.trim_start().starts_with("field:") {
+            let what = || format!("{:?} is not `field:TYPE NAME; offset:…; size:…;`", text.trim());
+            fields.push(field(text).ok_or_else(|| FormatError { line, what: what() })?);
+        }
+    }
+    match fields.is_empty() {
+        true => Err(FormatError { line: count + 1, what: "no line \"field:\"".into() }),
+        false => Ok(fields),
+    }
 }
 
 fn field(line: &str) -> Option<Field> {

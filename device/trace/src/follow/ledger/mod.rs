@@ -15,7 +15,7 @@ pub(super) use results::Results;
 use super::seen::Seen;
 use crate::event::{Call, Comm};
 use crate::io::{Io, Origin};
-use open_io::{Kind, Part, Work};
+use open_io::{OpenKind, Part, Work};
 
 /// The number of an I/O or commit, never used twice.
 pub(super) type Key = u64;
@@ -71,7 +71,7 @@ impl Ledger {
     /// For requests of one of `candidates`, which are not reported until it is known of which.
     pub fn begin_placeholder(&mut self, who: (u32, Comm), now_ns: u64, candidates: &[Key]) -> Key {
         let key = self.begin_io(Io::begin(Call::IoUringEnter, who, now_ns));
-        self.change(key, |io| io.kind = Kind::Placeholder);
+        self.change(key, |io| io.kind = OpenKind::Placeholder);
         for candidate in candidates {
             self.change(*candidate, |io| io.placeholders += 1);
         }
@@ -86,7 +86,7 @@ impl Ledger {
 
     /// The owner of `placeholder` is known, and that is the last to be known of it but the end of its requests.
     pub fn find_owner(&mut self, placeholder: Key, owner: Key) {
-        self.change(placeholder, |io| io.kind = Kind::PlaceholderOf(owner));
+        self.change(placeholder, |io| io.kind = OpenKind::PlaceholderOf(owner));
         // At once, and not when the last request completes: a doubt about one until then is a doubt about both.
         self.change(owner, |io| io.of_worker = true);
         self.hand_to_owner(placeholder);
@@ -94,7 +94,7 @@ impl Ledger {
 
     fn hand_to_owner(&mut self, placeholder: Key) {
         let Some(io) = self.ios.get(&placeholder).filter(|io| io.work.held == 0) else { return };
-        let Kind::PlaceholderOf(owner) = io.kind else { return };
+        let OpenKind::PlaceholderOf(owner) = io.kind else { return };
         let Some(placeholder) = self.ios.remove(&placeholder) else { return };
         if let Some(OpenIo { work, .. }) = self.ios.get_mut(&owner) {
             work.broken |= placeholder.work.broken;
@@ -123,7 +123,7 @@ impl Ledger {
 
     pub fn begin_commit(&mut self, begun_ns: u64) -> Key {
         let key = self.begin_io(Io { entered_ns: begun_ns, ..Io::default() });
-        self.change(key, |io| io.kind = Kind::Commit);
+        self.change(key, |io| io.kind = OpenKind::Commit);
         key
     }
 
@@ -150,7 +150,7 @@ impl Ledger {
         let Some(key) = task else { return };
         let Some(io) = self.ios.get_mut(&key) else { return };
         io.work.held = io.work.held.saturating_sub(1);
-        if io.kind == Kind::Commit && io.work.held == 0 {
+        if io.kind == OpenKind::Commit && io.work.held == 0 {
             std::mem::take(&mut self.waiting).into_iter().for_each(|io| self.judge(io));
         }
         self.judge(key);
@@ -187,7 +187,7 @@ impl Ledger {
 
     /// All that is in progress is in doubt.
     pub fn abandon_all(&mut self) {
-        let left_out = |io: &&OpenIo| io.kind == Kind::Io && io.asked();
+        let left_out = |io: &&OpenIo| io.kind == OpenKind::Io && io.asked();
         self.results.account.ios_incomplete += self.ios.values().filter(left_out).count() as u64;
         self.ios.clear();
         self.waiting.clear();

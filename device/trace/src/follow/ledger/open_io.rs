@@ -21,7 +21,7 @@ pub(super) struct Work {
 #[derive(Debug, Default)]
 pub(in crate::follow) struct OpenIo {
     pub io: Io,
-    pub(super) kind: Kind,
+    pub(super) kind: OpenKind,
     pub(super) has_ended: bool,
     /// Bytes moved, if the call says so; if not, those of its requests.
     pub bytes: Option<u64>,
@@ -37,7 +37,7 @@ pub(in crate::follow) struct OpenIo {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum OpenKind {
     #[default]
     Io,
     /// A journal's commit. It is kept: calls that waited for it may be judged at any later time.
