@@ -132,7 +132,7 @@ fn the_thread_that_had_the_cpu_is_named_and_accounts_for_the_most_of_the_span() 
             && had["ns"].as_u64().unwrap_or(0) * 2 > span_ns.unwrap()
     };
     let found = causes(&record);
-    let waits = found.iter().filter(|(_, cause)| cause["cause"] == "cpu_wait").count();
+    let waits = found.iter().filter(|(_, cause)| cause["waited_for"] == "cpu").count();
     assert!(
         found.iter().any(of_hog),
         "hog {threads:?} is none of {waits} waits: {}",

@@ -243,7 +243,9 @@ fn on_threads<'a>(
         let mut waits = waiting.of(item);
         let waited = waits.iter().any(|wait| wait.what != Running);
         let is_left_out = |what| matches!(what, OwnRequest | Running | Unknown);
-        waits.retain(|wait| wait.woken.is_some() || !is_left_out(wait.what));
+        waits.retain(|wait| {
+            wait.stay.is_some_and(|stay| stay.woken.is_some()) || !is_left_out(wait.what)
+        });
         (io.is_some() || waited).then_some(OnThread { io, item, waits })
     })
 }

@@ -5,13 +5,15 @@
 use serde::Serialize;
 
 use super::distribution::Distribution;
+use super::own_time::Together;
 use super::rows::Item;
 use super::shown::Shown;
-use super::thread_time::{Doing, Woken, stays};
-use super::waiting::{Wait, WaitedFor, Waiting, length};
-use super::words::{by, count, request_text, us};
+use super::thread_time::{Doing, stays};
+use super::waiting::{Wait, WaitedFor, Waiting};
+use super::words::us;
 use super::{by_key, sorted};
 use crate::event::Call;
+use crate::intervals::Intervals;
 use crate::sched::Sched;
 
 /// All calls of one name, those with requests of their own too.
@@ -177,11 +179,12 @@ pub fn worst(calls: &[Item], waiting: &Waiting, count: usize) -> Vec<WorstCall> 
     let longest = sorted(calls, |item| item.row.total_ns).into_iter().take(count);
     let worst = longest.filter_map(|item| {
         let waits = by_key(waiting.of(item).into_iter().map(|wait| (wait.what, wait)));
-        let wait = |(what, all): (WaitedFor, Vec<Wait>)| {
-            let ns = all.iter().map(length).sum();
-            let longest = all.iter().max_by_key(|wait| length(wait))?;
-            let text = format!("{} us {}", us(ns), text(longest, all.len() as u64));
-            Some(CallWait { what, ns, times: all.len() as u64, text })
+        let all_its_time = Intervals::new([item.during_ns()]);
+        let wait = |(what, waits): (WaitedFor, Vec<Wait>)| {
+            let together = Together::of(&waits)?;
+            let (_, text) = together.told(&waiting.trace.sched, &all_its_time);
+            let Together { ns, times, .. } = together;
+            Some(CallWait { what, ns, times, text: format!("{} us {text}", us(ns)) })
         };
         Some(WorstCall {
             at_ns: item.row.at_ns,
@@ -194,18 +197,4 @@ pub fn worst(calls: &[Item], waiting: &Waiting, count: usize) -> Vec<WorstCall> 
         })
     });
     worst.collect()
-}
-
-fn text(longest: &Wait, times: u64) -> String {
-    let mut text = longest.what.title().to_string();
-    if times > 1 {
-        text += &format!(" {}, longest {} us", count(times, "time"), us(length(longest)));
-    }
-    match (longest.request, longest.woken) {
-        (Some(request), _) => text + ": " + &request_text(request),
-        (None, Some(Woken { by: (pid, comm), context, .. })) => {
-            text + ", woken " + &by(&comm.to_string(), pid, context)
-        }
-        (None, None) => text,
-    }
 }

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::cause::{Cause, Facts};
+use serde_json::{Value, json};
+
+use super::cause::Cause;
 use super::distribution::Distribution;
 use super::own_time;
 use super::rows::Item;
@@ -131,7 +133,7 @@ impl<'a> Case<'a> {
         let busy = self.in_block.union(&self.device);
         let others = || met(self.around(|of| of.op.kind == kind), Request::with_device, &busy);
         let (is_own, met) = (own.is_some(), own.or_else(others)?);
-        let facts = Facts::of("own", is_own).and("requests", met.requests);
+        let facts = json!({"own": is_own, "requests": met.requests});
         let text = match is_own {
             true => format!("in its own {}", kind.into_str()),
             false => format!("with {} in flight", count(met.requests, kind.into_str())),
@@ -145,7 +147,7 @@ impl<'a> Case<'a> {
         let gaps = self.own.iter().flat_map(|own| gaps(own));
         let back = Intervals::new(gaps.filter(|gap| gap.1).map(|gap| gap.0));
         let text = format!("requeued by the driver {}", count(times, "time"));
-        Some(Cause::new(back.total_ns(), "requeued", Facts::of("times", times), &text))
+        Some(Cause::new(back.total_ns(), "requeued", json!({"times": times}), &text))
     }
 
     /// It was served in pieces: between these, when it was not in flight.
@@ -155,7 +157,7 @@ impl<'a> Case<'a> {
         let between = Intervals::new(gaps.filter(|gap| !gap.1).map(|gap| gap.0));
         let pieces: u64 = split().map(|own| served_pieces(own)).sum();
         let text = format!("between the {pieces} pieces it was served in");
-        Some(Cause::new(between.total_ns(), "pieces", Facts::of("pieces", pieces), &text))
+        Some(Cause::new(between.total_ns(), "pieces", json!({"pieces": pieces}), &text))
     }
 
     /// Its bio was split into several requests: from the first completion to the last.
@@ -163,7 +165,7 @@ impl<'a> Case<'a> {
         let parts = || self.own.iter().filter(|own| own.cut_from_bio).map(|own| own.end_ns());
         let (ns, requests) = (parts().max()? - parts().min()?, parts().count() as u64);
         let text = format!("between completions: the bio was split into {requests} requests");
-        Some(Cause::new(ns, "cut", Facts::of("requests", requests), &text))
+        Some(Cause::new(ns, "cut", json!({"requests": requests}), &text))
     }
 
     /// So many further bios were merged into it: from its first bio to its last.
@@ -175,7 +177,7 @@ impl<'a> Case<'a> {
         let merged = self.own.iter().filter_map(|own| took(own));
         let (ns, bios) = merged.max_by_key(|(ns, _)| *ns)?;
         let text = format!("until the last bio was merged into it ({})", count(bios, "merge"));
-        Some(Cause::new(ns, "merged", Facts::of("bios", bios), &text))
+        Some(Cause::new(ns, "merged", json!({"bios": bios}), &text))
     }
 
     /// The device took at least twice as long as it does for half of all requests of that operation and size: by how much
@@ -190,12 +192,10 @@ impl<'a> Case<'a> {
         let (ns, &Distribution { p50_ns, count: of_count, .. }, own) = slow?;
         let (op, device) = (own.op.kind.into_str(), own.with_device());
         let others = met(&self.around, Request::with_device, &device).map_or(0, |met| met.requests);
-        let facts = Facts::of("op", op)
-            .and("bytes", own.bytes)
-            .and("device_ns", device.total_ns())
-            .and("p50_ns", p50_ns)
-            .and("of_count", of_count)
-            .and("others", others);
+        let facts = json!({
+            "op": op, "bytes": own.bytes, "device_ns": device.total_ns(), "p50_ns": p50_ns,
+            "of_count": of_count, "others": others,
+        });
         let beside = match others {
             0 => "no other in flight".into(),
             others => format!("{} in flight", count(others, "other")),
@@ -214,7 +214,7 @@ impl<'a> Case<'a> {
         let wait =
             |own: &&Request| Some((own.marks.get(Mark::Queued)?, own.marks.get(Mark::GotRequest)?));
         let ns = Intervals::new(self.own.iter().filter_map(wait)).total_ns();
-        Some(Cause::new(ns, "tag_wait", Facts::default(), "waiting for a tag, or throttled"))
+        Some(Cause::new(ns, "tag_wait", json!({}), "waiting for a tag, or throttled"))
     }
 
     /// Such requests were queued or in flight while none of its own was.
@@ -222,7 +222,7 @@ impl<'a> Case<'a> {
         let met = met(self.around(is), |of| Intervals::new([of.life()]), &self.idle)?;
         let requests = count(met.requests, &format!("{cause} request"));
         let text = format!("with {requests} pending and none of its own");
-        Some(Cause::new(met.ns, cause, Facts::of("requests", met.requests), &text))
+        Some(Cause::new(met.ns, cause, json!({"requests": met.requests}), &text))
     }
 
     fn around(&self, is: impl Fn(&Request) -> bool) -> impl Iterator<Item = &&'a Request> {
@@ -253,19 +253,14 @@ fn met<'a>(
 }
 
 impl Met<'_> {
-    fn facts(&self) -> Facts {
-        let request = self.longest;
-        let longest = Facts::of("op", request.op.kind.into_str())
-            .and("bytes", request.bytes)
-            .and("sector", request.sector)
-            .and("pid", request.pid)
-            .and("comm", request.comm.to_string())
-            .and("origin", request.origin.into_str())
-            .and("inode", inode(request.origin))
-            .and("overlap_ns", self.longest_ns)
-            .and("device_ns", request.with_device().total_ns())
-            .and("pieces", served_pieces(request).max(1));
-        Facts::of("requests", self.requests).and_all("longest", longest)
+    fn facts(&self) -> Value {
+        let Request { op, bytes, sector, pid, comm, origin, .. } = self.longest;
+        json!({"requests": self.requests, "longest": {
+            "op": op.kind.into_str(), "bytes": bytes, "sector": sector, "pid": pid,
+            "comm": comm.to_string(), "origin": origin.into_str(), "inode": inode(*origin),
+            "overlap_ns": self.longest_ns, "device_ns": self.longest.with_device().total_ns(),
+            "pieces": served_pieces(self.longest).max(1),
+        }})
     }
 
     fn text(&self) -> String {

@@ -7,7 +7,7 @@
 //!
 //! What each means is in the record's schema; `case` and `own_time` find them.
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::words::us;
@@ -17,49 +17,16 @@ pub struct Cause {
     /// How much it accounts for, in ns.
     pub ns: u64,
     pub cause: &'static str,
+    /// What is known of it, for programs: an object.
     #[serde(flatten)]
-    pub facts: Facts,
+    pub facts: Value,
     /// For people: the terminal and the lab's report print it as it is. It begins with the time in us, and has no
     /// semicolon, so that a page can list several in one line.
     pub text: String,
 }
 
 impl Cause {
-    pub fn new(ns: u64, cause: &'static str, facts: Facts, text: &str) -> Cause {
+    pub fn new(ns: u64, cause: &'static str, facts: Value, text: &str) -> Cause {
         Cause { ns, cause, facts, text: format!("{} us {text}", us(ns)) }
-    }
-}
-
-/// What is known of a cause, for programs: by name, in this order.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Facts(Vec<(&'static str, Fact)>);
-
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
-enum Fact {
-    Value(Value),
-    Facts(Option<Facts>),
-}
-
-impl Facts {
-    pub fn of(name: &'static str, value: impl Into<Value>) -> Facts {
-        Facts::default().and(name, value)
-    }
-
-    pub fn and(mut self, name: &'static str, value: impl Into<Value>) -> Facts {
-        self.0.push((name, Fact::Value(value.into())));
-        self
-    }
-
-    /// `None` if they are not known.
-    pub fn and_all(mut self, name: &'static str, facts: impl Into<Option<Facts>>) -> Facts {
-        self.0.push((name, Fact::Facts(facts.into())));
-        self
-    }
-}
-
-impl Serialize for Facts {
-    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        out.collect_map(self.0.iter().map(|(name, fact)| (name, fact)))
     }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::by_key;
 use super::rows::Item;
-use super::thread_time::{Doing, Stay, Woken, stays};
+use super::thread_time::{Doing, Stay, stays};
 use crate::event::Call;
 use crate::intervals::Intervals;
 use crate::io::{OfThread, Origin, Request, Trace};
@@ -60,8 +60,8 @@ pub struct Wait<'a> {
     pub what: WaitedFor,
     pub from_ns: u64,
     pub to_ns: u64,
-    /// How the sleep ended, if it was one.
-    pub woken: Option<Woken>,
+    /// What its thread did then, if that is known.
+    pub stay: Option<Stay>,
     /// The request that it waited for, if it is known and not one of its own.
     pub request: Option<&'a Request>,
 }
@@ -69,8 +69,8 @@ pub struct Wait<'a> {
 /// A trace, and when in it each thread was paused, waited for a lock, or read ahead.
 pub struct Waiting<'a> {
     pub trace: &'a Trace,
-    pub paused: OfThreads,
-    pub locked: OfThreads,
+    paused: OfThreads,
+    locked: OfThreads,
     /// Requests to read ahead, in the order of their end.
     reading_ahead: BTreeMap<u32, Vec<(u64, u64)>>,
     /// Requests by the moment of their completion.
@@ -78,7 +78,7 @@ pub struct Waiting<'a> {
 }
 
 /// Times of each thread.
-pub struct OfThreads(BTreeMap<u32, Intervals>);
+struct OfThreads(BTreeMap<u32, Intervals>);
 
 impl OfThreads {
     fn new(times: &[OfThread]) -> OfThreads {
@@ -86,7 +86,7 @@ impl OfThreads {
         OfThreads(times.map(|(pid, times)| (pid, Intervals::new(times))).collect())
     }
 
-    pub fn during(&self, pid: u32, (from_ns, to_ns): (u64, u64)) -> Intervals {
+    fn during(&self, pid: u32, (from_ns, to_ns): (u64, u64)) -> Intervals {
         self.0.get(&pid).map(|own| own.within(from_ns, to_ns)).unwrap_or_default()
     }
 }
@@ -135,7 +135,7 @@ impl<'a> Waiting<'a> {
     }
 
     /// What its thread did; `None` if not all of that is known.
-    pub fn stays(&self, item: &Item) -> Option<Vec<Stay>> {
+    fn stays(&self, item: &Item) -> Option<Vec<Stay>> {
         // An operation of io_uring or aio can complete while its thread sleeps.
         let call = item.io.map(|io| io.call);
         let may_sleep = matches!(call, Some(Call::IoUringEnter | Call::IoSubmit));
@@ -146,24 +146,21 @@ impl<'a> Waiting<'a> {
     /// Where it is known when the thread slept.
     fn by_stays(&self, item: &Item, stays: &[Stay], idle: &Intervals) -> Vec<Wait<'a>> {
         let locked = self.locked.during(item.row.pid, item.during_ns());
-        let mut waits = Vec::new();
-        for stay in stays {
+        let of_stay = |stay: &Stay| {
             let when = Intervals::new([(stay.from_ns, stay.to_ns)]).overlap(idle);
-            match stay.doing {
-                Doing::Running => {
-                    // It may spin.
-                    waits.extend(parts(WaitedFor::Lock, &when.overlap(&locked)));
-                    waits.extend(parts(WaitedFor::Running, &when.minus(&locked)));
-                }
-                Doing::Ready => waits.extend(parts(WaitedFor::Cpu, &when)),
-                Doing::Asleep => {
-                    let (what, request) = self.slept_for(item.row.pid, stay);
-                    let asleep = parts(what, &when);
-                    waits.extend(asleep.map(|wait| Wait { woken: stay.woken, request, ..wait }));
-                }
-            }
-        }
-        waits
+            let (what, request) = match stay.doing {
+                Doing::Running => (WaitedFor::Running, None),
+                Doing::Ready => (WaitedFor::Cpu, None),
+                Doing::Asleep => self.slept_for(item.row.pid, stay),
+            };
+            // A thread that runs may spin.
+            let may_spin = stay.doing == Doing::Running;
+            let spins = if may_spin { when.overlap(&locked) } else { Intervals::default() };
+            let waits = parts(WaitedFor::Lock, &spins).chain(parts(what, &when.minus(&spins)));
+            let stay = Some(*stay);
+            waits.map(move |wait| Wait { stay, request, ..wait })
+        };
+        stays.iter().flat_map(of_stay).collect()
     }
 
     /// Why the thread slept: a pause or a lock that it had come to before, or what woke it.
@@ -222,8 +219,8 @@ impl<'a> Waiting<'a> {
     }
 }
 
-fn parts<'a>(what: WaitedFor, when: &Intervals) -> impl Iterator<Item = Wait<'a>> {
-    let part = move |(from_ns, to_ns)| Wait { what, from_ns, to_ns, woken: None, request: None };
+fn parts<'a>(what: WaitedFor, when: &Intervals) -> impl Iterator<Item = Wait<'a>> + use<'a> {
+    let part = move |(from_ns, to_ns)| Wait { what, from_ns, to_ns, stay: None, request: None };
     when.to_vec().into_iter().map(part)
 }
 

@@ -20,6 +20,7 @@ fn task(name: &str) -> SchedTask {
         LOADER => (31, 49),
         "other" => (32, 115),
         "kworker/1:1" => (58, 100),
+        "jbd2/loop0-8" => (70, 120),
         _ => (0, 120),
     };
     SchedTask { pid, comm: Comm::new(name.as_bytes()), prio }
@@ -85,7 +86,7 @@ fn waits_for_a_hog(script: &mut Script) {
     switch(script, 1_200, "other", "S", READER);
 }
 
-const WAITED_FOR_A_HOG: &str = "988.0 us of post runnable, waiting for CPU 1 where loader (31), real-time 50, ran for \
+const WAITED_FOR_A_HOG: &str = "988.0 us of post waiting for a CPU: CPU 1 where loader (31), real-time 50, ran for \
                                 888.0 us of it, woken after 12.0 us by an interrupt on top of loader (31)";
 
 #[test]
@@ -96,8 +97,8 @@ fn a_wait_for_a_cpu_names_who_had_it_longest_and_who_woke_the_thread() {
         "pid": 31, "comm": "loader", "class": "real_time", "priority": 50, "ns": 888_000
     });
     let longest = json!({"ns": 988_000, "cpu": 1, "woken": woken, "had_cpu": had_cpu});
-    let cause = json!({"cause": "cpu_wait", "ns": 988_000, "span": "post", "times": 1, "longest": longest,
-        "text": WAITED_FOR_A_HOG});
+    let cause = json!({"cause": "own_thread", "ns": 988_000, "span": "post", "waited_for": "cpu", "times": 1,
+        "longest": longest, "text": WAITED_FOR_A_HOG});
     assert_eq!(causes, [cause]);
     assert!(!missing.iter().any(|event| event.starts_with("sched:")), "{missing:?}");
 }
@@ -112,7 +113,7 @@ fn a_thread_that_lost_its_cpu_is_told_from_one_that_was_woken() {
         switch(script, 1_990, "other", "S", READER);
     });
     // Once for 1 us after it was woken, too.
-    let expected = "1781.0 us of post runnable, waiting for a CPU 2 times, longest 1780.0 us for CPU 1 where other (32), \
+    let expected = "1781.0 us of post waiting for a CPU 2 times, longest 1780.0 us: CPU 1 where other (32), \
                     nice -5, ran for 1780.0 us of it, preempted";
     assert_eq!(causes(&script.events), [expected]);
 }
@@ -134,7 +135,7 @@ fn a_sleep_before_the_first_bio_is_submission_and_names_its_waker() {
     script.events.sort_by_key(|event| event.time_ns);
     let expected = [
         "3000.0 us of submission asleep, woken by kworker/1:1 (58)",
-        "1910.0 us of submission running on a CPU",
+        "1910.0 us of submission running on a CPU 2 times, longest 1010.0 us",
     ];
     assert_eq!(causes(&script.events), expected);
     // Again, for a short time.
@@ -145,6 +146,17 @@ fn a_sleep_before_the_first_bio_is_submission_and_names_its_waker() {
     let expected =
         "3100.0 us of submission asleep 2 times, longest 3000.0 us, woken by kworker/1:1 (58)";
     assert_eq!(causes(&script.events)[0], expected);
+}
+
+#[test]
+fn a_sleep_that_the_journals_thread_ended_is_said_to_be_for_the_journal() {
+    let script = read(1_210, |script| {
+        switch(script, 120, READER, "D", IDLE);
+        wake(script, 1_200, "jbd2/loop0-8", Some(Context::Thread));
+        switch(script, 1_201, IDLE, "R", READER);
+    });
+    let expected = "1000.0 us of post waiting for the journal, woken by jbd2/loop0-8 (70)";
+    assert_eq!(causes(&script.events), [expected]);
 }
 
 #[test]
@@ -164,7 +176,7 @@ fn a_waking_that_comes_before_its_thread_has_left_the_cpu_counts() {
         switch(script, 120, READER, "D", LOADER);
         switch(script, 1_200, LOADER, "S", READER);
     });
-    let expected = "1000.0 us of post runnable, waiting for CPU 1 where loader (31), real-time 50, ran for 1000.0 us of it, \
+    let expected = "1000.0 us of post waiting for a CPU: CPU 1 where loader (31), real-time 50, ran for 1000.0 us of it, \
                     woken before by loader (31)";
     assert_eq!(causes(&script.events), [expected]);
 }
@@ -221,10 +233,7 @@ fn without_switches_of_others_it_is_told_who_had_the_cpu_last() {
         let mut events = read(1_210, waits_for_a_hog).events;
         events.retain(|event| !without(event));
         let found = &causes(&events)[0];
-        assert!(
-            found.contains("waiting for CPU 1 where other (32), nice -5, ran last, "),
-            "{found}"
-        );
+        assert!(found.contains(": CPU 1 where other (32), nice -5, ran last, "), "{found}");
     }
 }
 
@@ -242,7 +251,7 @@ fn a_writer_that_was_throttled_is_said_to_be_with_the_time_of_its_pauses() {
     script.at(15_900 * US).block('C', extent);
     script.at(16_000 * US).exit(Call::Write, 4096);
     script.events.sort_by_key(|event| event.time_ns);
-    let expected = "14000.0 us throttled in balance_dirty_pages (2 pauses)";
+    let expected = "14000.0 us of submission throttled in balance_dirty_pages";
     assert_eq!(causes(&script.events), [expected]);
 }
 
