@@ -133,7 +133,7 @@ def test_perfetto_shows_a_read_in_each_layer(ui: PerfettoUi) -> None:
     """The times are those of the trace's own clock, in ns."""
     rows = ui.rows(
         "select t.name, ts - trace_start(), dur from slice s join track t on t.id = track_id"
-        " where s.name = 'read 64K' order by ts"
+        " where s.name = 'read 64 KiB' order by ts"
     )
     assert rows == [
         ("submission (VFS)", 0, 2_000),
@@ -151,7 +151,7 @@ def test_perfetto_follows_each_flow_to_its_end(ui: PerfettoUi) -> None:
     layers = ui.rows(
         "with recursive way(id, track, request) as ("
         " select s.id, t.name, extract_arg(arg_set_id, 'debug.io') from slice s"
-        "  join track t on t.id = track_id where s.name = 'pread64 64K'"
+        "  join track t on t.id = track_id where s.name = 'pread64 64 KiB'"
         " union all select slice_in, t.name, extract_arg(s.arg_set_id, 'debug.request') from flow"
         "  join way on slice_out = way.id join slice s on s.id = slice_in"
         "  join track t on t.id = s.track_id)"
@@ -203,7 +203,7 @@ def test_the_questions_of_the_reference_page_have_answers(ui: PerfettoUi) -> Non
     questions = [question for block in blocks for question in block.split(";") if question.strip()]
     answers = [ui.rows(question) for question in questions]
     assert len(answers) == 2
-    assert answers[0][0] == (4, "write 512K", 90.0)
+    assert answers[0][0] == (4, "write 512 KiB", 90.0)
     assert ("readahead", 1, 0.069) in answers[1]
 
 

@@ -46,10 +46,6 @@ pub enum EventKind {
     RequestMerge(Extent),
     /// `block:block_getrq` (G): a request, and so a tag, is allocated for it.
     GetRequest(Extent),
-    /// `block:block_plug` (P), for the thread.
-    Plug,
-    /// `block:block_unplug` (U), for the thread.
-    Unplug,
     /// `block:block_rq_insert` (I): inserted into the scheduler.
     Insert(Extent),
     /// `block:block_rq_issue` (D): issued to the driver.
@@ -64,10 +60,8 @@ pub enum EventKind {
     HardwareStart(Command),
     /// The command is done: `mmc:mmc_request_done`, `nvme:nvme_complete_rq`, `scsi:scsi_dispatch_cmd_done`.
     HardwareDone(Command),
-    /// `irq:irq_handler_entry`.
-    IrqEnter { irq: u32 },
-    /// `irq:irq_handler_exit`.
-    IrqExit { irq: u32 },
+    /// `irq:irq_handler_entry` or `irq_handler_exit`.
+    Interrupt,
     /// `io_uring:io_uring_submit_req` (`io_uring_submit_sqe` before 6.4): the kernel's request, as a key, whether its
     /// polling thread submits it, and which call does what is asked for, if the event says so and there is one.
     UringSubmit { request: u64, sq_thread: bool, operation: Option<Call> },
@@ -166,6 +160,12 @@ impl Dev {
     /// From the kernel's own encoding, which trace events use: 20 bits of minor.
     pub fn from_kernel(dev: u32) -> Dev {
         Dev { major: dev >> 20, minor: dev & ((1 << 20) - 1) }
+    }
+
+    /// From `8:0` or `8,0`.
+    pub fn parse(text: &str) -> Option<Dev> {
+        let (major, minor) = text.split_once([',', ':'])?;
+        Some(Dev { major: major.parse().ok()?, minor: minor.parse().ok()? })
     }
 
     /// In the kernel's encoding.

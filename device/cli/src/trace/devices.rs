@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 use steadyio_trace::event::Dev;
 use steadyio_trace::io::Trace;
-use steadyio_trace::source::capture::devices::{Stack, parse};
+use steadyio_trace::source::capture::devices::Stack;
 
 const SYSFS: &str = "/sys/dev/block";
 
 /// `text` is MAJOR:MINOR, a node, a mount point or anything in a file system, or a kernel name.
 pub fn find(text: &str) -> anyhow::Result<Stack> {
-    let dev = match parse(text) {
+    let dev = match Dev::parse(text) {
         Some(dev) => dev,
         None => of_path(text).with_context(|| format!("--device {text}"))?,
     };
@@ -24,7 +24,7 @@ pub fn find(text: &str) -> anyhow::Result<Stack> {
 
 /// From `MAJOR:MINOR` only: of a trace of another machine.
 pub fn find_number(text: &str) -> anyhow::Result<Stack> {
-    let dev = parse(text).ok_or_else(|| {
+    let dev = Dev::parse(text).ok_or_else(|| {
         anyhow!(
             "--device {text}: files have no device names, so it must be MAJOR:MINOR, such as 179:0"
         )
@@ -37,7 +37,7 @@ pub fn find_named(text: &str, names: &BTreeMap<Dev, String>) -> anyhow::Result<S
     let name = text.trim_start_matches("/dev/");
     let named = names.iter().find(|(_, known)| *known == name).map(|(dev, _)| *dev);
     let dev = named
-        .or_else(|| parse(text))
+        .or_else(|| Dev::parse(text))
         .ok_or_else(|| anyhow!("--device {text}: the traced machine has no device of that name"))?;
     Ok(Stack::unknown(dev))
 }

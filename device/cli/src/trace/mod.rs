@@ -26,7 +26,7 @@ use steadyio_trace::report::record::{Question, Record};
 use steadyio_trace::report::rows::{self, rows};
 use steadyio_trace::report::shown::Shown;
 use steadyio_trace::report::spans_file;
-use steadyio_trace::source::capture::devices::{Stack, names, parse};
+use steadyio_trace::source::capture::devices::{Stack, names};
 
 use crate::record_file::RecordFile;
 
@@ -89,8 +89,9 @@ impl Origin {
         Ok(match (from, kept) {
             (Source::Files, Some(meta)) => {
                 let named = meta.device_names.iter();
-                let names: BTreeMap<Dev, String> =
-                    named.filter_map(|(dev, name)| Some((parse(dev)?, name.clone()))).collect();
+                let names: BTreeMap<Dev, String> = named
+                    .filter_map(|(dev, name)| Some((Dev::parse(dev)?, name.clone())))
+                    .collect();
                 Origin {
                     device: device.map(|text| devices::find_named(text, &names)).transpose()?,
                     names,

@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use steadyio_core::interrupt::Interrupt;
 use steadyio_trace::event::Dev;
-use steadyio_trace::source::capture::devices;
 use steadyio_watch::server::{Address, Latest, Server};
 use steadyio_watch::sysfs::Sysfs;
 use steadyio_watch::watch::{Interval, Look, Watch, cpu_ns};
@@ -128,7 +127,7 @@ fn flight(arguments: &Arguments) -> anyhow::Result<Option<FlightRecorder>> {
     let number = |device: &PathBuf| {
         let name = sysfs.find(device)?;
         let text = sysfs.disk(&name).read("dev").with_context(|| format!("{name}/dev"))?;
-        devices::parse(text.trim()).with_context(|| format!("{name}/dev: {text}"))
+        Dev::parse(text.trim()).with_context(|| format!("{name}/dev: {text}"))
     };
     let devices: anyhow::Result<Vec<Dev>> = arguments.devices.iter().map(number).collect();
     let (max, memory) = (arguments.traces_max, arguments.traces_memory);

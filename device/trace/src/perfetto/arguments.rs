@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The names of slices, and what Perfetto shows when one is selected.
+//! What Perfetto shows when a slice is selected.
 
 use super::messages::DebugAnnotation;
 use super::strings::Strings;
@@ -10,14 +10,6 @@ use crate::report::words::inode;
 
 /// Unknown and default values are omitted.
 pub type Arguments = Vec<DebugAnnotation>;
-
-/// As "read 64K" or "pread64 64K": the same for all alike, so that Perfetto adds them up.
-pub fn name(what: &str, bytes: u64) -> String {
-    match bytes {
-        0 => what.to_string(),
-        bytes => format!("{what} {}", size(bytes)),
-    }
-}
 
 /// Of each slice of a request; `index` is that in the trace.
 pub fn of_request(strings: &mut Strings, index: usize, request: &Request) -> Arguments {
@@ -79,11 +71,4 @@ fn op(op: Op) -> String {
     ];
     let set = flags.into_iter().filter_map(|(set, name)| set.then_some(name));
     std::iter::once(op.kind.into_str()).chain(set).collect::<Vec<_>>().join(" ")
-}
-
-/// Short, but exact: in the largest unit that divides it.
-fn size(bytes: u64) -> String {
-    const UNITS: [(u64, &str); 3] = [(1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")];
-    let whole = UNITS.into_iter().find(|(unit, _)| bytes % unit == 0);
-    whole.map_or(format!("{bytes}B"), |(unit, name)| format!("{}{name}", bytes / unit))
 }

@@ -20,7 +20,7 @@ use crate::report::groups::counts;
 use crate::report::rows::Item;
 use crate::report::thread_time::runs;
 use crate::report::waiting::{Wait, WaitedFor, Waiting};
-use crate::report::words::{Names, device_name};
+use crate::report::words::{Names, device_name, op_and_size};
 
 /// A trace as it is drawn.
 #[derive(Default)]
@@ -76,7 +76,7 @@ impl Timeline {
         let lanes = self.lanes(&name, group, 0, times);
         for (OnThread { io, item, waits }, track) in own.into_iter().zip(lanes) {
             let call = item.row.call.unwrap_or_default();
-            let mut event = self.named(&arguments::name(call, item.row.bytes.unwrap_or(0)));
+            let mut event = self.named(&op_and_size(call, item.row.bytes.unwrap_or(0)));
             if let Some(io) = io {
                 event.debug_annotations = arguments::of_io(&mut self.strings, io, &item.row);
                 let own = trace.ios[io].requests.iter();
@@ -135,7 +135,8 @@ impl Timeline {
 
     fn request_event(&mut self, trace: &Trace, slice: &Slice) -> TrackEvent {
         let (request, id) = (&trace.requests[slice.request], request_id(slice.request));
-        let mut name = arguments::name(request.op.kind.into_str(), request.bytes);
+        // The same for all alike, so that Perfetto adds them up.
+        let mut name = op_and_size(request.op.kind.into_str(), request.bytes);
         let mut known = arguments::of_request(&mut self.strings, slice.request, request);
         if let Some(piece) = slice.piece {
             name.push_str(&format!(" {}/{}", piece + 1, request.pieces.len()));

@@ -93,8 +93,7 @@ impl<'a> Fields<'a> {
         let Some(text) = self.text(slot) else {
             return Some(Dev::from_kernel(self.number(slot)?));
         };
-        let (major, minor) = text.split_once([',', ':'])?;
-        let dev = Dev { major: major.parse().ok()?, minor: minor.parse().ok()? };
+        let dev = Dev::parse(text)?;
         (Dev::from_kernel(dev.to_kernel()) == dev).then_some(dev)
     }
 

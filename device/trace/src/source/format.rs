@@ -37,42 +37,24 @@ pub struct Field {
     pub elsewhere_from: Option<usize>,
 }
 
-/// A format file does not say what it has to say.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {what}")]
-pub struct FormatError {
-    /// The first is 1; the line behind the last if something is not there at all.
-    pub line: u64,
-    pub what: String,
-}
-
 impl Format {
-    pub fn parse(text: &str) -> Result<Format, FormatError> {
+    /// Of the text of a `format`; or what is wrong with it.
+    pub fn parse(text: &str) -> Result<Format, String> {
         let header = text.lines().take_while(|line| !line.starts_with("print fmt:"));
-        let mut numbered = (1..).zip(header.clone());
-        let id = numbered.find_map(|(line, text)| Some((line, text.strip_prefix("ID:")?.trim())));
-        let line = text.lines().count() as u64 + 1;
-        let (line, id) = id.ok_or(FormatError { line, what: "no line \"ID:\"".into() })?;
-        let what = format!("ID {id:?} is not a u16");
-        let id = id.parse().map_err(|_| FormatError { line, what })?;
+        let id = header.clone().find_map(|line| Some(line.strip_prefix("ID:")?.trim()));
+        let id = id.ok_or("no line \"ID:\"")?;
+        let id = id.parse().map_err(|_| format!("ID {id:?} is not a u16"))?;
         Ok(Format { id, fields: fields(header)? })
     }
 }
 
 /// Those of all lines that begin with `field:`.
-fn fields<'a>(lines: impl Iterator<Item = &'a str>) -> Result<Vec<Field>, FormatError> {
-    let (mut fields, mut count) = (Vec::new(), 0);
-    for (line, text) in (1..).zip(lines) {
-        count = line;
-        if text.trim_start().starts_with("field:") {
-            let what = || format!("{:?} is not `field:TYPE NAME; offset:…; size:…;`", text.trim());
-            fields.push(field(text).ok_or_else(|| FormatError { line, what: what() })?);
-        }
-    }
-    match fields.is_empty() {
-        true => Err(FormatError { line: count + 1, what: "no line \"field:\"".into() }),
-        false => Ok(fields),
-    }
+fn fields<'a>(lines: impl Iterator<Item = &'a str>) -> Result<Vec<Field>, String> {
+    let lines = lines.map(str::trim).filter(|line| line.starts_with("field:"));
+    let expected = |line| format!("{line:?} is not `field:TYPE NAME; offset:…; size:…;`");
+    let fields = lines.map(|line| field(line).ok_or_else(|| expected(line)));
+    let fields: Vec<Field> = fields.collect::<Result<_, _>>()?;
+    if fields.is_empty() { Err("no line \"field:\"".into()) } else { Ok(fields) }
 }
 
 fn field(line: &str) -> Option<Field> {
@@ -103,8 +85,8 @@ pub struct PageFormat {
 }
 
 impl PageFormat {
-    /// Reads the text of `events/header_page`.
-    pub fn parse(text: &str) -> Result<PageFormat, FormatError> {
+    /// Of the text of `events/header_page`; or what is wrong with it.
+    pub fn parse(text: &str) -> Result<PageFormat, String> {
         let fields = fields(text.lines())?;
         let find = |name: &str| fields.iter().find(|field| field.name == name);
         let known = || {
@@ -117,9 +99,6 @@ impl PageFormat {
             let page_size = data.offset + data.size;
             known.then_some(PageFormat { commit_size, data_offset, page_size })
         };
-        known().ok_or_else(|| FormatError {
-            line: text.lines().count() as u64 + 1,
-            what: "not the layout of a page that Linux has had since 2.6.30".into(),
-        })
+        known().ok_or("not the layout of a page that Linux has had since 2.6.30".into())
     }
 }

@@ -24,7 +24,7 @@ pub enum Detail {
     /// What the spans and the causes need.
     #[default]
     Summary,
-    /// Plugs, interrupts and the page cache too, which happen more often than I/Os.
+    /// Interrupts and the page cache too, which happen more often than I/Os.
     Fine,
 }
 
@@ -155,8 +155,6 @@ fn block() -> Vec<Wanted> {
         row("block block_bio_frontmerge", Summary, EXTENT, BIO, |f| Some(EventKind::FrontMerge(f.extent()?))),
         row("block block_rq_merge", Summary, EXTENT, REQUEST, |f| Some(EventKind::RequestMerge(f.extent()?))),
         row("block block_getrq", Summary, EXTENT, BIO, |f| Some(EventKind::GetRequest(f.extent()?))),
-        row("block block_plug", Fine, "", &["[{comm:n}]"], |_| Some(EventKind::Plug)),
-        row("block block_unplug", Fine, "", &["[{comm:n}] {:d}"], |_| Some(EventKind::Unplug)),
         row("block block_rq_insert", Summary, EXTENT, REQUEST, |f| Some(EventKind::Insert(f.extent()?))),
         row("block block_rq_issue", Summary, EXTENT, REQUEST, |f| Some(EventKind::Issue(f.extent()?))),
         row("block block_rq_requeue", Summary, EXTENT, ENDED, |f| Some(EventKind::Requeue(f.extent()?))),
@@ -195,10 +193,8 @@ fn drivers() -> Vec<Wanted> {
             |f| nvme(f).map(EventKind::HardwareDone)),
         row("scsi scsi_dispatch_cmd_start", Summary, SCSI, SCSI_TEXT, |f| scsi(f).map(EventKind::HardwareStart)),
         row("scsi scsi_dispatch_cmd_done", Summary, SCSI, SCSI_TEXT, |f| scsi(f).map(EventKind::HardwareDone)),
-        row("irq irq_handler_entry", Fine, "irq", &["irq={irq:d} name={*}"],
-            |f| Some(EventKind::IrqEnter { irq: f.number(0)? })),
-        row("irq irq_handler_exit", Fine, "irq", &["irq={irq:d} ret={*}"],
-            |f| Some(EventKind::IrqExit { irq: f.number(0)? })),
+        row("irq irq_handler_entry", Fine, "", &["irq={:d} name={*}"], |_| Some(EventKind::Interrupt)),
+        row("irq irq_handler_exit", Fine, "", &["irq={:d} ret={*}"], |_| Some(EventKind::Interrupt)),
     ]
 }
 

@@ -118,7 +118,7 @@ impl Flushes {
                 let empty = extent.sectors == 0 && extent.op.kind != OpKind::Flush;
                 empty && (event.pid, extent.dev) == (pid, dev)
             }
-            EventKind::IrqEnter { .. } | EventKind::IrqExit { .. } => true,
+            EventKind::Interrupt => true,
             _ => false,
         };
         self.closing.retain(|(cpu, dev)| *cpu != event.cpu || goes_on(*dev, event.pid));

@@ -111,21 +111,15 @@ pub fn names() -> BTreeMap<Dev, String> {
     let named = |entry: fs::DirEntry| {
         let target = fs::read_link(entry.path()).ok()?;
         let name = target.file_name()?.to_string_lossy().into_owned();
-        Some((parse(entry.file_name().to_str()?)?, name))
+        Some((Dev::parse(entry.file_name().to_str()?)?, name))
     };
     let entries = fs::read_dir(SYSFS).into_iter().flatten().flatten();
     entries.filter_map(named).collect()
 }
 
-/// From `MAJOR:MINOR`.
-pub fn parse(text: &str) -> Option<Dev> {
-    let (major, minor) = text.split_once(':')?;
-    Some(Dev { major: major.parse().ok()?, minor: minor.parse().ok()? })
-}
-
 /// From the file `dev`, such as `8:1`.
 fn number(folder: &Path) -> io::Result<Dev> {
     let text = fs::read_to_string(folder.join("dev"))?;
-    let number = parse(text.trim());
+    let number = Dev::parse(text.trim());
     number.ok_or_else(|| io::Error::other(format!("{}: {text:?}", folder.join("dev").display())))
 }

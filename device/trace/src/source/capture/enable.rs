@@ -96,7 +96,7 @@ fn enable_one(
     };
     let dir = format!("events/{system}/{name}");
     let format = instance.read(&format!("{dir}/format"))?;
-    let readable = Format::parse(&format).map_err(|error| error.to_string());
+    let readable = Format::parse(&format);
     if let Err(why) = readable.and_then(|format| Decoder::default().add(row, &format)) {
         return missing(&row.name, why);
     }

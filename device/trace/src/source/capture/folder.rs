@@ -14,7 +14,7 @@ use super::cpu_data::CpuData;
 use super::enable::{Enabled, EnabledEvent, Unreadable};
 use super::{Options, Trigger, devices};
 use crate::source::decode::Decoder;
-use crate::source::format::{Format, FormatError, PageFormat};
+use crate::source::format::{Format, PageFormat};
 use crate::source::table::{self, Detail};
 use crate::source::{Position, Problem};
 
@@ -158,19 +158,18 @@ impl Meta {
 
     /// How to read the pages; `name` is what problems call the trace.
     pub(super) fn decoder(&self, name: &Path) -> Result<Decoder, Problem> {
-        let in_file = |file: PathBuf| {
-            move |error: FormatError| problem(&file, Position::Line(error.line), error.what)
+        let in_file = |file| {
+            let path = name.join(file);
+            move |what| problem(&path, Position::Whole, what)
         };
-        let page = PageFormat::parse(&self.header_page).map_err(in_file(name.join(HEADER_PAGE)))?;
+        let page = PageFormat::parse(&self.header_page).map_err(in_file(HEADER_PAGE.into()))?;
         let mut decoder = Decoder::new(page);
         for event in &self.events {
-            let path = name.join(format_path(event));
-            let format = Format::parse(&event.format).map_err(in_file(path.clone()))?;
+            let format = Format::parse(&event.format).map_err(in_file(format_path(event)))?;
             let row = table::by_name(event.name.as_bytes());
             // An event that a later version captured may be unknown here: its records are skipped.
             if let Some(row) = row.filter(|row| row.system == event.system) {
-                let added = decoder.add(row, &format);
-                added.map_err(|why| problem(&path, Position::Whole, why))?;
+                decoder.add(row, &format).map_err(in_file(format_path(event)))?;
             }
         }
         Ok(decoder)

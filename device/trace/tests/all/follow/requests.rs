@@ -276,7 +276,7 @@ fn a_loss_leaves_nothing_that_it_may_have_touched() {
     // CPU 1 says at 300 that it lost events since 150: the end of `place` may be among them.
     script
         .events
-        .insert(6, script.clone().at(150).on(1).what(EventKind::Plug).events.pop().unwrap());
+        .insert(6, script.clone().at(150).on(1).what(EventKind::LockEnd).events.pop().unwrap());
     script.at(300).on(1).what(EventKind::Lost { count: 3, since_ns: None });
     script.at(310).on(0).by(0).block('C', place);
     read(&mut script, 7, 400, 64);
@@ -293,7 +293,7 @@ fn what_ended_in_the_time_of_a_loss_is_taken_back() {
     read(&mut script, 7, 200, 64);
     script
         .events
-        .insert(6, script.clone().at(150).on(1).what(EventKind::Plug).events.pop().unwrap());
+        .insert(6, script.clone().at(150).on(1).what(EventKind::LockEnd).events.pop().unwrap());
     script.at(400).on(1).what(EventKind::Lost { count: 1, since_ns: None });
     let trace = script.follow();
     assert_eq!((trace.account.matched, trace.account.hit_by_loss), (1, 1));

@@ -9,7 +9,7 @@ use steadyio_trace::event::{Comm, Event, EventKind};
 use steadyio_trace::io::Processes;
 use steadyio_trace::sched::{SchedTask, Switch};
 
-/// As "read 64K 2-9", in us.
+/// As "read 64 KiB 2-9", in us.
 fn in_words(slices: &[&Slice]) -> Vec<String> {
     let us = |ns: u64| (ns - BEGIN_NS) / 1_000;
     let text = |s: &&Slice| format!("{} {}-{}", s.name, us(s.begin_ns), us(s.end_ns.unwrap()));
@@ -23,25 +23,25 @@ fn a_request_has_a_slice_in_each_layer_that_it_passes() {
         (
             "0",
             &[
-                "submission (VFS): read 64K 0-2",
-                "block layer: read 64K 2-9",
-                "driver: read 64K 9-12",
-                "device: read 64K 12-92",
-                "completion: read 64K 92-99",
+                "submission (VFS): read 64 KiB 0-2",
+                "block layer: read 64 KiB 2-9",
+                "driver: read 64 KiB 9-12",
+                "device: read 64 KiB 12-92",
+                "completion: read 64 KiB 92-99",
             ],
         ),
         // Between its pieces it is in the block layer again.
         (
             "4",
             &[
-                "block layer: write 512K 60-70",
-                "driver: write 512K 70-75",
-                "device: write 512K 1/3 75-148",
-                "completion: write 512K 148-150",
-                "block layer: write 512K 150-180",
-                "device: write 512K 2/3 180-200",
-                "block layer: write 512K 200-250",
-                "device: write 512K 3/3 250-400",
+                "block layer: write 512 KiB 60-70",
+                "driver: write 512 KiB 70-75",
+                "device: write 512 KiB 1/3 75-148",
+                "completion: write 512 KiB 148-150",
+                "block layer: write 512 KiB 150-180",
+                "device: write 512 KiB 2/3 180-200",
+                "block layer: write 512 KiB 200-250",
+                "device: write 512 KiB 3/3 250-400",
             ],
         ),
         // The second of a call is submitted after the first.
@@ -101,7 +101,7 @@ fn calls_of_a_thread_that_overlap_have_lanes_of_their_own() {
     let file = File::of(&sample::trace());
     let ring = file.on("reader 1202");
     let names: Vec<&str> = ring.iter().map(|slice| slice.name.as_str()).collect();
-    assert_eq!(names, ["io_uring_enter 4K", "io_uring_enter 4K"]);
+    assert_eq!(names, ["io_uring_enter 4 KiB", "io_uring_enter 4 KiB"]);
     assert_ne!(ring[0].track, ring[1].track);
     let sync = file.on("reader 1201");
     assert_eq!(sync[0].track, sync[1].track);

@@ -85,8 +85,6 @@ fn body(form: Form, event: &Event) -> (&'static str, String, String) {
             let target = format!("{},{} {}", dev.major, dev.minor, letters(*op));
             block("split", format!("{target} {sector} / {new_sector} [{comm}]"))
         }
-        EventKind::Plug => block("plug", format!("[{comm}]")),
-        EventKind::Unplug => block("unplug", format!("[{comm}] 3")),
         EventKind::RequestMerge(extent) => request("rq_merge", extent),
         EventKind::Insert(extent) => request("rq_insert", extent),
         EventKind::Issue(extent) => request("rq_issue", extent),
@@ -142,12 +140,7 @@ fn elsewhere(event: &Event, what: &EventKind) -> (&'static str, String, String) 
         }
         EventKind::HardwareStart(command) => command_start(command),
         EventKind::HardwareDone(command) => command_done(command),
-        EventKind::IrqEnter { irq } => {
-            named("irq", "irq_handler_entry", format!("irq={irq} name=a b"))
-        }
-        EventKind::IrqExit { irq } => {
-            named("irq", "irq_handler_exit", format!("irq={irq} ret=handled"))
-        }
+        EventKind::Interrupt => named("irq", "irq_handler_exit", "irq=36 ret=handled".into()),
         EventKind::UringSubmit { request, sq_thread, .. } => named(
             "io_uring",
             "io_uring_submit_req",

@@ -389,11 +389,8 @@ fn a_damaged_folder_is_a_problem_with_its_place() {
 
     replace(&dir.join("formats/block/block_rq_issue"), "ID: ", "ID: x");
     let problem = Captured::open(&dir).unwrap_err();
-    assert_eq!(
-        (problem.place, problem.file.ends_with("block_rq_issue")),
-        (Position::Line(2), true),
-        "{problem}"
-    );
+    assert!(problem.file.ends_with("block_rq_issue"), "{problem}");
+    assert!(problem.what.contains("ID \"x"), "{problem}");
     replace(&dir.join("capture.json"), "trace-capture/1", "trace-capture/9");
     assert!(Captured::open(&dir).unwrap_err().what.contains("trace-capture/9"));
     replace(&dir.join("capture.json"), "\"clock\"", "\"cloc\"");

@@ -93,19 +93,19 @@ fn a_field_has_name_place_and_kind() {
 }
 
 #[test]
-fn a_bad_format_is_an_error_that_names_its_line() {
+fn a_bad_format_is_an_error_that_has_its_line() {
     let cases = [
-        ("", 1, "ID:"),
-        ("name: a\n", 2, "ID:"),
-        ("name: a\nID: 70000\n", 2, "70000"),
-        ("name: a\nID: 7\nformat:\n", 4, "field:"),
-        ("name: a\nID: 7\n\tfield:int x;\tsize:4;\n", 3, "offset"),
-        ("name: a\nID: 7\n\tfield:int x;\toffset:-4;\tsize:4;\n", 3, "-4"),
-        ("name: a\nID: 7\n\tfield:;\toffset:4;\tsize:4;\n", 3, "NAME"),
+        ("", "ID:"),
+        ("name: a\n", "ID:"),
+        ("name: a\nID: 70000\n", "70000"),
+        ("name: a\nID: 7\nformat:\n", "field:"),
+        ("name: a\nID: 7\n\tfield:int x;\tsize:4;\n", "field:int x;\\tsize:4"),
+        ("name: a\nID: 7\n\tfield:int x;\toffset:-4;\tsize:4;\n", "-4"),
+        ("name: a\nID: 7\n\tfield:;\toffset:4;\tsize:4;\n", "field:;"),
     ];
-    for (text, line, names) in cases {
+    for (text, names) in cases {
         let error = Format::parse(text).unwrap_err();
-        assert!(error.line == line && error.what.contains(names), "{text:?}: {error}");
+        assert!(error.contains(names), "{text:?}: {error}");
     }
 }
 

@@ -20,7 +20,7 @@ fn sample(format: Format, name: &str) -> Vec<Event> {
 #[test]
 fn the_samples_of_all_forms_of_ftrace_say_the_same() {
     let trace = sample(Ftrace, "host-trace.txt");
-    assert!(trace.len() > 500, "{}", trace.len());
+    assert!(trace.len() > 400, "{}", trace.len());
     let report = sample(Ftrace, "host-report-t.txt");
     assert_eq!(trace.len(), report.len());
     for (one, other) in trace.iter().zip(&report) {
@@ -112,26 +112,27 @@ fn names_of_threads_may_look_like_anything() {
         ));
         let Event { time_ns, cpu, pid: found_pid, comm: found, what } = events[0];
         assert_eq!((found.to_string().as_str(), found_pid), (comm, pid), "{thread}");
-        assert_eq!((cpu, time_ns, what), (3, 5_000_001_000, EventKind::IrqExit { irq: 1 }));
+        assert_eq!((cpu, time_ns, what), (3, 5_000_001_000, EventKind::Interrupt));
     }
 }
 
 #[test]
 fn a_thread_without_a_name_takes_it_from_the_event() {
-    let (events, _) = read(Ftrace, "<...>-12 [003] ..... 5.000001: block_plug: [dd]\n");
+    let (events, _) =
+        read(Ftrace, "<...>-12 [003] ..... 5.000001: block_bio_queue: 8,0 R 8 + 8 [dd]\n");
     assert_eq!(events[0].comm.to_string(), "dd");
 }
 
 #[test]
 fn losses_come_with_the_event_behind_them() {
     let text = "# entries-in-buffer/entries-written: 10/30   #P:2\n\
-                sh-10 [001] ..... 1.000001: block_plug: [sh]\n\
+                sh-10 [001] ..... 1.000001: contention_end: 0x1 (ret=0)\n\
                 ##### CPU 0 buffer started ####\n\
-                sh-11 [000] ..... 1.000002: block_plug: [sh]\n\
+                sh-11 [000] ..... 1.000002: contention_end: 0x1 (ret=0)\n\
                 CPU:1 [LOST 12 EVENTS]\n\
                 sh-10 [001] ..... 1.000003: unknown: 1\n\
                 CPU:0 [EVENTS DROPPED]\n\
-                sh-10 [000] ..... 1.000004: block_plug: [sh]\n\
+                sh-10 [000] ..... 1.000004: contention_end: 0x1 (ret=0)\n\
                 CPU:0 [LOST EVENTS]\n";
     let lost = |text, format| {
         let loss = |event: Event| match event.what {
@@ -161,7 +162,7 @@ fn events_and_stacks_that_nobody_needs_are_counted() {
                 sh-10 [001] 1.000003: sys_getpid -> 0x1\n\
                 sh-10 [001] 1.000004: vfs_read <-ksys_read\n \
                 => vfs_read\n";
-    let perf = "dd 7 [000] 1.000001: block:block_plug: [dd]\n\
+    let perf = "dd 7 [000] 1.000001: lock:contention_end: 0x1 (ret=0)\n\
                 \tffffffff81b4757f blk_start_plug+0xcf ([kernel.kallsyms])\n\
                 \n\
                 dd 7 [000] 1.000002: sched:sched_move_numa: a ==> b\n\
@@ -175,7 +176,7 @@ fn events_and_stacks_that_nobody_needs_are_counted() {
 
 #[test]
 fn neighbours_in_the_wrong_order_are_put_right() {
-    let text = "sh-10 [001] 1.000005: block_plug: [sh]\nsh-11 [000] 1.000004: block_plug: [sh]\n";
+    let text = "sh-10 [001] 1.000005: contention_end: 0x1 (ret=0)\nsh-11 [000] 1.000004: contention_end: 0x1 (ret=0)\n";
     let (events, problems) = read(Ftrace, text);
     assert_eq!(problems, []);
     assert_eq!([events[0].time_ns, events[1].time_ns], [1_000_004_000, 1_000_005_000]);
@@ -183,9 +184,10 @@ fn neighbours_in_the_wrong_order_are_put_right() {
 
 #[test]
 fn a_second_trace_in_the_file_is_a_problem() {
-    let mut text: String =
-        (0..2000).map(|place| format!("sh-10 [001] 9.{place:06}: block_plug: [sh]\n")).collect();
-    text.push_str("sh-10 [001] 1.000001: block_plug: [sh]\n");
+    let mut text: String = (0..2000)
+        .map(|place| format!("sh-10 [001] 9.{place:06}: contention_end: 0x1 (ret=0)\n"))
+        .collect();
+    text.push_str("sh-10 [001] 1.000001: contention_end: 0x1 (ret=0)\n");
     let (events, problems) = read(Ftrace, &text);
     assert_eq!((events.len(), problems.len()), (2000, 1));
     assert_eq!(problems[0].place, Position::Line(2001));
@@ -194,7 +196,7 @@ fn a_second_trace_in_the_file_is_a_problem() {
 
 #[test]
 fn line_ends_and_a_byte_order_mark_do_not_matter() {
-    let line = "sh-10 [001] 1.000001: block_plug: [sh]\r\n";
+    let line = "sh-10 [001] 1.000001: contention_end: 0x1 (ret=0)\r\n";
     let (events, problems) = read(Ftrace, &format!("\u{feff}{line}{line}"));
     assert_eq!((events.len(), problems), (2, vec![]));
 }
@@ -205,7 +207,7 @@ fn a_line_that_is_understood_in_part_is_no_event() {
         (Ftrace, "1.000001: ", "block_rq_issue: 8,0 R 4096 () 20x8 + 8 [sh]", "` + ` at `x8"),
         (Ftrace, "1.000001: ", "block_rq_issue: 8,0 R 4096 () 2048 + 8 [sh", "expected `]`"),
         (Ftrace, "1.000001: ", "block_rq_issue: 8,0 r 4096 () 2048 + 8 [sh]", "an operation"),
-        (Ftrace, "1.000001: ", "block_plug: [sh] x", "the end of the line"),
+        (Ftrace, "1.000001: ", "contention_end: 0x1 (ret=0) x", "the end of the line"),
         (
             Ftrace,
             "1.000001: ",
@@ -217,17 +219,17 @@ fn a_line_that_is_understood_in_part_is_no_event() {
         (Ftrace, "1.000001: ", "sys_read -> 4k", "the end of the line"),
         (Ftrace, "1.000001: ", "sched_waking: comm=dd pid=60 prio=120", "` target_cpu=`"),
         (Ftrace, "1.000001: ", "sched_switch: a:5 [120] S ==> b:6", "` [`"),
-        (Ftrace, "1,000001: ", "block_plug: [sh]", "SECONDS.DECIMALS"),
-        (Ftrace, "1.0001: ", "block_plug: [sh]", "SECONDS.DECIMALS"),
-        (Ftrace, "99999999999.000001: ", "block_plug: [sh]", "SECONDS.DECIMALS"),
+        (Ftrace, "1,000001: ", "contention_end: 0x1 (ret=0)", "SECONDS.DECIMALS"),
+        (Ftrace, "1.0001: ", "contention_end: 0x1 (ret=0)", "SECONDS.DECIMALS"),
+        (Ftrace, "99999999999.000001: ", "contention_end: 0x1 (ret=0)", "SECONDS.DECIMALS"),
         (Ftrace, "1.000001: ", "", "the name of an event"),
         (Ftrace, "1.000001: ", "block plug", "EVENT: VALUES"),
-        (Ftrace, "..... 77: ", "block_plug: [sh]", "trace clock mono"),
-        (Perf, "1,000001: ", "block:block_plug: [dd]", "LC_ALL=C"),
-        (Perf, "1.00001: ", "block:block_plug: [dd]", "6 or 9 decimals"),
-        (Perf, "1.000001: ", "block_plug: [dd]", "SYSTEM:EVENT: VALUES"),
+        (Ftrace, "..... 77: ", "contention_end: 0x1 (ret=0)", "trace clock mono"),
+        (Perf, "1,000001: ", "lock:contention_end: 0x1 (ret=0)", "LC_ALL=C"),
+        (Perf, "1.00001: ", "lock:contention_end: 0x1 (ret=0)", "6 or 9 decimals"),
+        (Perf, "1.000001: ", "contention_end: 0x1 (ret=0)", "SYSTEM:EVENT: VALUES"),
         (Perf, "1.000001: ", "250000 cycles: ffff", "SYSTEM:EVENT: VALUES"),
-        (Perf, "1.000001: ", "block:block_plug: [dd", "expected `]`"),
+        (Perf, "1.000001: ", "block:block_bio_queue: 8,0 R 8 + 8 [dd", "expected `]`"),
         (Perf, "1.000001: ", "PERF_RECORD_LOST lost x", "expected lost at `x`"),
     ] {
         let thread = if format == Perf { "dd 7 [000]" } else { "sh-10 [001]" };
@@ -235,12 +237,16 @@ fn a_line_that_is_understood_in_part_is_no_event() {
     }
     for (format, line, expected) in [
         (Ftrace, "hello", "COMM-PID [CPU]"),
-        (Ftrace, "a-name-that-is-too-long-10 [001] 1.000001: block_plug: [sh]", "COMM-PID [CPU]"),
+        (
+            Ftrace,
+            "a-name-that-is-too-long-10 [001] 1.000001: contention_end: 0x1 (ret=0)",
+            "COMM-PID [CPU]",
+        ),
         (Ftrace, "# tracer: function_graph", "tracer nop"),
         (Ftrace, "# entries-in-buffer/entries-written: 10/x", "two numbers of entries"),
         (Ftrace, "CPU:1 [LOST x EVENTS]", "CPU:NUMBER [LOST COUNT EVENTS]"),
-        (Perf, "dd 7 1.000001: block:block_plug: [dd]", "COMM TID [CPU] TIME: EVENT"),
-        (Perf, "dd [000] 1.000001: block:block_plug: [dd]", "COMM TID [CPU] TIME: EVENT"),
+        (Perf, "dd 7 1.000001: lock:contention_end: 0x1 (ret=0)", "COMM TID [CPU] TIME: EVENT"),
+        (Perf, "dd [000] 1.000001: lock:contention_end: 0x1 (ret=0)", "COMM TID [CPU] TIME: EVENT"),
     ] {
         is_problem(format, line, expected);
     }
@@ -264,7 +270,7 @@ fn every_event_of_the_table_says_something_of_any_values() {
 
 #[test]
 fn what_is_not_text_is_a_problem_of_its_line() {
-    let good = "sh-10 [001] 1.000001: block_plug: [sh]\n";
+    let good = "sh-10 [001] 1.000001: contention_end: 0x1 (ret=0)\n";
     let long = "x".repeat(3 << 20);
     let text = format!("{good}a\0b\n{good}{long}\n{good}{}", good.trim_end());
     let (events, problems) = read(Ftrace, &text);

@@ -93,8 +93,6 @@ fn block() -> impl Strategy<Value = EventKind> {
         (bio(), any_dev(), any::<u64>())
             .prop_map(|(to, dev, sector)| EventKind::BioRemap { to, from: (dev, sector) }),
         split,
-        Just(EventKind::Plug),
-        Just(EventKind::Unplug),
         request().prop_map(EventKind::RequestMerge),
         request().prop_map(EventKind::Insert),
         request().prop_map(EventKind::Issue),
@@ -107,8 +105,7 @@ fn elsewhere() -> impl Strategy<Value = EventKind> {
     let piece =
         |dev, sector, sectors| Extent { dev, sector, sectors, op: Op::default(), priority: None };
     prop_oneof![
-        any::<u32>().prop_map(|irq| EventKind::IrqEnter { irq }),
-        any::<u32>().prop_map(|irq| EventKind::IrqExit { irq }),
+        Just(EventKind::Interrupt),
         any::<(u64, bool)>().prop_map(|(request, sq_thread)| {
             let operation = Some(Call::Read);
             EventKind::UringSubmit { request, sq_thread, operation }
@@ -201,7 +198,7 @@ proptest! {
     /// As a second writer cuts it. Those that end in a number cannot be told from whole ones.
     #[test]
     fn a_cut_line_of_the_block_layer_is_no_event(event in event(block()), cut: prop::sample::Index) {
-        prop_assume!(!matches!(event.what, EventKind::BioRemap { .. } | EventKind::Unplug));
+        prop_assume!(!matches!(event.what, EventKind::BioRemap { .. }));
         for (form, format) in [(Form::Ftrace, Format::Ftrace), (Form::Perf, Format::Perf)] {
             let line = render::line(form, &event);
             let text = line.trim_end();

@@ -61,8 +61,6 @@ fn block_events_before_and_since_the_priority() {
         ("block_rq_merge: 8,0 RS 4096 () 2048 + 8 [sh]", EventKind::RequestMerge(extent)),
         ("block_split: 8,0 RS 2048 / 2304 [sh]", EventKind::BioSplit { bio, new_sector: 2304 }),
         ("block_bio_remap: 8,0 RS 2048 + 8 <- (8,1) 0", remapped),
-        ("block_plug: [sh]", EventKind::Plug),
-        ("block_unplug: [sh] 3", EventKind::Unplug),
         (
             "k2_split: 8,0 2048 piece 4096 bytes rest 61440 bytes",
             EventKind::K2Split { piece, rest_bytes: 61440 },
@@ -173,8 +171,8 @@ fn events_of_the_rest_of_the_kernel() {
     let fork = |child, same_process| EventKind::Fork { child, same_process };
     let transaction = 7;
     check(&[
-        ("irq_handler_entry: irq=36 name=nvme0q1", EventKind::IrqEnter { irq: 36 }),
-        ("irq_handler_exit: irq=36 ret=handled", EventKind::IrqExit { irq: 36 }),
+        ("irq_handler_entry: irq=36 name=nvme0q1", EventKind::Interrupt),
+        ("irq_handler_exit: irq=36 ret=handled", EventKind::Interrupt),
         (
             "io_uring_submit_req: ring 01, req 0abc, user_data 0x0, opcode READ, flags 0x200, sq_thread 1",
             submit,
