@@ -194,9 +194,9 @@ fn messages(contents: &Contents) -> u64 {
     contents.channels.iter().map(|channel| channel.messages).sum()
 }
 
-/// Since the recording began; unknown for files of other writers.
-fn lost(contents: &Contents) -> Option<u64> {
-    contents.channels.iter().map(|channel| channel.ledger.map(|ledger| ledger.lost)).sum()
+/// Since the recording began.
+fn lost(contents: &Contents) -> u64 {
+    contents.channels.iter().map(|channel| channel.ledger.lost).sum()
 }
 
 const HEAD: [&str; 7] = ["file", "state", "segment", "messages", "lost", "from s", "to s"];
@@ -222,7 +222,7 @@ fn row(file: String, recovered: &Recovered) -> [String; 7] {
         Some(verdict(recovered).into()),
         found.life.map(|life| life.identity.sequence.to_string()),
         contents.map(|contents| messages(contents).to_string()),
-        contents.and_then(lost).map(|lost| lost.to_string()),
+        contents.map(|contents| lost(contents).to_string()),
         times.map(|(start_ns, _)| seconds(start_ns)),
         times.map(|(_, end_ns)| seconds(end_ns)),
     ])
@@ -296,16 +296,15 @@ fn contents(contents: &Contents) -> Value {
 }
 
 fn channel(channel: &ChannelFound) -> Value {
-    let ledger = channel.ledger.map(|ledger| {
-        json!({
-            "received": ledger.received,
-            "written": ledger.written,
-            "durable": ledger.durable,
-            "lost": ledger.lost,
-            "lost_bytes": ledger.lost_bytes,
-            "lost_first_ns": ledger.lost_first_ns,
-            "lost_last_ns": ledger.lost_last_ns,
-        })
+    let ledger = channel.ledger;
+    let ledger = json!({
+        "received": ledger.received,
+        "written": ledger.written,
+        "durable": ledger.durable,
+        "lost": ledger.lost,
+        "lost_bytes": ledger.lost_bytes,
+        "lost_first_ns": ledger.lost_first_ns,
+        "lost_last_ns": ledger.lost_last_ns,
     });
     let digest = channel.digest.map(|digest| {
         json!({

@@ -11,8 +11,7 @@
 //! [`layout`] (sizes and bounds), [`private`] and [`account`] (our own records), [`index`] (what
 //! the summary needs), [`encoder`]. The way back: [`scan`] decodes a block, [`digest`] adds up what
 //! blocks hold, `follow` goes from block to block, [`sealed`] trusts a tail, [`recover`] decides
-//! and completes, [`plain`] does so for files of other writers, [`files`] for directories, which
-//! [`names`] then tell; [`reading`] is for who wants the messages. [`sectors`] reads around what a
+//! and completes, [`files`] does so for directories, which [`names`] then tell; [`reading`] is for who wants the messages. [`sectors`] reads around what a
 //! device cannot read. Only [`storage`], [`files`] and [`names`] know what a file is.
 
 pub mod account;
@@ -25,7 +24,6 @@ mod follow;
 pub mod index;
 pub mod layout;
 pub mod names;
-pub mod plain;
 pub mod private;
 pub mod reading;
 pub mod recover;

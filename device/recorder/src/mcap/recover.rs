@@ -14,7 +14,6 @@ use super::digest::ChannelDigest;
 use super::encoder::{Encoder, FileRange};
 use super::follow::{definitions_copy, has_block, holds_our_blocks, scan};
 use super::layout::{ALIGN_BYTES, ANY_BLOCK_BYTES_LIMIT, HEAD_BYTES, Placement};
-use super::plain::{self, Plain};
 use super::private::{
     BLOCK_RECORD_BYTES, BlockKind, BlockRecord, FORMAT_VERSION, GATE_OFFSET, Identity, Life,
     get_head, is_ours, private_op, profile_in_head, profile_in_metadata, put_head,
@@ -40,12 +39,12 @@ pub enum RecoverError {
          version than {FORMAT_VERSION}: it was not changed"
     )]
     UnknownLife,
-    /// Truncating it there would lose what follows.
+    /// Without an end.
     #[error(
-        "is damaged at byte {0}, and data follows: it was not changed; a tool that copies what is \
-         good, such as 'mcap recover', may save more than cutting it off"
+        "was not written by a steadyio recorder, and has no end: it was not changed; 'mcap recover' \
+         completes such files"
     )]
-    Damaged(u64),
+    Foreign,
     /// Of our own, and larger than it says.
     #[error("has {file} bytes, but its head says {head}: it was changed by something else")]
     WrongSize { file: u64, head: u64 },
@@ -106,8 +105,8 @@ pub struct ChannelFound {
     pub messages: u64,
     /// If all blocks were read.
     pub digest: Option<ChannelDigest>,
-    /// The last one found; not in plain files.
-    pub ledger: Option<ChannelLedger>,
+    /// The last one found.
+    pub ledger: ChannelLedger,
 }
 
 /// What a file holds.
@@ -126,9 +125,9 @@ pub struct Contents {
 #[derive(Debug)]
 pub struct Examined {
     pub state: State,
-    /// Not of plain files.
+    /// Not of files of other writers.
     pub life: Option<Life>,
-    /// Not of unused and blank files.
+    /// Not of unused and blank files, nor of those of other writers.
     pub contents: Option<Contents>,
     /// Why the data ends, if all blocks were read.
     pub stop: Option<Stop>,
@@ -147,7 +146,6 @@ enum Rest {
     Nothing,
     Gate(Life),
     Blocks(Box<(Life, Scanned)>),
-    Plain(Box<Plain>),
 }
 
 /// Examines a file and changes nothing. With `verify`, finished files are read completely, too.
@@ -251,18 +249,13 @@ fn examine_other(storage: &dyn Storage) -> Result<Examined, RecoverError> {
     if is_ours(&start) || holds_our_blocks(storage)? {
         return Err(RecoverError::UnknownLife);
     }
-    let plain = plain::read(storage)?;
-    let contents = Some(plain.contents());
-    match (plain.is_finished(), plain.damage()) {
-        (true, damage) => {
-            let found = Examined::new(State::Finished, None, contents, Rest::Nothing);
-            Ok(Examined { damaged: damage.is_some(), ..found })
-        }
-        (false, Some(at)) => Err(RecoverError::Damaged(at)),
-        (false, None) => {
-            Ok(Examined::new(State::Unfinished, None, contents, Rest::Plain(Box::new(plain))))
-        }
+    let end = storage.bytes()?.saturating_sub(MAGIC.len() as u64);
+    let last = read_exactly(storage, end, MAGIC.len())?;
+    // One that only begins has both in the same place.
+    if end > 0 && last.is_some_and(|last| last == MAGIC) {
+        return Ok(Examined::new(State::Finished, None, None, Rest::Nothing));
     }
+    Err(RecoverError::Foreign)
 }
 
 /// Zeros, but for the gate of a first head of which a cut left only that sector: without the sector
@@ -339,7 +332,7 @@ fn scanned_contents(scanned: &Scanned) -> Contents {
         topic: scanned.definitions.topics()[at].clone(),
         messages: channel.messages,
         digest: Some(scanned.digests[at]),
-        ledger: Some(scanned.ledger[at]),
+        ledger: scanned.ledger[at],
     });
     Contents {
         channels: channels.collect(),
@@ -356,7 +349,7 @@ fn sealed_contents(tail: &Sealed) -> Contents {
         topic: tail.definitions.topics()[at].clone(),
         messages: tail.counts.iter().find(|c| c.id == *id).map_or(0, |c| c.messages),
         digest: None,
-        ledger: Some(tail.ledger[at]),
+        ledger: tail.ledger[at],
     });
     Contents {
         channels: channels.collect(),
@@ -400,7 +393,7 @@ impl Examined {
         channels.map(|channel| channel.messages).sum()
     }
 
-    /// Whose data it is; not of plain files.
+    /// Whose data it is; not of files of other writers.
     pub fn identity(&self) -> Option<Identity> {
         self.life.map(|life| life.identity)
     }
@@ -421,7 +414,6 @@ impl Examined {
         match self.rest {
             Rest::Nothing => Ok(()),
             Rest::Gate(life) => open_gate(storage, &life),
-            Rest::Plain(plain) => plain.complete(storage),
             Rest::Blocks(blocks) => {
                 let (life, scanned) = *blocks;
                 complete_blocks(storage, life, scanned)

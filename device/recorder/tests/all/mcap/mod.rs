@@ -3,7 +3,7 @@
 
 mod damage;
 mod encoder;
-mod plain;
+mod other_files;
 mod random;
 mod recover;
 mod segment;
