@@ -7,17 +7,39 @@ import time
 from pathlib import Path
 
 import pytest
+from steady_lab.figures.spec import EXPERIMENTS
 from steady_lab.kernels.stock import StockKernel
 from steady_lab.targets.qemu import PROGRAM, Qemu
 from steady_lab.targets.qemu_standstill import STANDSTILL, Standstill
-from steady_lab.targets.target import BootError
+from steady_lab.targets.target import BootError, BootRequest
 
+AMD64 = StockKernel(Path("tree"), Path("source"), "6.12", "6.12.0", "key")
 ARM64 = StockKernel(Path("tree"), Path("source"), "6.12", "6.12.0", "key", "arm64")
 
 
 def test_an_emmc_is_refused_on_arm() -> None:
     with pytest.raises(BootError, match=r"disk emmc: only qemu-system-x86_64 has it"):
         Qemu(ARM64, disks=("sd", "emmc"))
+
+
+def test_time_of_an_instruction_that_qemu_cannot_take_is_refused() -> None:
+    with pytest.raises(BootError, match=r"an instruction of 3 ns: QEMU knows 1, 2, 4, "):
+        Qemu(AMD64, counts_instructions=True, instruction_ns=3)
+
+
+@pytest.mark.parametrize(
+    ("device", "disks", "expected"),
+    [
+        ("test-nvme", (), "the emulated nvme needs User Mode Linux"),
+        ("test-plain", ("virtio",), "test-plain and disks: one or the other"),
+    ],
+)
+def test_an_emulated_device_that_qemu_cannot_have_is_refused(
+    device: str, disks: tuple[str, ...], expected: str, tmp_path: Path
+) -> None:
+    request = BootRequest(["true"], tmp_path, device=EXPERIMENTS / "devices" / f"{device}.toml")
+    with pytest.raises(BootError, match=expected):
+        Qemu(AMD64, disks=disks).boot(request)
 
 
 def test_reserved_memory_is_refused_on_arm() -> None:

@@ -33,7 +33,7 @@ static struct mmc_request *take(struct emmc_host *host, struct emmc_task *task)
 	return mrq;
 }
 
-static void halt(struct emmc_host *host)
+static void emmc_halt(struct emmc_host *host)
 {
 	lockdep_assert_held(&host->lock);
 	host->halted = true;
@@ -54,7 +54,7 @@ static enum hrtimer_restart task_due(struct hrtimer *timer)
 		task->finished = true;
 	} else if (task->error) {
 		failed = task->mrq;
-		halt(host);
+		emmc_halt(host);
 	} else {
 		done = take(host, task);
 		emmc_card_acknowledge(host->card, &task->answer);
@@ -150,7 +150,7 @@ static bool emmc_cqe_timeout(struct mmc_host *mmc, struct mmc_request *mrq, bool
 	if (pending) {
 		task->error = -ETIMEDOUT;
 		*recovery_needed = !host->halted;
-		halt(host);
+		emmc_halt(host);
 	}
 	spin_unlock_irqrestore(&host->lock, flags);
 	return pending;

@@ -61,6 +61,9 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
                         help=f"CPUs under qemu [{CPUS_DEFAULT}]")  # fmt: skip
     parser.add_argument("--disk", action="append", default=[], choices=sorted(KINDS),
                         help="an empty disk under qemu; may be repeated")  # fmt: skip
+    parser.add_argument("--instruction-ns", type=positive_int, metavar="N",
+                        help="under qemu, count time in instructions of so many ns "
+                        "(a power of two)")  # fmt: skip
     parser.add_argument("--virtual-timeout", type=positive_int, default=VIRTUAL_TIMEOUT_S_DEFAULT,
                         metavar="S", help="virtual time limit, seconds [%(default)s]")  # fmt: skip
     parser.add_argument(
@@ -87,8 +90,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _target(arguments: argparse.Namespace) -> Target:
     if arguments.target == "uml":
-        if arguments.disk or arguments.cpus:
-            raise LabError("--disk and --cpus are for --target qemu; UML takes --device")
+        if arguments.disk or arguments.cpus or arguments.instruction_ns:
+            raise LabError("--disk, --cpus and --instruction-ns are for --target qemu")
         if arguments.kernel not in RELEASES:
             raise LabError(f"the lab has {arguments.kernel} for --target qemu only")
         if arguments.flavour in QEMU_FLAVOURS:
@@ -99,7 +102,13 @@ def _target(arguments: argparse.Namespace) -> Target:
             "--target qemu boots Debian's own kernels, or those of --flavour "
             f"{', '.join(QEMU_FLAVOURS)}: no --source, no --flavour debug"
         )
-    return Qemu(_qemu_kernel(arguments), arguments.cpus or CPUS_DEFAULT, tuple(arguments.disk))
+    return Qemu(
+        _qemu_kernel(arguments),
+        arguments.cpus or CPUS_DEFAULT,
+        tuple(arguments.disk),
+        counts_instructions=arguments.instruction_ns is not None,
+        instruction_ns=arguments.instruction_ns or 1,
+    )
 
 
 def _qemu_kernel(arguments: argparse.Namespace) -> BootKernel:

@@ -98,4 +98,5 @@ EMMC = Kind(
     trouble=r"steady_emmc: (?:write_log ends early|memory is full)",
     numbers=NUMBERS,
     more=_more,
+    stock_drivers=("mmc_block",),
 )

@@ -36,7 +36,8 @@ class Kind:
     `node` is its block device in the guest; it appears some milliseconds after the module is
     loaded. `trouble` matches lines of the kernel log that mean it failed. `more` reads a spec's
     keys besides `numbers`, checks relations between numbers, and returns further parameters.
-    `drivers` are modules of the kernel that it needs. `unload`: its own module can be unloaded.
+    `drivers` are modules of the lab's kernels that it needs, `stock_drivers` of Debian's; None if
+    it needs User Mode Linux. `unload`: its own module can be unloaded.
     `write_log`: it can log what it writes.
     """
 
@@ -47,5 +48,6 @@ class Kind:
     numbers: tuple[Number, ...]
     more: Callable[[Table, Mapping[str, Table], Mapping[str, int]], list[str]]
     drivers: tuple[str, ...] = ()
+    stock_drivers: tuple[str, ...] | None = None
     unload: bool = True
     write_log: bool = True

@@ -1,23 +1,24 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Loads that are traced on a real kernel, and what a paper printed of the like.
+"""Loads that are traced on real kernels, and what a paper printed of the like.
 
-Files are experiments/traces/NAME.toml, schema "steadyio.traced-loads/1". tests/bench/spans.py runs
-them under `steady trace`; pages/spans.py shows what was recorded.
+Files are experiments/traces/NAME.toml, schema "steadyio.traced-loads/2". tests/bench/spans.py runs
+them under `steady trace`, on this machine and in the lab; pages/spans.py shows what was recorded.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from steady_lab.errors import SpecError
 from steady_lab.figures.spec import EXPERIMENTS
+from steady_lab.targets.qemu import INSTRUCTION_NS
 from steady_lab.toml_table import NAME_PATTERN, Table, load_toml
 
-SCHEMA = "steadyio.traced-loads/1"
+SCHEMA = "steadyio.traced-loads/2"
 IOS_MAX = 1_000_000
 SIZE_KIB_MAX = 1024
-# Where the loads run: a file, and the device itself.
-PLACES = {"ext4": "ext4 on a loop device", "raw": "The loop device itself"}
+RUNS_MAX = 99
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,24 @@ class TracedLoad:
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where every load runs, in these sizes; `ios` are of a run, by size in KiB.
+
+    In the lab, on the emulated card `device`, and a host that takes `instruction_ns` for each
+    instruction; else on a loop device of this machine. On `ext4`, or the device itself. `board`:
+    of which the paper prints something that compares.
+    """
+
+    name: str
+    title: str
+    ext4: bool
+    ios: dict[int, int]
+    device: Path | None
+    instruction_ns: int
+    board: str
+
+
+@dataclass(frozen=True)
 class PrintedShare:
     """The share of software that the paper prints for some loads of a size."""
 
@@ -43,10 +62,11 @@ class PrintedShare:
 
 @dataclass(frozen=True)
 class TracedLoads:
-    """A whole spec; every load runs in every place and size. `ios` are of a run, by size in KiB."""
+    """A whole spec; every load runs `runs` times in every place and size."""
 
     name: str
-    ios: dict[int, int]
+    runs: int
+    places: tuple[Place, ...]
     loads: tuple[TracedLoad, ...]
     printed: tuple[PrintedShare, ...]
 
@@ -59,16 +79,6 @@ class TracedLoads:
         )
         return next(found, "-")
 
-    @property
-    def sizes_kib(self) -> tuple[int, ...]:
-        """Return the sizes."""
-        return tuple(self.ios)
-
-    @property
-    def boards(self) -> tuple[str, ...]:
-        """Return the boards of which something is printed."""
-        return tuple(dict.fromkeys(item.board for item in self.printed))
-
 
 def load_traced_loads(name: str) -> TracedLoads:
     """Read experiments/traces/NAME.toml; raises SpecError."""
@@ -77,16 +87,36 @@ def load_traced_loads(name: str) -> TracedLoads:
     spec.choice("schema", (SCHEMA,))
     loads = TracedLoads(
         name=spec.text("name", NAME_PATTERN),
-        ios=dict(map(_size, spec.tables("size"))),
+        runs=spec.integer("runs", 1, RUNS_MAX),
+        places=tuple(map(_place, spec.tables("place"))),
         loads=tuple(map(_load, spec.tables("load"))),
         printed=tuple(map(_printed, spec.tables("published"))),
     )
     spec.close()
     known = {load.name for load in loads.loads}
+    sizes = {(place.board, kib) for place in loads.places for kib in place.ios}
     for item in loads.printed:
-        if not known.issuperset(item.loads) or item.size_kib not in loads.sizes_kib:
+        if not known.issuperset(item.loads) or (item.board, item.size_kib) not in sizes:
             raise SpecError(f"{path}: [[published]] of {item}: no such load or size")
     return loads
+
+
+def _place(table: Table) -> Place:
+    device = table.text("device", NAME_PATTERN, default="")
+    instruction_ns = table.integer("instruction_ns", 1, INSTRUCTION_NS[-1]) if device else 0
+    if device and instruction_ns not in INSTRUCTION_NS:
+        raise table.fail("instruction_ns", "a power of two")
+    place = Place(
+        name=table.text("name", NAME_PATTERN),
+        title=table.text("title"),
+        ext4=table.flag("ext4"),
+        ios=dict(map(_size, table.tables("size"))),
+        device=EXPERIMENTS / "devices" / f"{device}.toml" if device else None,
+        instruction_ns=instruction_ns,
+        board=table.text("board", default=""),
+    )
+    table.close()
+    return place
 
 
 def _size(table: Table) -> tuple[int, int]:

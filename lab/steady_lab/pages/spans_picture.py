@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steady_lab.figures.traced_loads import PLACES, load_traced_loads
+from steady_lab.figures.traced_loads import load_traced_loads
 from steady_lab.pages.picture import Panel, canvas, svg_text
 from steady_lab.pages.trace_plot import SPANS
 from steady_lab.pages.trace_words import time_text
@@ -27,10 +27,10 @@ def spans_svg(name: str, results: Path) -> str:
     """Return the picture of experiments/traces/NAME.toml from its records; raises LabError."""
     loads = load_traced_loads(name)
     runs = read_runs(all_keys(loads), results / f"traces-{name}")
-    shown = [(place, size_kib) for place in PLACES for size_kib in loads.sizes_kib]
+    shown = [(place, size_kib) for place in loads.places for size_kib in place.ios]
     with canvas(PANEL, len(shown), len(SPANS)) as (figure, panels):
         for axes, (place, size_kib) in zip(panels, shown, strict=True):
-            axes.set_title(f"{PLACES[place]}, {size_kib} KiB")
+            axes.set_title(f"{place.title}, {size_kib} KiB")
             _draw(axes, runs.of(place, size_kib))
         keys = panels[0].containers
         return svg_text(figure, keys)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Committed traces: docs/results/records/traces-NAME/, which tests/bench/spans.py writes.
 
-One `steadyio.trace/1` record per place, size and load, as `steady trace --json` printed it, and
-runs.json with what fio saw of the same run. The kernel's release is its number only: what
-distributors and machines append to it may be a name.
+Of each place, size and load the `steadyio.trace/1` record of one run, as `steady trace --json`
+printed it: that in the middle of several by its mean time. runs.json has the means of all of them,
+and what fio saw, in the lab also of a run that was not traced. The kernel's release is its number
+only, and there are no cgroups: what distributors and machines call them may be a name.
 """
 
 from __future__ import annotations
@@ -13,46 +14,60 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from steady_lab.errors import LabError
 from steady_lab.figures.results import write_atomically
-from steady_lab.figures.traced_loads import PLACES, TracedLoad, TracedLoads
+from steady_lab.figures.traced_loads import Place, TracedLoad, TracedLoads
 from steady_lab.root.steady_command import steady_json
 
 RUNS_FILE = "runs.json"
-RUNS_SCHEMA = "steadyio.traced-runs/1"
+RUNS_SCHEMA = "steadyio.traced-runs/2"
+# Of one run: the mean of each span in us, the share of software in percent, and fio's figures.
+Means = dict[str, float]
 
 
 @dataclass(frozen=True)
 class Key:
     """Which load, where, and in which size."""
 
-    place: str
+    place: Place
     size_kib: int
     load: TracedLoad
 
     @property
     def name(self) -> str:
         """Return the name of the record's file, without suffix."""
-        return f"{self.place}-{self.size_kib}k-{self.load.name}"
+        return f"{self.place.name}-{self.size_kib}k-{self.load.name}"
+
+    @property
+    def ios(self) -> int:
+        """Return how many I/Os a run has."""
+        return self.place.ios[self.size_kib]
 
 
 @dataclass(frozen=True)
 class TracedRun:
-    """One traced run; `group` is what the record has of its I/Os, `limits_mib_s` the model's."""
+    """The run in the middle, and the means of all (`of_runs`).
+
+    `group` is what the record has of its I/Os, `limits_mib_s` the model's.
+    """
 
     key: Key
     group: dict[str, Any]
     worst: dict[str, Any]
     limits_mib_s: dict[str, float]
-    ios: int
-    measured_mib_s: float
+    of_runs: tuple[Means, ...]
 
     def span(self, name: str) -> dict[str, Any]:
         """Return the figures of a span."""
         found: dict[str, Any] = next(s for s in self.group["spans"] if s["span"] == name)
         return found
+
+    def median(self, name: str) -> float:
+        """Return the median over all runs of one of their means."""
+        return median(means[name] for means in self.of_runs)
 
     @property
     def total_us(self) -> float:
@@ -61,27 +76,47 @@ class TracedRun:
 
 
 @dataclass(frozen=True)
-class TracedRuns:
-    """All runs of a folder, in the spec's order, and what they ran on."""
+class Machine:
+    """What the runs of a place ran on."""
 
-    runs: tuple[TracedRun, ...]
     kernel: str
     fio: str
     cpus: int
 
-    def of(self, place: str, size_kib: int) -> list[TracedRun]:
+
+@dataclass(frozen=True)
+class TracedRuns:
+    """All runs of a folder, in the spec's order, and what they ran on, by place."""
+
+    runs: tuple[TracedRun, ...]
+    machines: dict[str, Machine]
+
+    def of(self, place: Place, size_kib: int) -> list[TracedRun]:
         """Return the runs of a place and a size."""
         return [run for run in self.runs if (run.key.place, run.key.size_kib) == (place, size_kib)]
+
+    def of_place(self, place: Place) -> list[TracedRun]:
+        """Return the runs of a place."""
+        return [run for run in self.runs if run.key.place == place]
 
 
 def all_keys(loads: TracedLoads) -> list[Key]:
     """Return what a whole measurement has."""
     return [
         Key(place, size_kib, load)
-        for place in PLACES
-        for size_kib in loads.sizes_kib
+        for place in loads.places
+        for size_kib in place.ios
         for load in loads.loads
     ]
+
+
+def means_of(key: Key, record: dict[str, Any]) -> Means:
+    """Return what runs.json has of a run, but for fio's speeds; raises LabError without I/Os."""
+    group = _of(key, record["ios"], "size_bytes_max")
+    if group is None:
+        raise LabError(f"{key.name}: has no {key.load.op} of {key.size_kib} KiB")
+    spans = {f"{one['span']}_us": round(one["mean_ns"] / 1000, 3) for one in group["spans"]}
+    return spans | {"software_percent": group["software_percent"], "ios": group["count"]}
 
 
 def write_record(key: Key, printed: str, folder: Path) -> dict[str, Any]:
@@ -89,37 +124,47 @@ def write_record(key: Key, printed: str, folder: Path) -> dict[str, Any]:
     record: dict[str, Any] = json.loads(printed)
     release = re.match(r"[0-9.]*[0-9]", record["kernel"]["release"])
     record["kernel"]["release"] = release[0] if release else "?"
+    record["cgroups"] = []
     text = json.dumps(record, separators=(",", ":"), ensure_ascii=False)
     write_atomically(folder / f"{key.name}.json", text + "\n")
     return record
 
 
-def write_runs(fio: str, cpus: int, runs: dict[str, dict[str, float]], folder: Path) -> None:
-    """Write runs.json: per record's name `ios` and `mib_s`, as fio counted; raises OSError."""
-    document = {"schema": RUNS_SCHEMA, "fio": fio, "cpus": cpus, "runs": runs}
-    write_atomically(folder / RUNS_FILE, json.dumps(document, indent=1) + "\n")
+def write_runs(
+    machines: dict[str, dict[str, Any]], runs: dict[str, list[Means]], folder: Path
+) -> None:
+    """Write runs.json: `machines` by place have `fio` and `cpus`; raises OSError."""
+    document = {"schema": RUNS_SCHEMA, "machines": machines, "runs": runs}
+    write_atomically(folder / RUNS_FILE, json.dumps(document, separators=(",", ":")) + "\n")
+
+
+def add_runs(more: Path, folder: Path) -> None:
+    """Add what is in a folder's runs.json to that of another, in place of the same there."""
+    found, target = _json(more / RUNS_FILE), folder / RUNS_FILE
+    before = _json(target) if target.exists() else {}
+    if before.get("schema") == RUNS_SCHEMA:
+        for key in ("machines", "runs"):
+            found[key] = before[key] | found[key]
+    write_runs(found["machines"], found["runs"], folder)
 
 
 def read_runs(keys: Sequence[Key], folder: Path) -> TracedRuns:
     """Read the runs asked for; raises LabError for one that is missing or has no such I/Os."""
     document = _json(folder / RUNS_FILE)
-    runs, kernels = [], set()
+    runs: list[TracedRun] = []
+    machines: dict[str, Machine] = {}
     for key in keys:
         path = folder / f"{key.name}.json"
         record = _json(path)
-        kernels.add(record["kernel"]["release"])
+        place = key.place.name
+        machines[place] = Machine(record["kernel"]["release"], **document["machines"][place])
         group = _of(key, record["ios"], "size_bytes_max")
         model = _of(key, steady_json("model", str(path), "--json")["predictions"], "size_bytes")
         if group is None or model is None or not record["worst_ios"]:
             raise LabError(f"{path}: has no {key.load.op} of {key.size_kib} KiB")
-        seen = document["runs"][key.name]
-        runs.append(
-            TracedRun(
-                *(key, group, record["worst_ios"][0], model["limits_mib_s"]),
-                *(seen["ios"], seen["mib_s"]),
-            )
-        )
-    return TracedRuns(tuple(runs), ", ".join(sorted(kernels)), document["fio"], document["cpus"])
+        limits, of_runs = model["limits_mib_s"], tuple(document["runs"][key.name])
+        runs.append(TracedRun(key, group, record["worst_ios"][0], limits, of_runs))
+    return TracedRuns(tuple(runs), machines)
 
 
 def _of(key: Key, entries: list[dict[str, Any]], size: str) -> dict[str, Any] | None:

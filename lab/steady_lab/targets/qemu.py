@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from steady_lab.devices.spec import DeviceSpec, load_device
 from steady_lab.hashes import sha256_file
 from steady_lab.kernels.modules import K2, Kernel, build_modules, on_request
 from steady_lab.paths import BUILD, GUEST_KERNEL, GUEST_PROJECT, GUEST_WORK, PROJECT
@@ -41,12 +42,14 @@ from steady_lab.targets.initramfs import initramfs
 from steady_lab.targets.qemu_disks import KINDS, Disk, disks
 from steady_lab.targets.qemu_machine import MACHINES, PC, Machine
 from steady_lab.targets.qemu_standstill import STANDSTILL, Standstill
-from steady_lab.targets.target import BootError, BootRequest, BootResult
+from steady_lab.targets.target import BootError, BootRequest, BootResult, modules_of
 
 PROGRAM = PC.program
 MEMORY_MIB = 1024
 CPUS_DEFAULT = 3
 UPTIME_MAX_S = 3600
+# What QEMU can take for each instruction: its option is a shift.
+INSTRUCTION_NS = tuple(1 << shift for shift in range(11))
 # What the initramfs loads so that the guest finds its root, as modules or built in.
 ROOT_MODULES = ("virtio_pci", "9pnet_virtio", "9p")
 SHARES = {GUEST_WORK: "work", GUEST_PROJECT: "project", GUEST_KERNEL: "kernel"}
@@ -84,8 +87,9 @@ class Qemu:
 
     The guest's environment has the disks' nodes in $STEADY_DISKS, and the path of each module of
     the lab in $STEADY_MODULE_NAME.
-    `counts_instructions`: the guest's clock counts an instruction of any CPU as a nanosecond, and
-    jumps where all are idle; the CPUs take turns.
+    `counts_instructions`: the guest's clock counts an instruction of any CPU as `instruction_ns`
+    (a power of two), and jumps where all are idle; the CPUs take turns.
+    `arguments`: more for the kernel's command line.
     `reserved_mib`: so much in the middle of its memory is reserved, as if it were persistent
     memory; tests/bench/reserved_memory.sh makes /dev/dax0.0 of it.
     Raises BootError if the computer that the kernel is for has not what is wanted.
@@ -95,9 +99,14 @@ class Qemu:
     cpus: int = CPUS_DEFAULT
     disks: tuple[str, ...] = ()
     counts_instructions: bool = False
+    instruction_ns: int = 1
+    arguments: tuple[str, ...] = ()
     reserved_mib: int = 0
 
     def __post_init__(self) -> None:
+        if self.instruction_ns not in INSTRUCTION_NS:
+            known = ", ".join(map(str, INSTRUCTION_NS))
+            raise BootError(f"an instruction of {self.instruction_ns} ns: QEMU knows {known}")
         if self.machine == PC:
             return
         newer = [kind for kind in self.disks if kind in KINDS and KINDS[kind].newer]
@@ -133,13 +142,13 @@ class Qemu:
             "cpus": self.cpus,
             "disks": self.disks,
             "reserved_mib": self.reserved_mib,
+            "arguments": self.arguments,
             "init": _init_text(self, request),
         }
 
     def boot(self, request: BootRequest) -> BootResult:
         """Run it; QEMU opens no network and no display."""
-        if request.device or request.write_log or request.card_image:
-            raise BootError("the emulated devices of the lab are for User Mode Linux: use disks")
+        _check(self, request)
         init = _init_text(self, request)
 
         def run() -> BootResult:
@@ -160,8 +169,23 @@ class Qemu:
             return run()
 
 
+def _check(target: Qemu, request: BootRequest) -> None:
+    """Raise BootError for what only User Mode Linux has."""
+    if request.write_log or request.card_image:
+        raise BootError("write logs and images of cards are for User Mode Linux: use disks")
+    device = _device_of(request)
+    if device and device.kind.stock_drivers is None:
+        raise BootError(f"the emulated {device.kind.name} needs User Mode Linux: use disks")
+    if device and target.disks:
+        raise BootError(f"{device.name} and disks: one or the other")
+
+
+def _device_of(request: BootRequest) -> DeviceSpec | None:
+    return load_device(request.device) if request.device else None
+
+
 def _init_text(target: Qemu, request: BootRequest) -> str:
-    found = disks(target.disks)
+    found, device = disks(target.disks), _device_of(request)
     texts = [text for disk in found for text in disk.modules(target.cpus)]
     # Drivers stay: a disk's last request may still be on its way out.
     loads = [_modprobe(text, unload=False) for text in texts]
@@ -170,21 +194,27 @@ def _init_text(target: Qemu, request: BootRequest) -> str:
     for text in [*request.modules, K2.name]:
         name, *params = text.split()
         loads.append(ModuleLoad(Path(seen[name]), params) if name in seen else _modprobe(text))
+    nodes = [disk.node for disk in found]
+    if device:
+        loads += [_modprobe(name, unload=False) for name in device.kind.stock_drivers or ()]
+        loads.append(ModuleLoad(Path(seen[device.kind.module.name]), device.module_params()))
+        nodes.append(device.kind.node)
     variables = {f"STEADY_MODULE_{name.upper()}": path for name, path in seen.items()}
-    variables["STEADY_DISKS"] = " ".join(disk.node for disk in found)
+    variables["STEADY_DISKS"] = " ".join(nodes)
     variables["STEADY_CPUS"] = str(target.cpus)
     return init_script(
         _console(target.machine.terminal),
         command=request.command,
         loads=loads,
-        node=found[-1].node if found else "",
+        node=nodes[-1] if nodes else "",
         environment=variables | dict(request.environment),
         virtual_timeout_s=UPTIME_MAX_S,
     )
 
 
 def _own_modules(target: Qemu, request: BootRequest) -> dict[str, Path]:
-    return build_modules(target.kernel, [*on_request(request.modules), K2])
+    modules = [*on_request(request.modules), *modules_of(_device_of(request))]
+    return build_modules(target.kernel, modules)
 
 
 def _modprobe(text: str, *, unload: bool = True) -> ModuleLoad:
@@ -256,7 +286,8 @@ def _reserved(target: Qemu) -> list[str]:
 
 def _clock(target: Qemu) -> Sequence[str]:
     if target.counts_instructions:
-        return ("-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off")
+        shift = target.instruction_ns.bit_length() - 1
+        return ("-accel", "tcg,thread=single", "-icount", f"shift={shift},sleep=off")
     return ("-accel", "tcg,thread=multi")
 
 
@@ -267,6 +298,7 @@ def _kernel_arguments(target: Qemu) -> Sequence[str]:
         *("sysctl.kernel.hung_task_panic=1", *target.machine.kernel_arguments),
         *_reserved(target),
         *_known_rate(target),
+        *target.arguments,
     )
 
 

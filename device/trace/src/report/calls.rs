@@ -5,7 +5,7 @@
 use serde::Serialize;
 
 use super::distribution::Distribution;
-use super::own_time::Together;
+use super::own_time::WaitsAlike;
 use super::rows::Item;
 use super::shown::Shown;
 use super::thread_time::{Doing, stays};
@@ -181,9 +181,9 @@ pub fn worst(calls: &[Item], waiting: &Waiting, count: usize) -> Vec<WorstCall> 
         let waits = by_key(waiting.of(item).into_iter().map(|wait| (wait.what, wait)));
         let all_its_time = Intervals::new([item.during_ns()]);
         let wait = |(what, waits): (WaitedFor, Vec<Wait>)| {
-            let together = Together::of(&waits)?;
-            let (_, text) = together.told(&waiting.trace.sched, &all_its_time);
-            let Together { ns, times, .. } = together;
+            let alike = WaitsAlike::of(&waits)?;
+            let (_, text) = alike.describe(&waiting.trace.sched, &all_its_time);
+            let WaitsAlike { ns, times, .. } = alike;
             Some(CallWait { what, ns, times, text: format!("{} us {text}", us(ns)) })
         };
         Some(WorstCall {

@@ -22,33 +22,33 @@ pub fn causes(waiting: &Waiting, item: &Item, idle: &Intervals) -> Vec<Cause> {
     let waits = waiting.of(item).into_iter().filter(|wait| is_known(wait) && is_idle(wait));
     let alike = by_key(waits.map(|wait| ((span(&wait), wait.what), wait)));
     let cause = |((span, what), waits): ((&'static str, WaitedFor), Vec<Wait>)| {
-        let together = Together::of(&waits)?;
-        let (longest, text) = together.told(&waiting.trace.sched, idle);
+        let alike = WaitsAlike::of(&waits)?;
+        let (longest, text) = alike.describe(&waiting.trace.sched, idle);
         let facts = json!({
-            "span": span, "waited_for": what, "times": together.times, "longest": longest,
+            "span": span, "waited_for": what, "times": alike.times, "longest": longest,
         });
-        Some(Cause::new(together.ns, "own_thread", facts, &format!("of {span} {text}")))
+        Some(Cause::new(alike.ns, "own_thread", facts, &format!("of {span} {text}")))
     };
     alike.into_iter().filter_map(cause).collect()
 }
 
 /// Waits for the same thing.
-pub struct Together<'a> {
+pub struct WaitsAlike<'a> {
     pub ns: u64,
     pub times: u64,
     longest: Wait<'a>,
 }
 
-impl<'a> Together<'a> {
+impl<'a> WaitsAlike<'a> {
     /// `None` if there are none.
-    pub fn of(waits: &[Wait<'a>]) -> Option<Together<'a>> {
+    pub fn of(waits: &[Wait<'a>]) -> Option<WaitsAlike<'a>> {
         let longest = *waits.iter().max_by_key(|wait| length(wait))?;
         let (ns, times) = (waits.iter().map(length).sum(), waits.len() as u64);
-        Some(Together { ns, times, longest })
+        Some(WaitsAlike { ns, times, longest })
     }
 
     /// The longest as facts, and all in words. `idle`: when no request of the thread was queued or in flight.
-    pub fn told(&self, sched: &Sched, idle: &Intervals) -> (Value, String) {
+    pub fn describe(&self, sched: &Sched, idle: &Intervals) -> (Value, String) {
         let Wait { what, from_ns, to_ns, stay, request } = self.longest;
         let woken = stay.and_then(|stay| stay.woken).map(|woken| waker(&woken, from_ns, idle));
         let cpu = stay.filter(|_| what == WaitedFor::Cpu).and_then(|stay| stay.cpu);
