@@ -31,7 +31,7 @@ test:
 test-stock:
 	scripts/setup stock
 	build/venv/bin/pytest -n 2 -c lab/pyproject.toml --rootdir . tests/stock/stock_kernels.py \
-		tests/stock/registered_cost.py --junitxml build/tests/stock.xml
+		tests/stock/registered_cost.py tests/stock/emulated_card.py --junitxml build/tests/stock.xml
 
 test-races:
 	scripts/setup test
