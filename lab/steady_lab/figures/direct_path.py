@@ -133,7 +133,8 @@ def measure_on_card(
 
 def count_on_stock(cases: Sequence[Case], work: Path) -> list[Result]:
     """Boot Debian's own kernel under QEMU with one CPU and an SD card."""
-    target = Qemu(stock_kernel(COUNTED_RELEASE), 1, ("sd",), True, RESERVED_MIB)
+    kernel = stock_kernel(COUNTED_RELEASE)
+    target = Qemu(kernel, 1, ("sd",), counts_instructions=True, reserved_mib=RESERVED_MIB)
     return measure(target, None, cases, work, "instructions")
 
 

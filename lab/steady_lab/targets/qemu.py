@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -98,6 +98,7 @@ class Qemu:
     kernel: BootKernel
     cpus: int = CPUS_DEFAULT
     disks: tuple[str, ...] = ()
+    _: KW_ONLY
     counts_instructions: bool = False
     instruction_ns: int = 1
     arguments: tuple[str, ...] = ()
