@@ -24,7 +24,7 @@ def test_an_emmc_is_refused_on_arm() -> None:
 
 def test_time_of_an_instruction_that_qemu_cannot_take_is_refused() -> None:
     with pytest.raises(BootError, match=r"an instruction of 3 ns: QEMU knows 1, 2, 4, "):
-        Qemu(AMD64, counts_instructions=True, instruction_ns=3)
+        Qemu(AMD64, instruction_ns=3)
 
 
 @pytest.mark.parametrize(

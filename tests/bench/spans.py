@@ -27,11 +27,11 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from steady_lab.devices.spec import load_device
 from steady_lab.figures.traced_loads import Place, TracedLoads, load_traced_loads
 from steady_lab.kernels.stock import stock_kernel
 from steady_lab.pages.results import RECORDS
 from steady_lab.pages.spans import shares_table, speeds_table
+from steady_lab.pages.trace_plot import SPANS
 from steady_lab.pages.traced_runs import (
     Key,
     Means,
@@ -54,7 +54,6 @@ NAME = "s5"
 SMALL_IOS, SMALL_LOADS = 50, 4
 SEED = 7
 MS_PER_S = 1000
-SPANS_US = ("submission_us", "block_us", "device_us", "post_us")
 # Of `steady trace`: the trace has a gap, which its account tells.
 GAP = 3
 KERNEL = "6.12"
@@ -142,18 +141,9 @@ def run_in_lab(cancelled: Event, keys: list[Key], number: int, folder: Path) -> 
     plan = [f"fill\t{shlex.join(fill(target, place))}"]
     plan += [f"{key.name}\t{shlex.join(load(target, key, number))}" for key in keys]
     (folder / "plan").write_text("\n".join(plan) + "\n")
-    if place.device is None:
-        raise ValueError(place.name)
-    node = load_device(place.device).kind.node
-    command = ["sh", GUEST_SCRIPT, f"{GUEST_PROJECT}/build/bin/steady", node, GUEST_MOUNT]
-    kernel, instruction_ns = stock_kernel(KERNEL), place.instruction_ns
-    machine = Qemu(
-        kernel,
-        1,
-        counts_instructions=True,
-        instruction_ns=instruction_ns,
-        arguments=ARGUMENTS,
-    )
+    command = ["sh", GUEST_SCRIPT, f"{GUEST_PROJECT}/build/bin/steady", GUEST_MOUNT]
+    kernel = stock_kernel(KERNEL)
+    machine = Qemu(kernel, 1, instruction_ns=place.instruction_ns, arguments=ARGUMENTS)
     request = BootRequest(
         command,
         folder,
@@ -205,7 +195,7 @@ def write_middle(keys: list[Key], found: list[Traced], folder: Path) -> None:
     machines: dict[str, dict[str, Any]] = {}
     for key in keys:
         own = [(one.means(), one) for one in found if one.key == key]
-        own.sort(key=lambda of_one: sum(of_one[0][name] for name in SPANS_US))
+        own.sort(key=lambda of_one: sum(of_one[0][f"{span}_us"] for span in SPANS))
         _, middle = own[len(own) // 2]
         write_record(key, middle.trace, folder)
         runs[key.name] = [means for means, _ in own]

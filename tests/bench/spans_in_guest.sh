@@ -5,9 +5,9 @@
 # by itself, with fio's results in NAME.alone, then under `steady trace`, in NAME.fio and NAME.trace.
 # `whole` gets the name of each whose trace has no gap. The first command fills the file.
 #
-# Called in the guest by tests/bench/spans.py. $1: steady, $2: the card's node, $3: where to mount it.
+# Called in the guest by tests/bench/spans.py. $1: steady, $2: where to mount the card.
 set -e
-steady=$1 node=$2 mount=$3
+steady=$1 mount=$2 node=$STEADY_DISKS
 echo none >"/sys/block/${node#/dev/}/queue/scheduler"
 # A gibibyte of it: no table of inodes is longer than what is measured.
 mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0,nodiscard "$node" 1g

@@ -21,7 +21,7 @@ DISK = "null_blk nr_devices=1 irqmode=2 completion_nsec=50000"
 
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="steadyio-watch-") as work:
-        target = Qemu(stock_kernel("6.12"), 1, counts_instructions=True)
+        target = Qemu(stock_kernel("6.12"), 1, instruction_ns=1)
         request = BootRequest(["sh", SCRIPT], Path(work), modules=[DISK], timeout_s=1800)
         result = target.boot(request)
     assert result.exit_status == 0, result.output[-3000:]

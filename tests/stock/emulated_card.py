@@ -44,13 +44,11 @@ def test_a_read_takes_the_cards_time_and_what_its_instructions_take(work: Path) 
     card_ns = values["read_base_ns"] + KIB * (values["read_per_kib_ns"] + values["bus_per_kib_ns"])
 
     def spans(instruction_ns: int) -> dict[str, float]:
-        dd = f"dd if=/dev/mmcblk0 of=/dev/null bs={KIB}k count={READS} iflag=direct"
-        trace = f"{GUEST_PROJECT}/build/bin/steady trace --device mmcblk0 --json -- {dd}"
+        dd = f"dd if=$STEADY_DISKS of=/dev/null bs={KIB}k count={READS} iflag=direct"
+        trace = f"{GUEST_PROJECT}/build/bin/steady trace --device $STEADY_DISKS --json -- {dd}"
         command = ["sh", "-ec", f"{trace} >{instruction_ns}.json"]
         request = BootRequest(command, work, device=BOARD, timeout_s=guest.TIMEOUT_S)
-        kernel = stock_kernel("6.12")
-        machine = Qemu(kernel, 1, counts_instructions=True, instruction_ns=instruction_ns)
-        result = machine.boot(request)
+        result = Qemu(stock_kernel("6.12"), 1, instruction_ns=instruction_ns).boot(request)
         assert result.exit_status == 0, result.output
         (group,) = json.loads((work / f"{instruction_ns}.json").read_text())["ios"]
         assert group["count"] == READS

@@ -106,8 +106,7 @@ def _target(arguments: argparse.Namespace) -> Target:
         _qemu_kernel(arguments),
         arguments.cpus or CPUS_DEFAULT,
         tuple(arguments.disk),
-        counts_instructions=arguments.instruction_ns is not None,
-        instruction_ns=arguments.instruction_ns or 1,
+        instruction_ns=arguments.instruction_ns or 0,
     )
 
 

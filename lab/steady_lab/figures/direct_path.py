@@ -134,7 +134,7 @@ def measure_on_card(
 def count_on_stock(cases: Sequence[Case], work: Path) -> list[Result]:
     """Boot Debian's own kernel under QEMU with one CPU and an SD card."""
     kernel = stock_kernel(COUNTED_RELEASE)
-    target = Qemu(kernel, 1, ("sd",), counts_instructions=True, reserved_mib=RESERVED_MIB)
+    target = Qemu(kernel, 1, ("sd",), instruction_ns=1, reserved_mib=RESERVED_MIB)
     return measure(target, None, cases, work, "instructions")
 
 
@@ -144,7 +144,7 @@ def count_on_nvme(cases: Sequence[Case], work: Path) -> list[Result]:
     If it is done before the caller sleeps, the call costs less. So a call's cost is the median of
     those that slept; raises LabError if there are too few.
     """
-    target = Qemu(stock_kernel(COUNTED_RELEASE), 1, ("sd", "nvme"), counts_instructions=True)
+    target = Qemu(stock_kernel(COUNTED_RELEASE), 1, ("sd", "nvme"), instruction_ns=1)
     return measure(target, None, cases, work, "slept")
 
 

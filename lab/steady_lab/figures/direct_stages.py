@@ -42,7 +42,7 @@ def count_stages(spec: DirectPath, work: Path) -> list[Stages]:
     """Boot a stock kernel under QEMU once; raises LabError."""
     ways = [way for way in spec.ways if way.name in WAYS]
     cases = [Case(way, "read", kib, CALLS, "sequential") for way in ways for kib in SIZES_KIB]
-    target = Qemu(stock_kernel(COUNTED_RELEASE), 1, ("sd",), counts_instructions=True)
+    target = Qemu(stock_kernel(COUNTED_RELEASE), 1, ("sd",), instruction_ns=1)
     results = measure(target, None, cases, work, "events")
     return [
         stages_of(result.case, (work / f"events.{number}").read_text(encoding="utf-8"))

@@ -85,7 +85,7 @@ def measure(work: Path, kernel: BootKernel | None = None, *, small: bool = False
         environment={"SUBMITTERS": f"{GUEST_PROJECT}/{_submitters().relative_to(PROJECT)}"},
         timeout_s=TIMEOUT_S,
     )
-    target = Qemu(kernel or stock_kernel(RELEASE), cpus, counts_instructions=True)
+    target = Qemu(kernel or stock_kernel(RELEASE), cpus, instruction_ns=1)
     result = target.boot(request)
     if result.exit_status:
         raise LabError(f"reads by several CPUs failed: {result.output}")

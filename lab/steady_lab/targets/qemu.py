@@ -87,8 +87,8 @@ class Qemu:
 
     The guest's environment has the disks' nodes in $STEADY_DISKS, and the path of each module of
     the lab in $STEADY_MODULE_NAME.
-    `counts_instructions`: the guest's clock counts an instruction of any CPU as `instruction_ns`
-    (a power of two), and jumps where all are idle; the CPUs take turns.
+    `instruction_ns`, one of INSTRUCTION_NS: the guest's clock counts an instruction of any CPU as
+    so much, and jumps where all are idle; the CPUs take turns. 0: it is a real one.
     `arguments`: more for the kernel's command line.
     `reserved_mib`: so much in the middle of its memory is reserved, as if it were persistent
     memory; tests/bench/reserved_memory.sh makes /dev/dax0.0 of it.
@@ -99,13 +99,12 @@ class Qemu:
     cpus: int = CPUS_DEFAULT
     disks: tuple[str, ...] = ()
     _: KW_ONLY
-    counts_instructions: bool = False
-    instruction_ns: int = 1
+    instruction_ns: int = 0
     arguments: tuple[str, ...] = ()
     reserved_mib: int = 0
 
     def __post_init__(self) -> None:
-        if self.instruction_ns not in INSTRUCTION_NS:
+        if self.instruction_ns and self.instruction_ns not in INSTRUCTION_NS:
             known = ", ".join(map(str, INSTRUCTION_NS))
             raise BootError(f"an instruction of {self.instruction_ns} ns: QEMU knows {known}")
         if self.machine == PC:
@@ -143,6 +142,7 @@ class Qemu:
             "cpus": self.cpus,
             "disks": self.disks,
             "reserved_mib": self.reserved_mib,
+            "instruction_ns": self.instruction_ns,
             "arguments": self.arguments,
             "init": _init_text(self, request),
         }
@@ -286,7 +286,7 @@ def _reserved(target: Qemu) -> list[str]:
 
 
 def _clock(target: Qemu) -> Sequence[str]:
-    if target.counts_instructions:
+    if target.instruction_ns:
         shift = target.instruction_ns.bit_length() - 1
         return ("-accel", "tcg,thread=single", "-icount", f"shift={shift},sleep=off")
     return ("-accel", "tcg,thread=multi")
@@ -305,7 +305,7 @@ def _kernel_arguments(target: Qemu) -> Sequence[str]:
 
 def _known_rate(target: Qemu) -> list[str]:
     """What a PC would measure, and on a busy machine measures wrong. Counted clocks are exact."""
-    if target.machine != PC or target.counts_instructions:
+    if target.machine != PC or target.instruction_ns:
         return []
     return [f"tsc_early_khz={_tsc_khz()}"]
 
