@@ -54,7 +54,36 @@ class Console:
     idle: str = "sleep 100"
 
 
-_TEMPLATE = """#!/bin/sh
+@dataclass(frozen=True)
+class GuestRun:
+    """One command in a guest, with its modules in order of loading and its device's `node`.
+
+    `node_comes_early`: when the kernel makes it, the disk cannot be opened yet. `folder`, below the
+    work folder, is where the command runs.
+    """
+
+    command: Sequence[str]
+    loads: Sequence[ModuleLoad]
+    node: str
+    environment: Mapping[str, str]
+    node_comes_early: bool = False
+    folder: str = ""
+
+    def set_up(self, load: Sequence[str] = ()) -> str:
+        """Return the lines before the command; `load` is what each module is loaded with."""
+        words = [[*load, *one.program, str(one.path), *one.params] for one in self.loads]
+        lines = [f"need {shlex.join(line)}" for line in words]
+        lines += [f"export {key}={shlex.quote(value)}" for key, value in self.environment.items()]
+        is_there = "can_be_opened" if self.node_comes_early else "is_there"
+        return "\n".join([*lines, f"need wait_for {is_there} {self.node}" if self.node else ":"])
+
+    @property
+    def unload(self) -> str:
+        """Return the modules to unload after the command."""
+        return " ".join(one.path.stem for one in reversed(self.loads) if one.unload)
+
+
+_HEAD = """#!/bin/sh
 # Written by steady-lab for one boot.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export HOME=/run/home LANG=C LC_ALL=C TZ=UTC GLIBC_TUNABLES={processor}
@@ -76,22 +105,29 @@ need() {{
     echo "steady-lab: in the guest, failed: $*"
     power_off {setup_failed}
 }}
-wait_for_node() {{
+is_there() {{ [ -b "$1" ]; }}
+can_be_opened() {{ true 2>/dev/null <"$1"; }}
+wait_for() {{
     for _ in $(seq 1000); do
-        {node_is_there} && return
+        "$@" && return
         sleep 0.01
     done
     return 1
 }}
-teardown() {{
+unload() {{
     for scheduler in /sys/block/*/queue/scheduler; do
         names=
         read -r names 2>/dev/null <"$scheduler"
         case $names in *'[k2]'*) echo none >"$scheduler" ;; esac
     done
-    for module in {unload}; do
+    for module; do
         rmmod "$module" || say "trouble: rmmod $module failed after the command had ended"
     done
+}}
+limit_time() {{
+    ( sleep {virtual_timeout_s}
+      say "trouble: still running after {virtual_timeout_s} virtual seconds"
+      echo o >/proc/sysrq-trigger ) &
 }}
 
 for place in /run /tmp /dev/shm; do
@@ -102,53 +138,117 @@ need mount -t debugfs debugfs /sys/kernel/debug
 need mount -t tracefs tracefs /sys/kernel/tracing
 mkdir -p {places} "$HOME"
 {mounts}
-cd {work} || power_off {setup_failed}
-( sleep {virtual_timeout_s}; say "trouble: still running after {virtual_timeout_s} virtual seconds"
-  echo o >/proc/sysrq-trigger ) &
-{insmods}
-{exports}
-{wait_for_node}
+"""
+
+_ONE = """cd {work} || power_off {setup_failed}
+limit_time
+{set_up}
 {command}
 status=$?
 cd /
-[ $status -ne 0 ] || teardown
+[ $status -ne 0 ] || unload {unload}
 power_off $status
 """
 
+# What a run may leave behind is taken away, so that the next one finds a guest as after its start.
+_IN_TURN = """mounts=$(wc -l </proc/mounts)
+tracing=/sys/kernel/tracing
+need() {{
+    "$@" && return
+    echo "steady-lab: in the guest, failed: $*"
+    exit {setup_failed}
+}}
+load() {{
+    name=$(basename "$2" .ko | tr - _)
+    grep -q "^$name " /proc/modules || "$@"
+}}
+unmount() {{
+    tail -n +$((mounts + 1)) /proc/mounts | tac | while read -r _ place kind _; do
+        [ "$kind" != cgroup2 ] || find "$place" -mindepth 1 -depth -type d -exec rmdir {{}} +
+        umount "$place"
+    done
+}}
+stop_tracing() {{
+    echo 0 >$tracing/tracing_on
+    echo >$tracing/set_event
+    echo local >$tracing/trace_clock
+    echo >$tracing/trace
+    echo 1 >$tracing/tracing_on
+}}
+clean_up() {{
+    kill -KILL -1
+    wait 2>/dev/null
+    stop_tracing
+    for disk in /sys/kernel/config/nullb/*/; do
+        [ ! -d "$disk" ] || {{ echo 0 >"$disk/power"; rmdir "$disk"; }}
+    done
+    unmount
+    unload "$@"
+    find /run /tmp /dev/shm -xdev -mindepth 1 -maxdepth 1 ! -name steadyio ! -name home \
+        -exec rm -rf {{}} +
+}}
+in_turn() {{
+    run=$1 folder=$2
+    shift 2
+    say "run $run begins"
+    echo "steady-lab: run $run begins"
+    limit_time
+    mkdir -p {work}/"$folder"
+    ( cd {work}/"$folder" && "run_$run" )
+    status=$?
+    clean_up "$@"
+    say "run $run ends with status $status"
+}}
+"""
 
-def init_script(
-    console: Console,
-    *,
-    command: Sequence[str],
-    loads: Sequence[ModuleLoad],
-    node: str,
-    node_comes_early: bool = False,
-    environment: Mapping[str, str],
-    virtual_timeout_s: int,
-) -> str:
-    """The text of the init script for one boot.
+_RUN = """
+run_{number}() {{
+{set_up}
+{command}
+}}
+in_turn {number} {folder} {unload}
+"""
 
-    `node_comes_early`: when the kernel makes it, the disk cannot be opened yet.
+
+def init_script(console: Console, run: GuestRun, virtual_timeout_s: int) -> str:
+    """Return the text of the init script for one command, with whose status the guest ends."""
+    one = _ONE.format(
+        work=GUEST_WORK,
+        setup_failed=STATUS_SETUP_FAILED,
+        set_up=run.set_up(),
+        command=shlex.join(run.command),
+        unload=run.unload,
+    )
+    return _head(console, virtual_timeout_s) + one
+
+
+def init_script_in_turn(console: Console, runs: Sequence[GuestRun], virtual_timeout_s: int) -> str:
+    """Return the text for several commands, one after the other, whatever becomes of each.
+
+    Each finds its modules loaded afresh, and ends within the time limit. `results_in_turn()` reads
+    what their output and the kernel's log say.
     """
-    insmods = [
-        f"need {shlex.join([*load.program, str(load.path), *load.params])}" for load in loads
-    ]
-    exports = [f"export {key}={shlex.quote(value)}" for key, value in environment.items()]
-    unload = [load.path.stem for load in reversed(loads) if load.unload]
-    return _TEMPLATE.format(
+    text = _head(console, virtual_timeout_s)
+    text += _IN_TURN.format(work=GUEST_WORK, setup_failed=STATUS_SETUP_FAILED)
+    for number, run in enumerate(runs):
+        text += _RUN.format(
+            number=number,
+            set_up=run.set_up(["load"]),
+            command=shlex.join(run.command),
+            folder=shlex.quote(run.folder),
+            unload=run.unload,
+        )
+    return f"{text}power_off 0\n"
+
+
+def _head(console: Console, virtual_timeout_s: int) -> str:
+    return _HEAD.format(
         setup_failed=STATUS_SETUP_FAILED,
         processor=PROCESSOR,
         terminal=console.terminal,
         finish=shlex.join(console.finish),
         idle=console.idle,
-        work=GUEST_WORK,
         places=" ".join(SHARED_PLACES),
         mounts="\n".join(f"need {shlex.join(mount)}" for mount in console.mounts),
         virtual_timeout_s=virtual_timeout_s,
-        insmods="\n".join(insmods),
-        exports="\n".join(exports),
-        node_is_there='true 2>/dev/null <"$1"' if node_comes_early else '[ -b "$1" ]',
-        wait_for_node=f"need wait_for_node {node}" if node else ":",
-        unload=" ".join(unload) or '""',
-        command=shlex.join(command),
     )

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steady_lab.targets.kernel_log import find_exit_status, refuse_trouble
-from steady_lab.targets.target import BootError, BootRequest, BootResult
+from steady_lab.targets.target import BootError, BootRequest, BootResult, RunError
 
 POLL_INTERVAL_S = 0.02
 # In the work folder: the boot's own files.
 PRIVATE = ".steady"
 INIT, CONSOLE, KERNEL_LOG = "init.sh", "console.log", "kernel.log"
+# Which files of the clone a guest has used: lab/host/inputs.c adds to it.
+INPUTS = "inputs"
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ def run_guest(guest: GuestProcess, request: BootRequest) -> BootResult:
         private = work / PRIVATE
         shutil.rmtree(private, ignore_errors=True)
         private.mkdir()
+        (private / INPUTS).touch()
         init = private / INIT
         init.write_text(guest.init)
         init.chmod(0o755)
@@ -115,7 +118,7 @@ def _judge(
     refuse_trouble(log, where)
     if not ended:
         seen = guest.last_seen()
-        raise BootError(
+        raise RunError(
             f"still running after {request.timeout_s:g} s, the wall time limit; a loop that never "
             "waits would make the guest's clock stand still (docs/reference/steady-lab.md)\n"
             f"{seen and f'last seen: {seen}'}\n"
@@ -123,7 +126,7 @@ def _judge(
         )
     status = find_exit_status(log)
     if status is None:
-        raise BootError(f"the guest ended without an exit status\n{output}{_tail(log)}\n{where}")
+        raise RunError(f"the guest ended without an exit status\n{output}{_tail(log)}\n{where}")
     return BootResult(status, output, log, wall_s)
 
 

@@ -4,7 +4,7 @@
 import re
 
 from steady_lab.devices.kinds import KINDS
-from steady_lab.targets.target import BootError
+from steady_lab.targets.target import RunError
 
 # What the kernel prints for WARN, BUG, Oops, lockdep, RCU, KASAN, hung tasks and the like, and an
 # emulated device that failed. A line that matches makes a boot fail.
@@ -47,14 +47,14 @@ EXIT_STATUS = re.compile(r"steady-lab: exit status (\d+)")
 
 
 def refuse_trouble(log: str, where: str) -> None:
-    """Raise BootError with the log from just before the first sign of trouble, if there is one."""
+    """Raise RunError with the log from just before the first sign of trouble, if there is one."""
     trouble = find_trouble(log)
     if not trouble:
         return
     lines = log.splitlines()
     first = next((index for index, line in enumerate(lines) if find_trouble(line)), 0)
     excerpt = "\n".join(lines[max(0, first - 5) : first + 60])
-    raise BootError(f"the kernel reported trouble: {trouble[0]}\n{excerpt}\n{where}")
+    raise RunError(f"the kernel reported trouble: {trouble[0]}\n{excerpt}\n{where}")
 
 
 def find_trouble(log: str) -> list[str]:

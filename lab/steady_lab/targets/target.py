@@ -19,6 +19,10 @@ class BootError(LabError):
     """The kernel reported an error, the guest could not start, or a time limit was reached."""
 
 
+class RunError(BootError):
+    """The guest started, and its kernel reported an error, or it did not end as it should."""
+
+
 class Flag(Protocol):
     """What can be set meanwhile, such as threading.Event."""
 

@@ -9,6 +9,7 @@ it waits for the reader, and results would depend on the host.
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,19 @@ from steady_lab.kernels.modules import K2, SHADOW, build_modules, on_request
 from steady_lab.kernels.source import RELEASES, find_source
 from steady_lab.paths import GUEST_KERNEL, GUEST_WORK, PROJECT
 from steady_lab.root.root import guest_root
-from steady_lab.targets.guest_init import SHARED_PLACES, Console, ModuleLoad, init_script
-from steady_lab.targets.guest_run import INIT, PRIVATE
-from steady_lab.targets.target import BootError, BootRequest, BootResult, modules_of
+from steady_lab.targets.guest_init import (
+    SHARED_PLACES,
+    Console,
+    GuestRun,
+    ModuleLoad,
+    init_script,
+    init_script_in_turn,
+)
+from steady_lab.targets.guest_run import CONSOLE as CONSOLE_LOG
+from steady_lab.targets.guest_run import INIT, KERNEL_LOG, PRIVATE
+from steady_lab.targets.in_turn import results_in_turn
+from steady_lab.targets.kept_boots import kept_boots
+from steady_lab.targets.target import BootError, BootRequest, BootResult, RunError, modules_of
 from steady_lab.targets.uml_guest import UmlGuest
 from steady_lab.targets.uml_modules import module_loads, seen_by_guest
 
@@ -82,32 +93,80 @@ class Uml:
 
     def identity(self, request: BootRequest) -> dict[str, Any]:
         """All that the guest is given: kernel, root, modules, command line, environment, init."""
-        device = _device_of(request)
-        modules = build_modules(self.kernel, [*modules_of(device), *on_request(request.modules)])
-        files = {**modules, "preload": build_preload()}
-        return {
-            "kernel": self.kernel.key,
-            "root": guest_root().key,
-            "files": {name: sha256_file(path) for name, path in files.items()},
-            "command": [*self.wrapper, *_kernel_command(self.kernel)],
-            "environment": _environment(request, self.kernel),
-            "init": _init_text(self, request, device),
-        }
+        return _identity(self, [request], _init_text(self, request))
 
     def guest(self, request: BootRequest) -> UmlGuest:
         """Return the boot as planned, which another machine can run."""
-        return UmlGuest(
-            kernel=self.kernel,
-            init=_init_text(self, request, _device_of(request)),
-            environment=_environment(request, self.kernel),
-            words=(*self.wrapper, *_kernel_command(self.kernel)),
-            root=guest_root().path,
-            project=PROJECT,
-        )
+        return _guest(self, request, _init_text(self, request))
 
     def boot(self, request: BootRequest) -> BootResult:
-        """Run it here."""
-        return self.guest(request).boot(request, self.on_standstill)
+        """Run it here, or replay what a test has kept of it.
+
+        A boot that its caller follows or ends is not kept: it depends on what the caller does.
+        """
+        is_followed = request.on_output or request.cancelled
+        return _boot(self, [request], request, _init_text(self, request), not is_followed)
+
+    def boot_in_turn(self, requests: Sequence[BootRequest]) -> list[BootResult | BootError]:
+        """Run requests one after the other in one guest; each gets its result or its error.
+
+        Their work folders have one parent. A request's own time limit is for all of them. Raises
+        BootError if the guest could not start.
+        """
+        work = requests[0].work.parent
+        init = _init_text_in_turn(self, requests)
+        timeout_s = sum(request.timeout_s for request in requests)
+        whole = replace(requests[0], work=work, timeout_s=timeout_s)
+        with suppress(RunError):
+            _boot(self, requests, whole, init, may_be_kept=True)
+        output, log = (
+            (work / PRIVATE / name).read_text(encoding="utf-8", errors="replace")
+            for name in (CONSOLE_LOG, KERNEL_LOG)
+        )
+        return results_in_turn(output, log, len(requests))
+
+
+def _identity(target: Uml, requests: Sequence[BootRequest], init: str) -> dict[str, Any]:
+    wanted = [K2]
+    for request in requests:
+        wanted += [*modules_of(_device_of(request)), *on_request(request.modules)]
+    files = {
+        **build_modules(target.kernel, list(dict.fromkeys(wanted))),
+        "preload": build_preload(),
+    }
+    return {
+        "kernel": target.kernel.key,
+        "root": guest_root().key,
+        "files": {name: sha256_file(path) for name, path in files.items()},
+        "command": [*target.wrapper, *_kernel_command(target.kernel)],
+        "environment": _environment(requests[0], target.kernel),
+        "init": init,
+    }
+
+
+def _guest(target: Uml, request: BootRequest, init: str) -> UmlGuest:
+    return UmlGuest(
+        kernel=target.kernel,
+        init=init,
+        environment=_environment(request, target.kernel),
+        words=(*target.wrapper, *_kernel_command(target.kernel)),
+        root=guest_root().path,
+        project=PROJECT,
+    )
+
+
+def _boot(
+    target: Uml, requests: Sequence[BootRequest], whole: BootRequest, init: str, may_be_kept: bool
+) -> BootResult:
+    """Boot with `init`; `whole` has the work folder and the time limit of all `requests`."""
+
+    def run() -> BootResult:
+        return _guest(target, whole, init).boot(whole, target.on_standstill)
+
+    kept = kept_boots()
+    if kept is None or not may_be_kept or target.on_standstill is not _print_standstill:
+        return run()
+    return kept.boot(_identity(target, requests, init), whole, run)
 
 
 def uml(release: str = RELEASES[0], flavour: str = "base") -> Uml:
@@ -125,8 +184,17 @@ def _device_of(request: BootRequest) -> DeviceSpec | None:
     return replace(device, backing_file=request.card_image) if request.card_image else device
 
 
-def _init_text(target: Uml, request: BootRequest, device: DeviceSpec | None) -> str:
-    kernel = target.kernel
+def _init_text(target: Uml, request: BootRequest) -> str:
+    return init_script(CONSOLE, _guest_run(target, request), target.virtual_timeout_s)
+
+
+def _init_text_in_turn(target: Uml, requests: Sequence[BootRequest]) -> str:
+    runs = [replace(_guest_run(target, one), folder=one.work.name) for one in requests]
+    return init_script_in_turn(CONSOLE, runs, target.virtual_timeout_s)
+
+
+def _guest_run(target: Uml, request: BootRequest) -> GuestRun:
+    kernel, device = target.kernel, _device_of(request)
     files = build_modules(kernel, [*MODULES, *on_request(request.modules)])
     built = {name: seen_by_guest(path, kernel) for name, path in files.items()}
     loads = [ModuleLoad(built[name], unload=False) for name in built if name == SHADOW.name]
@@ -135,14 +203,12 @@ def _init_text(target: Uml, request: BootRequest, device: DeviceSpec | None) -> 
     if device:
         loads.append(_device_load(built[device.kind.module.name], device))
     node = device.kind.node if device else ""
-    return init_script(
-        CONSOLE,
+    return GuestRun(
         command=request.command,
         loads=loads,
         node=node,
         node_comes_early=kernel.release == NODE_COMES_EARLY,
         environment=_variables(built, node) | dict(request.environment),
-        virtual_timeout_s=target.virtual_timeout_s,
     )
 
 
