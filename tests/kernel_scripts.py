@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Runs every tests/kernel/*.sh in a guest of each release; its header says next to which device.
+"""The scripts of tests/kernel, and how each is run: its header says next to which device.
 
 DESCRIPTION: what behaviour holds. DEVICE: a name in experiments/devices, or none. FLAVOUR: debug
 (default) or base. MODULES: modules of the kernel to load, each with its parameters, `;` between
 them. KERNELS: the releases that have this behaviour [all]; the script says why the others do not.
+ALONE: why the script cannot share a boot with others [it can].
+COMPAT: the files of kernel/compat that it covers; `make test` then runs it on 6.1, too.
 STOCK: yes, if it needs no virtual time and nothing that Debian's kernels lack: then `make
 test-stock` runs it there, too (tests/stock/stock_kernels.py).
 Exit status 0 passes, 77 skips (the last line says why), anything else fails, and so does a kernel
@@ -13,10 +15,10 @@ log with a sign of trouble. The script finds its release in $STEADY_KERNEL.
 import fcntl
 import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
-import pytest
-from releases import RELEASES
+from releases import KERNEL_TEST_RELEASES, WHOLE_RELEASES
 from steady_lab.kernels.source import RELEASES as ALL_RELEASES
 from steady_lab.paths import BUILD, GUEST_PROJECT, PROJECT
 from steady_lab.root.compiler import compile_inside
@@ -29,6 +31,7 @@ UAPI = PROJECT / "kernel" / "uapi"
 STATUS_SKIP = 77
 
 
+@cache
 def header(script: Path) -> dict[str, str]:
     """The `# KEY: value` lines of a test script."""
     return dict(re.findall(r"^# ([A-Z]+): (.+)$", script.read_text(), re.MULTILINE))
@@ -56,10 +59,25 @@ def build_helpers(folder: Path = SCRIPTS, architecture: str = NATIVE) -> None:
             compile_inside([source], target, flags, UAPI, architecture)
 
 
+@cache
 def cases() -> list[tuple[str, Path]]:
-    """Each release with each script that is for it."""
+    """Each release with each script that is for it.
+
+    On a release that is not whole, those that cover a difference between the kernels, or that no
+    whole release has.
+    """
     scripts = sorted(set(SCRIPTS.glob("*.sh")) - {SCRIPTS / "lib.sh"})
-    return [(release, path) for release in RELEASES for path in scripts if is_for(path, release)]
+    return [
+        (release, path)
+        for release in KERNEL_TEST_RELEASES
+        for path in scripts
+        if is_for(path, release) and (release in WHOLE_RELEASES or tells_releases_apart(path))
+    ]
+
+
+def tells_releases_apart(script: Path) -> bool:
+    """Whether it covers a file of kernel/compat, or is for none of the whole releases."""
+    return "COMPAT" in header(script) or not any(is_for(script, one) for one in WHOLE_RELEASES)
 
 
 def is_for(script: Path, release: str) -> bool:
@@ -71,6 +89,36 @@ def is_for(script: Path, release: str) -> bool:
     return release in wanted
 
 
+def request_of(
+    script: Path,
+    release: str,
+    work: Path,
+    environment: Mapping[str, str] | None = None,
+    timeout_s: float = WALL_TIMEOUT_S_DEFAULT,
+) -> BootRequest:
+    """What the script's header wants, with more in its environment."""
+    keys = header(script)
+    return BootRequest(
+        command=["sh", f"{GUEST_PROJECT}/{script.relative_to(PROJECT)}"],
+        work=work,
+        device=device_file(script),
+        modules=keys["MODULES"].split(";") if "MODULES" in keys else [],
+        timeout_s=timeout_s,
+        environment={
+            "STEADY_TESTS": f"{GUEST_PROJECT}/tests/kernel",
+            "STEADY_TESTS_BIN": f"{GUEST_PROJECT}/build/tests/bin",
+            "STEADY_KERNEL": release,
+            **(environment or {}),
+        },
+    )
+
+
+def device_file(script: Path) -> Path | None:
+    """The spec of the device that the header names, None if it names none."""
+    name = header(script).get("DEVICE", "none")
+    return None if name == "none" else PROJECT / "experiments" / "devices" / f"{name}.toml"
+
+
 def run(
     script: Path,
     release: str,
@@ -78,36 +126,11 @@ def run(
     environment: Mapping[str, str] | None = None,
     timeout_s: float = WALL_TIMEOUT_S_DEFAULT,
 ) -> BootResult:
-    """Boot what the script's header wants and run it there, with more in its environment."""
-    keys = header(script)
-    device = None
-    if keys.get("DEVICE", "none") != "none":
-        device = PROJECT / "experiments" / "devices" / f"{keys['DEVICE']}.toml"
+    """Boot what the script's header wants and run it there, alone."""
     build_helpers()
-    return uml(release, keys.get("FLAVOUR", "debug")).boot(
-        BootRequest(
-            command=["sh", f"{GUEST_PROJECT}/{script.relative_to(PROJECT)}"],
-            work=work,
-            device=device,
-            modules=keys["MODULES"].split(";") if "MODULES" in keys else [],
-            timeout_s=timeout_s,
-            environment={
-                "STEADY_TESTS": f"{GUEST_PROJECT}/tests/kernel",
-                "STEADY_TESTS_BIN": f"{GUEST_PROJECT}/build/tests/bin",
-                "STEADY_KERNEL": release,
-                **(environment or {}),
-            },
-        )
-    )
+    request = request_of(script, release, work, environment, timeout_s)
+    return uml(release, flavour(script)).boot(request)
 
 
-@pytest.mark.parametrize(
-    ("release", "script"), [pytest.param(*case, id=f"{case[0]}-{case[1].stem}") for case in cases()]
-)
-def test_kernel(release: str, script: Path, work: Path) -> None:
-    print(f"replay: scripts/test -k {release}-{script.stem}")
-    result = run(script, release, work)
-    print(result.output)
-    if result.exit_status == STATUS_SKIP:
-        pytest.skip(result.output.strip().splitlines()[-1])
-    assert result.exit_status == 0, f"{header(script)['DESCRIPTION']}\n{result.output[-3000:]}"
+def flavour(script: Path) -> str:
+    return header(script).get("FLAVOUR", "debug")

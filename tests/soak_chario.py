@@ -7,8 +7,8 @@ STEADY_CHARIO_TRANSFERS [1000000] of each release, STEADY_CHARIO_CALLS [200000],
 import os
 from pathlib import Path
 
+import kernel_scripts
 import pytest
-import test_kernel
 from releases import RELEASES
 
 # chario_random_transfers.sh runs so many times.
@@ -17,8 +17,8 @@ RUNS = 7
 
 def run(script: str, release: str, work: Path, **environment: str) -> None:
     seed = os.environ.get("STEADY_CHARIO_SEED", "1")
-    path = test_kernel.SCRIPTS / f"{script}.sh"
-    result = test_kernel.run(path, release, work, {"CHARIO_SEED": seed, **environment}, 7200)
+    path = kernel_scripts.SCRIPTS / f"{script}.sh"
+    result = kernel_scripts.run(path, release, work, {"CHARIO_SEED": seed, **environment}, 7200)
     print(result.output)
     assert result.exit_status == 0, f"seed {seed}: {result.output[-3000:]}"
 

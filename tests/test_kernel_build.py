@@ -30,6 +30,8 @@ from steady_lab.paths import GUEST_KERNEL, PROJECT
 from steady_lab.root.root import build_root
 from steady_lab.root.sandbox import Place, build_sandbox, start_inside
 
+pytestmark = pytest.mark.reads("lab", "kernel")
+
 
 def test_options_that_did_not_survive_are_named() -> None:
     wanted = {"CONFIG_A": "y", "CONFIG_B": "m", "CONFIG_C": "n", "CONFIG_D": "n"}

@@ -16,6 +16,8 @@ from steady_lab.kernels.source import find_source, packaged_source
 from steady_lab.paths import BUILD, GUEST_PROJECT, PROJECT, cache_dir
 from steady_lab.root.cargo import SOURCE_SUFFIXES, build_steady, prebuilt_steady
 
+pytestmark = pytest.mark.reads("lab", "kernel", "device")
+
 
 @pytest.fixture(scope="module")
 def packed(base_kernel: LabKernel, tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from releases import RELEASES
+from releases import LAB_RELEASE
 from steady_lab.paths import GUEST_PROJECT
 from steady_lab.search.judge import bound_of_an_io, bounds
 from steady_lab.search.sets import TaskSet, random_card, random_set, toml
@@ -58,7 +58,7 @@ def run_random(work: Path, card_seed: int, set_seeds: range) -> list[Observed]:
     return [seen for made in sets for seen in observed(work, path, made)]
 
 
-def run(work: Path, card: Path, sets: list[TaskSet], release: str = RELEASES[0]) -> None:
+def run(work: Path, card: Path, sets: list[TaskSet], release: str = LAB_RELEASE) -> None:
     """Leave a record of each set on the card in the work folder."""
     for made in sets:
         (work / f"{made.name}.tasks.toml").write_text(toml(made.tasks), encoding="utf-8")

@@ -25,6 +25,8 @@ from steady_lab.devices.transfer_fit import load_transfers
 from steady_lab.errors import LabError, SpecError
 from steady_lab.pages.device_page import PAGE, written_page
 
+pytestmark = pytest.mark.reads("lab", "kernel", "experiments", "docs")
+
 SPEC = load_device(DEVICE)
 CELLS = load_published(PUBLISHED)
 

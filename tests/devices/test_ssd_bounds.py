@@ -5,6 +5,8 @@ import pytest
 from ssd_bounds import PAGE, case_lines
 from steady_lab.devices.ssd_load import build
 
+pytestmark = pytest.mark.reads("lab", "kernel", "experiments", "docs")
+
 
 @pytest.mark.parametrize(
     ("state", "operation"), [("half full", "random read"), ("full", "random write")]

@@ -20,6 +20,8 @@ from steady_lab.errors import LabError, SpecError
 from steady_lab.pages.device_page import PAGE
 from steady_lab.pages.ssd_page import with_ssd
 
+pytestmark = pytest.mark.reads("lab", "kernel", "experiments", "docs")
+
 NONE_READS = ("half full", "sequential read", 0)
 
 

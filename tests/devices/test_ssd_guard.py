@@ -4,6 +4,8 @@
 import pytest
 from steady_lab.devices.ssd_load import build, simulated
 
+pytestmark = pytest.mark.reads("lab", "kernel", "experiments", "docs")
+
 RANDOM = "sequential=0"
 SEQUENTIAL = "sequential=1"
 # Its real-time process comes at any time within 4 ms of its last request.

@@ -48,6 +48,8 @@ from steady_lab.targets.target import BootRequest
 from steady_lab.targets.uml import Uml
 from steady_lab.toml_table import Point
 
+pytestmark = pytest.mark.reads("lab", "kernel", "device", "experiments", "docs")
+
 TOLERANCE = 0.05
 SVG = "{http://www.w3.org/2000/svg}"
 SVG_BYTES_MAX = 80_000

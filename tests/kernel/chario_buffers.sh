@@ -3,6 +3,7 @@
 # DESCRIPTION: registered buffers are safe with fork, close, signals, unmapping and RLIMIT_MEMLOCK
 # DEVICE: test-plain
 # MODULES: chario
+# COMPAT: iter_segment.h
 . "$STEADY_TESTS/lib.sh"
 
 chario_take

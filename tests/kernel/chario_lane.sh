@@ -3,6 +3,7 @@
 # DESCRIPTION: a partition is a character device beside a mounted rest; neither disturbs the other's data
 # DEVICE: test-plain
 # MODULES: chario
+# COMPAT: claim_disk.h
 . "$STEADY_TESTS/lib.sh"
 
 lane() {

@@ -3,6 +3,7 @@
 # DESCRIPTION: random transfers of all kinds keep their data, with errors, time-outs and removals
 # DEVICE: test-plain
 # MODULES: chario
+# COMPAT: iter_segment.h
 # CHARIO_TRANSFERS: of each kind of run [600], CHARIO_SEED [1]: the soak sets them.
 . "$STEADY_TESTS/lib.sh"
 set -e

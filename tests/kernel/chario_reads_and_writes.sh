@@ -3,6 +3,7 @@
 # DESCRIPTION: read, write, lseek and fsync behave as on a block device with O_DIRECT
 # DEVICE: test-plain
 # MODULES: chario
+# COMPAT: iter_segment.h
 . "$STEADY_TESTS/lib.sh"
 set -e
 

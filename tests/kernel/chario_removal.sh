@@ -3,6 +3,7 @@
 # DESCRIPTION: a card that goes away under load gives an error to every caller, and nothing stays
 # DEVICE: test-plain
 # MODULES: chario
+# COMPAT: claim_disk.h
 . "$STEADY_TESTS/lib.sh"
 
 for queue in 0 8; do

@@ -3,6 +3,7 @@
 # DESCRIPTION: chario takes only a card that was named and is not in use, and gives it back
 # DEVICE: test-plain
 # MODULES: chario
+# COMPAT: claim_disk.h
 . "$STEADY_TESTS/lib.sh"
 
 mmcblk=/sys/bus/mmc/drivers/mmcblk

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # DESCRIPTION: a card kept in a file holds a file system through module unload and load
 # DEVICE: test-file
+# ALONE: the card's file has a fixed place in the work folder
 . "$STEADY_TESTS/lib.sh"
 
 file=/run/steadyio/work/card.img

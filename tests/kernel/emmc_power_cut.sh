@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # DESCRIPTION: a power cut loses what was not flushed and nothing else, and then the card is dead
 # DEVICE: test-file
+# ALONE: the card's file has a fixed place in the work folder
 . "$STEADY_TESTS/lib.sh"
 
 # Four pages of text to write, and one of zeroes.

@@ -3,6 +3,7 @@
 # DESCRIPTION: a write that must not be torn (RWF_ATOMIC) reaches the driver in one piece
 # DEVICE: none
 # MODULES: sd_mod; scsi_debug dev_size_mb=16 ndelay=20000 atomic_wr=1
+# COMPAT: request_atomic.h
 # KERNELS: 6.12 7.3
 # 6.1 has no such writes.
 . "$STEADY_TESTS/lib.sh"

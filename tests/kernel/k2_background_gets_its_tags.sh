@@ -3,6 +3,7 @@
 # DESCRIPTION: background takes three quarters of the tags and no more, whatever a limit counts
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
+# COMPAT: shallow_depth.h
 . "$STEADY_TESTS/lib.sh"
 set -e
 

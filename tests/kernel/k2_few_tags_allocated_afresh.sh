@@ -3,6 +3,7 @@
 # DESCRIPTION: tags for 4 to 7 requests, allocated afresh, also keep one for real-time
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
+# COMPAT: shallow_depth.h
 . "$STEADY_TESTS/lib.sh"
 set -e
 

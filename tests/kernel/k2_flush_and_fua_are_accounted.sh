@@ -3,6 +3,7 @@
 # DESCRIPTION: flushes, FUA writes and fsync on ext4 leave k2's counters balanced
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
+# COMPAT: request_private.h
 . "$STEADY_TESTS/lib.sh"
 set -e
 

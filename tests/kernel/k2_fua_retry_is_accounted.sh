@@ -3,6 +3,7 @@
 # DESCRIPTION: a FUA write that the driver returns enters the scheduler unprepared; it is counted, too
 # DEVICE: none
 # MODULES: null_blk nr_devices=0 requeue=3,100,0,-1
+# COMPAT: request_private.h
 # KERNELS: 6.1
 # On 6.12 a FUA write enters the scheduler like any other, prepared, the first time already.
 . "$STEADY_TESTS/lib.sh"

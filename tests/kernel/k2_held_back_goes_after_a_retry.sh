@@ -3,6 +3,7 @@
 # DESCRIPTION: what look-ahead holds back goes on when the driver gives a command back
 # DEVICE: none
 # MODULES: null_blk nr_devices=0 requeue=3,100,0,-1
+# COMPAT: insert_flags.h
 . "$STEADY_TESTS/lib.sh"
 set -e
 

@@ -49,7 +49,8 @@ knob nullb0 iosched/device_model "read 4 100 9 read 512 5870 200 write 4 200 9 w
 expect "writes, given by hand" "$(knob nullb0 iosched/device_model | sed -n '2s/ reserve.*//p')" "write least:500"
 refuses device_model "read 512 5870 200 write 4 200" "read 512 5870 200 " \
 	"write 4 1 1 write 4 1 1 write 4 1 1 write 4 1 1 write 4 1 1" \
-	"read 512 5870" "read 0 1 1" "read 4 0 0" "erase 4 1 1" "read 4294967299 1 1" read ""
+	"read 512 5870" "read 0 1 1" "read 4 0 0" "erase 4 1 1" "read 1048577 1 1" "read 4294967299 1 1" \
+	read ""
 takes rt_deadline_us "1 4294967294 4294967294 4294967294 4294967294 4294967294 0 8"
 refuses rt_deadline_us 7 "1 2 3 4 5 6 7" "1 2 3 4 5 6 7 8 9" "1 2 3 4 5 6 7 -8" "1 2 3 4 5 6 7 8us" \
 	"1  2 3 4 5 6 7 8" "4294967296 2 3 4 5 6 7 8" ""

@@ -3,6 +3,7 @@
 # DESCRIPTION: SCSI commands by SG_IO bypass k2, are not counted by it, and get their data under load
 # DEVICE: none
 # MODULES: sd_mod; sg; scsi_debug dev_size_mb=16 ndelay=50000
+# COMPAT: insert_flags.h
 . "$STEADY_TESTS/lib.sh"
 set -e
 

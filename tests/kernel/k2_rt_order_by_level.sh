@@ -3,6 +3,7 @@
 # DESCRIPTION: whatever came first, real-time levels are dispatched 0 to 7, then best effort, then idle; FIFO in each
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
+# COMPAT: insert_flags.h
 . "$STEADY_TESTS/lib.sh"
 set -e
 

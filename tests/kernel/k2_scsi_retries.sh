@@ -3,6 +3,7 @@
 # DESCRIPTION: SCSI commands that are aborted, busy, cut short or recovered are sent again; data is right
 # DEVICE: none
 # MODULES: sd_mod; scsi_debug dev_size_mb=16 ndelay=20000
+# COMPAT: insert_flags.h
 . "$STEADY_TESTS/lib.sh"
 set -e
 

@@ -4,6 +4,7 @@
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
 # STOCK: yes
+# COMPAT: request_private.h
 . "$STEADY_TESTS/lib.sh"
 set -e
 

@@ -3,6 +3,8 @@
 # DESCRIPTION: with no memory for clones, pieces come from the reserve, or wait; nothing is unsplit
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
+# COMPAT: bio_split.h
+# ALONE: it makes allocations of the whole guest fail
 # KERNELS: 6.1 6.12
 # 7.3 makes no thread without such an allocation.
 . "$STEADY_TESTS/lib.sh"

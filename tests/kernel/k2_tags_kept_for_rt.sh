@@ -3,6 +3,7 @@
 # DESCRIPTION: however few tags there are, 128 background readers leave one to real-time
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
+# COMPAT: shallow_depth.h
 . "$STEADY_TESTS/lib.sh"
 set -e
 

@@ -3,6 +3,7 @@
 # DESCRIPTION: with 2, 4 or 64 tags and 128 x 512 KiB wanting them, all completes and real-time finds a tag
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
+# COMPAT: shallow_depth.h
 . "$STEADY_TESTS/lib.sh"
 set -e
 

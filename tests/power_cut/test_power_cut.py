@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from harness import Recovered, Scenario, record, recover_all, recover_twice
+from kernel_scripts import build_helpers
 from steady_lab.devices.power_cut.card import Cut
 from steady_lab.devices.power_cut.plan import plan_cuts
 from steady_lab.devices.power_cut.write_log import WriteLog
 from steady_lab.paths import PROJECT
-from test_kernel import build_helpers
 
 CUTS = int(os.environ.get("STEADY_CUTS", "20"))
 RECORDS = 64

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import k2_model
+import kernel_scripts
 import pytest
-import test_kernel
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from releases import RELEASES
@@ -52,7 +52,7 @@ STREAMS = st.fixed_dictionaries(
 
 def run_stream(stream: dict[str, Any], release: str, work: Path) -> Path:
     """Boot, run the stream, and return the trace."""
-    test_kernel.build_helpers()
+    kernel_scripts.build_helpers()
     knobs = ("inflight_max", "split_kib", "background_wait_ms_max", "rt_block_us")
     keys = ("seed", "jobs", "rt_jobs", "depth", "largest_kib", "hint_percent", "block_bytes")
     io = [f"{key}={stream[key]}" for key in keys]

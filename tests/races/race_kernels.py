@@ -9,13 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from kernel_scripts import SCRIPTS, header
 from steady_lab.kernels.architecture import SANITIZERS
 from steady_lab.kernels.modules import Module, build_module
 from steady_lab.kernels.watching import WATCHED_RELEASES, watching_kernel
 from steady_lab.paths import GUEST_PROJECT, PROJECT
 from steady_lab.targets.qemu import Qemu
 from steady_lab.targets.target import BootError, BootRequest, BootResult
-from test_kernel import SCRIPTS, header
 
 sys.path.insert(0, str(PROJECT / "tests" / "stock"))
 import guest

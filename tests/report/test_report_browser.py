@@ -26,7 +26,10 @@ from steady_lab.paths import BUILD, PROJECT
 
 TINY = PROJECT / "tests" / "figures" / "tiny.toml"
 RUN_TIMEOUT_S = 300
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed"),
+    pytest.mark.reads("lab", "kernel", "device", "experiments", "tests/figures"),
+]
 VARIANTS = {"k2": "k2", "k2-split4": "k2, split_kib=4"}
 POINTS = ("4", "512")
 PANELS = ".plot .cartesianlayer .subplot .scatterlayer"

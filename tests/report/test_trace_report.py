@@ -19,6 +19,8 @@ from steady_lab.pages.trace_section import read_trace_sections
 from steady_lab.pages.trace_words import cause_texts, size_text, time_text
 from steady_lab.paths import BUILD, PROJECT
 
+pytestmark = pytest.mark.reads("lab", "device")
+
 TIMEOUT_S = 120
 TRACE = PROJECT / "device" / "trace" / "tests" / "traces" / "host-trace.txt"
 BARS = ".plot .barlayer .trace.bars .point path"

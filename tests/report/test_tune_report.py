@@ -20,6 +20,8 @@ from steady_lab.pages.tune_report import Goal, TuneReport, read_tune_report
 from steady_lab.pages.tune_section import TuneSection, read_tune_sections
 from steady_lab.pages.tune_words import goal_text, samples_needed
 
+pytestmark = pytest.mark.reads("lab")
+
 TIMEOUT_S = 120
 # --tail-max 50% --near 5 --knob inflight_max=1,2,4,8 --knob split_kib=4,8,16 --quantile 90
 TUNED = Path(__file__).parent / "tuned.json"

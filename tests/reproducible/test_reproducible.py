@@ -11,10 +11,10 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+import kernel_scripts
 import pytest
-import test_kernel
 from busy import busy_cores
-from releases import RELEASES
+from releases import KERNEL_TEST_RELEASES, LAB_RELEASE
 from steady_lab.targets import guest_init as guest
 
 SCRIPT = Path(__file__).parent / "events.sh"
@@ -31,7 +31,7 @@ PROCESSORS = {
 
 
 def events(release: str, work: Path) -> bytes:
-    result = test_kernel.run(SCRIPT, release, work)
+    result = kernel_scripts.run(SCRIPT, release, work)
     assert result.exit_status == 0, result.output
     return (work / "events").read_bytes()
 
@@ -45,7 +45,7 @@ def expect_the_committed(release: str, found: bytes, work: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("release", KERNEL_TEST_RELEASES)
 def test_every_event_is_as_on_other_machines(release: str, work: Path) -> None:
     expect_the_committed(release, events(release, work), work)
 
@@ -55,19 +55,19 @@ def test_events_do_not_depend_on_what_the_processor_has(
     processor: str, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GLIBC_TUNABLES", PROCESSORS[processor])
-    expect_the_committed(RELEASES[0], events(RELEASES[0], work), work)
+    expect_the_committed(LAB_RELEASE, events(LAB_RELEASE, work), work)
 
 
 def test_events_do_not_depend_on_load_and_folder(work: Path) -> None:
     folder = work / "any, other name"
     with busy_cores():
-        expect_the_committed(RELEASES[0], events(RELEASES[0], folder), folder)
+        expect_the_committed(LAB_RELEASE, events(LAB_RELEASE, folder), folder)
 
 
 def test_one_more_reading_of_the_clock_is_noticed(
     work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one_more = "{exports}\nread -r up </proc/uptime\n"
-    monkeypatch.setattr(guest, "_TEMPLATE", guest._TEMPLATE.replace("{exports}\n", one_more))
-    found = events(RELEASES[0], work)
-    assert hashlib.sha256(found).hexdigest() != COMMITTED[RELEASES[0]]
+    one_more = "{set_up}\nread -r up </proc/uptime\n"
+    monkeypatch.setattr(guest, "_ONE", guest._ONE.replace("{set_up}\n", one_more))
+    found = events(LAB_RELEASE, work)
+    assert hashlib.sha256(found).hexdigest() != COMMITTED[LAB_RELEASE]

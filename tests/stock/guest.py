@@ -18,7 +18,7 @@ from steady_lab.targets.qemu import PROGRAM, BootKernel, Qemu
 from steady_lab.targets.target import BootRequest, BootResult
 
 sys.path.insert(0, str(PROJECT / "tests"))
-from test_kernel import build_helpers, helpers_folder
+from kernel_scripts import build_helpers, helpers_folder
 
 CPUS = 3
 # How long it takes says something about this machine only; this ends what hangs.

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import guest
 import pytest
+from kernel_scripts import SCRIPTS, header
 from shared_boot import Machine, Run
 from steady_lab.figures.direct_path import RESERVED_MIB
 from steady_lab.kernels.source import RELEASES
 from steady_lab.kernels.stock import ARM64_KERNELS
 from steady_lab.root.cargo import RUST_TARGETS
-from test_kernel import SCRIPTS, header
 
 HERE = Path(__file__).parent
 STOCK_SCRIPTS = sorted(path for path in SCRIPTS.glob("*.sh") if header(path).get("STOCK") == "yes")

@@ -26,7 +26,7 @@ from steady_lab.targets.qemu import newer_program
 from steady_lab.targets.qemu_machine import ARM_BOARD, PC
 
 sys.path.insert(0, str(PROJECT / "tests"))
-from test_kernel import SCRIPTS, header
+from kernel_scripts import SCRIPTS, header
 
 COMMAND = "tests/stock/tested.py --write"
 PAGE = PROJECT / "docs" / "reference" / "tested.md"

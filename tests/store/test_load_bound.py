@@ -5,11 +5,11 @@ import math
 from pathlib import Path
 
 import pytest
+from kernel_scripts import build_helpers
 from releases import RELEASES
 from steady_lab.paths import GUEST_PROJECT, PROJECT
 from steady_lab.targets.target import BootRequest
 from steady_lab.targets.uml import uml
-from test_kernel import build_helpers
 
 # Times of this card: base_ns per command, per_kib_ns for its data. Where computing takes no time,
 # a system call and reading the clock do: 1.7 to 2.3 us were seen per command.

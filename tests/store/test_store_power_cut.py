@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from kernel_scripts import build_helpers
 from releases import RELEASES
 from steady_lab.devices.power_cut.card import Cut, CutCard
 from steady_lab.devices.power_cut.plan import plan_cuts
@@ -21,7 +22,6 @@ from steady_lab.devices.power_cut.write_log import WriteLog
 from steady_lab.paths import BUILD, GUEST_PROJECT, PROJECT
 from steady_lab.targets.target import BootRequest
 from steady_lab.targets.uml import uml
-from test_kernel import build_helpers
 
 CUTS = int(os.environ.get("STEADY_CUTS", "40"))
 CHANGES = 40

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import kernel_scripts
 import pytest
-import test_kernel
 from blk_tracer import why_not
 from blktrace_events import btt_d2c, read_blktrace
 from both import trace_with_both
@@ -32,7 +32,7 @@ EXPECTED_MIN = {"raw": 500, "ext4": 300}
 def test_guest_agrees_with_blktrace(release: str, load: str, work: Path) -> None:
     print(f"replay: scripts/test -k 'test_guest_agrees_with_blktrace and {release}-{load}'")
     more = {"STEADY": f"{GUEST_PROJECT}/build/bin/steady", "STEADY_LOAD": load}
-    result = test_kernel.run(SCRIPT, release, work, more)
+    result = kernel_scripts.run(SCRIPT, release, work, more)
     assert result.exit_status == 0, result.output[-3000:]
 
     kept = read_kept(work / "kept")

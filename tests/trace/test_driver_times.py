@@ -12,8 +12,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import kernel_scripts
 import pytest
-import test_kernel
 from kept import read_kept
 from releases import RELEASES
 from steady_lab.paths import GUEST_PROJECT
@@ -42,7 +42,7 @@ def trace_of(disk: str, release: str, work: Path) -> list[dict[str, Any]]:
     """Run DISK_times.sh in the guest; return the load's requests, all of which were followed."""
     print(f"replay: scripts/test -k 'test_{disk} and {release}'")
     more = {"STEADY": f"{GUEST_PROJECT}/build/bin/steady"}
-    result = test_kernel.run(HERE / f"{disk}_times.sh", release, work, more)
+    result = kernel_scripts.run(HERE / f"{disk}_times.sh", release, work, more)
     assert result.exit_status == 0, result.output[-3000:]
     record = json.loads((work / "record.json").read_text())
     kept = read_kept(work / "kept")

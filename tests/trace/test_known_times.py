@@ -8,8 +8,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import kernel_scripts
 import pytest
-import test_kernel
 from kept import read_kept
 from releases import RELEASES
 from steady_lab.paths import GUEST_PROJECT
@@ -36,7 +36,7 @@ def modelled_ns(op: str, size_bytes: int) -> int:
 def test_spans_are_those_of_the_card(release: str, work: Path) -> None:
     print(f"replay: scripts/test -k test_spans_are_those_of_the_card[{release}]")
     more = {"STEADY": f"{GUEST_PROJECT}/build/bin/steady"}
-    result = test_kernel.run(SCRIPT, release, work, more)
+    result = kernel_scripts.run(SCRIPT, release, work, more)
     assert result.exit_status == 0, result.output[-3000:]
     # No events of system calls in this kernel: it is said, and what depends on them is not made up.
     assert "missing event syscalls:" in result.output, result.output[-3000:]

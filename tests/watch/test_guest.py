@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from releases import RELEASES
+from releases import LAB_RELEASE, RELEASES
 from steady_lab.paths import GUEST_PROJECT, PROJECT
 from steady_lab.targets.target import BootRequest
 from steady_lab.targets.uml import uml
@@ -16,7 +16,7 @@ from steady_lab.targets.uml import uml
 DEVICES = PROJECT / "experiments" / "devices"
 
 
-def run(script: str, device: str, work: Path, release: str = RELEASES[0]) -> None:
+def run(script: str, device: str, work: Path, release: str = LAB_RELEASE) -> None:
     environment = {"STEADY": f"{GUEST_PROJECT}/build/bin/steady"}
     command = ["sh", f"{GUEST_PROJECT}/tests/watch/{script}"]
     request = BootRequest(command, work, DEVICES / device, environment=environment)

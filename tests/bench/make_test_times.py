@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""How long `make test` takes, by what has changed since the last run.
+
+  build/venv/bin/python tests/bench/make_test_times.py [CASE...] [--runs 3]
+
+In a clone of HEAD with a cache of its own; median and range of the runs. Worth something on an idle
+machine only. Called by who writes docs/reference/testing.md. The cases, in the order that they run:
+
+  fresh     an empty cache, but for what is downloaded
+  kernels   kernels built, no boot kept
+  same      nothing changed
+  document  one document changed
+  rust      the crate steadyio-trace changed
+  policy    kernel/policy changed
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from steady_lab.paths import PROJECT, cache_dir
+
+DOWNLOADED = ("packages", "cargo", "apt")
+# Kept from one run of a case to the next, and thrown away by a case that wants none.
+TESTED = ("boots", "tests")
+CASES = ("fresh", "kernels", "same", "document", "rust", "policy")
+
+# What a case adds to which file, at its end. Each changes the program that is made of it.
+APPENDED = {
+    "document": ("docs/index.md", "\nChange {0}.\n"),
+    "rust": ("device/trace/src/lib.rs", '#[used]\nstatic CHANGE_{0}: &str = "change {0}";\n'),
+    "policy": ("kernel/policy/k2_policy.c", "const unsigned int k2_change_{0} = {0};\n"),
+}
+
+
+class Clone:
+    """A scratch clone; `number` makes each change differ from the one before."""
+
+    def __init__(self, folder: Path) -> None:
+        self.tree, self.cache = folder / "clone", folder / "cache"
+        self.number = 0
+        self.cache.mkdir()
+        for name in DOWNLOADED:
+            if (cache_dir() / name).exists():
+                shutil.copytree(cache_dir() / name, self.cache / name, symlinks=True)
+        self.again()
+
+    def again(self) -> None:
+        """Make the clone anew."""
+        shutil.rmtree(self.tree, ignore_errors=True)
+        subprocess.run(["git", "clone", "--quiet", str(PROJECT), str(self.tree)], check=True)
+
+    def prepare(self, case: str) -> None:
+        self.number += 1
+        if case == "fresh":
+            self.again()
+            for path in self.cache.iterdir():
+                if path.name not in DOWNLOADED:
+                    shutil.rmtree(path)
+        elif case == "kernels":
+            for name in TESTED:
+                shutil.rmtree(self.cache / name, ignore_errors=True)
+            shutil.rmtree(self.tree / "build" / "work", ignore_errors=True)
+        elif case in APPENDED:
+            name, text = APPENDED[case]
+            with (self.tree / name).open("a") as file:
+                file.write(text.format(self.number))
+
+    def timed(self, case: str) -> float:
+        """Run `make test` after the case's change; return its seconds."""
+        self.prepare(case)
+        start_s = time.monotonic()
+        more = {"STEADYIO_CACHE": str(self.cache)}
+        done = subprocess.run(["make", "test"], cwd=self.tree, env=os.environ | more, check=False)
+        assert done.returncode == 0, f"{case}: make test failed"
+        return time.monotonic() - start_s
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="How long make test takes, by what has changed.")
+    parser.add_argument("cases", nargs="*", default=CASES, choices=CASES, metavar="CASE")
+    parser.add_argument("--runs", type=int, default=3)
+    arguments = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="test-times-"))
+    lines = ["| case | median min | range | runs |", "|---|---:|---|---:|"]
+    try:
+        clone = Clone(folder)
+        if "fresh" not in arguments.cases:
+            clone.timed("fresh")
+        for case in CASES:
+            if case in arguments.cases:
+                minutes = [clone.timed(case) / 60 for _ in range(arguments.runs)]
+                low, high = min(minutes), max(minutes)
+                middle = statistics.median(minutes)
+                lines.append(
+                    f"| {case} | {middle:.1f} | {low:.1f} to {high:.1f} | {len(minutes)} |"
+                )
+    finally:
+        shutil.rmtree(folder)
+        print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Which kernel tests run where: no difference between the kernels is left to `make test-all`."""
+
+from kernel_groups import SHARED_MAX, can_share, group_of
+from kernel_scripts import SCRIPTS, cases, header
+from steady_lab.paths import PROJECT
+
+COMPAT = PROJECT / "kernel" / "compat"
+# Who includes this header has a difference of 7.3 only, which `make test` does not run.
+ONLY_7_3 = "LINUX_7_3"
+
+
+def covered() -> set[str]:
+    scripts = SCRIPTS.glob("*.sh")
+    return {name for path in scripts for name in header(path).get("COMPAT", "").split()}
+
+
+def test_each_difference_between_the_releases_of_make_test_is_covered() -> None:
+    wanted = {path.name for path in COMPAT.glob("*.h") if ONLY_7_3 not in path.read_text()}
+    assert wanted - covered() == set(), "name them in a script of tests/kernel: # COMPAT: FILE"
+    assert covered() - {path.name for path in COMPAT.glob("*.h")} == set(), "no such files"
+
+
+def test_a_boot_is_shared_by_few_scripts_of_one_kernel() -> None:
+    groups: dict[str, list[str]] = {}
+    for release, script in cases():
+        groups.setdefault(group_of(release, script), []).append(script.stem)
+        if not can_share(script):
+            assert group_of(release, script).endswith(f"-{script.stem}")
+    assert max(len(scripts) for scripts in groups.values()) == SHARED_MAX
+    assert len(groups) < len(cases()) / 3

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Take the verdict of a test from the cache if nothing that it reads has changed since it passed.
+
+For tests without guests that take long and depend on files alone. Their mark names the folders:
+`pytestmark = pytest.mark.reads("lab", "kernel")`. The tests' own folder, the shared files of tests/
+and the packages of the system are always part of the key. A marked test that opens a file of
+another folder, or runs `steady` without naming `device`, fails.
+
+The key is taken at the session's start. Verdicts are kept at its end if the key is still the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from steady_lab.hashes import sha256_file
+from steady_lab.paths import PROJECT, cache_dir
+
+KEPT = cache_dir() / "tests" / "verdicts.json"
+# Of each test, what the last changes led to.
+KEYS_MAX = 4
+PACKAGES = Path("/var/lib/dpkg/status")
+# Programs that are built of a folder.
+BUILT_OF = {"build/bin/steady": "device"}
+# Of no test's conclusion: what the tests themselves write, and what Python does.
+IGNORED = ("build/", ".git/", "lab/steady_lab.egg-info/")
+
+
+def folders_of(item: pytest.Item) -> tuple[str, ...] | None:
+    """Return the folders that a test's mark names, None if it has no mark."""
+    mark = item.get_closest_marker("reads")
+    return tuple(sorted(mark.args)) if mark else None
+
+
+@cache
+def key_of(file: str, folders: tuple[str, ...]) -> str:
+    """Hash all that decides the tests of a file, as it is now."""
+    own = str(Path(file).parent)
+    digest = hashlib.sha256(f"{platform.python_version()} {sha256_file(PACKAGES)}".encode())
+    for name, value in sorted(os.environ.items()):
+        digest.update(f"{name}={value}\0".encode() if name.startswith("STEADY_") else b"")
+    for path in _tracked():
+        if _is_in(path, (*folders, own)) or _is_shared(path):
+            digest.update(f"{path}\0{_content(path)}\0".encode())
+    for program, folder in BUILT_OF.items():
+        if folder in folders:
+            digest.update(_content(program).encode())
+    return digest.hexdigest()[:16]
+
+
+def key_of_test(item: pytest.Item) -> str | None:
+    """Return a test's key, None if its verdict is not kept."""
+    folders = folders_of(item)
+    return None if folders is None else key_of(_file(item.nodeid), folders)
+
+
+def is_kept(item: pytest.Item) -> bool:
+    """Whether the test has passed with what it reads as it is now."""
+    return key_of_test(item) in _kept().get(item.nodeid, [])
+
+
+def keep(passed: Mapping[str, tuple[str, tuple[str, ...]]]) -> None:
+    """Keep verdicts: the name of a test -> its key at the session's start, its mark's folders."""
+    key_of.cache_clear()
+    _tracked.cache_clear()
+    _kept.cache_clear()
+    kept = _kept()
+    for name, (key, folders) in passed.items():
+        if key == key_of(_file(name), folders):
+            kept[name] = [key, *(one for one in kept.get(name, []) if one != key)][:KEYS_MAX]
+    KEPT.parent.mkdir(parents=True, exist_ok=True)
+    scratch = KEPT.with_suffix(f".{os.getpid()}")
+    scratch.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
+    scratch.replace(KEPT)
+
+
+class KeptTest(pytest.Item):
+    """Stands in for a test whose verdict is kept."""
+
+    def runtest(self) -> None:
+        """It has passed."""
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        return self.path, None, self.name
+
+
+@dataclass
+class Watch:
+    """What a running test may use, and what else it has used."""
+
+    names: tuple[str, ...]
+    others: set[str]
+
+
+_watch: Watch | None = None
+
+
+@contextmanager
+def watched(item: pytest.Item) -> Iterator[None]:
+    """Fail the test if it uses a file that its mark does not name."""
+    global _watch
+    outer, folders = _watch, folders_of(item)
+    if folders is None:
+        yield
+        return
+    watch = _watch = Watch((*folders, str(Path(_file(item.nodeid)).parent)), set())
+    try:
+        yield
+    finally:
+        _watch = outer
+    if watch.others:
+        names = ", ".join(sorted(watch.others)[:5])
+        pytest.fail(f"the mark `reads` does not name the folder of what the test uses: {names}")
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    if _watch is None or event not in ("open", "subprocess.Popen"):
+        return
+    if event == "open":
+        paths = [Path(arguments[0]).absolute()] if isinstance(arguments[0], str | Path) else []
+    else:
+        words = [arguments[0], *(arguments[1] or [])]
+        paths = [Path(word) for word in words if isinstance(word, str | Path)]
+    for path in paths:
+        if path.is_absolute():
+            _check(os.path.normpath(path))
+
+
+def _check(path: str) -> None:
+    if not path.startswith(f"{PROJECT}/"):
+        return
+    relative = path.removeprefix(f"{PROJECT}/")
+    folder = BUILT_OF.get(relative)
+    if folder is None and (relative.startswith(IGNORED) or "__pycache__" in relative):
+        return
+    if not _watch or _is_in(folder or relative, _watch.names) or _is_shared(relative):
+        return
+    if (PROJECT / relative).is_file():
+        _watch.others.add(relative)
+
+
+sys.addaudithook(_audit)
+
+
+def _is_shared(path: str) -> bool:
+    """Whether all tests may depend on it."""
+    return str(Path(path).parent) == "tests"
+
+
+def _is_in(path: str, names: tuple[str, ...]) -> bool:
+    return any(path == name or path.startswith(f"{name}/") for name in names)
+
+
+def _file(nodeid: str) -> str:
+    return nodeid.partition("::")[0]
+
+
+@cache
+def _tracked() -> list[str]:
+    words = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    done = subprocess.run(words, cwd=PROJECT, capture_output=True, text=True, check=True)
+    return sorted(set(done.stdout.split("\0")) - {""})
+
+
+def _content(path: str) -> str:
+    place = PROJECT / path
+    return sha256_file(place) if place.is_file() else "missing"
+
+
+@cache
+def _kept() -> dict[str, list[str]]:
+    try:
+        found: dict[str, list[str]] = json.loads(KEPT.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found
