@@ -3,11 +3,12 @@
 
 LAB := build/bin/steady-lab
 
-.PHONY: help setup demo test test-stock test-races test-packages soak lint bench packages wheels clean
+.PHONY: help setup demo test test-all test-stock test-races test-packages soak lint bench packages wheels clean
 
 help:
 	@echo "make demo        the main result: real-time latency next to a background load, 10 schedulers"
-	@echo "make test        everything that is tested"
+	@echo "make test        the tests of a change: all kernel tests on 6.12, those of differences on 6.1"
+	@echo "make test-all    every test on every release, no result taken from the cache"
 	@echo "make test-stock  k2 on Debian's own 6.1, 6.12 (also 64-bit ARM) and 7.3 under QEMU, three CPUs"
 	@echo "make test-races  k2 and chario on kernels that look for races and broken locking, three CPUs"
 	@echo "make test-packages  the Debian packages installed, upgraded and purged in Debian 12 and 13"
@@ -27,6 +28,9 @@ demo: setup
 
 test:
 	scripts/test
+
+test-all:
+	scripts/test --all
 
 test-stock:
 	scripts/setup stock
