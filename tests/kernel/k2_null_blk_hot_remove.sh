@@ -1,22 +1,34 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: a disk powered off under load, again and again: all I/O ends and k2 is removed cleanly
+# DESCRIPTION: a disk powered off under load, while k2 holds requests back and with its timer set: all I/O ends and k2 is removed cleanly
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
 . "$STEADY_TESTS/lib.sh"
 set -e
 
-for split_kib in 0 4 64; do
+# disk_begin INFLIGHT_MAX SPLIT_KIB RT_BLOCK_US
+disk_begin() {
 	null_blk_create nullb0 completion_nsec=100000
-	use_k2 nullb0 3 $split_kib
-	"$STEADY_TESTS_BIN/io_stream" /dev/nullb0 jobs=4 rt_jobs=1 ios=100000 region_kib=2048 \
-		largest_kib=256 hint_percent=20 errors=2 >"$SCRATCH/streams" &
-	streams=$!
-	sleep 0.0$((20 + split_kib / 4))
+	use_k2 nullb0 "$1" "$2"
+	knob nullb0 iosched/rt_block_us "$3"
+}
+
+power_off() {
 	echo 0 >"$CONFIGFS/nullb/nullb0/power"
-	wait $streams || fail "$(cat "$SCRATCH/streams")"
-	expect "processes that saw the removal" "$(grep -vc "failed 0" "$SCRATCH/streams")" 4
-	expect "module users" "$(cat /sys/module/k2/refcnt)" 0
+}
+
+for split_kib in 0 4 64; do
+	disk_begin 3 $split_kib 0
+	k2_remove_under_load nullb0 $((split_kib ? 10 : 0)) power_off
+	null_blk_remove nullb0
+done
+# Look-ahead.
+disk_begin 3 0 110
+k2_remove_under_load nullb0 10 power_off
+null_blk_remove nullb0
+for remove in k2_remove_held k2_remove_timer_left; do
+	disk_begin 1 0 110
+	$remove nullb0 power_off
 	null_blk_remove nullb0
 done
 rmmod k2

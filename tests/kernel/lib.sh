@@ -96,6 +96,110 @@ k2_expect_settled() {
 	expect queued "$(cat "/sys/kernel/debug/block/$1/sched/queued")" ""
 }
 
+# Hot removal. REMOVE is a command that removes DISK. The processes of io_stream end when they see
+# that, so DISK has to read as zeroes before.
+
+# k2_remove_under_load DISK SPLITS REMOVE: once k2 has cut SPLITS times, beside real-time at random.
+k2_remove_under_load() {
+	"$STEADY_TESTS_BIN/io_stream" "/dev/$1" jobs=4 rt_jobs=1 ios=100000 region_kib=2048 \
+		largest_kib=256 hint_percent=20 errors=2 >"$SCRATCH/streams" &
+	streams=$!
+	sleep 0.05
+	expect_at_least "split before" "$(k2_count "$1" background split)" "$2"
+	"$3"
+	k2_expect_removed 4
+}
+
+# k2_remove_held DISK REMOVE: while k2 holds background back for a real-time request that is due.
+# Its timer is set, and ends that when the removal waits for all requests.
+k2_remove_held() {
+	k2_begin_holding "$1" jobs=4 largest_kib=256
+	k2_wait_held "$1"
+	k2_remove_with_timer "$1" "$2"
+	k2_expect_removed 4
+	expect "k2's timer at the removal and in the end" "$(k2_timer)" "set fired"
+}
+
+# k2_remove_timer_left DISK REMOVE: just after the real-time request came, earlier than at the
+# latest. Its timer is still set when no request is left and k2 goes.
+k2_remove_timer_left() {
+	k2_begin_holding "$1" jobs=1 depth=1 largest_kib=4 write_percent=0
+	k2_wait_held "$1"
+	while k2_is_held "$1"; do
+		sleep 0.0001
+	done
+	k2_remove_with_timer "$1" "$2"
+	k2_expect_removed 1
+	expect "k2's timer at the removal and in the end" "$(k2_timer)" "set cancelled"
+}
+
+# k2_begin_holding DISK KEY=VALUE...: a real-time reader, every 50 to 52 ms, and when k2 knows that,
+# io_stream with these keys as background.
+k2_begin_holding() {
+	"$STEADY_TESTS_BIN/rt_reader" "/dev/$1" 4 200 =50000-52000 4 0 read >/dev/null &
+	reader=$!
+	# The next read is due soon.
+	sleep 5.03
+	trace_begin timer/hrtimer_start timer/hrtimer_cancel timer/hrtimer_expire_entry
+	disk=$1
+	shift
+	"$STEADY_TESTS_BIN/io_stream" "/dev/$disk" "$@" ios=100000 region_kib=2048 errors=2 \
+		>"$SCRATCH/streams" &
+	streams=$!
+}
+
+# k2_is_held DISK: requests are queued, and none is with the device. Starts no program, which would
+# take longer than all else in a test that looks often.
+k2_is_held() {
+	{
+		read -r _ rt
+		read -r _ background
+	} <"/sys/kernel/debug/block/$1/sched/inflight"
+	[ "$rt $background" = "0 0" ] && read -r _ <"/sys/kernel/debug/block/$1/sched/queued"
+}
+
+# k2_wait_held DISK: a look may fall between two commands; two looks do not.
+k2_wait_held() {
+	tries=500
+	until k2_is_held "$1" && sleep 0.0001 && k2_is_held "$1"; do
+		tries=$((tries - 1))
+		[ $tries -gt 0 ] || fail "k2 holds nothing back"
+		sleep 0.0005
+	done
+}
+
+k2_remove_with_timer() {
+	expect_at_least "requests waited for" "$(k2_count "$1" rt anticipated)" 1
+	echo removal >/sys/kernel/tracing/trace_marker
+	"$2"
+	if wait "$reader"; then
+		fail "the reader did not see the removal"
+	fi
+}
+
+# k2_timer: whether k2's timer was set, cancelled, or had fired, at the marker in the trace and in
+# the end. A timer that fires is cancelled just before.
+k2_timer() {
+	trace_end | awk '
+		/hrtimer_start: .*function=k2_timer_fired/ {
+			match($0, /hrtimer=[^ ]*/)
+			timer = substr($0, RSTART, RLENGTH)
+			state = "set"
+		}
+		/hrtimer_cancel: / && timer && index($0, timer) { state = "cancelled" }
+		/hrtimer_expire_entry: .*function=k2_timer_fired/ { state = "fired" }
+		/tracing_mark_write: removal/ { printf "%s ", state }
+		END { print state }'
+}
+
+# k2_expect_removed PROCESSES: all of io_stream's have seen it, and k2 has gone.
+k2_expect_removed() {
+	wait "$streams" || fail "$(cat "$SCRATCH/streams")"
+	cat "$SCRATCH/streams"
+	expect "processes that saw the removal" "$(grep -vc "failed 0" "$SCRATCH/streams")" "$1"
+	expect "module users" "$(cat /sys/module/k2/refcnt)" 0
+}
+
 # trace_begin EVENT...: in a clean buffer; trace_end prints it and stops.
 trace_begin() {
 	echo 0 >/sys/kernel/tracing/tracing_on

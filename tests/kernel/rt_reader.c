@@ -3,8 +3,9 @@
  * A real-time reader next to background: rt_reader DEV RT_KIB RT_COUNT PAUSE_US BG_KIB
  * BG_THREADS read|write|writes. The reader has ioprio real-time, level 0, and reads at random places
  * one at a time, or writes with `writes`, with a pause of 0 to PAUSE_US before each, so that it meets
- * the device in any state, or of exactly N with PAUSE_US =N; BG_THREADS threads of the idle class
- * read, or write with `write` and `writes`, at random places until it is done. Prints
+ * the device in any state, or of exactly N with PAUSE_US =N, or of N to M with =N-M; BG_THREADS
+ * threads of the idle class read, or write with `write` and `writes`, at random places until it is
+ * done. Prints
  * "rt_max_ns N bg_count N rt_p99_ns N rt_p50_ns N rt_p999_ns N rt_count N".
  */
 #define _GNU_SOURCE
@@ -88,11 +89,26 @@ static void *background(void *argument)
 	return NULL;
 }
 
-/* Leaves how long each I/O took in @latency_ns. */
-static void move_in_real_time(size_t bytes, int count, const char *pause, uint64_t *latency_ns)
+struct pause {
+	uint64_t least_us, most_us;
+};
+
+/* N: of 0 to N; =N: of N; =N-M: of N to M. */
+static struct pause pause_of(const char *text)
 {
-	bool is_exact = pause[0] == '=';
-	unsigned int pause_us = (unsigned int)atoi(pause + is_exact);
+	bool has_least = text[0] == '=';
+	char *end;
+	uint64_t first_us = strtoull(text + has_least, &end, 10);
+
+	if (!has_least)
+		return (struct pause){0, first_us};
+	return (struct pause){first_us, *end == '-' ? strtoull(end + 1, NULL, 10) : first_us};
+}
+
+/* Leaves how long each I/O took in @latency_ns. */
+static void move_in_real_time(size_t bytes, int count, struct pause pause, uint64_t *latency_ns)
+{
+	uint64_t range_us = pause.most_us - pause.least_us;
 	char *data = buffer(bytes);
 	uint64_t state = 1;
 
@@ -101,8 +117,9 @@ static void move_in_real_time(size_t bytes, int count, const char *pause, uint64
 		off_t place = random_place(&state, bytes);
 		uint64_t begin_ns;
 
-		if (pause_us)
-			usleep(is_exact ? pause_us : (useconds_t)((state >> 33) % pause_us));
+		if (pause.most_us)
+			usleep((useconds_t)(pause.least_us +
+					    (range_us ? (state >> 33) % range_us : 0)));
 		begin_ns = now_ns();
 		if (!move(rt_write, data, bytes, place))
 			failed = true;
@@ -150,7 +167,7 @@ int main(int argc, char **argv)
 	}
 	device_bytes = (uint64_t)lseek(fd, 0, SEEK_END);
 	/* Who has made no request is not known to be real-time. */
-	move_in_real_time((size_t)atoi(argv[2]) << 10, 1, "0", latency_ns);
+	move_in_real_time((size_t)atoi(argv[2]) << 10, 1, (struct pause){0}, latency_ns);
 	for (int i = 0; i < count; i++) {
 		if (pthread_create(&threads[i], NULL, background, (void *)(uintptr_t)(i + 2))) {
 			perror("pthread_create");
@@ -159,7 +176,7 @@ int main(int argc, char **argv)
 	}
 	/* All of background is queued before the first read. */
 	usleep(20000);
-	move_in_real_time((size_t)atoi(argv[2]) << 10, rt_count, argv[4], latency_ns);
+	move_in_real_time((size_t)atoi(argv[2]) << 10, rt_count, pause_of(argv[4]), latency_ns);
 	done = true;
 	for (int i = 0; i < count; i++)
 		pthread_join(threads[i], NULL);
