@@ -12,7 +12,7 @@ help:
 	@echo "make test-stock  k2 on Debian's own 6.1, 6.12 (also 64-bit ARM) and 7.3 under QEMU, three CPUs"
 	@echo "make test-races  k2 and chario on kernels that look for races and broken locking, three CPUs"
 	@echo "make test-packages  the Debian packages installed, upgraded and purged in Debian 12 and 13"
-	@echo "make soak        thousands of damaged traces and hundreds of power cuts, of which make test has some"
+	@echo "make soak        more random inputs and power cuts, seeded faults, in parts (scripts/soak --list)"
 	@echo "make lint        formatting and static checks"
 	@echo "make bench       CPU cost, which virtual time cannot show: instructions, then real clock"
 	@echo "make packages    Debian packages of k2 (DKMS), steady and libsteadyio, in build/packages"
