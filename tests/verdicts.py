@@ -61,9 +61,9 @@ def key_of(file: str, folders: tuple[str, ...]) -> str:
 
 
 def key_of_test(item: pytest.Item) -> str | None:
-    """Return a test's key, None if its verdict is not kept."""
+    """Return a test's key, None if its verdict is not kept: it has no mark, or git lists no file."""
     folders = folders_of(item)
-    return None if folders is None else key_of(_file(item.nodeid), folders)
+    return key_of(_file(item.nodeid), folders) if folders and _tracked() else None
 
 
 def is_kept(item: pytest.Item) -> bool:
@@ -170,7 +170,7 @@ def _file(nodeid: str) -> str:
 @cache
 def _tracked() -> list[str]:
     words = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
-    done = subprocess.run(words, cwd=PROJECT, capture_output=True, text=True, check=True)
+    done = subprocess.run(words, cwd=PROJECT, capture_output=True, text=True, check=False)
     return sorted(set(done.stdout.split("\0")) - {""})
 
 

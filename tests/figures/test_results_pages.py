@@ -48,7 +48,7 @@ from steady_lab.targets.target import BootRequest
 from steady_lab.targets.uml import Uml
 from steady_lab.toml_table import Point
 
-pytestmark = pytest.mark.reads("lab", "kernel", "device", "experiments", "docs")
+pytestmark = pytest.mark.reads("lab", "kernel", "device", "experiments", "docs", "README.md")
 
 TOLERANCE = 0.05
 SVG = "{http://www.w3.org/2000/svg}"
