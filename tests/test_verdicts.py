@@ -2,6 +2,7 @@
 """A verdict is taken from the cache only if nothing has changed that decides the test."""
 
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,9 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / ".gitignore").write_text("/build/\n")
     (tmp_path / "packages").write_text("chromium 1\n")
     subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    for name in ("key_of", "_tracked", "_kept"):
+        # The session's own go on with what they know.
+        monkeypatch.setattr(verdicts, name, cache(getattr(verdicts, name).__wrapped__))
     monkeypatch.setattr(verdicts, "PROJECT", tmp_path)
     monkeypatch.setattr(verdicts, "PACKAGES", tmp_path / "packages")
     monkeypatch.setattr(verdicts, "KEPT", tmp_path / "verdicts.json")

@@ -34,8 +34,6 @@ KEYS_MAX = 4
 PACKAGES = Path("/var/lib/dpkg/status")
 # Programs that are built of a folder.
 BUILT_OF = {"build/bin/steady": "device"}
-# Of no test's conclusion: what the tests themselves write, and what Python does.
-IGNORED = ("build/", ".git/", "lab/steady_lab.egg-info/")
 
 
 def folders_of(item: pytest.Item) -> tuple[str, ...] | None:
@@ -61,7 +59,7 @@ def key_of(file: str, folders: tuple[str, ...]) -> str:
 
 
 def key_of_test(item: pytest.Item) -> str | None:
-    """Return a test's key, None if its verdict is not kept: it has no mark, or git lists no file."""
+    """Return a test's key, None if it has no mark or git lists no files."""
     folders = folders_of(item)
     return key_of(_file(item.nodeid), folders) if folders and _tracked() else None
 
@@ -143,11 +141,9 @@ def _check(path: str) -> None:
         return
     relative = path.removeprefix(f"{PROJECT}/")
     folder = BUILT_OF.get(relative)
-    if folder is None and (relative.startswith(IGNORED) or "__pycache__" in relative):
-        return
     if not _watch or _is_in(folder or relative, _watch.names) or _is_shared(relative):
         return
-    if (PROJECT / relative).is_file():
+    if folder or relative in _tracked():
         _watch.others.add(relative)
 
 
