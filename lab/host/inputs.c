@@ -20,15 +20,14 @@
 #define LIST  "/run/steadyio/work/.steady/inputs"
 #define CLONE "/run/steadyio/project/"
 
-/* Call the C library's own function. */
-#define HOST(name, ...)                                                                            \
-	({                                                                                         \
-		static __typeof__(&(name)) host;                                                   \
-                                                                                                   \
-		if (!host)                                                                         \
-			host = (__typeof__(&(name)))dlsym(RTLD_NEXT, #name);                       \
-		host(__VA_ARGS__);                                                                 \
-	})
+/* The C library's own function, looked up once. */
+static void find(void *host, const char *name)
+{
+	void **function = host;
+
+	if (!*function)
+		*function = dlsym(RTLD_NEXT, name);
+}
 
 /* `how` is 'd' if the path's names are listed, 'f' for all other uses. */
 static void append(char how, const char *path)
@@ -42,7 +41,7 @@ static void append(char how, const char *path)
 	};
 
 	if (list == -2)
-		list = HOST(open64, LIST, O_WRONLY | O_APPEND | O_CLOEXEC);
+		list = open(LIST, O_WRONLY | O_APPEND | O_CLOEXEC);
 	/* A short list would hide an input: a guest without one is not kept. */
 	if (list >= 0 && writev(list, line, 3) < 0)
 		unlink(LIST);
@@ -63,6 +62,7 @@ static void note(char how, const char *path)
 /* Each of these is called by UML in place of the C library's. */
 int open64(const char *path, int flags, ...)
 {
+	static int (*host)(const char *path, int flags, ...);
 	mode_t mode = 0;
 	va_list arguments;
 
@@ -71,35 +71,52 @@ int open64(const char *path, int flags, ...)
 		mode = va_arg(arguments, mode_t);
 	va_end(arguments);
 	note('f', path);
-	return HOST(open64, path, flags, mode);
+	find(&host, "open64");
+	return host(path, flags, mode);
 }
 
 int lstat64(const char *path, struct stat64 *found)
 {
+	static int (*host)(const char *path, struct stat64 *found);
+
 	note('f', path);
-	return HOST(lstat64, path, found);
+	find(&host, "lstat64");
+	return host(path, found);
 }
 
 int statx(int folder, const char *path, int flags, unsigned int mask, struct statx *found)
 {
+	static int (*host)(int folder, const char *path, int flags, unsigned int mask,
+			   struct statx *found);
+
 	note('f', path);
-	return HOST(statx, folder, path, flags, mask, found);
+	find(&host, "statx");
+	return host(folder, path, flags, mask, found);
 }
 
 int access(const char *path, int mode)
 {
+	static int (*host)(const char *path, int mode);
+
 	note('f', path);
-	return HOST(access, path, mode);
+	find(&host, "access");
+	return host(path, mode);
 }
 
 ssize_t readlink(const char *path, char *target, size_t size)
 {
+	static ssize_t (*host)(const char *path, char *target, size_t size);
+
 	note('f', path);
-	return HOST(readlink, path, target, size);
+	find(&host, "readlink");
+	return host(path, target, size);
 }
 
 DIR *opendir(const char *path)
 {
+	static DIR *(*host)(const char *path);
+
 	note('d', path);
-	return HOST(opendir, path);
+	find(&host, "opendir");
+	return host(path);
 }

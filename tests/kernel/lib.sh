@@ -137,7 +137,7 @@ k2_remove_timer_left() {
 # io_stream with these keys as background.
 k2_begin_holding() {
 	"$STEADY_TESTS_BIN/rt_reader" "/dev/$1" 4 200 =50000-52000 4 0 read >/dev/null &
-	reader=$!
+	reader_pid=$!
 	# The next read is due soon.
 	sleep 5.03
 	trace_begin timer/hrtimer_start timer/hrtimer_cancel timer/hrtimer_expire_entry
@@ -172,7 +172,7 @@ k2_remove_with_timer() {
 	expect_at_least "requests waited for" "$(k2_count "$1" rt anticipated)" 1
 	echo removal >/sys/kernel/tracing/trace_marker
 	"$2"
-	if wait "$reader"; then
+	if wait "$reader_pid"; then
 		fail "the reader did not see the removal"
 	fi
 }
