@@ -144,6 +144,7 @@ def test_guest_writes_only_to_its_work_folder(work: Path) -> None:
     assert not Path("/dev/shm/steadyio-leak").exists()
 
 
+@pytest.mark.boots_again("the first guest runs until the host has seen the second one rejected")
 def test_one_work_folder_serves_one_guest_at_a_time(work: Path) -> None:
     with ThreadPoolExecutor() as pool:
         first = pool.submit(shell, work, "touch runs; while [ ! -e refused ]; do :; done")
