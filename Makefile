@@ -8,7 +8,7 @@ LAB := build/bin/steady-lab
 help:
 	@echo "make demo        the main result: real-time latency next to a background load, 10 schedulers"
 	@echo "make test        the tests of a change: all kernel tests on 6.12, those of differences on 6.1"
-	@echo "make test-all    every test on every release, no result taken from the cache"
+	@echo "make test-all    every test on 6.1 and 6.12, kernel tests on 7.3 too; nothing from the cache"
 	@echo "make test-stock  k2 on Debian's own 6.1, 6.12 (also 64-bit ARM) and 7.3 under QEMU, three CPUs"
 	@echo "make test-races  k2 and chario on kernels that look for races and broken locking, three CPUs"
 	@echo "make test-packages  the Debian packages installed, upgraded and purged in Debian 12 and 13"

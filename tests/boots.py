@@ -18,7 +18,7 @@ USED = pytest.StashKey[Path]()
 
 @dataclass
 class Boots:
-    """`folder`: None if nothing is kept. `passed`: set when whoever uses them has passed."""
+    """`folder`: None if nothing is kept. The user sets `passed`."""
 
     folder: Path | None
     passed: bool = False

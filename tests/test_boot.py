@@ -70,6 +70,7 @@ def test_output_is_streamed_while_the_guest_runs(work: Path) -> None:
     assert "".join(pieces) == "first\n2\n"
 
 
+@pytest.mark.boots_again("depends on the registers of this processor")
 def test_processes_keep_their_registers(work: Path) -> None:
     """Upper halves too: lab/host/xstate.c passes them on between kernel and host."""
     if " avx " not in Path("/proc/cpuinfo").read_text():

@@ -32,6 +32,7 @@ KEPT = cache_dir() / "tests" / "verdicts.json"
 # Of each test, what the last changes led to.
 KEYS_MAX = 4
 PACKAGES = Path("/var/lib/dpkg/status")
+SETTINGS = ("STEADY_", "STEADYIO_KERNEL_SOURCE")
 # Programs that are built of a folder.
 BUILT_OF = {"build/bin/steady": "device"}
 
@@ -48,7 +49,8 @@ def key_of(file: str, folders: tuple[str, ...]) -> str:
     own = str(Path(file).parent)
     digest = hashlib.sha256(f"{platform.python_version()} {sha256_file(PACKAGES)}".encode())
     for name, value in sorted(os.environ.items()):
-        digest.update(f"{name}={value}\0".encode() if name.startswith("STEADY_") else b"")
+        if name.startswith(SETTINGS):
+            digest.update(f"{name}={value}\0".encode())
     for path in _tracked():
         if _is_in(path, (*folders, own)) or _is_shared(path):
             digest.update(f"{path}\0{_content(path)}\0".encode())

@@ -150,7 +150,7 @@ cd /
 power_off $status
 """
 
-# What a run may leave behind is taken away, so that the next one finds a guest as after its start.
+# Each run is cleaned up after, so that the next one finds the guest as it was after its boot.
 _IN_TURN = """mounts=$(wc -l </proc/mounts)
 tracing=/sys/kernel/tracing
 need() {{
@@ -223,7 +223,7 @@ def init_script(console: Console, run: GuestRun, virtual_timeout_s: int) -> str:
 
 
 def init_script_in_turn(console: Console, runs: Sequence[GuestRun], virtual_timeout_s: int) -> str:
-    """Return the text for several commands, one after the other, whatever becomes of each.
+    """Return the text for several commands. A run that fails does not stop the next.
 
     Each finds its modules loaded afresh, and ends within the time limit. `results_in_turn()` reads
     what their output and the kernel's log say.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Run several requests in one guest, one after the other, and judge each for itself.
 
-To start a guest takes longer than most kernel tests. `guest_init.init_script_in_turn()` marks in
+This saves boots. `guest_init.init_script_in_turn()` marks in
 the output and in the kernel's log where each run begins and ends.
 """
 
