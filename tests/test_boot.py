@@ -19,6 +19,9 @@ from steady_lab.root.compiler import compile_inside
 from steady_lab.targets.kernel_log import find_exit_status, find_trouble
 from steady_lab.targets.target import BootError, BootRequest, BootResult
 from steady_lab.targets.uml import Uml, uml
+from verdicts import SOURCES
+
+pytestmark = pytest.mark.reads(*SOURCES)
 
 CANARY = Module("canary", PROJECT / "tests" / "canary")
 

@@ -13,8 +13,12 @@ from steady_lab.paths import GUEST_PROJECT, PROJECT
 from steady_lab.targets import kept_boots
 from steady_lab.targets.target import BootError, BootRequest, BootResult
 from steady_lab.targets.uml import Uml
+from verdicts import SOURCES
 
-pytestmark = pytest.mark.boots_again("the boots that are kept here are of these tests' own folders")
+pytestmark = [
+    pytest.mark.boots_again("the boots that are kept here are of these tests' own folders"),
+    pytest.mark.reads(*SOURCES),
+]
 
 SCRIPT = """
 cat {clone}/data; ls {clone}/names; cat {clone}/missing 2>/dev/null; cat given

@@ -49,6 +49,12 @@ def test_a_setting_makes_it_run_again(clone: Path, monkeypatch: pytest.MonkeyPat
     assert key() != before
 
 
+def test_another_machine_runs_it_again(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = key()
+    monkeypatch.setattr(verdicts.platform, "release", lambda: "another kernel")
+    assert key() != before
+
+
 def test_what_it_does_not_read_changes_nothing(clone: Path) -> None:
     before = key()
     (clone / "docs" / "c.md").write_text("as it is\n")

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Take the verdict of a test from the cache if nothing that it reads has changed since it passed.
 
-For tests without guests that take long and depend on files alone. Their mark names the folders:
-`pytestmark = pytest.mark.reads("lab", "kernel")`. The tests' own folder, the shared files of tests/
-and the packages of the system are always part of the key. A marked test that opens a file of
-another folder, or runs `steady` without naming `device`, fails.
+For tests that take long and depend on files alone, but for boots that are replayed anyway
+(kept_boots.py). Their mark names the folders: `pytestmark = pytest.mark.reads("lab", "kernel")`, or
+`reads(*SOURCES)`. The tests' own folder, the shared files of tests/, and the system's processor,
+kernel and packages are always part of the key. A marked test that opens a file of another folder,
+or runs `steady` without naming `device`, fails.
 
 The key is taken at the session's start. Verdicts are kept at its end if the key is still the same.
 """
@@ -33,6 +34,8 @@ KEPT = cache_dir() / "tests" / "verdicts.json"
 KEYS_MAX = 4
 PACKAGES = Path("/var/lib/dpkg/status")
 SETTINGS = ("STEADY_", "STEADYIO_KERNEL_SOURCE")
+# All that a guest or a program can depend on: everything but the documents.
+SOURCES = ("experiments", "device", "kernel", "lab", "scripts", "tests")
 # Programs that are built of a folder.
 BUILT_OF = {"build/bin/steady": "device"}
 
@@ -47,7 +50,7 @@ def folders_of(item: pytest.Item) -> tuple[str, ...] | None:
 def key_of(file: str, folders: tuple[str, ...]) -> str:
     """Hash all that decides the tests of a file, as it is now."""
     own = str(Path(file).parent)
-    digest = hashlib.sha256(f"{platform.python_version()} {sha256_file(PACKAGES)}".encode())
+    digest = hashlib.sha256(_system().encode())
     for name, value in sorted(os.environ.items()):
         if name.startswith(SETTINGS):
             digest.update(f"{name}={value}\0".encode())
@@ -170,6 +173,22 @@ def _tracked() -> list[str]:
     words = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     done = subprocess.run(words, cwd=PROJECT, capture_output=True, text=True, check=False)
     return sorted(set(done.stdout.split("\0")) - {""})
+
+
+def _system() -> str:
+    """Say what of this machine may decide a test: its kernel, processor, Python and packages."""
+    cpu = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if _is_fixed(line)]
+    words = [
+        platform.python_version(),
+        platform.release(),
+        sha256_file(PACKAGES),
+        *sorted(set(cpu)),
+    ]
+    return "\n".join(words)
+
+
+def _is_fixed(line: str) -> bool:
+    return line.startswith(("vendor_id", "cpu family", "model", "stepping", "flags"))
 
 
 def _content(path: str) -> str:

@@ -8,9 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from steady_lab.figures.application import APPLICATIONS
 from steady_lab.figures.spec import EXPERIMENTS
 from steady_lab.kernels.build import LabKernel
+from verdicts import SOURCES
+
+pytestmark = pytest.mark.reads(*SOURCES)
 
 VARIANT = "k2-split4"
 EVENTS = 5

@@ -5,11 +5,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from steady_lab.paths import PROJECT
 from steady_lab.root.root import services_root
 
 sys.path.insert(0, str(PROJECT / "tests" / "stock"))
 import guest
+from verdicts import SOURCES
+
+pytestmark = pytest.mark.reads(*SOURCES)
 
 HERE = Path(__file__).parent
 

@@ -10,9 +10,13 @@ import sysconfig
 import tarfile
 from pathlib import Path
 
+import pytest
 from steady_lab.kernels.build import LabKernel
 from steady_lab.paths import PROJECT, cache_dir
 from steady_lab.tree import unpacked
+from verdicts import SOURCES
+
+pytestmark = pytest.mark.reads(*SOURCES)
 
 
 def installed_lab(folder: Path) -> Path:

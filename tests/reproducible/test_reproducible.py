@@ -16,9 +16,13 @@ import pytest
 from busy import busy_cores
 from releases import KERNEL_TEST_RELEASES, LAB_RELEASE
 from steady_lab.targets import guest_init as guest
+from verdicts import SOURCES
 
 # What another machine has passed with says nothing of this one.
-pytestmark = pytest.mark.boots_again("compares this machine with others")
+pytestmark = [
+    pytest.mark.boots_again("compares this machine with others"),
+    pytest.mark.reads(*SOURCES),
+]
 
 SCRIPT = Path(__file__).parent / "events.sh"
 COMMITTED = dict(

@@ -21,6 +21,9 @@ from steady_lab.search.search import Search
 from steady_lab.search.sets import random_card
 from steady_lab.search.shrink import smaller
 from steady_lab.targets.uml import Uml
+from verdicts import SOURCES
+
+pytestmark = pytest.mark.reads(*SOURCES)
 
 KNOBS = {"inflight_max": 1, "split_kib": 16, "background_wait_ms_max": 0}
 CARD = random_card(11)

@@ -5,25 +5,33 @@ from pathlib import Path
 
 import guest
 import pytest
+from shared_boot import Machine, Run
+from verdicts import SOURCES
+
+pytestmark = pytest.mark.reads(*SOURCES)
 
 HERE = Path(__file__).parent
+PROGRAMS = Run(HERE / "programs.sh", "virtio")
+MACHINE = Machine(
+    "several-cpus",
+    (
+        *(
+            Run(HERE / f"{name}_under_load.sh", disk)
+            for disk in ("virtio", "nvme")
+            for name in ("data", "changes")
+        ),
+        Run(HERE / "huge_pages.sh", "virtio"),
+        PROGRAMS,
+    ),
+    ("virtio", "nvme"),
+    ("ext4",),
+)
 
 
 @guest.needs_qemu
-@pytest.mark.parametrize("script", ["data_under_load", "changes_under_load"])
-def test_data_is_right_on_virtio_and_nvme(script: str, work: Path) -> None:
-    result = guest.run(HERE / f"{script}.sh", "6.12", work, ["virtio", "nvme"])
-    assert result.exit_status == 0, result.output
-
-
-@guest.needs_qemu
-def test_huge_pages_are_taken(work: Path) -> None:
-    result = guest.run(HERE / "huge_pages.sh", "6.12", work, ["virtio"])
-    assert result.exit_status == 0, result.output
-
-
-@guest.needs_qemu
-def test_recorder_tracer_and_bench_count_right(work: Path) -> None:
-    result = guest.run(HERE / "programs.sh", "6.12", work, ["virtio"], ["ext4"])
-    assert result.exit_status == 0, result.output
-    guest.assert_programs_counted_right(work)
+def test_data_is_right_huge_pages_are_taken_and_programs_count_right(
+    work: Path,
+) -> None:
+    failed = [run.name for run, status in MACHINE.boot("6.12", work).items() if status]
+    assert not failed, "the output is above"
+    guest.assert_programs_counted_right(work / PROGRAMS.name)

@@ -24,6 +24,9 @@ from steady_lab.kernels.build import LabKernel
 from steady_lab.sweeps.parcel import archive, names_below, pack, parcels, unpack
 from steady_lab.targets.target import Part
 from steady_lab.targets.uml import Uml
+from verdicts import SOURCES
+
+pytestmark = pytest.mark.reads(*SOURCES)
 
 FOUR_BOOTS = Path(__file__).parent / "four-boots.toml"
 FOREVER = ["sh", "-c", "while sleep 1; do :; done"]

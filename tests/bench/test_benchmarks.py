@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Each benchmark of scripts/bench still works; no time on a real clock is judged."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from steady_lab.paths import PROJECT
+from verdicts import SOURCES
+
+BENCHMARKS = ["several-cpus", "policy", "guest", "recorder", "python", "spans"]
+TIMEOUT_S = 600
+
+
+def bench(name: str) -> None:
+    words = [str(PROJECT / "scripts" / "bench"), "--small", name]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.reads(*SOURCES)
+def test_k2_takes_no_more_instructions_than_mq_deadline() -> None:
+    bench("instructions")
+
+
+@pytest.mark.reads(*SOURCES)
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_a_benchmark_works(name: str) -> None:
+    bench(name)
+
+
+@pytest.mark.parametrize("name", ["trace-cost", "trace-parts", "trace-agreement"])
+def test_a_benchmark_of_this_kernel_works(name: str) -> None:
+    bench(name)
