@@ -50,9 +50,19 @@ def test_a_setting_makes_it_run_again(clone: Path, monkeypatch: pytest.MonkeyPat
     assert key() != before
 
 
-def test_another_machine_runs_it_again(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_kernel_runs_it_again(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = key()
     monkeypatch.setattr(platform, "release", lambda: "another kernel")
+    assert key() != before
+
+
+def test_another_processor_runs_it_again(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verdicts, "PROCESSOR", clone / "cpuinfo")
+    (clone / "cpuinfo").write_text("model name\t: one\ncpu MHz\t: 2000\n")
+    before = key()
+    (clone / "cpuinfo").write_text("model name\t: one\ncpu MHz\t: 2100\n")
+    assert key() == before
+    (clone / "cpuinfo").write_text("model name\t: another\ncpu MHz\t: 2000\n")
     assert key() != before
 
 

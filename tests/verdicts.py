@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Take the verdict of a test from the cache if nothing that it reads has changed since it passed.
 
-For tests that take long and depend on files alone, but for boots that are replayed anyway
-(kept_boots.py). Their mark names the folders: `pytestmark = pytest.mark.reads("lab", "kernel")`, or
-`reads(*SOURCES)`. The tests' own folder, the shared files of tests/, and the system's processor,
-kernel and packages are always part of the key. A marked test that opens a file of another folder,
-or runs `steady` without naming `device`, fails.
+For tests that take long and have no boot that kept_boots.py could replay. Their mark names the
+folders that they read: `pytestmark = pytest.mark.reads("lab", "kernel")`, or `reads(*SOURCES)`. The
+tests' own folder, the shared files of tests/, and this machine's processor, kernel and packages are
+always part of the key. A marked test that opens a file of another folder, or runs `steady` without
+naming `device`, fails.
 
 The key is taken at the session's start. Verdicts are kept at its end if the key is still the same.
 """
@@ -33,8 +33,9 @@ KEPT = cache_dir() / "tests" / "verdicts.json"
 # Of each test, what the last changes led to.
 KEYS_MAX = 4
 PACKAGES = Path("/var/lib/dpkg/status")
+PROCESSOR = Path("/proc/cpuinfo")
 SETTINGS = ("STEADY_", "STEADYIO_KERNEL_SOURCE")
-# All that a guest or a program can depend on: everything but the documents.
+# All that a guest or a program can depend on: not the documents.
 SOURCES = ("experiments", "device", "kernel", "lab", "scripts", "tests")
 # Programs that are built of a folder.
 BUILT_OF = {"build/bin/steady": "device"}
@@ -176,8 +177,8 @@ def _tracked() -> list[str]:
 
 
 def _system() -> str:
-    """Say what of this machine may decide a test: its kernel, processor, Python and packages."""
-    cpu = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if _is_fixed(line)]
+    """Return what of this machine may decide a test: its Python, kernel, packages and processor."""
+    cpu = [line for line in PROCESSOR.read_text().splitlines() if _is_fixed(line)]
     words = [
         platform.python_version(),
         platform.release(),
@@ -188,6 +189,7 @@ def _system() -> str:
 
 
 def _is_fixed(line: str) -> bool:
+    """Whether a line of PROCESSOR is the same each time; clock rates are not."""
     return line.startswith(("vendor_id", "cpu family", "model", "stepping", "flags"))
 
 

@@ -7,7 +7,7 @@ In a clone of HEAD with a cache of its own; median and range of the runs. Worth 
 machine only. Called by who writes docs/reference/testing.md. The cases, in the order that they run:
 
   fresh     an empty cache, but for what is downloaded
-  kernels   kernels built, no boot kept
+  kernels   kernels built, no boot and no verdict kept
   same      nothing changed
   document  one document changed
   rust      the crate steadyio-trace changed
@@ -29,7 +29,7 @@ from steady_lab.paths import PROJECT, cache_dir
 
 DOWNLOADED = ("packages", "cargo", "apt")
 # Kept from one run of a case to the next, and thrown away by a case that wants none.
-TESTED = ("boots", "tests/verdicts.json")
+BOOTS, VERDICTS = "boots", "tests/verdicts.json"
 CASES = ("fresh", "kernels", "same", "document", "rust", "policy")
 
 # What a case adds to which file, at its end. Each changes the program that is made of it.
@@ -65,8 +65,8 @@ class Clone:
                 if path.name not in DOWNLOADED:
                     shutil.rmtree(path)
         elif case == "kernels":
-            for name in TESTED:
-                subprocess.run(["rm", "-rf", self.cache / name], check=True)
+            shutil.rmtree(self.cache / BOOTS, ignore_errors=True)
+            (self.cache / VERDICTS).unlink(missing_ok=True)
             shutil.rmtree(self.tree / "build" / "work", ignore_errors=True)
         elif case in APPENDED:
             name, text = APPENDED[case]

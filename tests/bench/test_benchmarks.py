@@ -9,8 +9,11 @@ import pytest
 from steady_lab.paths import PROJECT
 from verdicts import SOURCES
 
-BENCHMARKS = ["several-cpus", "policy", "guest", "recorder", "python", "spans"]
-TIMEOUT_S = 600
+BENCHMARKS = ["several-cpus", "policy", "guest", "python", "spans"]
+# These depend on this machine's file system and tracer, so they always run.
+OF_THIS_KERNEL = ["recorder", "trace-cost", "trace-parts", "trace-agreement"]
+# This ends what hangs. One may wait for cargo, which the Rust tests hold.
+TIMEOUT_S = 1800
 
 
 def bench(name: str) -> None:
@@ -30,6 +33,6 @@ def test_a_benchmark_works(name: str) -> None:
     bench(name)
 
 
-@pytest.mark.parametrize("name", ["trace-cost", "trace-parts", "trace-agreement"])
+@pytest.mark.parametrize("name", OF_THIS_KERNEL)
 def test_a_benchmark_of_this_kernel_works(name: str) -> None:
     bench(name)

@@ -29,9 +29,7 @@ MACHINE = Machine(
 
 
 @guest.needs_qemu
-def test_data_is_right_huge_pages_are_taken_and_programs_count_right(
-    work: Path,
-) -> None:
+def test_data_is_right_huge_pages_are_taken_and_programs_count_right(work: Path) -> None:
     failed = [run.name for run, status in MACHINE.boot("6.12", work).items() if status]
-    assert not failed, "the output is above"
+    assert not failed, f"{', '.join(failed)}: the output is above"
     guest.assert_programs_counted_right(work / PROGRAMS.name)
