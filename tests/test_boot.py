@@ -19,9 +19,9 @@ from steady_lab.root.compiler import compile_inside
 from steady_lab.targets.kernel_log import find_exit_status, find_trouble
 from steady_lab.targets.target import BootError, BootRequest, BootResult
 from steady_lab.targets.uml import Uml, uml
-from verdicts import SOURCES
+from verdicts import WITHOUT_STEADY
 
-pytestmark = pytest.mark.reads(*SOURCES)
+pytestmark = pytest.mark.reads(*WITHOUT_STEADY)
 
 CANARY = Module("canary", PROJECT / "tests" / "canary")
 
@@ -199,7 +199,7 @@ def test_a_standstill_is_told_once_and_at_the_time_limit(work: Path) -> None:
     command = ["sh", "-c", "while :; do :; done"]
     with pytest.raises(BootError, match="last seen: .* stands still .* sh in its own code"):
         target = replace(uml(), on_standstill=told.append)
-        target.boot(BootRequest(command, work, timeout_s=40))
+        target.boot(BootRequest(command, work, timeout_s=25))
     assert len(told) == 1
 
 

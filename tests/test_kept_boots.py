@@ -13,11 +13,11 @@ from steady_lab.paths import GUEST_PROJECT, PROJECT
 from steady_lab.targets import kept_boots
 from steady_lab.targets.target import BootError, BootRequest, BootResult
 from steady_lab.targets.uml import Uml
-from verdicts import SOURCES
+from verdicts import WITHOUT_STEADY
 
 pytestmark = [
     pytest.mark.boots_again("the boots that are kept here are of these tests' own folders"),
-    pytest.mark.reads(*SOURCES),
+    pytest.mark.reads(*WITHOUT_STEADY),
 ]
 
 SCRIPT = """

@@ -37,6 +37,8 @@ PROCESSOR = Path("/proc/cpuinfo")
 SETTINGS = ("STEADY_", "STEADYIO_KERNEL_SOURCE")
 # All that a guest or a program can depend on: not the documents.
 SOURCES = ("experiments", "device", "kernel", "lab", "scripts", "tests")
+# The same of a guest in which `steady` does not run.
+WITHOUT_STEADY = ("experiments", "kernel", "lab", "scripts", "tests")
 # Programs that are built of a folder.
 BUILT_OF = {"build/bin/steady": "device"}
 

@@ -7,9 +7,11 @@ import subprocess
 
 import pytest
 from steady_lab.paths import PROJECT
-from verdicts import SOURCES
+from verdicts import SOURCES, WITHOUT_STEADY
 
-BENCHMARKS = ["several-cpus", "policy", "guest", "python", "spans"]
+# Those of our own modules, and those of our own programs.
+OF_MODULES = ["several-cpus", "policy", "guest"]
+OF_PROGRAMS = ["python", "spans"]
 # These depend on this machine's file system and tracer, so they always run.
 OF_THIS_KERNEL = ["recorder", "trace-cost", "trace-parts", "trace-agreement"]
 # This ends what hangs. One may wait for cargo, which the Rust tests hold.
@@ -22,14 +24,20 @@ def bench(name: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.reads(*SOURCES)
+@pytest.mark.reads(*WITHOUT_STEADY)
 def test_k2_takes_no_more_instructions_than_mq_deadline() -> None:
     bench("instructions")
 
 
+@pytest.mark.reads(*WITHOUT_STEADY)
+@pytest.mark.parametrize("name", OF_MODULES)
+def test_a_benchmark_of_modules_works(name: str) -> None:
+    bench(name)
+
+
 @pytest.mark.reads(*SOURCES)
-@pytest.mark.parametrize("name", BENCHMARKS)
-def test_a_benchmark_works(name: str) -> None:
+@pytest.mark.parametrize("name", OF_PROGRAMS)
+def test_a_benchmark_of_programs_works(name: str) -> None:
     bench(name)
 
 
