@@ -26,7 +26,7 @@ from steady_lab.kernels.build import (
 )
 from steady_lab.kernels.modules import CHARIO, K2, Module, build_module
 from steady_lab.kernels.source import KernelSource, find_source
-from steady_lab.paths import GUEST_KERNEL, PROJECT
+from steady_lab.paths import GUEST_KERNEL, PROJECT, cache_dir
 from steady_lab.root.root import build_root
 from steady_lab.root.sandbox import Place, build_sandbox, start_inside
 
@@ -162,6 +162,9 @@ def interrupted_build(source: Path, cache: Path, until_objects: int) -> dict[Pat
 
 
 def test_interrupted_build_goes_on_where_it_was(tmp_path: Path) -> None:
+    for path in cache_dir().iterdir():
+        if path.name != "kernels":
+            (tmp_path / path.name).symlink_to(path)
     source = find_source().tree
     first = interrupted_build(source, tmp_path, until_objects=5)
     second = interrupted_build(source, tmp_path, until_objects=len(first) + 5)

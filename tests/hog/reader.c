@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define READS	  20
+#define READS	  10
 #define PERIOD_US 4000
 #define BUSY_US	  5000
 #define REST_US	  3000

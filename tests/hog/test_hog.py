@@ -37,7 +37,7 @@ def test_with_raised_workers_reads_take_as_long_as_without_the_task(
     longest_us = {}
     for line in result.output.splitlines():
         match line.split():
-            case [scheduler, case, _, longest, "20"]:
+            case [scheduler, case, _, longest, "10"]:
                 longest_us[scheduler, case] = int(longest)
             case ["left", left]:
                 assert left == "0", "workers stayed under SCHED_FIFO"
