@@ -14,9 +14,9 @@ import pytest
 from steady_lab.kernels.build import LabKernel
 from steady_lab.paths import PROJECT, cache_dir
 from steady_lab.tree import unpacked
-from verdicts import SOURCES
+from verdicts import WITHOUT_STEADY
 
-pytestmark = pytest.mark.reads(*SOURCES)
+pytestmark = pytest.mark.reads(*WITHOUT_STEADY)
 
 
 def installed_lab(folder: Path) -> Path:
@@ -24,11 +24,12 @@ def installed_lab(folder: Path) -> Path:
     subprocess.run([PROJECT / "scripts" / "wheels", folder, "steady-lab"], check=True)
     (wheel,) = folder.glob("steady_lab-*.whl")
     environment = folder / "environment"
-    subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
     (packages,) = environment.glob("lib/python*/site-packages")
     (packages / "libraries.pth").write_text(sysconfig.get_path("purelib"))
-    pip = [str(environment / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "--no-index", str(wheel)], check=True)
+    pip = [sys.executable, "-m", "pip", "--python", str(environment), "--quiet"]
+    options = ["--disable-pip-version-check", "--no-index", str(wheel)]
+    subprocess.run([*pip, "install", *options], check=True)
     return environment / "bin" / "steady-lab"
 
 
