@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """How long `make test` takes, by what has changed since the last run.
 
-  build/venv/bin/python tests/bench/make_test_times.py [CASE...] [--runs 3]
+  build/venv/bin/python tests/bench/make_test_times.py [CASE...] [--runs 3] [--folder DIR]
 
-In a clone of HEAD with a cache of its own; median and range of the runs. Worth something on an idle
-machine only. Called by who writes docs/reference/testing.md. The cases, in the order that they run:
+In a clone of HEAD with a cache of its own; median and range of the runs. Useful on an idle machine
+only. Called by the author of docs/reference/testing.md. --folder keeps clone and cache, so that
+other cases can run later. The cases, in the order that they run:
 
   fresh     an empty cache, but for what is downloaded
   kernels   kernels built, no boot and no verdict kept
@@ -45,12 +46,14 @@ class Clone:
 
     def __init__(self, folder: Path) -> None:
         self.tree, self.cache = folder / "clone", folder / "cache"
-        self.number = 0
-        self.cache.mkdir()
-        for name in DOWNLOADED:
-            if (cache_dir() / name).exists():
-                shutil.copytree(cache_dir() / name, self.cache / name, symlinks=True)
-        self.again()
+        self.number = int(time.time())
+        self.is_new = not self.cache.exists()
+        if self.is_new:
+            self.cache.mkdir(parents=True)
+            for name in DOWNLOADED:
+                if (cache_dir() / name).exists():
+                    shutil.copytree(cache_dir() / name, self.cache / name, symlinks=True)
+            self.again()
 
     def again(self) -> None:
         """Make the clone anew."""
@@ -86,13 +89,14 @@ class Clone:
 def main() -> None:
     parser = argparse.ArgumentParser(description="How long make test takes, by what has changed.")
     parser.add_argument("cases", nargs="*", default=CASES, choices=CASES, metavar="CASE")
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--runs", type=int, default=3, metavar="N", help="runs of each case [3]")
+    parser.add_argument("--folder", type=Path, help="keep clone and cache there")
     arguments = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="test-times-"))
+    folder = arguments.folder or Path(tempfile.mkdtemp(prefix="test-times-"))
     lines = ["| case | median min | range | runs |", "|---|---:|---|---:|"]
     try:
         clone = Clone(folder)
-        if "fresh" not in arguments.cases:
+        if clone.is_new and "fresh" not in arguments.cases:
             clone.timed("fresh")
         for case in CASES:
             if case in arguments.cases:
@@ -103,7 +107,8 @@ def main() -> None:
                     f"| {case} | {middle:.1f} | {low:.1f} to {high:.1f} | {len(minutes)} |"
                 )
     finally:
-        shutil.rmtree(folder)
+        if not arguments.folder:
+            shutil.rmtree(folder)
         print("\n".join(lines))
 
 
