@@ -65,9 +65,15 @@ pub fn write_block(file: &File, number: u64) {
     file.write_all_at(&Block([7; 4096]).0, number * 4096).unwrap();
 }
 
-/// An instance of our own that traces nothing yet.
+/// A new instance that traces nothing yet and prints text.
+///
+/// It inherits the top instance's options, which blktrace may have set to binary records.
 pub fn instance() -> Instance {
-    Instance::create(Tracefs::find().unwrap()).unwrap()
+    let instance = Instance::create(Tracefs::find().unwrap()).unwrap();
+    for option in ["nobin", "context-info"] {
+        instance.write("trace_options", option).unwrap();
+    }
+    instance
 }
 
 /// Whether it is so in one of some tries: another run of the tests, or a user, may change the same meanwhile, but not

@@ -133,8 +133,6 @@ fn a_kept_capture_gives_the_same_events_as_memory() {
 fn other_tracing_stays_as_it_is() {
     let Some(disk) = traceable_disk() else { return };
     let others = instance();
-    // It begins with what is set for the whole kernel, which may be blktrace's binary records.
-    others.write("trace_options", "nobin").unwrap();
     others.write("events/block/block_rq_issue/enable", "1").unwrap();
     others.write("tracing_on", "1").unwrap();
     let of_other = || {
