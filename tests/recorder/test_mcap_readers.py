@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from steady_lab.paths import BUILD, PROJECT
+from rust_examples import rust_example
+from steady_lab.paths import BUILD
 
 CHANNELS = 3
 FINISHED = "segment-00000.mcap"
@@ -26,10 +27,7 @@ GROWING = "growing.mcap"
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("written")
-    run = ["cargo", "run", "--quiet", "--locked", "--package", "steadyio-recorder"]
-    run += ["--example", "segments"]
-    where = [f"--manifest-path={PROJECT}/device/Cargo.toml", f"--target-dir={BUILD}/cargo"]
-    subprocess.run([*run, *where, "--", directory], check=True)
+    subprocess.run([rust_example("segments"), directory], check=True)
     return directory
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rust_examples import rust_example
 from stays import Found, Stay
-from steady_lab.paths import BUILD, PROJECT
 
-BUILD_TIMEOUT_S = 900
+RUN_TIMEOUT_S = 60
 SECTOR_BYTES = 512
 QUEUED, ISSUED, COMPLETED = 0, 3, 6
 
@@ -35,10 +35,8 @@ class Kept:
 
 def read_kept(folder: Path) -> Kept:
     """Follow the events in a folder; raises CalledProcessError."""
-    command = ["cargo", "run", "--quiet", "--locked", "--package", "steadyio-trace"]
-    command += ["--manifest-path", str(PROJECT / "device" / "Cargo.toml")]
-    command += ["--target-dir", str(BUILD / "cargo"), "--example", "trace_requests", str(folder)]
-    done = subprocess.run(command, check=True, timeout=BUILD_TIMEOUT_S, stdout=subprocess.PIPE)
+    command = [rust_example("trace_requests"), folder]
+    done = subprocess.run(command, check=True, timeout=RUN_TIMEOUT_S, stdout=subprocess.PIPE)
     kinds: dict[str, list[dict[str, Any]]] = {"request": [], "io": [], "account": []}
     for line in done.stdout.splitlines():
         one = json.loads(line)

@@ -16,10 +16,10 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
 from perfetto_ui import PerfettoUi, headless_browser, perfetto_ui
 from playwright.sync_api import Browser
+from rust_examples import rust_example
 from steady_lab.pages.screenshot import find_chromium
 from steady_lab.paths import BUILD, PROJECT
 
-BUILD_TIMEOUT_S = 600
 RUN_TIMEOUT_S = 60
 TRACE = PROJECT / "device" / "trace" / "tests" / "traces" / "host-trace.txt"
 REQUESTS = 7
@@ -32,10 +32,7 @@ needs_chromium = pytest.mark.skipif(find_chromium() is None, reason="chromium is
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The trace of device/trace/tests/all/perfetto/sample.rs as a file."""
     target = tmp_path_factory.mktemp("perfetto") / "sample.perfetto"
-    command = ["cargo", "run", "--quiet", "--locked", "--package", "steadyio-trace"]
-    command += ["--manifest-path", str(PROJECT / "device" / "Cargo.toml")]
-    command += ["--target-dir", str(BUILD / "cargo"), "--example", "perfetto_sample", str(target)]
-    subprocess.run(command, check=True, timeout=BUILD_TIMEOUT_S)
+    subprocess.run([rust_example("perfetto_sample"), target], check=True, timeout=RUN_TIMEOUT_S)
     return target
 
 
