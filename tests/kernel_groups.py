@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """One boot for several scripts of tests/kernel, each of which gets its own result of it."""
 
+import shutil
 from functools import cache
 from pathlib import Path
 
@@ -80,6 +81,8 @@ class SharedBoots:
             return {}
         build_helpers()
         work = BUILD / "tests" / "work" / f"kernel-{group}"
+        # What the last run left would be an input of this boot.
+        shutil.rmtree(work, ignore_errors=True)
         requests = [request_of(script, release, work / script.stem) for script in scripts]
         names = " ".join(script.stem for script in scripts)
         with boots_of(f"kernel {group} {names}", pytest.MonkeyPatch()) as boots:
