@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Examples of the manual pages, and the pages to see as well.
+
+/// Examples of a page: what each is for, and the command line.
+pub fn examples_of(page: &str) -> &'static [(&'static str, &'static str)] {
+    match page {
+        "steady-apply" => &[
+            (
+                "Show the files that would be written for a task set:",
+                "steady apply card.toml robot.toml --disk mmcblk0",
+            ),
+            (
+                "Write them and set the knobs:",
+                "steady apply card.toml robot.toml --disk mmcblk0 --yes",
+            ),
+            ("Restore the previous settings:", "steady apply --remove --disk mmcblk0 --yes"),
+        ],
+        "steady-bench" => &[
+            (
+                "Measure a workload and keep the record:",
+                "steady bench --device /dev/mmcblk0 load.toml --out record.json",
+            ),
+            (
+                "Check device, workload and fio only:",
+                "steady bench --device /dev/mmcblk0 load.toml --check",
+            ),
+        ],
+        "steady-bound" => &[(
+            "Compute whether the tasks of a robot meet their deadlines:",
+            "steady bound card.toml robot.toml",
+        )],
+        "steady-completions" => &[(
+            "Install the completions for bash:",
+            "steady completions bash >/etc/bash_completion.d/steady",
+        )],
+        "steady-direct" => &[
+            ("Hand a card to chario:", "steady direct bind mmc0:0001"),
+            ("Read its first MiB:", "steady direct read /dev/chardisk0 first.bin --bytes 1M"),
+            ("Return it to the block layer:", "steady direct unbind /dev/chardisk0"),
+        ],
+        "steady-doctor" => {
+            &[("Find settings that break a bound on a card:", "steady doctor /dev/mmcblk0")]
+        }
+        "steady-export" => &[(
+            "Export the last ten minutes of two topics:",
+            "steady export /data/recording -o last.mcap --from -10min --topics /imu /odom",
+        )],
+        "steady-incidents" => &[
+            (
+                "Keep the last minute of a running recording:",
+                "steady incidents keep crash-1 --control /run/recorder.sock --last 1min",
+            ),
+            ("List what is kept:", "steady incidents list /data/recording"),
+            ("Release it:", "steady incidents release crash-1 --control /run/recorder.sock"),
+        ],
+        "steady-model" => &[(
+            "Compute the throughput of 64 KiB requests with 40 us of software and 300 us of device:",
+            "steady model --size 64K --pre-us 30 --device-us 300 --post-us 10",
+        )],
+        "steady-probe" => &[(
+            "Measure reads and writes of a card in a minute, with a temporary file on /data:",
+            "steady probe /dev/mmcblk0 --quick --write /data/probe --out card.toml",
+        )],
+        "steady-record" => &[
+            (
+                "Record lines from a program, at most 100 ms lost in a power cut:",
+                "steady record --dir /data/recording --input - --loss-window 100ms",
+            ),
+            (
+                "Find the ring that this device needs:",
+                "steady record --dir /data/recording --plan --size 16KiB --period 5ms",
+            ),
+        ],
+        "steady-recover" => &[
+            (
+                "Show the state of a recording after a power cut:",
+                "steady recover --dry-run /data/recording",
+            ),
+            ("Complete it:", "steady recover /data/recording"),
+        ],
+        "steady-status" => {
+            &[("Show a running recording:", "steady status --control /run/recorder.sock")]
+        }
+        "steady-store" => &[
+            ("Create a store on a partition:", "steady store create /dev/mmcblk0p3"),
+            ("Replace an extent:", "steady store put /dev/mmcblk0p3 7 image.bin"),
+            ("Read it:", "steady store get /dev/mmcblk0p3 7 copy.bin"),
+            ("Verify everything:", "steady store check /dev/mmcblk0p3"),
+        ],
+        "steady-trace" => &[
+            (
+                "Trace a program, and show its five slowest I/Os:",
+                "steady trace -- dd if=/dev/mmcblk0 of=/dev/null bs=64k count=100",
+            ),
+            (
+                "Wait for a request of more than 20 ms and keep its trace:",
+                "steady trace --device /dev/mmcblk0 --trigger-above 20ms --keep slow",
+            ),
+            ("Read a trace of trace-cmd:", "steady trace trace.dat"),
+        ],
+        "steady-tune" => &[(
+            "Most throughput with half of the p99.9 without a scheduler:",
+            "steady tune /dev/mmcblk0 load.toml --tail-max 50% --knob rt_block_us",
+        )],
+        "steady-watch" => &[
+            ("Print latencies every 10 s:", "steady watch mmcblk0 --interval 10s"),
+            (
+                "Export metrics for the node exporter:",
+                "steady watch --quiet --openmetrics /var/lib/node_exporter/steady.prom",
+            ),
+        ],
+        "steady-with" => &[(
+            "Run a program under k2:",
+            "steady with --device /dev/mmcblk0 --knob scheduler=k2 -- ./robot",
+        )],
+        _ => &[],
+    }
+}
+
+/// Pages that belong to the same task as a page, with their sections.
+pub fn related_to(page: &str) -> &'static [&'static str] {
+    match page {
+        "steady" => &["k2(4)", "ionice(1)", "fio(1)"],
+        "steady-apply" | "steady-bound" | "steady-probe" => {
+            &["steady-probe(1)", "steady-bound(1)", "steady-apply(1)", "steady-watch(1)", "k2(4)"]
+        }
+        "steady-bench" | "steady-tune" => &["steady-bench(1)", "steady-tune(1)", "k2(4)", "fio(1)"],
+        "steady-doctor" | "steady-with" | "steady-watch" => &["k2(4)", "ionice(1)"],
+        "steady-export" | "steady-incidents" | "steady-record" | "steady-recover"
+        | "steady-status" => &[
+            "steady-record(1)",
+            "steady-recover(1)",
+            "steady-status(1)",
+            "steady-incidents(1)",
+            "steady-export(1)",
+        ],
+        "steady-model" => &["steady-trace(1)"],
+        "steady-trace" => &["steady-model(1)", "trace-cmd(1)", "perf(1)", "blktrace(8)"],
+        _ => &[],
+    }
+}
