@@ -191,13 +191,13 @@ def test_a_standstill_is_told(command: Sequence[str], said: str, release: str, w
     with pytest.raises(BootError, match="cancelled"):
         target = replace(uml(release), on_standstill=take)
         target.boot(BootRequest(command, work, cancelled=enough))
-    assert f"stands still while its CPU is busy: {said}, " in told[0]
+    assert f"stops while its CPU is busy: {said}, " in told[0]
 
 
 def test_a_standstill_is_told_once_and_at_the_time_limit(work: Path) -> None:
     told: list[str] = []
     command = ["sh", "-c", "while :; do :; done"]
-    with pytest.raises(BootError, match="last seen: .* stands still .* sh in its own code"):
+    with pytest.raises(BootError, match="last seen: .* clock stops .* sh in its own code"):
         target = replace(uml(), on_standstill=told.append)
         target.boot(BootRequest(command, work, timeout_s=25))
     assert len(told) == 1

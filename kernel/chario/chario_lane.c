@@ -124,7 +124,7 @@ void chario_lane_leave(struct chario_lane *lane, struct mmc_card *card)
 	if (card->reenable_cmdq && !card->ext_csd.cmdq_en)
 		error = error ?: mmc_cmdq_enable(card);
 	if (error)
-		pr_err_ratelimited("%s: %s: card not left as it was: %d\n", CHARIO_NAME,
+		pr_err_ratelimited("%s: %s: card state not restored: %d\n", CHARIO_NAME,
 				   lane->partition, error);
 }
 
@@ -276,7 +276,7 @@ int chario_lane_add(const char *text)
 	else
 		error = -EINVAL;
 	if (error == -EINVAL && !card)
-		pr_err("%s: %s is no partition of an eMMC or SD card\n", CHARIO_NAME, name);
+		pr_err("%s: %s is not a partition of an eMMC or SD card\n", CHARIO_NAME, name);
 	if (card)
 		put_device(&card->dev);
 	if (!error)

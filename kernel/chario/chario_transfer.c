@@ -39,7 +39,7 @@ void chario_work_put(struct chario_file *file, struct chario_work *work)
 		kvfree(work);
 }
 
-/* Bytes of the largest command for this level; read anew for each, so that knobs act at once. */
+/* Bytes of the largest command for this level; read again for each, so that knobs act at once. */
 static u32 command_bytes(const struct chario_disk *disk, u8 level)
 {
 	u32 bytes = disk->host_command_bytes, kib = READ_ONCE(disk->command_kib);

@@ -43,7 +43,7 @@ bool k2_guard_set_rt_block_us(struct k2_data *k2, u32 rt_block_us)
 {
 	if (!k2_lookahead_set_rt_block_us(&k2->guard->ahead, rt_block_us))
 		return false;
-	k2->policy.rt_blocked_ns_promised = k2->guard->ahead.rt_block_ns;
+	k2->policy.rt_blocked_ns_bound = k2->guard->ahead.rt_block_ns;
 	return true;
 }
 
@@ -107,7 +107,7 @@ static unsigned int k2_guarded_level(unsigned int queue)
 	return min_t(unsigned int, queue, K2_RT_LEVELS);
 }
 
-static bool k2_is_learnt(struct request *rq)
+static bool k2_is_learned(struct request *rq)
 {
 	return req_op(rq) == REQ_OP_READ || req_op(rq) == REQ_OP_WRITE;
 }
@@ -117,7 +117,7 @@ static void k2_watch(struct k2_data *k2, struct request *rq, unsigned int bytes,
 {
 	struct k2_lookahead *ahead = &k2->guard->ahead;
 
-	if (!k2_is_learnt(rq)) {
+	if (!k2_is_learned(rq)) {
 		k2_lookahead_unwatched(ahead);
 		return;
 	}
@@ -196,7 +196,7 @@ static bool k2_rt_waits_for(const struct k2_streams *streams, struct request *rq
 	       k2_streams_all_wait(streams, K2_RT_LEVELS);
 }
 
-/* The promise is not about @rq; see k2_policy.h. */
+/* The bound does not cover @rq; see k2_policy.h. */
 static void k2_mark_unguarded(struct k2_guard *guard, struct request *rq)
 {
 	if (k2_rq(rq)->queue < K2_RT_LEVELS)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * By how much commands that are with the device delay one more, learnt for each number of them.
+ * By how much commands that are with the device delay one more, learned for each number of them.
  *
  * Problem: a device with a queue works on several commands at a time. What one by one would take
  * 2 ms delays a command by 2 ms on a card that has one bus, and by 0.2 ms on a drive with many
@@ -30,7 +30,7 @@
 struct k2_delay {
 	/* This epoch, the last; by group of numbers. */
 	u32 parts[2][K2_DELAY_GROUPS]; /* in 1/K2_DELAY_WHOLE */
-	u32 count[2][K2_DELAY_GROUPS]; /* of commands that they were learnt from */
+	u32 count[2][K2_DELAY_GROUPS]; /* of commands that they were learned from */
 	u64 epoch_ns;
 	u32 samples;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What the device is believed to need for a command, learnt from those it has done.
+ * What the device is believed to need for a command, learned from those it has done.
  *
  * Model, per operation: time(size) = line(size) + reserve. The line is what a command needs that
  * nothing delays: the lower convex hull of the best sample per octave of size, proportional above
@@ -11,7 +11,7 @@
  *
  * A command that misses the line by more than twice what a short one takes has stalled (a
  * flash card prepares a block, a device retries): cutting would not have helped, so it is counted,
- * and not learnt, unless stalls follow each other: then the device has changed, and learning
+ * and not learned, unless stalls follow each other: then the device has changed, and learning
  * begins again.
  *
  * Pure C: no allocation, no lock, no clock. The caller serialises all calls.
@@ -59,7 +59,7 @@ void k2_device_learn(struct k2_device *device, u32 op, u32 bytes, u64 took_ns, b
 		     u64 now_ns);
 
 /*
- * Believe, until it is forgotten or something better is learnt, that a command of @bytes takes
+ * Believe, until it is forgotten or something better is learned, that a command of @bytes takes
  * @ns, and that commands miss the line by @reserve_ns.
  */
 void k2_device_believe(struct k2_device *device, u32 op, u32 bytes, u64 ns, u64 reserve_ns);

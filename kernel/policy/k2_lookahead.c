@@ -5,10 +5,10 @@
 #define NS_PER_MS 1000000ULL
 /*
  * A sixteenth of rt_block_us is not for the device: between the end of a command and the dispatch
- * of the next comes software, and what is learnt is off by something.
+ * of the next comes software, and what is learned is off by something.
  */
 #define SOFTWARE_SHIFT 4
-/* And so much of the time until the next request: long commands may miss what is learnt by more. */
+/* The same of the time until the next request: the error of a long command is larger. */
 #define AHEAD_SHIFT 5
 /* A piece may end so much of rt_block_us late if the device waits for real-time. */
 #define LATE_SHIFT 2
@@ -125,7 +125,7 @@ static u32 piece_beside(struct k2_lookahead *ahead, const struct k2_cut *cut, u6
 	if (k2_device_time_ns(&ahead->device, cut->op, piece_bytes) > needs_ns)
 		return 0;
 	if (k2_device_lacks(&ahead->device, cut->op, piece_bytes)) {
-		/* Its time has to be learnt first, from one that is the only one of background. */
+		/* Its time has to be learned first, from one that is the only one of background. */
 		if (cut->rt_inflight < cut->inflight)
 			return 0;
 		ahead->is_probing = true;

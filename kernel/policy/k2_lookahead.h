@@ -4,10 +4,10 @@
  * rt_block_us.
  *
  * A piece must have ended by the time the next real-time request may come (k2_streams.h), plus
- * rt_block_us. How long it takes is learnt (k2_device.h), and what is with the device already
+ * rt_block_us. How long it takes is learned (k2_device.h), and what is with the device already
  * counts. Without a stream of real-time requests nothing is cut.
  *
- * Contract. A real-time request waits at most rt_block_us for reads and writes of the background,
+ * The bound. A real-time request waits at most rt_block_us for reads and writes of the background,
  * if its thread has made a real-time request before, if the device needs no longer than it did in
  * the last seconds and at most rt_block_us for K2_PIECE_MIN, and if the request does not come
  * earlier than those before it allow. A stall of the device (k2_device.h), such as a pause of a
@@ -15,7 +15,7 @@
  * arrivals are counted.
  *
  * With several requests in flight, what each adds to the wait is less than the time it takes by
- * itself. By how much they delay another is learnt, too (k2_delay.h).
+ * itself. By how much they delay another is learned, too (k2_delay.h).
  *
  * Pure C: no allocation, no lock, no clock. The caller serialises all calls.
  */
@@ -64,7 +64,7 @@ struct k2_lookahead {
 	u32 watched_count;
 	u32 first; /* the one that found the device idle, until it ends, or K2_FLIGHT_NONE */
 	bool is_alone; /* nothing has joined it */
-	/* Its time is to be learnt, so no more of the background is to join it; */
+	/* Its time is to be learned, so no more of the background is to join it; */
 	bool is_probing;
 	u32 probe; /* K2_FLIGHT_NONE until it is watched */
 	u64 needs_ns; /* the sum of theirs */

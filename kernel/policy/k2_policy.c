@@ -251,8 +251,8 @@ static void note_rt_waited(struct k2_policy *policy, u64 waited_ns)
 	}
 	if (waited_ns > policy->rt_blocked_ns_max)
 		policy->rt_blocked_ns_max = waited_ns;
-	if (policy->rt_blocked_ns_promised && !policy->split_bytes &&
-	    waited_ns > policy->rt_blocked_ns_promised)
+	if (policy->rt_blocked_ns_bound && !policy->split_bytes &&
+	    waited_ns > policy->rt_blocked_ns_bound)
 		policy->rt_blocked_over_count++;
 }
 

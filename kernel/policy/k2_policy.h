@@ -27,7 +27,7 @@
  * Fairness. Real-time that always has something queued leaves nothing for the background, by
  * default. With background_wait_ms_max set, background that has waited so long for real-time
  * (queued, and none of it in flight) is served next, before all real-time, with one request or
- * piece; then its wait begins anew. So real-time has the device for at least that time between two
+ * piece; then its wait begins again. So real-time has the device for at least that time between two
  * such pieces, however long a piece takes. No timer is needed: a wait can only run out while
  * real-time is served, and each time real-time frees a place, k2_policy_next() is asked.
  *
@@ -109,12 +109,12 @@ struct k2_policy {
 	u64 rt_blocked_since_ns;
 	u64 rt_blocked_ns_max;
 	u64 rt_blocked_count;
-	u64 rt_blocked_ns_sum; /* also of what the promise does not cover */
-	/* So long is promised with splitting off; longer waits are counted. 0: nothing is. */
-	u64 rt_blocked_ns_promised;
+	u64 rt_blocked_ns_sum; /* also of what the bound does not cover */
+	/* With splitting off the bound, above which waits are counted. 0: none. */
+	u64 rt_blocked_ns_bound;
 	u64 rt_blocked_over_count;
 	/*
-	 * Told by the caller: something in flight was not measured against the promise. Waits that
+	 * Told by the caller: something in flight was not measured against the bound. Waits that
 	 * begin then are counted apart.
 	 */
 	bool is_unguarded;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 #include "k2_streams.h"
 
-/* The first gaps are not learnt: nobody guarded the stream then. */
+/* The first gaps are not learned: nobody guarded the stream then. */
 #define ARRIVALS_UNGUARDED 8
 /* Below so many arrivals a stream is new. */
 #define ARRIVALS_MIN 24

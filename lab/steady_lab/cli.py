@@ -37,8 +37,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="steady-lab",
         description="Boot kernels in virtual time with emulated storage devices, and measure them.",
-        epilog="Exit status: 0 done, 1 failed (the message says what), 2 wrong usage, 130 "
-        "interrupted; `boot` passes on its command's status.",
+        epilog="Exit status: 0 success; 1 failure (with a message); 2 usage error; 130 "
+        "interrupted. `boot` passes on the status of its command.",
     )
     parser.add_argument("--version", action="version", version=f"steady-lab {__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")

@@ -56,7 +56,7 @@ class Clone:
             self.again()
 
     def again(self) -> None:
-        """Make the clone anew."""
+        """Make the clone again."""
         shutil.rmtree(self.tree, ignore_errors=True)
         subprocess.run(["git", "clone", "--quiet", str(PROJECT), str(self.tree)], check=True)
 

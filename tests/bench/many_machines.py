@@ -3,8 +3,8 @@
 
   build/venv/bin/python tests/bench/many_machines.py
 
-The rules are those of steady_lab/sweeps: a machine asks for one parcel after the other, a source
-serves few at a time, who has fetched a parcel is a source. Inputs that tests/bench/sweeps.py
+The rules are those of steady_lab/sweeps: a machine asks for one bundle after the other, a source
+serves few at a time, who has fetched a bundle is a source. Inputs that tests/bench/sweeps.py
 measured are the fields of `Measured`. docs/reference/sweeps.md has the table.
 """
 
@@ -25,7 +25,7 @@ BOOTS = 1_000_000
 class Measured:
     """Sizes and times; `network` is assumed: of each machine, in each direction."""
 
-    parcels_mb: tuple[float, ...]
+    bundles_mb: tuple[float, ...]
     unpack_s: float
     boot_s: float
     client_s: float  # CPU time of the client for each boot
@@ -49,7 +49,7 @@ class _Source:
 
 @dataclass
 class _Depot:
-    """One parcel's sources; the first is the scheduler's machine."""
+    """One bundle's sources; the first is the scheduler's machine."""
 
     sources: list[_Source] = field(default_factory=lambda: [_Source()])
 
@@ -60,33 +60,33 @@ class _Depot:
 
 def ship(machines: int, measured: Measured) -> Shipping:
     """Let all machines ask at once; a source's network is shared by as many as it may serve."""
-    depots = [_Depot() for _ in measured.parcels_mb]
+    depots = [_Depot() for _ in measured.bundles_mb]
     result = Shipping([], 0.0)
-    # (time, number, machine's parcel, source that it got it from)
+    # (time, number, machine's bundle, source that it got it from)
     events: list[tuple[float, int, int, _Source | None]] = [
         (0.0, m, 0, None) for m in range(machines)
     ]
     count = machines
     while events:
-        now_s, _, parcel, source = heapq.heappop(events)
+        now_s, _, bundle, source = heapq.heappop(events)
         if source is not None:
             source.served -= 1
-            depots[parcel].sources.append(_Source())
-            parcel += 1
-            now_s += measured.unpack_s if parcel == len(depots) else 0.0
-        if parcel == len(depots):
+            depots[bundle].sources.append(_Source())
+            bundle += 1
+            now_s += measured.unpack_s if bundle == len(depots) else 0.0
+        if bundle == len(depots):
             result.ready_s.append(now_s)
             continue
-        depot, size_mb = depots[parcel], measured.parcels_mb[parcel]
+        depot, size_mb = depots[bundle], measured.bundles_mb[bundle]
         found = depot.free()
         count += 1
         if found is None:
-            heapq.heappush(events, (now_s + RETRY_INTERVAL_S, count, parcel, None))
+            heapq.heappush(events, (now_s + RETRY_INTERVAL_S, count, bundle, None))
             continue
         found.served += 1
         result.scheduler_mb += size_mb if found is depot.sources[0] else 0.0
         took_s = size_mb / (measured.network_mb_s / SERVED_MAX)
-        heapq.heappush(events, (now_s + took_s, count, parcel, found))
+        heapq.heappush(events, (now_s + took_s, count, bundle, found))
     return result
 
 
@@ -114,7 +114,7 @@ def table(measured: Measured) -> str:
         shipped = ship(machines, measured)
         took_s = run(shipped.ready_s, BOOTS, measured)
         ideal_s = BOOTS * measured.boot_s / (machines * measured.threads)
-        all_gb = machines * sum(measured.parcels_mb) / 1000
+        all_gb = machines * sum(measured.bundles_mb) / 1000
         lines.append(
             f"| {machines} | {all_gb:.2f} GB | {shipped.scheduler_mb / 1000:.2f} GB "
             f"| {max(shipped.ready_s):.0f} s | {took_s / 3600:.1f} h | {took_s / ideal_s:.3f} |"
@@ -123,7 +123,7 @@ def table(measured: Measured) -> str:
 
 
 MEASURED = Measured(
-    parcels_mb=(82.2, 4.0, 5.5), unpack_s=4.6, boot_s=5.0, client_s=0.0126, task_s=0.00132
+    bundles_mb=(82.2, 4.0, 5.5), unpack_s=4.6, boot_s=5.0, client_s=0.0126, task_s=0.00132
 )
 
 if __name__ == "__main__":

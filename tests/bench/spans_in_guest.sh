@@ -15,7 +15,7 @@ mkdir "$mount"
 tab=$(printf '\t')
 
 # With an empty journal, and nothing of the card in memory.
-mount_anew() {
+mount_again() {
 	! mountpoint -q "$mount" || umount "$mount"
 	mount -t ext4 -o no_prefetch_block_bitmaps "$node" "$mount"
 }
@@ -23,10 +23,10 @@ mount_anew() {
 while IFS=$tab read -r name command <&3; do
 	echo "$name"
 	eval "set -- $command"
-	mount_anew
+	mount_again
 	"$@" --output="$name.alone"
 	[ "$name" = fill ] && continue
-	mount_anew
+	mount_again
 	status=0
 	"$steady" trace --json --worst=1 --device "$node" -- "$@" --output="$name.fio" \
 		>"$name.trace" 2>"$name.said" || status=$?

@@ -27,8 +27,8 @@ from steady_lab.errors import LabError
 from steady_lab.figures.boot_board import BootBoard
 from steady_lab.figures.executor import Executor, LocalPool
 from steady_lab.paths import GUEST_PROJECT, PROJECT
-from steady_lab.sweeps.dask_executor import DaskExecutor, errand_of
-from steady_lab.sweeps.parcel import archive, parcels, unpack
+from steady_lab.sweeps.bundle import archive, bundles, unpack
+from steady_lab.sweeps.dask_executor import DaskExecutor, remote_job_of
 from steady_lab.sweeps.ship import Shipping
 from steady_lab.targets.target import BootError, BootRequest, BootResult
 from steady_lab.targets.uml import Uml, uml
@@ -102,13 +102,13 @@ def compare(address: str, folder: Path, count: int) -> None:
 
 
 def unpacking_s(digests: Iterable[str], folder: Path) -> float:
-    """CPU time to unpack parcels of this machine into an empty cache, and hash them."""
+    """CPU time to unpack bundles of this machine into an empty cache, and hash them."""
     given = {digest: archive(digest) for digest in digests}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("STEADYIO_CACHE", str(folder))
-        parcels().mkdir(parents=True)
+        bundles().mkdir(parents=True)
         for file in given.values():
-            shutil.copy(file, parcels())
+            shutil.copy(file, bundles())
         start_s = time.process_time()
         for digest in given:
             unpack(digest)
@@ -119,13 +119,13 @@ def on_each_side(address: str, target: Uml, folder: Path, count: int) -> None:
     """What a client does for each boot, but for Dask's own part, and a worker once."""
     with Client(address) as client:
         shipping = Shipping(client)
-        made = boots(target, folder / "errands", 0, count + 1)
+        made = boots(target, folder / "jobs", 0, count + 1)
         made[0].prepare()
-        digests = errand_of(made[0], shipping).parts.values()
+        digests = remote_job_of(made[0], shipping).parts.values()
         start_s = time.process_time()
         for boot in made[1:]:
             boot.prepare()
-            pickle.dumps(errand_of(boot, shipping))
+            pickle.dumps(remote_job_of(boot, shipping))
         each_ms = (time.process_time() - start_s) / count * 1e3
     print(f"the client's CPU per boot: {each_ms:.1f} ms")
     print(f"a worker's to unpack what is shipped: {unpacking_s(digests, folder / 'new'):.1f} s")

@@ -17,6 +17,7 @@ from pathlib import Path
 from steady_lab.paths import BUILD, PROJECT
 
 sys.path.insert(0, str(PROJECT / "tests" / "trace"))
+sys.path.insert(0, str(PROJECT / "tests"))
 
 from blk_tracer import why_not
 from both import trace_with_both

@@ -24,7 +24,7 @@ refused "holds an ext2, ext3 or ext4 filesystem, which the probe would destroy" 
 mkdir /tmp/mnt
 mount /dev/mmcblk0 /tmp/mnt
 refused "is in use (mounted on /tmp/mnt)" /dev/mmcblk0
-refused "its file system is on 0:[0-9]*, and mmcblk0 is to be probed" /tmp/elsewhere
+refused "its file system is on 0:[0-9]*, not on mmcblk0, the disk to probe" /tmp/elsewhere
 [ ! -e /tmp/elsewhere ] || fail "a file is left elsewhere"
 touch /tmp/mnt/mine
 refused "exists: --write makes a new file" /tmp/mnt/mine

@@ -23,11 +23,11 @@ PAGE = PROJECT / "docs" / "results" / "k2-ssd.md"
 
 NONE = "none"
 BOUNDS = (1, 2, 4, 8, 16, 32, 64)
-PROMISES_US = (100, 200, 440, 1000)
+BOUNDS_US = (100, 200, 440, 1000)
 SCHEDULERS = {
     NONE: ("bound=0",),
     **{f"K2-{x}": (f"bound={x}",) for x in reversed(BOUNDS)},
-    **{f"rt_block_us={us}": ("bound=32", f"rt_block_us={us}") for us in PROMISES_US},
+    **{f"rt_block_us={us}": ("bound=32", f"rt_block_us={us}") for us in BOUNDS_US},
 }
 # A pace of writes is found in the first seconds.
 WARM_WRITES = "warm_ms=10000"
@@ -50,7 +50,7 @@ WORSE = 1.10
 SINCE_WRITES_MS = (500, 3000, 10000)
 # Shares of K2-1's throughput that background writes keep to, whatever the drive says.
 FIXED_PACES = (0.80, 0.84, 0.87, 0.90, 0.93, 0.96)
-PACED_PROMISES_US = (100, 200, 380)
+PACED_BOUNDS_US = (100, 200, 380)
 # The p99.9 of 5,000 writes scatters: the median of so many seeds.
 SEEDS = range(1, 6)
 # Real-time reads beside background writes; some drives suspend a program or an erase for a read.
@@ -95,9 +95,9 @@ def case_lines(state: str, operation: str, title: str = "", *more: str) -> Itera
     yield ""
 
 
-def better_bounds(state: str, operation: str, promise: str) -> str:
+def better_bounds(state: str, operation: str, bound: str) -> str:
     """Name the fixed bounds up to 16 that have a shorter tail and more throughput."""
-    mine = result(state, operation, promise)
+    mine = result(state, operation, bound)
     found = [
         f"K2-{x}"
         for x in BOUNDS
@@ -108,14 +108,14 @@ def better_bounds(state: str, operation: str, promise: str) -> str:
     return ", ".join(found) or "none"
 
 
-def promise_lines() -> Iterable[str]:
+def bound_lines() -> Iterable[str]:
     kept = "MB/s | of K2-1's | p99.9 us | of K2-1's"
     yield f"| operation | drive | rt_block_us | {kept} | K2-x, x <= 16, better in both |"
     yield "| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |"
     for operation in OPERATIONS:
         for state in SPEC:
             one = result(state, operation, "K2-1")
-            for us in PROMISES_US:
+            for us in BOUNDS_US:
                 found = result(state, operation, f"rt_block_us={us}")
                 cells = (
                     operation,
@@ -130,12 +130,12 @@ def promise_lines() -> Iterable[str]:
                 yield f"| {' | '.join(cells)} |"
 
 
-def beaten_by(state: str, operation: str, promise: str) -> str:
+def beaten_by(state: str, operation: str, bound: str) -> str:
     """Name the fixed bounds that are better in tail or throughput by WORSE, in the other as good.
 
     With requests at any time.
     """
-    mine = result(state, operation, promise, *AT_ANY_TIME)
+    mine = result(state, operation, bound, *AT_ANY_TIME)
     found = []
     for x in BOUNDS:
         fixed = result(state, operation, f"K2-{x}", *AT_ANY_TIME)
@@ -154,7 +154,7 @@ def any_time_lines() -> Iterable[str]:
         cases = [(s, o, x) for s, o in ANY_TIME for x in SCHEDULERS if x != NONE]
         list(pool.map(lambda case: result(*case, *AT_ANY_TIME), cases))
     for state, operation in ANY_TIME:
-        for us in PROMISES_US:
+        for us in BOUNDS_US:
             found = result(state, operation, f"rt_block_us={us}", *AT_ANY_TIME)
             cells = (
                 operation,
@@ -211,7 +211,7 @@ def pace_cells(case: tuple[str, str]) -> list[str]:
     one_mb_s, one_us = median_of_seeds(state, operation, "bound=1")
     fixed = [f"pace_kb_s={int(share * 1000 * one_mb_s)}" for share in FIXED_PACES]
     words: list[tuple[str, ...]] = [("rt_block_us=200", pace) for pace in fixed]
-    words += [(f"rt_block_us={us}",) for us in PACED_PROMISES_US]
+    words += [(f"rt_block_us={us}",) for us in PACED_BOUNDS_US]
     found = [median_of_seeds(state, operation, "bound=32", *more) for more in words]
     return [f"{mb_s / one_mb_s:.2f} x at {us / one_us:.2f} x" for mb_s, us in found]
 
@@ -222,7 +222,7 @@ def pace_lines() -> Iterable[str]:
     yield f"| of K2-1's MB/s at of K2-1's p99.9 | {' | '.join(f'{o}, {s}' for s, o in cases)} |"
     yield f"| --- |{' ---: |' * len(cases)}"
     names = [f"a fixed pace of {100 * share:.0f} %" for share in FIXED_PACES]
-    names += [f"k2, rt_block_us={us}" for us in PACED_PROMISES_US]
+    names += [f"k2, rt_block_us={us}" for us in PACED_BOUNDS_US]
     with ThreadPoolExecutor(2) as pool:
         columns = list(pool.map(pace_cells, cases))
     for name, *cells in zip(names, *columns, strict=True):
@@ -326,7 +326,7 @@ def drops(operations: Iterable[str]) -> Iterable[str]:
 
 def tables() -> str:
     parts = [
-        *promise_lines(),
+        *bound_lines(),
         "",
         *pace_lines(),
         "",
@@ -345,7 +345,7 @@ def tables() -> str:
 
 
 def written_page(page: str) -> str:
-    """Return the page with the tables written anew."""
+    """Return the page with the tables written again."""
     run_all()
     page = with_part(page, "ssd-any-time", COMMAND, "\n".join(any_time_lines()))
     return with_part(page, "ssd-bounds", COMMAND, tables())

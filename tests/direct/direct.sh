@@ -31,7 +31,7 @@ direct bind mmc0:0001 --check
 node=/dev/chardisk0
 [ "$(direct bind /dev/mmcblk0 --region 1M+8M --region 16M+1Mro)" = $node ]
 [ ! -e /dev/mmcblk0 ]
-refused taken 2 "has it already" bind mmc0:0001
+refused taken 2 "already bound to chario" bind mmc0:0001
 direct info $node --json >info.json
 direct info $node
 

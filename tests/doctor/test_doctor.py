@@ -14,9 +14,9 @@ CARD = PROJECT / "experiments" / "devices" / "test-plain.toml"
 
 
 def findings(file: Path) -> dict[str, str | None]:
-    """Names of findings, and the line that mends each."""
+    """Names of findings, and the command that fixes each."""
     document = json.loads(file.read_text())
-    return {finding["id"]: finding["mend"] for finding in document["findings"]}
+    return {finding["id"]: finding["fix"] for finding in document["findings"]}
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -30,7 +30,7 @@ def test_the_line_below_a_finding_mends_it(release: str, work: Path) -> None:
     choose = "echo k2 > /sys/block/mmcblk0/queue/scheduler"
     assert findings(work / "begin.json") == {"scheduler": choose}
     assert findings(work / "k2.json") == {}
-    assert findings(work / "spoilt.json") == {
+    assert findings(work / "broken.json") == {
         "realtime-tasks": "steady with --device /dev/mmcblk0 --kworkers-fifo 31 -- PROGRAM"
     }
     assert findings(work / "raised.json") == {}

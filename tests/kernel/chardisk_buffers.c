@@ -148,7 +148,7 @@ static void belongs_to_the_file(int fd)
 	munmap(memory, 4096);
 }
 
-/* A mapping that is gone, or was mapped anew: the buffer keeps its pages. */
+/* A mapping that is gone, or was mapped again: the buffer keeps its pages. */
 static void outlives_the_mapping(int fd)
 {
 	char *memory = map(4096), *again;

@@ -19,7 +19,7 @@ use_k2 mmcblk0 1 0
 alone_ns=$(max_ns 4 0 read)
 unguarded_ns=$(max_ns 512 1 read)
 expect "requests cut with rt_block_us 0" "$(splits)" 0
-expect "what is learnt with rt_block_us 0" \
+expect "what is learned with rt_block_us 0" \
 	"$(cut -d' ' -f6- /sys/block/mmcblk0/queue/iosched/device_model)" ""
 knob mmcblk0 iosched/rt_block_us $bound_us
 # 5 % for what happens between the end of a piece and the next dispatch.

@@ -72,4 +72,4 @@ def test_uncommitted_changes_are_refused(repository: Path) -> None:
 
 def test_a_tag_that_is_there_is_refused(repository: Path) -> None:
     git(repository, "tag", "v1.2.3")
-    assert "the tag v1.2.3 is there already" in dry_run(repository).stderr
+    assert "the tag v1.2.3 already exists" in dry_run(repository).stderr

@@ -117,7 +117,7 @@ static void idle_gives_way_once(void)
 	EXPECT(clock_reads, 0);
 }
 
-/* Others that come while it still waits make it wait anew. */
+/* Others that come while it still waits make it wait again. */
 static void who_comes_meanwhile_goes_first(void)
 {
 	struct k2_policy policy = policy_with(1);

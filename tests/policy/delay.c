@@ -61,7 +61,7 @@ static void the_most_counts(void)
 	EXPECT_WITHIN(percent(4), 44, 46);
 }
 
-static void each_number_is_learnt_apart(void)
+static void each_number_is_learned_apart(void)
 {
 	begin();
 	commands(SAMPLES, 1, 80);
@@ -140,7 +140,7 @@ int main(void)
 		TEST(what_is_not_known_does_not_overlap),
 		TEST(it_is_known_after_some_commands),
 		TEST(the_most_counts),
-		TEST(each_number_is_learnt_apart),
+		TEST(each_number_is_learned_apart),
 		TEST(numbers_near_to_each_other_share_a_part),
 		TEST(for_one_more_than_is_known_the_next_smaller_counts),
 		TEST(more_than_one_after_the_other_is_the_devices_own),

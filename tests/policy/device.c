@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* What is learnt of a device: one rule per function. */
+/* What is learned of a device: one rule per function. */
 #include "expect.h"
 #include "k2_device.h"
 
@@ -42,7 +42,7 @@ static u32 fit_kib(u32 kib, u64 room_us)
 	return k2_device_fit(&device, READ, kib * KIB, room_us * US) / KIB;
 }
 
-static void what_is_given_by_hand_is_believed_until_it_is_learnt_better(void)
+static void what_is_given_by_hand_is_believed_until_it_is_learned_better(void)
 {
 	begin();
 	k2_device_believe(&device, READ, 4 * KIB, 200 * US, 300 * US);
@@ -139,14 +139,14 @@ static void what_is_slow_now_and_then_is_kept_in_reserve(void)
 	EXPECT(k2_device_reserve_ns(&device, READ) / US, 200);
 }
 
-static void reads_and_writes_are_learnt_apart(void)
+static void reads_and_writes_are_learned_apart(void)
 {
 	begin();
 	command(4, 0);
 	EXPECT(k2_device_time_ns(&device, 1, 4 * KIB), 0);
 }
 
-static void a_stall_is_counted_and_not_learnt(void)
+static void a_stall_is_counted_and_not_learned(void)
 {
 	begin();
 	command(4, 0);
@@ -158,7 +158,7 @@ static void a_stall_is_counted_and_not_learnt(void)
 }
 
 /* What joined it may have delayed it by any time, but made it no faster. */
-static void of_one_that_was_joined_little_is_learnt(void)
+static void of_one_that_was_joined_little_is_learned(void)
 {
 	begin();
 	command_with(4, 5 * MS, true);
@@ -178,7 +178,7 @@ static void of_one_that_was_joined_little_is_learnt(void)
 	EXPECT(k2_device_lacks(&device, READ, 64 * KIB), false);
 }
 
-static void a_device_that_became_slower_is_learnt_anew(void)
+static void a_device_that_became_slower_is_learned_anew(void)
 {
 	begin();
 	command(4, 0);
@@ -236,7 +236,7 @@ static void those_that_were_joined_forget_nothing(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(what_is_given_by_hand_is_believed_until_it_is_learnt_better),
+		TEST(what_is_given_by_hand_is_believed_until_it_is_learned_better),
 		TEST(an_unknown_device_gets_the_smallest_piece),
 		TEST(a_larger_command_is_believed_to_take_in_proportion),
 		TEST(a_smaller_one_is_believed_to_take_no_less),
@@ -245,11 +245,11 @@ int main(void)
 		TEST(before_an_epoch_is_over_the_reserve_is_the_most_it_can_be),
 		TEST(many_commands_are_as_good_as_an_epoch),
 		TEST(what_is_slow_now_and_then_is_kept_in_reserve),
-		TEST(reads_and_writes_are_learnt_apart),
-		TEST(a_stall_is_counted_and_not_learnt),
-		TEST(of_one_that_was_joined_little_is_learnt),
+		TEST(reads_and_writes_are_learned_apart),
+		TEST(a_stall_is_counted_and_not_learned),
+		TEST(of_one_that_was_joined_little_is_learned),
 		TEST(those_that_were_joined_forget_nothing),
-		TEST(a_device_that_became_slower_is_learnt_anew),
+		TEST(a_device_that_became_slower_is_learned_anew),
 		TEST(what_no_longer_happens_is_forgotten),
 		TEST(absurd_times_do_no_harm),
 	};

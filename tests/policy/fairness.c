@@ -60,7 +60,7 @@ static void at_most(const char *what, u64 value, u64 limit)
 {
 	if (value <= limit)
 		return;
-	printf("FAIL policy: fairness: seed %" PRIu64 ": %s is %" PRIu64 ", promised %" PRIu64 "\n"
+	printf("FAIL policy: fairness: seed %" PRIu64 ": %s is %" PRIu64 ", bound %" PRIu64 "\n"
 	       "replay: build/tests/policy/fairness %" PRIu64 "\n",
 	       seed, what, value, limit, seed);
 	exit(EXIT_FAILURE);
@@ -183,7 +183,7 @@ int main(int argc, char **argv)
 		printf("FAIL policy: fairness: nothing was ever forced, so nothing was tested\n");
 		return EXIT_FAILURE;
 	}
-	printf("ok   policy: fairness_keeps_its_promises (seeds 1 to %d, %" PRIu64
+	printf("ok   policy: fairness_keeps_its_bounds (seeds 1 to %d, %" PRIu64
 	       " pieces forced)\n",
 	       SEEDS_DEFAULT, forced);
 	return EXIT_SUCCESS;

@@ -464,7 +464,7 @@ static bool check(const struct run *run)
 }
 
 /* What is believed of a command that took 5 ms, because it waited for another or by itself. */
-static uint64_t learnt_ns(bool waited)
+static uint64_t learned_ns(bool waited)
 {
 	struct k2_lookahead ahead;
 	uint32_t flight;
@@ -479,7 +479,7 @@ static uint64_t learnt_ns(bool waited)
 
 static bool learns_from_what_did_not_wait(void)
 {
-	bool held = learnt_ns(false) >= 5 * MS && learnt_ns(true) == 0;
+	bool held = learned_ns(false) >= 5 * MS && learned_ns(true) == 0;
 
 	printf("%s policy: lookahead: learns_from_what_did_not_wait\n", held ? "ok  " : "FAIL");
 	return held;

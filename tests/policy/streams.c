@@ -354,7 +354,7 @@ static void who_waits_for_others_is_expected_the_later_the_longer(void)
 	k2_streams_wait(&streams, 0, 7, 2 * S + 10 * MS);
 	EXPECT(next_ns(2 * S + MS), 2 * S + MS);
 	EXPECT(next_ns(2 * S + 10 * MS), 2 * S + 14500 * US);
-	/* Another wait begins anew, and a request ends it. */
+	/* Another wait begins again, and a request ends it. */
 	k2_streams_wait(&streams, 0, 8, 2 * S + 20 * MS);
 	EXPECT(next_ns(2 * S + 21 * MS), 2 * S + 21 * MS);
 	EXPECT(next_ns(2 * S + 30 * MS), 2 * S + 34500 * US);

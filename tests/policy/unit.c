@@ -210,7 +210,7 @@ static void cuts_background_only(void)
 		EXPECT(k2_policy_piece_bytes(&policy, level, 512 << 10, 512), 512 << 10);
 }
 
-/* The knob was checked against 512-byte blocks; then the device was formatted anew. */
+/* The knob was checked against 512-byte blocks; then the device was formatted again. */
 static void pieces_are_whole_blocks_of_a_changed_device(void)
 {
 	struct k2_policy policy = policy_with(1);

@@ -169,7 +169,7 @@ def test_a_card_does_not_go_back(work: Path) -> None:
     writer.add(Kind.FLUSH)
     card = CutCard(writer.open(work), work / "stable")
     card.advance(5)
-    with pytest.raises(LabError, match="a cut at 4 ns"):
+    with pytest.raises(LabError, match="cut at 4 ns"):
         card.advance(4)
 
 

@@ -168,13 +168,13 @@ def test_errors_say_what_was_wrong(steadyio: ModuleType, recorder: Any, work: Pa
     invalid, failed, state = steadyio.InvalidError, steadyio.FailedError, steadyio.StateError
     cases: list[tuple[Any, type[Exception], str]] = [
         (lambda: start(when_full="x"), invalid, 'when_full = "x": must be one of recycle, stop'),
-        (lambda: start(keep_s=1.0), invalid, "keep_s = 2 of them: give one at most"),
+        (lambda: start(keep_s=1.0), invalid, "keep_s = 2 of them: give at most one"),
         (lambda: start(segments=1), invalid, "number of segments = 1: must be 2 to 10000"),
         (lambda: start(loss_window_s=0.0), invalid, "loss_window_s = 0: must be a number of sec"),
         (lambda: start(profile="a\0"), invalid, 'profile = "a\\0": must not contain a 0 byte'),
         (lambda: steadyio.Recorder(work, [topic], **options()), failed, "in use by a recorder"),
         (lambda: steadyio.Recorder(work, ["/b"]), TypeError, "a steadyio.Topic, not str"),
-        (lambda: recorder.topic("/b"), invalid, 'name = "/b": was not declared; must be of /a'),
+        (lambda: recorder.topic("/b"), invalid, 'name = "/b": not declared; must be one of /a'),
         (lambda: channel.append("text"), TypeError, "bytes-like"),
         (lambda: channel.append(memoryview(b"1234")[::2]), BufferError, "contiguous"),
         (lambda: channel.append(b"", log_time_ns=-1), OverflowError, "negative"),
@@ -191,7 +191,7 @@ def test_errors_say_what_was_wrong(steadyio: ModuleType, recorder: Any, work: Pa
     recorder.finish()
     with pytest.raises(state, match="append after finish"):
         channel.append(b"late")
-    with pytest.raises(invalid, match='topics = "/b": there is no such topic; must be of /a'):
+    with pytest.raises(invalid, match='topics = "/b": no such topic; must be one of /a'):
         steadyio.read(work, ["/b"])
 
 

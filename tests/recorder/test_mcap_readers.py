@@ -227,7 +227,7 @@ def test_wrong_paths_are_told(work: Path) -> None:
     other.write_bytes(b"\xff\xd8\xff\xe0 a photo")
     refused = recover(work)
     assert refused.returncode == 1
-    assert f"{other}: is no MCAP file" in refused.stderr
+    assert f"{other}: not an MCAP file" in refused.stderr
 
 
 def test_a_flipped_bit_in_a_finished_segment_is_found_by_verify(recordings: Path) -> None:

@@ -163,9 +163,9 @@ def test_times_and_sizes_have_the_unit_that_fits() -> None:
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        ("{", "is no JSON"),
+        ("{", "not JSON"),
         ('{"schema": "steadyio.bench/1"}', "its schema is 'steadyio.bench/1'"),
-        ('{"schema": "steadyio.trace/1", "ios": []}', "is no complete steadyio.trace/1 record"),
+        ('{"schema": "steadyio.trace/1", "ios": []}', "not a complete steadyio.trace/1 record"),
     ],
     ids=["no-json", "other-schema", "incomplete"],
 )

@@ -47,6 +47,6 @@ def cache_places(inside: str) -> list[str]:
 
 
 def modules_and_preload(clone: Path) -> list[Path]:
-    """What a run in a copied clone has built anew."""
+    """What a run in a copied clone has rebuilt."""
     modules = [path for module in MODULES for path in clone.rglob(f"build/**/{module.name}.ko")]
     return [*modules, clone / "build" / "host" / "preload.so"]

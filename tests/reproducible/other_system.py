@@ -15,7 +15,7 @@ from steady_lab.errors import LabError
 from steady_lab.hashes import sha256_file
 from steady_lab.root.apt import debian_mirror
 
-# What the lab needs of a system; with --anew, scripts/setup installs it.
+# What the lab needs of a system; with --from-scratch, scripts/setup installs it.
 PACKAGES = "bubblewrap,python3,python3-venv,xz-utils,ca-certificates,debian-archive-keyring"
 PLACE = "/home/proof/steadyio"
 CACHE = "/home/proof/.cache/steadyio"
@@ -30,28 +30,28 @@ LIBRARIES = (
 EVERYTHING = "scripts/setup && build/bin/steady-lab kernel build"
 
 
-def prove_system(suite: str, mirror: str | None, anew: bool) -> Proof:
+def prove_system(suite: str, mirror: str | None, from_scratch: bool) -> Proof:
     """Run the figure in a suite of Debian, or of what the mirror has.
 
-    `anew`: with an empty cache and nothing installed, with the project's own commands.
+    `from_scratch`: with an empty cache and nothing installed, with the project's own commands.
     """
     need_root("system")
     if not shutil.which("mmdebstrap"):
         raise LabError("mmdebstrap is missing: apt install mmdebstrap")
-    name = f"system-{suite}{'-anew' if anew else ''}"
+    name = f"system-{suite}{'-from-scratch' if from_scratch else ''}"
     log, tree = KEPT / f"{name}.log", KEPT / "systems" / name
     try:
-        _make_system(tree, suite, mirror or debian_mirror(), "" if anew else PACKAGES)
+        _make_system(tree, suite, mirror or debian_mirror(), "" if from_scratch else PACKAGES)
         clone = tree / PLACE.lstrip("/")
         copy_clone(clone)
-        if not anew:
+        if not from_scratch:
             copy_steady(clone)
         print(f"running the figure in {suite}; the log is {log}", file=sys.stderr)
-        facts = complete(watch(_command(tree, anew), log, TIMEOUT_S[anew]), log)
-        built = {file.name: sha256_file(file) for file in _built(tree, clone, anew)}
+        facts = complete(watch(_command(tree, from_scratch), log, TIMEOUT_S[from_scratch]), log)
+        built = {file.name: sha256_file(file) for file in _built(tree, clone, from_scratch)}
     finally:
         shutil.rmtree(tree, ignore_errors=True)
-    where = "minimal system, empty cache" if anew else "minimal system"
+    where = "minimal system, empty cache" if from_scratch else "minimal system"
     return Proof(name, where, facts, built)
 
 
@@ -70,12 +70,12 @@ def _make_system(tree: Path, suite: str, mirror: str, packages: str) -> None:
     shutil.copytree(f"/{CERTIFICATES}", tree / CERTIFICATES, dirs_exist_ok=True)
 
 
-def _command(tree: Path, anew: bool) -> list[str]:
+def _command(tree: Path, from_scratch: bool) -> list[str]:
     """Set up in the system, then run the figure."""
     words = ["bwrap", "--die-with-parent", "--unshare-pid", "--bind", str(tree), "/"]
     words += ["--dev", "/dev", "--proc", "/proc", "--perms", "1777", "--tmpfs", "/tmp"]
     words += ["--tmpfs", "/run", "--ro-bind", "/sys", "/sys", "--cap-add", "ALL", "--clearenv"]
-    words += [] if anew else cache_places(CACHE)
+    words += [] if from_scratch else cache_places(CACHE)
     words += [
         "--setenv",
         "PATH",
@@ -88,15 +88,15 @@ def _command(tree: Path, anew: bool) -> list[str]:
     for variable in (*PROXIES, *map(str.upper, PROXIES)):
         if variable in os.environ:
             words += ["--setenv", variable, os.environ[variable]]
-    steps = EVERYTHING if anew else LIBRARIES
+    steps = EVERYTHING if from_scratch else LIBRARIES
     figure = f"{SCRIPT} build/venv/bin/python build/proof"
     return [*words, "--chdir", PLACE, "sh", "-c", f"{steps} && {figure}"]
 
 
-def _built(tree: Path, clone: Path, anew: bool) -> list[Path]:
+def _built(tree: Path, clone: Path, from_scratch: bool) -> list[Path]:
     """What was built there."""
     files = modules_and_preload(clone)
-    if anew:
+    if from_scratch:
         files += (tree / CACHE.lstrip("/") / "kernels").glob("*/linux")
         files.append(clone / "build" / "bin" / "steady")
     return files

@@ -20,7 +20,7 @@ TIMEOUT_S = 900
 
 
 def prove_user() -> Proof:
-    """Run the figure as nobody; modules and the preload library are built anew."""
+    """Run the figure as nobody; modules and the preload library are rebuilt."""
     need_root("user")
     log = KEPT / "user.log"
     with tempfile.TemporaryDirectory(prefix="steadyio-proof-") as name:

@@ -36,7 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     system = actions.add_parser("system", help="in a minimal system of another kind")
     system.add_argument("suite", help="such as bookworm or trixie")
     system.add_argument("--mirror", metavar="URL", help="the suite's archive [Debian's]")
-    system.add_argument("--anew", action="store_true", help="with an empty cache")
+    system.add_argument("--from-scratch", action="store_true", help="with an empty cache")
     system.set_defaults(func=_system)
     user = actions.add_parser("user", help="as an ordinary user, in another folder")
     user.set_defaults(func=_user)
@@ -52,7 +52,8 @@ def _processor(arguments: argparse.Namespace) -> int:
 
 
 def _system(arguments: argparse.Namespace) -> int:
-    return _judge(run_here(), prove_system(arguments.suite, arguments.mirror, arguments.anew))
+    system = prove_system(arguments.suite, arguments.mirror, arguments.from_scratch)
+    return _judge(run_here(), system)
 
 
 def _user(arguments: argparse.Namespace) -> int:

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # All devices are suspended and resumed under transfers to an SD card, whole and as a lane: the card
-# is initialised anew, and the data are right. (What a suspend does to devices, without the
+# is initialised again, and the data are right. (What a suspend does to devices, without the
 # platform's sleep.) Of all that reaches the host virtio-9p does not come back: so everything runs
 # from memory, and the guest is powered off here.
 . "$STEADY_TESTS/lib.sh"

@@ -30,9 +30,9 @@ class Worker:
         """Guests that run here, or were running when it was killed."""
         return list(self.folder.glob("local/**/boot-*/.steady/kernel.log"))
 
-    def parcels(self) -> dict[str, int]:
+    def bundles(self) -> dict[str, int]:
         """When each archive came."""
-        found = (self.folder / "cache" / "parcels").glob("*.tar.zst")
+        found = (self.folder / "cache" / "bundles").glob("*.tar.zst")
         return {path.name: path.stat().st_mtime_ns for path in found}
 
 

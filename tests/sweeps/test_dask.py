@@ -21,7 +21,7 @@ from steady_lab.figures.figure_boot import FigureBoot, plan_boots
 from steady_lab.figures.run import RunOrder, run_figures
 from steady_lab.figures.spec import load_figure
 from steady_lab.kernels.build import LabKernel
-from steady_lab.sweeps.parcel import archive, names_below, pack, parcels, unpack
+from steady_lab.sweeps.bundle import archive, bundles, names_below, pack, unpack
 from steady_lab.targets.target import Part
 from steady_lab.targets.uml import Uml
 from verdicts import SOURCES
@@ -77,11 +77,11 @@ def test_a_boot_that_fails_says_how_to_replay_it(
 def test_what_a_machine_has_is_not_shipped_again(
     dask: Cluster, base_kernel: LabKernel, work: Path
 ) -> None:
-    before = [worker.parcels() for worker in dask.workers]
+    before = [worker.bundles() for worker in dask.workers]
     assert max(map(len, before)) == 3
     with pytest.raises(BootFailedError):
         on_dask(dask, boot_of(base_kernel, work, ["sh", "-c", "exit 2"]))
-    after = [worker.parcels() for worker in dask.workers]
+    after = [worker.bundles() for worker in dask.workers]
     assert all(then.items() <= now.items() for then, now in zip(before, after, strict=True))
 
 
@@ -157,7 +157,7 @@ def test_other_contents_than_named_are_refused(tmp_path: Path) -> None:
     with pytest.raises(LabError, match=f"its contents hash to {other}"):
         unpack(digest)
     assert not archive(digest).exists()
-    assert not (parcels() / digest).exists()
+    assert not (bundles() / digest).exists()
 
 
 @pytest.mark.usefixtures("other_cache")

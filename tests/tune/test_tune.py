@@ -66,7 +66,7 @@ def test_it_bisects_to_what_the_objective_says_and_restores_the_knobs(work: Path
     said = (work / "unknown.log").read_text()
     assert (work / "unknown.status").read_text() == "1\n"
     assert "iosched/depth" in said
-    assert "there is no such knob; scheduler k2 has: iosched/background_wait_ms_max, " in said
+    assert "no such knob; scheduler k2 has: iosched/background_wait_ms_max, " in said
     assert "measurement" not in said, "something was measured first"
     assert not (work / "unknown.json").exists()
     assert (work / "unknown.knobs").read_text() == before

@@ -248,8 +248,8 @@ impl Bench<'_> {
         let wants = plan.iter().find(|variant| variant.kworkers_fifo.is_some());
         match wants.filter(|_| !kworkers::end_requests_of(disk)) {
             Some(variant) => Err(SpecError(format!(
-                "variant {}: kworkers_fifo: {disk} is no eMMC or SD card: no worker of the kernel \
-                 ends its requests",
+                "variant {}: kworkers_fifo: {disk} is not an eMMC or SD card (no kernel worker \
+                 completes its requests)",
                 variant.name
             ))),
             None => Ok(()),

@@ -188,8 +188,8 @@ impl Default for Cache {
 
 fn no_bound(key: &str) -> BoundError {
     BoundError(format!(
-        "{key}: no bound is known for an SSD, as the times of its commands depend on all that was written before and \
-         on what it collects meanwhile; only a card has one (kind = \"{KIND}\")"
+        "{key}: no bound is known for an SSD: the times of its commands depend on all earlier \
+         writes and on its garbage collection (only a card has a bound: kind = \"{KIND}\")"
     ))
 }
 
@@ -218,7 +218,7 @@ impl Device {
             return Err(BoundError("[write] is missing".into()));
         }
         if device.read.pause_kib > 0 || device.read.pause_ns > 0 {
-            return Err(BoundError("read: pause_kib and pause_ns are of [write] only".into()));
+            return Err(BoundError("read: pause_kib and pause_ns: only allowed in [write]".into()));
         }
         if !device.fault.is_empty() {
             return Err(BoundError("fault: a device that fails has no bound".into()));
@@ -230,7 +230,7 @@ impl Device {
     pub fn check(&self, set: &TaskSet) -> Result<(), BoundError> {
         if set.writes() && !self.has_writes {
             return Err(BoundError(format!(
-                "{}: there are writes, and {} has no [write]: add it with steady probe --write",
+                "{}: has writes, but {} has no [write] (add it with steady probe --write)",
                 set.name, self.name
             )));
         }
@@ -242,8 +242,8 @@ impl Device {
         let Some(durable) = set.tasks.iter().find(|task| task.durable) else { return Ok(()) };
         let fail = |name: &str, text: &str| {
             Err(BoundError(format!(
-                "task {name}: {text}, as {} has a volatile cache: the flush behind each write of \
-                 {} goes past k2",
+                "task {name}: {text}, as {} has a volatile cache: the flush after each write of \
+                 {} bypasses k2",
                 self.name, durable.name
             )))
         };
@@ -268,7 +268,7 @@ impl Device {
         let flushes = set.background.as_ref().and_then(|bg| bg.flush_distance_us_min);
         if let Some(distance_us) = flushes {
             let text = format!(
-                "durable = true beside flush_distance_us_min = {distance_us}: no bound is known"
+                "durable = true with flush_distance_us_min = {distance_us}: no bound is known"
             );
             return fail(&durable.name, &text);
         }

@@ -213,13 +213,13 @@ impl TaskSet {
             return fail(format!("schema = \"{}\": must be \"{TASKS_SCHEMA}\"", self.schema));
         }
         if self.tasks.len() > TASKS_MAX {
-            return fail(format!("{} tasks: must be {TASKS_MAX} at most", self.tasks.len()));
+            return fail(format!("{} tasks: must be at most {TASKS_MAX}", self.tasks.len()));
         }
         let mut names = BTreeSet::new();
         for task in &self.tasks {
             check_name("task", &task.name)?;
             if !names.insert(&task.name) {
-                return fail(format!("task {}: there are two of this name", task.name));
+                return fail(format!("task {}: name appears twice, names must differ", task.name));
             }
             check_task(task)?;
         }
@@ -234,7 +234,7 @@ impl TaskSet {
         if self.background.is_some() && needed > self.k2.tags_kept() {
             return Err(BoundError(format!(
                 "nr_requests = {}: keeps {} tags for real-time, and the tasks may need {needed} at \
-                 once; must be {} at least",
+                 once: must be at least {}",
                 self.k2.nr_requests,
                 self.k2.tags_kept(),
                 needed * 8
@@ -275,7 +275,7 @@ fn check_task(task: &Task) -> Result<(), BoundError> {
     if task.jitter_us * 2 > task.period_us {
         let (jitter_us, period_us) = (task.jitter_us, task.period_us);
         return fail(format!(
-            "jitter_us = {jitter_us}: must be half of period_us = {period_us} at most"
+            "jitter_us = {jitter_us}: must be at most half of period_us = {period_us}"
         ));
     }
     Ok(())

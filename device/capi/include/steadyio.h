@@ -49,7 +49,7 @@ enum steadyio_status {
 	/* Not everything that was appended is durable, or will be: the accounts say what was lost. */
 	STEADYIO_LOST = 5,
 	/* The kernel allows no such I/O with this memory: steadyio_buffer_can() has the reason. */
-	STEADYIO_REFUSED = 6,
+	STEADYIO_REJECTED = 6,
 	/* An argument or a field of a struct is wrong. */
 	STEADYIO_INVALID = -1,
 	/* Not possible now: not started yet, already finished, or used by another thread. */
@@ -357,7 +357,7 @@ int steadyio_buffer_from_fd(int fd, uint64_t bytes, const char *target,
 void *steadyio_buffer_data(const struct steadyio_buffer *buffer);
 
 /*
- * STEADYIO_OK if `use` (enum steadyio_use) works, STEADYIO_REFUSED if the kernel refuses it;
+ * STEADYIO_OK if `use` (enum steadyio_use) works, STEADYIO_REJECTED if the kernel refuses it;
  * STEADYIO_INVALID if it was not tried. *reason, if reason is not NULL, is the rule that refuses it,
  * or "", and lives as long as the buffer.
  */

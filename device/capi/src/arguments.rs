@@ -35,7 +35,7 @@ pub unsafe fn reference<'a, T>(
     pointer: *const T,
     what: &'static str,
 ) -> Result<&'a T, Error> {
-    // SAFETY: the caller's promise.
+    // SAFETY: upheld by the caller.
     unsafe { pointer.as_ref() }.ok_or_else(|| null(name, what))
 }
 
@@ -51,7 +51,7 @@ pub unsafe fn set<T>(
     if pointer.is_null() {
         return Err(null(name, "where to store the result"));
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: upheld by the caller.
     unsafe { pointer.write(value()) };
     Ok(())
 }
@@ -76,12 +76,12 @@ pub unsafe fn input<T: CStruct>(name: &'static str, pointer: *const T) -> Result
     let struct_bytes = unsafe { pointer.cast::<usize>().read() };
     check_size::<T>(name, struct_bytes)?;
     let known = mem::size_of::<T>().min(struct_bytes);
-    // SAFETY: the caller's promise.
+    // SAFETY: upheld by the caller.
     let bytes = unsafe { slice::from_raw_parts(pointer.cast::<u8>(), struct_bytes) };
     if bytes[known..].iter().any(|&byte| byte != 0) {
         let reason = format!(
-            "the library knows {known} bytes of it, and what comes after is not 0: the program \
-             needs a newer libsteadyio"
+            "the library knows {known} bytes of it, but later bytes are not 0 (the program needs \
+             a newer libsteadyio)"
         );
         return Err(Error::invalid(&format!("{name}->struct_bytes"), struct_bytes, &reason));
     }
@@ -110,7 +110,7 @@ pub unsafe fn output<T: CStruct>(
     check_size::<T>(name, struct_bytes)?;
     let known = mem::size_of::<T>().min(struct_bytes);
     let head = mem::size_of::<usize>();
-    // SAFETY: the caller's promise, and the lengths add up to the struct's.
+    // SAFETY: upheld by the caller, and the lengths add up to the struct's.
     unsafe {
         let to = pointer.cast::<u8>();
         ptr::copy_nonoverlapping(
@@ -137,9 +137,9 @@ pub unsafe fn bytes_of<'a>(
         (_, 0) => Ok(&[]),
         (true, _) => Err(null(name, &format!("a pointer to data, since {length_name} = {length}"))),
         (false, ..) if isize::try_from(length).is_err() => {
-            Err(Error::invalid(length_name, length, "no object is so long"))
+            Err(Error::invalid(length_name, length, "must be at most PTRDIFF_MAX"))
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         (false, _) => Ok(unsafe { slice::from_raw_parts(pointer.cast(), length) }),
     }
 }
@@ -152,7 +152,7 @@ pub unsafe fn string(name: &'static str, pointer: *const c_char) -> Result<Optio
     if pointer.is_null() {
         return Ok(None);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: upheld by the caller.
     let bytes = unsafe { CStr::from_ptr(pointer) };
     match bytes.to_str() {
         Ok(text) => Ok(Some(text.to_string())),

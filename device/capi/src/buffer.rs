@@ -59,15 +59,15 @@ pub unsafe extern "C" fn steadyio_buffer_from_fd(
             return Err(Error::invalid("fd", fd, "must be an open file"));
         }
         // Before anything is done.
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         unsafe { set("buffer", buffer, ptr::null_mut)? };
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         let target = unsafe { string("target", target)? };
         // SAFETY: not negative, and the caller keeps it open meanwhile.
         let fd = unsafe { BorrowedFd::borrow_raw(fd) };
         let target = target.as_deref().unwrap_or(SCRATCH);
         let made = BufferHandle::new(Buffer::from_fd(fd, bytes, Path::new(target))?);
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         unsafe { set("buffer", buffer, || Box::into_raw(Box::new(made)))? };
         Ok(Status::Ok)
     })
@@ -79,7 +79,7 @@ pub unsafe extern "C" fn steadyio_buffer_from_fd(
 /// As `steadyio_open`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steadyio_buffer_data(buffer: *const BufferHandle) -> *mut c_void {
-    // SAFETY: the caller's promise.
+    // SAFETY: upheld by the caller.
     unsafe { buffer.as_ref() }
         .map_or(ptr::null_mut(), |handle| handle.buffer.mapping.as_ptr().cast())
 }
@@ -95,10 +95,10 @@ pub unsafe extern "C" fn steadyio_buffer_can(
     reason: *mut *const c_char,
 ) -> c_int {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         let handle = unsafe { reference("buffer", buffer, BUFFER)? };
         let known = usize::try_from(way).ok().filter(|&way| way < USES.len());
-        let index = known.ok_or_else(|| Error::invalid("use", way, "no enum steadyio_use"))?;
+        let index = known.ok_or_else(|| Error::invalid("use", way, "not an enum steadyio_use"))?;
         let text: &CStr = match &handle.reasons[index] {
             Some(text) => text,
             None => {
@@ -108,11 +108,11 @@ pub unsafe extern "C" fn steadyio_buffer_can(
             }
         };
         if !reason.is_null() {
-            // SAFETY: the caller's promise; the text lives as long as the buffer.
+            // SAFETY: upheld by the caller; the text lives as long as the buffer.
             unsafe { reason.write(text.as_ptr()) };
         }
         let works = handle.buffer.verdict(USES[index]).is_some_and(|verdict| verdict.works);
-        Ok(if works { Status::Ok } else { Status::Refused })
+        Ok(if works { Status::Ok } else { Status::Rejected })
     })
 }
 

@@ -51,7 +51,7 @@ pub struct CConfig {
     pub control_socket: *const c_char,
 }
 
-// SAFETY: as the trait wants it; a function pointer that is not NULL is the caller's promise.
+// SAFETY: as the trait wants it; a function pointer that is not NULL is upheld by the caller.
 unsafe impl CStruct for CConfig {
     const NAME: &'static str = "steadyio_config";
 }
@@ -111,15 +111,15 @@ impl CConfig {
     pub unsafe fn to_rust(&self) -> Result<RecorderConfig, Error> {
         let unknown = self.flags & !(NO_LOCK | WRITER_CPU | DISCARD_DAMAGED);
         if unknown != 0 {
-            let reason = format!("unknown are 0x{unknown:x}, see enum steadyio_flags");
+            let reason = format!("unknown flags 0x{unknown:x} (see enum steadyio_flags)");
             return Err(Error::invalid("config->flags", format!("0x{:x}", self.flags), &reason));
         }
         let when_full = [WhenFull::Recycle, WhenFull::Stop];
         let on_failure = [OnFailure::Wait, OnFailure::Exit];
         Ok(RecorderConfig {
-            // SAFETY: the caller's promise.
+            // SAFETY: upheld by the caller.
             dir: unsafe { path("config->dir", self.dir)? },
-            // SAFETY: the caller's promise.
+            // SAFETY: upheld by the caller.
             profile: unsafe { string("config->profile", self.profile)? }.unwrap_or_default(),
             channels: Vec::new(),
             loss_window: match self.loss_window_ms {
@@ -155,7 +155,7 @@ impl CConfig {
         if self.control_socket.is_null() {
             return Ok(None);
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         unsafe { path("config->control_socket", self.control_socket) }.map(Some)
     }
 
@@ -191,7 +191,7 @@ unsafe fn path(name: &'static str, pointer: *const c_char) -> Result<PathBuf, Er
     if pointer.is_null() {
         return Err(Error::invalid(name, "NULL", "must be the directory of the recording"));
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: upheld by the caller.
     let bytes = unsafe { CStr::from_ptr(pointer) }.to_bytes();
     if bytes.is_empty() {
         return Err(Error::invalid(name, "\"\"", "must name a file or directory"));
@@ -205,7 +205,7 @@ impl CChannelConfig {
     /// # Safety
     /// Pointers are NULL or valid.
     pub unsafe fn to_rust(&self) -> Result<ChannelConfig, Error> {
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         let (topic, encoding) = unsafe {
             (
                 string("config->topic", self.topic)?,
@@ -219,9 +219,9 @@ impl CChannelConfig {
         Ok(ChannelConfig {
             topic,
             message_encoding: encoding.unwrap_or_default(),
-            // SAFETY: the caller's promise.
+            // SAFETY: upheld by the caller.
             schema: unsafe { self.schema()? },
-            // SAFETY: the caller's promise.
+            // SAFETY: upheld by the caller.
             metadata: unsafe { self.pairs()? },
             record_bytes_max: self.record_bytes_max,
             period,
@@ -237,11 +237,11 @@ impl CChannelConfig {
                 let reason = format!("must be an array, since config->metadata_pairs = {count}");
                 return Err(Error::invalid("config->metadata", "NULL", &reason));
             }
-            // SAFETY: the caller's promise.
+            // SAFETY: upheld by the caller.
             (false, count) => unsafe { slice::from_raw_parts(self.metadata, count) },
         };
         let text = |name, pointer| {
-            // SAFETY: the caller's promise.
+            // SAFETY: upheld by the caller.
             let text = unsafe { string(name, pointer)? };
             text.ok_or_else(|| Error::invalid(name, "NULL", "must be a string"))
         };
@@ -255,7 +255,7 @@ impl CChannelConfig {
     }
 
     unsafe fn schema(&self) -> Result<Option<Schema>, Error> {
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         let (name, encoding, data) = unsafe {
             (
                 string("config->schema_name", self.schema_name)?,

@@ -179,7 +179,7 @@ impl RecorderHandle {
     /// # Safety
     /// Strings of the configuration are NULL or valid.
     pub unsafe fn open(config: &CConfig) -> Result<RecorderHandle, Error> {
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         let (rust, control_socket) = unsafe { (config.to_rust()?, config.control_socket()?) };
         let (stage, channels) = (RecorderState::Open, Vec::new());
         let state = State { stage, config: rust, channels, server: None };

@@ -38,9 +38,9 @@ pub unsafe extern "C" fn steadyio_open(
     recorder: *mut *mut RecorderHandle,
 ) -> c_int {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         let opened = unsafe { RecorderHandle::open(&input("config", config)?)? };
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         unsafe { set("recorder", recorder, || Box::into_raw(Box::new(opened)))? };
         Ok(Status::Ok)
     })
@@ -57,16 +57,16 @@ pub unsafe extern "C" fn steadyio_add_channel(
     channel: *mut *const ChannelHandle,
 ) -> c_int {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         let (recorder, config) = unsafe {
             (reference("recorder", recorder, RECORDER)?, input("config", config)?.to_rust()?)
         };
         // Before anything changes.
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         unsafe { set("channel", channel, ptr::null)? };
         let added = recorder.add_channel(config)?;
         // The recorder keeps another.
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         unsafe { set("channel", channel, || Arc::as_ptr(&added))? };
         Ok(Status::Ok)
     })
@@ -78,7 +78,7 @@ pub unsafe extern "C" fn steadyio_add_channel(
 /// As [`steadyio_open`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steadyio_start(recorder: *const RecorderHandle) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: upheld by the caller.
     guard(|| unsafe { reference("recorder", recorder, RECORDER) }?.start())
 }
 
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn steadyio_append(
     bytes: usize,
 ) -> c_int {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         let (channel, data) = unsafe {
             (reference("channel", channel, CHANNEL)?, bytes_of("data", data, "bytes", bytes)?)
         };
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn steadyio_append_published(
     bytes: usize,
 ) -> c_int {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         let (channel, data) = unsafe {
             (reference("channel", channel, CHANNEL)?, bytes_of("data", data, "bytes", bytes)?)
         };
@@ -130,7 +130,7 @@ pub unsafe extern "C" fn steadyio_append_published(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steadyio_flush(recorder: *const RecorderHandle, timeout_ms: u64) -> c_int {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         let recorder = unsafe { reference("recorder", recorder, RECORDER)? };
         recorder.flush(Duration::from_millis(timeout_ms))
     })
@@ -148,13 +148,13 @@ pub unsafe extern "C" fn steadyio_keep_incident(
     covered_ms: *mut u64,
 ) -> c_int {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         let (recorder, name) =
             unsafe { (reference("recorder", recorder, RECORDER)?, string("name", name)?) };
         let last = Duration::from_millis(last_ms);
         let (status, covered) = recorder.keep_incident(&name.unwrap_or_default(), last)?;
         if !covered_ms.is_null() {
-            // SAFETY: the caller's promise.
+            // SAFETY: upheld by the caller.
             unsafe { covered_ms.write(covered.as_millis() as u64) };
         }
         Ok(status)
@@ -171,9 +171,9 @@ pub unsafe extern "C" fn steadyio_channel_account(
     account: *mut CAccount,
 ) -> c_int {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         let channel = unsafe { reference("channel", channel, CHANNEL)? };
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         unsafe { output("account", account, CAccount::from(channel.account()?))? };
         Ok(Status::Ok)
     })
@@ -189,9 +189,9 @@ pub unsafe extern "C" fn steadyio_recorder_stats(
     stats: *mut CStats,
 ) -> c_int {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         let recorder = unsafe { reference("recorder", recorder, RECORDER)? };
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         unsafe { output("stats", stats, CStats::from(recorder.meters()?.as_ref()))? };
         Ok(Status::Ok)
     })
@@ -209,7 +209,7 @@ pub unsafe extern "C" fn steadyio_trouble(
 ) -> usize {
     let mut length = 0;
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         let recorder = unsafe { reference("recorder", recorder, RECORDER)? };
         let trouble = recorder.meters()?.trouble().unwrap_or_default();
         length = trouble.len();
@@ -232,7 +232,7 @@ pub unsafe extern "C" fn steadyio_trouble(
 /// As [`steadyio_open`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steadyio_finish(recorder: *const RecorderHandle) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: upheld by the caller.
     guard(|| unsafe { reference("recorder", recorder, RECORDER) }?.finish())
 }
 

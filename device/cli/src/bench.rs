@@ -17,12 +17,12 @@ use crate::progress::Progress;
 use crate::record_file::RecordFile;
 use crate::table;
 
-/// Measure the latency of a workload on a block device, once per variant (scheduler and knobs)
+/// Measure the latency of a workload on a block device, once per variant
 ///
-/// Generates the load with fio (3.33 or newer, from PATH), or with threads of its own if the
-/// workload has a host section. Sets the scheduler and queue settings of each variant and always
-/// restores them. A workload that writes needs a device that is not in use and holds no data; see
-/// --destroy-data.
+/// A variant is a scheduler with its knobs. Generates the load with fio (3.33 or newer, from PATH),
+/// or with its own threads if the workload has a host section. Sets the scheduler and queue
+/// settings of each variant, and always restores them. A workload that writes needs an unused
+/// device without partitions or data; see --destroy-data.
 #[derive(clap::Args)]
 #[command(after_help = BENCH_HELP)]
 pub struct Arguments {
@@ -32,32 +32,31 @@ pub struct Arguments {
     /// Block device to measure, for example /dev/mmcblk0
     #[arg(long, value_name = "DEV", required_unless_present = "print_spec")]
     device: Option<PathBuf>,
-    /// Run this variant only; may be repeated
+    /// Run only this variant (repeatable)
     #[arg(long, value_name = "NAME")]
     variant: Vec<String>,
-    /// Run this sweep point only; may be repeated
+    /// Run only this sweep point (repeatable)
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     point: Vec<String>,
-    /// Replace a value of the workload, for example rt.op=randwrite; may be repeated
+    /// Replace a value of the workload, for example rt.op=randwrite (repeatable)
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<Setting>,
-    /// Write the bench record (JSON) to this file
+    /// Write JSON to FILE (the bench record)
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Print the bench record instead of the table
+    /// Print JSON instead of a table (the bench record)
     #[arg(long)]
     json: bool,
-    /// Check the workload, the device and fio, print what would run, and change nothing
+    /// Check the workload, the device and fio, print the planned runs, and change nothing
     #[arg(long, conflicts_with_all = ["json", "out"])]
     check: bool,
-    /// Check the workload and print it as JSON, with the values of --set in it
+    /// Check the workload, and print it as JSON with the values of --set
     #[arg(long, conflicts_with_all = ["device", "variant", "point", "out", "json", "check"])]
     print_spec: bool,
-    /// Allow the workload to overwrite the partitions and data on the device with this kernel name,
-    /// for example mmcblk0
+    /// Allow overwriting the data on the device with this kernel name, for example mmcblk0
     #[arg(long, value_name = "NAME")]
     destroy_data: Option<String>,
-    /// Keep fio's job files and output in this directory
+    /// Keep fio's job files and output in DIR
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
 }

@@ -21,8 +21,8 @@ use crate::table::align;
 
 const SCHEMA: &str = "steadyio.bound/1";
 const NS_PER_US: u64 = 1_000;
-const HELP: &str = "Exit status: 0 every task meets its deadline; 2 the command line or a file is \
-wrong; 3 a task may miss its deadline, or has no bound.";
+const HELP: &str = "Exit status: 0 every task meets its deadline; 2 usage error or invalid file; 3 \
+a task may miss its deadline, or has no bound.";
 /// Columns of words.
 const WORDS: [usize; 1] = [0];
 const HEAD: [&str; 13] = [
@@ -41,24 +41,25 @@ const HEAD: [&str; 13] = [
     "cpu",
 ];
 
-/// Compute how long a real-time request can take at most under k2, and whether deadlines hold
+/// Compute the worst-case latency of real-time requests under k2, and check deadlines
 ///
-/// Takes the times of a device and a set of tasks. Prints for each task the longest time from when
-/// it is due to the end of its last I/O, what that time consists of, and which single change would
+/// Takes the times of a device and a task set. Prints for each task the longest time from its
+/// release to the end of its last I/O, the parts of that time, and the single change that would
 /// shorten it most. Measures nothing and needs no device.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
-    /// Times of the device (TOML): a profile of `steady probe`, or a device spec of the lab
+    /// Device profile (TOML) from `steady probe`, or a device spec of the lab
     #[arg(value_name = "DEVICE")]
     device: PathBuf,
-    /// Tasks, background and knobs (TOML)
+    /// Tasks, background load and knobs (TOML)
     #[arg(value_name = "TASKS")]
     tasks: PathBuf,
-    /// What tasks compute, if they do not state it: a record of `steady trace --json` of them
+    /// Take CPU times that TASKS lacks from TRACE.json, a record of the tasks by `steady trace
+    /// --json`
     #[arg(long, value_name = "TRACE.json")]
     cpu_from: Option<PathBuf>,
-    /// Print a JSON document instead of tables
+    /// Print JSON instead of tables
     #[arg(long)]
     json: bool,
 }

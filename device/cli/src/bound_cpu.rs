@@ -56,7 +56,7 @@ pub fn fill(path: &Path, set: &mut TaskSet) -> anyhow::Result<Vec<Option<FromTra
     let record = read(&fs::read_to_string(path).with_context(name)?).with_context(name)?;
     ensure!(
         set.tasks.iter().any(|task| task.cpu_us.is_none()),
-        "{}: each task of {} states cpu_us: leave it out of one, or --cpu-from",
+        "{}: every task of {} has cpu_us (remove it from one, or omit --cpu-from)",
         name(),
         set.name
     );
@@ -74,7 +74,7 @@ pub fn fill(path: &Path, set: &mut TaskSet) -> anyhow::Result<Vec<Option<FromTra
 
 fn read(text: &str) -> anyhow::Result<Record> {
     let record: Record =
-        serde_json::from_str(text).context("is no record of steady trace --json")?;
+        serde_json::from_str(text).context("not a record of steady trace --json")?;
     let (schema, lost) = (&record.schema, record.account.events_lost);
     ensure!(schema == TRACE_SCHEMA, "schema = \"{schema}\": must be \"{TRACE_SCHEMA}\"");
     ensure!(lost == 0, "{lost} events were lost, and the largest may be among them: trace again");
@@ -90,16 +90,16 @@ fn of_task(record: &Record, task: &Task) -> anyhow::Result<FromTrace> {
         names.dedup();
         let names = names.join(", ");
         bail!(
-            "task {}: no thread {thread} did I/O in the trace, but {names}: name it with thread = \
-             \"NAME\", or state cpu_us",
+            "task {}: thread {thread} did no I/O in the trace, only {names} (set thread = \
+             \"NAME\", or cpu_us)",
             task.name
         );
     }
     let Some(known) = own.iter().map(|of| of.cpu_per_io.as_ref()).collect::<Option<Vec<_>>>()
     else {
         bail!(
-            "task {}: when thread {thread} had a CPU is not known: trace it with -- PROGRAM, --pid or \
-             --sched for two I/Os or more, one at a time, or state cpu_us",
+            "task {}: CPU times of thread {thread} are unknown (trace it with -- PROGRAM, --pid or \
+             --sched for two I/Os or more, one at a time, or set cpu_us)",
             task.name
         );
     };

@@ -4,26 +4,25 @@
 use std::process::ExitCode;
 
 /// Of `steady` itself: what 3 means differs, and `with` passes on its program's status.
-pub const HELP: &str = "Exit statuses differ between commands: `steady COMMAND --help` ends with \
-what they mean.";
+pub const HELP: &str = "Exit statuses differ between commands; `steady COMMAND --help` lists them.";
 
-pub const BENCH_HELP: &str = "Exit status: 0 done; 1 failed; 2 the command line or the workload \
-is wrong; 3 done, but I/Os failed or optional knobs were not set (see the record); \
-130 interrupted. Knobs are restored in every case.";
+pub const BENCH_HELP: &str = "Exit status: 0 success; 1 failure; 2 usage error or invalid \
+workload; 3 finished, but I/Os failed or optional knobs were not set (see the record); 130 \
+interrupted. Knobs are always restored.";
 
-pub const TUNE_HELP: &str = "Exit status: 0 done; 1 failed; 2 the command line or the workload is \
-wrong, or there is no k2: nothing was touched; 3 done, but no candidate keeps the limit, there were \
-too few samples for the quantile, or I/Os failed (see the report); 130 interrupted. Knobs are \
-restored in every case but that of a pick that is to be applied.";
+pub const TUNE_HELP: &str = "Exit status: 0 success; 1 failure; 2 usage error, invalid workload or \
+no k2; 3 finished, but no candidate keeps the limit, samples are too few for the quantile, or I/Os \
+failed (see the report); 130 interrupted. Status 2 means that nothing was changed. Knobs are \
+always restored, except that --apply sets the pick.";
 
-pub const RECORD_HELP: &str = "Exit status: 0 done, nothing lost; 1 failed; 2 the command line is \
-wrong; 3 done, but not every record is durable, or a producer was rejected (see the result); 4 all \
-segments were full (--stop-when-full); 5 the device failed, and what is durable is kept; 130 \
-interrupted before --total or --duration, or before anything was recorded. Without those, Ctrl-C is \
-how a recording ends. The records received are made durable if the device works; settings are \
-restored in every case.";
+pub const RECORD_HELP: &str = "Exit status: 0 success, nothing lost; 1 failure; 2 usage error; 3 \
+finished, but records are not durable or a producer was rejected (see the result); 4 all segments \
+are full (--stop-when-full); 5 device failure; 130 interrupted. After status 5, durable records \
+are kept. Status 130 means interrupted before the end of --total or --duration, or before anything \
+was recorded. Without --total and --duration, Ctrl-C ends a recording normally. Received records \
+are made durable if the device works. Settings are always restored.";
 
-pub const MANUAL_HELP: &str = "Exit status: 0 done; 1 failed; 2 the command line is wrong.";
+pub const MANUAL_HELP: &str = "Exit status: 0 success; 1 failure; 2 usage error.";
 
 /// How a subcommand ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

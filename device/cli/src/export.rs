@@ -26,41 +26,41 @@ use crate::record_file::RecordFile;
 const NS_PER_S: u64 = 1_000_000_000;
 const MIB: f64 = 1_048_576.0;
 
-const HELP: &str = "Exit status: 0 done; 1 failed, or nothing was selected; 2 the command line is \
-wrong; 3 done, but something that had been safe is not in it: damaged blocks or segments, or what a \
-recorder has overwritten meanwhile; 130 interrupted. Without 0 or 3 there is no file.";
+const HELP: &str = "Exit status: 0 success; 1 failure, or nothing selected; 2 usage error; 3 \
+finished, but durable data is missing (damaged blocks or segments, or data that a recorder has \
+overwritten); 130 interrupted. Only status 0 and 3 leave an output file.";
 
-/// Make one compressed MCAP file, in order of log time, out of the segments of a recording
+/// Merge a recording's segments into one compressed MCAP file, sorted by log time
 ///
-/// Changes nothing and takes no lock: works while a recorder runs, and after a power cut without
-/// recovery. Takes every whole block that is in the segments; of a running recording at least what
-/// was durable when the export began.
+/// Changes nothing and takes no lock. Works while a recorder runs, and after a power cut without
+/// recovery. Exports every whole block of the segments. If a recorder runs, this includes at least
+/// all blocks that were durable when the export began.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
     /// Directory of a recording, or a segment
     #[arg(required = true, value_name = "PATH")]
     path: Vec<PathBuf>,
-    /// File to make; an existing one is replaced when the export is complete
+    /// Output file; an existing file is replaced when the export is complete
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// These topics only; * stands for any characters. Default: all
+    /// Export only these topics; * matches any characters [default: all]
     #[arg(long, value_name = "TOPIC", num_args = 1..)]
     topics: Vec<String>,
-    /// From this log time on: seconds since 1970, a time such as 2026-01-31T12:00:00Z, or -10min
-    /// before the last message
+    /// Start log time: seconds since 1970, a time such as 2026-01-31T12:00:00Z, or -10min for 10
+    /// minutes before the last message
     #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
     from: Option<Time>,
-    /// Up to this log time, which is not included
+    /// End log time, exclusive
     #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
     to: Option<Time>,
-    /// Only the segments that this incident keeps (steady incidents)
+    /// Export only the segments that this incident keeps, see steady incidents
     #[arg(long, value_name = "NAME")]
     incident: Option<String>,
-    /// How chunks are compressed; lz4 takes less CPU time, zstd less space
+    /// Compression of the chunks: lz4 takes less CPU time, zstd less space
     #[arg(long, default_value = "zstd", value_parser = ["zstd", "lz4", "none"])]
     compression: String,
-    /// Print a JSON document instead of the text (docs/spec/export-1.schema.json)
+    /// Print JSON instead of text (docs/spec/export-1.schema.json)
     #[arg(long)]
     json: bool,
 }
@@ -165,7 +165,7 @@ impl Arguments {
         let selection = Selection { topics, times_ns: from_ns..to_ns };
         if let Some(unknown) = selection.unknown_topic(&survey.topics) {
             let known: Vec<&str> = survey.topics.iter().map(String::as_str).collect();
-            bail!("--topics {unknown}: there is no such topic; must be of {}", known.join(", "));
+            bail!("--topics {unknown}: no such topic; must be one of {}", known.join(", "));
         }
         Ok(selection)
     }
@@ -183,7 +183,7 @@ impl Arguments {
 fn check_output(path: &Path) -> anyhow::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(found) if !found.is_file() => {
-            bail!("--output {}: is there, and is no regular file", path.display())
+            bail!("--output {}: exists and is not a regular file", path.display())
         }
         Ok(_) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -217,7 +217,7 @@ fn empty(survey: &Survey) -> anyhow::Error {
 fn nothing_between(selection: &Selection, first_ns: u64, last_ns: u64) -> anyhow::Error {
     let topics = if selection.topics.is_empty() { "" } else { " of these topics" };
     anyhow!(
-        "there is no message{topics} from {} to {}; the recording has log times from {} to {}",
+        "no message{topics} from {} to {}: the recording has log times from {} to {}",
         text(selection.times_ns.start),
         text(selection.times_ns.end),
         text(first_ns),

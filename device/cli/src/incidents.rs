@@ -21,11 +21,11 @@ use crate::table;
 
 const SCHEMA: &str = "steadyio.incidents/1";
 
-const HELP: &str = "Exit status: 0 done; 1 refused, or failed; 2 the command line is wrong; 3 kept, \
-but not all of the time asked for is there, or durable, or segments of a listed incident are not \
-there. `steady export DIR --incident NAME` makes one MCAP file of it.";
+const HELP: &str = "Exit status: 0 success; 1 failure or rejection; 2 usage error; 3 kept, but \
+part of the requested time is missing or not durable, or a listed incident lacks segments. `steady \
+export DIR --incident NAME` makes one MCAP file of an incident.";
 
-/// Keep what was recorded last from being overwritten, until it is released
+/// Protect the most recent recorded data from being overwritten, until released
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
@@ -35,45 +35,45 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Show the incidents of a recording; works while a recorder runs
+    /// List the incidents of a recording, even while a recorder runs
     #[command(after_help = HELP)]
     List {
         /// Directory of the recording
         #[arg(value_name = "DIR")]
         dir: PathBuf,
-        /// Print a JSON document (docs/spec/incidents-1.schema.json)
+        /// Print JSON instead of a table (docs/spec/incidents-1.schema.json)
         #[arg(long)]
         json: bool,
     },
-    /// Have a running recorder keep the segments that hold the last so much time
+    /// Ask a running recorder to keep the segments of the last TIME
     #[command(after_help = HELP)]
     Keep {
-        /// New name: letters, digits, '.', '_' and '-'
+        /// Name of the new incident: letters, digits, '.', '_' and '-'
         #[arg(value_name = "NAME")]
         name: String,
-        /// Socket of the recorder, as steady record --control has it
+        /// Control socket of the recorder, see steady record --control
         #[arg(long, value_name = "PATH")]
         control: PathBuf,
-        /// How far back
+        /// Time span to keep, ending now
         #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
         last: Duration,
-        /// Print the answer as it is (docs/spec/control-1.md)
+        /// Print JSON instead of text (the recorder's answer, docs/spec/control-1.md)
         #[arg(long)]
         json: bool,
     },
-    /// Let go of an incident: its segments may be overwritten
+    /// Release an incident, so that its segments may be overwritten
     #[command(after_help = HELP)]
     Release {
-        /// Its name
+        /// Name of the incident
         #[arg(value_name = "NAME")]
         name: String,
-        /// Socket of the recorder that runs
+        /// Control socket of the running recorder, see steady record --control
         #[arg(long, value_name = "PATH", group = "where", required = true)]
         control: Option<PathBuf>,
         /// Directory of the recording, if no recorder runs
         #[arg(long, value_name = "DIR", group = "where")]
         dir: Option<PathBuf>,
-        /// Print a JSON document (docs/spec/control-1.md)
+        /// Print JSON instead of text (docs/spec/control-1.md)
         #[arg(long)]
         json: bool,
     },
@@ -110,7 +110,7 @@ fn keep(name: &str, control: &Path, last: Duration, as_json: bool) -> Result<Sta
 fn release(dir: &Path, name: &str) -> anyhow::Result<()> {
     let _lock = lock_directory(dir).map_err(|error| match error {
         FilesError::Busy(_) => {
-            anyhow!("{}: a recorder uses it: release {name} by --control PATH", dir.display())
+            anyhow!("{}: in use by a recorder (release {name} with --control PATH)", dir.display())
         }
         error => error.into(),
     })?;

@@ -22,38 +22,39 @@ use crate::model_tables;
 use crate::output::print;
 use crate::quantity;
 
-const HELP: &str = "Exit status: 0 done; 2 the command line or a file is wrong; 3 with --compare: \
-a published value differs, and the file gives no reason.";
+const HELP: &str = "Exit status: 0 success; 2 usage error or invalid file; 3 with --compare, a \
+published value differs and the file gives no reason.";
 
-const NO_INPUT: &str = "what to compute with is missing: give a file of spans, or --size, \
+const NO_INPUT: &str = "spans are missing: give a file of spans, or --size, \
 --pre-us (or --submission-us and --block-us), --device-us and --post-us";
 
-/// Compute the throughput that a storage stack could reach, from a request's time in each layer
+/// Compute the throughput limits of a storage stack from the request time in each layer
 ///
 /// Takes measured spans from a file, or one request from the command line. Prints the throughput of
 /// a single thread, with an infinitely fast device, and with overlapping requests on one core and
-/// on many; the time for a number of requests; and the gain from halving each span.
+/// on many cores. Also prints the time for a number of requests, and the gain from halving each
+/// span.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
-    /// Measured spans (TOML or JSON), or a record of `steady trace --json`; - is standard input
+    /// Measured spans (TOML or JSON), or a record of `steady trace --json`; - for standard input
     #[arg(value_name = "SPANS")]
     file: Option<PathBuf>,
     #[command(flatten)]
     request: Request,
-    /// Requests in flight at once, for the time of a number of requests
+    /// Number of requests in flight, for computing the time of --requests
     #[arg(long, value_name = "N", default_value_t = 32)]
     depth: u64,
-    /// Number of requests; default: the depth
+    /// Number of requests [default: the value of --depth]
     #[arg(long, value_name = "N")]
     requests: Option<u64>,
-    /// Sort the spans to halve by the gain in this case
+    /// Sort the halved spans by their gain in this case
     #[arg(long, value_name = "CASE", default_value = "single-thread")]
     rank: Rank,
-    /// Print only a comparison of a paper's published values with the model's
+    /// Print only a comparison of a paper's published values with the values of the model
     #[arg(long, value_name = "PUBLISHED", requires = "file")]
     compare: Option<PathBuf>,
-    /// Print a JSON document instead of tables
+    /// Print JSON instead of tables
     #[arg(long)]
     json: bool,
 }
@@ -62,22 +63,22 @@ pub struct Arguments {
 #[derive(clap::Args)]
 #[group(conflicts_with = "file", multiple = true)]
 struct Request {
-    /// Bytes of one request, such as 64K
+    /// Size of the request, for example 64K
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     size: Option<u64>,
-    /// Request-pre: from the system call to the device's queue
+    /// Request-pre time: from the system call to the device queue
     #[arg(long, value_name = "US", allow_negative_numbers = true)]
     pre_us: Option<f64>,
-    /// First part of request-pre: system call and file system; with --block-us
+    /// First part of request-pre: system call and file system (with --block-us)
     #[arg(long, value_name = "US", allow_negative_numbers = true)]
     submission_us: Option<f64>,
-    /// Second part of request-pre: block layer and driver; with --submission-us
+    /// Second part of request-pre: block layer and driver (with --submission-us)
     #[arg(long, value_name = "US", allow_negative_numbers = true)]
     block_us: Option<f64>,
-    /// Device: from its queue to its interrupt
+    /// Device time: from the device queue to the interrupt
     #[arg(long, value_name = "US", allow_negative_numbers = true)]
     device_us: Option<f64>,
-    /// Request-post: from the interrupt to the end of the request
+    /// Request-post time: from the interrupt to the end of the request
     #[arg(long, value_name = "US", allow_negative_numbers = true)]
     post_us: Option<f64>,
 }

@@ -30,28 +30,28 @@ use crate::table;
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 const SCHEMA: &str = "steadyio.recover/1";
 
-const HELP: &str = "Exit status: 0 every file is finished, unused or blank; 1 a file could not be \
-read or completed, or is in use; 2 the command line is wrong; 3 a file is damaged, or \
-lacks blocks that had been durable, or cannot be read everywhere, or, with --dry-run, is incomplete.";
+const HELP: &str = "Exit status: 0 all files are finished, unused or blank; 1 a file is in use, \
+unreadable or not completed; 2 usage error; 3 a file is damaged, partly unreadable, lacks durable \
+blocks, or is incomplete (--dry-run).";
 
-/// Complete recordings that a power cut or a crash left unfinished, in place
+/// Complete recordings in place after a power cut or a crash
 ///
 /// Takes segments of `steady record` or libsteadyio, and other MCAP files without an end. Keeps
-/// every whole block of a segment, of other files what precedes the first torn record, and adds the
-/// missing summary and footer. Interrupting and repeating it is safe.
+/// every whole block of a segment. In other files, keeps everything before the first torn record.
+/// Adds the missing summary and footer. Interrupting and repeating the command is safe.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
-    /// MCAP file, or directory: all its *.mcap files and segments
+    /// MCAP file, or a directory: all its *.mcap files and segments
     #[arg(required = true, value_name = "PATH")]
     path: Vec<PathBuf>,
-    /// Print the state of each file and what would be done, and change nothing
+    /// Print the state of each file and the planned changes, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Also read finished files completely, and verify each block's checksum
+    /// Also read finished files completely, and verify the checksum of each block
     #[arg(long)]
     verify: bool,
-    /// Print a JSON document instead of the table
+    /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
 }

@@ -10,17 +10,16 @@ use crate::exit::{Failure, Status};
 use crate::output::print;
 use crate::table;
 
-const HELP: &str =
-    "Exit status: 0 the recorder has answered; 1 it has not; 2 the command line is wrong.";
+const HELP: &str = "Exit status: 0 the recorder answered; 1 no answer; 2 usage error.";
 
-/// Show how a running recording goes: what became of the records of each topic
+/// Show the state of a running recording, and record counts for each topic
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
-    /// Socket of the recorder, as steady record --control has it
+    /// Control socket of the recorder, see steady record --control
     #[arg(long, value_name = "PATH")]
     control: PathBuf,
-    /// Print the answer as it is (docs/spec/status-1.schema.json)
+    /// Print JSON instead of text (the recorder's answer, docs/spec/status-1.schema.json)
     #[arg(long)]
     json: bool,
 }

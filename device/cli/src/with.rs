@@ -33,37 +33,38 @@ const STATUS_OWN: u8 = 125;
 /// A program ended by signal N gives 128 + N, as in a shell.
 const STATUS_SIGNAL: i32 = 128;
 
-const HELP: &str = "Exit status: that of the program; 128 + N if signal N ended it; 125 if it was \
-not run, the record could not be made, or the knobs could not be restored. Knobs are restored in every case.";
+const HELP: &str = "Exit status: status of the program; 128 + N if signal N ended it; 125 if it \
+was not run, the record could not be made, or the knobs could not be restored. Ctrl-C \
+restores them, too.";
 
-/// Run a program while a block device has other settings
+/// Run a program with temporary settings of a block device
 ///
-/// Sets scheduler and queue settings, runs the program, and puts the settings back when it ends.
+/// Sets the scheduler and queue settings, runs the program, and restores the settings when it ends.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
     /// Block device, for example /dev/mmcblk0
     #[arg(long, value_name = "DEV")]
     device: PathBuf,
-    /// Setting, for example scheduler=k2 or iosched/split_kib=4; may be repeated
+    /// Setting, for example scheduler=k2 or iosched/split_kib=4 (repeatable)
     #[arg(long, value_name = "KEY=VALUE", value_parser = knob)]
     knob: Vec<(String, Value)>,
-    /// Meanwhile run the kernel's workers that end a card's requests under SCHED_FIFO at this priority
+    /// Raise the kernel workers that complete a card's requests to SCHED_FIFO at PRIORITY while the
+    /// program runs
     #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
     kworkers_fifo: Option<u8>,
-    /// Write a bench record (JSON) to this file, unless the program fails
+    /// Write JSON to FILE (a bench record), unless the program fails
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Name of the settings in the record
     #[arg(long, value_name = "NAME", default_value = "with", requires = "out")]
     variant: String,
     /// Class of the record, rt or bg, from a file that the program leaves, for example
-    /// rt=sysbench:sysbench.txt or 'bg=dd:dd-*.txt'; formats: sysbench, dd (or
-    /// dd,op=WORD,bs_kib=N), recording and recording-changes (both of steady record --out); may be
-    /// repeated
+    /// rt=sysbench:sysbench.txt or 'bg=dd:dd-*.txt' (repeatable). Formats: sysbench, dd (or
+    /// dd,op=WORD,bs_kib=N), recording and recording-changes (both of steady record --out)
     #[arg(long, value_name = "CLASS=FORMAT:FILE", requires = "out")]
     class: Vec<ClassSource>,
-    /// Program and its arguments, behind --
+    /// Program and its arguments, after --
     #[arg(required = true, last = true, value_name = "PROGRAM")]
     program: Vec<String>,
 }
@@ -127,7 +128,7 @@ fn refuse_twice(classes: &[ClassSource]) -> anyhow::Result<()> {
 fn raise(device: &Device, priority: u8) -> anyhow::Result<Raised> {
     ensure!(
         kworkers::end_requests_of(&device.disk),
-        "--kworkers-fifo: {} is no eMMC or SD card: no worker of the kernel ends its requests",
+        "--kworkers-fifo: {} is not an eMMC or SD card (no kernel worker completes its requests)",
         device.disk
     );
     Raised::new(priority).with_context(|| {
@@ -156,7 +157,7 @@ fn run_program(
             told = true;
         }
         if let Some(Err(error)) = raised.as_mut().map(Raised::raise_new) {
-            eprintln!("steady: --kworkers-fifo: {error}: they run as before again");
+            eprintln!("steady: --kworkers-fifo: {error}; kernel workers run as before again");
             raised = None;
         }
         thread::sleep(LOOK_EVERY);

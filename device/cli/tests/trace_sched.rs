@@ -20,7 +20,7 @@ use steadyio_testing::skip;
 use common::{Loop, loop_device, stderr, valid_json};
 
 const SCHEMA: &str = "steady-trace-record-1.schema.json";
-/// Of the hog's time: so that others have the CPU too, and the kernel does not throttle it.
+/// Of the busy task's time: so that others have the CPU too, and the kernel does not throttle it.
 const BUSY: Duration = Duration::from_millis(6);
 const REST: Duration = Duration::from_millis(4);
 
@@ -31,7 +31,7 @@ fn traced_loop() -> Option<Loop> {
         skip("no events of the scheduler in /sys/kernel/tracing");
         return None;
     }
-    // What was never written is read in no time, and all of it between two bursts of the hog.
+    // What was never written is read in no time, and all of it between two bursts of the busy task.
     let mut fill = Command::new("dd");
     fill.args(["if=/dev/zero", "bs=1M", "count=16", "oflag=direct", "status=none"]);
     assert!(fill.arg(format!("of={}", disk.node)).status().unwrap().success());
@@ -46,31 +46,31 @@ fn last_cpu() -> String {
 }
 
 /// A process that ends with the test.
-struct Hog(Child);
+struct BusyTask(Child);
 
-impl Drop for Hog {
+impl Drop for BusyTask {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-impl Hog {
+impl BusyTask {
     /// Busy on that CPU at a real-time priority, with rests; None with the reason if that is not allowed.
-    fn start(cpu: &str, priority: &str) -> Option<Hog> {
-        let mut hog = Command::new("chrt");
-        hog.args(["--fifo", priority, "taskset", "--cpu-list", cpu]);
-        hog.arg(std::env::current_exe().unwrap());
-        hog.args(["--ignored", "--exact", "busy_until_killed"]).stdout(Stdio::null());
-        let mut hog = Hog(hog.spawn().unwrap());
+    fn start(cpu: &str, priority: &str) -> Option<BusyTask> {
+        let mut busy = Command::new("chrt");
+        busy.args(["--fifo", priority, "taskset", "--cpu-list", cpu]);
+        busy.arg(std::env::current_exe().unwrap());
+        busy.args(["--ignored", "--exact", "busy_until_killed"]).stdout(Stdio::null());
+        let mut busy = BusyTask(busy.spawn().unwrap());
         loop {
-            if let Some(status) = hog.0.try_wait().unwrap() {
+            if let Some(status) = busy.0.try_wait().unwrap() {
                 skip(&format!("no real-time thread may be started ({status})"));
                 return None;
             }
             // Its own, and that of the test that is busy.
-            if hog.threads().len() > 1 {
-                return Some(hog);
+            if busy.threads().len() > 1 {
+                return Some(busy);
             }
             sleep(Duration::from_millis(10));
         }
@@ -82,7 +82,7 @@ impl Hog {
     }
 }
 
-/// Not a test: what `Hog::start` runs.
+/// Not a test: what `BusyTask::start` runs.
 #[test]
 #[ignore = "run by another test only"]
 fn busy_until_killed() {
@@ -116,13 +116,13 @@ fn causes(record: &Value) -> Vec<(&Value, &Value)> {
 fn the_thread_that_had_the_cpu_is_named_and_accounts_for_the_most_of_the_span() {
     let Some(disk) = traced_loop() else { return };
     let cpu = last_cpu();
-    let Some(hog) = Hog::start(&cpu, "50") else { return };
+    let Some(busy) = BusyTask::start(&cpu, "50") else { return };
     // So that only a higher priority keeps it waiting.
     let before = ["chrt", "--fifo", "10", "taskset", "--cpu-list", &cpu];
     let output = trace_reads(&["--sched", "--json"], &disk, &before);
-    let threads = hog.threads();
+    let threads = busy.threads();
     let record = valid_json(&output, SCHEMA);
-    let of_hog = |(io, cause): &(&Value, &Value)| {
+    let of_busy = |(io, cause): &(&Value, &Value)| {
         let had = &cause["longest"]["had_cpu"];
         let span_ns =
             io["spans"][format!("{}_ns", cause["span"].as_str().unwrap_or("no"))].as_u64();
@@ -134,8 +134,8 @@ fn the_thread_that_had_the_cpu_is_named_and_accounts_for_the_most_of_the_span() 
     let found = causes(&record);
     let waits = found.iter().filter(|(_, cause)| cause["waited_for"] == "cpu").count();
     assert!(
-        found.iter().any(of_hog),
-        "hog {threads:?} is none of {waits} waits: {}",
+        found.iter().any(of_busy),
+        "busy {threads:?} is none of {waits} waits: {}",
         stderr(&output)
     );
 }

@@ -8,11 +8,11 @@ use serde::Serialize;
 pub struct Blocked {
     /// All waits.
     pub count: u64,
-    /// Longer than the scheduler promises.
+    /// Longer than the bound.
     pub over: u64,
-    /// The longest, but for those that the promise does not cover.
+    /// The longest, but for those that the bound does not cover.
     pub max_ns: u64,
-    /// Waits that the promise does not cover.
+    /// Waits that the bound does not cover.
     pub unguarded: u64,
     pub unguarded_max_ns: u64,
     /// All together. `None`: this k2 does not tell.

@@ -22,7 +22,7 @@ pub const STATE_DIR: &str = "/run/steadyio/knobs";
 #[derive(Debug, thiserror::Error)]
 pub enum GuardError {
     /// The state file cannot be used.
-    #[error("{} must hold the values of the knobs while they are changed", path.display())]
+    #[error("{}: file with the saved values of the knobs cannot be used", path.display())]
     State { path: PathBuf, source: io::Error },
     /// Another run holds the state file.
     #[error("{0}: another run has changed its settings; wait until it ends")]

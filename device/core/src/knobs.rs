@@ -274,7 +274,7 @@ impl Queue {
 
     fn why_refused(&self, attribute: &str, error: &io::Error) -> String {
         if error.kind() == io::ErrorKind::NotFound {
-            return format!("there is no such knob; {}", self.offered(attribute));
+            return format!("no such knob; {}", self.offered(attribute));
         }
         if error.kind() == io::ErrorKind::PermissionDenied {
             return format!("{error}; setting knobs needs root");
@@ -287,14 +287,14 @@ impl Queue {
         }
         match attribute {
             SCHEDULER => format!(
-                "refused by the kernel ({error}); offered: {}; if it is a module, load it first",
+                "rejected by the kernel ({error}); offered: {}; if it is a module, load it first",
                 self.read_raw(SCHEDULER).unwrap_or_else(|_| "nothing".into())
             ),
             DISCARD_MAX => format!(
-                "refused by the kernel ({error}); it takes multiples of discard_granularity, here {}",
+                "rejected by the kernel ({error}); it takes multiples of discard_granularity, here {}",
                 self.discard_granularity()
             ),
-            _ => format!("refused by the kernel ({error})"),
+            _ => format!("rejected by the kernel ({error})"),
         }
     }
 

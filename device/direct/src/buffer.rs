@@ -30,10 +30,10 @@ pub const SCRATCH: &str = "/var/tmp";
 /// No buffer can be made of the file descriptor.
 #[derive(Debug, thiserror::Error)]
 pub enum BufferError {
-    #[error("bytes = {bytes}: must be a multiple of {BLOCK}, and at least that")]
+    #[error("bytes = {bytes}: must be a multiple of {BLOCK}, greater than 0")]
     Length { bytes: u64 },
     #[error(
-        "bytes = {bytes}: {name} has {size} bytes only: an access behind its end ends the program"
+        "bytes = {bytes}: {name} has only {size} bytes (an access past its end kills the program)"
     )]
     TooLong { bytes: u64, name: String, size: u64 },
     #[error("{name}, {}, cannot be mapped: {source}: {}", kind.word(), why_not_mapped(*kind, source))]
@@ -121,10 +121,10 @@ struct Target {
 impl Target {
     fn open(path: &Path) -> Result<Target, BufferError> {
         let failed = |what| move |source| BufferError::Target { path: path.into(), what, source };
-        let kind = std::fs::metadata(path).map_err(failed("is no target"))?.file_type();
+        let kind = std::fs::metadata(path).map_err(failed("not a target"))?.file_type();
         if kind.is_char_device() {
             let file = File::open(path).map_err(failed("cannot be opened"))?;
-            let info = chardisk::info(&file).map_err(failed("is no /dev/chardiskN"))?;
+            let info = chardisk::info(&file).map_err(failed("not a /dev/chardiskN"))?;
             let offset = info.regions.first().map_or(0, |region| region.offset);
             return Ok(Target { file, offset, is_chardisk: true });
         }
@@ -241,7 +241,7 @@ fn rule(way: Use, kind: MemoryKind, errno: Option<i32>) -> &'static str {
         (Some(libc::EINVAL), Use::Chardisk, _) => {
             "longer than one registered buffer may be, or not aligned (steady direct info)"
         }
-        _ => "no rule that is known here",
+        _ => "the reason is unknown",
     }
 }
 
@@ -249,14 +249,14 @@ fn why_not_mapped(kind: MemoryKind, error: &io::Error) -> &'static str {
     match (error.raw_os_error(), kind) {
         (Some(libc::EACCES), _) => "open it for reading and writing",
         (_, MemoryKind::PhysicalAddresses) => {
-            "physical addresses are not taken: declare a reserved region, and map it as device-dax \
-             (docs/reference/buffers.md)"
+            "physical addresses are not accepted: declare a reserved region, and map it as \
+             device-dax (docs/reference/buffers.md)"
         }
         (Some(libc::EINVAL), MemoryKind::DeviceDax | MemoryKind::HugePages) => {
             "its length must be a multiple of the region's alignment, or of the huge page"
         }
         (Some(libc::ENOMEM), MemoryKind::HugePages) => {
-            "there are not so many free huge pages (vm.nr_hugepages)"
+            "too few free huge pages (raise vm.nr_hugepages)"
         }
         (Some(libc::EPERM), _) => "it is sealed against writing (F_SEAL_WRITE), or needs privilege",
         (Some(libc::ENODEV), _) => "such a file cannot be mapped",

@@ -21,7 +21,7 @@ pub enum DiskError {
     Block(#[from] DeviceError),
     /// A character device of another driver.
     #[error(
-        "{}: is a character device, but no card of chario's (/dev/chardiskN): {source}",
+        "{}: is a character device, but not a chario card (/dev/chardiskN): {source}",
         path.display()
     )]
     NoChardisk { path: PathBuf, source: io::Error },

@@ -15,17 +15,17 @@ const DRIVER: &str = "chario";
 /// Why a card was not taken, or not given back.
 #[derive(Debug, thiserror::Error)]
 pub enum TakeError {
-    #[error("{0}: {DRIVER} has it already")]
+    #[error("{0}: already bound to {DRIVER}")]
     Already(String),
     /// Another driver than mmcblk has it.
-    #[error("{card}: the driver {driver} has it, not the block layer")]
+    #[error("{card}: bound to driver {driver}, not to the block layer")]
     Driver { card: String, driver: String },
     #[error("{card} is in use, and would be lost: {}", told(uses))]
     InUse { card: String, uses: Vec<InUse> },
     /// The module is not loaded, or sysfs cannot be read.
     #[error(transparent)]
     Sysfs(#[from] io::Error),
-    #[error("{order}: refused by the driver ({}; the kernel's log has the reason)", file.display())]
+    #[error("{order}: rejected by the driver ({}; reason in the kernel log)", file.display())]
     Refused { order: String, file: PathBuf, source: io::Error },
     #[error("{0}: taken, but has no chardisk")]
     NoNode(String),

@@ -91,8 +91,8 @@ fn a_target_that_proves_nothing_is_refused() {
     let fd = memfd(MemfdFlags::CLOEXEC, BYTES);
     for (target, says) in [
         ("/dev/shm", "tmpfs has no device"),
-        ("/dev/null", "is no /dev/chardiskN"),
-        ("/none", "is no target"),
+        ("/dev/null", "not a /dev/chardiskN"),
+        ("/none", "not a target"),
     ] {
         let error = Buffer::from_fd(fd.as_fd(), BYTES, Path::new(target)).unwrap_err();
         let error = error.to_string();

@@ -153,7 +153,7 @@ pub fn compare(published: &Published, file: &SpansFile) -> Result<Vec<Compared>,
     let one = |value: &Value| {
         let found = file.entries.iter().find(|entry| entry.name == value.spans);
         let entry = found.ok_or_else(|| {
-            ModelError(format!("spans = {:?}: is no name in {}", value.spans, file.name))
+            ModelError(format!("spans = {:?}: not a name in {}", value.spans, file.name))
         })?;
         compare_one(value, entry, published.span_rounding_us)
             .map_err(|ModelError(text)| ModelError(format!("spans = {:?}: {text}", value.spans)))

@@ -18,7 +18,7 @@ pub enum ProbeError {
     #[error(transparent)]
     Memory(#[from] MemoryError),
     /// Smaller than what is measured on it.
-    #[error("{path} has {bytes} bytes: must have {least} at least")]
+    #[error("{path} has {bytes} bytes: must have at least {least}")]
     TooSmall { path: String, bytes: u64, least: u64 },
     /// Ctrl-C or another signal.
     #[error("interrupted")]

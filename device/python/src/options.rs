@@ -62,7 +62,7 @@ pub fn units(name: &str, seconds: f64, per_second: f64) -> PyResult<u64> {
         return Ok(units as u64);
     }
     let least = 1.0 / per_second;
-    Err(invalid(name, seconds, &format!("must be a number of seconds, {least} at least")))
+    Err(invalid(name, seconds, &format!("must be a number of seconds, at least {least}")))
 }
 
 /// The position of a word among those allowed, which is its value in `steadyio.h`.
@@ -91,7 +91,7 @@ impl Keep {
             _ => Err(invalid(
                 "segments, keep_bytes, keep_free_bytes, keep_s",
                 format!("{} of them", given.len()),
-                "give one at most",
+                "give at most one",
             )),
         }
     }

@@ -377,7 +377,7 @@ pub fn read(
     let selection = Selection { topics, times_ns: start..end };
     if let Some(unknown) = selection.unknown_topic(&survey.topics) {
         let known: Vec<&str> = survey.topics.iter().map(String::as_str).collect();
-        let reason = format!("there is no such topic; must be of {}", known.join(", "));
+        let reason = format!("no such topic; must be one of {}", known.join(", "));
         return Err(invalid("topics", format!("{unknown:?}"), &reason));
     }
     let state = State {

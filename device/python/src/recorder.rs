@@ -249,7 +249,7 @@ impl Recorder {
             return Ok(channel.clone_ref(py));
         }
         let known: Vec<&str> = topics.channels.keys().map(String::as_str).collect();
-        let reason = format!("was not declared; must be of {}", known.join(", "));
+        let reason = format!("not declared; must be one of {}", known.join(", "));
         Err(invalid("name", format!("{name:?}"), &reason))
     }
 

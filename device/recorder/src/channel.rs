@@ -26,26 +26,26 @@ pub enum Lost {
 #[derive(Debug)]
 pub struct Channel {
     ring: RingWriter,
-    entrance: Entrance,
+    producer: Producer,
 }
 
 /// The caller's end of channels that share a ring. Not to be shared: one thread.
 #[derive(Debug)]
 pub struct SharedChannels {
     ring: RingWriter,
-    entrances: Vec<Entrance>,
+    producers: Vec<Producer>,
 }
 
 /// What is known of a channel before its ring.
 #[derive(Debug)]
-struct Entrance {
+struct Producer {
     ledger: Arc<Ledger>,
     record_bytes_max: usize,
 }
 
 /// The writer thread's end of a ring.
 #[derive(Debug)]
-pub struct Outlet {
+pub struct Consumer {
     /// What the caller appended.
     pub ring: RingReader,
     /// Of its channels; shared with them.
@@ -59,11 +59,11 @@ pub fn open(
     config: &ChannelConfig,
     at: usize,
     locked: bool,
-) -> Result<(Channel, Outlet), MemoryError> {
+) -> Result<(Channel, Consumer), MemoryError> {
     let (ring, reader) = ring(bytes_in_memory(config.ring_bytes), locked)?;
-    let entrance = Entrance::new(config);
-    let ledgers = vec![Arc::clone(&entrance.ledger)];
-    Ok((Channel { ring, entrance }, Outlet { ring: reader, ledgers, first: at }))
+    let producer = Producer::new(config);
+    let ledgers = vec![Arc::clone(&producer.ledger)];
+    Ok((Channel { ring, producer }, Consumer { ring: reader, ledgers, first: at }))
 }
 
 /// The same for all channels of a recording, with one ring.
@@ -71,23 +71,23 @@ pub fn open_shared(
     channels: &[ChannelConfig],
     ring_bytes: u64,
     locked: bool,
-) -> Result<(SharedChannels, Outlet), MemoryError> {
+) -> Result<(SharedChannels, Consumer), MemoryError> {
     let (ring, reader) = ring(bytes_in_memory(ring_bytes), locked)?;
-    let entrances: Vec<Entrance> = channels.iter().map(Entrance::new).collect();
-    let ledgers = entrances.iter().map(|entrance| Arc::clone(&entrance.ledger)).collect();
-    Ok((SharedChannels { ring, entrances }, Outlet { ring: reader, ledgers, first: 0 }))
+    let producers: Vec<Producer> = channels.iter().map(Producer::new).collect();
+    let ledgers = producers.iter().map(|producer| Arc::clone(&producer.ledger)).collect();
+    Ok((SharedChannels { ring, producers }, Consumer { ring: reader, ledgers, first: 0 }))
 }
 
 /// A further channel of a shared ring; [`SharedChannels::add`] takes it.
 #[derive(Debug)]
-pub struct LateChannel(Entrance);
+pub struct LateChannel(Producer);
 
 impl LateChannel {
     /// With the account that the writer thread shares.
     pub(crate) fn new(config: &ChannelConfig) -> (LateChannel, Arc<Ledger>) {
-        let entrance = Entrance::new(config);
-        let ledger = Arc::clone(&entrance.ledger);
-        (LateChannel(entrance), ledger)
+        let producer = Producer::new(config);
+        let ledger = Arc::clone(&producer.ledger);
+        (LateChannel(producer), ledger)
     }
 }
 
@@ -106,12 +106,12 @@ impl Channel {
         publish_time_ns: u64,
         data: &[u8],
     ) -> Result<(), Lost> {
-        self.entrance.append(&mut self.ring, 0, (log_time_ns, publish_time_ns), data)
+        self.producer.append(&mut self.ring, 0, (log_time_ns, publish_time_ns), data)
     }
 
     /// What became of this channel's records so far.
     pub fn account(&self) -> Account {
-        self.entrance.ledger.snapshot()
+        self.producer.ledger.snapshot()
     }
 
     /// Bytes of its ring in use.
@@ -136,13 +136,13 @@ impl SharedChannels {
     ) -> Result<(), Lost> {
         let times_ns = (log_time_ns, publish_time_ns);
         // There are fewer channels than that.
-        self.entrances[channel].append(&mut self.ring, channel as u16, times_ns, data)
+        self.producers[channel].append(&mut self.ring, channel as u16, times_ns, data)
     }
 
     /// Takes over a channel that was declared while recording; returns its position. Allocates.
     pub fn add(&mut self, late: LateChannel) -> usize {
-        self.entrances.push(late.0);
-        self.entrances.len() - 1
+        self.producers.push(late.0);
+        self.producers.len() - 1
     }
 
     /// Bytes of the ring in use.
@@ -156,10 +156,10 @@ impl SharedChannels {
     }
 }
 
-impl Entrance {
-    fn new(config: &ChannelConfig) -> Entrance {
+impl Producer {
+    fn new(config: &ChannelConfig) -> Producer {
         let record_bytes_max = bytes_in_memory(config.record_bytes_max);
-        Entrance { ledger: Arc::new(Ledger::default()), record_bytes_max }
+        Producer { ledger: Arc::new(Ledger::default()), record_bytes_max }
     }
 
     fn append(
@@ -204,7 +204,7 @@ mod tests {
             period: None,
             ring_bytes: 4_000,
         };
-        let (mut channel, mut outlet) = open(&config, 0, false).unwrap();
+        let (mut channel, mut consumer) = open(&config, 0, false).unwrap();
         let record = [5; 1_000];
         assert_eq!(channel.append(1, &[0; 1_001]), Err(Lost::TooLong));
         for i in 2..=5 {
@@ -213,7 +213,7 @@ mod tests {
                 if i < 5 { Ok(()) } else { Err(Lost::RingFull) }
             );
         }
-        outlet.ring.next(|header, payload| {
+        consumer.ring.next(|header, payload| {
             // The gap in the sequence shows the loss to readers of the file.
             assert_eq!((header.sequence, payload.concat()), (2, record.to_vec()));
             true

@@ -44,7 +44,7 @@ pub fn check(path: &Path) -> io::Result<()> {
     let bytes = path.as_os_str().len();
     if bytes > PATH_BYTES_MAX {
         return Err(io::Error::other(format!(
-            "{bytes} bytes are too many for the path of a socket: must be {PATH_BYTES_MAX} at most"
+            "{bytes} bytes are too many for the path of a socket: must be at most {PATH_BYTES_MAX}"
         )));
     }
     let parent = path.parent().filter(|parent| *parent != Path::new(""));
@@ -53,7 +53,7 @@ pub fn check(path: &Path) -> io::Result<()> {
     }
     match fs::symlink_metadata(path) {
         Ok(found) if !found.file_type().is_socket() => {
-            Err(io::Error::other("is there, and is no socket: give another path, or remove it"))
+            Err(io::Error::other("exists and is not a socket (give another path, or remove it)"))
         }
         Ok(_) if UnixStream::connect(path).is_ok() => {
             Err(io::Error::other("another program is listening there"))

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use steadyio_recorder::channel::{Channel, Lost, Outlet, open};
+use steadyio_recorder::channel::{Channel, Consumer, Lost, open};
 use steadyio_recorder::config::ChannelConfig;
 use steadyio_testing::CountingAllocator;
 
@@ -23,7 +23,7 @@ const RECORD_BYTES_MAX: usize = 10_000;
 /// Each round meets every case: taken in one piece, wrapped, too long, ring full.
 const ROUNDS: u64 = 300;
 
-fn pair() -> (Channel, Outlet) {
+fn pair() -> (Channel, Consumer) {
     let config = ChannelConfig {
         topic: "a".into(),
         message_encoding: String::new(),
@@ -39,7 +39,7 @@ fn pair() -> (Channel, Outlet) {
 /// Appends all kinds of records with `append`, and empties the ring now and then.
 fn exercise(
     channel: &mut Channel,
-    outlet: &mut Outlet,
+    consumer: &mut Consumer,
     mut append: impl FnMut(&mut Channel, &[u8]),
 ) {
     let data = [7; RECORD_BYTES_MAX + 1];
@@ -48,7 +48,7 @@ fn exercise(
             append(channel, &data[..bytes]);
         }
         if round % 4 == 3 {
-            while outlet.ring.next(|_, _| true).is_some() {}
+            while consumer.ring.next(|_, _| true).is_some() {}
         }
     }
 }
@@ -59,9 +59,9 @@ fn plain(channel: &mut Channel, data: &[u8]) {
 
 #[test]
 fn the_exercise_meets_every_case() {
-    let (mut channel, mut outlet) = pair();
+    let (mut channel, mut consumer) = pair();
     let (mut taken, mut full, mut long) = (0, 0, 0);
-    exercise(&mut channel, &mut outlet, |channel, data| match channel.append(1, data) {
+    exercise(&mut channel, &mut consumer, |channel, data| match channel.append(1, data) {
         Ok(()) => taken += 1,
         Err(Lost::RingFull) => full += 1,
         Err(Lost::TooLong) => long += 1,
@@ -75,9 +75,9 @@ fn the_exercise_meets_every_case() {
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 fn allocations(append: impl FnMut(&mut Channel, &[u8])) -> u64 {
-    let (mut channel, mut outlet) = pair();
+    let (mut channel, mut consumer) = pair();
     let before = CountingAllocator::calls();
-    exercise(&mut channel, &mut outlet, append);
+    exercise(&mut channel, &mut consumer, append);
     CountingAllocator::calls() - before
 }
 
@@ -122,7 +122,7 @@ fn run_forbidden(append: &str) -> ExitStatus {
 #[test]
 fn child_of_the_system_call_tests() {
     let Ok(append) = env::var(CHILD) else { return };
-    let (mut channel, mut outlet) = pair();
+    let (mut channel, mut consumer) = pair();
     let held = Arc::new(Mutex::new(()));
     let holder = Arc::clone(&held);
     let (locked, is_locked) = sync_channel();
@@ -137,7 +137,7 @@ fn child_of_the_system_call_tests() {
     });
     wait_until_asleep(is_locked.recv().unwrap());
     forbid_system_calls();
-    exercise(&mut channel, &mut outlet, |channel, data| {
+    exercise(&mut channel, &mut consumer, |channel, data| {
         match append.as_str() {
             // SAFETY: no memory involved.
             "clock" => drop(unsafe { libc::syscall(libc::SYS_getppid) }),
@@ -214,12 +214,12 @@ fn returns_beside_a_stuck_reader<C: Send + 'static>(
 
 #[test]
 fn append_does_not_wait_for_a_reader_that_stands_still() {
-    let (mut channel, mut outlet) = pair();
+    let (mut channel, mut consumer) = pair();
     channel.append(1, b"first").unwrap();
     let append_many = |channel: &mut Channel| (0..100).for_each(|_| plain(channel, &[0; 1_000]));
     let long = Duration::from_secs(60);
     let returned = returns_beside_a_stuck_reader(long, channel, append_many, move |stand_still| {
-        outlet.ring.next(|_, _| {
+        consumer.ring.next(|_, _| {
             stand_still();
             true
         });
@@ -229,7 +229,7 @@ fn append_does_not_wait_for_a_reader_that_stands_still() {
 
 #[test]
 fn canary_of_an_append_that_shares_a_lock_with_the_reader() {
-    let (mut channel, mut outlet) = pair();
+    let (mut channel, mut consumer) = pair();
     channel.append(1, b"first").unwrap();
     let lock = Arc::new(Mutex::new(()));
     let locking = (channel, Arc::clone(&lock));
@@ -240,7 +240,7 @@ fn canary_of_an_append_that_shares_a_lock_with_the_reader() {
     let short = Duration::from_secs(1);
     let returned = returns_beside_a_stuck_reader(short, locking, append, move |stand_still| {
         let _guard = lock.lock().unwrap();
-        outlet.ring.next(|_, _| {
+        consumer.ring.next(|_, _| {
             stand_still();
             true
         });

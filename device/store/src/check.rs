@@ -40,7 +40,7 @@ pub struct Report {
     pub store_bytes: u64,
     pub align_bytes: u64,
     pub extents_max: u32,
-    /// Flushes since the records were written anew, and after how many that happens.
+    /// Flushes since the records were written again, and after how many that happens.
     pub changes: u32,
     pub changes_max: u32,
     pub extents: Vec<ReportedExtent>,

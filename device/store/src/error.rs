@@ -30,8 +30,8 @@ pub enum StoreError {
     Superblocks { first: NoSuperblock, copy: NoSuperblock },
     /// A part is missing.
     #[error(
-        "the store has {store_bytes} bytes, and only {size_bytes} are there: a copy that is not \
-         whole, or another partition table"
+        "the store has {store_bytes} bytes, but only {size_bytes} are there: an incomplete \
+         copy, or another partition table"
     )]
     Truncated { store_bytes: u64, size_bytes: u64 },
     /// What no power cut leaves.
@@ -44,18 +44,16 @@ pub enum StoreError {
     Geometry(#[from] GeometryError),
     #[error("no extent {0}")]
     Missing(u64),
-    #[error("extent {0} is there already: delete it first")]
+    #[error("extent {0} already exists (delete it first)")]
     Exists(u64),
-    #[error("an extent of 0 bytes: must be 1 at least")]
+    #[error("an extent of 0 bytes: must be at least 1")]
     Empty,
-    #[error(
-        "the store has room for {0} extents, and has so many: delete one, or make a larger store"
-    )]
+    #[error("the store has its maximum of {0} extents (delete one, or make a larger store)")]
     TooMany(u32),
     /// Nothing was changed.
     #[error(
-        "no room for {needed_bytes} bytes in one piece: {} are free, in pieces of {} at most: delete \
-         extents, or make those with new contents often with two places",
+        "no room for {needed_bytes} bytes in one piece: {} are free, the largest piece has {} \
+         (delete extents, or create those that change often with two places)",
         free.total_bytes, free.largest_bytes
     )]
     Full { needed_bytes: u64, free: Free },
@@ -65,18 +63,16 @@ pub enum StoreError {
     Buffer { id: u64, buffer_bytes: u64, needed_bytes: u64 },
     #[error("{what} = {value}: must be a multiple of {BLOCK_BYTES}")]
     Alignment { what: &'static str, value: u64 },
-    #[error("{} changes wait for a flush, and one makes so many durable: flush first", ENTRIES_MAX)]
+    #[error("{} changes wait for a flush, the maximum (flush first)", ENTRIES_MAX)]
     TooManyStaged,
     /// Something that was stored changed.
-    #[error(
-        "extent {id}: its contents are damaged: their checksum is {found:08x}, not {stored:08x}"
-    )]
+    #[error("extent {id}: contents are damaged: checksum is {found:08x}, not {stored:08x}")]
     Contents { id: u64, stored: u32, found: u32 },
     #[error("{what}")]
     Io { what: String, source: io::Error },
     #[error(transparent)]
     Memory(#[from] MemoryError),
-    #[error("the store was opened to be read only")]
+    #[error("the store was opened read-only")]
     ReadOnly,
     /// What is on the device is the state before or after the change that failed.
     #[error("an earlier write or flush of the records failed: open the store again")]

@@ -117,7 +117,7 @@ impl<S: Storage> Store<S> {
         &self.geometry
     }
 
-    /// Flushes since the records were written anew, and after how many that happens.
+    /// Flushes since the records were written again, and after how many that happens.
     pub fn changes(&self) -> (u32, u32) {
         let Current { blocks, snapshot_blocks, .. } = self.current;
         (blocks - snapshot_blocks, self.geometry.area_blocks() - snapshot_blocks)

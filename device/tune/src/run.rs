@@ -30,8 +30,8 @@ pub const NONE: &str = "none";
 pub enum TuneError {
     /// The module is not loaded, or this is a device without schedulers.
     #[error(
-        "{disk}: offers no scheduler k2, but {offered}: load the module (insmod k2.ko, or \
-         modprobe k2) first"
+        "{disk}: no scheduler k2, offered: {offered} (load the module first: insmod k2.ko, or \
+         modprobe k2)"
     )]
     NoK2 { disk: String, offered: String },
     /// The workload does not suit.
@@ -133,7 +133,7 @@ impl Tune<'_> {
         let selection = Selection { points: self.selected_point()?, ..Selection::default() };
         let workload = self.workload_at(&selection)?;
         if workload.jobs_of(Class::Rt).next().is_none() {
-            let text = "no job of class \"rt\": its latency is what the knobs are chosen for";
+            let text = "no job of class \"rt\": the knobs are chosen for its latency";
             return Err(SpecError(text.into()).into());
         }
         let spec = self.spec.with_variants(&self.variants())?;
@@ -142,35 +142,34 @@ impl Tune<'_> {
     }
 
     /// What makes the result less than was asked for, of a workload that was checked.
-    pub fn doubts(&self) -> Vec<String> {
+    pub fn warnings(&self) -> Vec<String> {
         let points = self.selected_point().unwrap_or_default();
         let workload = self.workload_at(&Selection { points, ..Selection::default() });
-        let rt_doubts = workload.map(|workload| self.rt_doubts(&workload)).unwrap_or_default();
-        rt_doubts.into_iter().chain(self.knob_doubt()).collect()
+        let rt_warnings = workload.map(|workload| self.rt_warnings(&workload)).unwrap_or_default();
+        rt_warnings.into_iter().chain(self.knob_warning()).collect()
     }
 
-    fn rt_doubts(&self, workload: &Workload) -> Vec<String> {
+    fn rt_warnings(&self, workload: &Workload) -> Vec<String> {
         let rt: Vec<_> = workload.jobs_of(Class::Rt).collect();
         let needed = samples_needed(self.quantile);
-        let mut doubts = Vec::new();
+        let mut warnings = Vec::new();
         if let (Some(ios), [_]) = (workload.length.ios.filter(|&ios| ios < needed), &rt[..]) {
-            doubts.push(format!(
-                "length.ios = {ios}: the {} needs {needed} samples to be known; \
-                 --set length.ios={needed} has them",
+            warnings.push(format!(
+                "length.ios = {ios}: the {} needs {needed} samples (--set length.ios={needed})",
                 self.quantile
             ));
         }
         for job in rt.iter().filter(|job| !matches!(job.ioprio, Ioprio::RealTime(_))) {
-            doubts.push(format!(
+            warnings.push(format!(
                 "job {}: its ioprio is not \"rt/0\" to \"rt/7\": to k2 it is background",
                 job.name
             ));
         }
-        doubts
+        warnings
     }
 
     /// With look-ahead on, it decides how much of the background is in flight.
-    fn knob_doubt(&self) -> Option<String> {
+    fn knob_warning(&self) -> Option<String> {
         let is_given = |name: &str| {
             self.choices.all.iter().any(|choice| choice.knob.name == name)
                 || self.with.contains_key(&format!("iosched/{name}"))
@@ -178,8 +177,8 @@ impl Tune<'_> {
         let is_alone =
             is_given("inflight_max") && !is_given("split_kib") && !is_given("rt_block_us");
         is_alone.then(|| {
-            "inflight_max decides little while k2 looks ahead, which is the default; \
-             --knob rt_block_us=0 is without"
+            "inflight_max has little effect while k2 looks ahead, which is the default (--knob \
+             rt_block_us=0 switches that off)"
                 .into()
         })
     }

@@ -97,7 +97,7 @@ impl DiskInterval {
     }
 }
 
-/// k2 was chosen anew: all its counters went back together, so one that is lower tells.
+/// k2 was chosen again: all its counters went back together, so one that is lower tells.
 fn restarted(now: &K2, before: &K2) -> bool {
     let latencies = |k2: &K2| k2.latency.clone().unwrap_or_default();
     let events = |k2: &K2| -> Vec<u64> {

@@ -65,7 +65,7 @@ pub struct K2 {
     pub counts: Vec<Counts>,
     /// By level; 0: none.
     pub deadline_us: Vec<u64>,
-    /// The promise: for how long background may block real-time; 0: off.
+    /// The bound: how long background may block real-time; 0: off.
     pub rt_block_us: Option<u64>,
 }
 

@@ -52,7 +52,7 @@ impl Known {
         }
         let interval = DiskInterval::between(before.as_ref(), now, interval_ns);
         if interval.is_restarted {
-            say("k2 was chosen anew: its counters began again at 0".into());
+            say("k2 was chosen again: its counters restarted at 0".into());
         }
         Some(interval)
     }

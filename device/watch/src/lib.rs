@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tells in the field whether storage keeps its promise, from what the kernel counts anyway.
+//! Monitors storage latency in production, with counters that the kernel keeps anyway.
 //!
 //! In reading order: [`sysfs`] finds disks, [`k2`] understands the scheduler's files, [`stat`] the
 //! block layer's, [`sample`] is all of a disk at one moment and [`interval`] what happened between

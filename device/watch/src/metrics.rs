@@ -188,12 +188,12 @@ fn blocked(families: &mut Families, snapshot: &Snapshot) -> fmt::Result {
         .under_k2()
         .filter_map(|(name, k2)| Some((of_device(name), seconds(k2.blocked.as_ref()?.sum_ns?))));
     families.counter("blocked_time", "All waits together", Some(Unit::Seconds), sums)?;
-    let promises = snapshot.under_k2().filter_map(|(name, k2)| {
+    let bounds = snapshot.under_k2().filter_map(|(name, k2)| {
         let us = k2.rt_block_us.filter(|us| *us > 0)?;
         Some((of_device(name), seconds(us * 1_000)))
     });
     let help = "rt_block_us: for how long background may block real-time";
-    families.gauge("blocked_promise", help, Some(Unit::Seconds), promises)?;
+    families.gauge("blocked_bound", help, Some(Unit::Seconds), bounds)?;
     let events = snapshot.under_k2().flat_map(|(name, k2)| {
         k2.counts.iter().flat_map(move |Counts { class, events }| {
             events.iter().map(move |(event, count)| {

@@ -179,7 +179,7 @@ fn reply_to(bytes: &[u8], latest: &Latest) -> Option<Vec<u8>> {
     match request.parse(bytes) {
         Ok(httparse::Status::Partial) if bytes.len() <= REQUEST_BYTES_MAX => return None,
         Ok(httparse::Status::Complete(_)) => {}
-        _ => return Some(response("400 Bad Request", PLAIN, "no HTTP request\n", true)),
+        _ => return Some(response("400 Bad Request", PLAIN, "not an HTTP request\n", true)),
     }
     let path = request.path.unwrap_or_default().split('?').next().unwrap_or_default();
     let with_body = request.method != Some("HEAD");

@@ -10,8 +10,7 @@ use steadyio_core::knobs::Queue;
 /// A device that sysfs does not have.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{}: is no block device that {} shows: give a name such as mmcblk0, or a node such as \
-     /dev/mmcblk0",
+    "{}: not a block device in {} (give a name such as mmcblk0, or a node such as /dev/mmcblk0)",
     device.display(), folder.display()
 )]
 pub struct NoDisk {

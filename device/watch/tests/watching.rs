@@ -92,7 +92,7 @@ fn k2_chosen_anew_between_two_looks_is_told() {
     watch.look();
     complete(&folder, 5);
     let interval = watch.look().interval;
-    assert!(interval.notices[0].contains("began again at 0"), "{:?}", interval.notices);
+    assert!(interval.notices[0].contains("restarted at 0"), "{:?}", interval.notices);
     assert_eq!(rt0_count(&only(interval)), 5);
 }
 
@@ -154,7 +154,7 @@ fn what_is_no_disk_is_named() {
     let folder = under("k2");
     for device in ["sda", "", "/", "/dev/null", ".."] {
         let error = Sysfs::new(folder.root()).find(Path::new(device)).unwrap_err().to_string();
-        assert!(error.contains("is no block device"), "{device}: {error}");
+        assert!(error.contains("not a block device"), "{device}: {error}");
     }
 }
 

@@ -72,7 +72,7 @@ bool ssd_ahead_holds(const struct ssd *ssd, u32 page)
 	return false;
 }
 
-/* The unit is written anew. */
+/* The unit is written again. */
 void ssd_ahead_drop(struct ssd *ssd, u32 unit)
 {
 	u32 i;

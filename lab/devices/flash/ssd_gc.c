@@ -57,7 +57,7 @@ static u64 due(const struct ssd *ssd)
 	return slots + slots * gc->missing / MISSING_PART;
 }
 
-/* Slots that have, copied or written anew by the host. */
+/* Slots that have, copied or written again by the host. */
 static u64 gone(const struct ssd *ssd)
 {
 	return ssd->gc.valid - ssd->lines[ssd->gc.victim].valid;

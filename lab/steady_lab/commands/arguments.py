@@ -10,7 +10,7 @@ from steady_lab.paths import BUILD, PROJECT
 def add_build_argument(parser: argparse.ArgumentParser) -> None:
     """Add `--build`, where figures are run and their results are kept."""
     parser.add_argument(
-        "--build", type=Path, default=BUILD, metavar="DIR", help="directory of results [build]"
+        "--build", type=Path, default=BUILD, metavar="DIR", help="directory of the results [build]"
     )
 
 

@@ -19,12 +19,13 @@ from steady_lab.targets.target import WALL_TIMEOUT_S_DEFAULT, BootRequest, Targe
 from steady_lab.targets.uml import VIRTUAL_TIMEOUT_S_DEFAULT, Uml
 
 EPILOG = """
-The guest's root is the lab's own Debian 12, read-only. The command starts in the work directory
-(in the guest: /run/steadyio/work), the only one on this machine that it can write to; this clone
-is at /run/steadyio/project, read-only. /tmp, /run and /dev are the guest's own.
+The root file system of the guest is the lab's Debian 12, read-only. The command starts in the work
+directory, which is /run/steadyio/work in the guest. It can write to no other directory of this
+machine. This clone is at /run/steadyio/project, read-only. The guest has its own /tmp, /run and
+/dev.
 
-Exit status: the command's; 1 with a message if the kernel reported an error or a time limit was
-reached; 125 if the guest could not start the command.
+Exit status: status of the command; 1 with a message if the kernel reported an error or a time limit
+was reached; 125 if the guest could not start the command.
 """
 
 
@@ -43,29 +44,31 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--device",
         type=project_file,
         metavar="SPEC",
-        help="emulated device (experiments/devices/*.toml, here or of the lab) [none]",
+        help="emulated device (experiments/devices/*.toml, in this directory or in the lab) [none]",
     )
     parser.add_argument("--work", type=Path, metavar="DIR", help="work directory [a temporary one]")
     parser.add_argument("--write-log", metavar="FILE",
-                        help="log the device's writes, in the work directory")  # fmt: skip
+                        help="log the device writes to FILE in the work directory")  # fmt: skip
     parser.add_argument("--module", action="append", default=[], metavar="NAME",
-                        help="also load this kernel module, such as null_blk")  # fmt: skip
+                        help="also load this kernel module, for example null_blk "
+                        "(repeatable)")  # fmt: skip
     parser.add_argument("--random-seed", type=random_seed, default=0, metavar="N",
                         help="seed of the guest's random numbers [%(default)s]")  # fmt: skip
     parser.add_argument("--timeout", type=seconds, default=WALL_TIMEOUT_S_DEFAULT, metavar="S",
-                        help="wall time limit, seconds [%(default)g]")  # fmt: skip
+                        help="wall time limit in seconds [%(default)g]")  # fmt: skip
     parser.add_argument("--target", choices=("uml", "qemu"), default="uml",
-                        help="uml: the lab kernel, in virtual time; qemu: Debian's own kernel, on "
+                        help="uml: the lab kernel in virtual time; qemu: Debian's own kernel with "
                         "several CPUs and real clocks [%(default)s]")  # fmt: skip
     parser.add_argument("--cpus", type=positive_int, metavar="N",
-                        help=f"CPUs under qemu [{CPUS_DEFAULT}]")  # fmt: skip
+                        help=f"number of CPUs under qemu [{CPUS_DEFAULT}]")  # fmt: skip
     parser.add_argument("--disk", action="append", default=[], choices=sorted(KINDS),
-                        help="an empty disk under qemu; may be repeated")  # fmt: skip
+                        help="empty disk under qemu (repeatable)")  # fmt: skip
     parser.add_argument("--instruction-ns", type=positive_int, metavar="N",
-                        help="under qemu, count time in instructions of so many ns "
+                        help="under qemu, count time in instructions of N ns "
                         "(a power of two)")  # fmt: skip
     parser.add_argument("--virtual-timeout", type=positive_int, default=VIRTUAL_TIMEOUT_S_DEFAULT,
-                        metavar="S", help="virtual time limit, seconds [%(default)s]")  # fmt: skip
+                        metavar="S",
+                        help="virtual time limit in seconds [%(default)s]")  # fmt: skip
     parser.add_argument(
         "command", nargs="+", metavar="CMD", help="command and its arguments, after --"
     )

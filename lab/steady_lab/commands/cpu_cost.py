@@ -33,27 +33,27 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Add the subcommand to the command line."""
     parser = subparsers.add_parser(
         "cpu-cost",
-        help="count the instructions per request under each scheduler",
-        epilog="Exit status: 1 if k2 without splitting costs more than mq-deadline, or with a"
-        " real-time stream more than 1.15 times as much.",
+        help="count instructions per request under each scheduler",
+        epilog="Exit status: 0 success; 1 k2 without splitting costs more than mq-deadline, or more"
+        " than 1.15 times as much with a real-time stream.",
     )
     add_kernel_arguments(parser)
     several = parser.add_mutually_exclusive_group()
     several.add_argument(
         "--several-cpus",
         action="store_true",
-        help="several CPUs at once, on Debian's own kernel under QEMU; takes minutes",
+        help="count on several CPUs at once, with Debian's own kernel under QEMU (takes minutes)",
     )
     several.add_argument(
         "--locks",
         action="store_true",
-        help="how long several CPUs hold the schedulers' locks, on a kernel that counts it, under "
-        "QEMU; takes minutes, and its first run builds the kernel",
+        help="measure the time that several CPUs hold the schedulers' locks, with a kernel that "
+        "counts it, under QEMU (takes minutes; the first run builds the kernel)",
     )
     chosen = parser.add_mutually_exclusive_group()
-    chosen.add_argument("--small", action="store_true", help="few cases, in seconds")
+    chosen.add_argument("--small", action="store_true", help="count few cases (takes seconds)")
     chosen.add_argument(
-        "--write", action="store_true", help=f"write the tables into docs/reference/{PAGE.name}"
+        "--write", action="store_true", help=f"write the tables to docs/reference/{PAGE.name}"
     )
     parser.set_defaults(func=_run)
 

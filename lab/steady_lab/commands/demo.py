@@ -22,7 +22,7 @@ DEMO_FIGURES = ("every-10-ms", "s1-fig5-randread")
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command `demo`."""
     parser = subparsers.add_parser(
-        "demo", help="run the main figures, write the report, compare with the committed results"
+        "demo", help="run the main figures, write the report, and compare with committed results"
     )
     add_release_arguments(parser)
     parser.set_defaults(func=_run)

@@ -38,29 +38,29 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     actions = device.add_subparsers(required=True, metavar="ACTION")
     action = actions.add_parser(
         "fit",
-        help="fit cards and SSD to published values and write the tables in docs/devices.md",
-        description="Fits the emulated cards and the SSD to published values, compares with their "
-        "specs, and writes the tables in docs/devices.md. The SSD is simulated again and again, "
-        "which takes some minutes; each better fit is shown.",
-        epilog="Exit status: 0 the specs hold the fitted values, 1 they do not, and the page is "
-        "left as it is.",
+        help="fit cards and SSD to published values, and write the tables in docs/devices.md",
+        description="Fits the emulated cards and the SSD to published values, compares the fit "
+        "with their specs, and writes the tables in docs/devices.md. Simulates the SSD repeatedly, "
+        "which takes several minutes, and prints each better fit.",
+        epilog="Exit status: 0 the specs hold the fitted values; 1 the specs hold other values, "
+        "and the page is unchanged.",
     )
     action.add_argument(
         "--ssd",
         type=Path,
         default=ssd_fit.PUBLISHED,
         metavar="FILE",
-        help="values to fit the SSD to [what the paper on K2 and SSDs prints]",
+        help="values to fit the SSD to [those of the paper on K2 and SSDs]",
     )
     action.add_argument(
         "--device",
         type=Path,
         default=DEVICE,
         metavar="SPEC",
-        help="spec to start from and check [the FORESEE card]",
+        help="start spec of the fit, which is also checked [the FORESEE card]",
     )
     action.add_argument(
-        "--published", type=Path, default=PUBLISHED, metavar="FILE", help="values to fit it to"
+        "--published", type=Path, default=PUBLISHED, metavar="FILE", help="values to fit SPEC to"
     )
     action.add_argument(
         "--transfers",

@@ -37,18 +37,19 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Add the subcommand to the command line."""
     parser = subparsers.add_parser(
         "direct-path",
-        help="compare character device, block device and ext4: speed, commands, instructions",
-        epilog="Exit status: 1 if the character device sends other commands than calculated, or is"
-        " slower than O_DIRECT on the block device.",
+        help="compare character device, block device and ext4 in speed, commands and instructions",
+        epilog="Exit status: 0 success; 1 the character device sends other commands than"
+        " calculated, or is slower than O_DIRECT on the block device.",
     )
     add_kernel_arguments(parser)
     parser.add_argument(
         "--count",
         action="store_true",
-        help=f"count instructions on Debian's own {COUNTED_RELEASE} under QEMU instead; minutes",
+        help=f"count instructions instead, with Debian's own {COUNTED_RELEASE} under QEMU "
+        "(takes minutes)",
     )
     parser.add_argument(
-        "--write", action="store_true", help=f"write the tables into docs/results/{PAGE.name}"
+        "--write", action="store_true", help=f"write the tables to docs/results/{PAGE.name}"
     )
     parser.set_defaults(func=_run)
 

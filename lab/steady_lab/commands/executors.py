@@ -18,7 +18,7 @@ def add_on_argument(parser: argparse.ArgumentParser) -> None:
         "--on",
         metavar="dask://HOST:PORT",
         type=_scheduler,
-        help="boot on the workers of this Dask scheduler, as many at a time as they have threads",
+        help="boot on the workers of this Dask scheduler, one boot per worker thread at a time",
     )
 
 

@@ -19,22 +19,27 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Add the subcommand to the command line."""
     kernel = subparsers.add_parser("kernel", help="build the lab kernel and its modules")
     actions = kernel.add_subparsers(required=True, metavar="ACTION")
-    build = actions.add_parser("build", help="build a lab kernel once and keep it in the cache")
+    build = actions.add_parser("build", help="build a lab kernel once, and keep it in the cache")
     modules = actions.add_parser(
         "modules", help="build k2, chario and the emulated devices against the lab kernel"
     )
     source = actions.add_parser("source", help="print the directory of the unpacked kernel source")
     stock = actions.add_parser(
-        "stock", help="print the directory of Debian's own kernel, which --target qemu boots"
+        "stock", help="print the directory of the Debian kernel that --target qemu boots"
     )
-    stock.add_argument("--kernel", choices=STOCK_KERNELS, default=RELEASES[0])
+    stock.add_argument(
+        "--kernel",
+        choices=STOCK_KERNELS,
+        default=RELEASES[0],
+        help=f"kernel release [{RELEASES[0]}]",
+    )
     flavours = (*FLAVOURS, *QEMU_FLAVOURS)
     for action in (build, modules, source):
         add_kernel_arguments(action, flavours=flavours)
     build.add_argument(
-        "--jobs", type=positive_int, metavar="N", help="parallel compilations [all cores]"
+        "--jobs", type=positive_int, metavar="N", help="number of parallel compilations [all cores]"
     )
-    modules.add_argument("--sparse", action="store_true", help="also check them with sparse")
+    modules.add_argument("--sparse", action="store_true", help="also check the modules with sparse")
     build.set_defaults(func=_run_build)
     source.set_defaults(func=_run_source)
     stock.set_defaults(func=_run_stock)
@@ -52,7 +57,7 @@ def add_kernel_arguments(
         "--flavour",
         choices=flavours,
         default="base",
-        help="base: fast; debug: with lockdep, KASAN, fault injection"
+        help="base: fast; debug: with lockdep, KASAN and fault injection"
         f"{of_qemu if LOCKSTAT in flavours else ''} [base]",
     )
     chosen = parser.add_mutually_exclusive_group()
@@ -60,13 +65,13 @@ def add_kernel_arguments(
         "--kernel",
         choices=releases,
         default=RELEASES[0],
-        help=f"release, from Debian's linux-source package [{RELEASES[0]}]",
+        help=f"kernel release, from Debian's linux-source package [{RELEASES[0]}]",
     )
     chosen.add_argument(
         "--source",
         type=Path,
         metavar="DIR",
-        help="a clean kernel tree, instead of Debian's package",
+        help="clean kernel tree, instead of Debian's package",
     )
 
 

@@ -12,9 +12,10 @@ from steady_lab.devices.power_cut.plan import plan_cuts
 from steady_lab.devices.power_cut.write_log import Flags, WriteLog
 
 EPILOG = """
-Without options: counts what is in LOG. TIME is in ns of the guest's CLOCK_MONOTONIC. FATE says what
-survives of the volatile cache: lost (nothing), kept (all), prefix (up to some write), newest (only
-the last one), random; SEED selects among the possible outcomes.
+Without options, the command counts the entries of LOG. TIME is in ns of the guest's
+CLOCK_MONOTONIC. FATE selects the writes in the volatile cache that survive: lost (none), kept
+(all), prefix (all up to a certain write), newest (only the last one), random. SEED selects one of
+the possible outcomes.
 """
 
 
@@ -27,18 +28,18 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "log", type=Path, metavar="LOG", help="written by `steady-lab boot --write-log LOG`"
+        "log", type=Path, metavar="LOG", help="write log of `steady-lab boot --write-log LOG`"
     )
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--plan", type=positive_int, metavar="COUNT",
                         help="print COUNT cuts, spread over writes and flushes")  # fmt: skip
     action.add_argument("--cut", type=_cut, metavar="TIME:FATE:SEED",
-                        help="rebuild the card as this cut leaves it; needs --image")  # fmt: skip
+                        help="rebuild the card after this cut (needs --image)")  # fmt: skip
     parser.add_argument(
-        "--image", type=Path, metavar="FILE", help="with --cut: write the card here"
+        "--image", type=Path, metavar="FILE", help="with --cut, write the card to FILE"
     )
     parser.add_argument("--base", type=Path, metavar="FILE",
-                        help="with --cut: the card before the log began [all zeroes]")  # fmt: skip
+                        help="with --cut, the card before the log began [all zeroes]")  # fmt: skip
     parser.set_defaults(func=lambda arguments: _run(parser, arguments))
 
 

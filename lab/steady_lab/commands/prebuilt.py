@@ -20,20 +20,22 @@ KERNELS = {
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command `prebuilt`."""
     prebuilt = subparsers.add_parser(
-        "prebuilt", help="take compiled kernels and `steady` to another machine, or from one"
+        "prebuilt", help="move compiled kernels and `steady` to or from another machine"
     )
     actions = prebuilt.add_subparsers(required=True, metavar="ACTION")
-    packing = actions.add_parser("pack", help="write them to FILE (tar.xz), built if need be")
+    packing = actions.add_parser(
+        "pack", help="build kernels and `steady` if needed, and write them to FILE (tar.xz)"
+    )
     packing.add_argument(
         "--for",
         dest="purpose",
         choices=tuple(KERNELS),
         default="demo",
-        help="demo: one kernel; test: the four of make test [%(default)s]",
+        help="demo: one kernel; test: the four kernels of make test [%(default)s]",
     )
     packing.set_defaults(func=_pack)
     unpacking = actions.add_parser(
-        "unpack", help="put what FILE has of this clone's sources into the cache"
+        "unpack", help="put the builds in FILE that match this clone's sources into the cache"
     )
     unpacking.set_defaults(func=_unpack)
     for action in (packing, unpacking):

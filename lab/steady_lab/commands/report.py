@@ -25,7 +25,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--screenshot",
         type=Path,
         metavar="FILE.png",
-        help="also write a picture of the figure that FILE is named after (needs chromium)",
+        help="also write a picture of the figure with the name of FILE (needs chromium)",
     )
     parser.add_argument(
         "--trace",

@@ -26,7 +26,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         nargs="?",
         const=BUILD,
         metavar="DIR",
-        help="first copy the results in this build directory into the records [build]",
+        help="first copy the results in the build directory DIR into the records [build]",
     )
     source.add_argument(
         "--check", action="store_true", help="only check whether pages and pictures are up to date"

@@ -15,44 +15,48 @@ from steady_lab.root.root import build_root, guest_root, services_root
 def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the subcommand to the command line."""
     root = subparsers.add_parser(
-        "root", help="the lab's own Debian 12: unpack it, build in it, pin its packages"
+        "root", help="unpack the lab's own Debian 12, build in it, or pin its packages"
     )
     actions = root.add_subparsers(required=True, metavar="ACTION")
     build = actions.add_parser(
-        "build", help="download and unpack it, once; print its two root directories"
+        "build", help="download and unpack Debian once, and print its two root directories"
     )
     build.add_argument(
         "--for",
         dest="architecture",
         choices=(NATIVE, "arm64"),
         default=NATIVE,
-        help="for guests of this architecture, by Debian's name [%(default)s]",
+        help="architecture of the guests, by its Debian name [%(default)s]",
     )
     build.set_defaults(func=_build)
-    steady = actions.add_parser("steady", help="build the command `steady` in it; print its path")
+    steady = actions.add_parser(
+        "steady", help="build the command `steady` in the lab's Debian, and print its path"
+    )
     steady.add_argument(
         "--for",
         dest="architecture",
         choices=(NATIVE, *RUST_TARGETS),
         default=NATIVE,
-        help="the architecture, by Debian's name [%(default)s]",
+        help="architecture, by its Debian name [%(default)s]",
     )
     steady.set_defaults(func=_steady)
-    capi = actions.add_parser("capi", help="build the C interface in it, and install it into DIR")
-    capi.add_argument("folder", metavar="DIR", type=Path, help="below it: usr/lib, usr/include")
+    capi = actions.add_parser(
+        "capi", help="build the C interface in the lab's Debian, and install it into DIR"
+    )
+    capi.add_argument("folder", metavar="DIR", type=Path, help="parent of usr/lib and usr/include")
     capi.set_defaults(func=_capi)
     scraper = actions.add_parser(
-        "prometheus", help="unpack Prometheus for the tests, once; print its folder"
+        "prometheus", help="unpack Prometheus for the tests once, and print its directory"
     )
     scraper.set_defaults(func=_prometheus)
     services = actions.add_parser(
         "services",
-        help="unpack systemd and udev for the tests, once; print its folder",
+        help="unpack systemd and udev for the tests once, and print their directory",
     )
     services.set_defaults(func=_services)
     lock = actions.add_parser(
         "lock",
-        help=f"resolve the packages in the current archive and write {LOCK.name}; changes results",
+        help=f"resolve the packages in the current archive and write {LOCK.name} (changes results)",
     )
     lock.set_defaults(func=_lock)
 

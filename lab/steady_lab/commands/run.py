@@ -20,18 +20,18 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "run",
         help="run figures in the lab and check their claims",
         description="Boots every variant of the figures, writes results/NAME.json and NAME.csv in "
-        "the build directory, and evaluates the checks. Finished boots are kept and not repeated. "
-        f"Results of kernels other than {RELEASES[0]} are in a subdirectory.",
-        epilog="Exit status: 0 all checks hold, 1 a boot or a check failed, 130 interrupted.",
+        "the build directory, and evaluates the checks. Keeps finished boots, and does not repeat "
+        f"them. Results of kernels other than {RELEASES[0]} are in a subdirectory.",
+        epilog="Exit status: 0 all checks hold; 1 a boot or a check failed; 130 interrupted.",
     )
     parser.add_argument(
         "figures",
         nargs="+",
         metavar="FIGURE",
-        help="figure, or one panel as FIGURE-PANEL; name in experiments/figures, or file",
+        help="figure, or one panel as FIGURE-PANEL: a name in experiments/figures, or a file",
     )
     parser.add_argument("--jobs", type=_jobs, default=JOBS_DEFAULT, metavar="N",
-                        help="parallel boots on this machine [%(default)s]")  # fmt: skip
+                        help="number of parallel boots on this machine [%(default)s]")  # fmt: skip
     add_on_argument(parser)
     parser.add_argument("--only", metavar="VARIANT", help="boot only this variant")
     parser.add_argument("--fresh", action="store_true", help="repeat finished boots")

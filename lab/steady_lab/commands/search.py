@@ -25,22 +25,25 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Add the command `search`."""
     parser = subparsers.add_parser(
         "search",
-        help="random workloads, knobs, faults and power cuts against what must always hold",
-        description="Boots random cases. What breaks an invariant is shrunk and printed as one "
-        "line of JSON, also into search/found.jsonl in the build directory.",
-        epilog="Exit status: 0 nothing found, 1 an error, 3 something was found, 130 interrupted.",
+        help="test invariants with random workloads, knobs, faults and power cuts",
+        description="Boots random cases. Shrinks each case that breaks an invariant, and prints it "
+        "as one line of JSON, also to search/found.jsonl in the build directory.",
+        epilog="Exit status: 0 nothing found; 1 failure; 3 a broken invariant; 130 interrupted.",
     )
     parser.add_argument("--cases", type=positive_int, metavar="N",
-                        help=f"so many cases [{CASES_DEFAULT}, without --seconds]")  # fmt: skip
+                        help=f"number of cases [{CASES_DEFAULT}, without --seconds]")  # fmt: skip
     parser.add_argument(
-        "--seconds", type=seconds, metavar="S", help="begin no case after S seconds"
+        "--seconds", type=seconds, metavar="S", help="start no case after S seconds"
     )
     parser.add_argument("--seed", type=random_seed, default=1, metavar="N",
-                        help="of the first case; each next one adds 1 [%(default)s]")  # fmt: skip
-    parser.add_argument("--replay", metavar="LINE", help="only this case, not shrunk")
+                        help="seed of the first case; each next case adds 1 "
+                        "[%(default)s]")  # fmt: skip
+    parser.add_argument("--replay", metavar="LINE", help="run only this case, without shrinking it")
     parser.add_argument("--jobs", type=positive_int, default=JOBS_DEFAULT, metavar="N",
-                        help="parallel boots on this machine [%(default)s]")  # fmt: skip
-    parser.add_argument("--kernel", choices=RELEASES, default=RELEASES[0])
+                        help="number of parallel boots on this machine [%(default)s]")  # fmt: skip
+    parser.add_argument(
+        "--kernel", choices=RELEASES, default=RELEASES[0], help=f"kernel release [{RELEASES[0]}]"
+    )
     add_on_argument(parser)
     add_build_argument(parser)
     parser.set_defaults(func=_run)

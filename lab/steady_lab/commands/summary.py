@@ -16,18 +16,18 @@ from steady_lab.paths import PROJECT
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands `summary` and `readme`."""
-    summary = subparsers.add_parser("summary", help="print figures' tables, checks and conclusions")
+    summary = subparsers.add_parser("summary", help="print figure tables, checks and conclusions")
     summary.add_argument("figures", nargs="+", metavar="FIGURE", help="name or file of a figure")
     add_build_argument(summary)
     summary.set_defaults(func=_summary)
-    readme = subparsers.add_parser("readme", help="update the figures' tables in a Markdown file")
+    readme = subparsers.add_parser("readme", help="update the figure tables in a Markdown file")
     readme.add_argument(
         "file",
         nargs="?",
         type=Path,
         default=PROJECT / "README.md",
         metavar="FILE",
-        help="page with figure marks [README.md]",
+        help="Markdown file with figure marks [README.md]",
     )
     add_build_argument(readme)
     readme.add_argument(

@@ -76,7 +76,7 @@ def transfer_us(spec: DeviceSpec, op: str, kib: int) -> float:
     values = spec.values
     if values["units"] > 1 and kib > values["stripe_kib"]:
         raise SpecError(
-            f"{spec.name}: stripe_kib = {values['stripe_kib']}: must be {kib} at least, so that "
+            f"{spec.name}: stripe_kib = {values['stripe_kib']}: must be at least {kib}, so that "
             "the request is on one unit"
         )
     fixed_ns = values[f"{op}_base_ns"] + values[f"{op}_jump_ns"]

@@ -69,7 +69,7 @@ def take_check(table: Table, workload: Workload, alone: Alone | None) -> Check:
     reason = table.text("reason", default="")
     reproduced = table.flag("reproduced") if table.has("reproduced") else True
     if not reproduced and (paper is None or not reason):
-        raise table.fail("reproduced", "false only beside what the paper found, and a reason")
+        raise table.fail("reproduced", "false only with the paper's value and a reason")
     table.close()
     return Check(name, text, quantity, low, high, paper, reason, reproduced)
 

@@ -3,7 +3,7 @@
 
 A finished boot is a work folder with record.json and boot.json; the latter holds the key (a
 hash of everything that decides the result) and the record's hash. As long as both match,
-the boot is never run again; anything else in the folder is discarded and run anew.
+the boot is never run again; anything else in the folder is discarded and run again.
 """
 
 from __future__ import annotations

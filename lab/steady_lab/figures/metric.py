@@ -3,7 +3,7 @@
 
 A name is class, dot, statistic, unit last. Classes are those of I/O, and three of waiting:
 `blocked`, real-time requests that waited in the scheduler for background; `over`, those that waited
-longer than it promises; `unguarded`, those for background that its promise does not cover.
+longer than the bound; `unguarded`, those for background that its bound does not cover.
 Latencies are stored in nanoseconds and shown in milliseconds; throughput is in MiB/s in both
 places.
 """
@@ -18,7 +18,7 @@ CLASS_WORDS = {
     "bg": "background",
     "total": "total",
     "blocked": "blocked by background",
-    "over": "blocked for longer than promised",
+    "over": "blocked for longer than the bound",
     "unguarded": "blocked by unguarded background",
 }
 LATENCIES = {

@@ -150,7 +150,7 @@ def take_quantity(table: Table, workload: Workload, alone: Alone | None = None) 
     kind = table.choice("kind", KINDS)
     if kind == "left":
         if alone is None:
-            raise table.fail("kind", "another than left: the figure has no [alone]")
+            raise table.fail("kind", "other than left: the figure has no [alone]")
         return Left(take_variant(table, workload), table.point("point", workload.points), alone)
     metric = take_metric(table, "metric")
     if kind == "ratio":
@@ -163,7 +163,7 @@ def take_quantity(table: Table, workload: Workload, alone: Alone | None = None) 
     if kind == "spread":
         return Spread(variant, points, metric)
     if not all(isinstance(point, int) for point in points):
-        raise table.fail("kind", "another than lowest: the sweep's values are no numbers")
+        raise table.fail("kind", "other than lowest: the sweep's values are not numbers")
     return Lowest(variant, points, metric)
 
 

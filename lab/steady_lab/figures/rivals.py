@@ -122,4 +122,4 @@ def _refuse_unexplained(figure: Figure, places: Sequence[Place]) -> None:
     used = {place.reason for place in free}
     idle = [reason.text for reason in figure.rivals if reason.text not in used]
     if idle:
-        raise LabError(f"{figure.name}: [[rival]] for what is not better: {idle}")
+        raise LabError(f"{figure.name}: [[rival]] is not better: {idle}")

@@ -90,7 +90,7 @@ def _put(raw: dict[str, Any], key: str, value: int | str, where: str) -> None:
     place = raw.get(table) if table in SET_TABLES else None
     if not isinstance(place, dict) or last not in place:
         raise SpecError(
-            f"{where}: [set] {key} = {value!r}: the key must be one that the workload has of "
+            f"{where}: [set] {key} = {value!r}: the key must be one of the workload's "
             f"{', '.join(f'{table}.KEY' for table in SET_TABLES)}"
         )
     place[last] = value

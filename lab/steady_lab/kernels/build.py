@@ -164,10 +164,10 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def whole_files_only(tree: Path) -> Iterator[None]:
-    """Start anew in a tree where make was killed or lost power: it may have left parts of files."""
+    """Start over in a tree where make was killed or lost power: some files may be parts."""
     running = tree / NOT_WHOLE
     if running.exists():
-        print(f"starting anew in {tree}: what was begun there was killed", flush=True)
+        print(f"starting again in {tree}: an earlier build there was killed", flush=True)
         empty(tree)
     running.touch()
     try:

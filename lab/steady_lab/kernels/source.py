@@ -110,8 +110,8 @@ def _user_tree(tree: Path) -> KernelSource:
         raise LabError(f"--source {tree}: not a kernel tree (no Makefile or no arch/um in it)")
     if (tree / ".config").exists() or (tree / "include" / "config").exists():
         raise LabError(
-            f"--source {tree}: was built in place, which out-of-tree builds refuse. "
-            f"Clean it first: make -C {tree} mrproper"
+            f"--source {tree}: was built in place, which out-of-tree builds reject "
+            f"(clean it first: make -C {tree} mrproper)"
         )
     return KernelSource(tree, _tree_signature(tree), name=str(tree), release=_release(tree))
 

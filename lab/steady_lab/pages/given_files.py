@@ -22,7 +22,7 @@ def read_given(option: str, path: Path, schema: str, command: str) -> tuple[dict
     except OSError as error:
         raise LabError(f"{option} {path}: {error.strerror}") from error
     except ValueError as error:
-        raise LabError(f"{option} {path}: is no JSON: {error}") from error
+        raise LabError(f"{option} {path}: not JSON: {error}") from error
     found = document.get("schema") if isinstance(document, dict) else None
     if found != schema:
         raise LabError(

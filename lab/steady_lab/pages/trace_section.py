@@ -48,7 +48,7 @@ def _read(path: Path) -> TraceSection:
     try:
         return make_trace_section(path.stem, document, content)
     except (KeyError, TypeError) as error:
-        raise LabError(f"--trace {path}: is no complete {SCHEMA} record: {error}") from error
+        raise LabError(f"--trace {path}: not a complete {SCHEMA} record: {error}") from error
 
 
 def make_trace_section(name: str, document: dict[str, Any], content: bytes) -> TraceSection:

@@ -74,10 +74,10 @@ def found_text(report: TuneReport) -> str:
     values = f"{knobs_text(report, point.knobs)}, with {_figures_text(report, point)}"
     if not report.pick:
         return f"No pick: no measured candidate keeps the limit; {values} comes nearest."
-    return f"Picked: {values}.{_doubt_text(report, point)}"
+    return f"Picked: {values}.{_certainty_text(report, point)}"
 
 
-def _doubt_text(report: TuneReport, point: TunePoint) -> str:
+def _certainty_text(report: TuneReport, point: TunePoint) -> str:
     if point.is_certain is not False:
         return ""
     if not all(each.has_interval for each in (point, report.none) if each):
@@ -114,7 +114,7 @@ def label_text(report: TuneReport, point: TunePoint) -> str:
 
 
 def flaw_texts(report: TuneReport) -> list[str]:
-    """Return what makes the result doubtful."""
+    """Return what weakens the result."""
     flaws = []
     tail = quantile_name(report.goal.quantile_percent)
     short = sum(not point.has_interval for point in report.measurements)

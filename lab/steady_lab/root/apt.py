@@ -252,7 +252,8 @@ def debian_mirror() -> str:
         mirrors = re.findall(r'^DEF_MIRROR="(\S*/debian)"$', DEBOOTSTRAP.read_text(), re.MULTILINE)
     if not mirrors or not KEYRING.is_file():
         raise LabError(
-            "where is Debian's archive? This system's apt does not name it. Install debootstrap, "
-            "which does, or set STEADYIO_DEBIAN_MIRROR to its URL; and debian-archive-keyring."
+            "Debian's archive: not named by this system's apt, or debian-archive-keyring is missing"
+            " (install debian-archive-keyring, and debootstrap, which names the archive, or set"
+            " STEADYIO_DEBIAN_MIRROR to its URL)"
         )
     return mirrors[0]

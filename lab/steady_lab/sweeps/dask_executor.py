@@ -19,15 +19,15 @@ from steady_lab.errors import LabError
 from steady_lab.figures.boot import Boot, failure
 from steady_lab.figures.boot_board import BootBoard
 from steady_lab.figures.executor import REDRAW_INTERVAL_S
+from steady_lab.sweeps.bundle import lab_digest, names_below, pack_bytes, unpack_bytes
 from steady_lab.sweeps.depot import Depot, Porter
-from steady_lab.sweeps.errand import Errand, Outcome, run_errand
-from steady_lab.sweeps.parcel import lab_digest, names_below, pack_bytes, unpack_bytes
+from steady_lab.sweeps.remote_job import Outcome, RemoteJob, run_remote_job
 from steady_lab.sweeps.ship import Shipping
 from steady_lab.targets.target import BootError, Part
 from steady_lab.targets.uml import Uml
 
 CONNECT_TIMEOUT_S = 5
-# Larger inputs of a boot are shipped once per machine, as parcels.
+# Larger inputs of a boot are shipped once per machine, as bundles.
 INPUT_BYTES_MAX = 1 << 20
 # What fails without being the boot's fault is tried on so many further machines.
 RETRIES = 2
@@ -104,7 +104,10 @@ class _Sweep:
         boot.prepare()
         # Named by its content: what several clients want at a time runs once.
         future = self._client.submit(
-            run_errand, errand_of(boot, self._shipping), key=f"boot-{boot.key}", retries=RETRIES
+            run_remote_job,
+            remote_job_of(boot, self._shipping),
+            key=f"boot-{boot.key}",
+            retries=RETRIES,
         )
         self._given[future] = boot
         self._board.started(boot)
@@ -140,7 +143,7 @@ class _Sweep:
         return outcome.result.wall_s if outcome.result else 0.0
 
 
-def errand_of(boot: Boot, shipping: Shipping) -> Errand:
+def remote_job_of(boot: Boot, shipping: Shipping) -> RemoteJob:
     """Return what a worker is sent for a prepared boot, with its parts brought there."""
     if not isinstance(boot.target, Uml):
         raise LabError(f"{boot.label}: only User Mode Linux boots on other machines")
@@ -149,7 +152,7 @@ def errand_of(boot: Boot, shipping: Shipping) -> Errand:
     sizes = {name: (work / name).lstat().st_size for name in names}
     large = [name for name in names if sizes[name] > INPUT_BYTES_MAX]
     guest = boot.target.guest(boot.request)
-    return Errand(
+    return RemoteJob(
         lab=lab_digest(),
         guest=guest,
         request=replace(boot.request, work=work.absolute()),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Who has which parcel, and who may fetch it from whom: a plugin of Dask's scheduler.
+"""Who has which bundle, and who may fetch it from whom: a plugin of Dask's scheduler.
 
-The scheduler's machine has every parcel of a sweep; each worker that has fetched one gives it on,
+The scheduler's machine has every bundle of a sweep; each worker that has fetched one gives it on,
 so their number doubles. A machine serves few at a time: the others wait instead of sharing its
 bandwidth, and so become sources themselves soon.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 from distributed import Scheduler, SchedulerPlugin, Worker, WorkerPlugin
 
-from steady_lab.sweeps.parcel import archive, parcels
+from steady_lab.sweeps.bundle import archive, bundles
 
 PIECE_BYTES = 4 << 20
 SERVED_MAX = 2
@@ -28,7 +28,7 @@ async def piece_of(digest: str, offset: int) -> bytes:
 
 
 class Depot(SchedulerPlugin):
-    """Answers clients that bring parcels and workers that look for them."""
+    """Answers clients that bring bundles and workers that look for them."""
 
     name = "steady-depot"
     idempotent = True
@@ -60,8 +60,8 @@ class Depot(SchedulerPlugin):
 
     async def bring(self, digest: str, sender: str, offset: int, data: bytes, last: bool) -> None:
         """Take a piece from a client; `sender` tells clients apart that bring the same."""
-        parcels().mkdir(parents=True, exist_ok=True)
-        path = parcels() / f".{digest}.{Path(sender).name}"
+        bundles().mkdir(parents=True, exist_ok=True)
+        path = bundles() / f".{digest}.{Path(sender).name}"
         with path.open("r+b" if offset else "wb") as stream:
             stream.seek(offset)
             stream.write(data)
@@ -87,7 +87,7 @@ class Depot(SchedulerPlugin):
 
 
 class Porter(WorkerPlugin):
-    """Lets other workers read the parcels that this one has."""
+    """Lets other workers read the bundles that this one has."""
 
     name = "steady-porter"
     idempotent = True

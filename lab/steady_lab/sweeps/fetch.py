@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""How a worker gets a parcel that its machine's cache lacks, before its first boot with it."""
+"""How a worker gets a bundle that its machine's cache lacks, before its first boot with it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from distributed import Worker
 from distributed.utils import sync
 
 from steady_lab.errors import LabError
+from steady_lab.sweeps.bundle import archive, bundles, locked, unfinished, unpack
 from steady_lab.sweeps.depot import SCHEDULER
-from steady_lab.sweeps.parcel import archive, locked, parcels, unfinished, unpack
 
 RETRY_INTERVAL_S = 0.2
 # From the first question on; a thousand machines have everything in far less.
@@ -26,7 +26,7 @@ def obtain(worker: Worker, digest: str) -> Path:
     Raises LabError when no machine gives it.
     """
     with locked(digest):
-        if not (parcels() / digest).is_dir() and not archive(digest).is_file():
+        if not (bundles() / digest).is_dir() and not archive(digest).is_file():
             start_s = time.monotonic()
             with unfinished(archive(digest)) as path:
                 source = sync(worker.loop, _fetch, worker, digest, path)
@@ -58,7 +58,7 @@ async def _fetch(worker: Worker, digest: str, path: Path) -> str:
         finally:
             taker = worker.address if arrived else None
             await worker.scheduler.steady_fetched(digest=digest, source=source, worker=taker)
-    raise LabError(f"no machine gave {digest} within {WAIT_S_MAX:g} s: start the sweep again")
+    raise LabError(f"no machine sent {digest} within {WAIT_S_MAX:g} s: start the sweep again")
 
 
 async def _copy(worker: Worker, digest: str, source: str, path: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""How parcels get from the client to the scheduler's machine, from where workers fetch them."""
+"""How bundles get from the client to the scheduler's machine, from where workers fetch them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from distributed import Client
 
 from steady_lab.errors import LabError
 from steady_lab.progress import Progress
+from steady_lab.sweeps.bundle import archive, pack
 from steady_lab.sweeps.depot import PIECE_BYTES
-from steady_lab.sweeps.parcel import archive, pack
 from steady_lab.targets.target import BootRequest, Part
 from steady_lab.targets.uml_guest import UmlGuest
 
 
 class Shipping:
-    """Brings each parcel once, if the scheduler's machine lacks it."""
+    """Brings each bundle once, if the scheduler's machine lacks it."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

@@ -120,7 +120,7 @@ def _judge(
         seen = guest.last_seen()
         raise RunError(
             f"still running after {request.timeout_s:g} s, the wall time limit; a loop that never "
-            "waits would make the guest's clock stand still (docs/reference/steady-lab.md)\n"
+            "waits would stop the guest's clock (docs/reference/steady-lab.md)\n"
             f"{seen and f'last seen: {seen}'}\n"
             f"output so far:\n{_tail(output)}\n{_tail(log)}\n{where}"
         )

@@ -168,7 +168,7 @@ class Qemu:
         except BootError as error:
             if not any(fault in str(error) for fault in EMULATION_FAULTS):
                 raise
-            print(f"steady-lab: QEMU's fault, once more: {error}", file=sys.stderr)
+            print(f"steady-lab: QEMU failed, trying again: {error}", file=sys.stderr)
             return run()
 
 

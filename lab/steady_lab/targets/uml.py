@@ -73,7 +73,7 @@ class Uml:
 
     `wrapper` is a command that runs the kernel, given to it as further arguments; folders are for
     it where the guest has them.
-    `on_standstill` is called for a guest whose clock stands still; the boot continues.
+    `on_standstill` is called for a guest whose clock stops; the boot continues.
     """
 
     kernel: LabKernel

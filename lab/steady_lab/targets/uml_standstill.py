@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Detect a guest whose clock stands still while its CPU is busy, and report what runs there.
+"""Detect a guest whose clock stops while its CPU is busy, and report what runs there.
 
 In virtual time a program that never sleeps stops the clock for the whole guest, so no timer that
 others wait for expires. From outside this looks like a slow boot. A long computation, such as a
@@ -25,9 +25,9 @@ CALL_SHARE_MIN = 0.1
 
 @dataclass(frozen=True)
 class Limit:
-    """The clock stands still if it gains less than `rate_max` over `busy_s` of CPU time.
+    """The clock stops if it gains less than `rate_max` over `busy_s` of CPU time.
 
-    CPU time, not wall time: a guest that gets no processor stands still too.
+    CPU time, not wall time: a guest that gets no processor stops too.
     """
 
     busy_s: float
@@ -93,7 +93,7 @@ class Standstill:
 
     def _words(self, seen: Seen, gained_ns: int, busy_s: float) -> str:
         return (
-            "the guest's clock stands still while its CPU is busy: "
+            "the guest's clock stops while its CPU is busy: "
             f"{_most(seen, call_names(self._kernel))}, "
             f"{gained_ns / 1000:.0f} us of virtual time in {busy_s:.0f} s"
         )

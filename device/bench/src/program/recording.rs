@@ -76,11 +76,11 @@ pub fn changes(text: &str) -> Result<ClassResult, String> {
 }
 
 fn finished(text: &str) -> Result<Found, String> {
-    let not_read = |error: serde_json::Error| format!("is no {RESULT_SCHEMA}: {error}");
+    let not_read = |error: serde_json::Error| format!("not a {RESULT_SCHEMA} result: {error}");
     let Head { schema, ended } = serde_json::from_str(text).map_err(not_read)?;
     if schema != RESULT_SCHEMA || ended != "finished" {
         return Err(format!(
-            "schema \"{schema}\", ended \"{ended}\"; wanted \"{RESULT_SCHEMA}\", \"finished\""
+            "schema \"{schema}\", ended \"{ended}\": must be \"{RESULT_SCHEMA}\", \"finished\""
         ));
     }
     serde_json::from_str(text).map_err(not_read)
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn what_did_not_end_well_or_is_no_recording_is_refused() {
         for (key, value, says) in [
-            ("ended", json!("full"), "ended \"full\"; wanted"),
+            ("ended", json!("full"), "ended \"full\": must be"),
             ("schema", json!("steadyio.bench/1"), "schema \"steadyio.bench/1\""),
             ("caller", json!({"call": "append"}), "missing field `calls`"),
         ] {
@@ -162,6 +162,6 @@ mod tests {
             let said = caller(&wrong.to_string()).unwrap_err();
             assert!(said.contains(says), "{said}");
         }
-        assert!(caller("{").unwrap_err().starts_with("is no steadyio.recording/1: "));
+        assert!(caller("{").unwrap_err().starts_with("not a steadyio.recording/1 result: "));
     }
 }

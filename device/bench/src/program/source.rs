@@ -174,8 +174,8 @@ mod tests {
             ("bg=dd:none-*", "/none-*: no such file"),
             ("bg=dd:*", "/dd.txt: has no line"),
             ("bg=dd:gone/*", "/gone/*: No such file"),
-            ("rt=sysbench:dd.txt", "/dd.txt: is no report of sysbench"),
-            ("rt=recording:dd.txt", "/dd.txt: is no steadyio.recording/1"),
+            ("rt=sysbench:dd.txt", "/dd.txt: not a sysbench report"),
+            ("rt=recording:dd.txt", "/dd.txt: not a steadyio.recording/1 result"),
         ] {
             let said = class(dir.path(), source).unwrap_err().to_string();
             assert!(said.contains(says), "{said}");

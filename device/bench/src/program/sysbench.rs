@@ -42,7 +42,7 @@ fn behind<T: FromStr>(text: &str, label: &str) -> Result<T, String> {
     let rest = text.lines().find_map(|line| line.trim_start().strip_prefix(label));
     let word = rest.and_then(|rest| rest.split_whitespace().next());
     let value = word.and_then(|word| word.parse().ok());
-    value.ok_or_else(|| format!("is no report of sysbench: no value behind \"{label}\""))
+    value.ok_or_else(|| format!("not a sysbench report: no value after \"{label}\""))
 }
 
 /// Latency in ns and count of a line such as `9.560 |************ 94`.

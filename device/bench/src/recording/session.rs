@@ -82,7 +82,7 @@ pub enum SessionError {
     #[error("recipe {0} needs an end: give --total or --duration")]
     Endless(Recipe),
     /// Not for its limit.
-    #[error("cannot lock the process into memory: {0}; --no-lock does without")]
+    #[error("cannot lock memory: {0} (use --no-lock to run without it)")]
     Lock(io::Error),
     /// Scheduling of the caller.
     #[error("cannot run the caller {wanted}: {why}")]
@@ -150,8 +150,8 @@ pub struct Watch<'a> {
 }
 
 const NOT_LOCKED: &str = "rings and blocks are locked into memory, but not the rest of the process: the limit (ulimit \
-     -l, or LimitMEMLOCK= in a systemd unit) is below what it has mapped; page faults may delay \
-     the caller";
+     -l, or LimitMEMLOCK= in a systemd unit) is below its mapped size; page faults may delay the \
+     caller";
 
 /// What the watching thread waits for.
 enum Event {

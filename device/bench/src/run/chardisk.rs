@@ -14,7 +14,7 @@ pub enum ChardiskError {
     Partition(String),
     #[error(transparent)]
     Take(#[from] TakeError),
-    #[error("given back, but the block device is not there")]
+    #[error("card released, but its block device did not reappear")]
     Lost(#[from] DeviceError),
 }
 

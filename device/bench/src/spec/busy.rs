@@ -32,7 +32,7 @@ pub fn check(workload: &Workload) -> Result<(), SpecError> {
     let has_arrivals = workload.job.iter().any(|job| job.arrivals.is_some());
     match workload.busy.first() {
         Some(busy) if !has_arrivals => Err(SpecError(format!(
-            "busy {}: needs a job with arrivals, whose latency it is to spoil",
+            "busy {}: needs a job with arrivals, whose latency it disturbs",
             busy.name
         ))),
         _ => Ok(()),

@@ -101,9 +101,7 @@ fn check_filesystem(workload: &Workload) -> Result<(), SpecError> {
     for job in &workload.job {
         let name = &job.name;
         let Some(file) = &job.file else {
-            return refuse(format!(
-                "job {name}: file is missing: with a [filesystem] it is needed"
-            ));
+            return refuse(format!("job {name}: file is missing: needed with a [filesystem]"));
         };
         if file.grow && !matches!(job.op, Op::Write) {
             let op = job.op.word();
@@ -179,7 +177,7 @@ fn check_variant(variant: &Variant, workload: &Workload) -> Result<(), SpecError
     }
     for key in &variant.optional {
         if !variant.knobs.contains_key(key) {
-            return refuse(format!("variant {name}: optional \"{key}\": is none of its knobs"));
+            return refuse(format!("variant {name}: optional \"{key}\": not one of its knobs"));
         }
     }
     Ok(())
@@ -193,7 +191,7 @@ fn check_chardisk(variant: &Variant, workload: &Workload) -> Result<(), SpecErro
     }
     if variant.kworkers_fifo.is_some() {
         return refuse(format!(
-            "variant {name}: kworkers_fifo: no worker of the kernel ends I/Os of a chardisk"
+            "variant {name}: kworkers_fifo: no kernel worker completes I/Os of a chardisk"
         ));
     }
     match workload.job.iter().find(|job| job.depth > 1) {

@@ -20,7 +20,7 @@ fn values_out_of_range_are_refused() {
         (
             "period_us = 1_000",
             "period_us = 1_000\njitter_us = 501",
-            "jitter_us = 501: must be half",
+            "jitter_us = 501: must be at most half",
         ),
         ("kib = 4", "kib = 4\ndurable = true", "durable: only with op = \"write\""),
         ("name = \"a\"", "name = \"\"", "name of task = \"\": must be 1 to 64"),
@@ -36,7 +36,7 @@ fn values_out_of_range_are_refused() {
 
 #[test]
 fn two_tasks_of_one_name_are_refused() {
-    assert!(refused(&format!("{TASK}{TASK}")).contains("task a: there are two of this name"));
+    assert!(refused(&format!("{TASK}{TASK}")).contains("task a: name appears twice"));
 }
 
 #[test]

@@ -24,7 +24,7 @@ const STORE: &str = "a store of steadyio_store_open()";
 /// # Safety
 /// As [`string`].
 unsafe fn path(pointer: *const c_char) -> Result<PathBuf, Error> {
-    // SAFETY: the caller's promise.
+    // SAFETY: upheld by the caller.
     let text = unsafe { string("path", pointer)? };
     let missing = || Error::invalid("path", "NULL", "must be a device or a file");
     text.map(PathBuf::from).ok_or_else(missing)
@@ -43,15 +43,15 @@ pub unsafe extern "C" fn steadyio_store_create(
     guard(|| {
         let options = match options.is_null() {
             true => CStoreOptions::default(),
-            // SAFETY: the caller's promise.
+            // SAFETY: upheld by the caller.
             false => unsafe { input("options", options)? },
         };
         // Before anything is overwritten.
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         unsafe { set("store", handle, std::ptr::null_mut)? };
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         let made = StoreHandle::create(&unsafe { self::path(path)? }, &options)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         unsafe { set("store", handle, || Box::into_raw(Box::new(made)))? };
         Ok(Status::Ok)
     })
@@ -68,9 +68,9 @@ pub unsafe extern "C" fn steadyio_store_open(
     handle: *mut *mut StoreHandle,
 ) -> c_int {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         let opened = StoreHandle::open(&unsafe { self::path(path)? }, flags)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         unsafe { set("store", handle, || Box::into_raw(Box::new(opened)))? };
         Ok(Status::Ok)
     })
@@ -87,7 +87,7 @@ pub unsafe extern "C" fn steadyio_store_add(
     options: *const CExtentOptions,
 ) -> c_int {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         let (handle, options) =
             unsafe { (reference("store", handle, STORE)?, input("options", options)?) };
         let options = options.to_rust()?;
@@ -102,7 +102,7 @@ pub unsafe extern "C" fn steadyio_store_add(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steadyio_store_delete(handle: *const StoreHandle, id: u64) -> c_int {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         let handle = unsafe { reference("store", handle, STORE)? };
         Ok(handle.lock()?.delete(id).map(|()| Status::Ok)?)
     })
@@ -120,7 +120,7 @@ pub unsafe extern "C" fn steadyio_store_write(
     bytes: usize,
 ) -> c_int {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         let (handle, data) = unsafe {
             (reference("store", handle, STORE)?, bytes_of("data", data, "bytes", bytes)?)
         };
@@ -135,7 +135,7 @@ pub unsafe extern "C" fn steadyio_store_write(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steadyio_store_flush(handle: *const StoreHandle) -> c_int {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         let handle = unsafe { reference("store", handle, STORE)? };
         Ok(handle.lock()?.flush().map(|()| Status::Ok)?)
     })
@@ -153,7 +153,7 @@ pub unsafe extern "C" fn steadyio_store_unload(
     bytes: usize,
 ) -> c_int {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         let (handle, data) = unsafe {
             (reference("store", handle, STORE)?, bytes_of("data", data, "bytes", bytes)?)
         };
@@ -174,19 +174,23 @@ pub unsafe extern "C" fn steadyio_store_load(
     bytes: *mut u64,
 ) -> c_int {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         let handle = unsafe { reference("store", handle, STORE)? };
         if buffer.is_null() {
             return Err(Error::invalid("buffer", "NULL", "must be memory for the contents"));
         }
         if isize::try_from(buffer_bytes).is_err() {
-            return Err(Error::invalid("buffer_bytes", buffer_bytes, "no object is so long"));
+            return Err(Error::invalid(
+                "buffer_bytes",
+                buffer_bytes,
+                "must be at most PTRDIFF_MAX",
+            ));
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         let buffer = unsafe { slice::from_raw_parts_mut(buffer.cast(), buffer_bytes) };
         let length = handle.lock()?.load(id, buffer)?;
         if !bytes.is_null() {
-            // SAFETY: the caller's promise.
+            // SAFETY: upheld by the caller.
             unsafe { bytes.write(length as u64) };
         }
         Ok(Status::Ok)
@@ -199,7 +203,7 @@ pub unsafe extern "C" fn steadyio_store_load(
 /// As [`steadyio_store_create`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn steadyio_store_check(handle: *const StoreHandle, id: u64) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: upheld by the caller.
     guard(|| unsafe { reference("store", handle, STORE)? }.check(id))
 }
 
@@ -214,9 +218,9 @@ pub unsafe extern "C" fn steadyio_store_extent(
     extent: *mut CExtent,
 ) -> c_int {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         let found = unsafe { reference("store", handle, STORE)? }.extent(id)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         unsafe { output("extent", extent, found)? };
         Ok(Status::Ok)
     })
@@ -233,9 +237,9 @@ pub unsafe extern "C" fn steadyio_store_next(
     extent: *mut CExtent,
 ) -> c_int {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         let found = unsafe { reference("store", handle, STORE)? }.next(from_id)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         unsafe { output("extent", extent, found)? };
         Ok(Status::Ok)
     })
@@ -251,9 +255,9 @@ pub unsafe extern "C" fn steadyio_store_stats(
     stats: *mut CStoreStats,
 ) -> c_int {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         let found = unsafe { reference("store", handle, STORE)? }.stats()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: upheld by the caller.
         unsafe { output("stats", stats, found)? };
         Ok(Status::Ok)
     })

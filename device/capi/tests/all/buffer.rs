@@ -56,7 +56,7 @@ fn memory_is_mapped_and_its_uses_are_told() {
 fn wrong_arguments_are_named_and_leave_null() {
     let file = tempfile::tempfile_in("/dev/shm").unwrap();
     file.set_len(BYTES).unwrap();
-    for (bytes, says) in [(BYTES * 2, "has 65536 bytes only"), (1, "bytes = 1: must be a multiple")]
+    for (bytes, says) in [(BYTES * 2, "has only 65536 bytes"), (1, "bytes = 1: must be a multiple")]
     {
         let (status, buffer) = made(&file, bytes);
         assert_eq!((status, buffer.is_null()), (Status::Invalid as i32, true));
@@ -70,7 +70,7 @@ fn wrong_arguments_are_named_and_leave_null() {
         let status =
             steadyio_buffer_from_fd(file.as_raw_fd(), BYTES, c"/none".as_ptr(), &mut buffer);
         assert_eq!(status, Status::Failed as i32);
-        assert!(error().starts_with("/none: is no target"), "{}", error());
+        assert!(error().starts_with("/none: not a target"), "{}", error());
         let status = steadyio_buffer_from_fd(file.as_raw_fd(), BYTES, ptr::null(), ptr::null_mut());
         assert_eq!(status, Status::Invalid as i32);
         assert!(steadyio_buffer_data(ptr::null()).is_null());

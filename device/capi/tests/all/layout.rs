@@ -111,10 +111,10 @@ fn expected() -> Vec<String> {
     ));
     lines.extend(store());
     use Status::{
-        Failed, Full, Invalid, Lost, Ok, Panic, Refused, RingFull, State, Timeout, TooLong,
+        Failed, Full, Invalid, Lost, Ok, Panic, Rejected, RingFull, State, Timeout, TooLong,
     };
     let statuses =
-        [Ok, RingFull, TooLong, Timeout, Full, Lost, Refused, Invalid, State, Failed, Panic];
+        [Ok, RingFull, TooLong, Timeout, Full, Lost, Rejected, Invalid, State, Failed, Panic];
     let numbers = statuses.map(|status| (status as i32).to_string()).join(" ");
     lines.push(format!("statuses {numbers}"));
     lines

@@ -118,7 +118,7 @@ fn wrong_fields_are_named_with_what_is_allowed() {
         (|c| c.keep_by = 4, "config->keep_by = 4: must be 0 to 3, see steadyio.h"),
         (|c| c.when_full = 2, "config->when_full = 2: must be 0 to 1, see steadyio.h"),
         (|c| c.engine = 3, "config->engine = 3: must be 0 to 2, see steadyio.h"),
-        (|c| c.flags = 9, "config->flags = 0x9: unknown are 0x8, see enum steadyio_flags"),
+        (|c| c.flags = 9, "config->flags = 0x9: unknown flags 0x8 (see enum steadyio_flags)"),
         (|c| c.writer_io_class = 256, "config->writer_io_class = 256: must be at most 255"),
     ];
     for (break_it, text) in cases {
@@ -282,7 +282,7 @@ fn a_control_socket_answers_from_start_to_finish() {
         // SAFETY: valid pointers.
         unsafe {
             assert_eq!(steadyio_start(recorder), Status::Failed as c_int);
-            assert!(said().contains("is there, and is no socket"), "{}", said());
+            assert!(said().contains("exists and is not a socket"), "{}", said());
             steadyio_close(recorder);
         }
         assert!(!inside.exists());
@@ -311,7 +311,7 @@ fn an_incident_is_kept_once_and_under_a_name_that_a_file_can_have() {
             let kept = steadyio_keep_incident(recorder, name, 3_600_000, &raw mut covered_ms);
             assert_eq!(kept, 0, "{}", said());
             assert_eq!(keep(name, 1), Status::State as c_int);
-            assert!(said().contains("there is one of this name"), "{}", said());
+            assert!(said().contains("name is taken"), "{}", said());
             assert_eq!(steadyio_finish(recorder), 0, "{}", said());
             assert_eq!(keep(c"late".as_ptr(), 1), Status::State as c_int);
             steadyio_close(recorder);
@@ -346,8 +346,8 @@ fn structs_of_a_later_version_work_if_what_is_new_is_zero() {
         unsafe {
             let known = size_of::<CConfig>();
             let text = format!(
-                "config->struct_bytes = {bytes}: the library knows {known} bytes of it, and what \
-                 comes after is not 0: the program needs a newer libsteadyio"
+                "config->struct_bytes = {bytes}: the library knows {known} bytes of it, but later \
+                 bytes are not 0 (the program needs a newer libsteadyio)"
             );
             wrong(steadyio_open((&raw const later).cast(), &mut other), &text);
             assert_eq!(steadyio_channel_account(channel, (&raw mut account).cast()), 0);

@@ -117,7 +117,7 @@ fn contents_go_in_and_come_out() {
         assert_eq!(steadyio_store_stats(store, &mut stats), 0);
         assert_eq!((stats.extents, stats.extents_max, stats.align_bytes), (1, 3, ALIGN));
         assert_eq!((stats.writes, stats.flushes), (0, 0));
-        refused(steadyio_store_delete(store, 7), Status::State, "opened to be read only");
+        refused(steadyio_store_delete(store, 7), Status::State, "opened read-only");
         steadyio_store_close(store);
     }
 }
@@ -150,14 +150,14 @@ fn wrong_arguments_are_named() {
     // SAFETY: valid pointers.
     unsafe {
         let add = |id, options: CExtentOptions| steadyio_store_add(store, id, &options);
-        refused(add(1, extent_options(0)), Status::Invalid, "must be 1 at least");
+        refused(add(1, extent_options(0)), Status::Invalid, "must be at least 1");
         let wrong = CExtentOptions { flags: 4, ..extent_options(1) };
         refused(add(1, wrong), Status::Invalid, "options->flags = 4");
         let wrong = CExtentOptions { reserved: 1, ..extent_options(1) };
         refused(add(1, wrong), Status::Invalid, "options->reserved = 1");
         refused(add(1, extent_options(1 << 30)), Status::StoreFull, "no room for 1073741824");
         assert_eq!(add(1, extent_options(100_000)), 0);
-        refused(add(1, extent_options(1)), Status::State, "extent 1 is there already");
+        refused(add(1, extent_options(1)), Status::State, "extent 1 already exists");
         let unload = |data: *const u8, bytes| steadyio_store_unload(store, 1, data.cast(), bytes);
         refused(unload(data.add(1), 9_000), Status::Invalid, "address of the contents");
         refused(unload(data, 100_001), Status::Invalid, "100001 bytes are too many");

@@ -24,8 +24,9 @@ use crate::exit::{Failure, Status};
 use crate::output::print;
 use files::{Files, Kept, Knobs};
 
-const HELP: &str = "Exit status: 0 done, or shown; 1 failed: knobs and files are as before, \
-or --remove can be tried again; 2 the command line or a file is wrong; 3 a task may miss its deadline: nothing was changed.";
+const HELP: &str = "Exit status: 0 success (applied or printed); 1 failure; 2 usage error or \
+invalid file; 3 a task may miss its deadline (nothing was changed). After status 1, knobs and \
+files are as before, or --remove can be repeated.";
 
 /// Services with the level of their tasks.
 type Levels = BTreeMap<String, u64>;
@@ -33,34 +34,35 @@ type Levels = BTreeMap<String, u64>;
 /// Sizes that look-ahead is told the times of: its line goes through both.
 const MODEL_KIB: [u64; 2] = [4, 512];
 
-/// Set a disk up for a task set: scheduler, knobs and the I/O priority of services, and keep it so
+/// Set up a disk for a task set: scheduler, knobs and service I/O priorities
 ///
-/// Computes the bounds first, and changes nothing if a deadline may be missed. Then shows the files
-/// that keep the settings: a udev rule for the disk, and for each service of the tasks a systemd
-/// drop-in. With --yes it writes them and sets the knobs.
+/// Computes the bounds first, and changes nothing if a deadline may be missed. Prints the files
+/// that make the settings permanent: a udev rule for the disk, and a systemd drop-in for each
+/// service of a task. With --yes, writes the files and sets the knobs.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
-    /// Times of the device (TOML): a profile of `steady probe`
+    /// Device profile (TOML) from `steady probe`
     #[arg(value_name = "PROFILE", required_unless_present = "remove")]
     profile: Option<PathBuf>,
-    /// Tasks, background and knobs (TOML)
+    /// Tasks, background load and knobs (TOML)
     #[arg(value_name = "TASKS", required_unless_present_any = ["remove", "rt_block_us"])]
     tasks: Option<PathBuf>,
-    /// Instead of TASKS: k2's look-ahead, by which background blocks real-time for no longer than so many us, and which
-    /// then knows the device's times from the first request on
+    /// Use k2's look-ahead instead of TASKS: background blocks real-time for at most US
+    /// microseconds. k2 gets the device times of PROFILE, and uses them from the first request on
     #[arg(long, value_name = "US", conflicts_with_all = ["tasks", "remove"], value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
     rt_block_us: Option<u32>,
     /// Kernel name of the disk, for example mmcblk0
     #[arg(long, value_name = "NAME", value_parser = disk_name)]
     disk: String,
-    /// Do it; otherwise it is only shown
+    /// Apply the changes instead of only printing them
     #[arg(long)]
     yes: bool,
-    /// Remove what was written for this disk, and set scheduler and knobs as they were before
+    /// Remove the files written for this disk, and restore its previous scheduler and knobs
     #[arg(long, conflicts_with_all = ["profile", "tasks"])]
     remove: bool,
-    /// Write into the system below this folder, such as an image that is being built; sets nothing
+    /// Write below DIR, for example into an image being built, and change nothing on the running
+    /// system
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
 }
@@ -88,7 +90,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     apply(arguments, &knobs, &wanted).map_err(Failure::with(Status::Failed))?;
     tell_running(arguments, !levels.is_empty());
     for service in levels.keys() {
-        eprintln!("steady: {service} has its priority from its next start on");
+        eprintln!("steady: {service}: priority takes effect at its next start");
     }
     Ok(Status::Done)
 }

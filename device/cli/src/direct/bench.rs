@@ -23,32 +23,32 @@ const SCHEMA: &str = "steadyio.direct-bench/1";
 /// Longest call: what a chardisk registers at least.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// Measure single reads or writes at random places
+/// Measure single reads or writes at random offsets
 ///
-/// One call at a time, each from its start to its end, in two ways: with memory that the kernel pins
-/// for each call, and with memory that it has pinned once.
+/// Issues one call at a time and measures it from start to end, in two ways: with memory that the
+/// kernel pins for each call, and with memory that the kernel pins once.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// /dev/chardiskN or a block device
     #[arg(value_name = "DEVICE")]
     device: PathBuf,
-    /// Kind of call
+    /// Operation of each call
     #[arg(long, value_name = "OP", default_value = "read")]
     op: Op,
-    /// Bytes of a call
+    /// Number of bytes per call
     #[arg(long, value_name = "SIZE", value_parser = quantity::size, default_value = "4K")]
     size: u64,
-    /// Calls of each way
+    /// Number of calls for each way
     #[arg(long, value_name = "N", default_value_t = 1000,
           value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     count: u64,
-    /// Decides the places
+    /// Seed of the random offsets
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Consent to overwriting what the device of this name holds
+    /// Allow overwriting the data on the device with this kernel name, for example mmcblk0
     #[arg(long, value_name = "NAME")]
     destroy_data: Option<String>,
-    /// Print a JSON document instead of a table
+    /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
 }

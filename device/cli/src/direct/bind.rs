@@ -13,26 +13,28 @@ use crate::output::print;
 
 const SYS: &str = "/sys";
 
-/// Take a card from the block layer: it becomes /dev/chardiskN, and its block devices vanish
+/// Move a card from the block layer to chario, as /dev/chardiskN
 ///
-/// Refused while anything of the card is mounted, used as swap, or part of another device.
+/// The block devices of the card disappear. The command fails if any of them is mounted, used as
+/// swap, or part of another device.
 #[derive(clap::Args)]
 pub struct BindArguments {
-    /// The card (mmc0:0001), or one of its block devices (/dev/mmcblk0)
+    /// Card (mmc0:0001), or one of its block devices (/dev/mmcblk0)
     #[arg(value_name = "CARD")]
     card: String,
-    /// Only this part can be reached: START+LENGTH, or START+LENGTHro; may be repeated
+    /// Limit access to this region: START+LENGTH, or START+LENGTHro for read-only access
+    /// (repeatable)
     #[arg(long, value_name = "REGION", value_parser = region)]
     region: Vec<String>,
-    /// Only say what uses the card
+    /// Only print the users of the card, and change nothing
     #[arg(long)]
     check: bool,
 }
 
-/// Give a card back to the block layer
+/// Return a card to the block layer
 #[derive(clap::Args)]
 pub struct UnbindArguments {
-    /// The card (mmc0:0001), or its /dev/chardiskN
+    /// Card (mmc0:0001), or its /dev/chardiskN
     #[arg(value_name = "CARD")]
     card: String,
 }

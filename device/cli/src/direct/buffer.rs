@@ -16,23 +16,23 @@ use crate::table::align;
 
 const SCHEMA: &str = "steadyio.direct-buffer/1";
 
-/// Try which I/O the kernel allows with the memory of a file, and say which rule refuses it
+/// Test which I/O the kernel allows with a file's memory, and print the rejecting rule
 ///
-/// FILE is a reserved region (/dev/daxN.M), a file on tmpfs or hugetlbfs, or what a driver offers to
-/// map. It is mapped, and a block is read into its first and last page, which get their contents
-/// back.
+/// FILE is a reserved region (/dev/daxN.M), a file on tmpfs or hugetlbfs, or memory that a driver
+/// offers to map. The command maps FILE, reads a block into its first and last page, and then
+/// restores the contents of both pages.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Memory, open for reading and writing
+    /// File to map, opened for reading and writing
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// How much of it
+    /// Number of bytes to map
     #[arg(long, value_name = "SIZE", value_parser = quantity::size, default_value = "2M")]
     bytes: u64,
-    /// What is read from: a directory on a device, a block device or /dev/chardiskN
+    /// Source of the reads: a directory on a device, a block device or /dev/chardiskN
     #[arg(long, value_name = "TARGET", default_value = SCRATCH)]
     target: PathBuf,
-    /// Print a JSON document instead of a table
+    /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
 }

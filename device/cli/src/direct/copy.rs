@@ -18,36 +18,36 @@ use crate::quantity;
 /// At once; a multiple of every block.
 const CHUNK: usize = 4 << 20;
 
-/// Copy from a device to a file
+/// Copy data from a device to a file
 #[derive(clap::Args)]
 pub struct ReadArguments {
     /// /dev/chardiskN or a block device
     #[arg(value_name = "DEVICE")]
     device: PathBuf,
-    /// Where to; - is standard output. Appears when it is complete
+    /// Output file, or - for standard output; the file appears when it is complete
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Where to begin on the device
+    /// Start offset on the device
     #[arg(long, value_name = "SIZE", value_parser = quantity::size, default_value = "0")]
     offset: u64,
-    /// How much; default: to the end of the device
+    /// Number of bytes [default: up to the end of the device]
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     bytes: Option<u64>,
 }
 
-/// Copy from a file to a device
+/// Copy data from a file to a device
 #[derive(clap::Args)]
 pub struct WriteArguments {
     /// /dev/chardiskN or a block device
     #[arg(value_name = "DEVICE")]
     device: PathBuf,
-    /// Where from, a regular file; its length is a multiple of the device's block
+    /// Input file: a regular file whose length is a multiple of the device's block size
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Where to begin on the device
+    /// Start offset on the device
     #[arg(long, value_name = "SIZE", value_parser = quantity::size, default_value = "0")]
     offset: u64,
-    /// Consent to overwriting what the device of this name holds
+    /// Allow overwriting the data on the device with this kernel name, for example mmcblk0
     #[arg(long, value_name = "NAME")]
     destroy_data: Option<String>,
 }

@@ -14,13 +14,13 @@ use steadyio_direct::disk::{Disk, DiskKind};
 use crate::exit::{Failure, Status};
 use crate::output::print;
 
-/// Show size, limits, regions and counters of a device
+/// Show the size, limits, regions and counters of a device
 #[derive(clap::Args)]
 pub struct Arguments {
     /// /dev/chardiskN or a block device
     #[arg(value_name = "DEVICE")]
     device: PathBuf,
-    /// Print a JSON document instead of text
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }

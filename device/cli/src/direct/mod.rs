@@ -20,12 +20,12 @@ use steadyio_direct::disk::{Disk, DiskError, DiskKind};
 
 use crate::exit::{Failure, Status};
 
-const HELP: &str = "Exit status: 0 done; 1 failed; 2 the command line is wrong, or the device cannot \
-be used: nothing was touched; 3 the memory is refused for every use (buffer); 130 interrupted.";
+const HELP: &str = "Exit status: 0 success; 1 failure; 2 usage error or unusable device (nothing \
+was changed); 3 memory rejected for every use (buffer); 130 interrupted.";
 
-/// Read, write and measure a device without the page cache, and take a card from the block layer
+/// Read, write and measure a device without the page cache; bind cards to chario
 ///
-/// DEVICE is /dev/chardiskN, of the module chario, or a block device, which is opened with O_DIRECT.
+/// DEVICE is /dev/chardiskN of the module chario, or a block device, which is opened with O_DIRECT.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
@@ -73,7 +73,7 @@ fn allow_writes(disk: &Disk, path: &Path, consent: Option<&str>) -> Result<Optio
                 return Ok(None);
             }
             Err(Failure::with(Status::Usage)(anyhow!(
-                "{}: what it holds would be overwritten; to allow this, add --destroy-data {name}",
+                "{}: its contents would be overwritten (to allow this, add --destroy-data {name})",
                 path.display()
             )))
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What spoils a bound on latency, judged from what was seen. Pure: no file is read here.
+//! Settings that break a bound on latency, judged from what was seen. Pure: no file is read here.
 //!
 //! docs/reference/k2.md, "What can delay a real-time request", has the reasons and the sizes.
 
@@ -13,14 +13,14 @@ const TAGS_MIN: u64 = 16;
 const PRIORITY_MAX: u8 = 99;
 const NAMED: usize = 5;
 
-/// One thing that spoils a promise.
+/// One setting that breaks a bound.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Stable name, documented in docs/reference/steady-doctor.md.
     pub id: &'static str,
     pub text: String,
-    /// A command that mends it, run as root; None: no command can.
-    pub mend: Option<String>,
+    /// A command that fixes it, run as root; None: no command can.
+    pub fix: Option<String>,
     /// What else to do, or what the command costs.
     pub advice: Option<String>,
 }
@@ -57,12 +57,12 @@ fn realtime_tasks(system: &System) -> Option<Finding> {
     Some(Finding {
         id: "realtime-tasks",
         text: format!(
-            "{}: requests of {} end in workers of the kernel under {policy}; while such a task \
-             computes on their CPU, who waits for the card waits for it",
+            "{}: requests of {} complete in kernel workers under {policy}; while such a task \
+             computes on their CPU, threads that wait for the card wait for it",
             names(&tasks),
             disk.name
         ),
-        mend: is_beatable.then(|| {
+        fix: is_beatable.then(|| {
             format!("steady with --device /dev/{} --kworkers-fifo {} -- PROGRAM", disk.name, top + 1)
         }),
         advice: (!is_beatable).then(|| {
@@ -105,16 +105,16 @@ fn scheduler(system: &System) -> Option<Finding> {
         disk.name, disk.scheduler
     );
     if disk.schedulers.iter().any(|one| one == "k2") {
-        return Some(Finding { id: "scheduler", text, mend: Some(choose), advice: None });
+        return Some(Finding { id: "scheduler", text, fix: Some(choose), advice: None });
     }
-    let (mend, advice) = if system.k2_installed {
+    let (fix, advice) = if system.k2_installed {
         (Some(format!("modprobe k2 && {choose}")), None)
     } else {
         let build = "k2 is not installed for this kernel: build it first (docs/reference/k2.md, \
-                     Building), and run this beside its k2.ko";
+                     Building), and run this next to its k2.ko";
         (Some(format!("insmod k2.ko && {choose}")), Some(build.to_string()))
     };
-    Some(Finding { id: "k2-not-loaded", text: format!("{text}; k2 is not loaded"), mend, advice })
+    Some(Finding { id: "k2-not-loaded", text: format!("{text}; k2 is not loaded"), fix, advice })
 }
 
 fn cgroup_limits(system: &System) -> Option<Finding> {
@@ -134,7 +134,7 @@ fn cgroup_limits(system: &System) -> Option<Finding> {
              those of others, wait before the scheduler sees them, whatever their priority",
             first.line
         ),
-        mend: Some(format!("echo '{device} {none}' > {file}")),
+        fix: Some(format!("echo '{device} {none}' > {file}")),
         advice: Some("and take the limit out of the unit that sets it".into()),
     })
 }
@@ -149,7 +149,7 @@ fn no_lazytime(system: &System) -> Option<Finding> {
              while the journal writes them",
             first.display()
         ),
-        mend: Some(format!("mount -o remount,lazytime {}", first.display())),
+        fix: Some(format!("mount -o remount,lazytime {}", first.display())),
         advice: Some("and add lazytime to its options in /etc/fstab".into()),
     })
 }
@@ -159,11 +159,11 @@ fn swap(system: &System) -> Option<Finding> {
     Some(Finding {
         id: "swap",
         text: format!(
-            "swap is on {} ({first}): memory that comes back from there waits for the device, and \
-             what is written out is in its way",
+            "swap is on {} ({first}): reading memory back from there waits for the device, and \
+             writing memory out delays it further",
             system.disk.name
         ),
-        mend: Some(format!("swapoff {}", system.swaps.join(" "))),
+        fix: Some(format!("swapoff {}", system.swaps.join(" "))),
         advice: Some(
             "and take it out of /etc/fstab; or lock the program's memory (mlockall)".into(),
         ),
@@ -176,7 +176,7 @@ fn no_fua(system: &System) -> Option<Finding> {
         return None;
     }
     // mmc-utils; the kernel turns it on again when the card is initialised.
-    let mend = disk.is_card.then(|| format!("mmc cache disable /dev/{}", disk.name));
+    let fix = disk.is_card.then(|| format!("mmc cache disable /dev/{}", disk.name));
     Some(Finding {
         id: "no-fua",
         text: format!(
@@ -184,7 +184,7 @@ fn no_fua(system: &System) -> Option<Finding> {
              all of the cache, and flushes bypass every scheduler",
             disk.name
         ),
-        mend,
+        fix,
         advice: Some(if disk.is_card {
             "writes are slower without the cache, and it is back after each reset of the card; or \
              have the background sync rarely"
@@ -210,7 +210,7 @@ fn sync_writers_on_6_1(system: &System) -> Option<Finding> {
             first.path.display(),
             first.process
         ),
-        mend: None,
+        fix: None,
         advice: Some("keep these writes small, or use Linux 6.12, where k2 splits them".into()),
     })
 }
@@ -227,9 +227,9 @@ fn few_tags(system: &System) -> Option<Finding> {
              real-time request waits until one of the background has ended",
             disk.name, disk.tags
         ),
-        mend: Some(format!("echo 64 > /sys/block/{}/queue/nr_requests", disk.name)),
+        fix: Some(format!("echo 64 > /sys/block/{}/queue/nr_requests", disk.name)),
         advice: (disk.scheduler == "none")
-            .then(|| "choose the scheduler first: it sets the number anew".into()),
+            .then(|| "choose the scheduler first: it resets the number".into()),
     })
 }
 
@@ -241,7 +241,7 @@ fn behind_usb(system: &System) -> Option<Finding> {
              other devices share the bus",
             system.disk.name
         ),
-        mend: None,
+        fix: None,
         advice: Some("use a slot of the board (mmcblk, nvme) for what needs a bound".into()),
     })
 }
@@ -298,8 +298,8 @@ mod tests {
         let mut system = System { realtime: vec![fifo(10), fifo(40)], ..good() };
         let found = only(&system);
         assert!(found.text.starts_with("control (7, SCHED_FIFO 10), control (7, SCHED_FIFO 40):"));
-        let mend = "steady with --device /dev/mmcblk0 --kworkers-fifo 41 -- PROGRAM";
-        assert_eq!(found.mend.as_deref(), Some(mend));
+        let fix = "steady with --device /dev/mmcblk0 --kworkers-fifo 41 -- PROGRAM";
+        assert_eq!(found.fix.as_deref(), Some(fix));
         system.workers = vec![41, 41];
         assert_eq!(ids(&system), [""; 0]);
         system.workers = vec![41, 40];
@@ -311,7 +311,7 @@ mod tests {
         let deadline = Task { policy: Policy::Deadline, priority: 0, ..fifo(0) };
         for task in [fifo(99), deadline] {
             let found = only(&System { realtime: vec![task], workers: vec![99], ..good() });
-            assert_eq!((found.mend, found.advice.is_some()), (None, true));
+            assert_eq!((found.fix, found.advice.is_some()), (None, true));
         }
     }
 
@@ -335,20 +335,20 @@ mod tests {
         let mut system = good();
         system.disk.scheduler = "mq-deadline".into();
         let found = only(&system);
-        assert_eq!(found.mend.as_deref(), Some("echo k2 > /sys/block/mmcblk0/queue/scheduler"));
+        assert_eq!(found.fix.as_deref(), Some("echo k2 > /sys/block/mmcblk0/queue/scheduler"));
         system.disk.schedulers.retain(|one| one != "k2");
         let found = only(&system);
         assert_eq!(found.id, "k2-not-loaded");
-        assert!(found.mend.is_some_and(|line| line.starts_with("modprobe k2 && echo k2")));
+        assert!(found.fix.is_some_and(|line| line.starts_with("modprobe k2 && echo k2")));
         system.k2_installed = false;
-        assert!(only(&system).mend.is_some_and(|line| line.starts_with("insmod k2.ko && ")));
+        assert!(only(&system).fix.is_some_and(|line| line.starts_with("insmod k2.ko && ")));
     }
 
     #[test]
     fn a_cache_without_fua_is_a_finding() {
         let mut system = good();
         system.disk.fua = false;
-        assert_eq!(only(&system).mend.as_deref(), Some("mmc cache disable /dev/mmcblk0"));
+        assert_eq!(only(&system).fix.as_deref(), Some("mmc cache disable /dev/mmcblk0"));
         system.disk.write_back = false;
         assert_eq!(ids(&system), [""; 0]);
     }
@@ -357,7 +357,7 @@ mod tests {
     fn sync_writers_count_before_6_12() {
         let writer = SyncWriter { process: 5, path: "/data/log".into() };
         let mut system = System { sync_writers: vec![writer], ..good() };
-        assert!(only(&system).text.contains("/data/log") && only(&system).mend.is_none());
+        assert!(only(&system).text.contains("/data/log") && only(&system).fix.is_none());
         system.kernel = (6, 12);
         assert_eq!(ids(&system), [""; 0]);
     }
@@ -366,7 +366,7 @@ mod tests {
     fn the_line_of_a_control_group_lifts_its_limit() {
         let limit = |file: &str, line: &str| {
             let limits = vec![CgroupLimit { file: file.into(), line: line.into() }];
-            only(&System { cgroup_limits: limits, ..good() }).mend.unwrap()
+            only(&System { cgroup_limits: limits, ..good() }).fix.unwrap()
         };
         let line = "echo '179:0 rbps=max wbps=max riops=max wiops=max' > /sys/fs/cgroup/a/io.max";
         assert_eq!(limit("/sys/fs/cgroup/a/io.max", "179:0 rbps=max wbps=1000"), line);
@@ -378,7 +378,7 @@ mod tests {
     fn lazytime_counts_before_6_12() {
         let mut system = System { without_lazytime: vec!["/data".into()], ..good() };
         let line = "mount -o remount,lazytime /data";
-        assert_eq!(only(&system).mend.as_deref(), Some(line));
+        assert_eq!(only(&system).fix.as_deref(), Some(line));
         system.kernel = (6, 12);
         assert_eq!(ids(&system), [""; 0]);
     }
@@ -386,11 +386,11 @@ mod tests {
     #[test]
     fn swap_tags_and_usb() {
         let swapping = System { swaps: vec!["/dev/mmcblk0p3".into()], ..good() };
-        assert_eq!(only(&swapping).mend.as_deref(), Some("swapoff /dev/mmcblk0p3"));
+        assert_eq!(only(&swapping).fix.as_deref(), Some("swapoff /dev/mmcblk0p3"));
         let mut few = good();
         few.disk.tags = 2;
         let line = "echo 64 > /sys/block/mmcblk0/queue/nr_requests";
-        assert_eq!(only(&few).mend.as_deref(), Some(line));
+        assert_eq!(only(&few).fix.as_deref(), Some(line));
         let mut usb = good();
         usb.disk.behind_usb = true;
         assert_eq!(only(&usb).id, "usb");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady doctor`: what on this system spoils a bound on latency.
+//! `steady doctor`: find settings that break a latency bound.
 //!
 //! [`system`] reads sysfs and /proc, [`mod@findings`] judges; here are arguments and output. Nothing is
 //! changed, and no root is needed.
@@ -22,19 +22,20 @@ use system::{Roots, System};
 
 const SCHEMA: &str = "steadyio.doctor/1";
 
-const HELP: &str = "Exit status: 0 nothing found; 1 something spoils a bound; 2 the command line is \
-wrong, or the device cannot be looked at. What could not be looked at is said, too.";
+const HELP: &str = "Exit status: 0 no findings; 1 something breaks a bound; 2 usage error or \
+unreadable device. The output also lists everything that could not be read.";
 
-/// Say what on this system spoils a bound on a device's latency, and the line that mends it
+/// Check a system for settings that break a latency bound, and print the fixing command
 ///
-/// Looks at sysfs and /proc and changes nothing. An ordinary user sees less: what, is said.
+/// Reads sysfs and /proc, and changes nothing. Unprivileged users see less; the output lists
+/// everything that could not be read.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
-    /// Block device, or a partition of one
+    /// Block device or partition
     #[arg(value_name = "DEVICE")]
     device: PathBuf,
-    /// Print a JSON document instead of text
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }
@@ -79,8 +80,8 @@ fn text(device: &Device, found: &[Finding], unseen: &[String]) -> String {
     let mut text = String::new();
     for finding in found {
         text += &format!("{}: {}\n", finding.id, finding.text);
-        if let Some(mend) = &finding.mend {
-            text += &format!("    {mend}\n");
+        if let Some(fix) = &finding.fix {
+            text += &format!("    {fix}\n");
         }
         if let Some(advice) = &finding.advice {
             text += &format!("    ({advice})\n");

@@ -33,9 +33,9 @@ use crate::progress::Pace;
 use crate::record_file::RecordFile;
 use target::WriteTarget;
 
-const HELP: &str = "Exit status: 0 done; 1 failed; 2 the command line is wrong, or what was to be \
-written to is in use or holds something: nothing was touched; 130 interrupted. Knobs are restored, \
-and a file that was made is removed, in every case but that of SIGKILL (the next run restores the knobs).";
+const HELP: &str = "Exit status: 0 success; 1 failure; 2 usage error, or the target of --write is \
+in use or holds data (nothing was changed); 130 interrupted. Knobs are restored and a created file \
+is removed, except after SIGKILL. After SIGKILL, the next run restores the knobs.";
 
 /// Of all that is measured, by --quick and without.
 const QUICK: Lengths = Lengths { reads: 20, queue: 2, writes: 20 };
@@ -50,25 +50,26 @@ struct Lengths {
     writes: u64,
 }
 
-/// Measure how long a block device's commands take, and write a profile of it
+/// Measure the command times of a block device, and write a profile
 ///
-/// Reads only, unless --write names what may be overwritten. Measures reads of several sizes at random
-/// places, one at a time and many at once; with --write also writes, flushes, the volatile cache
-/// and discards. The profile is what `steady bound` computes with, and a device of the lab.
+/// Only reads, unless --write names a partition, disk or file to overwrite. Measures reads of
+/// several sizes at random offsets, one at a time and many at once. With --write, also measures
+/// writes, flushes, the volatile cache and discards. The profile is the input of `steady bound`,
+/// and a device of the lab.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
     /// Block device, for example /dev/mmcblk0
     #[arg(value_name = "DEV")]
     device: PathBuf,
-    /// Measure writes, too: on this partition or disk, whose contents are lost, or in a new file of
-    /// 256 MiB of this name on the device, which is removed afterwards
+    /// Also measure writes: on REGION, a partition or disk whose contents are lost, or in FILE, a
+    /// new file of 256 MiB on the device that is removed afterwards
     #[arg(long, value_name = "REGION|FILE")]
     write: Option<PathBuf>,
-    /// A minute instead of ten
+    /// Measure for one minute instead of ten
     #[arg(long)]
     quick: bool,
-    /// Write the profile (TOML) to this file instead of printing it
+    /// Write the profile (TOML) to FILE instead of printing it
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -170,7 +171,8 @@ impl Measuring<'_> {
             }
         };
         let samples = rounds::run(place, Duration::from_secs(seconds), self.stop, &mut tick)?;
-        Times::of(&samples, place.writes()).ok_or_else(|| anyhow!("{what}: too few for a fit"))
+        Times::of(&samples, place.writes())
+            .ok_or_else(|| anyhow!("{what}: too few samples for a fit"))
     }
 
     fn profile(&self, reads: &Times, queue: Option<&Queue>) -> Profile {

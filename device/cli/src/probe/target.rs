@@ -66,7 +66,7 @@ fn region(path: &Path, probed: &Device) -> anyhow::Result<WriteTarget> {
     let device = Device::open(path)?;
     ensure!(
         device.disk == probed.disk,
-        "{}: is on {}, and {} is to be probed",
+        "{}: is on {}, not on {}, the disk to probe",
         path.display(),
         device.disk,
         probed.disk
@@ -93,7 +93,7 @@ fn own_file(path: &Path, probed: &Device, stop: &Interrupt) -> anyhow::Result<Wr
     let disk = disk_of(major, minor);
     ensure!(
         disk.as_deref() == Some(probed.disk.as_str()),
-        "{}: its file system is on {}, and {} is to be probed",
+        "{}: its file system is on {}, not on {}, the disk to probe",
         path.display(),
         disk.unwrap_or_else(|| format!("{major}:{minor}")),
         probed.disk

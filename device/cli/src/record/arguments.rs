@@ -36,68 +36,71 @@ const PAPER_UNIT_BYTES: u64 = 2 << 20;
 /// Record periodic or streamed data into a ring of MCAP files, without blocking the caller
 ///
 /// The default recipe, `pool`, copies each record into a ring in locked memory. A writer thread
-/// writes it to preallocated segments, oldest overwritten first; each is an MCAP file. Without
-/// --input, records come from a built-in source, one per period. The other recipes are for
-/// comparison: the caller itself calls write(), as in the ext4 recording paper. Options marked
-/// (pool) are for the default recipe only.
+/// writes the records to preallocated segments, and overwrites the oldest segment first. Each
+/// segment is an MCAP file. Without --input, a built-in source produces one record per period. The
+/// other recipes are for comparison: the caller itself calls write(), as in the ext4 recording
+/// paper. Options marked (pool) apply to the default recipe only.
 #[derive(clap::Args)]
 #[command(after_help = RECORD_HELP)]
 pub struct Arguments {
-    /// Directory of the recording; created if missing
+    /// Directory of the recording, created if missing
     #[arg(long)]
     dir: PathBuf,
     #[command(flatten)]
     input: InputArguments,
     #[command(flatten)]
     pub sizing: SizingArguments,
-    /// Make the segments, complete what a power cut left, and record nothing. If there are more than
-    /// the options ask for, remove those without records, then the oldest (pool)
+    /// Create the segments, complete those left unfinished by a power cut, and record nothing.
+    /// Remove surplus segments: first those without records, then the oldest (pool)
     #[arg(long, conflicts_with_all = ["plan", "out", "account_log", "control"])]
     pub prepare: bool,
-    /// How to record; docs/reference/steady-record.md describes the recipes
+    /// Recording method; docs/reference/steady-record.md describes the recipes
     #[arg(long, default_value = "pool", value_parser = recipe_values())]
     recipe: String,
-    /// Time between records; 0: as fast as the recorder takes them
+    /// Time between records; 0 means as fast as the recorder takes them
     #[arg(long, value_name = "TIME", default_value = "5ms", value_parser = duration)]
     period: Duration,
-    /// Size of a record; with --input of lines: of the longest line
+    /// Size of a record; for an --input of lines, size of the longest line
     #[arg(long, default_value = "16KiB", value_parser = size)]
     size: u64,
-    /// End after this many bytes of records
+    /// Stop after SIZE bytes of records
     #[arg(long, value_name = "SIZE", value_parser = size)]
     total: Option<u64>,
-    /// End after this time
+    /// Stop after TIME
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "total")]
     duration: Option<Duration>,
-    /// How much a power cut may lose, in time; default 500ms (pool)
+    /// Maximum time span of records lost in a power cut (pool) [default: 500ms]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     loss_window: Option<Duration>,
-    /// Size of a segment; default 64MiB. With the other recipes: of a file; default one file
+    /// Size of a segment [default: 64MiB]. With the other recipes, size of a file [default: one
+    /// file]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     segment_size: Option<u64>,
-    /// Keep this many segments; default 8 (pool)
+    /// Number of segments to keep (pool) [default: 8]
     #[arg(long, value_name = "N", group = "keep")]
     segments: Option<u64>,
-    /// Keep as many segments as fit into this size (pool)
+    /// Keep as many segments as fit into SIZE (pool)
     #[arg(long, value_name = "SIZE", value_parser = size, group = "keep")]
     keep_size: Option<u64>,
-    /// Keep as many segments as leave this much free on the file system (pool)
+    /// Keep as many segments as possible with SIZE left free on the file system (pool)
     #[arg(long, value_name = "SIZE", value_parser = size, group = "keep")]
     keep_free: Option<u64>,
-    /// Keep enough segments for this time (pool)
+    /// Keep enough segments to hold TIME of records (pool)
     #[arg(long, value_name = "TIME", value_parser = duration, group = "keep")]
     keep_time: Option<Duration>,
-    /// End when all segments are full, instead of overwriting the oldest (pool)
+    /// Stop when all segments are full, instead of overwriting the oldest (pool)
     #[arg(long)]
     stop_when_full: bool,
-    /// When a write or sync fails: wait, and go on when the device does (default), or exit (pool)
+    /// Action when a write or sync fails: wait and continue once the device works again, or exit
+    /// (pool) [default: wait]
     #[arg(long, value_parser = ["wait", "exit"])]
     on_failure: Option<String>,
-    /// Largest write; default 1MiB. With the other recipes: bytes per write-back; default 2MiB
+    /// Size of the largest write [default: 1MiB]. With the other recipes, bytes per write-back
+    /// [default: 2MiB]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     unit: Option<u64>,
-    /// Longest record, 64MiB at most; memory for four such records (above 16MiB, two) is locked;
-    /// default what --unit has room for (pool)
+    /// Size of the longest record, at most 64MiB (pool) [default: as much as fits into --unit].
+    /// Locks memory for four such records, or for two above 16MiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     record_max: Option<u64>,
     /// Profile in the header of each segment, for example ros2 (pool)
@@ -106,44 +109,46 @@ pub struct Arguments {
     /// Overwrite damaged segments instead of renaming them (pool)
     #[arg(long)]
     discard_damaged: bool,
-    /// Ring between caller and writer; default one second of records (pool)
+    /// Size of the ring between caller and writer (pool) [default: one second of records]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     ring: Option<u64>,
-    /// How the writer submits I/O; default best: io_uring where the kernel allows it (pool)
+    /// I/O interface of the writer; best is io_uring where the kernel allows it (pool) [default:
+    /// best]
     #[arg(long, value_parser = ["best", "io_uring", "pwrite"])]
     engine: Option<String>,
-    /// Run the caller under SCHED_FIFO
+    /// Run the caller under SCHED_FIFO at this priority
     #[arg(long, value_name = "1..99", value_parser = fifo_priority())]
     priority: Option<u8>,
-    /// Run the caller on this CPU only
+    /// Run the caller on CPU N only
     #[arg(long, value_name = "N")]
     cpu: Option<usize>,
-    /// Run the writer under SCHED_FIFO (pool)
+    /// Run the writer under SCHED_FIFO at this priority (pool)
     #[arg(long, value_name = "1..99", value_parser = fifo_priority())]
     writer_priority: Option<u8>,
-    /// Run the writer on this CPU only (pool)
+    /// Run the writer on CPU N only (pool)
     #[arg(long, value_name = "N")]
     writer_cpu: Option<usize>,
-    /// I/O priority of the writer, as in ionice(1): 1:0 is the highest (pool)
+    /// I/O priority of the writer, as in ionice(1); 1:0 is the highest (pool)
     #[arg(long, value_name = "CLASS:LEVEL", value_parser = io_priority)]
     writer_ionice: Option<IoPriority>,
     /// Do not lock memory; page faults may then delay the caller
     #[arg(long)]
     no_lock: bool,
-    /// Answer on this Unix socket how the recording goes, as JSON (docs/spec/control-1.md) (pool)
+    /// Report the state of the recording on the Unix socket PATH, as JSON (docs/spec/control-1.md)
+    /// (pool)
     #[arg(long, value_name = "PATH")]
     pub control: Option<PathBuf>,
-    /// How far back the incident goes that SIGUSR1 keeps; default 30s (pool)
+    /// Time span of the incident that SIGUSR1 keeps (pool) [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     incident_last: Option<Duration>,
-    /// Print the result as JSON (docs/spec/recording-1.schema.json)
+    /// Print JSON instead of text (docs/spec/recording-1.schema.json)
     #[arg(long)]
     pub json: bool,
-    /// Write the result as JSON to this file
+    /// Write JSON to FILE (docs/spec/recording-1.schema.json)
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Write a line to this file every millisecond: monotonic time in ns, then records received,
-    /// written, durable and lost so far
+    /// Write a line to FILE every millisecond: monotonic time in ns, then the numbers of records
+    /// received, written, durable and lost so far
     #[arg(long, value_name = "FILE")]
     pub account_log: Option<PathBuf>,
     /// Print no status line on a terminal
@@ -276,8 +281,8 @@ impl Arguments {
             ensure!(recipe.kind() == Kind::Pool, "--recipe {}: --prepare is for pool", self.recipe);
             ensure!(
                 !self.input.is_given() || self.keep_time.is_none(),
-                "--keep-time: what producers declare decides how many segments that takes: give \
-                 --prepare a number of --segments"
+                "--keep-time: the number of segments depends on the producers' topics (with \
+                 --prepare, give --segments)"
             );
             // It locks none; who records later may be allowed to lock more.
             let config = RecorderConfig { lock_memory: false, ..self.config(recipe, None) };

@@ -21,35 +21,38 @@ const LATE_DEFINITIONS_SHARE: u64 = 16;
 /// Records of other programs.
 #[derive(clap::Args)]
 pub struct InputArguments {
-    /// Record what other programs send: - is stdin, unix:PATH a socket for several producers,
-    /// anything else a FIFO or a file. Ends with the stream; a socket with Ctrl-C
+    /// Record the output of other programs: - for standard input, unix:PATH for a socket with
+    /// several producers, PATH for a FIFO or a file. Recording stops at the end of the stream, or
+    /// with Ctrl-C for a socket
     #[arg(long, value_name = "-|PATH|unix:PATH", value_parser = input)]
     #[arg(conflicts_with_all = ["period", "total", "duration"])]
     input: Option<Input>,
-    /// One record per line, or frames with topics and times (docs/spec/record-framing-1.md)
+    /// Input format: one record per line, or frames with topics and times
+    /// (docs/spec/record-framing-1.md)
     #[arg(long, default_value = "lines", value_parser = ["lines", "frames"], requires = "input")]
     framing: String,
     /// Topic of the lines
     #[arg(long, value_name = "NAME", default_value = "/lines", requires = "input")]
     topic: String,
-    /// On a socket: wait until N producers have declared their topics
+    /// With a socket, wait until N producers have declared their topics
     #[arg(long, value_name = "N", default_value = "1", requires = "input")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
     producers: u16,
-    /// Room for so many topics that are declared while recording (frames); default 64, with
-    /// --keep-time none
+    /// Maximum number of topics declared while recording (frames) [default: 64, or 0 with
+    /// --keep-time]
     #[arg(long, value_name = "N", requires = "input")]
     #[arg(value_parser = clap::value_parser!(u16).range(0..=9_999))]
     late_topics: Option<u16>,
-    /// Memory for their names and schemas, all together; default 4KiB for each, at most a sixteenth
-    /// of a segment
+    /// Total memory for names and schemas of topics declared while recording [default: 4KiB for
+    /// each, at most a sixteenth of a segment]
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "input")]
     late_definitions: Option<u64>,
-    /// When a ring is half full, block the producers; nothing is lost. Without it they never block,
-    /// and losses are counted
+    /// Block the producers when a ring is half full, so that nothing is lost. Without --block,
+    /// producers never block, and losses are counted
     #[arg(long, requires = "input")]
     pub block: bool,
-    /// Measure each append; costs four system calls per record. Without --input it is always done
+    /// Measure each append, at the cost of four system calls per record. Without --input, each
+    /// append is always measured
     #[arg(long, requires = "input")]
     pub measure_calls: bool,
 }

@@ -21,7 +21,7 @@ pub fn option(error: ConfigError, keep: &str, declared: bool) -> anyhow::Error {
         "loss_window (ms)" => return anyhow!("--loss-window {value}ms: {reason} ms"),
         "retention (time)" => "--keep-time",
         "memory to lock" => {
-            return anyhow!("{value} bytes of memory are to be locked: {reason} (--no-lock)");
+            return anyhow!("cannot lock {value} bytes of memory: {reason} (--no-lock)");
         }
         "number of segments" if keep == "--segments" => keep,
         "number of segments" => {

@@ -26,15 +26,16 @@ const MIB: f64 = 1_048_576.0;
 /// How the worst stall is found.
 #[derive(clap::Args)]
 pub struct SizingArguments {
-    /// Print which ring and which loss window suffice for --size and --period on this device.
+    /// Print the ring and the loss window that suffice for --size and --period on this device.
     /// Measures for --duration (10s) in a temporary directory in --dir, or takes the worst stall
     /// from --worst-stall-ms or --measured
     #[arg(long, conflicts_with_all = ["input", "total", "out", "account_log"])]
     pub plan: bool,
-    /// With --plan: the device's longest known stall, instead of measuring
+    /// With --plan, the longest known stall of the device in milliseconds, instead of measuring
     #[arg(long, value_name = "N", requires = "plan", conflicts_with = "measured")]
     worst_stall_ms: Option<u64>,
-    /// With --plan: take the stall from the result (--out) of an earlier recording on this device
+    /// With --plan, take the stall from FILE, the result (--out) of an earlier recording on this
+    /// device
     #[arg(long, value_name = "FILE", requires = "plan")]
     measured: Option<PathBuf>,
 }

@@ -68,7 +68,7 @@ impl StateTeller {
                 Some("the recording ends: none of the segments may be overwritten".into())
             }
             (RecordingState::Ended(_), _) => {
-                Some("the recording ends: the device failed; what is durable is kept".into())
+                Some("the recording ends: the device failed; durable records are kept".into())
             }
         }
     }

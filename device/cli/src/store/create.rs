@@ -18,20 +18,20 @@ use crate::quantity::size;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Block device, /dev/chardiskN, or file, which is made if it is not there
+    /// Block device, /dev/chardiskN, or file; a missing file is created
     #[arg(value_name = "DEVICE")]
     device: PathBuf,
-    /// Size of a file that is made
+    /// Size of a new file
     #[arg(long, value_name = "SIZE", value_parser = size)]
     size: Option<u64>,
-    /// Where extents begin: a multiple of the device's erase unit [default: what the device says,
-    /// else 1MiB]
+    /// Alignment of extents: a multiple of the device's erase unit [default: as reported by the
+    /// device, else 1MiB]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     align: Option<u64>,
-    /// How many extents there may be
+    /// Maximum number of extents
     #[arg(long, value_name = "NUMBER", default_value_t = StoreOptions::default().extents_max)]
     extents: u32,
-    /// Overwrite what the device or file holds
+    /// Overwrite existing contents of the device or file
     #[arg(long)]
     force: bool,
 }
@@ -89,7 +89,7 @@ fn make_file(path: &Path, size: Option<u64>) -> Result<bool, Failure> {
         |text: &str| Err(Failure::with(Status::Usage)(anyhow!("{}: {text}", path.display())));
     match (fs::metadata(path), size) {
         (Err(error), None) if error.kind() == io::ErrorKind::NotFound => {
-            usage("is not there: --size makes a file")
+            usage("does not exist (--size makes a file)")
         }
         (Err(error), Some(bytes)) if error.kind() == io::ErrorKind::NotFound => {
             named(path, OpenOptions::new().write(true).create_new(true).open(path))
@@ -101,7 +101,7 @@ fn make_file(path: &Path, size: Option<u64>) -> Result<bool, Failure> {
                 .map(|()| true)
         }
         (Err(error), _) => named(path, Err(error)),
-        (Ok(_), Some(_)) => usage("is there: --size is for a file that is made"),
+        (Ok(_), Some(_)) => usage("exists (--size is for new files)"),
         (Ok(_), None) => Ok(false),
     }
 }

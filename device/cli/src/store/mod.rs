@@ -19,13 +19,13 @@ use steadyio_store::store::Store;
 use crate::exit::{Failure, Status};
 use crate::output::print;
 
-const HELP: &str = "Exit status: 0 done; 1 failed, or refused: nothing was changed; 2 the command \
-line is wrong; 3 check found damage; 130 interrupted: the store is as before.";
+const HELP: &str = "Exit status: 0 success; 1 failure or rejection (nothing was changed); 2 usage \
+error; 3 damage found (check); 130 interrupted (the store is unchanged).";
 
-/// Keep contents in contiguous extents of a device, by number, without a file system
+/// Store data in numbered, contiguous extents of a device, without a file system
 ///
-/// DEVICE is a block device, a /dev/chardiskN or a regular file. A power cut or Ctrl-C leaves what
-/// was there before a command, or what is there after it.
+/// DEVICE is a block device, a /dev/chardiskN or a regular file. A power cut or Ctrl-C leaves the
+/// contents from before or from after the command.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
@@ -35,27 +35,29 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Make an empty store on a device or in a file
+    /// Create an empty store on a device or in a file
     #[command(after_help = HELP)]
     Create(create::Arguments),
-    /// Replace the contents of an extent by those of a file; makes the extent if it is not there
+    /// Replace the contents of an extent with a file; create the extent if missing
     #[command(after_help = HELP)]
     Put(transfer::Put),
-    /// Copy the contents of an extent into a file
+    /// Copy the contents of an extent to a file
     #[command(after_help = HELP)]
     Get(transfer::Get),
-    /// Show all extents, and what is free
+    /// Show all extents, and the free space
     #[command(after_help = HELP)]
     List(report::Arguments),
-    /// Delete extents: all of those named, or, if power fails, none
+    /// Delete extents: all named ones, or none if power fails
     #[command(after_help = HELP)]
     Delete {
+        /// Device or file of the store
         #[arg(value_name = "DEVICE")]
         device: PathBuf,
+        /// Numbers of the extents
         #[arg(value_name = "ID", required = true)]
         id: Vec<u64>,
     },
-    /// Read everything, tell what is there and what is damaged, and change nothing
+    /// Read everything, report extents and damage, and change nothing
     #[command(after_help = HELP)]
     Check(report::Arguments),
 }

@@ -21,9 +21,10 @@ const BUFFER_BYTES: usize = 4 << 20;
 
 #[derive(clap::Args)]
 pub struct Arguments {
+    /// Device or file of the store
     #[arg(value_name = "DEVICE")]
     device: PathBuf,
-    /// Print a JSON document (docs/spec/store-1.schema.json) instead of the table
+    /// Print JSON instead of a table (docs/spec/store-1.schema.json)
     #[arg(long)]
     json: bool,
 }

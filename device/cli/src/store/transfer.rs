@@ -33,42 +33,44 @@ const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 #[derive(clap::Args)]
 pub struct Put {
+    /// Device or file of the store
     #[arg(value_name = "DEVICE")]
     device: PathBuf,
     /// Number of the extent
     #[arg(value_name = "ID")]
     id: u64,
-    /// File with the contents, or '-' for standard input
+    /// Input file, or - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Room of a new extent [default: as long as the file]
+    /// Capacity of a new extent [default: the length of FILE]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     size: Option<u64>,
-    /// Give a new extent two places, so that there is always room for its next contents
+    /// Allocate two places for a new extent, so that its next contents always have room
     #[arg(long)]
     twice: bool,
-    /// Make a new extent without a checksum of its contents
+    /// Create a new extent without a checksum of its contents
     #[arg(long)]
     no_checksum: bool,
-    /// Print a JSON document: bytes, commands and time
+    /// Print JSON instead of text (bytes, commands and time)
     #[arg(long)]
     json: bool,
 }
 
 #[derive(clap::Args)]
 pub struct Get {
+    /// Device or file of the store
     #[arg(value_name = "DEVICE")]
     device: PathBuf,
     /// Number of the extent
     #[arg(value_name = "ID")]
     id: u64,
-    /// File for the contents, replaced when they are complete, or '-' for standard output
+    /// Output file, or - for standard output; the file is replaced when the contents are complete
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Copy the contents even if their checksum is wrong
     #[arg(long)]
     no_verify: bool,
-    /// Print a JSON document: bytes, commands and time of the load
+    /// Print JSON instead of text (bytes, commands and time of the load)
     #[arg(long)]
     json: bool,
 }
@@ -176,7 +178,7 @@ fn prepare(
     match (store.extent(*id), size.or(length)) {
         (Ok(_), _) if size.is_some() || *twice || *no_checksum => {
             Err(Failure::with(Status::Usage)(anyhow!(
-                "{}: extent {id} is there: --size, --twice and --no-checksum are for new ones",
+                "{}: extent {id} exists (--size, --twice and --no-checksum are for new ones)",
                 device.display()
             )))
         }
@@ -188,7 +190,7 @@ fn prepare(
             _ => Ok(()),
         },
         (Err(_), None) => Err(Failure::with(Status::Usage)(anyhow!(
-            "{}: extent {id} is not there: --size says how much room a new one has",
+            "{}: extent {id} does not exist (--size makes one with that much room)",
             device.display()
         ))),
         (Err(_), Some(bytes)) => {

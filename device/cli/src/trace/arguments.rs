@@ -13,10 +13,11 @@ use steadyio_trace::source::detect;
 
 use crate::quantity;
 
-const HELP: &str = "Exit status: 0 done; 1 failed, or PROGRAM did; 2 the command line is wrong; \
-3 done, but events were lost or unreadable, or requests unmatched (see the account); 130 interrupted before \
-PROGRAM, --duration or a file was at its end. Without those, Ctrl-C is how a trace ends. In every case the trace \
-up to that point is shown, and the kernel's tracing is restored.";
+const HELP: &str = "Exit status: 0 success; 1 failure, or PROGRAM failed; 2 usage error; 3 \
+finished, but events were lost or unreadable, or requests unmatched (see the account); 130 \
+interrupted before PROGRAM, --duration or a file ended. Without PROGRAM, --duration and files, \
+Ctrl-C ends a trace normally. The trace up to that point is always shown, and the kernel's tracing \
+is always restored.";
 
 /// So much of a trace fills within some periods of the reader.
 const MEMORY_BYTES_MIN: u64 = 1 << 20;
@@ -27,80 +28,90 @@ const INTERVAL_MIN: Duration = Duration::from_millis(100);
 const NO_SOURCE: &str = "nothing to trace: give a recorded trace, or PROGRAM after --, \
 or --pid, --device or --duration to trace this kernel";
 
-/// Show in which layer each I/O spends its time, and what delayed the slowest
+/// Show the time of each I/O per layer, and the causes of the slowest
 ///
-/// Traces this kernel with its trace events, or reads a trace that was kept (--keep) or recorded by ftrace,
-/// trace-cmd or perf. The time of each I/O is divided into submission, block layer, device and post.
+/// Traces this kernel with its trace events, or reads a trace that was kept (--keep) or recorded by
+/// ftrace, trace-cmd or perf. Divides the time of each I/O into submission, block layer, device and
+/// post.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
-    /// Recorded traces (`-`: standard input), or a directory of --keep; several files are parts of one trace
+    /// Recorded traces (- for standard input), or a directory of --keep; several files are parts of
+    /// one trace
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Format of the files [default: detected per file]
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<Format>,
-    /// Show I/O of this device only: its name, node, mount point or MAJOR:MINOR
+    /// Show only I/O of this device: its name, node, mount point or MAJOR:MINOR
     #[arg(long, value_name = "DEVICE")]
     pub device: Option<String>,
-    /// Show I/O of this process and its children only
+    /// Show only I/O of this process and its children
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pub pid: Option<u32>,
-    /// How long to trace, such as 10s; a PROGRAM that runs longer is terminated
+    /// Tracing time, for example 10s; a PROGRAM that runs longer is terminated
     #[arg(long, value_name = "TIME", value_parser = quantity::duration, conflicts_with = "files")]
     pub duration: Option<Duration>,
     /// Show I/O of all processes, not only of PROGRAM or --pid
     #[arg(long)]
     pub all: bool,
-    /// Show the finer spans too (queue, tag, insert, issue, hardware, completion, return)
+    /// Also show the finer spans (queue, tag, insert, issue, hardware, completion, return)
     #[arg(long)]
     pub fine: bool,
-    /// Record sched_switch and sched_waking of all threads: which of them had the CPU that another waited for
+    /// Record sched_switch and sched_waking of all threads, to show the thread that held the CPU
+    /// while another waited for it
     #[arg(long, conflicts_with = "files")]
     pub sched: bool,
-    /// Also trace calls about names and attributes of files: open, stat, getdents, unlink, rename and the like
+    /// Also trace calls on names and attributes of files: open, stat, getdents, unlink, rename and
+    /// the like
     #[arg(long, value_name = "KIND", conflicts_with = "files")]
     pub calls: Option<Calls>,
-    /// How many of the worst I/Os, and of the worst requests outside system calls, to show
+    /// Number of worst I/Os to show, and of worst requests outside system calls
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub worst: usize,
-    /// Print the record (docs/spec/steady-trace-record-1.schema.json) instead of tables
+    /// Print JSON instead of tables (docs/spec/steady-trace-record-1.schema.json)
     #[arg(long)]
     pub json: bool,
-    /// Write the spans for `steady model` to this file
+    /// Write the spans for `steady model` to FILE
     #[arg(long, value_name = "FILE")]
     pub spans: Option<PathBuf>,
-    /// Write every I/O, other call and request that is shown to this file, as CSV
+    /// Write CSV to FILE (all I/Os, other calls and requests shown)
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// The same as JSON, an object a line
+    /// Write JSON to FILE, one object per line (all I/Os, other calls and requests shown)
     #[arg(long, value_name = "FILE")]
     pub json_lines: Option<PathBuf>,
-    /// Write a trace for the Perfetto UI (ui.perfetto.dev) to this file
+    /// Write a trace for the Perfetto UI (ui.perfetto.dev) to FILE
     #[arg(long, value_name = "FILE")]
     pub perfetto: Option<PathBuf>,
-    /// Keep the kernel's raw trace in this directory, to be read again
+    /// Keep the kernel's raw trace in DIR, for later reading
     #[arg(long, value_name = "DIR", conflicts_with = "files")]
     pub keep: Option<PathBuf>,
-    /// How much of the trace to hold in memory, such as 64MiB, before --keep takes it or tracing ends
+    /// Memory for the trace, for example 64MiB. When it is full, the trace goes on in the DIR of
+    /// --keep, or tracing ends
     #[arg(long, value_name = "SIZE", value_parser = quantity::size, conflicts_with = "files", default_value = "256MiB")]
     pub memory: u64,
-    /// Keep the newest part of the trace only: when half of --memory is full, throw away what is older than that half
+    /// Keep only the newest part of the trace: when half of --memory is full, discard everything
+    /// older than that half
     #[arg(long, conflicts_with = "files")]
     pub ring: bool,
-    /// Trace like --ring until a request, a sync or a pause by dirty throttling takes longer, such as 20ms
+    /// Trace like --ring until a request, a sync or a pause by dirty throttling takes longer than
+    /// TIME, for example 20ms
     #[arg(long, value_name = "TIME", value_parser = quantity::duration, conflicts_with = "files")]
     pub trigger_above: Option<Duration>,
-    /// Of --trigger-above: only a request of this I/O priority class counts, and no call; the worst shown are of it, too
+    /// With --trigger-above, consider only requests of this I/O priority class, and no calls. The
+    /// worst requests shown are also of this class
     #[arg(long, value_name = "CLASS", requires = "trigger_above")]
     pub trigger_class: Option<TriggerClass>,
-    /// Trace like --ring until a real-time request takes longer than k2's rt_deadline_us of its level
+    /// Trace like --ring until a real-time request takes longer than k2's rt_deadline_us of its
+    /// level
     #[arg(long, conflicts_with_all = ["files", "trigger_above"])]
     pub trigger_late: bool,
-    /// Print the figures of requests and syncs so often, such as 1s, while tracing; not less than 100ms
+    /// Print request and sync statistics at this interval while tracing, for example 1s (at least
+    /// 100ms)
     #[arg(long, value_name = "TIME", value_parser = quantity::duration, conflicts_with = "files")]
     pub interval: Option<Duration>,
-    /// Trace while this program runs, and show its I/O; after --
+    /// Program to trace while it runs, with its arguments, after --
     #[arg(last = true, value_name = "PROGRAM", conflicts_with = "files")]
     pub program: Vec<String>,
 }
@@ -135,9 +146,9 @@ pub enum Calls {
 /// Format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Text of ftrace (trace, trace_pipe) or trace-cmd report
+    /// Text output of ftrace (trace, trace_pipe) or trace-cmd report
     Ftrace,
-    /// Text of perf script
+    /// Text output of perf script
     Perf,
     /// trace.dat, read through trace-cmd
     TraceDat,
@@ -188,13 +199,13 @@ impl Arguments {
             bail!("--format: needs files");
         }
         if self.memory < MEMORY_BYTES_MIN {
-            bail!("--memory {}: must be 1MiB at least", size_text(self.memory));
+            bail!("--memory {}: must be at least 1MiB", size_text(self.memory));
         }
         if self.duration == Some(Duration::ZERO) {
-            bail!("--duration 0: must be longer");
+            bail!("--duration 0: must be greater than 0");
         }
         if self.interval.is_some_and(|interval| interval < INTERVAL_MIN) {
-            bail!("--interval: must be 100ms at least");
+            bail!("--interval: must be at least 100ms");
         }
         let asked = self.pid.is_some() || self.device.is_some() || self.duration.is_some();
         if asked || !self.program.is_empty() { Ok(Source::Kernel) } else { Err(anyhow!(NO_SOURCE)) }

@@ -24,8 +24,9 @@ pub fn running(pid: u32) -> anyhow::Result<Vec<u32>> {
 pub fn refuse_other_namespace() -> anyhow::Result<()> {
     if pid_namespace::other_than_initial().is_some() {
         bail!(
-            "--pid: a container's numbers of processes are not those that events have: run steady outside of it \
-             (or in one that shares the host's PID namespace), or start the program with `-- PROGRAM`"
+            "--pid: process numbers in this container differ from those in events (run steady \
+             outside of it, or in one that shares the host's PID namespace, or start the program \
+             with `-- PROGRAM`)"
         );
     }
     Ok(())

@@ -30,12 +30,13 @@ use crate::tune::goal::{TailMax, ThroughputMin};
 use crate::tune::progress::Progress;
 use crate::with;
 
-/// Choose knobs of the scheduler k2 for a block device and a workload, from few measurements
+/// Choose k2 knobs for a block device and a workload, with few measurements
 ///
-/// Measures the workload without a scheduler, and then under k2 with the values that decide: by
-/// bisection, and with a check that the measured values rise as bisection needs. Prints the
-/// frontier of latency and throughput, the pick and how to set it, and always restores the knobs,
-/// except with --apply. The variants of the workload are not used. Needs k2, and what `steady bench` needs.
+/// Measures the workload without a scheduler, and then under k2 with values chosen by bisection.
+/// Checks that the measured values rise, as bisection requires. Prints the frontier of latency and
+/// throughput, the pick, and the commands that set it. Always restores the knobs, except with
+/// --apply. Ignores the variants of the workload. Needs k2, and everything that `steady bench`
+/// needs.
 #[derive(clap::Args)]
 #[command(after_help = TUNE_HELP)]
 pub struct Arguments {
@@ -50,43 +51,42 @@ pub struct Arguments {
     /// Quantile of the real-time latency
     #[arg(long, value_name = "PERCENT", default_value = "99.9")]
     quantile: Quantile,
-    /// What is off by at most so many percent of the best counts as good as it; then the other
-    /// quantity decides
+    /// Treat candidates within this percentage of the best as tied, and break ties by the other
+    /// metric
     #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = near)]
     near: f64,
-    /// Knob to choose, with its values: inflight_max, split_kib or rt_block_us; may be repeated;
-    /// without values those of the reference page, without any --knob inflight_max
+    /// Knob to choose: inflight_max, split_kib or rt_block_us, with its values or those of the
+    /// reference page (repeatable) [default: inflight_max]
     #[arg(long, value_name = "NAME[=VALUE,..]")]
     knob: Vec<Choice>,
-    /// Setting that all measurements have, for example queue/nomerges=2; may be repeated
+    /// Setting for all measurements, for example queue/nomerges=2 (repeatable)
     #[arg(long, value_name = "KEY=VALUE", value_parser = with::knob)]
     with: Vec<(String, Value)>,
     /// Measure all candidates
     #[arg(long)]
     all: bool,
-    /// Set what was picked, and leave it set
+    /// Set the pick, and leave it set
     #[arg(long)]
     apply: bool,
     /// Point of the workload's sweep, if it has one
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     point: Option<String>,
-    /// Replace a value of the workload, for example length.ios=20000; may be repeated
+    /// Replace a value of the workload, for example length.ios=20000 (repeatable)
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<Setting>,
-    /// Write the report (JSON) to this file
+    /// Write JSON to FILE (the report)
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Print the report instead of the table
+    /// Print JSON instead of a table (the report)
     #[arg(long)]
     json: bool,
-    /// Check the workload, the device and fio, print what there is to measure, and change nothing
+    /// Check the workload, the device and fio, print the candidates, and change nothing
     #[arg(long, conflicts_with_all = ["json", "out", "apply"])]
     check: bool,
-    /// Allow the workload to overwrite the partitions and data on the device with this kernel name,
-    /// for example nvme0n1
+    /// Allow overwriting the data on the device with this kernel name, for example mmcblk0
     #[arg(long, value_name = "NAME")]
     destroy_data: Option<String>,
-    /// Keep fio's job files and output in this directory
+    /// Keep fio's job files and output in DIR
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
 }
@@ -95,12 +95,12 @@ pub struct Arguments {
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
 struct Objective {
-    /// Most throughput with the quantile at most this: a share of that without a scheduler (50%),
-    /// or a time (500us)
+    /// Maximize throughput with the quantile at most LIMIT: a share of the quantile without a
+    /// scheduler (50%), or a time (500us)
     #[arg(long, value_name = "LIMIT")]
     tail_max: Option<TailMax>,
-    /// The shortest quantile with a total throughput of at least this: a share of that without a
-    /// scheduler (50%), or per second (200MiB)
+    /// Minimize the quantile with a total throughput of at least LIMIT: a share of the throughput
+    /// without a scheduler (50%), or bytes per second (200MiB)
     #[arg(long, value_name = "LIMIT")]
     throughput_min: Option<ThroughputMin>,
 }
@@ -148,7 +148,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     // A run checks the rest itself, before it changes anything.
     let checked = if arguments.check { tune.check() } else { tune.plan().map(drop) };
     checked.map_err(|error| failure(error, &arguments.spec))?;
-    tune.doubts().iter().for_each(|doubt| eprintln!("steady: {doubt}"));
+    tune.warnings().iter().for_each(|warning| eprintln!("steady: {warning}"));
     if arguments.check {
         return print(&text::plan(&tune)).map(|()| Status::Done);
     }

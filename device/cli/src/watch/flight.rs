@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The flight recorder: traces in bounded memory, and when k2 says that a real-time request was late, keeps the last
-//! seconds before that, says in one line which request it was and why, and begins anew.
+//! seconds before that, says in one line which request it was and why, and begins again.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ impl FlightRecorder {
         let (kept, number) = traces_in(folder).with_context(|| folder.display().to_string())?;
         ensure!(
             kept < max,
-            "{} holds {kept} traces, and {max} are kept: remove some, or raise --traces-max",
+            "{}: holds {kept} traces, the maximum is {max} (remove some, or raise --traces-max)",
             folder.display()
         );
         let first = traces.begin(number)?;

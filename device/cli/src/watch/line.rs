@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_show_how_long_and_which_broke_the_promise() {
+    fn waits_show_how_long_and_which_broke_the_bound() {
         let blocked = BlockedInterval {
             count: 3,
             over: 1,

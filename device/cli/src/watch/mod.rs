@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady watch`: whether storage keeps its promise while the product runs.
+//! `steady watch`: monitors real-time storage latency in production.
 //!
 //! `steadyio_watch` looks; here are arguments, the pace, and where it is shown.
 
@@ -25,56 +25,59 @@ use flight::FlightRecorder;
 use line::Lines;
 use text_file::TextFile;
 
-const HELP: &str = "Exit status: 0 ended by a signal, by --count, or as nobody reads what it \
-prints; 1 failed; 2 the command line is wrong, a DEVICE is not there, a file or an address \
-cannot be used, or --traces cannot begin.";
+const HELP: &str = "Exit status: 0 ended by a signal, by --count or by a closed output pipe; 1 \
+failure; 2 usage error, missing DEVICE, unusable file or address, or --traces cannot start.";
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
 const INTERVAL_MAX: Duration = Duration::from_secs(3600);
 /// How soon a signal ends it.
 const SLEEP_MAX: Duration = Duration::from_millis(100);
 
-/// Show while the product runs whether storage keeps its promise
+/// Monitor real-time storage latency in production
 ///
-/// Once per interval: latency per class and real-time level, requests that were late, how long
-/// real-time was blocked, what recorders lost, and wear, from what the kernel counts anyway. A disk
-/// that goes away, or another scheduler, is told once; the watch goes on.
+/// Prints once per interval: latency for each class and real-time level, late requests, the time
+/// that real-time requests were blocked, records lost by recorders, and wear. Uses counters that
+/// the kernel keeps anyway. If a disk disappears or its scheduler changes, reports it once and
+/// continues.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
-    /// Disks, as mmcblk0 or /dev/mmcblk0; none: all under k2, also those that come later
+    /// Disks, for example mmcblk0 or /dev/mmcblk0 [default: all disks under k2, including later
+    /// ones]
     #[arg(value_name = "DEVICE")]
     devices: Vec<PathBuf>,
-    /// From one look to the next
+    /// Sampling interval
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
     interval: Duration,
-    /// End after so many intervals
+    /// Stop after N intervals
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Control socket of a recorder (steady record --control); may be given several times
+    /// Control socket of a recorder, see steady record --control (repeatable)
     #[arg(long, value_name = "SOCKET")]
     recorder: Vec<PathBuf>,
-    /// Print a JSON document per interval, each on a line (docs/spec/watch-1.schema.json)
+    /// Print JSON instead of text, one document per line and interval
+    /// (docs/spec/watch-1.schema.json)
     #[arg(long)]
     json: bool,
-    /// Print nothing per interval, only what changes
+    /// Print nothing per interval, only changes
     #[arg(long, conflicts_with = "json")]
     quiet: bool,
-    /// Write the metrics into this file each interval, for the node exporter: NAME.prom
+    /// Write the metrics to FILE each interval, for the node exporter: NAME.prom
     #[arg(long, value_name = "FILE")]
     openmetrics: Option<PathBuf>,
     /// Answer GET /metrics on HOST:PORT or unix:PATH
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<Address>,
-    /// Trace too, and keep the last seconds before each late real-time request in a folder below DIR
+    /// Also trace, and keep the last seconds before each late real-time request in a directory
+    /// below DIR
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
-    /// Of --traces: keep until DIR holds so many
+    /// Maximum number of traces to keep in DIR; tracing stops when it is reached
     #[arg(long, value_name = "N", default_value = "20", requires = "traces")]
     traces_max: u64,
-    /// Of --traces: how much of the trace to hold in memory
+    /// With --traces, memory for the trace
     #[arg(long, value_name = "SIZE", default_value = "32MiB", value_parser = size, requires = "traces")]
     traces_memory: u64,
-    /// Where sysfs is, if not there
+    /// Path to sysfs
     #[arg(long, value_name = "DIR", default_value = "/sys")]
     sysfs: PathBuf,
 }

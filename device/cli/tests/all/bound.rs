@@ -116,13 +116,13 @@ fn what_a_task_computes_is_the_largest_of_a_trace_and_the_output_says_what_it_re
 fn a_trace_that_does_not_tell_what_a_task_computes_ends_with_2() {
     let good = trace("joints", &cpu(120), 0);
     for (record, task, says) in [
-        (&trace("other", &cpu(120), 0), "", "no thread joints did I/O in the trace, but other"),
+        (&trace("other", &cpu(120), 0), "", "thread joints did no I/O in the trace, only other"),
         (&trace("joints", &cpu(99), 0), "", "task joints: 99 jobs of thread joints are too few"),
         (&trace("joints", &cpu(199), 0), "ios = 2", "task joints: 99 jobs of thread joints"),
-        (&trace("joints", &Value::Null, 0), "", "had a CPU is not known"),
+        (&trace("joints", &Value::Null, 0), "", "CPU times of thread joints are unknown"),
         (&trace("joints", &cpu(120), 3), "", "3 events were lost"),
-        (&json!({ "schema": "x" }), "", "is no record of steady trace --json"),
-        (&good, "cpu_us = 7", "each task of robot states cpu_us"),
+        (&json!({ "schema": "x" }), "", "not a record of steady trace --json"),
+        (&good, "cpu_us = 7", "every task of robot has cpu_us"),
         (&good, "cpu_us = 7\nthread = \"joints\"", "cpu_us = 7 and thread = \"joints\": only one"),
     ] {
         let (status, said) = bound_with_trace(record, task);

@@ -54,7 +54,7 @@ fn what_would_be_lost_or_is_outside_is_refused_and_nothing_is_touched() {
     refused(&["write", node, &file, "--offset=100"], "--offset 100: must be a multiple");
     refused(&["write", node, &file, "--offset=1G"], "ends at 67108864");
     refused(&["read", node, &file, "--bytes=1000"], "--bytes 1000: must be a multiple");
-    refused(&["read", "/dev/null", &file], "no card of chario's");
+    refused(&["read", "/dev/null", &file], "not a chario card");
     refused(&["bench", node, "--size=100"], "--size 100: must be a multiple");
     refused(&["bench", node, "--size=0"], "--size 0");
     refused(&["bind", "/dev/none"], "none");

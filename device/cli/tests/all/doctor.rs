@@ -24,7 +24,7 @@ fn a_loop_device_without_k2_is_a_finding_in_both_forms() {
     assert_eq!(document["disk"], disk.name());
     let found = document["findings"].as_array().unwrap();
     let scheduler = found.iter().find(|one| one["text"].as_str().unwrap().contains("scheduler of"));
-    let line = scheduler.unwrap()["mend"].as_str().unwrap();
+    let line = scheduler.unwrap()["fix"].as_str().unwrap();
     assert!(line.ends_with(&format!("echo k2 > /sys/block/{}/queue/scheduler", disk.name())));
     let text = String::from_utf8(doctor(&[node]).stdout).unwrap();
     assert!(text.contains(line) && text.ends_with("findings\n") | text.ends_with("finding\n"));

@@ -335,8 +335,8 @@ fn only_a_regular_file_that_is_no_segment_is_replaced() {
     let linked = dir.path().join("linked.mcap");
     fs::hard_link(&segment, &linked).unwrap();
     for (out, says) in [
-        (&link, "is no regular file"),
-        (&folder, "is no regular file"),
+        (&link, "is not a regular file"),
+        (&folder, "is not a regular file"),
         (&segment, "is a segment"),
         (&linked, "is a segment"),
         (&recording.join("segment-00077.mcap"), "the name of one"),
@@ -360,10 +360,10 @@ fn what_selects_nothing_is_an_error_and_leaves_no_file() {
     record(&recording, &records(100));
     let out = dir.path().join("out.mcap");
     for (arguments, status, says) in [
-        (&["--topics", "/join"][..], 2, "there is no such topic; must be of /camera/image, /joint"),
+        (&["--topics", "/join"][..], 2, "no such topic; must be one of /camera/image, /joint"),
         (&["--from", "12", "--to", "11"], 2, "--from 12.000000: must be before --to 11.000000"),
         (&["--to", "1"], 1, "the recording has log times from 9.500000 to 10.099000"),
-        (&["--from", "10.0975", "--to", "10.0978"], 1, "there is no message from 10.097500"),
+        (&["--from", "10.0975", "--to", "10.0978"], 1, "no message from 10.097500"),
     ] {
         let output = export(&recording, &out, arguments);
         assert_eq!(output.status.code(), Some(status), "{}", stderr(&output));

@@ -123,7 +123,11 @@ fn contents_come_through_a_pipe_if_their_room_is_said() {
     };
     let output = put(&[]);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-    assert!(stderr(&output).contains("--size says how much room"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("--size makes one with that much room"),
+        "{}",
+        stderr(&output)
+    );
     assert!(put(&["--size", "80000"]).status.success());
     assert!(put(&[]).status.success());
     assert_eq!(steady(&["get", store, "1", "-"]).stdout, contents(70_000));
@@ -143,7 +147,7 @@ fn create_loses_nothing_that_it_was_not_told_to() {
     let said = refused(1, &["create", store]);
     assert!(said.contains("holds a store of steadyio, which would be lost"), "{said}");
     assert!(refused(1, &["create", file]).contains("holds other data"));
-    assert!(refused(2, &["create", file, "--size", "1M"]).contains("is there: --size"));
+    assert!(refused(2, &["create", file, "--size", "1M"]).contains("exists (--size"));
     let missing = place.at("missing");
     let missing = missing.to_str().unwrap();
     assert!(refused(2, &["create", missing]).contains("--size makes a file"));
@@ -178,7 +182,7 @@ fn damage_is_told_and_nothing_is_mended() {
     let copy = place.at("copy");
     let copy = copy.to_str().unwrap();
     let said = refused(1, &["get", store, "2", copy]);
-    assert!(said.contains("extent 2: its contents are damaged"), "{said}");
+    assert!(said.contains("extent 2: contents are damaged"), "{said}");
     assert!(!Path::new(copy).exists());
     good(&["get", store, "2", copy, "--no-verify"]);
     assert_eq!(fs::metadata(copy).unwrap().len(), 9_000);

@@ -238,7 +238,7 @@ fn what_is_wrong_is_named_before_anything_is_watched() {
     let text = format!("{path}/metrics.txt");
     let folder = format!("{path}/none/m.prom");
     for (arguments, says) in [
-        (&["sda"][..], "sda: is no block device"),
+        (&["sda"][..], "sda: not a block device"),
         (&["--interval", "1ms"], "must be from 10ms to 1h"),
         (&["--listen", "8000"], "must be HOST:PORT"),
         (&["--listen", "unix:/none/socket"], "--listen unix:/none/socket"),
@@ -268,6 +268,6 @@ fn late_requests_are_not_traced_where_nobody_tells_of_them_and_nothing_is_left()
     let output = run(&disk, &["--traces", folder.to_str().unwrap(), "--count", "1"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("--traces: k2 tells which requests are late"), "{said}");
+    assert!(said.contains("--traces: k2 reports late requests"), "{said}");
     assert!(!folder.exists());
 }

@@ -154,8 +154,8 @@ fn nothing_runs_when_a_knob_is_refused() {
     let Some(disk) = loop_device() else { return };
     set_up(&disk);
     for (knob, says) in [
-        ("iosched/nonsense=1", "there is no such knob"),
-        ("queue/max_sectors_kb=1", "refused by the kernel"),
+        ("iosched/nonsense=1", "no such knob"),
+        ("queue/max_sectors_kb=1", "rejected by the kernel"),
     ] {
         let output = with(&disk, &["scheduler=bfq", knob], &["echo", "ran"]).output().unwrap();
         assert_eq!(output.status.code(), Some(125));

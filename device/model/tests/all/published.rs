@@ -230,7 +230,7 @@ printed = "14.2"
     assert_eq!(said(&good.replace("14.2", "14.3")), Ok(Verdict::WithinSpanRounding));
     assert_eq!(said(&good.replace("14.2", "14.4")), Ok(Verdict::Differs));
     for (from, to, says) in [
-        ("4 KiB reads", "8 KiB reads", "is no name in example"),
+        ("4 KiB reads", "8 KiB reads", "not a name in example"),
         ("14.2", "about 14", "must be a decimal number"),
         ("\"14.2\"", "\"14.2\"\nto = \"15\"", "as many decimals"),
         ("single_thread_mib_s", "speed", "unknown variant `speed`"),

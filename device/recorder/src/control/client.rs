@@ -22,7 +22,7 @@ pub enum AskError {
          declared their topics, or its device fails"
     )]
     Late { path: String, patience: Duration },
-    #[error("{0}: the answer is no JSON")]
+    #[error("{0}: answer is not JSON")]
     NoJson(String),
     #[error("{0}")]
     Refused(String),

@@ -127,18 +127,18 @@ pub enum IncidentError {
          begins with a letter or digit"
     )]
     Name(String),
-    #[error("incident {0}: the last 0 s: ask for some time")]
+    #[error("incident {0}: duration must be greater than 0")]
     NoTime(String),
-    #[error("incident {0}: there is one of this name: give another, or release that one")]
+    #[error("incident {0}: name is taken (choose another, or release that incident)")]
     Exists(String),
     #[error("{}: has no incident {name}; it has {others}", dir.display())]
     Unknown { dir: PathBuf, name: String, others: String },
     #[error("incident {0}: nothing is recorded yet")]
     Nothing(String),
     #[error(
-        "incident {name}: the last {:.1} s are in {needed} segments, and keeping these leaves \
-         {free} of {segments} to record in, but it takes 2: ask for less, release an incident, or \
-         record with more segments", last.as_secs_f64()
+        "incident {name}: the last {:.1} s are in {needed} segments; keeping them leaves {free} of \
+         {segments} to record in, but recording needs 2 (ask for less, release an incident, or \
+         record with more segments)", last.as_secs_f64()
     )]
     NoRoom {
         name: String,
@@ -160,8 +160,8 @@ pub enum IncidentError {
     #[error("{}: {why}", path.display())]
     Io { path: PathBuf, why: io::Error },
     #[error(
-        "{}: cannot be read as an incident, so which segments it keeps is unknown: {why}; repair \
-         it, or move it elsewhere to give them up", path.display()
+        "{}: cannot be read as an incident: {why}; the segments it keeps are unknown (repair it, \
+         or move it elsewhere to release them)", path.display()
     )]
     Unreadable { path: PathBuf, why: String },
 }

@@ -81,7 +81,7 @@ pub enum Full {
     #[error("the segment is full")]
     Segment,
     /// It never fits.
-    #[error("a message of {bytes} bytes: a block takes {bytes_max} at most")]
+    #[error("a message of {bytes} bytes: a block takes at most {bytes_max}")]
     TooLong {
         bytes: usize,
         /// [`Layout::payload_bytes_max`].

@@ -31,7 +31,7 @@ pub enum RecoverError {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// Something else.
-    #[error("is no MCAP file: it begins with other bytes")]
+    #[error("not an MCAP file (bad magic)")]
     NotMcap,
     /// Of our own, of another version or damaged in head and definitions.
     #[error(
@@ -49,7 +49,7 @@ pub enum RecoverError {
     #[error("has {file} bytes, but its head says {head}: it was changed by something else")]
     WrongSize { file: u64, head: u64 },
     /// So that nothing says what it is.
-    #[error("{0}, and the rest does not say what it holds: it was not changed")]
+    #[error("{0}, and the rest does not identify its contents: it was not changed")]
     Unreadable(Unreadable),
 }
 

@@ -50,8 +50,8 @@ pub enum PoolError {
     OtherSize { path: PathBuf, found: u64, wanted: u64 },
     /// Named like a segment.
     #[error(
-        "{}: is no regular file of {wanted} bytes, as a segment is: move it elsewhere, or record into \
-         another directory", path.display()
+        "{}: not a regular file of {wanted} bytes, as segments are (move it elsewhere, or record \
+         into another directory)", path.display()
     )]
     NoSegment { path: PathBuf, wanted: u64 },
     /// Made with another configuration.
@@ -89,7 +89,7 @@ pub enum PoolError {
     /// Incidents hold the others.
     #[error(
         "{}: incidents ({incidents}) keep {kept} segments, and recording needs 2 others: record \
-         with {} segments or more, or let go of one: steady incidents release", dir.display(),
+         with {} segments or more, or release one: steady incidents release", dir.display(),
         kept + SEGMENTS_MIN
     )]
     Kept {
@@ -103,8 +103,8 @@ pub enum PoolError {
     Incident(#[from] IncidentError),
     /// On a slow device the segments take minutes.
     #[error(
-        "stopped while the segments were made; nothing was recorded, and those that are whole are \
-         used next time"
+        "stopped while the segments were made; nothing was recorded, and complete ones are used \
+         next time"
     )]
     Stopped,
     /// No buffer for filling.
@@ -506,7 +506,7 @@ fn pin_all(segments: &[Segment], incidents: &[Incident], note: &mut dyn FnMut(St
         let (there, all) = (positions.len(), incident.segments.len());
         if there < all {
             let name = &incident.name;
-            note(format!("incident {name}: {} of {all} segments are not there", all - there));
+            note(format!("incident {name}: {} of {all} segments are missing", all - there));
         }
         pins.add(incident.name.clone(), positions);
     }

@@ -176,7 +176,7 @@ impl Flight {
     }
 
     /// The sync under way proves nothing: something has failed meanwhile.
-    pub fn doubt(&mut self) {
+    pub fn discard_sync(&mut self) {
         self.syncing = 0;
     }
 
@@ -311,7 +311,7 @@ mod tests {
             flight.landed(slot);
         }
         flight.begin_sync();
-        flight.doubt();
+        flight.discard_sync();
         assert_eq!(flight.synced(), None);
         assert_eq!(flight.written().map(|(place, _)| place.offset).collect::<Vec<_>>(), [0, 1, 2]);
         flight.lose_written(2);

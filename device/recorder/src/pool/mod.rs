@@ -11,7 +11,7 @@
 //! Reading order: [`files`] (the pool), [`pins`] (what of it is not overwritten), `making` and
 //! `renamer` (its files), [`direct_io`] (I/O),
 //! [`flight`] (what is durable),
-//! [`errand`] (I/O of segments other than records), [`stage`] (records to segments, and what happens
+//! [`job`] (I/O of segments other than records), [`stage`] (records to segments, and what happens
 //! when the device fails), [`writer`] (what the thread does), [`thread`], [`registry`] (which
 //! channels there are), [`meters`], [`flush`].
 
@@ -21,13 +21,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 pub mod direct_io;
-pub mod errand;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod faults;
 pub mod files;
 pub mod flight;
 pub mod flush;
+pub mod job;
 pub mod making;
 pub mod meters;
 pub mod pins;
@@ -48,7 +48,7 @@ use self::renamer::Renamer;
 use self::stage::{Parts, Stage, buffer_sizes};
 use self::thread::WriterThread;
 use self::writer::Writer;
-use super::channel::{Channel, Outlet, SharedChannels, open, open_shared};
+use super::channel::{Channel, Consumer, SharedChannels, open, open_shared};
 use super::config::{ChannelConfig, ConfigError, RecorderConfig};
 use super::control::{Control, Facts};
 use super::incident::keeper::Keeper;
@@ -213,10 +213,10 @@ impl Recorder {
         }
         let channels = config.channels.iter().enumerate();
         let both = channels.map(|(at, channel)| open(channel, at, config.lock_memory));
-        let both: Result<Vec<(Channel, Outlet)>, MemoryError> = both.collect();
-        let (channels, outlets) = both?.into_iter().unzip();
+        let both: Result<Vec<(Channel, Consumer)>, MemoryError> = both.collect();
+        let (channels, consumers) = both?.into_iter().unzip();
         let order = PoolOrder { prepared: None, segments, stop };
-        Ok((Recorder::start_with(outlets, order, config, note)?, channels))
+        Ok((Recorder::start_with(consumers, order, config, note)?, channels))
     }
 
     /// The same with the one ring that the configuration asks for, and with what was prepared for
@@ -229,13 +229,13 @@ impl Recorder {
     ) -> Result<(Recorder, SharedChannels), StartError> {
         let segments = config.check()?;
         let bytes = config.shared_ring_bytes.unwrap_or(config.rings_bytes());
-        let (channels, outlet) = open_shared(&config.channels, bytes, config.lock_memory)?;
+        let (channels, consumer) = open_shared(&config.channels, bytes, config.lock_memory)?;
         let order = PoolOrder { prepared, segments, stop };
-        Ok((Recorder::start_with(vec![outlet], order, config, note)?, channels))
+        Ok((Recorder::start_with(vec![consumer], order, config, note)?, channels))
     }
 
     fn start_with(
-        outlets: Vec<Outlet>,
+        consumers: Vec<Consumer>,
         order: PoolOrder<'_>,
         config: &RecorderConfig,
         note: &mut dyn FnMut(String),
@@ -243,7 +243,7 @@ impl Recorder {
         let definitions = config.definitions()?;
         let encoder = encoder(config, definitions.clone())?;
         let ledgers: Vec<Arc<Ledger>> =
-            outlets.iter().flat_map(|outlet| outlet.ledgers.iter().cloned()).collect();
+            consumers.iter().flat_map(|consumer| consumer.ledgers.iter().cloned()).collect();
         let (registry, additions) = Registry::new(config, definitions, &ledgers);
         let registry = Arc::new(registry);
         let (keeper, orders) = Keeper::new(config.dir.clone(), Arc::clone(&registry));
@@ -285,7 +285,7 @@ impl Recorder {
             recording_id: facts.recording_id,
         });
         let writer = Writer {
-            outlets,
+            consumers,
             additions,
             orders,
             stage,

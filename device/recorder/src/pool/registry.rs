@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::ChannelStats;
-use crate::channel::{Channel, LateChannel, Outlet, SharedChannels, open};
+use crate::channel::{Channel, Consumer, LateChannel, SharedChannels, open};
 use crate::config::{ChannelConfig, ConfigError, LateLimits, RecorderConfig, Schemas, wrong};
 use crate::ledger::{Account, Ledger};
 use crate::mcap::definitions::{ChannelSpec, DefinitionError, Definitions, SchemaSpec};
@@ -26,7 +26,7 @@ pub enum AddError {
     Definitions(#[from] DefinitionError),
     #[error(transparent)]
     Memory(#[from] MemoryError),
-    #[error("channel {0:?}: the channels share a ring, or each has its own: add it as the others")]
+    #[error("channel {0:?}: must share the ring, or have its own, as the other channels do")]
     OtherRing(String),
     #[error("channel {0:?}: the recording has ended")]
     Ended(String),
@@ -112,7 +112,7 @@ impl Registry {
             return Err(AddError::OtherRing(config.topic.clone()));
         }
         config.check_late(&self.limits)?;
-        let (channel, Outlet { ring, ledgers, .. }) = open(config, 0, self.lock_memory)?;
+        let (channel, Consumer { ring, ledgers, .. }) = open(config, 0, self.lock_memory)?;
         let ledger = Arc::clone(&ledgers[0]);
         self.declare(config, &ledger, Some(ring))?;
         Ok((channel, ledger))

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From records to durable segments: the encoder, the buffers, and the file in use.
 //!
-//! Used by the writer thread only. When the device fails, `mend` waits until it works again, within
+//! Used by the writer thread only. When the device fails, `retry` waits until it works again, within
 //! whatever call met the failure; the rings fill meanwhile.
 
 mod change;
-mod mend;
+mod retry;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use std::time::Duration;
 use steadyio_core::latency::Latencies;
 
 use self::change::{Ending, InUse, Next};
-use self::mend::Trouble;
+use self::retry::Trouble;
 use super::direct_io::{Disk, DiskOp, Done};
 use super::files::Pool;
 use super::flight::Flight;
@@ -363,10 +363,10 @@ impl Stage {
         while !self.parts.disk.has_failed() {
             let Some(done) = self.parts.disk.next_done() else { return Ok(()) };
             if let Err(error) = self.file_system_takes(&done) {
-                return self.mend(done.what, error);
+                return self.retry(done.what, error);
             }
             self.went_on(&done);
-            self.run_errands();
+            self.run_jobs();
         }
         self.after_failure()
     }
@@ -376,10 +376,10 @@ impl Stage {
         self.measure(done);
         self.sync_worked |= done.what == DiskOp::Sync;
         let what = done.what;
-        if self.ending.as_ref().is_some_and(|ending| ending.errand.awaits(what)) {
+        if self.ending.as_ref().is_some_and(|ending| ending.job.awaits(what)) {
             self.ending_went_on();
-        } else if let Some(next) = self.next.as_mut().filter(|next| next.errand.awaits(what)) {
-            next.errand.end_step();
+        } else if let Some(next) = self.next.as_mut().filter(|next| next.job.awaits(what)) {
+            next.job.end_step();
         } else {
             match what {
                 DiskOp::Write(slot) => self.flight.landed(slot),

@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::meters::{Ended, Meters, RecordingState, WriterReport, raise};
 use super::registry::Addition;
 use super::stage::{Stage, Stop};
-use crate::channel::Outlet;
+use crate::channel::Consumer;
 use crate::incident::keeper::Order;
 use crate::ledger::Amount;
 use crate::ring::{HEADER_BYTES, Header};
@@ -25,7 +25,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(1);
 /// State of the thread.
 pub struct Writer {
     /// The rings.
-    pub outlets: Vec<Outlet>,
+    pub consumers: Vec<Consumer>,
     /// Channels that are declared meanwhile.
     pub additions: Receiver<Addition>,
     /// Incidents that are to be taken or released.
@@ -51,7 +51,7 @@ impl Writer {
             self.meters.set_state(RecordingState::Ended(ended));
             self.discard();
         }
-        let ledgers = self.outlets.iter().flat_map(|outlet| &outlet.ledgers);
+        let ledgers = self.consumers.iter().flat_map(|consumer| &consumer.ledgers);
         let accounts = ledgers.map(|ledger| ledger.snapshot());
         let (engine, direct) = self.stage.engine();
         WriterReport {
@@ -125,24 +125,24 @@ impl Writer {
     fn drain(&mut self, since_ns: u64) -> Result<usize, Stop> {
         let mut drained_bytes = 0;
         let mut at = 0;
-        while at < self.outlets.len() {
-            let mut left = self.outlets[at].ring.used();
+        while at < self.consumers.len() {
+            let mut left = self.consumers[at].ring.used();
             if at == 0 {
                 // Behind the look at a ring that all share: whose records are seen there has been
                 // declared before.
                 self.take_additions()?;
             }
-            let outlet = &mut self.outlets[at];
+            let consumer = &mut self.consumers[at];
             at += 1;
             // A ring has one channel at least; the first one's account tells of it.
-            outlet.ledgers[0].ring_used(left as u64);
+            consumer.ledgers[0].ring_used(left as u64);
             drained_bytes += left;
             while left > 0 {
                 let stage = &mut self.stage;
                 let mut pushed = Ok(());
-                let shown = outlet.ring.next(|header, payload| {
+                let shown = consumer.ring.next(|header, payload| {
                     left = left.saturating_sub(HEADER_BYTES + header.bytes as usize);
-                    let channel = outlet.first + usize::from(header.channel);
+                    let channel = consumer.first + usize::from(header.channel);
                     pushed = stage.push(channel, header, payload, since_ns);
                     pushed.is_ok()
                 });
@@ -178,12 +178,12 @@ impl Writer {
         if added.is_empty() {
             return added;
         }
-        let count: usize = self.outlets.iter().map(|outlet| outlet.ledgers.len()).sum();
+        let count: usize = self.consumers.iter().map(|consumer| consumer.ledgers.len()).sum();
         for (first, addition) in (count..).zip(&mut added) {
             let ledger = Arc::clone(&addition.ledger);
             match addition.ring.take() {
-                Some(ring) => self.outlets.push(Outlet { ring, ledgers: vec![ledger], first }),
-                None => self.outlets[0].ledgers.push(ledger),
+                Some(ring) => self.consumers.push(Consumer { ring, ledgers: vec![ledger], first }),
+                None => self.consumers[0].ledgers.push(ledger),
             }
         }
         added
@@ -209,14 +209,14 @@ impl Writer {
             self.seen_additions();
             let orders: Vec<Order> = self.orders.try_iter().collect();
             self.follow(orders);
-            for outlet in &mut self.outlets {
-                let ledgers = &outlet.ledgers;
+            for consumer in &mut self.consumers {
+                let ledgers = &consumer.ledgers;
                 let count = |header: Header| {
                     let ledger = &ledgers[usize::from(header.channel)];
                     ledger.lost_in_writing(Amount { records: 1, bytes: header.bytes.into() });
                     true
                 };
-                while outlet.ring.next(|header, _| count(header)).is_some() {}
+                while consumer.ring.next(|header, _| count(header)).is_some() {}
             }
             if stopping {
                 return;

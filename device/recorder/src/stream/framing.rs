@@ -46,7 +46,7 @@ pub struct StreamError {
 /// What can be wrong with a stream.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    #[error("no stream of frames: it begins with {found:02x?}, and must with {wanted:02x?}")]
+    #[error("not a stream of frames: begins with {found:02x?}, must begin with {wanted:02x?}")]
     Magic { found: [u8; 7], wanted: [u8; 7] },
     #[error("version {0} of the framing; this program knows version 1")]
     Version(u8),
@@ -73,7 +73,7 @@ pub enum Problem {
     BeginTwice,
     #[error("a record before the begin frame")]
     BeforeBegin,
-    #[error("topic {0} has a record or metadata, and was not declared")]
+    #[error("topic {0} has a record or metadata, but was not declared")]
     NoTopic(u16),
     #[error("the stream ends within a frame, after {have} of its bytes")]
     Truncated { have: u64 },
@@ -81,7 +81,7 @@ pub enum Problem {
     TooLong { topic: String, bytes: u64, max: u64 },
     #[error("topic {topic:?} cannot be added to the recording: {why}")]
     Refused { topic: String, why: String },
-    #[error("topic {topic:?} is declared with another {field} than by a producer before")]
+    #[error("topic {topic:?}: another {field} than an earlier producer declared")]
     Other { topic: String, field: &'static str },
 }
 

@@ -364,7 +364,7 @@ impl StreamSource {
             Err(error) if is_full(&error) => {
                 if listener.full_until.replace(Instant::now() + ACCEPT_AGAIN).is_none() {
                     (self.tell)(Notice::Accepting(format!(
-                        "no further producer can be let in: {error}; trying again every \
+                        "cannot accept another producer: {error}; trying again every \
                          {ACCEPT_AGAIN:?}"
                     )));
                 }
@@ -374,7 +374,7 @@ impl StreamSource {
             Err(error) => return Err(error),
         };
         if listener.full_until.take().is_some() {
-            (self.tell)(Notice::Accepting("producers are let in again".into()));
+            (self.tell)(Notice::Accepting("accepting producers again".into()));
         }
         self.accepted += 1;
         let name = format!("producer {}", self.accepted);

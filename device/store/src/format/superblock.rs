@@ -17,7 +17,7 @@ pub enum NoSuperblock {
     Version(u32),
     #[error("a damaged superblock: its checksum is wrong")]
     Checksum,
-    #[error("a superblock that no program wrote: {0}")]
+    #[error("a superblock with invalid values: {0}")]
     Geometry(#[from] GeometryError),
 }
 

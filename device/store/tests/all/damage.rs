@@ -122,7 +122,7 @@ fn a_part_of_a_store_is_told_from_a_whole_one() {
     let mut image = stored(1);
     image.truncate(image.len() - BLOCK);
     let said = refused(image.clone());
-    assert!(said.contains(&format!("and only {} are there", image.len())), "{said}");
+    assert!(said.contains(&format!("but only {} are there", image.len())), "{said}");
     // On something larger it is whole.
     let mut image = stored(1);
     image.resize(image.len() + 7 * BLOCK, 0);
@@ -172,7 +172,7 @@ fn damaged_contents_are_told_and_the_others_are_read() {
     store = Store::open(Disk::new(image)).unwrap();
     assert_eq!(store.load(1, &mut buffer).unwrap(), 6_000);
     let said = store.load(2, &mut buffer).unwrap_err().to_string();
-    assert!(said.starts_with("extent 2: its contents are damaged"), "{said}");
+    assert!(said.starts_with("extent 2: contents are damaged"), "{said}");
 }
 
 #[test]

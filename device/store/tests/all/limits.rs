@@ -50,7 +50,7 @@ fn a_full_store_says_what_is_free_and_changes_nothing() {
     store.flush().unwrap();
     assert_eq!(free(&store), (4, 2));
     let said = store.create_extent(9, &once(3 * BLOCK_BYTES)).unwrap_err().to_string();
-    assert!(said.contains("16384 are free, in pieces of 8192 at most"), "{said}");
+    assert!(said.contains("16384 are free, the largest piece has 8192"), "{said}");
 }
 
 #[test]

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use super::ledger::{Ledger, Share};
 use super::requests::open::{StartSector, add_new};
+use super::sink::{Share, Sink};
 use crate::event::{Dev, Event, Extent, Kind, OpKind};
 use crate::io::{Mark, Request};
 
@@ -85,15 +85,15 @@ impl Bios {
 
     /// A bio reaches the block layer: whether it is a new one. A part of a split bio and a bio that went through a
     /// stacked device may be queued again; then they are known.
-    pub fn is_new(&mut self, event: &Event, extent: &Extent, ledger: &mut Ledger) -> bool {
+    pub fn is_new(&mut self, event: &Event, extent: &Extent, sink: &mut Sink) -> bool {
         let thread = self.thread(event.pid);
         let Some(at) = thread.find(extent) else { return true };
         if thread.pending[at].carried {
             return false;
         }
         // It was queued at the same place and led to nothing: refused, or merged without an event.
-        if ledger.seen.has(Kind::GetRequest) {
-            ledger.drop_share(&thread.pending.remove(at).share);
+        if sink.seen.has(Kind::GetRequest) {
+            sink.drop_share(&thread.pending.remove(at).share);
         }
         true
     }
@@ -107,24 +107,24 @@ impl Bios {
     }
 
     /// It waits for a request that thread `pid` will ask for, and its task for it.
-    pub fn hold(&mut self, pid: u32, bio: Bio, ledger: &mut Ledger) {
-        ledger.hold(bio.share.task);
+    pub fn hold(&mut self, pid: u32, bio: Bio, sink: &mut Sink) {
+        sink.hold(bio.share.task);
         let pending = &mut self.thread(pid).pending;
         pending.push(bio);
         if pending.len() > PENDING_MAX {
-            drop_bio(&pending.remove(0), ledger);
+            drop_bio(&pending.remove(0), sink);
         }
     }
 
     /// The bio is remapped. Of a partition, and of a thread that serves a stacked device: before it is queued.
-    pub fn remap(&mut self, server: u32, to: &Extent, from: StartSector, ledger: &mut Ledger) {
+    pub fn remap(&mut self, server: u32, to: &Extent, from: StartSector, sink: &mut Sink) {
         let thread = self.thread(server);
         let above = thread.pending.iter().rposition(|bio| bio.covers(from));
         // A thread of the stacked device's own goes on with it: dm-crypt encrypts what is written in one.
         let of_any = || self.only_one(|bio| bio.covers(from) && !bio.stacked);
         let above = above.map(|at| (server, at)).or_else(of_any);
         if let Some(above) = above {
-            return self.carry(above, server, to, ledger);
+            return self.carry(above, server, to, sink);
         }
         let thread = self.thread(server);
         // A partition below a stacked device: known by the sector within the partition so far.
@@ -150,7 +150,7 @@ impl Bios {
     }
 
     /// The pending bio goes on to `to`, in the thread `server`.
-    fn carry(&mut self, (pid, at): (u32, usize), server: u32, to: &Extent, ledger: &mut Ledger) {
+    fn carry(&mut self, (pid, at): (u32, usize), server: u32, to: &Extent, sink: &mut Sink) {
         let upper = &mut self.thread(pid).pending[at];
         let mut bio = upper.clone();
         let was_stacked = std::mem::replace(&mut upper.stacked, true);
@@ -158,15 +158,15 @@ impl Bios {
         add_new(&mut bio.request.through, &[bio.extent.dev]);
         bio.extent = Extent { priority: bio.extent.priority, ..*to };
         let task = bio.share.task;
-        self.hold(server, bio, ledger);
+        self.hold(server, bio, sink);
         // From now on only those below count.
         if !was_stacked {
-            ledger.release(task);
+            sink.release(task);
         }
     }
 
     /// The front part continues at once; the rest is not queued again.
-    pub fn split(&mut self, event: &Event, extent: &Extent, new_sector: u64, ledger: &mut Ledger) {
+    pub fn split(&mut self, event: &Event, extent: &Extent, new_sector: u64, sink: &mut Sink) {
         let thread = self.thread(event.pid);
         let Some(at) = thread.find(extent) else { return };
         let front = &mut thread.pending[at];
@@ -174,34 +174,34 @@ impl Bios {
         let sectors = (new_sector as u32).wrapping_sub(front.extent.sector as u32);
         if sectors > 0 && sectors < front.extent.sectors {
             let rest = front.cut_off(sectors);
-            self.hold(rest.request.pid, rest, ledger);
+            self.hold(rest.request.pid, rest, sink);
         }
     }
 
     /// The bio that `extent` is about, which this thread queued just before.
-    pub fn take(&mut self, pid: u32, extent: &Extent, ledger: &mut Ledger) -> Option<Bio> {
+    pub fn take(&mut self, pid: u32, extent: &Extent, sink: &mut Sink) -> Option<Bio> {
         let at = self.thread(pid).find(extent)?;
-        Some(self.take_front((pid, at), extent, ledger))
+        Some(self.take_front((pid, at), extent, sink))
     }
 
     /// Takes a pending bio. One longer than `extent` was split without an event, and its rest stays.
-    fn take_front(&mut self, (pid, at): (u32, usize), extent: &Extent, ledger: &mut Ledger) -> Bio {
+    fn take_front(&mut self, (pid, at): (u32, usize), extent: &Extent, sink: &mut Sink) -> Bio {
         let mut bio = self.thread(pid).pending.remove(at);
         if bio.extent.sectors > extent.sectors && extent.sectors > 0 {
             let rest = bio.cut_off(extent.sectors);
-            self.hold(rest.request.pid, rest, ledger);
+            self.hold(rest.request.pid, rest, sink);
         }
         bio
     }
 
     /// Without `block_getrq`, a request begins with its insertion or issue: with the bio queued there, if it is the
     /// only one.
-    pub fn take_only(&mut self, extent: &Extent, ledger: &mut Ledger) -> Option<Bio> {
-        if ledger.seen.has(Kind::GetRequest) || extent.op.kind == OpKind::Flush {
+    pub fn take_only(&mut self, extent: &Extent, sink: &mut Sink) -> Option<Bio> {
+        if sink.seen.has(Kind::GetRequest) || extent.op.kind == OpKind::Flush {
             return None;
         }
         let only = self.only_one(|bio| bio.is_at(extent))?;
-        Some(self.take_front(only, extent, ledger))
+        Some(self.take_front(only, extent, sink))
     }
 
     /// All discards for this device, oldest first, if they have so many sectors altogether.
@@ -227,18 +227,18 @@ impl Bios {
     }
 
     /// The thread has submitted all that it queued: what is left led to no request.
-    pub fn drop_pending(&mut self, pid: u32, ledger: &mut Ledger) {
-        if !ledger.seen.has(Kind::GetRequest) {
+    pub fn drop_pending(&mut self, pid: u32, sink: &mut Sink) {
+        if !sink.seen.has(Kind::GetRequest) {
             return;
         }
         let Some(thread) = self.threads.get_mut(&pid) else { return };
-        thread.pending.drain(..).for_each(|bio| drop_bio(&bio, ledger));
+        thread.pending.drain(..).for_each(|bio| drop_bio(&bio, sink));
     }
 }
 
 /// It led to no request that is known, so its task is not known in full.
-fn drop_bio(bio: &Bio, ledger: &mut Ledger) {
+fn drop_bio(bio: &Bio, sink: &mut Sink) {
     if !bio.stacked {
-        ledger.drop_share(&bio.share);
+        sink.drop_share(&bio.share);
     }
 }

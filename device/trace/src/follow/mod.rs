@@ -4,7 +4,7 @@
 //!
 //! Block events do not name a request, only its device and sector. So the path of each bio through the block layer is
 //! replayed, in stages that each own what they know: `callers` says for whom a thread works, and so for whom a bio is;
-//! `bios` holds it until it has a request; `requests` follows that to its completion. `ledger` is what all of them write
+//! `bios` holds it until it has a request; `requests` follows that to its completion. `sink` is what all of them write
 //! to: I/Os and journal commits in progress, and what is certain. `waits` has what threads did beside, `seen` which
 //! events are missing.
 //!
@@ -13,17 +13,17 @@
 
 mod bios;
 mod callers;
-mod ledger;
 mod requests;
 mod seen;
+mod sink;
 mod waits;
 
 use std::collections::HashMap;
 
 use bios::{Bio, Bios};
 use callers::Callers;
-use ledger::Ledger;
 use requests::{Requests, Side};
+use sink::Sink;
 use waits::Waits;
 
 use super::event::{Event, EventKind, Extent};
@@ -43,7 +43,7 @@ pub struct Follower {
     callers: Callers,
     bios: Bios,
     requests: Requests,
-    ledger: Ledger,
+    sink: Sink,
     waits: Waits,
     /// The last event of each CPU, in ns: where a loss on that CPU begins.
     last_ns: HashMap<u32, u64>,
@@ -59,14 +59,14 @@ impl Follower {
 
     /// The next event, in time order.
     pub fn take(&mut self, event: &Event) {
-        self.ledger.results.account.events += 1;
-        self.ledger.seen.note(event);
+        self.sink.results.account.events += 1;
+        self.sink.seen.note(event);
         self.waits.take(event);
-        self.requests.flushes.settle(event, &mut self.ledger);
+        self.requests.flushes.settle(event, &mut self.sink);
         if self.callers.moves_on(event) {
-            self.bios.drop_pending(event.pid, &mut self.ledger);
+            self.bios.drop_pending(event.pid, &mut self.sink);
         }
-        self.callers.take(event, &mut self.ledger);
+        self.callers.take(event, &mut self.sink);
         match event.what {
             EventKind::Lost { count, since_ns } => self.lose(event.cpu, count, since_ns),
             _ => self.take_bio_event(event),
@@ -76,32 +76,32 @@ impl Follower {
 
     /// The end of the trace: what is still open is at its edge.
     pub fn finish(mut self) -> Trace {
-        self.requests.flushes.settle_all(&mut self.ledger);
-        self.callers.finish(&mut self.ledger);
-        self.ledger.abandon_all();
-        self.requests.finish(&mut self.ledger);
+        self.requests.flushes.settle_all(&mut self.sink);
+        self.callers.finish(&mut self.sink);
+        self.sink.abandon_all();
+        self.requests.finish(&mut self.sink);
         let Waits { sched, dirty_pauses, lock_waits, .. } = self.waits;
-        let (missing, processes) = (self.ledger.seen.missing(), self.callers.processes);
+        let (missing, processes) = (self.sink.seen.missing(), self.callers.processes);
         Trace {
             missing,
             processes,
             sched,
             dirty_pauses,
             lock_waits,
-            ..self.ledger.results.into_trace()
+            ..self.sink.results.into_trace()
         }
     }
 
     fn take_bio_event(&mut self, event: &Event) {
-        let Follower { bios, ledger, .. } = self;
+        let Follower { bios, sink, .. } = self;
         match event.what {
-            EventKind::BioQueue(extent) if bios.is_new(event, &extent, ledger) => {
+            EventKind::BioQueue(extent) if bios.is_new(event, &extent, sink) => {
                 let mut bio = self.new_bio(event, &extent);
                 bio.request.marks.set(Mark::Queued, event.time_ns);
-                self.bios.hold(event.pid, bio, &mut self.ledger);
+                self.bios.hold(event.pid, bio, &mut self.sink);
             }
-            EventKind::BioRemap { to, from } => bios.remap(event.pid, &to, from, ledger),
-            EventKind::BioSplit { bio, new_sector } => bios.split(event, &bio, new_sector, ledger),
+            EventKind::BioRemap { to, from } => bios.remap(event.pid, &to, from, sink),
+            EventKind::BioSplit { bio, new_sector } => bios.split(event, &bio, new_sector, sink),
             EventKind::BackMerge(extent) => self.merge(event, &extent, Side::Back),
             EventKind::FrontMerge(extent) => self.merge(event, &extent, Side::Front),
             EventKind::GetRequest(extent) => {
@@ -113,22 +113,22 @@ impl Follower {
     }
 
     fn take_request_event(&mut self, event: &Event) {
-        let Follower { requests, bios, ledger, .. } = self;
+        let Follower { requests, bios, sink, .. } = self;
         let Requests { commands, open, .. } = requests;
         match event.what {
-            EventKind::HardwareStart(_) => commands.start(event, open, ledger),
+            EventKind::HardwareStart(_) => commands.start(event, open, sink),
             EventKind::HardwareDone(command) => commands.end(event, &command, &mut open.table),
-            EventKind::RequestMerge(extent) => requests.merge_requests(&extent, ledger),
+            EventKind::RequestMerge(extent) => requests.merge_requests(&extent, sink),
             EventKind::K2Split { piece, rest_bytes } => requests.cut_piece(&piece, rest_bytes),
-            EventKind::Insert(extent) => requests.insert(event, &extent, bios, ledger),
-            EventKind::Issue(extent) => requests.issue(event, &extent, bios, ledger),
+            EventKind::Insert(extent) => requests.insert(event, &extent, bios, sink),
+            EventKind::Issue(extent) => requests.issue(event, &extent, bios, sink),
             EventKind::Requeue(extent) => {
                 // Nothing was issued on this CPU after all.
                 commands.forget_issue(event.cpu);
-                requests.requeue(event, &extent, ledger);
+                requests.requeue(event, &extent, sink);
             }
             EventKind::Complete { extent, error } => {
-                requests.complete(event, &extent, error, ledger);
+                requests.complete(event, &extent, error, sink);
             }
             _ => {}
         }
@@ -136,19 +136,19 @@ impl Follower {
 
     fn merge(&mut self, event: &Event, extent: &Extent, side: Side) {
         let bio = self.bio_for_request(event, extent);
-        self.requests.merge(bio, extent, side, &mut self.ledger);
+        self.requests.merge(bio, extent, side, &mut self.sink);
     }
 
     fn new_bio(&mut self, event: &Event, extent: &Extent) -> Bio {
-        let share = self.callers.share_of(event, extent, &mut self.ledger);
+        let share = self.callers.share_of(event, extent, &mut self.sink);
         self.bios.bio(event, extent, share)
     }
 
     /// The bio that `extent` is about, which this thread queued just before; or a new one, if that was not seen.
     fn bio_for_request(&mut self, event: &Event, extent: &Extent) -> Bio {
-        self.bios.take(event.pid, extent, &mut self.ledger).unwrap_or_else(|| {
+        self.bios.take(event.pid, extent, &mut self.sink).unwrap_or_else(|| {
             let bio = self.new_bio(event, extent);
-            self.ledger.hold(bio.share.task);
+            self.sink.hold(bio.share.task);
             bio
         })
     }
@@ -157,9 +157,9 @@ impl Follower {
     /// since then may have been mistaken for something else.
     fn lose(&mut self, cpu: u32, count: u64, since_ns: Option<u64>) {
         let last_ns = self.last_ns.get(&cpu).copied().unwrap_or(0);
-        self.ledger.results.account.events_lost += count;
-        self.ledger.results.take_back(since_ns.unwrap_or(last_ns));
-        self.ledger.abandon_all();
+        self.sink.results.account.events_lost += count;
+        self.sink.results.take_back(since_ns.unwrap_or(last_ns));
+        self.sink.abandon_all();
         self.callers.forget();
         self.bios = Bios::default();
         self.requests.lose_sight();

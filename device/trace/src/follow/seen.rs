@@ -58,7 +58,7 @@ impl Seen {
             (has(Kind::BioQueue) && !has(Kind::CallEnter), "syscalls:sys_enter_*",
              "requests only, no I/Os: submission and post are unknown"),
             (self.uring_call && !has(Kind::UringSubmit), "io_uring:io_uring_submit_req",
-             "io_uring operations are told apart by their bios only"),
+             "io_uring operations are distinguished by their bios only"),
             (self.worker && has(Kind::UringSubmit) && !has(Kind::UringQueueWork), "io_uring:io_uring_queue_async_work",
              "unknown which operations io_uring workers do: these I/Os are incomplete"),
             (self.readahead && !has(Kind::PageCacheAdd), "filemap:mm_filemap_add_to_page_cache",

@@ -19,8 +19,8 @@ pub const HEAD_BYTES: usize = 1 << 18;
 
 /// How other files begin that people take for traces, and what to do with them.
 const OTHERS: [(&[u8], &str); 7] = [
-    (b"PERFILE2", "is perf's own file: give what `perf script` prints of it"),
-    (b"2ELIFREP", "is perf's own file: give what `perf script` prints of it"),
+    (b"PERFILE2", "is perf's own file: give the output of `perf script`"),
+    (b"2ELIFREP", "is perf's own file: give the output of `perf script`"),
     (b"\x07tae", NO_CALLS),
     (b"\x1f\x8b", "is compressed (gzip): unpack it first"),
     (b"\x28\xb5\x2f\xfd", "is compressed (zstd): unpack it first"),
@@ -28,8 +28,8 @@ const OTHERS: [(&[u8], &str); 7] = [
     (b"\xff\xfe", "is text in UTF-16: save it as UTF-8"),
 ];
 
-const LOOKED_FOR: &str = "is no trace that is known. Looked for: ftrace's text (trace, trace_pipe, trace-cmd \
-    report), perf script's, trace.dat, and folders that `steady trace --keep` made; --format says what it is";
+const LOOKED_FOR: &str = "not a known trace format. Looked for: ftrace's text (trace, trace_pipe, trace-cmd \
+    report), perf script's, trace.dat, and folders that `steady trace --keep` made; --format names the format";
 const NO_CALLS: &str =
     "is a file of blktrace, which has no system calls: record with trace-cmd, perf or steady trace";
 

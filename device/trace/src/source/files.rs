@@ -14,7 +14,7 @@ use super::trace_dat::Report;
 use super::{Position, Problem};
 
 const NOT_KEPT: &str =
-    "is a folder, but none that `steady trace --keep` made; give files, or such a folder";
+    "is a folder, but not one of `steady trace --keep` (give files, or such a folder)";
 const BUFFER_BYTES: usize = 1 << 16;
 
 /// The events of some files, with problems between them.

@@ -15,8 +15,7 @@ const COMPLAINT_BYTES: u64 = 4096;
 
 const ABSENT: &str = "is a file of trace-cmd, which is not in PATH: install it (its package is called trace-cmd), \
     or read the output of `trace-cmd report -t` instead";
-const NOTHING: &str =
-    "trace-cmd report prints nothing of it: it is damaged, or not all of it is there";
+const NOTHING: &str = "trace-cmd report prints nothing: the file is damaged or incomplete";
 
 /// What a running `trace-cmd report` prints. If it fails, reading does at the end; dropping it ends trace-cmd.
 pub struct Report {

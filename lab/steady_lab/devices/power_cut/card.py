@@ -85,7 +85,7 @@ class CutCard:
     def advance(self, time_ns: int) -> None:
         """Advance; raises LabError for an earlier time."""
         if time_ns < self._time_ns:
-            raise LabError(f"{self._log.path}: a cut at {time_ns} ns behind one later than it")
+            raise LabError(f"{self._log.path}: cut at {time_ns} ns is earlier than the cut before")
         self._time_ns = time_ns
         records = self._log.records
         while self._next < len(records) and records[self._next].arrived_ns <= time_ns:

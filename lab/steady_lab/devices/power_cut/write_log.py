@@ -74,7 +74,7 @@ class WriteLog:
         magic, self.sectors, self.cache_kib, self.queue_depth = _HEADER.unpack_from(self._map)
         if magic != _HEADER_MAGIC:
             raise WriteLogError(
-                f"{path}: starts with {magic!r}, a write log with {_HEADER_MAGIC!r}"
+                f"{path}: not a write log (begins with {magic!r}, not {_HEADER_MAGIC!r})"
             )
         self.records = tuple(self._read())
 

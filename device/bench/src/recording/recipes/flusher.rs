@@ -37,8 +37,8 @@ pub enum FlusherError {
     Guard(#[from] steadyio_core::knob_guard::GuardError),
     /// Most often because this is not root, or a container's /proc/sys is read-only.
     #[error(
-        "{} = {value}: the kernel refuses: {why}; switching the flusher off needs root and a writable \
-         /proc/sys. Recipes with the flusher on do not",
+        "{} = {value}: rejected by the kernel: {why} (switching the flusher off needs root and a \
+         writable /proc/sys; recipes with the flusher on do not)",
         path.display()
     )]
     Refused { path: PathBuf, value: String, why: io::Error },

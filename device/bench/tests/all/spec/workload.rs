@@ -252,7 +252,7 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
     ("scheduler = \"none\"", "\"queue/../ro\" = 1", &["queue/../ro", "queue/NAME"]),
     ("scheduler = \"none\"", "scheduler = \"$point\"", &["$point", "[sweep]", "knobs"]),
     ("scheduler = \"none\"", "scheduler = 1.5", &["scheduler", "line", "whole number or a string"]),
-    ("[[variant]]", "[[variant]]\noptional = [\"x\"]", &["optional", "x", "none of its knobs"]),
+    ("[[variant]]", "[[variant]]\noptional = [\"x\"]", &["optional", "x", "not one of its knobs"]),
 ];
 
 #[test]

@@ -245,8 +245,8 @@ fn knobs_the_kernel_refuses_are_errors_unless_optional() {
     let before = knobs_before(&disk);
     let cases = [
         ("scheduler = \"no-such\"", "offered: ", "scheduler"),
-        ("\"iosched/no_such\" = 1", "there is no such knob", "iosched/no_such"),
-        ("\"queue/max_sectors_kb\" = 1", "refused by the kernel", "queue/max_sectors_kb"),
+        ("\"iosched/no_such\" = 1", "no such knob", "iosched/no_such"),
+        ("\"queue/max_sectors_kb\" = 1", "rejected by the kernel", "queue/max_sectors_kb"),
     ];
     for (knob, reason, key) in cases {
         let variant = format!("[[variant]]\nname = \"v\"\nknobs = {{ {knob} }}\n");

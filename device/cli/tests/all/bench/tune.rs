@@ -25,7 +25,7 @@ fn tune_refuses_a_device_without_k2_and_a_load_without_real_time() {
     let Some(disk) = loop_device() else { return };
     let sweep = format!("{LOAD}[sweep]\nkey = \"one.bs_kib\"\nvalues = [4, 8]\n");
     for (load, says) in [
-        (LOAD.to_string(), "offers no scheduler k2"),
+        (LOAD.to_string(), "no scheduler k2, offered: "),
         (LOAD.replace("\"rt\"", "\"bg\""), "no job of class \"rt\""),
         (sweep, "choose one load with --point: 4, 8"),
     ] {

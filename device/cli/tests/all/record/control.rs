@@ -211,7 +211,7 @@ fn owner_and_group_may_ask_and_what_is_no_socket_stays() {
     fs::write(&file, "kept").unwrap();
     let refused = record(&file, &other);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(stderr(&refused).contains(&format!("{}: is there, and is no socket", file.display())));
+    assert!(stderr(&refused).contains(&format!("{}: exists and is not a socket", file.display())));
     let long = record(&recording.dir.path().join("l".repeat(200)), &other);
     assert!(stderr(&long).contains("too many for the path of a socket"), "{}", stderr(&long));
     assert_eq!(fs::read(&file).unwrap(), b"kept");

@@ -190,14 +190,14 @@ fn what_cannot_be_kept_is_refused_and_says_why() {
     recorder.wait_for("durable", 10);
     assert_refused(&recorder.keep("a/b", "1s"), "incident \"a/b\": a name has 1 to 64 letters");
     assert_eq!(recorder.keep("a", "1ms").status.code(), Some(0));
-    assert_refused(&recorder.keep("a", "1ms"), "there is one of this name");
+    assert_refused(&recorder.keep("a", "1ms"), "name is taken");
     recorder.send(2 * SEGMENT_RECORDS);
     let status = recorder.wait_for("durable", recorder.sent);
     assert_eq!(status["incidents"], serde_json::json!({ "count": 1, "kept_segments": 1 }));
     let said = stdout(&recorder.ask(&["status"]));
     assert!(said.contains("\nincidents: 1; they keep 1 of 4 segments\n"), "{said}");
-    assert_refused(&recorder.keep("b", "1h"), "keeping these leaves 1 of 4 to record in");
-    assert_refused(&pool.release("a"), "a recorder uses it: release a by --control PATH");
+    assert_refused(&recorder.keep("b", "1h"), "keeping them leaves 1 of 4 to record in");
+    assert_refused(&pool.release("a"), "in use by a recorder (release a with --control PATH)");
     let release = |name| recorder.ask(&["incidents", "release", name]);
     assert_refused(&release("b"), "has no incident b; it has a");
     assert_eq!(stdout(&release("a")), "incident a: released\n");

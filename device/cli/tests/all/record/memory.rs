@@ -80,7 +80,7 @@ fn the_ring_of_a_fast_source_is_as_large_as_may_be_locked() {
 #[test]
 fn what_may_not_be_locked_is_told_with_what_to_type_before_anything_is_made() {
     let says = [
-        "12587008 bytes of memory are to be locked: only 8388608 may be locked",
+        "cannot lock 12587008 bytes of memory: only 8388608 may be locked",
         "'ulimit -l 12292' as root, or LimitMEMLOCK=",
         "(--no-lock)",
     ];

@@ -67,9 +67,9 @@ fn a_socket_that_cannot_be_made_is_told_with_the_reason_before_anything_is_made(
     let cases = [
         (
             at(&"long".repeat(30)),
-            "bytes are too many for the path of a socket: must be 107 at most",
+            "bytes are too many for the path of a socket: must be at most 107",
         ),
-        (at("file"), "file: is there, and is no socket: give another path, or remove it"),
+        (at("file"), "file: exists and is not a socket (give another path, or remove it)"),
         (at("none/socket"), "socket: its directory: No such file or directory"),
     ];
     for (input, says) in cases {

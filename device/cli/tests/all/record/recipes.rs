@@ -174,7 +174,7 @@ fn a_wrong_command_line_is_named_and_creates_nothing() {
         ),
         (
             &["--prepare", "--input", "-", "--keep-time", "1h"],
-            "--keep-time: what producers declare decides",
+            "--keep-time: the number of segments depends",
         ),
         (
             &["--recipe", "append-fdatasync", "--total", "8K", "--segments", "4"],

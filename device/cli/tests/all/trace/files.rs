@@ -171,10 +171,10 @@ fn what_is_no_trace_is_refused_with_its_name() {
     let empty = dir.path().join("empty");
     fs::write(&empty, "").unwrap();
     for (file, says) in [
-        (Path::new("../../README.md"), "README.md: is no trace that is known"),
+        (Path::new("../../README.md"), "README.md: not a known trace format"),
         (&empty, "empty: is empty"),
         (Path::new("no-such-file"), "no-such-file: cannot be opened: No such file"),
-        (dir.path(), ": is a folder, but none that `steady trace --keep` made"),
+        (dir.path(), ": is a folder, but not one of `steady trace --keep`"),
     ] {
         let output = trace(file, &[]);
         assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));

@@ -53,7 +53,11 @@ fn in_a_pid_namespace_a_program_is_shown_and_a_number_refused() {
 
     let refused = inside(&["--device", &disk.node, "--pid", "1"], Vec::new());
     assert_eq!(refused.status.code(), Some(2));
-    assert!(stderr(&refused).contains("a container's numbers"), "{}", stderr(&refused));
+    assert!(
+        stderr(&refused).contains("process numbers in this container differ"),
+        "{}",
+        stderr(&refused)
+    );
 }
 
 #[test]
@@ -273,7 +277,7 @@ fn who_may_not_trace_is_told_so() {
 fn a_wrong_command_line_is_refused_before_anything_is_traced() {
     for (arguments, says) in [
         (&[][..], "nothing to trace: give a recorded trace"),
-        (&["--duration", "0"], "--duration 0: must be longer"),
+        (&["--duration", "0"], "--duration 0: must be greater than 0"),
         (&["--duration", "5"], "must be a whole number with"),
         (&["--pid", "0"], "--pid <PID>"),
         (&["--pid", "4194303"], "--pid 4194303: no such process"),

@@ -196,7 +196,7 @@ fn a_program_is_waited_for_when_memory_is_full_and_that_is_said() {
     assert!(mark.exists(), "the program ran to its end");
     let small = self::output(&["--memory", "1K", "--", "true"]);
     assert_eq!(small.status.code(), Some(2), "{}", stderr(&small));
-    assert!(stderr(&small).contains("--memory 1 KiB: must be 1MiB at least"), "{}", stderr(&small));
+    assert!(stderr(&small).contains("--memory 1 KiB: must be at least 1MiB"), "{}", stderr(&small));
 }
 
 #[test]

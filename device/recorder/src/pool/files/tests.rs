@@ -81,7 +81,7 @@ fn a_file_named_like_a_segment_is_no_reason_to_record_with_its_size() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("segment-00007.mcap");
     let says = || open(dir.path(), 2, BYTES, &mut |_| ()).unwrap_err().to_string();
-    let said = format!("{}: is no regular file of 65536 bytes", path.display());
+    let said = format!("{}: not a regular file of 65536 bytes", path.display());
     fs::write(&path, "cut off").unwrap();
     assert!(says().starts_with(&said), "{}", says());
     fs::remove_file(&path).unwrap();
@@ -150,7 +150,7 @@ fn an_incident_keeps_what_reaches_into_its_time_and_leaves_two_segments() {
     assert_eq!(pool.kept(), (1, 3), "the other one has them, too");
     begin(&mut pool, 400);
     let error = pool.keep("c", ns(1), moment(400)).unwrap_err().to_string();
-    let says = "are in 1 segments, and keeping these leaves 1 of 5 to record in";
+    let says = "are in 1 segments; keeping them leaves 1 of 5 to record in";
     assert!(error.contains(says), "{error}");
 }
 

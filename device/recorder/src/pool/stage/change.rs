@@ -3,7 +3,7 @@
 //!
 //! Records wait until the data of the full segment are durable, lest a power cut leave a hole
 //! between two segments, and for nothing else: the next segment was prepared before, and the
-//! summary of the full one is written behind, each by an [`Errand`] beside the records.
+//! summary of the full one is written behind, each by a [`Job`] beside the records.
 
 use std::fs::File;
 
@@ -13,8 +13,8 @@ use crate::mcap::account::CompletedBy;
 use crate::mcap::definitions::Mark;
 use crate::mcap::names::rename;
 use crate::mcap::private::Identity;
-use crate::pool::errand::{Errand, Step};
 use crate::pool::files::PoolError;
+use crate::pool::job::{Job, Step};
 use crate::pool::meters::count;
 use crate::source::{now_ns, wall_ns};
 
@@ -28,13 +28,13 @@ pub(super) struct InUse {
 
 /// A segment that gets its summary.
 pub(super) struct Ending {
-    pub(super) errand: Errand,
+    pub(super) job: Job,
     pub(super) sequence: u64,
 }
 
 /// A segment that gets its head for its next life.
 pub(super) struct Next {
-    pub(super) errand: Errand,
+    pub(super) job: Job,
     pub(super) identity: Identity,
     created_ns: u64,
     /// Those of its definitions.
@@ -64,10 +64,10 @@ impl Stage {
         let last = self.is_last().then_some(Step::Sync);
         let steps = [Some(tail), Some(Step::Sync), gate, last];
         self.ending = self.file.take().map(|InUse { file, identity, .. }| Ending {
-            errand: Errand::new(file, steps.into_iter().flatten()),
+            job: Job::new(file, steps.into_iter().flatten()),
             sequence: identity.sequence,
         });
-        self.run_errands();
+        self.run_jobs();
         Ok(())
     }
 
@@ -123,10 +123,10 @@ impl Stage {
         loop {
             let used_up = self.is_used_up();
             match &mut self.next {
-                Some(next) if next.errand.is_over() => break,
+                Some(next) if next.job.is_over() => break,
                 Some(next) => {
                     next.rests = false;
-                    self.run_errands();
+                    self.run_jobs();
                     self.parts.disk.wait(None);
                     self.take_done()?;
                 }
@@ -137,10 +137,10 @@ impl Stage {
                 },
             }
         }
-        let Some(Next { errand, identity, created_ns, begun, .. }) = self.next.take() else {
+        let Some(Next { job, identity, created_ns, begun, .. }) = self.next.take() else {
             return Ok(());
         };
-        self.file = Some(InUse { file: errand.into_file(), identity, holds_records: false });
+        self.file = Some(InUse { file: job.into_file(), identity, holds_records: false });
         self.parts.pool.begin(identity, now_ns());
         let names = self.parts.pool.rename(identity.sequence, true);
         if let Some((renamer, names)) = self.parts.renamer.as_ref().zip(names) {
@@ -171,10 +171,10 @@ impl Stage {
         let copy = copy.map(|copy| Step::Write(COPY, copy));
         let head = Step::Write(HEAD, encoder.head(disk.buffer(HEAD), identity, created_ns));
         let steps = [probe, copy, Some(head), Some(Step::Sync)];
-        let errand = Errand::new(file, steps.into_iter().flatten());
+        let job = Job::new(file, steps.into_iter().flatten());
         let begun = encoder.mark();
-        self.next = Some(Next { errand, identity, created_ns, begun, rests: false });
-        self.run_errands();
+        self.next = Some(Next { job, identity, created_ns, begun, rests: false });
+        self.run_jobs();
         Ok(())
     }
 
@@ -207,18 +207,18 @@ impl Stage {
         Ok(())
     }
 
-    pub(super) fn run_errands(&mut self) {
-        let next = self.next.iter_mut().filter(|next| !next.rests).map(|next| &mut next.errand);
-        for errand in self.ending.iter_mut().map(|ending| &mut ending.errand).chain(next) {
-            let bytes = errand.go_on(&mut self.parts.disk);
+    pub(super) fn run_jobs(&mut self) {
+        let next = self.next.iter_mut().filter(|next| !next.rests).map(|next| &mut next.job);
+        for job in self.ending.iter_mut().map(|ending| &mut ending.job).chain(next) {
+            let bytes = job.go_on(&mut self.parts.disk);
             count(&self.parts.meters.device_bytes, bytes as u64);
         }
     }
 
     pub(super) fn ending_went_on(&mut self) {
         if let Some(ending) = &mut self.ending {
-            ending.errand.end_step();
+            ending.job.end_step();
         }
-        self.ending = self.ending.take().filter(|ending| !ending.errand.is_over());
+        self.ending = self.ending.take().filter(|ending| !ending.job.is_over());
     }
 }

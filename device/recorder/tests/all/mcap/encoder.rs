@@ -176,7 +176,7 @@ fn the_longest_message_fits_and_a_longer_one_is_refused() {
         payload: [&long, &[]],
     };
     let refused = script.encoder.push(&mut vec![0; 1 << 20], &message).unwrap_err();
-    let text = format!("a message of {} bytes: a block takes {bytes_max} at most", bytes_max + 1);
+    let text = format!("a message of {} bytes: a block takes at most {bytes_max}", bytes_max + 1);
     assert_eq!(refused.to_string(), text);
 }
 

@@ -59,7 +59,7 @@ fn our_own_segments_are_never_taken_for_those_of_other_writers() {
 #[test]
 fn other_files_are_refused_and_empty_ones_are_unused() {
     let error = examine(&Disk::new(b"RIFF....".to_vec()), false).unwrap_err();
-    assert_eq!(error.to_string(), "is no MCAP file: it begins with other bytes");
+    assert_eq!(error.to_string(), "not an MCAP file (bad magic)");
     for image in [Vec::new(), vec![0; 128 << 10]] {
         assert_eq!(examine(&Disk::new(image), false).unwrap().state, State::Unused);
     }

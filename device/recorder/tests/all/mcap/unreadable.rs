@@ -93,6 +93,6 @@ fn what_cannot_be_read_is_neither_empty_nor_unused() {
     assert_eq!(examine(&Disk::new(nothing.clone()), false).unwrap().state, State::Unused);
     let error = examine(&unreadable(nothing, 0..4_096), false).unwrap_err();
     assert!(matches!(error, RecoverError::Unreadable(Unreadable { bytes: 4_096, .. })), "{error}");
-    let said = "4096 bytes cannot be read, the first at byte 0, and the rest does not say what it";
+    let said = "4096 bytes cannot be read, the first at byte 0, and the rest does not identify";
     assert!(error.to_string().starts_with(said), "{error}");
 }

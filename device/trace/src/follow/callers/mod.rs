@@ -7,7 +7,7 @@ mod workers;
 
 use std::collections::HashMap;
 
-use super::ledger::{Key, Ledger, OpenIo, Share};
+use super::sink::{Key, OpenIo, Share, Sink};
 use crate::event::{Call, Event, EventKind, Extent, Kind};
 use crate::io::{Io, Origin, Processes};
 use crate::sched::Switch;
@@ -55,21 +55,20 @@ pub(super) struct Callers {
 }
 
 impl InCall {
-    fn begin(call: Call, fd: Option<i32>, event: &Event, ledger: &mut Ledger) -> InCall {
+    fn begin(call: Call, fd: Option<i32>, event: &Event, sink: &mut Sink) -> InCall {
         let entered_ns = event.time_ns;
-        let key =
-            ledger.begin_io(Io { fd, ..Io::begin(call, (event.pid, event.comm), entered_ns) });
+        let key = sink.begin_io(Io { fd, ..Io::begin(call, (event.pid, event.comm), entered_ns) });
         InCall { call, key, entered_ns, continued_ns: entered_ns, asleep: false }
     }
 }
 
 impl Callers {
-    pub fn take(&mut self, event: &Event, ledger: &mut Ledger) {
+    pub fn take(&mut self, event: &Event, sink: &mut Sink) {
         match event.what {
-            EventKind::CallEnter { call, fd } => self.enter_call(event, call, fd, ledger),
-            EventKind::CallExit { call, result } => self.exit_call(event, call, result, ledger),
-            EventKind::PageFault => self.begin_fault(event, ledger),
-            EventKind::AnyCall => self.end_fault(event.pid, ledger),
+            EventKind::CallEnter { call, fd } => self.enter_call(event, call, fd, sink),
+            EventKind::CallExit { call, result } => self.exit_call(event, call, result, sink),
+            EventKind::PageFault => self.begin_fault(event, sink),
+            EventKind::AnyCall => self.end_fault(event.pid, sink),
             EventKind::Switch(switch) => self.note_fault_sleep(&switch, event.time_ns),
             EventKind::Waking(waking) => {
                 if let Some(fault) = self.fault_of(waking.woken.pid).filter(|fault| fault.asleep) {
@@ -81,19 +80,19 @@ impl Callers {
                 self.processes.start(event.pid, child, same_process);
             }
             EventKind::JournalCommitStart { .. } => {
-                self.thread(event.pid).commit = Some(ledger.begin_commit(event.time_ns));
+                self.thread(event.pid).commit = Some(sink.begin_commit(event.time_ns));
             }
-            EventKind::JournalCommitEnd { .. } => self.end_commit(event, ledger),
+            EventKind::JournalCommitEnd { .. } => self.end_commit(event, sink),
             EventKind::WritebackStart { inode } => self.thread(event.pid).writeback = Some(inode),
             EventKind::WritebackEnd { .. } => self.thread(event.pid).writeback = None,
             EventKind::PageCacheAdd { inode, .. } => {
                 self.thread(event.pid).cached_inode = Some(inode);
             }
-            EventKind::UringSubmit { .. } => self.submit(event, ledger),
+            EventKind::UringSubmit { .. } => self.submit(event, sink),
             EventKind::UringQueueWork { request } => self.queue_work(event, request),
             EventKind::UringLink { request, after } => self.link(event, request, after),
-            EventKind::UringFileGet { request } => self.begin_operation(event, request, ledger),
-            EventKind::UringComplete { .. } => self.complete_operation(event, ledger),
+            EventKind::UringFileGet { request } => self.begin_operation(event, request, sink),
+            EventKind::UringComplete { .. } => self.complete_operation(event, sink),
             _ => {}
         }
     }
@@ -118,10 +117,10 @@ impl Callers {
     }
 
     /// The end of the trace.
-    pub fn finish(&mut self, ledger: &mut Ledger) {
+    pub fn finish(&mut self, sink: &mut Sink) {
         let pids: Vec<u32> = self.threads.keys().copied().collect();
-        pids.into_iter().for_each(|pid| self.end_fault(pid, ledger));
-        self.reap_from_memory(ledger);
+        pids.into_iter().for_each(|pid| self.end_fault(pid, sink));
+        self.reap_from_memory(sink);
     }
 
     fn thread(&mut self, pid: u32) -> &mut Caller {
@@ -129,8 +128,8 @@ impl Callers {
     }
 
     /// Who a bio is for that this thread queues now.
-    pub fn share_of(&mut self, event: &Event, extent: &Extent, ledger: &mut Ledger) -> Share {
-        let task = self.task_of(event, ledger);
+    pub fn share_of(&mut self, event: &Event, extent: &Extent, sink: &mut Sink) -> Share {
+        let task = self.task_of(event, sink);
         let thread = self.thread(event.pid);
         let is_commit = task.is_some() && task == thread.commit;
         let origin = if is_commit || event.comm.is_journal() {
@@ -145,7 +144,7 @@ impl Callers {
         Share { task, origin, queued_ns: event.time_ns, ahead: extent.op.ahead }
     }
 
-    fn task_of(&mut self, event: &Event, ledger: &mut Ledger) -> Option<Key> {
+    fn task_of(&mut self, event: &Event, sink: &mut Sink) -> Option<Key> {
         let thread = self.thread(event.pid);
         if thread.submitting.is_some() {
             return thread.submitting;
@@ -155,35 +154,35 @@ impl Callers {
                 return thread.commit;
             }
             let (submitter, born) = (submitter_of(&event.comm)?, thread.born);
-            return self.pool(submitter).task_of(event, born, ledger);
+            return self.pool(submitter).task_of(event, born, sink);
         };
         match in_call.call {
             // Its operations can be told apart by their bios only.
             Call::IoSubmit => {}
-            Call::IoUringEnter if !ledger.seen.has(Kind::UringSubmit) => {}
+            Call::IoUringEnter if !sink.seen.has(Kind::UringSubmit) => {}
             // Not submitting, so the kernel serves an operation that no event names.
             Call::IoUringEnter | Call::IoGetevents | Call::IoPgetevents => return None,
             _ => {
-                ledger.name_io(in_call.key, event.comm);
+                sink.name_io(in_call.key, event.comm);
                 return Some(in_call.key);
             }
         }
         let who = (event.pid, event.comm);
-        let key = ledger.begin_io(Io::begin(in_call.call, who, in_call.entered_ns));
+        let key = sink.begin_io(Io::begin(in_call.call, who, in_call.entered_ns));
         thread.unreaped.push(key);
         Some(key)
     }
 
-    fn enter_call(&mut self, event: &Event, call: Call, fd: Option<i32>, ledger: &mut Ledger) {
-        self.end_fault(event.pid, ledger);
+    fn enter_call(&mut self, event: &Event, call: Call, fd: Option<i32>, sink: &mut Sink) {
+        self.end_fault(event.pid, sink);
         let thread = self.thread(event.pid);
         thread.cached_inode = None;
-        if let Some(lost) = thread.call.replace(InCall::begin(call, fd, event, ledger)) {
-            ledger.abandon(lost.key);
+        if let Some(lost) = thread.call.replace(InCall::begin(call, fd, event, sink)) {
+            sink.abandon(lost.key);
         }
     }
 
-    fn exit_call(&mut self, event: &Event, call: Call, result: i64, ledger: &mut Ledger) {
+    fn exit_call(&mut self, event: &Event, call: Call, result: i64, sink: &mut Sink) {
         let thread = self.thread(event.pid);
         if call == Call::IoUringEnter {
             thread.submitting = None;
@@ -192,35 +191,35 @@ impl Callers {
         // Without it, it began before the trace.
         if let Some(begun) = thread.call.take() {
             if begun.call != call {
-                return ledger.abandon(begun.key);
+                return sink.abandon(begun.key);
             }
-            ledger.name_io(begun.key, event.comm);
+            sink.name_io(begun.key, event.comm);
             if fetches || call == Call::IoSubmit {
                 // What another thread submitted, such as the kernel's polling one.
                 let is_own = |operation: &Operation| operation.pid == event.pid;
                 let of_others = thread.unreaped.is_empty() && !self.operations.values().any(is_own);
-                let io = ledger.ios.remove(&begun.key).filter(|_| fetches && of_others);
+                let io = sink.ios.remove(&begun.key).filter(|_| fetches && of_others);
                 let ended = |io: OpenIo| Io { exited_ns: event.time_ns, ..io.as_call() };
-                io.into_iter().for_each(|io| ledger.results.calls_without_request.push(ended(io)));
+                io.into_iter().for_each(|io| sink.results.calls_without_request.push(ended(io)));
             } else {
                 let bytes = Some(if call.moves_data() { result.max(0) as u64 } else { 0 });
-                ledger.change(begun.key, |io| io.bytes = bytes);
-                ledger.end_io(begun.key, event.time_ns);
+                sink.change(begun.key, |io| io.bytes = bytes);
+                sink.end_io(begun.key, event.time_ns);
             }
         }
         if fetches {
-            self.reap(event, ledger);
+            self.reap(event, sink);
         }
     }
 
     /// The program touches memory. How long that takes is known only if the thread sleeps, and that this is no other
     /// sleep only if all its calls are seen to begin.
-    fn begin_fault(&mut self, event: &Event, ledger: &mut Ledger) {
-        self.end_fault(event.pid, ledger);
-        let is_known = ledger.seen.has(Kind::Switch) && ledger.seen.has(Kind::AnyCall);
+    fn begin_fault(&mut self, event: &Event, sink: &mut Sink) {
+        self.end_fault(event.pid, sink);
+        let is_known = sink.seen.has(Kind::Switch) && sink.seen.has(Kind::AnyCall);
         let thread = self.thread(event.pid);
         if is_known && thread.call.is_none() {
-            thread.call = Some(InCall::begin(Call::PageFault, None, event, ledger));
+            thread.call = Some(InCall::begin(Call::PageFault, None, event, sink));
         }
     }
 
@@ -241,21 +240,21 @@ impl Callers {
 
     /// It is over when the program goes on to something else; it took until the thread last continued after a
     /// sleep.
-    fn end_fault(&mut self, pid: u32, ledger: &mut Ledger) {
+    fn end_fault(&mut self, pid: u32, sink: &mut Sink) {
         let Some(thread) = self.threads.get_mut(&pid) else { return };
         if let Some(fault) = thread.call.take_if(|call| call.call == Call::PageFault) {
-            ledger.end_io(fault.key, fault.continued_ns);
+            sink.end_io(fault.key, fault.continued_ns);
         }
     }
 
     /// Calls that were in progress all the time may have waited for it.
-    fn end_commit(&mut self, event: &Event, ledger: &mut Ledger) {
+    fn end_commit(&mut self, event: &Event, sink: &mut Sink) {
         let Some(key) = self.thread(event.pid).commit.take() else { return };
-        let Some(begun_ns) = ledger.end_commit(key, event.time_ns) else { return };
+        let Some(begun_ns) = sink.end_commit(key, event.time_ns) else { return };
         for in_call in self.threads.values().filter_map(|thread| thread.call.as_ref()) {
             let may_wait = in_call.call.is_sync() || in_call.call.is_write();
             if may_wait && in_call.entered_ns <= begun_ns {
-                ledger.change(in_call.key, |io| io.commits.push(key));
+                sink.change(in_call.key, |io| io.commits.push(key));
             }
         }
     }

@@ -4,7 +4,7 @@
 use super::Callers;
 use super::workers::{Pool, submitter_of};
 use crate::event::{Call, Event, EventKind};
-use crate::follow::ledger::{Key, Ledger};
+use crate::follow::sink::{Key, Sink};
 use crate::io::Io;
 
 #[derive(Clone, Copy, Debug)]
@@ -25,25 +25,25 @@ impl Callers {
         self.pools.entry(submitter).or_default()
     }
 
-    fn end_for_workers(&mut self, operation: Operation, worker: Option<u32>, ledger: &mut Ledger) {
+    fn end_for_workers(&mut self, operation: Operation, worker: Option<u32>, sink: &mut Sink) {
         let Operation { pid, key, handed, .. } = operation;
         if handed > 0 || worker.is_some() {
-            self.pool(pid).end((key, handed), worker, ledger);
+            self.pool(pid).end((key, handed), worker, sink);
         }
     }
 
     /// What this thread queues until its next submission is for this operation.
-    pub(super) fn submit(&mut self, event: &Event, ledger: &mut Ledger) {
+    pub(super) fn submit(&mut self, event: &Event, sink: &mut Sink) {
         let EventKind::UringSubmit { request, sq_thread, operation } = event.what else { return };
         let pid = event.pid;
         let io = Io::begin(Call::IoUringEnter, (pid, event.comm), event.time_ns);
-        let key = ledger.begin_io(Io { operation, ..io });
+        let key = sink.begin_io(Io { operation, ..io });
         self.thread(pid).submitting = Some(key);
         let operation = Operation { pid, by_sq_thread: sq_thread, key, handed: 0, head: None };
         if let Some(lost) = self.operations.insert(request, operation) {
-            ledger.spoil(Some(lost.key));
-            self.end_for_workers(lost, None, ledger);
-            ledger.end_io(lost.key, event.time_ns);
+            sink.invalidate(Some(lost.key));
+            self.end_for_workers(lost, None, sink);
+            sink.end_io(lost.key, event.time_ns);
         }
     }
 
@@ -76,10 +76,10 @@ impl Callers {
     }
 
     /// If this thread is not the one that submitted it, it is a worker.
-    pub(super) fn begin_operation(&mut self, event: &Event, request: u64, ledger: &mut Ledger) {
+    pub(super) fn begin_operation(&mut self, event: &Event, request: u64, sink: &mut Sink) {
         let Some(pid) = self.submitter_for(event, request) else { return };
         let key = self.operations.get(&request).map(|operation| operation.key);
-        self.pool(pid).begin(event.pid, key, ledger);
+        self.pool(pid).begin(event.pid, key, sink);
     }
 
     /// Whether a worker completes the operation, or one from before the trace.
@@ -95,24 +95,24 @@ impl Callers {
             || pool.is_some_and(|pool| pool.workers.contains_key(&event.pid) && event.pid != pid)
     }
 
-    pub(super) fn complete_operation(&mut self, event: &Event, ledger: &mut Ledger) {
+    pub(super) fn complete_operation(&mut self, event: &Event, sink: &mut Sink) {
         let EventKind::UringComplete { request, result } = event.what else { return };
         let by_worker = self.ends_as_worker(event, request);
         let Some(operation) = self.operations.remove(&request) else {
             // 0: an auxiliary CQE, such as of a multishot operation.
             if request != 0 {
-                self.complete_older(event, ledger);
+                self.complete_older(event, sink);
             }
             return;
         };
         let Operation { pid, key, by_sq_thread, .. } = operation;
-        self.end_for_workers(operation, by_worker.then_some(event.pid), ledger);
+        self.end_for_workers(operation, by_worker.then_some(event.pid), sink);
         let thread = self.thread(pid);
         thread.submitting.take_if(|submitting| *submitting == key);
-        let Some(io) = ledger.ios.get_mut(&key) else { return };
+        let Some(io) = sink.ios.get_mut(&key) else { return };
         io.bytes = Some(u64::try_from(result).unwrap_or(0));
         if by_sq_thread {
-            ledger.end_io(key, event.time_ns);
+            sink.end_io(key, event.time_ns);
         } else {
             io.completed_ns = Some(event.time_ns);
             thread.unreaped.push(key);
@@ -120,31 +120,31 @@ impl Callers {
     }
 
     /// One that was submitted before the trace has completed. Until now a worker may have executed it.
-    fn complete_older(&mut self, event: &Event, ledger: &mut Ledger) {
+    fn complete_older(&mut self, event: &Event, sink: &mut Sink) {
         let submitter = submitter_of(&event.comm);
         let pid = submitter.unwrap_or(event.pid);
         if self.thread(pid).born {
             return;
         }
-        ledger.doubt_workers_of(pid);
-        self.pool(pid).end_older(submitter.map(|_| event.pid), ledger);
+        sink.mark_workers_ambiguous(pid);
+        self.pool(pid).end_older(submitter.map(|_| event.pid), sink);
     }
 
     /// The program reaps what this thread submitted and has completed.
-    pub(super) fn reap(&mut self, event: &Event, ledger: &mut Ledger) {
+    pub(super) fn reap(&mut self, event: &Event, sink: &mut Sink) {
         let Some(thread) = self.threads.get_mut(&event.pid) else { return };
-        let served = |key: &Key| ledger.is_served(*key);
+        let served = |key: &Key| sink.is_served(*key);
         let (served, open) = thread.unreaped.iter().partition::<Vec<Key>, _>(|key| served(key));
         thread.unreaped = open;
-        served.into_iter().for_each(|key| ledger.end_io(key, event.time_ns));
+        served.into_iter().for_each(|key| sink.end_io(key, event.time_ns));
     }
 
     /// The end of the trace: operations that no call reaped were reaped from the ring in memory, as they completed.
-    pub(super) fn reap_from_memory(&mut self, ledger: &mut Ledger) {
+    pub(super) fn reap_from_memory(&mut self, sink: &mut Sink) {
         let threads = std::mem::take(&mut self.threads);
         for key in threads.into_values().flat_map(|thread| thread.unreaped) {
-            if let Some(completed_ns) = ledger.ios.get(&key).and_then(|io| io.completed_ns) {
-                ledger.end_io(key, completed_ns);
+            if let Some(completed_ns) = sink.ios.get(&key).and_then(|io| io.completed_ns) {
+                sink.end_io(key, completed_ns);
             }
         }
     }

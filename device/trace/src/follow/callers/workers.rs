@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 use crate::event::{Comm, Event};
-use crate::follow::ledger::{Key, Ledger};
+use crate::follow::sink::{Key, Sink};
 
 /// With more candidates a bio's operation is not looked for.
 const CANDIDATES_MAX: usize = 256;
@@ -65,18 +65,18 @@ impl Pool {
     }
 
     /// This worker starts `key`, or one from before the trace. So no other worker has.
-    pub fn begin(&mut self, worker: u32, key: Option<Key>, ledger: &mut Ledger) {
+    pub fn begin(&mut self, worker: u32, key: Option<Key>, sink: &mut Sink) {
         let current = Some(key.unwrap_or(BEFORE));
         self.workers.insert(worker, Worker { known: true, current, astray: false });
         if let Some(key) = key {
             self.waiting.retain(|waiting| *waiting != key);
-            self.rule_out(key, |_| true, ledger);
+            self.rule_out(key, |_| true, sink);
         }
         self.pass(worker);
     }
 
     /// What a bio is for that this worker queues now. `born`: it was started within the trace.
-    pub fn task_of(&mut self, event: &Event, born: bool, ledger: &mut Ledger) -> Option<Key> {
+    pub fn task_of(&mut self, event: &Event, born: bool, sink: &mut Sink) -> Option<Key> {
         let worker = self.workers.entry(event.pid).or_default();
         worker.known |= born;
         let unknown = (!worker.known).then_some(BEFORE);
@@ -87,18 +87,18 @@ impl Pool {
             [] => worker.astray = true,
             [BEFORE] => {}
             [key] => {
-                ledger.change(key, |io| io.of_worker = true);
+                sink.change(key, |io| io.of_worker = true);
                 return Some(key);
             }
             _ if candidates.len() > CANDIDATES_MAX => {
-                candidates.into_iter().for_each(|key| ledger.spoil(Some(key)));
+                candidates.into_iter().for_each(|key| sink.invalidate(Some(key)));
             }
-            _ => return Some(self.placeholder(event, candidates, ledger)),
+            _ => return Some(self.placeholder(event, candidates, sink)),
         }
         None
     }
 
-    fn placeholder(&mut self, event: &Event, candidates: Vec<Key>, ledger: &mut Ledger) -> Key {
+    fn placeholder(&mut self, event: &Event, candidates: Vec<Key>, sink: &mut Sink) -> Key {
         let same = |placeholder: &&Placeholder| {
             let open = !placeholder.lost && !placeholder.over;
             placeholder.worker == event.pid && open && placeholder.candidates == candidates
@@ -107,7 +107,7 @@ impl Pool {
             return placeholder.key;
         }
         let who = (event.pid, event.comm);
-        let key = ledger.begin_placeholder(who, event.time_ns, &candidates);
+        let key = sink.begin_placeholder(who, event.time_ns, &candidates);
         let ended = candidates.iter().copied().filter(|key| *key == BEFORE).collect();
         let (worker, lost, over) = (event.pid, false, false);
         self.placeholders.push(Placeholder { worker, key, candidates, ended, lost, over });
@@ -116,7 +116,7 @@ impl Pool {
 
     /// It has completed, in `worker` if any. If it was handed over once, that one did all of it, after what it started or
     /// completed before; if more often, others may have done a part.
-    pub fn end(&mut self, (key, handed): (Key, u32), worker: Option<u32>, ledger: &mut Ledger) {
+    pub fn end(&mut self, (key, handed): (Key, u32), worker: Option<u32>, sink: &mut Sink) {
         self.waiting.retain(|waiting| *waiting != key);
         for other in self.workers.values_mut().filter(|other| other.current == Some(key)) {
             other.current = None;
@@ -124,24 +124,24 @@ impl Pool {
         if let Some(worker) = worker {
             let state = self.workers.entry(worker).or_default();
             if state.astray && handed == 0 {
-                ledger.spoil(Some(key));
+                sink.invalidate(Some(key));
             }
             *state = Worker { known: true, ..Worker::default() };
             if handed == 1 {
                 let elsewhere =
                     |placeholder: &Placeholder| placeholder.worker != worker || placeholder.over;
-                self.rule_out(key, elsewhere, ledger);
+                self.rule_out(key, elsewhere, sink);
             }
             self.pass(worker);
         }
         let may_be = |of: &&mut Placeholder| of.candidates.contains(&key);
         self.placeholders.iter_mut().filter(may_be).for_each(|of| of.ended.push(key));
-        self.settle(ledger);
+        self.settle(sink);
     }
 
     /// An operation from before the trace has completed, which any worker may have done; the one that completed it
     /// continues with another.
-    pub fn end_older(&mut self, worker: Option<u32>, ledger: &mut Ledger) {
+    pub fn end_older(&mut self, worker: Option<u32>, sink: &mut Sink) {
         if let Some(worker) = worker {
             self.workers.insert(worker, Worker { known: true, ..Worker::default() });
             self.pass(worker);
@@ -151,7 +151,7 @@ impl Pool {
             placeholder.candidates.push(BEFORE);
             placeholder.ended.push(BEFORE);
         }
-        self.settle(ledger);
+        self.settle(sink);
     }
 
     /// The worker continues with another operation.
@@ -162,36 +162,36 @@ impl Pool {
     }
 
     /// Those placeholders are not of this operation.
-    fn rule_out(&mut self, key: Key, of: impl Fn(&Placeholder) -> bool, ledger: &mut Ledger) {
+    fn rule_out(&mut self, key: Key, of: impl Fn(&Placeholder) -> bool, sink: &mut Sink) {
         for placeholder in self.placeholders.iter_mut().filter(|placeholder| of(placeholder)) {
             let before = placeholder.candidates.len();
             placeholder.candidates.retain(|candidate| *candidate != key);
             if placeholder.candidates.len() < before {
-                ledger.rule_out(key);
+                sink.rule_out(key);
             }
         }
-        self.settle(ledger);
+        self.settle(sink);
     }
 
     /// Placeholders that no later event can change.
-    fn settle(&mut self, ledger: &mut Ledger) {
+    fn settle(&mut self, sink: &mut Sink) {
         for placeholder in &mut self.placeholders {
             if placeholder.lost || placeholder.ended.len() > 1 {
                 placeholder.lost = true;
                 for key in placeholder.ended.drain(..) {
                     placeholder.candidates.retain(|candidate| *candidate != key);
-                    ledger.spoil(Some(key));
-                    ledger.rule_out(key);
+                    sink.invalidate(Some(key));
+                    sink.rule_out(key);
                 }
             }
         }
         self.placeholders.retain(|placeholder| match placeholder.candidates[..] {
             [] | [BEFORE] => {
-                ledger.ios.remove(&placeholder.key);
+                sink.ios.remove(&placeholder.key);
                 false
             }
             [key] if !placeholder.lost => {
-                ledger.find_owner(placeholder.key, key);
+                sink.find_owner(placeholder.key, key);
                 false
             }
             _ => true,

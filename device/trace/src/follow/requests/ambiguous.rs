@@ -4,17 +4,17 @@
 //! Once two requests are ambiguous, neither can be reported, nor is the state of either known: a third request in
 //! their ranges is ambiguous too. The ranges are free again when as many have completed as were ambiguous.
 //!
-//! The completion of a doubtful request may have been lost. Two things prove it. An MMC command (`mrq`) is part of
+//! The completion of a ambiguous request may have been lost. Two things prove it. An MMC command (`mrq`) is part of
 //! its request's memory: the same command for another sector is another request's, so the memory was free. And a
 //! hardware queue has one flush in flight at a time.
 
 use std::collections::HashSet;
 
 use super::commands::{CommandKey, MMC_MAJOR};
-use super::open::{Doubt, NOWHERE, Open, Slot, place};
+use super::open::{Ambiguity, NOWHERE, Open, Slot, place};
 use super::table::{Side, Table};
 use crate::event::{Command, Dev, Event, Extent, Op, OpKind};
-use crate::follow::ledger::Ledger;
+use crate::follow::sink::Sink;
 use crate::io::Piece;
 
 /// The major number of loop devices.
@@ -22,7 +22,7 @@ const LOOP_MAJOR: u32 = 7;
 
 const ALIKE: &str = "two requests queued or in flight at one sector cannot be told apart";
 
-/// Where a doubtful request may be.
+/// Where a ambiguous request may be.
 #[derive(Debug)]
 struct AmbiguousRange {
     slot: Slot,
@@ -47,7 +47,7 @@ impl AmbiguousRange {
     }
 }
 
-/// The open requests, and what is doubtful about them.
+/// The open requests, and which of them are ambiguous.
 #[derive(Debug, Default)]
 pub(in crate::follow) struct OpenRequests {
     pub table: Table,
@@ -59,13 +59,13 @@ pub(in crate::follow) struct OpenRequests {
 
 impl OpenRequests {
     /// Why an event is missing.
-    pub fn absence(&self) -> Doubt {
-        if self.events_were_lost { Doubt::Loss } else { Doubt::Edge }
+    pub fn absence(&self) -> Ambiguity {
+        if self.events_were_lost { Ambiguity::Loss } else { Ambiguity::Edge }
     }
 
     /// One of which nothing was seen before.
     pub fn unseen(&self, extent: &Extent) -> Open {
-        Open { doubt: Some(self.absence()), ..Open::new(extent) }
+        Open { ambiguity: Some(self.absence()), ..Open::new(extent) }
     }
 
     /// Which of those that begin where `extent` does and fit.
@@ -110,15 +110,15 @@ impl OpenRequests {
             // What a request does never changes, nor do its flags, but for those of flushes.
             slots.retain(|slot| same_flags(&self.table.all[*slot].request.op, &extent.op));
         }
-        self.doubt_in_range(&slots, extent);
+        self.mark_ambiguous(&slots, extent);
         if slots.len() > 1 {
             self.suspect_all(&slots);
         }
         slots
     }
 
-    /// If a doubtful request may be there, what is found there is doubtful too.
-    pub fn doubt_in_range(&mut self, slots: &[Slot], extent: &Extent) {
+    /// If a ambiguous request may be there, what is found there is ambiguous too.
+    pub fn mark_ambiguous(&mut self, slots: &[Slot], extent: &Extent) {
         if self.ranges.is_empty() || slots.is_empty() {
             return;
         }
@@ -128,11 +128,11 @@ impl OpenRequests {
             if !range.reaches(extent, open) {
                 continue;
             }
-            found = if found == Some(Doubt::Loss) { found } else { open.doubt };
+            found = if found == Some(Ambiguity::Loss) { found } else { open.ambiguity };
             range.command = range.command.filter(|_| slots == [range.slot]);
         }
         for slot in slots {
-            found.into_iter().for_each(|doubt| self.suspect(*slot, doubt));
+            found.into_iter().for_each(|ambiguity| self.suspect(*slot, ambiguity));
         }
     }
 
@@ -140,15 +140,15 @@ impl OpenRequests {
     /// that may be the reason.
     pub fn suspect_all(&mut self, slots: &[Slot]) {
         // Why one is incomplete, as far as known now.
-        let doubt = |slot: &Slot| {
+        let ambiguity = |slot: &Slot| {
             let open = &self.table.all[*slot];
             let unseen = open.has_no_beginning() && self.allocating.contains(&open.request.dev);
-            open.doubt.or_else(|| unseen.then(|| self.absence()))
+            open.ambiguity.or_else(|| unseen.then(|| self.absence()))
         };
-        let known: Vec<Doubt> = slots.iter().filter_map(doubt).collect();
-        let reasons = [Doubt::Loss, Doubt::Edge];
+        let known: Vec<Ambiguity> = slots.iter().filter_map(ambiguity).collect();
+        let reasons = [Ambiguity::Loss, Ambiguity::Edge];
         let reason = reasons.into_iter().find(|reason| known.contains(reason));
-        slots.iter().for_each(|slot| self.suspect(*slot, reason.unwrap_or(Doubt::Odd(ALIKE))));
+        slots.iter().for_each(|slot| self.suspect(*slot, reason.unwrap_or(Ambiguity::Odd(ALIKE))));
         let mixed_up = self.ranges.iter_mut().filter(|range| slots.contains(&range.slot));
         mixed_up.for_each(|range| range.command = None);
     }
@@ -159,7 +159,7 @@ impl OpenRequests {
         let slots: Vec<Slot> = self.table.all.iter().map(|(slot, _)| slot).collect();
         for slot in slots {
             let is_known = self.ranges.iter().any(|range| range.slot == slot);
-            self.suspect(slot, Doubt::Loss);
+            self.suspect(slot, Ambiguity::Loss);
             let open = &mut self.table.all[slot];
             open.awaits_flush = false;
             open.shares.clear();
@@ -170,42 +170,42 @@ impl OpenRequests {
         }
     }
 
-    /// An MMC command starts: if it was that of a doubtful request at another sector, that one has completed.
-    pub fn forget_reused(&mut self, event: &Event, command: &Command, ledger: &mut Ledger) {
+    /// An MMC command starts: if it was that of a ambiguous request at another sector, that one has completed.
+    pub fn forget_reused(&mut self, event: &Event, command: &Command, sink: &mut Sink) {
         let key = (command.driver, command.key);
         let Some(sector) = command.sector else { return };
         let reused = |range: &&AmbiguousRange| {
             range.command == Some(key) && !(range.begin..range.end).contains(&sector)
         };
         while let Some(slot) = self.ranges.iter().find(reused).map(|range| range.slot) {
-            self.forget(slot, event, ledger);
+            self.forget(slot, event, sink);
         }
     }
 
     /// A flush is issued: one whose completion may have been lost has completed, where there is one queue. Or it is
     /// the same, requeued and issued again unseen. True if there was one.
-    pub fn forget_flush(&mut self, event: &Event, extent: &Extent, ledger: &mut Ledger) -> bool {
+    pub fn forget_flush(&mut self, event: &Event, extent: &Extent, sink: &mut Sink) -> bool {
         let one_queue = matches!(extent.dev.major, MMC_MAJOR | LOOP_MAJOR);
         if extent.op.kind != OpKind::Flush || !one_queue {
             return false;
         }
-        let lost = |open: &Open| open.dispatch.is_some() && open.doubt == Some(Doubt::Loss);
+        let lost = |open: &Open| open.dispatch.is_some() && open.ambiguity == Some(Ambiguity::Loss);
         let slots = self.table.beginning(extent, lost);
-        slots.iter().for_each(|slot| self.forget(*slot, event, ledger));
+        slots.iter().for_each(|slot| self.forget(*slot, event, sink));
         !slots.is_empty()
     }
 
     /// It has completed unseen.
-    fn forget(&mut self, slot: Slot, event: &Event, ledger: &mut Ledger) {
+    fn forget(&mut self, slot: Slot, event: &Event, sink: &mut Sink) {
         let open = self.take(slot);
-        ledger.results.count_doubt(Doubt::Loss, &open, event.time_ns);
-        open.shares.iter().for_each(|share| ledger.drop_share(share));
+        sink.results.count_ambiguous(Ambiguity::Loss, &open, event.time_ns);
+        open.shares.iter().for_each(|share| sink.drop_share(share));
     }
 
     /// It cannot be reported, nor what is ambiguous with it from now on.
-    pub fn suspect(&mut self, slot: Slot, doubt: Doubt) {
+    pub fn suspect(&mut self, slot: Slot, ambiguity: Ambiguity) {
         let open = &mut self.table.all[slot];
-        open.suspect(doubt);
+        open.suspect(ambiguity);
         if self.ranges.iter().any(|range| range.slot == slot) {
             return;
         }

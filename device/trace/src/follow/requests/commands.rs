@@ -12,7 +12,7 @@ use super::ambiguous::OpenRequests;
 use super::open::{Open, Slot};
 use super::table::{Side, Table};
 use crate::event::{Command, Dev, Driver, Event, EventKind, Extent, OpKind};
-use crate::follow::ledger::Ledger;
+use crate::follow::sink::Sink;
 use crate::io::Request;
 
 /// The major number of MMC cards.
@@ -81,7 +81,7 @@ impl Commands {
         }
     }
 
-    pub fn start(&mut self, event: &Event, open: &mut OpenRequests, ledger: &mut Ledger) {
+    pub fn start(&mut self, event: &Event, open: &mut OpenRequests, sink: &mut Sink) {
         let EventKind::HardwareStart(command) = &event.what else { return };
         let key = (command.driver, command.key);
         let slot = match command.driver {
@@ -94,7 +94,7 @@ impl Commands {
                 issued.filter(|(pid, _)| *pid == event.pid).map(|(_, slot)| slot)
             }
             Driver::Mmc => {
-                open.forget_reused(event, command, ledger);
+                open.forget_reused(event, command, sink);
                 self.request_of_card(command, open)
             }
         };
@@ -135,7 +135,7 @@ impl Commands {
         let open = all.table.all.get(slot)?;
         let (Request { dev, op, priority, .. }, sectors) = (&open.request, command.bytes? >> 9);
         let extent = Extent { dev: *dev, sector, sectors, op: *op, priority: *priority };
-        all.doubt_in_range(&[slot], &extent);
+        all.mark_ambiguous(&[slot], &extent);
         Some(slot)
     }
 

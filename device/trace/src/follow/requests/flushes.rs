@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use super::open::{Open, add_new};
 use super::table::Table;
 use crate::event::{Dev, Event, EventKind, Extent, OpKind};
-use crate::follow::ledger::{Ledger, Results, Share};
+use crate::follow::sink::{Results, Share, Sink};
 use crate::io::{Mark, Request};
 
 /// One that asks for a flush and has no data, and on which CPU.
@@ -54,8 +54,8 @@ pub(in crate::follow) struct Flushes {
 
 impl Flushes {
     /// A request completed: if it is a flush, those that it served complete next.
-    pub fn note_end(&mut self, request: usize, event: &Event, table: &mut Table, ledger: &Ledger) {
-        let Some(flush) = ledger.results.request(request) else { return };
+    pub fn note_end(&mut self, request: usize, event: &Event, table: &mut Table, sink: &Sink) {
+        let Some(flush) = sink.results.request(request) else { return };
         let Some(issued_ns) = flush.marks.get(Mark::Issued) else { return };
         if flush.op.kind != OpKind::Flush {
             return;
@@ -78,9 +78,9 @@ impl Flushes {
         postflush: bool,
         shares: &[Share],
         event: &Event,
-        ledger: &mut Ledger,
+        sink: &mut Sink,
     ) {
-        let Some(data) = ledger.results.request(request) else { return };
+        let Some(data) = sink.results.request(request) else { return };
         let (dev, begin, end) = (data.dev, data.sector, data.sector.wrapping_add(data.bytes >> 9));
         // After an error no flush follows.
         if !postflush || data.error != 0 {
@@ -88,14 +88,14 @@ impl Flushes {
             return;
         }
         // The flush to come is theirs too.
-        shares.iter().for_each(|share| ledger.hold(share.task));
+        shares.iter().for_each(|share| sink.hold(share.task));
         let (shares, ended_ns) = (shares.to_vec(), event.time_ns);
         let rest = Rest { request, shares, ended_ns, begin, end };
         self.rests.entry(dev).or_default().push(rest);
     }
 
     /// A completion of no sectors: a request that waited for a flush, or the end of a sequence.
-    pub fn end_sequence(&mut self, event: &Event, extent: &Extent, ledger: &mut Ledger) {
+    pub fn end_sequence(&mut self, event: &Event, extent: &Extent, sink: &mut Sink) {
         let (cpu, dev) = (event.cpu, extent.dev);
         if let Some(at) = self.closing.iter().position(|it| *it == (cpu, dev)) {
             self.closing.swap_remove(at);
@@ -104,12 +104,12 @@ impl Flushes {
         let here = |ended: &&mut Ended| (ended.cpu, ended.pid, ended.dev) == (cpu, event.pid, dev);
         match self.ended.iter_mut().find(here) {
             Some(flush) => flush.served.push(extent.sector),
-            None => self.serve(dev, &[extent.sector], None, ledger),
+            None => self.serve(dev, &[extent.sector], None, sink),
         }
     }
 
     /// Called before each event: settles which requests the last flush on this CPU served, once all have completed.
-    pub fn settle(&mut self, event: &Event, ledger: &mut Ledger) {
+    pub fn settle(&mut self, event: &Event, sink: &mut Sink) {
         if self.ended.is_empty() && self.closing.is_empty() {
             return;
         }
@@ -129,24 +129,22 @@ impl Flushes {
         let later = self.ended.split_off(at + 1);
         let (due, others): (Vec<Ended>, _) = self.ended.drain(..).partition(|one| one.dev == dev);
         self.ended = others.into_iter().chain(later).collect();
-        due.into_iter().for_each(|ended| self.settle_one(ended, ledger));
+        due.into_iter().for_each(|ended| self.settle_one(ended, sink));
     }
 
-    pub fn settle_all(&mut self, ledger: &mut Ledger) {
-        std::mem::take(&mut self.ended)
-            .into_iter()
-            .for_each(|ended| self.settle_one(ended, ledger));
+    pub fn settle_all(&mut self, sink: &mut Sink) {
+        std::mem::take(&mut self.ended).into_iter().for_each(|ended| self.settle_one(ended, sink));
     }
 
-    fn settle_one(&mut self, ended: Ended, ledger: &mut Ledger) {
+    fn settle_one(&mut self, ended: Ended, sink: &mut Sink) {
         if !ended.served.is_empty() {
-            self.serve(ended.dev, &ended.served, Some(ended.flush), ledger);
+            self.serve(ended.dev, &ended.served, Some(ended.flush), sink);
         }
     }
 
     /// The requests at `served` completed after `flush`. If these are all that waited when it was issued, it is clear which; else data is known by its sectors, and of those without data,
     /// the oldest of one queue. Which queue is known only if all are of one CPU.
-    fn serve(&mut self, dev: Dev, served: &[u64], flush: Option<Flush>, ledger: &mut Ledger) {
+    fn serve(&mut self, dev: Dev, served: &[u64], flush: Option<Flush>, sink: &mut Sink) {
         let issued_ns = flush.map_or(u64::MAX, |(_, issued_ns)| issued_ns);
         let waiters = self.waiters.entry(dev).or_default();
         let rests = self.rests.entry(dev).or_default();
@@ -175,35 +173,35 @@ impl Flushes {
             let waiters = waiters.iter().take(waiting - first.len());
             let shares = waiters.flat_map(|(_, asker)| &asker.shares);
             let shares = shares.chain(rests.iter().flat_map(|rest| &rest.shares));
-            shares.for_each(|share| ledger.spoil(share.task));
+            shares.for_each(|share| sink.invalidate(share.task));
         }
         let flush = flush.filter(|_| known).map(|(flush, _)| flush);
         for (_, asker) in first {
-            serve_shares(flush, &asker.shares, &asker.request, ledger);
+            serve_shares(flush, &asker.shares, &asker.request, sink);
         }
         for Rest { request, shares, .. } in ended {
-            let asker = ledger.results.request(request).cloned().unwrap_or_default();
-            serve_shares(flush, &shares, &asker, ledger);
+            let asker = sink.results.request(request).cloned().unwrap_or_default();
+            serve_shares(flush, &shares, &asker, sink);
         }
     }
 }
 
 /// `flush` was for these shares; which one was, is not known if it is `None`.
-fn serve_shares(flush: Option<usize>, shares: &[Share], asker: &Request, ledger: &mut Ledger) {
+fn serve_shares(flush: Option<usize>, shares: &[Share], asker: &Request, sink: &mut Sink) {
     for share in shares {
         let Some(flush) = flush else {
-            ledger.drop_share(share);
+            sink.drop_share(share);
             continue;
         };
-        link(flush, share, asker, ledger);
-        ledger.release(share.task);
+        link(flush, share, asker, sink);
+        sink.release(share.task);
     }
 }
 
 /// `flush` is also for this share, which `asker` is for.
-pub(super) fn link(flush: usize, share: &Share, asker: &Request, ledger: &mut Ledger) {
-    let first = attach(&mut ledger.results, flush, share, asker);
-    ledger.add(share, flush, first);
+pub(super) fn link(flush: usize, share: &Share, asker: &Request, sink: &mut Sink) {
+    let first = attach(&mut sink.results, flush, share, asker);
+    sink.add(share, flush, first);
 }
 
 /// Takes those of the first `waiting` that `empties` name, the first come first.

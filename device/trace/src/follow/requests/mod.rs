@@ -11,14 +11,14 @@ pub(super) mod open;
 mod table;
 
 use super::bios::{Bio, Bios};
-use super::ledger::Ledger;
+use super::sink::Sink;
 use crate::event::{Dev, Event, Extent, Op, OpKind};
 use crate::io::Mark;
 use ambiguous::OpenRequests;
 use commands::Commands;
 pub(super) use commands::MMC_MAJOR;
 use flushes::Flushes;
-use open::{Doubt, NOWHERE, Open, Slot, place};
+use open::{Ambiguity, NOWHERE, Open, Slot, place};
 pub(super) use table::Side;
 
 const NOT_ISSUED: &str = "completed, but was never issued to the driver";
@@ -29,16 +29,16 @@ pub(super) struct Requests {
     pub flushes: Flushes,
     pub commands: Commands,
     /// Those of which only issue and completion were seen, with the reason why no more was.
-    without_beginning: Vec<(usize, Doubt)>,
+    without_beginning: Vec<(usize, Ambiguity)>,
     /// The last of them: if a rest is requeued, this was a piece. With its state then, and its result.
     last_without_beginning: Option<((Dev, u64, Op), usize)>,
 }
 
 impl Requests {
     /// A bio is appended to a request, or put before it.
-    pub fn merge(&mut self, bio: Bio, extent: &Extent, side: Side, ledger: &mut Ledger) {
+    pub fn merge(&mut self, bio: Bio, extent: &Extent, side: Side, sink: &mut Sink) {
         let Some(slot) = self.open.one_beside(extent, side) else {
-            return ledger.drop_share(&bio.share);
+            return sink.drop_share(&bio.share);
         };
         self.open.table.change(slot, |open| {
             open.left = open.left.saturating_add(extent.sectors);
@@ -50,19 +50,19 @@ impl Requests {
     }
 
     /// A request is appended to the one before it, with all its bios.
-    pub fn merge_requests(&mut self, extent: &Extent, ledger: &mut Ledger) {
+    pub fn merge_requests(&mut self, extent: &Extent, sink: &mut Sink) {
         let same = |open: &Open| !open.started && open.left == extent.sectors;
         let next = self.open.one_at(extent, same).first().copied();
         let next = next.map_or(self.open.unseen(extent), |slot| self.open.take(slot));
         let Some(before) = self.open.one_beside(extent, Side::Back) else {
-            return next.shares.iter().for_each(|share| ledger.drop_share(share));
+            return next.shares.iter().for_each(|share| sink.drop_share(share));
         };
         self.open.table.change(before, |open| {
             open.left = open.left.saturating_add(next.left);
             open.take_in(next.request, next.shares);
         });
-        if let Some(doubt) = next.doubt {
-            self.open.suspect(before, doubt);
+        if let Some(ambiguity) = next.ambiguity {
+            self.open.suspect(before, ambiguity);
         }
     }
 
@@ -82,13 +82,13 @@ impl Requests {
     }
 
     /// It is inserted into the scheduler: for the first time, or again after a requeue.
-    pub fn insert(&mut self, event: &Event, extent: &Extent, bios: &mut Bios, ledger: &mut Ledger) {
+    pub fn insert(&mut self, event: &Event, extent: &Extent, bios: &mut Bios, sink: &mut Sink) {
         let slots = self.open.table.beginning(extent, |open| open.dispatch.is_none());
         // A request is inserted by its thread, unless it was requeued.
         let slots = self.open.only(slots, |open| open.request.pid == event.pid);
-        self.open.doubt_in_range(&slots, extent);
+        self.open.mark_ambiguous(&slots, extent);
         let slot = match slots[..] {
-            [] => self.begin(extent, bios, ledger),
+            [] => self.begin(extent, bios, sink),
             [slot] => slot,
             // It stays unknown which one was inserted; nothing else depends on it.
             _ => return,
@@ -104,15 +104,15 @@ impl Requests {
     }
 
     /// One whose allocation was not seen.
-    fn begin(&mut self, extent: &Extent, bios: &mut Bios, ledger: &mut Ledger) -> Slot {
-        let of_bio = bios.take_only(extent, ledger).map(|bio| Open::from_bio(bio, extent));
+    fn begin(&mut self, extent: &Extent, bios: &mut Bios, sink: &mut Sink) -> Slot {
+        let of_bio = bios.take_only(extent, sink).map(|bio| Open::from_bio(bio, extent));
         self.open.table.insert(of_bio.unwrap_or_else(|| Open::new(extent)))
     }
 
     /// The next issue is of a piece: so large is the whole.
     pub fn cut_piece(&mut self, piece: &Extent, rest_bytes: u32) {
         let slots = self.open.table.beginning(piece, |open| open.dispatch.is_none());
-        self.open.doubt_in_range(&slots, piece);
+        self.open.mark_ambiguous(&slots, piece);
         if let [slot] = slots[..] {
             let whole = piece.sectors.saturating_add(rest_bytes >> 9);
             self.open.table.change(slot, |open| open.left = open.left.max(whole));
@@ -120,17 +120,17 @@ impl Requests {
     }
 
     /// It is issued to the driver.
-    pub fn issue(&mut self, event: &Event, extent: &Extent, bios: &mut Bios, ledger: &mut Ledger) {
+    pub fn issue(&mut self, event: &Event, extent: &Extent, bios: &mut Bios, sink: &mut Sink) {
         let fits = |open: &Open| {
             let fits = open.left >= extent.sectors || extent.op.kind == OpKind::Discard;
             open.dispatch.is_none() && fits
         };
-        let may_be_again = self.open.forget_flush(event, extent, ledger);
+        let may_be_again = self.open.forget_flush(event, extent, sink);
         let slots = self.open.one_at(extent, fits);
         let known = self.open.closest(&slots, extent.sectors);
-        let slot = known.unwrap_or_else(|| self.begin(extent, bios, ledger));
+        let slot = known.unwrap_or_else(|| self.begin(extent, bios, sink));
         if may_be_again {
-            self.open.suspect(slot, Doubt::Loss);
+            self.open.suspect(slot, Ambiguity::Loss);
         }
         self.open.table.change(slot, |open| {
             if extent.op.kind == OpKind::Discard {
@@ -142,19 +142,19 @@ impl Requests {
                 }
             }
             open.issue(event, extent);
-            open.settle_flush(ledger);
+            open.settle_flush(sink);
         });
         self.commands.note_issue(slot, extent.dev, event, &mut self.open.table);
     }
 
     /// The driver requeues it, or the rest of it is requeued after a piece.
-    pub fn requeue(&mut self, event: &Event, extent: &Extent, ledger: &mut Ledger) {
+    pub fn requeue(&mut self, event: &Event, extent: &Extent, sink: &mut Sink) {
         // Of one that was first seen at its issue, a piece may be all that is known.
         let fits = |open: &Open| {
             open.left == extent.sectors || open.bio_op.is_none() && open.left < extent.sectors
         };
         let Some(slot) = self.open.one_at(extent, fits).first().copied() else {
-            return self.take_back_piece(extent, ledger);
+            return self.take_back_piece(extent, sink);
         };
         self.open.table.change(slot, |open| {
             open.left = open.left.max(extent.sectors);
@@ -163,10 +163,10 @@ impl Requests {
     }
 
     /// So much of it has completed.
-    pub fn complete(&mut self, event: &Event, extent: &Extent, error: i32, ledger: &mut Ledger) {
+    pub fn complete(&mut self, event: &Event, extent: &Extent, error: i32, sink: &mut Sink) {
         let (_, sector) = place(extent);
         if extent.sectors == 0 && sector != NOWHERE && extent.op.kind != OpKind::Other {
-            return self.flushes.end_sequence(event, extent, ledger);
+            return self.flushes.end_sequence(event, extent, sink);
         }
         // Passthrough requests complete at sector -1, whatever they moved.
         let whole = sector == NOWHERE;
@@ -177,12 +177,12 @@ impl Requests {
         let known = self.open.closest(&slots, extent.sectors);
         let slot = known.or_else(|| self.unissued(extent, ends));
         let Some(slot) = slot else {
-            let doubt = self.open.absence();
-            return ledger.results.count_doubt(doubt, &Open::new(extent), event.time_ns);
+            let ambiguity = self.open.absence();
+            return sink.results.count_ambiguous(ambiguity, &Open::new(extent), event.time_ns);
         };
         self.open.table.change(slot, |open| open.complete(event.time_ns, extent.sectors, error));
         if self.open.table.all[slot].left == 0 {
-            self.finish_request(slot, event, ledger);
+            self.finish_request(slot, event, sink);
         }
     }
 
@@ -191,55 +191,55 @@ impl Requests {
         let waiting = self.open.table.beginning(extent, ends);
         match waiting[..] {
             [] => {}
-            [slot] => self.open.suspect(slot, Doubt::Odd(NOT_ISSUED)),
+            [slot] => self.open.suspect(slot, Ambiguity::Odd(NOT_ISSUED)),
             _ => self.open.suspect_all(&waiting),
         }
         self.open.closest(&waiting, extent.sectors)
     }
 
     /// All of it has completed.
-    fn finish_request(&mut self, slot: Slot, event: &Event, ledger: &mut Ledger) {
+    fn finish_request(&mut self, slot: Slot, event: &Event, sink: &mut Sink) {
         let mut open = self.open.take(slot);
         if let Some(command) = open.command {
             self.commands.release(slot, command);
         }
         let shares = std::mem::take(&mut open.shares);
-        if let Some(doubt) = open.doubt {
-            ledger.results.count_doubt(doubt, &open, event.time_ns);
-            return shares.iter().for_each(|share| ledger.drop_share(share));
+        if let Some(ambiguity) = open.ambiguity {
+            sink.results.count_ambiguous(ambiguity, &open, event.time_ns);
+            return shares.iter().for_each(|share| sink.drop_share(share));
         }
         open.shares.extend(shares.first());
         let without_beginning = open.has_no_beginning();
         let after = (open.request.dev, open.sector, open.request.op);
         let sequence = open.sequence();
         let flush = open.flushes.first().copied();
-        let index = ledger.results.requests.len();
-        ledger.results.requests.push(Some(open.into_request()));
+        let index = sink.results.requests.len();
+        sink.results.requests.push(Some(open.into_request()));
         self.last_without_beginning = without_beginning.then_some((after, index));
         if without_beginning {
             self.without_beginning.push((index, self.open.absence()));
         }
         for (nth, share) in shares.iter().enumerate() {
-            ledger.add(share, index, nth == 0);
+            sink.add(share, index, nth == 0);
         }
         if let Some(postflush) = sequence {
-            self.flushes.begin_sequence(index, postflush, &shares, event, ledger);
+            self.flushes.begin_sequence(index, postflush, &shares, event, sink);
         }
         if let (Some(flush), Some(share)) = (flush, shares.first()) {
-            let asker = ledger.results.request(index).cloned().unwrap_or_default();
-            flushes::link(flush, share, &asker, ledger);
+            let asker = sink.results.request(index).cloned().unwrap_or_default();
+            flushes::link(flush, share, &asker, sink);
         }
-        self.flushes.note_end(index, event, &mut self.open.table, ledger);
-        shares.iter().for_each(|share| ledger.release(share.task));
+        self.flushes.note_end(index, event, &mut self.open.table, sink);
+        shares.iter().for_each(|share| sink.release(share.task));
     }
 
     /// The rest of an unknown request is requeued: it was taken for one that had completed, or began before the
     /// trace.
-    fn take_back_piece(&mut self, extent: &Extent, ledger: &mut Ledger) {
+    fn take_back_piece(&mut self, extent: &Extent, sink: &mut Sink) {
         let rest_of = (extent.dev, extent.sector, extent.op);
         let last = self.last_without_beginning.take();
         if let Some((_, index)) = last.filter(|(after, _)| *after == rest_of) {
-            ledger.results.requests[index] = None;
+            sink.results.requests[index] = None;
         }
         self.open.table.insert(self.open.unseen(extent));
     }
@@ -253,18 +253,18 @@ impl Requests {
 
     /// The end of the trace: what is still open is at its edge. So are requests without a beginning, on devices where
     /// others have one: what was seen may not have been their first issue, nor all of them.
-    pub fn finish(self, ledger: &mut Ledger) {
-        for (index, doubt) in self.without_beginning {
-            let dev = ledger.results.request(index).map(|request| request.dev);
+    pub fn finish(self, sink: &mut Sink) {
+        for (index, ambiguity) in self.without_beginning {
+            let dev = sink.results.request(index).map(|request| request.dev);
             if dev.is_some_and(|dev| self.open.allocating.contains(&dev)) {
-                ledger.results.requests[index] = None;
-                ledger.results.count_doubt(doubt, &Open::default(), 0);
+                sink.results.requests[index] = None;
+                sink.results.count_ambiguous(ambiguity, &Open::default(), 0);
             }
         }
         for (_, open) in self.open.table.all {
-            let doubt = open.doubt.unwrap_or(Doubt::Edge);
+            let ambiguity = open.ambiguity.unwrap_or(Ambiguity::Edge);
             let last_ns = open.request.marks.0.into_iter().flatten().max();
-            ledger.results.count_doubt(doubt, &open, last_ns.unwrap_or(0));
+            sink.results.count_ambiguous(ambiguity, &open, last_ns.unwrap_or(0));
         }
     }
 }

@@ -5,7 +5,7 @@ use super::commands::CommandKey;
 use super::table::Side;
 use crate::event::{Dev, Event, Extent, Op, OpKind};
 use crate::follow::bios::Bio;
-use crate::follow::ledger::{Ledger, Share};
+use crate::follow::sink::{Share, Sink};
 use crate::io::{Mark, Origin, Piece, Request};
 
 /// Device and first sector; flushes and passthrough requests have no sector.
@@ -19,7 +19,7 @@ pub(in crate::follow) type Slot = usize;
 
 /// Why a request cannot be reported as matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::follow) enum Doubt {
+pub(in crate::follow) enum Ambiguity {
     /// It began before the trace.
     Edge,
     /// It was open while events were lost, or cannot be told from one that was.
@@ -54,7 +54,7 @@ pub(in crate::follow) struct Open {
     pub awaits_flush: bool,
     /// Flushes that began after it and completed before its issue, while it waits for one.
     pub flushes: Vec<usize>,
-    pub doubt: Option<Doubt>,
+    pub ambiguity: Option<Ambiguity>,
 }
 
 impl Open {
@@ -66,10 +66,10 @@ impl Open {
         Open { request, sector, left: extent.sectors, ..Open::default() }
     }
 
-    /// Notes a doubt; the first one stays, but loss is the reason wherever it plays a part.
-    pub fn suspect(&mut self, doubt: Doubt) {
-        if self.doubt.is_none() || doubt == Doubt::Loss {
-            self.doubt = Some(doubt);
+    /// Records an ambiguity; the first one stays, but loss is the reason wherever it plays a part.
+    pub fn suspect(&mut self, ambiguity: Ambiguity) {
+        if self.ambiguity.is_none() || ambiguity == Ambiguity::Loss {
+            self.ambiguity = Some(ambiguity);
         }
     }
 
@@ -103,10 +103,10 @@ impl Open {
     }
 
     /// It waits for no flush any longer. It is known which one served it only if one can have.
-    pub fn settle_flush(&mut self, ledger: &mut Ledger) {
+    pub fn settle_flush(&mut self, sink: &mut Sink) {
         if std::mem::take(&mut self.awaits_flush) && self.flushes.len() != 1 {
             self.flushes.clear();
-            self.shares.iter().for_each(|share| ledger.spoil(share.task));
+            self.shares.iter().for_each(|share| sink.invalidate(share.task));
         }
     }
 

@@ -146,10 +146,10 @@ impl Meta {
         };
         let why = match trigger {
             Trigger::Above(_, Some(_)) if !has("block_rq_complete", " ioprio;") => {
-                "this kernel's events do not say the class of a request, Linux 6.4 and later do"
+                "this kernel's events lack the class of a request (needs Linux 6.4 or later)"
             }
             Trigger::Late if !has("k2_late", "") => {
-                "k2 tells which requests are late: choose it as the scheduler first"
+                "k2 reports late requests (choose it as the scheduler first)"
             }
             _ => return Ok(()),
         };

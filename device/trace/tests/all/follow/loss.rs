@@ -33,7 +33,7 @@ fn found(trace: &Trace) -> (u64, u64) {
 }
 
 #[test]
-fn a_request_whose_end_may_be_lost_leaves_its_place_in_doubt() {
+fn a_request_whose_end_may_be_lost_leaves_its_place_ambiguous() {
     let mut script = Script::new();
     let place = extent("R", 64, 8);
     issue(&mut script, 0, place);
@@ -45,7 +45,7 @@ fn a_request_whose_end_may_be_lost_leaves_its_place_in_doubt() {
 }
 
 #[test]
-fn an_mmc_command_for_another_place_ends_the_doubt_about_the_request_that_had_it() {
+fn an_mmc_command_for_another_place_settles_the_request_that_had_it() {
     let mut script = Script::new();
     let (place, other) = (extent("R", 64, 8), extent("R", 256, 8));
     issue(&mut script, 0, place);
@@ -103,7 +103,7 @@ fn three_flushes(dev: Dev) -> Trace {
 }
 
 #[test]
-fn a_flush_of_one_queue_ends_the_doubt_about_the_one_before_it() {
+fn a_flush_of_one_queue_settles_the_one_before_it() {
     // The second may be the first, requeued and issued again unseen.
     assert_eq!(found(&three_flushes(DISK)), (1, 2));
     assert_eq!(found(&three_flushes(Dev { major: 7, minor: 0 })), (1, 2));

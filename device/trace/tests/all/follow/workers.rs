@@ -247,7 +247,7 @@ fn without_the_events_of_handing_over_nothing_is_said_of_what_workers_end() {
 
 /// A bio that is in flight when its operation becomes known.
 #[test]
-fn a_request_that_lasts_longer_than_the_doubt_is_the_operations() {
+fn a_request_that_outlasts_the_ambiguity_is_the_operations() {
     let mut ring = Ring::new();
     ring.queue(&[7, 8]);
     ring.start(20);

@@ -79,26 +79,26 @@ fn causes(events: &[Event]) -> Vec<String> {
     told(events).0.iter().map(text).collect()
 }
 
-fn waits_for_a_hog(script: &mut Script) {
+fn waits_for_a_busy_task(script: &mut Script) {
     switch(script, 120, READER, "D", LOADER);
     wake(script, 212, LOADER, Some(Context::Interrupt));
     switch(script, 1_100, LOADER, "R", "other");
     switch(script, 1_200, "other", "S", READER);
 }
 
-const WAITED_FOR_A_HOG: &str = "988.0 us of post waiting for a CPU: CPU 1 where loader (31), real-time 50, ran for \
+const WAITED_FOR_A_BUSY_TASK: &str = "988.0 us of post waiting for a CPU: CPU 1 where loader (31), real-time 50, ran for \
                                 888.0 us of it, woken after 12.0 us by an interrupt on top of loader (31)";
 
 #[test]
 fn a_wait_for_a_cpu_names_who_had_it_longest_and_who_woke_the_thread() {
-    let (causes, missing) = told(&read(1_210, waits_for_a_hog).events);
+    let (causes, missing) = told(&read(1_210, waits_for_a_busy_task).events);
     let woken = json!({"slept_ns": 12_000, "pid": 31, "comm": "loader", "context": "interrupt"});
     let had_cpu = json!({
         "pid": 31, "comm": "loader", "class": "real_time", "priority": 50, "ns": 888_000
     });
     let longest = json!({"ns": 988_000, "cpu": 1, "woken": woken, "had_cpu": had_cpu});
     let cause = json!({"cause": "own_thread", "ns": 988_000, "span": "post", "waited_for": "cpu", "times": 1,
-        "longest": longest, "text": WAITED_FOR_A_HOG});
+        "longest": longest, "text": WAITED_FOR_A_BUSY_TASK});
     assert_eq!(causes, [cause]);
     assert!(!missing.iter().any(|event| event.starts_with("sched:")), "{missing:?}");
 }
@@ -205,7 +205,7 @@ fn without_its_wakings_or_switches_nothing_is_said_of_a_thread() {
         (is_of_sched, Some("sched:sched_switch")),
     ];
     for (without, expected) in cases {
-        let mut events = read(1_210, waits_for_a_hog).events;
+        let mut events = read(1_210, waits_for_a_busy_task).events;
         events.retain(|event| !without(event));
         let (causes, missing) = told(&events);
         assert_eq!(causes, Vec::<Value>::new());
@@ -215,7 +215,7 @@ fn without_its_wakings_or_switches_nothing_is_said_of_a_thread() {
 
 #[test]
 fn where_events_were_lost_in_it_nothing_is_said() {
-    let mut events = read(1_210, waits_for_a_hog).events;
+    let mut events = read(1_210, waits_for_a_busy_task).events;
     let place = events.iter().position(|event| event.time_ns >= 212 * US).unwrap();
     let what = EventKind::Lost { count: 3, since_ns: None };
     events.insert(place, Event { time_ns: 211 * US, cpu: 0, what, ..events[place] });
@@ -230,7 +230,7 @@ fn without_switches_of_others_it_is_told_who_had_the_cpu_last() {
     let of_others = |event: &Event| is_of_sched(event) && !is_of_reader(event) && !is_waking(event);
     let without: [&dyn Fn(&Event) -> bool; 2] = [&of_others, &loaders_end];
     for without in without {
-        let mut events = read(1_210, waits_for_a_hog).events;
+        let mut events = read(1_210, waits_for_a_busy_task).events;
         events.retain(|event| !without(event));
         let found = &causes(&events)[0];
         assert!(found.contains(": CPU 1 where other (32), nice -5, ran last, "), "{found}");

@@ -116,7 +116,7 @@ fn a_file_that_cannot_be_read_is_named() {
     let folder = TempDir::new().expect("a folder");
     for (path, expected) in [
         (Path::new("/nonexistent/trace"), "/nonexistent/trace: cannot be opened"),
-        (folder.path(), "is a folder, but none that `steady trace --keep` made"),
+        (folder.path(), "is a folder, but not one of `steady trace --keep`"),
     ] {
         let problem = files::open(&[path], None).err().expect(expected);
         assert_eq!(problem.place, Position::Whole);
@@ -185,7 +185,7 @@ fn a_damaged_trace_dat_is_a_problem() {
     for (content, expected) in [
         (
             &b"\x17\x08\x44tracing6\0and then nothing of use"[..],
-            "trace-cmd report prints nothing of it",
+            "trace-cmd report prints nothing: the file is damaged",
         ),
         (b"no trace", "trace-cmd report failed (exit status: 255): error reading header"),
     ] {

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Runs in a guest with an eMMC: the six commands of docs/guides/promise.md, one per line of the file
+# Runs in a guest with an eMMC: the commands of docs/guides/deadlines.md, one per line of the file
 # `commands`, with the status that each must end with.
 project=/run/steadyio/project
 PATH=$project/build/bin:$PATH

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use super::open_io::Part;
-use crate::follow::requests::open::{Doubt, Open};
+use crate::follow::requests::open::{Ambiguity, Open};
 use crate::io::{Coverage, Io, Mark, Origin, Request, Trace, Unmatched};
 
 /// How many unmatched requests are kept in full.
@@ -35,11 +35,11 @@ impl Results {
     }
 
     /// A request that is not matched: why decides where it is counted.
-    pub fn count_doubt(&mut self, doubt: Doubt, open: &Open, time_ns: u64) {
-        match doubt {
-            Doubt::Edge => self.account.at_the_edges += 1,
-            Doubt::Loss => self.account.hit_by_loss += 1,
-            Doubt::Odd(why) => {
+    pub fn count_ambiguous(&mut self, ambiguity: Ambiguity, open: &Open, time_ns: u64) {
+        match ambiguity {
+            Ambiguity::Edge => self.account.at_the_edges += 1,
+            Ambiguity::Loss => self.account.hit_by_loss += 1,
+            Ambiguity::Odd(why) => {
                 self.account.unmatched_count += 1;
                 if self.account.unmatched.len() < UNMATCHED_KEPT {
                     let Request { dev, op, .. } = open.request;

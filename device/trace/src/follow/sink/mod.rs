@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The books of what requests are made for: I/Os of programs and commits of journals, while in progress (`open_io`), and
-//! what is certain (`results`); and which events there are.
+//! Collects I/Os of programs and commits of journals while they are in progress (`open_io`), the certain results
+//! (`results`), and the kinds of events that were seen.
 //!
 //! Each bio holds its I/O or commit open until the bio's request has completed, so that is judged when all is known.
 
@@ -33,7 +33,7 @@ pub(super) struct Share {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(super) struct Sink {
     next: Key,
     /// Commits too.
     pub ios: HashMap<Key, OpenIo>,
@@ -43,7 +43,7 @@ pub(super) struct Ledger {
     pub seen: Seen,
 }
 
-impl Ledger {
+impl Sink {
     pub fn change(&mut self, key: Key, change: impl FnOnce(&mut OpenIo)) {
         if let Some(io) = self.ios.get_mut(&key) {
             change(io);
@@ -87,7 +87,7 @@ impl Ledger {
     /// The owner of `placeholder` is known, and that is the last to be known of it but the end of its requests.
     pub fn find_owner(&mut self, placeholder: Key, owner: Key) {
         self.change(placeholder, |io| io.kind = OpenKind::PlaceholderOf(owner));
-        // At once, and not when the last request completes: a doubt about one until then is a doubt about both.
+        // At once, and not when the last request completes: an ambiguity of one until then affects both.
         self.change(owner, |io| io.of_worker = true);
         self.hand_to_owner(placeholder);
     }
@@ -166,7 +166,7 @@ impl Ledger {
     }
 
     /// It is incomplete, so it is not reported.
-    pub fn spoil(&mut self, task: Option<Key>) {
+    pub fn invalidate(&mut self, task: Option<Key>) {
         if let Some(work) = self.work(task) {
             work.broken = true;
         }
@@ -174,18 +174,18 @@ impl Ledger {
 
     /// The request of this share is not known.
     pub fn drop_share(&mut self, share: &Share) {
-        self.spoil(share.task);
+        self.invalidate(share.task);
         self.release(share.task);
     }
 
     /// The workers of this thread did an operation from before the trace, which may have been mistaken for another.
-    pub fn doubt_workers_of(&mut self, pid: u32) {
+    pub fn mark_workers_ambiguous(&mut self, pid: u32) {
         let of_workers = |io: &&mut OpenIo| io.of_worker && io.io.pid == pid;
         self.ios.values_mut().filter(of_workers).for_each(|io| io.work.broken = true);
         self.results.take_back_of_workers(pid);
     }
 
-    /// All that is in progress is in doubt.
+    /// All that is in progress is ambiguous.
     pub fn abandon_all(&mut self) {
         let left_out = |io: &&OpenIo| io.kind == OpenKind::Io && io.asked();
         self.results.account.ios_incomplete += self.ios.values().filter(left_out).count() as u64;

@@ -30,14 +30,14 @@ DIGEST_CHARS = 32
 ZSTD_LEVEL = 3
 
 
-def parcels() -> Path:
+def bundles() -> Path:
     """Return the folder of archives and of what was unpacked."""
-    return cache_dir() / "parcels"
+    return cache_dir() / "bundles"
 
 
 def archive(digest: str) -> Path:
     """Return where the archive of these contents is, if this machine has it."""
-    return parcels() / f"{digest}.tar.zst"
+    return bundles() / f"{digest}.tar.zst"
 
 
 def contents_digest(folder: Path, names: Iterable[str]) -> str:
@@ -108,7 +108,7 @@ def unpack(digest: str) -> Path:
 
     Raises LabError if the archive holds something else.
     """
-    place = parcels() / digest
+    place = bundles() / digest
     if not place.is_dir():
         with unfinished(place) as folder:
             folder.mkdir()
@@ -146,8 +146,8 @@ def unfinished(final: Path) -> Iterator[Path]:
 @contextmanager
 def locked(digest: str) -> Iterator[None]:
     """Only one thread or process of this machine packs, fetches or unpacks the same contents."""
-    parcels().mkdir(parents=True, exist_ok=True)
-    with (parcels() / f".{digest}.lock").open("w") as lock:
+    bundles().mkdir(parents=True, exist_ok=True)
+    with (bundles() / f".{digest}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

@@ -10,7 +10,7 @@ from steady_lab.root.compiler import compile_inside
 from steady_lab.targets.target import BootRequest
 from steady_lab.targets.uml import uml
 
-HERE = PROJECT / "tests" / "hog"
+HERE = PROJECT / "tests" / "busy_task"
 # One command of a background caller on test-plain, and the reader's own, in us.
 BACKGROUND_US, OWN_US = 100 + 64 * 4, 100 + 4 * 4
 RT_BLOCK_US = 440  # k2's default
@@ -29,7 +29,7 @@ def test_with_raised_workers_reads_take_as_long_as_without_the_task(
     compile_inside([HERE / "reader.c"], work / "reader", ["-O2", "-Wall", "-Werror"])
     device = PROJECT / "experiments" / "devices" / f"test-{card}.toml"
     environment = {"STEADY": f"{GUEST_PROJECT}/build/bin/steady"}
-    command = ["sh", f"{GUEST_PROJECT}/tests/hog/hog.sh"]
+    command = ["sh", f"{GUEST_PROJECT}/tests/busy_task/busy_task.sh"]
     result = uml(release).boot(BootRequest(command, work, device=device, environment=environment))
     print(result.output)
     assert result.exit_status == 0, result.output[-3000:]
@@ -42,10 +42,10 @@ def test_with_raised_workers_reads_take_as_long_as_without_the_task(
             case ["left", left]:
                 assert left == "0", "workers stayed under SCHED_FIFO"
     for scheduler in SCHEDULERS:
-        alone, hog, raised = (longest_us[scheduler, x] for x in ("alone", "hog", "raised"))
+        alone, task, raised = (longest_us[scheduler, x] for x in ("alone", "task", "raised"))
         assert raised <= 1.1 * alone, "as without the task"
         is_delayed = (release, card, scheduler) not in NOT_DELAYED
-        assert (hog > BUSY_US / 2) == is_delayed
+        assert (task > BUSY_US / 2) == is_delayed
     assert longest_us["k2", "background-raised"] <= RT_BLOCK_US + OWN_US, "k2's bound"
 
 
@@ -55,7 +55,7 @@ def test_a_character_device_needs_no_worker_and_a_starved_caller_holds_nothing_u
 ) -> None:
     compile_inside([HERE / "reader.c"], work / "reader", ["-O2", "-Wall", "-Werror"])
     device = PROJECT / "experiments" / "devices" / "test-plain.toml"
-    command = ["sh", f"{GUEST_PROJECT}/tests/hog/chardisk.sh"]
+    command = ["sh", f"{GUEST_PROJECT}/tests/busy_task/chardisk.sh"]
     environment = {"STEADY_TESTS": f"{GUEST_PROJECT}/tests/kernel"}
     request = BootRequest(command, work, device=device, environment=environment, modules=["chario"])
     result = uml(release).boot(request)
@@ -64,6 +64,6 @@ def test_a_character_device_needs_no_worker_and_a_starved_caller_holds_nothing_u
     fields = [line.split() for line in result.output.splitlines()]
     longest_us = {(beside, case): int(longest) for beside, case, _, longest, _ in fields}
     for way in ("alone", "lane"):
-        assert longest_us[way, "hog"] <= 1.1 * longest_us[way, "quiet"]
-    for case in ("quiet", "hog"):
+        assert longest_us[way, "task"] <= 1.1 * longest_us[way, "quiet"]
+    for case in ("quiet", "task"):
         assert longest_us["background", case] <= 1.1 * (BACKGROUND_US + OWN_US)

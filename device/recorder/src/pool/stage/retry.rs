@@ -4,7 +4,7 @@
 //! Called by [`super`] as soon as a write or sync has failed. Nothing else goes on meanwhile, so that
 //! whatever is found is still true when it is counted; the rings take what comes.
 //!
-//! A failure leaves doubt about all that was written since the last good sync. The kernel may have
+//! A failure makes everything uncertain that was written since the last good sync. The kernel may have
 //! dropped pages whose write-back failed, and a device that was reset has lost its cache: a later
 //! sync of the same file can end well with neither on the medium. So the blocks are written again,
 //! from their buffers or from what is read back and has the right checksum, and synced again. In the
@@ -21,7 +21,7 @@ use crate::config::OnFailure;
 use crate::mcap::encoder::FileRange;
 use crate::mcap::private::{BlockRecord, Identity};
 use crate::pool::direct_io::{DiskOp, Done};
-use crate::pool::errand::Errand;
+use crate::pool::job::Job;
 use crate::pool::meters::{RecordingState, count};
 use crate::read_only::refuse_read_only;
 use crate::source::now_ns;
@@ -77,24 +77,24 @@ impl Stage {
                 }
             }
         }
-        first.map_or(Ok(()), |(what, error)| self.mend(what, error))
+        first.map_or(Ok(()), |(what, error)| self.retry(what, error))
     }
 
     /// Whether a sync that ended well can be believed.
     pub(super) fn file_system_takes(&self, done: &Done) -> io::Result<()> {
         let in_use = self.file.as_ref().map(|in_use| &in_use.file);
-        let of_errand = || {
-            let next = self.next.as_ref().map(|next| &next.errand);
-            self.ending.as_ref().map(|ending| &ending.errand).or(next).map(Errand::file)
+        let of_job = || {
+            let next = self.next.as_ref().map(|next| &next.job);
+            self.ending.as_ref().map(|ending| &ending.job).or(next).map(Job::file)
         };
-        match (done.what, in_use.or_else(of_errand)) {
+        match (done.what, in_use.or_else(of_job)) {
             (DiskOp::Sync, Some(file)) => refuse_read_only(file),
             _ => Ok(()),
         }
     }
 
     /// Until all that was sent is durable or lost, and the device works.
-    pub(super) fn mend(&mut self, what: DiskOp, error: io::Error) -> Result<(), Stop> {
+    pub(super) fn retry(&mut self, what: DiskOp, error: io::Error) -> Result<(), Stop> {
         let mut why = format!("{}: {error}", self.describe(what));
         self.suspect(what == DiskOp::Sync);
         loop {
@@ -116,12 +116,12 @@ impl Stage {
         Ok(())
     }
 
-    /// What was not synced is in doubt, and what errands did.
+    /// What was not synced is uncertain, and so are the jobs.
     fn suspect(&mut self, sync_failed: bool) {
-        self.flight.doubt();
-        let next = self.next.iter_mut().map(|next| &mut next.errand);
-        let errands = self.ending.iter_mut().map(|ending| &mut ending.errand).chain(next);
-        errands.for_each(Errand::rewind);
+        self.flight.discard_sync();
+        let next = self.next.iter_mut().map(|next| &mut next.job);
+        let jobs = self.ending.iter_mut().map(|ending| &mut ending.job).chain(next);
+        jobs.for_each(Job::rewind);
         self.sync_worked &= !sync_failed;
     }
 
@@ -193,9 +193,9 @@ impl Stage {
 
     /// Whether the device syncs at all; any file of the pool shows that.
     fn sync_any(&mut self) -> io::Result<()> {
-        let next = self.next.as_ref().map(|next| next.errand.file());
-        let errand = self.ending.as_ref().map(|ending| ending.errand.file()).or(next);
-        let Some(file) = self.file.as_ref().map(|in_use| &in_use.file).or(errand) else {
+        let next = self.next.as_ref().map(|next| next.job.file());
+        let job = self.ending.as_ref().map(|ending| ending.job.file()).or(next);
+        let Some(file) = self.file.as_ref().map(|in_use| &in_use.file).or(job) else {
             return Ok(());
         };
         self.parts.disk.sync(file);
@@ -267,10 +267,10 @@ impl Stage {
     /// While records go into another segment, a summary that cannot be written is not waited for:
     /// the recovery makes it.
     fn redo_ending(&mut self) -> Attempt {
-        let Some(Ending { mut errand, sequence }) = self.ending.take() else { return Ok(()) };
-        let ended = self.redo(&mut errand, Culprit::Ending);
+        let Some(Ending { mut job, sequence }) = self.ending.take() else { return Ok(()) };
+        let ended = self.redo(&mut job, Culprit::Ending);
         if matches!(ended, Err((Culprit::Device, _))) || (ended.is_err() && self.file.is_none()) {
-            self.ending = Some(Ending { errand, sequence });
+            self.ending = Some(Ending { job, sequence });
             return ended;
         }
         Ok(())
@@ -279,23 +279,23 @@ impl Stage {
     /// While records go into another segment, the next one can wait until it is needed.
     fn redo_next(&mut self) -> Attempt {
         let Some(mut next) = self.next.take_if(|next| !next.rests) else { return Ok(()) };
-        let ended = self.redo(&mut next.errand, Culprit::Next);
+        let ended = self.redo(&mut next.job, Culprit::Next);
         next.rests = self.file.is_some() && matches!(ended, Err((Culprit::Next, _)));
         let ended = if next.rests { Ok(()) } else { ended };
         self.next = Some(next);
         ended
     }
 
-    fn redo(&mut self, errand: &mut Errand, culprit: Culprit) -> Attempt {
-        errand.rewind();
-        while !errand.is_over() {
-            errand.go_on(&mut self.parts.disk);
-            let culprit = if errand.awaits(DiskOp::Sync) { Culprit::Device } else { culprit };
+    fn redo(&mut self, job: &mut Job, culprit: Culprit) -> Attempt {
+        job.rewind();
+        while !job.is_over() {
+            job.go_on(&mut self.parts.disk);
+            let culprit = if job.awaits(DiskOp::Sync) { Culprit::Device } else { culprit };
             if let Err(error) = self.outcome() {
-                errand.rewind();
+                job.rewind();
                 return Err((culprit, error));
             }
-            errand.end_step();
+            job.end_step();
         }
         Ok(())
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A real-time reader of one CPU that another real-time task needs, too: reader DEVICE [hog]
+ * A real-time reader of one CPU that another real-time task needs, too: reader DEVICE [task]
  * [background].
  *
  * Reads 4 KiB at random places under SCHED_FIFO 50, once every 4 ms, and prints the median and the
- * longest time in us, and how many there were. With "hog" a task under SCHED_FIFO 1 computes for
+ * longest time in us, and how many there were. With "task" a task under SCHED_FIFO 1 computes for
  * 5 of every 8 ms beside it; with "background" a normal task reads 64 KiB without a pause, and starves
  * while that one computes. In the lab a program that reads the clock takes time; so it computes.
  */
@@ -88,14 +88,14 @@ int main(int argc, char **argv)
 {
 	static char buffer[BLOCK] __attribute__((aligned(BLOCK)));
 	static long took_us[READS];
-	pid_t hog = 0, background = 0;
+	pid_t task = 0, background = 0;
 	int device, i;
 
 	device = argc > 1 ? open(argv[1], O_RDONLY | O_DIRECT) : -1;
 	if (device < 0)
 		die("open");
 	for (i = 2; i < argc; i++) {
-		if (argv[i][0] == 'h' && !(hog = child()))
+		if (argv[i][0] == 't' && !(task = child()))
 			compute_and_rest();
 		if (argv[i][0] == 'b' && !(background = child()))
 			read_in_background(device);
@@ -110,8 +110,8 @@ int main(int argc, char **argv)
 		took_us[i] = now_us() - begin_us;
 		usleep(PERIOD_US - rand() % 1000);
 	}
-	if (hog > 0)
-		kill(hog, SIGKILL);
+	if (task > 0)
+		kill(task, SIGKILL);
 	if (background > 0)
 		kill(background, SIGKILL);
 	qsort(took_us, READS, sizeof(*took_us), by_value);

@@ -12,20 +12,20 @@ from pathlib import Path
 from distributed import Worker, get_worker
 
 from steady_lab.errors import LabError
-from steady_lab.sweeps.fetch import obtain
-from steady_lab.sweeps.parcel import (
+from steady_lab.sweeps.bundle import (
     copy_into,
     lab_digest,
     names_below,
     pack_bytes,
     unpack_bytes,
 )
+from steady_lab.sweeps.fetch import obtain
 from steady_lab.targets.target import BootError, BootRequest, BootResult
 from steady_lab.targets.uml_guest import UmlGuest
 
 
 @dataclass(frozen=True)
-class Errand:
+class RemoteJob:
     """`parts` are digests by name; `inputs` are the work folder's small files, `large` the rest.
 
     `lab` is the digest of the client's lab.
@@ -59,34 +59,34 @@ class _Unwanted:
         return task is None or task.state in ("cancelled", "released", "forgotten")
 
 
-def run_errand(errand: Errand) -> Outcome:
+def run_remote_job(job: RemoteJob) -> Outcome:
     """Boot on this worker, with what its cache lacks fetched first; Dask calls it.
 
     A boot that fails is an outcome; what raises is the machine's fault, and tried elsewhere.
     """
     worker = get_worker()
-    if errand.lab != lab_digest():
+    if job.lab != lab_digest():
         raise LabError(
-            f"the worker {worker.address} has the lab {lab_digest()}, the sweep {errand.lab}: "
+            f"the worker {worker.address} has the lab {lab_digest()}, the sweep {job.lab}: "
             "install the same steady-lab on both"
         )
-    places = {name: obtain(worker, digest) for name, digest in errand.parts.items()}
+    places = {name: obtain(worker, digest) for name, digest in job.parts.items()}
     with tempfile.TemporaryDirectory(dir=worker.local_directory, prefix="boot-") as folder:
         work = Path(folder)
-        unpack_bytes(errand.inputs, work)
-        for digest in errand.large:
+        unpack_bytes(job.inputs, work)
+        for digest in job.large:
             copy_into(obtain(worker, digest), work)
-        return _boot(errand, places, work, _Unwanted(worker, str(worker.get_current_task())))
+        return _boot(job, places, work, _Unwanted(worker, str(worker.get_current_task())))
 
 
-def _boot(errand: Errand, places: Mapping[str, Path], work: Path, unwanted: _Unwanted) -> Outcome:
+def _boot(job: RemoteJob, places: Mapping[str, Path], work: Path, unwanted: _Unwanted) -> Outcome:
     given = _states(work)
-    request = replace(errand.request, work=work, cancelled=unwanted)
+    request = replace(job.request, work=work, cancelled=unwanted)
     result, error = None, ""
     try:
-        result = errand.guest.at(places).boot(request, _say)
+        result = job.guest.at(places).boot(request, _say)
     except BootError as failed:
-        error = str(failed).replace(str(work), str(errand.request.work))
+        error = str(failed).replace(str(work), str(job.request.work))
     left = [name for name, state in _states(work).items() if given.get(name) != state]
     return Outcome(result, error, pack_bytes(work, left))
 

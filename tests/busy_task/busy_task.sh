@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # A reader alone, beside a task that computes, and the same with the card's workers raised; called by
-# test_hog.py in the guest, with reader.c compiled in the work directory.
+# test_busy_task.py in the guest, with reader.c compiled in the work directory.
 set -eu
 policies() {
 	for file in /proc/[0-9]*/stat; do
@@ -14,9 +14,9 @@ raised() { "$STEADY" with --device /dev/mmcblk0 --kworkers-fifo 60 -- "$@"; }
 for scheduler in none k2; do
 	echo $scheduler >/sys/block/mmcblk0/queue/scheduler
 	echo "$scheduler alone $(./reader /dev/mmcblk0)"
-	echo "$scheduler hog $(./reader /dev/mmcblk0 hog)"
-	echo "$scheduler raised $(raised ./reader /dev/mmcblk0 hog)"
+	echo "$scheduler task $(./reader /dev/mmcblk0 task)"
+	echo "$scheduler raised $(raised ./reader /dev/mmcblk0 task)"
 done
 echo "k2 background $(./reader /dev/mmcblk0 background)"
-echo "k2 background-raised $(raised ./reader /dev/mmcblk0 hog background)"
+echo "k2 background-raised $(raised ./reader /dev/mmcblk0 task background)"
 echo "left $(policies)"

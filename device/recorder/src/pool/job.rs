@@ -2,20 +2,20 @@
 //! Writes and syncs of a segment that is not in use yet, or no longer, while records go on.
 //!
 //! Called by [`super::stage`]. Each step begins when the one before it has succeeded, so when one
-//! fails nothing else of the errand is in flight, and all of them can be done again.
+//! fails nothing else of the job is in flight, and all of them can be done again.
 
 use std::fs::File;
 
 use super::direct_io::{Disk, DiskOp};
 use crate::mcap::encoder::FileRange;
 
-/// The longest errand: sync, tail, head, sync; or tail, sync, gate, sync.
+/// The longest job: sync, tail, head, sync; or tail, sync, gate, sync.
 const STEPS_MAX: usize = 4;
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy)]
 pub enum Step {
-    /// Write this buffer. It is not touched until the errand ends.
+    /// Write this buffer. It is not touched until the job ends.
     Write(usize, FileRange),
     /// Sync: makes all steps before it durable.
     Sync,
@@ -23,7 +23,7 @@ pub enum Step {
 
 /// See the module's head.
 #[derive(Debug)]
-pub struct Errand {
+pub struct Job {
     file: File,
     steps: [Option<Step>; STEPS_MAX],
     /// The next one, or the one under way.
@@ -31,14 +31,14 @@ pub struct Errand {
     is_under_way: bool,
 }
 
-impl Errand {
+impl Job {
     /// With the steps in their order, four at most.
-    pub fn new(file: File, steps: impl IntoIterator<Item = Step>) -> Errand {
+    pub fn new(file: File, steps: impl IntoIterator<Item = Step>) -> Job {
         let mut all = [None; STEPS_MAX];
         for (place, step) in all.iter_mut().zip(steps) {
             *place = Some(step);
         }
-        Errand { file, steps: all, at: 0, is_under_way: false }
+        Job { file, steps: all, at: 0, is_under_way: false }
     }
 
     fn next_step(&self) -> Option<Step> {
