@@ -99,6 +99,7 @@ class Figure:
     has_all_points: bool  # of the workload's file
     plot: Plot
     alone: Alone | None  # where the speeds of one class without the other are
+    headline: tuple[str, ...]  # the variants of the short table
     published: tuple[Published, ...]
     checks: tuple[Check, ...]
     rivals: tuple[Reason, ...]
@@ -214,6 +215,7 @@ def parse_figure(
         has_all_points=points is None,
         plot=_plot(table.table("plot"), workload),
         alone=alone,
+        headline=_some_variants(table, "headline", workload) if table.has("headline") else (),
         published=tuple(_published(item, workload) for item in table.tables("published")),
         checks=tuple(take_check(item, workload, alone) for item in table.tables("check")),
         rivals=tuple(take_reason(item, workload) for item in table.tables("rival")),
@@ -240,7 +242,7 @@ def _reference(table: Table, key: str, figure: Path, folder: str) -> Path:
     home = EXPERIMENTS / folder
     path = figure.parent / value if value.endswith(".toml") else home / f"{value}.toml"
     if not path.is_file():
-        raise table.fail(key, f"the name of a file in {home}, or a path; {path} is no file")
+        raise table.fail(key, f"the name of a file in {home}, or a path; {path} is not a file")
     return path
 
 
@@ -251,7 +253,7 @@ def _plot(table: Table, workload: Workload) -> Plot:
         y_metric=take_metric(table, "y_metric"),
         cost_label=table.text("cost_label"),
         cost_metric=take_metric(table, "cost_metric"),
-        highlight=_highlight(table, workload),
+        highlight=_some_variants(table, "highlight", workload),
         detail_point=table.point("detail_point", workload.points),
         detail_label=table.text("detail_label"),
         detail_latencies=_detail_latencies(table),
@@ -270,13 +272,13 @@ def _detail_latencies(table: Table) -> tuple[str, ...]:
     return tuple(chosen)
 
 
-def _highlight(table: Table, workload: Workload) -> tuple[str, ...]:
+def _some_variants(table: Table, key: str, workload: Workload) -> tuple[str, ...]:
     names = [variant.name for variant in workload.variants]
     allowed = "a non-empty array of variants out of " + ", ".join(names)
-    highlight = table.items("highlight", allowed)
-    if any(name not in names for name in highlight):
-        raise table.fail("highlight", allowed)
-    return tuple(highlight)
+    chosen = table.items(key, allowed)
+    if any(name not in names for name in chosen):
+        raise table.fail(key, allowed)
+    return tuple(chosen)
 
 
 def _published(table: Table, workload: Workload) -> Published:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The computed parts of Markdown pages: blocks `<!-- KIND:NAME -->` ... `<!-- /KIND -->`.
 
-Everything between such markers is made anew from a figure's spec and its CSV; the text around them
+Everything between such markers is made again from a figure's spec and its CSV; the text around them
 is written by hand. README.md, docs/results/s1.md and the guides are pages with blocks.
 
     figure:NAME     one figure or panel: sweep, detail and sentences
@@ -11,6 +11,7 @@ is written by hand. README.md, docs/results/s1.md and the guides are pages with 
     published:NAME  all panels: published values, ratio, and the reason where it is far from 1
     recordings:NAME  all panels of a recording: how long calls waited, and published values beside
     threads:NAME    all panels of threads on a host: speeds beside the model's, and latencies
+    headline:NAME   a figure's short table: latency and background of the variants in `headline`
     streams:NAME    all panels of a figure with [alone]: per point, what every scheduler gives both
     rivals:NAME     all panels: where another variant is better than k2's default, and why
     model:NAME      experiments/spans/NAME.toml: published numbers beside those of `steady model`
@@ -45,7 +46,7 @@ from steady_lab.pages.recordings import calls_table, published_table
 from steady_lab.pages.records import read_record
 from steady_lab.pages.rivals import rivals_markdown
 from steady_lab.pages.spans import spans_markdown, spans_tables_markdown
-from steady_lab.pages.streams import result_tables, stream_tables
+from steady_lab.pages.streams import headline_table, result_tables, stream_tables
 from steady_lab.pages.threads import threads_markdown
 from steady_lab.pages.throughput_share import share_markdown
 
@@ -55,7 +56,7 @@ COSTS = (Metric("rt", "p99"), Metric("bg", "mib_s"), Metric("total", "mib_s"))
 
 
 def fill_blocks(text: str, results: Path) -> str:
-    """Return `text` with every block between markers made anew, from the CSV in `results`.
+    """Return `text` with every block between markers made again, from the CSV in `results`.
 
     Raises LabError when there is no block, so a lost marker cannot go unnoticed.
     """
@@ -182,6 +183,11 @@ def _streams(name: str, results: Path) -> str:
     return "\n\n".join(table.markdown() for table in tables)
 
 
+def _headline(name: str, results: Path) -> str:
+    figure = load_figure(name)
+    return headline_table(figure, measured_in(figure, results)).markdown()
+
+
 def _rivals(name: str, results: Path) -> str:
     return rivals_markdown(
         [(figure, measured_in(figure, results)) for figure in load_figures(name)]
@@ -204,6 +210,7 @@ KINDS: dict[str, Callable[[str, Path], str]] = {
     "published": _published,
     "recordings": _recordings,
     "threads": _threads,
+    "headline": _headline,
     "streams": _streams,
     "rivals": _rivals,
     "model": _model,

@@ -14,6 +14,7 @@ from steady_lab.figures.spec import Figure
 from steady_lab.figures.table import TextTable, figure_tables, format_number
 from steady_lab.toml_table import Point
 
+BACKGROUND = METRICS["bg.mib_s"]
 STATISTICS = ("p50", "p99", "p999", "max")
 BLOCKED_MAX, OVER = METRICS["blocked.max_ms"], METRICS["over.count"]
 UNGUARDED, UNGUARDED_MAX = METRICS["unguarded.count"], METRICS["unguarded.max_ms"]
@@ -50,6 +51,26 @@ def stream_table(figure: Figure, measured: Measurements, alone: Alone, point: Po
     )
 
 
+def headline_table(figure: Figure, measured: Measurements) -> TextTable:
+    """Return latency and background throughput of the figure's `headline` variants.
+
+    At the plot's point. Raises LabError if the figure names no such variants.
+    """
+    if not figure.headline:
+        raise LabError(f"{figure.name}: has no headline")
+    point = figure.plot.detail_point
+    metrics = [*(Metric("rt", name) for name in STATISTICS), BACKGROUND]
+    header = [f"{LATENCIES[name]} (ms)" for name in STATISTICS]
+    rows = [
+        [variant.title, *(format_number(measured.value(variant.name, point, m)) for m in metrics)]
+        for variant in figure.workload.variants
+        if variant.name in figure.headline
+    ]
+    count = measured.row(figure.headline[0], point, "rt").count
+    caption = f"Latency of {count} real-time requests, and background throughput"
+    return TextTable(caption, ["scheduler", *header, "background (MiB/s)"], rows)
+
+
 def _caption(figure: Figure, point: Point) -> str:
     return f"{figure.title}: {point_text(point)}" if figure.is_swept else figure.title
 
@@ -59,7 +80,7 @@ def _cells(
 ) -> list[str]:
     latencies = [measured.value(variant, point, Metric("rt", name)) for name in STATISTICS]
     cells = [format_number(value) for value in latencies]
-    cells.append(format_number(measured.value(variant, point, METRICS["bg.mib_s"])))
+    cells.append(format_number(measured.value(variant, point, BACKGROUND)))
     cells.append(f"{Left(variant, point, alone).evaluate(measured):.0f} %")
     if has_blocked:
         cells += _blocked_cells(measured, variant, point)
