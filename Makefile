@@ -52,7 +52,7 @@ soak:
 	scripts/soak
 
 lint:
-	scripts/setup test
+	scripts/setup lint
 	scripts/lint
 
 bench:
