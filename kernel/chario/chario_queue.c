@@ -275,7 +275,7 @@ static void drain(struct chario_disk *disk)
 	rt_mutex_unlock(&queue->turn);
 }
 
-/* Before the system sleeps: what waits goes on waiting. */
+/* Suspend: queued operations stay queued. */
 void chario_queue_hold(struct chario_disk *disk)
 {
 	struct chario_queue *queue = &disk->queue;

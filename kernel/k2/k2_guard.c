@@ -258,8 +258,9 @@ u64 k2_guard_look(struct k2_guard *guard, u64 now_ns)
 }
 
 /*
- * Does @rq keep the pace of writes? Not metadata, nor while real-time waits for others: it may wait
- * for this. What @rq holds up meanwhile is background, by the time of a few writes.
+ * Is the background write @rq rate-limited? Never for metadata, nor while a real-time thread waits
+ * for another thread's I/O, which may be this write. Holding @rq delays the background behind it by
+ * a few writes at most.
  */
 static bool k2_keeps_pace(const struct k2_data *k2, struct request *rq)
 {

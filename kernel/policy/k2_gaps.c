@@ -12,7 +12,7 @@
 #define FEW 128
 /* How far gaps of a kind are apart counts if that is known of so many. */
 #define APART_MIN 16
-/* So few gaps of a kind are an accident, if those of all kinds are not few. */
+/* Ignore a kind with fewer gaps than this, or than the second if there are few gaps in all. */
 #define REGULAR_MIN	4
 #define REGULAR_MIN_FEW 16
 /* Epochs. */

@@ -26,7 +26,7 @@ from steady_lab.paths import COMMAND, PROJECT
 from steady_lab.root.cargo import build_steady
 from steady_lab.targets.target import BootError, BootRequest, BootResult, Target
 
-# To be raised by who changes what a boot does in a way that no identity of a target shows.
+# Bump when a change affects the result of boots but no target's identity.
 KEY_VERSION = 3
 LOG_LINES_SHOWN = 30
 

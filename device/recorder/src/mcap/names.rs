@@ -19,7 +19,7 @@ use super::recover::Examined;
 const PREFIX: &str = "segment-";
 const RECORDED: &str = "mcap";
 const UNUSED: &str = "unused";
-/// Behind the name of one that could not be read, and its number.
+/// Suffix of an unreadable segment's name, followed by a number.
 pub const DAMAGED: &str = ".damaged";
 
 /// The segment of this number, without a record.

@@ -40,7 +40,7 @@ pub(in crate::follow) struct Open {
     pub bio_op: Option<Op>,
     /// A part has completed; the rest waits for its requeue.
     pub parted: bool,
-    /// It has been issued at least once, and can be merged no more.
+    /// Issued at least once; can no longer be merged.
     pub started: bool,
     /// While in flight.
     pub dispatch: Option<Piece>,
