@@ -5,7 +5,7 @@
 
 In a clone of HEAD with a cache of its own; median and range of the runs. Useful on an idle machine
 only. Called by the author of docs/reference/testing.md. --folder keeps clone and cache, so that
-other cases can run later. The cases, in the order that they run:
+other cases of the same commit can run later. The cases, in the order that they run:
 
   fresh     an empty cache, but for what is downloaded
   kernels   kernels built, no boot and no verdict kept
@@ -56,7 +56,7 @@ class Clone:
             self.again()
 
     def again(self) -> None:
-        """Make the clone again."""
+        """Clone from scratch."""
         shutil.rmtree(self.tree, ignore_errors=True)
         subprocess.run(["git", "clone", "--quiet", str(PROJECT), str(self.tree)], check=True)
 

@@ -2,7 +2,7 @@
 /*
  * Look-ahead with streams and a device that behave as badly as can be: times of nothing, of hours,
  * a device that becomes ten times slower and fast again, one that lies, a driver that gives
- * commands back, clocks that stand still or jump. Whatever it has learned then: what may be
+ * commands back, clocks that stop or jump. Whatever it has learned then: what may be
  * dispatched is what it believes to fit, what it holds back has something to wait for, and all of
  * its books are right.
  *

@@ -23,7 +23,8 @@ def wrong_subjects(project: Path) -> list[str]:
     words = ["git", "log", "--no-merges", "--format=%h %s", f"{_since(project)}..HEAD"]
     done = subprocess.run(words, cwd=project, capture_output=True, text=True, check=False)
     if done.returncode:
-        return []  # A clone without that part of the history.
+        print("prose: no commit subjects are checked: the history is not in this clone")
+        return []
     found = (line.partition(" ") for line in done.stdout.splitlines())
     return [f"commit {name}: {why}: {text}" for name, _, text in found if (why := fault(text))]
 

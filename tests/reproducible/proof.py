@@ -83,7 +83,7 @@ def watch(command: Sequence[str], log: Path, timeout_s: float) -> dict[str, str]
 
 
 def run_here() -> Proof:
-    """Run the figure on this machine, again; also builds what the other runs take from here."""
+    """Run the figure on this machine again; also builds what the other runs take from here."""
     print("running the figure on this machine, to compare with", file=sys.stderr)
     kernel = build_kernel(find_source())
     files = [kernel.linux, build_preload(), BUILD / "bin" / "steady"]

@@ -138,7 +138,7 @@ class ApplicationLoad:
 
 @dataclass(frozen=True)
 class RecordingLoad:
-    """`steady record`, on a file system made again, in a script under `steady with`."""
+    """`steady record`, on a new file system, in a script under `steady with`."""
 
     figure: Figure
     recording: Recording

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Recordings: `steady record` in the guest, on a file system made again, perhaps beside a program.
+"""Recordings: `steady record` in the guest, on a new file system, perhaps next to a program.
 
 A spec (schema "steadyio.recording-spec/1", docs/spec/recording-spec-1.md) names the source, the
 file system and, as variants, recipes. Here it is read, and becomes the script that the guest runs

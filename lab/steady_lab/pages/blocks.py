@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The computed parts of Markdown pages: blocks `<!-- KIND:NAME -->` ... `<!-- /KIND -->`.
 
-Everything between such markers is made again from a figure's spec and its CSV; the text around them
+Everything between such markers is generated from a figure's spec and its CSV; the text around them
 is written by hand. README.md, docs/results/s1.md and the guides are pages with blocks.
 
     figure:NAME     one figure or panel: sweep, detail and sentences
@@ -56,7 +56,7 @@ COSTS = (Metric("rt", "p99"), Metric("bg", "mib_s"), Metric("total", "mib_s"))
 
 
 def fill_blocks(text: str, results: Path) -> str:
-    """Return `text` with every block between markers made again, from the CSV in `results`.
+    """Return `text` with every block between markers generated again from the CSV in `results`.
 
     Raises LabError when there is no block, so a lost marker cannot go unnoticed.
     """

@@ -120,7 +120,7 @@ def _row(figure: Figure) -> str:
 
 
 def written_page(text: str, spec: DeviceSpec, cells: list[Cell], transfers: list[Transfer]) -> str:
-    """The page with its computed parts written again. Raises LabError if a marker is missing."""
+    """The page with its computed parts rewritten. Raises LabError if a marker is missing."""
     text = with_part(text, "transfers", COMMAND, transfers_markdown(transfers))
     text = with_part(text, "fit", COMMAND, fit_markdown(spec, cells))
     text = with_part(text, "choices", COMMAND, choices_markdown(spec, cells))

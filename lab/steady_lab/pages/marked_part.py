@@ -7,7 +7,7 @@ from steady_lab.errors import LabError
 
 
 def with_part(page: str, name: str, command: str, part: str) -> str:
-    """Return the page with one part written again; raises LabError if its markers are missing."""
+    """Return the page with one part rewritten; raises LabError if its markers are missing."""
     begin, end = f"<!-- {name}: written by `{command}` -->", f"<!-- /{name} -->"
     head, found, rest = page.partition(begin)
     _, found_end, tail = rest.partition(end)

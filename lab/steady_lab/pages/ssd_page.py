@@ -103,6 +103,6 @@ def _verdict(holds: bool, of: tuple[str, str, int, str]) -> str:
 
 
 def with_ssd(page: str, published: Published) -> str:
-    """Return docs/devices.md with its tables of SSDs written again. Raises LabError."""
+    """Return docs/devices.md with its tables of SSDs rewritten. Raises LabError."""
     committed = {state: load_device(path).values for state, path in SPEC.items()}
     return with_part(page, "ssd-paper", COMMAND, tables(published, committed))

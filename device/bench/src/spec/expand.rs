@@ -85,7 +85,7 @@ impl PlannedPoint {
 }
 
 /// Points that run one after the other under the same knobs, in one fio process; with a file
-/// system, which is made again for each point, or with arrivals only one.
+/// system, which is recreated for each point, or with arrivals only one.
 #[derive(Debug, Clone)]
 pub struct KnobGroup {
     /// Wanted values by key.

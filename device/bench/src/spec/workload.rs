@@ -348,7 +348,7 @@ fn optional_percent<'de, D: Deserializer<'de>>(de: D) -> Result<Option<u64>, D::
     bounded::<D, 0, 100>(de).map(Some)
 }
 
-/// The file system made again for each point.
+/// The file system, recreated for each point.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Filesystem {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `steady man` and `steady completions`: what packages install beside the command, written from the
+//! `steady man` and `steady completions`: files that packages install with the command, written from the
 //! same declarations as `--help`.
 
 use std::fs;

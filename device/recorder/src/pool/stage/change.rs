@@ -3,7 +3,7 @@
 //!
 //! Records wait until the data of the full segment are durable, lest a power cut leave a hole
 //! between two segments, and for nothing else: the next segment was prepared before, and the
-//! summary of the full one is written behind, each by a [`Job`] beside the records.
+//! summary of the full one is written behind, each by a [`Job`] while records are written.
 
 use std::fs::File;
 
