@@ -35,8 +35,9 @@ pub struct Completions {
     shell: Shell,
 }
 
-pub fn write(arguments: &Man, mut command: Command) -> Result<Status, Failure> {
+pub fn write(arguments: &Man, command: Command) -> Result<Status, Failure> {
     let directory = &arguments.directory;
+    let mut command = command.disable_help_subcommand(true);
     command.build();
     fs::create_dir_all(directory)
         .and_then(|()| page::write_all(&command, directory))

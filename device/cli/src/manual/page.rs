@@ -16,7 +16,7 @@ const EXIT_STATUS: &str = "Exit status: ";
 
 /// Write the pages of a built command and of all below it.
 pub fn write_all(command: &Command, directory: &Path) -> io::Result<()> {
-    for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
+    for below in command.get_subcommands() {
         write_all(below, directory)?;
     }
     let name = command.get_display_name().unwrap_or_else(|| command.get_name());
@@ -135,7 +135,7 @@ fn show_examples(roff: &mut Roff, examples: &[(&str, &str)]) {
 
 fn see_also(roff: &mut Roff, command: &Command, name: &str) {
     let display = |below: &Command| below.get_display_name().unwrap_or_default().to_owned();
-    let below = command.get_subcommands().filter(|below| below.get_name() != "help").map(display);
+    let below = command.get_subcommands().map(display);
     let parent = name.rsplit_once('-').map(|(parent, _)| parent.to_owned());
     let others = related_to(name).iter().filter(|page| page.split('(').next() != Some(name));
     let related = others.map(|&related| related.to_owned());

@@ -38,6 +38,8 @@ fn each_command_has_a_page_with_its_options_and_exit_statuses() {
             );
         }
     }
+    let page = fs::read_to_string(directory.join("steady-store.1")).unwrap();
+    assert!(!page.contains("help(1)"), "it names a page that is not there: {page}");
     let page = fs::read_to_string(directory.join("steady-store-put.1")).unwrap();
     assert!(page.contains("\\fB\\-\\-size\\fR\\fI SIZE"), "{page}");
 }
