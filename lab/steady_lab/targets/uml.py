@@ -40,7 +40,7 @@ from steady_lab.targets.uml_guest import UmlGuest
 from steady_lab.targets.uml_modules import module_loads, seen_by_guest
 
 VIRTUAL_TIMEOUT_S_DEFAULT = 36_000
-MEMORY_MIB = {"base": 512, "debug": 1024}
+MEMORY_MIB = 512
 # No kernel here has SLUB's checks on. Without them compiled in, the argument goes into init's
 # environment, so the events and results that are committed for these releases depend on it.
 RELEASE_ARGUMENTS = dict.fromkeys(("6.12", "7.3"), ("slab_debug=-",))
@@ -243,7 +243,7 @@ def _environment(request: BootRequest, kernel: LabKernel) -> dict[str, str]:
 def _kernel_command(kernel: LabKernel) -> list[str]:
     return [
         *("/usr/bin/setarch", "-R", f"{GUEST_KERNEL}/{kernel.linux.name}"),
-        f"mem={MEMORY_MIB[kernel.flavour]}M",
+        f"mem={MEMORY_MIB}M",
         *("root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"),
         f"init={GUEST_WORK}/{PRIVATE}/{INIT}",
         *("time-travel=inf-cpu", f"time-travel-start={VIRTUAL_START_NS}"),
