@@ -11,6 +11,7 @@
 #include <linux/module.h>
 #include <linux/notifier.h>
 
+#ifdef CONFIG_KASAN
 /* Byte by byte: memset() would check the shadow of the shadow. */
 static void unmark(const void *base, size_t size)
 {
@@ -20,6 +21,10 @@ static void unmark(const void *base, size_t size)
 	for (i = 0; i < DIV_ROUND_UP(size, 1 << KASAN_SHADOW_SCALE_SHIFT); i++)
 		WRITE_ONCE(shadow[i], 0);
 }
+#else
+/* tests/bench/debug_checks.py builds debug kernels without KASAN. */
+static void unmark(const void *base, size_t size) {}
+#endif
 
 #ifdef for_each_mod_mem_type
 static void unmark_module(const struct module *mod)
