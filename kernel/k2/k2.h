@@ -19,6 +19,7 @@
 #include "../compat/request_atomic.h"
 #include "../compat/request_private.h"
 
+#include "k2_decision.h"
 #include "k2_latency.h"
 #include "k2_lookahead.h"
 #include "k2_policy.h"
@@ -30,12 +31,8 @@ struct k2_guard {
 	bool is_held;
 	/* or until this time; 0: it is only for a command. */
 	u64 held_until_ns;
-	/* A real-time thread waited for others when last looked at. */
-	bool rt_waits;
 	/* When it was last looked for streams that have ended. */
 	u64 looked_ns;
-	/* Dispatches while there is no stream; one in a few is watched. */
-	unsigned int unwatched;
 	/* Background in flight that was not cut for real-time. */
 	unsigned int unguarded_inflight;
 };
@@ -142,10 +139,9 @@ void k2_end(struct k2_data *k2);
 
 /* k2_guard.c */
 
-/* split_kib comes first. */
-static __always_inline bool k2_looks_ahead(const struct k2_data *k2)
+static __always_inline bool k2_is_looking_ahead(const struct k2_data *k2)
 {
-	return k2->guard->ahead.rt_block_ns && !k2->policy.split_bytes;
+	return k2_looks_ahead(&k2->guard->ahead, &k2->policy);
 }
 
 struct k2_guard *k2_guard_init(struct request_queue *q);

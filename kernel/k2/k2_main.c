@@ -155,7 +155,7 @@ static void k2_insert(struct k2_data *k2, struct request *rq, bool at_head)
 		k2_policy_insert(&k2->policy, k2r->queue);
 		/* It ends holding back. */
 		k2->guard->is_held = false;
-		if (k2r->queue < K2_RT_LEVELS && k2_looks_ahead(k2))
+		if (k2r->queue < K2_RT_LEVELS && k2_is_looking_ahead(k2))
 			k2_guard_arrival(k2->guard, rq);
 		is_new = true;
 	}
@@ -291,7 +291,7 @@ static noinline void k2_bypassed_request(struct k2_data *k2, struct request *rq,
 	if (rq->rq_flags & RQF_FLUSH_SEQ)
 		return;
 	spin_lock_irqsave(&k2->lock, flags);
-	if (k2_looks_ahead(k2))
+	if (k2_is_looking_ahead(k2))
 		k2_guard_bypassed(k2->guard, rq, now_ns);
 	spin_unlock_irqrestore(&k2->lock, flags);
 }
@@ -382,7 +382,7 @@ static bool k2_bio_merge(struct request_queue *q, struct bio *bio, unsigned int 
 /* What can be cut may grow. */
 static bool k2_may_merge(struct k2_data *k2, unsigned int queue, u64 bytes)
 {
-	if (k2_policy_class(queue) == K2_CLASS_BACKGROUND && k2_looks_ahead(k2))
+	if (k2_policy_class(queue) == K2_CLASS_BACKGROUND && k2_is_looking_ahead(k2))
 		return true;
 	return k2_policy_may_merge(&k2->policy, queue, bytes);
 }

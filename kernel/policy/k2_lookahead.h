@@ -71,6 +71,13 @@ struct k2_lookahead {
 	u64 busy_ns; /* since when the device works on what is with it now */
 	struct k2_delay delay;
 	struct k2_pace pace;
+	u32 unwatched; /* dispatches while there is no stream */
+	bool rt_waits; /* a real-time thread waited for others when last looked at */
+	/*
+	 * Sets `rt_waits`, and what k2_streams_wait() keeps, by looking at the threads. NULL: no
+	 * thread waits for others.
+	 */
+	void (*look_who_waits)(struct k2_lookahead *ahead, u64 now_ns);
 };
 
 void k2_lookahead_init(struct k2_lookahead *ahead);

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include "guard.h"
 
-#include "k2_lookahead.h"
+#include "k2_decision.h"
 
-#define BACKGROUND_LEVEL 8
+#define RT_LEVEL 0
 
 static struct k2_lookahead ahead;
-static u32 stream, rt_inflight;
-static u64 wait_until_ns;
+/* Only what is in flight is kept in it: the load has queues of its own. */
+static struct k2_policy policy;
+static u32 stream;
+static struct k2_decision decision; /* the last */
 static unsigned int fixed_kb_s;
 
-void guard_begin(unsigned int rt_block_us, unsigned int pace_kb_s)
+void guard_begin(unsigned int rt_block_us, unsigned int pace_kb_s, unsigned int inflight_max)
 {
 	fixed_kb_s = pace_kb_s;
+	k2_policy_init(&policy, inflight_max);
 	k2_lookahead_init(&ahead);
 	k2_lookahead_set_rt_block_us(&ahead, rt_block_us);
 }
@@ -29,55 +32,47 @@ void guard_rt_arrival(bool write, unsigned long long now_ns)
 {
 	if (write)
 		k2_pace_rt_write(&ahead.pace, now_ns);
-	rt_inflight++;
-	stream = k2_lookahead_rt_arrival(&ahead, 1, 0, now_ns);
+	stream = k2_lookahead_rt_arrival(&ahead, 1, RT_LEVEL, now_ns);
 }
 
 void guard_rt_end(unsigned long long now_ns)
 {
-	rt_inflight--;
+	policy.inflight[K2_CLASS_RT]--;
 	k2_lookahead_rt_end(&ahead, stream, now_ns);
 }
 
-bool guard_allows(bool write, unsigned int bytes, unsigned int inflight, unsigned long long now_ns)
+bool guard_allows(const struct guard_request *request, unsigned int inflight,
+		  unsigned long long now_ns)
 {
-	struct k2_cut cut = {
-		.op = write,
-		.bytes = bytes,
+	u32 queue = request->is_rt ? RT_LEVEL : K2_QUEUE_BEST_EFFORT;
+	struct k2_offer offer = {
+		.queue = queue,
+		.op = request->write,
+		.bytes = request->bytes,
 		.block_bytes = K2_PIECE_MIN,
-		.inflight = inflight,
-		.rt_inflight = rt_inflight,
-		.may_wait = true,
-		.is_paced = true,
+		.may_split = true,
+		.is_guarded = k2_decision_is_guarded(&ahead, &policy, queue),
 	};
 
-	wait_until_ns = GUARD_NEVER;
-	if (!k2_lookahead_guards(&ahead, BACKGROUND_LEVEL))
-		return true;
-	if (write) {
-		fix_pace();
-		wait_until_ns = k2_pace_until_ns(&ahead.pace, now_ns);
-		if (wait_until_ns)
-			return false;
-		wait_until_ns = GUARD_NEVER;
-	}
-	k2_lookahead_make_room(&ahead, &cut, BACKGROUND_LEVEL, now_ns);
-	if (k2_lookahead_piece_bytes(&ahead, &cut, now_ns))
-		return true;
-	if (!inflight)
-		wait_until_ns = cut.wait_until_ns;
-	return false;
+	policy.inflight[K2_CLASS_BACKGROUND] = inflight - policy.inflight[K2_CLASS_RT];
+	fix_pace();
+	decision = k2_decide(&ahead, &policy, &offer, now_ns);
+	return decision.bytes;
 }
 
 unsigned long long guard_wait_until_ns(void)
 {
-	return wait_until_ns;
+	return decision.hold_until_ns ? decision.hold_until_ns : GUARD_NEVER;
 }
 
-unsigned int guard_watch(bool write, unsigned int bytes, unsigned int inflight,
+unsigned int guard_watch(const struct guard_request *request, unsigned int inflight,
 			 unsigned long long now_ns)
 {
-	return k2_lookahead_watch(&ahead, write, bytes, inflight, now_ns);
+	policy.inflight[K2_CLASS_RT] += request->is_rt;
+	if (decision.is_watched)
+		return k2_lookahead_watch(&ahead, request->write, request->bytes, inflight, now_ns);
+	k2_lookahead_unwatched(&ahead);
+	return K2_FLIGHT_NONE;
 }
 
 void guard_done(unsigned int flight, unsigned long long now_ns)

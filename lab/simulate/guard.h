@@ -10,20 +10,31 @@
 
 #define GUARD_NEVER (~0ULL)
 
-/* @pace_kb_s: the background writes at this pace; 0: at the one that the policy learns. */
-void guard_begin(unsigned int rt_block_us, unsigned int pace_kb_s);
+/*
+ * At most @inflight_max requests are with the drive. @pace_kb_s: the background writes at this
+ * pace; 0: at the one that the policy learns.
+ */
+void guard_begin(unsigned int rt_block_us, unsigned int pace_kb_s, unsigned int inflight_max);
 
 /* A request of the real-time process comes, or has ended. */
 void guard_rt_arrival(bool write, unsigned long long now_ns);
 void guard_rt_end(unsigned long long now_ns);
 
-/* May the background dispatch @bytes beside @inflight others? */
-bool guard_allows(bool write, unsigned int bytes, unsigned int inflight, unsigned long long now_ns);
-/* If not and none is in flight, when to ask again. */
+/* Of the real-time process or of the background. */
+struct guard_request {
+	bool is_rt;
+	bool write;
+	unsigned int bytes;
+};
+
+/* May it be dispatched beside @inflight others? Real-time may. */
+bool guard_allows(const struct guard_request *request, unsigned int inflight,
+		  unsigned long long now_ns);
+/* If not, when to ask again unless something ends before. */
 unsigned long long guard_wait_until_ns(void);
 
-/* A command goes to the drive; returns its number for guard_done(). */
-unsigned int guard_watch(bool write, unsigned int bytes, unsigned int inflight,
+/* It goes to the drive: called after guard_allows(). Returns its number for guard_done(). */
+unsigned int guard_watch(const struct guard_request *request, unsigned int inflight,
 			 unsigned long long now_ns);
 void guard_done(unsigned int flight, unsigned long long now_ns);
 

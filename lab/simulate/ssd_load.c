@@ -109,12 +109,23 @@ static bool measuring(void)
 	return now_ns >= measured_from_ns;
 }
 
+static struct guard_request for_guard(u32 tag)
+{
+	bool is_rt = !request[tag].process;
+
+	return (struct guard_request){
+		.is_rt = is_rt,
+		.write = is_rt ? load.write : load.bg_write,
+		.bytes = SLOT_BYTES,
+	};
+}
+
 static void to_drive(u32 tag)
 {
-	bool write = request[tag].process ? load.bg_write : load.write;
+	struct guard_request guarded = for_guard(tag);
 	struct ssd_command command = {
 		.tag = tag,
-		.op = write ? SSD_WRITE : SSD_READ,
+		.op = guarded.write ? SSD_WRITE : SSD_READ,
 		.sector = request[tag].slot * SSD_SLOT_SECTORS,
 		.sectors = SSD_SLOT_SECTORS,
 	};
@@ -123,13 +134,16 @@ static void to_drive(u32 tag)
 		fprintf(stderr, "ssd_load: the drive takes no more: raise queue_commands\n");
 		exit(1);
 	}
-	request[tag].flight = guard_watch(write, SLOT_BYTES, in_flight, now_ns);
+	if (load.bound)
+		request[tag].flight = guard_watch(&guarded, in_flight, now_ns);
 	in_flight++;
 }
 
-static bool may_dispatch(void)
+static bool may_dispatch(u32 tag)
 {
-	if (!load.rt_block_us || guard_allows(load.bg_write, SLOT_BYTES, in_flight, now_ns))
+	struct guard_request guarded = for_guard(tag);
+
+	if (guard_allows(&guarded, in_flight, now_ns))
 		return true;
 	wait_until_ns = guard_wait_until_ns();
 	return false;
@@ -137,15 +151,15 @@ static bool may_dispatch(void)
 
 static void dispatch(void)
 {
+	wait_until_ns = SSD_NEVER;
 	while (in_flight < load.bound) {
-		u32 tag = rt_waiting;
+		u32 tag = rt_waiting != TAGS ? rt_waiting : waiting_head;
 
-		if (tag != TAGS) {
+		if (tag == TAGS || !may_dispatch(tag))
+			return;
+		if (tag == rt_waiting) {
 			rt_waiting = TAGS;
 		} else {
-			tag = waiting_head;
-			if (tag == TAGS || !may_dispatch())
-				return;
 			waiting_head = request[tag].next;
 			if (waiting_head == TAGS)
 				waiting_tail = TAGS;
@@ -196,12 +210,14 @@ static void ended(u32 tag)
 	u32 owner = request[tag].process;
 
 	in_flight--;
-	guard_done(request[tag].flight, now_ns);
+	if (load.bound)
+		guard_done(request[tag].flight, now_ns);
 	measured_slots += measuring();
 	if (!owner) {
 		if (measuring())
 			latency_ns[latencies++] = now_ns - request[tag].submitted_ns;
-		guard_rt_end(now_ns);
+		if (load.bound)
+			guard_rt_end(now_ns);
 		rt_next_ns = now_ns + pause_ns();
 	}
 	request[tag].next = free_tag;
@@ -249,7 +265,6 @@ static void run(void)
 		now_ns = due_ns < rt_next_ns ? due_ns : rt_next_ns;
 		if (wait_until_ns < now_ns) {
 			now_ns = wait_until_ns;
-			wait_until_ns = SSD_NEVER;
 			dispatch();
 			continue;
 		}
@@ -365,7 +380,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "ssd_load: %s\n", error);
 		return 2;
 	}
-	guard_begin((u32)load.rt_block_us, (u32)load.pace_kb_s);
+	guard_begin((u32)load.rt_block_us, (u32)load.pace_kb_s, (u32)load.bound);
 	ssd_init(&drive, &params, malloc(ssd_memory_bytes(&params)));
 	prepare();
 	run();

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #include "card.h"
-#include "k2_lookahead.h"
+#include "k2_decision.h"
 
 #define US		 1000ULL
 #define MS		 1000000ULL
@@ -25,7 +25,6 @@
 #define BACKGROUND_MAX	 32
 #define BACKGROUND_BYTES (512U << 10)
 #define RT_LEVEL	 0
-#define BACKGROUND_LEVEL 8
 /* Blocked times are counted in steps of 10 us up to 5 ms. */
 #define STEP_NS	      (10 * US)
 #define BLOCKED_STEPS 500
@@ -86,13 +85,13 @@ struct run {
 static struct {
 	const struct run *run;
 	struct k2_lookahead ahead;
+	struct k2_policy policy; /* only what is in flight is kept in it */
 	struct task tasks[TASKS_MAX];
 	uint32_t task_count, depth, background_count;
-	bool guarded;
 	struct command commands[DEPTH_MAX];
 	struct background background[BACKGROUND_MAX];
-	uint32_t inflight, rt_inflight, turn;
-	uint64_t now_ns, wait_until_ns;
+	uint32_t turn;
+	uint64_t now_ns, hold_until_ns;
 	/* Results. */
 	uint64_t background_bytes, arrivals, over, blocked_ns_max;
 	uint64_t blocked[BLOCKED_STEPS]; /* how many, by time */
@@ -156,13 +155,13 @@ static void begin(const struct run *run, bool guarded, uint64_t seed)
 	random_state = 88172645463325252ULL + seed * 7919;
 	sim = (typeof(sim)){
 		.run = run,
-		.guarded = guarded,
 		.depth = run->depth,
-		.wait_until_ns = K2_NEVER,
+		.hold_until_ns = K2_NEVER,
 		.background_count = run->depth > 1 ? BACKGROUND_MAX : 1,
 	};
+	k2_policy_init(&sim.policy, run->depth);
 	k2_lookahead_init(&sim.ahead);
-	k2_lookahead_set_rt_block_us(&sim.ahead, run->bound_us);
+	k2_lookahead_set_rt_block_us(&sim.ahead, guarded ? run->bound_us : 0);
 	card_begin(run->depth > 1, run->pause_us * US);
 	while (sim.task_count < TASKS_MAX && run->streams[sim.task_count].kib) {
 		struct task *task = &sim.tasks[sim.task_count];
@@ -202,13 +201,15 @@ static void arrive(uint32_t number)
 
 static void end(struct command *command)
 {
-	k2_lookahead_done(&sim.ahead, command->flight, sim.now_ns);
+	bool is_rt = command->task >= 0;
+
+	if (command->flight != K2_FLIGHT_NONE)
+		k2_lookahead_done(&sim.ahead, command->flight, sim.now_ns);
 	command->is_used = false;
-	sim.inflight--;
-	if (command->task >= 0) {
+	sim.policy.inflight[is_rt ? K2_CLASS_RT : K2_CLASS_BACKGROUND]--;
+	if (is_rt) {
 		struct task *task = &sim.tasks[command->task];
 
-		sim.rt_inflight--;
 		k2_lookahead_rt_end(&sim.ahead, task->number, sim.now_ns);
 		task->waits = task->is_served = false;
 		task->next_ns = next_arrival(task);
@@ -221,20 +222,40 @@ static void end(struct command *command)
 		sim.background_bytes += command->bytes;
 }
 
-static struct command *dispatch(bool write, uint64_t sector, uint32_t bytes)
+/* Returns the command with as much as may go now, NULL if nothing may. */
+static struct command *dispatch(uint32_t queue, bool write, uint64_t sector, uint32_t bytes)
 {
+	struct k2_offer offer = {
+		.queue = queue,
+		.op = write,
+		.bytes = bytes,
+		.block_bytes = K2_PIECE_MIN,
+		.may_split = true,
+		.is_guarded = k2_decision_is_guarded(&sim.ahead, &sim.policy, queue),
+	};
+	struct k2_decision decision = k2_decide(&sim.ahead, &sim.policy, &offer, sim.now_ns);
+	uint32_t inflight = k2_policy_inflight(&sim.policy);
 	struct command *command = sim.commands;
 
+	if (!decision.bytes) {
+		sim.hold_until_ns = decision.hold_until_ns ?: K2_NEVER;
+		return NULL;
+	}
 	while (command->is_used)
 		command++;
 	*command = (struct command){
 		.is_used = true,
 		.task = -1,
-		.bytes = bytes,
-		.flight = k2_lookahead_watch(&sim.ahead, write, bytes, sim.inflight, sim.now_ns),
-		.end_ns = card_command(write, sector, bytes, sim.now_ns),
+		.bytes = decision.bytes,
+		.flight = K2_FLIGHT_NONE,
+		.end_ns = card_command(write, sector, decision.bytes, sim.now_ns),
 	};
-	sim.inflight++;
+	if (decision.is_watched)
+		command->flight = k2_lookahead_watch(&sim.ahead, write, decision.bytes, inflight,
+						     sim.now_ns);
+	else
+		k2_lookahead_unwatched(&sim.ahead);
+	sim.policy.inflight[k2_policy_class(queue)]++;
 	return command;
 }
 
@@ -252,8 +273,8 @@ static bool dispatch_rt(void)
 	if (!first)
 		return false;
 	first->is_served = true;
-	sim.rt_inflight++;
-	dispatch(false, random_sector(), first->stream.kib << 10)->task = (int)(first - sim.tasks);
+	dispatch(RT_LEVEL, false, random_sector(), first->stream.kib << 10)->task =
+		(int)(first - sim.tasks);
 	return true;
 }
 
@@ -279,36 +300,19 @@ static bool dispatch_background(void)
 {
 	struct background *background = next_background();
 	struct command *command;
-	uint32_t bytes;
 
 	if (!background)
 		return false;
 	if (!background->left_bytes)
 		*background = (struct background){random_sector(), BACKGROUND_BYTES, false};
-	bytes = background->left_bytes;
-	if (sim.guarded && k2_lookahead_guards(&sim.ahead, BACKGROUND_LEVEL)) {
-		struct k2_cut cut = {
-			.op = sim.run->writes,
-			.bytes = bytes,
-			.block_bytes = K2_PIECE_MIN,
-			.inflight = sim.inflight,
-			.rt_inflight = sim.rt_inflight,
-			.may_wait = true,
-			.is_paced = true,
-		};
-
-		k2_lookahead_make_room(&sim.ahead, &cut, BACKGROUND_LEVEL, sim.now_ns);
-		bytes = k2_lookahead_piece_bytes(&sim.ahead, &cut, sim.now_ns);
-		if (!bytes && !sim.inflight)
-			sim.wait_until_ns = cut.wait_until_ns;
-	}
-	if (!bytes)
+	command = dispatch(K2_QUEUE_BEST_EFFORT, sim.run->writes, background->sector,
+			   background->left_bytes);
+	if (!command)
 		return false;
-	command = dispatch(sim.run->writes, background->sector, bytes);
 	command->background = (uint32_t)(background - sim.background);
 	background->is_served = true;
-	background->left_bytes -= bytes;
-	background->sector += bytes >> 9;
+	background->left_bytes -= command->bytes;
+	background->sector += command->bytes >> 9;
 	sim.turn = command->background + 1;
 	return true;
 }
@@ -318,6 +322,7 @@ static void step(void)
 {
 	struct command *first = NULL;
 	uint32_t next = TASKS_MAX;
+	uint64_t event_ns;
 
 	for (uint32_t i = 0; i < sim.depth; i++) {
 		struct command *command = &sim.commands[i];
@@ -329,18 +334,23 @@ static void step(void)
 		if (!sim.tasks[i].waits &&
 		    (next == TASKS_MAX || sim.tasks[i].next_ns < sim.tasks[next].next_ns))
 			next = i;
-	if (next < TASKS_MAX &&
-	    sim.tasks[next].next_ns < (first ? first->end_ns : sim.wait_until_ns)) {
+	event_ns = first ? first->end_ns : K2_NEVER;
+	if (sim.hold_until_ns < event_ns) {
+		first = NULL;
+		event_ns = sim.hold_until_ns;
+	}
+	if (next < TASKS_MAX && sim.tasks[next].next_ns < event_ns) {
 		if (sim.tasks[next].next_ns > sim.now_ns)
 			sim.now_ns = sim.tasks[next].next_ns;
 		arrive(next);
-	} else if (!first) {
-		sim.now_ns = sim.wait_until_ns;
 	} else {
-		sim.now_ns = first->end_ns;
-		end(first);
+		sim.now_ns = event_ns;
+		if (first)
+			end(first);
 	}
-	while (sim.inflight < sim.depth && (dispatch_rt() || dispatch_background()))
+	sim.hold_until_ns = K2_NEVER;
+	while (k2_policy_inflight(&sim.policy) < sim.depth &&
+	       (dispatch_rt() || dispatch_background()))
 		;
 }
 
@@ -381,7 +391,7 @@ static const struct run runs[] = {
 	{"on 1 s, off 2 s", PLAIN(ON_OFF, 10000, 200), 440, 1, false, 0, 0.88, 0},
 	{"bursts of 4 every 20 ms", PLAIN(BURST, 20000, 200), 440, 1, false, 0, 0.78, 0},
 	{"back to back", PLAIN(BACK_TO_BACK, 0, 0), 440, 1, false, 0, 0.04, 0},
-	{"back to back", PLAIN(BACK_TO_BACK, 0, 0), 1000, 1, false, 0, 0.35, 0},
+	{"back to back", PLAIN(BACK_TO_BACK, 0, 0), 1000, 1, false, 0, 0.34, 0},
 	{"every 10, 33 and 100 ms",
 	 {{PERIODIC, 10000, 200, 64}, {PERIODIC, 33000, 200, 64}, {PERIODIC, 100000, 200, 64}},
 	 440,

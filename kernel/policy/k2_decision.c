@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+#include "k2_decision.h"
+
+/* Without a stream, one command in so many is watched, so that the device is known to the first. */
+#define WATCHED_EVERY 16
+#define OP_WRITE      1
+
+static bool has_queue(const struct k2_policy *policy)
+{
+	return policy->inflight_max > 1;
+}
+
+/*
+ * Is this background write rate-limited? Never metadata, nor while a real-time thread waits for
+ * another thread's I/O, which may be this write. Holding it delays the background behind it by a
+ * few writes at most.
+ */
+static bool keeps_pace(const struct k2_lookahead *ahead, const struct k2_policy *policy,
+		       const struct k2_offer *offer)
+{
+	/* With one in flight no device was seen to gain from a pace. */
+	return offer->op == OP_WRITE && offer->queue > K2_QUEUE_METADATA && !ahead->rt_waits &&
+	       has_queue(policy);
+}
+
+/*
+ * Metadata that real-time may wait for is not cut: whoever calls fsync waits for the journal, whose
+ * thread is not of its class, and each piece would wait for its turn behind what goes past k2.
+ */
+static bool rt_waits_for(const struct k2_lookahead *ahead, const struct k2_offer *offer)
+{
+	return offer->queue == K2_QUEUE_METADATA && offer->bytes <= K2_MERGE_BYTES_MAX &&
+	       k2_streams_all_wait(&ahead->streams, K2_RT_LEVELS);
+}
+
+static void look_who_waits(struct k2_lookahead *ahead, u64 now_ns)
+{
+	if (ahead->look_who_waits)
+		ahead->look_who_waits(ahead, now_ns);
+}
+
+static u32 fit(struct k2_lookahead *ahead, const struct k2_offer *offer, struct k2_cut *cut,
+	       u64 now_ns)
+{
+	/* The thread that is expected may wait for this. */
+	cut->may_wait = cut->may_wait && !ahead->rt_waits;
+	cut->is_paced = cut->is_paced && !ahead->rt_waits;
+	k2_lookahead_make_room(ahead, cut, k2_guarded_level(offer->queue), now_ns);
+	return k2_lookahead_piece_bytes(ahead, cut, now_ns);
+}
+
+static u32 cut_bytes(struct k2_lookahead *ahead, const struct k2_offer *offer, struct k2_cut *cut,
+		     u64 now_ns)
+{
+	bool has_looked = ahead->rt_waits;
+	u32 bytes;
+
+	if (has_looked)
+		look_who_waits(ahead, now_ns);
+	bytes = fit(ahead, offer, cut, now_ns);
+	/* It is worth a look before each cut. */
+	if (bytes < cut->bytes && !has_looked) {
+		look_who_waits(ahead, now_ns);
+		if (ahead->rt_waits)
+			bytes = fit(ahead, offer, cut, now_ns);
+	}
+	return bytes < cut->bytes && rt_waits_for(ahead, offer) ? cut->bytes : bytes;
+}
+
+static struct k2_cut cut_of(const struct k2_lookahead *ahead, const struct k2_policy *policy,
+			    const struct k2_offer *offer)
+{
+	return (struct k2_cut){
+		.op = offer->op,
+		.bytes = offer->bytes,
+		.block_bytes =
+			offer->block_bytes > K2_PIECE_MIN ? offer->block_bytes : K2_PIECE_MIN,
+		.inflight = k2_policy_inflight(policy),
+		.rt_inflight = policy->inflight[K2_CLASS_RT],
+		/* Nothing real-time would be dispatched meanwhile. */
+		.may_wait = offer->queue >= K2_RT_LEVELS && !(policy->queues_waiting & K2_RT_BITS),
+		.is_paced = keeps_pace(ahead, policy, offer),
+	};
+}
+
+static void decide_cut(struct k2_lookahead *ahead, const struct k2_policy *policy,
+		       const struct k2_offer *offer, struct k2_decision *decision, u64 now_ns)
+{
+	struct k2_cut cut = cut_of(ahead, policy, offer);
+	u64 paced_until_ns = cut.is_paced ? k2_pace_until_ns(&ahead->pace, now_ns) : 0;
+
+	if (paced_until_ns) {
+		decision->bytes = 0;
+		decision->hold_until_ns = paced_until_ns;
+		return;
+	}
+	decision->bytes = cut_bytes(ahead, offer, &cut, now_ns);
+	decision->is_cut = true;
+	decision->room_ns = cut.room_ns;
+	decision->piece_ns = k2_device_time_ns(&ahead->device, cut.op, decision->bytes);
+	if (!decision->bytes)
+		decision->hold_until_ns = cut.inflight ? 0 : cut.wait_until_ns;
+	else if (ahead->rt_waits && decision->piece_ns > ahead->rt_block_ns)
+		decision->is_unguarded = true;
+}
+
+/* Nobody is guarded against it: it goes as a whole. */
+static void decide_whole(struct k2_lookahead *ahead, const struct k2_policy *policy,
+			 const struct k2_offer *offer, struct k2_decision *decision)
+{
+	if (offer->queue >= K2_RT_LEVELS)
+		k2_pace_untold(&ahead->pace);
+	/*
+	 * Background goes beside real-time only where it is known how long that takes, and the pace
+	 * of writes is about whether those of real-time stall.
+	 */
+	else if (has_queue(policy))
+		ahead->unwatched = WATCHED_EVERY - 1;
+	decision->is_watched = ++ahead->unwatched % WATCHED_EVERY == 0;
+	decision->is_unguarded = true;
+}
+
+struct k2_decision k2_decide(struct k2_lookahead *ahead, const struct k2_policy *policy,
+			     const struct k2_offer *offer, u64 now_ns)
+{
+	struct k2_decision decision = {.bytes = offer->bytes};
+
+	if (!k2_looks_ahead(ahead, policy)) {
+		if (offer->may_split)
+			decision.bytes = k2_policy_piece_bytes(policy, offer->queue, offer->bytes,
+							       offer->block_bytes);
+		return decision;
+	}
+	if (!offer->is_guarded) {
+		decide_whole(ahead, policy, offer, &decision);
+	} else {
+		decision.is_watched = true;
+		decision.is_unguarded = !offer->may_split;
+		if (offer->may_split)
+			decide_cut(ahead, policy, offer, &decision, now_ns);
+	}
+	if (offer->queue < K2_RT_LEVELS)
+		decision.is_unguarded = false;
+	return decision;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The decision at each dispatch: how much of a request goes to the device now, or until when it
+ * is held.
+ *
+ * Split by size (split_kib), look-ahead (rt_block_us), the pace of writes and the exceptions from
+ * them meet here and nowhere else. k2_guard.c calls this in the kernel, lab/simulate and
+ * tests/policy in simulations: what they simulate is what the kernel does.
+ *
+ * No allocation, no lock, no clock. The caller serialises all calls.
+ */
+#ifndef K2_DECISION_H
+#define K2_DECISION_H
+
+#include "k2_lookahead.h"
+#include "k2_policy.h"
+
+/* A request at the head of its queue. */
+struct k2_offer {
+	u32 queue;
+	u32 op; /* 0: read, 1: write */
+	u32 bytes;
+	u32 block_bytes; /* of the device */
+	bool may_split;
+	bool is_guarded; /* k2_decision_is_guarded() */
+};
+
+struct k2_decision {
+	u32 bytes; /* 0: nothing now */
+	/*
+	 * With 0 bytes: when to ask again. Earlier if a real-time request comes or a command ends;
+	 * 0: only then.
+	 */
+	u64 hold_until_ns;
+	bool is_watched; /* k2_lookahead_watch(), else k2_lookahead_unwatched() */
+	bool is_unguarded; /* the bound does not cover it, see k2_policy.h */
+	bool is_cut; /* these two were computed */
+	u64 room_ns; /* for how long the device may work on it */
+	u64 piece_ns; /* for how long it is believed to */
+};
+
+/* Does rt_block_us apply? split_kib comes first. */
+static inline bool k2_looks_ahead(const struct k2_lookahead *ahead, const struct k2_policy *policy)
+{
+	return ahead->rt_block_ns && !policy->split_bytes;
+}
+
+/* Before which real-time level's requests must one of @queue be out of the way? */
+static inline u32 k2_guarded_level(u32 queue)
+{
+	return queue < K2_RT_LEVELS ? queue : K2_RT_LEVELS;
+}
+
+/* Is there a stream that a request of @queue must not block? Then k2_decide() needs the time. */
+static inline bool k2_decision_is_guarded(const struct k2_lookahead *ahead,
+					  const struct k2_policy *policy, u32 queue)
+{
+	return k2_looks_ahead(ahead, policy) && ahead->streams.used &&
+	       k2_lookahead_guards(ahead, k2_guarded_level(queue));
+}
+
+/*
+ * Called before k2_policy_dispatch(). @now_ns: monotonic; anything if the offer is not guarded.
+ * Changes what look-ahead keeps about holding back, never the policy.
+ */
+struct k2_decision k2_decide(struct k2_lookahead *ahead, const struct k2_policy *policy,
+			     const struct k2_offer *offer, u64 now_ns);
+
+#endif /* K2_DECISION_H */
