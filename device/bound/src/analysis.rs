@@ -6,12 +6,14 @@
 //! analysis: refuted, revisited and revised, 2007), with queues of first-in first-out inside a
 //! level. `docs/reference/bound.md` derives the sums below.
 
+use std::cmp::Ordering;
+
 use crate::Work;
 use crate::device::{Around, Device, Op};
 use crate::tasks::{BackgroundOp, Task, TaskOp, TaskSet};
 
-/// Without splitting, k2 merges background up to this (`K2_MERGE_BYTES_MAX`).
-const MERGE_KIB_MAX: u64 = 128;
+/// Bounds that use each other are computed again at most so often; each time they are bounds.
+const ROUNDS_MAX: usize = 16;
 /// A window as long as this, or so many jobs in a row, is taken for one without end.
 const WINDOW_NS_MAX: u64 = 60_000_000_000;
 const JOBS_MAX: u64 = 10_000;
@@ -76,15 +78,24 @@ impl Response {
 }
 
 /// A response for each task, in the order of the set.
+///
+/// How many requests of other tasks come in a window depends on their bounds. So all are computed
+/// again with the bounds that are known, until none changes.
 pub fn responses(device: &Device, set: &TaskSet) -> Vec<Response> {
     let load = Load::new(device, set);
     let mut found = vec![Response { job: None, io: None }; set.tasks.len()];
     let mut order: Vec<usize> = (0..set.tasks.len()).collect();
     order.sort_by_key(|index| set.tasks[*index].level);
-    for index in order {
-        let job = load.job(index, &found);
-        let io = job.and_then(|_| load.window(index, 1, &found));
-        found[index] = Response { job, io };
+    for _ in 0..ROUNDS_MAX {
+        let before = found.clone();
+        for index in &order {
+            let job = load.job(*index, &found);
+            let io = job.and_then(|_| load.batch(*index, &found));
+            found[*index] = Response { job, io };
+        }
+        if found == before {
+            break;
+        }
     }
     found
 }
@@ -98,12 +109,13 @@ struct Load<'a> {
     whole: Vec<Work>,
     parts: Vec<Vec<Work>>,
     waits: Vec<u64>,
-    /// Commands of the background, one of each kind, as large as they get.
+    /// Commands of the background, those that take longest in some way.
     background: Vec<Work>,
     flush: Work,
-    /// The largest write of all, in KiB.
+    /// The largest write that goes into the cache, in KiB; 0: none does.
     write_kib_max: u64,
-    cache_is_used: bool,
+    /// The longest time from a flush of the background to its end.
+    flushed_ns: u64,
 }
 
 impl<'a> Load<'a> {
@@ -126,10 +138,30 @@ impl<'a> Load<'a> {
         let (whole, waits) = set.tasks.iter().zip(&parts).map(of_all).unzip();
         let background: Vec<Work> =
             background_commands(device, set).into_iter().map(with_host).collect();
-        let mut commands = parts.iter().flatten().chain(&background);
-        let cache_is_used = commands.any(|command| command.cached_kib > 0);
-        let write_kib_max = write_kib_max(set);
-        Load { device, set, whole, parts, waits, background, flush, write_kib_max, cache_is_used }
+        let commands = parts.iter().flatten().chain(&background);
+        let write_kib_max = commands.map(|command| command.cached_kib).max().unwrap_or(0);
+        let mut load =
+            Load { device, set, whole, parts, waits, background, flush, write_kib_max, flushed_ns: 0 };
+        load.flushed_ns = load.flushed_ns();
+        load
+    }
+
+    /// A flush waits for the commands that the device has, and for the flush before it. The kernel
+    /// makes one of those that come meanwhile.
+    fn flushed_ns(&self) -> u64 {
+        let commands = self.parts.iter().flatten().chain(&self.background);
+        let longest = most_of(commands.map(|command| (command, 1)), 1) * self.set.k2.inflight_max;
+        let work = longest + self.flush * 2;
+        work.ns.saturating_add(self.device.stalls_ns(work, &self.around(1, 0)))
+    }
+
+    fn around(&self, waits: u64, between_ns: u64) -> Around {
+        Around {
+            waits,
+            between_kib: if waits > 1 { self.device.written_kib_max(between_ns) } else { 0 },
+            write_kib_max: self.write_kib_max,
+            cache_is_used: self.write_kib_max > 0,
+        }
     }
 
     /// The longest of any number of jobs in a row that are each late for the next.
@@ -137,14 +169,13 @@ impl<'a> Load<'a> {
         let task = &self.set.tasks[index];
         let (period_ns, jitter_ns) = (task.period_us * 1_000, task.jitter_us * 2_000);
         let mut longest: Option<Terms> = None;
+        if self.share(index, found) > 1.0 {
+            return None;
+        }
+        let mut window_ns = 0;
         for jobs in 1..=JOBS_MAX {
-            let mut terms = self.window(index, jobs * task.ios, found)?;
-            let window_ns = terms.sum();
-            let each_again = [terms.own, terms.same_level, terms.blocking, terms.cpu];
-            if each_again.iter().fold(0, |sum: u64, ns| sum.saturating_add(*ns)) > jobs * period_ns
-            {
-                return None;
-            }
+            let mut terms = self.window(index, jobs, window_ns, found)?;
+            window_ns = terms.sum();
             terms.later = ((jobs - 1) * period_ns).saturating_sub(jitter_ns);
             if longest.is_none_or(|longest| longest.sum() < terms.sum()) {
                 longest = Some(terms);
@@ -156,12 +187,66 @@ impl<'a> Load<'a> {
         None
     }
 
-    /// The longest time that so many I/Os of a task take, one right after the other, with what blocks
-    /// them longest.
-    fn window(&self, index: usize, ios: u64, found: &[Response]) -> Option<Terms> {
+    /// The share of the time that a task's jobs and all that they wait for take in the long run,
+    /// without stalls, if each is late for the next. Above 1 they pile up.
+    fn share(&self, index: usize, found: &[Response]) -> f64 {
+        let task = &self.set.tasks[index];
+        let period_ns = task.period_us as f64 * 1e3;
+        let waits = (task.batches() * self.waits[index]) as f64;
+        let come = |other: usize| {
+            let there = &self.set.tasks[other];
+            there.ios as f64 * task.period_us as f64 / there.period_us as f64
+        };
+        let met = |other: usize| {
+            let at_waits = waits * self.set.tasks[other].at_once as f64;
+            if found[other].job.is_some() { come(other).min(at_waits) } else { at_waits }
+        };
+        let whole_ns = |other: usize| self.whole[other].ns as f64;
+        let of_task = |other: usize| match self.set.tasks[other].level.cmp(&task.level) {
+            Ordering::Less => come(other) * whole_ns(other),
+            Ordering::Equal if other != index => met(other) * whole_ns(other),
+            Ordering::Equal => task.ios as f64 * (whole_ns(index) + task.cpu_us() as f64 * 1e3),
+            Ordering::Greater => 0.0,
+        };
+        let tasks_ns: f64 = (0..self.set.tasks.len()).map(of_task).sum();
+        let places = waits * self.blocking_max(index) as f64;
+        let lower = self.lower_tasks(index);
+        let lower = lower.flat_map(|other| self.parts[other].iter().map(move |part| (part, other)));
+        let mut blocking: Vec<(u64, f64)> = lower.map(|(part, other)| (part.ns, met(other))).collect();
+        blocking.extend(self.background.iter().map(|command| (command.ns, places)));
+        blocking.sort_unstable_by_key(|(ns, _)| std::cmp::Reverse(*ns));
+        let mut left = places;
+        let blocking_ns = blocking.into_iter().fold(0.0, |sum, (ns, count)| {
+            let taken = count.min(left);
+            left -= taken;
+            sum + ns as f64 * taken
+        });
+        (tasks_ns + blocking_ns) / period_ns
+    }
+
+    /// The longest time that so many jobs of a task take, one right after the other, with what blocks
+    /// them longest. `from_ns`: what fewer jobs take.
+    fn window(&self, index: usize, jobs: u64, from_ns: u64, found: &[Response]) -> Option<Terms> {
+        let task = &self.set.tasks[index];
+        let window = Window { ios: jobs * task.ios, batches: jobs * task.batches(), from_ns };
+        self.longest(index, &window, found)
+    }
+
+    /// The same of one batch of I/Os.
+    fn batch(&self, index: usize, found: &[Response]) -> Option<Terms> {
+        let ios = self.set.tasks[index].at_once;
+        self.longest(index, &Window { ios, batches: 1, from_ns: 0 }, found)
+    }
+
+    fn longest(&self, index: usize, window: &Window, found: &[Response]) -> Option<Terms> {
+        if self.blocking_max(index) > 1 || window.batches * self.waits[index] > 1 {
+            return self.window_with(index, window, None, found);
+        }
+        // Of one command each is looked at, since a short write may stall the flash.
         let mut longest = Terms::default();
-        for blocking in self.blocking(index, ios * self.waits[index]) {
-            let terms = self.window_with(index, ios, blocking, found)?;
+        let nothing = Work::default();
+        for command in self.lower(index).chain(&self.background).chain([&nothing]) {
+            let terms = self.window_with(index, window, Some(*command), found)?;
             if longest.sum() < terms.sum() {
                 longest = terms;
             }
@@ -169,39 +254,35 @@ impl<'a> Load<'a> {
         Some(longest)
     }
 
-    /// The window grows until what comes in it is done in it.
+    /// The window grows until what comes in it is done in it. `blocking`: the command that blocks
+    /// it, if it is only one.
     fn window_with(
         &self,
         index: usize,
-        ios: u64,
-        blocking: Work,
+        window: &Window,
+        blocking: Option<Work>,
         found: &[Response],
     ) -> Option<Terms> {
         let task = &self.set.tasks[index];
-        let waits = ios * self.waits[index];
+        let waits = window.batches * self.waits[index];
         let last_ns = match self.waits[index] {
             1 => self.parts[index].last()?.ns,
             _ => self.flush.ns,
         };
-        let is_of_level = |(other, task_there): &(usize, &Task)| {
-            *other != index && task_there.level == task.level
-        };
-        let same_level = self.set.tasks.iter().enumerate().filter(is_of_level);
-        let same_level = same_level.map(|(other, _)| self.whole[other]).sum::<Work>() * waits;
-        let own = self.whole[index] * ios;
-        let cpu_ns = (task.cpu_us() * 1_000).saturating_mul(ios);
-        let around = Around {
-            waits,
-            between_kib: if waits > 1 { self.device.written_kib_max(cpu_ns) } else { 0 },
-            write_kib_max: self.write_kib_max,
-            cache_is_used: self.cache_is_used,
-        };
-        let mut start_ns = 0;
+        let own = self.whole[index] * window.ios;
+        let cpu_ns = (task.cpu_us() * 1_000).saturating_mul(window.ios);
+        let mut total_ns = window.from_ns;
         loop {
+            let start_ns = total_ns.saturating_sub(last_ns);
+            let same_level = self.same_level(index, waits, start_ns, found);
+            let blocking =
+                blocking.unwrap_or_else(|| self.blocking(index, waits, start_ns, found));
             let higher = self.higher_levels(task.level, start_ns, found)?;
             let flush = self.flushes(start_ns);
             let forced = self.forced(start_ns);
             let all = own + same_level + blocking + higher + flush + forced;
+            // With several in flight others write next to this task's own commands, too.
+            let between_ns = if self.set.k2.inflight_max > 1 { total_ns } else { cpu_ns };
             let terms = Terms {
                 own: own.ns,
                 cpu: cpu_ns,
@@ -210,49 +291,73 @@ impl<'a> Load<'a> {
                 blocking: blocking.ns,
                 flush: flush.ns,
                 background_wait: forced.ns,
-                stalls: self.device.stalls_ns(all, &around),
+                stalls: self.device.stalls_ns(all, &self.around(waits, between_ns)),
                 later: 0,
             };
-            let next_ns = terms.sum().saturating_sub(last_ns);
-            if next_ns <= start_ns {
+            if terms.sum() <= total_ns {
                 return Some(terms);
             }
-            if next_ns > WINDOW_NS_MAX {
+            total_ns = terms.sum();
+            if total_ns > WINDOW_NS_MAX {
                 return None;
             }
-            start_ns = next_ns;
         }
     }
 
-    /// What the device may have each time that the task waits: as many commands of lower levels and
-    /// of the background as may be in flight. With room for several, one more may slip in between two
-    /// requests of the same I/O. Of one command each is looked at, since a short write may stall the
-    /// flash; of several, the longest times and the largest writes are taken together.
-    fn blocking(&self, index: usize, waits: u64) -> Vec<Work> {
+    /// How many jobs of a task can be at work in a window whose last request starts after
+    /// `start_ns`. None: its bound is not known.
+    fn jobs_in(&self, index: usize, start_ns: u64, found: &[Response]) -> Option<u64> {
+        let task = &self.set.tasks[index];
+        let carried_ns = found[index].job?.sum();
+        let from_ns = start_ns.saturating_add(carried_ns).saturating_add(task.jitter_us * 2_000);
+        Some(from_ns / (task.period_us * 1_000) + 1)
+    }
+
+    /// I/Os of a task that a window can meet, if at most one batch can be met at each wait.
+    fn ios_met(&self, index: usize, waits: u64, start_ns: u64, found: &[Response]) -> u64 {
+        let task = &self.set.tasks[index];
+        let at_waits = waits.saturating_mul(task.at_once);
+        let jobs = self.jobs_in(index, start_ns, found);
+        jobs.map_or(at_waits, |jobs| jobs.saturating_mul(task.ios).min(at_waits))
+    }
+
+    /// Each time that a task waits, each other thread of its level has one batch in front at most.
+    fn same_level(&self, index: usize, waits: u64, start_ns: u64, found: &[Response]) -> Work {
         let level = self.set.tasks[index].level;
-        let inflight_max = usize::try_from(self.set.k2.inflight_max).unwrap_or(usize::MAX);
-        let slipped_in = if inflight_max > 1 { self.parts[index].len() - 1 } else { 0 };
-        let blocking_max = inflight_max.saturating_add(slipped_in);
-        let tasks = self.set.tasks.iter().zip(&self.parts);
-        let lower = tasks.filter(|(task, _)| task.level > level).flat_map(|(_, parts)| parts);
-        let mut commands: Vec<Work> = lower.copied().collect();
-        if blocking_max == 1 && waits == 1 {
-            commands.extend(&self.background);
-            commands.push(Work::default());
-            return commands;
-        }
-        for command in &self.background {
-            commands.extend(std::iter::repeat_n(*command, blocking_max));
-        }
-        let most = |what: fn(&Work) -> u64| -> u64 {
-            let mut found: Vec<u64> = commands.iter().map(what).collect();
-            found.sort_unstable_by(|a, b| b.cmp(a));
-            found.into_iter().take(blocking_max).fold(0, u64::saturating_add)
+        let others = (0..self.set.tasks.len())
+            .filter(|other| *other != index && self.set.tasks[*other].level == level);
+        others.map(|other| self.whole[other] * self.ios_met(other, waits, start_ns, found)).sum()
+    }
+
+    fn lower_tasks(&self, index: usize) -> impl Iterator<Item = usize> + '_ {
+        let level = self.set.tasks[index].level;
+        (0..self.set.tasks.len()).filter(move |other| self.set.tasks[*other].level > level)
+    }
+
+    /// Requests of lower levels.
+    fn lower(&self, index: usize) -> impl Iterator<Item = &Work> {
+        self.lower_tasks(index).flat_map(|other| &self.parts[other])
+    }
+
+    /// Commands of lower levels and of the background that the device may have when the task
+    /// begins to wait. With room for several, one more may slip in between two requests of the same
+    /// batch.
+    fn blocking_max(&self, index: usize) -> u64 {
+        let inflight_max = self.set.k2.inflight_max;
+        let requests = self.set.tasks[index].at_once * self.parts[index].len() as u64;
+        if inflight_max > 1 { inflight_max + requests - 1 } else { 1 }
+    }
+
+    /// What blocks the task in all its waits: the longest times and the largest writes together, of
+    /// tasks no more than come in the window.
+    fn blocking(&self, index: usize, waits: u64, start_ns: u64, found: &[Response]) -> Work {
+        let places = waits.saturating_mul(self.blocking_max(index));
+        let of_task = |other: usize| {
+            let ios = self.ios_met(other, waits, start_ns, found);
+            self.parts[other].iter().map(move |part| (part, ios))
         };
-        let ns = most(|work| work.ns);
-        let (written_kib, cached_kib) =
-            (most(|work| work.written_kib), most(|work| work.cached_kib));
-        vec![Work { ns, written_kib, cached_kib, flushes: 0 } * waits]
+        let background = self.background.iter().map(|command| (command, places));
+        most_of(self.lower_tasks(index).flat_map(of_task).chain(background), places)
     }
 
     /// Requests of higher levels that come until the last request starts, and those of jobs that
@@ -260,14 +365,10 @@ impl<'a> Load<'a> {
     fn higher_levels(&self, level: u64, start_ns: u64, found: &[Response]) -> Option<Work> {
         let mut sum = Work::default();
         for (index, task) in self.set.tasks.iter().enumerate() {
-            if task.level >= level {
-                continue;
+            if task.level < level {
+                let jobs = self.jobs_in(index, start_ns, found)?;
+                sum = sum + self.whole[index] * jobs.saturating_mul(task.ios);
             }
-            let carried_ns = found[index].job?.sum();
-            let from_ns =
-                start_ns.saturating_add(carried_ns).saturating_add(task.jitter_us * 2_000);
-            let jobs = from_ns / (task.period_us * 1_000) + 1;
-            sum = sum + self.whole[index] * jobs.saturating_mul(task.ios);
         }
         Some(sum)
     }
@@ -275,7 +376,10 @@ impl<'a> Load<'a> {
     fn flushes(&self, start_ns: u64) -> Work {
         let distance_us = self.set.background.as_ref().and_then(|bg| bg.flush_distance_us_min);
         let Some(distance_us) = distance_us else { return Work::default() };
-        self.flush * (start_ns / (distance_us * 1_000) + 1)
+        let (distance_ns, carried_ns) = (distance_us * 1_000, self.flushed_ns);
+        let came = start_ns.saturating_add(carried_ns) / distance_ns + 1;
+        // One at work when the window begins, and one that waits for it.
+        self.flush * came.min(start_ns / distance_ns + 3)
     }
 
     /// Background that is served before real-time, since it has waited for so long.
@@ -284,11 +388,40 @@ impl<'a> Load<'a> {
         if wait_ms == 0 {
             return Work::default();
         }
-        let most = |what: fn(&Work) -> u64| self.background.iter().map(what).max().unwrap_or(0);
-        let (written_kib, cached_kib) =
-            (most(|work| work.written_kib), most(|work| work.cached_kib));
-        let command = Work { ns: most(|work| work.ns), written_kib, cached_kib, flushes: 0 };
-        command * (start_ns / (wait_ms * 1_000_000) + 1)
+        let pieces = start_ns / (wait_ms * 1_000_000) + 1;
+        most_of(self.background.iter().map(|command| (command, pieces)), pieces)
+    }
+}
+
+/// I/Os of a task that are looked at together, the batches that they are submitted in, and how long
+/// they take at least.
+struct Window {
+    ios: u64,
+    batches: u64,
+    from_ns: u64,
+}
+
+/// The most that `places` commands can take of each: of time, of what is written, and so on. Of
+/// each command there are so many.
+fn most_of<'a>(commands: impl Iterator<Item = (&'a Work, u64)>, places: u64) -> Work {
+    let commands: Vec<(&Work, u64)> = commands.collect();
+    let most = |what: fn(&Work) -> u64| {
+        let mut found: Vec<(u64, u64)> =
+            commands.iter().map(|(command, count)| (what(command), *count)).collect();
+        found.sort_unstable_by(|a, b| b.cmp(a));
+        let mut left = places;
+        found.into_iter().fold(0_u64, |sum, (each, count)| {
+            let taken = count.min(left);
+            left -= taken;
+            sum.saturating_add(each.saturating_mul(taken))
+        })
+    };
+    Work {
+        ns: most(|work| work.ns),
+        written_kib: most(|work| work.written_kib),
+        cached_kib: most(|work| work.cached_kib),
+        cached_writes: most(|work| work.cached_writes),
+        flushes: 0,
     }
 }
 
@@ -309,37 +442,34 @@ fn task_op(task: &Task) -> Op {
     }
 }
 
+/// A background request may be of any size up to its largest. A write that goes into the cache
+/// may be worse than a larger one, which goes past it.
 fn background_commands(device: &Device, set: &TaskSet) -> Vec<Work> {
     let Some(background) = &set.background else { return Vec::new() };
     let kib = piece_kib(set);
-    let mut ops = Vec::new();
+    let mut commands = Vec::new();
     if background.op != BackgroundOp::Write {
-        ops.push(Op::Read);
+        commands.push((Op::Read, kib));
     }
     if background.op != BackgroundOp::Read {
-        ops.push(Op::Write);
-        ops.extend(background.durable.then_some(Op::DurableWrite));
+        commands.push((Op::Write, kib));
+        let cached_kib = device.cached_kib_max(kib);
+        if cached_kib > 0 && cached_kib < kib {
+            commands.push((Op::Write, cached_kib));
+        }
+        commands.extend(background.durable.then_some((Op::DurableWrite, kib)));
     }
-    let mut commands: Vec<Work> = ops.iter().map(|op| device.command(*op, kib)).collect();
     if background.discard_kib > 0 {
-        commands.push(device.command(Op::Discard, background.discard_kib));
+        commands.push((Op::Discard, background.discard_kib));
     }
-    commands
+    commands.into_iter().map(|(op, kib)| device.command(op, kib)).collect()
 }
 
-/// The most that the device gets of a background request at once.
+/// The most that the device gets of a background request at once. A plug merges what lies side by
+/// side before k2 sees it.
 fn piece_kib(set: &TaskSet) -> u64 {
     let Some(background) = &set.background else { return 0 };
-    let merged_kib = match (background.merges, set.k2.split_kib) {
-        (false, _) => background.kib,
-        (true, 0) => background.kib.max(MERGE_KIB_MAX),
-        (true, _) => u64::MAX,
-    };
+    let merged_kib = if background.merges { u64::MAX } else { background.kib };
     let whole_kib = merged_kib.min(set.k2.max_sectors_kb);
     if set.k2.split_kib > 0 { whole_kib.min(set.k2.split_kib) } else { whole_kib }
-}
-
-fn write_kib_max(set: &TaskSet) -> u64 {
-    let writes = set.tasks.iter().filter(|task| task.op == TaskOp::Write).map(|task| task.kib);
-    writes.chain([piece_kib(set)]).map(|kib| kib.min(set.k2.max_sectors_kb)).max().unwrap_or(0)
 }

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use steadyio_core::range::bounded;
 
-use crate::tasks::TaskSet;
+use crate::tasks::{BackgroundOp, TaskSet};
 use crate::{BoundError, Work};
 
 /// The schemas that this version reads: of the lab's devices, and what `steady probe` writes.
@@ -138,6 +138,9 @@ struct Probe {
     /// The kernel's name.
     #[serde(default)]
     disk: String,
+    /// Release of the kernel.
+    #[serde(default)]
+    kernel: String,
 }
 
 /// What a profile's times rest on.
@@ -154,6 +157,9 @@ struct Seen {
     /// So much longer than its times allow was the worst.
     #[serde(default)]
     beyond_ns: u64,
+    /// Limits of pauses, where the times have the usual ones: least distance, and the longest.
+    pause_kib_min: Option<u64>,
+    pause_ns_max: Option<u64>,
 }
 
 /// What a command does, as far as its time depends on it.
@@ -223,7 +229,34 @@ impl Device {
         if !device.fault.is_empty() {
             return Err(BoundError("fault: a device that fails has no bound".into()));
         }
+        if device.schema == DEVICE_SCHEMAS[1] {
+            device.take_limits()?;
+        }
         Ok(device)
+    }
+
+    /// A profile has the usual times in the places of a spec's limits.
+    fn take_limits(&mut self) -> Result<(), BoundError> {
+        if self.has_writes && self.write.base_ns == 0 {
+            return Err(BoundError(
+                "write.base_ns = 0: was not measured (probe the whole disk: steady probe --write)"
+                    .into(),
+            ));
+        }
+        if self.write.pause_kib == 0 {
+            return Ok(());
+        }
+        let (Some(kib), Some(ns)) = (self.seen.write.pause_kib_min, self.seen.write.pause_ns_max)
+        else {
+            return Err(BoundError(
+                "write.pause_kib, write.pause_ns: are usual values, and seen.write.pause_kib_min \
+                 and pause_ns_max are missing (probe again with this version of steady)"
+                    .into(),
+            ));
+        };
+        self.write.pause_kib = self.write.pause_kib.min(kib).max(1);
+        self.write.pause_ns = self.write.pause_ns.max(ns);
+        Ok(())
     }
 
     /// Whether the times of all that a task set does are known.
@@ -234,7 +267,35 @@ impl Device {
                 set.name, self.name
             )));
         }
-        if self.has_cache() { self.check_durable(set) } else { Ok(()) }
+        if !self.has_cache() {
+            return Ok(());
+        }
+        self.check_durable_background(set)?;
+        self.check_durable(set)
+    }
+
+    /// On 6.1 writes with FUA go past k2, as large and as often as the background makes them.
+    fn check_durable_background(&self, set: &TaskSet) -> Result<(), BoundError> {
+        let Some(background) = &set.background else { return Ok(()) };
+        if !background.durable || background.op == BackgroundOp::Read {
+            return Ok(());
+        }
+        let profile = (!self.probe.kernel.is_empty()).then_some(self.probe.kernel.as_str());
+        let Some(kernel) = set.host.kernel.as_deref().or(profile) else {
+            return Err(BoundError(
+                "background: durable = true: depends on the kernel, state host.kernel (such as \
+                 \"6.12\"); on 6.1 its writes with FUA bypass k2"
+                    .into(),
+            ));
+        };
+        if kernel != "6.1" && !kernel.starts_with("6.1.") && !kernel.starts_with("6.1-") {
+            return Ok(());
+        }
+        Err(BoundError(format!(
+            "background: durable = true on Linux {kernel}: its writes with FUA bypass k2 there, so \
+             nothing limits them (use 6.12 or later, or set durable = false and state them as a \
+             task of level 0)"
+        )))
     }
 
     /// The kernel sends a flush behind each durable write, which goes past k2, as the write does on 6.1.
@@ -253,6 +314,10 @@ impl Device {
             return fail(&durable.name, &text);
         }
         for task in &set.tasks {
+            if task.durable && task.at_once > 1 {
+                let text = format!("durable = true, at_once = {}: must be 1", task.at_once);
+                return fail(&task.name, &text);
+            }
             match (task.durable, task.level) {
                 (true, 1..) => {
                     let level = task.level;
@@ -289,7 +354,7 @@ impl Device {
             Op::Write if kib <= self.cache.kib => {
                 let ns = self.cache.base_ns + kib * self.cache.per_kib_ns;
                 let ns = ns + bus_ns + self.card.status_ns;
-                Work { ns, cached_kib: kib, ..Work::default() }
+                Work { ns, cached_kib: kib, cached_writes: 1, ..Work::default() }
             }
             Op::Write | Op::DurableWrite => {
                 let ns = flash_ns(&self.write) + self.card.status_ns;
@@ -321,6 +386,11 @@ impl Device {
         Work { ns: self.flush.base_ns, flushes: 1, ..Work::default() }
     }
 
+    /// The largest write of up to `kib` that goes into the cache; 0: none does.
+    pub fn cached_kib_max(&self, kib: u64) -> u64 {
+        kib.min(self.cache.kib)
+    }
+
     /// Writes end in a cache that loses them with the power, and the kernel sends a flush behind each that is durable.
     pub fn has_cache(&self) -> bool {
         self.cache.kib > 0
@@ -335,13 +405,16 @@ impl Device {
     }
 
     /// How often the cache is found full, at most, while it takes so much. From one such write to
-    /// the next, both included, more is written than it holds.
+    /// the next, both included, more is written than it holds: `count` of them share a write with
+    /// each neighbour, and every second of the distances shares none.
     fn found_full(&self, cached_kib: u64, write_kib_max: u64) -> u64 {
         if cached_kib <= self.cache.kib {
             return 1;
         }
         let apart_kib = self.cache.kib.saturating_sub(write_kib_max).max(1);
-        cached_kib.saturating_sub(write_kib_max) / apart_kib + 1
+        let sharing = cached_kib.saturating_sub(write_kib_max) / apart_kib + 1;
+        let pairs = cached_kib.div_ceil(self.cache.kib) - 1;
+        sharing.min(pairs.saturating_mul(2).saturating_add(1))
     }
 
     /// How often the cache is written back because it is full, and how much is written back in all. No more than it
@@ -353,7 +426,8 @@ impl Device {
         let full = if work.cached_kib > 0 {
             let found = |cached_kib| self.found_full(cached_kib, around.write_kib_max);
             let in_one = found(work.cached_kib.saturating_add(around.between_kib));
-            in_one.min(found(work.cached_kib).saturating_add(around.waits - 1))
+            let in_each = found(work.cached_kib).saturating_add(around.waits - 1);
+            in_one.min(in_each).min(work.cached_writes)
         } else {
             0
         };
@@ -388,9 +462,10 @@ impl Device {
 pub struct Around {
     /// The stretches of the window in which something waits; between them its thread computes.
     pub waits: u64,
-    /// What others may write while it computes, without being waited for.
+    /// What others may write meanwhile without being waited for: while it computes, and with
+    /// several commands in flight at any time.
     pub between_kib: u64,
-    /// The largest write, which a cache does not take when less is free.
+    /// The largest write that goes into the cache, which it does not take when less is free.
     pub write_kib_max: u64,
     /// Something is written into the cache.
     pub cache_is_used: bool,

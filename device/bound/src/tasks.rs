@@ -54,13 +54,15 @@ pub struct K2 {
     pub nr_requests: u64,
 }
 
-/// What the machine adds.
+/// The machine.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
-    /// To each command: interrupt, driver, dispatch.
+    /// Added to each command: interrupt, driver, dispatch.
     #[serde(default, deserialize_with = "bounded::<_, 0, MINUTE_US>")]
     pub command_us: u64,
+    /// Release of its kernel, such as "6.12"; None: that of the profile.
+    pub kernel: Option<String>,
 }
 
 /// Everything that is not of the real-time class.
@@ -119,6 +121,9 @@ pub struct Task {
     /// I/Os per time.
     #[serde(default = "one", deserialize_with = "bounded::<_, 1, 10_000>")]
     pub ios: u64,
+    /// I/Os that are submitted together, as by io_uring or libaio.
+    #[serde(default = "one", deserialize_with = "bounded::<_, 1, 10_000>")]
+    pub at_once: u64,
     /// From a time to the end of its last I/O; None: the period.
     #[serde(default, deserialize_with = "deadline_us")]
     deadline_us: Option<u64>,
@@ -166,6 +171,11 @@ impl Task {
 
     pub fn deadline_us(&self) -> u64 {
         self.deadline_us.unwrap_or(self.period_us)
+    }
+
+    /// How often its thread submits in a job, and then waits for all that it has submitted.
+    pub fn batches(&self) -> u64 {
+        self.ios.div_ceil(self.at_once)
     }
 
     /// Requests that the block layer makes of one I/O.
@@ -230,7 +240,8 @@ impl TaskSet {
     /// A real-time request that finds no tag waits for one of the background's to end, which is
     /// not what the analysis counts.
     fn check_tags(&self) -> Result<(), BoundError> {
-        let needed: u64 = self.tasks.iter().map(|task| task.parts(&self.k2)).sum();
+        let needed: u64 =
+            self.tasks.iter().map(|task| task.at_once * task.parts(&self.k2)).sum();
         if self.background.is_some() && needed > self.k2.tags_kept() {
             return Err(BoundError(format!(
                 "nr_requests = {}: keeps {} tags for real-time, and the tasks may need {needed} at \
@@ -271,6 +282,10 @@ fn check_task(task: &Task) -> Result<(), BoundError> {
     }
     if task.durable && task.op == TaskOp::Read {
         return fail("durable: only with op = \"write\"".into());
+    }
+    if task.at_once > task.ios {
+        let (at_once, ios) = (task.at_once, task.ios);
+        return fail(format!("at_once = {at_once}: must be at most ios = {ios}"));
     }
     if task.jitter_us * 2 > task.period_us {
         let (jitter_us, period_us) = (task.jitter_us, task.period_us);

@@ -11,8 +11,10 @@ pub struct Work {
     pub ns: u64,
     /// Onto the flash.
     pub written_kib: u64,
-    /// Into the volatile cache.
+    /// Into the volatile cache,
     pub cached_kib: u64,
+    /// by so many writes.
+    pub cached_writes: u64,
     /// Each writes back what the cache holds.
     pub flushes: u64,
 }
@@ -25,6 +27,7 @@ impl Add for Work {
             ns: self.ns.saturating_add(other.ns),
             written_kib: self.written_kib.saturating_add(other.written_kib),
             cached_kib: self.cached_kib.saturating_add(other.cached_kib),
+            cached_writes: self.cached_writes.saturating_add(other.cached_writes),
             flushes: self.flushes.saturating_add(other.flushes),
         }
     }
@@ -38,6 +41,7 @@ impl Mul<u64> for Work {
             ns: self.ns.saturating_mul(times),
             written_kib: self.written_kib.saturating_mul(times),
             cached_kib: self.cached_kib.saturating_mul(times),
+            cached_writes: self.cached_writes.saturating_mul(times),
             flushes: self.flushes.saturating_mul(times),
         }
     }

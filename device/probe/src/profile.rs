@@ -123,6 +123,11 @@ pub struct Seen {
     /// The same: no more than this, with 95 % confidence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub million_ns_max: Option<u64>,
+    /// Of pauses, the least that was written between two, and the longest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pause_kib_min: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pause_ns_max: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -188,6 +193,7 @@ impl Seen {
     /// (1 - p)^n: p is at most 1 - (1 - confidence)^(1/n).
     pub fn of(times: &Times) -> Seen {
         let share = 1.0 - (1.0 - CONFIDENCE).powf(1.0 / times.samples.max(1) as f64);
+        let has_pauses = whole(times.states.pause_kib) > 0;
         Seen {
             samples: times.samples,
             longest_ns: times.longest_ns,
@@ -195,6 +201,8 @@ impl Seen {
             longer_ppm_max: (share * 1e7).round() / 10.0,
             million_ns: times.tail.map(|tail| whole(tail.estimate)),
             million_ns_max: times.tail.map(|tail| whole(tail.at_most)),
+            pause_kib_min: has_pauses.then_some(times.states.pause_kib_min),
+            pause_ns_max: has_pauses.then_some(whole(times.states.pause_ns_max)),
         }
     }
 }

@@ -89,11 +89,24 @@ fn background_that_has_waited_goes_first() {
 
 #[test]
 fn a_flush_goes_past_k2() {
-    let text =
-        format!("background = {{ op = \"read\", kib = 512, flush_distance_us_min = 800 }}\n{ONE}");
     let flush = "flush = { base_ns = 700_000 }";
-    // One when it comes, and one more in the 1564 us until it starts.
-    assert_eq!(bounds_us(&card(flush), &tasks(&text)), [Some(116 + 164 + 2 * 700)]);
+    let bound_us = |distance_us: u64| {
+        let flushes = format!("flush_distance_us_min = {distance_us}");
+        let text = format!("background = {{ op = \"read\", kib = 512, {flushes} }}\n{ONE}");
+        bounds_us(&card(flush), &tasks(&text))[0].unwrap()
+    };
+    assert_eq!(bound_us(5_000), 116 + 164 + 700);
+    // One that waits behind the piece, and those that come in the 2.3 ms until the read starts.
+    assert_eq!(bound_us(1_500), 116 + 164 + 3 * 700);
+}
+
+#[test]
+fn a_plug_makes_a_large_request_of_small_ones() {
+    let background = "background = { op = \"read\", kib = 4 }";
+    let text = with_k2("inflight_max = 1", &format!("{background}\n{ONE}"));
+    assert_eq!(bounds_us(&card(""), &TaskSet::parse(&text).unwrap()), [Some(116 + 2_148)]);
+    let text = text.replace("kib = 4 }", "kib = 4, merges = false }");
+    assert_eq!(bounds_us(&card(""), &TaskSet::parse(&text).unwrap()), [Some(116 + 116)]);
 }
 
 #[test]
@@ -111,6 +124,51 @@ fn a_write_that_finds_the_cache_full_waits_for_it() {
     let set = tasks(&format!("{background}\n{ONE}"));
     // The piece into the cache, a flush, and 512 KiB.
     assert_eq!(bounds_us(&card(more), &set), [Some(116 + 36 + 200 + 4_096)]);
+}
+
+#[test]
+fn a_write_that_the_cache_takes_may_block_longer_than_a_larger_one() {
+    let more = "cache = { kib = 128, base_ns = 20_000, per_kib_ns = 1_000 }\nflush = { base_ns = 20_000_000 }";
+    let background = "background = { op = \"write\", kib = 512, merges = false, durable = false }";
+    let rare = ONE.replace("10_000", "100_000");
+    let text = with_k2("inflight_max = 1", &format!("{background}\n{rare}"));
+    let bounds = bounds_us(&card(more), &TaskSet::parse(&text).unwrap());
+    assert_eq!(bounds, [Some(116 + 148 + 20_000 + 128 * 8)]);
+}
+
+#[test]
+fn writes_larger_than_the_cache_do_not_keep_it_from_filling() {
+    let more = "cache = { kib = 64, base_ns = 20_000, per_kib_ns = 1_000 }";
+    let large = ONE.replace("\"a\"", "\"large\"").replace("kib = 4\nlevel = 0", "kib = 128\nlevel = 1");
+    let large = large.replace("\"read\"", "\"write\"");
+    let small = ONE.replace("\"read\"", "\"write\"").replace("kib = 4", "kib = 32\nios = 5");
+    let stalls = |text: &str| {
+        let terms = found(&card(more), &tasks(text))[0].job.unwrap();
+        terms.stalls / 1_000
+    };
+    // 160 KiB, 32 at a time: full at most five times. The large write goes past the cache.
+    assert_eq!(stalls(&small), 5 * 200 + (64 + 160) * 8);
+    assert_eq!(stalls(&format!("{small}{large}")), stalls(&small));
+}
+
+#[test]
+fn a_rare_large_request_counts_as_often_as_it_comes() {
+    let text = "[[task]]\nname = \"burst\"\nop = \"read\"\nkib = 4\nlevel = 0\nios = 20\nperiod_us = 50_000\n\
+                [[task]]\nname = \"map\"\nop = \"read\"\nkib = 512\nlevel = 0\nperiod_us = 1_000_000\n";
+    assert_eq!(bounds_us(&card(""), &tasks(text)), [Some(20 * 116 + 2_148), Some(2_148 + 116)]);
+    let lower = text.replace("kib = 512\nlevel = 0", "kib = 512\nlevel = 1");
+    assert_eq!(bounds_us(&card(""), &tasks(&lower))[0], Some(20 * 116 + 2_148));
+}
+
+#[test]
+fn what_is_submitted_together_waits_once() {
+    let batch = |at_once: u64| {
+        let task = ONE.replace("kib = 4", &format!("kib = 4\nios = 4\nat_once = {at_once}"));
+        bounds_us(&card(""), &tasks(&format!("{READS}\n{task}")))[0].unwrap()
+    };
+    assert_eq!(batch(1), 4 * (116 + 164));
+    assert_eq!(batch(2), 4 * 116 + 2 * 164);
+    assert_eq!(batch(4), 4 * 116 + 164);
 }
 
 const CACHE: &str = "cache = { kib = 512, base_ns = 20_000, per_kib_ns = 1_000 }";

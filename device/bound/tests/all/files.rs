@@ -59,7 +59,8 @@ fn a_drive_whose_times_depend_on_its_past_has_no_bound() {
     let card = std::fs::read_to_string("../../experiments/devices/foresee-ncemad9d-usb.toml");
     let profile = |disk: &str| {
         let text = card.as_ref().unwrap().replace("steadyio.device/1", "steadyio.profile/1");
-        Device::parse(&format!("{text}\n[probe]\ndisk = \"{disk}\"\n"))
+        let limits = "[seen.write]\npause_kib_min = 4000\npause_ns_max = 3_000_000\n";
+        Device::parse(&format!("{text}\n{limits}[probe]\ndisk = \"{disk}\"\n"))
     };
     profile("mmcblk0").unwrap();
     let error = profile("nvme0n1").unwrap_err().to_string();
@@ -67,10 +68,41 @@ fn a_drive_whose_times_depend_on_its_past_has_no_bound() {
 }
 
 #[test]
+fn a_profile_needs_limits_where_its_times_are_usual_ones() {
+    let text = |write: &str, seen: &str| {
+        format!(
+            "schema = \"steadyio.profile/1\"\nname = \"card\"\ncard = {{ capacity_mib = 256 }}\n\
+             read = {{ base_ns = 100_000, per_kib_ns = 4_000 }}\nwrite = {{ {write}, per_kib_ns = 1 }}\n{seen}"
+        )
+    };
+    let error = |text: &str| Device::parse(text).unwrap_err().to_string();
+    let unmeasured = error(&text("base_ns = 0", ""));
+    assert!(unmeasured.contains("write.base_ns = 0: was not measured"), "{unmeasured}");
+    let paused = "base_ns = 1, pause_kib = 64, pause_ns = 9";
+    let usual = error(&text(paused, ""));
+    assert!(usual.contains("seen.write.pause_kib_min and pause_ns_max are missing"), "{usual}");
+    Device::parse(&text(paused, "[seen.write]\npause_kib_min = 60\npause_ns_max = 10\n")).unwrap();
+}
+
+#[test]
+fn a_durable_background_needs_a_kernel_that_shows_its_writes_to_k2() {
+    let background = "background = { op = \"write\", kib = 4 }\n";
+    let check = |kernel: &str| {
+        let text = with_k2("inflight_max = 1", &format!("{background}{kernel}\n{TASK}"));
+        let error = super::card("cache = { kib = 512 }").check(&TaskSet::parse(&text).unwrap());
+        error.err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    assert!(check("").contains("durable = true: depends on the kernel, state host.kernel"));
+    assert!(check("host = { kernel = \"6.1.0-50-amd64\" }").contains("its writes with FUA bypass k2"));
+    assert_eq!(check("host = { kernel = \"6.12\" }"), "");
+}
+
+#[test]
 fn durable_writes_beside_what_their_flushes_would_pass_are_refused() {
     let durable = TASK.replace("op = \"read\"", "op = \"write\"\ndurable = true");
     let reads = TASK.replace("\"a\"", "\"b\"");
-    let flushes = "background = { op = \"write\", kib = 4, flush_distance_us_min = 1_000 }\n";
+    let flushes = "background = { op = \"write\", kib = 4, durable = false, \
+                   flush_distance_us_min = 1_000 }\n";
     let several = with_k2("inflight_max = 2", &durable);
     let set = TaskSet::parse(&several).unwrap();
     let error = super::card("cache = { kib = 512 }").check(&set).unwrap_err().to_string();

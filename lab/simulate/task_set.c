@@ -1,0 +1,583 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * A task set (docs/spec/tasks-1.md) on a card, with k2's policy, without a kernel: how long do its
+ * jobs take at most?
+ *
+ * Looks for the worst: many short trials, each with other phases, jitter at its limits, and a
+ * background that prefers large, small, cache-sized or short-lived requests, at times none. The
+ * card is the lab's flash model, the decisions are those of kernel/policy (scheduler.c). Prints one
+ * line of JSON. Called by tests/bound.
+ *
+ * By hand: make -C lab/simulate, then build/simulate/task_set [NAME=NUMBER]... (task [NAME=NUMBER]...)...
+ * with the numbers of the card (card.c) and those below; those after the word task are of that task.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler.h"
+
+#define US_NS	     1000ULL
+#define MS_NS	     1000000ULL
+#define KIB	     1024U
+#define TASKS_MAX    32
+#define REQUESTS_MAX 4096
+#define PROCESSES    3 /* of the background */
+/* Owners of requests: tasks by number, then the background. */
+#define OWNER_NONE  TASKS_MAX
+#define OWNER_FLUSH (OWNER_NONE + PROCESSES)
+#define SECTORS	     (1ULL << 22)
+/* Trials begin here, after jitter that is negative. */
+#define BEGIN_NS (200 * MS_NS)
+
+static struct {
+	u64 inflight_max, split_kib, rt_block_us, background_wait_ms_max, max_sectors_kb;
+	u64 host_us; /* added to each command */
+	u64 bg_read, bg_write, bg_kib, bg_durable, bg_discard_kib;
+	u64 bg_flush_us; /* least distance of flushes; 0: none */
+	u64 bg_depth; /* requests queued */
+	u64 fua_bypasses; /* as on 6.1 */
+	u64 trials, periods, load_seed;
+} load = {
+	.inflight_max = 1,
+	.max_sectors_kb = 512,
+	.bg_depth = 8,
+	.trials = 20,
+	.periods = 100,
+	.load_seed = 1,
+};
+
+struct task_numbers {
+	u64 write, durable, level, kib, period_us, jitter_us, cpu_us;
+	u64 ios, at_once; /* per job, and of these submitted together */
+};
+
+enum task_state {
+	WAITS, /* for its time */
+	COMPUTES, /* before I/Os */
+	AT_IO,
+	AT_FLUSH,
+	FINISHES, /* computes after them */
+};
+
+static struct task {
+	struct task_numbers number;
+	enum task_state state;
+	u64 place_ns, release_ns; /* of the next job: without and with jitter */
+	u64 job_ns, io_ns; /* when this job was released, and these I/Os begun */
+	u64 due_ns; /* of the state */
+	u64 ios_left, ios_now;
+	u32 parts_left;
+	u64 cpu_after_ns;
+	/* Results. */
+	u64 jobs, job_ns_max, io_ns_max;
+} tasks[TASKS_MAX];
+
+static u32 task_count;
+static struct request requests[REQUESTS_MAX], *free_requests;
+static u64 now_ns, simulated_ns, background_bytes, random_state;
+
+enum habit {
+	LARGEST,
+	ANY_SIZE,
+	CACHE_SIZED,
+	SMALLEST,
+	HABITS
+};
+
+/* The background in this trial. */
+static struct {
+	bool is_on;
+	enum habit habit;
+	u32 queued;
+	u64 toggle_every_ns, toggle_ns, flush_ns;
+	bool flush_at_card, flush_waits; /* the kernel has one at the card, and makes one of those that wait */
+} background;
+
+static u64 below(u64 limit)
+{
+	random_state = random_state * 6364136223846793005ull + 1442695040888963407ull; /* Knuth */
+	return limit ? (random_state >> 32) % limit : 0;
+}
+
+static u64 random_sector(void)
+{
+	return below(SECTORS / 8) * 8;
+}
+
+static struct request *new_request(u32 owner)
+{
+	struct request *request = free_requests;
+
+	if (!request)
+		abort();
+	free_requests = request->next;
+	*request = (struct request){.owner = owner, .process = owner + 1, .may_split = true};
+	return request;
+}
+
+static void free_request(struct request *request)
+{
+	request->next = free_requests;
+	free_requests = request;
+}
+
+static void send_flush(u32 owner)
+{
+	struct request *request = new_request(owner);
+
+	request->command = (struct card_command){.op = CARD_FLUSH};
+	request->bypasses = true;
+	scheduler_insert(request, now_ns);
+}
+
+/* Tasks. */
+
+static bool is_flushed(const struct task *task)
+{
+	return task->number.durable && card_has_cache();
+}
+
+static u64 jitter_ns(const struct task *task)
+{
+	u64 most_ns = 2 * task->number.jitter_us * US_NS;
+
+	switch (below(4)) {
+	case 0:
+		return 0;
+	case 1:
+		return most_ns;
+	default:
+		return below(most_ns + 1);
+	}
+}
+
+static void plan_job(struct task *task, u64 more_ns)
+{
+	task->place_ns += task->number.period_us * US_NS + more_ns;
+	task->release_ns = task->place_ns - task->number.jitter_us * US_NS + jitter_ns(task);
+}
+
+static void compute(struct task *task)
+{
+	u64 at_once = task->number.at_once, cpu_ns, before_ns;
+
+	task->ios_now = at_once < task->ios_left ? at_once : task->ios_left;
+	cpu_ns = task->ios_now * task->number.cpu_us * US_NS;
+	before_ns = below(3) ? cpu_ns : below(cpu_ns + 1);
+	task->cpu_after_ns = cpu_ns - before_ns;
+	task->state = COMPUTES;
+	task->due_ns = now_ns + before_ns;
+}
+
+/* The block layer makes several requests of what is larger than max_sectors_kb. */
+static void send_io(struct task *task)
+{
+	const struct task_numbers *number = &task->number;
+	u64 left_kib = number->kib, sector = random_sector();
+
+	while (left_kib) {
+		u64 kib = left_kib < load.max_sectors_kb ? left_kib : load.max_sectors_kb;
+		struct request *request = new_request((u32)(task - tasks));
+
+		request->command = (struct card_command){
+			.op = number->write ? CARD_WRITE : CARD_READ,
+			.sector = sector,
+			.bytes = (u32)kib * KIB,
+			.is_durable = is_flushed(task),
+		};
+		request->queue = (u32)number->level;
+		request->bypasses = is_flushed(task) && load.fua_bypasses;
+		task->parts_left++;
+		scheduler_insert(request, now_ns);
+		left_kib -= kib;
+		sector += kib * 2;
+	}
+}
+
+static void begin_ios(struct task *task)
+{
+	task->state = AT_IO;
+	task->due_ns = NEVER_NS;
+	task->io_ns = now_ns;
+	task->parts_left = 0;
+	for (u64 i = 0; i < task->ios_now; i++)
+		send_io(task);
+}
+
+static void end_ios(struct task *task)
+{
+	if (now_ns - task->io_ns > task->io_ns_max)
+		task->io_ns_max = now_ns - task->io_ns;
+	task->state = FINISHES;
+	task->due_ns = now_ns + task->cpu_after_ns;
+}
+
+static void end_job(struct task *task)
+{
+	if (now_ns - task->job_ns > task->job_ns_max)
+		task->job_ns_max = now_ns - task->job_ns;
+	task->jobs++;
+	task->state = WAITS;
+	task->due_ns = task->release_ns;
+}
+
+static void begin_job(struct task *task, bool is_sporadic)
+{
+	task->job_ns = task->release_ns;
+	task->ios_left = task->number.ios;
+	plan_job(task, is_sporadic ? below(task->number.period_us * US_NS) : 0);
+	compute(task);
+}
+
+/* Does what is due; returns whether anything was. */
+static bool run_task(struct task *task)
+{
+	if (task->due_ns > now_ns)
+		return false;
+	switch (task->state) {
+	case WAITS:
+		begin_job(task, !below(8));
+		break;
+	case COMPUTES:
+		begin_ios(task);
+		break;
+	case FINISHES:
+		task->ios_left -= task->ios_now;
+		if (task->ios_left)
+			compute(task);
+		else
+			end_job(task);
+		break;
+	default:
+		return false;
+	}
+	return true;
+}
+
+static void task_request_ended(struct task *task)
+{
+	if (task->state == AT_FLUSH) {
+		end_ios(task);
+		return;
+	}
+	if (--task->parts_left)
+		return;
+	if (!is_flushed(task)) {
+		end_ios(task);
+		return;
+	}
+	task->state = AT_FLUSH;
+	send_flush((u32)(task - tasks));
+}
+
+/* The background. */
+
+static u32 background_kib(enum card_op op)
+{
+	u32 most = (u32)(load.bg_kib < load.max_sectors_kb ? load.bg_kib : load.max_sectors_kb);
+	u32 least = most < 4 ? most : 4, cache_kib = card_cache_kib();
+
+	switch (below(8) ? background.habit : ANY_SIZE) {
+	case CACHE_SIZED:
+		return op == CARD_WRITE && cache_kib && cache_kib < most ? cache_kib : most;
+	case SMALLEST:
+		return least;
+	case ANY_SIZE:
+		return (u32)(least + below(most / 4) * 4 < most ? least + below(most / 4) * 4 : most);
+	default:
+		return most;
+	}
+}
+
+static struct card_command background_command(void)
+{
+	struct card_command command = {.op = CARD_READ, .sector = random_sector()};
+
+	if (load.bg_discard_kib && !below(8)) {
+		command.op = CARD_DISCARD;
+		command.bytes = (u32)load.bg_discard_kib * KIB;
+		return command;
+	}
+	if (load.bg_write && (!load.bg_read || below(2)))
+		command.op = CARD_WRITE;
+	command.bytes = background_kib(command.op) * KIB;
+	command.is_durable = command.op == CARD_WRITE && load.bg_durable && !below(4);
+	return command;
+}
+
+static void fill_background(void)
+{
+	while (background.is_on && background.queued < load.bg_depth &&
+	       (load.bg_read || load.bg_write)) {
+		struct request *request = new_request(OWNER_NONE + (u32)below(PROCESSES));
+
+		request->command = background_command();
+		request->queue = K2_QUEUE_BEST_EFFORT;
+		request->may_split = request->command.op != CARD_DISCARD;
+		request->bypasses = request->command.is_durable && load.fua_bypasses;
+		background.queued++;
+		background_bytes += request->command.bytes;
+		scheduler_insert(request, now_ns);
+	}
+}
+
+static bool run_background(void)
+{
+	bool has_run = false;
+
+	if (background.flush_waits && !background.flush_at_card) {
+		background.flush_waits = false;
+		background.flush_at_card = true;
+		send_flush(OWNER_FLUSH);
+		has_run = true;
+	}
+	if (background.flush_ns <= now_ns) {
+		background.flush_waits = true;
+		background.flush_ns = now_ns + load.bg_flush_us * US_NS;
+		if (!below(3))
+			background.flush_ns += below(load.bg_flush_us * US_NS);
+		has_run = true;
+	}
+	if (background.toggle_ns <= now_ns) {
+		background.is_on = !background.is_on;
+		background.toggle_ns = now_ns + 1 + below(background.toggle_every_ns);
+		has_run = true;
+	}
+	return has_run;
+}
+
+/* Trials. */
+
+static void begin_trial(void)
+{
+	static const u64 spreads_ns[] = {0, 2 * MS_NS, 20 * MS_NS};
+	u64 spread_ns = spreads_ns[below(3)];
+
+	free_requests = NULL;
+	for (u32 i = 0; i < REQUESTS_MAX; i++)
+		free_request(&requests[i]);
+	now_ns = 0;
+	for (u32 i = 0; i < task_count; i++) {
+		struct task *task = &tasks[i];
+
+		task->state = WAITS;
+		task->place_ns = BEGIN_NS + below(spread_ns + 1);
+		if (task->number.period_us * US_NS < task->place_ns)
+			task->place_ns -= task->number.period_us * US_NS;
+		plan_job(task, 0);
+		task->due_ns = task->release_ns;
+	}
+	background = (typeof(background)){
+		.is_on = true,
+		.habit = (enum habit)below(HABITS),
+		.toggle_every_ns = below(2) ? 0 : 1000000 + below(40 * MS_NS),
+		.toggle_ns = NEVER_NS,
+		.flush_ns = load.bg_flush_us ? below(BEGIN_NS) : NEVER_NS,
+	};
+	if (background.toggle_every_ns)
+		background.toggle_ns = below(background.toggle_every_ns);
+}
+
+static void run_due(void)
+{
+	bool has_run = true;
+
+	while (has_run) {
+		struct request *request;
+
+		has_run = run_background();
+		while ((request = scheduler_ended(now_ns))) {
+			if (request->owner < OWNER_NONE)
+				task_request_ended(&tasks[request->owner]);
+			else if (request->owner == OWNER_FLUSH)
+				background.flush_at_card = false;
+			else
+				background.queued--;
+			free_request(request);
+			has_run = true;
+		}
+		for (u32 i = 0; i < task_count; i++)
+			has_run |= run_task(&tasks[i]);
+		fill_background();
+		scheduler_dispatch(now_ns);
+	}
+}
+
+static u64 next_ns(void)
+{
+	u64 next_ns = scheduler_next_ns();
+
+	if (background.flush_ns < next_ns)
+		next_ns = background.flush_ns;
+	if (background.toggle_ns < next_ns)
+		next_ns = background.toggle_ns;
+	for (u32 i = 0; i < task_count; i++)
+		if (tasks[i].due_ns < next_ns)
+			next_ns = tasks[i].due_ns;
+	return next_ns;
+}
+
+static u64 trial_length_ns(void)
+{
+	u64 longest_us = 0;
+
+	for (u32 i = 0; i < task_count; i++)
+		if (tasks[i].number.period_us > longest_us)
+			longest_us = tasks[i].number.period_us;
+	return BEGIN_NS + longest_us * US_NS * (load.periods + 1);
+}
+
+static void run_trial(const struct scheduler_settings *settings)
+{
+	u64 end_ns = trial_length_ns();
+
+	if (!scheduler_begin(settings) || !card_begin(1 + below(1 << 30))) {
+		fprintf(stderr, "task_set: a number is out of range\n");
+		exit(2);
+	}
+	begin_trial();
+	while (now_ns < end_ns) {
+		run_due();
+		now_ns = next_ns();
+	}
+	simulated_ns += end_ns;
+}
+
+static void report(void)
+{
+	printf("{\"background_mib_s\": %.2f, \"tasks\": [",
+	       (double)background_bytes / (1 << 20) / ((double)simulated_ns / 1e9));
+	for (u32 i = 0; i < task_count; i++)
+		printf("%s{\"jobs\": %llu, \"job_ns_max\": %llu, \"io_ns_max\": %llu}",
+		       i ? ", " : "", (unsigned long long)tasks[i].jobs,
+		       (unsigned long long)tasks[i].job_ns_max,
+		       (unsigned long long)tasks[i].io_ns_max);
+	printf("]}\n");
+}
+
+/* Numbers. */
+
+#define LOAD_NUMBER(name)                                                                          \
+	{                                                                                          \
+		#name, &load.name                                                                  \
+	}
+#define TASK_NUMBER(name)                                                                          \
+	{                                                                                          \
+		#name, offsetof(struct task_numbers, name)                                         \
+	}
+
+static u64 *load_number(const char *name, size_t length)
+{
+	static const struct {
+		const char *name;
+		u64 *value;
+	} numbers[] = {
+		LOAD_NUMBER(inflight_max),
+		LOAD_NUMBER(split_kib),
+		LOAD_NUMBER(rt_block_us),
+		LOAD_NUMBER(background_wait_ms_max),
+		LOAD_NUMBER(max_sectors_kb),
+		LOAD_NUMBER(host_us),
+		LOAD_NUMBER(bg_read),
+		LOAD_NUMBER(bg_write),
+		LOAD_NUMBER(bg_kib),
+		LOAD_NUMBER(bg_durable),
+		LOAD_NUMBER(bg_discard_kib),
+		LOAD_NUMBER(bg_flush_us),
+		LOAD_NUMBER(bg_depth),
+		LOAD_NUMBER(fua_bypasses),
+		LOAD_NUMBER(trials),
+		LOAD_NUMBER(periods),
+		LOAD_NUMBER(load_seed),
+	};
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		if (strlen(numbers[i].name) == length && !strncmp(numbers[i].name, name, length))
+			return numbers[i].value;
+	return (u64 *)card_number(name, length);
+}
+
+static u64 *task_number(const char *name, size_t length)
+{
+	static const struct {
+		const char *name;
+		size_t offset;
+	} numbers[] = {
+		TASK_NUMBER(write),	TASK_NUMBER(durable), TASK_NUMBER(level),
+		TASK_NUMBER(kib),	TASK_NUMBER(ios),     TASK_NUMBER(at_once),
+		TASK_NUMBER(period_us), TASK_NUMBER(cpu_us),  TASK_NUMBER(jitter_us),
+	};
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		if (strlen(numbers[i].name) == length && !strncmp(numbers[i].name, name, length))
+			return (u64 *)((char *)&tasks[task_count - 1].number + numbers[i].offset);
+	return NULL;
+}
+
+static bool parse_word(const char *word)
+{
+	const char *value = strchr(word, '=');
+	size_t length = value ? (size_t)(value - word) : 0;
+	u64 *to = NULL;
+	char *end;
+
+	if (value)
+		to = task_count ? task_number(word, length) : load_number(word, length);
+	if (!to) {
+		fprintf(stderr, "task_set: %s: must be NAME=NUMBER with a known name\n", word);
+		return false;
+	}
+	*to = strtoull(value + 1, &end, 10);
+	if (end == value + 1 || *end) {
+		fprintf(stderr, "task_set: %s: must be a whole number\n", word);
+		return false;
+	}
+	return true;
+}
+
+static bool parse(int count, char **words)
+{
+	for (int i = 1; i < count; i++) {
+		if (strcmp(words[i], "task")) {
+			if (!parse_word(words[i]))
+				return false;
+			continue;
+		}
+		if (task_count == TASKS_MAX) {
+			fprintf(stderr, "task_set: at most %d tasks\n", TASKS_MAX);
+			return false;
+		}
+		tasks[task_count++].number = (struct task_numbers){.ios = 1, .at_once = 1};
+	}
+	for (u32 i = 0; i < task_count; i++) {
+		const struct task_numbers *number = &tasks[i].number;
+
+		if (number->period_us && number->kib && number->ios && number->at_once &&
+		    number->level < K2_RT_LEVELS)
+			continue;
+		fprintf(stderr, "task_set: task %u: needs period_us, kib, ios, at_once, and a level below 8\n", i);
+		return false;
+	}
+	return task_count;
+}
+
+int main(int argc, char **argv)
+{
+	struct scheduler_settings settings;
+
+	if (!parse(argc, argv))
+		return 2;
+	settings = (struct scheduler_settings){
+		.inflight_max = (u32)load.inflight_max,
+		.split_kib = (u32)load.split_kib,
+		.rt_block_us = (u32)load.rt_block_us,
+		.background_wait_ms_max = (u32)load.background_wait_ms_max,
+		.host_ns = load.host_us * US_NS,
+	};
+	random_state = load.load_seed;
+	for (u64 i = 0; i < load.trials; i++)
+		run_trial(&settings);
+	report();
+	return 0;
+}

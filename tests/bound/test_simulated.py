@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Bounds hold in the simulation, which looks for the worst, and are not far from it."""
+
+import os
+import statistics
+from pathlib import Path
+
+import pytest
+from simulated import Simulated, hostile_card, hostile_set, run
+from steady_lab.search.sets import durable_set, random_card, random_set
+from verdicts import SOURCES
+
+pytestmark = pytest.mark.reads(*SOURCES)
+
+# Of each kind. scripts/soak asks for more.
+SETS = int(os.environ.get("STEADY_SIMULATED_SETS", "60"))
+# Their tasks differ in period by up to three orders of magnitude, which takes long.
+HOSTILE_TRIALS = 4
+FIRST = int(os.environ.get("STEADY_BOUND_SEED", "1"))
+RATIO_MAX, RATIO_P90_MAX = 1.25, 2.0
+
+
+def usual(work: Path, number: int) -> list[Simulated]:
+    card = random_card(number // 3 + FIRST)
+    makes = durable_set if number % 3 == 2 and "cache" in card else random_set
+    return run(work, card, makes(card, number).tasks, seed=number + 1)
+
+
+def hostile(work: Path, number: int) -> list[Simulated]:
+    card = hostile_card(number + FIRST)
+    tasks = hostile_set(card, number)
+    return run(work, card, tasks, seed=number + 1, trials=HOSTILE_TRIALS)
+
+
+def exceeding(seen: list[Simulated]) -> list[str]:
+    return [str(task) for task in seen if task.exceeds()]
+
+
+def test_usual_sets_keep_their_bounds_which_are_near_the_longest_job(work: Path) -> None:
+    seen = [task for number in range(SETS) for task in usual(work, number)]
+    ratios = sorted(task.ratio for task in seen if task.ratio is not None)
+    median, p90 = statistics.median(ratios), ratios[len(ratios) * 9 // 10]
+    print(f"{SETS} sets, {len(ratios)} of {len(seen)} tasks with a bound: {median:.2f} x the "
+          f"longest job (median), {p90:.2f} (p90)")  # fmt: skip
+    assert not exceeding(seen)
+    assert median <= RATIO_MAX
+    assert p90 <= RATIO_P90_MAX
+    # A bound that leaves something out is found.
+    for term in ("blocking_ns", "higher_levels_ns", "same_level_ns", "stalls_ns"):
+        assert any(task.exceeds(without=term) for task in seen), term
+
+
+def test_hostile_sets_keep_their_bounds(work: Path) -> None:
+    seen = [task for number in range(SETS) for task in hostile(work, number)]
+    print(f"{SETS} sets, {sum(task.ratio is not None for task in seen)} tasks with a bound")
+    assert not exceeding(seen)
+    for term in ("flush_ns", "background_wait_ns"):
+        assert any(task.exceeds(without=term) for task in seen), term
