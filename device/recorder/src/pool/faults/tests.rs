@@ -343,18 +343,27 @@ fn a_place_that_cannot_be_written_costs_one_segment_and_what_was_on_its_way() {
     }
 }
 
+/// Returns how many segments failed. On a busy machine the sync that fails may come before anything
+/// is written to the place that goes bad.
+fn segments_that_a_bad_place_costs(engine: EngineChoice) -> u64 {
+    let slow = fault(When::Syncs(0..EVER), How::Late(ms(30)));
+    let bad = fault(When::Again(30_000..240_000, 1..EVER), How::Fail(libc::EIO));
+    let sync = fault(When::Syncs(3..4), How::Fail(libc::EIO));
+    let mut run = Run::start(engine, &[sync, slow, bad]);
+    run.append(0..200, ms(1));
+    assert_ne!(run.recorder.flush(LONG), Flushed::Timeout);
+    let failed = run.meter(|meters| &meters.failed_segments);
+    let (lost, found, _) = run.finish(Ended::Finished);
+    assert_eq!(lost > 0, failed > 0, "{lost}");
+    assert!(ours(&found) >= 200 - lost, "{lost}");
+    failed
+}
+
 #[test]
 fn a_place_that_goes_bad_before_a_sync_costs_one_segment() {
     for engine in ENGINES {
-        let slow = fault(When::Syncs(0..EVER), How::Late(ms(30)));
-        let bad = fault(When::Again(30_000..240_000, 1..EVER), How::Fail(libc::EIO));
-        let sync = fault(When::Syncs(3..4), How::Fail(libc::EIO));
-        let mut run = Run::start(engine, &[sync, slow, bad]);
-        run.append(0..200, ms(1));
-        assert_ne!(run.recorder.flush(LONG), Flushed::Timeout);
-        assert_eq!(run.meter(|meters| &meters.failed_segments), 1);
-        let (lost, found, _) = run.finish(Ended::Finished);
-        assert!(lost > 0 && ours(&found) >= 200 - lost, "{lost}");
+        let costs = (0..20).map(|_| segments_that_a_bad_place_costs(engine));
+        assert_eq!(costs.into_iter().find(|failed| *failed > 0), Some(1));
     }
 }
 
