@@ -161,7 +161,7 @@ static inline void k2_guard_left(struct k2_guard *guard, struct request *rq)
 	/* There is room for what was held back for it. */
 	guard->is_held = false;
 	if (k2r->flight != K2_FLIGHT_NONE) {
-		k2_lookahead_cancel(&guard->ahead, k2r->flight);
+		k2_lookahead_cancel(&guard->ahead, k2r->flight, ktime_get_ns());
 		k2r->flight = K2_FLIGHT_NONE;
 	}
 	if (k2r->flags & K2_RQ_UNGUARDED) {

@@ -152,8 +152,8 @@ static void k2_watch(struct k2_data *k2, struct request *rq, unsigned int bytes,
 		return;
 	}
 	now_ns = now_ns ?: ktime_get_ns();
-	k2_rq(rq)->flight = k2_lookahead_watch(ahead, k2_op(rq), bytes,
-					       k2_policy_inflight(&k2->policy), now_ns);
+	k2_rq(rq)->flight = k2_lookahead_watch(ahead, k2_guarded_level(k2_rq(rq)->queue), k2_op(rq),
+					       bytes, k2_policy_inflight(&k2->policy), now_ns);
 }
 
 /* The bound does not cover @rq; see k2_policy.h. */
@@ -197,14 +197,15 @@ unsigned int k2_guard_dispatch(struct k2_data *k2, struct request *rq, u64 now_n
 		.bytes = blk_rq_bytes(rq),
 		.block_bytes = queue_logical_block_size(k2->q),
 		.may_split = k2_may_split(rq),
+		.is_timed = k2_is_learned(rq),
 		.is_guarded = k2_decision_is_guarded(ahead, &k2->policy, k2_rq(rq)->queue),
 	};
 	struct k2_decision decision;
 
-	if (offer.is_guarded) {
+	if (k2_decision_needs_time(ahead, &offer))
 		now_ns = now_ns ?: ktime_get_ns();
+	if (offer.is_guarded)
 		k2_forget_streams(k2->guard, now_ns);
-	}
 	decision = k2_decide(ahead, &k2->policy, &offer, now_ns);
 	if (decision.is_cut)
 		trace_k2_look_ahead(rq, decision.room_ns, decision.bytes, decision.piece_ns);

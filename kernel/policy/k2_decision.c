@@ -24,8 +24,9 @@ static bool keeps_pace(const struct k2_lookahead *ahead, const struct k2_policy 
 }
 
 /*
- * Metadata that real-time may wait for is not cut: whoever calls fsync waits for the journal, whose
- * thread is not of its class, and each piece would wait for its turn behind what goes past k2.
+ * Metadata that real-time may wait for is not cut: a thread that calls fsync waits for the journal,
+ * whose thread is not of its class, and each piece would wait for its turn behind requests that
+ * bypass k2.
  */
 static bool rt_waits_for(const struct k2_lookahead *ahead, const struct k2_offer *offer)
 {
@@ -67,14 +68,19 @@ static u32 cut_bytes(struct k2_lookahead *ahead, const struct k2_offer *offer, s
 	return bytes < cut->bytes && rt_waits_for(ahead, offer) ? cut->bytes : bytes;
 }
 
+/* Nothing is cut smaller, or elsewhere. */
+static u32 block_bytes(const struct k2_offer *offer)
+{
+	return offer->block_bytes > K2_PIECE_MIN ? offer->block_bytes : K2_PIECE_MIN;
+}
+
 static struct k2_cut cut_of(const struct k2_lookahead *ahead, const struct k2_policy *policy,
 			    const struct k2_offer *offer)
 {
 	return (struct k2_cut){
 		.op = offer->op,
 		.bytes = offer->bytes,
-		.block_bytes =
-			offer->block_bytes > K2_PIECE_MIN ? offer->block_bytes : K2_PIECE_MIN,
+		.block_bytes = block_bytes(offer),
 		.inflight = k2_policy_inflight(policy),
 		.rt_inflight = policy->inflight[K2_CLASS_RT],
 		/* Nothing real-time would be dispatched meanwhile. */
@@ -111,8 +117,8 @@ static void decide_whole(struct k2_lookahead *ahead, const struct k2_policy *pol
 	if (offer->queue >= K2_RT_LEVELS)
 		k2_pace_untold(&ahead->pace);
 	/*
-	 * Background goes beside real-time only where it is known how long that takes, and the pace
-	 * of writes is about whether those of real-time stall.
+	 * Background joins a real-time request only if its time is known, and the pace of writes
+	 * depends on whether those of real-time stall.
 	 */
 	else if (has_queue(policy))
 		ahead->unwatched = WATCHED_EVERY - 1;
@@ -120,26 +126,65 @@ static void decide_whole(struct k2_lookahead *ahead, const struct k2_policy *pol
 	decision->is_unguarded = true;
 }
 
+/* Split by size, or as look-ahead and the pace of writes have it. */
+static void decide_undeclared(struct k2_lookahead *ahead, const struct k2_policy *policy,
+			      const struct k2_offer *offer, struct k2_decision *decision,
+			      u64 now_ns)
+{
+	if (!k2_looks_ahead(ahead, policy)) {
+		if (offer->may_split)
+			decision->bytes = k2_policy_piece_bytes(policy, offer->queue, offer->bytes,
+								offer->block_bytes);
+		return;
+	}
+	if (!offer->is_guarded) {
+		decide_whole(ahead, policy, offer, decision);
+	} else {
+		decision->is_watched = true;
+		decision->is_unguarded = !offer->may_split;
+		if (offer->may_split)
+			decide_cut(ahead, policy, offer, decision, now_ns);
+	}
+	if (offer->queue < K2_RT_LEVELS)
+		decision->is_unguarded = false;
+}
+
+/* No more than keeps what was promised to declared tasks of higher levels. */
+static void decide_declared(struct k2_lookahead *ahead, const struct k2_policy *policy,
+			    const struct k2_offer *offer, struct k2_decision *decision, u64 now_ns)
+{
+	struct k2_declared *declared = &ahead->declared;
+	bool is_background = offer->queue >= K2_RT_LEVELS;
+	bool rt_queued = policy->queues_waiting & K2_RT_BITS;
+	struct k2_declared_offer limited = {
+		.level = k2_guarded_level(offer->queue),
+		.op = offer->op,
+		.bytes = decision->bytes,
+		.block_bytes = block_bytes(offer),
+		.may_split = offer->may_split,
+		.is_timed = offer->is_timed,
+		.may_wait = is_background && !rt_queued,
+		.is_forced = is_background && rt_queued,
+	};
+
+	/* What the device has besides is not known. */
+	if (k2_policy_inflight(policy) != ahead->watched_count)
+		decision->bytes = 0;
+	else
+		decision->bytes =
+			k2_declared_fit(declared, &limited, now_ns, &decision->hold_until_ns);
+}
+
 struct k2_decision k2_decide(struct k2_lookahead *ahead, const struct k2_policy *policy,
 			     const struct k2_offer *offer, u64 now_ns)
 {
 	struct k2_decision decision = {.bytes = offer->bytes};
 
-	if (!k2_looks_ahead(ahead, policy)) {
-		if (offer->may_split)
-			decision.bytes = k2_policy_piece_bytes(policy, offer->queue, offer->bytes,
-							       offer->block_bytes);
+	decide_undeclared(ahead, policy, offer, &decision, now_ns);
+	if (!ahead->declared.used)
 		return decision;
-	}
-	if (!offer->is_guarded) {
-		decide_whole(ahead, policy, offer, &decision);
-	} else {
-		decision.is_watched = true;
-		decision.is_unguarded = !offer->may_split;
-		if (offer->may_split)
-			decide_cut(ahead, policy, offer, &decision, now_ns);
-	}
-	if (offer->queue < K2_RT_LEVELS)
-		decision.is_unguarded = false;
+	decision.is_watched = true;
+	if (decision.bytes && k2_declared_guards(&ahead->declared, k2_guarded_level(offer->queue)))
+		decide_declared(ahead, policy, offer, &decision, now_ns);
 	return decision;
 }

@@ -22,6 +22,7 @@ struct k2_offer {
 	u32 bytes;
 	u32 block_bytes; /* of the device */
 	bool may_split;
+	bool is_timed; /* a read or write: how long it takes is known */
 	bool is_guarded; /* k2_decision_is_guarded() */
 };
 
@@ -51,7 +52,7 @@ static inline u32 k2_guarded_level(u32 queue)
 	return queue < K2_RT_LEVELS ? queue : K2_RT_LEVELS;
 }
 
-/* Is there a stream that a request of @queue must not block? Then k2_decide() needs the time. */
+/* Is there a stream that a request of @queue must not block? */
 static inline bool k2_decision_is_guarded(const struct k2_lookahead *ahead,
 					  const struct k2_policy *policy, u32 queue)
 {
@@ -59,8 +60,16 @@ static inline bool k2_decision_is_guarded(const struct k2_lookahead *ahead,
 	       k2_lookahead_guards(ahead, k2_guarded_level(queue));
 }
 
+/* Does k2_decide() need the time? */
+static inline bool k2_decision_needs_time(const struct k2_lookahead *ahead,
+					  const struct k2_offer *offer)
+{
+	return offer->is_guarded || ahead->declared.used;
+}
+
 /*
- * Called before k2_policy_dispatch(). @now_ns: monotonic; anything if the offer is not guarded.
+ * Called before k2_policy_dispatch(). @now_ns: monotonic; anything unless
+ * k2_decision_needs_time().
  * Changes what look-ahead keeps about holding back, never the policy.
  */
 struct k2_decision k2_decide(struct k2_lookahead *ahead, const struct k2_policy *policy,

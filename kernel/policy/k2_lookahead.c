@@ -69,6 +69,7 @@ void k2_lookahead_bypassed(struct k2_lookahead *ahead, u64 now_ns)
 	ahead->busy_ns = now_ns;
 	for (i = 0; i < K2_FLIGHTS; i++)
 		ahead->flight[i].others = 0;
+	k2_declared_bypassed(&ahead->declared);
 }
 
 void k2_lookahead_rt_bypassed(struct k2_lookahead *ahead, u32 level, u64 since_ns, u64 now_ns)
@@ -204,7 +205,8 @@ u32 k2_lookahead_piece_bytes(struct k2_lookahead *ahead, const struct k2_cut *cu
 	return piece_beside(ahead, cut, cut->room_ns - reserve_ns + worked_ns(ahead, now_ns));
 }
 
-u32 k2_lookahead_watch(struct k2_lookahead *ahead, u32 op, u32 bytes, u32 inflight, u64 now_ns)
+u32 k2_lookahead_watch(struct k2_lookahead *ahead, u32 level, u32 op, u32 bytes, u32 inflight,
+		       u64 now_ns)
 {
 	u32 number;
 
@@ -232,6 +234,7 @@ u32 k2_lookahead_watch(struct k2_lookahead *ahead, u32 op, u32 bytes, u32 inflig
 	ahead->watched |= 1U << number;
 	ahead->watched_count++;
 	ahead->needs_ns += ahead->flight[number].needs_ns;
+	k2_declared_dispatch(&ahead->declared, number, level, op, bytes, now_ns);
 	if (op == OP_WRITE)
 		k2_pace_begin(&ahead->pace, bytes, now_ns);
 	return number;
@@ -256,8 +259,9 @@ static void learn_delay(struct k2_lookahead *ahead, const struct k2_flight *flig
 		       flight->others_ns, now_ns);
 }
 
-static void forget_flight(struct k2_lookahead *ahead, u32 number)
+static void forget_flight(struct k2_lookahead *ahead, u32 number, u64 now_ns)
 {
+	k2_declared_done(&ahead->declared, number, now_ns);
 	ahead->needs_ns -= ahead->flight[number].needs_ns;
 	ahead->watched &= ~(1U << number);
 	ahead->watched_count--;
@@ -269,11 +273,11 @@ static void forget_flight(struct k2_lookahead *ahead, u32 number)
 	}
 }
 
-void k2_lookahead_cancel(struct k2_lookahead *ahead, u32 number)
+void k2_lookahead_cancel(struct k2_lookahead *ahead, u32 number, u64 now_ns)
 {
 	if (ahead->flight[number].op == OP_WRITE)
 		k2_pace_cancel(&ahead->pace);
-	forget_flight(ahead, number);
+	forget_flight(ahead, number, now_ns);
 }
 
 /* More than it and those before it explain, and than real-time is to wait. */
@@ -297,6 +301,6 @@ void k2_lookahead_done(struct k2_lookahead *ahead, u32 number, u64 now_ns)
 				ahead->first != number || !ahead->is_alone, now_ns);
 	if (flight->others)
 		learn_delay(ahead, flight, took_ns, now_ns);
-	forget_flight(ahead, number);
+	forget_flight(ahead, number, now_ns);
 	ahead->busy_ns = now_ns;
 }

@@ -23,6 +23,7 @@
 #define K2_LOOKAHEAD_H
 
 #include "k2_anticipation.h"
+#include "k2_declared.h"
 #include "k2_delay.h"
 #include "k2_device.h"
 #include "k2_pace.h"
@@ -71,6 +72,7 @@ struct k2_lookahead {
 	u64 busy_ns; /* since when the device works on what is with it now */
 	struct k2_delay delay;
 	struct k2_pace pace;
+	struct k2_declared declared;
 	u32 unwatched; /* dispatches while there is no stream */
 	bool rt_waits; /* a real-time thread waited for others when last looked at */
 	/*
@@ -127,14 +129,16 @@ void k2_lookahead_make_room(struct k2_lookahead *ahead, struct k2_cut *cut, u32 
 u32 k2_lookahead_piece_bytes(struct k2_lookahead *ahead, const struct k2_cut *cut, u64 now_ns);
 
 /*
- * A read or write goes to the device, where @inflight others are; returns its number, or
- * K2_FLIGHT_NONE. One that is not watched is told by k2_lookahead_unwatched().
+ * A read or write of @level (K2_RT_LEVELS: background) goes to the device, where @inflight others
+ * are; returns its number, or K2_FLIGHT_NONE. One that is not watched is told by
+ * k2_lookahead_unwatched().
  */
-u32 k2_lookahead_watch(struct k2_lookahead *ahead, u32 op, u32 bytes, u32 inflight, u64 now_ns);
+u32 k2_lookahead_watch(struct k2_lookahead *ahead, u32 level, u32 op, u32 bytes, u32 inflight,
+		       u64 now_ns);
 void k2_lookahead_unwatched(struct k2_lookahead *ahead);
 /* The device has done it. */
 void k2_lookahead_done(struct k2_lookahead *ahead, u32 flight, u64 now_ns);
 /* The driver gave it back: what time it took says nothing. */
-void k2_lookahead_cancel(struct k2_lookahead *ahead, u32 flight);
+void k2_lookahead_cancel(struct k2_lookahead *ahead, u32 flight, u64 now_ns);
 
 #endif /* K2_LOOKAHEAD_H */

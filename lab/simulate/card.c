@@ -22,7 +22,7 @@ static struct {
 
 #define NUMBER(name)                                                                               \
 	{                                                                                          \
-		#name, &number.name                                                                \
+#name, &number.name                                                                \
 	}
 
 static const struct {
@@ -85,19 +85,21 @@ bool card_begin(unsigned long long seed)
 		.cache_kib = number.cache_kib,
 		.cache_base_ns = number.cache_base_ns,
 		.cache_per_kib_ns = number.cache_per_kib_ns,
-		.cost =
-			{
-				[FLASH_READ] = {number.read_base_ns, number.read_per_kib_ns,
-						number.read_jump_ns, number.read_slow_ns,
-						number.read_jitter_ns},
-				[FLASH_WRITE] = {number.write_base_ns, number.write_per_kib_ns,
-						 number.write_jump_ns, number.write_slow_ns,
-						 number.write_jitter_ns},
-				[FLASH_ERASE] = {number.erase_base_ns, number.erase_per_kib_ns},
-				[FLASH_FLUSH] = {number.flush_base_ns},
-			},
 	};
 
+	params.cost[FLASH_READ] = (struct flash_cost){
+		number.read_base_ns, number.read_per_kib_ns, number.read_jump_ns,
+		number.read_slow_ns, number.read_jitter_ns,
+	};
+	params.cost[FLASH_WRITE] = (struct flash_cost){
+		number.write_base_ns, number.write_per_kib_ns, number.write_jump_ns,
+		number.write_slow_ns, number.write_jitter_ns,
+	};
+	params.cost[FLASH_ERASE] = (struct flash_cost){
+		.base_ns = number.erase_base_ns,
+		.per_kib_ns = number.erase_per_kib_ns,
+	};
+	params.cost[FLASH_FLUSH] = (struct flash_cost){.base_ns = number.flush_base_ns};
 	return flash_init(&flash, &params);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A card of the flash model as task_set.c sees it: numbers in, and for each command the time that it
- * ends. The policy and the flash model each have the kernel's types, so nothing includes both.
+ * A card of the flash model as scheduler.c sees it: numbers in, and for each command the time that
+ * it ends. The policy and the flash model each have the kernel's types, so nothing includes both.
  */
 #ifndef CARD_H
 #define CARD_H

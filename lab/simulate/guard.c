@@ -70,7 +70,8 @@ unsigned int guard_watch(const struct guard_request *request, unsigned int infli
 {
 	policy.inflight[K2_CLASS_RT] += request->is_rt;
 	if (decision.is_watched)
-		return k2_lookahead_watch(&ahead, request->write, request->bytes, inflight, now_ns);
+		return k2_lookahead_watch(&ahead, request->is_rt ? RT_LEVEL : K2_RT_LEVELS,
+					  request->write, request->bytes, inflight, now_ns);
 	k2_lookahead_unwatched(&ahead);
 	return K2_FLIGHT_NONE;
 }

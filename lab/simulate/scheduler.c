@@ -33,6 +33,24 @@ bool scheduler_begin(const struct scheduler_settings *settings)
 	       k2_lookahead_set_rt_block_us(&k2.ahead, settings->rt_block_us);
 }
 
+u32 scheduler_declare(const struct k2_declaration *stated)
+{
+	return k2_declared_add(&k2.ahead.declared, stated);
+}
+
+void scheduler_limit(enum card_op op, u64 base_ns, u64 per_kib_ns)
+{
+	/* What the host adds is in each command's time. */
+	if (!k2_declared_set_limit(&k2.ahead.declared, op, (u32)(base_ns + k2.settings.host_ns),
+				   (u32)per_kib_ns))
+		abort();
+}
+
+const struct k2_declared_task *scheduler_declared(u32 number)
+{
+	return &k2.ahead.declared.task[number];
+}
+
 static void note_waits(u64 now_ns)
 {
 	if (k2_policy_waits_changed(&k2.policy))
@@ -96,7 +114,9 @@ void scheduler_insert(struct request *request, u64 now_ns)
 		request->queue = k2_policy_take_flow(&k2.policy, request->process);
 	k2_policy_insert(&k2.policy, request->queue);
 	k2.is_held = false;
-	if (is_rt(request) && k2_looks_ahead(&k2.ahead, &k2.policy)) {
+	if (request->declared != K2_DECLARED_NONE) {
+		k2_declared_arrival(&k2.ahead.declared, request->declared, now_ns);
+	} else if (is_rt(request) && k2_looks_ahead(&k2.ahead, &k2.policy)) {
 		request->stream = k2_lookahead_rt_arrival(&k2.ahead, request->process,
 							  request->queue, now_ns);
 		if (is_write(request))
@@ -114,6 +134,7 @@ static struct k2_decision decide(const struct request *request, u64 now_ns)
 		.bytes = request->command.bytes,
 		.block_bytes = BLOCK_BYTES,
 		.may_split = request->may_split,
+		.is_timed = is_learned(request),
 		.is_guarded = k2_decision_is_guarded(&k2.ahead, &k2.policy, request->queue),
 	};
 
@@ -136,9 +157,9 @@ static bool dispatch_one(u64 now_ns)
 		return false;
 	}
 	if (decision.is_watched && is_learned(request))
-		request->flight =
-			k2_lookahead_watch(&k2.ahead, is_write(request), decision.bytes,
-					   k2_policy_inflight(&k2.policy), now_ns);
+		request->flight = k2_lookahead_watch(&k2.ahead, k2_guarded_level(queue),
+						     is_write(request), decision.bytes,
+						     k2_policy_inflight(&k2.policy), now_ns);
 	else
 		k2_lookahead_unwatched(&k2.ahead);
 	k2.queues[queue].first = request->next;
@@ -170,6 +191,8 @@ static bool end(struct request *request, u64 now_ns)
 	request->flight = K2_FLIGHT_NONE;
 	if (is_done && request->stream != K2_STREAM_NONE)
 		k2_lookahead_rt_end(&k2.ahead, request->stream, now_ns);
+	if (is_done && request->declared != K2_DECLARED_NONE)
+		k2_declared_end(&k2.ahead.declared, request->declared, now_ns);
 	k2.is_held = false;
 	if (is_done) {
 		k2_policy_complete(&k2.policy, request->queue);

@@ -18,6 +18,7 @@ struct request {
 	u32 process; /* whose it is: a real-time thread, or of the background; not 0 */
 	bool may_split;
 	bool bypasses; /* k2 is not shown it, as a flush */
+	u32 declared; /* the task that it is of, K2_DECLARED_NONE: of none */
 	u32 owner; /* the caller's */
 
 	/* The scheduler's. */
@@ -33,6 +34,11 @@ struct scheduler_settings {
 
 /* False: a setting is out of range. */
 bool scheduler_begin(const struct scheduler_settings *settings);
+
+/* A task is declared; returns its number. The limits of the card's times come first. */
+u32 scheduler_declare(const struct k2_declaration *stated);
+void scheduler_limit(enum card_op op, u64 base_ns, u64 per_kib_ns);
+const struct k2_declared_task *scheduler_declared(u32 number);
 
 /* The request comes; it is the scheduler's until it is returned by scheduler_ended(). */
 void scheduler_insert(struct request *request, u64 now_ns);

@@ -8,8 +8,9 @@
  * card is the lab's flash model, the decisions are those of kernel/policy (scheduler.c). Prints one
  * line of JSON. Called by tests/bound.
  *
- * By hand: make -C lab/simulate, then build/simulate/task_set [NAME=NUMBER]... (task [NAME=NUMBER]...)...
- * with the numbers of the card (card.c) and those below; those after the word task are of that task.
+ * By hand: make -C lab/simulate, then build/simulate/task_set [NAME=NUMBER]... [task
+ * [NAME=NUMBER]...]..., with the numbers of the card (card.c) and those below; what comes after the
+ * word task is of that task.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@
 /* Owners of requests: tasks by number, then the background. */
 #define OWNER_NONE  TASKS_MAX
 #define OWNER_FLUSH (OWNER_NONE + PROCESSES)
-#define SECTORS	     (1ULL << 22)
+#define SECTORS	    4194304ULL
 /* Trials begin here, after jitter that is negative. */
 #define BEGIN_NS (200 * MS_NS)
 
@@ -37,6 +38,9 @@ static struct {
 	u64 bg_flush_us; /* least distance of flushes; 0: none */
 	u64 bg_depth; /* requests queued */
 	u64 fua_bypasses; /* as on 6.1 */
+	u64 greedy; /* background is always there, and as large as it can be; tasks are periodic */
+	/* Limits of the card's times, for declared tasks. */
+	u64 read_limit_ns, read_limit_per_kib_ns, write_limit_ns, write_limit_per_kib_ns;
 	u64 trials, periods, load_seed;
 } load = {
 	.inflight_max = 1,
@@ -50,6 +54,7 @@ static struct {
 struct task_numbers {
 	u64 write, durable, level, kib, period_us, jitter_us, cpu_us;
 	u64 ios, at_once; /* per job, and of these submitted together */
+	u64 block_us, think_us, exact; /* it is declared, if block_us is not 0 */
 };
 
 enum task_state {
@@ -69,8 +74,10 @@ static struct task {
 	u64 ios_left, ios_now;
 	u32 parts_left;
 	u64 cpu_after_ns;
+	u32 declared;
 	/* Results. */
 	u64 jobs, job_ns_max, io_ns_max;
+	u64 waited_ns_max, waited_over[K2_CAUSES], early;
 } tasks[TASKS_MAX];
 
 static u32 task_count;
@@ -91,7 +98,8 @@ static struct {
 	enum habit habit;
 	u32 queued;
 	u64 toggle_every_ns, toggle_ns, flush_ns;
-	bool flush_at_card, flush_waits; /* the kernel has one at the card, and makes one of those that wait */
+	/* The kernel has one at the card, and makes one of those that wait. */
+	bool flush_at_card, flush_waits;
 } background;
 
 static u64 below(u64 limit)
@@ -112,7 +120,12 @@ static struct request *new_request(u32 owner)
 	if (!request)
 		abort();
 	free_requests = request->next;
-	*request = (struct request){.owner = owner, .process = owner + 1, .may_split = true};
+	*request = (struct request){
+		.owner = owner,
+		.process = owner + 1,
+		.may_split = true,
+		.declared = owner < OWNER_NONE ? tasks[owner].declared : K2_DECLARED_NONE,
+	};
 	return request;
 }
 
@@ -170,7 +183,7 @@ static void compute(struct task *task)
 	task->due_ns = now_ns + before_ns;
 }
 
-/* The block layer makes several requests of what is larger than max_sectors_kb. */
+/* The block layer splits an I/O that is larger than max_sectors_kb. */
 static void send_io(struct task *task)
 {
 	const struct task_numbers *number = &task->number;
@@ -237,7 +250,7 @@ static bool run_task(struct task *task)
 		return false;
 	switch (task->state) {
 	case WAITS:
-		begin_job(task, !below(8));
+		begin_job(task, !load.greedy && !below(8));
 		break;
 	case COMPUTES:
 		begin_ios(task);
@@ -278,13 +291,14 @@ static u32 background_kib(enum card_op op)
 	u32 most = (u32)(load.bg_kib < load.max_sectors_kb ? load.bg_kib : load.max_sectors_kb);
 	u32 least = most < 4 ? most : 4, cache_kib = card_cache_kib();
 
-	switch (below(8) ? background.habit : ANY_SIZE) {
+	switch (load.greedy ? LARGEST : below(8) ? background.habit : ANY_SIZE) {
 	case CACHE_SIZED:
 		return op == CARD_WRITE && cache_kib && cache_kib < most ? cache_kib : most;
 	case SMALLEST:
 		return least;
 	case ANY_SIZE:
-		return (u32)(least + below(most / 4) * 4 < most ? least + below(most / 4) * 4 : most);
+		least += (u32)below(most / 4) * 4;
+		return least < most ? least : most;
 	default:
 		return most;
 	}
@@ -349,6 +363,34 @@ static bool run_background(void)
 
 /* Trials. */
 
+/* Jitter moves the arrival of a request, and so does computing before it. */
+static void declare(struct task *task)
+{
+	const struct task_numbers *number = &task->number;
+	struct k2_declaration stated = {
+		.level = (u32)number->level,
+		.period_ns = number->period_us * US_NS,
+		.jitter_ns =
+			(2 * number->jitter_us + number->cpu_us * number->at_once + 1) / 2 * US_NS,
+		.think_ns = number->think_us * US_NS,
+		.block_ns = number->block_us * US_NS,
+		.exact = (u32)number->exact,
+		.is_sporadic = true,
+	};
+
+	task->declared = number->block_us ? scheduler_declare(&stated) : K2_DECLARED_NONE;
+}
+
+static void begin_declared(void)
+{
+	if (load.read_limit_ns)
+		scheduler_limit(CARD_READ, load.read_limit_ns, load.read_limit_per_kib_ns);
+	if (load.write_limit_ns)
+		scheduler_limit(CARD_WRITE, load.write_limit_ns, load.write_limit_per_kib_ns);
+	for (u32 i = 0; i < task_count; i++)
+		declare(&tasks[i]);
+}
+
 static void begin_trial(void)
 {
 	static const u64 spreads_ns[] = {0, 2 * MS_NS, 20 * MS_NS};
@@ -371,7 +413,7 @@ static void begin_trial(void)
 	background = (typeof(background)){
 		.is_on = true,
 		.habit = (enum habit)below(HABITS),
-		.toggle_every_ns = below(2) ? 0 : 1000000 + below(40 * MS_NS),
+		.toggle_every_ns = load.greedy || below(2) ? 0 : MS_NS + below(40 * MS_NS),
 		.toggle_ns = NEVER_NS,
 		.flush_ns = load.bg_flush_us ? below(BEGIN_NS) : NEVER_NS,
 	};
@@ -428,6 +470,20 @@ static u64 trial_length_ns(void)
 	return BEGIN_NS + longest_us * US_NS * (load.periods + 1);
 }
 
+static void add_declared(struct task *task)
+{
+	const struct k2_declared_task *declared;
+
+	if (task->declared == K2_DECLARED_NONE)
+		return;
+	declared = scheduler_declared(task->declared);
+	task->early += declared->early;
+	if (declared->waited_ns_max > task->waited_ns_max)
+		task->waited_ns_max = declared->waited_ns_max;
+	for (u32 i = 0; i < K2_CAUSES; i++)
+		task->waited_over[i] += declared->waited_over[i];
+}
+
 static void run_trial(const struct scheduler_settings *settings)
 {
 	u64 end_ns = trial_length_ns();
@@ -437,11 +493,26 @@ static void run_trial(const struct scheduler_settings *settings)
 		exit(2);
 	}
 	begin_trial();
+	begin_declared();
 	while (now_ns < end_ns) {
 		run_due();
 		now_ns = next_ns();
 	}
 	simulated_ns += end_ns;
+	for (u32 i = 0; i < task_count; i++)
+		add_declared(&tasks[i]);
+}
+
+static void report_task(const struct task *task, const char *separator)
+{
+	printf("%s{\"jobs\": %llu, \"job_ns_max\": %llu, \"io_ns_max\": %llu, "
+	       "\"waited_ns_max\": %llu, \"early\": %llu, \"over\": [",
+	       separator, (unsigned long long)task->jobs, (unsigned long long)task->job_ns_max,
+	       (unsigned long long)task->io_ns_max, (unsigned long long)task->waited_ns_max,
+	       (unsigned long long)task->early);
+	for (u32 i = 0; i < K2_CAUSES; i++)
+		printf("%s%llu", i ? ", " : "", (unsigned long long)task->waited_over[i]);
+	printf("]}");
 }
 
 static void report(void)
@@ -449,10 +520,7 @@ static void report(void)
 	printf("{\"background_mib_s\": %.2f, \"tasks\": [",
 	       (double)background_bytes / (1 << 20) / ((double)simulated_ns / 1e9));
 	for (u32 i = 0; i < task_count; i++)
-		printf("%s{\"jobs\": %llu, \"job_ns_max\": %llu, \"io_ns_max\": %llu}",
-		       i ? ", " : "", (unsigned long long)tasks[i].jobs,
-		       (unsigned long long)tasks[i].job_ns_max,
-		       (unsigned long long)tasks[i].io_ns_max);
+		report_task(&tasks[i], i ? ", " : "");
 	printf("]}\n");
 }
 
@@ -460,11 +528,11 @@ static void report(void)
 
 #define LOAD_NUMBER(name)                                                                          \
 	{                                                                                          \
-		#name, &load.name                                                                  \
+#name, &load.name                                                                  \
 	}
 #define TASK_NUMBER(name)                                                                          \
 	{                                                                                          \
-		#name, offsetof(struct task_numbers, name)                                         \
+#name, offsetof(struct task_numbers, name)                                         \
 	}
 
 static u64 *load_number(const char *name, size_t length)
@@ -487,12 +555,18 @@ static u64 *load_number(const char *name, size_t length)
 		LOAD_NUMBER(bg_flush_us),
 		LOAD_NUMBER(bg_depth),
 		LOAD_NUMBER(fua_bypasses),
+		LOAD_NUMBER(greedy),
+		LOAD_NUMBER(read_limit_ns),
+		LOAD_NUMBER(read_limit_per_kib_ns),
+		LOAD_NUMBER(write_limit_ns),
+		LOAD_NUMBER(write_limit_per_kib_ns),
 		LOAD_NUMBER(trials),
 		LOAD_NUMBER(periods),
 		LOAD_NUMBER(load_seed),
+		{},
 	};
 
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+	for (size_t i = 0; numbers[i].name; i++)
 		if (strlen(numbers[i].name) == length && !strncmp(numbers[i].name, name, length))
 			return numbers[i].value;
 	return (u64 *)card_number(name, length);
@@ -504,12 +578,22 @@ static u64 *task_number(const char *name, size_t length)
 		const char *name;
 		size_t offset;
 	} numbers[] = {
-		TASK_NUMBER(write),	TASK_NUMBER(durable), TASK_NUMBER(level),
-		TASK_NUMBER(kib),	TASK_NUMBER(ios),     TASK_NUMBER(at_once),
-		TASK_NUMBER(period_us), TASK_NUMBER(cpu_us),  TASK_NUMBER(jitter_us),
+		TASK_NUMBER(write),
+		TASK_NUMBER(durable),
+		TASK_NUMBER(level),
+		TASK_NUMBER(kib),
+		TASK_NUMBER(ios),
+		TASK_NUMBER(at_once),
+		TASK_NUMBER(period_us),
+		TASK_NUMBER(cpu_us),
+		TASK_NUMBER(jitter_us),
+		TASK_NUMBER(block_us),
+		TASK_NUMBER(think_us),
+		TASK_NUMBER(exact),
+		{},
 	};
 
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+	for (size_t i = 0; numbers[i].name; i++)
 		if (strlen(numbers[i].name) == length && !strncmp(numbers[i].name, name, length))
 			return (u64 *)((char *)&tasks[task_count - 1].number + numbers[i].offset);
 	return NULL;
@@ -556,7 +640,9 @@ static bool parse(int count, char **words)
 		if (number->period_us && number->kib && number->ios && number->at_once &&
 		    number->level < K2_RT_LEVELS)
 			continue;
-		fprintf(stderr, "task_set: task %u: needs period_us, kib, ios, at_once, and a level below 8\n", i);
+		fprintf(stderr,
+			"task_set: task %u: needs period_us, kib, ios, at_once, level below 8\n",
+			i);
 		return false;
 	}
 	return task_count;

@@ -4,7 +4,8 @@
   build/venv/bin/python tests/bench/debug_checks.py [CHECKS...]
 
 In a clone of HEAD, with the cache of this one: builds a kernel for each set of checks, then runs
-tests/test_kernel.py with no result from the cache. Called by the author of docs/reference/testing.md.
+tests/test_kernel.py with no result from the cache. Called by the author of
+docs/reference/testing.md.
 
   none      no check of memory, locks or objects; fault injection stays
   locks     lockdep and RCU's checks
@@ -68,7 +69,10 @@ def measure(tree: Path, checks: str) -> tuple[float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="What the debug kernel's checks cost.")
-    parser.add_argument("checks", nargs="*", default=list(REMOVED), choices=REMOVED, metavar="CHECKS")
+    all_checks = list(REMOVED)
+    parser.add_argument(
+        "checks", nargs="*", default=all_checks, choices=all_checks, metavar="CHECKS"
+    )
     names = parser.parse_args().checks
     rows = []
     with tempfile.TemporaryDirectory(prefix="debug-checks-") as folder:

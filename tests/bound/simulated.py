@@ -35,6 +35,8 @@ class Simulated:
     found: dict[str, Any]
     job_ns_max: int
     io_ns_max: int
+    # Of a declared task: requests that were blocked for longer than stated by k2's own fault.
+    own_faults: int
 
     @property
     def ratio(self) -> float | None:
@@ -60,9 +62,35 @@ def build() -> None:
     subprocess.run(["make", "-s", "-C", PROJECT / "lab" / "simulate"], check=True)
 
 
-def words_of(card: Path, tasks: dict[str, Any]) -> Iterator[str]:
-    """Arguments of the program."""
-    yield from (f"{name}={value}" for name, value in load_device(card).values.items())
+def limit_ns(card: dict[str, int], op: str) -> tuple[int, int]:
+    """Return the limit of an operation's time, base and per KiB, as `Device::limit()` has it."""
+    slow_ns = card[f"{op}_slow_ns"] if card["slow_length_us"] else 0
+    once = (card[f"{op}_{name}_ns"] for name in ("base", "jump", "jitter"))
+    base_ns, per_kib_ns = sum(once) + slow_ns, card[f"{op}_per_kib_ns"]
+    if op == "write":
+        base_ns += card["status_ns"]
+    if op == "write" and card["cache_kib"]:
+        base_ns = max(base_ns, card["cache_base_ns"] + card["status_ns"])
+        per_kib_ns = max(per_kib_ns, card["cache_per_kib_ns"])
+    return base_ns, per_kib_ns + card["bus_per_kib_ns"]
+
+
+def declared_words(
+    card: dict[str, int], task: dict[str, Any], block_us: int, io_ns: int
+) -> Iterator[str]:
+    """Of a declared task: computing, and the flush of a durable write, end no job."""
+    think_us = 1 + 2 * task["cpu_us"] * task.get("at_once", 1)
+    think_us += io_ns // 1000 if task.get("durable") else 0
+    yield from (f"block_us={block_us}", f"think_us={think_us}")
+
+
+def words_of(card: Path, tasks: dict[str, Any], found: list[dict[str, Any]]) -> Iterator[str]:
+    """Arguments of the program. `found`: what `steady bound` says of each task."""
+    numbers = load_device(card).values
+    for op in ("read", "write"):
+        base_ns, per_kib_ns = limit_ns(dict(numbers), op)
+        yield from (f"{op}_limit_ns={base_ns}", f"{op}_limit_per_kib_ns={per_kib_ns}")
+    yield from (f"{name}={value}" for name, value in numbers.items())
     knobs = tasks["k2"]
     yield from (f"{name}={knobs[name]}" for name in KNOBS if name in knobs)
     yield f"host_us={tasks['host']['command_us']}"
@@ -74,29 +102,65 @@ def words_of(card: Path, tasks: dict[str, Any]) -> Iterator[str]:
         yield f"bg_durable={int(background.get('durable', True))}"
         yield f"bg_flush_us={background.get('flush_distance_us_min', 0)}"
         yield f"bg_discard_kib={background.get('discard_kib', 0)}"
-    for task in tasks["task"]:
+    for task, bound in zip(tasks["task"], found, strict=True):
         yield "task"
         yield f"write={int(task['op'] == 'write')}"
         yield f"durable={int(task.get('durable', False))}"
         yield from (f"{key}={task[key]}" for key in TASK_KEYS if key in task)
+        if block_us := task.get("block_us", knobs.get("rt_block_us")):
+            io_ns = bound["io"]["bound_ns"] if bound["io"] else 50_000_000
+            yield from declared_words(dict(numbers), task, block_us, io_ns)
 
 
 def run(
-    work: Path, card: dict[str, Any], tasks: dict[str, Any], *, seed: int, trials: int = 20
+    work: Path,
+    card: dict[str, Any],
+    tasks: dict[str, Any],
+    *,
+    seed: int,
+    trials: int = 20,
+    more: tuple[str, ...] = (),
 ) -> list[Simulated]:
-    """Simulate a set, and return what each task took beside its bounds."""
+    """Simulate a set, and return what each task took next to its bounds. `more`: arguments for the
+    last task, which replace its own."""
     build()
     card_path, tasks_path = work / "card.toml", work / "tasks.toml"
     card_path.write_text(toml(card), encoding="utf-8")
     tasks_path.write_text(toml(tasks), encoding="utf-8")
-    words = [PROGRAM, f"load_seed={seed}", f"trials={trials}", *words_of(card_path, tasks)]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    found = bounds(card_path, tasks_path)
+    words = [*words_of(card_path, tasks, found), *more]
+    words = [f"load_seed={seed}", f"trials={trials}", *words]
+    done = subprocess.run([PROGRAM, *words], capture_output=True, text=True, check=True)
     seen = json.loads(done.stdout)["tasks"]
-    rows = zip(tasks["task"], bounds(card_path, tasks_path), seen, strict=True)
+    rows = zip(tasks["task"], found, seen, strict=True)
     return [
-        Simulated(tasks["name"], task, found, longest["job_ns_max"], longest["io_ns_max"])
-        for task, found, longest in rows
+        Simulated(
+            tasks["name"],
+            task,
+            bound,
+            longest["job_ns_max"],
+            longest["io_ns_max"],
+            longest["over"][0],
+        )
+        for task, bound, longest in rows
     ]
+
+
+def declared(card: dict[str, Any], tasks: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Return the set with its tasks declared, blocked for several times what 4 KiB can take."""
+    pick = random.Random(f"declared {tasks['name']} {seed}")
+
+    def least_ns(op: str) -> int:
+        cost = card[op]
+        once = (cost.get(f"{name}_ns", 0) for name in ("base", "jump", "slow", "jitter"))
+        return int(sum(once) + 4 * cost["per_kib_ns"])
+
+    block_us = 10 + max(least_ns("read"), least_ns("write")) // 1000
+    knobs = {"split_kib": 0, "rt_block_us": int(block_us * pick.choice((1.2, 2, 3, 4)))}
+    background = dict(tasks["background"])
+    background.pop("discard_kib", None)
+    host = tasks["host"] | {"kernel": KERNEL}
+    return tasks | {"k2": tasks["k2"] | knobs, "background": background, "host": host}
 
 
 def hostile_card(seed: int) -> dict[str, Any]:
@@ -139,7 +203,7 @@ def hostile_card(seed: int) -> dict[str, Any]:
 
 
 def hostile_set(card: dict[str, Any], seed: int) -> dict[str, Any]:
-    """Up to five tasks, some durable, some rare, beside any background."""
+    """Up to five tasks, some durable, some rare, next to any background."""
     pick = random.Random(f"hostile set {card['name']} {seed}")
     durable = pick.choice((1, 2)) if "cache" in card and pick.random() < 0.4 else 0
     knobs = {

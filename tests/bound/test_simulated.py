@@ -6,7 +6,7 @@ import statistics
 from pathlib import Path
 
 import pytest
-from simulated import Simulated, hostile_card, hostile_set, run
+from simulated import Simulated, declared, hostile_card, hostile_set, run
 from steady_lab.search.sets import durable_set, random_card, random_set
 from verdicts import SOURCES
 
@@ -56,3 +56,38 @@ def test_hostile_sets_keep_their_bounds(work: Path) -> None:
     assert not exceeding(seen)
     for term in ("flush_ns", "background_wait_ns"):
         assert any(task.exceeds(without=term) for task in seen), term
+
+
+def test_declared_sets_keep_their_bounds(work: Path) -> None:
+    seen = []
+    for number in range(SETS):
+        card = random_card(number // 3 + FIRST)
+        makes = durable_set if number % 3 == 2 and "cache" in card else random_set
+        tasks = declared(card, makes(card, number).tasks, number)
+        seen += run(work, card, tasks, seed=number + 1)
+    print(f"{SETS} sets, {sum(task.ratio is not None for task in seen)} tasks with a bound")
+    assert not exceeding(seen)
+    assert not [str(task) for task in seen if task.own_faults]
+    for term in ("blocking_ns", "higher_levels_ns"):
+        assert any(task.exceeds(without=term) for task in seen), term
+
+
+def test_declared_hostile_sets_keep_their_bounds(work: Path) -> None:
+    seen = []
+    for number in range(SETS):
+        card = hostile_card(number + FIRST)
+        tasks = declared(card, hostile_set(card, number), number)
+        seen += run(work, card, tasks, seed=number + 1, trials=HOSTILE_TRIALS)
+    assert not exceeding(seen)
+    assert not [str(task) for task in seen if task.own_faults]
+
+
+def test_a_policy_that_blocks_for_longer_than_stated_exceeds_a_bound(work: Path) -> None:
+    card = random_card(1)
+    task = {"name": "task", "op": "read", "kib": 64, "level": 0, "ios": 1, "cpu_us": 4}
+    tasks = random_set(card, 1).tasks | {"task": [task | {"period_us": 20_000, "jitter_us": 200}]}
+    tasks["k2"] |= {"inflight_max": 1, "background_wait_ms_max": 0}
+    stated = declared(card, tasks, 1)
+    assert not exceeding(run(work, card, stated, seed=1))
+    block_us = stated["k2"]["rt_block_us"] * 11 // 10
+    assert exceeding(run(work, card, stated, seed=1, more=(f"block_us={block_us}",)))

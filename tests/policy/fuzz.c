@@ -179,7 +179,8 @@ static void dispatch(void)
 		return;
 	*command = (struct command){K2_FLIGHT_NONE, op, bytes};
 	if (random_below(10))
-		command->flight = k2_lookahead_watch(&ahead, op, bytes, inflight, now_ns);
+		command->flight =
+			k2_lookahead_watch(&ahead, BACKGROUND_LEVEL, op, bytes, inflight, now_ns);
 	else
 		k2_lookahead_unwatched(&ahead);
 	inflight++;
@@ -194,7 +195,7 @@ static void end_command(bool given_back)
 	command = &commands[random_below(inflight)];
 	now_ns += given_back ? 0 : takes_ns(command->bytes);
 	if (command->flight != K2_FLIGHT_NONE && given_back)
-		k2_lookahead_cancel(&ahead, command->flight);
+		k2_lookahead_cancel(&ahead, command->flight, now_ns);
 	else if (command->flight != K2_FLIGHT_NONE)
 		k2_lookahead_done(&ahead, command->flight, now_ns);
 	*command = commands[--inflight];

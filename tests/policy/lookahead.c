@@ -251,8 +251,8 @@ static struct command *dispatch(uint32_t queue, bool write, uint64_t sector, uin
 		.end_ns = card_command(write, sector, decision.bytes, sim.now_ns),
 	};
 	if (decision.is_watched)
-		command->flight = k2_lookahead_watch(&sim.ahead, write, decision.bytes, inflight,
-						     sim.now_ns);
+		command->flight = k2_lookahead_watch(&sim.ahead, k2_guarded_level(queue), write,
+						     decision.bytes, inflight, sim.now_ns);
 	else
 		k2_lookahead_unwatched(&sim.ahead);
 	sim.policy.inflight[k2_policy_class(queue)]++;
@@ -480,7 +480,7 @@ static uint64_t learned_ns(bool waited)
 	uint32_t flight;
 
 	k2_lookahead_init(&ahead);
-	flight = k2_lookahead_watch(&ahead, 0, K2_PIECE_MIN, 0, S);
+	flight = k2_lookahead_watch(&ahead, K2_RT_LEVELS, 0, K2_PIECE_MIN, 0, S);
 	if (waited)
 		k2_lookahead_bypassed(&ahead, S + 4 * MS);
 	k2_lookahead_done(&ahead, flight, S + 5 * MS);

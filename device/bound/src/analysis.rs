@@ -14,6 +14,8 @@ use crate::tasks::{BackgroundOp, Task, TaskOp, TaskSet};
 
 /// Bounds that use each other are computed again at most so often; each time they are bounds.
 const ROUNDS_MAX: usize = 16;
+/// k2 cuts nothing smaller (`K2_PIECE_MIN`).
+const PIECE_KIB_MIN: u64 = 4;
 /// A window as long as this, or so many jobs in a row, is taken for one without end.
 const WINDOW_NS_MAX: u64 = 60_000_000_000;
 const JOBS_MAX: u64 = 10_000;
@@ -109,6 +111,8 @@ struct Load<'a> {
     whole: Vec<Work>,
     parts: Vec<Vec<Work>>,
     waits: Vec<u64>,
+    /// Of each task: what the device may get of one I/O at most, requests and their pieces.
+    commands: Vec<u64>,
     /// Commands of the background, those that take longest in some way.
     background: Vec<Work>,
     flush: Work,
@@ -116,18 +120,28 @@ struct Load<'a> {
     write_kib_max: u64,
     /// The longest time from a flush of the background to its end.
     flushed_ns: u64,
+    /// Of declared tasks.
+    declared: Option<Declared>,
+}
+
+/// What holds if k2 cuts what is below a declared task so that it blocks no request for longer.
+struct Declared {
+    /// Of each task, for how long lower levels block a request.
+    blocks_ns: Vec<u64>,
+    /// The last piece of a request, which starts when the window ends: at least so long.
+    last_ns: Vec<u64>,
 }
 
 impl<'a> Load<'a> {
     fn new(device: &'a Device, set: &'a TaskSet) -> Load<'a> {
-        let host_ns = set.host.command_us * 1_000;
-        let with_host = |work: Work| Work { ns: work.ns.saturating_add(host_ns), ..work };
+        let with_host = |work: Work| Work { ns: work.ns.saturating_add(host_ns(set)), ..work };
         let parts: Vec<Vec<Work>> = set
             .tasks
             .iter()
             .map(|task| {
                 let sizes = (0..task.parts(&set.k2)).map(|part| part_kib(task, set, part));
-                sizes.map(|kib| with_host(device.command(task_op(task), kib))).collect()
+                let piece_kib = cut_kib(device, set, task);
+                sizes.map(|kib| request(device, set, task_op(task), kib, piece_kib)).collect()
             })
             .collect();
         let flush = with_host(device.flush());
@@ -138,10 +152,24 @@ impl<'a> Load<'a> {
         let (whole, waits) = set.tasks.iter().zip(&parts).map(of_all).unzip();
         let background: Vec<Work> =
             background_commands(device, set).into_iter().map(with_host).collect();
-        let commands = parts.iter().flatten().chain(&background);
-        let write_kib_max = commands.map(|command| command.cached_kib).max().unwrap_or(0);
-        let mut load =
-            Load { device, set, whole, parts, waits, background, flush, write_kib_max, flushed_ns: 0 };
+        let all = parts.iter().flatten().chain(&background);
+        let write_kib_max = all.map(|command| device.cached_kib_max(command.cached_kib)).max();
+        let write_kib_max = write_kib_max.unwrap_or(0);
+        let commands = set.tasks.iter().map(|task| commands_of(device, set, task)).collect();
+        let declared = (set.k2.rt_block_us > 0).then(|| Declared::of(device, set, &parts));
+        let mut load = Load {
+            device,
+            set,
+            whole,
+            parts,
+            waits,
+            commands,
+            background,
+            flush,
+            write_kib_max,
+            flushed_ns: 0,
+            declared,
+        };
         load.flushed_ns = load.flushed_ns();
         load
     }
@@ -212,7 +240,8 @@ impl<'a> Load<'a> {
         let places = waits * self.blocking_max(index) as f64;
         let lower = self.lower_tasks(index);
         let lower = lower.flat_map(|other| self.parts[other].iter().map(move |part| (part, other)));
-        let mut blocking: Vec<(u64, f64)> = lower.map(|(part, other)| (part.ns, met(other))).collect();
+        let mut blocking: Vec<(u64, f64)> =
+            lower.map(|(part, other)| (part.ns, met(other))).collect();
         blocking.extend(self.background.iter().map(|command| (command.ns, places)));
         blocking.sort_unstable_by_key(|(ns, _)| std::cmp::Reverse(*ns));
         let mut left = places;
@@ -221,7 +250,10 @@ impl<'a> Load<'a> {
             left -= taken;
             sum + ns as f64 * taken
         });
-        (tasks_ns + blocking_ns) / period_ns
+        let blocks_ns = self.declared.as_ref().map_or(f64::INFINITY, |declared| {
+            declared.blocks_ns[index] as f64 * self.waits_blocked(index, 1) as f64 * waits
+        });
+        (tasks_ns + blocking_ns.min(blocks_ns)) / period_ns
     }
 
     /// The longest time that so many jobs of a task take, one right after the other, with what blocks
@@ -239,7 +271,10 @@ impl<'a> Load<'a> {
     }
 
     fn longest(&self, index: usize, window: &Window, found: &[Response]) -> Option<Terms> {
-        if self.blocking_max(index) > 1 || window.batches * self.waits[index] > 1 {
+        if self.declared.is_some()
+            || self.blocking_max(index) > 1
+            || window.batches * self.waits[index] > 1
+        {
             return self.window_with(index, window, None, found);
         }
         // Of one command each is looked at, since a short write may stall the flash.
@@ -265,8 +300,9 @@ impl<'a> Load<'a> {
     ) -> Option<Terms> {
         let task = &self.set.tasks[index];
         let waits = window.batches * self.waits[index];
-        let last_ns = match self.waits[index] {
-            1 => self.parts[index].last()?.ns,
+        let last_ns = match (self.waits[index], &self.declared) {
+            (1, Some(declared)) => declared.last_ns[index],
+            (1, None) => self.parts[index].last()?.ns,
             _ => self.flush.ns,
         };
         let own = self.whole[index] * window.ios;
@@ -275,8 +311,7 @@ impl<'a> Load<'a> {
         loop {
             let start_ns = total_ns.saturating_sub(last_ns);
             let same_level = self.same_level(index, waits, start_ns, found);
-            let blocking =
-                blocking.unwrap_or_else(|| self.blocking(index, waits, start_ns, found));
+            let blocking = blocking.unwrap_or_else(|| self.blocking(index, waits, start_ns, found));
             let higher = self.higher_levels(task.level, start_ns, found)?;
             let flush = self.flushes(start_ns);
             let forced = self.forced(start_ns);
@@ -341,11 +376,11 @@ impl<'a> Load<'a> {
 
     /// Commands of lower levels and of the background that the device may have when the task
     /// begins to wait. With room for several, one more may slip in between two requests of the same
-    /// batch.
+    /// batch, or between two pieces of a request.
     fn blocking_max(&self, index: usize) -> u64 {
         let inflight_max = self.set.k2.inflight_max;
-        let requests = self.set.tasks[index].at_once * self.parts[index].len() as u64;
-        if inflight_max > 1 { inflight_max + requests - 1 } else { 1 }
+        let commands = self.set.tasks[index].at_once * self.commands[index];
+        if inflight_max > 1 { inflight_max + commands - 1 } else { 1 }
     }
 
     /// What blocks the task in all its waits: the longest times and the largest writes together, of
@@ -357,7 +392,18 @@ impl<'a> Load<'a> {
             self.parts[other].iter().map(move |part| (part, ios))
         };
         let background = self.background.iter().map(|command| (command, places));
-        most_of(self.lower_tasks(index).flat_map(of_task).chain(background), places)
+        let most = most_of(self.lower_tasks(index).flat_map(of_task).chain(background), places);
+        let Some(declared) = &self.declared else { return most };
+        // Of each, only the end is in the way; but a stall may be there.
+        let blocks_ns = declared.blocks_ns[index].saturating_mul(self.waits_blocked(index, waits));
+        Work { ns: most.ns.min(blocks_ns), ..most }
+    }
+
+    /// How often a declared task can be blocked in so many waits: with several in flight, again
+    /// before each further command of a batch.
+    fn waits_blocked(&self, index: usize, waits: u64) -> u64 {
+        let slipped_in = self.blocking_max(index) - self.set.k2.inflight_max;
+        waits.saturating_mul(1 + slipped_in)
     }
 
     /// Requests of higher levels that come until the last request starts, and those of jobs that
@@ -393,6 +439,79 @@ impl<'a> Load<'a> {
     }
 }
 
+impl Declared {
+    fn of(device: &Device, set: &TaskSet, parts: &[Vec<Work>]) -> Declared {
+        let blocks_ns = |task: &Task| {
+            let ops = set.tasks.iter().filter(|other| other.level > task.level).map(task_op);
+            let background = set.background.as_ref().map_or(&[][..], |bg| match bg.op {
+                BackgroundOp::Read => &[Op::Read][..],
+                BackgroundOp::Write => &[Op::Write],
+                BackgroundOp::ReadWrite => &[Op::Read, Op::Write],
+            });
+            let least_ns = |op: Op| limit_ns(device, set, op, PIECE_KIB_MIN);
+            let least_ns = ops.chain(background.iter().copied()).map(least_ns).max().unwrap_or(0);
+            least_ns.max(task.block_us(&set.k2) * 1_000)
+        };
+        let last_ns = |(task, parts): (&Task, &Vec<Work>)| match cut_kib(device, set, task) {
+            None => parts.last().map_or(0, |part| part.ns),
+            Some(_) => device.command(task_op(task), 1).ns,
+        };
+        Declared {
+            blocks_ns: set.tasks.iter().map(blocks_ns).collect(),
+            last_ns: set.tasks.iter().zip(parts).map(last_ns).collect(),
+        }
+    }
+}
+
+fn host_ns(set: &TaskSet) -> u64 {
+    set.host.command_us * 1_000
+}
+
+/// k2's limit of a command's time.
+fn limit_ns(device: &Device, set: &TaskSet, op: Op, kib: u64) -> u64 {
+    let (base_ns, per_kib_ns) = device.limit(op);
+    base_ns + host_ns(set) + kib * per_kib_ns
+}
+
+/// The least that a request of a task is cut into, but for the last piece; None: it is not cut, as
+/// no declared task is above it.
+fn cut_kib(device: &Device, set: &TaskSet, task: &Task) -> Option<u64> {
+    if set.k2.rt_block_us == 0 {
+        return None;
+    }
+    let above = set.tasks.iter().filter(|other| other.level < task.level);
+    let block_us = above.map(|other| other.block_us(&set.k2)).min()?;
+    let (base_ns, per_kib_ns) = device.limit(task_op(task));
+    let room_ns = (block_us * 1_000).saturating_sub(base_ns + host_ns(set));
+    let kib = room_ns / per_kib_ns.max(1);
+    Some((kib - kib % PIECE_KIB_MIN).max(PIECE_KIB_MIN))
+}
+
+fn commands_of(device: &Device, set: &TaskSet, task: &Task) -> u64 {
+    let piece_kib = cut_kib(device, set, task).unwrap_or(u64::MAX);
+    (0..task.parts(&set.k2)).map(|part| part_kib(task, set, part).div_ceil(piece_kib)).sum()
+}
+
+/// A request, in pieces of `piece_kib` at least. Small pieces may go into the cache where the whole
+/// would not, and large ones past it.
+fn request(device: &Device, set: &TaskSet, op: Op, kib: u64, piece_kib: Option<u64>) -> Work {
+    let pieces = piece_kib.map_or(1, |piece_kib| kib.div_ceil(piece_kib));
+    let whole = device.command(op, kib);
+    if pieces == 1 {
+        return Work { ns: whole.ns.saturating_add(host_ns(set)), ..whole };
+    }
+    let (base_ns, per_kib_ns) = device.limit(op);
+    let ns = pieces * (base_ns + host_ns(set)) + kib * per_kib_ns;
+    let is_cached = op == Op::Write && device.has_cache();
+    Work {
+        ns,
+        written_kib: if op == Op::Read { 0 } else { kib },
+        cached_kib: if is_cached { kib } else { 0 },
+        cached_writes: if is_cached { pieces } else { 0 },
+        flushes: 0,
+    }
+}
+
 /// I/Os of a task that are looked at together, the batches that they are submitted in, and how long
 /// they take at least.
 struct Window {
@@ -401,7 +520,7 @@ struct Window {
     from_ns: u64,
 }
 
-/// The most that `places` commands can take of each: of time, of what is written, and so on. Of
+/// The most that `places` commands can take of each: of time, of KiB written, and so on. Of
 /// each command there are so many.
 fn most_of<'a>(commands: impl Iterator<Item = (&'a Work, u64)>, places: u64) -> Work {
     let commands: Vec<(&Work, u64)> = commands.collect();
@@ -443,7 +562,7 @@ fn task_op(task: &Task) -> Op {
 }
 
 /// A background request may be of any size up to its largest. A write that goes into the cache
-/// may be worse than a larger one, which goes past it.
+/// may be worse than a larger one, which bypasses it.
 fn background_commands(device: &Device, set: &TaskSet) -> Vec<Work> {
     let Some(background) = &set.background else { return Vec::new() };
     let kib = piece_kib(set);

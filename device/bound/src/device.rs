@@ -367,6 +367,19 @@ impl Device {
         }
     }
 
+    /// No command of up to any size takes longer, wherever it ends, but for stalls: base, and per
+    /// KiB, in ns. k2 is told this for declared tasks.
+    pub fn limit(&self, op: Op) -> (u64, u64) {
+        let flash_op = if op == Op::Write { Op::DurableWrite } else { op };
+        let base_ns = self.command(flash_op, 0).ns;
+        let per_kib_ns = self.command(flash_op, 1).ns - base_ns;
+        if op != Op::Write || !self.has_cache() {
+            return (base_ns, per_kib_ns);
+        }
+        let cached_ns = self.cache.per_kib_ns + self.card.bus_per_kib_ns;
+        (base_ns.max(self.cache.base_ns + self.card.status_ns), per_kib_ns.max(cached_ns))
+    }
+
     /// What k2's look-ahead is told of such a command on the flash, in ns: how long it takes if nothing delays it, and
     /// what it takes longer at most but for pauses. `None`: it was not measured.
     pub fn model_ns(&self, op: Op, kib: u64) -> Option<(u64, u64)> {
@@ -417,8 +430,8 @@ impl Device {
         sharing.min(pairs.saturating_mul(2).saturating_add(1))
     }
 
-    /// How often the cache is written back because it is full, and how much is written back in all. No more than it
-    /// held, and what it took since.
+    /// How often the cache is written back because it is full, and how much is written back in all: no more than it
+    /// held and took since.
     fn written_back(&self, work: Work, around: &Around) -> (u64, u64) {
         if !around.cache_is_used {
             return (0, 0);

@@ -44,6 +44,9 @@ pub struct K2 {
     /// 0: background is not split.
     #[serde(default, deserialize_with = "bounded::<_, 0, KIB_MAX>")]
     pub split_kib: u64,
+    /// Tasks are declared, and lower levels may block one of their requests for so long; 0: they are not.
+    #[serde(default, deserialize_with = "bounded::<_, 0, 1_000_000>")]
+    pub rt_block_us: u64,
     /// 0: background waits for real-time however long that takes.
     #[serde(default, deserialize_with = "bounded::<_, 0, 60_000>")]
     pub background_wait_ms_max: u64,
@@ -132,6 +135,9 @@ pub struct Task {
     pub cpu_us: Option<u64>,
     /// The kernel's name of its thread, by which a trace tells what it computes; None: the task's name.
     thread: Option<String>,
+    /// Declared: lower levels may block a request of it for so long; None: `rt_block_us`.
+    #[serde(default, deserialize_with = "block_us")]
+    block_us: Option<u64>,
     /// With O_DSYNC.
     #[serde(default)]
     pub durable: bool,
@@ -159,7 +165,16 @@ fn cpu_us<'de, D: Deserializer<'de>>(de: D) -> Result<Option<u64>, D::Error> {
     bounded::<D, 0, MINUTE_US>(de).map(Some)
 }
 
+fn block_us<'de, D: Deserializer<'de>>(de: D) -> Result<Option<u64>, D::Error> {
+    bounded::<D, 1, 1_000_000>(de).map(Some)
+}
+
 impl Task {
+    /// Of a declared task.
+    pub fn block_us(&self, k2: &K2) -> u64 {
+        self.block_us.unwrap_or(k2.rt_block_us)
+    }
+
     pub fn cpu_us(&self) -> u64 {
         self.cpu_us.unwrap_or(0)
     }
@@ -234,14 +249,38 @@ impl TaskSet {
             check_task(task)?;
         }
         check_name("the task set", &self.name)?;
+        self.check_declared()?;
         self.check_tags()
+    }
+
+    fn check_declared(&self) -> Result<(), BoundError> {
+        let fail = |text: String| Err(BoundError(text));
+        let rt_block_us = self.k2.rt_block_us;
+        if rt_block_us == 0 {
+            let stated = self.tasks.iter().find(|task| task.block_us.is_some());
+            return stated.map_or(Ok(()), |task| {
+                fail(format!("task {}: block_us: needs rt_block_us in [k2]", task.name))
+            });
+        }
+        if self.k2.split_kib > 0 {
+            let split_kib = self.k2.split_kib;
+            return fail(format!(
+                "rt_block_us = {rt_block_us}, split_kib = {split_kib}: only one of them"
+            ));
+        }
+        let discard_kib = self.background.as_ref().map_or(0, |background| background.discard_kib);
+        if discard_kib > 0 {
+            return fail(format!(
+                "discard_kib = {discard_kib}: no bound is known with rt_block_us, as k2 does not split discards"
+            ));
+        }
+        Ok(())
     }
 
     /// A real-time request that finds no tag waits for one of the background's to end, which is
     /// not what the analysis counts.
     fn check_tags(&self) -> Result<(), BoundError> {
-        let needed: u64 =
-            self.tasks.iter().map(|task| task.at_once * task.parts(&self.k2)).sum();
+        let needed: u64 = self.tasks.iter().map(|task| task.at_once * task.parts(&self.k2)).sum();
         if self.background.is_some() && needed > self.k2.tags_kept() {
             return Err(BoundError(format!(
                 "nr_requests = {}: keeps {} tags for real-time, and the tasks may need {needed} at \

@@ -73,6 +73,11 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         None => set.check_cpu_stated().map_err(Into::into).map(|()| Vec::new()),
     };
     let mut cpu = cpu.map_err(Failure::with(Status::Usage))?.into_iter();
+    if set.k2.rt_block_us > 0 {
+        eprintln!(
+            "steady: rt_block_us: this version of k2 takes no declared tasks, only its policy does"
+        );
+    }
     let found = responses(&device, &set);
     let rows: Vec<Row> = set
         .tasks

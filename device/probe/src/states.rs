@@ -22,10 +22,10 @@ pub struct States {
     pub slow_ns: f64,
     pub slow_period_ns: f64,
     pub slow_length_ns: f64,
-    /// The usual pause, and what is written from one to the next on average;
+    /// The usual pause, and the mean distance of two in KiB written;
     pub pause_ns: f64,
     pub pause_kib: f64,
-    /// the longest, and the least that was written between two.
+    /// the longest pause, and the least distance.
     pub pause_ns_max: f64,
     pub pause_kib_min: u64,
 }
@@ -54,7 +54,8 @@ pub fn find(samples: &[Sample], off_ns: &[f64], shortest_ns: f64, writes: bool) 
         if pauses.len() >= EVENTS_MIN {
             states.pause_ns = median(pauses);
             let least_ns = 0.5 * states.pause_ns + states.slow_ns;
-            let paused: Vec<usize> = (0..off_ns.len()).filter(|at| off_ns[*at] > least_ns).collect();
+            let paused: Vec<usize> =
+                (0..off_ns.len()).filter(|at| off_ns[*at] > least_ns).collect();
             let written_kib: u64 = samples.iter().map(|sample| sample.kib).sum();
             states.pause_kib = written_kib as f64 / paused.len().max(1) as f64;
             states.pause_ns_max = paused.iter().fold(0.0, |most: f64, at| most.max(off_ns[*at]));
@@ -67,9 +68,8 @@ pub fn find(samples: &[Sample], off_ns: &[f64], shortest_ns: f64, writes: bool) 
 /// The least that is written between two of these samples, which come in order, neither included:
 /// each may have paused at its beginning or its end.
 fn kib_between_min(samples: &[Sample], paused: &[usize]) -> u64 {
-    let between = |pair: &[usize]| {
-        samples[pair[0] + 1..pair[1]].iter().map(|sample| sample.kib).sum::<u64>()
-    };
+    let between =
+        |pair: &[usize]| samples[pair[0] + 1..pair[1]].iter().map(|sample| sample.kib).sum::<u64>();
     paused.windows(2).map(between).min().unwrap_or(0)
 }
 

@@ -23,7 +23,9 @@ static void unmark(const void *base, size_t size)
 }
 #else
 /* tests/bench/debug_checks.py builds debug kernels without KASAN. */
-static void unmark(const void *base, size_t size) {}
+static void unmark(const void *base, size_t size)
+{
+}
 #endif
 
 #ifdef for_each_mod_mem_type

@@ -88,7 +88,7 @@ fn background_that_has_waited_goes_first() {
 }
 
 #[test]
-fn a_flush_goes_past_k2() {
+fn a_flush_bypasses_k2() {
     let flush = "flush = { base_ns = 700_000 }";
     let bound_us = |distance_us: u64| {
         let flushes = format!("flush_distance_us_min = {distance_us}");
@@ -139,14 +139,15 @@ fn a_write_that_the_cache_takes_may_block_longer_than_a_larger_one() {
 #[test]
 fn writes_larger_than_the_cache_do_not_keep_it_from_filling() {
     let more = "cache = { kib = 64, base_ns = 20_000, per_kib_ns = 1_000 }";
-    let large = ONE.replace("\"a\"", "\"large\"").replace("kib = 4\nlevel = 0", "kib = 128\nlevel = 1");
+    let large =
+        ONE.replace("\"a\"", "\"large\"").replace("kib = 4\nlevel = 0", "kib = 128\nlevel = 1");
     let large = large.replace("\"read\"", "\"write\"");
     let small = ONE.replace("\"read\"", "\"write\"").replace("kib = 4", "kib = 32\nios = 5");
     let stalls = |text: &str| {
         let terms = found(&card(more), &tasks(text))[0].job.unwrap();
         terms.stalls / 1_000
     };
-    // 160 KiB, 32 at a time: full at most five times. The large write goes past the cache.
+    // 160 KiB, 32 at a time: full at most five times. The large write bypasses the cache.
     assert_eq!(stalls(&small), 5 * 200 + (64 + 160) * 8);
     assert_eq!(stalls(&format!("{small}{large}")), stalls(&small));
 }

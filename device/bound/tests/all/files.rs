@@ -93,7 +93,9 @@ fn a_durable_background_needs_a_kernel_that_shows_its_writes_to_k2() {
         error.err().map(|error| error.to_string()).unwrap_or_default()
     };
     assert!(check("").contains("durable = true: depends on the kernel, state host.kernel"));
-    assert!(check("host = { kernel = \"6.1.0-50-amd64\" }").contains("its writes with FUA bypass k2"));
+    assert!(
+        check("host = { kernel = \"6.1.0-50-amd64\" }").contains("its writes with FUA bypass k2")
+    );
     assert_eq!(check("host = { kernel = \"6.12\" }"), "");
 }
 

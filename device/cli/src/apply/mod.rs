@@ -108,6 +108,12 @@ fn settings(arguments: &Arguments) -> Result<Option<(Knobs, Levels)>, Failure> {
     let Some(tasks) = &arguments.tasks else { return Err(usage(anyhow!("tasks are needed"))) };
     let set = read(tasks, TaskSet::parse).map_err(Failure::with(Status::Usage))?;
     times.check(&set).map_err(Failure::with(Status::Usage))?;
+    if set.k2.rt_block_us > 0 {
+        return Err(usage(anyhow!(
+            "{}: rt_block_us: this version of k2 takes no declared tasks (use split_kib)",
+            tasks.display()
+        )));
+    }
     let levels = levels(&set).map_err(Failure::with(Status::Usage))?;
     if let Some(text) = missed(&times, &set) {
         eprintln!("steady: {text}; `steady bound` shows why. Nothing was changed");

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+#include "k2_declared.h"
+
+#define KIB 1024U
+/* A command that a request which k2 was not shown may have delayed is not due at any time. */
+#define NOT_DUE (~0ULL)
+
+static u64 since_ns(u64 now_ns, u64 then_ns)
+{
+	return now_ns > then_ns ? now_ns - then_ns : 0;
+}
+
+static u64 min_u64(u64 a, u64 b)
+{
+	return a < b ? a : b;
+}
+
+/* Tasks. */
+
+u32 k2_declared_add(struct k2_declared *declared, const struct k2_declaration *stated)
+{
+	u32 number;
+
+	for (number = 0; number < K2_DECLARED_MAX; number++)
+		if (!declared->task[number].is_used)
+			break;
+	if (number == K2_DECLARED_MAX)
+		return K2_DECLARED_NONE;
+	declared->task[number] = (struct k2_declared_task){.stated = *stated, .is_used = true};
+	if (declared->used <= number)
+		declared->used = number + 1;
+	return number;
+}
+
+void k2_declared_remove(struct k2_declared *declared, u32 number)
+{
+	declared->task[number].is_used = false;
+	while (declared->used && !declared->task[declared->used - 1].is_used)
+		declared->used--;
+}
+
+bool k2_declared_guards(const struct k2_declared *declared, u32 level)
+{
+	u32 i;
+
+	for (i = 0; i < declared->used; i++)
+		if (declared->task[i].is_used && declared->task[i].stated.level < level)
+			return true;
+	return false;
+}
+
+/* From the first request of a job to that of the next. */
+static u64 least_ns(const struct k2_declaration *stated)
+{
+	return since_ns(stated->period_ns, 2 * stated->jitter_ns);
+}
+
+static bool is_quiet(const struct k2_declared_task *task, u64 now_ns)
+{
+	if (task->outstanding)
+		return false;
+	if (task->stated.exact)
+		return task->ended >= task->stated.exact;
+	return since_ns(now_ns, task->end_ns) > task->stated.think_ns;
+}
+
+static void begin_job(struct k2_declared_task *task, u64 now_ns)
+{
+	const struct k2_declaration *stated = &task->stated;
+	u64 gap_ns = since_ns(now_ns, task->first_ns);
+
+	task->is_trusted = true;
+	if (task->has_job && gap_ns < least_ns(stated)) {
+		task->early++;
+		task->is_trusted = false;
+		task->fault = K2_CAUSE_EARLY;
+	} else if (task->has_job && !stated->is_sporadic &&
+		   gap_ns > stated->period_ns + 2 * stated->jitter_ns) {
+		task->late++;
+		task->is_trusted = false;
+		task->fault = K2_CAUSE_LATE;
+	}
+	task->has_job = true;
+	task->jobs++;
+	task->ended = 0;
+	task->first_ns = now_ns;
+}
+
+/* Waits for the commands of lower levels that the device has. */
+static void begin_wait(const struct k2_declared *declared, struct k2_declared_task *task,
+		       u64 now_ns)
+{
+	u32 left;
+
+	task->waits_since_ns = now_ns;
+	task->has_overrun = false;
+	task->has_bypass = false;
+	for (left = declared->flights; left; left &= left - 1) {
+		u32 flight = (u32)__builtin_ctz(left);
+
+		if (declared->flight[flight].level <= task->stated.level)
+			continue;
+		task->waits_for |= 1U << flight;
+		task->has_bypass |= declared->flight[flight].due_ns == NOT_DUE;
+	}
+	task->has_forced = declared->forced_flights & task->waits_for;
+}
+
+void k2_declared_arrival(struct k2_declared *declared, u32 number, u64 now_ns)
+{
+	struct k2_declared_task *task = &declared->task[number];
+
+	if (!task->has_job || is_quiet(task, now_ns))
+		begin_job(task, now_ns);
+	task->outstanding++;
+	if (!task->waits_for)
+		begin_wait(declared, task, now_ns);
+}
+
+void k2_declared_end(struct k2_declared *declared, u32 number, u64 now_ns)
+{
+	struct k2_declared_task *task = &declared->task[number];
+
+	if (task->outstanding)
+		task->outstanding--;
+	task->ended++;
+	task->end_ns = now_ns;
+}
+
+u64 k2_declared_away_ns(const struct k2_declared_task *task, u64 now_ns)
+{
+	if (!task->has_job || !task->is_trusted || !is_quiet(task, now_ns))
+		return 0;
+	return since_ns(task->first_ns + least_ns(&task->stated), now_ns);
+}
+
+static enum k2_cause cause_of(const struct k2_declared_task *task)
+{
+	if (task->has_bypass)
+		return K2_CAUSE_BYPASS;
+	if (task->has_forced)
+		return K2_CAUSE_FORCED;
+	if (task->has_overrun)
+		return K2_CAUSE_DEVICE;
+	return task->is_trusted ? K2_CAUSE_POLICY : task->fault;
+}
+
+static void waited_for(struct k2_declared_task *task, u32 flight, bool has_overrun, u64 now_ns)
+{
+	u64 waited_ns;
+
+	if (!(task->waits_for & (1U << flight)))
+		return;
+	task->waits_for &= ~(1U << flight);
+	task->has_overrun |= has_overrun;
+	if (task->waits_for)
+		return;
+	waited_ns = since_ns(now_ns, task->waits_since_ns);
+	if (waited_ns > task->waited_ns_max)
+		task->waited_ns_max = waited_ns;
+	if (waited_ns > task->stated.block_ns)
+		task->waited_over[cause_of(task)]++;
+}
+
+void k2_declared_bypassed(struct k2_declared *declared)
+{
+	u32 i;
+
+	for (i = 0; i < declared->used; i++)
+		declared->task[i].has_bypass = true;
+	/* What the device has now may have waited for it. */
+	for (i = 0; i < K2_DECLARED_FLIGHTS; i++)
+		declared->flight[i].due_ns = NOT_DUE;
+}
+
+/* The device. */
+
+bool k2_declared_set_limit(struct k2_declared *declared, u32 op, u32 base_ns, u32 per_kib_ns)
+{
+	if (op >= K2_DEVICE_OPS || !base_ns)
+		return false;
+	declared->limit[op] = (struct k2_limit){base_ns, per_kib_ns};
+	return true;
+}
+
+u64 k2_declared_limit_ns(const struct k2_declared *declared, u32 op, u32 bytes)
+{
+	const struct k2_limit *limit = &declared->limit[op];
+
+	return limit->base_ns + (u64)limit->per_kib_ns * ((bytes + KIB - 1) / KIB);
+}
+
+/* What the device has still to do, at most. With several, the first is not known: the shortest. */
+static u64 work_left_ns(const struct k2_declared *declared, u64 now_ns)
+{
+	u64 worked_ns = since_ns(now_ns, declared->work_since_ns);
+	u32 left;
+
+	for (left = declared->flights; left; left &= left - 1)
+		worked_ns = min_u64(worked_ns, declared->flight[__builtin_ctz(left)].limit_ns);
+	return declared->flights ? declared->work_ns - worked_ns : 0;
+}
+
+/* For how long the device may have work below some level, for all tasks before it, */
+struct room {
+	u64 now_ns;
+	u64 least_ns; /* at any time */
+	u64 quiet_ns; /* when the room grows, if only tasks that think keep it small; 0: not so */
+};
+
+/* When a task that has nothing outstanding is quiet; 0: that does not help, or it is. */
+static u64 quiet_at_ns(const struct k2_declared_task *task, u64 now_ns)
+{
+	if (task->outstanding || !task->is_trusted || !task->has_job || is_quiet(task, now_ns))
+		return 0;
+	return task->end_ns + task->stated.think_ns + 1;
+}
+
+static struct room find_room(const struct k2_declared *declared, u32 level, u64 now_ns)
+{
+	struct room room = {~0ULL, ~0ULL, 0};
+	bool will_grow = true;
+	u32 i;
+
+	for (i = 0; i < declared->used; i++) {
+		const struct k2_declared_task *task = &declared->task[i];
+		u64 away_ns, quiet_ns;
+
+		if (!task->is_used || task->stated.level >= level)
+			continue;
+		away_ns = k2_declared_away_ns(task, now_ns);
+		quiet_ns = away_ns ? 0 : quiet_at_ns(task, now_ns);
+		room.now_ns = min_u64(room.now_ns, away_ns + task->stated.block_ns);
+		room.least_ns = min_u64(room.least_ns, task->stated.block_ns);
+		will_grow &= away_ns || quiet_ns;
+		if (quiet_ns > room.quiet_ns)
+			room.quiet_ns = quiet_ns;
+	}
+	if (!will_grow)
+		room.quiet_ns = 0;
+	return room;
+}
+
+/* The largest part, in whole blocks, that ends within @room_ns; 0: none does. */
+static u32 largest_bytes(const struct k2_declared *declared, const struct k2_declared_offer *offer,
+			 u64 room_ns)
+{
+	const struct k2_limit *limit = &declared->limit[offer->op];
+	u64 kib;
+
+	if (room_ns < limit->base_ns)
+		return 0;
+	if (k2_declared_limit_ns(declared, offer->op, offer->bytes) <= room_ns)
+		return offer->bytes;
+	/* More than a request can have is not asked for: the quotient fits. */
+	kib = k2_div(room_ns - limit->base_ns, limit->per_kib_ns);
+	return (u32)(kib * KIB) - (u32)(kib * KIB) % offer->block_bytes;
+}
+
+/* It waits until it fits, but not for ever. */
+static u32 fit_whole(struct k2_declared *declared, const struct k2_declared_offer *offer,
+		     u64 room_ns, u64 now_ns, u64 *hold_until_ns)
+{
+	bool fits = offer->is_timed &&
+		    k2_declared_limit_ns(declared, offer->op, offer->bytes) <= room_ns;
+	bool has_waited = declared->held_since_ns &&
+			  now_ns - declared->held_since_ns >= K2_DECLARED_HOLD_NS;
+
+	if (!fits && !(has_waited && !declared->flights)) {
+		if (!declared->held_since_ns)
+			declared->held_since_ns = now_ns;
+		*hold_until_ns = declared->flights ? 0
+						   : declared->held_since_ns + K2_DECLARED_HOLD_NS;
+		return 0;
+	}
+	declared->forced += !fits;
+	declared->held_since_ns = 0;
+	return offer->bytes;
+}
+
+/* Nothing smaller is dispatched: what always fits, or a block. */
+static u32 least_bytes(const struct k2_declared *declared, const struct k2_declared_offer *offer,
+		       u64 least_room_ns)
+{
+	u32 bytes = largest_bytes(declared, offer, least_room_ns);
+
+	if (!bytes)
+		bytes = offer->block_bytes;
+	return bytes < offer->bytes ? bytes : offer->bytes;
+}
+
+u32 k2_declared_fit(struct k2_declared *declared, const struct k2_declared_offer *offer, u64 now_ns,
+		    u64 *hold_until_ns)
+{
+	struct room room = find_room(declared, offer->level, now_ns);
+	u64 room_ns = since_ns(room.now_ns, work_left_ns(declared, now_ns));
+	u32 bytes, least;
+
+	*hold_until_ns = 0;
+	if (!offer->may_split)
+		return fit_whole(declared, offer, room_ns, now_ns, hold_until_ns);
+	bytes = largest_bytes(declared, offer, room_ns);
+	least = least_bytes(declared, offer, room.least_ns);
+	if (bytes < least) {
+		if (declared->flights && !offer->is_forced)
+			return 0;
+		declared->is_forced = declared->flights;
+		bytes = least;
+	}
+	/* Soon the piece may be larger: sooner than this one would end. */
+	if (bytes < offer->bytes && !declared->flights && offer->may_wait && room.quiet_ns &&
+	    room.quiet_ns - now_ns < k2_declared_limit_ns(declared, offer->op, bytes)) {
+		*hold_until_ns = room.quiet_ns;
+		return 0;
+	}
+	return bytes;
+}
+
+void k2_declared_dispatch(struct k2_declared *declared, u32 flight, u32 level, u32 op, u32 bytes,
+			  u64 now_ns)
+{
+	u64 left_ns = work_left_ns(declared, now_ns);
+	u64 limit_ns = k2_declared_limit_ns(declared, op, bytes);
+
+	if (!declared->flights)
+		declared->work_since_ns = now_ns;
+	declared->flight[flight] =
+		(struct k2_declared_flight){level, limit_ns, now_ns + left_ns + limit_ns};
+	declared->flights |= 1U << flight;
+	if (declared->is_forced)
+		declared->forced_flights |= 1U << flight;
+	declared->is_forced = false;
+	declared->work_ns += limit_ns;
+}
+
+void k2_declared_done(struct k2_declared *declared, u32 flight, u64 now_ns)
+{
+	const struct k2_declared_flight *there = &declared->flight[flight];
+	u64 overrun_ns = since_ns(now_ns, there->due_ns);
+	u32 i;
+
+	if (!(declared->flights & (1U << flight)))
+		return;
+	declared->flights &= ~(1U << flight);
+	declared->forced_flights &= ~(1U << flight);
+	declared->work_ns -= there->limit_ns;
+	declared->work_since_ns = now_ns;
+	declared->overruns += overrun_ns > 0;
+	if (overrun_ns > declared->overrun_ns_max)
+		declared->overrun_ns_max = overrun_ns;
+	for (i = 0; i < declared->used; i++)
+		waited_for(&declared->task[i], flight, overrun_ns > 0, now_ns);
+}

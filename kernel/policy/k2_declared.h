@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Declared tasks: the time of the next real-time request is stated, not learned, and so are limits
+ * of the device's times. The wait for requests of lower levels then has a proved bound
+ * (docs/reference/bound.md).
+ *
+ * A task is an owner that begins jobs at least period - 2 jitter apart. A job begins with a request
+ * that finds nothing of its owner outstanding, more than think after the last end; the owner is
+ * quiet again think after all has ended. Counting the requests of a job instead would not do: one
+ * short job would shift all later ones.
+ *
+ * The rule. At each dispatch of a request below the task's level, the device may have work for no
+ * longer than until the task's next job can begin, plus block. Until then is 0 unless the task is
+ * quiet, and after a job that came before its time or after it, for the next may be anywhere.
+ *
+ * Every request of a task that waits longer than block for lower levels has a cause, and exactly
+ * one counter has it (enum k2_cause).
+ *
+ * Pure C: no allocation, no lock, no clock. The caller serialises all calls.
+ */
+#ifndef K2_DECLARED_H
+#define K2_DECLARED_H
+
+#include "k2_device.h"
+
+#define K2_DECLARED_MAX	    32
+#define K2_DECLARED_FLIGHTS 32
+#define K2_DECLARED_NONE    K2_DECLARED_MAX
+/* A request that may not be split waits no longer until it fits. */
+#define K2_DECLARED_HOLD_NS 100000000ULL
+
+/* What a task states. */
+struct k2_declaration {
+	u32 level;
+	u64 period_ns; /* from one job to the next; if is_sporadic, at least */
+	u64 jitter_ns; /* a job's first request comes up to so much before or after its place */
+	u64 think_ns; /* the longest time without a request outstanding inside a job */
+	u64 block_ns; /* lower levels may keep a request waiting for so long */
+	u32 exact; /* each job has exactly so many requests; 0: not stated */
+	bool is_sporadic;
+};
+
+/* Why a request waited longer than stated. */
+enum k2_cause {
+	K2_CAUSE_POLICY, /* it should not have: k2's fault */
+	K2_CAUSE_DEVICE, /* a command took longer than the limit of its time */
+	K2_CAUSE_EARLY, /* the job came before its time */
+	K2_CAUSE_LATE, /* the job before it came after its time */
+	K2_CAUSE_BYPASS, /* a request that k2 is not shown was with the device */
+	K2_CAUSE_FORCED, /* background that had waited for background_wait_ms_max */
+	K2_CAUSES
+};
+
+struct k2_declared_task {
+	struct k2_declaration stated;
+	bool is_used;
+	bool has_job; /* one has begun since it was declared */
+	bool is_trusted; /* the last job came in its time */
+	enum k2_cause fault; /* of the job, if it is not trusted */
+	u32 outstanding;
+	u32 ended; /* of this job */
+	u64 first_ns; /* this job's first request came */
+	u64 end_ns; /* its last request ended */
+	/* One wait at a time: for the commands of lower levels that the device has, a bit each. */
+	u32 waits_for;
+	u64 waits_since_ns;
+	bool has_overrun; /* one of them took longer than its limit */
+	bool has_bypass; /* a request that k2 was not shown was with the device */
+	bool has_forced; /* as was background that had waited for too long */
+	/* Totals. */
+	u64 jobs, early, late;
+	u64 waited_ns_max;
+	u64 waited_over[K2_CAUSES]; /* longer than stated */
+};
+
+/* The longest that a command takes, but for stalls. */
+struct k2_limit {
+	u32 base_ns; /* 0: not known */
+	u32 per_kib_ns;
+};
+
+/* A command with the device. */
+struct k2_declared_flight {
+	u32 level; /* K2_RT_LEVELS: background */
+	u64 limit_ns; /* of its time */
+	u64 due_ns; /* with that of those before it, it ends by then */
+};
+
+struct k2_declared {
+	struct k2_declared_task task[K2_DECLARED_MAX];
+	u32 used; /* all tasks are below */
+	struct k2_limit limit[K2_DEVICE_OPS];
+	/* What the device has of k2. */
+	struct k2_declared_flight flight[K2_DECLARED_FLIGHTS];
+	u32 flights; /* one bit for each in use */
+	u32 forced_flights; /* and for each that went though it did not fit */
+	bool is_forced; /* the next one is */
+	u64 work_ns; /* the sum of their limits */
+	u64 work_since_ns; /* since when the device works on the first of them */
+	u64 overruns; /* commands that took longer than their limit */
+	u64 overrun_ns_max; /* by so much */
+	/* A request that may not be split waits until it fits since then; 0: there is none. */
+	u64 held_since_ns;
+	u64 forced; /* such requests that have waited for K2_DECLARED_HOLD_NS */
+};
+
+/* K2_DECLARED_NONE: there are too many, or the device's limits are not known. */
+u32 k2_declared_add(struct k2_declared *declared, const struct k2_declaration *stated);
+void k2_declared_remove(struct k2_declared *declared, u32 number);
+
+/* False: not a time that a command can have, nothing was changed. */
+bool k2_declared_set_limit(struct k2_declared *declared, u32 op, u32 base_ns, u32 per_kib_ns);
+u64 k2_declared_limit_ns(const struct k2_declared *declared, u32 op, u32 bytes);
+
+/* Is there a task of a level before @level? */
+bool k2_declared_guards(const struct k2_declared *declared, u32 level);
+
+/* A request of task @number arrives, has ended. */
+void k2_declared_arrival(struct k2_declared *declared, u32 number, u64 now_ns);
+void k2_declared_end(struct k2_declared *declared, u32 number, u64 now_ns);
+
+/* For how long from now no request of the task comes, if it keeps what it stated. */
+u64 k2_declared_away_ns(const struct k2_declared_task *task, u64 now_ns);
+
+/* A request that is to go to the device. */
+struct k2_declared_offer {
+	u32 level; /* K2_RT_LEVELS: background */
+	u32 op;
+	u32 bytes;
+	u32 block_bytes;
+	bool may_split;
+	bool is_timed; /* the limit of its time is known */
+	/* Of background: nothing real-time is queued, so the device may be left idle; */
+	bool may_wait;
+	bool is_forced; /* it goes before real-time that is queued */
+};
+
+/*
+ * How much of it may go now, in whole blocks; 0: nothing before a command has ended, or before
+ * @hold_until_ns, if that is not 0. No piece but the last is smaller than what always fits, which
+ * is one block at least: so the number of pieces has a bound.
+ */
+u32 k2_declared_fit(struct k2_declared *declared, const struct k2_declared_offer *offer, u64 now_ns,
+		    u64 *hold_until_ns);
+
+/*
+ * Flight @flight, below K2_DECLARED_FLIGHTS and not in use, goes to the device; has ended; came
+ * back, or is not known to have ended in its time.
+ */
+void k2_declared_dispatch(struct k2_declared *declared, u32 flight, u32 level, u32 op, u32 bytes,
+			  u64 now_ns);
+void k2_declared_done(struct k2_declared *declared, u32 flight, u64 now_ns);
+/* A request that k2 was not shown has ended: waits of now have it as their cause. */
+void k2_declared_bypassed(struct k2_declared *declared);
+
+#endif /* K2_DECLARED_H */

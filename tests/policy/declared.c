@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* Declared tasks, on a device where a read takes 200 us + 10 us/KiB at most. */
+#include "expect.h"
+#include "k2_declared.h"
+
+#define US	     1000ULL
+#define MS	     1000000ULL
+#define READ	     0
+#define BACKGROUND   8
+#define BLOCK_US     440
+#define LARGE_BYTES  (512U << 10)
+#define SOME_TIME_NS (50 * MS)
+
+static struct k2_declared declared;
+static u32 task;
+
+static const struct k2_declaration every_10_ms = {
+	.level = 1,
+	.period_ns = 10 * MS,
+	.jitter_ns = 500 * US,
+	.think_ns = 50 * US,
+	.block_ns = BLOCK_US * US,
+};
+
+static void begin(const struct k2_declaration *stated)
+{
+	declared = (struct k2_declared){0};
+	k2_declared_set_limit(&declared, READ, 200 * US, 10 * US);
+	task = k2_declared_add(&declared, stated);
+}
+
+/* Returns when it has ended. */
+static u64 request(u64 at_ns, u64 takes_ns)
+{
+	k2_declared_arrival(&declared, task, at_ns);
+	k2_declared_end(&declared, task, at_ns + takes_ns);
+	return at_ns + takes_ns;
+}
+
+static u32 fit(u32 level, u32 bytes, u64 now_ns)
+{
+	struct k2_declared_offer offer = {
+		.level = level,
+		.op = READ,
+		.bytes = bytes,
+		.block_bytes = K2_PIECE_MIN,
+		.may_split = true,
+		.is_timed = true,
+	};
+	u64 hold_until_ns;
+
+	return k2_declared_fit(&declared, &offer, now_ns, &hold_until_ns);
+}
+
+static u64 away_ns(u64 now_ns)
+{
+	return k2_declared_away_ns(&declared.task[task], now_ns);
+}
+
+static void guarded_before_its_first_request(void)
+{
+	begin(&every_10_ms);
+	EXPECT(k2_declared_guards(&declared, BACKGROUND), true);
+	EXPECT(fit(BACKGROUND, LARGE_BYTES, SOME_TIME_NS), 24U << 10);
+}
+
+static void a_level_is_guarded_against_those_below_only(void)
+{
+	begin(&every_10_ms);
+	EXPECT(!k2_declared_guards(&declared, 1), true);
+	EXPECT(k2_declared_guards(&declared, 2), true);
+}
+
+static void away_until_the_next_job_can_come(void)
+{
+	u64 end_ns;
+
+	begin(&every_10_ms);
+	end_ns = request(SOME_TIME_NS, 300 * US);
+	EXPECT(away_ns(end_ns + 50 * US), 0);
+	EXPECT(away_ns(end_ns + 51 * US), 9 * MS - 351 * US);
+	EXPECT(away_ns(SOME_TIME_NS + 9 * MS), 0);
+}
+
+static void not_away_while_a_request_is_outstanding(void)
+{
+	begin(&every_10_ms);
+	k2_declared_arrival(&declared, task, SOME_TIME_NS);
+	EXPECT(away_ns(SOME_TIME_NS + 5 * MS), 0);
+}
+
+static void requests_soon_after_each_other_are_one_job(void)
+{
+	begin(&every_10_ms);
+	request(SOME_TIME_NS, 300 * US);
+	request(SOME_TIME_NS + 340 * US, 300 * US);
+	EXPECT(declared.task[task].jobs, 1);
+	EXPECT(away_ns(SOME_TIME_NS + MS), 8 * MS);
+}
+
+static void after_a_job_that_came_early_it_may_come_at_any_time(void)
+{
+	begin(&every_10_ms);
+	request(SOME_TIME_NS, 300 * US);
+	request(SOME_TIME_NS + 5 * MS, 300 * US);
+	EXPECT(declared.task[task].early, 1);
+	EXPECT(away_ns(SOME_TIME_NS + 7 * MS), 0);
+	request(SOME_TIME_NS + 15 * MS, 300 * US);
+	EXPECT(away_ns(SOME_TIME_NS + 16 * MS), 8 * MS);
+}
+
+static void after_a_job_that_came_late_it_may_come_at_any_time(void)
+{
+	begin(&every_10_ms);
+	request(SOME_TIME_NS, 300 * US);
+	request(SOME_TIME_NS + 13 * MS, 300 * US);
+	EXPECT(declared.task[task].late, 1);
+	EXPECT(away_ns(SOME_TIME_NS + 15 * MS), 0);
+}
+
+static void a_sporadic_task_is_never_late(void)
+{
+	struct k2_declaration sporadic = every_10_ms;
+
+	sporadic.is_sporadic = true;
+	begin(&sporadic);
+	request(SOME_TIME_NS, 300 * US);
+	request(SOME_TIME_NS + 13 * MS, 300 * US);
+	EXPECT(declared.task[task].late, 0);
+	EXPECT(away_ns(SOME_TIME_NS + 14 * MS), 8 * MS);
+}
+
+static void with_an_exact_number_of_requests_it_does_not_think(void)
+{
+	struct k2_declaration exact = every_10_ms;
+
+	exact.exact = 1;
+	begin(&exact);
+	request(SOME_TIME_NS, 300 * US);
+	EXPECT(away_ns(SOME_TIME_NS + 300 * US), 9 * MS - 300 * US);
+}
+
+static void what_is_with_the_device_takes_room(void)
+{
+	begin(&every_10_ms);
+	k2_declared_dispatch(&declared, 0, BACKGROUND, READ, 4096, SOME_TIME_NS);
+	/* 240 us of 440 are taken: 200 are too few for another, and 200 more are over later. */
+	EXPECT(fit(BACKGROUND, LARGE_BYTES, SOME_TIME_NS), 0);
+	k2_declared_done(&declared, 0, SOME_TIME_NS + 200 * US);
+	EXPECT(fit(BACKGROUND, LARGE_BYTES, SOME_TIME_NS + 200 * US), 24U << 10);
+}
+
+static void a_wait_has_one_cause(void)
+{
+	begin(&every_10_ms);
+	/* In its time. */
+	k2_declared_dispatch(&declared, 0, BACKGROUND, READ, 24U << 10, SOME_TIME_NS);
+	k2_declared_arrival(&declared, task, SOME_TIME_NS);
+	k2_declared_done(&declared, 0, SOME_TIME_NS + 440 * US);
+	EXPECT(declared.task[task].waited_ns_max, 440 * US);
+	/* The device takes longer than its limit, as after a stall. */
+	k2_declared_end(&declared, task, SOME_TIME_NS + MS);
+	k2_declared_dispatch(&declared, 0, BACKGROUND, READ, 24U << 10, SOME_TIME_NS + 10 * MS);
+	k2_declared_arrival(&declared, task, SOME_TIME_NS + 10 * MS);
+	k2_declared_done(&declared, 0, SOME_TIME_NS + 15 * MS);
+	EXPECT(declared.task[task].waited_over[K2_CAUSE_DEVICE], 1);
+	EXPECT(declared.overruns, 1);
+	EXPECT(declared.task[task].waited_over[K2_CAUSE_POLICY], 0);
+}
+
+static void a_request_that_came_early_has_itself_to_blame(void)
+{
+	begin(&every_10_ms);
+	request(SOME_TIME_NS, 300 * US);
+	k2_declared_dispatch(&declared, 0, BACKGROUND, READ, 256U << 10, SOME_TIME_NS + MS);
+	k2_declared_arrival(&declared, task, SOME_TIME_NS + 2 * MS);
+	k2_declared_done(&declared, 0, SOME_TIME_NS + 3 * MS);
+	EXPECT(declared.task[task].waited_over[K2_CAUSE_EARLY], 1);
+}
+
+static void a_flush_that_k2_was_not_shown_is_a_cause(void)
+{
+	begin(&every_10_ms);
+	k2_declared_dispatch(&declared, 0, BACKGROUND, READ, 24U << 10, SOME_TIME_NS);
+	k2_declared_arrival(&declared, task, SOME_TIME_NS);
+	k2_declared_bypassed(&declared);
+	k2_declared_done(&declared, 0, SOME_TIME_NS + 5 * MS);
+	EXPECT(declared.task[task].waited_over[K2_CAUSE_BYPASS], 1);
+	EXPECT(declared.overruns, 0);
+}
+
+static void what_may_not_be_split_waits_until_it_fits_but_not_for_ever(void)
+{
+	struct k2_declared_offer offer = {
+		.level = BACKGROUND,
+		.op = READ,
+		.bytes = LARGE_BYTES,
+		.block_bytes = K2_PIECE_MIN,
+		.is_timed = true,
+	};
+	u64 hold_until_ns;
+
+	begin(&every_10_ms);
+	EXPECT(k2_declared_fit(&declared, &offer, SOME_TIME_NS, &hold_until_ns), 0);
+	EXPECT(hold_until_ns, SOME_TIME_NS + K2_DECLARED_HOLD_NS);
+	EXPECT(k2_declared_fit(&declared, &offer, hold_until_ns, &hold_until_ns), LARGE_BYTES);
+	EXPECT(declared.forced, 1);
+	/* Where there is room it need not wait. */
+	request(SOME_TIME_NS + 200 * MS, 300 * US);
+	EXPECT(k2_declared_fit(&declared, &offer, SOME_TIME_NS + 201 * MS, &hold_until_ns),
+	       LARGE_BYTES);
+}
+
+static void background_waits_while_a_task_thinks_if_that_is_short(void)
+{
+	struct k2_declared_offer offer = {
+		.level = BACKGROUND,
+		.op = READ,
+		.bytes = LARGE_BYTES,
+		.block_bytes = K2_PIECE_MIN,
+		.may_split = true,
+		.is_timed = true,
+		.may_wait = true,
+	};
+	u64 end_ns, hold_until_ns;
+
+	begin(&every_10_ms);
+	end_ns = request(SOME_TIME_NS, 300 * US);
+	EXPECT(k2_declared_fit(&declared, &offer, end_ns, &hold_until_ns), 0);
+	EXPECT(hold_until_ns, end_ns + 50 * US + 1);
+	EXPECT(k2_declared_fit(&declared, &offer, hold_until_ns, &hold_until_ns), LARGE_BYTES);
+}
+
+static void a_task_that_has_gone_guards_nothing(void)
+{
+	begin(&every_10_ms);
+	k2_declared_remove(&declared, task);
+	EXPECT(!k2_declared_guards(&declared, BACKGROUND), true);
+	EXPECT(declared.used, 0);
+}
+
+static void there_is_no_room_for_more_tasks_than_that(void)
+{
+	u32 i;
+
+	begin(&every_10_ms);
+	for (i = 1; i < K2_DECLARED_MAX; i++)
+		EXPECT(k2_declared_add(&declared, &every_10_ms), i);
+	EXPECT(k2_declared_add(&declared, &every_10_ms), K2_DECLARED_NONE);
+}
+
+int main(void)
+{
+	static const struct test tests[] = {
+		TEST(guarded_before_its_first_request),
+		TEST(a_level_is_guarded_against_those_below_only),
+		TEST(away_until_the_next_job_can_come),
+		TEST(not_away_while_a_request_is_outstanding),
+		TEST(requests_soon_after_each_other_are_one_job),
+		TEST(after_a_job_that_came_early_it_may_come_at_any_time),
+		TEST(after_a_job_that_came_late_it_may_come_at_any_time),
+		TEST(a_sporadic_task_is_never_late),
+		TEST(with_an_exact_number_of_requests_it_does_not_think),
+		TEST(what_is_with_the_device_takes_room),
+		TEST(a_wait_has_one_cause),
+		TEST(a_request_that_came_early_has_itself_to_blame),
+		TEST(a_flush_that_k2_was_not_shown_is_a_cause),
+		TEST(what_may_not_be_split_waits_until_it_fits_but_not_for_ever),
+		TEST(background_waits_while_a_task_thinks_if_that_is_short),
+		TEST(a_task_that_has_gone_guards_nothing),
+		TEST(there_is_no_room_for_more_tasks_than_that),
+	};
+
+	return run_tests("declared: ", tests, sizeof(tests) / sizeof(tests[0]));
+}
