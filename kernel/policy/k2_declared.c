@@ -2,7 +2,7 @@
 #include "k2_declared.h"
 
 #define KIB 1024U
-/* A command that a request which k2 was not shown may have delayed is not due at any time. */
+/* Of a command that a request which k2 is not shown may have delayed, or that came before tasks. */
 #define NOT_DUE (~0ULL)
 
 static u64 since_ns(u64 now_ns, u64 then_ns)
@@ -319,13 +319,14 @@ u32 k2_declared_fit(struct k2_declared *declared, const struct k2_declared_offer
 void k2_declared_dispatch(struct k2_declared *declared, u32 flight, u32 level, u32 op, u32 bytes,
 			  u64 now_ns)
 {
-	u64 left_ns = work_left_ns(declared, now_ns);
-	u64 limit_ns = k2_declared_limit_ns(declared, op, bytes);
+	u64 limit_ns = k2_declared_limit_ns(declared, op, bytes), due_ns = NOT_DUE;
 
+	/* It is only needed to tell why a task waited. */
+	if (declared->used)
+		due_ns = now_ns + work_left_ns(declared, now_ns) + limit_ns;
 	if (!declared->flights)
 		declared->work_since_ns = now_ns;
-	declared->flight[flight] =
-		(struct k2_declared_flight){level, limit_ns, now_ns + left_ns + limit_ns};
+	declared->flight[flight] = (struct k2_declared_flight){level, limit_ns, due_ns};
 	declared->flights |= 1U << flight;
 	if (declared->is_forced)
 		declared->forced_flights |= 1U << flight;
