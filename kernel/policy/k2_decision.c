@@ -149,7 +149,7 @@ static void decide_undeclared(struct k2_lookahead *ahead, const struct k2_policy
 		decision->is_unguarded = false;
 }
 
-/* No more than keeps what was promised to declared tasks of higher levels. */
+/* No more than keeps the bounds of declared tasks of higher levels. */
 static void decide_declared(struct k2_lookahead *ahead, const struct k2_policy *policy,
 			    const struct k2_offer *offer, struct k2_decision *decision, u64 now_ns)
 {

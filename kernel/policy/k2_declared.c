@@ -248,7 +248,7 @@ static u32 largest_bytes(const struct k2_declared *declared, const struct k2_dec
 	const struct k2_limit *limit = &declared->limit[offer->op];
 	u64 kib;
 
-	if (room_ns < limit->base_ns)
+	if (!limit->base_ns || room_ns < limit->base_ns)
 		return 0;
 	if (k2_declared_limit_ns(declared, offer->op, offer->bytes) <= room_ns)
 		return offer->bytes;
@@ -261,7 +261,7 @@ static u32 largest_bytes(const struct k2_declared *declared, const struct k2_dec
 static u32 fit_whole(struct k2_declared *declared, const struct k2_declared_offer *offer,
 		     u64 room_ns, u64 now_ns, u64 *hold_until_ns)
 {
-	bool fits = offer->is_timed &&
+	bool fits = offer->is_timed && declared->limit[offer->op].base_ns &&
 		    k2_declared_limit_ns(declared, offer->op, offer->bytes) <= room_ns;
 	bool has_waited = declared->held_since_ns &&
 			  now_ns - declared->held_since_ns >= K2_DECLARED_HOLD_NS;
@@ -297,6 +297,7 @@ u32 k2_declared_fit(struct k2_declared *declared, const struct k2_declared_offer
 	u32 bytes, least;
 
 	*hold_until_ns = 0;
+	declared->is_forced = false;
 	if (!offer->may_split)
 		return fit_whole(declared, offer, room_ns, now_ns, hold_until_ns);
 	bytes = largest_bytes(declared, offer, room_ns);

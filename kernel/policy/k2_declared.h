@@ -4,14 +4,14 @@
  * of the device's times. The wait for requests of lower levels then has a proved bound
  * (docs/reference/bound.md).
  *
- * A task is an owner that begins jobs at least period - 2 jitter apart. A job begins with a request
- * that finds nothing of its owner outstanding, more than think after the last end; the owner is
- * quiet again think after all has ended. Counting the requests of a job instead would not do: one
- * short job would shift all later ones.
+ * A task begins jobs at least period - 2 jitter apart. A job begins with a request that finds
+ * nothing of the task outstanding, more than think after the last end. The task is quiet again think after
+ * all its requests have ended. Counting the requests of a job instead would not do: one short job
+ * would shift all later ones.
  *
  * The rule. At each dispatch of a request below the task's level, the device may have work for no
- * longer than until the task's next job can begin, plus block. Until then is 0 unless the task is
- * quiet, and after a job that came before its time or after it, for the next may be anywhere.
+ * longer than until the task's next job can begin, plus block. The next job can begin at once
+ * unless the task is quiet, and after a job that came too early or too late.
  *
  * Every request of a task that waits longer than block for lower levels has a cause, and exactly
  * one counter has it (enum k2_cause).
@@ -45,7 +45,7 @@ enum k2_cause {
 	K2_CAUSE_POLICY, /* it should not have: k2's fault */
 	K2_CAUSE_DEVICE, /* a command took longer than the limit of its time */
 	K2_CAUSE_EARLY, /* the job came before its time */
-	K2_CAUSE_LATE, /* the job before it came after its time */
+	K2_CAUSE_LATE, /* the job came after its time */
 	K2_CAUSE_BYPASS, /* a request that k2 is not shown was with the device */
 	K2_CAUSE_FORCED, /* background that had waited for background_wait_ms_max */
 	K2_CAUSES
@@ -75,7 +75,7 @@ struct k2_declared_task {
 
 /* The longest that a command takes, but for stalls. */
 struct k2_limit {
-	u32 base_ns; /* 0: not known */
+	u32 base_ns; /* 0: not known, so nothing but the smallest piece fits */
 	u32 per_kib_ns;
 };
 
@@ -93,8 +93,8 @@ struct k2_declared {
 	/* What the device has of k2. */
 	struct k2_declared_flight flight[K2_DECLARED_FLIGHTS];
 	u32 flights; /* one bit for each in use */
-	u32 forced_flights; /* and for each that went though it did not fit */
-	bool is_forced; /* the next one is */
+	u32 forced_flights; /* one bit for each that was dispatched though it did not fit */
+	bool is_forced; /* the next one is one of these */
 	u64 work_ns; /* the sum of their limits */
 	u64 work_since_ns; /* since when the device works on the first of them */
 	u64 overruns; /* commands that took longer than their limit */
@@ -104,7 +104,7 @@ struct k2_declared {
 	u64 forced; /* such requests that have waited for K2_DECLARED_HOLD_NS */
 };
 
-/* K2_DECLARED_NONE: there are too many, or the device's limits are not known. */
+/* K2_DECLARED_NONE: there are too many. */
 u32 k2_declared_add(struct k2_declared *declared, const struct k2_declaration *stated);
 void k2_declared_remove(struct k2_declared *declared, u32 number);
 
@@ -137,8 +137,8 @@ struct k2_declared_offer {
 
 /*
  * How much of it may go now, in whole blocks; 0: nothing before a command has ended, or before
- * @hold_until_ns, if that is not 0. No piece but the last is smaller than what always fits, which
- * is one block at least: so the number of pieces has a bound.
+ * @hold_until_ns, if that is not 0. No piece but the last is smaller than what always fits, or than
+ * one block. This bounds the number of pieces.
  */
 u32 k2_declared_fit(struct k2_declared *declared, const struct k2_declared_offer *offer, u64 now_ns,
 		    u64 *hold_until_ns);

@@ -6,7 +6,7 @@
 #define RT_LEVEL 0
 
 static struct k2_lookahead ahead;
-/* Only what is in flight is kept in it: the load has queues of its own. */
+/* Counts what is in flight, nothing else: the load has its queues. */
 static struct k2_policy policy;
 static u32 stream;
 static struct k2_decision decision; /* the last */

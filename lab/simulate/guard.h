@@ -27,7 +27,7 @@ struct guard_request {
 	unsigned int bytes;
 };
 
-/* May it be dispatched beside @inflight others? Real-time may. */
+/* May it be dispatched while @inflight others are with the drive? Real-time may. */
 bool guard_allows(const struct guard_request *request, unsigned int inflight,
 		  unsigned long long now_ns);
 /* If not, when to ask again unless something ends before. */

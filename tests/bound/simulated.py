@@ -94,6 +94,7 @@ def words_of(card: Path, tasks: dict[str, Any], found: list[dict[str, Any]]) -> 
     knobs = tasks["k2"]
     yield from (f"{name}={knobs[name]}" for name in KNOBS if name in knobs)
     yield f"host_us={tasks['host']['command_us']}"
+    yield f"fua_bypasses={int(tasks['host'].get('kernel') == '6.1')}"
     if background := tasks.get("background"):
         merged_kib = knobs["max_sectors_kb"] if background.get("merges", True) else 0
         yield f"bg_kib={max(background['kib'], merged_kib)}"
@@ -110,6 +111,16 @@ def words_of(card: Path, tasks: dict[str, Any], found: list[dict[str, Any]]) -> 
         if block_us := task.get("block_us", knobs.get("rt_block_us")):
             io_ns = bound["io"]["bound_ns"] if bound["io"] else 50_000_000
             yield from declared_words(dict(numbers), task, block_us, io_ns)
+
+
+def background_mib_s(work: Path, card: Path, tasks: dict[str, Any]) -> float:
+    """Return what a background gets that is always there, next to strictly periodic tasks."""
+    build()
+    (work / "tasks.toml").write_text(toml(tasks), encoding="utf-8")
+    found = bounds(card, work / "tasks.toml")
+    words = ["greedy=1", "trials=4", "periods=500", *words_of(card, tasks, found)]
+    done = subprocess.run([PROGRAM, *words], capture_output=True, text=True, check=True)
+    return float(json.loads(done.stdout)["background_mib_s"])
 
 
 def run(

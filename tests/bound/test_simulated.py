@@ -6,7 +6,8 @@ import statistics
 from pathlib import Path
 
 import pytest
-from simulated import Simulated, declared, hostile_card, hostile_set, run
+from simulated import Simulated, background_mib_s, declared, hostile_card, hostile_set, run
+from steady_lab.paths import PROJECT
 from steady_lab.search.sets import durable_set, random_card, random_set
 from verdicts import SOURCES
 
@@ -22,8 +23,11 @@ RATIO_MAX, RATIO_P90_MAX = 1.25, 2.0
 
 def usual(work: Path, number: int) -> list[Simulated]:
     card = random_card(number // 3 + FIRST)
-    makes = durable_set if number % 3 == 2 and "cache" in card else random_set
-    return run(work, card, makes(card, number).tasks, seed=number + 1)
+    if number % 3 != 2 or "cache" not in card:
+        return run(work, card, random_set(card, number).tasks, seed=number + 1)
+    tasks = durable_set(card, number).tasks
+    tasks["host"] |= {"kernel": "6.1" if number % 2 else "6.12"}
+    return run(work, card, tasks, seed=number + 1)
 
 
 def hostile(work: Path, number: int) -> list[Simulated]:
@@ -91,3 +95,24 @@ def test_a_policy_that_blocks_for_longer_than_stated_exceeds_a_bound(work: Path)
     assert not exceeding(run(work, card, stated, seed=1))
     block_us = stated["k2"]["rt_block_us"] * 11 // 10
     assert exceeding(run(work, card, stated, seed=1, more=(f"block_us={block_us}",)))
+
+
+@pytest.mark.parametrize(("jitter_us", "least"), [(200, 0.94), (500, 0.88), (1_000, 0.8)])
+def test_declared_tasks_leave_the_background_its_share(
+    jitter_us: int, least: float, work: Path
+) -> None:
+    card = PROJECT / "experiments" / "devices" / "foresee-ncemad9d-usb.toml"
+    task = {"name": "task", "op": "read", "kib": 64, "level": 0, "period_us": 10_000}
+    knobs = {"inflight_max": 1, "max_sectors_kb": 512, "nr_requests": 64}
+    tasks = {
+        "schema": "steadyio.tasks/1",
+        "name": "share",
+        "k2": knobs,
+        "host": {"command_us": 4},
+        "background": {"op": "read", "kib": 512},
+        "task": [task | {"jitter_us": jitter_us, "ios": 1, "cpu_us": 4}],
+    }
+    whole = background_mib_s(work, card, tasks)
+    share = background_mib_s(work, card, tasks | {"k2": knobs | {"rt_block_us": 440}}) / whole
+    print(f"+-{jitter_us} us: {100 * share:.1f} % of {whole:.1f} MiB/s")
+    assert share >= least

@@ -249,6 +249,14 @@ static void there_is_no_room_for_more_tasks_than_that(void)
 	EXPECT(k2_declared_add(&declared, &every_10_ms), K2_DECLARED_NONE);
 }
 
+static void without_a_limit_only_the_smallest_piece_goes(void)
+{
+	begin(&every_10_ms);
+	request(SOME_TIME_NS, 300 * US);
+	declared.limit[READ] = (struct k2_limit){0};
+	EXPECT(fit(BACKGROUND, LARGE_BYTES, SOME_TIME_NS + MS), K2_PIECE_MIN);
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
@@ -269,6 +277,7 @@ int main(void)
 		TEST(background_waits_while_a_task_thinks_if_that_is_short),
 		TEST(a_task_that_has_gone_guards_nothing),
 		TEST(there_is_no_room_for_more_tasks_than_that),
+		TEST(without_a_limit_only_the_smallest_piece_goes),
 	};
 
 	return run_tests("declared: ", tests, sizeof(tests) / sizeof(tests[0]));

@@ -368,7 +368,7 @@ impl Device {
     }
 
     /// No command of up to any size takes longer, wherever it ends, but for stalls: base, and per
-    /// KiB, in ns. k2 is told this for declared tasks.
+    /// KiB, in ns. Declared tasks rest on it.
     pub fn limit(&self, op: Op) -> (u64, u64) {
         let flash_op = if op == Op::Write { Op::DurableWrite } else { op };
         let base_ns = self.command(flash_op, 0).ns;
