@@ -5,9 +5,9 @@
  * (docs/reference/bound.md).
  *
  * A task begins jobs at least period - 2 jitter apart. A job begins with a request that finds
- * nothing of the task outstanding, more than think after the last end. The task is quiet again think after
- * all its requests have ended. Counting the requests of a job instead would not do: one short job
- * would shift all later ones.
+ * nothing of the task outstanding, more than think after the last end. The task is quiet again
+ * think after all its requests have ended. Counting the requests of a job instead would not do: one
+ * short job would shift all later ones.
  *
  * The rule. At each dispatch of a request below the task's level, the device may have work for no
  * longer than until the task's next job can begin, plus block. The next job can begin at once
