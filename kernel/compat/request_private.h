@@ -15,6 +15,19 @@
 #define K2_RQF_PRIVATE RQF_ELVPRIV
 #endif
 
+/*
+ * Are the private fields still there after finish_request, and in a flush? On 6.1 what sequences
+ * flushes has the same memory.
+ */
+static inline bool k2_rq_keeps_private(void)
+{
+#ifdef RQF_USE_SCHED
+	return true;
+#else
+	return false;
+#endif
+}
+
 static inline bool k2_rq_has_private(const struct request *rq)
 {
 	return rq->rq_flags & K2_RQF_PRIVATE;

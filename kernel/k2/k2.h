@@ -23,6 +23,7 @@
 #include "k2_latency.h"
 #include "k2_lookahead.h"
 #include "k2_policy.h"
+#include "k2_tasks.h"
 
 /* Look-ahead, see k2_guard.c. */
 struct k2_guard {
@@ -35,6 +36,10 @@ struct k2_guard {
 	u64 looked_ns;
 	/* Background in flight that was not cut for real-time. */
 	unsigned int unguarded_inflight;
+	/* Declared tasks by the number that the policy knows them by. */
+	struct k2_task *task[K2_DECLARED_MAX];
+	/* The count of the policy when their owners were last woken. */
+	u64 faults;
 };
 
 /* No deadline. */
@@ -57,9 +62,10 @@ struct k2_data {
 	struct request_queue *q;
 
 	/*
-	 * Protects all below except @clones, @timer and @latencies. Taken from submission, from
-	 * dispatch, and from completion and the timer, which may be in hard interrupt context.
-	 * q->requeue_lock, hctx->lock and the allocator are never taken inside.
+	 * Protects all below except @clones, @timer, @latencies and what k2_tasks.c has a lock for.
+	 * Taken from submission, from dispatch, and from completion and the timer, which may be in
+	 * hard interrupt context. q->requeue_lock, hctx->lock and the allocator are never taken
+	 * inside.
 	 */
 	spinlock_t lock;
 	struct k2_policy policy;
@@ -80,6 +86,10 @@ struct k2_data {
 	/* By queue. */
 	struct k2_latencies *latencies;
 
+	/* Of k2_tasks.c. */
+	struct list_head in_all_devices;
+	dev_t devt;
+
 	/* How many tags each group of queues may use of tags[0], see compat/shallow_depth.h. */
 	unsigned int tags[K2_GROUPS];
 };
@@ -99,12 +109,14 @@ struct k2_data {
 
 /* Counted in k2_guard.unguarded_inflight. */
 #define K2_RQ_UNGUARDED BIT(6)
+/* Of a declared task, whose number is in k2_rq.stream. */
+#define K2_RQ_DECLARED BIT(7)
 
 /* What k2 knows of a request; lives in rq->elv.priv[0]. rq->elv.priv[1]: see k2_split.c. */
 struct k2_rq {
 	u8 queue;
 	u8 flags;
-	u8 stream; /* of real-time, K2_STREAM_NONE: none */
+	u8 stream; /* of real-time, K2_STREAM_NONE: none; see K2_RQ_DECLARED */
 	u8 flight; /* K2_FLIGHT_NONE: not watched */
 };
 
@@ -144,18 +156,26 @@ static __always_inline bool k2_is_looking_ahead(const struct k2_data *k2)
 	return k2_looks_ahead(&k2->guard->ahead, &k2->policy);
 }
 
+/* Does real-time leave a trace: a stream, or a job of a task? */
+static __always_inline bool k2_knows_real_time(const struct k2_data *k2)
+{
+	return k2_is_looking_ahead(k2) || k2->guard->ahead.declared.used;
+}
+
 struct k2_guard *k2_guard_init(struct request_queue *q);
 bool k2_guard_set_rt_block_us(struct k2_data *k2, u32 rt_block_us);
 void k2_guard_exit(struct k2_guard *guard);
-void k2_guard_arrival(struct k2_guard *guard, struct request *rq);
-void k2_guard_bypassed(struct k2_guard *guard, struct request *rq, u64 now_ns);
+void k2_guard_arrival(struct k2_data *k2, struct request *rq);
+void k2_guard_flush(struct k2_data *k2, struct request *rq);
+void k2_guard_bypassed(struct k2_data *k2, struct request *rq, u64 now_ns);
 u64 k2_guard_look(struct k2_guard *guard, u64 now_ns);
 unsigned int k2_guard_dispatch(struct k2_data *k2, struct request *rq, u64 now_ns);
-void k2_guard_completed(struct k2_guard *guard, struct request *rq, u64 now_ns);
+void k2_guard_completed(struct k2_data *k2, struct request *rq, u64 now_ns);
 
 /* @rq is with the device no longer, or the driver gave it back: then its time says nothing. */
-static inline void k2_guard_left(struct k2_guard *guard, struct request *rq)
+static inline void k2_guard_left(struct k2_data *k2, struct request *rq)
 {
+	struct k2_guard *guard = k2->guard;
 	struct k2_rq *k2r = k2_rq(rq);
 
 	/* There is room for what was held back for it. */

@@ -9,6 +9,7 @@
  *
  * All but k2_guard_init() and k2_guard_exit() are called with the lock held.
  */
+#include <linux/ioprio.h>
 #include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/pid.h>
@@ -88,30 +89,81 @@ void k2_guard_exit(struct k2_guard *guard)
 	kvfree(guard);
 }
 
-/* @rq is an arrival of its thread. Called if it is real-time and k2 looks ahead. */
-void k2_guard_arrival(struct k2_guard *guard, struct request *rq)
+/*
+ * @rq is real-time and arrives: in a job of the task that owns its level, or in the stream of its
+ * thread.
+ */
+void k2_guard_arrival(struct k2_data *k2, struct request *rq)
 {
+	struct k2_guard *guard = k2->guard;
 	struct k2_rq *k2r = k2_rq(rq);
+	struct k2_task *task = k2_tasks_current(k2, k2r->queue);
 	u64 now_ns = ktime_get_ns();
 
-	k2r->stream =
-		k2_lookahead_rt_arrival(&guard->ahead, task_pid_nr(current), k2r->queue, now_ns);
+	if (task) {
+		k2_tasks_arrival(k2, rq, task, now_ns);
+		k2_tasks_wake(k2);
+	} else if (k2_is_looking_ahead(k2)) {
+		k2r->stream = k2_lookahead_rt_arrival(&guard->ahead, task_pid_nr(current),
+						      k2r->queue, now_ns);
+	}
 	if (k2_op(rq))
 		k2_pace_rt_write(&guard->ahead.pace, now_ns);
+}
+
+/*
+ * @rq is a flush, or a write with one, and about to be made. Called in the context of who wants it,
+ * since a flush itself is not shown to k2, so that it keeps its task busy until it has ended. Its
+ * ioprio is not known yet; a flush has that of its thread.
+ */
+void k2_guard_flush(struct k2_data *k2, struct request *rq)
+{
+	unsigned int level = k2_policy_queue(get_current_ioprio(), false);
+	struct k2_task *task;
+
+	task = level < K2_RT_LEVELS ? k2_tasks_current(k2, level) : NULL;
+	if (!task)
+		return;
+	k2_tasks_arrival(k2, rq, task, ktime_get_ns());
+	k2_tasks_wake(k2);
+}
+
+/*
+ * A real-time request is known only now that it has ended, and not by whom it was made: it may have
+ * been of any task of its level. Returns whether there is one.
+ */
+static bool k2_tasks_bypassed(struct k2_data *k2, struct request *rq, unsigned int level,
+			      u64 now_ns)
+{
+	struct k2_declared *declared = &k2->guard->ahead.declared;
+	bool is_owned = false;
+	u32 i;
+
+	for (i = 0; i < declared->used; i++) {
+		if (!k2->guard->task[i] || declared->task[i].stated.level != level)
+			continue;
+		k2_declared_arrival(declared, i, rq->start_time_ns);
+		k2_declared_end(declared, i, now_ns);
+		is_owned = true;
+	}
+	k2_tasks_wake(k2);
+	return is_owned;
 }
 
 /*
  * @rq, which k2 was not shown, has ended: on 6.1 a flush or FUA write, on 6.12 a flush. On 6.12 its
  * ioprio went with its bio, so it counts as background.
  */
-void k2_guard_bypassed(struct k2_guard *guard, struct request *rq, u64 now_ns)
+void k2_guard_bypassed(struct k2_data *k2, struct request *rq, u64 now_ns)
 {
 	unsigned int queue = k2_policy_queue(req_get_ioprio(rq), false);
+	struct k2_guard *guard = k2->guard;
 
 	k2_lookahead_bypassed(&guard->ahead, now_ns);
 	if (queue >= K2_RT_LEVELS || blk_rq_is_passthrough(rq))
 		return;
-	k2_lookahead_rt_bypassed(&guard->ahead, queue, rq->start_time_ns, now_ns);
+	if (!k2_tasks_bypassed(k2, rq, queue, now_ns))
+		k2_lookahead_rt_bypassed(&guard->ahead, queue, rq->start_time_ns, now_ns);
 	k2_pace_rt_write(&guard->ahead.pace, now_ns);
 }
 
@@ -121,9 +173,6 @@ static void k2_forget_streams(struct k2_guard *guard, u64 now_ns)
 	struct k2_streams *streams = &guard->ahead.streams;
 	unsigned int i;
 
-	if (now_ns - guard->looked_ns < K2_LOOK_EVERY_NS)
-		return;
-	guard->looked_ns = now_ns;
 	if (guard->ahead.rt_idle_ns)
 		k2_streams_expire(streams, guard->ahead.rt_idle_ns, now_ns);
 	rcu_read_lock();
@@ -135,6 +184,16 @@ static void k2_forget_streams(struct k2_guard *guard, u64 now_ns)
 			k2_streams_forget(streams, i);
 	}
 	rcu_read_unlock();
+}
+
+/* Now and then: which of those that background is held for are there no more? */
+static void k2_look_who_is_there(struct k2_data *k2, u64 now_ns)
+{
+	if (now_ns - k2->guard->looked_ns < K2_LOOK_EVERY_NS)
+		return;
+	k2->guard->looked_ns = now_ns;
+	k2_forget_streams(k2->guard, now_ns);
+	k2_tasks_look(k2);
 }
 
 static bool k2_is_learned(struct request *rq)
@@ -202,10 +261,10 @@ unsigned int k2_guard_dispatch(struct k2_data *k2, struct request *rq, u64 now_n
 	};
 	struct k2_decision decision;
 
-	if (k2_decision_needs_time(ahead, &offer))
+	if (k2_decision_needs_time(ahead, &offer)) {
 		now_ns = now_ns ?: ktime_get_ns();
-	if (offer.is_guarded)
-		k2_forget_streams(k2->guard, now_ns);
+		k2_look_who_is_there(k2, now_ns);
+	}
 	decision = k2_decide(ahead, &k2->policy, &offer, now_ns);
 	if (decision.is_cut)
 		trace_k2_look_ahead(rq, decision.room_ns, decision.bytes, decision.piece_ns);
@@ -223,16 +282,22 @@ unsigned int k2_guard_dispatch(struct k2_data *k2, struct request *rq, u64 now_n
 }
 
 /* The device is done with @rq, or with a piece of it. */
-void k2_guard_completed(struct k2_guard *guard, struct request *rq, u64 now_ns)
+void k2_guard_completed(struct k2_data *k2, struct request *rq, u64 now_ns)
 {
+	struct k2_guard *guard = k2->guard;
 	struct k2_rq *k2r = k2_rq(rq);
 
 	if (k2r->flight != K2_FLIGHT_NONE)
 		k2_lookahead_done(&guard->ahead, k2r->flight, now_ns);
 	k2r->flight = K2_FLIGHT_NONE;
-	if (k2r->stream != K2_STREAM_NONE && !(k2r->flags & K2_RQ_PIECE)) {
-		k2_lookahead_rt_end(&guard->ahead, k2r->stream, now_ns);
-		k2r->stream = K2_STREAM_NONE;
-	}
 	guard->is_held = false;
+	k2_tasks_wake(k2);
+	if (k2r->stream == K2_STREAM_NONE || k2r->flags & K2_RQ_PIECE)
+		return;
+	if (k2r->flags & K2_RQ_DECLARED) {
+		k2_tasks_ended(k2, rq, now_ns);
+		return;
+	}
+	k2_lookahead_rt_end(&guard->ahead, k2r->stream, now_ns);
+	k2r->stream = K2_STREAM_NONE;
 }

@@ -11,8 +11,8 @@
  *
  * Life of a request: prepare_request, insert_requests, dispatch_request, finish_request. Not all
  * requests live all of it. Requests merged into another are finished without dispatch. Flushes go
- * straight to the driver and are known only when they end. For two more kinds it depends on the
- * kernel:
+ * straight to the driver: on 6.1 k2 learns of them when they end, on 6.12 when they are prepared,
+ * too. For two more kinds it depends on the kernel:
  *
  *   writes with FUA       6.1: the same, except that a driver may ask for
  *   or a preceding flush  one to be inserted later on, never prepared. 6.12: live as all others,
@@ -102,6 +102,8 @@ static unsigned int k2_take_queue(struct k2_data *k2, struct request *rq)
 
 	if (!blk_rq_is_passthrough(rq))
 		queue = k2_policy_queue(req_get_ioprio(rq), rq->cmd_flags & REQ_META);
+	if (queue < K2_RT_LEVELS && k2->guard->ahead.declared.used)
+		queue = k2_tasks_queue(k2, queue);
 	if (queue == K2_QUEUE_BEST_EFFORT)
 		queue = k2_policy_take_flow(&k2->policy, task_tgid_nr(current));
 	return queue;
@@ -145,18 +147,18 @@ static void k2_insert(struct k2_data *k2, struct request *rq, bool at_head)
 	}
 
 	if (k2r->flags & K2_RQ_INFLIGHT) {
-		k2_guard_left(k2->guard, rq);
+		k2_guard_left(k2, rq);
 		k2_policy_give_back(&k2->policy, k2r->queue,
 				    k2r->flags & K2_RQ_REST ? K2_BACK_REST : K2_BACK_RETRY);
 		k2r->flags &= ~(K2_RQ_INFLIGHT | K2_RQ_REST);
 	} else {
 		k2r->queue = k2_take_queue(k2, rq);
-		k2r->flags = K2_RQ_COUNTED;
+		k2r->flags = K2_RQ_COUNTED | (k2r->flags & K2_RQ_DECLARED);
 		k2_policy_insert(&k2->policy, k2r->queue);
 		/* It ends holding back. */
 		k2->guard->is_held = false;
-		if (k2r->queue < K2_RT_LEVELS && k2_is_looking_ahead(k2))
-			k2_guard_arrival(k2->guard, rq);
+		if (k2r->queue < K2_RT_LEVELS && k2_knows_real_time(k2))
+			k2_guard_arrival(k2, rq);
 		is_new = true;
 	}
 
@@ -171,10 +173,24 @@ static void k2_insert(struct k2_data *k2, struct request *rq, bool at_head)
 
 /* Requests, in the order of their life. */
 
+static noinline void k2_flush_prepared(struct k2_data *k2, struct request *rq)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&k2->lock, flags);
+	k2_guard_flush(k2, rq);
+	spin_unlock_irqrestore(&k2->lock, flags);
+}
+
 static void k2_prepare_request(struct request *rq)
 {
+	struct k2_data *k2 = rq->q->elevator->elevator_data;
+
 	k2_start_time_set(rq);
 	*k2_rq(rq) = k2_rq_new;
+	/* On 6.1 it is never asked for these. */
+	if (op_is_flush(rq->cmd_flags) && data_race(k2->guard->ahead.declared.used))
+		k2_flush_prepared(k2, rq);
 }
 
 static void k2_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list, blk_insert_t how)
@@ -233,7 +249,7 @@ static void k2_defer(struct k2_data *k2, struct request *rq)
 
 	spin_lock_irqsave(&k2->lock, flags);
 	k2_policy_give_back(&k2->policy, k2r->queue, K2_BACK_DEFERRED);
-	k2_guard_left(k2->guard, rq);
+	k2_guard_left(k2, rq);
 	k2r->flags &= ~K2_RQ_INFLIGHT;
 	list_add(&rq->queuelist, &k2->queues[k2r->queue]);
 	k2_note_waits(k2);
@@ -291,8 +307,10 @@ static noinline void k2_bypassed_request(struct k2_data *k2, struct request *rq,
 	if (rq->rq_flags & RQF_FLUSH_SEQ)
 		return;
 	spin_lock_irqsave(&k2->lock, flags);
-	if (k2_is_looking_ahead(k2))
-		k2_guard_bypassed(k2->guard, rq, now_ns);
+	if (k2_rq_keeps_private())
+		k2_tasks_ended(k2, rq, now_ns);
+	if (k2_knows_real_time(k2))
+		k2_guard_bypassed(k2, rq, now_ns);
 	spin_unlock_irqrestore(&k2->lock, flags);
 }
 
@@ -301,7 +319,7 @@ static noinline void k2_watched_request(struct k2_data *k2, struct request *rq, 
 	unsigned long flags;
 
 	spin_lock_irqsave(&k2->lock, flags);
-	k2_guard_completed(k2->guard, rq, now_ns);
+	k2_guard_completed(k2, rq, now_ns);
 	spin_unlock_irqrestore(&k2->lock, flags);
 }
 
@@ -323,6 +341,16 @@ static void k2_completed_request(struct request *rq, u64 now_ns)
 		k2_watched_request(k2, rq, now_ns);
 }
 
+/* A flush was prepared and is freed; if it was never made, it does not end either. */
+static noinline void k2_flush_finished(struct k2_data *k2, struct request *rq)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&k2->lock, flags);
+	k2_tasks_ended(k2, rq, ktime_get_ns());
+	spin_unlock_irqrestore(&k2->lock, flags);
+}
+
 /* Called when a request ends or is freed; for a piece too, but then the request goes on. */
 static void k2_finish_request(struct request *rq)
 {
@@ -332,16 +360,21 @@ static void k2_finish_request(struct request *rq)
 	unsigned long flags;
 	bool run;
 
-	if (!(k2r->flags & K2_RQ_COUNTED) || (k2r->flags & K2_RQ_PIECE))
+	if (!(k2r->flags & (K2_RQ_COUNTED | K2_RQ_DECLARED)) || (k2r->flags & K2_RQ_PIECE))
 		return;
+	if (!(k2r->flags & K2_RQ_COUNTED)) {
+		k2_flush_finished(k2, rq);
+		return;
+	}
 	if (WARN_ON_ONCE(!(k2r->flags & K2_RQ_INFLIGHT)))
 		return;
 
 	spin_lock_irqsave(&k2->lock, flags);
-	k2_guard_left(k2->guard, rq);
+	k2_guard_left(k2, rq);
 	k2_policy_complete(&k2->policy, k2r->queue);
 	k2_note_waits(k2);
-	k2r->flags = 0;
+	/* After data a flush may follow. */
+	k2r->flags &= K2_RQ_DECLARED;
 	run = k2->has_refused && k2_may_dispatch(k2);
 	if (run)
 		k2->has_refused = false;
@@ -573,12 +606,19 @@ static int __init k2_init(void)
 
 	if (ret)
 		return ret;
-	return elv_register(&k2_elevator);
+	ret = k2_file_register();
+	if (ret)
+		return ret;
+	ret = elv_register(&k2_elevator);
+	if (ret)
+		k2_file_unregister();
+	return ret;
 }
 
 static void __exit k2_exit(void)
 {
 	elv_unregister(&k2_elevator);
+	k2_file_unregister();
 }
 
 module_init(k2_init);

@@ -293,6 +293,61 @@ static ssize_t k2_device_model_store(struct elevator_queue *e, const char *page,
 	return length;
 }
 
+/* The longest time of a command without data, and of each KiB more, in ns; 0: not known. */
+static ssize_t k2_device_limits_show(struct elevator_queue *e, char *page)
+{
+	struct k2_data *k2 = e->elevator_data;
+	struct k2_limit limit[K2_DEVICE_OPS];
+	ssize_t length = 0;
+	unsigned int op;
+
+	spin_lock_irq(&k2->lock);
+	memcpy(limit, k2->guard->ahead.declared.limit, sizeof(limit));
+	spin_unlock_irq(&k2->lock);
+	for (op = 0; op < K2_DEVICE_OPS; op++)
+		length += sysfs_emit_at(page, length, "%s%s %u %u", op ? " " : "", k2_op_names[op],
+					limit[op].base_ns, limit[op].per_kib_ns);
+	return length + sysfs_emit_at(page, length, "\n");
+}
+
+static bool k2_limits_take(char *text, struct k2_limit *limit)
+{
+	unsigned int op, value[2];
+
+	for (op = 0; op < K2_DEVICE_OPS; op++) {
+		const char *name = strsep(&text, " ");
+
+		if (!name || strcmp(name, k2_op_names[op]) || !k2_numbers_take(&text, value, 2) ||
+		    (value[1] && !value[0]))
+			return false;
+		limit[op] = (struct k2_limit){value[0], value[1]};
+	}
+	return !text;
+}
+
+/* Both, as they are shown: "read 243000 11400 write 300000 80000". */
+static ssize_t k2_device_limits_store(struct elevator_queue *e, const char *page, size_t length)
+{
+	struct k2_data *k2 = e->elevator_data;
+	struct k2_limit limit[K2_DEVICE_OPS];
+	char text[96];
+
+	if (strscpy(text, page, sizeof(text)) < 0 || !k2_limits_take(strim(text), limit))
+		return -EINVAL;
+
+	spin_lock_irq(&k2->lock);
+	memcpy(k2->guard->ahead.declared.limit, limit, sizeof(limit));
+	spin_unlock_irq(&k2->lock);
+	k2_tasks_arm(k2);
+	return length;
+}
+
+/* A line per task, as /dev/k2 shows it to who declared it. */
+static ssize_t k2_rt_declared_show(struct elevator_queue *e, char *page)
+{
+	return k2_tasks_print(e->elevator_data, page, PAGE_SIZE);
+}
+
 #define K2_LATENCY_ATTR(name) __ATTR(latency_##name, 0444, k2_latency_##name##_show, NULL)
 
 struct elv_fs_entry k2_sysfs_attrs[] = {
@@ -300,6 +355,8 @@ struct elv_fs_entry k2_sysfs_attrs[] = {
 	__ATTR(rt_idle_ms, 0644, k2_rt_idle_ms_show, k2_rt_idle_ms_store),
 	__ATTR(rt_blocked, 0444, k2_rt_blocked_show, NULL),
 	__ATTR(device_model, 0644, k2_device_model_show, k2_device_model_store),
+	__ATTR(device_limits, 0644, k2_device_limits_show, k2_device_limits_store),
+	__ATTR(rt_declared, 0444, k2_rt_declared_show, NULL),
 	__ATTR(inflight_max, 0644, k2_inflight_max_show, k2_inflight_max_store),
 	__ATTR(split_kib, 0644, k2_split_kib_show, k2_split_kib_store),
 	__ATTR(background_wait_ms_max, 0644, k2_background_wait_ms_max_show,

@@ -22,7 +22,7 @@ u32 k2_declared_add(struct k2_declared *declared, const struct k2_declaration *s
 	u32 number;
 
 	for (number = 0; number < K2_DECLARED_MAX; number++)
-		if (!declared->task[number].is_used)
+		if (!declared->task[number].is_used && !declared->task[number].outstanding)
 			break;
 	if (number == K2_DECLARED_MAX)
 		return K2_DECLARED_NONE;
@@ -64,7 +64,7 @@ static bool is_quiet(const struct k2_declared_task *task, u64 now_ns)
 	return since_ns(now_ns, task->end_ns) > task->stated.think_ns;
 }
 
-static void begin_job(struct k2_declared_task *task, u64 now_ns)
+static void begin_job(struct k2_declared *declared, struct k2_declared_task *task, u64 now_ns)
 {
 	const struct k2_declaration *stated = &task->stated;
 	u64 gap_ns = since_ns(now_ns, task->first_ns);
@@ -80,6 +80,7 @@ static void begin_job(struct k2_declared_task *task, u64 now_ns)
 		task->is_trusted = false;
 		task->fault = K2_CAUSE_LATE;
 	}
+	declared->faults += !task->is_trusted;
 	task->has_job = true;
 	task->jobs++;
 	task->ended = 0;
@@ -111,7 +112,7 @@ void k2_declared_arrival(struct k2_declared *declared, u32 number, u64 now_ns)
 	struct k2_declared_task *task = &declared->task[number];
 
 	if (!task->has_job || is_quiet(task, now_ns))
-		begin_job(task, now_ns);
+		begin_job(declared, task, now_ns);
 	task->outstanding++;
 	if (!task->waits_for)
 		begin_wait(declared, task, now_ns);
@@ -145,7 +146,8 @@ static enum k2_cause cause_of(const struct k2_declared_task *task)
 	return task->is_trusted ? K2_CAUSE_POLICY : task->fault;
 }
 
-static void waited_for(struct k2_declared_task *task, u32 flight, bool has_overrun, u64 now_ns)
+static void waited_for(struct k2_declared *declared, struct k2_declared_task *task, u32 flight,
+		       bool has_overrun, u64 now_ns)
 {
 	u64 waited_ns;
 
@@ -158,8 +160,10 @@ static void waited_for(struct k2_declared_task *task, u32 flight, bool has_overr
 	waited_ns = since_ns(now_ns, task->waits_since_ns);
 	if (waited_ns > task->waited_ns_max)
 		task->waited_ns_max = waited_ns;
-	if (waited_ns > task->stated.block_ns)
-		task->waited_over[cause_of(task)]++;
+	if (waited_ns <= task->stated.block_ns)
+		return;
+	task->waited_over[cause_of(task)]++;
+	declared->faults++;
 }
 
 void k2_declared_bypassed(struct k2_declared *declared)
@@ -351,5 +355,5 @@ void k2_declared_done(struct k2_declared *declared, u32 flight, u64 now_ns)
 	if (overrun_ns > declared->overrun_ns_max)
 		declared->overrun_ns_max = overrun_ns;
 	for (i = 0; i < declared->used; i++)
-		waited_for(&declared->task[i], flight, overrun_ns > 0, now_ns);
+		waited_for(declared, &declared->task[i], flight, overrun_ns > 0, now_ns);
 }

@@ -102,9 +102,10 @@ struct k2_declared {
 	/* A request that may not be split waits until it fits since then; 0: there is none. */
 	u64 held_since_ns;
 	u64 forced; /* such requests that have waited for K2_DECLARED_HOLD_NS */
+	u64 faults; /* the sum of all that tasks count as early, late or over */
 };
 
-/* K2_DECLARED_NONE: there are too many. */
+/* K2_DECLARED_NONE: there are too many, or requests of those before are not done. */
 u32 k2_declared_add(struct k2_declared *declared, const struct k2_declaration *stated);
 void k2_declared_remove(struct k2_declared *declared, u32 number);
 

@@ -239,6 +239,17 @@ static void a_task_that_has_gone_guards_nothing(void)
 	EXPECT(declared.used, 0);
 }
 
+static void a_number_is_not_used_again_before_its_requests_have_ended(void)
+{
+	begin(&every_10_ms);
+	k2_declared_arrival(&declared, task, SOME_TIME_NS);
+	k2_declared_remove(&declared, task);
+	EXPECT(k2_declared_add(&declared, &every_10_ms), task + 1);
+	k2_declared_end(&declared, task, SOME_TIME_NS + MS);
+	EXPECT(declared.task[task + 1].ended, 0);
+	EXPECT(k2_declared_add(&declared, &every_10_ms), task);
+}
+
 static void there_is_no_room_for_more_tasks_than_that(void)
 {
 	u32 i;
@@ -276,6 +287,7 @@ int main(void)
 		TEST(what_may_not_be_split_waits_until_it_fits_but_not_for_ever),
 		TEST(background_waits_while_a_task_thinks_if_that_is_short),
 		TEST(a_task_that_has_gone_guards_nothing),
+		TEST(a_number_is_not_used_again_before_its_requests_have_ended),
 		TEST(there_is_no_room_for_more_tasks_than_that),
 		TEST(without_a_limit_only_the_smallest_piece_goes),
 	};

@@ -1,0 +1,487 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Declared tasks of all devices. A task lasts as long as the file is open that declared it
+ * (k2_file.c). It is armed while k2 is the scheduler of its device and knows limits of the device's
+ * times; then the policy (k2_declared.h) guards it.
+ *
+ * A level with a task belongs to the owners of its tasks. Requests of others on it are served one
+ * level lower, so they delay no task more than if they had asked for that level.
+ *
+ * Locks. k2_tasks_lock protects the lists, and is taken with the queue frozen: whoever holds it
+ * allocates no memory. k2->lock is taken inside, and protects what requests look at.
+ */
+#include <linux/blkdev.h>
+#include <linux/ioprio.h>
+#include <linux/ktime.h>
+#include <linux/mutex.h>
+#include <linux/pid.h>
+#include <linux/slab.h>
+
+#include "k2.h"
+
+static DEFINE_MUTEX(k2_tasks_lock);
+static LIST_HEAD(k2_all_tasks);
+static LIST_HEAD(k2_all_devices);
+
+/* Owners. */
+
+/* The task of the current thread on @level, NULL if it has none. @is_owned: somebody has one. */
+static struct k2_task *k2_find_task(struct k2_data *k2, unsigned int level, bool *is_owned)
+{
+	struct k2_guard *guard = k2->guard;
+	u32 i;
+
+	*is_owned = false;
+	for (i = 0; i < guard->ahead.declared.used; i++) {
+		struct k2_task *task = guard->task[i];
+
+		if (!task || task->stated.level != level)
+			continue;
+		if (k2_owner_is_current(&task->owner))
+			return task;
+		*is_owned = true;
+	}
+	return NULL;
+}
+
+struct k2_task *k2_tasks_current(struct k2_data *k2, unsigned int level)
+{
+	bool is_owned;
+
+	return k2_find_task(k2, level, &is_owned);
+}
+
+static void k2_count_foreign(struct k2_data *k2, unsigned int level)
+{
+	struct k2_guard *guard = k2->guard;
+	u32 i;
+
+	for (i = 0; i < guard->ahead.declared.used; i++) {
+		struct k2_task *task = guard->task[i];
+
+		if (!task || task->stated.level != level)
+			continue;
+		task->counts.foreign++;
+		wake_up_interruptible(task->changed);
+	}
+}
+
+unsigned int k2_tasks_queue(struct k2_data *k2, unsigned int level)
+{
+	for (; level < K2_RT_LEVELS; level++) {
+		bool is_owned;
+
+		if (k2_find_task(k2, level, &is_owned) || !is_owned)
+			return level;
+		k2_count_foreign(k2, level);
+	}
+	return K2_QUEUE_BEST_EFFORT;
+}
+
+/* Requests. */
+
+void k2_tasks_arrival(struct k2_data *k2, struct request *rq, const struct k2_task *task,
+		      u64 now_ns)
+{
+	struct k2_rq *k2r = k2_rq(rq);
+
+	/* It is a flush with data, which was known before the data were. */
+	if (k2r->flags & K2_RQ_DECLARED)
+		return;
+	k2r->stream = task->number;
+	k2r->flags |= K2_RQ_DECLARED;
+	k2_declared_arrival(&k2->guard->ahead.declared, k2r->stream, now_ns);
+}
+
+void k2_tasks_ended(struct k2_data *k2, struct request *rq, u64 now_ns)
+{
+	struct k2_rq *k2r = k2_rq(rq);
+
+	/* Data whose flush follows have not ended. */
+	if (!(k2r->flags & K2_RQ_DECLARED) || rq->rq_flags & RQF_FLUSH_SEQ)
+		return;
+	k2_declared_end(&k2->guard->ahead.declared, k2r->stream, now_ns);
+	k2r->stream = K2_STREAM_NONE;
+	k2r->flags &= ~K2_RQ_DECLARED;
+}
+
+void k2_tasks_wake(struct k2_data *k2)
+{
+	struct k2_guard *guard = k2->guard;
+	u32 i;
+
+	if (likely(guard->faults == guard->ahead.declared.faults))
+		return;
+	guard->faults = guard->ahead.declared.faults;
+	for (i = 0; i < guard->ahead.declared.used; i++)
+		if (guard->task[i])
+			wake_up_interruptible(guard->task[i]->changed);
+}
+
+/* Arming. */
+
+static const struct k2_declared_task *k2_task_policy(const struct k2_task *task)
+{
+	return &task->k2->guard->ahead.declared.task[task->number];
+}
+
+/* Its counts, with those of the policy. Called with the lock that protects them, see k2_tasks.h. */
+static struct k2_task_counts k2_task_counts(const struct k2_task *task)
+{
+	struct k2_task_counts counts = task->counts;
+	const struct k2_declared_task *policy;
+	unsigned int cause;
+
+	if (!task->is_armed)
+		return counts;
+	policy = k2_task_policy(task);
+	counts.jobs += policy->jobs;
+	counts.early += policy->early;
+	counts.late += policy->late;
+	counts.waited_ns_max = max(counts.waited_ns_max, policy->waited_ns_max);
+	for (cause = 0; cause < K2_CAUSES; cause++)
+		counts.waited_over[cause] += policy->waited_over[cause];
+	return counts;
+}
+
+/* Called with k2->lock held. */
+static void k2_task_disarm(struct k2_task *task, int error)
+{
+	struct k2_guard *guard = task->k2->guard;
+
+	task->counts = k2_task_counts(task);
+	task->is_armed = false;
+	task->error = error;
+	k2_declared_remove(&guard->ahead.declared, task->number);
+	guard->task[task->number] = NULL;
+	wake_up_interruptible(task->changed);
+}
+
+/* The longest that a command of the smallest size may take. */
+static u64 k2_least_ns(struct k2_data *k2)
+{
+	const struct k2_declared *declared = &k2->guard->ahead.declared;
+	u32 bytes = max(queue_logical_block_size(k2->q), K2_PIECE_MIN);
+	u64 least_ns = 0;
+	u32 op;
+
+	for (op = 0; op < K2_DEVICE_OPS; op++)
+		least_ns = max(least_ns, k2_declared_limit_ns(declared, op, bytes));
+	return least_ns;
+}
+
+static bool k2_has_limits(const struct k2_declared *declared)
+{
+	u32 op;
+
+	for (op = 0; op < K2_DEVICE_OPS; op++)
+		if (!declared->limit[op].base_ns)
+			return false;
+	return true;
+}
+
+/* Requests of two tasks of one owner on one level could not be told apart. */
+static bool k2_has_same(const struct k2_guard *guard, const struct k2_task *task)
+{
+	u32 i;
+
+	for (i = 0; i < guard->ahead.declared.used; i++) {
+		const struct k2_task *other = guard->task[i];
+
+		if (other && other->stated.level == task->stated.level &&
+		    k2_owner_is_same(&other->owner, &task->owner))
+			return true;
+	}
+	return false;
+}
+
+/* Called with k2->lock held. */
+static int k2_task_arm_locked(struct k2_task *task, struct k2_data *k2)
+{
+	struct k2_guard *guard = k2->guard;
+	u32 number;
+
+	if (!k2_has_limits(&guard->ahead.declared))
+		return -ENODATA;
+	if (k2_least_ns(k2) > task->stated.block_ns)
+		return -ERANGE;
+	if (k2_has_same(guard, task))
+		return -EBUSY;
+	number = k2_declared_add(&guard->ahead.declared, &task->stated);
+	if (number == K2_DECLARED_NONE)
+		return -EBUSY;
+	task->number = number;
+	task->k2 = k2;
+	task->is_armed = true;
+	guard->task[number] = task;
+	return 0;
+}
+
+/* Unless it is, or its owner has gone, which is for good. */
+static void k2_task_arm(struct k2_task *task, struct k2_data *k2)
+{
+	spin_lock_irq(&k2->lock);
+	if (!task->is_armed && task->error != -ESRCH)
+		task->error = k2_task_arm_locked(task, k2);
+	spin_unlock_irq(&k2->lock);
+}
+
+static struct k2_data *k2_find_device(dev_t devt)
+{
+	struct k2_data *k2;
+
+	list_for_each_entry(k2, &k2_all_devices, in_all_devices)
+		if (k2->devt == devt)
+			return k2;
+	return NULL;
+}
+
+int k2_tasks_add(struct k2_task *task, struct list_head *file, u64 *least_ns)
+{
+	struct k2_data *k2;
+
+	mutex_lock(&k2_tasks_lock);
+	task->error = -ENODEV;
+	k2 = k2_find_device(task->devt);
+	if (k2) {
+		*least_ns = k2_least_ns(k2);
+		k2_task_arm(task, k2);
+	}
+	if (!task->error) {
+		list_add_tail(&task->in_all, &k2_all_tasks);
+		list_add_tail(&task->in_file, file);
+	}
+	mutex_unlock(&k2_tasks_lock);
+	return task->error;
+}
+
+void k2_task_free(struct k2_task *task)
+{
+	k2_owner_put(&task->owner);
+	kfree(task);
+}
+
+void k2_tasks_remove(struct list_head *file)
+{
+	struct k2_task *task, *next;
+
+	mutex_lock(&k2_tasks_lock);
+	list_for_each_entry_safe(task, next, file, in_file) {
+		struct k2_data *k2 = task->k2;
+
+		if (k2) {
+			spin_lock_irq(&k2->lock);
+			if (task->is_armed)
+				k2_task_disarm(task, 0);
+			spin_unlock_irq(&k2->lock);
+		}
+		list_del(&task->in_all);
+		list_del(&task->in_file);
+		k2_task_free(task);
+	}
+	mutex_unlock(&k2_tasks_lock);
+}
+
+/* Called with the queue frozen. Its tasks are armed when it gets limits. */
+void k2_tasks_begin(struct k2_data *k2)
+{
+	struct k2_task *task;
+
+	k2->devt = k2->q->disk ? disk_devt(k2->q->disk) : 0;
+	mutex_lock(&k2_tasks_lock);
+	list_add_tail(&k2->in_all_devices, &k2_all_devices);
+	list_for_each_entry(task, &k2_all_tasks, in_all)
+		if (task->devt == k2->devt && task->error != -ESRCH)
+			task->error = -ENODATA;
+	mutex_unlock(&k2_tasks_lock);
+}
+
+/* Called with the queue frozen. */
+void k2_tasks_end(struct k2_data *k2)
+{
+	struct k2_task *task;
+
+	mutex_lock(&k2_tasks_lock);
+	list_del(&k2->in_all_devices);
+	list_for_each_entry(task, &k2_all_tasks, in_all) {
+		if (task->k2 != k2)
+			continue;
+		spin_lock_irq(&k2->lock);
+		if (task->is_armed) {
+			task->counts.interrupted++;
+			k2_task_disarm(task, -ENODEV);
+		}
+		task->k2 = NULL;
+		spin_unlock_irq(&k2->lock);
+	}
+	mutex_unlock(&k2_tasks_lock);
+}
+
+/*
+ * Called when limits have been set: k2 has come back, or a bound that could not be kept can be now.
+ * A device that has taken another's number is not guarded before somebody has said how fast it is.
+ */
+void k2_tasks_arm(struct k2_data *k2)
+{
+	struct k2_task *task;
+
+	mutex_lock(&k2_tasks_lock);
+	/* On 7.3 somebody may still have its files open when k2 has gone. */
+	if (k2_find_device(k2->devt) == k2)
+		list_for_each_entry(task, &k2_all_tasks, in_all)
+			if (task->devt == k2->devt)
+				k2_task_arm(task, k2);
+	mutex_unlock(&k2_tasks_lock);
+}
+
+void k2_tasks_look(struct k2_data *k2)
+{
+	u32 i;
+
+	for (i = 0; i < K2_DECLARED_MAX; i++) {
+		struct k2_task *task = k2->guard->task[i];
+
+		if (task && k2_owner_has_gone(&task->owner))
+			k2_task_disarm(task, -ESRCH);
+	}
+}
+
+/* What is shown. */
+
+/* What changes while requests come. */
+struct k2_task_shown {
+	struct k2_task_counts counts;
+	bool is_armed;
+	int error;
+};
+
+static void k2_task_copy(const struct k2_task *task, struct k2_task_shown *shown)
+{
+	shown->counts = k2_task_counts(task);
+	shown->is_armed = task->is_armed;
+	shown->error = task->error;
+}
+
+static void k2_task_look(const struct k2_task *task, struct k2_task_shown *shown)
+{
+	struct k2_data *k2 = task->k2;
+
+	if (!k2) {
+		k2_task_copy(task, shown);
+		return;
+	}
+	spin_lock_irq(&k2->lock);
+	k2_task_copy(task, shown);
+	spin_unlock_irq(&k2->lock);
+}
+
+static const char *k2_task_state(const struct k2_task_shown *shown)
+{
+	if (shown->is_armed)
+		return "armed";
+	switch (shown->error) {
+	case -ENODATA:
+		return "no-limits";
+	case -ERANGE:
+		return "block-too-short";
+	case -EBUSY:
+		return "level-taken";
+	case -ESRCH:
+		return "owner-gone";
+	default:
+		return "no-k2";
+	}
+}
+
+static size_t k2_task_print_counts(const struct k2_task_counts *counts, char *text, size_t size)
+{
+	static const char *const names[K2_CAUSES] = {
+		[K2_CAUSE_POLICY] = "k2",	[K2_CAUSE_DEVICE] = "device",
+		[K2_CAUSE_EARLY] = "early_job", [K2_CAUSE_LATE] = "late_job",
+		[K2_CAUSE_BYPASS] = "bypass",	[K2_CAUSE_FORCED] = "forced",
+	};
+	unsigned int cause;
+	size_t length;
+
+	length = scnprintf(text, size,
+			   " jobs=%llu early=%llu late=%llu foreign=%llu interrupted=%llu "
+			   "waited_ns_max=%llu",
+			   counts->jobs, counts->early, counts->late, counts->foreign,
+			   counts->interrupted, counts->waited_ns_max);
+	for (cause = 0; cause < K2_CAUSES; cause++)
+		length += scnprintf(text + length, size - length, " over_%s=%llu", names[cause],
+				    counts->waited_over[cause]);
+	return length + scnprintf(text + length, size - length, "\n");
+}
+
+static size_t k2_task_print(struct k2_task *task, char *text, size_t size)
+{
+	const struct k2_declaration *stated = &task->stated;
+	struct k2_task_shown shown;
+	size_t length;
+
+	k2_task_look(task, &shown);
+	length = scnprintf(text, size, "dev=%u:%u level=%u period_us=%llu jitter_us=%llu",
+			   MAJOR(task->devt), MINOR(task->devt), stated->level,
+			   div_u64(stated->period_ns, NSEC_PER_USEC),
+			   div_u64(stated->jitter_ns, NSEC_PER_USEC));
+	length += scnprintf(text + length, size - length,
+			    " think_us=%llu block_us=%llu exact=%u sporadic=%u owner=%s pid=%d",
+			    div_u64(stated->think_ns, NSEC_PER_USEC),
+			    div_u64(stated->block_ns, NSEC_PER_USEC), stated->exact,
+			    stated->is_sporadic, task->owner.cgroup ? "cgroup" : "process",
+			    pid_nr(task->owner.process));
+	length += scnprintf(text + length, size - length, " state=%s", k2_task_state(&shown));
+	return length + k2_task_print_counts(&shown.counts, text + length, size - length);
+}
+
+size_t k2_tasks_print_file(struct list_head *file, char *text, size_t size)
+{
+	struct k2_task *task;
+	size_t length = 0;
+
+	mutex_lock(&k2_tasks_lock);
+	list_for_each_entry(task, file, in_file)
+		length += k2_task_print(task, text + length, size - length);
+	mutex_unlock(&k2_tasks_lock);
+	return length;
+}
+
+size_t k2_tasks_print(struct k2_data *k2, char *text, size_t size)
+{
+	struct k2_task *task;
+	size_t length = 0;
+
+	mutex_lock(&k2_tasks_lock);
+	list_for_each_entry(task, &k2_all_tasks, in_all)
+		if (task->devt == k2->devt)
+			length += k2_task_print(task, text + length, size - length);
+	mutex_unlock(&k2_tasks_lock);
+	return length;
+}
+
+static u64 k2_task_faults(const struct k2_task *task)
+{
+	struct k2_task_shown shown;
+	const struct k2_task_counts *counts = &shown.counts;
+	unsigned int cause;
+	u64 faults;
+
+	k2_task_look(task, &shown);
+	faults = counts->early + counts->late + counts->foreign + counts->interrupted;
+	for (cause = 0; cause < K2_CAUSES; cause++)
+		faults += counts->waited_over[cause];
+	return faults + (shown.error == -ESRCH);
+}
+
+u64 k2_tasks_faults(struct list_head *file)
+{
+	struct k2_task *task;
+	u64 faults = 0;
+
+	mutex_lock(&k2_tasks_lock);
+	list_for_each_entry(task, file, in_file)
+		faults += k2_task_faults(task);
+	mutex_unlock(&k2_tasks_lock);
+	return faults;
+}
