@@ -7,21 +7,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, ensure};
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal, kill_process};
 use steadyio_bench::program::Program;
 use steadyio_bench::program::source::ClassSource;
 use steadyio_bench::spec::workload::Class;
+use steadyio_core::declared::{Declared, NODE, Task};
 use steadyio_core::device::Device;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_core::knob_guard::KnobGuard;
 use steadyio_core::knobs::{KnobReading, knob_attribute};
 use steadyio_core::kworkers::{self, Raised};
+use steadyio_core::scheduling::{IO_CLASS_REAL_TIME, set_io_priority};
 use steadyio_core::value::Value;
 
 use crate::record_file::RecordFile;
@@ -40,6 +44,7 @@ restores them, too.";
 /// Run a program with temporary settings of a block device
 ///
 /// Sets the scheduler and queue settings, runs the program, and restores the settings when it ends.
+/// With --declare, k2 guards the program's real-time requests from the first one on.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
@@ -49,6 +54,11 @@ pub struct Arguments {
     /// Setting, for example scheduler=k2 or iosched/split_kib=4 (repeatable)
     #[arg(long, value_name = "KEY=VALUE", value_parser = knob)]
     knob: Vec<(String, Value)>,
+    /// Declare a real-time task of the program to k2, for example
+    /// level=0,period_us=10000,block_us=440 (repeatable; keys as in /dev/k2). With one task the
+    /// program gets its I/O priority. Without other options the program replaces steady
+    #[arg(long, value_name = "TASK")]
+    declare: Vec<Task>,
     /// Raise the kernel workers that complete a card's requests to SCHED_FIFO at PRIORITY while the
     /// program runs
     #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
@@ -96,11 +106,14 @@ fn run_with_knobs(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         RecordFile::check(out).with_context(|| named(out))?;
     }
     let device = Device::open(&arguments.device)?;
+    if is_only_declared(arguments) {
+        return Err(replace_with(arguments, &device));
+    }
     let stop = Interrupt::on_signals()?;
     let guard = KnobGuard::take(&device, &mut |text| eprintln!("steady: {text}"))?;
     let raised = arguments.kworkers_fifo.map(|priority| raise(&device, priority)).transpose()?;
     let (readings, _) = guard.queue().apply("", &knobs, &BTreeSet::new())?;
-    let status = run_program(&arguments.program, &device, &stop, raised)?;
+    let status = run_program(arguments, &device, &stop, raised)?;
     match &arguments.out {
         Some(_) if !status.success() => eprintln!("steady: the program failed: no record"),
         Some(out) => write_record(arguments, out, &device, readings, &guard)?,
@@ -108,6 +121,11 @@ fn run_with_knobs(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     guard.finish()?;
     Ok(exit_code(status))
+}
+
+fn is_only_declared(arguments: &Arguments) -> bool {
+    let Arguments { declare, knob, kworkers_fifo, out, .. } = arguments;
+    !declare.is_empty() && knob.is_empty() && kworkers_fifo.is_none() && out.is_none()
 }
 
 fn named(out: &Path) -> String {
@@ -136,15 +154,62 @@ fn raise(device: &Device, priority: u8) -> anyhow::Result<Raised> {
     })
 }
 
+/// Becomes the program, so that a service manager sees one process, which owns the tasks. Returns
+/// only an error.
+fn replace_with(arguments: &Arguments, device: &Device) -> anyhow::Error {
+    let declared = match declare(device, &arguments.declare) {
+        Ok(declared) => declared,
+        Err(error) => return error,
+    };
+    let error = program(&arguments.program, device).exec();
+    drop(declared);
+    anyhow::Error::from(error).context(arguments.program[0].clone())
+}
+
+/// Declares the tasks for as long as this process lives, whatever program it runs.
+fn declare(device: &Device, tasks: &[Task]) -> anyhow::Result<Declared> {
+    let mut declared = Declared::open()?;
+    for task in tasks {
+        declared.add(device, task).with_context(|| format!("--declare '{task}'"))?;
+    }
+    fcntl_setfd(&declared, FdFlags::empty()).context(NODE)?;
+    if let [task] = tasks {
+        let level = u8::try_from(task.level)?;
+        set_io_priority(IO_CLASS_REAL_TIME, level).with_context(|| {
+            format!("--declare: I/O priority {level} of the real-time class (needs root)")
+        })?;
+    }
+    Ok(declared)
+}
+
+fn program(words: &[String], device: &Device) -> Command {
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).env("STEADY_DEVICE", &device.node).env("STEADY_DISK", &device.disk);
+    command
+}
+
+/// The program; with tasks by another `steady`, which becomes it when the knobs are set.
+fn command(arguments: &Arguments, device: &Device) -> anyhow::Result<Command> {
+    if arguments.declare.is_empty() {
+        return Ok(program(&arguments.program, device));
+    }
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("with").arg("--device").arg(&device.node);
+    for task in &arguments.declare {
+        command.args(["--declare", &task.to_string()]);
+    }
+    command.arg("--").args(&arguments.program);
+    Ok(command)
+}
+
 fn run_program(
-    program: &[String],
+    arguments: &Arguments,
     device: &Device,
     stop: &Interrupt,
     mut raised: Option<Raised>,
 ) -> anyhow::Result<ExitStatus> {
-    let (name, rest) = program.split_first().context("no program")?;
-    let mut command = Command::new(name);
-    command.args(rest).env("STEADY_DEVICE", &device.node).env("STEADY_DISK", &device.disk);
+    let name = &arguments.program[0];
+    let mut command = command(arguments, device)?;
     let mut child = command.spawn().with_context(|| name.clone())?;
     let mut told = false;
     loop {

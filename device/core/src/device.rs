@@ -123,6 +123,12 @@ impl Device {
         })
     }
 
+    /// Number of the whole disk, as in `/sys/block/DISK/dev`: `179:0`.
+    pub fn number(&self) -> Result<String, DeviceError> {
+        let path = self.queue.with_file_name("dev");
+        read_trimmed(&path).map_err(|source| DeviceError::Sysfs { path, source })
+    }
+
     /// Whether this is a partition of a disk.
     pub fn is_partition(&self) -> bool {
         self.name != self.disk

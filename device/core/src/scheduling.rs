@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Real-time scheduling of the calling thread: for recorders, and for the reader of a trace; and of
-//! other threads: for the kernel's workers.
+//! Real-time scheduling and I/O priority of the calling thread: for recorders, loads, programs with
+//! declared tasks, and for the reader of a trace; and scheduling of other threads: for the kernel's
+//! workers.
 
 use std::io;
 
@@ -44,6 +45,24 @@ pub fn scheduling_of(thread: u32) -> io::Result<Scheduling> {
     // SAFETY: the structure lives through the call.
     match unsafe { libc::sched_getparam(thread, &mut parameter) } {
         0 => Ok(Scheduling { policy, priority: parameter.sched_priority }),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Classes of `ioprio_set(2)`.
+pub const IO_CLASS_REAL_TIME: u8 = 1;
+pub const IO_CLASS_BEST_EFFORT: u8 = 2;
+pub const IO_CLASS_IDLE: u8 = 3;
+
+/// Sets the I/O priority of the calling thread; class 0, level 0: as its CPU priority says.
+pub fn set_io_priority(class: u8, level: u8) -> io::Result<()> {
+    const WHO_PROCESS: libc::c_int = 1;
+    // linux/ioprio.h
+    const CLASS_SHIFT: u32 = 13;
+    let value = libc::c_int::from(class) << CLASS_SHIFT | libc::c_int::from(level);
+    // SAFETY: three numbers, no memory; 0 is the calling thread.
+    match unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, value) } {
+        0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
 }

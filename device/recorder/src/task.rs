@@ -12,6 +12,7 @@ use std::os::unix::fs::FileExt;
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde::Serialize;
+use steadyio_core::scheduling;
 
 use super::config::IoPriority;
 
@@ -130,15 +131,7 @@ pub fn set_cpu(cpu: usize) -> io::Result<()> {
 
 /// Sets the I/O priority of the calling thread.
 pub fn set_io_priority(priority: IoPriority) -> io::Result<()> {
-    const WHO_PROCESS: libc::c_int = 1;
-    const CLASS_SHIFT: u32 = 13;
-    let value =
-        libc::c_int::from(priority.class) << CLASS_SHIFT | libc::c_int::from(priority.level);
-    // SAFETY: three numbers, no memory; 0 is the calling thread.
-    match unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, value) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    scheduling::set_io_priority(priority.class, priority.level)
 }
 
 #[cfg(test)]

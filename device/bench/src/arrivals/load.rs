@@ -6,13 +6,14 @@
 //! before counts from when it was due: such a wait is storage's.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use steadyio_core::interrupt::Interrupt;
-use steadyio_core::scheduling::set_fifo;
+use steadyio_core::scheduling::{
+    IO_CLASS_BEST_EFFORT, IO_CLASS_IDLE, IO_CLASS_REAL_TIME, set_fifo, set_io_priority,
+};
 
 use crate::arrivals::busy;
 use crate::arrivals::schedule::Schedule;
@@ -223,19 +224,12 @@ impl Running {
 
 /// Sets the I/O priority of the calling thread.
 fn set_ioprio(ioprio: Ioprio) -> Result<(), LoadError> {
-    // linux/ioprio.h: class above bit 13, level below.
-    let value: libc::c_int = match ioprio {
-        Ioprio::RealTime(level) => 1 << 13 | libc::c_int::from(level),
-        Ioprio::BestEffort(level) => 2 << 13 | libc::c_int::from(level),
-        Ioprio::Idle => 3 << 13,
-        Ioprio::None => 0,
+    let (class, level) = match ioprio {
+        Ioprio::RealTime(level) => (IO_CLASS_REAL_TIME, level),
+        Ioprio::BestEffort(level) => (IO_CLASS_BEST_EFFORT, level),
+        Ioprio::Idle => (IO_CLASS_IDLE, 0),
+        Ioprio::None => (0, 0),
     };
-    const WHO_PROCESS: libc::c_int = 1;
-    // SAFETY: takes three numbers; 0 is the calling thread.
-    let set = unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, value) };
-    if set == 0 {
-        return Ok(());
-    }
     let what = "I/O priority of a job with arrivals (the real-time class needs root)".into();
-    Err(LoadError::Io { what, source: io::Error::last_os_error() })
+    set_io_priority(class, level).map_err(|source| LoadError::Io { what, source })
 }
