@@ -4,24 +4,37 @@
 from __future__ import annotations
 
 import json
+import re
 import statistics
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from releases import LAB_RELEASE
 from steady_lab.paths import GUEST_PROJECT
-from steady_lab.search.judge import bound_of_an_io, bounds
+from steady_lab.search.judge import bound_document, bound_of_an_io, bounds
 from steady_lab.search.sets import TaskSet, random_card, random_set, toml
 from steady_lab.targets.target import BootRequest
 from steady_lab.targets.uml import uml
 
-RUN = """
-for set in {names}; do
-    {project}/build/bin/steady bench $set.workload.toml --device=/dev/mmcblk0 \\
-        --destroy-data=mmcblk0 --out=$set.record.json >$set.out 2>&1 || {{ cat $set.out; exit 1; }}
-done
+BENCH = """{steady} bench {name}.workload.toml --device=/dev/mmcblk0 --destroy-data=mmcblk0 \\
+    --out={name}.record.json >{name}.out 2>&1 || {{ cat {name}.out; exit 1; }}
 """
+# The shell is in a cgroup of its own, which owns the tasks, as the benchmark has several processes.
+DECLARED = """
+queue=/sys/block/mmcblk0/queue
+echo k2 >$queue/scheduler
+echo '{device_limits}' >$queue/iosched/device_limits
+{steady} with --device=/dev/mmcblk0 {declarations} -- sh -c '
+    {bench}
+    cat /sys/block/mmcblk0/queue/iosched/rt_declared >{name}.declared' || exit 1
+"""
+OWN_CGROUP = """
+mkdir -p /run/cgroup && mount -t cgroup2 cgroup2 /run/cgroup && mkdir /run/cgroup/tasks
+echo 0 >/run/cgroup/tasks/cgroup.procs || exit 1
+"""
+STEADY = f"{GUEST_PROJECT}/build/bin/steady"
 
 
 @dataclass(frozen=True)
@@ -48,12 +61,17 @@ def median_ratio(seen: list[Observed]) -> float:
     return statistics.median(o.bound["bound_ns"] / o.max_ns for o in seen if o.bound)
 
 
-def run_random(work: Path, card_seed: int, set_seeds: range) -> list[Observed]:
+def run_random(
+    work: Path,
+    card_seed: int,
+    set_seeds: range,
+    make: Callable[[dict[str, Any], int], TaskSet] = random_set,
+) -> list[Observed]:
     """One boot: a random card, and these sets on it one after the other."""
     card = random_card(card_seed)
     path = work / "card.toml"
     path.write_text(toml(card), encoding="utf-8")
-    sets = [random_set(card, seed) for seed in set_seeds]
+    sets = [make(card, seed) for seed in set_seeds]
     run(work, path, sets)
     return [seen for made in sets for seen in observed(work, path, made)]
 
@@ -63,10 +81,26 @@ def run(work: Path, card: Path, sets: list[TaskSet], release: str = LAB_RELEASE)
     for made in sets:
         (work / f"{made.name}.tasks.toml").write_text(toml(made.tasks), encoding="utf-8")
         (work / f"{made.name}.workload.toml").write_text(toml(made.workload), encoding="utf-8")
-    names = " ".join(made.name for made in sets)
-    script = RUN.format(names=names, project=GUEST_PROJECT)
+    commands = [command(work, card, made) for made in sets]
+    script = "\n".join([OWN_CGROUP, *commands])
     result = uml(release).boot(BootRequest(["sh", "-c", script], work, card, timeout_s=3600))
     assert result.exit_status == 0, result.output[-3000:]
+
+
+def command(work: Path, card: Path, made: TaskSet) -> str:
+    """Lines of a shell that run a set, with its tasks declared if it says so."""
+    bench = BENCH.format(steady=STEADY, name=made.name)
+    if "rt_block_us" not in made.tasks["k2"]:
+        return bench
+    document = bound_document(card, work / f"{made.name}.tasks.toml")
+    words = (f"{task['declare']} owner=cgroup" for task in document["tasks"])
+    return DECLARED.format(
+        steady=STEADY,
+        device_limits=document["device_limits"],
+        declarations=" ".join(f"--declare={word.replace(' ', ',')}" for word in words),
+        bench=bench,
+        name=made.name,
+    )
 
 
 def jobs(work: Path, made: TaskSet) -> dict[str, Any]:
@@ -89,3 +123,9 @@ def observed(work: Path, card: Path, made: TaskSet) -> list[Observed]:
             longest_ns = job["latency_ns"]["max"]
             found.append(Observed(made.name, task, bound_of_an_io(task, bound), longest_ns))
     return found
+
+
+def declared_counts(work: Path, name: str) -> list[dict[str, int]]:
+    """What k2 counted of each declared task of a set that has run."""
+    lines = (work / f"{name}.declared").read_text(encoding="utf-8").splitlines()
+    return [{key: int(count) for key, count in re.findall(r"(\w+)=(\d+)\b", line)} for line in lines]

@@ -16,8 +16,8 @@ from typing import Any
 
 from steady_lab.devices.spec import load_device
 from steady_lab.paths import BUILD, PROJECT
-from steady_lab.search.judge import bounds
-from steady_lab.search.sets import COMMAND_US, command_us, toml
+from steady_lab.search.judge import bound_document
+from steady_lab.search.sets import COMMAND_US, command_us, least_us, toml
 
 PROGRAM = BUILD / "simulate" / "task_set"
 KNOBS = ("inflight_max", "split_kib", "background_wait_ms_max", "max_sectors_kb")
@@ -62,35 +62,23 @@ def build() -> None:
     subprocess.run(["make", "-s", "-C", PROJECT / "lab" / "simulate"], check=True)
 
 
-def limit_ns(card: dict[str, int], op: str) -> tuple[int, int]:
-    """Return the limit of an operation's time, base and per KiB, as `Device::limit()` has it."""
-    slow_ns = card[f"{op}_slow_ns"] if card["slow_length_us"] else 0
-    once = (card[f"{op}_{name}_ns"] for name in ("base", "jump", "jitter"))
-    base_ns, per_kib_ns = sum(once) + slow_ns, card[f"{op}_per_kib_ns"]
-    if op == "write":
-        base_ns += card["status_ns"]
-    if op == "write" and card["cache_kib"]:
-        base_ns = max(base_ns, card["cache_base_ns"] + card["status_ns"])
-        per_kib_ns = max(per_kib_ns, card["cache_per_kib_ns"])
-    return base_ns, per_kib_ns + card["bus_per_kib_ns"]
-
-
-def declared_words(
-    card: dict[str, int], task: dict[str, Any], block_us: int, io_ns: int
-) -> Iterator[str]:
-    """Of a declared task: computing, and the flush of a durable write, end no job."""
-    think_us = 1 + 2 * task["cpu_us"] * task.get("at_once", 1)
-    think_us += io_ns // 1000 if task.get("durable") else 0
-    yield from (f"block_us={block_us}", f"think_us={think_us}")
-
-
-def words_of(card: Path, tasks: dict[str, Any], found: list[dict[str, Any]]) -> Iterator[str]:
-    """Arguments of the program. `found`: what `steady bound` says of each task."""
-    numbers = load_device(card).values
-    for op in ("read", "write"):
-        base_ns, per_kib_ns = limit_ns(dict(numbers), op)
+def limit_words(document: dict[str, Any]) -> Iterator[str]:
+    """Of a device whose tasks are declared."""
+    limits = (document["device_limits"] or "").split()
+    for op, base_ns, per_kib_ns in zip(limits[::3], limits[1::3], limits[2::3], strict=True):
         yield from (f"{op}_limit_ns={base_ns}", f"{op}_limit_per_kib_ns={per_kib_ns}")
-    yield from (f"{name}={value}" for name, value in numbers.items())
+
+
+def declared_words(bound: dict[str, Any]) -> Iterator[str]:
+    """Of a declared task: what it states that the others do not."""
+    words = (bound["declare"] or "").split()
+    return (word for word in words if word.startswith(("block_us=", "think_us=")))
+
+
+def words_of(card: Path, tasks: dict[str, Any], document: dict[str, Any]) -> Iterator[str]:
+    """Arguments of the program. `document`: what `steady bound` says of the set."""
+    yield from limit_words(document)
+    yield from (f"{name}={value}" for name, value in load_device(card).values.items())
     knobs = tasks["k2"]
     yield from (f"{name}={knobs[name]}" for name in KNOBS if name in knobs)
     yield f"host_us={tasks['host']['command_us']}"
@@ -103,22 +91,20 @@ def words_of(card: Path, tasks: dict[str, Any], found: list[dict[str, Any]]) -> 
         yield f"bg_durable={int(background.get('durable', True))}"
         yield f"bg_flush_us={background.get('flush_distance_us_min', 0)}"
         yield f"bg_discard_kib={background.get('discard_kib', 0)}"
-    for task, bound in zip(tasks["task"], found, strict=True):
+    for task, bound in zip(tasks["task"], document["tasks"], strict=True):
         yield "task"
         yield f"write={int(task['op'] == 'write')}"
         yield f"durable={int(task.get('durable', False))}"
         yield from (f"{key}={task[key]}" for key in TASK_KEYS if key in task)
-        if block_us := task.get("block_us", knobs.get("rt_block_us")):
-            io_ns = bound["io"]["bound_ns"] if bound["io"] else 50_000_000
-            yield from declared_words(dict(numbers), task, block_us, io_ns)
+        yield from declared_words(bound)
 
 
 def background_mib_s(work: Path, card: Path, tasks: dict[str, Any]) -> float:
     """Return what a background gets that is always there, next to strictly periodic tasks."""
     build()
     (work / "tasks.toml").write_text(toml(tasks), encoding="utf-8")
-    found = bounds(card, work / "tasks.toml")
-    words = ["greedy=1", "trials=4", "periods=500", *words_of(card, tasks, found)]
+    document = bound_document(card, work / "tasks.toml")
+    words = ["greedy=1", "trials=4", "periods=500", *words_of(card, tasks, document)]
     done = subprocess.run([PROGRAM, *words], capture_output=True, text=True, check=True)
     return float(json.loads(done.stdout)["background_mib_s"])
 
@@ -138,12 +124,12 @@ def run(
     card_path, tasks_path = work / "card.toml", work / "tasks.toml"
     card_path.write_text(toml(card), encoding="utf-8")
     tasks_path.write_text(toml(tasks), encoding="utf-8")
-    found = bounds(card_path, tasks_path)
-    words = [*words_of(card_path, tasks, found), *more]
+    document = bound_document(card_path, tasks_path)
+    words = [*words_of(card_path, tasks, document), *more]
     words = [f"load_seed={seed}", f"trials={trials}", *words]
     done = subprocess.run([PROGRAM, *words], capture_output=True, text=True, check=True)
     seen = json.loads(done.stdout)["tasks"]
-    rows = zip(tasks["task"], found, seen, strict=True)
+    rows = zip(tasks["task"], document["tasks"], seen, strict=True)
     return [
         Simulated(
             tasks["name"],
@@ -160,13 +146,7 @@ def run(
 def declared(card: dict[str, Any], tasks: dict[str, Any], seed: int) -> dict[str, Any]:
     """Return the set with its tasks declared, blocked for several times what 4 KiB can take."""
     pick = random.Random(f"declared {tasks['name']} {seed}")
-
-    def least_ns(op: str) -> int:
-        cost = card[op]
-        once = (cost.get(f"{name}_ns", 0) for name in ("base", "jump", "slow", "jitter"))
-        return int(sum(once) + 4 * cost["per_kib_ns"])
-
-    block_us = 10 + max(least_ns("read"), least_ns("write")) // 1000
+    block_us = least_us(card) - COMMAND_US
     knobs = {"split_kib": 0, "rt_block_us": int(block_us * pick.choice((1.2, 2, 3, 4)))}
     background = dict(tasks["background"])
     background.pop("discard_kib", None)

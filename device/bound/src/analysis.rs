@@ -141,7 +141,7 @@ impl<'a> Load<'a> {
             .map(|task| {
                 let sizes = (0..task.parts(&set.k2)).map(|part| part_kib(task, set, part));
                 let piece_kib = cut_kib(device, set, task);
-                sizes.map(|kib| request(device, set, task_op(task), kib, piece_kib)).collect()
+                sizes.map(|kib| request(device, set, task, kib, piece_kib)).collect()
             })
             .collect();
         let flush = with_host(device.flush());
@@ -313,8 +313,8 @@ impl<'a> Load<'a> {
             let same_level = self.same_level(index, waits, start_ns, found);
             let blocking = blocking.unwrap_or_else(|| self.blocking(index, waits, start_ns, found));
             let higher = self.higher_levels(task.level, start_ns, found)?;
-            let flush = self.flushes(start_ns);
-            let forced = self.forced(start_ns);
+            let flush = self.flushes(task.level, start_ns);
+            let forced = self.forced(index, start_ns);
             let all = own + same_level + blocking + higher + flush + forced;
             // With several in flight others write next to this task's own commands, too.
             let between_ns = if self.set.k2.inflight_max > 1 { total_ns } else { cpu_ns };
@@ -409,33 +409,51 @@ impl<'a> Load<'a> {
     /// Requests of higher levels that come until the last request starts, and those of jobs that
     /// were not done when the window began. None: they pile up.
     fn higher_levels(&self, level: u64, start_ns: u64, found: &[Response]) -> Option<Work> {
+        let jump = self.jump_after_others(level);
         let mut sum = Work::default();
         for (index, task) in self.set.tasks.iter().enumerate() {
             if task.level < level {
+                let each = self.whole[index] + jump * self.parts[index].len() as u64;
                 let jobs = self.jobs_in(index, start_ns, found)?;
-                sum = sum + self.whole[index] * jobs.saturating_mul(task.ios);
+                sum = sum + each * jobs.saturating_mul(task.ios);
             }
         }
         Some(sum)
     }
 
-    fn flushes(&self, start_ns: u64) -> Work {
+    /// What the rest of a request costs because something came between its pieces, which are
+    /// neighbours otherwise.
+    fn jump_after_others(&self, level: u64) -> Work {
+        let cut = self.set.tasks.iter().filter(|task| task.level <= level);
+        let jumps = cut.filter_map(|task| jump_once_ns(self.device, self.set, task));
+        Work { ns: jumps.max().unwrap_or(0), ..Work::default() }
+    }
+
+    fn flushes(&self, level: u64, start_ns: u64) -> Work {
         let distance_us = self.set.background.as_ref().and_then(|bg| bg.flush_distance_us_min);
         let Some(distance_us) = distance_us else { return Work::default() };
         let (distance_ns, carried_ns) = (distance_us * 1_000, self.flushed_ns);
         let came = start_ns.saturating_add(carried_ns) / distance_ns + 1;
         // One at work when the window begins, and one that waits for it.
-        self.flush * came.min(start_ns / distance_ns + 3)
+        (self.flush + self.jump_after_others(level)) * came.min(start_ns / distance_ns + 3)
     }
 
     /// Background that is served before real-time, since it has waited for so long.
-    fn forced(&self, start_ns: u64) -> Work {
+    fn forced(&self, index: usize, start_ns: u64) -> Work {
         let wait_ms = self.set.k2.background_wait_ms_max;
         if wait_ms == 0 {
             return Work::default();
         }
-        let pieces = start_ns / (wait_ms * 1_000_000) + 1;
-        most_of(self.background.iter().map(|command| (command, pieces)), pieces)
+        // Background that was with the device when the window began, and blocks, waits from its end
+        // on. If none was, only lower levels can have blocked.
+        let at_once = u64::from(self.lower_tasks(index).next().is_some());
+        let pieces = start_ns / (wait_ms * 1_000_000) + at_once;
+        let most = most_of(self.background.iter().map(|command| (command, pieces)), pieces);
+        let Some(declared) = &self.declared else { return most };
+        // The task waits, so each is cut for it.
+        let jump = self.jump_after_others(self.set.tasks[index].level);
+        let each_ns = declared.blocks_ns[index] + jump.ns;
+        Work { ns: most.ns.min(each_ns.saturating_mul(pieces)), ..most }
     }
 }
 
@@ -487,6 +505,17 @@ fn cut_kib(device: &Device, set: &TaskSet, task: &Task) -> Option<u64> {
     Some((kib - kib % PIECE_KIB_MIN).max(PIECE_KIB_MIN))
 }
 
+/// The jump to a request of a task that is cut, if its pieces are neighbours: with one in flight
+/// nothing comes between them but requests of higher levels, flushes, and background that is forced.
+/// `None`: each piece is counted with a jump.
+fn jump_once_ns(device: &Device, set: &TaskSet, task: &Task) -> Option<u64> {
+    let is_cached = task.op == TaskOp::Write && device.has_cache();
+    if set.k2.inflight_max > 1 || is_cached {
+        return None;
+    }
+    cut_kib(device, set, task).map(|_| device.jump_ns(task_op(task)))
+}
+
 fn commands_of(device: &Device, set: &TaskSet, task: &Task) -> u64 {
     let piece_kib = cut_kib(device, set, task).unwrap_or(u64::MAX);
     (0..task.parts(&set.k2)).map(|part| part_kib(task, set, part).div_ceil(piece_kib)).sum()
@@ -494,14 +523,16 @@ fn commands_of(device: &Device, set: &TaskSet, task: &Task) -> u64 {
 
 /// A request, in pieces of `piece_kib` at least. Small pieces may go into the cache where the whole
 /// would not, and large ones past it.
-fn request(device: &Device, set: &TaskSet, op: Op, kib: u64, piece_kib: Option<u64>) -> Work {
+fn request(device: &Device, set: &TaskSet, task: &Task, kib: u64, piece_kib: Option<u64>) -> Work {
+    let op = task_op(task);
     let pieces = piece_kib.map_or(1, |piece_kib| kib.div_ceil(piece_kib));
     let whole = device.command(op, kib);
     if pieces == 1 {
         return Work { ns: whole.ns.saturating_add(host_ns(set)), ..whole };
     }
     let (base_ns, per_kib_ns) = device.limit(op);
-    let ns = pieces * (base_ns + host_ns(set)) + kib * per_kib_ns;
+    let jumps_ns = (pieces - 1) * jump_once_ns(device, set, task).unwrap_or(0);
+    let ns = pieces * (base_ns + host_ns(set)) + kib * per_kib_ns - jumps_ns;
     let is_cached = op == Op::Write && device.has_cache();
     Work {
         ns,

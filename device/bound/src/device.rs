@@ -380,6 +380,15 @@ impl Device {
         (base_ns.max(self.cache.base_ns + self.card.status_ns), per_kib_ns.max(cached_ns))
     }
 
+    /// What such a command takes longer if it is not the neighbour of the one before.
+    pub fn jump_ns(&self, op: Op) -> u64 {
+        match op {
+            Op::Read => self.read.jump_ns,
+            Op::Write | Op::DurableWrite => self.write.jump_ns,
+            Op::Discard => 0,
+        }
+    }
+
     /// What k2's look-ahead is told of such a command on the flash, in ns: how long it takes if nothing delays it, and
     /// what it takes longer at most but for pauses. `None`: it was not measured.
     pub fn model_ns(&self, op: Op, kib: u64) -> Option<(u64, u64)> {
@@ -402,6 +411,11 @@ impl Device {
     /// The largest write of up to `kib` that goes into the cache; 0: none does.
     pub fn cached_kib_max(&self, kib: u64) -> u64 {
         kib.min(self.cache.kib)
+    }
+
+    /// Whether the times of writes are known.
+    pub fn has_writes(&self) -> bool {
+        self.has_writes
     }
 
     /// Writes end in a cache that loses them with the power, and the kernel sends a flush behind each that is durable.

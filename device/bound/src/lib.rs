@@ -5,12 +5,13 @@
 //! can be, with the reason, before the tasks run.
 //!
 //! [`device`] says how long a command can take, [`tasks`] who asks for what and how k2 is set,
-//! [`analysis`] adds up what a request can wait for, and [`advice`] looks which change of k2 or of
-//! a task shortens that most. `docs/reference/bound.md` has the mathematics and its sources. No I/O
+//! [`analysis`] adds up what a request can wait for, [`declared`] is what k2 has to be told so that
+//! this holds, and [`advice`] looks which change of k2 or of a task shortens that most. `docs/reference/bound.md` has the mathematics and its sources. No I/O
 //! and no clock here; times are whole nanoseconds.
 
 pub mod advice;
 pub mod analysis;
+pub mod declared;
 pub mod device;
 pub mod tasks;
 mod work;

@@ -11,8 +11,10 @@ use serde_json::{Value, json};
 use steadyio_bound::BoundError;
 use steadyio_bound::advice::{Change, changes};
 use steadyio_bound::analysis::{Response, Terms, responses};
+use steadyio_bound::declared;
 use steadyio_bound::device::Device;
 use steadyio_bound::tasks::{Task, TaskSet};
+use steadyio_core::declared::Task as Declaration;
 
 use crate::bound_cpu::{self, FromTrace};
 use crate::exit::{Failure, Status};
@@ -73,12 +75,8 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         None => set.check_cpu_stated().map_err(Into::into).map(|()| Vec::new()),
     };
     let mut cpu = cpu.map_err(Failure::with(Status::Usage))?.into_iter();
-    if set.k2.rt_block_us > 0 {
-        eprintln!(
-            "steady: rt_block_us: this version of k2 takes no declared tasks, only its policy does"
-        );
-    }
     let found = responses(&device, &set);
+    let told = told(&device, &set, &found).map_err(Failure::with(Status::Usage))?;
     let rows: Vec<Row> = set
         .tasks
         .iter()
@@ -88,11 +86,36 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         .collect();
     let holds = rows.iter().all(Row::holds);
     print(&if arguments.json {
-        format!("{:#}\n", document(&device, &set, &rows, holds))
+        format!("{:#}\n", document(&device, &set, &rows, &told, holds))
     } else {
-        text(&device, &set, &rows)
+        text(&device, &set, &rows) + &told_text(&set, &told)
     })?;
     Ok(if holds { Status::Done } else { Status::Flawed })
+}
+
+/// What k2 has to be told of declared tasks.
+struct Told {
+    device_limits: String,
+    tasks: Vec<Declaration>,
+}
+
+fn told(device: &Device, set: &TaskSet, found: &[Response]) -> anyhow::Result<Option<Told>> {
+    if set.k2.rt_block_us == 0 {
+        return Ok(None);
+    }
+    let device_limits = declared::device_limits(device, set)?;
+    Ok(Some(Told { device_limits, tasks: declared::declarations(device, set, found)? }))
+}
+
+fn told_text(set: &TaskSet, told: &Option<Told>) -> String {
+    let Some(Told { device_limits, tasks }) = told else { return String::new() };
+    let lines = set.tasks.iter().zip(tasks);
+    let lines: String =
+        lines.map(|(task, told)| format!("  {}: --declare '{told}'\n", task.name)).collect();
+    format!(
+        "The bounds hold if `iosched/device_limits` is '{device_limits}', and each task runs under \
+         `steady with`:\n{lines}"
+    )
 }
 
 /// Of a file, with its name in errors.
@@ -128,7 +151,13 @@ impl Row<'_> {
     }
 }
 
-fn document(device: &Device, set: &TaskSet, rows: &[Row], holds: bool) -> Value {
+fn document(
+    device: &Device,
+    set: &TaskSet,
+    rows: &[Row],
+    told: &Option<Told>,
+    holds: bool,
+) -> Value {
     let terms = |terms: Terms| {
         json!({
             "bound_ns": terms.sum(),
@@ -143,15 +172,19 @@ fn document(device: &Device, set: &TaskSet, rows: &[Row], holds: bool) -> Value 
             "later_ns": terms.later,
         })
     };
+    let declaration =
+        |index: usize| told.as_ref().map(|told| Value::from(told.tasks[index].to_string()));
     let tasks: Vec<Value> = rows
         .iter()
-        .map(|row| {
+        .enumerate()
+        .map(|(index, row)| {
             json!({
                 "name": row.task.name,
                 "level": row.task.level,
                 "deadline_ns": row.deadline_ns(),
                 "holds": row.holds(),
                 "slack_ns": row.slack_ns(),
+                "declare": declaration(index),
                 "job": row.response.job.map(terms),
                 "io": row.response.io.map(terms),
                 "cpu_from_trace": row.cpu.as_ref().map(|cpu| json!({
@@ -173,6 +206,7 @@ fn document(device: &Device, set: &TaskSet, rows: &[Row], holds: bool) -> Value 
         "device": device.name,
         "name": set.name,
         "holds": holds,
+        "device_limits": told.as_ref().map(|told| told.device_limits.clone()),
         "tasks": tasks,
     })
 }

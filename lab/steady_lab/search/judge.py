@@ -122,14 +122,20 @@ def _bounds(case: Case, folder: Path) -> Iterator[Finding]:
 
 
 def bounds(card: Path, tasks: Path) -> list[dict[str, Any]]:
-    """Return each task's entry of `steady bound --json`, which ends with 3 if one misses."""
+    """Return each task's entry of `steady bound --json`."""
+    found: list[dict[str, Any]] = bound_document(card, tasks)["tasks"]
+    return found
+
+
+def bound_document(card: Path, tasks: Path) -> dict[str, Any]:
+    """Return what `steady bound --json` prints, which ends with 3 if a task may miss."""
     done = subprocess.run(
         [STEADY, "bound", card, tasks, "--json"], capture_output=True, text=True, check=False
     )
     if done.returncode not in (0, 3):
         raise LabError(f"steady bound {card} {tasks}: {done.stderr.strip()}")
-    found: list[dict[str, Any]] = json.loads(done.stdout)["tasks"]
-    return found
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
 
 
 def bound_of_an_io(task: dict[str, Any], bound: dict[str, Any]) -> dict[str, int] | None:

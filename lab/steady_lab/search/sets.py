@@ -142,6 +142,29 @@ def durable_set(card: dict[str, Any], seed: int) -> TaskSet:
     return task_set(name, seed, tasks, background, knobs, seconds)
 
 
+def declared_set(card: dict[str, Any], seed: int) -> TaskSet:
+    """A random set whose tasks are declared, each on a level of its own. Lower levels may block
+    them for some times what 4 KiB takes at most."""
+    pick = random.Random(f"declared {card['name']} {seed}")
+    tasks, background, knobs, seconds = random_tasks(card, seed)
+    for task, level in zip(tasks, pick.sample(range(8), len(tasks)), strict=True):
+        task["level"] = level
+    block_us = least_us(card) * pick.choice((1.2, 2, 3, 4))
+    knobs |= {"split_kib": 0, "rt_block_us": int(block_us)}
+    return task_set(f"{card['name']}-declared-{seed}", seed, tasks, background, knobs, seconds)
+
+
+def least_us(card: dict[str, Any]) -> int:
+    """Of a command of 4 KiB, at most, rounded up."""
+
+    def of(op: str) -> int:
+        cost = card[op]
+        once = (cost.get(f"{name}_ns", 0) for name in ("base", "jump", "slow", "jitter"))
+        return int(sum(once) + 4 * cost["per_kib_ns"]) // 1000
+
+    return 10 + COMMAND_US + max(of("read"), of("write"))
+
+
 def one_task(op: str, kib: int, background_op: str, split_kib: int) -> TaskSet:
     """A task with some thousand I/Os, so that its p99 is known well."""
     task = {"name": "task", "op": op, "kib": kib, "level": 0, "ios": 1}
@@ -164,7 +187,7 @@ def task_set(
     jobs = [job_of(task) for task in tasks]
     greedy = {"name": "bg", "class": "bg", "ioprio": "idle", "data": "zero", "depth": 8}
     jobs.append(greedy | {"op": f"rand{background['op']}", "bs_kib": background["kib"]})
-    iosched = {f"iosched/{name}": value for name, value in (knobs | {"rt_block_us": 0}).items()}
+    iosched = {f"iosched/{name}": value for name, value in ({"rt_block_us": 0} | knobs).items()}
     set_to = {"scheduler": "k2"} | {f"queue/{name}": value for name, value in queue.items()}
     return TaskSet(
         name=name,

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What k2 is told of a task set with `rt_block_us`: limits of the device's times, and each task.
+
+use steadyio_core::declared::{Owner, Task as Declaration};
+
+use crate::BoundError;
+use crate::analysis::Response;
+use crate::device::{Device, Op};
+use crate::tasks::{Task, TaskSet};
+
+fn fits<T: TryFrom<u64>>(what: &str, number: u64) -> Result<T, BoundError> {
+    T::try_from(number).map_err(|_| BoundError(format!("{what} = {number}: is too long for k2")))
+}
+
+/// What `iosched/device_limits` takes, in ns.
+pub fn device_limits(device: &Device, set: &TaskSet) -> Result<String, BoundError> {
+    if !device.has_writes() {
+        return Err(BoundError(format!(
+            "{}: has no [write], and k2 needs limits of reads and writes (steady probe --write)",
+            device.name
+        )));
+    }
+    let words = |name: &str, op: Op| {
+        let (base_ns, per_kib_ns) = device.limit(op);
+        let base_ns: u32 = fits("the time of a command", base_ns + set.host.command_us * 1_000)?;
+        let per_kib_ns: u32 = fits("the time of a KiB", per_kib_ns)?;
+        Ok(format!("{name} {base_ns} {per_kib_ns}"))
+    };
+    Ok(format!("{} {}", words("read", Op::Read)?, words("write", Op::Write)?))
+}
+
+/// What a task states. `found`: its bound, as the flush of a durable write ends no job.
+pub fn declaration(
+    device: &Device,
+    set: &TaskSet,
+    task: &Task,
+    found: &Response,
+) -> Result<Declaration, BoundError> {
+    let flush_us = match &found.io {
+        Some(io) if task.durable && device.has_cache() => io.sum().div_ceil(1_000),
+        _ => 0,
+    };
+    // It computes after one I/O and before the next.
+    let think_us = 1 + 2 * task.cpu_us() * task.at_once + flush_us;
+    let name = |key: &str| format!("task {}: {key}", task.name);
+    Ok(Declaration {
+        level: fits(&name("level"), task.level)?,
+        period_us: fits(&name("period_us"), task.period_us)?,
+        jitter_us: fits(&name("jitter_us"), task.jitter_us)?,
+        think_us: fits(&name("think_us"), think_us)?,
+        block_us: fits(&name("block_us"), task.block_us(&set.k2))?,
+        exact: 0,
+        sporadic: false,
+        owner: Owner::Process,
+    })
+}
+
+/// Of each task, in their order.
+pub fn declarations(
+    device: &Device,
+    set: &TaskSet,
+    found: &[Response],
+) -> Result<Vec<Declaration>, BoundError> {
+    set.tasks.iter().zip(found).map(|(task, found)| declaration(device, set, task, found)).collect()
+}
