@@ -35,9 +35,18 @@ mount -o remount,rw /etc
 
 apply --yes || fail "applying: status $?"
 grep -q "\[k2\]" $queue/scheduler || fail "k2 is not set"
-[ "$(cat $queue/iosched/split_kib)" = 16 ] || fail "split_kib is not set"
+[ "$(cat $queue/iosched/rt_block_us)" = 1000 ] || fail "rt_block_us is not set"
+[ "$(cat $queue/iosched/device_limits)" = "read 393700 11100 write 684000 15200" ] ||
+	fail "device_limits: $(cat $queue/iosched/device_limits)"
 [ "$(cat $queue/max_sectors_kb)" = 512 ] || fail "max_sectors_kb is not set"
 grep -q 'ATTR{queue/scheduler}="k2"' $rule || fail "no rule"
+# What k2 says is wrong with a declaration is told, and the program does not run.
+rejected() {
+	$project/build/bin/steady with --device /dev/mmcblk0 --declare "$1" -- touch /tmp/ran 2>/tmp/said
+	[ $? -eq 125 ] && grep -q "/dev/k2: $2" /tmp/said && [ ! -e /tmp/ran ] || fail "$1: $(cat /tmp/said)"
+}
+rejected level=0,period_us=1000,block_us=1 "block_us: 1 is less than"
+rejected level=0,period_us=1,think_us=1,block_us=1000 "period_us: 1 is not above"
 # Applied again, what was before stays so.
 apply --yes || fail "applying again: status $?"
 $project/build/bin/steady apply --remove --disk mmcblk0 --yes || fail "removing: status $?"

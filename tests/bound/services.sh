@@ -36,7 +36,7 @@ DefaultDependencies=no
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-ExecStart=/bin/sh -c "ionice >/priority"
+ExecStart=/bin/sh -c "ionice >/priority; cat /sys/block/vda/queue/iosched/rt_declared >/declared; true"
 END
 
 mkdir -p $system/dev $system/proc $system/sys $system/run

@@ -14,7 +14,8 @@ event() {
 }
 
 is_set() {
-	grep -q "\[k2\]" $queue/scheduler && [ "$(cat $queue/iosched/split_kib)" = 16 ] &&
+	grep -q "\[k2\]" $queue/scheduler && [ "$(cat $queue/iosched/rt_block_us)" = 1000 ] &&
+		grep -q "^read 393700 " $queue/iosched/device_limits &&
 		[ "$(cat $queue/max_sectors_kb)" = 512 ] && [ "$(cat $queue/nr_requests)" = 64 ]
 }
 
@@ -31,6 +32,9 @@ is_set || fail "apply has not set the disk"
 
 # The log task has level 1.
 [ "$(priority)" = "realtime: prio 1" ] || fail "the service's priority: $(cat /priority)"
+# Its process has declared it, and only as long as it runs.
+grep -q "^dev=.* level=1 period_us=20000 .* state=armed " /declared || fail "declared: $(cat /declared)"
+[ -z "$(cat $queue/iosched/rt_declared)" ] || fail "left: $(cat $queue/iosched/rt_declared)"
 
 # What a disk has when it comes back.
 for action in add change; do

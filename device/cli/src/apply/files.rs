@@ -12,6 +12,8 @@ use anyhow::{Context, bail};
 use steadyio_core::knobs::in_setting_order;
 use steadyio_core::value::Value;
 
+use super::{Command, Service};
+
 const RULES: &str = "etc/udev/rules.d";
 const UNITS: &str = "etc/systemd/system";
 const BEFORE: &str = "# Before: ";
@@ -35,6 +37,19 @@ pub fn shown(wanted: &[Kept]) -> String {
     wanted.iter().map(|kept| format!("--- {}\n{}", kept.path.display(), kept.text)).collect()
 }
 
+/// Of each service.
+pub fn drop_in_name(disk: &str) -> String {
+    format!("90-steadyio-{disk}.conf")
+}
+
+/// What a service's own file says otherwise.
+fn drop_in(service: &Service) -> String {
+    let level = service.level;
+    let priority = format!("IOSchedulingClass=realtime\nIOSchedulingPriority={level}\n");
+    let Some(Command { prefix, with, command }) = &service.declares else { return priority };
+    format!("{priority}ExecStart=\nExecStart={prefix}{with} {command}\n")
+}
+
 impl Files {
     pub fn below(root: &Path, disk: &str) -> Files {
         Files { root: root.into(), disk: disk.into() }
@@ -49,25 +64,18 @@ impl Files {
         self.root.join(RULES).join(format!("90-steadyio-{}.rules", self.disk))
     }
 
-    fn drop_in_name(&self) -> String {
-        format!("90-steadyio-{}.conf", self.disk)
-    }
-
     /// `before`: what is to be set when this is removed.
     pub fn wanted(
         &self,
         knobs: &Knobs,
-        levels: &BTreeMap<String, u64>,
+        services: &BTreeMap<String, Service>,
         before: Knobs,
     ) -> Vec<Kept> {
         let mut wanted = vec![Kept { path: self.rule_path(), text: self.rule(knobs, before) }];
-        for (service, level) in levels {
-            let folder = self.root.join(UNITS).join(format!("{service}.d"));
-            let mark = self.mark();
-            let text = format!(
-                "{mark}\n[Service]\nIOSchedulingClass=realtime\nIOSchedulingPriority={level}\n"
-            );
-            wanted.push(Kept { path: folder.join(self.drop_in_name()), text });
+        for (name, service) in services {
+            let folder = self.root.join(UNITS).join(format!("{name}.d"));
+            let text = format!("{}\n[Service]\n{}", self.mark(), drop_in(service));
+            wanted.push(Kept { path: folder.join(drop_in_name(&self.disk)), text });
         }
         wanted
     }
@@ -106,7 +114,7 @@ impl Files {
         let units = self.root.join(UNITS);
         match fs::read_dir(&units) {
             Ok(entries) => {
-                let name = self.drop_in_name();
+                let name = drop_in_name(&self.disk);
                 candidates.extend(entries.flatten().map(|entry| entry.path().join(&name)));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -6,12 +6,14 @@
 
 mod files;
 mod running;
+mod unit;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, ensure};
 use steadyio_bound::analysis::responses;
+use steadyio_bound::declared;
 use steadyio_bound::device::{Device as Times, Op};
 use steadyio_bound::tasks::{Task, TaskSet};
 use steadyio_core::device::Device;
@@ -28,9 +30,23 @@ const HELP: &str = "Exit status: 0 success (applied or printed); 1 failure; 2 us
 invalid file; 3 a task may miss its deadline (nothing was changed). After status 1, knobs and \
 files are as before, or --remove can be repeated.";
 
-/// Services with the level of their tasks.
-type Levels = BTreeMap<String, u64>;
+/// A service of a task.
+pub struct Service {
+    level: u64,
+    /// Of a declared task: how its command begins, and the command.
+    declares: Option<Command>,
+}
 
+pub struct Command {
+    prefix: String,
+    with: String,
+    command: String,
+}
+
+type Services = BTreeMap<String, Service>;
+
+/// Where packages install this program.
+const STEADY: &str = "/usr/bin/steady";
 /// Sizes that look-ahead is told the times of: its line goes through both.
 const MODEL_KIB: [u64; 2] = [4, 512];
 
@@ -80,46 +96,80 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     if arguments.remove {
         return remove(arguments, &files);
     }
-    let Some((knobs, levels)) = settings(arguments)? else { return Ok(Status::Flawed) };
-    let wanted = files.wanted(&knobs, &levels, knobs_before(arguments, &knobs));
+    let Some((knobs, services)) = settings(arguments)? else { return Ok(Status::Flawed) };
+    let wanted = files.wanted(&knobs, &services, knobs_before(arguments, &knobs));
     print(&files::shown(&wanted))?;
     if !arguments.yes {
         eprintln!("steady: nothing was changed; --yes writes this{}", sets_too(arguments));
         return Ok(Status::Done);
     }
     apply(arguments, &knobs, &wanted).map_err(Failure::with(Status::Failed))?;
-    tell_running(arguments, !levels.is_empty());
-    for service in levels.keys() {
+    tell_running(arguments, !services.is_empty());
+    for service in services.keys() {
         eprintln!("steady: {service}: priority takes effect at its next start");
     }
     Ok(Status::Done)
 }
 
 /// Knobs, and the levels of services; `None`: a deadline may be missed, which was told.
-fn settings(arguments: &Arguments) -> Result<Option<(Knobs, Levels)>, Failure> {
+fn settings(arguments: &Arguments) -> Result<Option<(Knobs, Services)>, Failure> {
     let usage = Failure::with(Status::Usage);
     let Some(profile) = &arguments.profile else {
         return Err(usage(anyhow!("a profile is needed")));
     };
     let times = read(profile, Times::parse).map_err(Failure::with(Status::Usage))?;
     if let Some(rt_block_us) = arguments.rt_block_us {
-        return Ok(Some((look_ahead(&times, rt_block_us), Levels::new())));
+        return Ok(Some((look_ahead(&times, rt_block_us), Services::new())));
     }
     let Some(tasks) = &arguments.tasks else { return Err(usage(anyhow!("tasks are needed"))) };
     let set = read(tasks, TaskSet::parse).map_err(Failure::with(Status::Usage))?;
     times.check(&set).map_err(Failure::with(Status::Usage))?;
-    if set.k2.rt_block_us > 0 {
-        return Err(usage(anyhow!(
-            "{}: rt_block_us: this version of k2 takes no declared tasks (use split_kib)",
-            tasks.display()
-        )));
-    }
-    let levels = levels(&set).map_err(Failure::with(Status::Usage))?;
+    let mut services = services(&set).map_err(Failure::with(Status::Usage))?;
     if let Some(text) = missed(&times, &set) {
         eprintln!("steady: {text}; `steady bound` shows why. Nothing was changed");
         return Ok(None);
     }
-    Ok(Some((knobs(&set), levels)))
+    let mut knobs = knobs(&set);
+    if set.k2.rt_block_us > 0 {
+        let limits = declare(arguments, &times, &set, &mut services);
+        let limits = limits.map_err(Failure::with(Status::Usage))?;
+        knobs.insert("iosched/device_limits".into(), Value::from_text(&limits));
+    }
+    Ok(Some((knobs, services)))
+}
+
+/// Has each service declare its task. Returns the limits of the device's times.
+fn declare(
+    arguments: &Arguments,
+    times: &Times,
+    set: &TaskSet,
+    services: &mut Services,
+) -> anyhow::Result<String> {
+    let root = arguments.root.as_deref().unwrap_or(Path::new("/"));
+    let own = files::drop_in_name(&arguments.disk);
+    let steady = match arguments.root {
+        Some(_) => STEADY.into(),
+        None => std::env::current_exe()?,
+    };
+    let declarations = declared::declarations(times, set, &responses(times, set))?;
+    for (task, declaration) in set.tasks.iter().zip(declarations) {
+        let words = declaration.to_string().replace(' ', ",");
+        let with = format!("with --device /dev/{} --declare {words} --", arguments.disk);
+        let Some(service) = task.service.as_ref().and_then(|name| services.get_mut(name)) else {
+            eprintln!("steady: task {}: run it under `steady {with} PROGRAM`", task.name);
+            continue;
+        };
+        let name = task.service.as_deref().unwrap_or_default();
+        ensure!(
+            service.declares.is_none(),
+            "task {}: {name} has another task, and a service declares one",
+            task.name
+        );
+        let (prefix, command) = unit::exec_start(root, name, &own)?;
+        let with = format!("{} {with}", steady.display());
+        service.declares = Some(Command { prefix, with, command });
+    }
+    Ok(declared::device_limits(times, set)?)
 }
 
 fn sets_too(arguments: &Arguments) -> &'static str {
@@ -133,11 +183,12 @@ fn missed(times: &Times, set: &TaskSet) -> Option<String> {
     late.map(|(task, _)| format!("task {} may miss its deadline", task.name))
 }
 
-fn levels(set: &TaskSet) -> anyhow::Result<Levels> {
-    let mut levels = Levels::new();
+fn services(set: &TaskSet) -> anyhow::Result<Services> {
+    let mut services = Services::new();
     for task in &set.tasks {
         let Some(service) = &task.service else { continue };
-        let level = *levels.entry(service.clone()).or_insert(task.level);
+        let first = Service { level: task.level, declares: None };
+        let level = services.entry(service.clone()).or_insert(first).level;
         ensure!(
             level == task.level,
             "task {}: level = {}, but another task of {service} has {level}: a service has one",
@@ -145,7 +196,7 @@ fn levels(set: &TaskSet) -> anyhow::Result<Levels> {
             task.level
         );
     }
-    Ok(levels)
+    Ok(services)
 }
 
 /// Per level the shortest deadline of its tasks in us, or 0, as `iosched/rt_deadline_us` has them: a request that
@@ -166,7 +217,7 @@ fn knobs(set: &TaskSet) -> Knobs {
         ("queue/max_sectors_kb", k2.max_sectors_kb),
         ("iosched/inflight_max", k2.inflight_max),
         ("iosched/split_kib", k2.split_kib),
-        ("iosched/rt_block_us", 0),
+        ("iosched/rt_block_us", k2.rt_block_us),
         ("iosched/background_wait_ms_max", k2.background_wait_ms_max),
     ] {
         knobs.insert(name.into(), Value::from_text(&value.to_string()));

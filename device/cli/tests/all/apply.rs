@@ -29,6 +29,7 @@ impl Image {
 
     /// The robot's tasks, those of the arm by a service.
     fn tasks(&self, from: &str, to: &str) -> String {
+        self.unit("arm", "ExecStart=-/usr/bin/arm \\\n  --fast\n");
         let robot = fs::read_to_string(format!("{ROOT}/docs/examples/robot.toml")).unwrap();
         let path = self.path("tasks.toml");
         let served =
@@ -36,6 +37,15 @@ impl Image {
         assert!(served.contains(from));
         fs::write(&path, served.replace(from, to)).unwrap();
         path.to_str().unwrap().into()
+    }
+}
+
+impl Image {
+    fn unit(&self, name: &str, lines: &str) {
+        let folder = self.path("usr/lib/systemd/system");
+        fs::create_dir_all(&folder).unwrap();
+        let text = format!("[Unit]\nExecStart=no\n[Service]\n{lines}");
+        fs::write(folder.join(format!("{name}.service")), text).unwrap();
     }
 }
 
@@ -62,11 +72,15 @@ fn rule_and_drop_in_are_written_and_removed_again() {
     let rule = text(&image.path(RULE));
     let at = |attribute: &str| rule.find(&format!("ATTR{{queue/{attribute}}}")).unwrap();
     // A scheduler's knobs are there only once it is set.
-    assert!(at("scheduler") < at("nr_requests") && at("scheduler") < at("iosched/split_kib"));
-    assert!(rule.contains("ATTR{queue/iosched/split_kib}=\"16\""), "{rule}");
+    assert!(at("scheduler") < at("nr_requests") && at("scheduler") < at("iosched/device_limits"));
+    assert!(rule.contains("ATTR{queue/iosched/rt_block_us}=\"1000\""), "{rule}");
     let deadlines = "ATTR{queue/iosched/rt_deadline_us}=\"10000 20000 100000 0 0 0 0 0\"";
     assert!(rule.contains(deadlines), "{rule}");
-    assert!(text(&image.path(DROP_IN)).contains("IOSchedulingPriority=0"));
+    let drop_in = text(&image.path(DROP_IN));
+    assert!(drop_in.contains("IOSchedulingPriority=0"), "{drop_in}");
+    let command = "ExecStart=\nExecStart=-/usr/bin/steady with --device /dev/mmcblk0 --declare \
+                   level=0,period_us=10000,block_us=1000,jitter_us=200,think_us=1 -- /usr/bin/arm";
+    assert!(drop_in.contains(command) && drop_in.ends_with(" --fast\n"), "{drop_in}");
 
     let shown = image.apply(&["--remove"]);
     assert_eq!(shown.status.code(), Some(0));
@@ -100,6 +114,41 @@ fn a_file_of_somebody_else_is_kept() {
     assert_eq!(text(&image.path(DROP_IN)), "[Service]\n");
     image.apply(&["--remove", "--yes"]);
     assert!(image.path(DROP_IN).exists());
+}
+
+#[test]
+fn a_service_that_cannot_declare_its_task_changes_nothing() {
+    for (lines, reason) in [
+        ("", "arm.service: has 0 ExecStart=, must be one"),
+        ("ExecStart=/a\nExecStart=/b\n", "arm.service: has 2 ExecStart="),
+        ("ExecStart=@/a b\n", "arm.service: ExecStart=@/a b: @ is not supported"),
+        ("User=robot\nExecStart=/a\n", "arm.service: User=robot may not open /dev/k2"),
+    ] {
+        let image = Image::new();
+        let tasks = image.tasks("a", "a");
+        image.unit("arm", lines);
+        let output = image.apply(&[CARD, &tasks, "--yes"]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(reason) && !image.path("etc").exists(), "{said}");
+    }
+    let image = Image::new();
+    let tasks = image.tasks("arm.service", "leg.service");
+    let output = image.apply(&[CARD, &tasks]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("leg.service: no such unit"));
+}
+
+#[test]
+fn a_task_without_a_service_is_told_its_declaration() {
+    let image = Image::new();
+    let output = image.apply(&[CARD, &image.tasks("a", "a")]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        said.contains(
+            "task log: run it under `steady with --device /dev/mmcblk0 --declare level=1,"
+        ),
+        "{said}"
+    );
 }
 
 #[test]

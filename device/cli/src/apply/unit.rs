@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The command of a systemd service, so that a drop-in can run it under `steady with`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{anyhow, ensure};
+
+/// Where systemd looks for units, the first first (systemd.unit(5)).
+const FOLDERS: [&str; 5] = [
+    "etc/systemd/system",
+    "run/systemd/system",
+    "usr/local/lib/systemd/system",
+    "usr/lib/systemd/system",
+    "lib/systemd/system",
+];
+/// What may stand before a command (systemd.service(5)); `@` changes what its words mean.
+const PREFIXES: [char; 4] = ['-', ':', '+', '!'];
+
+/// Its `ExecStart=`, in two parts: what stands before the command, and the command.
+pub fn exec_start(root: &Path, service: &str, own: &str) -> anyhow::Result<(String, String)> {
+    let path = find(root, service)
+        .ok_or_else(|| anyhow!("{service}: no such unit below {}", root.display()))?;
+    let mut unit = Unit::default();
+    unit.read(&fs::read_to_string(&path)?);
+    for path in drop_ins(root, service, own) {
+        unit.read(&fs::read_to_string(&path)?);
+    }
+    ensure!(
+        unit.user.is_empty() || unit.user == "root",
+        "{service}: User={} may not open /dev/k2 (run `steady with --declare` in its ExecStart=, and \
+         give it a group that a udev rule allows)",
+        unit.user
+    );
+    let [command] = &unit.commands[..] else {
+        let count = unit.commands.len();
+        return Err(anyhow!("{service}: has {count} ExecStart=, must be one to declare its task"));
+    };
+    let command_at = command.find(|c| !PREFIXES.contains(&c)).unwrap_or(command.len());
+    let (before, command) = command.split_at(command_at);
+    ensure!(!command.starts_with('@'), "{service}: ExecStart={command}: @ is not supported");
+    Ok((before.into(), command.into()))
+}
+
+/// A unit's file; that of `name@instance` is `name@`.
+fn names(service: &str) -> Vec<String> {
+    let template = service.split_once('@').map(|(name, _)| format!("{name}@.service"));
+    [service.to_string()].into_iter().chain(template).collect()
+}
+
+fn find(root: &Path, service: &str) -> Option<PathBuf> {
+    for folder in FOLDERS {
+        for name in names(service) {
+            let path = root.join(folder).join(name);
+            if path.is_file() {
+                return Some(path);
+            }
+        }
+    }
+    None
+}
+
+/// In systemd's order: by name, and of one name the first folder's. Without our own.
+fn drop_ins(root: &Path, service: &str, own: &str) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    for name in names(service) {
+        for folder in FOLDERS {
+            let Ok(entries) = fs::read_dir(root.join(folder).join(format!("{name}.d"))) else {
+                continue;
+            };
+            for path in entries.flatten().map(|entry| entry.path()) {
+                let is_known = found.iter().any(|known| known.file_name() == path.file_name());
+                let is_own = path.file_name().is_some_and(|name| name == own);
+                if !is_known && !is_own && path.extension().is_some_and(|end| end == "conf") {
+                    found.push(path);
+                }
+            }
+        }
+    }
+    found.sort_by(|one, other| one.file_name().cmp(&other.file_name()));
+    found
+}
+
+#[derive(Default)]
+struct Unit {
+    commands: Vec<String>,
+    user: String,
+}
+
+impl Unit {
+    /// An empty value forgets those before.
+    fn read(&mut self, text: &str) {
+        let mut section = "";
+        let joined = text.replace("\\\n", " ");
+        for line in joined.lines().map(str::trim) {
+            if line.starts_with('[') {
+                section = line;
+            }
+            let Some((key, value)) = line.split_once('=') else { continue };
+            match (section, key.trim_end(), value.trim_start()) {
+                ("[Service]", "ExecStart", "") => self.commands.clear(),
+                ("[Service]", "ExecStart", command) => self.commands.push(command.into()),
+                ("[Service]", "User", user) => self.user = user.into(),
+                _ => {}
+            }
+        }
+    }
+}
