@@ -329,6 +329,17 @@ int steadyio_finish(struct steadyio_recorder *recorder);
 /* Frees everything; finishes first if necessary, without a report. NULL does nothing. */
 void steadyio_close(struct steadyio_recorder *recorder);
 
+/*
+ * Declares a real-time task of this process to k2, the I/O scheduler: background and lower levels then
+ * block its requests on this disk for a stated time at most, from the first request on. device is a
+ * block device or a partition; task has words of the file /dev/k2 (docs/reference/k2.md), such as
+ * "level=0 period_us=10000 jitter_us=200 block_us=440". *fd is an open file: the task ends with
+ * close(*fd), or with the process. It can be read for state and counts, and polled for POLLPRI.
+ * STEADYIO_INVALID: a word is wrong, or k2 rejects the task; steadyio_error() says why.
+ * STEADYIO_FAILED: there is no /dev/k2, or it may not be opened.
+ */
+int steadyio_declare(const char *device, const char *task, int *fd);
+
 /* A way of doing I/O with a buffer. */
 enum steadyio_use {
 	/* Reads and writes with O_DIRECT, and of /dev/chardiskN. */

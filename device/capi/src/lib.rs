@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The C interface of the recorder and of buffers in memory of others, as `include/steadyio.h`
-//! describes it, and of the [`store`].
+//! The C interface of the recorder, of buffers in memory of others and of declared tasks, as
+//! `include/steadyio.h` describes it, and of the [`store`].
 //!
 //! Reading order: [`status`] (what functions return, and panics that stay inside), [`arguments`]
 //! (pointers from C), [`config`] and [`stats`] (structs), [`handle`] (what the opaque pointers
-//! point to), and here the functions themselves; those on buffers in [`buffer`].
+//! point to), and here the functions themselves; those on buffers in [`buffer`], and
+//! on tasks in [`declared`].
 
 pub mod arguments;
 pub mod buffer;
 pub mod config;
+pub mod declared;
 pub mod handle;
 pub mod stats;
 pub mod status;

@@ -198,6 +198,7 @@ impl FromStr for Task {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

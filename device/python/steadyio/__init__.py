@@ -17,6 +17,7 @@ Manual: docs/reference/python.md.
 """
 
 from ._native import Channel, Message, Reading, Recorder, __version__, read
+from .declared import Task
 from .errors import (
     Error,
     FailedError,
@@ -59,6 +60,7 @@ __all__ = [
     "Schema",
     "StateError",
     "Stats",
+    "Task",
     "TooLongError",
     "Topic",
     "__version__",

@@ -402,3 +402,28 @@ fn two_threads_on_one_channel_are_told_and_lose_nothing_that_was_taken() {
         assert_eq!(account.durable.records, reached - lost);
     });
 }
+
+#[test]
+fn a_task_that_cannot_be_declared() {
+    let mut fd = 7;
+    let mut declare = |device: &CStr, task: &CStr| {
+        // SAFETY: all pointers are valid.
+        unsafe { declared::steadyio_declare(device.as_ptr(), task.as_ptr(), &raw mut fd) }
+    };
+    let whole = c"level=0 period_us=10000 block_us=440";
+    wrong(declare(c"/dev/null", c"level=0"), "task: period_us: missing");
+    wrong(
+        declare(c"/dev/null", c"level=9 period_us=1 block_us=1"),
+        "task: level=9: must be 0 to 7",
+    );
+    assert_eq!(declare(c"/dev/null", whole), Status::Invalid as c_int);
+    assert!(said().starts_with("device: /dev/null: is a character device"), "{}", said());
+    assert_eq!(fd, -1);
+    // SAFETY: NULL is an error.
+    let status = unsafe { declared::steadyio_declare(null(), whole.as_ptr(), &raw mut fd) };
+    wrong(status, "device = NULL: must be a string");
+    // SAFETY: NULL is an error.
+    let status =
+        unsafe { declared::steadyio_declare(c"/dev/null".as_ptr(), whole.as_ptr(), null_mut()) };
+    wrong(status, "fd = NULL: must be where to store the result");
+}
