@@ -72,6 +72,7 @@ struct k2_guard *k2_guard_init(struct request_queue *q)
 		return NULL;
 	k2_lookahead_init(&guard->ahead);
 	guard->ahead.look_who_waits = k2_look_who_waits;
+	guard->ahead.declared.least_bytes = max(queue_logical_block_size(q), K2_PIECE_MIN);
 	return guard;
 }
 

@@ -157,16 +157,14 @@ static void k2_task_disarm(struct k2_task *task, int error)
 	wake_up_interruptible(task->changed);
 }
 
-/* The longest that a command of the smallest size may take. */
-static u64 k2_least_ns(struct k2_data *k2)
+/* What no request can be promised less than, as it may have to wait for a smallest piece. */
+static u64 k2_least_ns(const struct k2_declared *declared)
 {
-	const struct k2_declared *declared = &k2->guard->ahead.declared;
-	u32 bytes = max(queue_logical_block_size(k2->q), K2_PIECE_MIN);
-	u64 least_ns = 0;
+	u64 least_ns = U64_MAX;
 	u32 op;
 
 	for (op = 0; op < K2_DEVICE_OPS; op++)
-		least_ns = max(least_ns, k2_declared_limit_ns(declared, op, bytes));
+		least_ns = min(least_ns, k2_declared_limit_ns(declared, op, declared->least_bytes));
 	return least_ns;
 }
 
@@ -203,7 +201,7 @@ static int k2_task_arm_locked(struct k2_task *task, struct k2_data *k2)
 
 	if (!k2_has_limits(&guard->ahead.declared))
 		return -ENODATA;
-	if (k2_least_ns(k2) > task->stated.block_ns)
+	if (k2_least_ns(&guard->ahead.declared) > task->stated.block_ns)
 		return -ERANGE;
 	if (k2_has_same(guard, task))
 		return -EBUSY;
@@ -244,7 +242,7 @@ int k2_tasks_add(struct k2_task *task, struct list_head *file, u64 *least_ns)
 	task->error = -ENODEV;
 	k2 = k2_find_device(task->devt);
 	if (k2) {
-		*least_ns = k2_least_ns(k2);
+		*least_ns = k2_least_ns(&k2->guard->ahead.declared);
 		k2_task_arm(task, k2);
 	}
 	if (!task->error) {

@@ -43,7 +43,7 @@ struct k2_task {
 
 /*
  * Adds a task to the list of a file, and arms it. -ENODEV: k2 is not the scheduler of its device;
- * -ENODATA: no limits are set for it; -ERANGE: a smallest command may take longer than block_us,
+ * -ENODATA: no limits are set for it; -ERANGE: any smallest command may take longer than block_us,
  * namely @least_ns; -EBUSY: its owner has a task on this
  * level, or there are too many tasks.
  */

@@ -160,7 +160,7 @@ static void waited_for(struct k2_declared *declared, struct k2_declared_task *ta
 	waited_ns = since_ns(now_ns, task->waits_since_ns);
 	if (waited_ns > task->waited_ns_max)
 		task->waited_ns_max = waited_ns;
-	if (waited_ns <= task->stated.block_ns)
+	if (waited_ns <= task->stated.block_ns || waited_ns <= k2_declared_least_ns(declared))
 		return;
 	task->waited_over[cause_of(task)]++;
 	declared->faults++;
@@ -192,6 +192,20 @@ u64 k2_declared_limit_ns(const struct k2_declared *declared, u32 op, u32 bytes)
 	const struct k2_limit *limit = &declared->limit[op];
 
 	return limit->base_ns + (u64)limit->per_kib_ns * ((bytes + KIB - 1) / KIB);
+}
+
+u64 k2_declared_least_ns(const struct k2_declared *declared)
+{
+	u32 bytes = declared->least_bytes ? declared->least_bytes : K2_PIECE_MIN, op;
+	u64 least_ns = 0;
+
+	for (op = 0; op < K2_DEVICE_OPS; op++) {
+		u64 limit_ns = k2_declared_limit_ns(declared, op, bytes);
+
+		if (least_ns < limit_ns)
+			least_ns = limit_ns;
+	}
+	return least_ns;
 }
 
 /* What the device has still to do, at most. With several, the first is not known: the shortest. */

@@ -13,7 +13,8 @@
  * longer than until the task's next job can begin, plus block. The next job can begin at once
  * unless the task is quiet, and after a job that came too early or too late.
  *
- * Every request of a task that waits longer than block for lower levels has a cause, and exactly
+ * A request may have to wait for a smallest piece of 4 KiB, even if that takes longer than block.
+ * Every request of a task that waits longer than both for lower levels has a cause, and exactly
  * one counter has it (enum k2_cause).
  *
  * Pure C: no allocation, no lock, no clock. The caller serialises all calls.
@@ -90,6 +91,7 @@ struct k2_declared {
 	struct k2_declared_task task[K2_DECLARED_MAX];
 	u32 used; /* all tasks are below */
 	struct k2_limit limit[K2_DEVICE_OPS];
+	u32 least_bytes; /* of a piece; 0: K2_PIECE_MIN */
 	/* What the device has of k2. */
 	struct k2_declared_flight flight[K2_DECLARED_FLIGHTS];
 	u32 flights; /* one bit for each in use */
@@ -112,6 +114,8 @@ void k2_declared_remove(struct k2_declared *declared, u32 number);
 /* False: not a time that a command can have, nothing was changed. */
 bool k2_declared_set_limit(struct k2_declared *declared, u32 op, u32 base_ns, u32 per_kib_ns);
 u64 k2_declared_limit_ns(const struct k2_declared *declared, u32 op, u32 bytes);
+/* The longest time of a smallest piece of any operation. */
+u64 k2_declared_least_ns(const struct k2_declared *declared);
 
 /* Is there a task of a level before @level? */
 bool k2_declared_guards(const struct k2_declared *declared, u32 level);

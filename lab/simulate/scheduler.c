@@ -41,8 +41,7 @@ u32 scheduler_declare(const struct k2_declaration *stated)
 void scheduler_limit(enum card_op op, u64 base_ns, u64 per_kib_ns)
 {
 	/* What the host adds is in each command's time. */
-	if (!k2_declared_set_limit(&k2.ahead.declared, op, (u32)base_ns,
-				   (u32)per_kib_ns))
+	if (!k2_declared_set_limit(&k2.ahead.declared, op, (u32)base_ns, (u32)per_kib_ns))
 		abort();
 }
 

@@ -45,7 +45,7 @@ rejects EINVAL "period_us: 500 is not above" \
 	"dev=$dev level=0 period_us=500 jitter_us=200 think_us=100 block_us=440"
 rejects EINVAL "sporadic: 2" "dev=$dev level=0 period_us=1000 block_us=440 sporadic=2"
 rejects EINVAL "block_us: 1000001" "dev=$dev level=0 period_us=1000 block_us=1000001"
-rejects ERANGE "block_us: 261 is less than .*, 262" "dev=$dev level=0 period_us=1000 block_us=261"
+rejects ERANGE "block_us: 145 is less than .*, 146" "dev=$dev level=0 period_us=1000 block_us=145"
 rejects EINVAL "color: unknown key" "$good color=red"
 rejects EINVAL "dev: missing" ""
 rejects EINVAL "owner: the process is in no cgroup" \

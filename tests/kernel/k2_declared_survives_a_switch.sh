@@ -24,8 +24,8 @@ knob mmcblk0 scheduler k2
 knob mmcblk0 iosched/rt_block_us 0
 expect "state without limits" "$(state)" no-limits
 expect "requests cut without limits" "$(background_splits mmcblk0)" 0
-knob mmcblk0 iosched/device_limits "read 130000 4000 write 530000 8000"
-expect "state with slow writes" "$(state)" block-too-short
+knob mmcblk0 iosched/device_limits "read 430000 4000 write 530000 8000"
+expect "state on a slow device" "$(state)" block-too-short
 knob mmcblk0 iosched/device_limits "$DECLARED_LIMITS"
 expect "state after" "$(state)" armed
 expect_at_least "requests cut after" "$(background_splits mmcblk0)" 20
