@@ -87,6 +87,17 @@ def run(work: Path, card: Path, sets: list[TaskSet], release: str = LAB_RELEASE)
     assert result.exit_status == 0, result.output[-3000:]
 
 
+def results_of(work: Path, card: Path, workload: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Run a workload with one point, and return the results of its classes by variant."""
+    name = workload["name"]
+    (work / f"{name}.workload.toml").write_text(toml(workload), encoding="utf-8")
+    script = BENCH.format(steady=STEADY, name=name)
+    result = uml(LAB_RELEASE).boot(BootRequest(["sh", "-c", script], work, card))
+    assert result.exit_status == 0, result.output[-3000:]
+    record = json.loads((work / f"{name}.record.json").read_text(encoding="utf-8"))
+    return {found["variant"]: found["classes"] for found in record["results"]}
+
+
 def command(work: Path, card: Path, made: TaskSet) -> str:
     """Lines of a shell that run a set, with its tasks declared if it says so."""
     bench = BENCH.format(steady=STEADY, name=made.name)

@@ -21,6 +21,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use steadyio_core::blocked::Blocked;
+use steadyio_core::declared::{DeclareError, Declared};
 use steadyio_core::device::Device;
 use steadyio_core::interrupt::Interrupt;
 use steadyio_core::kernel::Kernel;
@@ -28,7 +29,7 @@ use steadyio_core::knob_guard::{GuardError, KnobGuard};
 use steadyio_core::knobs::{KnobError, Queue, Unmet};
 use steadyio_core::kworkers::{self, Raised};
 
-use crate::arrivals::load::ArrivalsLoad;
+use crate::arrivals::load::{ArrivalsLoad, task_of};
 use crate::fio::job::{JobFile, job_name};
 use crate::fio::output::JobOutput;
 use crate::fio::process::{Fio, FioError};
@@ -71,6 +72,12 @@ pub enum BenchError {
     /// The threads of a workload with a `[host]` or with arrivals.
     #[error(transparent)]
     Load(#[from] LoadError),
+    #[error("variant {variant}: declare_block_us: {error}")]
+    Declare {
+        /// Variant that wanted it.
+        variant: String,
+        error: DeclareError,
+    },
     /// The kernel's workers could not be raised.
     #[error("variant {variant}: kworkers_fifo (needs root, or CAP_SYS_NICE)")]
     Kworkers {
@@ -403,12 +410,31 @@ impl Bench<'_> {
         let mut tick = |elapsed| event(Event::Running { variant: variant.name.as_str(), elapsed });
         let outputs = match &group.points[..] {
             [point] if point.has_arrivals() => {
+                let _declared = self.declare(variant, point)?;
                 self.run_arrivals(fio, (&text, &job_file), point, &mut tick)?
             }
             _ => fio.run(&text, &dir, self.stop, &mut tick)?,
         };
         prepared.map_or(Ok(()), Prepared::finish)?;
         Ok(outputs)
+    }
+
+    /// Declares the point's periodic real-time jobs, which are threads of this process, until the
+    /// result is dropped.
+    fn declare(
+        &self,
+        variant: &PlannedVariant,
+        point: &PlannedPoint,
+    ) -> Result<Option<Declared>, BenchError> {
+        if variant.declare_block_us == 0 {
+            return Ok(None);
+        }
+        let failed = |error| BenchError::Declare { variant: variant.name.clone(), error };
+        let mut declared = Declared::open().map_err(failed)?;
+        for task in point.jobs.iter().filter_map(|job| task_of(job, variant.declare_block_us)) {
+            declared.add(self.device, &task).map_err(failed)?;
+        }
+        Ok(Some(declared))
     }
 
     /// Runs a point's jobs with arrivals beside its others, which are fio's.

@@ -100,6 +100,7 @@ class Figure:
     plot: Plot
     alone: Alone | None  # where the speeds of one class without the other are
     headline: tuple[str, ...]  # the variants of the short table
+    headline_bound_ms: dict[str, float]  # of those that have a proved bound
     published: tuple[Published, ...]
     checks: tuple[Check, ...]
     rivals: tuple[Reason, ...]
@@ -216,6 +217,7 @@ def parse_figure(
         plot=_plot(table.table("plot"), workload),
         alone=alone,
         headline=_some_variants(table, "headline", workload) if table.has("headline") else (),
+        headline_bound_ms=_bounds_ms(table, workload),
         published=tuple(_published(item, workload) for item in table.tables("published")),
         checks=tuple(take_check(item, workload, alone) for item in table.tables("check")),
         rivals=tuple(take_reason(item, workload) for item in table.tables("rival")),
@@ -224,6 +226,15 @@ def parse_figure(
     _refuse_duplicates(table, "check", [check.name for check in figure.checks])
     table.close()
     return figure
+
+
+def _bounds_ms(table: Table, workload: Workload) -> dict[str, float]:
+    """Read `headline_bound_ms`: VARIANT = MS."""
+    bounds = table.table("headline_bound_ms", default={})
+    names = [variant.name for variant in workload.variants if bounds.has(variant.name)]
+    found = {name: bounds.number(name, 0, 1e6) for name in names}
+    bounds.close()
+    return found
 
 
 def _check_devices(table: Table, workload: Workload) -> None:

@@ -52,23 +52,31 @@ def stream_table(figure: Figure, measured: Measurements, alone: Alone, point: Po
 
 
 def headline_table(figure: Figure, measured: Measurements) -> TextTable:
-    """Return latency and background throughput of the figure's `headline` variants.
+    """Return latency, bound and background throughput of the figure's `headline` variants.
 
     At the plot's point. Raises LabError if the figure names no such variants.
     """
     if not figure.headline:
         raise LabError(f"{figure.name}: has no headline")
     point = figure.plot.detail_point
-    metrics = [*(Metric("rt", name) for name in STATISTICS), BACKGROUND]
     header = [f"{LATENCIES[name]} (ms)" for name in STATISTICS]
     rows = [
-        [variant.title, *(format_number(measured.value(variant.name, point, m)) for m in metrics)]
+        [variant.title, *_headline_cells(figure, measured, variant.name)]
         for variant in figure.workload.variants
         if variant.name in figure.headline
     ]
     count = measured.row(figure.headline[0], point, "rt").count
     caption = f"Latency of {count} real-time requests, and background throughput"
-    return TextTable(caption, ["scheduler", *header, "background (MiB/s)"], rows)
+    return TextTable(caption, ["scheduler", *header, "bound (ms)", "background (MiB/s)"], rows)
+
+
+def _headline_cells(figure: Figure, measured: Measurements, variant: str) -> list[str]:
+    point = figure.plot.detail_point
+    metrics = [Metric("rt", name) for name in STATISTICS]
+    cells = [format_number(measured.value(variant, point, metric)) for metric in metrics]
+    bound_ms = figure.headline_bound_ms.get(variant)
+    cells.append("none" if bound_ms is None else format_number(bound_ms))
+    return [*cells, format_number(measured.value(variant, point, BACKGROUND))]
 
 
 def _caption(figure: Figure, point: Point) -> str:

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use steadyio_core::declared::{Owner, Task};
 use steadyio_core::interrupt::Interrupt;
 use steadyio_core::scheduling::{
     IO_CLASS_BEST_EFFORT, IO_CLASS_IDLE, IO_CLASS_REAL_TIME, set_fifo, set_io_priority,
@@ -22,7 +23,7 @@ use crate::fio::output::JobOutput;
 use crate::fio::think::Target;
 use crate::spec::busy::Busy;
 use crate::spec::expand::PlannedPoint;
-use crate::spec::workload::{Ioprio, Job};
+use crate::spec::workload::{Ioprio, Job, Pattern};
 use crate::transfer::{Done, LoadError, Transfer, sleep_exactly};
 
 /// Interval of progress, and of checks whether to end early.
@@ -220,6 +221,28 @@ impl Running {
             thread::park_timeout(until - now);
         }
     }
+}
+
+/// More than a thread here needs from its time to its I/O, and from one I/O of a burst to the next.
+const HOST_US: u32 = 20;
+
+/// What a real-time job with periodic arrivals declares to k2; None: it is another job, or its times
+/// are too long.
+pub fn task_of(job: &Job, block_us: u64) -> Option<Task> {
+    let Ioprio::RealTime(level) = job.ioprio else { return None };
+    if job.arrivals != Some(Pattern::Periodic) {
+        return None;
+    }
+    Some(Task {
+        level: level.into(),
+        period_us: u32::try_from(job.gap_us?).ok()?,
+        jitter_us: u32::try_from(job.jitter_us.unwrap_or(0)).ok()? + HOST_US,
+        think_us: if job.burst.unwrap_or(1) > 1 { HOST_US } else { 0 },
+        block_us: u32::try_from(block_us).ok()?,
+        exact: 0,
+        sporadic: false,
+        owner: Owner::Process,
+    })
 }
 
 /// Sets the I/O priority of the calling thread.

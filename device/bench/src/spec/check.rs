@@ -194,6 +194,11 @@ fn check_chardisk(variant: &Variant, workload: &Workload) -> Result<(), SpecErro
             "variant {name}: kworkers_fifo: no kernel worker completes I/Os of a chardisk"
         ));
     }
+    if variant.declare_block_us > 0 {
+        return refuse(format!(
+            "variant {name}: declare_block_us: a chardisk has no k2 to declare tasks to"
+        ));
+    }
     match workload.job.iter().find(|job| job.depth > 1) {
         Some(job) => refuse(format!(
             "variant {name}: chardisk: job {} has depth = {}: must be 1, several jobs have several \

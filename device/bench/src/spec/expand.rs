@@ -116,6 +116,8 @@ pub struct PlannedVariant {
     pub optional: std::collections::BTreeSet<String>,
     /// SCHED_FIFO priority of the kernel's workers that end a card's requests.
     pub kworkers_fifo: Option<u64>,
+    /// Of periodic real-time jobs, which are declared to k2; 0: they are not.
+    pub declare_block_us: u64,
     /// Arguments of mkfs, mount options and preparation that are its own.
     pub filesystem: VariantFilesystem,
     /// In running order.
@@ -227,6 +229,7 @@ impl Spec {
                 chardisk: variant.chardisk,
                 optional: variant.optional.clone(),
                 kworkers_fifo: variant.kworkers_fifo,
+                declare_block_us: variant.declare_block_us,
                 filesystem: VariantFilesystem {
                     mkfs: variant.mkfs.clone(),
                     mount: variant.mount.clone(),

@@ -421,6 +421,10 @@ pub struct Variant {
     /// priority.
     #[serde(default, deserialize_with = "optional_fifo")]
     pub kworkers_fifo: Option<u64>,
+    /// Meanwhile real-time jobs with periodic arrivals are declared to k2: lower levels block their
+    /// requests for so long. 0: they are not.
+    #[serde(default, deserialize_with = "bounded::<_, 0, 1_000_000>")]
+    pub declare_block_us: u64,
     /// Arguments of mkfs beside those of the file system.
     #[serde(default)]
     pub mkfs: Vec<String>,
