@@ -139,4 +139,5 @@ def observed(work: Path, card: Path, made: TaskSet) -> list[Observed]:
 def declared_counts(work: Path, name: str) -> list[dict[str, int]]:
     """What k2 counted of each declared task of a set that has run."""
     lines = (work / f"{name}.declared").read_text(encoding="utf-8").splitlines()
-    return [{key: int(count) for key, count in re.findall(r"(\w+)=(\d+)\b", line)} for line in lines]
+    words = [re.findall(r"(\w+)=(\d+)\b", line) for line in lines]
+    return [{key: int(count) for key, count in pairs} for pairs in words]

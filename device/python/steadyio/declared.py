@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import stat
+from pathlib import Path
 from types import TracebackType
 
 from .errors import FailedError, InvalidError
@@ -14,15 +15,14 @@ NODE = "/dev/k2"
 
 def _number(device: str | os.PathLike[str]) -> str:
     """Return the number of the whole disk, MAJOR:MINOR."""
-    status = os.stat(device)
+    status = Path(device).stat()
     if not stat.S_ISBLK(status.st_mode):
         raise InvalidError(f"device: {os.fspath(device)}: is not a block device")
     major, minor = os.major(status.st_rdev), os.minor(status.st_rdev)
-    folder = os.path.realpath(f"/sys/dev/block/{major}:{minor}")
-    if os.path.exists(os.path.join(folder, "partition")):
-        folder = os.path.dirname(folder)
-    with open(os.path.join(folder, "dev"), encoding="ascii") as file:
-        return file.read().strip()
+    folder = Path(f"/sys/dev/block/{major}:{minor}").resolve()
+    if (folder / "partition").exists():
+        folder = folder.parent
+    return (folder / "dev").read_text(encoding="ascii").strip()
 
 
 class Task:
@@ -44,7 +44,8 @@ class Task:
         try:
             os.write(self._fd, line.encode())
         except OSError as error:
-            reason = self._lines()[-1].removeprefix("error ") if self._lines() else error.strerror
+            lines = self._lines()
+            reason = lines[-1].removeprefix("error ") if lines else error.strerror
             self.close()
             raise InvalidError(f"{NODE}: {reason}") from error
 
