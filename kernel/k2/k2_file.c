@@ -57,7 +57,7 @@ static const char *const k2_task_keys[K2_KEYS] = {
 #define K2_KEYS_NEEDED                                                                             \
 	(BIT(K2_KEY_DEV) | BIT(K2_KEY_LEVEL) | BIT(K2_KEY_PERIOD) | BIT(K2_KEY_BLOCK))
 
-/* What was written, before it is a task. */
+/* The words of a write, before they are a task. */
 struct k2_line {
 	dev_t devt;
 	unsigned int number[K2_KEYS];

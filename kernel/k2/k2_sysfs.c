@@ -342,7 +342,7 @@ static ssize_t k2_device_limits_store(struct elevator_queue *e, const char *page
 	return length;
 }
 
-/* A line per task, as /dev/k2 shows it to who declared it. */
+/* A line per task, in the form of /dev/k2. */
 static ssize_t k2_rt_declared_show(struct elevator_queue *e, char *page)
 {
 	return k2_tasks_print(e->elevator_data, page, PAGE_SIZE);

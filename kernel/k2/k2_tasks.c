@@ -7,8 +7,8 @@
  * A level with a task belongs to the owners of its tasks. Requests of others on it are served one
  * level lower, so they delay no task more than if they had asked for that level.
  *
- * Locks. k2_tasks_lock protects the lists, and is taken with the queue frozen: whoever holds it
- * allocates no memory. k2->lock is taken inside, and protects what requests look at.
+ * Locks. k2_tasks_lock protects the lists. It is taken with the queue frozen, so nothing allocates
+ * memory under it. k2->lock is taken inside, and protects the state that requests use.
  */
 #include <linux/blkdev.h>
 #include <linux/ioprio.h>
@@ -215,7 +215,7 @@ static int k2_task_arm_locked(struct k2_task *task, struct k2_data *k2)
 	return 0;
 }
 
-/* Unless it is, or its owner has gone, which is for good. */
+/* Unless it is, or its owner has gone, who does not come back. */
 static void k2_task_arm(struct k2_task *task, struct k2_data *k2)
 {
 	spin_lock_irq(&k2->lock);
@@ -344,9 +344,9 @@ void k2_tasks_look(struct k2_data *k2)
 	}
 }
 
-/* What is shown. */
+/* The text for users. */
 
-/* What changes while requests come. */
+/* The part that changes while requests come. */
 struct k2_task_shown {
 	struct k2_task_counts counts;
 	bool is_armed;

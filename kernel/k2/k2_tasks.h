@@ -42,10 +42,11 @@ struct k2_task {
 };
 
 /*
- * Adds a task to the list of a file, and arms it. -ENODEV: k2 is not the scheduler of its device;
- * -ENODATA: no limits are set for it; -ERANGE: any smallest command may take longer than block_us,
- * namely @least_ns; -EBUSY: its owner has a task on this
- * level, or there are too many tasks.
+ * Adds a task to the list of a file, and arms it. Errors:
+ * -ENODEV: k2 is not the scheduler of its device.
+ * -ENODATA: no limits are set for it.
+ * -ERANGE: any smallest command may take longer than block_us, namely @least_ns.
+ * -EBUSY: its owner has a task on this level, or there are too many tasks.
  */
 int k2_tasks_add(struct k2_task *task, struct list_head *file, u64 *least_ns);
 /* Removes, disarms and frees all tasks of a file. */

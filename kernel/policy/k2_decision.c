@@ -184,7 +184,8 @@ struct k2_decision k2_decide(struct k2_lookahead *ahead, const struct k2_policy 
 	if (!ahead->declared.used)
 		return decision;
 	decision.is_watched = true;
-	if (decision.bytes && k2_declared_guards(&ahead->declared, k2_guarded_level(offer->queue))) {
+	if (decision.bytes &&
+	    k2_declared_guards(&ahead->declared, k2_guarded_level(offer->queue))) {
 		decide_declared(ahead, policy, offer, &decision, now_ns);
 		decision.is_unguarded = false;
 	}

@@ -40,10 +40,13 @@ grep -q "\[k2\]" $queue/scheduler || fail "k2 is not set"
 	fail "device_limits: $(cat $queue/iosched/device_limits)"
 [ "$(cat $queue/max_sectors_kb)" = 512 ] || fail "max_sectors_kb is not set"
 grep -q 'ATTR{queue/scheduler}="k2"' $rule || fail "no rule"
-# What k2 says is wrong with a declaration is told, and the program does not run.
+# The message has k2's reason for rejecting a declaration, and the program does not run.
 rejected() {
 	$project/build/bin/steady with --device /dev/mmcblk0 --declare "$1" -- touch /tmp/ran 2>/tmp/said
-	[ $? -eq 125 ] && grep -q "/dev/k2: $2" /tmp/said && [ ! -e /tmp/ran ] || fail "$1: $(cat /tmp/said)"
+	status=$?
+	[ $status -eq 125 ] || fail "$1: status $status"
+	grep -q "/dev/k2: $2" /tmp/said || fail "$1: $(cat /tmp/said)"
+	[ ! -e /tmp/ran ] || fail "$1: the program has run"
 }
 rejected level=0,period_us=1000,block_us=1 "block_us: 1 is less than"
 rejected level=0,period_us=1,think_us=1,block_us=1000 "period_us: 1 is not above"

@@ -52,7 +52,7 @@ def test_declared_tasks_leave_the_background_its_share(
 
 
 def share(jitter_us: int) -> dict[str, Any]:
-    """A read every 10 ms beside a background that is whole, or is cut for the declared reader."""
+    """A read every 10 ms next to a background that is whole, or is cut for the declared reader."""
     rt = {"name": "rt", "class": "rt", "op": "randread", "bs_kib": 64, "ioprio": "rt/0"}
     rt |= {"arrivals": "periodic", "gap_us": 10_000, "jitter_us": jitter_us, "data": "zero"}
     bg = {"name": "bg", "class": "bg", "op": "randread", "bs_kib": 512, "ioprio": "idle"}

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * A program with declared real-time tasks: does what its arguments say, in their order.
+ * Arguments:
  *
- *	line=TEXT	writes TEXT to /dev/k2, prints "ok" or the error's name
- *	nul		writes a NUL
- *	show		prints what /dev/k2 says
- *	poll		prints "changed" if a count has, else "unchanged"
- *	fork		goes on in a child that has the file, too; this process ends
- *	level=N		real-time of this level from now on
- *	threads=N	reads are made by N threads in turn from now on
+ *	line=TEXT	writes TEXT to /dev/k2, prints "ok" or the error's name.
+ *	nul		writes a NUL.
+ *	show		prints what is read from /dev/k2.
+ *	poll		prints "changed" if a count has, else "unchanged".
+ *	fork		goes on in a child that has the file, too; this process ends.
+ *	level=N		real-time of this level from now on.
+ *	threads=N	reads are made by N threads in turn from now on.
  *	read=DEV,KIB,COUNT,PERIOD_US
  *			reads at random places, one per period; prints "max_ns N"
  *	write=...	the same with writes, durable ones

@@ -44,7 +44,7 @@ mkdir /run/cgroup
 mount -t cgroup2 cgroup2 /run/cgroup
 mkdir /run/cgroup/robot
 (
-	# This shell and what it starts; 0 is who writes.
+	# This shell, with its children: 0 stands for the writing process.
 	echo 0 >/run/cgroup/robot/cgroup.procs
 	"$DECLARE" "line=$(task mmcblk0 0 10000 owner=cgroup)" sleep=500 show >"$SCRATCH/owner" &
 	owner=$!

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DESCRIPTION: a Python program declares a task, sees its state and counts, and what is wrong with another
+# DESCRIPTION: a Python program declares a task, sees its state and counts, and the reason why another is rejected
 # DEVICE: test-plain
 . "$STEADY_TESTS/lib.sh"
 . "$STEADY_TESTS/lib_declared.sh"

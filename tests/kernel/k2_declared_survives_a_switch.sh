@@ -37,7 +37,7 @@ expect "what poll said" "$(grep changed "$SCRATCH/out" | tr '\n' ' ')" \
 	"unchanged unchanged changed "
 no_tasks mmcblk0
 
-# k2 goes under load, beside requests of the task.
+# k2 goes under load, next to requests of the task.
 for _ in 1 2 3 4 5; do
 	"$DECLARE" "line=$(task mmcblk0 0 3000)" level=0 read=/dev/mmcblk0,64,20,3000 \
 		>"$SCRATCH/out" &

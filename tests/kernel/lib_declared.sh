@@ -6,6 +6,8 @@
 DECLARED_LIMITS="read 130000 4000 write 230000 8000"
 DECLARED_BLOCK_US=440
 
+# Who sources this uses it.
+# shellcheck disable=SC2034
 DECLARE=$STEADY_TESTS_BIN/declare
 
 # use_declared DISK: k2 with limits, and without look-ahead, so that only tasks hold background back.
@@ -46,7 +48,7 @@ begin_background() {
 
 end_background() {
 	rm "$SCRATCH/background"
-	wait $background
+	wait "$background"
 }
 
 splits() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What k2 is told of a task set with `rt_block_us`: limits of the device's times, and each task.
+//! The declarations of a task set with `rt_block_us`: limits of the device's times, and each task.
 
 use steadyio_core::declared::{Owner, Task as Declaration};
 
@@ -12,7 +12,7 @@ fn fits<T: TryFrom<u64>>(what: &str, number: u64) -> Result<T, BoundError> {
     T::try_from(number).map_err(|_| BoundError(format!("{what} = {number}: is too long for k2")))
 }
 
-/// What `iosched/device_limits` takes, in ns.
+/// The text for `iosched/device_limits`, in ns.
 pub fn device_limits(device: &Device, set: &TaskSet) -> Result<String, BoundError> {
     if !device.has_writes() {
         return Err(BoundError(format!(
@@ -29,7 +29,7 @@ pub fn device_limits(device: &Device, set: &TaskSet) -> Result<String, BoundErro
     Ok(format!("{} {}", words("read", Op::Read)?, words("write", Op::Write)?))
 }
 
-/// What a task states. `found`: its bound, as the flush of a durable write ends no job.
+/// The declaration of a task. `found`: its bound, as the flush of a durable write ends no job.
 pub fn declaration(
     device: &Device,
     set: &TaskSet,

@@ -5,9 +5,10 @@
 //! can be, with the reason, before the tasks run.
 //!
 //! [`device`] says how long a command can take, [`tasks`] who asks for what and how k2 is set,
-//! [`analysis`] adds up what a request can wait for, [`declared`] is what k2 has to be told so that
-//! this holds, and [`advice`] looks which change of k2 or of a task shortens that most. `docs/reference/bound.md` has the mathematics and its sources. No I/O
-//! and no clock here; times are whole nanoseconds.
+//! [`analysis`] adds up what a request can wait for, and [`advice`] looks which change of k2 or of a
+//! task shortens that most. The bound rests on the declarations of [`declared`].
+//! `docs/reference/bound.md` has the mathematics and its sources. No I/O and no clock here; times are
+//! whole nanoseconds.
 
 pub mod advice;
 pub mod analysis;

@@ -14,7 +14,7 @@ const FOLDERS: [&str; 5] = [
     "usr/lib/systemd/system",
     "lib/systemd/system",
 ];
-/// What may stand before a command (systemd.service(5)); `@` changes what its words mean.
+/// Prefixes of a command (systemd.service(5)). `@` is not one of them: it changes the meaning of words.
 const PREFIXES: [char; 4] = ['-', ':', '+', '!'];
 
 /// Its `ExecStart=`, in two parts: what stands before the command, and the command.
