@@ -37,6 +37,12 @@ CLONE, LOGS = HOME / "clone", HOME / "logs"
 CARGO = ("cargo", "test", "--locked", "--manifest-path", "device/Cargo.toml")
 PYTEST = ("-m", "pytest", "-c", "lab/pyproject.toml", "--rootdir", ".", "-p", "no:cacheprovider")
 KERNEL = ("-m", "steady_lab.cli", "kernel", "modules", "--flavour", "debug", "--kernel", "6.12")
+# Where the lab looks for `steady`.
+STEADY_BUILD = (
+    "cargo build --locked --manifest-path device/Cargo.toml --package steady && "
+    "install -D device/target/debug/steady build/bin/steady"
+)
+STEADY = ("sh", "-c", STEADY_BUILD)
 RUFF = ("-m", "ruff", "check", "--config", "lab/pyproject.toml")
 # A test that a fault keeps from ending has not found it. What is built may take longer.
 TEST_TIMEOUT_S = 1200
@@ -88,13 +94,17 @@ class Fault:
                 run = [*build, "--", "--exact", name]
                 said = rf"^test {re.escape(name)} (- [a-z ]+)?\.\.\. "
                 return Test([*build, "--no-run"], run, f"{said}ok$", f"{said}FAILED$")
+            case ["simulated", name]:
+                path = "tests/bound/test_simulated.py"
+                run = [sys.executable, *PYTEST, path, "-k", name]
+                return Test(STEADY, run, r"^=+ 1 passed\b", r"^=+ 1 failed\b(?!.*error)")
             case ["pytest", path, *words] if not words or words[0] == "-k" and len(words) > 1:
                 chosen = ["-k", " ".join(words[1:])] if words else []
                 of_lab = self.file.endswith(".py")
                 build = [sys.executable, *((*RUFF, self.file) if of_lab else KERNEL)]
                 run = [sys.executable, *PYTEST, path, *chosen]
                 return Test(build, run, r"^=+ 1 passed\b", r"^=+ 1 failed\b(?!.*error)")
-        raise MutationError(f"test = {self.test!r}: expected policy, cargo or pytest")
+        raise MutationError(f"test = {self.test!r}: expected policy, cargo, simulated or pytest")
 
 
 def read_faults() -> list[Fault]:

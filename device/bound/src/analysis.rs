@@ -140,7 +140,7 @@ impl<'a> Load<'a> {
             .iter()
             .map(|task| {
                 let sizes = (0..task.parts(&set.k2)).map(|part| part_kib(task, set, part));
-                let piece_kib = cut_kib(device, set, task);
+                let piece_kib = task_cut_kib(device, set, task);
                 sizes.map(|kib| request(device, set, task, kib, piece_kib)).collect()
             })
             .collect();
@@ -470,7 +470,7 @@ impl Declared {
             let least_ns = ops.chain(background.iter().copied()).map(least_ns).max().unwrap_or(0);
             least_ns.max(task.block_us(&set.k2) * 1_000)
         };
-        let last_ns = |(task, parts): (&Task, &Vec<Work>)| match cut_kib(device, set, task) {
+        let last_ns = |(task, parts): (&Task, &Vec<Work>)| match task_cut_kib(device, set, task) {
             None => parts.last().map_or(0, |part| part.ns),
             Some(_) => device.command(task_op(task), 1).ns,
         };
@@ -481,7 +481,7 @@ impl Declared {
     }
 }
 
-fn host_ns(set: &TaskSet) -> u64 {
+pub(crate) fn host_ns(set: &TaskSet) -> u64 {
     set.host.command_us * 1_000
 }
 
@@ -493,16 +493,21 @@ fn limit_ns(device: &Device, set: &TaskSet, op: Op, kib: u64) -> u64 {
 
 /// The least that a request of a task is cut into, but for the last piece; None: it is not cut, as
 /// no declared task is above it.
-fn cut_kib(device: &Device, set: &TaskSet, task: &Task) -> Option<u64> {
+fn task_cut_kib(device: &Device, set: &TaskSet, task: &Task) -> Option<u64> {
     if set.k2.rt_block_us == 0 {
         return None;
     }
     let above = set.tasks.iter().filter(|other| other.level < task.level);
     let block_us = above.map(|other| other.block_us(&set.k2)).min()?;
-    let (base_ns, per_kib_ns) = device.limit(task_op(task));
+    Some(cut_kib(device, set, task_op(task), block_us))
+}
+
+/// The largest piece that ends in time by the limits, in units of the smallest, or a smallest one.
+pub(crate) fn cut_kib(device: &Device, set: &TaskSet, op: Op, block_us: u64) -> u64 {
+    let (base_ns, per_kib_ns) = device.limit(op);
     let room_ns = (block_us * 1_000).saturating_sub(base_ns + host_ns(set));
     let kib = room_ns / per_kib_ns.max(1);
-    Some((kib - kib % PIECE_KIB_MIN).max(PIECE_KIB_MIN))
+    (kib - kib % PIECE_KIB_MIN).max(PIECE_KIB_MIN)
 }
 
 /// The jump to a request of a task that is cut, if its pieces are neighbours: with one in flight
@@ -513,11 +518,11 @@ fn jump_once_ns(device: &Device, set: &TaskSet, task: &Task) -> Option<u64> {
     if set.k2.inflight_max > 1 || is_cached {
         return None;
     }
-    cut_kib(device, set, task).map(|_| device.jump_ns(task_op(task)))
+    task_cut_kib(device, set, task).map(|_| device.jump_ns(task_op(task)))
 }
 
 fn commands_of(device: &Device, set: &TaskSet, task: &Task) -> u64 {
-    let piece_kib = cut_kib(device, set, task).unwrap_or(u64::MAX);
+    let piece_kib = task_cut_kib(device, set, task).unwrap_or(u64::MAX);
     (0..task.parts(&set.k2)).map(|part| part_kib(task, set, part).div_ceil(piece_kib)).sum()
 }
 
@@ -584,7 +589,7 @@ fn is_flushed(device: &Device, task: &Task) -> bool {
     task.durable && device.has_cache()
 }
 
-fn task_op(task: &Task) -> Op {
+pub(crate) fn task_op(task: &Task) -> Op {
     match (task.op, task.durable) {
         (TaskOp::Read, _) => Op::Read,
         (TaskOp::Write, false) => Op::Write,
@@ -617,7 +622,7 @@ fn background_commands(device: &Device, set: &TaskSet) -> Vec<Work> {
 
 /// The most that the device gets of a background request at once. A plug merges what lies side by
 /// side before k2 sees it.
-fn piece_kib(set: &TaskSet) -> u64 {
+pub(crate) fn piece_kib(set: &TaskSet) -> u64 {
     let Some(background) = &set.background else { return 0 };
     let merged_kib = if background.merges { u64::MAX } else { background.kib };
     let whole_kib = merged_kib.min(set.k2.max_sectors_kb);

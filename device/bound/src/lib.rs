@@ -4,16 +4,17 @@
 //! Problem: a measured maximum is the longest of what was seen. A deadline needs the longest that
 //! can be, with the reason, before the tasks run.
 //!
-//! [`device`] says how long a command can take, [`tasks`] who asks for what and how k2 is set,
-//! [`analysis`] adds up what a request can wait for, and [`advice`] looks which change of k2 or of a
-//! task shortens that most. The bound rests on the declarations of [`declared`].
-//! `docs/reference/bound.md` has the mathematics and its sources. No I/O and no clock here; times are
-//! whole nanoseconds.
+//! [`device`] says how long a command can take, [`tasks`] who asks for what and how k2 is set, and
+//! [`analysis`] adds up what a request can wait for. [`advice`] finds the change of k2 or of a task
+//! that shortens a bound most. [`declared`] makes the declarations that a bound rests on, and
+//! [`share`] estimates their cost for the background. `docs/reference/bound.md` has the mathematics
+//! and its sources. No I/O and no clock here; times are whole nanoseconds.
 
 pub mod advice;
 pub mod analysis;
 pub mod declared;
 pub mod device;
+pub mod share;
 pub mod tasks;
 mod work;
 

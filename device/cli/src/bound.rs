@@ -13,6 +13,7 @@ use steadyio_bound::advice::{Change, changes};
 use steadyio_bound::analysis::{Response, Terms, responses};
 use steadyio_bound::declared;
 use steadyio_bound::device::Device;
+use steadyio_bound::share::{self, Loss};
 use steadyio_bound::tasks::{Task, TaskSet};
 use steadyio_core::declared::Task as Declaration;
 
@@ -27,7 +28,7 @@ const HELP: &str = "Exit status: 0 every task meets its deadline; 2 usage error 
 a task may miss its deadline, or has no bound.";
 /// Columns of words.
 const WORDS: [usize; 1] = [0];
-const HEAD: [&str; 13] = [
+const HEAD: [&str; 14] = [
     "task",
     "level",
     "bound",
@@ -41,6 +42,7 @@ const HEAD: [&str; 13] = [
     "bg wait",
     "stalls",
     "cpu",
+    "bg loss",
 ];
 
 /// Compute the worst-case latency of real-time requests under k2, and check deadlines
@@ -85,10 +87,11 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         .map(|((task, response), change)| Row { task, response, change, cpu: cpu.next().flatten() })
         .collect();
     let holds = rows.iter().all(Row::holds);
+    let loss = share::loss(&device, &set);
     print(&if arguments.json {
-        format!("{:#}\n", document(&device, &set, &rows, &told, holds))
+        format!("{:#}\n", document(&device, &set, &rows, &told, &loss))
     } else {
-        text(&device, &set, &rows) + &told_text(&set, &told)
+        text(&device, &set, &rows, &loss) + &told_text(&set, &told)
     })?;
     Ok(if holds { Status::Done } else { Status::Flawed })
 }
@@ -156,7 +159,7 @@ fn document(
     set: &TaskSet,
     rows: &[Row],
     told: &Option<Told>,
-    holds: bool,
+    loss: &Option<Loss>,
 ) -> Value {
     let terms = |terms: Terms| {
         json!({
@@ -185,6 +188,7 @@ fn document(
                 "holds": row.holds(),
                 "slack_ns": row.slack_ns(),
                 "declare": declaration(index),
+                "background_loss": loss.as_ref().map(|loss| loss.tasks[index]),
                 "job": row.response.job.map(terms),
                 "io": row.response.io.map(terms),
                 "cpu_from_trace": row.cpu.as_ref().map(|cpu| json!({
@@ -205,7 +209,8 @@ fn document(
         "tool": { "steady": env!("CARGO_PKG_VERSION") },
         "device": device.name,
         "name": set.name,
-        "holds": holds,
+        "holds": rows.iter().all(Row::holds),
+        "background_loss": loss.as_ref().map(|loss| loss.all),
         "device_limits": told.as_ref().map(|told| told.device_limits.clone()),
         "tasks": tasks,
     })
@@ -215,7 +220,12 @@ pub fn ms(ns: u64) -> String {
     format!("{:.3}", ns as f64 / 1e6)
 }
 
-fn cells(row: &Row) -> Vec<String> {
+fn percent(part: f64) -> String {
+    format!("{:.1} %", 100.0 * part)
+}
+
+/// `loss`: of the background, by this task.
+fn cells(row: &Row, loss: Option<f64>) -> Vec<String> {
     let mut cells = vec![row.task.name.clone(), row.task.level.to_string()];
     let Some(terms) = row.response.job else {
         cells.extend(["none".into(), ms(row.deadline_ns()), "-".into()]);
@@ -236,12 +246,14 @@ fn cells(row: &Row) -> Vec<String> {
         terms.cpu,
     ];
     cells.extend(waits.map(ms));
+    cells.push(loss.map_or("-".into(), percent));
     cells
 }
 
-fn text(device: &Device, set: &TaskSet, rows: &[Row]) -> String {
+fn text(device: &Device, set: &TaskSet, rows: &[Row], loss: &Option<Loss>) -> String {
     let mut table = vec![HEAD.map(String::from).to_vec()];
-    table.extend(rows.iter().map(cells));
+    let of_task = |index: usize| loss.as_ref().map(|loss| loss.tasks[index]);
+    table.extend(rows.iter().enumerate().map(|(index, row)| cells(row, of_task(index))));
     let missed = rows.iter().filter(|row| !row.holds()).count();
     let verdict = match missed {
         0 => "every task meets its deadline".to_string(),
@@ -257,6 +269,10 @@ fn text(device: &Device, set: &TaskSet, rows: &[Row]) -> String {
         let Some(change) = &row.change else { continue };
         let (name, what) = (&row.task.name, &change.what);
         text += &format!("{name}: {what} shortens it most, to {} ms\n", ms(change.bound_ns));
+    }
+    if let Some(loss) = loss {
+        let left = percent(1.0 - loss.all);
+        text += &format!("background: about {left} of its throughput without cuts\n");
     }
     if rows.iter().any(|row| row.bound_ns().is_none()) {
         text += "none: there may be more work than time for it, so waits have no limit\n";

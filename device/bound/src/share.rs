@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What deadlines cost the background: an estimate from usual times, not a bound.
+
+use crate::analysis::{cut_kib, host_ns, piece_kib, task_op};
+use crate::device::{Device, Op};
+use crate::tasks::{Background, BackgroundOp, Task, TaskSet};
+
+/// The part of the background's throughput that k2's cuts take, 0 to 1.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loss {
+    /// By each declared task, in the order of the set; of `split_kib` nothing is a task's.
+    pub tasks: Vec<f64>,
+    pub all: f64,
+}
+
+/// `None`: there is no background, or a usual time is not known.
+///
+/// A background whose requests are cut to one size loses what small commands lose. One that is cut
+/// for declared tasks loses that while a job may come, which is 2 jitter + think before it on
+/// average, and one command per job, the one whose piece ends in time.
+pub fn loss(device: &Device, set: &TaskSet) -> Option<Loss> {
+    let background = set.background.as_ref()?;
+    let mut uncut = set.clone();
+    uncut.k2.split_kib = 0;
+    let whole_kib = piece_kib(&uncut);
+    if set.k2.rt_block_us == 0 {
+        let all = lost_rate(device, set, background, piece_kib(set), whole_kib)?;
+        return Some(Loss { tasks: vec![0.0; set.tasks.len()], all });
+    }
+    let busy: Option<f64> = set.tasks.iter().map(|task| busy(device, set, task)).sum();
+    let left = (1.0 - busy?).max(0.01);
+    let of_task = |task: &Task| {
+        let lost = task_loss_us(device, set, background, task, whole_kib)?;
+        Some((lost / task.period_us as f64 / left).min(1.0))
+    };
+    let tasks: Vec<f64> = set.tasks.iter().map(of_task).collect::<Option<_>>()?;
+    let all = tasks.iter().sum::<f64>().min(1.0);
+    Some(Loss { tasks, all })
+}
+
+fn usual_us(device: &Device, set: &TaskSet, op: Op, kib: u64) -> Option<f64> {
+    let (usual_ns, _) = device.model_ns(op, kib)?;
+    Some((usual_ns + host_ns(set)) as f64 / 1e3)
+}
+
+/// Of both operations, if it reads and writes.
+fn background_us(device: &Device, set: &TaskSet, background: &Background, kib: u64) -> Option<f64> {
+    let us = |op| usual_us(device, set, op, kib);
+    match background.op {
+        BackgroundOp::Read => us(Op::Read),
+        BackgroundOp::Write => us(Op::Write),
+        BackgroundOp::ReadWrite => Some((us(Op::Read)? + us(Op::Write)?) / 2.0),
+    }
+}
+
+fn lost_rate(
+    device: &Device,
+    set: &TaskSet,
+    background: &Background,
+    kib: u64,
+    whole_kib: u64,
+) -> Option<f64> {
+    let us_per_kib = |kib: u64| Some(background_us(device, set, background, kib)? / kib as f64);
+    Some(1.0 - us_per_kib(whole_kib)? / us_per_kib(kib)?)
+}
+
+/// The part of the time that the device works for a task.
+fn busy(device: &Device, set: &TaskSet, task: &Task) -> Option<f64> {
+    let request_us = usual_us(device, set, task_op(task), task.kib)?;
+    Some(task.ios as f64 * request_us / task.period_us as f64)
+}
+
+fn task_loss_us(
+    device: &Device,
+    set: &TaskSet,
+    background: &Background,
+    task: &Task,
+    whole_kib: u64,
+) -> Option<f64> {
+    let ops: &[Op] = match background.op {
+        BackgroundOp::Read => &[Op::Read],
+        BackgroundOp::Write => &[Op::Write],
+        BackgroundOp::ReadWrite => &[Op::Read, Op::Write],
+    };
+    let fits = |op: &Op| cut_kib(device, set, *op, task.block_us(&set.k2));
+    let kib = ops.iter().map(fits).min()?.min(whole_kib);
+    let lost = lost_rate(device, set, background, kib, whole_kib)?;
+    let due_us = (2 * task.jitter_us + 2 * task.cpu_us() * task.at_once) as f64;
+    Some(due_us * lost + background_us(device, set, background, 0)?)
+}
