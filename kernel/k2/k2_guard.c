@@ -163,7 +163,7 @@ void k2_guard_bypassed(struct k2_data *k2, struct request *rq, u64 now_ns)
 	k2_lookahead_bypassed(&guard->ahead, now_ns);
 	if (queue >= K2_RT_LEVELS || blk_rq_is_passthrough(rq))
 		return;
-	if (!k2_tasks_bypassed(k2, rq, queue, now_ns))
+	if (!k2_tasks_bypassed(k2, rq, queue, now_ns) && k2_is_looking_ahead(k2))
 		k2_lookahead_rt_bypassed(&guard->ahead, queue, rq->start_time_ns, now_ns);
 	k2_pace_rt_write(&guard->ahead.pace, now_ns);
 }
