@@ -12,7 +12,8 @@
  *	threads=N	reads are made by N threads in turn from now on.
  *	read=DEV,KIB,COUNT,PERIOD_US
  *			reads at random places, one per period; prints "max_ns N"
- *	write=...	the same with writes, durable ones
+ *	write=...	the same with writes, durable ones.
+ *	uring=...	the same with reads that a worker of io_uring makes.
  *	sleep=MS
  *	exec COMMAND [ARG]...
  */
@@ -20,6 +21,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/io_uring.h>
 #include <linux/ioprio.h>
 #include <poll.h>
 #include <pthread.h>
@@ -27,6 +29,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -102,9 +105,15 @@ static void go_on_in_child(void)
 		wait_until(now_ns() + 1000000);
 }
 
+enum how {
+	BY_READ,
+	BY_WRITE,
+	BY_URING
+};
+
 struct load {
 	int fd;
-	bool is_write;
+	enum how how;
 	size_t bytes;
 	uint64_t count, period_ns, begin_ns, device_bytes, max_ns;
 	char *data;
@@ -116,13 +125,71 @@ struct worker {
 	uint64_t max_ns;
 };
 
+/* A ring with one entry. */
+static struct {
+	int fd; /* 0: there is none */
+	struct io_uring_params params;
+	char *words;
+	struct io_uring_sqe *sqe;
+} ring;
+
+static uint32_t *ring_word(uint32_t offset)
+{
+	return (uint32_t *)(ring.words + offset);
+}
+
+static void open_ring(void)
+{
+	ring.fd = (int)syscall(SYS_io_uring_setup, 1, &ring.params);
+	if (ring.fd < 0)
+		die("io_uring_setup");
+	ring.words =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, ring.fd, IORING_OFF_SQ_RING);
+	ring.sqe = mmap(NULL, sizeof(*ring.sqe), PROT_READ | PROT_WRITE, MAP_SHARED, ring.fd,
+			IORING_OFF_SQES);
+	if (ring.words == MAP_FAILED || ring.sqe == MAP_FAILED)
+		die("mmap of the ring");
+}
+
+static ssize_t read_by_worker(const struct load *load, uint64_t place)
+{
+	uint32_t *head = ring_word(ring.params.cq_off.head), entries = ring.params.cq_entries;
+	struct io_uring_cqe *cqes;
+
+	*ring.sqe = (struct io_uring_sqe){
+		.opcode = IORING_OP_READ,
+		.flags = IOSQE_ASYNC,
+		.fd = load->fd,
+		.addr = (uintptr_t)load->data,
+		.len = (uint32_t)load->bytes,
+		.off = place,
+		.ioprio = (uint16_t)IOPRIO_PRIO_VALUE(IOPRIO_CLASS_RT, level),
+	};
+	__atomic_fetch_add(ring_word(ring.params.sq_off.tail), 1, __ATOMIC_RELEASE);
+	if (syscall(SYS_io_uring_enter, ring.fd, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0) != 1)
+		die("io_uring_enter");
+	cqes = (struct io_uring_cqe *)(ring.words + ring.params.cq_off.cqes);
+	return cqes[__atomic_fetch_add(head, 1, __ATOMIC_ACQ_REL) % entries].res;
+}
+
+static ssize_t move(const struct load *load, uint64_t place)
+{
+	switch (load->how) {
+	case BY_READ:
+		return pread(load->fd, load->data, load->bytes, (off_t)place);
+	case BY_WRITE:
+		return pwrite(load->fd, load->data, load->bytes, (off_t)place);
+	default:
+		return read_by_worker(load, place);
+	}
+}
+
 static void one_io(struct worker *worker, uint64_t number)
 {
 	struct load *load = worker->load;
 	uint64_t place = number * 7919 % (load->device_bytes / load->bytes) * load->bytes;
 	uint64_t begin_ns = now_ns(), took_ns;
-	ssize_t done = load->is_write ? pwrite(load->fd, load->data, load->bytes, (off_t)place)
-				      : pread(load->fd, load->data, load->bytes, (off_t)place);
+	ssize_t done = move(load, place);
 
 	if (done != (ssize_t)load->bytes)
 		die("I/O");
@@ -146,9 +213,9 @@ static void *work(void *argument)
 	return NULL;
 }
 
-static void run(bool is_write, const char *text)
+static void run(enum how how, const char *text)
 {
-	struct load load = {.is_write = is_write};
+	struct load load = {.how = how};
 	struct worker workers[THREADS_MAX];
 	pthread_t ids[THREADS_MAX];
 	char device[64];
@@ -159,11 +226,13 @@ static void run(bool is_write, const char *text)
 		die(text);
 	load.bytes = kib * 1024;
 	load.period_ns = period_us * 1000;
-	load.fd = open(device, is_write ? O_WRONLY | O_DIRECT | O_DSYNC : O_RDONLY | O_DIRECT);
+	load.fd = open(device, O_DIRECT | (how == BY_WRITE ? O_WRONLY | O_DSYNC : O_RDONLY));
 	if (load.fd < 0 || posix_memalign((void **)&load.data, 4096, load.bytes))
 		die(device);
 	memset(load.data, 0x5a, load.bytes);
 	load.device_bytes = (uint64_t)lseek(load.fd, 0, SEEK_END);
+	if (how == BY_URING && !ring.fd)
+		open_ring();
 	load.begin_ns = now_ns() + BEGIN_NS;
 	for (unsigned int i = 0; i < threads; i++) {
 		workers[i] = (struct worker){.load = &load, .number = i};
@@ -201,9 +270,11 @@ static void act(const char *argument)
 	else if (begins(argument, "sleep=", &value))
 		wait_until(now_ns() + strtoull(value, NULL, 10) * 1000000);
 	else if (begins(argument, "read=", &value))
-		run(false, value);
+		run(BY_READ, value);
 	else if (begins(argument, "write=", &value))
-		run(true, value);
+		run(BY_WRITE, value);
+	else if (begins(argument, "uring=", &value))
+		run(BY_URING, value);
 	else if (!strcmp(argument, "nul"))
 		write_line("", 1);
 	else if (!strcmp(argument, "show"))
