@@ -113,9 +113,9 @@ void k2_guard_arrival(struct k2_data *k2, struct request *rq)
 }
 
 /*
- * @rq is a flush, or a write with one, and is being made by the current thread. k2 does not see the
- * flush again before it has ended: until then it keeps its task busy. It has no ioprio yet, and will
- * have that of its thread.
+ * @rq is a flush, or a write with one, and is being made by the current thread. k2 does not see
+ * the flush again before it has ended: until then it keeps its task busy. It has no ioprio yet, and
+ * will have that of its thread.
  */
 void k2_guard_flush(struct k2_data *k2, struct request *rq)
 {
@@ -130,8 +130,8 @@ void k2_guard_flush(struct k2_data *k2, struct request *rq)
 }
 
 /*
- * k2 learns of a real-time request only now that it has ended. Its thread is not known: it may be of
- * any task of its level. Returns whether there is one.
+ * k2 learns of a real-time request only now that it has ended. Its thread is not known: it may be
+ * of any task of its level. Returns whether there is one.
  */
 static bool k2_tasks_bypassed(struct k2_data *k2, struct request *rq, unsigned int level,
 			      u64 now_ns)
