@@ -3,7 +3,8 @@
 # DESCRIPTION: durable writes of a declared task are jobs, each until its flush has ended, and leave nothing outstanding
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
-# COMPAT: on 6.1 flushes and FUA writes are known only when they have ended
+# COMPAT: request_private.h
+# On 6.1 flushes and FUA writes are known only when they have ended.
 . "$STEADY_TESTS/lib.sh"
 . "$STEADY_TESTS/lib_declared.sh"
 set -e
