@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Many more task sets, ten to a card; called by scripts/soak.
+"""Many more task sets, ten to a card, and as many with declared tasks; called by scripts/soak.
 
-STEADY_BOUND_SETS [1000] in all, from the card STEADY_BOUND_SEED [1] on.
+STEADY_BOUND_SETS [1000] of each, from the card STEADY_BOUND_SEED [1] on.
 """
 
 import os
@@ -9,16 +9,25 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from check import Observed, median_ratio, run_random
+import pytest
+from check import Observed, declared_counts, median_ratio, run_random
+from steady_lab.search.sets import declared_set, random_set
 from test_bound import RATIO_MAX
 
 SETS_PER_CARD = 10
 
 
-def on_card(work: Path, card: int) -> list[Observed]:
+MAKES = {"split": random_set, "declared": declared_set}
+
+
+def on_card(work: Path, kind: str, card: int) -> list[Observed]:
     folder = work / f"card-{card}"
     folder.mkdir()
-    return run_random(folder, card, range(SETS_PER_CARD))
+    seen = run_random(folder, card, range(SETS_PER_CARD), MAKES[kind])
+    for path in folder.glob("*.declared"):
+        counts = declared_counts(folder, path.stem)
+        assert [count for count in counts if count["over_k2"]] == [], path
+    return seen
 
 
 def summary(seen: list[Observed]) -> str:
@@ -30,13 +39,14 @@ def summary(seen: list[Observed]) -> str:
     )
 
 
-def test_no_random_set_exceeds_its_bound(work: Path) -> None:
+@pytest.mark.parametrize("kind", MAKES)
+def test_no_random_set_exceeds_its_bound(kind: str, work: Path) -> None:
     first = int(os.environ.get("STEADY_BOUND_SEED", "1"))
     cards = int(os.environ.get("STEADY_BOUND_SETS", "1000")) // SETS_PER_CARD
     with ThreadPoolExecutor(2) as pool:
-        results = pool.map(partial(on_card, work), range(first, first + cards))
+        results = pool.map(partial(on_card, work, kind), range(first, first + cards))
         seen = [observed for result in results for observed in result]
-    print(f"{cards * SETS_PER_CARD} sets, {summary(seen)}")
+    print(f"{cards * SETS_PER_CARD} sets, {kind}: {summary(seen)}")
     exceeding = [str(observed) for observed in seen if observed.exceeds()]
     assert not exceeding
     assert median_ratio(seen) <= RATIO_MAX
