@@ -4,11 +4,11 @@
 # DEVICE: none
 # MODULES: null_blk nr_devices=0
 # COMPAT: request_private.h
-# On 6.1 flushes and FUA writes are known only when they have ended.
 . "$STEADY_TESTS/lib.sh"
 . "$STEADY_TESTS/lib_declared.sh"
 set -e
 
+# On 6.1 flushes and FUA writes are known only when they have ended.
 null_blk_create nullb0 completion_nsec=1000000 cache_size=1
 use_declared nullb0
 knob nullb0 iosched/device_limits "read 1100000 0 write 1100000 0"
