@@ -130,28 +130,6 @@ void k2_guard_flush(struct k2_data *k2, struct request *rq)
 }
 
 /*
- * k2 learns of a real-time request only now that it has ended. Its thread is not known: it may be
- * of any task of its level. Returns whether there is one.
- */
-static bool k2_tasks_bypassed(struct k2_data *k2, struct request *rq, unsigned int level,
-			      u64 now_ns)
-{
-	struct k2_declared *declared = &k2->guard->ahead.declared;
-	bool is_owned = false;
-	u32 i;
-
-	for (i = 0; i < declared->used; i++) {
-		if (!k2->guard->task[i] || declared->task[i].stated.level != level)
-			continue;
-		k2_declared_arrival(declared, i, rq->start_time_ns);
-		k2_declared_end(declared, i, now_ns);
-		is_owned = true;
-	}
-	k2_tasks_wake(k2);
-	return is_owned;
-}
-
-/*
  * @rq, which k2 was not shown, has ended: on 6.1 a flush or FUA write, on 6.12 a flush. On 6.12 its
  * ioprio went with its bio, so it counts as background.
  */

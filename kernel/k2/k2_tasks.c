@@ -25,17 +25,24 @@ static LIST_HEAD(k2_all_devices);
 
 /* Owners. */
 
+/* The task with this number, NULL if there is none or if it is of another level. */
+static struct k2_task *k2_task_on(const struct k2_data *k2, unsigned int level, u32 number)
+{
+	struct k2_task *task = k2->guard->task[number];
+
+	return task && task->stated.level == level ? task : NULL;
+}
+
 /* The task of the current thread on @level, NULL if it has none. @is_owned: somebody has one. */
 static struct k2_task *k2_find_task(struct k2_data *k2, unsigned int level, bool *is_owned)
 {
-	struct k2_guard *guard = k2->guard;
 	u32 i;
 
 	*is_owned = false;
-	for (i = 0; i < guard->ahead.declared.used; i++) {
-		struct k2_task *task = guard->task[i];
+	for (i = 0; i < k2->guard->ahead.declared.used; i++) {
+		struct k2_task *task = k2_task_on(k2, level, i);
 
-		if (!task || task->stated.level != level)
+		if (!task)
 			continue;
 		if (k2_owner_is_current(&task->owner))
 			return task;
@@ -53,13 +60,12 @@ struct k2_task *k2_tasks_current(struct k2_data *k2, unsigned int level)
 
 static void k2_count_foreign(struct k2_data *k2, unsigned int level)
 {
-	struct k2_guard *guard = k2->guard;
 	u32 i;
 
-	for (i = 0; i < guard->ahead.declared.used; i++) {
-		struct k2_task *task = guard->task[i];
+	for (i = 0; i < k2->guard->ahead.declared.used; i++) {
+		struct k2_task *task = k2_task_on(k2, level, i);
 
-		if (!task || task->stated.level != level)
+		if (!task)
 			continue;
 		task->counts.foreign++;
 		wake_up_interruptible(task->changed);
@@ -116,6 +122,23 @@ void k2_tasks_wake(struct k2_data *k2)
 	for (i = 0; i < guard->ahead.declared.used; i++)
 		if (guard->task[i])
 			wake_up_interruptible(guard->task[i]->changed);
+}
+
+bool k2_tasks_bypassed(struct k2_data *k2, struct request *rq, unsigned int level, u64 now_ns)
+{
+	struct k2_declared *declared = &k2->guard->ahead.declared;
+	bool is_owned = false;
+	u32 i;
+
+	for (i = 0; i < declared->used; i++) {
+		if (!k2_task_on(k2, level, i))
+			continue;
+		k2_declared_arrival(declared, i, rq->start_time_ns);
+		k2_declared_end(declared, i, now_ns);
+		is_owned = true;
+	}
+	k2_tasks_wake(k2);
+	return is_owned;
 }
 
 /* Arming. */

@@ -77,6 +77,11 @@ void k2_tasks_arrival(struct k2_data *k2, struct request *rq, const struct k2_ta
 		      u64 now_ns);
 /* The last of @rq has ended. May be called again. */
 void k2_tasks_ended(struct k2_data *k2, struct request *rq, u64 now_ns);
+/*
+ * k2 learns of a real-time request only now that it has ended. Its thread is not known: it may be
+ * of any task of its level. Returns whether there is one.
+ */
+bool k2_tasks_bypassed(struct k2_data *k2, struct request *rq, unsigned int level, u64 now_ns);
 /* Called where the policy may have counted something. */
 void k2_tasks_wake(struct k2_data *k2);
 /* Disarms the tasks whose owner has gone. */

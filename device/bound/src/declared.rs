@@ -30,7 +30,7 @@ pub fn device_limits(device: &Device, set: &TaskSet) -> Result<String, BoundErro
 }
 
 /// The declaration of a task. `found`: its bound, as the flush of a durable write ends no job.
-pub fn declaration(
+fn declaration(
     device: &Device,
     set: &TaskSet,
     task: &Task,

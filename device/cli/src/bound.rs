@@ -49,7 +49,8 @@ const HEAD: [&str; 14] = [
 ///
 /// Takes the times of a device and a task set. Prints for each task the longest time from its
 /// release to the end of its last I/O, the parts of that time, and the single change that would
-/// shorten it most. Measures nothing and needs no device.
+/// shorten it most. For declared tasks it also prints the declarations. Estimates the throughput
+/// that is left to the background. Measures nothing and needs no device.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
@@ -78,7 +79,7 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     };
     let mut cpu = cpu.map_err(Failure::with(Status::Usage))?.into_iter();
     let found = responses(&device, &set);
-    let told = told(&device, &set, &found).map_err(Failure::with(Status::Usage))?;
+    let declarations = declarations(&device, &set, &found).map_err(Failure::with(Status::Usage))?;
     let rows: Vec<Row> = set
         .tasks
         .iter()
@@ -89,32 +90,36 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
     let holds = rows.iter().all(Row::holds);
     let loss = share::loss(&device, &set);
     print(&if arguments.json {
-        format!("{:#}\n", document(&device, &set, &rows, &told, &loss))
+        format!("{:#}\n", document(&device, &set, &rows, &declarations, &loss))
     } else {
-        text(&device, &set, &rows, &loss) + &told_text(&set, &told)
+        text(&device, &set, &rows, &loss) + &declarations_text(&set, &declarations)
     })?;
     Ok(if holds { Status::Done } else { Status::Flawed })
 }
 
-/// What k2 has to be told of declared tasks.
-struct Told {
+/// The declarations that the bounds rest on.
+struct Declarations {
     device_limits: String,
     tasks: Vec<Declaration>,
 }
 
-fn told(device: &Device, set: &TaskSet, found: &[Response]) -> anyhow::Result<Option<Told>> {
+fn declarations(
+    device: &Device,
+    set: &TaskSet,
+    found: &[Response],
+) -> anyhow::Result<Option<Declarations>> {
     if set.k2.rt_block_us == 0 {
         return Ok(None);
     }
     let device_limits = declared::device_limits(device, set)?;
-    Ok(Some(Told { device_limits, tasks: declared::declarations(device, set, found)? }))
+    Ok(Some(Declarations { device_limits, tasks: declared::declarations(device, set, found)? }))
 }
 
-fn told_text(set: &TaskSet, told: &Option<Told>) -> String {
-    let Some(Told { device_limits, tasks }) = told else { return String::new() };
+fn declarations_text(set: &TaskSet, declarations: &Option<Declarations>) -> String {
+    let Some(Declarations { device_limits, tasks }) = declarations else { return String::new() };
     let lines = set.tasks.iter().zip(tasks);
     let lines: String =
-        lines.map(|(task, told)| format!("  {}: --declare '{told}'\n", task.name)).collect();
+        lines.map(|(task, words)| format!("  {}: --declare '{words}'\n", task.name)).collect();
     format!(
         "The bounds hold if `iosched/device_limits` is '{device_limits}', and each task runs under \
          `steady with`:\n{lines}"
@@ -158,7 +163,7 @@ fn document(
     device: &Device,
     set: &TaskSet,
     rows: &[Row],
-    told: &Option<Told>,
+    declarations: &Option<Declarations>,
     loss: &Option<Loss>,
 ) -> Value {
     let terms = |terms: Terms| {
@@ -176,7 +181,7 @@ fn document(
         })
     };
     let declaration =
-        |index: usize| told.as_ref().map(|told| Value::from(told.tasks[index].to_string()));
+        |index: usize| declarations.as_ref().map(|all| Value::from(all.tasks[index].to_string()));
     let tasks: Vec<Value> = rows
         .iter()
         .enumerate()
@@ -211,7 +216,7 @@ fn document(
         "name": set.name,
         "holds": rows.iter().all(Row::holds),
         "background_loss": loss.as_ref().map(|loss| loss.all),
-        "device_limits": told.as_ref().map(|told| told.device_limits.clone()),
+        "device_limits": declarations.as_ref().map(|all| all.device_limits.clone()),
         "tasks": tasks,
     })
 }

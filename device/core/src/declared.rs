@@ -81,8 +81,7 @@ impl Declared {
         self.write(&format!("dev={} {task}", device.number()?))
     }
 
-    /// Declares what is written; the disk's number is in it.
-    pub fn write(&mut self, line: &str) -> Result<(), DeclareError> {
+    fn write(&mut self, line: &str) -> Result<(), DeclareError> {
         self.file.write_all(line.as_bytes()).map_err(|source| {
             let text = self.read().unwrap_or_default();
             let reason = text.lines().find_map(|line| line.strip_prefix("error "));

@@ -155,11 +155,11 @@ fn declare(
     for (task, declaration) in set.tasks.iter().zip(declarations) {
         let words = declaration.to_string().replace(' ', ",");
         let with = format!("with --device /dev/{} --declare {words} --", arguments.disk);
-        let Some(service) = task.service.as_ref().and_then(|name| services.get_mut(name)) else {
+        let service = task.service.as_ref().and_then(|name| Some((name, services.get_mut(name)?)));
+        let Some((name, service)) = service else {
             eprintln!("steady: task {}: run it under `steady {with} PROGRAM`", task.name);
             continue;
         };
-        let name = task.service.as_deref().unwrap_or_default();
         ensure!(
             service.declares.is_none(),
             "task {}: {name} has another task, and a service declares one",

@@ -139,7 +139,7 @@ fn a_service_that_cannot_declare_its_task_changes_nothing() {
 }
 
 #[test]
-fn a_task_without_a_service_is_told_its_declaration() {
+fn the_declaration_of_a_task_without_a_service_is_printed() {
     let image = Image::new();
     let output = image.apply(&[CARD, &image.tasks("a", "a")]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
