@@ -87,16 +87,32 @@ def command_us(card: dict[str, Any], op: str, kib: int) -> float:
     return float(cost["base_ns"] + cost["jump_ns"] + kib * cost["per_kib_ns"]) / 1000
 
 
-def random_set(card: dict[str, Any], seed: int) -> TaskSet:
-    """One to four real-time tasks beside a background that takes all that they leave."""
-    tasks, background, knobs, seconds = random_tasks(card, seed)
-    return task_set(f"{card['name']}-set-{seed}", seed, tasks, background, knobs, seconds)
+def random_set(card: dict[str, Any], seed: int, *, in_phase: bool = False) -> TaskSet:
+    """One to four real-time tasks beside a background that takes all that they leave.
+    `in_phase`: all jobs begin when one of the slowest does."""
+    tasks, background, knobs = random_tasks(card, seed)
+    if in_phase:
+        harmonic(tasks)
+    return task_set(f"{card['name']}-set-{seed}", seed, tasks, background, knobs, seconds(tasks))
+
+
+def seconds(tasks: list[dict[str, Any]]) -> int:
+    """Return for how long a set runs."""
+    return 1 + max(task["period_us"] for task in tasks) * PERIODS // 1_000_000
+
+
+def harmonic(tasks: list[dict[str, Any]]) -> None:
+    """Lengthen each period to a multiple of all that are shorter: the worst phases come often."""
+    shortest_us = 1
+    for task in sorted(tasks, key=lambda task: int(task["period_us"])):
+        task["period_us"] = -(-task["period_us"] // shortest_us) * shortest_us
+        shortest_us = task["period_us"]
 
 
 def random_tasks(
     card: dict[str, Any], seed: int
-) -> tuple[list[dict[str, Any]], dict[str, Any], dict[str, int], int]:
-    """Return tasks, background, knobs, and for how many seconds they run."""
+) -> tuple[list[dict[str, Any]], dict[str, Any], dict[str, int]]:
+    """Return tasks, background and knobs."""
     pick = random.Random(f"set {card['name']} {seed}")
     count = pick.randint(1, 4)
     share = pick.uniform(0.2, 0.6) / count
@@ -119,15 +135,14 @@ def random_tasks(
         task = {"name": f"task{index}", "op": op, "kib": kib, "level": pick.randint(0, 7)}
         jitter_us = pick.choice((0, period_us // 10))
         tasks.append(task | {"ios": ios, "period_us": period_us, "jitter_us": jitter_us})
-    seconds = 1 + max(task["period_us"] for task in tasks) * PERIODS // 1_000_000
-    return tasks, background, knobs, seconds
+    return tasks, background, knobs
 
 
 def durable_set(card: dict[str, Any], seed: int) -> TaskSet:
     """A random set of which one or two tasks write with O_DSYNC, for cards with a cache: there,
     such tasks are of level 0, no others are, and one command is in flight."""
     pick = random.Random(f"durable {card['name']} {seed}")
-    tasks, background, knobs, _ = random_tasks(card, seed)
+    tasks, background, knobs = random_tasks(card, seed)
     knobs["inflight_max"] = 1
     flush_us = int(card["cache"]["kib"] * card["write"]["per_kib_ns"] / 1000)
     durable = pick.choice((1, 1, 2))
@@ -137,21 +152,23 @@ def durable_set(card: dict[str, Any], seed: int) -> TaskSet:
             task |= {"op": "write", "kib": pick.choice((4, 16, 64)), "level": 0, "durable": True}
         else:
             task["level"] = max(1, task["level"])
-    seconds = 1 + max(task["period_us"] for task in tasks) * PERIODS // 1_000_000
     name = f"{card['name']}-durable-{seed}"
-    return task_set(name, seed, tasks, background, knobs, seconds)
+    return task_set(name, seed, tasks, background, knobs, seconds(tasks))
 
 
-def declared_set(card: dict[str, Any], seed: int) -> TaskSet:
+def declared_set(card: dict[str, Any], seed: int, *, in_phase: bool = False) -> TaskSet:
     """A random set whose tasks are declared, each on a level of its own. Lower levels may block
     them for some times what 4 KiB takes at most."""
     pick = random.Random(f"declared {card['name']} {seed}")
-    tasks, background, knobs, seconds = random_tasks(card, seed)
+    tasks, background, knobs = random_tasks(card, seed)
+    if in_phase:
+        harmonic(tasks)
     for task, level in zip(tasks, pick.sample(range(8), len(tasks)), strict=True):
         task["level"] = level
     block_us = least_us(card) * pick.choice((1.2, 2, 3, 4))
     knobs |= {"split_kib": 0, "rt_block_us": int(block_us)}
-    return task_set(f"{card['name']}-declared-{seed}", seed, tasks, background, knobs, seconds)
+    name = f"{card['name']}-declared-{seed}"
+    return task_set(name, seed, tasks, background, knobs, seconds(tasks))
 
 
 def least_us(card: dict[str, Any]) -> int:
@@ -180,7 +197,7 @@ def task_set(
     tasks: list[dict[str, Any]],
     background: dict[str, Any],
     knobs: dict[str, int],
-    seconds: int,
+    length_s: int,
 ) -> TaskSet:
     """Return tasks and background for the analysis, and as a workload under these knobs."""
     queue = {"max_sectors_kb": 512, "nr_requests": 64}
@@ -204,7 +221,7 @@ def task_set(
             "name": name,
             "seed": seed,
             "each_job": True,
-            "length": {"seconds": seconds},
+            "length": {"seconds": length_s},
             "job": jobs,
             "variant": [{"name": "k2", "knobs": set_to | iosched}],
         },
