@@ -10,7 +10,7 @@ from typing import Any
 
 from steady_lab.errors import LabError
 from steady_lab.search.recording import random_disk, random_recording
-from steady_lab.search.sets import SETTINGS, random_card, random_tasks
+from steady_lab.search.sets import SETTINGS, random_card, random_tasks, seconds
 
 FORMAT = 1
 FATES = ("lost", "kept", "prefix", "newest", "random")
@@ -75,8 +75,9 @@ def draw(seed: int) -> Case:
     card = random_card(seed)
     kind = pick.random()
     if kind < 0.5:
-        tasks, background, knobs, seconds = random_tasks(card, seed)
-        return Case(seed, card, knobs, tasks=tuple(tasks), background=background, seconds=seconds)
+        tasks, background, knobs = random_tasks(card, seed)
+        lasts_s = seconds(tasks)
+        return Case(seed, card, knobs, tasks=tuple(tasks), background=background, seconds=lasts_s)
     knobs = {name: pick.choice(values) for name, values in SETTINGS.items()}
     if kind < 0.75:
         random_disk(pick, card)
