@@ -37,8 +37,8 @@ def summary(seen: list[Observed]) -> str:
     p90 = sorted(1 / share for share in shares)[len(shares) * 9 // 10]
     return (
         f"{len(seen)} tasks, {len(shares)} with a bound; the longest seen was at most "
-        f"{max(shares):.3f} of it, and it was {median_ratio(seen):.2f} x the longest seen (median), "
-        f"{p90:.2f} x (p90)"
+        f"{max(shares):.3f} of it, and it was {median_ratio(seen):.2f} x (median) and {p90:.2f} x "
+        "(p90) the longest seen"
     )
 
 

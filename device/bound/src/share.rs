@@ -84,6 +84,9 @@ fn task_loss_us(
     };
     let fits = |op: &Op| cut_kib(device, set, *op, task.block_us(&set.k2));
     let kib = ops.iter().map(fits).min()?.min(whole_kib);
+    if kib == whole_kib {
+        return Some(0.0);
+    }
     let lost = lost_rate(device, set, background, kib, whole_kib)?;
     let due_us = (2 * task.jitter_us + 2 * task.cpu_us() * task.at_once) as f64;
     Some(due_us * lost + background_us(device, set, background, 0)?)

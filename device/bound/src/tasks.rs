@@ -137,7 +137,7 @@ pub struct Task {
     thread: Option<String>,
     /// Declared: lower levels may block a request of it for so long; None: `rt_block_us`.
     #[serde(default, deserialize_with = "block_us")]
-    block_us: Option<u64>,
+    pub block_us: Option<u64>,
     /// With O_DSYNC.
     #[serde(default)]
     pub durable: bool,

@@ -70,31 +70,72 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
-    let device = read(&arguments.device, Device::parse).map_err(Failure::with(Status::Usage))?;
-    let mut set = read(&arguments.tasks, TaskSet::parse).map_err(Failure::with(Status::Usage))?;
-    device.check(&set).map_err(Failure::with(Status::Usage))?;
+    let (device, mut set) = inputs(&arguments.device, &arguments.tasks)?;
     let cpu = match &arguments.cpu_from {
         Some(trace) => bound_cpu::fill(trace, &mut set),
         None => set.check_cpu_stated().map_err(Into::into).map(|()| Vec::new()),
     };
-    let mut cpu = cpu.map_err(Failure::with(Status::Usage))?.into_iter();
-    let found = responses(&device, &set);
-    let declarations = declarations(&device, &set, &found).map_err(Failure::with(Status::Usage))?;
-    let rows: Vec<Row> = set
-        .tasks
-        .iter()
-        .zip(&found)
-        .zip(changes(&device, &set, &found))
-        .map(|((task, response), change)| Row { task, response, change, cpu: cpu.next().flatten() })
-        .collect();
-    let holds = rows.iter().all(Row::holds);
-    let loss = share::loss(&device, &set);
-    print(&if arguments.json {
-        format!("{:#}\n", document(&device, &set, &rows, &declarations, &loss))
-    } else {
-        text(&device, &set, &rows, &loss) + &declarations_text(&set, &declarations)
-    })?;
-    Ok(if holds { Status::Done } else { Status::Flawed })
+    let cpu = cpu.map_err(Failure::with(Status::Usage))?;
+    let report = Report::of(&device, &set, cpu).map_err(Failure::with(Status::Usage))?;
+    print(&if arguments.json { format!("{:#}\n", report.document()) } else { report.text() })?;
+    Ok(if report.holds() { Status::Done } else { Status::Flawed })
+}
+
+/// Device and tasks, if the one has what the others need.
+pub fn inputs(device: &Path, tasks: &Path) -> Result<(Device, TaskSet), Failure> {
+    let device = read(device, Device::parse).map_err(Failure::with(Status::Usage))?;
+    let set = read(tasks, TaskSet::parse).map_err(Failure::with(Status::Usage))?;
+    device.check(&set).map_err(Failure::with(Status::Usage))?;
+    Ok((device, set))
+}
+
+/// The bounds of a task set. Called by `steady tune --bound`, too.
+pub struct Report<'a> {
+    device: &'a Device,
+    set: &'a TaskSet,
+    rows: Vec<Row<'a>>,
+    declarations: Option<Declarations>,
+    loss: Option<Loss>,
+}
+
+impl<'a> Report<'a> {
+    /// `cpu`: of each task what a trace says, or nothing at all.
+    pub fn of(
+        device: &'a Device,
+        set: &'a TaskSet,
+        cpu: Vec<Option<FromTrace>>,
+    ) -> anyhow::Result<Report<'a>> {
+        let found = responses(device, set);
+        let declarations = declarations(device, set, &found)?;
+        let mut cpu = cpu.into_iter();
+        let rows = set
+            .tasks
+            .iter()
+            .zip(&found)
+            .zip(changes(device, set, &found))
+            .map(|((task, response), change)| Row {
+                task,
+                response: *response,
+                change,
+                cpu: cpu.next().flatten(),
+            })
+            .collect();
+        let loss = share::loss(device, set);
+        Ok(Report { device, set, rows, declarations, loss })
+    }
+
+    pub fn holds(&self) -> bool {
+        self.rows.iter().all(Row::holds)
+    }
+
+    pub fn document(&self) -> Value {
+        document(self.device, self.set, &self.rows, &self.declarations, &self.loss)
+    }
+
+    pub fn text(&self) -> String {
+        let declarations = declarations_text(self.set, &self.declarations);
+        text(self.device, self.set, &self.rows, &self.loss) + &declarations
+    }
 }
 
 /// The declarations that the bounds rest on.
@@ -134,7 +175,7 @@ pub fn read<T>(path: &Path, parse: impl Fn(&str) -> Result<T, BoundError>) -> an
 
 struct Row<'a> {
     task: &'a Task,
-    response: &'a Response,
+    response: Response,
     change: Option<Change>,
     /// What a trace says that it computes.
     cpu: Option<FromTrace>,
@@ -225,7 +266,7 @@ pub fn ms(ns: u64) -> String {
     format!("{:.3}", ns as f64 / 1e6)
 }
 
-fn percent(part: f64) -> String {
+pub fn percent(part: f64) -> String {
     format!("{:.1} %", 100.0 * part)
 }
 

@@ -11,9 +11,9 @@ workload; 3 finished, but I/Os failed or optional knobs were not set (see the re
 interrupted. Knobs are always restored.";
 
 pub const TUNE_HELP: &str = "Exit status: 0 success; 1 failure; 2 usage error, invalid workload or \
-no k2; 3 finished, but no candidate keeps the limit, samples are too few for the quantile, or I/Os \
-failed (see the report); 130 interrupted. Status 2 means that nothing was changed. Knobs are \
-always restored, except that --apply sets the pick.";
+no k2; 3 finished, but nothing keeps the limit, samples are too few for the quantile, or I/Os failed \
+(see the report); 130 interrupted. Status 2 means that nothing was changed. Knobs are always \
+restored, except that --apply sets the pick.";
 
 pub const RECORD_HELP: &str = "Exit status: 0 success, nothing lost; 1 failure; 2 usage error; 3 \
 finished, but records are not durable or a producer was rejected (see the result); 4 all segments \

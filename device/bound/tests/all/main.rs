@@ -4,6 +4,7 @@
 mod analysis;
 mod files;
 mod random;
+mod search;
 
 use steadyio_bound::analysis::{Response, responses};
 use steadyio_bound::device::Device;

@@ -3,6 +3,7 @@
 //!
 //! The search and the measuring are in `steadyio_tune`; here are arguments, progress and words.
 
+mod bound;
 mod goal;
 mod progress;
 mod text;
@@ -36,14 +37,16 @@ use crate::with;
 /// Checks that the measured values rise, as bisection requires. Prints the frontier of latency and
 /// throughput, the pick, and the commands that set it. Always restores the knobs, except with
 /// --apply. Ignores the variants of the workload. Needs k2, and everything that `steady bench`
-/// needs.
+/// needs. With --bound it measures nothing: it takes a device profile and a task set, as `steady
+/// bound` does, and finds the knobs that meet all deadlines and leave the background most.
 #[derive(clap::Args)]
 #[command(after_help = TUNE_HELP)]
 pub struct Arguments {
-    /// Block device to tune, for example /dev/mmcblk0
+    /// Block device to tune, for example /dev/mmcblk0; with --bound, its profile (TOML)
     #[arg(value_name = "DEV")]
     device: PathBuf,
-    /// Workload file with a job of class rt (docs/spec/workload-1.md)
+    /// Workload file with a job of class rt (docs/spec/workload-1.md); with --bound, the tasks
+    /// (docs/spec/tasks-1.md)
     #[arg(value_name = "SPEC.toml")]
     spec: PathBuf,
     #[command(flatten)]
@@ -74,7 +77,7 @@ pub struct Arguments {
     /// Replace a value of the workload, for example length.ios=20000 (repeatable)
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<Setting>,
-    /// Write JSON to FILE (the report)
+    /// Write JSON to FILE (the report); with --bound, write the tasks with the knobs picked (TOML)
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Print JSON instead of a table (the report)
@@ -103,7 +106,25 @@ struct Objective {
     /// without a scheduler (50%), or bytes per second (200MiB)
     #[arg(long, value_name = "LIMIT")]
     throughput_min: Option<ThroughputMin>,
+    /// Maximize the throughput of the background while all tasks meet their deadlines
+    #[arg(long, conflicts_with_all = MEASURES)]
+    bound: bool,
 }
+
+/// Options that say something about measuring.
+const MEASURES: [&str; 11] = [
+    "quantile",
+    "near",
+    "knob",
+    "with",
+    "all",
+    "apply",
+    "point",
+    "set",
+    "check",
+    "destroy_data",
+    "keep",
+];
 
 impl Objective {
     /// clap wants one of them.
@@ -121,6 +142,10 @@ fn near(text: &str) -> Result<f64, String> {
 }
 
 pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
+    if arguments.objective.bound {
+        let (device, tasks) = (&arguments.device, &arguments.spec);
+        return bound::run(device, tasks, arguments.out.as_deref(), arguments.json);
+    }
     let usage = |text: String| Failure { status: Status::Usage, source: anyhow!(text) };
     let wanted = arguments.objective.wanted();
     let wanted = wanted.ok_or_else(|| usage("--tail-max or --throughput-min is missing".into()))?;

@@ -108,6 +108,8 @@ fn tune_refuses_a_wrong_limit_or_knob() {
         (&["--tail-max=50%", "--quantile=100"], "from 50 to 99.999"),
         (&["--tail-max=50%", "--knob=depth"], "must be one of inflight_max"),
         (&["--tail-max=50%", "--with=scheduler=none"], "the scheduler is k2"),
+        (&["--bound", "--tail-max=50%"], "cannot be used with"),
+        (&["--bound", "--apply"], "cannot be used with"),
     ] {
         let output = steady(&[&["tune", "/dev/null", "none.toml"][..], arguments].concat());
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

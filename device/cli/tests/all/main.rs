@@ -18,5 +18,6 @@ mod record;
 mod record_file;
 mod store;
 mod trace;
+mod tune;
 mod watch;
 mod with;
