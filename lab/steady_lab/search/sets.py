@@ -206,6 +206,8 @@ def task_set(
     jobs.append(greedy | {"op": f"rand{background['op']}", "bs_kib": background["kib"]})
     iosched = {f"iosched/{name}": value for name, value in ({"rt_block_us": 0} | knobs).items()}
     set_to = {"scheduler": "k2"} | {f"queue/{name}": value for name, value in queue.items()}
+    # Two random requests can be neighbours.
+    set_to["queue/nomerges"] = 2
     return TaskSet(
         name=name,
         tasks={
