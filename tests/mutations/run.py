@@ -40,7 +40,7 @@ KERNEL = ("-m", "steady_lab.cli", "kernel", "modules", "--flavour", "debug", "--
 # Where the lab looks for `steady`.
 STEADY_BUILD = (
     "cargo build --locked --manifest-path device/Cargo.toml --package steady && "
-    "install -D device/target/debug/steady build/bin/steady"
+    "install -D build/cargo/debug/steady build/bin/steady"
 )
 STEADY = ("sh", "-c", STEADY_BUILD)
 RUFF = ("-m", "ruff", "check", "--config", "lab/pyproject.toml")

@@ -53,7 +53,8 @@ PCI = Machine(
 
 def null(release: str) -> Machine:
     only = runs("", "async_depth") if release == "7.3" else ()
-    scripts = (*map(Run, STOCK_SCRIPTS), *runs("", "files_while_switching"), *only)
+    names = ("files_while_switching", "declared_crypt")
+    scripts = (*map(Run, STOCK_SCRIPTS), *runs("", *names), *only)
     return Machine("null", scripts, modules=("null_blk nr_devices=0",))
 
 

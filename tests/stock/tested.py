@@ -43,6 +43,7 @@ WHAT = {
     "reserved_region": "chario, O_DIRECT: buffers in a region of device-dax",
     "by_address": "chario: buffers by address, in declared memory only",
     "files_while_switching": "k2: its files read during a switch",
+    "declared_crypt": "k2: a declared task through dm-crypt",
     "async_depth": "k2: `queue/async_depth`, which 7.3 has, limits background only",
     "programs": "`steady record`, `trace` and `bench`: counts",
     # On kernels that look for races.
