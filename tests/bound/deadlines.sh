@@ -34,6 +34,19 @@ run 3 0
 run 4 0
 grep -q "\[k2\]" $queue/scheduler || fail "k2 is not set"
 run 5 0
+# The first task as step 3 declares it, next to background, and its bound there.
+declaration=$(steady bound card.toml robot.toml | sed -n "s/^  joints: --declare '\(.*\)'/\1/p")
+bound_ns=$(steady bound card.toml robot.toml --json | sed -n '/"job"/,/}/s/.*"bound_ns": \([0-9]*\).*/\1/p' | head -1)
+touch background
+(
+	while [ -e background ]; do
+		dd if=/dev/mmcblk0 of=/dev/null bs=512k count=20 iflag=direct status=none
+	done
+) &
+longest_ns=$(steady with --device /dev/mmcblk0 --declare "$(echo "$declaration" | tr ' ' ,)" -- \
+	"$STEADY_TESTS_BIN/declare" level=0 read=/dev/mmcblk0,4,500,10000 | sed -n 's/^max_ns //p')
+rm background
+echo "joints: $longest_ns ns of $bound_ns"
 # What step 4 gave its level 0, and no more than 5 s of the last.
 ionice -c 1 -n 0 sh -c 'sleep 2; dd if=/dev/mmcblk0 of=/dev/null bs=4k count=5 iflag=direct status=none' &
 under="timeout --preserve-status 5"
