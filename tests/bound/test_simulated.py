@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from simulated import Simulated, background_mib_s, declared, hostile_card, hostile_set, run
 from steady_lab.paths import PROJECT
-from steady_lab.search.sets import durable_set, random_card, random_set
+from steady_lab.search.judge import bound_document
+from steady_lab.search.sets import durable_set, random_card, random_set, toml
 from verdicts import SOURCES
 
 pytestmark = pytest.mark.reads(*SOURCES)
@@ -19,6 +20,7 @@ SETS = int(os.environ.get("STEADY_SIMULATED_SETS", "60"))
 HOSTILE_TRIALS = 4
 FIRST = int(os.environ.get("STEADY_BOUND_SEED", "1"))
 RATIO_MAX, RATIO_P90_MAX = 1.25, 2.0
+LATE_NS = 5_000_000
 
 
 def usual(work: Path, number: int) -> list[Simulated]:
@@ -89,6 +91,28 @@ def test_declared_hostile_sets_keep_their_bounds(work: Path) -> None:
         seen += run(work, card, tasks, seed=number + 1, trials=HOSTILE_TRIALS)
     assert not exceeding(seen)
     assert not [str(task) for task in seen if task.own_faults]
+
+
+def test_a_late_device_delays_no_task_beyond_its_second_bound(work: Path) -> None:
+    beyond_first = 0
+    for number in range(SETS):
+        card = random_card(number // 3 + FIRST)
+        if "pause_kib" in card["write"] or "cache" in card:
+            continue
+        tasks = declared(card, random_set(card, number).tasks, number)
+        # So rare that no response meets two of them.
+        late = card | {"write": card["write"] | {"pause_kib": 16_384, "pause_ns": LATE_NS}}
+        seen = run(work, late, tasks, seed=number + 1)
+        (work / "as-stated.toml").write_text(toml(card), encoding="utf-8")
+        files = (work / "as-stated.toml", work / "tasks.toml")
+        document = bound_document(*files, f"--overrun={LATE_NS}ns")
+        for task, first, second_ns in zip(
+            seen, document["tasks"], document["overrun"]["bound_ns"], strict=True
+        ):
+            if second_ns is not None:
+                assert task.job_ns_max <= second_ns, str(task)
+                beyond_first += task.job_ns_max > first["job"]["bound_ns"]
+    assert beyond_first >= 5
 
 
 def test_a_policy_that_blocks_for_longer_than_stated_exceeds_a_bound(work: Path) -> None:

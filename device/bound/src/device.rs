@@ -475,6 +475,15 @@ impl Device {
         back_ns.saturating_add(beyond_ns).saturating_add(pauses.saturating_mul(self.write.pause_ns))
     }
 
+    /// The same device, which may take so much longer than these times, once.
+    pub fn with_overrun(&self, ns: u64) -> Device {
+        let mut device = self.clone();
+        let seen = &mut device.seen;
+        let beyond_ns = seen.read.beyond_ns.max(seen.write.beyond_ns);
+        seen.read.beyond_ns = beyond_ns.saturating_add(ns);
+        device
+    }
+
     fn pauses(&self, written_kib: u64, around: &Around) -> u64 {
         if self.write.pause_kib == 0 || written_kib == 0 {
             return 0;

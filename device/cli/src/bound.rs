@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -20,6 +21,7 @@ use steadyio_core::declared::Task as Declaration;
 use crate::bound_cpu::{self, FromTrace};
 use crate::exit::{Failure, Status};
 use crate::output::print;
+use crate::quantity;
 use crate::table::align;
 
 const SCHEMA: &str = "steadyio.bound/1";
@@ -64,6 +66,10 @@ pub struct Arguments {
     /// --json`
     #[arg(long, value_name = "TRACE.json")]
     cpu_from: Option<PathBuf>,
+    /// Also print the bounds if the device takes TIME longer than its profile says, once in the
+    /// response of a task, for example 50ms
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    overrun: Option<Duration>,
     /// Print JSON instead of tables
     #[arg(long)]
     json: bool,
@@ -76,7 +82,10 @@ pub fn run(arguments: &Arguments) -> Result<Status, Failure> {
         None => set.check_cpu_stated().map_err(Into::into).map(|()| Vec::new()),
     };
     let cpu = cpu.map_err(Failure::with(Status::Usage))?;
-    let report = Report::of(&device, &set, cpu).map_err(Failure::with(Status::Usage))?;
+    let mut report = Report::of(&device, &set, cpu).map_err(Failure::with(Status::Usage))?;
+    if let Some(overrun) = arguments.overrun {
+        report.overrun = Some(Overrun::of(&device, &set, overrun));
+    }
     print(&if arguments.json { format!("{:#}\n", report.document()) } else { report.text() })?;
     Ok(if report.holds() { Status::Done } else { Status::Flawed })
 }
@@ -96,6 +105,29 @@ pub struct Report<'a> {
     rows: Vec<Row<'a>>,
     declarations: Option<Declarations>,
     loss: Option<Loss>,
+    overrun: Option<Overrun>,
+}
+
+/// The bounds of all tasks if the device is late by `ns`, once.
+struct Overrun {
+    ns: u64,
+    bounds_ns: Vec<Option<u64>>,
+}
+
+impl Overrun {
+    fn of(device: &Device, set: &TaskSet, time: Duration) -> Overrun {
+        let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let found = responses(&device.with_overrun(ns), set);
+        Overrun { ns, bounds_ns: found.iter().map(Response::bound_ns).collect() }
+    }
+
+    fn text(&self, set: &TaskSet) -> String {
+        let line = |(task, bound_ns): (&Task, &Option<u64>)| {
+            let bound = bound_ns.map_or("no bound".into(), |ns| format!("{} ms", ms(ns)));
+            format!("{}: {bound}, if the device is late by {} ms once\n", task.name, ms(self.ns))
+        };
+        set.tasks.iter().zip(&self.bounds_ns).map(line).collect()
+    }
 }
 
 impl<'a> Report<'a> {
@@ -121,7 +153,7 @@ impl<'a> Report<'a> {
             })
             .collect();
         let loss = share::loss(device, set);
-        Ok(Report { device, set, rows, declarations, loss })
+        Ok(Report { device, set, rows, declarations, loss, overrun: None })
     }
 
     pub fn holds(&self) -> bool {
@@ -129,12 +161,20 @@ impl<'a> Report<'a> {
     }
 
     pub fn document(&self) -> Value {
-        document(self.device, self.set, &self.rows, &self.declarations, &self.loss)
+        let mut document =
+            document(self.device, self.set, &self.rows, &self.declarations, &self.loss);
+        document["overrun"] = json!(self.overrun.as_ref().map(|overrun| json!({
+            "late_ns": overrun.ns,
+            "bound_ns": overrun.bounds_ns,
+        })));
+        document
     }
 
     pub fn text(&self) -> String {
         let declarations = declarations_text(self.set, &self.declarations);
-        text(self.device, self.set, &self.rows, &self.loss) + &declarations
+        let overrun = self.overrun.as_ref().map(|overrun| overrun.text(self.set));
+        let text = text(self.device, self.set, &self.rows, &self.loss);
+        text + &overrun.unwrap_or_default() + &declarations
     }
 }
 

@@ -127,10 +127,13 @@ def bounds(card: Path, tasks: Path) -> list[dict[str, Any]]:
     return found
 
 
-def bound_document(card: Path, tasks: Path) -> dict[str, Any]:
+def bound_document(card: Path, tasks: Path, *options: str) -> dict[str, Any]:
     """Return what `steady bound --json` prints, which ends with 3 if a task may miss."""
     done = subprocess.run(
-        [STEADY, "bound", card, tasks, "--json"], capture_output=True, text=True, check=False
+        [STEADY, "bound", card, tasks, "--json", *options],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode not in (0, 3):
         raise LabError(f"steady bound {card} {tasks}: {done.stderr.strip()}")

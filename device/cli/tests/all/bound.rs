@@ -66,6 +66,19 @@ fn work_without_end_has_no_bound_and_ends_with_3() {
     assert!(said.contains("none: there may be more work than time for it"), "{said}");
 }
 
+#[test]
+fn a_late_device_makes_each_bound_longer_by_at_least_that() {
+    let late = bound(&[CARD, ROBOT, "--overrun", "50ms", "--json"]);
+    let document: Value = serde_json::from_slice(&late.stdout).unwrap();
+    for (task, late) in document["tasks"].as_array().unwrap().iter().zip(0..) {
+        let usual_ns = task["job"]["bound_ns"].as_u64().unwrap();
+        let late_ns = document["overrun"]["bound_ns"][late].as_u64().unwrap();
+        assert!(late_ns >= usual_ns + 50_000_000, "{task}");
+    }
+    let said = String::from_utf8(bound(&[CARD, ROBOT, "--overrun=50ms"]).stdout).unwrap();
+    assert!(said.contains("joints: 53.730 ms, if the device is late by 50.000 ms once"), "{said}");
+}
+
 /// A record as `steady trace --json` makes it, of one thread; `cpu` is its `cpu_per_io`.
 fn trace(comm: &str, cpu: &Value, events_lost: u64) -> Value {
     json!({
