@@ -54,12 +54,18 @@ pub const IO_CLASS_REAL_TIME: u8 = 1;
 pub const IO_CLASS_BEST_EFFORT: u8 = 2;
 pub const IO_CLASS_IDLE: u8 = 3;
 
-/// Sets the I/O priority of the calling thread; class 0, level 0: as its CPU priority says.
+/// Sets the I/O priority of the calling thread; class 0, level 0: as its CPU priority says. A service
+/// that systemd has given this priority may have no right to set it, and needs none.
 pub fn set_io_priority(class: u8, level: u8) -> io::Result<()> {
     const WHO_PROCESS: libc::c_int = 1;
     // linux/ioprio.h
     const CLASS_SHIFT: u32 = 13;
     let value = libc::c_int::from(class) << CLASS_SHIFT | libc::c_int::from(level);
+    // SAFETY: two numbers, no memory; 0 is the calling thread.
+    let now = unsafe { libc::syscall(libc::SYS_ioprio_get, WHO_PROCESS, 0) };
+    if now == libc::c_long::from(value) {
+        return Ok(());
+    }
     // SAFETY: three numbers, no memory; 0 is the calling thread.
     match unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, value) } {
         0 => Ok(()),

@@ -12,6 +12,7 @@ use anyhow::{Context, bail};
 use steadyio_core::knobs::in_setting_order;
 use steadyio_core::value::Value;
 
+use super::unit::GROUP;
 use super::{Command, Service};
 
 const RULES: &str = "etc/udev/rules.d";
@@ -46,8 +47,11 @@ pub fn drop_in_name(disk: &str) -> String {
 fn drop_in(service: &Service) -> String {
     let level = service.level;
     let priority = format!("IOSchedulingClass=realtime\nIOSchedulingPriority={level}\n");
-    let Some(Command { prefix, with, command }) = &service.declares else { return priority };
-    format!("{priority}ExecStart=\nExecStart={prefix}{with} {command}\n")
+    let Some(Command { start, with }) = &service.declares else { return priority };
+    let group =
+        if start.needs_group { format!("SupplementaryGroups={GROUP}\n") } else { String::new() };
+    let (prefix, command) = (&start.prefix, &start.command);
+    format!("{priority}{group}ExecStart=\nExecStart={prefix}{with} {command}\n")
 }
 
 impl Files {
@@ -71,7 +75,14 @@ impl Files {
         services: &BTreeMap<String, Service>,
         before: Knobs,
     ) -> Vec<Kept> {
-        let mut wanted = vec![Kept { path: self.rule_path(), text: self.rule(knobs, before) }];
+        let needs_group = |service: &Service| {
+            service.declares.as_ref().is_some_and(|command| command.start.needs_group)
+        };
+        let mut rule = self.rule(knobs, before);
+        if services.values().any(needs_group) {
+            rule += &format!("SUBSYSTEM==\"misc\", KERNEL==\"k2\", GROUP=\"{GROUP}\"\n");
+        }
+        let mut wanted = vec![Kept { path: self.rule_path(), text: rule }];
         for (name, service) in services {
             let folder = self.root.join(UNITS).join(format!("{name}.d"));
             let text = format!("{}\n[Service]\n{}", self.mark(), drop_in(service));

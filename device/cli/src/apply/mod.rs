@@ -21,6 +21,7 @@ use steadyio_core::knob_guard::KnobGuard;
 use steadyio_core::knobs::{Queue, knob_attribute};
 use steadyio_core::value::Value;
 
+use crate::apply::unit::Start;
 use crate::bound::read;
 use crate::exit::{Failure, Status};
 use crate::output::print;
@@ -38,9 +39,8 @@ pub struct Service {
 }
 
 pub struct Command {
-    prefix: String,
+    start: Start,
     with: String,
-    command: String,
 }
 
 type Services = BTreeMap<String, Service>;
@@ -165,9 +165,9 @@ fn declare(
             "task {}: {name} has another task, and a service declares one",
             task.name
         );
-        let (prefix, command) = unit::exec_start(root, name, &own)?;
+        let start = unit::exec_start(root, name, &own)?;
         let with = format!("{} {with}", steady.display());
-        service.declares = Some(Command { prefix, with, command });
+        service.declares = Some(Command { start, with });
     }
     Ok(declared::device_limits(times, set)?)
 }
@@ -287,6 +287,7 @@ fn tell_running(arguments: &Arguments, has_drop_in: bool) {
         return;
     }
     running::reload_rules();
+    running::apply_rules_of_k2();
     if has_drop_in {
         running::reload_services();
     }

@@ -9,6 +9,13 @@ pub fn reload_rules() {
     tell("/run/udev/control", &["udevadm", "control", "--reload"], "a disk appears");
 }
 
+/// A rule can name the group of `/dev/k2`, which is there already.
+pub fn apply_rules_of_k2() {
+    let trigger =
+        ["udevadm", "trigger", "--settle", "--subsystem-match=misc", "--sysname-match=k2"];
+    tell("/run/udev/control", &trigger, "the services start again");
+}
+
 /// systemd restarts a service as it has read it, until it is told to read again.
 pub fn reload_services() {
     tell("/run/systemd/system", &["systemctl", "daemon-reload"], "the services start again");

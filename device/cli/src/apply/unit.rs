@@ -14,11 +14,20 @@ const FOLDERS: [&str; 5] = [
     "usr/lib/systemd/system",
     "lib/systemd/system",
 ];
+/// May open `/dev/k2`, by the rule of `files.rs`.
+pub const GROUP: &str = "steadyio";
 /// Prefixes of a command (systemd.service(5)). `@` is not one of them: it changes the meaning of words.
 const PREFIXES: [char; 4] = ['-', ':', '+', '!'];
 
-/// Its `ExecStart=`, in two parts: what stands before the command, and the command.
-pub fn exec_start(root: &Path, service: &str, own: &str) -> anyhow::Result<(String, String)> {
+/// How a service starts: its `ExecStart=` in two parts, what stands before the command, and the command.
+pub struct Start {
+    pub prefix: String,
+    pub command: String,
+    /// It runs as a user who is in no group that may open `/dev/k2`.
+    pub needs_group: bool,
+}
+
+pub fn exec_start(root: &Path, service: &str, own: &str) -> anyhow::Result<Start> {
     let path = find(root, service)
         .ok_or_else(|| anyhow!("{service}: no such unit below {}", root.display()))?;
     let mut unit = Unit::default();
@@ -26,10 +35,10 @@ pub fn exec_start(root: &Path, service: &str, own: &str) -> anyhow::Result<(Stri
     for path in drop_ins(root, service, own) {
         unit.read(&fs::read_to_string(&path)?);
     }
+    let needs_group = !unit.user.is_empty() && unit.user != "root";
     ensure!(
-        unit.user.is_empty() || unit.user == "root",
-        "{service}: User={} may not open /dev/k2 (run `steady with --declare` in its ExecStart=, and \
-         give it a group that a udev rule allows)",
+        !needs_group || has_group(root),
+        "{service}: User={} needs the group {GROUP} to open /dev/k2 (groupadd --system {GROUP})",
         unit.user
     );
     let [command] = &unit.commands[..] else {
@@ -39,7 +48,12 @@ pub fn exec_start(root: &Path, service: &str, own: &str) -> anyhow::Result<(Stri
     let command_at = command.find(|c| !PREFIXES.contains(&c)).unwrap_or(command.len());
     let (before, command) = command.split_at(command_at);
     ensure!(!command.starts_with('@'), "{service}: ExecStart={command}: @ is not supported");
-    Ok((before.into(), command.into()))
+    Ok(Start { prefix: before.into(), command: command.into(), needs_group })
+}
+
+fn has_group(root: &Path) -> bool {
+    let groups = fs::read_to_string(root.join("etc/group")).unwrap_or_default();
+    groups.lines().any(|line| line.split_once(':').is_some_and(|(name, _)| name == GROUP))
 }
 
 /// A unit's file; that of `name@instance` is `name@`.

@@ -117,12 +117,26 @@ fn a_file_of_somebody_else_is_kept() {
 }
 
 #[test]
+fn a_service_of_a_user_gets_the_group_that_may_open_k2() {
+    let image = Image::new();
+    let tasks = image.tasks("a", "a");
+    image.unit("arm", "User=robot\nExecStart=/usr/bin/arm\n");
+    fs::create_dir_all(image.path("etc")).unwrap();
+    fs::write(image.path("etc/group"), "root:x:0:\nsteadyio:x:990:\n").unwrap();
+    let output = image.apply(&[CARD, &tasks, "--yes"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&image.path(DROP_IN)).contains("\nSupplementaryGroups=steadyio\nExecStart=\n"));
+    let rule = text(&image.path(RULE));
+    assert!(rule.ends_with("SUBSYSTEM==\"misc\", KERNEL==\"k2\", GROUP=\"steadyio\"\n"), "{rule}");
+}
+
+#[test]
 fn a_service_that_cannot_declare_its_task_changes_nothing() {
     for (lines, reason) in [
         ("", "arm.service: has 0 ExecStart=, must be one"),
         ("ExecStart=/a\nExecStart=/b\n", "arm.service: has 2 ExecStart="),
         ("ExecStart=@/a b\n", "arm.service: ExecStart=@/a b: @ is not supported"),
-        ("User=robot\nExecStart=/a\n", "arm.service: User=robot may not open /dev/k2"),
+        ("User=robot\nExecStart=/a\n", "arm.service: User=robot needs the group steadyio"),
     ] {
         let image = Image::new();
         let tasks = image.tasks("a", "a");
