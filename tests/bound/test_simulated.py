@@ -93,6 +93,16 @@ def test_declared_hostile_sets_keep_their_bounds(work: Path) -> None:
     assert not [str(task) for task in seen if task.own_faults]
 
 
+def test_on_6_1_others_fill_the_cache_next_to_a_durable_write(work: Path) -> None:
+    card, number = random_card(236), 707
+    tasks = durable_set(card, number).tasks
+    tasks["host"] |= {"kernel": "6.1"}
+    seen = run(work, card, tasks, seed=number + 1)
+    assert not exceeding(seen)
+    # It is 12.7 ms without their writes.
+    assert seen[0].job_ns_max > 13_000_000
+
+
 def test_a_late_device_delays_no_task_beyond_its_second_bound(work: Path) -> None:
     beyond_first = 0
     for number in range(SETS):

@@ -28,8 +28,8 @@ pub struct Device {
     #[serde(default, rename = "source")]
     _source: String,
     card: Card,
-    #[serde(default, rename = "queue")]
-    _queue: toml::Table,
+    #[serde(default)]
+    queue: toml::Table,
     read: Cost,
     /// A profile of reads only has none.
     #[serde(default)]
@@ -274,21 +274,32 @@ impl Device {
         self.check_durable(set)
     }
 
+    /// `None`: not known.
+    fn kernel<'a>(&'a self, set: &'a TaskSet) -> Option<&'a str> {
+        let profile = (!self.probe.kernel.is_empty()).then_some(self.probe.kernel.as_str());
+        set.host.kernel.as_deref().or(profile)
+    }
+
+    /// On 6.1 a durable write bypasses k2, so a device with a queue may have one of k2's commands after
+    /// another next to it. The same if the kernel is not known.
+    pub fn overlaps_durable(&self, set: &TaskSet) -> bool {
+        !self.queue.is_empty() && self.kernel(set).is_none_or(is_6_1)
+    }
+
     /// On 6.1 writes with FUA go past k2, as large and as often as the background makes them.
     fn check_durable_background(&self, set: &TaskSet) -> Result<(), BoundError> {
         let Some(background) = &set.background else { return Ok(()) };
         if !background.durable || background.op == BackgroundOp::Read {
             return Ok(());
         }
-        let profile = (!self.probe.kernel.is_empty()).then_some(self.probe.kernel.as_str());
-        let Some(kernel) = set.host.kernel.as_deref().or(profile) else {
+        let Some(kernel) = self.kernel(set) else {
             return Err(BoundError(
                 "background: durable = true: depends on the kernel, state host.kernel (such as \
                  \"6.12\"); on 6.1 its writes with FUA bypass k2"
                     .into(),
             ));
         };
-        if kernel != "6.1" && !kernel.starts_with("6.1.") && !kernel.starts_with("6.1-") {
+        if !is_6_1(kernel) {
             return Ok(());
         }
         Err(BoundError(format!(
@@ -491,6 +502,10 @@ impl Device {
         let in_one = written_kib.saturating_add(around.between_kib) / self.write.pause_kib + 1;
         in_one.min((written_kib / self.write.pause_kib).saturating_add(around.waits))
     }
+}
+
+fn is_6_1(kernel: &str) -> bool {
+    kernel == "6.1" || kernel.starts_with("6.1.") || kernel.starts_with("6.1-")
 }
 
 /// What others may have done to the flash before the work that a window counts, and between its parts.
