@@ -98,7 +98,7 @@ def random_set(card: dict[str, Any], seed: int, *, in_phase: bool = False) -> Ta
 
 def seconds(tasks: list[dict[str, Any]]) -> int:
     """Return for how long a set runs."""
-    return 1 + max(task["period_us"] for task in tasks) * PERIODS // 1_000_000
+    return 1 + max(int(task["period_us"]) for task in tasks) * PERIODS // 1_000_000
 
 
 def harmonic(tasks: list[dict[str, Any]]) -> None:
