@@ -43,9 +43,11 @@ touch background
 		dd if=/dev/mmcblk0 of=/dev/null bs=512k count=20 iflag=direct status=none
 	done
 ) &
+background=$!
 longest_ns=$(steady with --device /dev/mmcblk0 --declare "$(echo "$declaration" | tr ' ' ,)" -- \
 	"$STEADY_TESTS_BIN/declare" level=0 read=/dev/mmcblk0,4,500,10000 | sed -n 's/^max_ns //p')
 rm background
+wait $background
 echo "joints: $longest_ns ns of $bound_ns"
 # What step 4 gave its level 0, and no more than 5 s of the last.
 ionice -c 1 -n 0 sh -c 'sleep 2; dd if=/dev/mmcblk0 of=/dev/null bs=4k count=5 iflag=direct status=none' &

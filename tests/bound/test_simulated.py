@@ -93,14 +93,20 @@ def test_declared_hostile_sets_keep_their_bounds(work: Path) -> None:
     assert not [str(task) for task in seen if task.own_faults]
 
 
-def test_on_6_1_others_fill_the_cache_next_to_a_durable_write(work: Path) -> None:
-    card, number = random_card(236), 707
-    tasks = durable_set(card, number).tasks
+# The cache is filled in the time of the durable write itself, and in a pause of it. Without these
+# writes the bounds are 12.7 and 11.4 ms.
+@pytest.mark.parametrize(
+    ("card_seed", "seed", "seen_ns_min"), [(236, 707, 13_000_000), (8990, 8990, 14_000_000)]
+)
+def test_on_6_1_others_fill_the_cache_next_to_a_durable_write(
+    card_seed: int, seed: int, seen_ns_min: int, work: Path
+) -> None:
+    card = random_card(card_seed)
+    tasks = durable_set(card, seed).tasks
     tasks["host"] |= {"kernel": "6.1"}
-    seen = run(work, card, tasks, seed=number + 1)
+    seen = run(work, card, tasks, seed=seed + 1)
     assert not exceeding(seen)
-    # It is 12.7 ms without their writes.
-    assert seen[0].job_ns_max > 13_000_000
+    assert seen[0].job_ns_max > seen_ns_min
 
 
 def test_a_late_device_delays_no_task_beyond_its_second_bound(work: Path) -> None:

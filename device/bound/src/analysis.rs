@@ -120,8 +120,6 @@ struct Load<'a> {
     write_kib_max: u64,
     /// The longest time from a flush of the background to its end.
     flushed_ns: u64,
-    /// Others write next to durable writes, even with one in flight.
-    overlaps_durable: bool,
     /// Of declared tasks.
     declared: Option<Declared>,
 }
@@ -159,8 +157,6 @@ impl<'a> Load<'a> {
         let write_kib_max = write_kib_max.unwrap_or(0);
         let commands = set.tasks.iter().map(|task| commands_of(device, set, task)).collect();
         let declared = (set.k2.rt_block_us > 0).then(|| Declared::of(device, set, &parts));
-        let is_durable = set.tasks.iter().any(|task| is_flushed(device, task));
-        let overlaps_durable = is_durable && device.overlaps_durable(set);
         let mut load = Load {
             device,
             set,
@@ -172,7 +168,6 @@ impl<'a> Load<'a> {
             flush,
             write_kib_max,
             flushed_ns: 0,
-            overlaps_durable,
             declared,
         };
         load.flushed_ns = load.flushed_ns();
@@ -321,14 +316,10 @@ impl<'a> Load<'a> {
             let flush = self.flushes(task.level, start_ns);
             let forced = self.forced(index, start_ns);
             let all = own + same_level + blocking + higher + flush + forced;
-            // With several in flight others write next to this task's own commands, too.
-            let between_ns = match self.set.k2.inflight_max {
-                1 if self.overlaps_durable => [own, same_level, higher]
-                    .iter()
-                    .fold(cpu_ns, |sum, work| sum.saturating_add(work.ns)),
-                1 => cpu_ns,
-                _ => total_ns,
-            };
+            // Others write next to this task's own commands, too, with several in flight or past k2.
+            let bypasses = is_flushed(self.device, task) && self.device.overlaps_durable(self.set);
+            let overlaps = self.set.k2.inflight_max > 1 || bypasses;
+            let between_ns = if overlaps { total_ns } else { cpu_ns };
             let terms = Terms {
                 own: own.ns,
                 cpu: cpu_ns,

@@ -280,8 +280,8 @@ impl Device {
         set.host.kernel.as_deref().or(profile)
     }
 
-    /// On 6.1 a durable write bypasses k2, so a device with a queue may have one of k2's commands after
-    /// another next to it. The same if the kernel is not known.
+    /// On 6.1 a durable write bypasses k2. k2 does not see that the task waits, and a device with a queue
+    /// takes background next to the write. The same if the kernel is not known.
     pub fn overlaps_durable(&self, set: &TaskSet) -> bool {
         !self.queue.is_empty() && self.kernel(set).is_none_or(is_6_1)
     }
@@ -513,8 +513,8 @@ fn is_6_1(kernel: &str) -> bool {
 pub struct Around {
     /// The stretches of the window in which something waits; between them its thread computes.
     pub waits: u64,
-    /// What others may write meanwhile without being waited for: while it computes, and with
-    /// several commands in flight at any time.
+    /// What others may write meanwhile without being waited for: while it computes, next to durable
+    /// writes that bypass k2, and with several commands in flight at any time.
     pub between_kib: u64,
     /// The largest write that goes into the cache, which it does not take when less is free.
     pub write_kib_max: u64,

@@ -7,8 +7,9 @@
 //! [`device`] says how long a command can take, [`tasks`] who asks for what and how k2 is set, and
 //! [`analysis`] adds up what a request can wait for. [`advice`] finds the change of k2 or of a task
 //! that shortens a bound most. [`declared`] makes the declarations that a bound rests on, and
-//! [`share`] estimates their cost for the background; [`search`] looks for the knobs that cost it least. `docs/reference/bound.md` has the mathematics
-//! and its sources. No I/O and no clock here; times are whole nanoseconds.
+//! [`share`] estimates their cost for the background; [`search`] looks for the knobs that cost it
+//! least. `docs/reference/bound.md` has the mathematics and its sources. No I/O and no clock here;
+//! times are whole nanoseconds.
 
 pub mod advice;
 pub mod analysis;

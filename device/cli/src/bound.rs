@@ -161,13 +161,7 @@ impl<'a> Report<'a> {
     }
 
     pub fn document(&self) -> Value {
-        let mut document =
-            document(self.device, self.set, &self.rows, &self.declarations, &self.loss);
-        document["overrun"] = json!(self.overrun.as_ref().map(|overrun| json!({
-            "late_ns": overrun.ns,
-            "bound_ns": overrun.bounds_ns,
-        })));
-        document
+        document(self)
     }
 
     pub fn text(&self) -> String {
@@ -240,13 +234,8 @@ impl Row<'_> {
     }
 }
 
-fn document(
-    device: &Device,
-    set: &TaskSet,
-    rows: &[Row],
-    declarations: &Option<Declarations>,
-    loss: &Option<Loss>,
-) -> Value {
+fn document(report: &Report) -> Value {
+    let Report { device, set, rows, declarations, loss, overrun } = report;
     let terms = |terms: Terms| {
         json!({
             "bound_ns": terms.sum(),
@@ -298,6 +287,10 @@ fn document(
         "holds": rows.iter().all(Row::holds),
         "background_loss": loss.as_ref().map(|loss| loss.all),
         "device_limits": declarations.as_ref().map(|all| all.device_limits.clone()),
+        "overrun": overrun.as_ref().map(|overrun| json!({
+            "late_ns": overrun.ns,
+            "bound_ns": overrun.bounds_ns,
+        })),
         "tasks": tasks,
     })
 }

@@ -88,7 +88,7 @@ def command_us(card: dict[str, Any], op: str, kib: int) -> float:
 
 
 def random_set(card: dict[str, Any], seed: int, *, in_phase: bool = False) -> TaskSet:
-    """One to four real-time tasks beside a background that takes all that they leave.
+    """One to four real-time tasks next to a background that takes all that they leave.
     `in_phase`: all jobs begin when one of the slowest does."""
     tasks, background, knobs = random_tasks(card, seed)
     if in_phase:

@@ -7,10 +7,10 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::Context;
-use serde_json::{Value, json};
+use serde_json::json;
 use steadyio_bound::search::{Candidate, Mode, candidates, pick};
 use steadyio_bound::tasks::TaskSet;
-use toml_edit::{ArrayOfTables, DocumentMut, Table, value};
+use toml_edit::{DocumentMut, Item, TableLike, Value, value};
 
 use crate::bench::record_file;
 use crate::bound::{Report, inputs, percent};
@@ -63,21 +63,21 @@ fn with_knobs(text: &str, set: &TaskSet) -> anyhow::Result<String> {
     for (name, number) in [("split_kib", set.k2.split_kib), ("rt_block_us", set.k2.rt_block_us)] {
         k2.insert(name, value(i64::try_from(number)?));
     }
-    let mut none = ArrayOfTables::new();
-    let tables = file.get_mut("task").and_then(|tasks| tasks.as_array_of_tables_mut());
-    let tables = tables.unwrap_or(&mut none);
-    for (table, task) in tables.iter_mut().zip(&set.tasks) {
-        set_block(table, task.block_us.filter(|us| *us != set.k2.rt_block_us))?;
+    let tables: Vec<&mut dyn TableLike> = match &mut file["task"] {
+        Item::ArrayOfTables(tables) => tables.iter_mut().map(|table| table as _).collect(),
+        Item::Value(Value::Array(tables)) => {
+            let tables = tables.iter_mut().filter_map(Value::as_inline_table_mut);
+            tables.map(|table| table as _).collect()
+        }
+        _ => Vec::new(),
+    };
+    for (table, task) in tables.into_iter().zip(&set.tasks) {
+        match task.block_us.filter(|us| *us != set.k2.rt_block_us) {
+            Some(us) => table.insert("block_us", value(i64::try_from(us)?)),
+            None => table.remove("block_us"),
+        };
     }
     Ok(file.to_string())
-}
-
-fn set_block(task: &mut Table, block_us: Option<u64>) -> anyhow::Result<()> {
-    match block_us {
-        Some(us) => task.insert("block_us", value(i64::try_from(us)?)),
-        None => task.remove("block_us"),
-    };
-    Ok(())
 }
 
 fn knobs(candidate: &Candidate) -> String {
@@ -109,7 +109,7 @@ fn table(found: &[Candidate], best: Option<&Candidate>) -> String {
     align(&rows, &WORDS) + verdict
 }
 
-fn json_text(found: &[Candidate], best: Option<(&Candidate, Value)>) -> String {
+fn json_text(found: &[Candidate], best: Option<(&Candidate, serde_json::Value)>) -> String {
     let candidate = |candidate: &Candidate| {
         let k2 = &candidate.set.k2;
         let tasks = candidate.set.tasks.iter();

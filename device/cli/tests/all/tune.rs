@@ -56,6 +56,22 @@ fn the_file_with_the_pick_keeps_comments_and_meets_all_deadlines() {
 }
 
 #[test]
+fn the_file_with_the_pick_can_have_its_tasks_in_one_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tasks, out) = (dir.path().join("tasks.toml"), dir.path().join("tuned.toml"));
+    let text = fs::read_to_string(format!("{ROOT}/{TIGHT}")).unwrap();
+    let tables: toml::Table = text.parse().unwrap();
+    let task = tables["task"].to_string();
+    let (head, _) = text.split_once("# The time from one sample").unwrap();
+    fs::write(&tasks, format!("task = {task}\n{head}")).unwrap();
+    let [tasks, out] = [tasks, out].map(|path| path.to_str().unwrap().to_string());
+    let picked = steady(&["tune", "--bound", CARD, &tasks, "--out", &out]);
+    let bound = steady(&["bound", CARD, &out]);
+    assert_eq!(bound.status.code(), Some(0));
+    assert!(stdout(&picked).ends_with(stdout(&bound)), "{}", stdout(&picked));
+}
+
+#[test]
 fn deadlines_that_no_knobs_meet_end_with_3_and_write_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let (tasks, out) = (dir.path().join("tasks.toml"), dir.path().join("tuned.toml"));
